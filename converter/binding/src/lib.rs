@@ -1,0 +1,153 @@
+//! `syncline._core`: the core as a Python module. Nothing here knows events; it turns arguments into options and errors into exceptions.
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use syncline_core::error::{Error, ErrorClass};
+use syncline_core::event::Kind;
+use syncline_core::run::{Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
+use syncline_core::sink::Mark;
+use syncline_core::sink::samples::{By, Weight};
+use syncline_core::source::{SOURCES, SourceOptions};
+
+create_exception!(_core, CoreError, PyException, "args: message, hint or None, class (usage, input, output, loss, interrupted)");
+
+fn raise(error: &Error) -> PyErr {
+    let class = match error.class() {
+        ErrorClass::Usage => "usage",
+        ErrorClass::Input => "input",
+        ErrorClass::Output => "output",
+        ErrorClass::Loss => "loss",
+        ErrorClass::Interrupted => "interrupted",
+    };
+    CoreError::new_err((error.to_string(), error.hint(), class))
+}
+
+fn usage(message: String) -> PyErr {
+    CoreError::new_err((message, None::<String>, "usage"))
+}
+
+fn choose<T: Copy>(what: &str, name: &str, choices: &[(&str, T)]) -> PyResult<T> {
+    choices.iter().find(|(n, _)| *n == name).map(|&(_, value)| value).ok_or_else(|| {
+        let known: Vec<_> = choices.iter().map(|(n, _)| *n).collect();
+        usage(format!("{what} is one of {}, not '{name}'", known.join(", ")))
+    })
+}
+
+fn max_loss(text: &str) -> PyResult<MaxLoss> {
+    let bad = || usage(format!("max_loss is a number of events or a share such as 0.1%, not '{text}'"));
+    match text.strip_suffix('%') {
+        Some(share) => {
+            let share: f64 = share.trim().parse().map_err(|_| bad())?;
+            if (0.0..=100.0).contains(&share) { Ok(MaxLoss::Share(share / 100.0)) } else { Err(bad()) }
+        }
+        None => text.parse().map(MaxLoss::Count).map_err(|_| bad()),
+    }
+}
+
+/// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all.
+///
+/// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the work.
+/// Returns a dict of what was read and lost. Raises CoreError.
+#[pyfunction]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, marks=Vec::new(), max_loss=None, weight="count", by="stack", progress=None))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+fn convert<'py>(
+    py: Python<'py>,
+    inputs: Vec<String>,
+    output: &str,
+    to: Option<&str>,
+    source: Option<String>,
+    time_unit: &str,
+    pid_is: &str,
+    window_ns: Option<i64>,
+    marks: Vec<(i64, String, Option<i64>)>,
+    max_loss: Option<&str>,
+    weight: &str,
+    by: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let format = match to {
+        None => None,
+        Some(name) => Some(Format::by_name(name).ok_or_else(|| {
+            let known: Vec<_> = Format::ALL.iter().map(|(n, ..)| *n).collect();
+            usage(format!("there is no output format '{name}'; use one of {}", known.join(", ")))
+        })?),
+    };
+    let defaults = Options::default();
+    let options = Options {
+        inputs,
+        source,
+        source_options: SourceOptions {
+            time_unit_ns: choose("time_unit", time_unit, &[("ns", 1), ("us", 1000)])?,
+            pid_is_process: choose("pid_is", pid_is, &[("thread", false), ("process", true)])?,
+            keep_extras: false,
+        },
+        window_ns: window_ns.unwrap_or(defaults.window_ns),
+        marks: marks.into_iter().map(|(ts, name, dur)| Mark { name, ts, dur }).collect(),
+        max_loss: max_loss.map(self::max_loss).transpose()?,
+        weight: choose("weight", weight, Weight::NAMES)?,
+        by: choose("by", by, By::NAMES)?,
+        workers: 0,
+    };
+    let mut raised = None;
+    let result = py.detach(|| {
+        syncline_core::run::convert(&options, output, format, &mut |now: Progress| {
+            let told = Python::attach(|py| {
+                py.check_signals()?;
+                if let Some(progress) = &progress {
+                    progress.call1(py, (now.read_bytes, now.total_bytes, now.events))?;
+                }
+                Ok(())
+            });
+            raised = told.err();
+            raised.is_none()
+        })
+    });
+    if let Some(raised) = raised {
+        return Err(raised);
+    }
+    summary(py, &result.map_err(|e| raise(&e))?)
+}
+
+fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("source", summary.source)?;
+    dict.set_item("lines", summary.lines)?;
+    dict.set_item("events", summary.event_count())?;
+    let by_kind = PyDict::new(py);
+    for (name, count) in Kind::NAMES.iter().zip(summary.events) {
+        by_kind.set_item(name, count)?;
+    }
+    dict.set_item("events_by_kind", by_kind)?;
+    dict.set_item("first_ts_ns", summary.first_ts)?;
+    dict.set_item("last_ts_ns", summary.last_ts)?;
+    let losses = PyList::empty(py);
+    for (reason, tally) in summary.losses.iter() {
+        let loss = PyDict::new(py);
+        loss.set_item("reason", reason.name())?;
+        loss.set_item("severity", reason.severity().name())?;
+        loss.set_item("count", tally.count)?;
+        loss.set_item("first_ts_ns", tally.first_ts)?;
+        loss.set_item("last_ts_ns", tally.last_ts)?;
+        loss.set_item("example", tally.example.as_deref())?;
+        loss.set_item("meaning", reason.meaning())?;
+        losses.append(loss)?;
+    }
+    dict.set_item("losses", losses)?;
+    dict.set_item("unparsed", &summary.unparsed)?;
+    dict.set_item("left_out", summary.left_out)?;
+    Ok(dict)
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("CoreError", module.py().get_type::<CoreError>())?;
+    module.add("SCHEMA_VERSION", SCHEMA_VERSION)?;
+    module.add("SOURCES", SOURCES.iter().map(|s| s.name()).collect::<Vec<_>>())?;
+    module.add("FORMATS", Format::ALL.iter().map(|(name, endings, _)| (*name, *endings)).collect::<Vec<_>>())?;
+    module.add("WEIGHTS", Weight::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
+    module.add("BY", By::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
+    module.add_function(wrap_pyfunction!(convert, module)?)
+}

@@ -1,0 +1,930 @@
+//! Who belongs to whom: the only place that pairs. The rules are in docs/pairing.md.
+//!
+//! Events come in the order of time. What is open lives in slabs and leaves as soon as it is settled.
+
+use std::collections::VecDeque;
+
+use foldhash::fast::FixedState;
+use hashbrown::{HashMap, HashSet};
+
+use crate::error::Result;
+use crate::event::{Dev, Event, Kind, NO_SECTOR, Op};
+use crate::losses::{Losses, Reason};
+use crate::names::{NameId, Names};
+use crate::request::{Bio, Call, CallOf, Confidence, Extent, Ranges, Request};
+use crate::sink::{Group, GroupRequest, Sink};
+
+/// A request that has ended waits so long for its bios.
+const LINGER_NS: i64 = 60_000_000_000;
+/// So many may wait.
+const MAX_LINGERING: usize = 65_536;
+/// Ends that are remembered, to tell a doubled line from a lost start.
+const REMEMBERED_ENDS: usize = 4096;
+/// Requests that one open call may gather (sync() has one an inode) before it is written without its exit.
+const MAX_IN_CALL: usize = 16_384;
+
+type Map<K, V> = HashMap<K, V, FixedState>;
+
+/// Index into a slab.
+type Slot = u32;
+const NO_SLOT: Slot = Slot::MAX;
+
+struct OpenRequest {
+    row: Request,
+    ranges: Ranges,
+    bio_ids: Vec<u64>,
+    /// Its bios that are not done.
+    open_bios: Vec<Slot>,
+    /// Nothing more can come for it.
+    settled: bool,
+    /// The next open request with the same id, of another thread.
+    same_id: Slot,
+}
+
+struct OpenBio {
+    row: Bio,
+    ranges: Ranges,
+    request: Slot,
+    /// A completion that came while it was being filled: its own if the submit was lost.
+    early_complete: Option<i64>,
+}
+
+/// A call with its requests, or a request without a call.
+struct OpenGroup {
+    call: Option<Call>,
+    call_open: bool,
+    since: i64,
+    requests: Vec<Slot>,
+}
+
+#[derive(Default)]
+struct Task {
+    groups: VecDeque<OpenGroup>,
+    /// The request between start and end; not used where a task is a process.
+    open: Option<Slot>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct InFlight {
+    bios: u32,
+    bytes: u64,
+}
+
+pub struct Assemble {
+    /// Tasks are processes, whose calls overlap.
+    tasks_are_processes: bool,
+    tasks: Map<u32, Task>,
+    requests: Vec<OpenRequest>,
+    free_requests: Vec<Slot>,
+    by_id: Map<u64, Slot>,
+    bios: Vec<OpenBio>,
+    free_bios: Vec<Slot>,
+    /// Bios being filled, and in flight, by address.
+    filling: Map<u64, Slot>,
+    flying: Map<u64, Slot>,
+    /// Those without an address, oldest first.
+    flying_by_sector: Map<(Dev, i64), VecDeque<Slot>>,
+    /// Ended requests that wait for bios: (end, slot, sync_id).
+    lingering: VecDeque<(i64, Slot, u64)>,
+    ended: HashSet<(u32, u64), FixedState>,
+    ended_order: VecDeque<(u32, u64)>,
+    device_load: Vec<(Dev, InFlight)>,
+    requests_in_flight: u32,
+    next_sync: u64,
+    next_bio: u64,
+    next_call: u64,
+    now: i64,
+    /// When open calls of processes were last looked through.
+    calls_looked_at: i64,
+    pub losses: Losses,
+}
+
+impl Assemble {
+    pub fn new(tasks_are_processes: bool) -> Self {
+        Self {
+            tasks_are_processes,
+            tasks: Map::default(),
+            requests: Vec::new(),
+            free_requests: Vec::new(),
+            by_id: Map::default(),
+            bios: Vec::new(),
+            free_bios: Vec::new(),
+            filling: Map::default(),
+            flying: Map::default(),
+            flying_by_sector: Map::default(),
+            lingering: VecDeque::new(),
+            ended: HashSet::default(),
+            ended_order: VecDeque::new(),
+            device_load: Vec::new(),
+            requests_in_flight: 0,
+            next_sync: 1,
+            next_bio: 1,
+            next_call: 1,
+            now: i64::MIN,
+            calls_looked_at: i64::MIN,
+            losses: Losses::default(),
+        }
+    }
+
+    fn task_of(&self, event: &Event) -> u32 {
+        if self.tasks_are_processes { event.pid } else { event.tid }
+    }
+
+    pub fn event<S: Sink + ?Sized>(&mut self, event: &Event, names: &Names, sink: &mut S) -> Result<()> {
+        self.now = self.now.max(event.ts);
+        self.expire(names, sink)?;
+        match event.kind {
+            Kind::BioAddFolio { id, bio, offset, len } => self.add_folio(event, id, bio, offset, len, names, sink),
+            Kind::BioSubmit { id, bio, sector, dev } => self.submit(event, id, bio, sector, dev, names, sink),
+            Kind::BioComplete { bio, sector, dev } => self.complete(event, bio, sector, dev, names, sink),
+            Kind::CallEnter { op, stack } => self.call_enter(event, op, stack, names, sink),
+            Kind::CallExit { op, ret } => self.call_exit(event, op, ret, names, sink),
+            Kind::SyncStart { .. } => self.sync_start(event, names, sink),
+            Kind::SyncEnd { id, ret } => self.sync_end(event, id, ret, names, sink),
+        }
+    }
+
+    /// Closes all that is open.
+    pub fn finish<S: Sink + ?Sized>(&mut self, names: &Names, sink: &mut S) -> Result<()> {
+        let mut left: Vec<Slot> = self.filling.drain().map(|(_, slot)| slot).collect();
+        left.extend(self.flying.drain().map(|(_, slot)| slot));
+        left.extend(self.flying_by_sector.drain().flat_map(|(_, slots)| slots));
+        left.sort_unstable_by_key(|&slot| self.bios[slot as usize].row.bio_id);
+        for slot in left {
+            self.give_up_bio(slot, names, sink)?;
+        }
+        let mut open: Vec<(u64, Slot)> = self
+            .tasks
+            .values()
+            .flat_map(|t| &t.groups)
+            .flat_map(|g| &g.requests)
+            .map(|&slot| (self.requests[slot as usize].row.sync_id, slot))
+            .collect();
+        open.sort_unstable();
+        for (_, slot) in open {
+            self.settle(slot);
+        }
+        let mut tasks: Vec<(i64, u32)> =
+            self.tasks.iter().filter_map(|(&id, t)| t.groups.front().map(|g| (g.since, id))).collect();
+        tasks.sort_unstable();
+        for (_, id) in tasks {
+            if let Some(task) = self.tasks.get_mut(&id) {
+                task.groups.iter_mut().for_each(|g| g.call_open = false);
+            }
+            self.flush(id, names, sink)?;
+        }
+        Ok(())
+    }
+
+    // ---- calls
+
+    fn call_enter<S: Sink + ?Sized>(&mut self, e: &Event, op: Op, stack: NameId, names: &Names, sink: &mut S) -> Result<()> {
+        let call = Call {
+            call_id: self.next_call,
+            op,
+            tid: e.tid,
+            pid: e.pid,
+            comm: e.comm,
+            stack,
+            enter: e.ts,
+            exit: None,
+            ret: None,
+            sync_id: None,
+            request_end: None,
+        };
+        self.next_call += 1;
+        let id = self.task_of(e);
+        let task = self.tasks.entry(id).or_default();
+        let closed = !self.tasks_are_processes && task.groups.back_mut().is_some_and(|g| std::mem::take(&mut g.call_open));
+        task.groups.push_back(OpenGroup { call: Some(call), call_open: true, since: e.ts, requests: Vec::new() });
+        if closed || self.tasks_are_processes { self.flush(id, names, sink) } else { Ok(()) }
+    }
+
+    fn call_exit<S: Sink + ?Sized>(&mut self, e: &Event, op: Op, ret: Option<i64>, names: &Names, sink: &mut S) -> Result<()> {
+        let id = self.task_of(e);
+        let mut candidates = self
+            .tasks
+            .get_mut(&id)
+            .into_iter()
+            .flat_map(|t| &mut t.groups)
+            .filter(|g| g.call_open && g.call.as_ref().is_some_and(|c| c.op == op));
+        let (first, second) = (candidates.next(), candidates.next());
+        let (Some(group), None) = (first, second) else {
+            return self.lose(Reason::UnmatchedExit, e.ts, sink, || format!("{} exit", op.name()));
+        };
+        group.call_open = false;
+        if let Some(call) = &mut group.call {
+            call.exit = Some(e.ts);
+            call.ret = ret;
+            // The call's own request is the first; its row carries the exit.
+            if let Some(&slot) = group.requests.first()
+                && let Some(of) = &mut self.requests[slot as usize].row.call
+                && of.call_id == call.call_id
+            {
+                of.exit = Some(e.ts);
+            }
+        }
+        self.flush(id, names, sink)
+    }
+
+    // ---- requests
+
+    fn sync_start<S: Sink + ?Sized>(&mut self, e: &Event, names: &Names, sink: &mut S) -> Result<()> {
+        let Kind::SyncStart { id, path, fs, ino, dev, datasync, .. } = e.kind else { return Ok(()) };
+        let task = self.task_of(e);
+        let found = self.find_exact(task, id);
+        let slot = match found {
+            Some(slot) if self.requests[slot as usize].row.start.is_some() => {
+                return self.lose(Reason::DuplicateStart, e.ts, sink, || format!("start id {id}"));
+            }
+            // Its start is late: the window was too short for it.
+            Some(slot) => slot,
+            None => self.open_request(e, id, names, sink)?,
+        };
+        if self.requests[slot as usize].row.end.is_none() {
+            self.requests_in_flight += 1;
+        }
+        let in_flight = self.requests_in_flight;
+        let row = &mut self.requests[slot as usize].row;
+        row.start = Some(e.ts);
+        row.path = path;
+        row.fs = fs;
+        row.ino = ino;
+        row.dev = dev;
+        row.datasync = datasync;
+        row.comm = e.comm;
+        row.in_flight.0 = in_flight;
+        if found.is_none() {
+            row.confidence = Confidence::Exact;
+            self.take_call(task, slot);
+        }
+        Ok(())
+    }
+
+    fn sync_end<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, ret: i64, names: &Names, sink: &mut S) -> Result<()> {
+        let task = self.task_of(e);
+        let slot = match self.find(task, id) {
+            Some(slot) if self.requests[slot as usize].row.end.is_some() => {
+                return self.lose(Reason::DuplicateEnd, e.ts, sink, || format!("exit id {id}"));
+            }
+            Some(slot) => slot,
+            None if self.ended.contains(&(task, id)) => {
+                return self.lose(Reason::DuplicateEnd, e.ts, sink, || format!("exit id {id}"));
+            }
+            None => self.open_orphan(e, id, names, sink)?,
+        };
+        let open = &mut self.requests[slot as usize];
+        if open.row.start.is_some() {
+            self.requests_in_flight -= 1;
+        }
+        open.row.end = Some(e.ts);
+        open.row.ret = Some(ret);
+        open.row.last_event = open.row.last_event.max(e.ts);
+        open.row.in_flight.1 = self.requests_in_flight;
+        let waits = !open.open_bios.is_empty();
+        let sync_id = open.row.sync_id;
+        let owner = self.owner(slot);
+        if let Some(task) = self.tasks.get_mut(&owner)
+            && task.open == Some(slot)
+        {
+            task.open = None;
+        }
+        if waits {
+            self.lingering.push_back((e.ts, slot, sync_id));
+            return Ok(());
+        }
+        self.settle(slot);
+        self.flush(owner, names, sink)
+    }
+
+    fn owner(&self, slot: Slot) -> u32 {
+        let row = &self.requests[slot as usize].row;
+        if self.tasks_are_processes { row.pid } else { row.tid }
+    }
+
+    fn find_exact(&self, task: u32, id: u64) -> Option<Slot> {
+        let mut slot = *self.by_id.get(&id)?;
+        while slot != NO_SLOT {
+            if self.owner(slot) == task {
+                return Some(slot);
+            }
+            slot = self.requests[slot as usize].same_id;
+        }
+        None
+    }
+
+    /// By (task, id), else the one open request with that id.
+    fn find(&self, task: u32, id: u64) -> Option<Slot> {
+        let first = *self.by_id.get(&id)?;
+        if self.owner(first) == task || self.requests[first as usize].same_id == NO_SLOT {
+            return Some(first);
+        }
+        self.find_exact(task, id)
+    }
+
+    /// A new request, first named by this event.
+    fn open_request<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, names: &Names, sink: &mut S) -> Result<Slot> {
+        let task_id = self.task_of(e);
+        if !self.tasks_are_processes {
+            // A thread is in one sync function at a time: the end of the one before was lost.
+            let before = self.tasks.entry(task_id).or_default().open.take();
+            if let Some(before) = before {
+                self.abandon(before, names, sink)?;
+            }
+        }
+        let row = Request {
+            sync_id: self.next_sync,
+            id,
+            tid: e.tid,
+            pid: e.pid,
+            comm: e.comm,
+            fs: NameId::NONE,
+            path: NameId::NONE,
+            dev: Dev::UNKNOWN,
+            ino: 0,
+            datasync: false,
+            call: None,
+            first_event: e.ts,
+            last_event: e.ts,
+            start: None,
+            end: None,
+            ret: None,
+            first_submit: None,
+            last_complete: None,
+            submit_missing: false,
+            complete_missing: false,
+            extent: Extent::default(),
+            bios: 0,
+            confidence: Confidence::Exact,
+            in_flight: (self.requests_in_flight, self.requests_in_flight),
+        };
+        self.next_sync += 1;
+        let same_id = self.by_id.get(&id).copied().unwrap_or(NO_SLOT);
+        let slot = if let Some(slot) = self.free_requests.pop() {
+            let open = &mut self.requests[slot as usize];
+            open.row = row;
+            open.settled = false;
+            open.same_id = same_id;
+            slot
+        } else {
+            self.requests.push(OpenRequest {
+                row,
+                ranges: Ranges::default(),
+                bio_ids: Vec::new(),
+                open_bios: Vec::new(),
+                settled: false,
+                same_id,
+            });
+            (self.requests.len() - 1) as Slot
+        };
+        self.by_id.insert(id, slot);
+
+        let overlap = self.tasks_are_processes;
+        let task = self.tasks.entry(task_id).or_default();
+        task.open = (!overlap).then_some(slot);
+        let mut closed_a_call = false;
+        let joins = match task.groups.back_mut() {
+            Some(group) if group.call_open && !overlap => {
+                // A second request under a call is inside it too, unless its exit was lost; then it stands beside it.
+                let joins = group.requests.len() < MAX_IN_CALL;
+                if !joins {
+                    group.call_open = false;
+                    closed_a_call = true;
+                }
+                joins
+            }
+            _ => false,
+        };
+        if joins {
+            task.groups.back_mut().into_iter().for_each(|g| g.requests.push(slot));
+        } else {
+            task.groups.push_back(OpenGroup { call: None, call_open: false, since: e.ts, requests: vec![slot] });
+        }
+        if closed_a_call {
+            self.flush(task_id, names, sink)?;
+        }
+        Ok(slot)
+    }
+
+    /// A request whose start is not in the log, opened by another event that names its id.
+    fn open_orphan<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, names: &Names, sink: &mut S) -> Result<Slot> {
+        let slot = self.open_request(e, id, names, sink)?;
+        let task = self.task_of(e);
+        self.take_call(task, slot);
+        let row = &mut self.requests[slot as usize].row;
+        if row.call.is_some() {
+            row.confidence = Confidence::Inferred;
+        }
+        Ok(slot)
+    }
+
+    /// The last call of the task that no request has taken becomes the request's.
+    fn take_call(&mut self, task_id: u32, slot: Slot) {
+        let Some(task) = self.tasks.get_mut(&task_id) else { return };
+        let free = |g: &OpenGroup| g.call_open && g.call.as_ref().is_some_and(|c| c.sync_id.is_none());
+        let row = &mut self.requests[slot as usize].row;
+        let take = |call: &mut Call, row: &mut Request| {
+            call.sync_id = Some(row.sync_id);
+            row.call =
+                Some(CallOf { call_id: call.call_id, op: call.op, enter: call.enter, exit: call.exit, stack: call.stack });
+        };
+        if !self.tasks_are_processes {
+            if let Some(group) = task.groups.back_mut().filter(|g| free(g))
+                && let Some(call) = &mut group.call
+            {
+                take(call, row);
+            }
+            return;
+        }
+        let candidates = task.groups.iter().filter(|g| free(g)).count();
+        let Some(index) = task.groups.iter().rposition(free) else { return };
+        if candidates > 1 {
+            row.confidence = Confidence::Inferred;
+        }
+        if let Some(call) = &mut task.groups[index].call {
+            take(call, row);
+        }
+        // It leaves the group of its own that it was opened in.
+        if let Some(own) = task.groups.iter().rposition(|g| g.call.is_none() && g.requests == [slot]) {
+            task.groups.remove(own);
+            let index = if own < index { index - 1 } else { index };
+            task.groups[index].requests.push(slot);
+        }
+    }
+
+    /// The end of an open request is lost.
+    fn abandon<S: Sink + ?Sized>(&mut self, slot: Slot, names: &Names, sink: &mut S) -> Result<()> {
+        // An end that comes after all would make it overlap the next one.
+        self.unlink(slot);
+        let open = &self.requests[slot as usize];
+        if open.open_bios.is_empty() {
+            self.settle(slot);
+            let owner = self.owner(slot);
+            return self.flush(owner, names, sink);
+        }
+        let sync_id = open.row.sync_id;
+        self.lingering.push_back((self.now, slot, sync_id));
+        Ok(())
+    }
+
+    /// Nothing more can come: the row is final.
+    fn settle(&mut self, slot: Slot) {
+        let open = &mut self.requests[slot as usize];
+        if open.settled {
+            return;
+        }
+        open.settled = true;
+        let row = &mut open.row;
+        (row.extent.ranges, row.extent.span) = open.ranges.summary();
+        if row.start.is_some() && row.end.is_none() {
+            self.requests_in_flight -= 1;
+            row.in_flight.1 = self.requests_in_flight;
+        }
+        let (id, first, start, end) = (row.id, row.first_event, row.start, row.end);
+        if start.is_none() {
+            self.losses.add(Reason::StartMissing, 1, Some(first));
+        }
+        if end.is_none() {
+            self.losses.add(Reason::EndMissing, 1, Some(first));
+        }
+        self.unlink(slot);
+        if end.is_some() {
+            let key = (self.owner(slot), id);
+            if self.ended.insert(key) {
+                self.ended_order.push_back(key);
+                if self.ended_order.len() > REMEMBERED_ENDS
+                    && let Some(old) = self.ended_order.pop_front()
+                {
+                    self.ended.remove(&old);
+                }
+            }
+        }
+    }
+
+    /// Its id no longer finds it.
+    fn unlink(&mut self, slot: Slot) {
+        let (id, next) = (self.requests[slot as usize].row.id, self.requests[slot as usize].same_id);
+        let Some(&first) = self.by_id.get(&id) else { return };
+        if first == slot {
+            if next == NO_SLOT {
+                self.by_id.remove(&id);
+            } else {
+                self.by_id.insert(id, next);
+            }
+            return;
+        }
+        let mut at = first;
+        while at != NO_SLOT {
+            let after = self.requests[at as usize].same_id;
+            if after == slot {
+                self.requests[at as usize].same_id = next;
+                return;
+            }
+            at = after;
+        }
+    }
+
+    /// Hands on the groups of a task that are settled, in their order.
+    fn flush<S: Sink + ?Sized>(&mut self, task_id: u32, names: &Names, sink: &mut S) -> Result<()> {
+        let mut at = 0;
+        loop {
+            let Some(task) = self.tasks.get_mut(&task_id) else { return Ok(()) };
+            let Some(group) = task.groups.get(at) else { return Ok(()) };
+            let ready = !group.call_open && group.requests.iter().all(|&r| self.requests[r as usize].settled);
+            if !ready {
+                if self.tasks_are_processes {
+                    // Overlapping requests have no order to keep.
+                    at += 1;
+                    continue;
+                }
+                return Ok(());
+            }
+            let Some(mut group) = task.groups.remove(at) else { return Ok(()) };
+            self.emit(&mut group, names, sink)?;
+        }
+    }
+
+    fn emit<S: Sink + ?Sized>(&mut self, group: &mut OpenGroup, names: &Names, sink: &mut S) -> Result<()> {
+        if let Some(call) = &mut group.call {
+            let own = group.requests.first().map(|&slot| &self.requests[slot as usize].row);
+            call.request_end =
+                own.filter(|row| Some(row.sync_id) == call.sync_id && row.start.is_some()).and_then(|row| row.end);
+            if call.sync_id.is_none() {
+                self.losses.add(Reason::LoneCall, 1, Some(call.enter));
+            }
+        }
+        let group_requests: Vec<GroupRequest<'_>> = group
+            .requests
+            .iter()
+            .map(|&slot| {
+                let open = &self.requests[slot as usize];
+                GroupRequest { request: &open.row, bio_ids: &open.bio_ids }
+            })
+            .collect();
+        sink.group(&Group { call: group.call.as_ref(), requests: &group_requests }, names)?;
+        drop(group_requests);
+        for slot in group.requests.drain(..) {
+            let open = &mut self.requests[slot as usize];
+            open.ranges.clear();
+            open.bio_ids.clear();
+            open.open_bios.clear();
+            self.free_requests.push(slot);
+        }
+        Ok(())
+    }
+
+    /// Requests that have waited long enough for their bios, and calls of processes that nobody will take any more.
+    fn expire<S: Sink + ?Sized>(&mut self, names: &Names, sink: &mut S) -> Result<()> {
+        while let Some(&(since, slot, sync_id)) = self.lingering.front() {
+            let open = &self.requests[slot as usize];
+            let gone = open.settled || open.row.sync_id != sync_id;
+            if !gone && self.now.saturating_sub(since) <= LINGER_NS && self.lingering.len() <= MAX_LINGERING {
+                break;
+            }
+            self.lingering.pop_front();
+            if !gone {
+                self.give_up(slot, names, sink)?;
+            }
+        }
+        if self.tasks_are_processes && self.now.saturating_sub(self.calls_looked_at) > LINGER_NS / 16 {
+            self.calls_looked_at = self.now;
+            self.expire_calls(names, sink)?;
+        }
+        Ok(())
+    }
+
+    fn expire_calls<S: Sink + ?Sized>(&mut self, names: &Names, sink: &mut S) -> Result<()> {
+        let mut due = Vec::new();
+        for (&id, task) in &mut self.tasks {
+            let too_many = task.groups.len() > MAX_LINGERING;
+            for group in &mut task.groups {
+                if group.call_open && (too_many || self.now.saturating_sub(group.since) > LINGER_NS) {
+                    group.call_open = false;
+                    due.push(id);
+                } else {
+                    break;
+                }
+            }
+        }
+        due.dedup();
+        for id in due {
+            self.flush(id, names, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Its bios that are not done never will be.
+    fn give_up<S: Sink + ?Sized>(&mut self, slot: Slot, names: &Names, sink: &mut S) -> Result<()> {
+        for bio in std::mem::take(&mut self.requests[slot as usize].open_bios) {
+            self.forget_address(bio);
+            self.give_up_bio(bio, names, sink)?;
+        }
+        if !self.requests[slot as usize].settled {
+            self.settle(slot);
+            let owner = self.owner(slot);
+            self.flush(owner, names, sink)?;
+        }
+        Ok(())
+    }
+
+    // ---- bios
+
+    fn add_folio<S: Sink + ?Sized>(
+        &mut self,
+        e: &Event,
+        id: u64,
+        address: u64,
+        offset: u64,
+        len: u64,
+        names: &Names,
+        sink: &mut S,
+    ) -> Result<()> {
+        let task = self.task_of(e);
+        let mut slot = self.filling.get(&address).copied();
+        if let Some(other) = slot {
+            let open = &self.bios[other as usize];
+            // A completion without a submit has ended it, so this is the next bio at its address.
+            let same = open.row.id == id
+                && open.early_complete.is_none()
+                && (open.request == NO_SLOT || self.owner(open.request) == task || self.find_exact(task, id).is_none());
+            if !same {
+                self.filling.remove(&address);
+                self.give_up_bio(other, names, sink)?;
+                slot = None;
+            }
+        }
+        let slot = match slot {
+            Some(slot) => slot,
+            None => {
+                // The kernel frees a bio before its address comes back: the completion of the one before is lost.
+                if let Some(before) = self.flying.remove(&address) {
+                    self.give_up_bio(before, names, sink)?;
+                }
+                let slot = self.open_bio(e, id, address, names, sink)?;
+                self.filling.insert(address, slot);
+                slot
+            }
+        };
+        let bio = &mut self.bios[slot as usize];
+        bio.row.extent.bytes += len;
+        bio.row.extent.folios += 1;
+        bio.ranges.add(offset, len);
+        if bio.request != NO_SLOT {
+            let open = &mut self.requests[bio.request as usize];
+            open.row.extent.bytes += len;
+            open.row.extent.folios += 1;
+            open.row.last_event = open.row.last_event.max(e.ts);
+            open.ranges.add(offset, len);
+        }
+        Ok(())
+    }
+
+    fn open_bio<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, address: u64, names: &Names, sink: &mut S) -> Result<Slot> {
+        let request = if id == 0 {
+            NO_SLOT
+        } else {
+            match self.find(self.task_of(e), id) {
+                Some(slot) => slot,
+                None => self.open_orphan(e, id, names, sink)?,
+            }
+        };
+        let bio_id = self.next_bio;
+        self.next_bio += 1;
+        let mut sync_id = None;
+        if request != NO_SLOT {
+            let open = &mut self.requests[request as usize];
+            open.row.bios += 1;
+            open.bio_ids.push(bio_id);
+            sync_id = Some(open.row.sync_id);
+        }
+        let row = Bio {
+            bio_id,
+            sync_id,
+            id,
+            address,
+            dev: Dev::UNKNOWN,
+            sector: NO_SECTOR,
+            tid: e.tid,
+            pid: e.pid,
+            comm: e.comm,
+            first_event: e.ts,
+            submit: None,
+            complete: None,
+            extent: Extent::default(),
+            confidence: Confidence::Exact,
+            in_flight_at_submit: (0, 0),
+            in_flight_at_complete: (0, 0),
+        };
+        let slot = if let Some(slot) = self.free_bios.pop() {
+            let bio = &mut self.bios[slot as usize];
+            bio.row = row;
+            bio.ranges.clear();
+            bio.request = request;
+            bio.early_complete = None;
+            slot
+        } else {
+            self.bios.push(OpenBio { row, ranges: Ranges::default(), request, early_complete: None });
+            (self.bios.len() - 1) as Slot
+        };
+        if request != NO_SLOT {
+            self.requests[request as usize].open_bios.push(slot);
+        }
+        Ok(slot)
+    }
+
+    fn submit<S: Sink + ?Sized>(
+        &mut self,
+        e: &Event,
+        id: u64,
+        address: u64,
+        sector: i64,
+        dev: Dev,
+        names: &Names,
+        sink: &mut S,
+    ) -> Result<()> {
+        let filled = self.filling.get(&address).copied();
+        let slot = match filled {
+            Some(slot) if self.bios[slot as usize].row.id == id => {
+                self.filling.remove(&address);
+                slot
+            }
+            Some(other) => {
+                self.filling.remove(&address);
+                self.give_up_bio(other, names, sink)?;
+                self.open_bio(e, id, address, names, sink)?
+            }
+            None => self.open_bio(e, id, address, names, sink)?,
+        };
+        if let Some(before) = self.flying.remove(&address) {
+            self.give_up_bio(before, names, sink)?;
+        }
+        if let Some(ts) = self.bios[slot as usize].early_complete.take() {
+            self.lose(Reason::UnmatchedComplete, ts, sink, || format!("bio_complete bio 0x{address:x}"))?;
+        }
+        self.flying.insert(address, slot);
+        let bytes = self.bios[slot as usize].row.extent.bytes;
+        let load = self.load(dev);
+        load.bios += 1;
+        load.bytes += bytes;
+        let in_flight = (load.bios, load.bytes);
+        let bio = &mut self.bios[slot as usize];
+        bio.row.in_flight_at_submit = in_flight;
+        bio.row.submit = Some(e.ts);
+        bio.row.sector = sector;
+        bio.row.dev = dev;
+        bio.row.tid = e.tid;
+        bio.row.pid = e.pid;
+        bio.row.comm = e.comm;
+        let request = bio.request;
+        if dev.is_known() && sector != NO_SECTOR {
+            self.flying_by_sector.entry((dev, sector)).or_default().push_back(slot);
+        }
+        if request != NO_SLOT {
+            let row = &mut self.requests[request as usize].row;
+            row.first_submit = Some(row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
+            row.last_event = row.last_event.max(e.ts);
+        }
+        Ok(())
+    }
+
+    fn complete<S: Sink + ?Sized>(
+        &mut self,
+        e: &Event,
+        address: u64,
+        sector: i64,
+        dev: Dev,
+        names: &Names,
+        sink: &mut S,
+    ) -> Result<()> {
+        let slot = if address == 0 {
+            self.flying_by_sector.get(&(dev, sector)).and_then(|slots| slots.front().copied())
+        } else {
+            self.flying.get(&address).copied()
+        };
+        let Some(slot) = slot else {
+            // Perhaps of a bio whose submit is lost; that is known only when no submit comes.
+            if address != 0
+                && let Some(&filling) = self.filling.get(&address)
+                && self.bios[filling as usize].early_complete.is_none()
+            {
+                self.bios[filling as usize].early_complete = Some(e.ts);
+                return Ok(());
+            }
+            return self.lose(Reason::UnmatchedComplete, e.ts, sink, || {
+                if address == 0 { format!("bio_complete dev {dev} sector {sector}") } else { format!("bio_complete bio 0x{address:x}") }
+            });
+        };
+        self.forget_address(slot);
+        self.unload(slot);
+        self.bios[slot as usize].row.complete = Some(e.ts);
+        self.close_bio(slot, names, sink)
+    }
+
+    /// Takes a bio out of the maps that find it by its address.
+    fn forget_address(&mut self, slot: Slot) {
+        let row = &self.bios[slot as usize].row;
+        for map in [&mut self.filling, &mut self.flying] {
+            if map.get(&row.address) == Some(&slot) {
+                map.remove(&row.address);
+            }
+        }
+        if row.dev.is_known() && row.sector != NO_SECTOR {
+            let key = (row.dev, row.sector);
+            if let Some(slots) = self.flying_by_sector.get_mut(&key) {
+                slots.retain(|&s| s != slot);
+                if slots.is_empty() {
+                    self.flying_by_sector.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// A bio whose submit or completion will not come; it is in none of the maps any more.
+    fn give_up_bio<S: Sink + ?Sized>(&mut self, slot: Slot, names: &Names, sink: &mut S) -> Result<()> {
+        self.forget_address(slot);
+        let bio = &mut self.bios[slot as usize];
+        let (ts, address, id) = (bio.row.ts(), bio.row.address, bio.row.id);
+        let reason = if bio.row.submit.is_none() {
+            bio.row.complete = bio.early_complete.take();
+            Reason::NeverSubmitted
+        } else {
+            Reason::NeverCompleted
+        };
+        if reason == Reason::NeverCompleted {
+            self.unload(slot);
+        }
+        self.lose(reason, ts, sink, || format!("bio 0x{address:x} id {id}"))?;
+        self.close_bio(slot, names, sink)
+    }
+
+    fn close_bio<S: Sink + ?Sized>(&mut self, slot: Slot, names: &Names, sink: &mut S) -> Result<()> {
+        let bio = &mut self.bios[slot as usize];
+        (bio.row.extent.ranges, bio.row.extent.span) = bio.ranges.summary();
+        sink.bio(&bio.row, names)?;
+        let (submit, complete, request) = (bio.row.submit, bio.row.complete, bio.request);
+        self.free_bios.push(slot);
+        if request == NO_SLOT {
+            return Ok(());
+        }
+        let open = &mut self.requests[request as usize];
+        open.open_bios.retain(|&s| s != slot);
+        let row = &mut open.row;
+        row.submit_missing |= submit.is_none();
+        match complete {
+            None => row.complete_missing = true,
+            Some(ts) => {
+                row.last_complete = Some(row.last_complete.map_or(ts, |last| last.max(ts)));
+                if row.end.is_none() {
+                    row.last_event = row.last_event.max(ts);
+                }
+            }
+        }
+        let late = complete.zip(row.end).is_some_and(|(complete, end)| complete > end);
+        let over = row.end.is_some() || !self.tasks_are_processes && !self.is_current(request);
+        if late && let Some(ts) = complete {
+            self.losses.add(Reason::CompletedAfterEnd, 1, Some(ts));
+        }
+        if over && self.requests[request as usize].open_bios.is_empty() && !self.requests[request as usize].settled {
+            self.settle(request);
+            let owner = self.owner(request);
+            self.flush(owner, names, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the request is the one that its thread is in.
+    fn is_current(&self, request: Slot) -> bool {
+        self.tasks.get(&self.owner(request)).is_some_and(|t| t.open == Some(request))
+    }
+
+    fn load(&mut self, dev: Dev) -> &mut InFlight {
+        let at = self.device_load.iter().position(|(d, _)| *d == dev).unwrap_or_else(|| {
+            self.device_load.push((dev, InFlight::default()));
+            self.device_load.len() - 1
+        });
+        &mut self.device_load[at].1
+    }
+
+    fn unload(&mut self, slot: Slot) {
+        let (dev, bytes) = (self.bios[slot as usize].row.dev, self.bios[slot as usize].row.extent.bytes);
+        let load = self.load(dev);
+        load.bios -= 1;
+        load.bytes -= bytes;
+        let left = (load.bios, load.bytes);
+        self.bios[slot as usize].row.in_flight_at_complete = left;
+    }
+
+    fn lose<S: Sink + ?Sized>(
+        &mut self,
+        reason: Reason,
+        ts: i64,
+        sink: &mut S,
+        text: impl FnOnce() -> String,
+    ) -> Result<()> {
+        let tally = self.losses.add(reason, 1, Some(ts));
+        let text = text();
+        sink.loss(reason, ts, &text)?;
+        tally.example.get_or_insert(text);
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! What can go wrong, each with what to do next.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Class of an error; the command line turns it into an exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The caller asked for something that does not exist.
+    Usage,
+    /// The input cannot be read or is not what it was taken for.
+    Input,
+    /// The output cannot be written.
+    Output,
+    /// More was lost than allowed.
+    Loss,
+    /// The caller stopped the work.
+    Interrupted,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read {path}: {source}")]
+    Read { path: String, source: io::Error },
+    #[error("{path} is empty")]
+    Empty { path: String },
+    #[error("{path} is in no format that Syncline reads{detail}")]
+    Foreign { path: String, detail: String },
+    #[error("{path}: no event in {lines} lines{detail}")]
+    NoEvents { path: String, lines: u64, detail: String },
+    #[error("no input format is called '{name}'")]
+    UnknownSource { name: String, known: String },
+    #[error("cannot write {path}: {source}")]
+    Write { path: PathBuf, source: io::Error },
+    #[error("cannot write {path}: {message}")]
+    Encode { path: PathBuf, message: String },
+    #[error("cannot tell from '{path}' what to write")]
+    UnknownSink { path: PathBuf },
+    #[error("{lost} of {total} events lost or unparsed, more than --max-loss {limit} allows{detail}")]
+    TooMuchLoss { lost: u64, total: u64, limit: String, detail: String },
+    #[error("interrupted")]
+    Interrupted,
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Read { .. } | Self::Empty { .. } | Self::Foreign { .. } | Self::NoEvents { .. } => ErrorClass::Input,
+            Self::UnknownSource { .. } | Self::UnknownSink { .. } => ErrorClass::Usage,
+            Self::Write { .. } | Self::Encode { .. } => ErrorClass::Output,
+            Self::TooMuchLoss { .. } => ErrorClass::Loss,
+            Self::Interrupted => ErrorClass::Interrupted,
+        }
+    }
+
+    /// What to type next, if there is anything.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "check the name; `-` reads standard input".into()
+            }
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::UnexpectedEof => {
+                "the compressed file is cut off: copy it again, or recover what is there with \
+                 `zcat FILE 2>/dev/null | syncline convert - -o OUT` (`zstdcat` for .zst)"
+                    .into()
+            }
+            Self::Read { .. } | Self::Interrupted => return None,
+            Self::Empty { .. } => "was the recorder stopped before it had written anything?".into(),
+            Self::Foreign { .. } => "name the format with `--from thesis` or `--from events-jsonl` to read it all the same; \
+                 docs/formats.md shows what each looks like"
+                .into(),
+            Self::NoEvents { .. } => "docs/formats.md shows what an event looks like".into(),
+            Self::UnknownSource { known, .. } => format!("use one of: {known}"),
+            Self::UnknownSink { .. } => "end the name in .pftrace, .pftrace.gz, .parquet, .csv, .jsonl, .events.jsonl, .perf or \
+                 .folded, give a folder as `DIR/`, or say `--to FORMAT`"
+                .into(),
+            Self::Write { .. } | Self::Encode { .. } => "nothing was left half written".into(),
+            Self::TooMuchLoss { .. } => "nothing was written; raise or drop --max-loss to convert it all the same".into(),
+        })
+    }
+}

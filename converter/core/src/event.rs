@@ -1,0 +1,142 @@
+//! The one low-level event that every source produces and `assemble` consumes.
+
+use crate::names::NameId;
+
+/// Task id or similar that the source does not tell.
+pub const UNKNOWN_TASK: u32 = u32::MAX;
+
+/// A sync syscall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    Fsync,
+    Fdatasync,
+    Msync,
+    Sync,
+    Syncfs,
+    SyncFileRange,
+}
+
+impl Op {
+    pub const ALL: [Self; 6] =
+        [Self::Fsync, Self::Fdatasync, Self::Msync, Self::Sync, Self::Syncfs, Self::SyncFileRange];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Fdatasync => "fdatasync",
+            Self::Msync => "msync",
+            Self::Sync => "sync",
+            Self::Syncfs => "syncfs",
+            Self::SyncFileRange => "sync_file_range",
+        }
+    }
+
+    pub fn from_name(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"fsync" => Self::Fsync,
+            b"fdatasync" => Self::Fdatasync,
+            b"msync" => Self::Msync,
+            b"sync" => Self::Sync,
+            b"syncfs" => Self::Syncfs,
+            b"sync_file_range" => Self::SyncFileRange,
+            _ => return None,
+        })
+    }
+}
+
+/// A block device, as `major << 20 | minor`, the kernel's own packing; 0 is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Dev(pub u32);
+
+impl Dev {
+    pub const UNKNOWN: Self = Self(0);
+
+    pub fn new(major: u32, minor: u32) -> Self {
+        Self(major << 20 | (minor & 0xf_ffff))
+    }
+
+    pub fn is_known(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl std::fmt::Display for Dev {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{},{}", self.0 >> 20, self.0 & 0xf_ffff)
+    }
+}
+
+/// No sector; flushes carry sector -1 as well.
+pub const NO_SECTOR: i64 = -1;
+
+/// What happened. Offsets and lengths are in bytes, sectors in 512 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Entry of a sync syscall; `stack` is the raw lines as printed, innermost first.
+    CallEnter { op: Op, stack: NameId },
+    /// Exit of a sync syscall.
+    CallExit { op: Op, ret: Option<i64> },
+    /// The file system's sync function is entered.
+    SyncStart { id: u64, start: u64, end: u64, path: NameId, fs: NameId, ino: u64, dev: Dev, datasync: bool },
+    /// A piece of page cache joins a bio.
+    BioAddFolio { id: u64, bio: u64, offset: u64, len: u64 },
+    /// A bio goes to the block layer.
+    BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev },
+    /// A bio is done. `bio` is 0 where the source has no address.
+    BioComplete { bio: u64, sector: i64, dev: Dev },
+    /// The file system's sync function returns.
+    SyncEnd { id: u64, ret: i64 },
+}
+
+impl Kind {
+    pub const COUNT: usize = 7;
+    pub const NAMES: [&'static str; Self::COUNT] =
+        ["call_enter", "call_exit", "sync_start", "bio_add_folio", "bio_submit", "bio_complete", "sync_end"];
+
+    pub fn index(&self) -> usize {
+        match self {
+            Self::CallEnter { .. } => 0,
+            Self::CallExit { .. } => 1,
+            Self::SyncStart { .. } => 2,
+            Self::BioAddFolio { .. } => 3,
+            Self::BioSubmit { .. } => 4,
+            Self::BioComplete { .. } => 5,
+            Self::SyncEnd { .. } => 6,
+        }
+    }
+
+    /// Every name in the event, so that a batch's own ids can be replaced by the run's.
+    fn names_mut(&mut self, f: &mut impl FnMut(&mut NameId)) {
+        match self {
+            Self::CallEnter { stack, .. } => f(stack),
+            Self::SyncStart { path, fs, .. } => {
+                f(path);
+                f(fs);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One event of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// ns on the source's clock.
+    pub ts: i64,
+    /// Thread id, or `UNKNOWN_TASK`.
+    pub tid: u32,
+    /// Process id, or `UNKNOWN_TASK`.
+    pub pid: u32,
+    pub comm: NameId,
+    /// The tracer's own word for the event.
+    pub word: NameId,
+    pub kind: Kind,
+}
+
+impl Event {
+    pub fn names_mut(&mut self, f: &mut impl FnMut(&mut NameId)) {
+        f(&mut self.comm);
+        f(&mut self.word);
+        self.kind.names_mut(f);
+    }
+}

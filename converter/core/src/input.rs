@@ -1,0 +1,213 @@
+//! Files, standard input, gzip and zstd, cut into chunks of whole records.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+
+/// Small enough that a chunk, its events and the window stay in the cache of one core, large enough that taking a chunk costs nothing.
+const CHUNK_BYTES: usize = 1 << 20;
+/// A record may be this long before it is cut by force; it bounds the memory that a file without line ends can take.
+const MAX_CHUNK_BYTES: usize = 64 << 20;
+const HEAD_BYTES: usize = 1 << 16;
+
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+/// Reads one input. The path `-` is standard input.
+pub struct Input {
+    pub path: String,
+    /// Bytes on disk, where known; for progress.
+    pub total_bytes: Option<u64>,
+    reader: Box<dyn Read + Send>,
+    head: Vec<u8>,
+    head_taken: usize,
+    consumed: Arc<AtomicU64>,
+}
+
+/// A buffer that is filled again and again; only `bytes()` is meant.
+#[derive(Default)]
+pub struct Chunk {
+    buffer: Vec<u8>,
+    len: usize,
+}
+
+impl Chunk {
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+}
+
+/// Counts what is read from disk, before decompression.
+struct Counting<R> {
+    inner: R,
+    consumed: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.consumed.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+impl Input {
+    pub fn open(path: &str) -> Result<Self> {
+        if path == "-" {
+            return Self::new("-", None, Box::new(io::stdin()));
+        }
+        let fail = |source| Error::Read { path: path.to_owned(), source };
+        let file = File::open(path).map_err(fail)?;
+        let meta = file.metadata().map_err(fail)?;
+        if meta.is_dir() {
+            return Err(fail(io::Error::other("it is a folder")));
+        }
+        let total = meta.is_file().then_some(meta.len());
+        Self::new(path, total, Box::new(file))
+    }
+
+    pub fn from_bytes(path: &str, bytes: Vec<u8>) -> Result<Self> {
+        Self::new(path, Some(bytes.len() as u64), Box::new(Cursor::new(bytes)))
+    }
+
+    fn new(path: &str, total_bytes: Option<u64>, raw: Box<dyn Read + Send>) -> Result<Self> {
+        let fail = |source| Error::Read { path: path.to_owned(), source };
+        let consumed = Arc::new(AtomicU64::new(0));
+        let mut raw = Counting { inner: raw, consumed: Arc::clone(&consumed) };
+        let mut magic = Vec::with_capacity(4);
+        (&mut raw).take(4).read_to_end(&mut magic).map_err(fail)?;
+        let (gzip, zstd) = (magic.starts_with(GZIP_MAGIC), magic.starts_with(ZSTD_MAGIC));
+        let whole = Cursor::new(magic).chain(raw);
+        let mut reader: Box<dyn Read + Send> = if gzip {
+            Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::with_capacity(HEAD_BYTES, whole)))
+        } else if zstd {
+            Box::new(zstd::stream::read::Decoder::new(whole).map_err(fail)?)
+        } else {
+            Box::new(whole)
+        };
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        (&mut reader).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(fail)?;
+        Ok(Self { path: path.to_owned(), total_bytes, reader, head, head_taken: 0, consumed })
+    }
+
+    /// The first bytes, for the sniffer; still to be read.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    pub fn consumed_bytes(&self) -> u64 {
+        self.consumed.load(Ordering::Relaxed)
+    }
+
+    fn read_some(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if self.head_taken < self.head.len() {
+            let n = to.len().min(self.head.len() - self.head_taken);
+            to[..n].copy_from_slice(&self.head[self.head_taken..self.head_taken + n]);
+            self.head_taken += n;
+            return Ok(n);
+        }
+        loop {
+            match self.reader.read(to) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+/// Cuts an input into chunks that end where a record ends.
+pub struct ChunkReader {
+    input: Input,
+    carry: Vec<u8>,
+    ended: bool,
+}
+
+impl ChunkReader {
+    pub fn new(input: Input) -> Self {
+        Self { input, carry: Vec::new(), ended: false }
+    }
+
+    pub fn input(&self) -> &Input {
+        &self.input
+    }
+
+    /// Fills `chunk` with whole records; false at the end. `cut(bytes)` says after how many bytes a record surely ends.
+    pub fn next(&mut self, chunk: &mut Chunk, cut: impl Fn(&[u8]) -> Option<usize>) -> Result<bool> {
+        let mut want = CHUNK_BYTES.max(self.carry.len() * 2);
+        if chunk.buffer.len() < want {
+            chunk.buffer.resize(want, 0);
+        }
+        chunk.buffer[..self.carry.len()].copy_from_slice(&self.carry);
+        chunk.len = self.carry.len();
+        self.carry.clear();
+        loop {
+            while chunk.len < want && !self.ended {
+                let n = self
+                    .input
+                    .read_some(&mut chunk.buffer[chunk.len..want])
+                    .map_err(|source| Error::Read { path: self.input.path.clone(), source })?;
+                self.ended = n == 0;
+                chunk.len += n;
+            }
+            if self.ended {
+                return Ok(chunk.len > 0);
+            }
+            if let Some(end) = cut(chunk.bytes()) {
+                self.carry.extend_from_slice(&chunk.buffer[end..chunk.len]);
+                chunk.len = end;
+                return Ok(true);
+            }
+            if want >= MAX_CHUNK_BYTES {
+                return Ok(true);
+            }
+            want *= 2;
+            chunk.buffer.resize(want, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn chunks(bytes: Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        let mut reader = ChunkReader::new(Input::from_bytes("test", bytes)?);
+        let (mut chunk, mut all) = (Chunk::default(), Vec::new());
+        while reader.next(&mut chunk, |b| memchr::memrchr(b'\n', b).map(|i| i + 1))? {
+            all.push(chunk.bytes().to_vec());
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn chunks_end_with_lines_and_lose_nothing() {
+        let text: Vec<u8> = (0..300_000).flat_map(|i| format!("line {i}\n").into_bytes()).collect();
+        let parts = chunks(text.clone()).unwrap();
+        assert!(parts.len() > 1);
+        assert!(parts.iter().all(|p| p.ends_with(b"\n")));
+        assert_eq!(parts.concat(), text);
+    }
+
+    #[test]
+    fn a_line_longer_than_a_chunk_is_kept_whole() {
+        let mut text = vec![b'x'; 3 * CHUNK_BYTES];
+        text.extend_from_slice(b"\nlast");
+        assert_eq!(chunks(text.clone()).unwrap().concat(), text);
+    }
+
+    #[test]
+    fn compression_is_told_by_content() {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(b"a\nb\n").unwrap();
+        let gz = gz.finish().unwrap();
+        assert_eq!(chunks(gz.clone()).unwrap().concat(), b"a\nb\n");
+        assert_eq!(chunks(zstd::encode_all(&b"a\nb\n"[..], 1).unwrap()).unwrap().concat(), b"a\nb\n");
+        let cut = chunks(gz[..gz.len() - 9].to_vec()).unwrap_err();
+        assert!(matches!(cut, Error::Read { .. }) && cut.hint().is_some(), "{cut}");
+    }
+}

@@ -1,0 +1,20 @@
+//! Syncline's core: raw kernel events about fsync-driven writeback become requests, and requests become traces, columns and
+//! logs. It knows no Python and no SQL.
+//!
+//! ```text
+//! source -> event -> order -> assemble -> request -> sink
+//! ```
+
+pub mod assemble;
+pub mod error;
+pub mod event;
+pub mod input;
+pub mod losses;
+pub mod names;
+pub mod order;
+pub mod output;
+pub mod request;
+pub mod run;
+pub mod sink;
+pub mod source;
+pub mod stack;

@@ -1,0 +1,117 @@
+//! What was not used, and why. Nothing is dropped without a count here.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Something is missing from the statistics.
+    Loss,
+    /// Counted for completeness.
+    Info,
+}
+
+impl Severity {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::Info => "info",
+        }
+    }
+}
+
+macro_rules! reasons {
+    ($($variant:ident $name:literal $severity:ident $meaning:literal)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Reason { $($variant),* }
+
+        impl Reason {
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            pub fn severity(self) -> Severity {
+                match self { $(Self::$variant => Severity::$severity),* }
+            }
+
+            /// What it means, and what to do.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => $meaning),* }
+            }
+        }
+    };
+}
+
+reasons! {
+    LostByTracer "lost_by_tracer" Loss
+        "the tracer says that it lost these events; record again with larger buffers (bpftrace: BPFTRACE_PERF_RB_PAGES)"
+    UnparsedLine "unparsed_line" Loss
+        "lines that are not of the format; torn by the recorder, or of another tool"
+    LateEvent "late_event" Loss
+        "events that came later than the reorder window allows, used out of order; convert again with a larger --window"
+    UnmatchedComplete "unmatched_complete" Loss
+        "completions for a bio that is not in flight: its submit was lost, or the line is there twice"
+    NeverCompleted "never_completed" Loss
+        "submitted bios whose completion is not in the log; bpftrace's tracepoint probes lose them without a word"
+    NeverSubmitted "never_submitted" Loss
+        "folios were added to a bio whose submit is not in the log"
+    StartMissing "start_missing" Loss
+        "requests whose start is not in the log: it begins in the middle of them, or the event was lost"
+    EndMissing "end_missing" Loss
+        "requests whose end is not in the log: it ends in the middle of them, or the event was lost"
+    DuplicateStart "duplicate_start" Loss
+        "a second start of a request that is open; the line is there twice"
+    DuplicateEnd "duplicate_end" Loss
+        "a second end of a request that has just ended; the line is there twice"
+    UnmatchedExit "unmatched_exit" Loss
+        "exits of a sync syscall whose entry is not in the log, or cannot be told from another's"
+    LoneCall "lone_call" Info
+        "sync calls with no request: another file system, or no inode to sync"
+    CompletedAfterEnd "completed_after_end" Info
+        "bios that completed after their request had ended: it did not wait for them"
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    pub count: u64,
+    pub first_ts: Option<i64>,
+    pub last_ts: Option<i64>,
+    /// `file:line: text` of the first, where there is one.
+    pub example: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Losses {
+    tallies: Vec<Tally>,
+}
+
+impl Default for Losses {
+    fn default() -> Self {
+        Self { tallies: vec![Tally::default(); Reason::ALL.len()] }
+    }
+}
+
+impl Losses {
+    pub fn add(&mut self, reason: Reason, count: u64, ts: Option<i64>) -> &mut Tally {
+        let tally = &mut self.tallies[reason as usize];
+        tally.count += count;
+        if let Some(ts) = ts {
+            tally.first_ts = Some(tally.first_ts.map_or(ts, |first| first.min(ts)));
+            tally.last_ts = Some(tally.last_ts.map_or(ts, |last| last.max(ts)));
+        }
+        tally
+    }
+
+    pub fn get(&self, reason: Reason) -> &Tally {
+        &self.tallies[reason as usize]
+    }
+
+    /// Reasons that occurred, in the order of `Reason::ALL`.
+    pub fn iter(&self) -> impl Iterator<Item = (Reason, &Tally)> {
+        Reason::ALL.iter().map(|&r| (r, self.get(r))).filter(|(_, t)| t.count > 0)
+    }
+
+    /// All that is missing from the statistics.
+    pub fn total(&self) -> u64 {
+        self.iter().filter(|(r, _)| r.severity() == Severity::Loss).map(|(_, t)| t.count).sum()
+    }
+}

@@ -1,0 +1,134 @@
+//! Interned byte strings: comms, paths, stacks, words. Kernel strings are bytes, not text, and stay bytes until they are shown.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::hash::BuildHasher as _;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+/// A name of one `Names`; 0 is "none".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameId(pub u32);
+
+impl NameId {
+    pub const NONE: Self = Self(0);
+
+    pub fn is_some(self) -> bool {
+        self != Self::NONE
+    }
+}
+
+/// An interner; ids are 1, 2, 3... in the order of first use.
+pub struct Names {
+    bytes: Vec<u8>,
+    /// End of each name in `bytes`; `ends[0]` is the empty NONE.
+    ends: Vec<usize>,
+    table: HashTable<u32>,
+    hasher: FixedState,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self {
+            bytes: Vec::new(),
+            ends: vec![0],
+            table: HashTable::new(),
+            // Fixed: output must not differ from run to run.
+            hasher: FixedState::with_seed(0x5359_4e43),
+        }
+    }
+}
+
+impl Names {
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.len() == 1
+    }
+
+    pub fn get(&self, id: NameId) -> &[u8] {
+        slice(&self.bytes, &self.ends, id.0)
+    }
+
+    pub fn intern(&mut self, name: &[u8]) -> NameId {
+        let Self { bytes, ends, table, hasher } = self;
+        let hash = hasher.hash_one(name);
+        let entry = table.entry(
+            hash,
+            |&id| slice(bytes, ends, id) == name,
+            |&id| hasher.hash_one(slice(bytes, ends, id)),
+        );
+        match entry {
+            hashbrown::hash_table::Entry::Occupied(found) => NameId(*found.get()),
+            hashbrown::hash_table::Entry::Vacant(free) => {
+                let id = ends.len() as u32;
+                free.insert(id);
+                bytes.extend_from_slice(name);
+                ends.push(bytes.len());
+                NameId(id)
+            }
+        }
+    }
+
+    /// Forgets every name but keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.truncate(1);
+        self.table.clear();
+    }
+
+    /// The name as text; bytes that are not UTF-8 appear as `\xNN`.
+    pub fn text(&self, id: NameId) -> Cow<'_, str> {
+        text_of(self.get(id))
+    }
+}
+
+fn slice<'a>(bytes: &'a [u8], ends: &[usize], id: u32) -> &'a [u8] {
+    let id = id as usize;
+    if id == 0 { &[] } else { &bytes[ends[id - 1]..ends[id]] }
+}
+
+/// Bytes as text; those that are not UTF-8 appear as `\xNN`.
+pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len() + 16);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn same_bytes_same_id() {
+        let mut names = Names::default();
+        let a = names.intern(b"a");
+        let b = names.intern(b"b");
+        assert_ne!(a, b);
+        assert_eq!(names.intern(b"a"), a);
+        assert_eq!(names.get(b), b"b");
+        assert_eq!(names.get(NameId::NONE), b"");
+    }
+
+    #[test]
+    fn the_empty_name_is_not_none() {
+        let mut names = Names::default();
+        assert!(names.intern(b"").is_some());
+    }
+
+    #[test]
+    fn invalid_utf8_is_shown_as_hex() {
+        assert_eq!(text_of(b"caf\xc3\xa9 \xff\xfe!"), "caf\u{e9} \\xff\\xfe!");
+    }
+}

@@ -1,0 +1,218 @@
+//! The reorder window: events go out in the order of time, as far as a bounded wait allows.
+//!
+//! bpftrace drains one CPU's buffer after the other, so a log is a few long sorted runs laid end to end. Events wait in such
+//! runs, and what leaves is the least of their heads: constant time an event for real logs, a heap for anything stranger.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::event::Event;
+
+/// 5 s: three times the worst disorder seen in a real log (1.5 s, bpftrace 0.17).
+pub const DEFAULT_WINDOW_NS: i64 = 5_000_000_000;
+/// Events that may wait: seven times that log's, and about 14 MB.
+pub const MAX_WAITING: usize = 200_000;
+const MAX_RUNS: usize = 8;
+
+struct Waiting {
+    event: Event,
+    /// Place in the input; keeps equal times in order.
+    place: u64,
+}
+
+impl Waiting {
+    fn key(&self) -> (i64, u64) {
+        (self.event.ts, self.place)
+    }
+}
+
+struct ByKey(Waiting);
+
+impl PartialEq for ByKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key() == other.0.key()
+    }
+}
+impl Eq for ByKey {}
+impl PartialOrd for ByKey {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for ByKey {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.key().cmp(&other.0.key())
+    }
+}
+
+pub struct Reorder {
+    window_ns: i64,
+    max_waiting: usize,
+    runs: Vec<VecDeque<Waiting>>,
+    /// The run that took the last event.
+    current: usize,
+    strays: BinaryHeap<Reverse<ByKey>>,
+    waiting: usize,
+    places: u64,
+    newest: i64,
+    handed_on: i64,
+}
+
+impl Reorder {
+    pub fn new(window_ns: i64) -> Self {
+        Self::with_limit(window_ns, MAX_WAITING)
+    }
+
+    fn with_limit(window_ns: i64, max_waiting: usize) -> Self {
+        Self {
+            window_ns,
+            max_waiting,
+            runs: vec![VecDeque::new()],
+            current: 0,
+            strays: BinaryHeap::new(),
+            waiting: 0,
+            places: 0,
+            newest: i64::MIN,
+            handed_on: i64::MIN,
+        }
+    }
+
+    /// Takes an event; true if it is late: something newer has already gone out.
+    pub fn push(&mut self, event: Event) -> bool {
+        let late = event.ts < self.handed_on;
+        let waiting = Waiting { event, place: self.places };
+        self.places += 1;
+        self.waiting += 1;
+        self.newest = self.newest.max(event.ts);
+        let fits = |run: &VecDeque<Waiting>| run.back().is_none_or(|last| last.event.ts <= event.ts);
+        if fits(&self.runs[self.current]) {
+            self.runs[self.current].push_back(waiting);
+            return late;
+        }
+        // The run with the latest end that still fits leaves the others room.
+        let best = (0..self.runs.len())
+            .filter(|&i| fits(&self.runs[i]))
+            .max_by_key(|&i| self.runs[i].back().map(|last| last.event.ts));
+        if let Some(run) = best {
+            self.current = run;
+            self.runs[run].push_back(waiting);
+        } else if self.runs.len() < MAX_RUNS {
+            self.current = self.runs.len();
+            self.runs.push(VecDeque::from([waiting]));
+        } else {
+            self.strays.push(Reverse(ByKey(waiting)));
+        }
+        late
+    }
+
+    /// The next event that need not wait any longer.
+    pub fn pop_ready(&mut self) -> Option<Event> {
+        let full = self.waiting > self.max_waiting;
+        let until = self.newest.saturating_sub(self.window_ns);
+        self.pop_if(|ts| full || ts < until)
+    }
+
+    /// The next event, at the end of the input.
+    pub fn pop(&mut self) -> Option<Event> {
+        self.pop_if(|_| true)
+    }
+
+    fn pop_if(&mut self, may_go: impl Fn(i64) -> bool) -> Option<Event> {
+        let mut least: Option<((i64, u64), usize)> = None;
+        for (i, run) in self.runs.iter().enumerate() {
+            if let Some(head) = run.front()
+                && least.is_none_or(|(key, _)| head.key() < key)
+            {
+                least = Some((head.key(), i));
+            }
+        }
+        let stray = self.strays.peek().map(|Reverse(ByKey(w))| w.key());
+        let from_strays = stray.is_some_and(|key| least.is_none_or(|(l, _)| key < l));
+        let ts = if from_strays { stray?.0 } else { least?.0.0 };
+        if !may_go(ts) {
+            return None;
+        }
+        let waiting = if from_strays {
+            self.strays.pop().map(|Reverse(ByKey(w))| w)?
+        } else {
+            self.runs[least?.1].pop_front()?
+        };
+        self.waiting -= 1;
+        self.handed_on = self.handed_on.max(ts);
+        Some(waiting.event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::event::{Dev, Kind, NO_SECTOR};
+    use crate::names::NameId;
+
+    fn event(ts: i64, mark: u64) -> Event {
+        Event {
+            ts,
+            tid: 1,
+            pid: 1,
+            comm: NameId::NONE,
+            word: NameId::NONE,
+            kind: Kind::BioComplete { bio: mark, sector: NO_SECTOR, dev: Dev::UNKNOWN },
+        }
+    }
+
+    fn run(order: &mut Reorder, times: &[i64]) -> (Vec<i64>, usize) {
+        let (mut out, mut late) = (Vec::new(), 0);
+        for (i, &ts) in times.iter().enumerate() {
+            late += usize::from(order.push(event(ts, i as u64)));
+            while let Some(e) = order.pop_ready() {
+                out.push(e.ts);
+            }
+        }
+        while let Some(e) = order.pop() {
+            out.push(e.ts);
+        }
+        (out, late)
+    }
+
+    #[test]
+    fn what_comes_within_the_window_goes_out_in_order() {
+        assert_eq!(run(&mut Reorder::new(10), &[5, 9, 3, 7, 14, 4, 30]), (vec![3, 4, 5, 7, 9, 14, 30], 0));
+    }
+
+    #[test]
+    fn what_comes_later_is_late_but_not_lost() {
+        assert_eq!(run(&mut Reorder::new(10), &[1, 100, 2, 200]), (vec![1, 2, 100, 200], 0));
+        assert_eq!(run(&mut Reorder::new(10), &[1, 100, 50, 200, 60]), (vec![1, 50, 100, 60, 200], 1));
+    }
+
+    #[test]
+    fn the_number_of_waiting_events_is_bounded() {
+        let mut order = Reorder::with_limit(i64::MAX, 4);
+        for ts in 0..100 {
+            order.push(event(ts, 0));
+            while order.pop_ready().is_some() {}
+            assert!(order.waiting <= 4);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_wide_window_is_a_stable_sort(times in prop::collection::vec(0i64..50, 0..400)) {
+            let mut order = Reorder::new(1000);
+            let mut out = Vec::new();
+            for (i, &ts) in times.iter().enumerate() {
+                prop_assert!(!order.push(event(ts, i as u64)));
+                prop_assert!(order.pop_ready().is_none());
+            }
+            while let Some(e) = order.pop() {
+                let Kind::BioComplete { bio, .. } = e.kind else { unreachable!() };
+                out.push((e.ts, bio));
+            }
+            let mut want: Vec<_> = times.iter().enumerate().map(|(i, &ts)| (ts, i as u64)).collect();
+            want.sort_by_key(|&(ts, _)| ts);
+            prop_assert_eq!(out, want);
+        }
+    }
+}

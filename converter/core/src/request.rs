@@ -1,0 +1,468 @@
+//! The rows that `assemble` makes and every sink writes: requests, bios, calls. docs/tables.md describes each column.
+
+use crate::event::{Dev, NO_SECTOR, Op, UNKNOWN_TASK};
+use crate::names::NameId;
+
+/// How sure an edge is; the least sure is the greatest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    #[default]
+    Exact,
+    Inferred,
+    Unknown,
+}
+
+impl Confidence {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Inferred => "inferred",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A value of a column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    Null,
+    Int(i64),
+    UInt(u64),
+    Bool(bool),
+    Name(NameId),
+    Word(&'static str),
+    /// A kernel address.
+    Address(u64),
+    Dev(Dev),
+}
+
+impl Value {
+    fn int(value: Option<i64>) -> Self {
+        value.map_or(Self::Null, Self::Int)
+    }
+
+    fn name(name: NameId) -> Self {
+        if name.is_some() { Self::Name(name) } else { Self::Null }
+    }
+
+    fn task(id: u32) -> Self {
+        if id == UNKNOWN_TASK { Self::Null } else { Self::Int(i64::from(id)) }
+    }
+
+    fn dev(dev: Dev) -> Self {
+        if dev.is_known() { Self::Dev(dev) } else { Self::Null }
+    }
+}
+
+/// SQL type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    Int,
+    UInt,
+    Bool,
+    Text,
+}
+
+/// A table's row: its columns in their order. `visit` gives a value for each of `COLUMNS`.
+pub trait Row {
+    const TABLE: &'static str;
+    const COLUMNS: &'static [(&'static str, Type)];
+
+    fn visit(&self, f: &mut impl FnMut(&'static str, Value));
+}
+
+/// Byte ranges of a file, in the order in which they came.
+#[derive(Clone, Debug, Default)]
+pub struct Ranges {
+    runs: Vec<(u64, u64)>,
+}
+
+impl Ranges {
+    pub fn add(&mut self, offset: u64, len: u64) {
+        if len == 0 {
+            return;
+        }
+        match self.runs.last_mut() {
+            Some((_, end)) if *end == offset => *end = offset + len,
+            _ => self.runs.push((offset, offset + len)),
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.runs.clear();
+    }
+
+    /// (separate runs after joining neighbours, lowest offset, offset just past the highest)
+    pub fn summary(&mut self) -> (u64, Option<(u64, u64)>) {
+        if self.runs.len() > 1 {
+            self.runs.sort_unstable();
+            self.runs.dedup_by(|next, kept| {
+                let joins = next.0 <= kept.1;
+                if joins {
+                    kept.1 = kept.1.max(next.1);
+                }
+                joins
+            });
+        }
+        let span = self.runs.first().zip(self.runs.last()).map(|(first, last)| (first.0, last.1));
+        (self.runs.len() as u64, span)
+    }
+}
+
+/// What is missing of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    Start,
+    End,
+    Bio,
+}
+
+impl Missing {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::End => "end",
+            Self::Bio => "bio",
+        }
+    }
+}
+
+/// The call of a request, as far as the request's row needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct CallOf {
+    pub call_id: u64,
+    pub op: Op,
+    pub enter: i64,
+    pub exit: Option<i64>,
+    pub stack: NameId,
+}
+
+/// Pages, bytes and ranges of a request or a bio.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extent {
+    pub bytes: u64,
+    pub folios: u64,
+    pub ranges: u64,
+    /// First byte and the one just past the last.
+    pub span: Option<(u64, u64)>,
+}
+
+impl Extent {
+    fn visit_offsets(&self, f: &mut impl FnMut(&'static str, Value)) {
+        f("ranges", Value::Int(self.ranges as i64));
+        f("first_offset", Value::int(self.span.map(|(first, _)| first as i64)));
+        f("last_offset", Value::int(self.span.map(|(_, last)| last as i64)));
+    }
+}
+
+/// One pass through a file system's sync function.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub sync_id: u64,
+    pub id: u64,
+    pub tid: u32,
+    pub pid: u32,
+    pub comm: NameId,
+    pub fs: NameId,
+    pub path: NameId,
+    pub dev: Dev,
+    pub ino: u64,
+    pub datasync: bool,
+    pub call: Option<CallOf>,
+    pub first_event: i64,
+    pub last_event: i64,
+    pub start: Option<i64>,
+    pub end: Option<i64>,
+    pub ret: Option<i64>,
+    pub first_submit: Option<i64>,
+    pub last_complete: Option<i64>,
+    pub submit_missing: bool,
+    pub complete_missing: bool,
+    pub extent: Extent,
+    pub bios: u64,
+    pub confidence: Confidence,
+    /// Requests between start and end, right after this one's start and end.
+    pub in_flight: (u32, u32),
+}
+
+impl Request {
+    pub fn missing(&self) -> Option<Missing> {
+        if self.start.is_none() {
+            Some(Missing::Start)
+        } else if self.end.is_none() {
+            Some(Missing::End)
+        } else if self.submit_missing || self.complete_missing {
+            Some(Missing::Bio)
+        } else {
+            None
+        }
+    }
+
+    fn bounds(&self) -> Option<(i64, i64)> {
+        self.start.zip(self.end)
+    }
+
+    /// Where its row begins.
+    pub fn ts(&self) -> i64 {
+        self.call.map_or(self.start.unwrap_or(self.first_event), |c| c.enter)
+    }
+
+    pub fn dur(&self) -> Option<i64> {
+        self.bounds().map(|(_, end)| end - self.ts())
+    }
+
+    pub fn syscall(&self) -> Option<i64> {
+        let (_, end) = self.bounds()?;
+        self.call.map(|c| c.exit.unwrap_or(end) - c.enter)
+    }
+
+    pub fn writeback(&self) -> Option<i64> {
+        self.bounds()?;
+        if self.bios == 0 {
+            return Some(0);
+        }
+        if self.submit_missing || self.complete_missing {
+            return None;
+        }
+        self.last_complete.zip(self.first_submit).map(|(last, first)| last - first)
+    }
+
+    pub fn before_submit(&self) -> Option<i64> {
+        if self.submit_missing {
+            return None;
+        }
+        self.first_submit.zip(self.start).map(|(submit, start)| submit - start)
+    }
+
+    pub fn after_complete(&self) -> Option<i64> {
+        if self.complete_missing {
+            return None;
+        }
+        self.end.zip(self.last_complete).map(|(end, complete)| end - complete)
+    }
+}
+
+impl Row for Request {
+    const TABLE: &'static str = "syncline_sync";
+    const COLUMNS: &'static [(&'static str, Type)] = &[
+        ("ts_ns", Type::Int),
+        ("dur_ns", Type::Int),
+        ("tid", Type::Int),
+        ("pid", Type::Int),
+        ("comm", Type::Text),
+        ("process", Type::Text),
+        ("op", Type::Text),
+        ("datasync", Type::Bool),
+        ("path", Type::Text),
+        ("dev", Type::Text),
+        ("ino", Type::Int),
+        ("fs", Type::Text),
+        ("id", Type::UInt),
+        ("ret", Type::Int),
+        ("syscall_ns", Type::Int),
+        ("writeback_ns", Type::Int),
+        ("before_submit_ns", Type::Int),
+        ("after_complete_ns", Type::Int),
+        ("bytes", Type::Int),
+        ("folios", Type::Int),
+        ("bios", Type::Int),
+        ("ranges", Type::Int),
+        ("first_offset", Type::Int),
+        ("last_offset", Type::Int),
+        ("stack", Type::Text),
+        ("confidence", Type::Text),
+        ("incomplete", Type::Text),
+        ("sync_id", Type::Int),
+        ("start_ns", Type::Int),
+    ];
+
+    fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
+        f("ts_ns", Value::Int(self.ts()));
+        f("dur_ns", Value::int(self.dur()));
+        f("tid", Value::task(self.tid));
+        f("pid", Value::task(self.pid));
+        f("comm", Value::name(self.comm));
+        f("process", Value::Null);
+        f("op", self.call.map_or(Value::Null, |c| Value::Word(c.op.name())));
+        f("datasync", if self.start.is_some() { Value::Bool(self.datasync) } else { Value::Null });
+        f("path", Value::name(self.path));
+        f("dev", Value::dev(self.dev));
+        f("ino", if self.ino == 0 { Value::Null } else { Value::Int(self.ino as i64) });
+        f("fs", Value::name(self.fs));
+        f("id", Value::UInt(self.id));
+        f("ret", Value::int(self.ret));
+        f("syscall_ns", Value::int(self.syscall()));
+        f("writeback_ns", Value::int(self.writeback()));
+        f("before_submit_ns", Value::int(self.before_submit()));
+        f("after_complete_ns", Value::int(self.after_complete()));
+        f("bytes", Value::Int(self.extent.bytes as i64));
+        f("folios", Value::Int(self.extent.folios as i64));
+        f("bios", Value::Int(self.bios as i64));
+        self.extent.visit_offsets(f);
+        f("stack", self.call.map_or(Value::Null, |c| Value::name(c.stack)));
+        f("confidence", Value::Word(self.confidence.name()));
+        f("incomplete", self.missing().map_or(Value::Null, |m| Value::Word(m.name())));
+        f("sync_id", Value::Int(self.sync_id as i64));
+        f("start_ns", Value::int(self.start));
+    }
+}
+
+/// One block I/O request of the file system.
+#[derive(Clone, Debug)]
+pub struct Bio {
+    pub bio_id: u64,
+    /// The request it was made for; `None` for background writeback.
+    pub sync_id: Option<u64>,
+    pub id: u64,
+    pub address: u64,
+    pub dev: Dev,
+    pub sector: i64,
+    pub tid: u32,
+    pub pid: u32,
+    pub comm: NameId,
+    pub first_event: i64,
+    pub submit: Option<i64>,
+    pub complete: Option<i64>,
+    pub extent: Extent,
+    pub confidence: Confidence,
+    /// (bios, bytes) in flight on its device, right after its submit.
+    pub in_flight_at_submit: (u32, u64),
+    /// The same right after its completion.
+    pub in_flight_at_complete: (u32, u64),
+}
+
+impl Bio {
+    pub fn ts(&self) -> i64 {
+        self.submit.unwrap_or(self.first_event)
+    }
+
+    pub fn dur(&self) -> Option<i64> {
+        self.submit.zip(self.complete).map(|(submit, complete)| complete - submit)
+    }
+
+    pub fn missing(&self) -> Option<Missing> {
+        if self.submit.is_none() {
+            Some(Missing::Start)
+        } else if self.complete.is_none() {
+            Some(Missing::End)
+        } else {
+            None
+        }
+    }
+}
+
+impl Row for Bio {
+    const TABLE: &'static str = "syncline_bio";
+    const COLUMNS: &'static [(&'static str, Type)] = &[
+        ("bio_id", Type::Int),
+        ("sync_id", Type::Int),
+        ("id", Type::UInt),
+        ("ts_ns", Type::Int),
+        ("dur_ns", Type::Int),
+        ("bio", Type::Text),
+        ("dev", Type::Text),
+        ("sector", Type::Int),
+        ("bytes", Type::Int),
+        ("folios", Type::Int),
+        ("ranges", Type::Int),
+        ("first_offset", Type::Int),
+        ("last_offset", Type::Int),
+        ("tid", Type::Int),
+        ("pid", Type::Int),
+        ("comm", Type::Text),
+        ("origin", Type::Text),
+        ("confidence", Type::Text),
+        ("incomplete", Type::Text),
+    ];
+
+    fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
+        f("bio_id", Value::Int(self.bio_id as i64));
+        f("sync_id", Value::int(self.sync_id.map(|id| id as i64)));
+        f("id", Value::UInt(self.id));
+        f("ts_ns", Value::Int(self.ts()));
+        f("dur_ns", Value::int(self.dur()));
+        f("bio", if self.address == 0 { Value::Null } else { Value::Address(self.address) });
+        f("dev", Value::dev(self.dev));
+        f("sector", if self.sector == NO_SECTOR { Value::Null } else { Value::Int(self.sector) });
+        f("bytes", Value::Int(self.extent.bytes as i64));
+        f("folios", Value::Int(self.extent.folios as i64));
+        self.extent.visit_offsets(f);
+        f("tid", Value::task(self.tid));
+        f("pid", Value::task(self.pid));
+        f("comm", Value::name(self.comm));
+        f("origin", Value::Word(if self.sync_id.is_some() { "sync" } else { "background" }));
+        f("confidence", self.sync_id.map_or(Value::Null, |_| Value::Word(self.confidence.name())));
+        f("incomplete", self.missing().map_or(Value::Null, |m| Value::Word(m.name())));
+    }
+}
+
+/// One sync syscall.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub call_id: u64,
+    pub op: Op,
+    pub tid: u32,
+    pub pid: u32,
+    pub comm: NameId,
+    pub stack: NameId,
+    pub enter: i64,
+    pub exit: Option<i64>,
+    pub ret: Option<i64>,
+    /// The request that took it.
+    pub sync_id: Option<u64>,
+    /// End of that request.
+    pub request_end: Option<i64>,
+}
+
+impl Call {
+    pub fn dur(&self) -> Option<i64> {
+        self.exit.or(self.request_end).map(|end| end - self.enter)
+    }
+}
+
+impl Row for Call {
+    const TABLE: &'static str = "syncline_call";
+    const COLUMNS: &'static [(&'static str, Type)] = &[
+        ("call_id", Type::Int),
+        ("ts_ns", Type::Int),
+        ("dur_ns", Type::Int),
+        ("tid", Type::Int),
+        ("pid", Type::Int),
+        ("comm", Type::Text),
+        ("op", Type::Text),
+        ("ret", Type::Int),
+        ("stack", Type::Text),
+        ("sync_id", Type::Int),
+        ("lone", Type::Bool),
+    ];
+
+    fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
+        f("call_id", Value::Int(self.call_id as i64));
+        f("ts_ns", Value::Int(self.enter));
+        f("dur_ns", Value::int(self.dur()));
+        f("tid", Value::task(self.tid));
+        f("pid", Value::task(self.pid));
+        f("comm", Value::name(self.comm));
+        f("op", Value::Word(self.op.name()));
+        f("ret", Value::int(self.ret));
+        f("stack", Value::name(self.stack));
+        f("sync_id", Value::int(self.sync_id.map(|id| id as i64)));
+        f("lone", Value::Bool(self.sync_id.is_none()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_join_neighbours_in_any_order() {
+        let mut ranges = Ranges::default();
+        for offset in [8192, 0, 4096, 40960, 45056, 40960] {
+            ranges.add(offset, 4096);
+        }
+        ranges.add(1 << 40, 0);
+        assert_eq!(ranges.summary(), (2, Some((0, 49152))));
+        assert_eq!(Ranges::default().summary(), (0, None));
+    }
+}

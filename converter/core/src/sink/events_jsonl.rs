@@ -1,0 +1,205 @@
+//! The low-level log: one JSON object an event, in the order of the input. `source/events_jsonl.rs` reads it back.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use super::rows::{json_key, json_string};
+use crate::error::Result;
+use crate::event::{Dev, Event, Kind, NO_SECTOR, UNKNOWN_TASK};
+use crate::names::{NameId, Names};
+use crate::output::Output;
+use crate::source::{Batch, NoteKind};
+use crate::stack;
+
+pub struct EventsJsonl {
+    out: Output,
+}
+
+impl EventsJsonl {
+    pub fn create(path: &Path) -> Result<Self> {
+        Ok(Self { out: Output::create(path, false)? })
+    }
+
+    /// Appends a batch as it was parsed. `source` names its format, `lines_before` how many lines of its file come before it.
+    pub fn batch(&mut self, batch: &Batch, source: &str, lines_before: u64) -> Result<()> {
+        let mut notes = batch.notes.iter().peekable();
+        let mut extras = batch.extras.iter().peekable();
+        for (i, event) in batch.events.iter().enumerate() {
+            while let Some(note) = notes.next_if(|n| n.after as usize <= i) {
+                self.note(&note.kind, note.line + lines_before, source);
+            }
+            let buffer = self.out.buffer();
+            begin(buffer, event, &batch.names, source);
+            fields(buffer, event, &batch.names);
+            while let Some(extra) = extras.next_if(|x| x.event as usize == i) {
+                let (key, value) = (batch.names.get(extra.key), batch.names.get(extra.value));
+                buffer.push(b',');
+                json_string(buffer, key);
+                buffer.push(b':');
+                if is_plain_number(value) {
+                    buffer.extend_from_slice(value);
+                } else {
+                    json_string(buffer, value);
+                }
+            }
+            buffer.extend_from_slice(b"}\n");
+            self.out.spill()?;
+        }
+        for note in notes {
+            self.note(&note.kind, note.line + lines_before, source);
+        }
+        self.out.spill()
+    }
+
+    fn note(&mut self, kind: &NoteKind, line: u64, source: &str) {
+        let buffer = self.out.buffer();
+        match kind {
+            NoteKind::Lost { count } => {
+                let _ = write!(buffer, "{{\"event\":\"lost_events\",\"source\":\"{source}\",\"count\":{count}");
+            }
+            NoteKind::Unparsed { text, .. } => {
+                let _ = write!(buffer, "{{\"event\":\"unparsed_line\",\"source\":\"{source}\",\"line\":{line}");
+                bytes_field(buffer, "text", text);
+            }
+        }
+        buffer.extend_from_slice(b"}\n");
+    }
+
+    pub fn finish(&mut self) -> Result<()> {
+        self.out.commit()
+    }
+}
+
+fn begin(buffer: &mut Vec<u8>, event: &Event, names: &Names, source: &str) {
+    let _ = write!(buffer, "{{\"ts_ns\":{}", event.ts);
+    if event.tid != UNKNOWN_TASK {
+        number(buffer, "tid", event.tid);
+    }
+    if event.pid != UNKNOWN_TASK {
+        number(buffer, "pid", event.pid);
+    }
+    name(buffer, "comm", event.comm, names);
+    name(buffer, "event", event.word, names);
+    buffer.extend_from_slice(b",\"source\":\"");
+    buffer.extend_from_slice(source.as_bytes());
+    buffer.push(b'"');
+}
+
+fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
+    match event.kind {
+        Kind::CallEnter { stack, .. } => {
+            if stack.is_some() {
+                stack_field(buffer, names.get(stack));
+            }
+        }
+        Kind::CallExit { ret, .. } => {
+            if let Some(ret) = ret {
+                number(buffer, "ret", ret);
+            }
+        }
+        Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync } => {
+            number(buffer, "id", id);
+            number(buffer, "start", start);
+            number(buffer, "end", end);
+            number(buffer, "datasync", u8::from(datasync));
+            device(buffer, dev);
+            if ino != 0 {
+                number(buffer, "ino", ino);
+            }
+            name(buffer, "fs", fs, names);
+            name(buffer, "path", path, names);
+        }
+        Kind::BioAddFolio { id, bio, offset, len } => {
+            number(buffer, "id", id);
+            address(buffer, bio);
+            number(buffer, "start", offset);
+            number(buffer, "len", len);
+        }
+        Kind::BioSubmit { id, bio, sector, dev } => {
+            number(buffer, "id", id);
+            address(buffer, bio);
+            device(buffer, dev);
+            if sector != NO_SECTOR {
+                number(buffer, "sector", sector);
+            }
+        }
+        Kind::BioComplete { bio, sector, dev } => {
+            address(buffer, bio);
+            device(buffer, dev);
+            if sector != NO_SECTOR {
+                number(buffer, "sector", sector);
+            }
+        }
+        Kind::SyncEnd { id, ret } => {
+            number(buffer, "id", id);
+            number(buffer, "ret", ret);
+        }
+    }
+}
+
+fn number(buffer: &mut Vec<u8>, key: &str, value: impl itoa::Integer) {
+    buffer.push(b',');
+    json_key(buffer, key);
+    buffer.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+fn address(buffer: &mut Vec<u8>, bio: u64) {
+    if bio != 0 {
+        let _ = write!(buffer, ",\"bio\":\"0x{bio:x}\"");
+    }
+}
+
+fn device(buffer: &mut Vec<u8>, dev: Dev) {
+    if dev.is_known() {
+        let _ = write!(buffer, ",\"dev\":\"{dev}\"");
+    }
+}
+
+fn name(buffer: &mut Vec<u8>, key: &str, id: NameId, names: &Names) {
+    if id.is_some() {
+        bytes_field(buffer, key, names.get(id));
+    }
+}
+
+/// The text, and the bytes in hex where the text does not tell them.
+fn bytes_field(buffer: &mut Vec<u8>, key: &str, bytes: &[u8]) {
+    buffer.push(b',');
+    json_key(buffer, key);
+    json_string(buffer, bytes);
+    if std::str::from_utf8(bytes).is_err() {
+        let _ = write!(buffer, ",\"{key}_hex\":\"");
+        hex(buffer, bytes);
+        buffer.push(b'"');
+    }
+}
+
+fn stack_field(buffer: &mut Vec<u8>, raw: &[u8]) {
+    buffer.extend_from_slice(b",\"stack\":[");
+    for (i, line) in stack::lines(raw).enumerate() {
+        if i > 0 {
+            buffer.push(b',');
+        }
+        json_string(buffer, line);
+    }
+    buffer.push(b']');
+    if std::str::from_utf8(raw).is_err() {
+        buffer.extend_from_slice(b",\"stack_hex\":\"");
+        hex(buffer, raw);
+        buffer.push(b'"');
+    }
+}
+
+fn hex(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    for byte in bytes {
+        let _ = write!(buffer, "{byte:02x}");
+    }
+}
+
+/// A number that JSON gives back with the same digits.
+fn is_plain_number(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    (1..=18).contains(&digits.len())
+        && digits.iter().all(u8::is_ascii_digit)
+        && (digits.len() == 1 || digits[0] != b'0')
+        && text != b"-0"
+}

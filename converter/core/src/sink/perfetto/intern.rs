@@ -1,0 +1,122 @@
+//! Interned data of the trace's one packet sequence. A string goes out with the packet that first uses it.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::proto::{interned, nested, uint};
+use crate::names::{NameId, Names};
+
+/// Iids below are for fixed words; those of a `NameId` begin here.
+const NAME_BASE: u64 = 1 << 10;
+
+#[derive(Default)]
+struct Seen(Vec<bool>);
+
+impl Seen {
+    /// True the first time.
+    fn first(&mut self, id: NameId) -> bool {
+        let at = id.0 as usize;
+        if self.0.len() <= at {
+            self.0.resize((at + 1).next_power_of_two(), false);
+        }
+        !std::mem::replace(&mut self.0[at], true)
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Interner {
+    /// Entries that the next packet must carry.
+    pub(super) pending: Vec<u8>,
+    words: Vec<&'static str>,
+    event_names: HashMap<String, u64, FixedState>,
+    annotation_names: u64,
+    strings: Seen,
+    stacks: Seen,
+    functions: HashMap<Vec<u8>, u64, FixedState>,
+}
+
+fn entry(buffer: &mut Vec<u8>, field: u32, iid: u64, text: &[u8]) {
+    nested(buffer, field, |b| {
+        uint(b, interned::IID, iid);
+        super::proto::bytes(b, interned::NAME, text);
+    });
+}
+
+impl Interner {
+    pub(super) fn category(&mut self, iid: u64, name: &str) {
+        entry(&mut self.pending, interned::EVENT_CATEGORIES, iid, name.as_bytes());
+    }
+
+    /// Names of annotations get consecutive iids; this is the first of them.
+    pub(super) fn annotation_names<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) -> u64 {
+        let first = self.annotation_names + 1;
+        for name in names {
+            self.annotation_names += 1;
+            entry(&mut self.pending, interned::DEBUG_ANNOTATION_NAMES, self.annotation_names, name.as_bytes());
+        }
+        first
+    }
+
+    pub(super) fn event_name(&mut self, name: &str) -> u64 {
+        if let Some(&iid) = self.event_names.get(name) {
+            return iid;
+        }
+        let iid = self.event_names.len() as u64 + 1;
+        self.event_names.insert(name.to_owned(), iid);
+        entry(&mut self.pending, interned::EVENT_NAMES, iid, name.as_bytes());
+        iid
+    }
+
+    /// A string value of an annotation.
+    pub(super) fn string(&mut self, id: NameId, names: &Names) -> u64 {
+        let iid = NAME_BASE + u64::from(id.0);
+        if self.strings.first(id) {
+            entry(&mut self.pending, interned::DEBUG_ANNOTATION_STRING_VALUES, iid, names.text(id).as_bytes());
+        }
+        iid
+    }
+
+    pub(super) fn word(&mut self, word: &'static str) -> u64 {
+        if let Some(at) = self.words.iter().position(|w| std::ptr::eq(*w, word)) {
+            return at as u64 + 1;
+        }
+        self.words.push(word);
+        let iid = self.words.len() as u64;
+        debug_assert!(iid < NAME_BASE);
+        entry(&mut self.pending, interned::DEBUG_ANNOTATION_STRING_VALUES, iid, word.as_bytes());
+        iid
+    }
+
+    /// A folded stack as a callstack, outermost frame first in both.
+    pub(super) fn callstack(&mut self, folded: NameId, names: &Names) -> u64 {
+        let iid = NAME_BASE + u64::from(folded.0);
+        if !self.stacks.first(folded) {
+            return iid;
+        }
+        let text = names.text(folded);
+        let frames: Vec<u64> = text
+            .split(';')
+            .map(|function| {
+                let function = function.as_bytes();
+                if let Some(&iid) = self.functions.get(function) {
+                    return iid;
+                }
+                let iid = self.functions.len() as u64 + 1;
+                self.functions.insert(function.to_vec(), iid);
+                entry(&mut self.pending, interned::FUNCTION_NAMES, iid, function);
+                nested(&mut self.pending, interned::FRAMES, |b| {
+                    uint(b, interned::IID, iid);
+                    uint(b, interned::FRAME_FUNCTION_NAME_ID, iid);
+                });
+                iid
+            })
+            .collect();
+        nested(&mut self.pending, interned::CALLSTACKS, |b| {
+            uint(b, interned::IID, iid);
+            for frame in frames {
+                uint(b, interned::CALLSTACK_FRAME_IDS, frame);
+            }
+        });
+        iid
+    }
+}

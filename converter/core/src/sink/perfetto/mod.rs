@@ -1,0 +1,645 @@
+//! The Perfetto trace: TrackEvent packets, written by hand. docs/trace-layout.md describes the layout.
+
+mod intern;
+mod proto;
+
+use std::path::Path;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use self::intern::Interner;
+use self::proto::{annotation, bytes, clock, descriptor, event, fixed64, int, nested, packet, trace, uint};
+use super::{Facts, Group, GroupRequest, Sink};
+use crate::error::Result;
+use crate::event::{Dev, UNKNOWN_TASK};
+use crate::losses::{Losses, Reason};
+use crate::names::{NameId, Names};
+use crate::output::Output;
+use crate::request::{Bio, Call, Request, Row, Value};
+
+/// One sequence is enough: all is written by one thread.
+const SEQUENCE_ID: u64 = 1;
+/// Instants of one reason; the summary has the whole count.
+const MAX_LOSS_INSTANTS: u64 = 10_000;
+
+#[derive(Clone, Copy)]
+#[repr(u64)]
+enum Category {
+    Call = 1,
+    Sync,
+    Phase,
+    Bio,
+    Mark,
+    Loss,
+    Meta,
+}
+
+const CATEGORIES: [(Category, &str); 7] = [
+    (Category::Call, "syncline.call"),
+    (Category::Sync, "syncline.sync"),
+    (Category::Phase, "syncline.phase"),
+    (Category::Bio, "syncline.bio"),
+    (Category::Mark, "syncline.mark"),
+    (Category::Loss, "syncline.loss"),
+    (Category::Meta, "syncline.meta"),
+];
+
+/// First annotation iid of each row's columns, and of single ones.
+#[derive(Default)]
+struct AnnotationNames {
+    sync: u64,
+    bio: u64,
+    call: u64,
+    call_ts: u64,
+    open: u64,
+    mark_id: u64,
+    text: u64,
+}
+
+/// Tracks that never overlap themselves, so many as there are slices at once.
+#[derive(Default)]
+struct Lanes {
+    /// (uuid, end of its last slice)
+    lanes: Vec<(u64, i64)>,
+}
+
+struct DeviceTracks {
+    group: u64,
+    bios_in_flight: u64,
+    bytes_in_flight: u64,
+    /// [sync, background]
+    lanes: [Lanes; 2],
+    incomplete: Option<u64>,
+}
+
+pub struct PerfettoTrace {
+    out: Output,
+    /// One packet, without its length.
+    scratch: Vec<u8>,
+    interner: Interner,
+    names: AnnotationNames,
+    next_uuid: u64,
+    threads: HashMap<(u32, u32), u64, FixedState>,
+    /// Lanes of processes whose threads are not known.
+    processes: HashMap<u32, (u64, Lanes), FixedState>,
+    devices: Vec<(Dev, DeviceTracks)>,
+    syncs_in_flight: u64,
+    losses_track: Option<u64>,
+    loss_instants: Vec<u64>,
+    first_ts: i64,
+}
+
+/// Columns that the slice itself tells.
+const FROM_SLICE: &[&str] = &["ts_ns", "dur_ns", "start_ns", "lone"];
+
+impl PerfettoTrace {
+    pub fn create(path: &Path, gzip: bool) -> Result<Self> {
+        Ok(Self {
+            out: Output::create(path, gzip)?,
+            scratch: Vec::with_capacity(4096),
+            interner: Interner::default(),
+            names: AnnotationNames::default(),
+            next_uuid: 1,
+            threads: HashMap::default(),
+            processes: HashMap::default(),
+            devices: Vec::new(),
+            syncs_in_flight: 0,
+            losses_track: None,
+            loss_instants: vec![0; Reason::ALL.len()],
+            first_ts: 0,
+        })
+    }
+
+    // ---- packets
+
+    fn frame(&mut self) -> Result<()> {
+        let buffer = self.out.buffer();
+        bytes(buffer, trace::PACKET, &self.scratch);
+        self.scratch.clear();
+        self.out.spill()
+    }
+
+    fn sequence(buffer: &mut Vec<u8>, flags: u64) {
+        uint(buffer, packet::TRUSTED_PACKET_SEQUENCE_ID, SEQUENCE_ID);
+        uint(buffer, packet::SEQUENCE_FLAGS, flags);
+    }
+
+    fn event(
+        &mut self,
+        ts: i64,
+        track: u64,
+        kind: u64,
+        write: impl FnOnce(&mut Vec<u8>, &mut Interner, &AnnotationNames),
+    ) -> Result<()> {
+        let Self { scratch, interner, names, .. } = self;
+        uint(scratch, packet::TIMESTAMP, ts as u64);
+        nested(scratch, packet::TRACK_EVENT, |b| {
+            uint(b, event::TYPE, kind);
+            uint(b, event::TRACK_UUID, track);
+            write(b, interner, names);
+        });
+        if !interner.pending.is_empty() {
+            bytes(scratch, packet::INTERNED_DATA, &interner.pending);
+            interner.pending.clear();
+        }
+        Self::sequence(scratch, packet::SEQ_NEEDS_INCREMENTAL_STATE);
+        self.frame()
+    }
+
+    fn end(&mut self, ts: i64, track: u64) -> Result<()> {
+        self.event(ts, track, event::SLICE_END, |_, _, _| {})
+    }
+
+    fn descriptor(&mut self, ts: Option<i64>, write: impl FnOnce(&mut Vec<u8>)) -> Result<u64> {
+        let uuid = self.next_uuid;
+        self.next_uuid += 1;
+        let buffer = &mut self.scratch;
+        if let Some(ts) = ts {
+            uint(buffer, packet::TIMESTAMP, ts as u64);
+        }
+        nested(buffer, packet::TRACK_DESCRIPTOR, |b| {
+            uint(b, descriptor::UUID, uuid);
+            write(b);
+        });
+        Self::sequence(buffer, packet::SEQ_NEEDS_INCREMENTAL_STATE);
+        self.frame()?;
+        Ok(uuid)
+    }
+
+    // ---- tracks
+
+    fn group_track(&mut self, name: &str, description: &str) -> Result<u64> {
+        self.descriptor(None, |b| {
+            bytes(b, descriptor::NAME, name.as_bytes());
+            bytes(b, descriptor::DESCRIPTION, description.as_bytes());
+            uint(b, descriptor::CHILD_ORDERING, descriptor::CHILD_ORDERING_EXPLICIT);
+        })
+    }
+
+    fn counter_track(&mut self, parent: Option<u64>, rank: i64, name: &str, unit: u64, description: &str) -> Result<u64> {
+        self.descriptor(None, |b| {
+            bytes(b, descriptor::NAME, name.as_bytes());
+            bytes(b, descriptor::DESCRIPTION, description.as_bytes());
+            if let Some(parent) = parent {
+                uint(b, descriptor::PARENT_UUID, parent);
+                int(b, descriptor::SIBLING_ORDER_RANK, rank);
+            }
+            nested(b, descriptor::COUNTER, |b| uint(b, descriptor::COUNTER_UNIT, unit));
+        })
+    }
+
+    fn child_track(&mut self, parent: u64, rank: i64, name: &str, merge_key: &str, description: &str) -> Result<u64> {
+        self.descriptor(None, |b| {
+            bytes(b, descriptor::NAME, name.as_bytes());
+            bytes(b, descriptor::DESCRIPTION, description.as_bytes());
+            uint(b, descriptor::PARENT_UUID, parent);
+            int(b, descriptor::SIBLING_ORDER_RANK, rank);
+            uint(b, descriptor::SIBLING_MERGE_BEHAVIOR, descriptor::BY_SIBLING_MERGE_KEY);
+            bytes(b, descriptor::SIBLING_MERGE_KEY, merge_key.as_bytes());
+        })
+    }
+
+    fn thread_track(&mut self, tid: u32, pid: u32, comm: NameId, names: &Names) -> Result<u64> {
+        if let Some(&uuid) = self.threads.get(&(tid, pid)) {
+            return Ok(uuid);
+        }
+        // Perfetto wants a process for each thread. Where the source has none, the thread stands in one of its own.
+        let process = if pid == UNKNOWN_TASK { tid } else { pid };
+        let comm = names.text(comm).into_owned();
+        let ts = Some(self.first_ts);
+        if pid == UNKNOWN_TASK {
+            self.process_track(process, &comm)?;
+        }
+        let uuid = self.descriptor(ts, |b| {
+            nested(b, descriptor::THREAD, |b| {
+                uint(b, descriptor::THREAD_PID, u64::from(process));
+                uint(b, descriptor::THREAD_TID, u64::from(tid));
+                bytes(b, descriptor::THREAD_NAME, comm.as_bytes());
+            });
+        })?;
+        self.threads.insert((tid, pid), uuid);
+        Ok(uuid)
+    }
+
+    fn process_track(&mut self, pid: u32, name: &str) -> Result<u64> {
+        self.descriptor(Some(self.first_ts), |b| {
+            nested(b, descriptor::PROCESS, |b| {
+                uint(b, descriptor::PROCESS_PID, u64::from(pid));
+                bytes(b, descriptor::PROCESS_NAME, name.as_bytes());
+            });
+        })
+    }
+
+    /// A lane of a process that is free from `start` to `end`.
+    fn process_lane(&mut self, pid: u32, comm: NameId, start: i64, end: i64, names: &Names) -> Result<u64> {
+        let parent = match self.processes.get(&pid) {
+            Some((uuid, _)) => *uuid,
+            None => {
+                let uuid = self.process_track(pid, &names.text(comm))?;
+                self.processes.insert(pid, (uuid, Lanes::default()));
+                uuid
+            }
+        };
+        if let Some(uuid) = self.processes.get_mut(&pid).and_then(|(_, lanes)| lanes.free(start, end)) {
+            return Ok(uuid);
+        }
+        let uuid = self.child_track(parent, 0, "syncs", "syncs", "Sync calls of the process; its threads are not known.")?;
+        if let Some((_, lanes)) = self.processes.get_mut(&pid) {
+            lanes.lanes.push((uuid, end));
+        }
+        Ok(uuid)
+    }
+
+    fn device(&mut self, dev: Dev) -> Result<usize> {
+        if let Some(at) = self.devices.iter().position(|(d, _)| *d == dev) {
+            return Ok(at);
+        }
+        let name = if dev.is_known() { format!("Block I/O ({dev})") } else { "Block I/O (device unknown)".into() };
+        let group = self.group_track(&name, "Bios from submit to completion, and how many are in flight at once.")?;
+        let in_flight = "A bio whose completion is missing counts until its address is used again.";
+        let bios_in_flight = self.counter_track(Some(group), 0, "bios in flight", descriptor::UNIT_COUNT, in_flight)?;
+        let bytes_in_flight =
+            self.counter_track(Some(group), 1, "bytes in flight", descriptor::UNIT_SIZE_BYTES, in_flight)?;
+        let tracks =
+            DeviceTracks { group, bios_in_flight, bytes_in_flight, lanes: Default::default(), incomplete: None };
+        self.devices.push((dev, tracks));
+        Ok(self.devices.len() - 1)
+    }
+
+    fn bio_lane(&mut self, device: usize, bio: &Bio, start: i64, end: i64) -> Result<u64> {
+        let kind = usize::from(bio.sync_id.is_none());
+        if let Some(uuid) = self.devices[device].1.lanes[kind].free(start, end) {
+            return Ok(uuid);
+        }
+        let group = self.devices[device].1.group;
+        let uuid = if kind == 0 {
+            self.child_track(group, 2, "bios of syncs", "sync", "One slice a bio that a sync request made, named by its thread.")?
+        } else {
+            self.child_track(group, 4, "bios of background writeback", "background", "Bios that no sync request made.")?
+        };
+        self.devices[device].1.lanes[kind].lanes.push((uuid, end));
+        Ok(uuid)
+    }
+
+    fn incomplete_track(&mut self, device: usize) -> Result<u64> {
+        if let Some(uuid) = self.devices[device].1.incomplete {
+            return Ok(uuid);
+        }
+        let group = self.devices[device].1.group;
+        let uuid =
+            self.child_track(group, 3, "bios not fully recorded", "incomplete", "Bios whose submit or completion is not in the log.")?;
+        self.devices[device].1.incomplete = Some(uuid);
+        Ok(uuid)
+    }
+
+    // ---- slices
+
+    fn call(&mut self, call: &Call, end: i64, track: u64, names: &Names) -> Result<()> {
+        let open = call.dur().is_none();
+        self.event(call.enter, track, event::SLICE_BEGIN, |b, interner, ids| {
+            head(b, Category::Call, interner.event_name(call.op.name()));
+            if let Some(sync_id) = call.sync_id {
+                uint(b, event::CORRELATION_ID, sync_id);
+            }
+            if call.stack.is_some() {
+                let iid = interner.callstack(call.stack, names);
+                uint(b, event::CALLSTACK_IID, iid);
+            }
+            row(b, call, ids.call, interner, names);
+            if open {
+                value(b, ids.open, Value::Int(1), interner, names);
+            }
+        })?;
+        debug_assert!(end >= call.enter);
+        Ok(())
+    }
+
+    fn request(&mut self, r: &GroupRequest<'_>, track: u64, names: &Names) -> Result<()> {
+        let request = r.request;
+        let (start, end) = extent(request);
+        let counter = self.syncs_in_flight;
+        let function = if request.fs.is_some() { format!("{}_sync_file", names.text(request.fs)) } else { "sync_file".into() };
+        self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
+            head(b, Category::Sync, interner.event_name(&function));
+            uint(b, event::CORRELATION_ID, request.sync_id);
+            for &bio_id in r.bio_ids {
+                fixed64(b, event::FLOW_IDS, bio_id);
+            }
+            if request.start.is_some() {
+                counters(b, &[(counter, u64::from(request.in_flight.0))]);
+            }
+            row(b, request, ids.sync, interner, names);
+            if let Some(call) = request.call {
+                value(b, ids.call_ts, Value::Int(call.enter), interner, names);
+            }
+        })?;
+        if let (Some(submit), Some(complete), Some(_)) = (request.first_submit, request.last_complete, request.writeback())
+            && request.bios > 0
+            && start <= submit
+            && complete <= end
+        {
+            self.event(submit, track, event::SLICE_BEGIN, |b, interner, ids| {
+                head(b, Category::Phase, interner.event_name("writeback"));
+                uint(b, event::CORRELATION_ID, request.sync_id);
+                let sync_id = ids.sync + column::<Request>("sync_id");
+                value(b, sync_id, Value::Int(request.sync_id as i64), interner, names);
+            })?;
+            self.end(complete, track)?;
+        }
+        self.event(end, track, event::SLICE_END, |b, _, _| {
+            if request.start.is_some() {
+                counters(b, &[(counter, u64::from(request.in_flight.1))]);
+            }
+        })
+    }
+
+    fn meta_instant(&mut self, ts: i64, track: u64, name: &str, args: &[(&str, Value)], texts: &[(&str, &str)]) -> Result<()> {
+        let none = Names::default();
+        self.event(ts, track, event::INSTANT, |b, interner, _| {
+            head(b, Category::Meta, interner.event_name(name));
+            for &(key, v) in args {
+                nested(b, event::DEBUG_ANNOTATIONS, |b| {
+                    bytes(b, annotation::NAME, key.as_bytes());
+                    value_field(b, v, interner, &none);
+                });
+            }
+            for &(key, text) in texts {
+                nested(b, event::DEBUG_ANNOTATIONS, |b| {
+                    bytes(b, annotation::NAME, key.as_bytes());
+                    bytes(b, annotation::STRING_VALUE, text.as_bytes());
+                });
+            }
+        })
+    }
+}
+
+impl Lanes {
+    /// A lane whose last slice ended by `start`; it is taken until `end`.
+    fn free(&mut self, start: i64, end: i64) -> Option<u64> {
+        let lane = self.lanes.iter_mut().find(|(_, last)| *last <= start)?;
+        lane.1 = end;
+        Some(lane.0)
+    }
+}
+
+/// Where the slice of a request lies.
+fn extent(request: &Request) -> (i64, i64) {
+    let start = request.start.unwrap_or(request.first_event);
+    (start, request.end.unwrap_or(request.last_event).max(start))
+}
+
+fn head(b: &mut Vec<u8>, category: Category, name_iid: u64) {
+    uint(b, event::CATEGORY_IIDS, category as u64);
+    uint(b, event::NAME_IID, name_iid);
+}
+
+fn counters(b: &mut Vec<u8>, tracks: &[(u64, u64)]) {
+    for &(track, _) in tracks {
+        uint(b, event::EXTRA_COUNTER_TRACK_UUIDS, track);
+    }
+    for &(_, value) in tracks {
+        int(b, event::EXTRA_COUNTER_VALUES, value as i64);
+    }
+}
+
+/// Place of a column among its row's.
+fn column<R: Row>(name: &str) -> u64 {
+    R::COLUMNS.iter().position(|(n, _)| *n == name).unwrap_or_default() as u64
+}
+
+/// The columns of a row as annotations; `first` is the iid of the first column's name.
+#[inline]
+fn row<R: Row>(b: &mut Vec<u8>, row: &R, first: u64, interner: &mut Interner, names: &Names) {
+    let mut iid = first;
+    row.visit(&mut |column, v| {
+        if v != Value::Null && !FROM_SLICE.contains(&column) {
+            value(b, iid, v, interner, names);
+        }
+        iid += 1;
+    });
+}
+
+#[inline]
+fn value(b: &mut Vec<u8>, name_iid: u64, value: Value, interner: &mut Interner, names: &Names) {
+    nested(b, event::DEBUG_ANNOTATIONS, |b| {
+        uint(b, annotation::NAME_IID, name_iid);
+        value_field(b, value, interner, names);
+    });
+}
+
+#[inline]
+fn value_field(b: &mut Vec<u8>, value: Value, interner: &mut Interner, names: &Names) {
+    match value {
+        Value::Null => {}
+        Value::Int(v) => int(b, annotation::INT_VALUE, v),
+        Value::UInt(v) => uint(b, annotation::UINT_VALUE, v),
+        Value::Bool(v) => uint(b, annotation::BOOL_VALUE, u64::from(v)),
+        Value::Name(v) => {
+            let iid = interner.string(v, names);
+            uint(b, annotation::STRING_VALUE_IID, iid);
+        }
+        Value::Word(v) => {
+            let iid = interner.word(v);
+            uint(b, annotation::STRING_VALUE_IID, iid);
+        }
+        Value::Address(v) => uint(b, annotation::POINTER_VALUE, v),
+        Value::Dev(v) => bytes(b, annotation::STRING_VALUE, v.to_string().as_bytes()),
+    }
+}
+
+impl Sink for PerfettoTrace {
+    fn begin(&mut self, first_ts: i64) -> Result<()> {
+        self.first_ts = first_ts;
+        let buffer = &mut self.scratch;
+        uint(buffer, packet::TIMESTAMP, first_ts as u64);
+        nested(buffer, packet::CLOCK_SNAPSHOT, |b| {
+            nested(b, clock::CLOCKS, |b| {
+                uint(b, clock::CLOCK_ID, clock::BOOTTIME);
+                uint(b, clock::TIMESTAMP, first_ts as u64);
+            });
+            uint(b, clock::PRIMARY_TRACE_CLOCK, clock::BOOTTIME);
+        });
+        Self::sequence(buffer, packet::SEQ_INCREMENTAL_STATE_CLEARED | packet::SEQ_NEEDS_INCREMENTAL_STATE);
+        self.frame()?;
+
+        for (category, name) in CATEGORIES {
+            self.interner.category(category as u64, name);
+        }
+        fn columns<R: Row>() -> impl Iterator<Item = &'static str> {
+            R::COLUMNS.iter().map(|(name, _)| *name)
+        }
+        let interner = &mut self.interner;
+        self.names.sync = interner.annotation_names(columns::<Request>());
+        self.names.bio = interner.annotation_names(columns::<Bio>());
+        self.names.call = interner.annotation_names(columns::<Call>());
+        let single = interner.annotation_names(["call_ts_ns", "open", "mark_id", "text"]);
+        self.names.call_ts = single;
+        self.names.open = single + 1;
+        self.names.mark_id = single + 2;
+        self.names.text = single + 3;
+        let buffer = &mut self.scratch;
+        bytes(buffer, packet::INTERNED_DATA, &self.interner.pending);
+        self.interner.pending.clear();
+        Self::sequence(buffer, packet::SEQ_NEEDS_INCREMENTAL_STATE);
+        self.frame()?;
+
+        self.syncs_in_flight = self.counter_track(
+            None,
+            0,
+            "Syncs in flight",
+            descriptor::UNIT_COUNT,
+            "Requests between their start and their end, over all threads.",
+        )?;
+        Ok(())
+    }
+
+    fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
+        let device = self.device(bio.dev)?;
+        let tracks = &self.devices[device].1;
+        let (count, size) = (tracks.bios_in_flight, tracks.bytes_in_flight);
+        let owner = if bio.tid == UNKNOWN_TASK { bio.pid } else { bio.tid };
+        let (track, end, name) = match (bio.submit, bio.complete) {
+            (Some(submit), Some(complete)) => {
+                let end = complete.max(submit);
+                let name = if bio.sync_id.is_some() {
+                    format!("{} {owner}", names.text(bio.comm))
+                } else {
+                    "background".into()
+                };
+                (self.bio_lane(device, bio, submit, end)?, Some(end), name)
+            }
+            (submit, _) => {
+                let name = if submit.is_none() { "submit not recorded" } else { "completion not recorded" };
+                (self.incomplete_track(device)?, None, name.to_owned())
+            }
+        };
+        let kind = if end.is_some() { event::SLICE_BEGIN } else { event::INSTANT };
+        self.event(bio.ts(), track, kind, |b, interner, ids| {
+            head(b, Category::Bio, interner.event_name(&name));
+            if let Some(sync_id) = bio.sync_id {
+                fixed64(b, event::TERMINATING_FLOW_IDS, bio.bio_id);
+                uint(b, event::CORRELATION_ID, sync_id);
+            }
+            if bio.submit.is_some() {
+                let (bios, bytes) = bio.in_flight_at_submit;
+                counters(b, &[(count, u64::from(bios)), (size, bytes)]);
+            }
+            row(b, bio, ids.bio, interner, names);
+        })?;
+        let Some(end) = end else { return Ok(()) };
+        self.event(end, track, event::SLICE_END, |b, _, _| {
+            let (bios, bytes) = bio.in_flight_at_complete;
+            counters(b, &[(count, u64::from(bios)), (size, bytes)]);
+        })
+    }
+
+    fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
+        let first = group.call.map(|c| (c.tid, c.pid, c.comm));
+        let Some((tid, pid, comm)) = first.or_else(|| group.requests.first().map(|r| (r.request.tid, r.request.pid, r.request.comm)))
+        else {
+            return Ok(());
+        };
+        let start = group.call.map(|c| c.enter).into_iter().chain(group.requests.iter().map(|r| extent(r.request).0)).min();
+        // A call whose end is not known is drawn around the request that took it.
+        let taken = group.call.and_then(|c| group.requests.iter().find(|r| Some(r.request.sync_id) == c.sync_id));
+        let call_end = group.call.map(|c| {
+            let end = c.dur().map_or(c.enter, |dur| c.enter + dur);
+            taken.map_or(end, |r| end.max(extent(r.request).1))
+        });
+        let end = call_end.into_iter().chain(group.requests.iter().map(|r| extent(r.request).1)).max();
+        let (start, end) = (start.unwrap_or_default(), end.unwrap_or_default());
+        let track = if tid == UNKNOWN_TASK {
+            self.process_lane(pid, comm, start, end, names)?
+        } else {
+            self.thread_track(tid, pid, comm, names)?
+        };
+        let mut open_call = None;
+        if let (Some(call), Some(call_end)) = (group.call, call_end) {
+            self.call(call, call_end, track, names)?;
+            open_call = Some(call_end);
+        }
+        for r in group.requests {
+            // Requests that come after a call whose exit was not recorded stand beside it.
+            if let Some(end) = open_call
+                && extent(r.request).0 >= end
+                && Some(r.request.sync_id) != group.call.and_then(|c| c.sync_id)
+            {
+                self.end(end, track)?;
+                open_call = None;
+            }
+            self.request(r, track, names)?;
+        }
+        match open_call {
+            Some(end) => self.end(end, track),
+            None => Ok(()),
+        }
+    }
+
+    fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {
+        let count = &mut self.loss_instants[reason as usize];
+        *count += 1;
+        if *count > MAX_LOSS_INSTANTS {
+            return Ok(());
+        }
+        let track = match self.losses_track {
+            Some(uuid) => uuid,
+            None => {
+                let uuid = self.group_track("Losses", "What was not used, or is missing, by its reason. The report `losses` explains each.")?;
+                self.losses_track = Some(uuid);
+                uuid
+            }
+        };
+        self.event(ts, track, event::INSTANT, |b, interner, ids| {
+            head(b, Category::Loss, interner.event_name(reason.name()));
+            nested(b, event::DEBUG_ANNOTATIONS, |b| {
+                uint(b, annotation::NAME_IID, ids.text);
+                bytes(b, annotation::STRING_VALUE, text.as_bytes());
+            });
+        })
+    }
+
+    fn finish(&mut self, facts: &Facts, losses: &Losses, _: &Names) -> Result<()> {
+        if !facts.marks.is_empty() {
+            let mut lanes = Lanes::default();
+            let group = self.group_track("Marks", "Application marks, from --marks.")?;
+            for (i, mark) in facts.marks.iter().enumerate() {
+                let end = mark.ts + mark.dur.unwrap_or(0);
+                let track = match lanes.free(mark.ts, end) {
+                    Some(uuid) => uuid,
+                    None => {
+                        let uuid = self.child_track(group, 0, "marks", "marks", "Application marks, from --marks.")?;
+                        lanes.lanes.push((uuid, end));
+                        uuid
+                    }
+                };
+                self.event(mark.ts, track, event::SLICE_BEGIN, |b, interner, ids| {
+                    head(b, Category::Mark, interner.event_name(&mark.name));
+                    let none = Names::default();
+                    value(b, ids.mark_id, Value::Int(i as i64 + 1), interner, &none);
+                })?;
+                self.end(end, track)?;
+            }
+        }
+        let track = self.group_track("Run", "Facts about this recording and its conversion.")?;
+        let ts = facts.first_ts.unwrap_or_default();
+        let meta: Vec<(&str, &str)> = facts.meta.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        self.meta_instant(ts, track, "syncline", &[], &meta)?;
+        for (reason, tally) in losses.iter() {
+            let optional = |v: Option<i64>| v.map_or(Value::Null, Value::Int);
+            let args: Vec<(&str, Value)> = [
+                ("count", Value::Int(tally.count as i64)),
+                ("first_ts_ns", optional(tally.first_ts)),
+                ("last_ts_ns", optional(tally.last_ts)),
+            ]
+            .into_iter()
+            .filter(|(_, v)| *v != Value::Null)
+            .collect();
+            let mut texts =
+                vec![("reason", reason.name()), ("severity", reason.severity().name()), ("meaning", reason.meaning())];
+            texts.extend(tally.example.as_deref().map(|text| ("example", text)));
+            self.meta_instant(ts, track, "loss_summary", &args, &texts)?;
+        }
+        self.out.commit()
+    }
+}

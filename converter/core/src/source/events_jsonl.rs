@@ -1,0 +1,187 @@
+//! The low-level log that `sink/events_jsonl.rs` writes: one JSON object an event.
+
+use memchr::memchr;
+use serde_json::{Map, Value};
+
+use super::cursor::{Cursor, whole};
+use super::thesis::{device, sane_range};
+use super::words::Word;
+use super::{Batch, Extra, MAX_NOTE_BYTES, Note, NoteKind, Source, SourceOptions};
+use crate::event::{Dev, Event, Kind, NO_SECTOR, UNKNOWN_TASK};
+use crate::names::{NameId, Names};
+
+pub struct EventsJsonl;
+
+/// Fields that have a place of their own; all others are extras.
+const KNOWN: &[&str] = &[
+    "ts_ns", "tid", "pid", "comm", "event", "source", "id", "start", "end", "len", "datasync", "ret", "dev", "ino", "sector", "fs",
+    "path", "bio", "stack",
+];
+
+impl Source for EventsJsonl {
+    fn name(&self) -> &'static str {
+        "events-jsonl"
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        let Some(line) = head.split(|&b| b == b'\n').find(|l| !l.trim_ascii().is_empty()) else { return false };
+        let has = |key: &[u8]| memchr::memmem::find(line, key).is_some();
+        line.starts_with(b"{") && has(b"\"event\":") && has(b"\"source\":")
+    }
+
+    fn cut(&self, bytes: &[u8]) -> Option<usize> {
+        memchr::memrchr(b'\n', bytes).map(|n| n + 1)
+    }
+
+    fn parse(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
+        let mut at = 0;
+        while at < chunk.len() {
+            let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
+            let line = chunk[at..end].trim_ascii();
+            at = end + 1;
+            batch.lines += 1;
+            if line.is_empty() {
+                continue;
+            }
+            if let Err(why) = parse_line(options, line, batch) {
+                batch.unparsed(line, why);
+            }
+        }
+    }
+}
+
+fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result<(), &'static str> {
+    let object: Map<String, Value> = serde_json::from_slice(line).map_err(|_| "it is not a JSON object")?;
+    let object = &object;
+    let word = bytes(object, "event").ok_or("it has no `event`")?;
+    match word.as_slice() {
+        b"lost_events" => {
+            batch.note(NoteKind::Lost { count: unsigned(object, "count").ok_or("lost_events has no `count`")? });
+            return Ok(());
+        }
+        b"unparsed_line" => {
+            let mut text = bytes(object, "text").unwrap_or_default();
+            text.truncate(MAX_NOTE_BYTES);
+            let line = unsigned(object, "line").unwrap_or(batch.lines);
+            let kind = NoteKind::Unparsed { text: text.into(), why: "it could not be parsed when the log was written" };
+            // Its line in the first log, not in this one.
+            batch.notes.push(Note { after: batch.events.len() as u32, line, kind });
+            return Ok(());
+        }
+        _ => {}
+    }
+    let word_kind = Word::of(&word).ok_or("no event that Syncline knows")?;
+    let ts = object.get("ts_ns").and_then(Value::as_i64).filter(|&ts| ts >= 0).ok_or("it has no `ts_ns`")?;
+    let kind = kind(word_kind, object, &mut batch.names).ok_or("a field of the event is missing or out of range")?;
+    let event = Event {
+        ts,
+        tid: task(object, "tid")?,
+        pid: task(object, "pid")?,
+        comm: name(object, "comm", &mut batch.names),
+        word: batch.names.intern(&word),
+        kind,
+    };
+    if event.tid == UNKNOWN_TASK && event.pid == UNKNOWN_TASK {
+        return Err("it has neither `tid` nor `pid`");
+    }
+    if options.keep_extras {
+        extras(object, batch);
+    }
+    batch.events.push(event);
+    Ok(())
+}
+
+fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
+    let id = unsigned(object, "id");
+    let bio = match object.get("bio") {
+        Some(value) => Some(whole(value.as_str()?.as_bytes(), Cursor::hex)?),
+        None => None,
+    };
+    let dev = match object.get("dev") {
+        Some(value) => device(value.as_str()?.as_bytes())?,
+        None => Dev::UNKNOWN,
+    };
+    let sector = object.get("sector").and_then(Value::as_i64).unwrap_or(NO_SECTOR);
+    let ret = object.get("ret").and_then(Value::as_i64);
+    Some(match word {
+        // `fsync ret 0` has the word of an entry.
+        Word::Enter(op) if ret.is_some() => Kind::CallExit { op, ret },
+        Word::Enter(op) => Kind::CallEnter { op, stack: stack(object, names) },
+        Word::Exit(op) => Kind::CallExit { op, ret },
+        Word::Start => Kind::SyncStart {
+            id: id?,
+            start: unsigned(object, "start")?,
+            end: unsigned(object, "end")?,
+            datasync: unsigned(object, "datasync")? == 1,
+            path: name(object, "path", names),
+            fs: name(object, "fs", names),
+            ino: unsigned(object, "ino").unwrap_or(0),
+            dev,
+        },
+        Word::AddFolio => {
+            let (offset, len) = (unsigned(object, "start")?, unsigned(object, "len")?);
+            sane_range(offset, len)?;
+            Kind::BioAddFolio { id: id?, bio: bio?, offset, len }
+        }
+        Word::Submit => Kind::BioSubmit { id: id?, bio: bio?, sector, dev },
+        Word::Complete => Kind::BioComplete { bio: bio.unwrap_or(0), sector, dev },
+        Word::End => Kind::SyncEnd { id: id?, ret: ret? },
+    })
+}
+
+fn unsigned(object: &Map<String, Value>, key: &str) -> Option<u64> {
+    object.get(key)?.as_u64()
+}
+
+fn task(object: &Map<String, Value>, key: &str) -> Result<u32, &'static str> {
+    match object.get(key) {
+        None => Ok(UNKNOWN_TASK),
+        Some(value) => {
+            let id = value.as_u64().and_then(|id| u32::try_from(id).ok()).filter(|&id| id <= i32::MAX as u32);
+            id.ok_or("`tid` or `pid` is out of range")
+        }
+    }
+}
+
+/// A text field, or the exact bytes beside it.
+fn bytes(object: &Map<String, Value>, key: &str) -> Option<Vec<u8>> {
+    if let Some(hex) = object.get(&format!("{key}_hex")) {
+        return unhex(hex.as_str()?);
+    }
+    Some(object.get(key)?.as_str()?.as_bytes().to_vec())
+}
+
+fn name(object: &Map<String, Value>, key: &str, names: &mut Names) -> NameId {
+    bytes(object, key).map_or(NameId::NONE, |b| names.intern(&b))
+}
+
+fn stack(object: &Map<String, Value>, names: &mut Names) -> NameId {
+    if let Some(raw) = object.get("stack_hex").and_then(Value::as_str).and_then(unhex) {
+        return names.intern(&raw);
+    }
+    let Some(lines) = object.get("stack").and_then(Value::as_array) else { return NameId::NONE };
+    let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).collect();
+    names.intern(lines.join("\n").as_bytes())
+}
+
+fn extras(object: &Map<String, Value>, batch: &mut Batch) {
+    for (key, value) in object {
+        if KNOWN.contains(&key.as_str()) || key.ends_with("_hex") {
+            continue;
+        }
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let (key, value) = (batch.names.intern(key.as_bytes()), batch.names.intern(text.as_bytes()));
+        batch.extras.push(Extra { event: batch.events.len() as u32, key, value });
+    }
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    digits
+        .chunks(2)
+        .map(|pair| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()))
+        .collect()
+}

@@ -1,0 +1,149 @@
+//! Sources turn bytes into events; they never pair. A new format is one file here and one line in `SOURCES`.
+
+mod cursor;
+pub mod events_jsonl;
+pub mod thesis;
+mod words;
+
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::names::{NameId, Names};
+
+/// What the caller says of an input that its text does not tell.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceOptions {
+    /// ns per unit of the source's times.
+    pub time_unit_ns: i64,
+    /// The PID column is a process, not a thread.
+    pub pid_is_process: bool,
+    /// Fields that no report uses are wanted too (for the low-level log).
+    pub keep_extras: bool,
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        Self { time_unit_ns: 1, pid_is_process: false, keep_extras: false }
+    }
+}
+
+/// A field of an event that has no place in `Event`.
+#[derive(Clone, Copy, Debug)]
+pub struct Extra {
+    pub event: u32,
+    pub key: NameId,
+    pub value: NameId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// A line that is not of the format; the text is cut at `MAX_NOTE_BYTES`.
+    Unparsed { text: Box<[u8]>, why: &'static str },
+    /// The tracer says that it lost events here.
+    Lost { count: u64 },
+}
+
+/// Something in the input that is no event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// How many events of the batch come before it.
+    pub after: u32,
+    /// Line within the chunk, from 1.
+    pub line: u64,
+    pub kind: NoteKind,
+}
+
+pub const MAX_NOTE_BYTES: usize = 4096;
+
+/// What one chunk held. Names are the batch's own until the run takes them over.
+#[derive(Default)]
+pub struct Batch {
+    pub names: Names,
+    pub events: Vec<Event>,
+    pub extras: Vec<Extra>,
+    pub notes: Vec<Note>,
+    pub lines: u64,
+}
+
+impl Batch {
+    pub fn clear(&mut self) {
+        self.names.clear();
+        self.events.clear();
+        self.extras.clear();
+        self.notes.clear();
+        self.lines = 0;
+    }
+
+    fn note(&mut self, kind: NoteKind) {
+        self.notes.push(Note { after: self.events.len() as u32, line: self.lines, kind });
+    }
+
+    fn unparsed(&mut self, line: &[u8], why: &'static str) {
+        let text = line[..line.len().min(MAX_NOTE_BYTES)].into();
+        self.note(NoteKind::Unparsed { text, why });
+    }
+}
+
+/// A format of input.
+///
+/// `cut` and `parse` keep no state between chunks: chunks are parsed in parallel, in any order.
+pub trait Source: Sync {
+    /// As in `--from`.
+    fn name(&self) -> &'static str;
+
+    /// Whether the first bytes of an input look like this format. Sources are asked in the order of `SOURCES`.
+    fn sniff(&self, head: &[u8]) -> bool;
+
+    /// After how many bytes of `bytes` a record surely ends, so that what follows can be parsed on its own; `None` if nowhere.
+    fn cut(&self, bytes: &[u8]) -> Option<usize>;
+
+    /// Appends the events of a chunk of whole records to an empty batch, in the order of the input. Counts the lines.
+    fn parse(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch);
+}
+
+pub static SOURCES: &[&dyn Source] = &[&events_jsonl::EventsJsonl, &thesis::Thesis];
+
+pub fn by_name(name: &str) -> Result<&'static dyn Source> {
+    SOURCES.iter().copied().find(|s| s.name() == name).ok_or_else(|| Error::UnknownSource {
+        name: name.to_owned(),
+        known: SOURCES.iter().map(|s| s.name()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+pub fn sniff(path: &str, head: &[u8]) -> Result<&'static dyn Source> {
+    if head.is_empty() {
+        return Err(Error::Empty { path: path.to_owned() });
+    }
+    SOURCES.iter().copied().find(|s| s.sniff(head)).ok_or_else(|| Error::Foreign {
+        path: path.to_owned(),
+        detail: describe_head(head),
+    })
+}
+
+/// A few words on what a foreign file seems to be, and its first line.
+fn describe_head(head: &[u8]) -> String {
+    const KNOWN: &[(&[u8], &str)] = &[
+        (b"\x7fELF", "an ELF program"),
+        (b"tracing", "a trace.dat of trace-cmd"),
+        (b"\x17\x08\x44tracing", "a trace.dat of trace-cmd"),
+        (b"# tracer:", "text of the ftrace ring buffer"),
+        (b"PERFILE2", "a perf.data"),
+        (b"PAR1", "a Parquet file"),
+        (b"\x89PNG", "a PNG picture"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"SQLite format 3", "an SQLite database"),
+        (b"ts_ns,", "a high-level log"),
+    ];
+    if let Some((_, what)) = KNOWN.iter().find(|(magic, _)| head.starts_with(magic)) {
+        return format!(": it looks like {what}");
+    }
+    if head.starts_with(b"\x0a") && std::str::from_utf8(&head[..head.len().min(256)]).is_err() {
+        return ": it looks like a Perfetto trace".into();
+    }
+    let line = head.split(|&b| b == b'\n').find(|l| !l.trim_ascii().is_empty()).unwrap_or(head);
+    let shown = String::from_utf8_lossy(&line[..line.len().min(120)]).into_owned();
+    if shown.chars().any(|c| c.is_control() && c != '\t' || c == '\u{fffd}') {
+        ": it is binary".into()
+    } else {
+        format!("; it begins with `{shown}`")
+    }
+}

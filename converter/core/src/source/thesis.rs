@@ -1,0 +1,693 @@
+//! The thesis's line format: `TIME PID COMM EVENT DATA`, stack lines under a syscall's entry.
+//!
+//! ```text
+//! 252 53 bio_aof fdatasync
+//!     768c __GI_fdatasync+60 (/usr/lib64/libc.so.6)
+//! 294 53 bio_aof start id 8 start 0 end 4294967295 datasync 1 path /var/lib/valkey/a.aof
+//! 313 53 bio_aof bio_add_folio id 8 bio 0x762 start 1424 len 4096
+//! 321 53 bio_aof bio_submit id 8 bio 0x762
+//! 661 0 swapper/26 bio_complete bio 0x762
+//! 856 53 bio_aof exit id 8 ret 0
+//! ```
+
+use memchr::memchr;
+
+use super::cursor::{Cursor, whole};
+use super::words::Word;
+use super::{Batch, Extra, NoteKind, Source, SourceOptions};
+use crate::event::{Dev, Event, Kind, NO_SECTOR, UNKNOWN_TASK};
+use crate::names::NameId;
+
+/// `TASK_COMM_LEN` less its NUL.
+const COMM_BYTES: usize = 15;
+/// A name from elsewhere (/proc shows workers with up to this many) is taken when no shorter one fits.
+const LONG_COMM_BYTES: usize = 64;
+/// More pairs than any tracer prints; bounds the work on a hostile line.
+const MAX_PAIRS: usize = 32;
+
+pub struct Thesis;
+
+impl Source for Thesis {
+    fn name(&self) -> &'static str {
+        "thesis"
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        let mut batch = Batch::default();
+        self.parse(&SourceOptions::default(), head, &mut batch);
+        !batch.events.is_empty()
+            || head
+                .split(|&b| b == b'\n')
+                .find(|l| !l.trim_ascii().is_empty())
+                .is_some_and(|l| is_header(l.trim_ascii()) || is_attach(l.trim_ascii()))
+    }
+
+    fn cut(&self, bytes: &[u8]) -> Option<usize> {
+        // Stack lines and the inner lines of a printed map belong to the line before them.
+        let mut end = bytes.len();
+        while let Some(newline) = memchr::memrchr(b'\n', &bytes[..end]) {
+            match bytes.get(newline + 1) {
+                Some(b' ' | b'\t' | b'\n' | b'\r' | b'[' | b'(' | b']') | None => end = newline,
+                Some(_) => return Some(newline + 1),
+            }
+        }
+        None
+    }
+
+    fn parse(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
+        let mut parser = Parser {
+            options,
+            batch,
+            comms: [const { None }; 64],
+            words: [NameId::NONE; HOT_WORDS],
+            fs: NameId::NONE,
+            stack_of: None,
+            in_map: false,
+        };
+        parser.fs = parser.batch.names.intern(b"ext4");
+        parser.chunk(chunk);
+    }
+}
+
+/// The first five words of `Word` are interned once a chunk.
+const HOT_WORDS: usize = 5;
+
+/// Place of a word that most lines carry, in its shorter spelling.
+fn hot(kind: Word, word: &[u8]) -> Option<usize> {
+    match (kind, word) {
+        (Word::AddFolio, _) => Some(0),
+        (Word::Submit, _) => Some(1),
+        (Word::Complete, _) => Some(2),
+        (Word::Start, b"start") => Some(3),
+        (Word::End, b"exit") => Some(4),
+        _ => None,
+    }
+}
+
+/// The pairs of DATA, in whatever order they stand.
+#[derive(Default)]
+struct Fields<'a> {
+    id: Option<u64>,
+    bio: Option<u64>,
+    start: Option<u64>,
+    end: Option<u64>,
+    len: Option<u64>,
+    datasync: Option<bool>,
+    ret: Option<i64>,
+    dev: Dev,
+    ino: u64,
+    sector: Option<i64>,
+    fs: Option<&'a [u8]>,
+    path: Option<&'a [u8]>,
+    extras: [(&'a [u8], &'a [u8]); MAX_PAIRS],
+    extras_len: usize,
+}
+
+/// DATA understood; names are still bytes of the line.
+struct Data<'a> {
+    kind: Kind,
+    word: Word,
+    path: Option<&'a [u8]>,
+    fs: Option<&'a [u8]>,
+    exit_by_data: bool,
+    extras: Vec<(&'a [u8], &'a [u8])>,
+}
+
+struct Parser<'a, 'b> {
+    options: &'a SourceOptions,
+    batch: &'b mut Batch,
+    /// The last comm of a few threads: (tid, its bytes, its name).
+    comms: [Option<(u32, [u8; COMM_BYTES], u8, NameId)>; 64],
+    words: [NameId; HOT_WORDS],
+    fs: NameId,
+    /// The call whose stack lines may follow, and where they stand in the chunk.
+    stack_of: Option<(usize, Option<(usize, usize)>)>,
+    in_map: bool,
+}
+
+impl Parser<'_, '_> {
+    fn chunk(&mut self, chunk: &[u8]) {
+        let mut at = 0;
+        while at < chunk.len() {
+            let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
+            let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
+            self.batch.lines += 1;
+            match line.first() {
+                Some(b'0'..=b'9') => {
+                    self.end_stack(chunk);
+                    self.in_map = false;
+                    if let Err(why) = self.event(line) {
+                        self.batch.unparsed(line, why);
+                    }
+                }
+                None => {}
+                Some(b' ' | b'\t') => match &mut self.stack_of {
+                    Some((_, Some((_, stack_end)))) => *stack_end = at + line.len(),
+                    Some((_, stack @ None)) => *stack = Some((at, at + line.len())),
+                    None if self.in_map || line.trim_ascii().is_empty() => {}
+                    None => self.batch.unparsed(line, "a stack line, but no syscall entry stands before it"),
+                },
+                Some(_) => {
+                    self.end_stack(chunk);
+                    self.other(line);
+                }
+            }
+            at = end + 1;
+        }
+        self.end_stack(chunk);
+    }
+
+    fn end_stack(&mut self, chunk: &[u8]) {
+        if let Some((event, Some((from, to)))) = self.stack_of.take() {
+            let name = self.batch.names.intern(&chunk[from..to]);
+            if let Kind::CallEnter { stack, .. } = &mut self.batch.events[event].kind {
+                *stack = name;
+            }
+        }
+    }
+
+    /// Lines that are no event: the header, bpftrace's own.
+    fn other(&mut self, line: &[u8]) {
+        if line[0] == b'@' {
+            self.in_map = true;
+            return;
+        }
+        if self.in_map && matches!(line[0], b'[' | b'(' | b']') {
+            return;
+        }
+        self.in_map = false;
+        if is_header(line) || is_attach(line) {
+            return;
+        }
+        if let Some(count) = lost_events(line) {
+            self.batch.note(NoteKind::Lost { count });
+            return;
+        }
+        self.batch.unparsed(line, "it does not begin with a time");
+    }
+
+    fn event(&mut self, line: &[u8]) -> Result<(), &'static str> {
+        let mut cursor = Cursor::new(line);
+        let time = cursor
+            .decimal()
+            .and_then(|t| i64::try_from(t).ok())
+            .and_then(|t| t.checked_mul(self.options.time_unit_ns))
+            .ok_or("the time does not fit 63 bits of ns")?;
+        let after_time = cursor.rest;
+        cursor.rest = skip_separators(after_time).ok_or("the time is not followed by a space")?;
+        let aligned = after_time.len() - cursor.rest.len() > 1 || after_time[0] == b'\t';
+        let task = cursor.decimal().ok_or("the PID is not a number")?;
+        // The kernel's ids end at 2^22; Perfetto's at 2^31.
+        let task = u32::try_from(task).ok().filter(|&t| t <= i32::MAX as u32).ok_or("the PID is too large")?;
+        let rest = match cursor.rest.strip_prefix(b" ") {
+            Some(rest) => rest,
+            None => skip_separators(cursor.rest).ok_or("the PID is not followed by a space")?,
+        };
+
+        let (comm, word, data) = find_event(rest)?;
+        let comm = trim_alignment(comm, aligned);
+        let comm = self.comm(task, comm);
+        let word = match hot(data.word, word) {
+            Some(hot) if self.words[hot].is_some() => self.words[hot],
+            Some(hot) => {
+                self.words[hot] = self.batch.names.intern(word);
+                self.words[hot]
+            }
+            None if data.exit_by_data => self.batch.names.intern(&[word, b" exit"].concat()),
+            None => self.batch.names.intern(word),
+        };
+
+        let mut kind = data.kind;
+        if let Kind::SyncStart { path, fs, .. } = &mut kind {
+            *path = data.path.map_or(NameId::NONE, |p| self.batch.names.intern(p));
+            *fs = data.fs.map_or(self.fs, |f| self.batch.names.intern(f));
+        }
+        let index = self.batch.events.len();
+        if self.options.keep_extras {
+            for (key, value) in data.extras {
+                let (key, value) = (self.batch.names.intern(key), self.batch.names.intern(value));
+                self.batch.extras.push(Extra { event: index as u32, key, value });
+            }
+        }
+        let (tid, pid) = if self.options.pid_is_process { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
+        self.batch.events.push(Event { ts: time, tid, pid, comm, word, kind });
+        self.stack_of = matches!(kind, Kind::CallEnter { .. }).then_some((index, None));
+        Ok(())
+    }
+
+    fn comm(&mut self, task: u32, comm: &[u8]) -> NameId {
+        let slot = &mut self.comms[task as usize % 64];
+        if let Some((of, bytes, len, name)) = slot
+            && *of == task
+            && &bytes[..*len as usize] == comm
+        {
+            return *name;
+        }
+        let name = self.batch.names.intern(comm);
+        if comm.len() <= COMM_BYTES {
+            let mut bytes = [0; COMM_BYTES];
+            bytes[..comm.len()].copy_from_slice(comm);
+            *slot = Some((task, bytes, comm.len() as u8, name));
+        }
+        name
+    }
+}
+
+/// COMM may hold anything, event names too: the event is the leftmost word after which the rest is exactly the data of that event.
+fn find_event(rest: &[u8]) -> Result<(&[u8], &[u8], Data<'_>), &'static str> {
+    let mut why = "no event that Syncline knows";
+    let mut from = 0;
+    while let Some(separator) = memchr(b' ', &rest[from..]).map(|n| from + n).or_else(|| tab(rest, from)) {
+        if separator > LONG_COMM_BYTES {
+            break;
+        }
+        let after = &rest[separator + 1..];
+        let word_len = after.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(after.len());
+        let (word, data) = after.split_at(word_len);
+        if let Some(kind) = Word::of(word) {
+            match parse_data(kind, data) {
+                Some(data) => return Ok((&rest[..separator], word, data)),
+                None => why = bad_data(kind),
+            }
+        }
+        from = separator + 1;
+    }
+    Err(why)
+}
+
+fn tab(rest: &[u8], from: usize) -> Option<usize> {
+    memchr(b'\t', &rest[from..]).map(|n| from + n)
+}
+
+fn bad_data(word: Word) -> &'static str {
+    match word {
+        Word::AddFolio => "the data of bio_add_folio is not `id N bio 0xADDR start N len N`",
+        Word::Submit => "the data of bio_submit is not `id N bio 0xADDR`",
+        Word::Complete => "the data of bio_complete is not `bio 0xADDR`",
+        Word::Start => "the data of start is not `id N start N end N datasync 0|1 path REST`",
+        Word::End => "the data of exit is not `id N ret N`",
+        Word::Enter(_) | Word::Exit(_) => "the data of the syscall is not `KEY NUMBER` pairs",
+    }
+}
+
+fn parse_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
+    if let Some(kind) = fast_data(word, data) {
+        return Some(Data { kind, word, path: None, fs: None, exit_by_data: false, extras: Vec::new() });
+    }
+    if word == Word::Start
+        && let Some((kind, path)) = fast_start(data)
+    {
+        return Some(Data { kind, word, path, fs: None, exit_by_data: false, extras: Vec::new() });
+    }
+    general_data(word, data)
+}
+
+/// The data as the thesis prints it, to the letter.
+#[inline]
+fn fast_data(word: Word, data: &[u8]) -> Option<Kind> {
+    let mut cursor = Cursor::new(data);
+    let kind = match word {
+        Word::AddFolio => {
+            cursor.literal(b" id ")?;
+            let id = cursor.decimal()?;
+            cursor.literal(b" bio ")?;
+            let bio = cursor.hex()?;
+            cursor.literal(b" start ")?;
+            let offset = cursor.decimal()?;
+            cursor.literal(b" len ")?;
+            let len = cursor.decimal()?;
+            sane_range(offset, len)?;
+            Kind::BioAddFolio { id, bio, offset, len }
+        }
+        Word::Submit => {
+            cursor.literal(b" id ")?;
+            let id = cursor.decimal()?;
+            cursor.literal(b" bio ")?;
+            Kind::BioSubmit { id, bio: cursor.hex()?, sector: NO_SECTOR, dev: Dev::UNKNOWN }
+        }
+        Word::Complete => {
+            cursor.literal(b" bio ")?;
+            Kind::BioComplete { bio: cursor.hex()?, sector: NO_SECTOR, dev: Dev::UNKNOWN }
+        }
+        Word::End => {
+            cursor.literal(b" id ")?;
+            let id = cursor.decimal()?;
+            cursor.literal(b" ret ")?;
+            Kind::SyncEnd { id, ret: cursor.signed()? }
+        }
+        Word::Enter(op) => Kind::CallEnter { op, stack: NameId::NONE },
+        Word::Exit(op) => Kind::CallExit { op, ret: None },
+        Word::Start => return None,
+    };
+    cursor.at_end()?;
+    Some(kind)
+}
+
+fn fast_start(data: &[u8]) -> Option<(Kind, Option<&[u8]>)> {
+    let mut cursor = Cursor::new(data);
+    cursor.literal(b" id ")?;
+    let id = cursor.decimal()?;
+    cursor.literal(b" start ")?;
+    let start = cursor.decimal()?;
+    cursor.literal(b" end ")?;
+    let end = cursor.decimal()?;
+    cursor.literal(b" datasync ")?;
+    let datasync = flag(cursor.decimal()?)?;
+    cursor.literal(b" path ")?;
+    let path = (!cursor.rest.is_empty()).then_some(cursor.rest);
+    Some((sync_start(id, start, end, datasync, Dev::UNKNOWN, 0), path))
+}
+
+fn sync_start(id: u64, start: u64, end: u64, datasync: bool, dev: Dev, ino: u64) -> Kind {
+    Kind::SyncStart { id, start, end, path: NameId::NONE, fs: NameId::NONE, ino, dev, datasync }
+}
+
+fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
+    let data = data.trim_ascii_end();
+    if let Word::Enter(op) = word {
+        // `fsync exit`, `fsync exit ret 0`, `fsync ret 0`.
+        let words = data.trim_ascii_start();
+        let (rest, by_word) = match words.strip_prefix(b"exit") {
+            Some(rest) if rest.is_empty() || rest[0].is_ascii_whitespace() => (rest.trim_ascii_start(), true),
+            _ => (words, false),
+        };
+        let ret = match rest.strip_prefix(b"ret ") {
+            Some(number) => Some(whole(number.trim_ascii(), Cursor::signed)?),
+            None if by_word && rest.is_empty() => None,
+            None if by_word => return None,
+            None => return call_pairs(Word::Enter(op), data),
+        };
+        let (kind, extras) = (Kind::CallExit { op, ret }, Vec::new());
+        return Some(Data { kind, word: Word::Exit(op), path: None, fs: None, exit_by_data: true, extras });
+    }
+    if let Word::Exit(_) = word {
+        return call_pairs(word, data);
+    }
+    let fields = pairs(data)?;
+    let kind = match word {
+        Word::AddFolio => {
+            let (offset, len) = (fields.start?, fields.len?);
+            sane_range(offset, len)?;
+            Kind::BioAddFolio { id: fields.id?, bio: fields.bio?, offset, len }
+        }
+        Word::Submit => Kind::BioSubmit {
+            id: fields.id?,
+            bio: fields.bio?,
+            sector: fields.sector.unwrap_or(NO_SECTOR),
+            dev: fields.dev,
+        },
+        Word::Complete => {
+            let sector = fields.sector.unwrap_or(NO_SECTOR);
+            if fields.bio.is_none() && !(fields.dev.is_known() && sector != NO_SECTOR) {
+                return None;
+            }
+            Kind::BioComplete { bio: fields.bio.unwrap_or(0), sector, dev: fields.dev }
+        }
+        Word::Start => {
+            fields.path?;
+            sync_start(fields.id?, fields.start?, fields.end?, fields.datasync?, fields.dev, fields.ino)
+        }
+        Word::End => Kind::SyncEnd { id: fields.id?, ret: fields.ret? },
+        Word::Enter(_) | Word::Exit(_) => return None,
+    };
+    Some(Data {
+        kind,
+        word,
+        path: fields.path.filter(|p| !p.is_empty()),
+        fs: fields.fs,
+        exit_by_data: false,
+        extras: fields.extras[..fields.extras_len].to_vec(),
+    })
+}
+
+/// Only numbers as values: a comm that is named as a syscall must not swallow the words after it.
+fn call_pairs(word: Word, data: &[u8]) -> Option<Data<'_>> {
+    let mut ret = None;
+    let mut extras = Vec::new();
+    let mut words = data.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
+    while let Some(key) = words.next() {
+        let value = words.next()?;
+        if key == b"ret" {
+            ret = Some(whole(value, Cursor::signed)?);
+        } else {
+            whole(value, Cursor::signed).or_else(|| whole(value, Cursor::hex).map(|_| 0))?;
+            extras.push((key, value));
+        }
+        if extras.len() > MAX_PAIRS {
+            return None;
+        }
+    }
+    let kind = match word {
+        Word::Enter(op) => Kind::CallEnter { op, stack: NameId::NONE },
+        Word::Exit(op) => Kind::CallExit { op, ret },
+        _ => return None,
+    };
+    Some(Data { kind, word, path: None, fs: None, exit_by_data: false, extras })
+}
+
+fn pairs(data: &[u8]) -> Option<Fields<'_>> {
+    let mut fields = Fields::default();
+    let mut rest = data;
+    for _ in 0..=MAX_PAIRS {
+        rest = rest.trim_ascii_start();
+        if rest.is_empty() {
+            return Some(fields);
+        }
+        let (key, after) = split_word(rest);
+        if key == b"path" {
+            fields.path = Some(after.get(1..).unwrap_or_default());
+            return Some(fields);
+        }
+        let (value, after) = split_word(after.trim_ascii_start());
+        if value.is_empty() {
+            return None;
+        }
+        match key {
+            b"id" => fields.id = Some(whole(value, Cursor::decimal)?),
+            b"bio" => fields.bio = Some(whole(value, Cursor::hex)?),
+            b"start" => fields.start = Some(whole(value, Cursor::decimal)?),
+            b"end" => fields.end = Some(whole(value, Cursor::decimal)?),
+            b"len" => fields.len = Some(whole(value, Cursor::decimal)?),
+            b"datasync" => fields.datasync = Some(flag(whole(value, Cursor::decimal)?)?),
+            b"ret" => fields.ret = Some(whole(value, Cursor::signed)?),
+            b"sector" => fields.sector = Some(whole(value, Cursor::signed)?),
+            b"ino" => fields.ino = whole(value, Cursor::decimal)?,
+            b"dev" => fields.dev = device(value)?,
+            b"fs" => fields.fs = Some(value),
+            // A comm may hold an event's words; the event is further right then.
+            _ if key != b"start" && (Word::of(key).is_some() || Word::of(value).is_some()) => return None,
+            _ => {
+                *fields.extras.get_mut(fields.extras_len)? = (key, value);
+                fields.extras_len += 1;
+            }
+        }
+        rest = after;
+    }
+    None
+}
+
+fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
+    text.split_at(text.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(text.len()))
+}
+
+fn flag(value: u64) -> Option<bool> {
+    match value {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+pub(super) fn device(text: &[u8]) -> Option<Dev> {
+    let mut cursor = Cursor::new(text);
+    let major = cursor.decimal()?;
+    cursor.literal(b",").or_else(|| cursor.literal(b":"))?;
+    let minor = cursor.decimal()?;
+    cursor.at_end()?;
+    (major < 1 << 12 && minor < 1 << 20).then(|| Dev::new(major as u32, minor as u32))
+}
+
+/// File offsets end at 2^63: what lies beyond was never printed by a kernel.
+pub(super) fn sane_range(offset: u64, len: u64) -> Option<()> {
+    (offset.checked_add(len)? <= 1 << 63 && len <= 1 << 40).then_some(())
+}
+
+/// Columns that were aligned by runs of spaces or by tabs leave them at the comm; a single space may be its own.
+fn trim_alignment(comm: &[u8], aligned: bool) -> &[u8] {
+    let is_alignment = |b: &[u8]| b.contains(&b'\t') || b.len() > 1;
+    let left = comm.len() - comm.trim_ascii_start().len();
+    let right = comm.trim_ascii_end().len();
+    if aligned || left < right && (is_alignment(&comm[..left]) || is_alignment(&comm[right..])) { comm.trim_ascii() } else { comm }
+}
+
+fn skip_separators(text: &[u8]) -> Option<&[u8]> {
+    let rest = text.trim_ascii_start();
+    (rest.len() < text.len()).then_some(rest)
+}
+
+fn is_header(line: &[u8]) -> bool {
+    line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).eq([
+        b"TIME".as_slice(),
+        b"PID",
+        b"COMM",
+        b"EVENT",
+        b"DATA",
+    ])
+}
+
+/// `Attaching N probes...`, `Attached N probe`.
+fn is_attach(line: &[u8]) -> bool {
+    let rest = line.strip_prefix(b"Attaching ").or_else(|| line.strip_prefix(b"Attached "));
+    rest.is_some_and(|rest| {
+        let mut cursor = Cursor::new(rest);
+        cursor.decimal().is_some() && cursor.rest.starts_with(b" probe")
+    })
+}
+
+/// `Lost N events`.
+fn lost_events(line: &[u8]) -> Option<u64> {
+    let mut cursor = Cursor::new(line);
+    cursor.literal(b"Lost ")?;
+    let count = cursor.decimal()?;
+    matches!(cursor.rest.trim_ascii_end(), b" events" | b" event").then_some(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Op;
+    use crate::source::Note;
+
+    fn parse(text: &[u8]) -> Batch {
+        let mut batch = Batch::default();
+        let options = SourceOptions { keep_extras: true, ..SourceOptions::default() };
+        Thesis.parse(&options, text, &mut batch);
+        batch
+    }
+
+    fn one(line: &[u8]) -> (Vec<u8>, Kind, Batch) {
+        let batch = parse(line);
+        assert_eq!(batch.notes, [], "{}", String::from_utf8_lossy(line));
+        assert_eq!(batch.events.len(), 1);
+        let event = batch.events[0];
+        (batch.names.get(event.comm).to_vec(), event.kind, batch)
+    }
+
+    fn comm_and_kind(line: &str) -> (String, usize) {
+        let (comm, kind, _) = one(line.as_bytes());
+        (String::from_utf8(comm).unwrap(), kind.index())
+    }
+
+    #[test]
+    fn the_listing_of_the_thesis() {
+        let batch = parse(
+            b"TIME PID COMM EVENT DATA
+252 53 bio_aof fdatasync
+    768c __GI_fdatasync+60 (/usr/lib64/libc.so.6)
+    44b1 bioProcessBackgroundJobs+545 (/usr/bin/valkey-server)
+294 53 bio_aof start id 8 start 0 end 4294967295 datasync 1 path /var/lib/valkey/a.aof
+313 53 bio_aof bio_add_folio id 8 bio 0x762 start 1424 len 4096
+321 53 bio_aof bio_submit id 8 bio 0x762
+661 0 swapper/26 bio_complete bio 0x762
+856 53 bio_aof exit id 8 ret 0
+",
+        );
+        assert_eq!(batch.notes, []);
+        assert_eq!(batch.lines, 9);
+        assert_eq!(batch.events.iter().map(|e| e.kind.index()).collect::<Vec<_>>(), [0, 2, 3, 4, 5, 6]);
+        let Kind::CallEnter { op: Op::Fdatasync, stack } = batch.events[0].kind else { panic!() };
+        assert!(batch.names.get(stack).ends_with(b"(/usr/bin/valkey-server)"));
+        assert_eq!(batch.events[2].kind, Kind::BioAddFolio { id: 8, bio: 0x762, offset: 1424, len: 4096 });
+    }
+
+    #[test]
+    fn comms_that_look_like_events() {
+        for (line, comm, kind) in [
+            ("1 2 fsync fsync", "fsync", 0),
+            ("1 2 a fsync fsync", "a fsync", 0),
+            ("1 2 exit id 3 ret 0 fsync", "exit id 3 ret 0", 0),
+            ("1 2 fsync exit id 3 ret 0", "fsync", 6),
+            ("1 2 a fsync exit id 3 ret 0", "a fsync", 6),
+            ("1 2 start start id 1 start 0 end 9 datasync 0 path /p", "start", 2),
+            ("1 2 a start id 1 start id 2 start 0 end 9 datasync 0 path /p", "a start id 1", 2),
+            ("1 2 wl start id 1 start 0 end 9 datasync 0 path /a fsync", "wl", 2),
+            ("1 2  fsync", "", 0),
+            ("1 2 4 5 6 msync", "4 5 6", 0),
+            ("1 2 kworker/u8:3-ext4-rsv-conversion bio_submit id 0 bio 0x1", "kworker/u8:3-ext4-rsv-conversion", 4),
+        ] {
+            assert_eq!(comm_and_kind(line), (comm.to_owned(), kind), "{line}");
+        }
+    }
+
+    #[test]
+    fn exits_in_each_spelling() {
+        for (line, ret) in [
+            ("1 2 wl fsync_exit", None),
+            ("1 2 wl fsync_exit ret -5", Some(-5)),
+            ("1 2 wl exit_fsync ret 0", Some(0)),
+            ("1 2 wl sys_exit_fsync ret 0", Some(0)),
+            ("1 2 wl fsync exit", None),
+            ("1 2 wl fsync exit ret 0", Some(0)),
+            ("1 2 wl fsync ret 0", Some(0)),
+        ] {
+            assert_eq!(one(line.as_bytes()).1, Kind::CallExit { op: Op::Fsync, ret }, "{line}");
+        }
+    }
+
+    #[test]
+    fn paths_keep_their_bytes() {
+        let (_, kind, batch) =
+            one(b"1 2 wl start id 1 start 0 end 9 datasync 0 path /a b/\xff path exit id 1 ret 0 ");
+        let Kind::SyncStart { path, .. } = kind else { panic!() };
+        assert_eq!(batch.names.get(path), b"/a b/\xff path exit id 1 ret 0 ");
+    }
+
+    #[test]
+    fn more_fields_than_the_thesis_has() {
+        let (_, kind, batch) =
+            one(b"1 2 wl start id 1 dev 254,16 ino 12 start 0 end 9 datasync 1 mode 3 path /p");
+        let Kind::SyncStart { dev, ino, datasync: true, .. } = kind else { panic!() };
+        assert_eq!((dev.to_string(), ino), ("254,16".to_owned(), 12));
+        assert_eq!(batch.extras.len(), 1);
+    }
+
+    #[test]
+    fn aligned_columns() {
+        assert_eq!(comm_and_kind("252\t53\tbio_aof\tfdatasync"), ("bio_aof".to_owned(), 0));
+        assert_eq!(comm_and_kind("252  53  bio_aof      bio_submit  id 1  bio 0x2"), ("bio_aof".to_owned(), 4));
+    }
+
+    #[test]
+    fn what_is_no_event_is_noted_with_its_line() {
+        let batch = parse(
+            b"Attaching 8 probes...\n1 2 wl fsync\n\n    f+1\nLost 7 events\nhello\n1 2 wl bio_complete 0x44\n    g+1\n@n[1]: 2\n@h:\n[4, 8)  3 |@@@|\n\n",
+        );
+        let why: Vec<_> = batch.notes.iter().map(|Note { line, kind, .. }| (*line, kind.clone())).collect();
+        assert_eq!(why[0], (5, NoteKind::Lost { count: 7 }));
+        let lines: Vec<_> = why[1..].iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, [6, 7, 8]);
+        assert_eq!(batch.lines, 12);
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_refused() {
+        for line in [
+            "1 2 wl bio_add_folio id 1 bio 0x1 start 0 len -4096",
+            "1 2 wl bio_add_folio id 1 bio 0x1 start 9223372036854775807 len 4096",
+            "99999999999999999999 2 wl fsync",
+            "1 99999999999 wl fsync",
+            "1 2 wl exit id 18446744073709551616 ret 0",
+            "1 2 wl start id 1 start 0 end 9 datasync 2 path /p",
+        ] {
+            let batch = parse(line.as_bytes());
+            assert_eq!((batch.events.len(), batch.notes.len()), (0, 1), "{line}");
+        }
+        assert_eq!(one(b"1 2 wl exit id 18446744073709551615 ret 0").1, Kind::SyncEnd { id: u64::MAX, ret: 0 });
+    }
+
+    #[test]
+    fn a_chunk_is_never_cut_before_a_stack_line() {
+        assert_eq!(Thesis.cut(b"1 2 wl fsync\n    f+1\n    g+1\n"), None);
+        assert_eq!(Thesis.cut(b"1 2 wl fsync\n1 2 wl fsync\n    f+1\n"), Some(13));
+    }
+}

@@ -1,0 +1,100 @@
+//! User stacks as bpftrace prints them, folded to `outermost;...;innermost`.
+
+use hashbrown::HashMap;
+
+use crate::names::{NameId, Names};
+
+/// Folds each distinct stack once.
+#[derive(Default)]
+pub struct Stacks {
+    raw: Names,
+    folded: HashMap<NameId, NameId, foldhash::fast::FixedState>,
+}
+
+impl Stacks {
+    /// `raw` is the lines as printed, innermost first; NONE when no frame is in them.
+    pub fn fold(&mut self, raw: &[u8], names: &mut Names) -> NameId {
+        let id = self.raw.intern(raw);
+        *self.folded.entry(id).or_insert_with(|| {
+            let folded = fold(raw);
+            if folded.is_empty() { NameId::NONE } else { names.intern(&folded) }
+        })
+    }
+}
+
+/// The lines of a printed stack, without their indent.
+pub fn lines(raw: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    raw.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|l| !l.is_empty())
+}
+
+pub fn fold(raw: &[u8]) -> Vec<u8> {
+    let mut folded = Vec::with_capacity(raw.len());
+    for line in lines(raw).rev() {
+        if !folded.is_empty() {
+            folded.push(b';');
+        }
+        // `;` parts frames in every folded format; inferno writes `:` for it too.
+        folded.extend(frame(line).iter().map(|&b| if b == b';' { b':' } else { b }));
+    }
+    folded
+}
+
+/// The function of a frame: without its address, its offset and its file.
+///
+/// `func+46`, `0x7fff12`, `7f12 func+46 (/lib/x.so)`, `7f12 [unknown] (/lib/x.so)`.
+fn frame(line: &[u8]) -> Vec<u8> {
+    let (function, file) = perf_style(line).unwrap_or((line, None));
+    if function == b"[unknown]"
+        && let Some(file) = file.filter(|f| *f != b"[unknown]")
+    {
+        let base = file.rsplit(|&b| b == b'/').next().unwrap_or(file);
+        return [b"[", base, b"]"].concat();
+    }
+    without_offset(function).to_vec()
+}
+
+fn perf_style(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    let address = line.iter().position(|&b| b == b' ')?;
+    if address == 0 || !line[..address].iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let rest = line[address + 1..].strip_suffix(b")")?;
+    let open = memchr::memmem::rfind(rest, b" (")?;
+    Some((rest[..open].trim_ascii(), Some(&rest[open + 2..])))
+}
+
+fn without_offset(function: &[u8]) -> &[u8] {
+    let Some(plus) = memchr::memrchr(b'+', function) else { return function };
+    let offset = &function[plus + 1..];
+    let digits = offset.strip_prefix(b"0x").unwrap_or(offset);
+    // `operator+` and the like have no number behind the sign.
+    if plus > 0 && !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit) { &function[..plus] } else { function }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_styles_fold_alike() {
+        let plain = b"        __GI_fdatasync+60\n        bioProcessBackgroundJobs+545\n        start_thread+952";
+        let perf = b"    768c __GI_fdatasync+60 (/usr/lib64/libc.so.6)\n\n    44b1 bioProcessBackgroundJobs+545 (/usr/bin/valkey-server)\n    e168 start_thread+952 (/usr/lib64/libc.so.6)\n";
+        assert_eq!(fold(plain), b"start_thread;bioProcessBackgroundJobs;__GI_fdatasync");
+        assert_eq!(fold(perf), fold(plain));
+    }
+
+    #[test]
+    fn frames() {
+        for (line, want) in [
+            ("0x7ffff7e573a7", "0x7ffff7e573a7"),
+            ("7f12 [unknown] (/usr/lib/libsqlite3.so.0)", "[libsqlite3.so.0]"),
+            ("7f12 0x7f12 ([unknown])", "0x7f12"),
+            ("std::vector<int, std::allocator<int> >::push_back(int const&)+12", "std::vector<int, std::allocator<int> >::push_back(int const&)"),
+            ("operator+", "operator+"),
+            ("Lcom/foo;::run+4", "Lcom/foo;::run"),
+            ("add (anonymous namespace)", "add (anonymous namespace)"),
+        ] {
+            assert_eq!(String::from_utf8(frame(line.as_bytes())).unwrap(), want.replace("[:]", ";"), "{line}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+"""Syncline: fsync-driven writeback as a Perfetto trace, and answers about it."""

@@ -1,0 +1,16 @@
+"""`syncline doctor`: what this machine can do."""
+
+from __future__ import annotations
+
+import click
+
+from syncline import doctor
+from syncline.cli.options import example
+
+
+@click.command("doctor", epilog=example("syncline doctor"))
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(form: str) -> None:
+    """Says what is found: engine, DuckDB, recorders, kernel features, UI."""
+    checks = doctor.collect()
+    click.echo(doctor.to_json(checks) if form == "json" else doctor.render(checks))

@@ -1,0 +1,36 @@
+"""`syncline query`: SQL on the tables of docs/tables.md."""
+
+from __future__ import annotations
+
+import click
+
+from syncline.cli.options import example, reading
+from syncline.cli.progress import bar
+from syncline.inputs import Reading, opened
+
+
+@click.command(
+    "query",
+    epilog=example(
+        'syncline query tests/data/thesis/small4.log "SELECT path, syscall_ns FROM syncline_sync ORDER BY 2 DESC LIMIT 5"',
+    ),
+)
+@click.argument("input", metavar="INPUT")
+@click.argument("sql", metavar="SQL")
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json", "md"]), default="table", show_default=True)
+@click.option("--engine", default="auto", metavar="NAME", help="duckdb, embedded, native or the path of a trace_processor_shell; chosen by the input by default.")
+@reading
+def command(input: str, sql: str, form: str, engine: str, reading: Reading) -> None:
+    """Runs SQL on a log, a trace, or Parquet.
+
+    The tables are syncline_sync, syncline_bio, syncline_call, syncline_stack, syncline_loss, syncline_mark and
+    syncline_meta. A trace is asked through trace_processor (and has Perfetto's tables too), all else through DuckDB.
+    """
+    from syncline import render
+    from syncline.report.run import caveats, run_query
+
+    with bar("reading") as progress, opened(input, reading, engine, progress) as open_engine:
+        # To stderr in every format: the answer to a query is data.
+        click.echo(render.preface("csv", caveats(open_engine))[1], err=True, nl=False)
+        table = run_query(open_engine, sql)
+    click.echo(render.exporter(form)(table, None), nl=False)

@@ -1,0 +1,97 @@
+"""Values as people read them: 1.23 ms, 68.2 KiB, 12.3 %."""
+
+from __future__ import annotations
+
+from syncline.engine import Value
+from syncline.report import Report, Table
+
+__all__ = ["MISSING", "RIGHT", "cells", "header", "text"]
+
+# Units whose values are set to the right, and never shortened; a bar comes set already.
+RIGHT = {"id", "count", "ns", "time", "bytes", "share", "ratio", "unit"}
+MISSING = "-"
+_BAR = 20
+
+
+def cells(table: Table, report: Report | None) -> tuple[list[tuple[str, str]], list[list[str]]]:
+    """(columns as (name, unit), rows of text), without what says nothing to people."""
+    units = [report.unit(name) if report else "" for name in table.columns]
+    keep = [
+        index
+        for index, (name, unit) in enumerate(zip(table.columns, units, strict=True))
+        # One run alone has no name; and a value is shown with its unit.
+        if not (report and name == "run" and all(row[index] == "" for row in table.rows))
+        and not (name == "unit" and "unit" in units)
+    ]
+    rows = []
+    for row in table.rows:
+        record = dict(zip(table.columns, row, strict=True))
+        rows.append([_cell(row[index], units[index], record) for index in keep])
+    return [(table.columns[index], units[index]) for index in keep], rows
+
+
+def header(name: str, unit: str) -> str:
+    """A column's name as a heading; the cells carry the unit."""
+    if not unit:
+        return name
+    return (name.removesuffix("_ns") if unit in ("ns", "time") else name).replace("_", " ")
+
+
+def _cell(value: Value, unit: str, record: dict[str, Value]) -> str:
+    if unit == "unit":
+        unit = str(record["unit"])
+    if unit == "tree":
+        return " " * int(record.get("depth") or 0) + text(value, "text")
+    return text(value, unit)
+
+
+def text(value: Value, unit: str) -> str:
+    """One value; without a unit as it is."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, str):
+        return _printable(value)
+    if unit == "ns":
+        return _scaled(value, ("ns", "µs", "ms", "s"), 1000)
+    if unit == "bytes":
+        return _scaled(value, ("B", "KiB", "MiB", "GiB", "TiB"), 1024)
+    if unit == "time":
+        return f"{value / 1e9:,.6f} s"
+    if unit in ("share", "bar"):
+        percent = f"{100 * value:.1f} %"
+        return f"{percent:>7} {'#' * round(_BAR * value):<{_BAR}}" if unit == "bar" else percent
+    if unit in ("count", "ratio"):
+        return f"{value:,}" if isinstance(value, int) else _figure(value, unit)
+    return str(value)
+
+
+def _figure(value: float, unit: str) -> str:
+    return f"{value:,.0f}" if unit == "count" and value == int(value) else f"{value:,.2f}"
+
+
+def _scaled(value: float, units: tuple[str, ...], step: int) -> str:
+    """Three digits, and no more than the value has: 4 KiB, 1.23 ms, 999 µs, 1 s."""
+    size, last = float(abs(value)), len(units) - 1
+    index = 0
+    # Not `size >= step`: 999.9 µs would become 1000 µs.
+    while index < last and round(size, 2 if size < 10 else 1 if size < 100 else 0) >= step:
+        size /= step
+        index += 1
+    digits = 2 if size < 9.995 else 1 if size < 99.95 else 0
+    number = f"{size:,.{digits}f}"
+    if "." in number:
+        number = number.rstrip("0").rstrip(".")
+    return f"{'-' if value < 0 else ''}{number} {units[index]}"
+
+
+def _printable(value: str) -> str:
+    """Without what would move the cursor: names come from a log, and may hold anything."""
+    if value.isprintable():
+        return value
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in value
+    )

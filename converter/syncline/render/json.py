@@ -1,0 +1,42 @@
+"""JSON: one object a report, ns and bytes as they are, a row a line."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from syncline.engine import Value
+from syncline.report import Report, Table
+
+__all__ = ["render"]
+
+
+def render(table: Table, report: Report | None = None) -> str:
+    """`{"report": ..., "title": ..., "columns": [...], "rows": [...]}`; a query has the rows alone.
+
+    Several of them in a row are a stream that jq reads.
+    """
+    rows = ",\n".join(
+        _json({name: _value(value) for name, value in zip(table.columns, row, strict=True)})
+        for row in table.rows
+    )
+    body = f"[\n{rows}\n]" if rows else "[]"
+    if report is None:
+        return body + "\n"
+    columns = [{"name": name, "unit": report.unit(name)} for name in table.columns]
+    head = _json({"report": report.name, "title": report.title, "columns": columns})
+    return f'{head[:-1]}, "rows": {body}}}\n'
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _value(value: Value) -> Value:
+    if isinstance(value, bytes):
+        return value.hex()
+    # JSON has no infinity.
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

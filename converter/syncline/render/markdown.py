@@ -1,0 +1,40 @@
+"""Markdown: a heading and a table, values as people read them."""
+
+from __future__ import annotations
+
+from syncline.report import Report, Table
+
+from . import human
+
+__all__ = ["render"]
+
+_ESCAPES = str.maketrans({"|": "\\|", "\\": "\\\\", "<": "&lt;", "*": "\\*", "`": "\\`"})
+
+
+def render(table: Table, report: Report | None = None) -> str:
+    """A table that GitHub shows; all rows."""
+    columns, rows = human.cells(table, report)
+    lines = [f"## {_escaped(report.title)}", ""] if report else []
+    lines.append(_line([_escaped(human.header(name, unit)) for name, unit in columns]))
+    lines.append(_line(["---:" if unit in human.RIGHT else "---" for _, unit in columns]))
+    for row in rows:
+        lines.append(
+            _line([_cell(cell, unit) for cell, (_, unit) in zip(row, columns, strict=True)])
+        )
+    if not rows:
+        lines += ["", "No rows."]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _escaped(text: str) -> str:
+    return text.translate(_ESCAPES)
+
+
+def _cell(text: str, unit: str) -> str:
+    bare = _escaped(text.strip())
+    # Leading blanks mean nothing in Markdown.
+    return "&nbsp;" * (len(text) - len(text.lstrip())) + bare if unit == "tree" else bare

@@ -1,0 +1,30 @@
+-- Block I/O. The columns are those of sql/perfetto/bio.sql.
+
+CREATE OR REPLACE VIEW syncline_bio AS
+SELECT
+  bio_id,
+  sync_id,
+  -- Files hold it unsigned; trace_processor has signed integers alone.
+  CAST(CASE
+    WHEN id > 9223372036854775807 THEN CAST(id AS HUGEINT)
+    - 18446744073709551616
+    ELSE id
+  END AS BIGINT) AS id,
+  ts_ns,
+  dur_ns,
+  bio,
+  dev,
+  sector,
+  bytes,
+  folios,
+  ranges,
+  first_offset,
+  last_offset,
+  tid,
+  pid,
+  comm,
+  origin,
+  confidence,
+  incomplete,
+  run
+FROM _syncline_file_bio;

@@ -1,0 +1,17 @@
+-- Sync syscalls. The columns are those of sql/perfetto/call.sql.
+
+CREATE OR REPLACE VIEW syncline_call AS
+SELECT
+  call_id,
+  ts_ns,
+  dur_ns,
+  tid,
+  pid,
+  comm,
+  op,
+  ret,
+  stack,
+  sync_id,
+  lone,
+  run
+FROM _syncline_file_call;

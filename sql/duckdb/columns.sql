@@ -1,0 +1,92 @@
+-- Columns of the files that the views read, and their types there. What each
+-- column means is said once, in sql/perfetto/.
+--
+-- A file may lack a column, which is then null, or a whole table, which is then
+-- empty.
+
+CREATE OR REPLACE TABLE _syncline_columns_sync(
+  ts_ns BIGINT,
+  dur_ns BIGINT,
+  tid BIGINT,
+  pid BIGINT,
+  comm VARCHAR,
+  process VARCHAR,
+  op VARCHAR,
+  datasync BOOLEAN,
+  path VARCHAR,
+  dev VARCHAR,
+  ino BIGINT,
+  fs VARCHAR,
+  id UBIGINT,
+  ret BIGINT,
+  syscall_ns BIGINT,
+  writeback_ns BIGINT,
+  before_submit_ns BIGINT,
+  after_complete_ns BIGINT,
+  bytes BIGINT,
+  folios BIGINT,
+  bios BIGINT,
+  ranges BIGINT,
+  first_offset BIGINT,
+  last_offset BIGINT,
+  stack VARCHAR,
+  confidence VARCHAR,
+  incomplete VARCHAR,
+  sync_id BIGINT,
+  start_ns BIGINT
+);
+
+CREATE OR REPLACE TABLE _syncline_columns_bio(
+  bio_id BIGINT,
+  sync_id BIGINT,
+  id UBIGINT,
+  ts_ns BIGINT,
+  dur_ns BIGINT,
+  bio VARCHAR,
+  dev VARCHAR,
+  sector BIGINT,
+  bytes BIGINT,
+  folios BIGINT,
+  ranges BIGINT,
+  first_offset BIGINT,
+  last_offset BIGINT,
+  tid BIGINT,
+  pid BIGINT,
+  comm VARCHAR,
+  origin VARCHAR,
+  confidence VARCHAR,
+  incomplete VARCHAR
+);
+
+CREATE OR REPLACE TABLE _syncline_columns_call(
+  call_id BIGINT,
+  ts_ns BIGINT,
+  dur_ns BIGINT,
+  tid BIGINT,
+  pid BIGINT,
+  comm VARCHAR,
+  op VARCHAR,
+  ret BIGINT,
+  stack VARCHAR,
+  sync_id BIGINT,
+  lone BOOLEAN
+);
+
+CREATE OR REPLACE TABLE _syncline_columns_loss(
+  reason VARCHAR,
+  severity VARCHAR,
+  count BIGINT,
+  first_ts_ns BIGINT,
+  last_ts_ns BIGINT,
+  example VARCHAR,
+  meaning VARCHAR
+);
+
+CREATE OR REPLACE TABLE _syncline_columns_mark(
+  mark_id BIGINT,
+  ts_ns BIGINT,
+  dur_ns BIGINT,
+  name VARCHAR
+);
+
+CREATE OR REPLACE TABLE _syncline_columns_meta(key VARCHAR, value VARCHAR);

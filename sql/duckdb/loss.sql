@@ -1,0 +1,5 @@
+-- Losses. The columns are those of sql/perfetto/loss.sql.
+
+CREATE OR REPLACE VIEW syncline_loss AS
+SELECT reason, severity, count, first_ts_ns, last_ts_ns, example, meaning, run
+FROM _syncline_file_loss;

@@ -1,0 +1,4 @@
+-- Marks. The columns are those of sql/perfetto/mark.sql.
+
+CREATE OR REPLACE VIEW syncline_mark AS
+SELECT mark_id, ts_ns, dur_ns, name, run FROM _syncline_file_mark;

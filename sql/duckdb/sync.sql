@@ -1,0 +1,40 @@
+-- Sync requests. The columns are those of sql/perfetto/sync.sql.
+
+CREATE OR REPLACE VIEW syncline_sync AS
+SELECT
+  ts_ns,
+  dur_ns,
+  tid,
+  pid,
+  comm,
+  process,
+  op,
+  datasync,
+  path,
+  dev,
+  ino,
+  fs,
+  -- Files hold it unsigned; trace_processor has signed integers alone.
+  CAST(CASE
+    WHEN id > 9223372036854775807 THEN CAST(id AS HUGEINT)
+    - 18446744073709551616
+    ELSE id
+  END AS BIGINT) AS id,
+  ret,
+  syscall_ns,
+  writeback_ns,
+  before_submit_ns,
+  after_complete_ns,
+  bytes,
+  folios,
+  bios,
+  ranges,
+  first_offset,
+  last_offset,
+  stack,
+  confidence,
+  incomplete,
+  sync_id,
+  start_ns,
+  run
+FROM _syncline_file_sync;

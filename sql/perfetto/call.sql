@@ -1,0 +1,54 @@
+-- Sync syscalls, also those that led to no request.
+
+-- Sync syscalls, one row each, in the order of time.
+CREATE OR REPLACE PERFETTO TABLE syncline_call (
+  -- 1, 2, 3... in the order of the calls.
+  call_id LONG,
+  -- Entry of the syscall.
+  ts_ns TIMESTAMP,
+  -- To its exit where that was recorded, else to the `sync_end` of its request.
+  -- Null where neither is known.
+  dur_ns DURATION,
+  -- Thread. Null where the source has only processes.
+  tid LONG,
+  -- Process. Null where the source has only threads.
+  pid LONG,
+  -- Name of the thread.
+  comm STRING,
+  -- The syscall: fsync, fdatasync, msync, sync, syncfs, ...
+  op STRING,
+  -- As the syscall returned. Null without an exit.
+  ret LONG,
+  -- User stack: functions folded by `;`, outermost first. Null without one.
+  stack STRING,
+  -- The request that took it. Null for a lone call.
+  sync_id LONG,
+  -- Whether no request took it: another file system, or lost events.
+  lone BOOL,
+  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  run STRING
+) AS
+SELECT
+  extract_arg(arg_set_id, 'debug.call_id') AS call_id,
+  ts AS ts_ns,
+  -- The slice of a call with an unknown end has length 0.
+  iif(extract_arg(arg_set_id, 'debug.open') IS NULL, dur, NULL) AS dur_ns,
+  extract_arg(arg_set_id, 'debug.tid') AS tid,
+  extract_arg(arg_set_id, 'debug.pid') AS pid,
+  extract_arg(arg_set_id, 'debug.comm') AS comm,
+  name AS op,
+  extract_arg(arg_set_id, 'debug.ret') AS ret,
+  extract_arg(arg_set_id, 'debug.stack') AS stack,
+  extract_arg(arg_set_id, 'debug.sync_id') AS sync_id,
+  extract_arg(arg_set_id, 'debug.sync_id') IS NULL AS lone,
+  '' AS run
+FROM slice
+WHERE
+  category = 'syncline.call'
+ORDER BY
+  ts_ns,
+  call_id;
+
+-- A call is looked up by its request more often than by time.
+CREATE OR REPLACE PERFETTO INDEX _syncline_call_sync_id
+ON syncline_call(sync_id);

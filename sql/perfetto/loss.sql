@@ -1,0 +1,37 @@
+-- What is missing from the log, by reason.
+
+-- Losses, one row a reason.
+CREATE OR REPLACE PERFETTO TABLE syncline_loss (
+  -- What happened, as one word.
+  reason STRING,
+  -- `loss`: something is missing from the statistics. `info`: counted for
+  -- completeness.
+  severity STRING,
+  -- How often.
+  count LONG,
+  -- First time that it happened. Null where it has no time.
+  first_ts_ns TIMESTAMP,
+  -- Last time that it happened. Null where it has no time.
+  last_ts_ns TIMESTAMP,
+  -- One case, as `file:line: text`, or null.
+  example STRING,
+  -- What it means and what to do.
+  meaning STRING,
+  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  run STRING
+) AS
+SELECT
+  extract_arg(arg_set_id, 'debug.reason') AS reason,
+  extract_arg(arg_set_id, 'debug.severity') AS severity,
+  extract_arg(arg_set_id, 'debug.count') AS count,
+  extract_arg(arg_set_id, 'debug.first_ts_ns') AS first_ts_ns,
+  extract_arg(arg_set_id, 'debug.last_ts_ns') AS last_ts_ns,
+  extract_arg(arg_set_id, 'debug.example') AS example,
+  extract_arg(arg_set_id, 'debug.meaning') AS meaning,
+  '' AS run
+FROM slice
+WHERE
+  category = 'syncline.meta'
+  AND name = 'loss_summary'
+ORDER BY
+  reason;

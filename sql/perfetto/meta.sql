@@ -1,0 +1,35 @@
+-- Facts about the run: what was read, by which version, how much of it.
+
+-- Facts, one row each.
+CREATE OR REPLACE PERFETTO TABLE syncline_meta (
+  -- Name of the fact.
+  key STRING,
+  -- Its value, as text.
+  value STRING,
+  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  run STRING
+) AS
+WITH
+  fact AS (
+    SELECT
+      SUBSTR(args.key, LENGTH('debug.') + 1) AS key,
+      args.display_value AS value
+    FROM slice
+    JOIN args USING (arg_set_id)
+    WHERE
+      slice.category = 'syncline.meta'
+      AND slice.name = 'syncline'
+      AND args.key GLOB 'debug.*'
+  )
+SELECT
+  -- trace_processor shows the dot in the name of an argument as `_`.
+  CASE
+    WHEN key GLOB 'events_*' THEN 'events.'
+    || SUBSTR(key, LENGTH('events_') + 1)
+    ELSE key
+  END AS key,
+  value,
+  '' AS run
+FROM fact
+ORDER BY
+  key;

@@ -1,0 +1,123 @@
+-- How many requests were in flight beside each request.
+--
+-- Requests of one thread never overlap; those of several threads may share one
+-- wait. The sum of their latencies then says more than was really waited.
+
+INCLUDE PERFETTO MODULE dev.syncline.sync;
+
+-- Starts and ends of the requests in flight, in order. An end comes before a
+-- start at the same time: a request is in flight from its start up to, but not
+-- including, its end.
+CREATE OR REPLACE PERFETTO TABLE _syncline_flight AS
+WITH
+  edge AS (
+    SELECT sync_id, ts_ns AS edge_ns, 1 AS step
+    FROM syncline_sync
+    WHERE
+      dur_ns > 0
+    UNION ALL
+    SELECT sync_id, ts_ns + dur_ns AS edge_ns, -1 AS step
+    FROM syncline_sync
+    WHERE
+      dur_ns > 0
+  ),
+  flight AS (
+    SELECT
+      sync_id,
+      step,
+      ROW_NUMBER() OVER in_order AS position,
+      SUM(step) OVER in_order AS flying,
+      LEAD(edge_ns) OVER in_order - edge_ns AS gap_ns
+    FROM edge
+    WINDOW
+      in_order AS (ORDER BY edge_ns, step, sync_id)
+  )
+SELECT
+  sync_id,
+  step,
+  position,
+  flying,
+  -- Areas up to this edge.
+  COALESCE(SUM(flying * gap_ns) OVER past, 0) AS flown,
+  COALESCE(SUM(gap_ns) FILTER (WHERE flying > 1) OVER past, 0) AS shared
+FROM flight
+WINDOW
+  past AS (ORDER BY position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+ORDER BY
+  position;
+
+-- The most in flight in each block of 256 edges, so that a request that saw
+-- thousands of others need not look at each.
+CREATE OR REPLACE PERFETTO TABLE _syncline_flight_block AS
+SELECT position >> 8 AS block, MAX(flying) AS flying
+FROM _syncline_flight
+GROUP BY
+  block
+ORDER BY
+  block;
+
+-- Requests that lasted, one row each: those whose dur_ns is above 0.
+CREATE OR REPLACE PERFETTO TABLE syncline_parallel (
+  -- The request.
+  sync_id LONG,
+  -- The most requests that were in flight at one moment of this one, itself
+  -- included.
+  parallel_max LONG,
+  -- The number of requests in flight, itself included, summed over each
+  -- nanosecond of this one: divided by its dur_ns, the average.
+  parallel_ns LONG,
+  -- How long at least one other request was in flight.
+  overlap_ns DURATION,
+  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  run STRING
+) AS
+WITH
+  own AS (
+    SELECT
+      sync_id,
+      MIN(position) AS first,
+      -- The last position at which it is still in flight.
+      MAX(position) - 1 AS last,
+      MAX(flown) - MIN(flown) AS parallel_ns,
+      MAX(shared) - MIN(shared) AS overlap_ns
+    FROM _syncline_flight
+    GROUP BY
+      sync_id
+  )
+SELECT
+  sync_id,
+  iif(
+    last - first < 1024,
+    (
+      SELECT MAX(flying)
+      FROM _syncline_flight
+      WHERE
+        position BETWEEN own.first AND own.last
+    ),
+    MAX(
+      (
+        SELECT MAX(flying)
+        FROM _syncline_flight
+        WHERE
+          position BETWEEN own.first AND own.first | 255
+      ),
+      (
+        SELECT MAX(flying)
+        FROM _syncline_flight_block
+        WHERE
+          block BETWEEN (own.first >> 8) + 1 AND (own.last >> 8) - 1
+      ),
+      (
+        SELECT MAX(flying)
+        FROM _syncline_flight
+        WHERE
+          position BETWEEN (own.last >> 8) << 8 AND own.last
+      )
+    )
+  ) AS parallel_max,
+  parallel_ns,
+  overlap_ns,
+  '' AS run
+FROM own
+ORDER BY
+  sync_id;

@@ -1,0 +1,77 @@
+-- User stacks, taken apart into frames.
+
+INCLUDE PERFETTO MODULE dev.syncline.call;
+
+INCLUDE PERFETTO MODULE dev.syncline.sync;
+
+-- Frames of the distinct stacks, one row each, from the outermost inwards.
+CREATE OR REPLACE PERFETTO TABLE syncline_stack (
+  -- 1, 2, 3... in the order of first use.
+  stack_id LONG,
+  -- 0 is outermost.
+  depth LONG,
+  -- Function.
+  frame STRING,
+  -- The folded whole, as in the other tables.
+  stack STRING,
+  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  run STRING
+) AS
+WITH RECURSIVE
+  use AS (
+    SELECT run, stack, MIN(ts_ns) AS first_ns
+    FROM syncline_sync
+    WHERE
+      stack IS NOT NULL
+    GROUP BY
+      run,
+      stack
+    UNION ALL
+    SELECT run, stack, MIN(ts_ns) AS first_ns
+    FROM syncline_call
+    WHERE
+      stack IS NOT NULL
+    GROUP BY
+      run,
+      stack
+  ),
+  first_use AS (
+    SELECT run, stack, MIN(first_ns) AS first_ns FROM use GROUP BY run, stack
+  ),
+  numbered AS (
+    SELECT
+      run,
+      stack,
+      ROW_NUMBER() OVER (PARTITION BY run ORDER BY first_ns, stack) AS stack_id
+    FROM first_use
+  ),
+  -- `rest` is what is still to be cut; a `;` behind the last frame lets it be
+  -- cut like the others.
+  cut AS (
+    SELECT
+      run,
+      stack_id,
+      CAST(-1 AS BIGINT) AS depth,
+      '' AS frame,
+      stack || ';' AS rest
+    FROM numbered
+    UNION ALL
+    SELECT
+      run,
+      stack_id,
+      depth + 1,
+      SUBSTR(rest, 1, INSTR(rest, ';') - 1),
+      SUBSTR(rest, INSTR(rest, ';') + 1)
+    FROM cut
+    WHERE
+      rest <> ''
+  )
+SELECT cut.stack_id, cut.depth, cut.frame, numbered.stack, cut.run
+FROM cut
+JOIN numbered ON numbered.run = cut.run AND numbered.stack_id = cut.stack_id
+WHERE
+  cut.depth >= 0
+ORDER BY
+  cut.run,
+  cut.stack_id,
+  cut.depth;

@@ -1,0 +1,97 @@
+-- Marks: what each mark of the application cost (table 6.1 of the thesis).
+--
+-- A request belongs to each mark during which it begins. Latencies are over the
+-- requests that have one; wall_ns is over those with a known start and end, and
+-- may reach beyond the mark. Needs marks: syncline convert --marks FILE.
+--
+-- Columns:
+--   mark_id           id     The mark.
+--   name              text   As given.
+--   ts_ns             time   Begin of the mark.
+--   dur_ns            ns     Length of the mark.
+--   syncs             count  Requests.
+--   empty             count  Those of them, seen from start to end, that caused
+--                            no bio.
+--   incomplete        count  Those whose start, end, or a bio is not in the
+--                            log.
+--   bytes             bytes  Written back for them.
+--   syscall_sum_ns    ns     Syscall latency, summed over all threads.
+--   writeback_sum_ns  ns     Writeback latency, summed over all threads.
+--   wall_ns           ns     Time during which at least one of them was in
+--                            flight.
+--   run               text   The run, where the input holds several.
+WITH
+  marked AS (
+    SELECT
+      mark.run,
+      mark.mark_id,
+      sync.incomplete,
+      sync.bios,
+      sync.bytes,
+      sync.syscall_ns,
+      sync.writeback_ns,
+      sync.ts_ns,
+      sync.ts_ns + sync.dur_ns AS end_ns,
+      MAX(sync.ts_ns + sync.dur_ns) OVER (
+        PARTITION BY
+          mark.run,
+          mark.mark_id
+        ORDER BY sync.ts_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ns
+    -- CROSS: for each mark its requests, found by time, never the other way.
+    FROM syncline_mark AS mark
+    CROSS JOIN syncline_sync AS sync
+    WHERE
+      sync.run = mark.run
+      AND sync.ts_ns >= mark.ts_ns
+      AND sync.ts_ns < mark.ts_ns + mark.dur_ns
+  ),
+  counted AS (
+    SELECT
+      run,
+      mark_id,
+      COUNT(*) AS syncs,
+      SUM(
+        CASE
+          WHEN incomplete IN ('start', 'end') THEN 0
+          WHEN bios = 0 THEN 1
+          ELSE 0
+        END
+      ) AS empty,
+      COUNT(incomplete) AS incomplete,
+      SUM(bytes) AS bytes,
+      SUM(syscall_ns) AS syscall_sum_ns,
+      SUM(writeback_ns) AS writeback_sum_ns,
+      SUM(
+        CASE
+          WHEN end_ns IS NULL THEN 0
+          WHEN reached_ns IS NULL
+          OR reached_ns <= ts_ns THEN end_ns - ts_ns
+          WHEN reached_ns < end_ns THEN end_ns - reached_ns
+          ELSE 0
+        END
+      ) AS wall_ns
+    FROM marked
+    GROUP BY
+      run,
+      mark_id
+  )
+SELECT
+  mark.mark_id,
+  mark.name,
+  mark.ts_ns,
+  mark.dur_ns,
+  COALESCE(counted.syncs, 0) AS syncs,
+  CAST(COALESCE(counted.empty, 0) AS BIGINT) AS empty,
+  COALESCE(counted.incomplete, 0) AS incomplete,
+  CAST(COALESCE(counted.bytes, 0) AS BIGINT) AS bytes,
+  CAST(COALESCE(counted.syscall_sum_ns, 0) AS BIGINT) AS syscall_sum_ns,
+  CAST(COALESCE(counted.writeback_sum_ns, 0) AS BIGINT) AS writeback_sum_ns,
+  CAST(COALESCE(counted.wall_ns, 0) AS BIGINT) AS wall_ns,
+  mark.run
+FROM syncline_mark AS mark
+LEFT JOIN counted ON counted.run = mark.run AND counted.mark_id = mark.mark_id
+ORDER BY
+  mark.run,
+  mark.mark_id;

@@ -1,0 +1,141 @@
+-- Stacks: which code syncs, as the tree of a flame graph.
+--
+-- A row is a frame below its callers: the same function below other callers is
+-- another row. Total is what the frame and all that it called caused, self what
+-- it caused as the innermost frame. Requests without a stack are under [no
+-- stack]. Latencies are over the requests that have one; an incomplete request
+-- counts, and adds no latency. A row is followed by what it called.
+--
+-- Columns:
+--   frame               tree   Function, or [no stack].
+--   depth               count  0 is outermost.
+--   total_count         count  Requests.
+--   total_syscall_ns    ns     Their syscall latency.
+--   total_writeback_ns  ns     Their writeback latency.
+--   total_bytes         bytes  Written back for them.
+--   self_count          count  The same, of the frame alone.
+--   self_syscall_ns     ns     Syscall latency, of the frame alone.
+--   self_writeback_ns   ns     Writeback latency, of the frame alone.
+--   self_bytes          bytes  Bytes, of the frame alone.
+--   path                text   The frame and its callers, folded by `;`,
+--                              outermost first.
+WITH RECURSIVE
+  weight AS (
+    SELECT
+      run,
+      stack,
+      COUNT(*) AS count,
+      COALESCE(SUM(syscall_ns), 0) AS syscall_ns,
+      COALESCE(SUM(writeback_ns), 0) AS writeback_ns,
+      COALESCE(SUM(bytes), 0) AS bytes
+    FROM syncline_sync
+    GROUP BY
+      run,
+      stack
+  ),
+  frame AS (
+    SELECT
+      run,
+      stack,
+      depth,
+      frame,
+      -- The length of the folded stack up to here.
+      SUM(LENGTH(frame) + 1) OVER (PARTITION BY run, stack_id ORDER BY depth)
+      - 1 AS reach
+    FROM syncline_stack
+  ),
+  step AS (
+    SELECT
+      frame.depth,
+      frame.frame,
+      SUBSTR(weight.stack, 1, CAST(frame.reach AS BIGINT)) AS path,
+      CASE WHEN frame.reach = LENGTH(weight.stack) THEN 1 ELSE 0 END AS self,
+      weight.count,
+      weight.syscall_ns,
+      weight.writeback_ns,
+      weight.bytes
+    FROM weight
+    JOIN frame ON frame.run = weight.run AND frame.stack = weight.stack
+    UNION ALL
+    SELECT
+      0,
+      '[no stack]',
+      '[no stack]',
+      1,
+      count,
+      syscall_ns,
+      writeback_ns,
+      bytes
+    FROM weight
+    WHERE
+      stack IS NULL
+  ),
+  node AS (
+    SELECT
+      path,
+      depth,
+      frame,
+      SUM(count) AS total_count,
+      SUM(syscall_ns) AS total_syscall_ns,
+      SUM(writeback_ns) AS total_writeback_ns,
+      SUM(bytes) AS total_bytes,
+      SUM(count * self) AS self_count,
+      SUM(syscall_ns * self) AS self_syscall_ns,
+      SUM(writeback_ns * self) AS self_writeback_ns,
+      SUM(bytes * self) AS self_bytes
+    FROM step
+    GROUP BY
+      path,
+      depth,
+      frame
+  ),
+  sibling AS (
+    SELECT
+      path,
+      depth,
+      CASE
+        WHEN depth > 0 THEN SUBSTR(path, 1, LENGTH(path) - LENGTH(frame) - 1)
+      END AS parent,
+      ROW_NUMBER() OVER (
+        PARTITION BY
+          depth,
+          CASE
+            WHEN depth > 0 THEN SUBSTR(
+              path,
+              1,
+              LENGTH(path) - LENGTH(frame) - 1
+            )
+          END
+        ORDER BY total_count DESC, path
+      ) AS place
+    FROM node
+  ),
+  -- The places of a frame and its callers, one behind the other, sort the tree.
+  placed AS (
+    SELECT path, SUBSTR('0000000' || CAST(place AS TEXT), -8) AS place
+    FROM sibling
+    WHERE
+      depth = 0
+    UNION ALL
+    SELECT
+      sibling.path,
+      placed.place || SUBSTR('0000000' || CAST(sibling.place AS TEXT), -8)
+    FROM placed
+    JOIN sibling ON sibling.parent = placed.path
+  )
+SELECT
+  node.frame,
+  node.depth,
+  CAST(node.total_count AS BIGINT) AS total_count,
+  CAST(node.total_syscall_ns AS BIGINT) AS total_syscall_ns,
+  CAST(node.total_writeback_ns AS BIGINT) AS total_writeback_ns,
+  CAST(node.total_bytes AS BIGINT) AS total_bytes,
+  CAST(node.self_count AS BIGINT) AS self_count,
+  CAST(node.self_syscall_ns AS BIGINT) AS self_syscall_ns,
+  CAST(node.self_writeback_ns AS BIGINT) AS self_writeback_ns,
+  CAST(node.self_bytes AS BIGINT) AS self_bytes,
+  node.path
+FROM node
+JOIN placed ON placed.path = node.path
+ORDER BY
+  placed.place;

@@ -1,0 +1,1 @@
+"""Slow and plain checks on the converter, written from docs/ alone."""

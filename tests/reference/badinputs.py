@@ -1,0 +1,515 @@
+"""Inputs that are broken, foreign or extreme, and what must come of them.
+
+`INPUTS` maps a name to a function that makes the bytes and says what must happen. Counts hold for
+reading with `--from thesis`. `foreign` says that the format must not be recognised without that
+option, `unreadable` that the input must be refused in any case.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class BadInput:
+    data: bytes
+    losses: dict[str, int] = field(default_factory=dict)  # all reasons and their counts
+    sync: int = 0  # rows of each table
+    bio: int = 0
+    call: int = 0
+    bytes: int = 0  # of all bios
+    foreign: bool = False
+    unreadable: bool = False
+    big: bool = False  # too long for the reference, whose time grows with the square
+    shown: tuple[str, ...] = ()  # texts that must stand in a comm, path or stack of the tables
+
+
+INPUTS: dict[str, Callable[[], BadInput]] = {}
+
+
+def bad_input(make: Callable[[], BadInput]) -> Callable[[], BadInput]:
+    INPUTS[make.__name__] = make
+    return make
+
+
+HEADER = b"TIME PID COMM EVENT DATA\nAttaching 8 probes...\n"
+
+
+def request(
+    *,
+    t: int = 1000,
+    tid: int = 5,
+    id: bytes = b"7",
+    comm: bytes = b"wl",
+    path: bytes = b"/a",
+    length: bytes = b"4096",
+    offset: bytes = b"0",
+    frame: bytes = b"main+3",
+) -> list[bytes]:
+    """The lines of one good request: call with a stack, start, folio, submit, complete, exit."""
+
+    def at(step: int) -> bytes:
+        return b"%d %d %s " % (t + step, tid, comm)
+
+    bio = b"bio 0xff%08x" % t
+    return [
+        at(0) + b"fsync",
+        b"        " + frame,
+        at(1) + b"start id %s start 0 end 9223372036854775807 datasync 0 path %s" % (id, path),
+        at(2) + b"bio_add_folio id %s %s start %s len %s" % (id, bio, offset, length),
+        at(3) + b"bio_submit id %s %s" % (id, bio),
+        at(4) + b"bio_complete " + bio,
+        at(5) + b"exit id %s ret 0" % id,
+    ]
+
+
+GOOD = {"sync": 1, "bio": 1, "call": 1, "bytes": 4096}
+
+
+def text(*lines: bytes) -> bytes:
+    return b"".join(line + b"\n" for line in lines)
+
+
+def foreign(data: bytes) -> BadInput:
+    lines = [line for line in data.split(b"\n") if line.strip(b" \t\r")]
+    losses = {"unparsed_line": len(lines)} if lines else {}
+    return BadInput(data, losses, foreign=True)
+
+
+# not such a log at all
+
+
+@bad_input
+def empty_file() -> BadInput:
+    return foreign(b"")
+
+
+@bad_input
+def blank_lines() -> BadInput:
+    return foreign(b"\n\n   \n\t\n\n")
+
+
+@bad_input
+def random_bytes() -> BadInput:
+    return foreign(random.Random(1).randbytes(100_000))
+
+
+@bad_input
+def zero_bytes() -> BadInput:
+    return foreign(bytes(100_000))
+
+
+@bad_input
+def elf_head() -> BadInput:
+    return foreign(
+        bytes.fromhex("7f454c46020101000000000000000000 03003e0001000000")
+        + bytes.fromhex("5010000000000000 4000000000000000 f83b000000000000")
+        + bytes(200)
+        + b"/lib64/ld-linux-x86-64.so.2\x00GNU\x00\n\x00fsync\x00"
+    )
+
+
+@bad_input
+def png_head() -> BadInput:
+    head = "89504e470d0a1a0a 0000000d49484452 00000010000000100806000000 1ff3ff61"
+    return foreign(bytes.fromhex(head) + random.Random(2).randbytes(500))
+
+
+@bad_input
+def utf16() -> BadInput:
+    return foreign((HEADER + text(*request())).decode().encode("utf-16"))
+
+
+@bad_input
+def strace_text() -> BadInput:
+    return foreign(
+        text(
+            b'1783 1700000000.123456 openat(AT_FDCWD, "/a", O_RDWR) = 3 <0.000021>',
+            b"1783 1700000000.123999 fsync(3)           = 0 <0.004211>",
+            b"1783 1700000000.130000 fdatasync(4 <unfinished ...>",
+            b"1784 1700000000.130100 +++ exited with 0 +++",
+            b"1783 1700000000.131000 <... fdatasync resumed>) = 0 <0.000999>",
+        )
+    )
+
+
+@bad_input
+def json_lines() -> BadInput:
+    return foreign(
+        text(
+            b'{"type": "attached_probes", "data": {"probes": 8}}',
+            b'{"type": "printf", "data": "1000 5 wl fsync\\n"}',
+            b"[1, 2, 3]",
+        )
+    )
+
+
+@bad_input
+def ftrace_text() -> BadInput:
+    return foreign(
+        text(
+            b"# tracer: nop",
+            b"#",
+            b"# entries-in-buffer/entries-written: 2/2   #P:2",
+            b"              wl-638     [000] .....    48.051183: sys_fsync(fd: 3)",
+            b"           <idle>-0       [001] ..s1.    48.054717: bio_complete: bio=0xff11",
+        )
+    )
+
+
+# cut and broken lines
+
+
+@bad_input
+def cut_in_a_time() -> BadInput:
+    return BadInput(text(*request()) + b"10", {"unparsed_line": 1}, **GOOD)
+
+
+@bad_input
+def cut_in_a_word() -> BadInput:
+    return BadInput(text(*request()) + b"1010 5 wl bio_comp", {"unparsed_line": 1}, **GOOD)
+
+
+@bad_input
+def cut_in_the_data() -> BadInput:
+    return BadInput(text(*request()) + b"1010 5 wl exit id 8 ret", {"unparsed_line": 1}, **GOOD)
+
+
+@bad_input
+def cut_in_an_address() -> BadInput:
+    # What is left is a good line, for a bio that nobody submitted.
+    data = text(*request()) + b"1010 5 wl bio_complete bio 0xff"
+    return BadInput(data, {"unmatched_complete": 1}, **GOOD)
+
+
+@bad_input
+def no_newline_at_the_end() -> BadInput:
+    return BadInput(text(*request())[:-1], **GOOD)
+
+
+@bad_input
+def crlf() -> BadInput:
+    data = (HEADER + text(*request())).replace(b"\n", b"\r\n")
+    return BadInput(data, shown=("/a", "main"), **GOOD)
+
+
+@bad_input
+def line_of_a_megabyte() -> BadInput:
+    return BadInput(text(b"x" * 2**20, *request()), {"unparsed_line": 1}, **GOOD)
+
+
+@bad_input
+def line_of_a_megabyte_of_pairs() -> BadInput:
+    data = text(b"1 5 wl bio_submit" + b" a b" * 2**18, *request())
+    return BadInput(data, {"unparsed_line": 1}, **GOOD)
+
+
+@bad_input
+def comm_of_a_megabyte() -> BadInput:
+    data = text(b"1 5 " + b"c" * 2**20 + b" fsync", *request())
+    return BadInput(data, {"unparsed_line": 1}, **GOOD)
+
+
+@bad_input
+def comm_of_16_bytes() -> BadInput:
+    return BadInput(text(b"1 5 " + b"c" * 16 + b" fsync", *request()), {"unparsed_line": 1}, **GOOD)
+
+
+@bad_input
+def path_of_a_megabyte() -> BadInput:
+    path = b"/" + b"p" * 2**20
+    return BadInput(text(*request(path=path)), shown=(path.decode(),), **GOOD)
+
+
+@bad_input
+def stack_of_many_frames() -> BadInput:
+    lines = request()
+    lines[1:2] = [b"        f%d+1" % i for i in range(10_000)]
+    return BadInput(text(*lines), **GOOD)
+
+
+@bad_input
+def path_with_a_newline() -> BadInput:
+    data = text(*request(path=b"/a\nb fsync"))
+    return BadInput(data, {"unparsed_line": 1}, shown=("/a",), **GOOD)
+
+
+@bad_input
+def path_with_a_newline_and_an_event() -> BadInput:
+    # Nothing tells the second half of such a path from a line of its own.
+    data = text(*request(path=b"/a\n1001 6 fake fsync"))
+    return BadInput(data, {"lone_call": 1}, shown=("/a", "fake"), **(GOOD | {"call": 2}))
+
+
+@bad_input
+def comm_with_a_newline() -> BadInput:
+    # No line of this thread is whole, and the other halves have no TIME.
+    data = text(*request(comm=b"a\nb"), *request(t=2000, tid=6))
+    return BadInput(data, {"unparsed_line": 13}, **GOOD)
+
+
+# bytes
+
+
+@bad_input
+def invalid_utf8() -> BadInput:
+    lines = request(comm=b"c\xff\xfe", path=b"/p\xe2\x82/\x80", frame=b"f\xc0\xaf+1")
+    return BadInput(
+        text(*lines), shown=("c\\xff\\xfe", "/p\\xe2\\x82/\\x80", "f\\xc0\\xaf"), **GOOD
+    )
+
+
+@bad_input
+def nul_bytes() -> BadInput:
+    lines = request(comm=b"c\x00d", path=b"/p\x00q", frame=b"f\x00g+1")
+    return BadInput(text(*lines), shown=("c\x00d", "/p\x00q", "f\x00g"), **GOOD)
+
+
+@bad_input
+def nul_bytes_in_numbers() -> BadInput:
+    data = text(*request(), b"10\x0010 5 wl fsync", b"1010 5 wl bio_complete bio 0xff\x00")
+    return BadInput(data, {"unparsed_line": 2}, **GOOD)
+
+
+@bad_input
+def hole_of_zeros() -> BadInput:
+    # As a file system leaves behind after a crash.
+    good = request()
+    data = text(*good[:4]) + bytes(4096) + b"\n" + text(*good[4:])
+    return BadInput(data, {"unparsed_line": 1}, **GOOD)
+
+
+# numbers
+
+
+@bad_input
+def negative_length() -> BadInput:
+    losses = {"unparsed_line": 1}
+    return BadInput(text(*request(length=b"-4096")), losses, **(GOOD | {"bytes": 0}))
+
+
+@bad_input
+def negative_offset() -> BadInput:
+    losses = {"unparsed_line": 1}
+    return BadInput(text(*request(offset=b"-1")), losses, **(GOOD | {"bytes": 0}))
+
+
+@bad_input
+def length_beyond_u64() -> BadInput:
+    losses = {"unparsed_line": 1}
+    data = text(*request(length=b"18446744073709551616"))
+    return BadInput(data, losses, **(GOOD | {"bytes": 0}))
+
+
+@bad_input
+def folio_that_ends_beyond_any_file() -> BadInput:
+    losses = {"unparsed_line": 1}
+    data = text(*request(offset=b"9223372036854775807", length=b"1"))
+    return BadInput(data, losses, **(GOOD | {"bytes": 0}))
+
+
+@bad_input
+def largest_id() -> BadInput:
+    return BadInput(text(*request(id=b"18446744073709551615")), **GOOD)
+
+
+@bad_input
+def id_beyond_u64() -> BadInput:
+    # start, folio, submit and exit name it; the call and the completion do not.
+    losses = {"unparsed_line": 4, "unmatched_complete": 1, "lone_call": 1}
+    return BadInput(text(*request(id=b"18446744073709551616")), losses, call=1)
+
+
+@bad_input
+def time_beyond_i64() -> BadInput:
+    data = text(b"9223372036854775808 5 wl fsync", b"9" * 400 + b" 5 wl fsync", *request())
+    return BadInput(data, {"unparsed_line": 2}, **GOOD)
+
+
+@bad_input
+def pid_beyond_i64() -> BadInput:
+    data = text(b"1 9223372036854775808 wl fsync", b"1 " + b"9" * 400 + b" wl fsync", *request())
+    return BadInput(data, {"unparsed_line": 2}, **GOOD)
+
+
+@bad_input
+def numbers_of_a_megabyte() -> BadInput:
+    digits = b"9" * 2**20
+    lines = [digits + b" 5 wl fsync", b"1 " + digits + b" wl fsync", b"Lost " + digits + b" events"]
+    lines.append(b"1 5 wl exit id 7 ret -" + digits)
+    return BadInput(text(*lines, *request()), {"unparsed_line": 4}, **GOOD)
+
+
+@bad_input
+def address_beyond_u64() -> BadInput:
+    data = text(b"1 5 wl bio_complete bio 0x1ffffffffffffffff", *request())
+    return BadInput(data, {"unparsed_line": 1}, **GOOD)
+
+
+@bad_input
+def numbers_that_are_none() -> BadInput:
+    lines = [
+        b"1 5 wl exit id x ret 0",
+        b"1 5 wl exit id +7 ret 0",
+        b"1 5 wl exit id 0x7 ret 0",
+        b"1 5 wl exit id 7 ret 0.5",
+        b"1 5 wl exit id  ret 0",
+        b"-1 5 wl fsync",
+        b"1 -5 wl fsync",
+        b"1.5 5 wl fsync",
+        "\N{FULLWIDTH DIGIT ONE} 5 wl fsync".encode(),
+        b"1 5 wl bio_complete bio ff11",
+        b"1 5 wl bio_complete bio 0x",
+    ]
+    return BadInput(text(*lines, *request()), {"unparsed_line": len(lines)}, **GOOD)
+
+
+@bad_input
+def data_that_is_not_exactly_the_events() -> BadInput:
+    lines = [
+        b"1 5 wl bio_submit id 7",
+        b"1 5 wl bio_submit bio 0xff",
+        b"1 5 wl bio_submit id 7 bio 0xff more",
+        b"1 5 wl bio_submit id 7 id 7 bio 0xff",
+        b"1 5 wl start id 7 start 0 end 1 datasync 2 path /a",
+        b"1 5 wl start id 7 start 0 end 1 datasync 0",
+        b"1 5 wl start id 7 start 0 end 1 path /a",
+        b"1 5 wl exit id 7",
+        b"1 5 wl fsync 3",
+        b"1 5 wl bio_complete",
+        b"1 5 wl",
+        b"1 5",
+        b"1",
+    ]
+    return BadInput(text(*lines, *request()), {"unparsed_line": len(lines)}, **GOOD)
+
+
+@bad_input
+def lost_more_than_can_be() -> BadInput:
+    data = text(
+        b"Lost 18446744073709551616 events", b"Lost -3 events", b"Lost 3 events", *request()
+    )
+    return BadInput(data, {"lost_by_tracer": 3, "unparsed_line": 2}, **GOOD)
+
+
+# order
+
+
+@bad_input
+def all_lines_backwards() -> BadInput:
+    lines = request()
+    call = lines[0] + b"\n" + lines[1]
+    return BadInput(text(*reversed(lines[2:]), call), **GOOD)
+
+
+@bad_input
+def later_than_the_window() -> BadInput:
+    # 100 s of log time have passed when a line from the first second arrives.
+    lines = [*request(), *request(t=100 * 10**9, id=b"8"), b"500 6 late fsync"]
+    losses = {"late_event": 1, "lone_call": 1}
+    return BadInput(text(*lines), losses, sync=2, bio=2, call=3, bytes=8192, shown=("late",))
+
+
+@bad_input
+def more_than_the_window_holds() -> BadInput:
+    lines = [b"%d 5 wl fsync" % t for t in range(1000, 201_100)]
+    losses = {"late_event": 1, "lone_call": 200_101}
+    return BadInput(text(*lines, b"500 6 late fsync"), losses, call=200_101)
+
+
+# amounts
+
+
+@bad_input
+def ten_thousand_threads() -> BadInput:
+    lines = [
+        line for i in range(10_000) for line in request(t=1000 + 10 * i, tid=i, id=b"%d" % (i + 1))
+    ]
+    rows = {"sync": 10_000, "bio": 10_000, "call": 10_000, "bytes": 40_960_000}
+    return BadInput(text(*lines), **rows)
+
+
+@bad_input
+def ten_thousand_open_requests() -> BadInput:
+    lines = [
+        b"%d %d wl start id %d start 0 end 1 datasync 0 path /%d" % (1000 + i, i, i + 1, i)
+        for i in range(10_000)
+    ]
+    return BadInput(text(*lines), {"end_missing": 10_000}, sync=10_000)
+
+
+@bad_input
+def more_requests_wait_than_may() -> BadInput:
+    # Each ends before its bio completes. The first two bios complete last; by then the first
+    # request is no longer waited for: 65,537 wait, and 65,536 may.
+    count = 65_537
+    lines: list[bytes] = []
+    for i in range(count):
+        made = request(t=1000 + 10 * i, tid=5 + i, id=b"%d" % (i + 1))
+        lines += [*made[:5], made[6]]
+    for i in (0, 1):
+        lines.append(b"%d 0 swapper/0 bio_complete bio 0xff%08x" % (10**7, 1000 + 10 * i))
+    losses = {"unmatched_complete": 1, "completed_after_end": 1, "never_completed": count - 1}
+    rows = {"sync": count, "bio": count, "call": count, "bytes": count * 4096}
+    return BadInput(text(*lines), losses, **rows, big=True)
+
+
+@bad_input
+def lines_that_are_all_unparsed() -> BadInput:
+    return BadInput(HEADER + b"nonsense\n" * 100_000, {"unparsed_line": 100_000})
+
+
+# nothing in it
+
+
+@bad_input
+def only_the_header() -> BadInput:
+    return BadInput(HEADER)
+
+
+@bad_input
+def only_stack_lines() -> BadInput:
+    return BadInput(
+        text(b"        main+3", b"\t4a0 start_thread+9 (/lib/x.so)"), {"unparsed_line": 2}
+    )
+
+
+@bad_input
+def stack_lines_without_a_call() -> BadInput:
+    lines = request()
+    stray = [b"        main+3", b"        __libc_start_call_main+120"]
+    data = text(*stray, *lines[:3], *stray, *lines[3:], *stray)
+    return BadInput(data, {"unparsed_line": 6}, **GOOD)
+
+
+# compressed
+
+
+@bad_input
+def gzip_of_a_log() -> BadInput:
+    return BadInput(gzip.compress(text(*request()), mtime=0), **GOOD)
+
+
+@bad_input
+def gzip_that_is_cut() -> BadInput:
+    return BadInput(gzip.compress(text(*request()) * 100, mtime=0)[:-20], unreadable=True)
+
+
+@bad_input
+def gzip_with_a_wrong_sum() -> BadInput:
+    data = bytearray(gzip.compress(text(*request()), mtime=0))
+    data[-6] ^= 1
+    return BadInput(bytes(data), unreadable=True)
+
+
+@bad_input
+def gzip_head_and_nothing_else() -> BadInput:
+    return BadInput(b"\x1f\x8b", unreadable=True)
+
+
+@bad_input
+def zstd_head_and_nothing_else() -> BadInput:
+    return BadInput(b"\x28\xb5\x2f\xfd", unreadable=True)

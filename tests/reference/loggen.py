@@ -1,0 +1,1028 @@
+"""Logs in the thesis's line format with a known truth.
+
+Threads, files, requests and bios are simulated; every line comes from a simulated event, and the
+truth is read off the simulated objects and off which of their lines are in the log. Nothing is
+paired here, so the truth does not depend on how a converter pairs.
+
+    python -m tests.reference.loggen --seed 7 --requests 100 --truth truth.json > log
+    python -m tests.reference.loggen --random --seed 7 > log
+    python -m tests.reference.loggen --bulk 1000000000 > big.log
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import heapq
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+Row = dict[str, Any]
+Names = str  # plain: as real ones; odd: spaces, event names, UTF-8; hostile: any bytes
+
+
+@dataclass
+class Params:
+    """What a log holds. Chances are between 0 and 1."""
+
+    requests: int = 50  # sync calls and requests, lone calls included
+    threads: int = 4  # threads that make syscalls
+    dsync_threads: int = 0  # threads whose O_DSYNC writes sync without a sync call
+    uring_threads: int = 0  # io_uring workers: also without a call
+    background: int = 0  # bios of id 0
+    files: int = 8  # a file may be synced by several threads at once
+    addresses: int = 8  # bio addresses to begin with; more are made when all are in use
+    max_bios: int = 3
+    max_folios: int = 4
+    p_empty: float = 0.2
+    p_scattered: float = 0.4  # a folio that does not follow the one before
+    p_two_at_once: float = 0.2  # two bios filled in turns
+    p_lone: float = 0.1
+    p_error: float = 0.05
+    p_ends_early: float = 0.0  # the request ends before its bios complete
+    p_helper: float = 0.0  # a bio that another thread fills and submits
+    syscall_exits: bool = False
+    # what is not in the log
+    lose_call: float = 0.0
+    lose_call_exit: float = 0.0
+    lose_start: float = 0.0
+    lose_end: float = 0.0
+    lose_folio: float = 0.0
+    lose_submit: float = 0.0
+    lose_complete: float = 0.0
+    bursts: int = 0  # runs of lost events on one CPU, each told by a `Lost N events` line
+    cut_head: float = 0.0  # shares of the time
+    cut_tail: float = 0.0
+    # what is in it too often, or is none of it
+    double_complete: float = 0.0
+    double_end: float = 0.0
+    garbage: int = 0  # lines that are not of the format
+    # the order of lines
+    cpus: int = 2
+    disorder_ns: int = 0  # each CPU's buffer is drained once in so long
+    p_tie: float = 0.0  # an event at the time of the one before; needs disorder_ns 0
+    # how it looks
+    names: Names = "plain"
+    stacks: str = "default"  # default, perf, mixed, none
+    stack_pool: int = 12
+    stack_depth: int = 5
+    blank_before_stack: bool = False
+    header: bool = True
+    map_dump: bool = False
+    extra_pairs: bool = False
+    words: str = "thesis"  # thesis: start, exit, fsync; kernel: sync_start, sync_end, sys_enter_X
+    exit_style: str = "X_exit"  # X_exit, exit_X, sys_exit_X, "X exit"
+    exit_ret: bool = True
+    time_unit: str = "ns"
+    pid_is: str = "thread"
+    processes: int = 0  # threads share so many PIDs, as with pid_is "process"; 0: each its own
+    final_newline: bool = True
+    first_time: int = 40_000_000_000
+    first_id: int = 1
+
+
+def random_params(rng: random.Random) -> Params:
+    """Parameters drawn at random, with about half of the troubles switched off."""
+
+    def maybe(value: Any, otherwise: Any, chance: float = 0.35) -> Any:
+        return value if rng.random() < chance else otherwise
+
+    def share(high: float, chance: float = 0.25) -> float:
+        return rng.uniform(0, high) if rng.random() < chance else 0.0
+
+    helper = share(0.3)
+    disorder = maybe(rng.choice((10**5, 10**7, 2 * 10**9)), 0, 0.5)
+    return Params(
+        requests=rng.choice((1, 3, 20, 80)),
+        threads=rng.choice((1, 2, 5)),
+        dsync_threads=maybe(1, 0),
+        uring_threads=maybe(2, 0),
+        background=maybe(10, 0),
+        files=rng.choice((1, 3, 30)),
+        addresses=rng.choice((1, 2, 6, 40)),
+        max_bios=rng.choice((1, 2, 5)),
+        max_folios=rng.choice((1, 4, 9)),
+        p_empty=rng.choice((0.0, 0.2, 0.9)),
+        p_scattered=rng.random(),
+        p_two_at_once=share(0.5),
+        p_lone=share(0.5, 0.5),
+        p_error=share(0.2),
+        p_ends_early=share(1.0, 0.4),
+        p_helper=helper,
+        syscall_exits=maybe(True, False),
+        lose_call=share(0.2),
+        lose_call_exit=share(0.2),
+        lose_start=share(0.2),
+        lose_end=share(0.2),
+        lose_folio=share(0.2),
+        lose_submit=share(0.2),
+        lose_complete=share(0.9),
+        bursts=maybe(2, 0),
+        cut_head=0.0 if helper else share(0.5),
+        cut_tail=share(0.5),
+        double_complete=share(0.2),
+        double_end=share(0.2),
+        garbage=maybe(3, 0),
+        cpus=rng.choice((1, 2, 4)),
+        disorder_ns=disorder,
+        p_tie=0.0 if disorder else share(0.5),
+        names=rng.choice(("plain", "odd", "hostile")),
+        stacks=rng.choice(("default", "perf", "mixed", "none")),
+        blank_before_stack=maybe(True, False),
+        header=maybe(False, True),
+        map_dump=maybe(True, False),
+        extra_pairs=maybe(True, False),
+        words=rng.choice(("thesis", "kernel")),
+        exit_style=rng.choice(("X_exit", "exit_X", "sys_exit_X", "X exit")),
+        exit_ret=maybe(False, True),
+        time_unit=rng.choice(("ns", "us")),
+        final_newline=maybe(False, True),
+        first_id=rng.choice((1, 999, 2**63 - 5, 2**64 - 3000)),
+    )
+
+
+# ---------------------------------------------------------------- names
+
+COMMS = {
+    "plain": (b"wl", b"sqlite3", b"bioaof", b"rocksdb:low0", b"postgres", b"ld-linux-x86-64"),
+    "odd": (
+        b"start",
+        b"exit id 3",
+        b"fsync",
+        b"a fsync",
+        b"db fsync b",
+        b"x exit",
+        b"bio_submit",
+        b"x bio_submit",
+        b"42",
+        b"7 1 fsync exit",
+        b"Web Content",
+        b"12345 678 start",
+        "café ☕".encode(),
+        b"@map: 1",
+        b"Lost 3 events",
+        b"path /x",
+        b"id 1 ret 0",
+    ),
+    "hostile": (
+        b" lead",
+        b"trail ",
+        b"two  spaces",
+        b" ",
+        b"",
+        b"\xff\xfe\x80",
+        b"tab\there",
+        b"nul\x00nul",
+        b"\xe2\x82",
+        b"[1, 2)  3 |@@|",
+        b"fifteen bytes!!",
+        b'"quo,ted"',
+        b"\x1b[31m",
+    ),
+}
+PATHS = {
+    "plain": (b"/var/lib/db/data.%d", b"/home/u/.config/app/state-%d.json", b"/mnt/d/f%d"),
+    "odd": (
+        b"/a b/fsync start id %d",
+        b"/mnt/un linked-%d.dat (deleted)",
+        b"/x exit id %d ret 0",
+        b"/mnt/bio_submit id 1 bio 0xff%d",
+        b"/path path /%d",
+        "/home/ü/☕ %d".encode(),
+        b'/quo"te,comma;semi:%d',
+        b"start id 1 start 0 end 1 datasync 0 path /%d",
+        b"%d",
+    ),
+    "hostile": (
+        b"/bad\xff\xfe/%d",
+        b"/trailing/%d ",
+        b"  /leading/%d",
+        b"/tab\t%d",
+        b"/nul\x00%d",
+        b"/%d/" + b"long-" * 800,
+        b"/\xe2\x82/%d",
+        b"/esc\x1b[0m\\xff%d",
+        b"/cr\rcr%d",
+    ),
+}
+FRAMES = {
+    "plain": (
+        b"main",
+        b"start_thread",
+        b"__libc_start_call_main",
+        b"save_small",
+        b"__GI_fdatasync",
+        b"bioProcessBackgroundJobs",
+        b"sqlite3OsSync",
+        b"pagerStress",
+        b"walCheckpoint",
+        b"__GI___clone3",
+    ),
+    "odd": (
+        b"rocksdb::WritableFileWriter::SyncInternal(bool)",
+        b"std::function<void (int, char const*)>::operator()(int, char const*) const",
+        b"core::ops::function::FnOnce::call_once{{vtable.shim}}",
+        "naïve".encode(),
+        b"operator+",
+        b"fsync",
+    ),
+    "hostile": (b"bad\xff\xfe", b"a;b", b"nul\x00"),
+}
+MODULES = (b"/usr/lib64/libc.so.6", b"/usr/bin/valkey-server", b"/opt/my app (x86)/bin/db", b"")
+GARBAGE = (
+    b"ERROR: failed to attach probe",
+    b"12 34 wl bio_add_folio id 1 bio 0x1 start 0 len",
+    b"hello",
+    b"1 2 wl unknown_event id 4",
+    b"99999999999999999999999 5 wl fsync",
+    b"5 wl fsync",
+    b"\x00\x01\x02\xff",
+    b'{"ts_ns": 5}',
+)
+MAP_DUMP = b"""
+@bytes: 81920
+
+@count[wl, 12]: 3
+@usecs:
+[1]                    5 |@@@@@                                               |
+[2, 4)                52 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|
+[4K, 8K)               0 |                                                    |
+@lat[fsync]:
+(..., 0)               1 |@@@@                                                |
+[0, 10)                2 |@@@@@@@@                                            |
+[100, ...)             1 |@@@@                                                |
+"""
+
+
+def text(value: bytes) -> str:
+    """How tables show bytes: what is not UTF-8 as backslash, x and two hex digits."""
+    return value.decode("utf-8", "backslashreplace")
+
+
+def pool_of(names: dict[str, tuple[bytes, ...]], kind: Names) -> tuple[bytes, ...]:
+    kinds = ("plain", "odd", "hostile")
+    return tuple(name for k in kinds[: kinds.index(kind) + 1] for name in names[k])
+
+
+# ---------------------------------------------------------------- the simulated things
+
+
+@dataclass(eq=False)
+class Line:
+    """An event, and so a line of the log unless it is lost."""
+
+    kind: str
+    t: int  # in units of the log
+    pid: int
+    comm: bytes
+    cpu: int
+    word: bytes
+    data: list[tuple[str, Any]]
+    lost: str | None = None  # random, burst or cut
+    frames: list[bytes] = field(default_factory=list)
+    double: bool = False
+
+
+@dataclass(eq=False)
+class Call:
+    op: str
+    stack: str | None
+    entry: Line
+    exit: Line | None = None
+    request: Request | None = None
+
+
+@dataclass(eq=False)
+class Bio:
+    request: Request | None
+    id: int
+    address: int
+    folios: list[tuple[Line, int, int]] = field(default_factory=list)
+    submit: Line | None = None
+    complete: Line | None = None
+    sector: int = 0
+
+    def lines(self) -> list[Line]:
+        made = [self.submit, self.complete]
+        return [line for line, _, _ in self.folios] + [line for line in made if line]
+
+
+@dataclass(eq=False)
+class Request:
+    thread: Thread
+    id: int
+    path: bytes
+    ino: int
+    datasync: bool
+    call: Call | None
+    start: Line | None = None
+    end: Line | None = None
+    ret: int = 0
+    helped: bool = False
+    bios: list[Bio] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Thread:
+    tid: int
+    comm: bytes
+    cpu: int
+
+
+@dataclass
+class Truth:
+    """What a converter must find: rows as in docs/tables.md, and what is missing and why."""
+
+    sync: list[Row]
+    bio: list[Row]
+    call: list[Row]
+    losses: dict[str, int]
+    lost: list[Row]  # the events that happened and are not in the log
+    events: int
+    folio_bytes: int  # of all folio lines in the log
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=1)
+
+
+@dataclass
+class Generated:
+    log: bytes
+    truth: Truth
+    params: Params
+
+
+class World:
+    """A clock, threads, and the bios in flight between them."""
+
+    def __init__(self, params: Params, rng: random.Random) -> None:
+        self.p = params
+        self.rng = rng
+        self.unit = {"ns": 1, "us": 1000}[params.time_unit]
+        self.now = params.first_time // self.unit
+        self.last = self.now
+        self.lines: list[Line] = []
+        self.calls: list[Call] = []
+        self.requests: list[Request] = []
+        self.bios: list[Bio] = []
+        self.queue: list[tuple[int, int, Callable[[], None]]] = []
+        self.order = 0
+        self.made = 0
+        self.left = params.requests
+        self.next_id = params.first_id
+        self.next_address = 0xFF11000000896780
+        self.free = [self.new_address() for _ in range(params.addresses)]
+        comms = pool_of(COMMS, params.names)
+        self.threads = [self.thread(rng.choice(comms)) for _ in range(params.threads)]
+        self.workers = [self.thread(b"writer") for _ in range(params.dsync_threads)]
+        self.workers += [self.thread(b"iou-wrk-718") for _ in range(params.uring_threads)]
+        self.kworkers = [Thread(11, b"kworker/u8:0", 0), Thread(145, b"kworker/u8:3", 0)]
+        paths = pool_of(PATHS, params.names)
+        self.files = [
+            (rng.choice(paths).replace(b"%d", b"%d" % i), i + 12) for i in range(params.files)
+        ]
+        self.stacks = [self.new_stack() for _ in range(params.stack_pool)]
+
+    def thread(self, comm: bytes) -> Thread:
+        self.made += 1
+        number = self.made % self.p.processes if self.p.processes else self.made
+        return Thread(500 + 7 * number, comm, self.rng.randrange(self.p.cpus))
+
+    def new_address(self) -> int:
+        self.next_address += 0xC0
+        return self.next_address
+
+    def new_stack(self) -> tuple[list[bytes], str | None]:
+        """Stack lines, innermost first, and what they fold to."""
+        style = self.p.stacks
+        if style == "none":
+            return [], None
+        if style == "mixed":
+            style = self.rng.choice(("default", "perf", "none"))
+        if style == "none":
+            return [], None
+        lines: list[bytes] = []
+        names: list[str] = []
+        symbols = pool_of(FRAMES, self.p.names)
+        for _ in range(self.rng.randint(1, 2 * self.p.stack_depth - 1)):
+            address = self.rng.randrange(0x400000, 0x7FFFFFFFFFFF)
+            known = self.rng.random() < 0.85
+            name = self.rng.choice(symbols) if known else b"0x%x" % address
+            shown = name + b"+%d" % self.rng.randrange(4000) if known else name
+            if style == "perf":
+                module = self.rng.choice(MODULES) if known else b"[unknown]"
+                lines.append(b"\t%x %s (%s)" % (address, shown, module))
+            else:
+                lines.append(b"        " + shown)
+            names.append(text(name).replace(";", ":"))
+        return lines, ";".join(reversed(names))
+
+    # time
+
+    def at(self, delay: int, action: Callable[[], None]) -> None:
+        self.order += 1
+        heapq.heappush(self.queue, (self.now + max(1, delay // self.unit), self.order, action))
+
+    def drive(self, steps: Iterator[int]) -> None:
+        """Runs a generator that yields how long it sleeps."""
+        delay = next(steps, None)
+        if delay is not None:
+            self.at(delay, lambda: self.drive(steps))
+
+    def run(self) -> None:
+        for thread in self.threads:
+            self.drive(self.caller(thread))
+        for thread in self.workers:
+            self.drive(self.worker(thread))
+        if self.p.background:
+            self.drive(self.writeback())
+        while self.queue:
+            self.now, _, action = heapq.heappop(self.queue)
+            action()
+
+    def us(self, low: float, high: float) -> int:
+        return int(self.rng.uniform(low, high) * 1000)
+
+    def emit(self, kind: str, who: Thread, word: str, data: list[tuple[str, Any]]) -> Line:
+        tie = self.rng.random() < self.p.p_tie and self.lines
+        t = self.last if tie else max(self.now, self.last + 1)
+        self.last = self.now = t
+        line = Line(kind, t, who.tid, who.comm, who.cpu, word.encode(), data)
+        self.lines.append(line)
+        if self.rng.random() < 0.05:
+            who.cpu = self.rng.randrange(self.p.cpus)
+        return line
+
+    # what threads do
+
+    def take(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+    def caller(self, thread: Thread) -> Iterator[int]:
+        yield self.us(0, 5000)
+        while self.take():
+            yield self.us(10, 3000)
+            op = self.rng.choice(("fsync", "fsync", "fdatasync", "fdatasync", "msync"))
+            lone = self.rng.random() < self.p.p_lone
+            if lone:
+                op = self.rng.choice((op, "sync", "syncfs", "sync_file_range"))
+            frames, stack = self.rng.choice(self.stacks)
+            enter = f"sys_enter_{op}" if self.p.words == "kernel" else op
+            data = [("fd", self.rng.randrange(3, 99))] if self.p.extra_pairs else []
+            call = Call(op, stack, self.emit("call", thread, enter, data))
+            call.entry.frames = frames
+            self.calls.append(call)
+            yield self.us(5, 300)
+            ret = 0
+            if lone:
+                yield self.us(0, 2000)
+            else:
+                request = self.new_request(thread, call, op != "fsync")
+                yield from self.sync(request)
+                ret = request.ret
+            yield self.us(1, 50)
+            if self.p.syscall_exits:
+                word = self.p.exit_style.replace("X", op)
+                data = [("ret", ret)] if self.p.exit_ret else []
+                call.exit = self.emit("call_exit", thread, word, data)
+
+    def worker(self, thread: Thread) -> Iterator[int]:
+        yield self.us(0, 5000)
+        while self.take():
+            yield self.us(10, 3000)
+            yield from self.sync(self.new_request(thread, None, self.rng.random() < 0.5))
+
+    def writeback(self) -> Iterator[int]:
+        for _ in range(self.p.background):
+            yield self.us(100, 4000)
+            who = self.rng.choice(self.kworkers)
+            yield from self.write(None, [who], self.offsets())
+
+    def new_request(self, thread: Thread, call: Call | None, datasync: bool) -> Request:
+        path, ino = self.rng.choice(self.files)
+        request = Request(thread, self.next_id, path, ino, datasync, call)
+        self.next_id += 1
+        if call:
+            call.request = request
+        self.requests.append(request)
+        return request
+
+    def sync(self, request: Request) -> Iterator[int]:
+        thread = request.thread
+        end = 2**63 - 1 if self.rng.random() < 0.8 else self.rng.randrange(2**20)
+        data: list[tuple[str, Any]] = [
+            ("id", request.id),
+            ("start", 0),
+            ("end", end),
+            ("datasync", int(request.datasync)),
+        ]
+        if self.p.extra_pairs:
+            data[self.rng.randrange(5) : 0] = [("dev", "254,16"), ("ino", request.ino)]
+        data.append(("path", request.path))
+        word = "sync_start" if self.p.words == "kernel" else "start"
+        request.start = self.emit("start", thread, word, data)
+        yield self.us(1, 200)
+        if self.rng.random() >= self.p.p_empty:
+            left = self.rng.randint(1, self.p.max_bios)
+            while left > 0:
+                who = thread
+                if self.rng.random() < self.p.p_helper:
+                    who, request.helped = self.rng.choice(self.kworkers), True
+                count = 2 if left > 1 and self.rng.random() < self.p.p_two_at_once else 1
+                left -= count
+                yield from self.write(request, [who] * count, self.offsets())
+        if self.rng.random() >= self.p.p_ends_early:
+            while any(bio.complete is None for bio in request.bios):
+                yield self.us(5, 500)
+        yield self.us(1, 4000)
+        request.ret = -5 if self.rng.random() < self.p.p_error else 0
+        word = "sync_end" if self.p.words == "kernel" else "exit"
+        request.end = self.emit("end", thread, word, [("id", request.id), ("ret", request.ret)])
+
+    def offsets(self) -> Iterator[int]:
+        offset = 4096 * self.rng.randrange(50)
+        while True:
+            yield offset
+            offset += 4096
+            if self.rng.random() < self.p.p_scattered:
+                offset = 4096 * self.rng.randrange(200)
+
+    def write(
+        self, request: Request | None, who: list[Thread], offsets: Iterator[int]
+    ) -> Iterator[int]:
+        """Fills and submits bios; with more than one, in turns."""
+        bios: list[Bio] = []
+        for _ in who:
+            if not self.free:
+                self.free.append(self.new_address())
+            address = self.free.pop(self.rng.randrange(len(self.free)))
+            bio = Bio(request, request.id if request else 0, address)
+            bio.sector = self.rng.randrange(10**6)
+            bios.append(bio)
+            self.bios.append(bio)
+            if request:
+                request.bios.append(bio)
+        for _ in range(self.rng.randint(1, self.p.max_folios)):
+            for bio, thread in zip(bios, who, strict=True):
+                start = next(offsets)
+                length = 4096 if self.rng.random() < 0.9 else self.rng.choice((512, 8192, 65536))
+                data = [("id", bio.id), ("bio", f"{bio.address:#x}")]
+                data += [("start", start), ("len", length)]
+                line = self.emit("folio", thread, "bio_add_folio", data)
+                bio.folios.append((line, start, length))
+                yield self.us(0.5, 20)
+        for bio, thread in zip(bios, who, strict=True):
+            data = [("id", bio.id), ("bio", f"{bio.address:#x}")]
+            if self.p.extra_pairs:
+                data.insert(self.rng.randrange(3), ("sector", bio.sector))
+            bio.submit = self.emit("submit", thread, "bio_submit", data)
+            self.at(self.us(30, 9000), lambda bio=bio: self.complete(bio))
+            yield self.us(1, 100)
+
+    def complete(self, bio: Bio) -> None:
+        # Whatever is on the CPU has its name on the line.
+        cpu = self.rng.randrange(self.p.cpus)
+        other = self.rng.choice([*self.threads, *self.kworkers, None, None])
+        swapper = Thread(0, b"swapper/%d" % cpu, cpu)
+        who = Thread(other.tid, other.comm, cpu) if other else swapper
+        data = [("bio", f"{bio.address:#x}")]
+        if self.p.extra_pairs:
+            data.append(("status", 0))
+        bio.complete = self.emit("complete", who, "bio_complete", data)
+        self.free.append(bio.address)
+
+
+# ---------------------------------------------------------------- what is lost
+
+
+def seen(line: Line | None) -> bool:
+    return line is not None and line.lost is None
+
+
+def lose(world: World) -> None:
+    """Marks lines as lost, in ways that leave one right answer."""
+    p, rng = world.p, world.rng
+    shares = {
+        "call": p.lose_call,
+        "call_exit": p.lose_call_exit,
+        "start": p.lose_start,
+        "end": p.lose_end,
+        "folio": p.lose_folio,
+        "submit": p.lose_submit,
+        "complete": p.lose_complete,
+    }
+    for line in world.lines:
+        if rng.random() < shares[line.kind]:
+            line.lost = "random"
+    for _ in range(p.bursts):
+        cpu = rng.randrange(p.cpus)
+        buffer = [line for line in world.lines if line.cpu == cpu]
+        first = rng.randrange(len(buffer) + 1)
+        for line in buffer[first : first + rng.randint(1, 25)]:
+            line.lost = line.lost or "burst"
+    keep_one_answer(world)
+    # A cut goes by time and comes last: it takes every line before or after, so it leaves no
+    # address and no thread in a state that a later line could be mistaken for.
+    head = p.cut_head and world.lines[int(p.cut_head * len(world.lines))].t
+    tail = p.cut_tail and world.lines[int((1 - p.cut_tail) * len(world.lines)) - 1].t
+    for line in world.lines:
+        if (head and line.t < head) or (tail and line.t > tail):
+            line.lost = line.lost or "cut"
+
+
+def keep_one_answer(world: World) -> None:
+    """Gives lines back where two histories would leave the same log.
+
+    If a completion and the next submit at its address are both lost, nobody can know whose the
+    next completion is; if a call is lost, its request looks like that of an earlier lone call.
+    """
+    uses: dict[int, list[Bio]] = {}
+    place = {id(line): number for number, line in enumerate(world.lines)}
+    for bio in sorted(world.bios, key=lambda bio: place[id(bio.folios[0][0])]):
+        uses.setdefault(bio.address, []).append(bio)
+    for bios in uses.values():
+        before_whole = True
+        for bio in bios:
+            lines = bio.lines()
+            if not before_whole:
+                give_back(lines)
+            if bio.submit and bio.submit.lost and bio.complete:
+                give_back([bio.complete])
+            before_whole = not any(line.lost for line in lines)
+    for request in world.requests:
+        if request.helped and request.start and request.end:
+            give_back([request.start])  # else it would open under the helper's thread
+    last: dict[int, Call] = {}
+    for call in world.calls:
+        before = last.get(call.entry.pid)
+        if not seen(call.entry) and before is not None and not seen(before.exit):
+            taken = before.request is not None and named(before.request)
+            if not taken or seen(call.exit):
+                give_back([call.entry])
+        if seen(call.entry):
+            last[call.entry.pid] = call
+
+
+def give_back(lines: list[Line]) -> None:
+    for line in lines:
+        line.lost = None
+
+
+def named(request: Request) -> list[Line]:
+    """The lines of the log that name the request's id."""
+    lines = [request.start, request.end]
+    for bio in request.bios:
+        lines += [line for line, _, _ in bio.folios] + [bio.submit]
+    return [line for line in lines if line is not None and line.lost is None]
+
+
+# ---------------------------------------------------------------- the truth
+
+
+def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
+    unit = world.unit
+    place = {id(line): number for number, line in enumerate(world.lines)}
+    losses: Counter[str] = Counter(unparsed_line=garbage, lost_by_tracer=lost_told)
+
+    def first(lines: list[Line]) -> Line:
+        return min(lines, key=lambda line: place[id(line)])
+
+    def ns(line: Line) -> int:
+        return line.t * unit
+
+    def who(pid: int) -> Row:
+        in_process = world.p.pid_is == "process"
+        return {"tid": None if in_process else pid, "pid": pid if in_process else None}
+
+    def sizes(bios: list[Bio]) -> Row:
+        parts = [(s, n) for bio in bios for line, s, n in bio.folios if seen(line)]
+        # Ranges counted on a map of 512-byte blocks: all offsets and lengths are multiples.
+        blocks = {b for s, n in parts for b in range(s // 512, (s + n) // 512)}
+        return {
+            "bytes": sum(n for _, n in parts),
+            "folios": len(parts),
+            "ranges": sum(1 for block in blocks if block - 1 not in blocks),
+            "first_offset": min(blocks) * 512 if blocks else None,
+            "last_offset": (max(blocks) + 1) * 512 if blocks else None,
+        }
+
+    def opens_bio(bio: Bio) -> list[Line]:
+        lines = [line for line, _, _ in bio.folios] + [bio.submit]
+        return [line for line in lines if line is not None and line.lost is None]
+
+    requests = [request for request in world.requests if named(request)]
+    requests.sort(key=lambda request: place[id(first(named(request)))])
+    sync_id = {id(request): number for number, request in enumerate(requests, 1)}
+    bios = sorted(filter(opens_bio, world.bios), key=lambda bio: place[id(first(opens_bio(bio)))])
+    extra = world.p.extra_pairs
+
+    sync_rows = []
+    for request in requests:
+        call = request.call if request.call and seen(request.call.entry) else None
+        start = request.start if seen(request.start) else None
+        end = request.end if seen(request.end) else None
+        own = [bio for bio in request.bios if opens_bio(bio)]
+        submits = [bio.submit for bio in own if seen(bio.submit)]
+        completes = [bio.complete for bio in own if seen(bio.complete)]
+        submitted = bool(own) and len(submits) == len(own)
+        completed = bool(own) and len(completes) == len(own)
+        opening = first(named(request))
+        begin = call.entry if call else opening
+        row: Row = {"ts_ns": ns(begin), "dur_ns": None} | who(request.thread.tid)
+        row |= {"comm": text(opening.comm), "process": None, "op": call.op if call else None}
+        row |= {"datasync": request.datasync if start else None}
+        row |= {"path": text(request.path) if start else None}
+        row |= {"dev": "254,16" if start and extra else None}
+        row |= {"ino": request.ino if start and extra else None, "fs": "ext4", "id": request.id}
+        row |= {"ret": request.ret if end else None, "syscall_ns": None, "writeback_ns": None}
+        row |= {"before_submit_ns": None, "after_complete_ns": None}
+        row |= sizes(own) | {"bios": len(own), "stack": call.stack if call else None}
+        row |= {"confidence": "inferred" if call and not start else "exact", "incomplete": None}
+        row |= {"sync_id": sync_id[id(request)], "start_ns": ns(start) if start else None}
+        if start and end:
+            row["dur_ns"] = ns(end) - ns(begin)
+            if call:
+                left = call.exit if seen(call.exit) else end
+                row["syscall_ns"] = ns(left) - ns(call.entry)
+            if not own:
+                row["writeback_ns"] = 0
+            elif submitted and completed:
+                row["writeback_ns"] = max(map(ns, completes)) - min(map(ns, submits))
+            else:
+                row["incomplete"] = "bio"
+        if start and submitted:
+            row["before_submit_ns"] = min(map(ns, submits)) - ns(start)
+        if end and completed:
+            row["after_complete_ns"] = ns(end) - max(map(ns, completes))
+        if not end:
+            row["incomplete"] = "end"
+            losses["end_missing"] += 1
+        if not start:
+            row["incomplete"] = "start"
+            losses["start_missing"] += 1
+        if end and end.double:
+            losses["duplicate_end"] += 1
+        sync_rows.append(row)
+
+    bio_rows = []
+    for number, bio in enumerate(bios, 1):
+        submit = bio.submit if seen(bio.submit) else None
+        complete = bio.complete if seen(bio.complete) else None
+        sender = submit or first(opens_bio(bio))
+        row = {"bio_id": number, "sync_id": sync_id[id(bio.request)] if bio.request else None}
+        row |= {"id": bio.id, "ts_ns": ns(sender), "dur_ns": None, "bio": f"{bio.address:#x}"}
+        row |= {"dev": None, "sector": bio.sector if submit and extra else None}
+        row |= sizes([bio]) | who(sender.pid) | {"comm": text(sender.comm)}
+        row |= {"origin": "sync" if bio.request else "background"}
+        row |= {"confidence": "exact" if bio.request else None, "incomplete": None}
+        if submit and complete:
+            row["dur_ns"] = ns(complete) - ns(submit)
+        elif submit:
+            row["incomplete"] = "end"
+            losses["never_completed"] += 1
+        if not submit:
+            row["incomplete"] = "start"
+            losses["never_submitted"] += 1
+        end = bio.request.end if bio.request else None
+        if complete and seen(end) and place[id(complete)] > place[id(end)]:
+            losses["completed_after_end"] += 1
+        bio_rows.append(row)
+    for bio in world.bios:
+        if seen(bio.complete):
+            # One line that opens no bio, or the second of two.
+            losses["unmatched_complete"] += (not opens_bio(bio)) + bio.complete.double
+
+    call_rows = []
+    for call in world.calls:
+        left = call.exit if seen(call.exit) else None
+        if not seen(call.entry):
+            losses["unmatched_exit"] += left is not None
+            continue
+        request = call.request if call.request and named(call.request) else None
+        end = left or (request.end if request and seen(request.end) else None)
+        row = {"call_id": len(call_rows) + 1, "ts_ns": ns(call.entry)}
+        row |= {"dur_ns": ns(end) - ns(call.entry) if end else None}
+        row |= who(call.entry.pid) | {"comm": text(call.entry.comm), "op": call.op}
+        row |= {"ret": dict(left.data).get("ret") if left else None, "stack": call.stack}
+        row |= {"sync_id": sync_id[id(request)] if request else None, "lone": request is None}
+        losses["lone_call"] += request is None
+        call_rows.append(row)
+
+    lost = [
+        {"line": text(render_head(line)), "why": line.lost} for line in world.lines if line.lost
+    ]
+    doubles = sum(line.double for line in world.lines if seen(line))
+    return Truth(
+        sync_rows,
+        bio_rows,
+        call_rows,
+        {reason: count for reason, count in sorted(losses.items()) if count},
+        lost,
+        sum(map(seen, world.lines)) + doubles,
+        sum(n for bio in world.bios for line, _, n in bio.folios if seen(line)),
+    )
+
+
+# ---------------------------------------------------------------- the log
+
+
+def render_head(line: Line) -> bytes:
+    words = [b"%d %d " % (line.t, line.pid) + line.comm, line.word]
+    for key, value in line.data:
+        words += [key.encode(), value if isinstance(value, bytes) else str(value).encode()]
+    return b" ".join(words)
+
+
+def render(line: Line, blank_before_stack: bool) -> list[bytes]:
+    lines = [render_head(line)]
+    if line.frames:
+        lines += [b""] * blank_before_stack + line.frames
+    return lines * (2 if line.double else 1)
+
+
+def in_file_order(world: World) -> list[Line]:
+    """As a tracer prints: CPU by CPU, each buffer drained once in `disorder_ns`."""
+    period = world.p.disorder_ns // world.unit
+    if not period:
+        return list(world.lines)
+    shift = [world.rng.randrange(period) for _ in range(world.p.cpus)]
+
+    def drained(line: Line) -> tuple[int, int]:
+        return (line.t + shift[line.cpu]) // period, line.cpu
+
+    return sorted(world.lines, key=drained)  # stable: within a CPU the time goes forward
+
+
+def simulate(params: Params, rng: random.Random) -> World:
+    if params.p_tie and params.disorder_ns:
+        raise ValueError("ties keep the order of the file, so they need disorder_ns = 0")
+    if params.p_helper and params.cut_head:
+        raise ValueError("a request whose start is cut would open under its helper's thread")
+    if params.processes and params.pid_is != "process":
+        raise ValueError("threads that share a PID need pid_is = process")
+    world = World(params, rng)
+    world.run()
+    return world
+
+
+def generate(params: Params, rng: random.Random) -> Generated:
+    """A log and its truth; the same parameters and seed give the same log."""
+    world = simulate(params, rng)
+    lose(world)
+    for line in world.lines:
+        share = {"complete": params.double_complete, "end": params.double_end}.get(line.kind, 0)
+        line.double = seen(line) and rng.random() < share
+
+    records: list[bytes] = []  # a record is a line with its stack, which stay together
+    burst = told = 0
+    for line in in_file_order(world):
+        if line.lost == "burst":
+            burst += 1
+        elif line.lost is None:
+            if burst:
+                records.append(b"Lost %d events" % burst)
+                told, burst = told + burst, 0
+            records.append(b"\n".join(render(line, params.blank_before_stack)))
+    if burst:
+        records.append(b"Lost %d events" % burst)
+        told += burst
+    for _ in range(params.garbage):
+        records.insert(rng.randrange(len(records) + 1), rng.choice(GARBAGE))
+    if params.header:
+        attached = rng.choice((b"Attaching 8 probes...", b"Attached 8 probes"))
+        records[:0] = [b"TIME PID COMM EVENT DATA", attached]
+    if params.map_dump:
+        records.append(MAP_DUMP.rstrip(b"\n"))
+    log = b"\n".join(records)
+    if params.final_newline and records:
+        log += b"\n"
+    return Generated(log, truth_of(world, params.garbage, told), params)
+
+
+# ---------------------------------------------------------------- much of it
+
+BLOCK_BYTES = 20_000_000
+BULK = Params(
+    threads=16,
+    files=2000,
+    addresses=64,
+    max_bios=2,
+    max_folios=10,
+    p_empty=0.05,
+    p_lone=0.02,
+    cpus=2,
+    stack_pool=300,
+    stacks="perf",
+    stack_depth=8,
+    header=False,
+)
+
+
+def bulk(
+    size: int,
+    seed: int,
+    out: BinaryIO,
+    params: Params = BULK,
+    block_bytes: int = BLOCK_BYTES,
+) -> dict[str, int]:
+    """Writes about `size` bytes: one simulated block again and again, its times and ids moved on.
+
+    Every number of the block is printed as a prefix, the same in the whole block, and digits of
+    fixed width. So moving on is one replacement of bytes for the times and one for the ids.
+    """
+    block_bytes = min(size, block_bytes)
+    params = dataclasses.replace(params, first_time=0, first_id=1)
+    rng = random.Random(seed)
+    params.requests = 500
+    sample = generate(params, rng)
+    params.requests = max(1, int(500 * block_bytes / len(sample.log)))
+    world = simulate(params, rng)
+    time_width = len(str(max(line.t for line in world.lines)))
+    id_width = len(str(world.next_id))
+    parts: list[bytes] = []
+    for line in in_file_order(world):
+        head, _, rest = render_head(line).partition(b" ")
+        if line.data[:1] and line.data[0][0] == "id" and line.data[0][1]:
+            old = b" id %d" % line.data[0][1]
+            new = b" id \x02%0*d" % (id_width, line.data[0][1])
+            rest = rest.replace(old, new, 1)
+        parts.append(b"\x01%0*d %s" % (time_width, int(head), rest))
+        parts += line.frames
+    block = b"\n".join(parts) + b"\n"
+
+    truth = truth_of(world, 0, 0)
+    out.write(b"TIME PID COMM EVENT DATA\nAttaching 8 probes...\n")
+    written = rounds = 0
+    while written < size:
+        # The prefixes have no leading zero and a fixed width, so all blocks have one length.
+        moved = block.replace(b"\x01", b"%d" % (1000 + rounds))
+        moved = moved.replace(b"\x02", b"%d" % (1000 + rounds))
+        out.write(moved)
+        written += len(moved)
+        rounds += 1
+    out.flush()
+    return {
+        "bytes": written,
+        "lines": 2 + rounds * block.count(b"\n"),
+        "events": rounds * truth.events,
+        "requests": rounds * len(truth.sync),
+        "bios": rounds * len(truth.bio),
+        "calls": rounds * len(truth.call),
+        "lone_calls": rounds * truth.losses.get("lone_call", 0),
+        "folio_bytes": rounds * truth.folio_bytes,
+    }
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def set_param(params: Params, text: str) -> None:
+    name, _, value = text.partition("=")
+    if name not in {f.name for f in dataclasses.fields(params)}:
+        raise SystemExit(f"no parameter {name!r}; there are: {', '.join(vars(params))}")
+    kind = type(getattr(params, name))
+    setattr(params, name, value == "true" if kind is bool else kind(value))
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.reference.loggen")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--random", action="store_true", help="draw all parameters from the seed")
+    parser.add_argument("--requests", type=int)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="any parameter"
+    )
+    parser.add_argument("--bulk", type=int, metavar="BYTES", help="about so many bytes, quickly")
+    parser.add_argument("--truth", metavar="FILE", help="the truth as JSON (bulk: its sums)")
+    args = parser.parse_args(argv)
+
+    rng = random.Random(args.seed)
+    params = dataclasses.replace(BULK) if args.bulk else Params()
+    if args.random:
+        params = random_params(rng)
+    for name in ("requests", "threads"):
+        if getattr(args, name) is not None:
+            setattr(params, name, getattr(args, name))
+    for setting in args.set:
+        set_param(params, setting)
+    if args.bulk:
+        truth = json.dumps(bulk(args.bulk, args.seed, sys.stdout.buffer, params))
+    else:
+        made = generate(params, rng)
+        sys.stdout.buffer.write(made.log)
+        truth = made.truth.to_json()
+    if args.truth:
+        Path(args.truth).write_text(truth + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,361 @@
+"""Hand-made runs for the SQL tests: one set of rows, written as a trace and as Parquet.
+
+The rows are those of docs/tables.md and are given, not computed: pairing is the core's business.
+The trace is laid out as docs/trace-layout.md says, by PyPI's `perfetto`, and so is independent of
+the core's own writer.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
+    BUILTIN_CLOCK_BOOTTIME,
+    TracePacket,
+    TrackEvent,
+)
+from perfetto.trace_builder.proto_builder import TraceProtoBuilder
+
+Row = dict[str, Any]
+
+SQL = Path(__file__).parents[1] / "sql"
+NAMESPACE = "dev.syncline"
+
+# Column types of the Parquet files, in order. `id` is unsigned there; SQL shows it signed.
+FILES: dict[str, dict[str, str]] = {
+    "sync": dict.fromkeys(("ts_ns", "dur_ns", "tid", "pid"), "BIGINT")
+    | dict.fromkeys(("comm", "process", "op"), "VARCHAR")
+    | {"datasync": "BOOLEAN", "path": "VARCHAR", "dev": "VARCHAR", "ino": "BIGINT"}
+    | {"fs": "VARCHAR", "id": "UBIGINT"}
+    | dict.fromkeys(
+        (
+            *("ret", "syscall_ns", "writeback_ns", "before_submit_ns", "after_complete_ns"),
+            *("bytes", "folios", "bios", "ranges", "first_offset", "last_offset"),
+        ),
+        "BIGINT",
+    )
+    | dict.fromkeys(("stack", "confidence", "incomplete"), "VARCHAR")
+    | {"sync_id": "BIGINT", "start_ns": "BIGINT"},
+    "bio": {"bio_id": "BIGINT", "sync_id": "BIGINT", "id": "UBIGINT"}
+    | {"ts_ns": "BIGINT", "dur_ns": "BIGINT", "bio": "VARCHAR", "dev": "VARCHAR"}
+    | dict.fromkeys(
+        ("sector", "bytes", "folios", "ranges", "first_offset", "last_offset", "tid", "pid"),
+        "BIGINT",
+    )
+    | dict.fromkeys(("comm", "origin", "confidence", "incomplete"), "VARCHAR"),
+    "call": dict.fromkeys(("call_id", "ts_ns", "dur_ns", "tid", "pid"), "BIGINT")
+    | {"comm": "VARCHAR", "op": "VARCHAR", "ret": "BIGINT", "stack": "VARCHAR"}
+    | {"sync_id": "BIGINT", "lone": "BOOLEAN"},
+    "loss": {"reason": "VARCHAR", "severity": "VARCHAR"}
+    | dict.fromkeys(("count", "first_ts_ns", "last_ts_ns"), "BIGINT")
+    | {"example": "VARCHAR", "meaning": "VARCHAR"},
+    "mark": {"mark_id": "BIGINT", "ts_ns": "BIGINT", "dur_ns": "BIGINT", "name": "VARCHAR"},
+    "meta": {"key": "VARCHAR", "value": "VARCHAR"},
+}
+
+
+@dataclass
+class Run:
+    """The rows of every table that a converter writes; a column that a row lacks is null."""
+
+    sync: list[Row] = field(default_factory=list)
+    bio: list[Row] = field(default_factory=list)
+    call: list[Row] = field(default_factory=list)
+    loss: list[Row] = field(default_factory=list)
+    mark: list[Row] = field(default_factory=list)
+    meta: dict[str, str] = field(default_factory=lambda: {"schema_version": "1"})
+
+    def rows(self, table: str) -> list[Row]:
+        if table == "meta":
+            return [{"key": key, "value": value} for key, value in self.meta.items()]
+        return getattr(self, table)
+
+    def add(self, ts: int, length: int | None, *, call: bool = True, **columns: Any) -> Row:
+        """A request of `length` ns, and its call: entry at ts, both over at ts + length.
+
+        Everything else has a plain default; `columns` overrides it. Start and end follow the call
+        by 10 ns where there is one, so that the request lies inside it.
+        """
+        number = len(self.sync) + 1
+        start = ts + 10 if call else ts
+        row: Row = {
+            "sync_id": number,
+            "id": 1000 + number,
+            "ts_ns": ts,
+            "start_ns": start,
+            "dur_ns": length,
+            "tid": 1,
+            "comm": "app",
+            "op": "fsync" if call else None,
+            "datasync": False,
+            "path": "/f",
+            "fs": "ext4",
+            "ret": 0,
+            "syscall_ns": length if call else None,
+            "writeback_ns": 0,
+            "bytes": 0,
+            "folios": 0,
+            "bios": 0,
+            "ranges": 0,
+            "confidence": "exact",
+        }
+        row |= columns
+        if row.get("incomplete") in ("start", "end"):
+            row |= {"dur_ns": None, "syscall_ns": None, "writeback_ns": None}
+            row["start_ns" if row["incomplete"] == "start" else "ret"] = None
+        self.sync.append(row)
+        if call:
+            self.call.append(
+                {key: row.get(key) for key in ("ts_ns", "tid", "pid", "comm", "op", "stack")}
+                | {"call_id": len(self.call) + 1, "sync_id": number, "lone": False}
+                | {"dur_ns": row["syscall_ns"], "ret": row["ret"]}
+            )
+        return row
+
+
+def write_parquet(run: Run, folder: Path, tables: Iterable[str] = tuple(FILES)) -> Path:
+    """The run as `-o DIR/` writes it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for table in tables:
+        write_file(run.rows(table), FILES[table], folder / f"syncline_{table}.parquet")
+    return folder
+
+
+def write_file(rows: list[Row], types: dict[str, str], path: Path) -> Path:
+    """Rows as Parquet, CSV or JSON lines, by the ending."""
+    formats = {".parquet": "PARQUET", ".csv": "CSV, HEADER", ".jsonl": "JSON"}
+    with duckdb.connect() as db:
+        columns = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
+        db.execute(f"CREATE TABLE t ({columns})")
+        if rows:
+            marks = ", ".join("?" * len(types))
+            db.executemany(
+                f"INSERT INTO t VALUES ({marks})",
+                [[row.get(name) for name in types] for row in rows],
+            )
+        db.execute(f"COPY t TO '{path}' (FORMAT {formats[path.suffix]})")
+    return path
+
+
+@dataclass
+class _Slice:
+    start: int
+    end: int
+    name: str
+    category: str
+    args: Row
+    correlation: int | None = None
+
+
+def write_trace(run: Run, path: Path) -> Path:
+    """The run as a trace."""
+    writer = _TraceWriter(run)
+    tracks: dict[Any, list[_Slice]] = {}
+    calls = {call["sync_id"]: call for call in run.call if call["sync_id"] is not None}
+    last = max((row["ts_ns"] + (row["dur_ns"] or 0) for row in run.sync), default=0)
+
+    for call in run.call:
+        end = call["ts_ns"] + (call["dur_ns"] or 0)
+        args = {key: value for key, value in call.items() if key not in _NOT_ARGS["call"]}
+        if call["dur_ns"] is None:
+            args["open"] = 1
+        tracks.setdefault(_thread(call), []).append(
+            _Slice(call["ts_ns"], end, call["op"], "syncline.call", args, call["sync_id"])
+        )
+    for row in run.sync:
+        args = {key: value for key, value in row.items() if key not in _NOT_ARGS["sync"]}
+        call = calls.get(row["sync_id"])
+        if call:
+            args["call_ts_ns"] = call["ts_ns"]
+        start = row["ts_ns"] if row["start_ns"] is None else row["start_ns"]
+        end = start if row["dur_ns"] is None else row["ts_ns"] + row["dur_ns"]
+        tracks.setdefault(_thread(row), []).append(
+            _Slice(start, end, "ext4_sync_file", "syncline.sync", args, row["sync_id"])
+        )
+    for bio in run.bio:
+        args = {key: value for key, value in bio.items() if key not in _NOT_ARGS["bio"]}
+        whole = bio.get("incomplete") is None
+        end = bio["ts_ns"] + (bio["dur_ns"] if whole else 0)
+        # One lane a bio: the lanes are the core's matter, and no table depends on them.
+        tracks[("bio", bio["bio_id"])] = [
+            _Slice(bio["ts_ns"], end, "bio", "syncline.bio", args, bio["sync_id"])
+        ]
+    for mark in run.mark:
+        tracks[("mark", mark["mark_id"])] = [
+            _Slice(
+                mark["ts_ns"],
+                mark["ts_ns"] + mark["dur_ns"],
+                mark["name"],
+                "syncline.mark",
+                {"mark_id": mark["mark_id"]},
+            )
+        ]
+    for key, slices in tracks.items():
+        writer.track(key, slices)
+    writer.run_facts(run, last)
+    path.write_bytes(writer.builder.serialize())
+    return path
+
+
+_NOT_ARGS = {
+    "sync": {"ts_ns", "dur_ns", "start_ns", "process"},
+    "call": {"ts_ns", "dur_ns", "op", "lone"},
+    "bio": {"ts_ns", "dur_ns"},
+}
+
+
+def _thread(row: Row) -> Any:
+    tid, pid = row.get("tid"), row.get("pid")
+    # A process alone has no thread track: its requests may overlap, so each has a lane.
+    lane = (row["ts_ns"], row.get("sync_id")) if tid is None else None
+    return ("thread", pid, tid, row["comm"], lane)
+
+
+class _TraceWriter:
+    """Packets of one sequence; names are not interned, which no table can see."""
+
+    def __init__(self, run: Run) -> None:
+        self.builder = TraceProtoBuilder()
+        self._names = {row["pid"]: row["process"] for row in run.sync if "pid" in row}
+        self._uuid = 1
+        self._processes: dict[int, int] = {}
+        packet = self._packet(0)
+        packet.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
+        packet.clock_snapshot.primary_trace_clock = BUILTIN_CLOCK_BOOTTIME
+        clock = packet.clock_snapshot.clocks.add()
+        clock.clock_id = BUILTIN_CLOCK_BOOTTIME
+        clock.timestamp = 0
+
+    def _packet(self, ts: int) -> TracePacket:
+        packet = self.builder.add_packet()
+        packet.timestamp = ts
+        packet.trusted_packet_sequence_id = 1
+        return packet
+
+    def _descriptor(self) -> Any:
+        packet = self._packet(0)
+        self._uuid += 1
+        packet.track_descriptor.uuid = self._uuid
+        return packet.track_descriptor
+
+    def track(self, key: Any, slices: list[_Slice]) -> None:
+        descriptor = self._descriptor()
+        uuid = descriptor.uuid
+        if key[0] != "thread":
+            descriptor.name = str(key[0])
+        else:
+            _, pid, tid, comm, _ = key
+            number = tid if pid is None else pid
+            # A thread without a process stands in one of its own number and name.
+            name = comm if pid is None else self._names[pid]
+            if number not in self._processes:
+                parent = self._descriptor()
+                parent.process.pid = number
+                if name is not None:
+                    parent.process.process_name = name
+                self._processes[number] = parent.uuid
+            if tid is None:
+                descriptor.name = comm
+                descriptor.parent_uuid = self._processes[number]
+            else:
+                descriptor.thread.pid = number
+                descriptor.thread.tid = tid
+                descriptor.thread.thread_name = comm
+        open_: list[_Slice] = []
+        for item in sorted(slices, key=lambda s: (s.start, -s.end)):
+            while open_ and open_[-1].end <= item.start:
+                self._event(uuid, open_.pop().end, TrackEvent.TYPE_SLICE_END)
+            self._event(uuid, item.start, TrackEvent.TYPE_SLICE_BEGIN, item)
+            open_.append(item)
+        while open_:
+            self._event(uuid, open_.pop().end, TrackEvent.TYPE_SLICE_END)
+
+    def _event(self, uuid: int, ts: int, kind: int, item: _Slice | None = None) -> None:
+        event = self._packet(ts).track_event
+        event.type = kind
+        event.track_uuid = uuid
+        if item is None:
+            return
+        event.name = item.name
+        event.categories.append(item.category)
+        if item.correlation is not None:
+            event.correlation_id = item.correlation
+        for name, value in item.args.items():
+            if value is None:
+                continue
+            annotation = event.debug_annotations.add()
+            annotation.name = name
+            if isinstance(value, bool):
+                annotation.bool_value = value
+            elif isinstance(value, int) and value < 0:
+                annotation.int_value = value
+            elif isinstance(value, int):
+                annotation.uint_value = value
+            else:
+                annotation.string_value = value
+
+    def run_facts(self, run: Run, ts: int) -> None:
+        descriptor = self._descriptor()
+        descriptor.name = "Run"
+        facts = [("syncline", dict(run.meta))] + [("loss_summary", loss) for loss in run.loss]
+        for name, args in facts:
+            item = _Slice(ts, ts, name, "syncline.meta", args)
+            self._event(descriptor.uuid, ts, TrackEvent.TYPE_INSTANT, item)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal rows; floats may differ in the last digits, as percentiles interpolate."""
+    if isinstance(left, float) or isinstance(right, float):
+        if left is None or right is None:
+            return left is right
+        return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9)
+    if isinstance(left, (list, tuple)):
+        return len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right)
+
+
+@dataclass(frozen=True)
+class PublicTable:
+    """A documented table of a PerfettoSQL module."""
+
+    module: str
+    name: str
+    comment: str
+    columns: list[tuple[str, str, str]]  # name, type, comment
+    select: str
+
+
+_TABLE = re.compile(
+    r"(?P<comment>(?:^--[^\n]*\n)*)^CREATE OR REPLACE PERFETTO TABLE (?P<name>\w+)\s*"
+    r"(?:\((?P<columns>.*?)^\)\s*)?AS\n(?P<select>.*?);\n",
+    re.M | re.S,
+)
+
+
+def perfetto_tables() -> Iterator[PublicTable]:
+    """Every table that sql/perfetto/ creates, with what its file says of it."""
+    for file in sorted((SQL / "perfetto").glob("*.sql")):
+        for match in _TABLE.finditer(file.read_text()):
+            columns = []
+            comment: list[str] = []
+            for line in (match["columns"] or "").splitlines():
+                text = line.strip()
+                if text.startswith("--"):
+                    comment.append(text.removeprefix("--").strip())
+                elif text:
+                    name, kind = text.rstrip(",").split(None, 1)
+                    columns.append((name, kind, " ".join(comment)))
+                    comment = []
+            yield PublicTable(
+                f"{NAMESPACE}.{file.stem}",
+                match["name"],
+                match["comment"].replace("--", "").strip(),
+                columns,
+                match["select"],
+            )
