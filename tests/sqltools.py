@@ -155,7 +155,7 @@ class _Slice:
 
 def write_trace(run: Run, path: Path) -> Path:
     """The run as a trace."""
-    writer = _TraceWriter(run)
+    writer = _TraceWriter()
     tracks: dict[Any, list[_Slice]] = {}
     calls = {call["sync_id"]: call for call in run.call if call["sync_id"] is not None}
     last = max((row["ts_ns"] + (row["dur_ns"] or 0) for row in run.sync), default=0)
@@ -204,7 +204,7 @@ def write_trace(run: Run, path: Path) -> Path:
 
 
 _NOT_ARGS = {
-    "sync": {"ts_ns", "dur_ns", "start_ns", "process"},
+    "sync": {"ts_ns", "dur_ns", "start_ns"},
     "call": {"ts_ns", "dur_ns", "op", "lone"},
     "bio": {"ts_ns", "dur_ns"},
 }
@@ -220,9 +220,8 @@ def _thread(row: Row) -> Any:
 class _TraceWriter:
     """Packets of one sequence; names are not interned, which no table can see."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self) -> None:
         self.builder = TraceProtoBuilder()
-        self._names = {row["pid"]: row["process"] for row in run.sync if "pid" in row}
         self._uuid = 1
         self._processes: dict[int, int] = {}
         packet = self._packet(0)
@@ -252,13 +251,11 @@ class _TraceWriter:
         else:
             _, pid, tid, comm, _ = key
             number = tid if pid is None else pid
-            # A thread without a process stands in one of its own number and name.
-            name = comm if pid is None else self._names[pid]
             if number not in self._processes:
                 parent = self._descriptor()
                 parent.process.pid = number
-                if name is not None:
-                    parent.process.process_name = name
+                # What it is called is for people alone.
+                parent.process.process_name = comm
                 self._processes[number] = parent.uuid
             if tid is None:
                 descriptor.name = comm

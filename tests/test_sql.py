@@ -115,7 +115,7 @@ def processes() -> Run:
     run = Run()
     for pid, process, tid, ts in (
         *((10, "db", 11, 0), (10, "db", 12, 50), (20, "db", 21, 50), (30, None, 31, 60)),
-        *((10, "db", 11, 300), (20, "db", 21, 1000)),
+        *((10, "db", 11, 300), (20, "db", 21, 1000), (30, None, 32, 110)),
     ):
         run.add(T + ts, 100, pid=pid, tid=tid, process=process, comm=f"t{tid}")
     return run
@@ -405,9 +405,11 @@ def test_summary_of_processes(both) -> None:
     # db is two processes: 10 waits in [0, 150) and [300, 400), 20 in [50, 150) and [1000, 1100).
     assert got["sync_wall_time", "process:db"] == 250 + 200
     assert got["sync_time_sum", "process:db"] == 500
-    assert got["sync_wall_time", "pid:30"] == 100
-    # [0, 160), [300, 400), [1000, 1100).
-    assert got["sync_wall_time", "all"] == 360
+    # 30 has no name but those of its threads, t31 and t32: [60, 160) and [110, 210).
+    assert got["sync_wall_time", "comm:t31"] == 150
+    assert got["sync_time_sum", "comm:t31"] == 200
+    # [0, 210), [300, 400), [1000, 1100).
+    assert got["sync_wall_time", "all"] == 410
 
 
 def test_summary_of_an_empty_run_has_no_figures_and_no_errors(both) -> None:

@@ -3,19 +3,6 @@
 -- All columns but the times are arguments of the request's slice. They are
 -- taken out once, here, so that no query has to.
 
--- Names of the processes by track. A request may stand on the track of its
--- thread or, where only the process is known, on a lane of the process.
-CREATE OR REPLACE PERFETTO TABLE _syncline_track_process AS
-SELECT track.id AS track_id, process.name
-FROM (
-  SELECT thread_track.id, thread.upid
-  FROM thread_track
-  JOIN thread USING (utid)
-  UNION ALL
-  SELECT process_track.id, process_track.upid FROM process_track
-) AS track
-JOIN process USING (upid);
-
 -- Sync requests, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- Entry of its syscall where there is one, else `sync_start`, else its first
@@ -95,7 +82,6 @@ WITH
     SELECT
       slice.*,
       extract_arg(arg_set_id, 'debug.call_ts_ns') AS call_ts,
-      extract_arg(arg_set_id, 'debug.pid') AS pid,
       extract_arg(arg_set_id, 'debug.incomplete') AS incomplete,
       extract_arg(arg_set_id, 'debug.sync_id') AS sync_id
     FROM slice
@@ -110,10 +96,11 @@ SELECT
     ELSE ts + dur - COALESCE(call_ts, ts)
   END AS dur_ns,
   extract_arg(arg_set_id, 'debug.tid') AS tid,
-  pid,
+  extract_arg(arg_set_id, 'debug.pid') AS pid,
   extract_arg(arg_set_id, 'debug.comm') AS comm,
-  -- A thread whose process is not known stands in a process of its own name.
-  iif(pid IS NULL, NULL, owner.name) AS process,
+  -- Not the name of the trace's process, which is that of a thread where the
+  -- source has no better.
+  extract_arg(arg_set_id, 'debug.process') AS process,
   extract_arg(arg_set_id, 'debug.op') AS op,
   extract_arg(arg_set_id, 'debug.datasync') AS datasync,
   extract_arg(arg_set_id, 'debug.path') AS path,
@@ -139,7 +126,6 @@ SELECT
   iif(incomplete = 'start', NULL, ts) AS start_ns,
   '' AS run
 FROM request
-LEFT JOIN _syncline_track_process AS owner USING (track_id)
 ORDER BY
   ts_ns,
   sync_id;

@@ -15,8 +15,10 @@
 --   call) to its end. sync_wall_time is the time during which at least one
 --   request was in flight: what these syncs really cost. parallelism is the one
 --   divided by the other. Per process, as the threads of one process wait for
---   each other; processes of one name are added up. Where no process is known,
---   threads of one name stand for it, and the scope says so (comm:NAME).
+--   each other; processes of one name are added up. A process whose name is not
+--   known goes by that of a thread of its (comm:NAME, the first by the
+--   alphabet); where no process is known, the threads of one name are taken for
+--   one (comm:NAME, too).
 -- * attribution_share: how sure it is which bio and which call belong to which
 --   request, as a share of all requests.
 -- * ..._per_mark: sum over the requests that began during a mark, averaged over
@@ -26,7 +28,7 @@
 --
 -- Columns:
 --   metric  text  Name of the metric.
---   scope   text  What of: all, op:NAME, process:NAME, pid:N, comm:NAME, or the
+--   scope   text  What of: all, op:NAME, process:NAME, comm:NAME, pid:N, or the
 --                 kind.
 --   value   unit  The figure. Null when there is nothing to take it from.
 --   unit    text  Unit of the value: count, ns, bytes, share (of 1) or ratio.
@@ -84,20 +86,34 @@ WITH
     GROUP BY
       COALESCE(op, 'none')
   ),
-  timed AS (
+  -- Threads of one process may have names of their own.
+  owner AS (
     SELECT
       run,
       pid,
-      CASE
-        WHEN process IS NOT NULL THEN 'process:' || process
-        WHEN pid IS NOT NULL THEN 'pid:' || CAST(pid AS VARCHAR)
-        ELSE 'comm:' || COALESCE(comm, '')
-      END AS scope,
-      ts_ns,
-      ts_ns + dur_ns AS end_ns
+      COALESCE(
+        'process:' || MIN(process),
+        'comm:' || MIN(comm),
+        'pid:' || CAST(pid AS TEXT)
+      ) AS scope
     FROM syncline_sync
     WHERE
-      dur_ns IS NOT NULL
+      pid IS NOT NULL
+    GROUP BY
+      run,
+      pid
+  ),
+  timed AS (
+    SELECT
+      sync.run,
+      sync.pid,
+      COALESCE(owner.scope, 'comm:' || COALESCE(sync.comm, '')) AS scope,
+      sync.ts_ns,
+      sync.ts_ns + sync.dur_ns AS end_ns
+    FROM syncline_sync AS sync
+    LEFT JOIN owner ON owner.run = sync.run AND owner.pid = sync.pid
+    WHERE
+      sync.dur_ns IS NOT NULL
   ),
   -- How far the earlier requests reach: only what lies behind that is new.
   reach AS (

@@ -740,7 +740,7 @@ def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
         row |= {"datasync": request.datasync if start else None}
         row |= {"path": text(request.path) if start else None}
         row |= {"dev": "254,16" if start and extra else None}
-        row |= {"ino": request.ino if start and extra else None, "fs": "ext4", "id": request.id}
+        row |= {"ino": request.ino if start and extra else None, "fs": "ext4" if start else None, "id": request.id}
         row |= {"ret": request.ret if end else None, "syscall_ns": None, "writeback_ns": None}
         row |= {"before_submit_ns": None, "after_complete_ns": None}
         row |= sizes(own) | {"bios": len(own), "stack": call.stack if call else None}

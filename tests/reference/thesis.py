@@ -141,8 +141,9 @@ class Losses:
             self.rows[reason] = row
         row["count"] += count
         if ts is not None:
-            row["first_ts_ns"] = min(row["first_ts_ns"], ts)
-            row["last_ts_ns"] = max(row["last_ts_ns"], ts)
+            known = [row["first_ts_ns"], row["last_ts_ns"], ts]
+            times = [time for time in known if time is not None]
+            row["first_ts_ns"], row["last_ts_ns"] = min(times), max(times)
 
     def event(self, reason: str, event: Event) -> None:
         self.add(reason, event.line, event.text, event.ts)
@@ -360,7 +361,9 @@ def parse(data: bytes, losses: Losses, time_unit: str = "ns") -> tuple[list[Even
         lost = _LOST.fullmatch(line)
         if lost is not None and int(lost[1]) <= U64:
             if int(lost[1]):
-                losses.add("lost_by_tracer", number, line, None, int(lost[1]))
+                # It has no time of its own: that of the event before it.
+                before = events[-1].ts if events else None
+                losses.add("lost_by_tracer", number, line, before, int(lost[1]))
             continue
         if any(own.fullmatch(line) for own in _OWN):
             continue
@@ -597,7 +600,7 @@ def _sync_row(request: Request, bio_events: list[Event]) -> Row:
         "path": start.fields["path"] if start else None,
         "dev": _first_known("dev", [start, *bio_events, end]),
         "ino": _first_known("ino", [start, *bio_events, end]),
-        "fs": "ext4",
+        "fs": "ext4" if start else None,
         "id": request.id,
         "ret": end.fields["ret"] if end else None,
         "syscall_ns": (call.exit or end).ts - call.entry.ts if call and start and end else None,

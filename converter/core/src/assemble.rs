@@ -547,8 +547,7 @@ impl Assemble {
     fn emit<S: Sink + ?Sized>(&mut self, group: &mut OpenGroup, names: &Names, sink: &mut S) -> Result<()> {
         if let Some(call) = &mut group.call {
             let own = group.requests.first().map(|&slot| &self.requests[slot as usize].row);
-            call.request_end =
-                own.filter(|row| Some(row.sync_id) == call.sync_id && row.start.is_some()).and_then(|row| row.end);
+            call.request_end = own.filter(|row| Some(row.sync_id) == call.sync_id).and_then(|row| row.end);
             if call.sync_id.is_none() {
                 self.losses.add(Reason::LoneCall, 1, Some(call.enter));
             }

@@ -313,6 +313,7 @@ fn run(
     let total_bytes = inputs.iter().map(|(input, _)| input.total_bytes).sum::<Option<u64>>();
     let mut read_before = 0;
     let mut sources = Vec::new();
+    let mut last_event = None;
     let mut shown = Instant::now();
     for (input, source) in inputs {
         let path = input.path.clone();
@@ -324,7 +325,8 @@ fn run(
         let mut unparsed_here = None;
         parse_chunks(options.workers, source, &source_options, input, |batch, consumed| {
             read_bytes = consumed;
-            take_notes(&mut summary, batch, &path, lines_before, source, through, &mut unparsed_here)?;
+            take_notes(&mut summary, batch, &path, lines_before, last_event, source, through, &mut unparsed_here)?;
+            last_event = batch.events.last().map(|e| e.ts).or(last_event);
             for event in &batch.events {
                 summary.events[event.kind.index()] += 1;
                 summary.first_ts = Some(summary.first_ts.map_or(event.ts, |ts| ts.min(event.ts)));
@@ -377,6 +379,7 @@ fn take_notes(
     batch: &Batch,
     path: &str,
     lines_before: u64,
+    last_event: Option<i64>,
     source: &dyn Source,
     through: &mut Through<'_, '_>,
     first_unparsed: &mut Option<String>,
@@ -386,7 +389,9 @@ fn take_notes(
         let line = if source.name() == "events-jsonl" { note.line } else { summary.lines - lines_before + note.line };
         match &note.kind {
             NoteKind::Lost { count } => {
-                let ts = (note.after as usize).checked_sub(1).and_then(|i| batch.events.get(i)).map(|e| e.ts).or(summary.last_ts);
+                // It has no time of its own: that of the event before it.
+                let before = (note.after as usize).checked_sub(1).and_then(|i| batch.events.get(i));
+                let ts = before.map(|e| e.ts).or(last_event);
                 let tally = summary.losses.add(Reason::LostByTracer, *count, ts);
                 let text = format!("{path}:{line}: Lost {count} events");
                 if let (Through::Pairing(pairing), Some(ts)) = (&mut *through, ts)

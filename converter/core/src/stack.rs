@@ -58,17 +58,36 @@ fn perf_style(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     if address == 0 || !line[..address].iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
-    let rest = line[address + 1..].strip_suffix(b")")?;
-    let open = memchr::memmem::rfind(rest, b" (")?;
-    Some((rest[..open].trim_ascii(), Some(&rest[open + 2..])))
+    let rest = &line[address + 1..];
+    let open = last_parenthesis(rest)?;
+    let function = rest[..open].strip_suffix(b" ")?;
+    Some((function.trim_ascii(), Some(&rest[open + 1..rest.len() - 1])))
+}
+
+/// Where the parenthesis opens that closes at the end: the file's, which may hold some itself, as `/opt/a (deleted)` does.
+fn last_parenthesis(text: &[u8]) -> Option<usize> {
+    let mut depth = 0;
+    text.strip_suffix(b")")?;
+    for (at, byte) in text.iter().enumerate().rev() {
+        match byte {
+            b')' => depth += 1,
+            b'(' if depth == 1 => return Some(at),
+            b'(' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 fn without_offset(function: &[u8]) -> &[u8] {
     let Some(plus) = memchr::memrchr(b'+', function) else { return function };
     let offset = &function[plus + 1..];
-    let digits = offset.strip_prefix(b"0x").unwrap_or(offset);
+    let is_number = match offset.strip_prefix(b"0x") {
+        Some(hex) => !hex.is_empty() && hex.iter().all(u8::is_ascii_hexdigit),
+        None => !offset.is_empty() && offset.iter().all(u8::is_ascii_digit),
+    };
     // `operator+` and the like have no number behind the sign.
-    if plus > 0 && !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit) { &function[..plus] } else { function }
+    if plus > 0 && is_number { &function[..plus] } else { function }
 }
 
 #[cfg(test)]
@@ -89,9 +108,12 @@ mod tests {
             ("0x7ffff7e573a7", "0x7ffff7e573a7"),
             ("7f12 [unknown] (/usr/lib/libsqlite3.so.0)", "[libsqlite3.so.0]"),
             ("7f12 0x7f12 ([unknown])", "0x7f12"),
+            ("7f12 f(int) (.cold)+3 (/opt/my app (x))", "f(int) (.cold)"),
             ("std::vector<int, std::allocator<int> >::push_back(int const&)+12", "std::vector<int, std::allocator<int> >::push_back(int const&)"),
             ("operator+", "operator+"),
             ("Lcom/foo;::run+4", "Lcom/foo;::run"),
+            ("7f12 std::function<void (int)>::operator()(int) const+3 (/opt/x)", "std::function<void (int)>::operator()(int) const"),
+            // Not perf style, though it begins with hex digits: no function stands between.
             ("add (anonymous namespace)", "add (anonymous namespace)"),
         ] {
             assert_eq!(String::from_utf8(frame(line.as_bytes())).unwrap(), want.replace("[:]", ";"), "{line}");

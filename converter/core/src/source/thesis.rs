@@ -363,10 +363,9 @@ fn sync_start(id: u64, start: u64, end: u64, datasync: bool, dev: Dev, ino: u64)
 }
 
 fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
-    let data = data.trim_ascii_end();
     if let Word::Enter(op) = word {
         // `fsync exit`, `fsync exit ret 0`, `fsync ret 0`.
-        let words = data.trim_ascii_start();
+        let words = data.trim_ascii();
         let (rest, by_word) = match words.strip_prefix(b"exit") {
             Some(rest) if rest.is_empty() || rest[0].is_ascii_whitespace() => (rest.trim_ascii_start(), true),
             _ => (words, false),
