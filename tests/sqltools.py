@@ -288,7 +288,9 @@ class _TraceWriter:
                 continue
             annotation = event.debug_annotations.add()
             annotation.name = name
-            if isinstance(value, bool):
+            if name == "bio":
+                annotation.pointer_value = int(value, 16)
+            elif isinstance(value, bool):
                 annotation.bool_value = value
             elif isinstance(value, int) and value < 0:
                 annotation.int_value = value

@@ -622,8 +622,11 @@ def test_marks(both) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl"])
-def test_a_high_level_log_answers_as_the_folder_does(both, tmp_path: Path, suffix: str) -> None:
-    pair = both("one")
+@pytest.mark.parametrize("run", ["one", "odd_names", "empty"])
+def test_a_high_level_log_answers_as_the_folder_does(
+    both, tmp_path: Path, run: str, suffix: str
+) -> None:
+    pair = both(run)
     log = sqltools.write_file(pair.run.sync, FILES["sync"], tmp_path / f"a log{suffix}")
     assert is_columns(log)
     with open_columns(log, sql=sql_root() / "duckdb") as engine:

@@ -53,7 +53,8 @@ SELECT
   ts AS ts_ns,
   -- The slice of a bio with an unknown end has length 0.
   iif(extract_arg(arg_set_id, 'debug.incomplete') IS NULL, dur, NULL) AS dur_ns,
-  extract_arg(arg_set_id, 'debug.bio') AS bio,
+  -- A pointer, which SQL has as a number.
+  printf('0x%x', extract_arg(arg_set_id, 'debug.bio')) AS bio,
   extract_arg(arg_set_id, 'debug.dev') AS dev,
   extract_arg(arg_set_id, 'debug.sector') AS sector,
   extract_arg(arg_set_id, 'debug.bytes') AS bytes,

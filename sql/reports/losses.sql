@@ -7,12 +7,12 @@
 --   reason       text   What happened, as one word.
 --   severity     text   loss or info.
 --   count        count  How often.
+--   meaning      prose  What it means and what to do.
+--   example      prose  One case, as file:line: text.
 --   first_ts_ns  time   First time that it happened, where it has one.
 --   last_ts_ns   time   Last time.
---   meaning      text   What it means and what to do.
---   example      text   One case, as file:line: text.
 --   run          text   The run, where the input holds several.
-SELECT reason, severity, count, first_ts_ns, last_ts_ns, meaning, example, run
+SELECT reason, severity, count, meaning, example, first_ts_ns, last_ts_ns, run
 FROM syncline_loss
 ORDER BY
   CASE severity WHEN 'loss' THEN 0 ELSE 1 END,

@@ -51,7 +51,7 @@ fn max_loss(text: &str) -> PyResult<MaxLoss> {
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the work.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, marks=Vec::new(), max_loss=None, weight="count", by="stack", progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 fn convert<'py>(
     py: Python<'py>,
@@ -66,6 +66,7 @@ fn convert<'py>(
     max_loss: Option<&str>,
     weight: &str,
     by: &str,
+    callstacks: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let format = match to {
@@ -89,6 +90,7 @@ fn convert<'py>(
         max_loss: max_loss.map(self::max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
+        callstacks,
         workers: 0,
     };
     let mut raised = None;

@@ -105,41 +105,59 @@ impl Reorder {
         late
     }
 
-    /// The next event that need not wait any longer.
-    pub fn pop_ready(&mut self) -> Option<Event> {
-        let full = self.waiting > self.max_waiting;
+    /// Hands on the events that need not wait any longer, in order.
+    pub fn hand_on_ready<E>(&mut self, take: impl FnMut(Event) -> Result<(), E>) -> Result<(), E> {
         let until = self.newest.saturating_sub(self.window_ns);
-        self.pop_if(|ts| full || ts < until)
+        self.hand_on(until, self.max_waiting, take)
     }
 
-    /// The next event, at the end of the input.
-    pub fn pop(&mut self) -> Option<Event> {
-        self.pop_if(|_| true)
+    /// Hands on all events, in order: at the end of the input.
+    pub fn hand_on_all<E>(&mut self, take: impl FnMut(Event) -> Result<(), E>) -> Result<(), E> {
+        self.hand_on(i64::MAX, 0, take)
     }
 
-    fn pop_if(&mut self, may_go: impl Fn(i64) -> bool) -> Option<Event> {
-        let mut least: Option<((i64, u64), usize)> = None;
-        for (i, run) in self.runs.iter().enumerate() {
-            if let Some(head) = run.front()
-                && least.is_none_or(|(key, _)| head.key() < key)
-            {
-                least = Some((head.key(), i));
+    /// Hands on what is older than `until`, and the oldest while more than `keep` wait.
+    fn hand_on<E>(&mut self, until: i64, keep: usize, mut take: impl FnMut(Event) -> Result<(), E>) -> Result<(), E> {
+        loop {
+            // The run with the least head goes on until another's head, or a stray, is less.
+            let mut least: Option<((i64, u64), usize)> = None;
+            let mut bound = self.strays.peek().map_or((i64::MAX, u64::MAX), |Reverse(ByKey(w))| w.key());
+            for (i, run) in self.runs.iter().enumerate() {
+                let Some(head) = run.front().map(Waiting::key) else { continue };
+                match least {
+                    Some((key, _)) if key < head => bound = bound.min(head),
+                    Some((key, _)) => {
+                        bound = bound.min(key);
+                        least = Some((head, i));
+                    }
+                    None => least = Some((head, i)),
+                }
+            }
+            if least.is_none_or(|(key, _)| bound < key) {
+                if self.strays.is_empty() || (bound.0 >= until && self.waiting <= keep) {
+                    return Ok(());
+                }
+                let Some(Reverse(ByKey(stray))) = self.strays.pop() else { return Ok(()) };
+                self.waiting -= 1;
+                self.handed_on = self.handed_on.max(stray.event.ts);
+                take(stray.event)?;
+                continue;
+            }
+            let Some((_, run)) = least else { return Ok(()) };
+            while let Some(head) = self.runs[run].front() {
+                if head.key() > bound {
+                    break;
+                }
+                if head.event.ts >= until && self.waiting <= keep {
+                    return Ok(());
+                }
+                let event = head.event;
+                self.runs[run].pop_front();
+                self.waiting -= 1;
+                self.handed_on = self.handed_on.max(event.ts);
+                take(event)?;
             }
         }
-        let stray = self.strays.peek().map(|Reverse(ByKey(w))| w.key());
-        let from_strays = stray.is_some_and(|key| least.is_none_or(|(l, _)| key < l));
-        let ts = if from_strays { stray?.0 } else { least?.0.0 };
-        if !may_go(ts) {
-            return None;
-        }
-        let waiting = if from_strays {
-            self.strays.pop().map(|Reverse(ByKey(w))| w)?
-        } else {
-            self.runs[least?.1].pop_front()?
-        };
-        self.waiting -= 1;
-        self.handed_on = self.handed_on.max(ts);
-        Some(waiting.event)
     }
 }
 
@@ -166,13 +184,9 @@ mod tests {
         let (mut out, mut late) = (Vec::new(), 0);
         for (i, &ts) in times.iter().enumerate() {
             late += usize::from(order.push(event(ts, i as u64)));
-            while let Some(e) = order.pop_ready() {
-                out.push(e.ts);
-            }
+            order.hand_on_ready(|e| Ok::<_, ()>(out.push(e.ts))).unwrap();
         }
-        while let Some(e) = order.pop() {
-            out.push(e.ts);
-        }
+        order.hand_on_all(|e| Ok::<_, ()>(out.push(e.ts))).unwrap();
         (out, late)
     }
 
@@ -192,7 +206,7 @@ mod tests {
         let mut order = Reorder::with_limit(i64::MAX, 4);
         for ts in 0..100 {
             order.push(event(ts, 0));
-            while order.pop_ready().is_some() {}
+            order.hand_on_ready(|_| Ok::<_, ()>(())).unwrap();
             assert!(order.waiting <= 4);
         }
     }
@@ -204,12 +218,14 @@ mod tests {
             let mut out = Vec::new();
             for (i, &ts) in times.iter().enumerate() {
                 prop_assert!(!order.push(event(ts, i as u64)));
-                prop_assert!(order.pop_ready().is_none());
+                order.hand_on_ready(|_| Err("too early")).unwrap();
             }
-            while let Some(e) = order.pop() {
-                let Kind::BioComplete { bio, .. } = e.kind else { unreachable!() };
-                out.push((e.ts, bio));
-            }
+            order
+                .hand_on_all(|e| {
+                    let Kind::BioComplete { bio, .. } = e.kind else { return Err("another event") };
+                    Ok(out.push((e.ts, bio)))
+                })
+                .unwrap();
             let mut want: Vec<_> = times.iter().enumerate().map(|(i, &ts)| (ts, i as u64)).collect();
             want.sort_by_key(|&(ts, _)| ts);
             prop_assert_eq!(out, want);

@@ -1,11 +1,17 @@
-//! Output files that appear whole or not at all.
+//! Output files that appear whole or not at all, written by a thread of their own.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
 
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
+
+const BUFFER_BYTES: usize = 1 << 19;
+/// Buffers on their way to the file.
+const BUFFERS: usize = 4;
 
 enum Target {
     Stdout(io::Stdout),
@@ -13,60 +19,117 @@ enum Target {
     Gzip(Box<flate2::write::GzEncoder<NamedTempFile>>),
 }
 
+impl Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.write_all(bytes),
+            Self::File(file) => file.as_file_mut().write_all(bytes),
+            Self::Gzip(gzip) => gzip.write_all(bytes),
+        }
+    }
+
+    /// The file, complete under its temporary name.
+    fn finish(self) -> io::Result<Option<NamedTempFile>> {
+        match self {
+            Self::Stdout(mut out) => out.flush().map(|()| None),
+            Self::File(file) => Ok(Some(file)),
+            Self::Gzip(gzip) => gzip.finish().map(Some),
+        }
+    }
+}
+
+/// The thread that writes: it ends when no more buffers can come, or at the first error.
+struct Writer {
+    full: SyncSender<Vec<u8>>,
+    empty: Receiver<Vec<u8>>,
+    thread: JoinHandle<io::Result<Option<NamedTempFile>>>,
+}
+
+impl Writer {
+    fn start(mut target: Target) -> io::Result<Self> {
+        let (full, buffers) = sync_channel::<Vec<u8>>(BUFFERS);
+        let (give_back, empty): (Sender<Vec<u8>>, _) = channel();
+        let thread = thread::Builder::new().name("syncline-write".into()).spawn(move || {
+            for mut buffer in buffers {
+                target.write(&buffer)?;
+                buffer.clear();
+                let _ = give_back.send(buffer);
+            }
+            target.finish()
+        })?;
+        Ok(Self { full, empty, thread })
+    }
+
+    fn finish(self) -> io::Result<Option<NamedTempFile>> {
+        drop(self.full);
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread failed")))
+    }
+}
+
 /// A buffered output. What was written appears under its name at `commit`, and is removed if that is never called.
 pub struct Output {
     path: PathBuf,
-    target: Option<Target>,
+    writer: Option<Writer>,
     buffer: Vec<u8>,
 }
-
-const BUFFER_BYTES: usize = 1 << 18;
 
 impl Output {
     /// `-` is standard output. The file is made beside its final place, so that the rename cannot fail for want of room.
     pub fn create(path: &Path, gzip: bool) -> Result<Self> {
+        let fail = |source| Error::Write { path: path.to_owned(), source };
         let target = if path == Path::new("-") {
             Target::Stdout(io::stdout())
         } else {
-            let file = beside(path).map_err(|source| Error::Write { path: path.to_owned(), source })?;
+            let file = beside(path).map_err(fail)?;
             if gzip {
                 Target::Gzip(Box::new(flate2::write::GzEncoder::new(file, flate2::Compression::new(4))))
             } else {
                 Target::File(file)
             }
         };
-        Ok(Self { path: path.to_owned(), target: Some(target), buffer: Vec::with_capacity(BUFFER_BYTES * 2) })
+        let writer = Writer::start(target).map_err(fail)?;
+        Ok(Self { path: path.to_owned(), writer: Some(writer), buffer: Vec::with_capacity(BUFFER_BYTES * 2) })
     }
 
     /// Where the next bytes go. Call `spill` from time to time.
+    #[inline]
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
+    #[inline]
     pub fn spill(&mut self) -> Result<()> {
         if self.buffer.len() < BUFFER_BYTES { Ok(()) } else { self.write_out() }
     }
 
     fn write_out(&mut self) -> Result<()> {
-        let result = match &mut self.target {
-            Some(Target::Stdout(out)) => out.write_all(&self.buffer),
-            Some(Target::File(file)) => file.as_file_mut().write_all(&self.buffer),
-            Some(Target::Gzip(gzip)) => gzip.write_all(&self.buffer),
-            None => Ok(()),
-        };
-        self.buffer.clear();
-        result.map_err(|source| Error::Write { path: self.path.clone(), source })
+        let Some(writer) = &self.writer else { return Ok(()) };
+        let next = writer.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BUFFER_BYTES * 2));
+        if writer.full.send(std::mem::replace(&mut self.buffer, next)).is_ok() {
+            return Ok(());
+        }
+        // The thread is gone, so it has met an error.
+        self.close().map(drop)
+    }
+
+    fn close(&mut self) -> Result<Option<NamedTempFile>> {
+        let Some(writer) = self.writer.take() else { return Ok(None) };
+        writer.finish().map_err(|source| Error::Write { path: self.path.clone(), source })
     }
 
     pub fn commit(&mut self) -> Result<()> {
         self.write_out()?;
-        let fail = |source| Error::Write { path: self.path.clone(), source };
-        match self.target.take() {
-            Some(Target::Stdout(mut out)) => out.flush().map_err(fail),
-            Some(Target::File(file)) => persist(file, &self.path),
-            Some(Target::Gzip(gzip)) => persist(gzip.finish().map_err(fail)?, &self.path),
+        match self.close()? {
+            Some(file) => persist(file, &self.path),
             None => Ok(()),
         }
+    }
+}
+
+impl Drop for Output {
+    /// The temporary file is gone when this returns, not some time later.
+    fn drop(&mut self) {
+        let _ = self.close();
     }
 }
 

@@ -88,6 +88,8 @@ pub struct Options {
     pub max_loss: Option<MaxLoss>,
     pub weight: Weight,
     pub by: By,
+    /// Stacks as Perfetto callstacks too, which its engine and UI know from v53 on.
+    pub callstacks: bool,
     /// 0: as many as there are cores.
     pub workers: usize,
 }
@@ -103,6 +105,7 @@ impl Default for Options {
             max_loss: None,
             weight: Weight::Count,
             by: By::Stack,
+            callstacks: false,
             workers: 0,
         }
     }
@@ -164,7 +167,7 @@ pub fn convert(
     }
     let mut sink: Box<dyn Sink> = match format {
         Format::Perfetto | Format::PerfettoGzip => {
-            Box::new(PerfettoTrace::create(&path, format == Format::PerfettoGzip)?)
+            Box::new(PerfettoTrace::create(&path, format == Format::PerfettoGzip, options.callstacks)?)
         }
         Format::Parquet => Box::new(RequestsParquet::create(&path)?),
         Format::Tables => Box::new(TablesFolder::create(&path)?),
@@ -254,10 +257,8 @@ impl Pairing<'_> {
                 }
             }
         }
-        while let Some(event) = self.reorder.pop_ready() {
-            self.event(event)?;
-        }
-        Ok(())
+        let Self { names, reorder, assemble, begun, sink, .. } = self;
+        reorder.hand_on_ready(|event| Self::event(&event, names, assemble, begun, *sink))
     }
 
     /// The same event with the run's names. A stack is folded here: from now on it is compared and shown, not printed as it came.
@@ -285,19 +286,18 @@ impl Pairing<'_> {
         event
     }
 
-    fn event(&mut self, event: Event) -> Result<()> {
-        if !self.begun {
-            self.begun = true;
-            self.sink.begin(event.ts)?;
+    fn event(event: &Event, names: &Names, assemble: &mut Assemble, begun: &mut bool, sink: &mut dyn Sink) -> Result<()> {
+        if !*begun {
+            *begun = true;
+            sink.begin(event.ts)?;
         }
-        self.assemble.event(&event, &self.names, self.sink)
+        assemble.event(event, names, sink)
     }
 
     fn finish(&mut self) -> Result<()> {
-        while let Some(event) = self.reorder.pop() {
-            self.event(event)?;
-        }
-        self.assemble.finish(&self.names, self.sink)
+        let Self { names, reorder, assemble, begun, sink, .. } = self;
+        reorder.hand_on_all(|event| Self::event(&event, names, assemble, begun, *sink))?;
+        assemble.finish(names, *sink)
     }
 }
 

@@ -29,9 +29,10 @@ FORMATS = [name for name, _ in _core.FORMATS]
 @click.option("--to", type=click.Choice(FORMATS), help="The format, whatever the ending.")
 @click.option("--weight", type=click.Choice(_core.WEIGHTS), default="count", show_default=True, help="What a sample counts (.perf, .folded).")
 @click.option("--by", type=click.Choice(_core.BY), default="stack", show_default=True, help="What the frames of a sample are (.perf, .folded).")
+@click.option("--callstacks", is_flag=True, help="Put stacks into a trace as Perfetto callstacks too, for a UI of v53 or later (v52 counts them as import errors).")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing when all is well.")
 @reading
-def command(inputs: tuple[str, ...], output: str, to: str | None, weight: str, by: str, quiet: bool, reading: Reading) -> None:
+def command(inputs: tuple[str, ...], output: str, to: str | None, weight: str, by: str, callstacks: bool, quiet: bool, reading: Reading) -> None:
     """Converts logs. Several INPUTs are pieces of one log, in their order; `-` is standard input."""
     for path in inputs:
         kind = kind_of(path)
@@ -40,7 +41,7 @@ def command(inputs: tuple[str, ...], output: str, to: str | None, weight: str, b
     if output == "-" and to is None:
         raise Failure("standard output has no ending that chooses a format", f"say which with --to: {', '.join(FORMATS)}")
     with bar("converting") as progress:
-        summary = reading.convert(list(inputs), output, to=to, weight=weight, by=by, progress=progress)
+        summary = reading.convert(list(inputs), output, to=to, weight=weight, by=by, callstacks=callstacks, progress=progress)
     tell(summary, output, quiet)
 
 

@@ -300,10 +300,12 @@ def _read_parquet(files: list[Path], types: dict[str, str]) -> str:
 
 
 def _read_csv(files: list[Path], types: dict[str, str]) -> str:
-    # As text, cast afterwards: no guess from the first lines what a column is.
+    # As text, cast afterwards: no guess from the first lines what a column is. "" is an empty
+    # text, and nothing at all is null.
     return (
         f"read_csv({_files(files)}, header = true, all_varchar = true, delim = ',', quote = '\"',"
-        " escape = '\"', nullstr = '', union_by_name = true, filename = 'syncline_file')"
+        " escape = '\"', nullstr = '', allow_quoted_nulls = false, union_by_name = true,"
+        " filename = 'syncline_file')"
     )
 
 

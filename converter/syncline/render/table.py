@@ -66,7 +66,7 @@ def render(
         side = "right" if field.rigid and field.unit != "bar" else "left"
         grid.add_column(Text(field.header), justify=side, width=field.width)
     for cells in zip(*(field.shown() for field in fields), strict=True):
-        grid.add_row(*(Text(cell, no_wrap=True) for cell in cells))
+        grid.add_row(*cells)
 
     console = Console(
         file=io.StringIO(),
@@ -102,9 +102,11 @@ class _Field:
     def says_nothing(self) -> bool:
         return bool(self.cells) and all(cell == human.MISSING for cell in self.cells)
 
-    def shown(self) -> list[str]:
+    def shown(self) -> list[Text]:
+        if self.unit == "prose":
+            return [Text(cell, overflow="fold") for cell in self.cells]
         shorten = _tree if self.unit == "tree" else _middle
-        return [shorten(cell, self.width) for cell in self.cells]
+        return [Text(shorten(cell, self.width), no_wrap=True) for cell in self.cells]
 
 
 def _fit(fields: list[_Field], width: int) -> list[str]:

@@ -27,7 +27,8 @@ __all__ = ["UNITS", "Column", "Report", "UnknownReport", "load", "names", "sql_r
 
 # What a column may hold: it says how people are shown it. Machines get the plain value.
 UNITS = {
-    "text": "text",
+    "text": "text, a name or a path, which a narrow terminal shortens in the middle",
+    "prose": "text to read, which a narrow terminal wraps",
     "id": "a number that names something",
     "count": "a number of things",
     "ns": "a length of time, in ns",

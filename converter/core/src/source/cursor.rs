@@ -10,7 +10,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes `literal`, or nothing.
-    #[inline]
+    #[inline(always)]
     pub(super) fn literal(&mut self, literal: &[u8]) -> Option<()> {
         self.rest = self.rest.strip_prefix(literal)?;
         Some(())
@@ -20,35 +20,56 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn decimal(&mut self) -> Option<u64> {
         let mut value = 0u64;
-        let mut n = 0;
-        while let Some(&byte) = self.rest.get(n) {
-            let digit = byte.wrapping_sub(b'0');
-            if digit > 9 {
-                break;
+        // Eight digits at a time; two rounds take all but the largest numbers, which go the slow way.
+        for round in 0..2 {
+            let Some(chunk) = self.rest.first_chunk::<8>() else { break };
+            let digits = u64::from_le_bytes(*chunk) ^ 0x3030_3030_3030_3030;
+            let others = ((digits & LOW_BITS) + 0x7676_7676_7676_7676 | digits) & HIGH_BITS;
+            let n = others.trailing_zeros() as usize / 8;
+            if n < 8 {
+                if n == 0 {
+                    return (round > 0).then_some(value);
+                }
+                self.rest = &self.rest[n..];
+                return Some(value * POWERS[n] + eight_digits(digits << (64 - 8 * n)));
             }
-            // 19 digits always fit.
-            value = if n < 19 {
-                value * 10 + u64::from(digit)
-            } else {
-                value.checked_mul(10)?.checked_add(u64::from(digit))?
-            };
-            n += 1;
+            value = value * 100_000_000 + eight_digits(digits);
+            self.rest = &self.rest[8..];
+            if round == 1 {
+                return self.more_digits(value, true);
+            }
+            if self.rest.len() < 8 {
+                return self.more_digits(value, true);
+            }
         }
-        self.rest = &self.rest[n..];
-        (n > 0).then_some(value)
+        self.more_digits(0, false)
+    }
+
+    #[cold]
+    fn more_digits(&mut self, mut value: u64, mut any: bool) -> Option<u64> {
+        while let Some(digit) = self.rest.first().map(|b| b.wrapping_sub(b'0')).filter(|&d| d <= 9) {
+            value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+            self.rest = &self.rest[1..];
+            any = true;
+        }
+        any.then_some(value)
     }
 
     /// Takes `0x` and one to sixteen hex digits.
     #[inline]
     pub(super) fn hex(&mut self) -> Option<u64> {
         self.literal(b"0x")?;
+        if let Some((chunk, after)) = self.rest.split_first_chunk::<16>() {
+            let (high, low) = chunk.split_at(8);
+            if let (Some(high), Some(low)) = (eight_hex_digits(high), eight_hex_digits(low)) {
+                self.rest = after;
+                // A seventeenth digit would not fit.
+                return (!after.first().is_some_and(u8::is_ascii_hexdigit)).then_some(high << 32 | low);
+            }
+        }
         let mut value = 0u64;
         let mut n = 0;
-        while let Some(&byte) = self.rest.get(n) {
-            let digit = HEX[byte as usize];
-            if digit > 15 {
-                break;
-            }
+        while let Some(digit) = self.rest.get(n).and_then(|&b| char::from(b).to_digit(16)) {
             value = value << 4 | u64::from(digit);
             n += 1;
         }
@@ -70,21 +91,36 @@ impl<'a> Cursor<'a> {
     }
 }
 
-const HEX: [u8; 256] = {
-    let mut table = [0xff; 256];
-    let mut i = 0;
-    while i < 10 {
-        table[b'0' as usize + i] = i as u8;
-        i += 1;
+const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+const POWERS: [u64; 8] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000];
+
+/// Eight digits, the first in the lowest byte, as a number: neighbours are joined, then pairs, then fours.
+#[inline]
+fn eight_digits(digits: u64) -> u64 {
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
+    let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
+    let high = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
+    low.wrapping_add(high) >> 32
+}
+
+/// Eight hex digits as a number; `None` if one of them is none.
+#[inline]
+fn eight_hex_digits(text: &[u8]) -> Option<u64> {
+    let text = u64::from_be_bytes(text.try_into().ok()?);
+    let digits = text ^ 0x3030_3030_3030_3030;
+    let not_digit = (digits & LOW_BITS) + 0x7676_7676_7676_7676 | digits;
+    // `a` to `f` in either case become 1 to 6.
+    let letters = (text | 0x2020_2020_2020_2020) ^ 0x6060_6060_6060_6060;
+    let not_letter = (letters & LOW_BITS) + 0x7979_7979_7979_7979 | letters | !((letters & LOW_BITS) + LOW_BITS);
+    if not_digit & not_letter & HIGH_BITS != 0 {
+        return None;
     }
-    i = 0;
-    while i < 6 {
-        table[b'a' as usize + i] = 10 + i as u8;
-        table[b'A' as usize + i] = 10 + i as u8;
-        i += 1;
-    }
-    table
-};
+    let nibbles = (text & 0x0f0f_0f0f_0f0f_0f0f) + 9 * (text >> 6 & 0x0101_0101_0101_0101);
+    let bytes = (nibbles | nibbles >> 4) & 0x00ff_00ff_00ff_00ff;
+    let words = (bytes | bytes >> 8) & 0x0000_ffff_0000_ffff;
+    Some((words | words >> 16) & 0xffff_ffff)
+}
 
 /// All of `text` as a number.
 pub(super) fn whole<'a, T>(text: &'a [u8], take: impl Fn(&mut Cursor<'a>) -> Option<T>) -> Option<T> {
@@ -96,7 +132,48 @@ pub(super) fn whole<'a, T>(text: &'a [u8], take: impl Fn(&mut Cursor<'a>) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn decimals_as_the_standard_library_reads_them(text in "[0-9]{0,22}[^0-9]?.{0,9}") {
+            let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+            let mut cursor = Cursor::new(text.as_bytes());
+            let value = cursor.decimal();
+            prop_assert_eq!(value, digits.parse().ok());
+            if value.is_some() {
+                prop_assert_eq!(cursor.rest, &text.as_bytes()[digits.len()..]);
+            }
+        }
+
+        #[test]
+        fn hex_as_the_standard_library_reads_it(text in "[0-9a-fA-F]{0,18}.{0,9}") {
+            let digits: String = text.chars().take_while(char::is_ascii_hexdigit).collect();
+            let line = format!("0x{text}");
+            let want = (digits.len() <= 16).then(|| u64::from_str_radix(&digits, 16).ok()).flatten();
+            prop_assert_eq!(Cursor::new(line.as_bytes()).hex(), want);
+        }
+
+        #[test]
+        fn any_byte_may_follow(digits in "[0-9]{1,9}", next: u8, more in prop::collection::vec(any::<u8>(), 0..12)) {
+            prop_assume!(!next.is_ascii_digit());
+            let line = [digits.as_bytes(), &[next], &more].concat();
+            let mut cursor = Cursor::new(&line);
+            prop_assert_eq!(cursor.decimal(), digits.parse().ok());
+            prop_assert_eq!(cursor.rest.first(), Some(&next));
+        }
+
+        #[test]
+        fn no_other_byte_is_a_hex_digit(at in 0usize..16, byte: u8) {
+            let mut digits = *b"00000000ffFF1234";
+            digits[at] = byte;
+            let text = [b"0x".as_slice(), &digits].concat();
+            let all = digits.iter().all(u8::is_ascii_hexdigit);
+            prop_assert_eq!(whole(&text, Cursor::hex).is_some(), all);
+        }
+    }
 
     #[test]
     fn numbers_end_where_u64_ends() {

@@ -9,19 +9,37 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use self::intern::Interner;
-use self::proto::{annotation, bytes, clock, descriptor, event, fixed64, int, nested, packet, trace, uint};
+use self::proto::{annotation, bytes, clock, descriptor, event, fixed64, int, nested, nested_long, packet, small_pair, trace, uint};
 use super::{Facts, Group, GroupRequest, Sink};
 use crate::error::Result;
 use crate::event::{Dev, UNKNOWN_TASK};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::output::Output;
-use crate::request::{Bio, Call, Request, Row, Value};
+use crate::request::{Bio, Call, Missing, Request, Row, Value};
 
 /// One sequence is enough: all is written by one thread.
 const SEQUENCE_ID: u64 = 1;
 /// Instants of one reason; the summary has the whole count.
 const MAX_LOSS_INSTANTS: u64 = 10_000;
+/// Names of bios that tell their size; a log whose bios have more sizes than any kernel makes gets names without.
+const MAX_SIZED_NAMES: usize = 1 << 16;
+
+/// Order of what stands under the root, and of what stands under a device.
+mod rank {
+    pub(super) const MARKS: i64 = 0;
+    pub(super) const THREADS: i64 = 1;
+    pub(super) const DEVICE: i64 = 2;
+    pub(super) const SYNCS_IN_FLIGHT: i64 = 3;
+    pub(super) const LOSSES: i64 = 4;
+    pub(super) const RUN: i64 = 5;
+
+    pub(super) const SYNC_BIOS: i64 = 0;
+    pub(super) const INCOMPLETE_BIOS: i64 = 1;
+    pub(super) const BACKGROUND_BIOS: i64 = 2;
+    pub(super) const BIOS_IN_FLIGHT: i64 = 3;
+    pub(super) const BYTES_IN_FLIGHT: i64 = 4;
+}
 
 #[derive(Clone, Copy)]
 #[repr(u64)]
@@ -49,6 +67,7 @@ const CATEGORIES: [(Category, &str); 7] = [
 #[derive(Default)]
 struct AnnotationNames {
     sync: u64,
+    sync_id: u64,
     bio: u64,
     call: u64,
     call_ts: u64,
@@ -62,6 +81,18 @@ struct AnnotationNames {
 struct Lanes {
     /// (uuid, end of its last slice)
     lanes: Vec<(u64, i64)>,
+}
+
+/// What a request is called by: file system, path or else inode, what is missing.
+type RequestKey = (NameId, NameId, u64, Option<u8>);
+/// What a bio is called by: name and number of its thread, bytes, what is missing.
+type BioKey = (NameId, u32, u64, Option<u8>);
+
+/// Event names that are put together, by what they are made from: the same few come over and over.
+#[derive(Default)]
+struct EventNames {
+    requests: HashMap<RequestKey, u64, FixedState>,
+    bios: HashMap<BioKey, u64, FixedState>,
 }
 
 struct DeviceTracks {
@@ -79,7 +110,12 @@ pub struct PerfettoTrace {
     scratch: Vec<u8>,
     interner: Interner,
     names: AnnotationNames,
+    event_names: EventNames,
     next_uuid: u64,
+    /// The group that holds all but the tracks of known processes.
+    root: u64,
+    /// The group of threads whose process is not known.
+    threads_group: Option<u64>,
     threads: HashMap<(u32, u32), u64, FixedState>,
     /// Lanes of processes whose threads are not known.
     processes: HashMap<u32, (u64, Lanes), FixedState>,
@@ -88,19 +124,25 @@ pub struct PerfettoTrace {
     losses_track: Option<u64>,
     loss_instants: Vec<u64>,
     first_ts: i64,
+    /// v52 counts `callstack_iid` as an error; v53 and later show it.
+    callstacks: bool,
 }
 
 /// Columns that the slice itself tells.
 const FROM_SLICE: &[&str] = &["ts_ns", "dur_ns", "start_ns", "lone"];
 
 impl PerfettoTrace {
-    pub fn create(path: &Path, gzip: bool) -> Result<Self> {
+    pub fn create(path: &Path, gzip: bool, callstacks: bool) -> Result<Self> {
         Ok(Self {
+            callstacks,
             out: Output::create(path, gzip)?,
             scratch: Vec::with_capacity(4096),
             interner: Interner::default(),
             names: AnnotationNames::default(),
+            event_names: EventNames::default(),
             next_uuid: 1,
+            root: 0,
+            threads_group: None,
             threads: HashMap::default(),
             processes: HashMap::default(),
             devices: Vec::new(),
@@ -134,7 +176,7 @@ impl PerfettoTrace {
     ) -> Result<()> {
         let Self { scratch, interner, names, .. } = self;
         uint(scratch, packet::TIMESTAMP, ts as u64);
-        nested(scratch, packet::TRACK_EVENT, |b| {
+        nested_long(scratch, packet::TRACK_EVENT, |b| {
             uint(b, event::TYPE, kind);
             uint(b, event::TRACK_UUID, track);
             write(b, interner, names);
@@ -169,22 +211,24 @@ impl PerfettoTrace {
 
     // ---- tracks
 
-    fn group_track(&mut self, name: &str, description: &str) -> Result<u64> {
+    fn group_track(&mut self, parent: Option<u64>, rank: i64, name: &str, description: &str) -> Result<u64> {
         self.descriptor(None, |b| {
             bytes(b, descriptor::NAME, name.as_bytes());
             bytes(b, descriptor::DESCRIPTION, description.as_bytes());
             uint(b, descriptor::CHILD_ORDERING, descriptor::CHILD_ORDERING_EXPLICIT);
-        })
-    }
-
-    fn counter_track(&mut self, parent: Option<u64>, rank: i64, name: &str, unit: u64, description: &str) -> Result<u64> {
-        self.descriptor(None, |b| {
-            bytes(b, descriptor::NAME, name.as_bytes());
-            bytes(b, descriptor::DESCRIPTION, description.as_bytes());
             if let Some(parent) = parent {
                 uint(b, descriptor::PARENT_UUID, parent);
                 int(b, descriptor::SIBLING_ORDER_RANK, rank);
             }
+        })
+    }
+
+    fn counter_track(&mut self, parent: u64, rank: i64, name: &str, unit: u64, description: &str) -> Result<u64> {
+        self.descriptor(None, |b| {
+            bytes(b, descriptor::NAME, name.as_bytes());
+            bytes(b, descriptor::DESCRIPTION, description.as_bytes());
+            uint(b, descriptor::PARENT_UUID, parent);
+            int(b, descriptor::SIBLING_ORDER_RANK, rank);
             nested(b, descriptor::COUNTER, |b| uint(b, descriptor::COUNTER_UNIT, unit));
         })
     }
@@ -204,22 +248,43 @@ impl PerfettoTrace {
         if let Some(&uuid) = self.threads.get(&(tid, pid)) {
             return Ok(uuid);
         }
-        // Perfetto wants a process for each thread. Where the source has none, the thread stands in one of its own.
-        let process = if pid == UNKNOWN_TASK { tid } else { pid };
-        let comm = names.text(comm).into_owned();
-        let ts = Some(self.first_ts);
-        if pid == UNKNOWN_TASK {
-            self.process_track(process, &comm)?;
-        }
-        let uuid = self.descriptor(ts, |b| {
-            nested(b, descriptor::THREAD, |b| {
-                uint(b, descriptor::THREAD_PID, u64::from(process));
-                uint(b, descriptor::THREAD_TID, u64::from(tid));
-                bytes(b, descriptor::THREAD_NAME, comm.as_bytes());
-            });
-        })?;
+        let comm = names.text(comm);
+        let uuid = if pid == UNKNOWN_TASK {
+            self.named_track(tid, &comm)?
+        } else {
+            self.descriptor(Some(self.first_ts), |b| {
+                nested(b, descriptor::THREAD, |b| {
+                    uint(b, descriptor::THREAD_PID, u64::from(pid));
+                    uint(b, descriptor::THREAD_TID, u64::from(tid));
+                    bytes(b, descriptor::THREAD_NAME, comm.as_bytes());
+                });
+            })?
+        };
         self.threads.insert((tid, pid), uuid);
         Ok(uuid)
+    }
+
+    /// The track of a thread whose process is not known.
+    ///
+    /// Perfetto has no thread without a process, and an invented one would be a lie that a system trace beside this one turns
+    /// into a second thread of the same number. So this is a track with the name of a thread.
+    fn named_track(&mut self, tid: u32, comm: &str) -> Result<u64> {
+        let group = match self.threads_group {
+            Some(group) => group,
+            None => {
+                let description = "One track a thread that called for a sync: the call, in it the file that it waited for, in that the time \
+                     between the first bio's submit and the last one's completion. The log does not tell the threads' processes.";
+                let group = self.group_track(Some(self.root), rank::THREADS, "Threads", description)?;
+                self.threads_group = Some(group);
+                group
+            }
+        };
+        let rank = i64::from(tid.min(i32::MAX as u32));
+        self.descriptor(None, |b| {
+            bytes(b, descriptor::NAME, format!("{comm} {tid}").as_bytes());
+            uint(b, descriptor::PARENT_UUID, group);
+            int(b, descriptor::SIBLING_ORDER_RANK, rank);
+        })
     }
 
     fn process_track(&mut self, pid: u32, name: &str) -> Result<u64> {
@@ -256,11 +321,13 @@ impl PerfettoTrace {
             return Ok(at);
         }
         let name = if dev.is_known() { format!("Block I/O ({dev})") } else { "Block I/O (device unknown)".into() };
-        let group = self.group_track(&name, "Bios from submit to completion, and how many are in flight at once.")?;
+        let description = "Bios from submit to completion. One below the other: at the same time.";
+        let group = self.group_track(Some(self.root), rank::DEVICE, &name, description)?;
         let in_flight = "A bio whose completion is missing counts until its address is used again.";
-        let bios_in_flight = self.counter_track(Some(group), 0, "bios in flight", descriptor::UNIT_COUNT, in_flight)?;
+        let bios_in_flight =
+            self.counter_track(group, rank::BIOS_IN_FLIGHT, "bios in flight", descriptor::UNIT_COUNT, in_flight)?;
         let bytes_in_flight =
-            self.counter_track(Some(group), 1, "bytes in flight", descriptor::UNIT_SIZE_BYTES, in_flight)?;
+            self.counter_track(group, rank::BYTES_IN_FLIGHT, "bytes in flight", descriptor::UNIT_SIZE_BYTES, in_flight)?;
         let tracks =
             DeviceTracks { group, bios_in_flight, bytes_in_flight, lanes: Default::default(), incomplete: None };
         self.devices.push((dev, tracks));
@@ -274,9 +341,12 @@ impl PerfettoTrace {
         }
         let group = self.devices[device].1.group;
         let uuid = if kind == 0 {
-            self.child_track(group, 2, "bios of syncs", "sync", "One slice a bio that a sync request made, named by its thread.")?
+            let description = "One slice a bio that a sync request made: the thread that submitted it and its size. \
+                 It has the colour of its request, and an arrow leads from there.";
+            self.child_track(group, rank::SYNC_BIOS, "bios of syncs", "sync", description)?
         } else {
-            self.child_track(group, 4, "bios of background writeback", "background", "Bios that no sync request made.")?
+            let description = "Bios that no sync request made: the thread that submitted it and its size.";
+            self.child_track(group, rank::BACKGROUND_BIOS, "background writeback", "background", description)?
         };
         self.devices[device].1.lanes[kind].lanes.push((uuid, end));
         Ok(uuid)
@@ -288,21 +358,69 @@ impl PerfettoTrace {
         }
         let group = self.devices[device].1.group;
         let uuid =
-            self.child_track(group, 3, "bios not fully recorded", "incomplete", "Bios whose submit or completion is not in the log.")?;
+            self.child_track(group, rank::INCOMPLETE_BIOS, "bios not fully recorded", "incomplete", "Bios whose submit or completion is not in the log, where they begin.")?;
         self.devices[device].1.incomplete = Some(uuid);
         Ok(uuid)
     }
 
     // ---- slices
 
+    /// The file comes first: that is what the thread waits for, and what a narrow slice still shows.
+    fn request_name(&mut self, request: &Request, names: &Names) -> u64 {
+        let missing = request.missing().filter(|m| *m != Missing::Bio);
+        let ino = if request.path.is_some() { 0 } else { request.ino };
+        *self.event_names.requests.entry((request.fs, request.path, ino, missing.map(|m| m as u8))).or_insert_with(|| {
+            let function =
+                if request.fs.is_some() { format!("{}_sync_file", names.text(request.fs)) } else { "sync_file".into() };
+            let mut name = if request.path.is_some() {
+                let path = names.text(request.path);
+                let file = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
+                format!("{file} ({function})")
+            } else if ino != 0 {
+                format!("inode {ino} ({function})")
+            } else {
+                function
+            };
+            match missing {
+                Some(Missing::Start) => name.push_str(", start not recorded"),
+                Some(Missing::End) => name.push_str(", end not recorded"),
+                Some(Missing::Bio) | None => {}
+            }
+            self.interner.event_name(&name)
+        })
+    }
+
+    fn bio_name(&mut self, bio: &Bio, names: &Names) -> u64 {
+        let owner = if bio.tid == UNKNOWN_TASK { bio.pid } else { bio.tid };
+        let known = &mut self.event_names.bios;
+        let bytes = if known.len() < MAX_SIZED_NAMES { bio.extent.bytes } else { 0 };
+        let missing = bio.missing();
+        *known.entry((bio.comm, owner, bytes, missing.map(|m| m as u8))).or_insert_with(|| {
+            let mut name = names.text(bio.comm).into_owned();
+            if owner != UNKNOWN_TASK {
+                name.push_str(&format!(" {owner}"));
+            }
+            match bytes {
+                0 => {}
+                b if b.is_multiple_of(1 << 20) => name.push_str(&format!(", {} MiB", b >> 20)),
+                b if b.is_multiple_of(1 << 10) => name.push_str(&format!(", {} KiB", b >> 10)),
+                b => name.push_str(&format!(", {b} B")),
+            }
+            match missing {
+                Some(Missing::Start) => name.push_str(", submit not recorded"),
+                Some(_) => name.push_str(", completion not recorded"),
+                None => {}
+            }
+            self.interner.event_name(&name)
+        })
+    }
+
     fn call(&mut self, call: &Call, end: i64, track: u64, names: &Names) -> Result<()> {
+        let callstacks = self.callstacks;
         let open = call.dur().is_none();
         self.event(call.enter, track, event::SLICE_BEGIN, |b, interner, ids| {
             head(b, Category::Call, interner.event_name(call.op.name()));
-            if let Some(sync_id) = call.sync_id {
-                uint(b, event::CORRELATION_ID, sync_id);
-            }
-            if call.stack.is_some() {
+            if callstacks && call.stack.is_some() {
                 let iid = interner.callstack(call.stack, names);
                 uint(b, event::CALLSTACK_IID, iid);
             }
@@ -319,12 +437,19 @@ impl PerfettoTrace {
         let request = r.request;
         let (start, end) = extent(request);
         let counter = self.syncs_in_flight;
-        let function = if request.fs.is_some() { format!("{}_sync_file", names.text(request.fs)) } else { "sync_file".into() };
+        let name = self.request_name(request, names);
+        // Where a bound is missing or lies outside of the request, that phase is not drawn.
+        let inside = |from: Option<i64>, to: Option<i64>| {
+            from.zip(to).filter(|&(from, to)| start <= from && from <= to && to <= end)
+        };
+        let before = request.before_submit().and_then(|_| inside(Some(start), request.first_submit));
+        let data = request.writeback().and_then(|_| inside(request.first_submit, request.last_complete));
+        let after = request.after_complete().and_then(|_| inside(request.last_complete, Some(end)));
         self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
-            head(b, Category::Sync, interner.event_name(&function));
+            head(b, Category::Sync, name);
             uint(b, event::CORRELATION_ID, request.sync_id);
-            for &bio_id in r.bio_ids {
-                fixed64(b, event::FLOW_IDS, bio_id);
+            if before.is_none() {
+                flows(b, r.bio_ids);
             }
             if request.start.is_some() {
                 counters(b, &[(counter, u64::from(request.in_flight.0))]);
@@ -334,24 +459,30 @@ impl PerfettoTrace {
                 value(b, ids.call_ts, Value::Int(call.enter), interner, names);
             }
         })?;
-        if let (Some(submit), Some(complete), Some(_)) = (request.first_submit, request.last_complete, request.writeback())
-            && request.bios > 0
-            && start <= submit
-            && complete <= end
-        {
-            self.event(submit, track, event::SLICE_BEGIN, |b, interner, ids| {
-                head(b, Category::Phase, interner.event_name("writeback"));
-                uint(b, event::CORRELATION_ID, request.sync_id);
-                let sync_id = ids.sync + column::<Request>("sync_id");
-                value(b, sync_id, Value::Int(request.sync_id as i64), interner, names);
-            })?;
-            self.end(complete, track)?;
+        if let Some((from, to)) = before {
+            self.phase("before submit", from, to, request, r.bio_ids, track)?;
+        }
+        if let Some((from, to)) = data {
+            self.phase("writeback", from, to, request, &[], track)?;
+        }
+        if let Some((from, to)) = after {
+            self.phase("after completion", from, to, request, &[], track)?;
         }
         self.event(end, track, event::SLICE_END, |b, _, _| {
             if request.start.is_some() {
                 counters(b, &[(counter, u64::from(request.in_flight.1))]);
             }
         })
+    }
+
+    fn phase(&mut self, name: &'static str, from: i64, to: i64, request: &Request, bios: &[u64], track: u64) -> Result<()> {
+        self.event(from, track, event::SLICE_BEGIN, |b, interner, ids| {
+            // No correlation id, which would give it the colour of its request: a phase has the same colour everywhere.
+            head(b, Category::Phase, interner.event_name(name));
+            flows(b, bios);
+            value(b, ids.sync_id, Value::Int(request.sync_id as i64), interner, &Names::default());
+        })?;
+        self.end(to, track)
     }
 
     fn meta_instant(&mut self, ts: i64, track: u64, name: &str, args: &[(&str, Value)], texts: &[(&str, &str)]) -> Result<()> {
@@ -394,6 +525,13 @@ fn head(b: &mut Vec<u8>, category: Category, name_iid: u64) {
     uint(b, event::NAME_IID, name_iid);
 }
 
+/// The UI draws an arrow from the end of the slice with these to the start of each bio.
+fn flows(b: &mut Vec<u8>, bio_ids: &[u64]) {
+    for &bio_id in bio_ids {
+        fixed64(b, event::FLOW_IDS, bio_id);
+    }
+}
+
 fn counters(b: &mut Vec<u8>, tracks: &[(u64, u64)]) {
     for &(track, _) in tracks {
         uint(b, event::EXTRA_COUNTER_TRACK_UUIDS, track);
@@ -422,11 +560,26 @@ fn row<R: Row>(b: &mut Vec<u8>, row: &R, first: u64, interner: &mut Interner, na
 
 #[inline]
 fn value(b: &mut Vec<u8>, name_iid: u64, value: Value, interner: &mut Interner, names: &Names) {
-    nested(b, event::DEBUG_ANNOTATIONS, |b| {
-        uint(b, annotation::NAME_IID, name_iid);
-        value_field(b, value, interner, names);
-    });
+    const OUTER: u8 = (event::DEBUG_ANNOTATIONS << 3 | 2) as u8;
+    const NAME_IID: u8 = (annotation::NAME_IID << 3) as u8;
+    // All names of columns fit one byte.
+    let first = [NAME_IID, name_iid as u8];
+    let (tag, v): (&[u8], u64) = match value {
+        Value::Int(v) => (&[(annotation::INT_VALUE << 3) as u8], v as u64),
+        Value::Name(v) => (&STRING_VALUE_IID_TAG, interner.string(v, names)),
+        Value::Word(v) => (&STRING_VALUE_IID_TAG, interner.word(v)),
+        other => {
+            return nested(b, event::DEBUG_ANNOTATIONS, |b| {
+                uint(b, annotation::NAME_IID, name_iid);
+                value_field(b, other, interner, names);
+            });
+        }
+    };
+    small_pair(b, OUTER, first, tag, v);
 }
+
+const STRING_VALUE_IID_TAG: [u8; 2] =
+    [(annotation::STRING_VALUE_IID << 3) as u8 | 0x80, (annotation::STRING_VALUE_IID << 3 >> 7) as u8];
 
 #[inline]
 fn value_field(b: &mut Vec<u8>, value: Value, interner: &mut Interner, names: &Names) {
@@ -471,6 +624,7 @@ impl Sink for PerfettoTrace {
         }
         let interner = &mut self.interner;
         self.names.sync = interner.annotation_names(columns::<Request>());
+        self.names.sync_id = self.names.sync + column::<Request>("sync_id");
         self.names.bio = interner.annotation_names(columns::<Bio>());
         self.names.call = interner.annotation_names(columns::<Call>());
         let single = interner.annotation_names(["call_ts_ns", "open", "mark_id", "text"]);
@@ -484,9 +638,15 @@ impl Sink for PerfettoTrace {
         Self::sequence(buffer, packet::SEQ_NEEDS_INCREMENTAL_STATE);
         self.frame()?;
 
-        self.syncs_in_flight = self.counter_track(
+        self.root = self.group_track(
             None,
             0,
+            "Syncs and writeback",
+            "Which thread waited for which file, and what the block layer did meanwhile (Syncline).",
+        )?;
+        self.syncs_in_flight = self.counter_track(
+            self.root,
+            rank::SYNCS_IN_FLIGHT,
             "Syncs in flight",
             descriptor::UNIT_COUNT,
             "Requests between their start and their end, over all threads.",
@@ -498,25 +658,17 @@ impl Sink for PerfettoTrace {
         let device = self.device(bio.dev)?;
         let tracks = &self.devices[device].1;
         let (count, size) = (tracks.bios_in_flight, tracks.bytes_in_flight);
-        let owner = if bio.tid == UNKNOWN_TASK { bio.pid } else { bio.tid };
-        let (track, end, name) = match (bio.submit, bio.complete) {
+        let name = self.bio_name(bio, names);
+        let (track, end) = match (bio.submit, bio.complete) {
             (Some(submit), Some(complete)) => {
                 let end = complete.max(submit);
-                let name = if bio.sync_id.is_some() {
-                    format!("{} {owner}", names.text(bio.comm))
-                } else {
-                    "background".into()
-                };
-                (self.bio_lane(device, bio, submit, end)?, Some(end), name)
+                (self.bio_lane(device, bio, submit, end)?, Some(end))
             }
-            (submit, _) => {
-                let name = if submit.is_none() { "submit not recorded" } else { "completion not recorded" };
-                (self.incomplete_track(device)?, None, name.to_owned())
-            }
+            _ => (self.incomplete_track(device)?, None),
         };
         let kind = if end.is_some() { event::SLICE_BEGIN } else { event::INSTANT };
         self.event(bio.ts(), track, kind, |b, interner, ids| {
-            head(b, Category::Bio, interner.event_name(&name));
+            head(b, Category::Bio, name);
             if let Some(sync_id) = bio.sync_id {
                 fixed64(b, event::TERMINATING_FLOW_IDS, bio.bio_id);
                 uint(b, event::CORRELATION_ID, sync_id);
@@ -585,7 +737,12 @@ impl Sink for PerfettoTrace {
         let track = match self.losses_track {
             Some(uuid) => uuid,
             None => {
-                let uuid = self.group_track("Losses", "What was not used, or is missing, by its reason. The report `losses` explains each.")?;
+                let uuid = self.group_track(
+                    Some(self.root),
+                    rank::LOSSES,
+                    "Losses",
+                    "What was not used, or is missing, by its reason. The report `losses` explains each.",
+                )?;
                 self.losses_track = Some(uuid);
                 uuid
             }
@@ -602,13 +759,12 @@ impl Sink for PerfettoTrace {
     fn finish(&mut self, facts: &Facts, losses: &Losses, _: &Names) -> Result<()> {
         if !facts.marks.is_empty() {
             let mut lanes = Lanes::default();
-            let group = self.group_track("Marks", "Application marks, from --marks.")?;
             for (i, mark) in facts.marks.iter().enumerate() {
                 let end = mark.ts + mark.dur.unwrap_or(0);
                 let track = match lanes.free(mark.ts, end) {
                     Some(uuid) => uuid,
                     None => {
-                        let uuid = self.child_track(group, 0, "marks", "marks", "Application marks, from --marks.")?;
+                        let uuid = self.child_track(self.root, rank::MARKS, "Marks", "marks", "Application marks, from --marks.")?;
                         lanes.lanes.push((uuid, end));
                         uuid
                     }
@@ -621,7 +777,12 @@ impl Sink for PerfettoTrace {
                 self.end(end, track)?;
             }
         }
-        let track = self.group_track("Run", "Facts about this recording and its conversion.")?;
+        let track = self.group_track(
+            Some(self.root),
+            rank::RUN,
+            "Run",
+            "Facts about this recording and its conversion.",
+        )?;
         let ts = facts.first_ts.unwrap_or_default();
         let meta: Vec<(&str, &str)> = facts.meta.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         self.meta_instant(ts, track, "syncline", &[], &meta)?;

@@ -41,7 +41,7 @@ pub(super) fn bytes(buffer: &mut Vec<u8>, field: u32, value: &[u8]) {
     buffer.extend_from_slice(value);
 }
 
-/// A nested message. Most are shorter than 128 bytes, so one byte is kept for the length and more is made room for when needed.
+/// A nested message that is seldom longer than 127 bytes.
 #[inline]
 pub(super) fn nested(buffer: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
     varint(buffer, u64::from(field << 3 | BYTES));
@@ -49,13 +49,52 @@ pub(super) fn nested(buffer: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut V
     buffer.push(0);
     write(buffer);
     let len = buffer.len() - at - 1;
-    if len < 0x80 {
-        buffer[at] = len as u8;
+    if len < 0x80 { buffer[at] = len as u8 } else { make_room(buffer, at, 1, len) }
+}
+
+/// A nested message that often is. Its length takes two bytes, padded if need be, which every decoder reads.
+#[inline]
+pub(super) fn nested_long(buffer: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
+    varint(buffer, u64::from(field << 3 | BYTES));
+    let at = buffer.len();
+    buffer.extend_from_slice(&[0, 0]);
+    write(buffer);
+    let len = buffer.len() - at - 2;
+    if len < 0x4000 {
+        buffer[at] = len as u8 | 0x80;
+        buffer[at + 1] = (len >> 7) as u8;
     } else {
-        let mut prefix = Vec::with_capacity(10);
-        varint(&mut prefix, len as u64);
-        buffer.splice(at..=at, prefix);
+        make_room(buffer, at, 2, len);
     }
+}
+
+#[cold]
+fn make_room(buffer: &mut Vec<u8>, at: usize, kept: usize, len: usize) {
+    let mut prefix = Vec::with_capacity(10);
+    varint(&mut prefix, len as u64);
+    buffer.splice(at..at + kept, prefix);
+}
+
+/// A message of one-byte field `outer` with two varint fields, the first with a one-byte value; `tag` is that of the second, in
+/// its wire form. What most of a trace consists of, so it is put together in registers and copied at once.
+#[inline]
+pub(super) fn small_pair(buffer: &mut Vec<u8>, outer: u8, first: [u8; 2], tag: &[u8], value: u64) {
+    let mut bytes = [0u8; 16];
+    bytes[0] = outer;
+    bytes[2..4].copy_from_slice(&first);
+    let mut at = 4 + tag.len();
+    bytes[4..at].copy_from_slice(tag);
+    let mut value = value;
+    while value >= 0x80 {
+        bytes[at] = value as u8 | 0x80;
+        value >>= 7;
+        at += 1;
+    }
+    bytes[at] = value as u8;
+    bytes[1] = (at - 1) as u8;
+    let end = buffer.len() + at + 1;
+    buffer.extend_from_slice(&bytes);
+    buffer.truncate(end);
 }
 
 pub(super) mod trace {

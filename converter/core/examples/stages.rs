@@ -1,0 +1,116 @@
+//! Time of each stage on one log, in one thread, so that a change can be seen where it was made.
+//!
+//! `cargo run --release --example stages -- LOG`; `tests/bench/run.py` runs it.
+#![expect(clippy::print_stdout, reason = "its output is what it is for")]
+
+use std::path::Path;
+use std::time::Instant;
+
+use syncline_core::assemble::Assemble;
+use syncline_core::error::Result;
+use syncline_core::event::Event;
+use syncline_core::input::{Chunk, ChunkReader, Input};
+use syncline_core::losses::Losses;
+use syncline_core::names::Names;
+use syncline_core::order::{DEFAULT_WINDOW_NS, Reorder};
+use syncline_core::sink::perfetto::PerfettoTrace;
+use syncline_core::sink::{Facts, Group, Sink};
+use syncline_core::source::{self, Batch, SourceOptions};
+
+#[derive(Default)]
+struct Count {
+    requests: u64,
+}
+
+impl Sink for Count {
+    fn group(&mut self, group: &Group<'_>, _: &Names) -> Result<()> {
+        self.requests += group.requests.len() as u64;
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Facts, _: &Losses, _: &Names) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Batches are kept to some number, so that memory does not decide.
+const KEPT: usize = 64;
+
+fn main() -> Result<()> {
+    let path = std::env::args().nth(1).expect("usage: stages LOG");
+    let input = Input::open(&path)?;
+    let source = source::sniff(&path, input.head())?;
+    let options = SourceOptions::default();
+
+    let begun = Instant::now();
+    let mut chunks = ChunkReader::new(input);
+    let mut chunk = Chunk::default();
+    let mut bytes = 0;
+    while chunks.next(&mut chunk, |b| source.cut(b))? {
+        bytes += chunk.bytes().len();
+    }
+    report("read", begun.elapsed().as_secs_f64(), bytes as f64 / 1e6, "MB");
+
+    let (mut read_and_parse, mut order_s, mut assemble_s, mut trace_s) = (0.0, 0.0, 0.0, 0.0);
+    let mut chunks = ChunkReader::new(Input::open(&path)?);
+    let mut names = Names::default();
+    let mut reorder = Reorder::new(DEFAULT_WINDOW_NS);
+    let (mut assemble, mut traced) = (Assemble::new(false), Assemble::new(false));
+    let mut count = Count::default();
+    let mut trace = PerfettoTrace::create(Path::new("/tmp/syncline-stages.pftrace"), false, false)?;
+    trace.begin(0)?;
+    let mut events = 0;
+    let mut batches: Vec<Batch> = (0..KEPT).map(|_| Batch::default()).collect();
+    let mut ready: Vec<Event> = Vec::new();
+    let mut more = true;
+    while more {
+        let begun = Instant::now();
+        let mut filled = 0;
+        while filled < KEPT && more {
+            more = chunks.next(&mut chunk, |b| source.cut(b))?;
+            if more {
+                batches[filled].clear();
+                source.parse(&options, chunk.bytes(), &mut batches[filled]);
+                filled += 1;
+            }
+        }
+        read_and_parse += begun.elapsed().as_secs_f64();
+
+        let begun = Instant::now();
+        ready.clear();
+        for batch in &batches[..filled] {
+            events += batch.events.len();
+            for event in &batch.events {
+                let mut event = *event;
+                event.names_mut(&mut |id| *id = names.intern(batch.names.get(*id)));
+                reorder.push(event);
+            }
+            reorder.hand_on_ready(|event| {
+                ready.push(event);
+                Ok::<_, syncline_core::error::Error>(())
+            })?;
+        }
+        order_s += begun.elapsed().as_secs_f64();
+
+        let begun = Instant::now();
+        for event in &ready {
+            assemble.event(event, &names, &mut count)?;
+        }
+        assemble_s += begun.elapsed().as_secs_f64();
+        let begun = Instant::now();
+        for event in &ready {
+            traced.event(event, &names, &mut trace)?;
+        }
+        trace_s += begun.elapsed().as_secs_f64();
+    }
+    let events = events as f64 / 1e6;
+    report("read + parse", read_and_parse, events, "M events");
+    report("names + order", order_s, events, "M events");
+    report("assemble alone", assemble_s, count.requests as f64 / 1e6, "M requests");
+    report("assemble + trace", trace_s, count.requests as f64 / 1e6, "M requests");
+    Ok(())
+}
+
+fn report(stage: &str, seconds: f64, amount: f64, unit: &str) {
+    println!("{stage:18} {seconds:7.3} s  {:9.2} {unit}/s", amount / seconds);
+}
