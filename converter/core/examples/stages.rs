@@ -3,7 +3,6 @@
 //! `cargo run --release --example stages -- LOG`; `tests/bench/run.py` runs it.
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
 
-use std::path::Path;
 use std::time::Instant;
 
 use syncline_core::assemble::Assemble;
@@ -57,7 +56,8 @@ fn main() -> Result<()> {
     let mut reorder = Reorder::new(DEFAULT_WINDOW_NS);
     let (mut assemble, mut traced) = (Assemble::new(false), Assemble::new(false));
     let mut count = Count::default();
-    let mut trace = PerfettoTrace::create(Path::new("/tmp/syncline-stages.pftrace"), false, false)?;
+    // Never committed, so removed at the end.
+    let mut trace = PerfettoTrace::create(&std::env::temp_dir().join("stages.pftrace"), false, false)?;
     trace.begin(0)?;
     let mut events = 0;
     let mut batches: Vec<Batch> = (0..KEPT).map(|_| Batch::default()).collect();

@@ -32,12 +32,16 @@ pub enum Error {
     UnknownSource { name: String, known: String },
     #[error("cannot write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
+    #[error("cannot write {path}: there is no folder {folder}")]
+    NoFolder { path: PathBuf, folder: PathBuf },
     #[error("cannot write {path}: {message}")]
     Encode { path: PathBuf, message: String },
     #[error("cannot tell from '{path}' what to write")]
     UnknownSink { path: PathBuf },
     #[error("{lost} of {total} events lost or unparsed, more than --max-loss {limit} allows{detail}")]
     TooMuchLoss { lost: u64, total: u64, limit: String, detail: String },
+    #[error("the reader failed on this input; this is a fault of Syncline's")]
+    Reader,
     #[error("interrupted")]
     Interrupted,
 }
@@ -47,9 +51,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Read { .. } | Self::Empty { .. } | Self::Foreign { .. } | Self::NoEvents { .. } => ErrorClass::Input,
+            Self::Read { .. } | Self::Empty { .. } | Self::Foreign { .. } | Self::NoEvents { .. } | Self::Reader => {
+                ErrorClass::Input
+            },
             Self::UnknownSource { .. } | Self::UnknownSink { .. } => ErrorClass::Usage,
-            Self::Write { .. } | Self::Encode { .. } => ErrorClass::Output,
+            Self::Write { .. } | Self::NoFolder { .. } | Self::Encode { .. } => ErrorClass::Output,
             Self::TooMuchLoss { .. } => ErrorClass::Loss,
             Self::Interrupted => ErrorClass::Interrupted,
         }
@@ -67,6 +73,7 @@ impl Error {
                     .into()
             }
             Self::Read { .. } | Self::Interrupted => return None,
+            Self::Reader => "nothing was written; please report it with the part of the log that it happens on".into(),
             Self::Empty { .. } => "was the recorder stopped before it had written anything?".into(),
             Self::Foreign { .. } => "name the format with `--from thesis` or `--from events-jsonl` to read it all the same; \
                  docs/formats.md shows what each looks like"
@@ -76,6 +83,7 @@ impl Error {
             Self::UnknownSink { .. } => "end the name in .pftrace, .pftrace.gz, .parquet, .csv, .jsonl, .events.jsonl, .perf or \
                  .folded, give a folder as `DIR/`, or say `--to FORMAT`"
                 .into(),
+            Self::NoFolder { folder, .. } => format!("make it first: mkdir -p {}", folder.display()),
             Self::Write { .. } | Self::Encode { .. } => "nothing was left half written".into(),
             Self::TooMuchLoss { .. } => "nothing was written; raise or drop --max-loss to convert it all the same".into(),
         })

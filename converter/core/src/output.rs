@@ -1,5 +1,6 @@
 //! Output files that appear whole or not at all, written by a thread of their own.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -15,6 +16,8 @@ const BUFFERS: usize = 4;
 
 enum Target {
     Stdout(io::Stdout),
+    /// A device or a pipe: there is nothing to put in its place.
+    Device(File),
     File(NamedTempFile),
     Gzip(Box<flate2::write::GzEncoder<NamedTempFile>>),
 }
@@ -23,6 +26,7 @@ impl Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Stdout(out) => out.write_all(bytes),
+            Self::Device(device) => device.write_all(bytes),
             Self::File(file) => file.as_file_mut().write_all(bytes),
             Self::Gzip(gzip) => gzip.write_all(bytes),
         }
@@ -32,6 +36,7 @@ impl Target {
     fn finish(self) -> io::Result<Option<NamedTempFile>> {
         match self {
             Self::Stdout(mut out) => out.flush().map(|()| None),
+            Self::Device(_) => Ok(None),
             Self::File(file) => Ok(Some(file)),
             Self::Gzip(gzip) => gzip.finish().map(Some),
         }
@@ -77,8 +82,11 @@ impl Output {
     /// `-` is standard output. The file is made beside its final place, so that the rename cannot fail for want of room.
     pub fn create(path: &Path, gzip: bool) -> Result<Self> {
         let fail = |source| Error::Write { path: path.to_owned(), source };
+        let path = &resolve(path)?;
         let target = if path == Path::new("-") {
             Target::Stdout(io::stdout())
+        } else if path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+            Target::Device(File::create(path).map_err(fail)?)
         } else {
             let file = beside(path).map_err(fail)?;
             if gzip {
@@ -133,9 +141,23 @@ impl Drop for Output {
     }
 }
 
+/// Where a file is to stand in the end: a link is followed, so that it stays a link. Its folder must exist.
+pub fn resolve(path: &Path) -> Result<PathBuf> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = folder(&path);
+    if path != Path::new("-") && !folder.is_dir() {
+        return Err(Error::NoFolder { path: path.clone(), folder: folder.to_owned() });
+    }
+    Ok(path)
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// A temporary file in the folder of `path`.
 pub fn beside(path: &Path) -> io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder(path);
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     tempfile::Builder::new().prefix(&format!(".{name}.")).suffix(".part").permissions(permissions()).tempfile_in(folder)
 }

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -323,7 +323,11 @@ fn run(
         let (lines_before, events_before) = (summary.lines, summary.event_count());
         let mut read_bytes = 0;
         let mut unparsed_here = None;
-        parse_chunks(options.workers, source, &source_options, input, |batch, consumed| {
+        parse_chunks(options.workers, source, &source_options, input, |parsed| {
+            let Some((batch, consumed)) = parsed else {
+                let now = Progress { read_bytes: read_before + read_bytes, total_bytes, events: summary.event_count() };
+                return if progress(now) { Ok(()) } else { Err(Error::Interrupted) };
+            };
             read_bytes = consumed;
             take_notes(&mut summary, batch, &path, lines_before, last_event, source, through, &mut unparsed_here)?;
             last_event = batch.events.last().map(|e| e.ts).or(last_event);
@@ -497,75 +501,87 @@ fn facts(options: &Options, summary: &Summary, sources: &[&str]) -> Facts {
     Facts { first_ts: summary.first_ts, last_ts: summary.last_ts, meta, marks }
 }
 
-/// Parses an input on several threads and hands its batches to `take` in the order of the input, with the bytes read so far.
-fn parse_chunks(
-    workers: usize,
+/// What the workers of one input share.
+struct Workers {
+    reader: Mutex<(ChunkReader, u64)>,
+    used: Mutex<Receiver<Batch>>,
     source: &'static dyn Source,
-    options: &SourceOptions,
-    input: Input,
-    mut take: impl FnMut(&Batch, u64) -> Result<()>,
-) -> Result<()> {
-    type Parsed = (u64, Result<(Batch, u64)>);
+    options: SourceOptions,
+}
 
-    fn work(
-        reader: &Mutex<(ChunkReader, u64)>,
-        source: &dyn Source,
-        options: &SourceOptions,
-        done: &SyncSender<Parsed>,
-        used: &Mutex<Receiver<Batch>>,
-    ) {
+/// A chunk's number, its events and the bytes read so far.
+type Parsed = (u64, Result<(Batch, u64)>);
+
+impl Workers {
+    fn work(&self, done: &SyncSender<Parsed>) {
         let mut chunk = Chunk::default();
         loop {
             let (number, consumed) = {
-                let mut guard = reader.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut guard = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
                 let (chunks, next) = &mut *guard;
-                match chunks.next(&mut chunk, |bytes| source.cut(bytes)) {
+                let number = *next;
+                *next += 1;
+                match chunks.next(&mut chunk, |bytes| self.source.cut(bytes)) {
                     Ok(false) => return,
-                    Ok(true) => {
-                        *next += 1;
-                        (*next - 1, chunks.input().consumed_bytes())
-                    }
+                    Ok(true) => (number, chunks.input().consumed_bytes()),
                     Err(error) => {
-                        *next += 1;
-                        let _ = done.send((*next - 1, Err(error)));
+                        let _ = done.send((number, Err(error)));
                         return;
                     }
                 }
             };
-            let mut batch = used.lock().unwrap_or_else(PoisonError::into_inner).try_recv().unwrap_or_default();
+            let mut batch = self.used.lock().unwrap_or_else(PoisonError::into_inner).try_recv().unwrap_or_default();
             batch.clear();
-            source.parse(options, chunk.bytes(), &mut batch);
+            self.source.parse(&self.options, chunk.bytes(), &mut batch);
             if done.send((number, Ok((batch, consumed)))).is_err() {
                 return;
             }
         }
     }
+}
 
+/// Parses an input on several threads and hands its batches to `take` in the order of the input, with the bytes read so far;
+/// `None` says that nothing has come for a while.
+///
+/// When `take` fails this returns at once: a worker that waits for a slow pipe is left to itself.
+fn parse_chunks(
+    workers: usize,
+    source: &'static dyn Source,
+    options: &SourceOptions,
+    input: Input,
+    mut take: impl FnMut(Option<(&Batch, u64)>) -> Result<()>,
+) -> Result<()> {
+    const PATIENCE: Duration = Duration::from_millis(100);
     let workers = if workers == 0 { thread::available_parallelism().map_or(1, usize::from) } else { workers };
-    let reader = Mutex::new((ChunkReader::new(input), 0));
     let (done, parsed): (SyncSender<Parsed>, Receiver<Parsed>) = sync_channel(workers);
     let (give_back, used): (Sender<Batch>, Receiver<Batch>) = channel();
-    let used = Mutex::new(used);
-    thread::scope(|scope| {
-        for _ in 0..workers {
-            let done = done.clone();
-            let (reader, used) = (&reader, &used);
-            scope.spawn(move || work(reader, source, options, &done, used));
-        }
-        drop(done);
-        // Owned here: when this returns early the workers' sends must fail, not wait.
-        let parsed = parsed;
-        let mut waiting = BTreeMap::new();
-        let mut next = 0;
-        for (number, result) in &parsed {
-            waiting.insert(number, result);
-            while let Some(result) = waiting.remove(&next) {
-                next += 1;
-                let (batch, consumed) = result?;
-                take(&batch, consumed)?;
-                let _ = give_back.send(batch);
+    let reader = Mutex::new((ChunkReader::new(input), 0));
+    let shared = Arc::new(Workers { reader, used: Mutex::new(used), source, options: *options });
+    let threads: Vec<_> = (0..workers)
+        .map(|_| {
+            let (shared, done) = (Arc::clone(&shared), done.clone());
+            thread::spawn(move || shared.work(&done))
+        })
+        .collect();
+    drop(done);
+    let mut waiting = BTreeMap::new();
+    let mut next = 0;
+    loop {
+        match parsed.recv_timeout(PATIENCE) {
+            Ok((number, result)) => {
+                waiting.insert(number, result);
+            }
+            Err(RecvTimeoutError::Timeout) => take(None)?,
+            Err(RecvTimeoutError::Disconnected) => {
+                let failed = threads.into_iter().any(|t| t.join().is_err());
+                return if failed { Err(Error::Reader) } else { Ok(()) };
             }
         }
-        Ok(())
-    })
+        while let Some(result) = waiting.remove(&next) {
+            next += 1;
+            let (batch, consumed) = result?;
+            take(Some((&batch, consumed)))?;
+            let _ = give_back.send(batch);
+        }
+    }
 }

@@ -16,7 +16,7 @@ use super::{Facts, Group, Mark, Sink};
 use crate::error::{Error, Result};
 use crate::losses::{Losses, Reason, Tally};
 use crate::names::Names;
-use crate::output::{beside, persist};
+use crate::output::{beside, persist, resolve};
 use crate::request::{Bio, Call, Request, Row, Type, Value};
 
 /// Rows of a batch: large enough for the dictionary to pay, small enough to hold a few MB.
@@ -100,6 +100,10 @@ impl Table {
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
             .build();
+        let path = &resolve(path)?;
+        if path.metadata().is_ok_and(|meta| !meta.is_file()) {
+            return Err(Error::Encode { path: path.clone(), message: "Parquet needs a plain file".into() });
+        }
         let file = beside(path).map_err(|source| Error::Write { path: path.to_owned(), source })?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(|e| encode(path, &e))?;
         let builders = columns.iter().map(|&(_, kind)| Builder::new(kind)).collect();

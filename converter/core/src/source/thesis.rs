@@ -300,7 +300,7 @@ impl Parser<'_, '_> {
 
 /// COMM may hold anything, event names too: the event is the leftmost word after which the rest is exactly the data of that event.
 fn find_event(rest: &[u8]) -> Result<(&[u8], &[u8], Data<'_>), &'static str> {
-    let mut why = "no event that Syncline knows";
+    let mut why = None;
     let mut from = 0;
     while let Some(separator) = memchr(b' ', &rest[from..]).map(|n| from + n).or_else(|| tab(rest, from)) {
         if separator > LONG_COMM_BYTES {
@@ -312,12 +312,13 @@ fn find_event(rest: &[u8]) -> Result<(&[u8], &[u8], Data<'_>), &'static str> {
         if let Some(kind) = Word::of(word) {
             match parse_data(kind, data) {
                 Some(data) => return Ok((&rest[..separator], word, data)),
-                None => why = bad_data(kind),
+                // The first such word is most likely the one that was meant.
+                None => why = why.or(Some(bad_data(kind))),
             }
         }
         from = separator + 1;
     }
-    Err(why)
+    Err(why.unwrap_or("no event that Syncline knows"))
 }
 
 fn tab(rest: &[u8], from: usize) -> Option<usize> {
