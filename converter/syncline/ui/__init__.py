@@ -1,0 +1,1 @@
+"""The Perfetto UI: traces for it, and itself where there is no network."""

@@ -1,4 +1,4 @@
-//! The Perfetto trace: TrackEvent packets, written by hand. docs/trace-layout.md describes the layout.
+//! The Perfetto trace: `TrackEvent` packets, written by hand. docs/trace-layout.md describes the layout.
 
 mod intern;
 mod proto;
@@ -9,7 +9,9 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use self::intern::Interner;
-use self::proto::{annotation, bytes, clock, descriptor, event, fixed64, int, nested, nested_long, packet, small_pair, trace, uint};
+use self::proto::{
+    annotation, bytes, clock, descriptor, event, fixed64, int, nested, nested_long, packet, small_pair, trace, uint,
+};
 use super::{Facts, Group, GroupRequest, Sink};
 use crate::error::Result;
 use crate::event::{Dev, UNKNOWN_TASK};
@@ -22,8 +24,6 @@ use crate::request::{Bio, Call, Missing, Request, Row, Value};
 const SEQUENCE_ID: u64 = 1;
 /// Instants of one reason; the summary has the whole count.
 const MAX_LOSS_INSTANTS: u64 = 10_000;
-/// Names of bios that tell their size; a log whose bios have more sizes than any kernel makes gets names without.
-const MAX_SIZED_NAMES: usize = 1 << 16;
 
 /// Order of what stands under the root, and of what stands under a device.
 mod rank {
@@ -85,8 +85,8 @@ struct Lanes {
 
 /// What a request is called by: file system, path or else inode, what is missing.
 type RequestKey = (NameId, NameId, u64, Option<u8>);
-/// What a bio is called by: name and number of its thread, bytes, what is missing.
-type BioKey = (NameId, u32, u64, Option<u8>);
+/// What a bio is called by: name and number of its thread, what is missing.
+type BioKey = (NameId, u32, Option<u8>);
 
 /// Event names that are put together, by what they are made from: the same few come over and over.
 #[derive(Default)]
@@ -223,13 +223,13 @@ impl PerfettoTrace {
         })
     }
 
-    fn counter_track(&mut self, parent: u64, rank: i64, name: &str, unit: u64, description: &str) -> Result<u64> {
+    fn counter_track(&mut self, parent: u64, rank: i64, name: &str, unit: &str, description: &str) -> Result<u64> {
         self.descriptor(None, |b| {
             bytes(b, descriptor::NAME, name.as_bytes());
             bytes(b, descriptor::DESCRIPTION, description.as_bytes());
             uint(b, descriptor::PARENT_UUID, parent);
             int(b, descriptor::SIBLING_ORDER_RANK, rank);
-            nested(b, descriptor::COUNTER, |b| uint(b, descriptor::COUNTER_UNIT, unit));
+            nested(b, descriptor::COUNTER, |b| bytes(b, descriptor::COUNTER_UNIT_NAME, unit.as_bytes()));
         })
     }
 
@@ -269,15 +269,15 @@ impl PerfettoTrace {
     /// Perfetto has no thread without a process, and an invented one would be a lie that a system trace beside this one turns
     /// into a second thread of the same number. So this is a track with the name of a thread.
     fn named_track(&mut self, tid: u32, comm: &str) -> Result<u64> {
-        let group = match self.threads_group {
-            Some(group) => group,
-            None => {
-                let description = "One track a thread that called for a sync: the call, in it the file that it waited for, in that the time \
-                     between the first bio's submit and the last one's completion. The log does not tell the threads' processes.";
-                let group = self.group_track(Some(self.root), rank::THREADS, "Threads", description)?;
-                self.threads_group = Some(group);
-                group
-            }
+        let group = if let Some(group) = self.threads_group {
+            group
+        } else {
+            let description = "One track a thread: its sync calls, in each the file that it waited for, in that what it waited for: \
+                 before the first bio's submit, until the last one's completion (writeback), and after that. \
+                 The log does not tell the threads' processes.";
+            let group = self.group_track(Some(self.root), rank::THREADS, "Threads", description)?;
+            self.threads_group = Some(group);
+            group
         };
         let rank = i64::from(tid.min(i32::MAX as u32));
         self.descriptor(None, |b| {
@@ -298,18 +298,18 @@ impl PerfettoTrace {
 
     /// A lane of a process that is free from `start` to `end`.
     fn process_lane(&mut self, pid: u32, comm: NameId, start: i64, end: i64, names: &Names) -> Result<u64> {
-        let parent = match self.processes.get(&pid) {
-            Some((uuid, _)) => *uuid,
-            None => {
-                let uuid = self.process_track(pid, &names.text(comm))?;
-                self.processes.insert(pid, (uuid, Lanes::default()));
-                uuid
-            }
+        let parent = if let Some((uuid, _)) = self.processes.get(&pid) {
+            *uuid
+        } else {
+            let uuid = self.process_track(pid, &names.text(comm))?;
+            self.processes.insert(pid, (uuid, Lanes::default()));
+            uuid
         };
         if let Some(uuid) = self.processes.get_mut(&pid).and_then(|(_, lanes)| lanes.free(start, end)) {
             return Ok(uuid);
         }
-        let uuid = self.child_track(parent, 0, "syncs", "syncs", "Sync calls of the process; its threads are not known.")?;
+        let uuid =
+            self.child_track(parent, 0, "syncs", "syncs", "Sync calls of the process; its threads are not known.")?;
         if let Some((_, lanes)) = self.processes.get_mut(&pid) {
             lanes.lanes.push((uuid, end));
         }
@@ -324,10 +324,9 @@ impl PerfettoTrace {
         let description = "Bios from submit to completion. One below the other: at the same time.";
         let group = self.group_track(Some(self.root), rank::DEVICE, &name, description)?;
         let in_flight = "A bio whose completion is missing counts until its address is used again.";
-        let bios_in_flight =
-            self.counter_track(group, rank::BIOS_IN_FLIGHT, "bios in flight", descriptor::UNIT_COUNT, in_flight)?;
+        let bios_in_flight = self.counter_track(group, rank::BIOS_IN_FLIGHT, "bios in flight", "bios", in_flight)?;
         let bytes_in_flight =
-            self.counter_track(group, rank::BYTES_IN_FLIGHT, "bytes in flight", descriptor::UNIT_SIZE_BYTES, in_flight)?;
+            self.counter_track(group, rank::BYTES_IN_FLIGHT, "bytes in flight", "bytes", in_flight)?;
         let tracks =
             DeviceTracks { group, bios_in_flight, bytes_in_flight, lanes: Default::default(), incomplete: None };
         self.devices.push((dev, tracks));
@@ -341,11 +340,11 @@ impl PerfettoTrace {
         }
         let group = self.devices[device].1.group;
         let uuid = if kind == 0 {
-            let description = "One slice a bio that a sync request made: the thread that submitted it and its size. \
+            let description = "One slice a bio that a sync request made, named by the thread that submitted it. \
                  It has the colour of its request, and an arrow leads from there.";
             self.child_track(group, rank::SYNC_BIOS, "bios of syncs", "sync", description)?
         } else {
-            let description = "Bios that no sync request made: the thread that submitted it and its size.";
+            let description = "Bios that no sync request made, named by the thread that submitted them.";
             self.child_track(group, rank::BACKGROUND_BIOS, "background writeback", "background", description)?
         };
         self.devices[device].1.lanes[kind].lanes.push((uuid, end));
@@ -357,61 +356,40 @@ impl PerfettoTrace {
             return Ok(uuid);
         }
         let group = self.devices[device].1.group;
-        let uuid =
-            self.child_track(group, rank::INCOMPLETE_BIOS, "bios not fully recorded", "incomplete", "Bios whose submit or completion is not in the log, where they begin.")?;
+        let uuid = self.child_track(
+            group,
+            rank::INCOMPLETE_BIOS,
+            "bios not fully recorded",
+            "incomplete",
+            "Bios whose submit or completion is not in the log, where they begin.",
+        )?;
         self.devices[device].1.incomplete = Some(uuid);
         Ok(uuid)
     }
 
     // ---- slices
 
-    /// The file comes first: that is what the thread waits for, and what a narrow slice still shows.
     fn request_name(&mut self, request: &Request, names: &Names) -> u64 {
         let missing = request.missing().filter(|m| *m != Missing::Bio);
         let ino = if request.path.is_some() { 0 } else { request.ino };
-        *self.event_names.requests.entry((request.fs, request.path, ino, missing.map(|m| m as u8))).or_insert_with(|| {
-            let function =
-                if request.fs.is_some() { format!("{}_sync_file", names.text(request.fs)) } else { "sync_file".into() };
-            let mut name = if request.path.is_some() {
-                let path = names.text(request.path);
-                let file = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
-                format!("{file} ({function})")
-            } else if ino != 0 {
-                format!("inode {ino} ({function})")
-            } else {
-                function
-            };
-            match missing {
-                Some(Missing::Start) => name.push_str(", start not recorded"),
-                Some(Missing::End) => name.push_str(", end not recorded"),
-                Some(Missing::Bio) | None => {}
-            }
-            self.interner.event_name(&name)
-        })
+        let key = (request.fs, request.path, ino, missing.map(|m| m as u8));
+        let Self { event_names, interner, .. } = self;
+        *event_names.requests.entry(key).or_insert_with(|| interner.event_name(&request_text(request, missing, names)))
     }
 
     fn bio_name(&mut self, bio: &Bio, names: &Names) -> u64 {
         let owner = if bio.tid == UNKNOWN_TASK { bio.pid } else { bio.tid };
-        let known = &mut self.event_names.bios;
-        let bytes = if known.len() < MAX_SIZED_NAMES { bio.extent.bytes } else { 0 };
         let missing = bio.missing();
-        *known.entry((bio.comm, owner, bytes, missing.map(|m| m as u8))).or_insert_with(|| {
-            let mut name = names.text(bio.comm).into_owned();
-            if owner != UNKNOWN_TASK {
-                name.push_str(&format!(" {owner}"));
-            }
-            match bytes {
-                0 => {}
-                b if b.is_multiple_of(1 << 20) => name.push_str(&format!(", {} MiB", b >> 20)),
-                b if b.is_multiple_of(1 << 10) => name.push_str(&format!(", {} KiB", b >> 10)),
-                b => name.push_str(&format!(", {b} B")),
-            }
-            match missing {
-                Some(Missing::Start) => name.push_str(", submit not recorded"),
-                Some(_) => name.push_str(", completion not recorded"),
-                None => {}
-            }
-            self.interner.event_name(&name)
+        let Self { event_names, interner, .. } = self;
+        *event_names.bios.entry((bio.comm, owner, missing.map(|m| m as u8))).or_insert_with(|| {
+            let comm = names.text(bio.comm);
+            let thread = if owner == UNKNOWN_TASK { comm.into_owned() } else { format!("{comm} {owner}") };
+            let missing = match missing {
+                Some(Missing::Start) => ", submit not recorded",
+                Some(_) => ", completion not recorded",
+                None => "",
+            };
+            interner.event_name(&(thread + missing))
         })
     }
 
@@ -445,6 +423,8 @@ impl PerfettoTrace {
         let before = request.before_submit().and_then(|_| inside(Some(start), request.first_submit));
         let data = request.writeback().and_then(|_| inside(request.first_submit, request.last_complete));
         let after = request.after_complete().and_then(|_| inside(request.last_complete, Some(end)));
+        // Times that run backwards: phases of one request never overlap.
+        let after = after.filter(|&(from, _)| before.is_none_or(|(_, to)| to <= from));
         self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
             head(b, Category::Sync, name);
             uint(b, event::CORRELATION_ID, request.sync_id);
@@ -460,13 +440,13 @@ impl PerfettoTrace {
             }
         })?;
         if let Some((from, to)) = before {
-            self.phase("before submit", from, to, request, r.bio_ids, track)?;
+            self.phase("before submit", (from, to), r, r.bio_ids, track, names)?;
         }
         if let Some((from, to)) = data {
-            self.phase("writeback", from, to, request, &[], track)?;
+            self.phase("writeback", (from, to), r, &[], track, names)?;
         }
         if let Some((from, to)) = after {
-            self.phase("after completion", from, to, request, &[], track)?;
+            self.phase("after completion", (from, to), r, &[], track, names)?;
         }
         self.event(end, track, event::SLICE_END, |b, _, _| {
             if request.start.is_some() {
@@ -475,17 +455,32 @@ impl PerfettoTrace {
         })
     }
 
-    fn phase(&mut self, name: &'static str, from: i64, to: i64, request: &Request, bios: &[u64], track: u64) -> Result<()> {
+    fn phase(
+        &mut self,
+        name: &'static str,
+        (from, to): (i64, i64),
+        of: &GroupRequest<'_>,
+        leads_to: &[u64],
+        track: u64,
+        names: &Names,
+    ) -> Result<()> {
         self.event(from, track, event::SLICE_BEGIN, |b, interner, ids| {
             // No correlation id, which would give it the colour of its request: a phase has the same colour everywhere.
             head(b, Category::Phase, interner.event_name(name));
-            flows(b, bios);
-            value(b, ids.sync_id, Value::Int(request.sync_id as i64), interner, &Names::default());
+            flows(b, leads_to);
+            value(b, ids.sync_id, Value::Int(of.request.sync_id as i64), interner, names);
         })?;
         self.end(to, track)
     }
 
-    fn meta_instant(&mut self, ts: i64, track: u64, name: &str, args: &[(&str, Value)], texts: &[(&str, &str)]) -> Result<()> {
+    fn meta_instant(
+        &mut self,
+        ts: i64,
+        track: u64,
+        name: &str,
+        args: &[(&str, Value)],
+        texts: &[(&str, &str)],
+    ) -> Result<()> {
         let none = Names::default();
         self.event(ts, track, event::INSTANT, |b, interner, _| {
             head(b, Category::Meta, interner.event_name(name));
@@ -520,6 +515,26 @@ fn extent(request: &Request) -> (i64, i64) {
     (start, request.end.unwrap_or(request.last_event).max(start))
 }
 
+/// The file comes first: that is what the thread waits for, and what a narrow slice still shows.
+fn request_text(request: &Request, missing: Option<Missing>, names: &Names) -> String {
+    let fs = names.text(request.fs);
+    let function = if fs.is_empty() { "sync_file".to_owned() } else { format!("{fs}_sync_file") };
+    let name = if request.path.is_some() {
+        let path = names.text(request.path);
+        let file = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
+        format!("{file} ({function})")
+    } else if request.ino != 0 {
+        format!("inode {} ({function})", request.ino)
+    } else {
+        function
+    };
+    name + match missing {
+        Some(Missing::Start) => ", start not recorded",
+        Some(Missing::End) => ", end not recorded",
+        Some(Missing::Bio) | None => "",
+    }
+}
+
 fn head(b: &mut Vec<u8>, category: Category, name_iid: u64) {
     uint(b, event::CATEGORY_IIDS, category as u64);
     uint(b, event::NAME_IID, name_iid);
@@ -541,9 +556,13 @@ fn counters(b: &mut Vec<u8>, tracks: &[(u64, u64)]) {
     }
 }
 
+fn columns<R: Row>() -> impl Iterator<Item = &'static str> {
+    R::COLUMNS.iter().map(|(name, _)| *name)
+}
+
 /// Place of a column among its row's.
 fn column<R: Row>(name: &str) -> u64 {
-    R::COLUMNS.iter().position(|(n, _)| *n == name).unwrap_or_default() as u64
+    columns::<R>().position(|n| n == name).unwrap_or_default() as u64
 }
 
 /// The columns of a row as annotations; `first` is the iid of the first column's name.
@@ -619,9 +638,6 @@ impl Sink for PerfettoTrace {
         for (category, name) in CATEGORIES {
             self.interner.category(category as u64, name);
         }
-        fn columns<R: Row>() -> impl Iterator<Item = &'static str> {
-            R::COLUMNS.iter().map(|(name, _)| *name)
-        }
         let interner = &mut self.interner;
         self.names.sync = interner.annotation_names(columns::<Request>());
         self.names.sync_id = self.names.sync + column::<Request>("sync_id");
@@ -648,7 +664,7 @@ impl Sink for PerfettoTrace {
             self.root,
             rank::SYNCS_IN_FLIGHT,
             "Syncs in flight",
-            descriptor::UNIT_COUNT,
+            "syncs",
             "Requests between their start and their end, over all threads.",
         )?;
         Ok(())
@@ -688,11 +704,13 @@ impl Sink for PerfettoTrace {
 
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
         let first = group.call.map(|c| (c.tid, c.pid, c.comm));
-        let Some((tid, pid, comm)) = first.or_else(|| group.requests.first().map(|r| (r.request.tid, r.request.pid, r.request.comm)))
+        let Some((tid, pid, comm)) =
+            first.or_else(|| group.requests.first().map(|r| (r.request.tid, r.request.pid, r.request.comm)))
         else {
             return Ok(());
         };
-        let start = group.call.map(|c| c.enter).into_iter().chain(group.requests.iter().map(|r| extent(r.request).0)).min();
+        let start =
+            group.call.map(|c| c.enter).into_iter().chain(group.requests.iter().map(|r| extent(r.request).0)).min();
         // A call whose end is not known is drawn around the request that took it.
         let taken = group.call.and_then(|c| group.requests.iter().find(|r| Some(r.request.sync_id) == c.sync_id));
         let call_end = group.call.map(|c| {
@@ -734,18 +752,13 @@ impl Sink for PerfettoTrace {
         if *count > MAX_LOSS_INSTANTS {
             return Ok(());
         }
-        let track = match self.losses_track {
-            Some(uuid) => uuid,
-            None => {
-                let uuid = self.group_track(
-                    Some(self.root),
-                    rank::LOSSES,
-                    "Losses",
-                    "What was not used, or is missing, by its reason. The report `losses` explains each.",
-                )?;
-                self.losses_track = Some(uuid);
-                uuid
-            }
+        let track = if let Some(uuid) = self.losses_track {
+            uuid
+        } else {
+            let description = "What was not used, or is missing, by its reason. The report `losses` explains each.";
+            let uuid = self.group_track(Some(self.root), rank::LOSSES, "Losses", description)?;
+            self.losses_track = Some(uuid);
+            uuid
         };
         self.event(ts, track, event::INSTANT, |b, interner, ids| {
             head(b, Category::Loss, interner.event_name(reason.name()));
@@ -761,13 +774,13 @@ impl Sink for PerfettoTrace {
             let mut lanes = Lanes::default();
             for (i, mark) in facts.marks.iter().enumerate() {
                 let end = mark.ts + mark.dur.unwrap_or(0);
-                let track = match lanes.free(mark.ts, end) {
-                    Some(uuid) => uuid,
-                    None => {
-                        let uuid = self.child_track(self.root, rank::MARKS, "Marks", "marks", "Application marks, from --marks.")?;
-                        lanes.lanes.push((uuid, end));
-                        uuid
-                    }
+                let track = if let Some(uuid) = lanes.free(mark.ts, end) {
+                    uuid
+                } else {
+                    let description = "Application marks, from --marks.";
+                    let uuid = self.child_track(self.root, rank::MARKS, "Marks", "marks", description)?;
+                    lanes.lanes.push((uuid, end));
+                    uuid
                 };
                 self.event(mark.ts, track, event::SLICE_BEGIN, |b, interner, ids| {
                     head(b, Category::Mark, interner.event_name(&mark.name));
@@ -777,12 +790,8 @@ impl Sink for PerfettoTrace {
                 self.end(end, track)?;
             }
         }
-        let track = self.group_track(
-            Some(self.root),
-            rank::RUN,
-            "Run",
-            "Facts about this recording and its conversion.",
-        )?;
+        let track =
+            self.group_track(Some(self.root), rank::RUN, "Run", "Facts about this recording and its conversion.")?;
         let ts = facts.first_ts.unwrap_or_default();
         let meta: Vec<(&str, &str)> = facts.meta.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         self.meta_instant(ts, track, "syncline", &[], &meta)?;

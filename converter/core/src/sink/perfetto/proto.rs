@@ -140,9 +140,7 @@ pub(super) mod descriptor {
     pub(in super::super) const THREAD_PID: u32 = 1;
     pub(in super::super) const THREAD_TID: u32 = 2;
     pub(in super::super) const THREAD_NAME: u32 = 5;
-    pub(in super::super) const COUNTER_UNIT: u32 = 3;
-    pub(in super::super) const UNIT_COUNT: u64 = 2;
-    pub(in super::super) const UNIT_SIZE_BYTES: u64 = 3;
+    pub(in super::super) const COUNTER_UNIT_NAME: u32 = 6;
 }
 
 pub(super) mod event {

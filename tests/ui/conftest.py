@@ -1,0 +1,25 @@
+"""Tests in a real browser need one: without it they are skipped, and that is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ui import browser
+
+_SKIPPED: list[str] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "ui: opens the Perfetto UI in a headless browser")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("ui") and (reason := browser.missing()):
+        _SKIPPED.append(item.name)
+        pytest.skip(reason)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _SKIPPED:
+        names = f"{len(_SKIPPED)} tests of the timeline in a browser (tests/ui)"
+        terminalreporter.write_line(f"SKIPPED: {names}: {browser.missing()}")

@@ -1,0 +1,111 @@
+// Opens a page of the Perfetto UI in Chromium and tells what it shows.
+//
+// Standard input: {page, chromium, width, height, queries: {name: sql}, views: [{name, span, select, shot, clip}]}.
+// `span` is SQL for two times, `select` for the id of a slice, `shot` the file of the screenshot.
+// Standard output: {console, dialogs, modals, failed, tracks, queries, views}.
+
+import {readFileSync} from 'node:fs';
+import {chromium} from 'playwright-core';
+
+const LOADED_WITHIN_MS = 120_000;
+const FLAGS = [
+  '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+  '--disable-background-networking', '--disable-component-update', '--disable-sync',
+];
+
+const job = JSON.parse(readFileSync(0, 'utf8'));
+const browser = await chromium.launch({executablePath: job.chromium, args: FLAGS});
+try {
+  console.log(JSON.stringify(await look(job)));
+} finally {
+  await browser.close();
+}
+
+async function look(job) {
+  const page = await browser.newPage({viewport: {width: job.width, height: job.height}});
+  const found = {console: [], dialogs: [], queries: {}, views: []};
+  page.on('console', (message) => {
+    if (message.type() === 'error') found.console.push(message.text());
+  });
+  page.on('pageerror', (error) => found.console.push(`uncaught: ${error}`));
+  page.on('dialog', (dialog) => {
+    found.dialogs.push(dialog.message());
+    return dialog.dismiss();
+  });
+
+  await page.goto(job.page);
+  await page.waitForFunction(() => window.app?.trace && window.waitForPerfettoIdle, null, {timeout: LOADED_WITHIN_MS});
+  await page.evaluate(() => window.waitForPerfettoIdle());
+
+  found.tracks = await page.evaluate(() => window.app.trace.workspace.flatTracks.map((track) => track.name));
+  for (const [name, sql] of Object.entries(job.queries)) found.queries[name] = await query(page, sql);
+  for (const view of job.views) found.views.push(await show(page, view));
+  found.modals = await page.locator('.pf-modal-dialog').allInnerTexts();
+  found.failed = await page.locator('.pf-track__canvas--error').count();
+  return found;
+}
+
+async function show(page, view) {
+  const [[from, to]] = await query(page, view.span);
+  await page.evaluate(([from, to]) => window.app.trace.timeline.setViewportTime(BigInt(from), BigInt(to)), [from, to]);
+  if (view.select) {
+    const [[id]] = await query(page, view.select);
+    await page.evaluate((id) => window.app.trace.selection.selectSqlEvent('slice', Number(id)), id);
+  }
+  await settle(page);
+  const seen = {
+    name: view.name,
+    painted: await painted(page),
+    details: await page.locator('.pf-details-shell').allInnerTexts(),
+    flows: await page.evaluate(() => window.app.trace.flows.connectedFlows.length),
+  };
+  if (view.shot) await page.screenshot({path: view.shot, clip: view.clip});
+  return seen;
+}
+
+async function settle(page) {
+  // Queries of a new view begin with its next frame.
+  await page.waitForTimeout(300);
+  await page.evaluate(() => window.waitForPerfettoIdle());
+  await page.waitForTimeout(100);
+}
+
+// Rows of text and null: whole numbers may be longer than a double's.
+function query(page, sql) {
+  return page.evaluate(async (sql) => {
+    const result = await window.app.trace.engine.query(sql);
+    const rows = [];
+    for (const row = result.iter({}); row.valid(); row.next()) {
+      rows.push(result.columns().map((column) => row.get(column)).map((value) => (value === null ? null : String(value))));
+    }
+    return rows;
+  }, sql);
+}
+
+// Coloured pixels of each track that is on screen, by the path of its names.
+function painted(page) {
+  return page.evaluate(() => {
+    const counts = {};
+    const canvases = [...document.querySelectorAll('canvas')].map((canvas) => [canvas, canvas.getBoundingClientRect()]);
+    for (const track of document.querySelectorAll('.pf-track')) {
+      const box = track.querySelector('.pf-track__canvas')?.getBoundingClientRect();
+      if (!box || box.top < 0 || box.bottom > window.innerHeight) continue;
+      let count = 0;
+      for (const [canvas, area] of canvases) {
+        if (box.top < area.top || box.bottom > area.bottom) continue;
+        const scale = canvas.width / area.width;
+        const copy = new OffscreenCanvas(Math.ceil(box.width * scale), Math.ceil(box.height * scale));
+        const context = copy.getContext('2d');
+        context.drawImage(canvas, (area.left - box.left) * scale, (area.top - box.top) * scale);
+        const {data} = context.getImageData(0, 0, copy.width, copy.height);
+        for (let at = 0; at < data.length; at += 4) {
+          const colours = data.subarray(at, at + 3);
+          // Grid lines and text are grey.
+          if (data[at + 3] > 128 && Math.max(...colours) - Math.min(...colours) > 40) count++;
+        }
+      }
+      counts[track.getAttribute('ref')] = count;
+    }
+    return counts;
+  });
+}

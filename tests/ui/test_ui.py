@@ -1,0 +1,322 @@
+"""Traces in Perfetto's own UI, in a real browser; and `syncline open` as that UI asks it.
+
+SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
+"""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import os
+import re
+import socket
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from syncline.ui.serve import OfflineServer, OnlineServer, PortTaken
+
+from tests.ui import browser
+
+DATA = Path(__file__).parents[1] / "data/thesis"
+LOGS = {"small4": "small4.log", "parallel4": "parallel4.log", "bg": "bg.log.gz"}
+
+# The sync in the middle of the run that has a bio of its own.
+ONE = """
+  SELECT slice.* FROM slice
+  WHERE category = 'syncline.phase' AND name = 'before submit'
+  ORDER BY ts LIMIT 1
+  OFFSET (SELECT COUNT(*) / 2 FROM slice WHERE name = 'before submit')
+"""
+SYNC_ID = "extract_arg(arg_set_id, 'debug.sync_id')"
+VIEWS = {
+    "run": {"span": "SELECT start_ts, end_ts FROM trace_bounds"},
+    "20ms": {"span": f"SELECT ts - 5000000, ts + 15000000 FROM ({ONE})"},
+    "sync": {
+        "span": f"SELECT up.ts - up.dur / 20, up.ts + up.dur * 21 / 20 FROM ({ONE}) AS one"
+        " JOIN slice AS up ON up.id = one.parent_id",
+        "select": f"SELECT id FROM ({ONE})",
+    },
+    "file": {
+        "span": "SELECT start_ts, end_ts FROM trace_bounds",
+        "select": f"SELECT parent_id FROM ({ONE})",
+    },
+}
+QUERIES = {
+    "syncs": "SELECT COUNT(*) FROM slice WHERE category = 'syncline.sync'",
+    "syncs_by_thread": "SELECT track.name, COUNT(*) FROM slice JOIN track ON track_id = track.id"
+    " WHERE category = 'syncline.sync' GROUP BY 1",
+    "threads": "SELECT COUNT(*) FROM thread WHERE tid != 0",
+    "bios_of_one": f"SELECT COUNT(*) FROM slice WHERE category = 'syncline.bio' AND {SYNC_ID} ="
+    f" (SELECT {SYNC_ID} FROM ({ONE}))",
+    # A bio has the colour of the request it was made for.
+    "odd_colours": "SELECT COUNT(*) FROM slice WHERE category IN ('syncline.sync', 'syncline.bio')"
+    f" AND extract_arg(arg_set_id, 'correlation_id') IS NOT 'tp:#' || {SYNC_ID}",
+    "stats": "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0",
+}
+
+# What a page with no network says: the policy of `--offline` at work, and old words of the UI.
+HARMLESS = re.compile(r"Content.Security.Policy|LiveReload SSE|is_internal_user")
+
+
+def lines(log: str) -> list[str]:
+    path = DATA / LOGS[log]
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return data.decode().splitlines()
+
+
+def starts(log: str) -> Counter[str]:
+    """Requests by thread, as the log has them: `TIME PID COMM start id ...`."""
+    found = (re.match(r"\d+ (\d+) (\S+) start id ", line) for line in lines(log))
+    return Counter(f"{match[2]} {match[1]}" for match in found if match)
+
+
+@pytest.fixture(scope="module", params=LOGS)
+def seen(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, dict[str, Any]]:
+    """A log in the UI, looked at from afar and from near."""
+    log = request.param
+    shots = Path(os.environ.get("SYNCLINE_UI_SHOTS") or tmp_path_factory.mktemp("shots"))
+    shots.mkdir(parents=True, exist_ok=True)
+    views = [
+        {"name": name, "shot": str(shots / f"{log}-{name}.png")} | view
+        for name, view in VIEWS.items()
+    ]
+    with browser.opened("--offline", DATA / LOGS[log]) as page:
+        found = browser.drive(page, views, QUERIES)
+    found["views"] = {view["name"]: view for view in found["views"]}
+    return log, found
+
+
+@pytest.mark.ui
+class TestTimeline:
+    def test_nothing_goes_wrong(self, seen: tuple[str, dict[str, Any]]) -> None:
+        _, found = seen
+        assert found["dialogs"] == []
+        assert found["modals"] == []
+        assert found["failed"] == 0
+        assert [text for text in found["console"] if not HARMLESS.search(text)] == []
+        assert found["queries"]["stats"] == []
+
+    def test_tracks_stand_in_order(self, seen: tuple[str, dict[str, Any]]) -> None:
+        log, found = seen
+        threads = sorted(starts(log), key=lambda name: int(name.split()[-1]))
+        block = "Block I/O (device unknown)"
+        expected = ["Syncs and writeback", "Threads", *threads, block, "bios of syncs"]
+        expected += ["bios not fully recorded", "bios in flight", "bytes in flight"]
+        expected += ["Syncs in flight", "Losses", "Run"]
+        names = found["tracks"]
+        assert sorted(expected) == sorted(set(names) - {"System", "Clock Snapshots"})
+        shown = [path.rsplit("/", 1)[-1] for path in found["views"]["run"]["painted"]]
+        # What is below the fold is not on the page.
+        assert len(shown) > 5
+        in_order = [name for name in expected if name != block]
+        assert [n for n in in_order if n in shown] == [n for n in shown if n in in_order]
+
+    def test_no_thread_is_invented(self, seen: tuple[str, dict[str, Any]]) -> None:
+        _, found = seen
+        assert found["queries"]["threads"] == [["0"]]
+
+    def test_every_sync_is_there(self, seen: tuple[str, dict[str, Any]]) -> None:
+        log, found = seen
+        expected = starts(log)
+        assert found["queries"]["syncs"] == [[str(expected.total())]]
+        assert {name: int(n) for name, n in found["queries"]["syncs_by_thread"]} == expected
+
+    @pytest.mark.parametrize("view", ["run", "20ms", "sync"])
+    def test_slices_are_drawn(self, seen: tuple[str, dict[str, Any]], view: str) -> None:
+        log, found = seen
+        painted = found["views"][view]["painted"]
+        threads = {path: n for path, n in painted.items() if "/Threads/" in path}
+        assert len(threads) == len(starts(log))
+        # In every thread in the whole run; near by, in that of the sync at least.
+        least = min(threads.values()) if view == "run" else max(threads.values())
+        assert least > 1000, painted
+        assert sum(n for path, n in painted.items() if path.endswith("bios of syncs")) > 20, painted
+
+    def test_a_click_tells_the_facts(self, seen: tuple[str, dict[str, Any]]) -> None:
+        _, found = seen
+        (text,) = found["views"]["file"]["details"]
+        for name in ("path", "bytes", "bios", "syscall_ns", "stack", "confidence", "sync_id"):
+            assert name in text
+        assert "save_small" in text or "start_thread" in text or "fsync" in text
+
+    def test_arrows_lead_to_the_bios(self, seen: tuple[str, dict[str, Any]]) -> None:
+        _, found = seen
+        bios = int(found["queries"]["bios_of_one"][0][0])
+        assert bios > 0
+        assert found["views"]["sync"]["flows"] == bios
+        assert found["queries"]["odd_colours"] == [["0"]]
+
+
+class Visitor:
+    """Asks a server as a browser would."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def ask(
+        self, method: str, path: str, origin: str | None = "https://ui.perfetto.dev", **headers: str
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, headers=sent | ({"Origin": origin} if origin else {}))
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        return answer.status, answer.headers, body
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "a trace.pftrace"
+    # More than sockets hold back.
+    path.write_bytes(b"\n" + os.urandom(16 << 20))
+    return path
+
+
+class TestOnline:
+    """What https://ui.perfetto.dev fetches, without it."""
+
+    @pytest.fixture
+    def server(self, trace: Path) -> Any:
+        with OnlineServer(trace, trace.name, port=0) as server:
+            yield server
+
+    def test_the_page_names_the_trace(self, server: OnlineServer) -> None:
+        page = urlsplit(server.page)
+        assert (page.scheme, page.netloc, page.path) == ("https", "ui.perfetto.dev", "/")
+        arguments = parse_qs(page.fragment.removeprefix("!/?"), strict_parsing=True)
+        assert arguments["url"] == [f"http://127.0.0.1:{server.server_port}/a%20trace.pftrace"]
+        (command,) = json.loads(arguments["startupCommands"][0])
+        assert command["id"] == "dev.perfetto.ExpandTracksByRegex"
+        (pattern,) = command["args"]
+        for group in ("Syncs and writeback", "Threads", "Block I/O (device unknown)", "wl 637"):
+            assert re.match(pattern, group)
+        assert not re.match(pattern, "System")
+
+    def test_the_trace_goes_to_the_ui_alone(self, server: OnlineServer, trace: Path) -> None:
+        ask = Visitor(server.server_port).ask
+        path = "/a%20trace.pftrace"
+        assert ask("GET", path, origin=None)[0] == 403
+        assert ask("GET", path, origin="https://evil.example")[0] == 403
+        assert ask("GET", path, Host="evil.example:9001")[0] == 403
+        for other in ("/", "/a", path + "?", path + "/", "/../a%20trace.pftrace"):
+            assert ask("GET", other)[0] == 404
+        assert ask("POST", "/status")[0] == 404
+        # None of these was the fetch that ends it.
+        assert not server._fetched.is_set()
+        status, headers, body = ask("GET", path)
+        assert (status, body) == (200, trace.read_bytes())
+        assert headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
+        assert headers["Content-Length"] == str(len(body))
+        assert server._fetched.wait(5)
+
+    def test_questions_before_the_fetch(self, server: OnlineServer, trace: Path) -> None:
+        ask = Visitor(server.server_port).ask
+        status, headers, _ = ask(
+            "OPTIONS", "/a%20trace.pftrace", Access_Control_Request_Private_Network="true"
+        )
+        assert status == 204
+        assert headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
+        assert "GET" in headers["Access-Control-Allow-Methods"]
+        assert headers["Access-Control-Allow-Private-Network"] == "true"
+        status, headers, body = ask("HEAD", "/a%20trace.pftrace")
+        assert (status, body) == (200, b"")
+        assert headers["Content-Length"] == str(trace.stat().st_size)
+        assert not server._fetched.is_set()
+
+    def test_half_a_fetch_is_none(self, server: OnlineServer) -> None:
+        with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+            host = f"127.0.0.1:{server.server_port}"
+            connection.sendall(
+                f"GET /a%20trace.pftrace HTTP/1.1\r\nHost: {host}\r\n"
+                "Origin: https://ui.perfetto.dev\r\n\r\n".encode()
+            )
+            connection.recv(100)
+        assert not server._fetched.wait(0.5)
+        assert Visitor(server.server_port).ask("GET", "/a%20trace.pftrace")[0] == 200
+
+    def test_the_port_of_another(self, server: OnlineServer, trace: Path) -> None:
+        with pytest.raises(PortTaken):
+            OnlineServer(trace, trace.name, server.server_port)
+
+
+class TestOffline:
+    def test_the_ui_and_the_trace(self, trace: Path, tmp_path: Path) -> None:
+        ui = tmp_path / "ui"
+        (ui / "assets").mkdir(parents=True)
+        (ui / "index.html").write_text("<p>")
+        (ui / "engine.wasm").write_bytes(b"\0asm")
+        with OfflineServer(trace, trace.name, ui) as server:
+            ask = Visitor(server.server_port).ask
+            assert ask("GET", "/", origin=None)[2] == b"<p>"
+            status, headers, _ = ask("GET", "/engine.wasm", origin=None)
+            assert (status, headers["Content-Type"]) == (200, "application/wasm")
+            assert headers["Content-Security-Policy"].startswith("default-src 'self' ")
+            for _ in range(2):
+                assert ask("GET", "/trace/a%20trace.pftrace")[2] == trace.read_bytes()
+            for other in ("/assets/", "/../a%20trace.pftrace", "/%2e%2e/a%20trace.pftrace", "/x"):
+                assert ask("GET", other)[0] == 404
+            assert ask("GET", "/", Host="evil.example")[0] == 403
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [*browser.SYNCLINE, "open", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+class TestCommand:
+    LOG = DATA / "parallel4.log"
+
+    def test_online_to_the_end(self) -> None:
+        """Address, one fetch, the end; a log becomes a trace on the way."""
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", 9001)) == 0:
+                pytest.skip("port 9001 is taken: end what holds it")
+        with browser.opened(self.LOG) as page:
+            assert "url=http://127.0.0.1:9001/parallel4.pftrace&" in page
+            status, _, body = Visitor(9001).ask("GET", "/parallel4.pftrace")
+            assert status == 200
+            assert body[:1] == b"\n"
+            for _ in range(100):
+                try:
+                    Visitor(9001).ask("HEAD", "/parallel4.pftrace")
+                except OSError:
+                    break
+            else:
+                pytest.fail("it still serves")
+
+    def test_a_taken_port(self) -> None:
+        with socket.socket() as holder:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                holder.bind(("127.0.0.1", 9001))
+                holder.listen()
+            except OSError:
+                pass  # Somebody else holds it, which is as good.
+            done = run("--no-browser", self.LOG)
+        assert done.returncode == 2
+        assert "port 9001 is taken" in done.stderr
+        assert "trace_processor" in done.stderr
+        assert done.stdout == ""
+
+    @pytest.mark.parametrize(
+        ("arguments", "code", "words"),
+        [
+            (["--port", "9002", LOG], 2, "9001"),
+            (["no-such-file"], 3, "no such file"),
+            ([DATA], 3, "tables"),
+            ([DATA.parent / "README.md"], 3, "README.md"),
+        ],
+    )
+    def test_wrong_use(self, arguments: list[str | Path], code: int, words: str) -> None:
+        done = run("--no-browser", *arguments)
+        assert done.returncode == code
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
