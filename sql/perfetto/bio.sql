@@ -54,7 +54,11 @@ SELECT
   -- The slice of a bio with an unknown end has length 0.
   iif(extract_arg(arg_set_id, 'debug.incomplete') IS NULL, dur, NULL) AS dur_ns,
   -- A pointer, which SQL has as a number.
-  printf('0x%x', extract_arg(arg_set_id, 'debug.bio')) AS bio,
+  iif(
+    extract_arg(arg_set_id, 'debug.bio') IS NULL,
+    NULL,
+    printf('0x%x', extract_arg(arg_set_id, 'debug.bio'))
+  ) AS bio,
   extract_arg(arg_set_id, 'debug.dev') AS dev,
   extract_arg(arg_set_id, 'debug.sector') AS sector,
   extract_arg(arg_set_id, 'debug.bytes') AS bytes,
@@ -65,8 +69,13 @@ SELECT
   extract_arg(arg_set_id, 'debug.tid') AS tid,
   extract_arg(arg_set_id, 'debug.pid') AS pid,
   extract_arg(arg_set_id, 'debug.comm') AS comm,
-  extract_arg(arg_set_id, 'debug.origin') AS origin,
-  extract_arg(arg_set_id, 'debug.confidence') AS confidence,
+  iif(extract_arg(arg_set_id, 'debug.sync_id') IS NULL, 'background', 'sync') AS origin,
+  -- Most edges are exact, so the trace says only which are not.
+  iif(
+    extract_arg(arg_set_id, 'debug.sync_id') IS NULL,
+    NULL,
+    coalesce(extract_arg(arg_set_id, 'debug.confidence'), 'exact')
+  ) AS confidence,
   extract_arg(arg_set_id, 'debug.incomplete') AS incomplete,
   '' AS run
 FROM slice

@@ -29,6 +29,8 @@ pub(super) struct Interner {
     pub(super) pending: Vec<u8>,
     words: Vec<&'static str>,
     event_names: HashMap<String, u64, FixedState>,
+    /// Names that are words of this program, found by where they stand.
+    word_names: Vec<(&'static str, u64)>,
     annotation_names: u64,
     strings: Seen,
     stacks: Seen,
@@ -64,6 +66,16 @@ impl Interner {
         let iid = self.event_names.len() as u64 + 1;
         self.event_names.insert(name.to_owned(), iid);
         entry(&mut self.pending, interned::EVENT_NAMES, iid, name.as_bytes());
+        iid
+    }
+
+    /// As `event_name`, for the few words that most slices are called by.
+    pub(super) fn word_name(&mut self, word: &'static str) -> u64 {
+        if let Some(&(_, iid)) = self.word_names.iter().find(|(w, _)| std::ptr::eq(*w, word)) {
+            return iid;
+        }
+        let iid = self.event_name(word);
+        self.word_names.push((word, iid));
         iid
     }
 

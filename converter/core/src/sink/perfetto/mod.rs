@@ -18,7 +18,7 @@ use crate::event::{Dev, UNKNOWN_TASK};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::output::Output;
-use crate::request::{Bio, Call, Missing, Request, Row, Value};
+use crate::request::{Bio, Call, Confidence, Missing, Request, Row, Value};
 
 /// One sequence is enough: all is written by one thread.
 const SEQUENCE_ID: u64 = 1;
@@ -66,10 +66,12 @@ const CATEGORIES: [(Category, &str); 7] = [
 /// First annotation iid of each row's columns, and of single ones.
 #[derive(Default)]
 struct AnnotationNames {
-    sync: u64,
+    sync: Columns,
     sync_id: u64,
-    bio: u64,
-    call: u64,
+    bio: Columns,
+    /// An edge that is exact is not said to be.
+    exact_bio: Columns,
+    call: Columns,
     call_ts: u64,
     open: u64,
     mark_id: u64,
@@ -106,8 +108,6 @@ struct DeviceTracks {
 
 pub struct PerfettoTrace {
     out: Output,
-    /// One packet, without its length.
-    scratch: Vec<u8>,
     interner: Interner,
     names: AnnotationNames,
     event_names: EventNames,
@@ -128,15 +128,14 @@ pub struct PerfettoTrace {
     callstacks: bool,
 }
 
-/// Columns that the slice itself tells.
-const FROM_SLICE: &[&str] = &["ts_ns", "dur_ns", "start_ns", "lone"];
+/// Columns that the slice itself tells, or the lack of another.
+const FROM_SLICE: &[&str] = &["ts_ns", "dur_ns", "start_ns", "lone", "origin"];
 
 impl PerfettoTrace {
     pub fn create(path: &Path, gzip: bool, callstacks: bool) -> Result<Self> {
         Ok(Self {
             callstacks,
             out: Output::create(path, gzip)?,
-            scratch: Vec::with_capacity(4096),
             interner: Interner::default(),
             names: AnnotationNames::default(),
             event_names: EventNames::default(),
@@ -155,18 +154,23 @@ impl PerfettoTrace {
 
     // ---- packets
 
-    fn frame(&mut self) -> Result<()> {
-        let buffer = self.out.buffer();
-        bytes(buffer, trace::PACKET, &self.scratch);
-        self.scratch.clear();
+    /// Writes one packet; what was interned since the last one goes with it.
+    #[inline]
+    fn packet(&mut self, flags: u64, write: impl FnOnce(&mut Vec<u8>, &mut Interner, &AnnotationNames)) -> Result<()> {
+        let Self { out, interner, names, .. } = self;
+        nested_long(out.buffer(), trace::PACKET, |b| {
+            write(b, interner, names);
+            if !interner.pending.is_empty() {
+                bytes(b, packet::INTERNED_DATA, &interner.pending);
+                interner.pending.clear();
+            }
+            uint(b, packet::TRUSTED_PACKET_SEQUENCE_ID, SEQUENCE_ID);
+            uint(b, packet::SEQUENCE_FLAGS, flags);
+        });
         self.out.spill()
     }
 
-    fn sequence(buffer: &mut Vec<u8>, flags: u64) {
-        uint(buffer, packet::TRUSTED_PACKET_SEQUENCE_ID, SEQUENCE_ID);
-        uint(buffer, packet::SEQUENCE_FLAGS, flags);
-    }
-
+    #[inline]
     fn event(
         &mut self,
         ts: i64,
@@ -174,19 +178,14 @@ impl PerfettoTrace {
         kind: u64,
         write: impl FnOnce(&mut Vec<u8>, &mut Interner, &AnnotationNames),
     ) -> Result<()> {
-        let Self { scratch, interner, names, .. } = self;
-        uint(scratch, packet::TIMESTAMP, ts as u64);
-        nested_long(scratch, packet::TRACK_EVENT, |b| {
-            uint(b, event::TYPE, kind);
-            uint(b, event::TRACK_UUID, track);
-            write(b, interner, names);
-        });
-        if !interner.pending.is_empty() {
-            bytes(scratch, packet::INTERNED_DATA, &interner.pending);
-            interner.pending.clear();
-        }
-        Self::sequence(scratch, packet::SEQ_NEEDS_INCREMENTAL_STATE);
-        self.frame()
+        self.packet(packet::SEQ_NEEDS_INCREMENTAL_STATE, |b, interner, names| {
+            uint(b, packet::TIMESTAMP, ts as u64);
+            nested_long(b, packet::TRACK_EVENT, |b| {
+                uint(b, event::TYPE, kind);
+                uint(b, event::TRACK_UUID, track);
+                write(b, interner, names);
+            });
+        })
     }
 
     fn end(&mut self, ts: i64, track: u64) -> Result<()> {
@@ -196,16 +195,15 @@ impl PerfettoTrace {
     fn descriptor(&mut self, ts: Option<i64>, write: impl FnOnce(&mut Vec<u8>)) -> Result<u64> {
         let uuid = self.next_uuid;
         self.next_uuid += 1;
-        let buffer = &mut self.scratch;
-        if let Some(ts) = ts {
-            uint(buffer, packet::TIMESTAMP, ts as u64);
-        }
-        nested(buffer, packet::TRACK_DESCRIPTOR, |b| {
-            uint(b, descriptor::UUID, uuid);
-            write(b);
-        });
-        Self::sequence(buffer, packet::SEQ_NEEDS_INCREMENTAL_STATE);
-        self.frame()?;
+        self.packet(packet::SEQ_NEEDS_INCREMENTAL_STATE, |b, _, _| {
+            if let Some(ts) = ts {
+                uint(b, packet::TIMESTAMP, ts as u64);
+            }
+            nested(b, packet::TRACK_DESCRIPTOR, |b| {
+                uint(b, descriptor::UUID, uuid);
+                write(b);
+            });
+        })?;
         Ok(uuid)
     }
 
@@ -397,7 +395,7 @@ impl PerfettoTrace {
         let callstacks = self.callstacks;
         let open = call.dur().is_none();
         self.event(call.enter, track, event::SLICE_BEGIN, |b, interner, ids| {
-            head(b, Category::Call, interner.event_name(call.op.name()));
+            head(b, Category::Call, interner.word_name(call.op.name()));
             if callstacks && call.stack.is_some() {
                 let iid = interner.callstack(call.stack, names);
                 uint(b, event::CALLSTACK_IID, iid);
@@ -466,7 +464,7 @@ impl PerfettoTrace {
     ) -> Result<()> {
         self.event(from, track, event::SLICE_BEGIN, |b, interner, ids| {
             // No correlation id, which would give it the colour of its request: a phase has the same colour everywhere.
-            head(b, Category::Phase, interner.event_name(name));
+            head(b, Category::Phase, interner.word_name(name));
             flows(b, leads_to);
             value(b, ids.sync_id, Value::Int(of.request.sync_id as i64), interner, names);
         })?;
@@ -565,15 +563,32 @@ fn column<R: Row>(name: &str) -> u64 {
     columns::<R>().position(|n| n == name).unwrap_or_default() as u64
 }
 
-/// The columns of a row as annotations; `first` is the iid of the first column's name.
+/// A row's columns as annotations: the iid of the first column's name, and a bit for each column that is left out.
+#[derive(Clone, Copy, Default)]
+struct Columns {
+    first: u64,
+    left_out: u64,
+}
+
+impl Columns {
+    fn of<R: Row>(interner: &mut Interner) -> Self {
+        let left_out = columns::<R>().enumerate().filter(|(_, name)| FROM_SLICE.contains(name)).map(|(i, _)| 1 << i).sum();
+        Self { first: interner.annotation_names(columns::<R>()), left_out }
+    }
+
+    fn without<R: Row>(self, name: &str) -> Self {
+        Self { left_out: self.left_out | 1 << column::<R>(name), ..self }
+    }
+}
+
 #[inline]
-fn row<R: Row>(b: &mut Vec<u8>, row: &R, first: u64, interner: &mut Interner, names: &Names) {
-    let mut iid = first;
-    row.visit(&mut |column, v| {
-        if v != Value::Null && !FROM_SLICE.contains(&column) {
-            value(b, iid, v, interner, names);
+fn row<R: Row>(b: &mut Vec<u8>, row: &R, columns: Columns, interner: &mut Interner, names: &Names) {
+    let mut at = 0;
+    row.visit(&mut |_, v| {
+        if v != Value::Null && columns.left_out >> at & 1 == 0 {
+            value(b, columns.first + at, v, interner, names);
         }
-        iid += 1;
+        at += 1;
     });
 }
 
@@ -623,36 +638,32 @@ fn value_field(b: &mut Vec<u8>, value: Value, interner: &mut Interner, names: &N
 impl Sink for PerfettoTrace {
     fn begin(&mut self, first_ts: i64) -> Result<()> {
         self.first_ts = first_ts;
-        let buffer = &mut self.scratch;
-        uint(buffer, packet::TIMESTAMP, first_ts as u64);
-        nested(buffer, packet::CLOCK_SNAPSHOT, |b| {
-            nested(b, clock::CLOCKS, |b| {
-                uint(b, clock::CLOCK_ID, clock::BOOTTIME);
-                uint(b, clock::TIMESTAMP, first_ts as u64);
+        self.packet(packet::SEQ_INCREMENTAL_STATE_CLEARED | packet::SEQ_NEEDS_INCREMENTAL_STATE, |b, _, _| {
+            uint(b, packet::TIMESTAMP, first_ts as u64);
+            nested(b, packet::CLOCK_SNAPSHOT, |b| {
+                nested(b, clock::CLOCKS, |b| {
+                    uint(b, clock::CLOCK_ID, clock::BOOTTIME);
+                    uint(b, clock::TIMESTAMP, first_ts as u64);
+                });
+                uint(b, clock::PRIMARY_TRACE_CLOCK, clock::BOOTTIME);
             });
-            uint(b, clock::PRIMARY_TRACE_CLOCK, clock::BOOTTIME);
-        });
-        Self::sequence(buffer, packet::SEQ_INCREMENTAL_STATE_CLEARED | packet::SEQ_NEEDS_INCREMENTAL_STATE);
-        self.frame()?;
+        })?;
 
         for (category, name) in CATEGORIES {
             self.interner.category(category as u64, name);
         }
         let interner = &mut self.interner;
-        self.names.sync = interner.annotation_names(columns::<Request>());
-        self.names.sync_id = self.names.sync + column::<Request>("sync_id");
-        self.names.bio = interner.annotation_names(columns::<Bio>());
-        self.names.call = interner.annotation_names(columns::<Call>());
+        self.names.sync = Columns::of::<Request>(interner);
+        self.names.sync_id = self.names.sync.first + column::<Request>("sync_id");
+        self.names.bio = Columns::of::<Bio>(interner);
+        self.names.exact_bio = self.names.bio.without::<Bio>("confidence");
+        self.names.call = Columns::of::<Call>(interner);
         let single = interner.annotation_names(["call_ts_ns", "open", "mark_id", "text"]);
         self.names.call_ts = single;
         self.names.open = single + 1;
         self.names.mark_id = single + 2;
         self.names.text = single + 3;
-        let buffer = &mut self.scratch;
-        bytes(buffer, packet::INTERNED_DATA, &self.interner.pending);
-        self.interner.pending.clear();
-        Self::sequence(buffer, packet::SEQ_NEEDS_INCREMENTAL_STATE);
-        self.frame()?;
+        self.packet(packet::SEQ_NEEDS_INCREMENTAL_STATE, |_, _, _| {})?;
 
         self.root = self.group_track(
             None,
@@ -693,7 +704,8 @@ impl Sink for PerfettoTrace {
                 let (bios, bytes) = bio.in_flight_at_submit;
                 counters(b, &[(count, u64::from(bios)), (size, bytes)]);
             }
-            row(b, bio, ids.bio, interner, names);
+            let columns = if bio.confidence == Confidence::Exact { ids.exact_bio } else { ids.bio };
+            row(b, bio, columns, interner, names);
         })?;
         let Some(end) = end else { return Ok(()) };
         self.event(end, track, event::SLICE_END, |b, _, _| {
