@@ -23,7 +23,7 @@ demo: $(STAMP) ## convert a real recording, print its summary, say how to look a
 	@echo "and see which thread waited for what: docs/reading-a-timeline.md. More numbers: $(BIN)/syncline report --help"
 
 test: $(STAMP) ## all tests; installs what they need
-	PYTHON=$(BIN)/python tests/run.sh
+	tests/run.sh
 
 lint: $(STAMP) ## formatters and linters for Rust, Python and SQL
 	tests/lint.sh

@@ -198,18 +198,25 @@ def crlf() -> BadInput:
 
 @bad_input
 def line_of_a_megabyte() -> BadInput:
-    return BadInput(text(b"x" * 2**20, *request()), {"unparsed_line": 1}, **GOOD)
+    return BadInput(text(*request(), b"x" * 2**20), {"unparsed_line": 1}, **GOOD)
+
+
+@bad_input
+def megabyte_before_the_first_event() -> BadInput:
+    # The format is told from what follows a first line that is longer than what is looked at.
+    data = text(b"x" * 2**20, *request())
+    return BadInput(data, {"unparsed_line": 1}, **GOOD)
 
 
 @bad_input
 def line_of_a_megabyte_of_pairs() -> BadInput:
-    data = text(b"1 5 wl bio_submit" + b" a b" * 2**18, *request())
+    data = text(*request(), b"1 5 wl bio_submit" + b" a b" * 2**18)
     return BadInput(data, {"unparsed_line": 1}, **GOOD)
 
 
 @bad_input
 def comm_of_a_megabyte() -> BadInput:
-    data = text(b"1 5 " + b"c" * 2**20 + b" fsync", *request())
+    data = text(*request(), b"1 5 " + b"c" * 2**20 + b" fsync")
     return BadInput(data, {"unparsed_line": 1}, **GOOD)
 
 
@@ -312,6 +319,24 @@ def folio_that_ends_beyond_any_file() -> BadInput:
 
 
 @bad_input
+def length_beyond_a_tebibyte() -> BadInput:
+    losses = {"unparsed_line": 1}
+    return BadInput(text(*request(length=b"1099511627777")), losses, **(GOOD | {"bytes": 0}))
+
+
+@bad_input
+def last_byte_of_the_longest_file() -> BadInput:
+    lines = request(offset=b"9223372036854771711", length=b"4096")
+    return BadInput(text(*lines), **GOOD)
+
+
+@bad_input
+def end_printed_as_signed() -> BadInput:
+    data = text(*request()).replace(b" end 9223372036854775807 ", b" end -1 ")
+    return BadInput(data, **GOOD)
+
+
+@bad_input
 def largest_id() -> BadInput:
     return BadInput(text(*request(id=b"18446744073709551615")), **GOOD)
 
@@ -330,8 +355,8 @@ def time_beyond_i64() -> BadInput:
 
 
 @bad_input
-def pid_beyond_i64() -> BadInput:
-    data = text(b"1 9223372036854775808 wl fsync", b"1 " + b"9" * 400 + b" wl fsync", *request())
+def pid_beyond_i32() -> BadInput:
+    data = text(b"1 2147483648 wl fsync", b"1 " + b"9" * 400 + b" wl fsync", *request())
     return BadInput(data, {"unparsed_line": 2}, **GOOD)
 
 
@@ -340,7 +365,7 @@ def numbers_of_a_megabyte() -> BadInput:
     digits = b"9" * 2**20
     lines = [digits + b" 5 wl fsync", b"1 " + digits + b" wl fsync", b"Lost " + digits + b" events"]
     lines.append(b"1 5 wl exit id 7 ret -" + digits)
-    return BadInput(text(*lines, *request()), {"unparsed_line": 4}, **GOOD)
+    return BadInput(text(*request(), *lines), {"unparsed_line": 4}, **GOOD)
 
 
 @bad_input
@@ -395,6 +420,26 @@ def lost_more_than_can_be() -> BadInput:
     return BadInput(data, {"lost_by_tracer": 3, "unparsed_line": 2}, **GOOD)
 
 
+@bad_input
+def lost_twice_as_many_as_can_be() -> BadInput:
+    # As many as a column holds, and not a number that has gone round.
+    data = text(*[b"Lost 18446744073709551615 events"] * 2, *request())
+    return BadInput(data, {"lost_by_tracer": 2**63 - 1}, **GOOD)
+
+
+@bad_input
+def torn_into_each_other() -> BadInput:
+    lines = [
+        b"1 5 wl fsync id 7 bio 0xff",
+        b"1 5 wl bio_submit id 7 bio 0xff 41756190615 0",
+        b"1 5 wl bio_complete bio 0xff bio 0xff",
+        b"1 5 wl exit id 7 ret 0 1 5 wl exit id 7 ret 0",
+        b"@\x80: 5",
+        b"[1, 2)  3 |@@|",
+    ]
+    return BadInput(text(*lines, *request()), {"unparsed_line": len(lines)}, **GOOD)
+
+
 # order
 
 
@@ -407,17 +452,23 @@ def all_lines_backwards() -> BadInput:
 
 @bad_input
 def later_than_the_window() -> BadInput:
-    # 100 s of log time have passed when a line from the first second arrives.
-    lines = [*request(), *request(t=100 * 10**9, id=b"8"), b"500 6 late fsync"]
-    losses = {"late_event": 1, "lone_call": 1}
-    return BadInput(text(*lines), losses, sync=2, bio=2, call=3, bytes=8192, shown=("late",))
+    # 100 s of log time, and more lines than are read at once, have passed when a line from the
+    # first second arrives.
+    count = 80_000
+    lines = [*request(), *request(t=100 * 10**9, id=b"8")]
+    lines += [b"%d 6 filler fsync" % (100 * 10**9 + i) for i in range(count)]
+    lines.append(b"500 7 late fsync")
+    losses = {"late_event": 1, "lone_call": count + 1}
+    rows = {"sync": 2, "bio": 2, "call": count + 3, "bytes": 8192}
+    return BadInput(text(*lines), losses, shown=("late",), **rows)
 
 
 @bad_input
 def more_than_the_window_holds() -> BadInput:
-    lines = [b"%d 5 wl fsync" % t for t in range(1000, 201_100)]
-    losses = {"late_event": 1, "lone_call": 200_101}
-    return BadInput(text(*lines, b"500 6 late fsync"), losses, call=200_101)
+    count = 300_000
+    lines = [b"%d 5 wl fsync" % t for t in range(1000, 1000 + count)]
+    losses = {"late_event": 1, "lone_call": count + 1}
+    return BadInput(text(*lines, b"500 6 late fsync"), losses, call=count + 1)
 
 
 # amounts

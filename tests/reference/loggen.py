@@ -740,7 +740,11 @@ def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
         row |= {"datasync": request.datasync if start else None}
         row |= {"path": text(request.path) if start else None}
         row |= {"dev": "254,16" if start and extra else None}
-        row |= {"ino": request.ino if start and extra else None, "fs": "ext4" if start else None, "id": request.id}
+        row |= {
+            "ino": request.ino if start and extra else None,
+            "fs": "ext4" if start else None,
+            "id": request.id,
+        }
         row |= {"ret": request.ret if end else None, "syscall_ns": None, "writeback_ns": None}
         row |= {"before_submit_ns": None, "after_complete_ns": None}
         row |= sizes(own) | {"bios": len(own), "stack": call.stack if call else None}
@@ -791,7 +795,7 @@ def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
             row["incomplete"] = "start"
             losses["never_submitted"] += 1
         end = bio.request.end if bio.request else None
-        if complete and seen(end) and place[id(complete)] > place[id(end)]:
+        if complete and end and seen(end) and complete.t > end.t:
             losses["completed_after_end"] += 1
         bio_rows.append(row)
     for bio in world.bios:

@@ -56,7 +56,7 @@ def check_invariants(tables: thesis.Tables, events: list[thesis.Event]) -> None:
     assert len([row for row in tables.bio if row["incomplete"] != "start"]) == kinds["submit"]
     assert len(tables.call) == kinds["call"]
     started = [row for row in tables.sync if row["start_ns"] is not None]
-    assert len(started) == kinds["start"]
+    assert len(started) + tables.count("duplicate_start") == kinds["start"]
     ended = [row for row in tables.sync if row["ret"] is not None]
     assert len(ended) + tables.count("duplicate_end") == kinds["end"]
     in_flight = [row for row in tables.bio if row["incomplete"] == "end"]
@@ -281,6 +281,7 @@ def test_comm_ends_where_the_event_fits(comm: str) -> None:
         ("fsync", "call", {"op": "fsync"}),
         ("sys_enter_msync fd 3", "call", {"op": "msync", "fd": "3"}),
         ("fsync exit ret 0", "call_exit", {"op": "fsync", "ret": 0}),
+        ("fsync ret 0", "call_exit", {"op": "fsync", "ret": 0}),
         ("sync_file_range_exit", "call_exit", {"op": "sync_file_range"}),
         ("exit_sync ret -5", "call_exit", {"op": "sync", "ret": -5}),
         ("start id 7 start 0 end 9 datasync 1 path /a fsync", "start", start),
@@ -310,6 +311,7 @@ def test_frames_of_all_styles() -> None:
         "\t768c __GI_fdatasync+60 (/usr/lib64/libc.so.6)": "__GI_fdatasync",
         "  44b1   main+545    (/usr/bin/my app (1))": "main",
         "\t7f12 0x7f12 ([unknown])": "0x7f12",
+        "\t7f12 [unknown] (/usr/lib/libsqlite3.so.0)": "[libsqlite3.so.0]",
         "        a::b(int, char const*)+12": "a::b(int, char const*)",
         "\t7f12 a::f(int) const+1 (/lib/x.so)": "a::f(int) const",
         "        operator++3": "operator+",
@@ -569,7 +571,7 @@ def test_a_completion_after_the_end_counts_for_a_minute() -> None:
             assert tables.sync[0]["incomplete"] == "bio"
 
 
-def test_a_completion_belongs_to_what_is_in_flight_before_what_is_being_filled() -> None:
+def test_a_folio_ends_what_is_in_flight_at_its_address() -> None:
     tables = read(
         start(100, 5, 1),
         "110 5 wl " + FOLIO.format(1, "a", 0),
@@ -578,7 +580,41 @@ def test_a_completion_belongs_to_what_is_in_flight_before_what_is_being_filled()
         "140 0 x bio_complete bio 0xa",
         "150 5 wl exit id 1 ret 0",
     )
-    assert [bio["incomplete"] for bio in tables.bio] == [None, "start"]
+    assert [bio["incomplete"] for bio in tables.bio] == ["end", "start"]
+    assert tables.sync[0]["after_complete_ns"] is None
+    assert counts(tables) == {"never_completed": 1, "never_submitted": 1}
+
+
+def test_a_completion_before_the_submit_is_nobodys() -> None:
+    # Of the bio that had the address before, printed twice.
+    tables = read(
+        start(100, 5, 1),
+        "110 5 wl " + FOLIO.format(1, "a", 0),
+        "115 0 x bio_complete bio 0xa",
+        "120 5 wl bio_submit id 1 bio 0xa",
+        "140 0 x bio_complete bio 0xa",
+        "150 5 wl exit id 1 ret 0",
+    )
+    assert [(bio["ts_ns"], bio["dur_ns"]) for bio in tables.bio] == [(120, 20)]
+    assert counts(tables) == {"unmatched_complete": 1}
+
+
+def test_a_completion_without_a_submit_ends_the_bio() -> None:
+    tables = read(
+        start(100, 5, 1),
+        "110 5 wl " + FOLIO.format(1, "a", 0),
+        "115 0 x bio_complete bio 0xa",  # its submit is lost
+        "120 5 wl " + FOLIO.format(1, "a", 4096),
+        "130 5 wl bio_submit id 1 bio 0xa",
+        "140 0 x bio_complete bio 0xa",
+        "150 5 wl exit id 1 ret 0",
+    )
+    assert [(bio["ts_ns"], bio["incomplete"]) for bio in tables.bio] == [
+        (110, "start"),
+        (130, None),
+    ]
+    assert tables.sync[0]["after_complete_ns"] == 10
+    assert counts(tables) == {"never_submitted": 1}
 
 
 def test_one_id_open_on_two_threads() -> None:
@@ -586,11 +622,102 @@ def test_one_id_open_on_two_threads() -> None:
         start(100, 5, 1),
         start(101, 6, 1),
         "110 5 wl " + FOLIO.format(1, "a", 0),
-        "111 6 wl " + FOLIO.format(1, "b", 0),
-        "112 9 kworker " + FOLIO.format(1, "c", 0),
+        "111 6 wl " + FOLIO.format(1, "a", 0),  # not to the bio that 5 fills there
+        "112 9 kworker " + FOLIO.format(1, "c", 0),  # of which of the two cannot be told
+        "120 9 kworker exit id 1 ret 0",
     )
-    assert [bio["sync_id"] for bio in tables.bio[:2]] == [1, 2]
-    assert [bio["confidence"] for bio in tables.bio] == ["exact", "exact", "inferred"]
+    assert [bio["sync_id"] for bio in tables.bio] == [1, 2, 3]
+    assert [row["incomplete"] for row in tables.sync] == ["end", "end", "start"]
+
+
+def test_an_end_is_found_by_its_id_alone_when_it_is_the_only_one() -> None:
+    tables = read(start(100, 5, 1), start(110, 6, 2), "120 0 torn exit id 1 ret 0")
+    assert [(row["tid"], row["incomplete"]) for row in tables.sync] == [(5, None), (6, "end")]
+
+
+def test_a_second_start_of_an_open_request() -> None:
+    tables = read(start(100, 5, 1), start(110, 5, 1), "120 5 wl exit id 1 ret 0", start(130, 5, 1))
+    # After its end the id begins anew.
+    assert [(row["start_ns"], row["incomplete"]) for row in tables.sync] == [
+        (100, None),
+        (130, "end"),
+    ]
+    assert counts(tables) == {"duplicate_start": 1, "end_missing": 1}
+
+
+def test_a_start_after_the_first_event_of_its_request() -> None:
+    # Two CPUs, one microsecond: the order of such lines is that of their buffers.
+    tables = read(
+        "100 5 wl " + FOLIO.format(1, "a", 0),
+        start(100, 5, 1),
+        "110 5 wl bio_submit id 1 bio 0xa",
+        "120 0 x bio_complete bio 0xa",
+        "130 5 wl exit id 1 ret 0",
+    )
+    (row,) = tables.sync
+    assert (row["incomplete"], row["dur_ns"], row["bytes"]) == (None, 30, 4096)
+    assert tables.loss == []
+
+
+@pytest.mark.parametrize(
+    "next_line",
+    [
+        "200 5 wl fdatasync",
+        "200 5 wl fsync_exit ret 0",
+        start(200, 5, 2),
+        "200 5 wl " + FOLIO.format(2, "b", 0),
+        "200 5 wl bio_submit id 2 bio 0xb",
+        "200 5 wl exit id 2 ret 0",
+    ],
+)
+def test_what_a_thread_does_next_ends_the_request_that_is_open_there(next_line: str) -> None:
+    tables = read(
+        "90 5 wl fsync",
+        start(100, 5, 1),
+        "110 5 wl " + FOLIO.format(1, "a", 0),
+        "120 5 wl bio_submit id 1 bio 0xa",
+        next_line,
+        "210 0 x bio_complete bio 0xa",
+        "220 5 wl exit id 1 ret 0",
+    )
+    first = tables.sync[0]
+    assert (first["incomplete"], first["dur_ns"], first["op"]) == ("end", None, "fsync")
+    # The end that comes after all opens another one, as anything does that names a closed one.
+    last = tables.sync[-1]
+    assert (last["id"], last["start_ns"], last["incomplete"]) == (1, None, "start")
+    assert tables.bio[0]["dur_ns"] == 90
+
+
+def test_a_request_after_its_calls_exit_has_none() -> None:
+    tables = read(
+        "100 5 wl fsync",
+        "110 5 wl fsync_exit ret 0",
+        start(120, 5, 1),
+        "130 5 wl exit id 1 ret 0",
+        "200 6 wl fsync",  # with no exit recorded it cannot be told that this call was over
+        start(300, 6, 2),
+        "310 6 wl exit id 2 ret 0",
+    )
+    assert [row["op"] for row in tables.sync] == [None, "fsync"]
+    assert counts(tables) == {"lone_call": 1}
+
+
+def test_completions_by_device_and_sector() -> None:
+    tables = read(
+        start(100, 5, 1),
+        *(f"{110 + i} 5 wl bio_submit id 1 bio 0x{i + 1} dev 254:16 sector 8" for i in range(2)),
+        "113 5 wl bio_submit id 1 bio 0x9 dev 254,16 sector 16",
+        "120 0 x bio_complete dev 254,16 sector 8",
+        "130 0 x bio_complete dev 254,16 sector 8",
+        "140 0 x bio_complete dev 254,17 sector 16",
+        "150 5 wl exit id 1 ret 0",
+    )
+    assert [(b["dev"], b["sector"], b["dur_ns"]) for b in tables.bio] == [
+        ("254,16", 8, 10),
+        ("254,16", 8, 19),
+        ("254,16", 16, None),
+    ]
+    assert counts(tables) == {"unmatched_complete": 1, "never_completed": 1}
 
 
 def test_an_end_that_comes_after_the_next_start_is_not_a_second_one() -> None:
@@ -638,6 +765,26 @@ def test_pid_is_process() -> None:
     assert {row["sync_id"] for row in tables.call} == {1, 2}
 
 
+def test_exits_where_pid_is_process() -> None:
+    tables = read(
+        "100 5 wl fsync",
+        "101 5 wl fsync",
+        "102 5 wl msync",
+        "110 5 wl msync_exit ret 0",
+        "120 5 wl fsync_exit ret 0",  # of which of the two cannot be told
+        pid_is="process",
+    )
+    assert [call["dur_ns"] for call in tables.call] == [None, None, 8]
+    assert counts(tables) == {"unmatched_exit": 1, "lone_call": 3}
+
+
+def test_calls_wait_a_minute_where_pid_is_process() -> None:
+    minute = 60 * 10**9
+    for wait, op in ((minute, "fsync"), (minute + 4 * 10**9, None)):
+        tables = read("100 5 wl fsync", start(100 + wait, 5, 1), pid_is="process")
+        assert tables.sync[0]["op"] == op
+
+
 def test_own_lines_of_bpftrace() -> None:
     tables = read(
         "Attaching 1 probe...",
@@ -651,7 +798,8 @@ def test_own_lines_of_bpftrace() -> None:
     )
     assert counts(tables) == {"lost_by_tracer": 12, "lone_call": 1}
     lost = tables.loss[0]
-    assert (lost["first_ts_ns"], lost["last_ts_ns"], lost["severity"]) == (None, None, "loss")
+    # They have no time of their own: that of the event before them.
+    assert (lost["first_ts_ns"], lost["last_ts_ns"], lost["severity"]) == (100, 100, "loss")
     assert tables.call[0]["stack"] == "main"
     assert (tables.lines, tables.events) == (7 + 13, 1)
 

@@ -14,7 +14,6 @@ import csv
 import gzip
 import re
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,9 @@ from typing import Any
 SYSCALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
 GIVE_UP_NS = 60 * 10**9
 MAX_WAITING = 65_536
+MAX_COMM = 15  # TASK_COMM_LEN less its NUL
+MAX_LEN = 2**40
+I32 = 2**31 - 1
 I64 = 2**63 - 1
 U64 = 2**64 - 1
 
@@ -52,6 +54,7 @@ REASONS = {
     "never_submitted": ("loss", "folios added to a bio whose submit is not in the log"),
     "start_missing": ("loss", "a request whose sync_start is not in the log"),
     "end_missing": ("loss", "a request whose sync_end is not in the log"),
+    "duplicate_start": ("loss", "a second sync_start of a request that is open"),
     "duplicate_end": ("loss", "a second sync_end for an id that has just ended"),
     "unmatched_exit": ("loss", "a syscall exit with no entry on that thread"),
     "lone_call": ("info", "a sync call with no request"),
@@ -90,8 +93,8 @@ class Bio:
     folios: list[Event] = field(default_factory=list)
     submit: Event | None = None
     complete: Event | None = None
+    early: Event | None = None  # a completion that came before the submit
     given_up: bool = False
-    inferred: bool = False
 
     def first(self) -> Event:
         return self.folios[0] if self.folios else self.submit  # type: ignore[return-value]
@@ -132,6 +135,7 @@ class Losses:
         self.rows: dict[str, Row] = {}
 
     def add(self, reason: str, line: int, text: bytes, ts: int | None, count: int = 1) -> None:
+        """More than a BIGINT holds is shown as the most that it holds."""
         row = self.rows.get(reason)
         if row is None:
             severity, meaning = REASONS[reason]
@@ -139,7 +143,7 @@ class Losses:
             values = (reason, severity, 0, ts, ts, example, meaning)
             row = dict(zip(COLUMNS["loss"], values, strict=True))
             self.rows[reason] = row
-        row["count"] += count
+        row["count"] = min(row["count"] + count, I64)
         if ts is not None:
             known = [row["first_ts_ns"], row["last_ts_ns"], ts]
             times = [time for time in known if time is not None]
@@ -163,16 +167,15 @@ def decode(text: bytes) -> str:
 _NUMBER = re.compile(rb"[0-9]{1,20}")
 _SIGNED = re.compile(rb"-?[0-9]{1,20}")
 _ADDRESS = re.compile(rb"0x[0-9a-fA-F]{1,16}")
-_DEV = re.compile(rb"[0-9]+,[0-9]+")
+_DEV = re.compile(rb"([0-9]{1,9})[,:]([0-9]{1,9})")
 _KEY = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
+_BLANK = b" \t\r\f"
+NO_DEV = "0,0"
+NO_SECTOR = -1
 
 
 def _unsigned(text: bytes, limit: int = U64) -> int | None:
     return int(text) if _NUMBER.fullmatch(text) and int(text) <= limit else None
-
-
-def _offset(text: bytes) -> int | None:
-    return _unsigned(text, I64)
 
 
 def _signed(text: bytes) -> int | None:
@@ -181,9 +184,9 @@ def _signed(text: bytes) -> int | None:
 
 
 def _bound(text: bytes) -> int | None:
-    # The bounds of a sync are loff_t; tracers print "to the end" as signed or unsigned.
-    value = _signed(text)
-    return _unsigned(text) if value is None else value
+    # "To the end" is printed as -1 by a signed format.
+    value = _unsigned(text)
+    return _signed(text) if value is None else value
 
 
 def _flag(text: bytes) -> bool | None:
@@ -195,25 +198,34 @@ def _address(text: bytes) -> int | None:
 
 
 def _dev(text: bytes) -> str | None:
-    return text.decode() if _DEV.fullmatch(text) else None
+    match = _DEV.fullmatch(text)
+    if match is None or int(match[1]) >= 2**12 or int(match[2]) >= 2**20:
+        return None
+    return f"{int(match[1])},{int(match[2])}"
 
 
+# The fields of each kind of event: those that must be there, and those that may.
 NAMED = {
-    "start": {"id": _unsigned, "start": _bound, "end": _bound, "datasync": _flag, "path": decode},
-    "folio": {"id": _unsigned, "bio": _address, "start": _offset, "len": _offset},
+    "start": {
+        "id": _unsigned,
+        "start": _unsigned,
+        "end": _bound,
+        "datasync": _flag,
+        "path": decode,
+    },
+    "folio": {"id": _unsigned, "bio": _address, "start": _unsigned, "len": _unsigned},
     "submit": {"id": _unsigned, "bio": _address},
-    "complete": {"bio": _address},
+    "complete": {},
     "end": {"id": _unsigned, "ret": _signed},
     "call": {},
     "call_exit": {},
 }
-OPTIONAL = {"call_exit": {"ret": _signed}}
-KNOWN_EXTRA = {
-    "dev": _dev,
-    "ino": _unsigned,
-    "sector": _unsigned,
-    "bytes": _unsigned,
-    "status": _signed,
+OPTIONAL = {
+    "start": {"dev": _dev, "ino": _unsigned, "fs": decode},
+    "submit": {"dev": _dev, "sector": _signed},
+    "complete": {"bio": _address, "dev": _dev, "sector": _signed},
+    "call": {"ret": _signed},
+    "call_exit": {"ret": _signed},
 }
 WORDS: dict[bytes, tuple[str, str | None]] = {
     b"start": ("start", None),
@@ -232,20 +244,25 @@ for _call in SYSCALLS:
 
 
 def _pairs(data: bytes, with_path: bool) -> dict[bytes, bytes] | None:
-    """`key value` pairs, one space apart; `path` takes the rest of the line."""
+    """`key value` pairs; `path` takes the rest of the line."""
     found: dict[bytes, bytes] = {}
-    while data:
-        key, space, data = data.partition(b" ")
-        if not space or not _KEY.fullmatch(key) or key in found:
+    while data := data.lstrip(_BLANK):
+        key, data = _word(data)
+        if not _KEY.fullmatch(key) or key in found:
             return None
         if with_path and key == b"path":
-            found[key] = data
+            found[key] = data[1:]
             return found
-        value, space, data = data.partition(b" ")
-        if not value or (space and not data):
+        found[key], data = _word(data.lstrip(_BLANK))
+        if not found[key]:
             return None
-        found[key] = value
     return found
+
+
+def _word(data: bytes) -> tuple[bytes, bytes]:
+    """The first word, and what follows it."""
+    word = re.split(rb"[ \t]", data, maxsplit=1)[0]
+    return word, data[len(word) :]
 
 
 def _fields(kind: str, data: bytes) -> dict[str, Any] | None:
@@ -258,33 +275,37 @@ def _fields(kind: str, data: bytes) -> dict[str, Any] | None:
         if key.encode() not in pairs:
             return None
         fields[key] = read(pairs.pop(key.encode()))
-    for key, value in pairs.items():
-        name = key.decode()
-        if name in OPTIONAL.get(kind, {}):
-            fields[name] = OPTIONAL[kind][name](value)
-            continue
-        # Pairs that are not named for this event. They must not swallow the real event behind a
-        # COMM that holds an event's name, so they hold no such name, and a syscall has no id.
-        if (key in WORDS and key != b"start") or value in WORDS:
-            return None
-        if kind in ("call", "call_exit") and name in ("id", "bio"):
-            return None
-        fields[name] = KNOWN_EXTRA[name](value) if name in KNOWN_EXTRA else decode(value)
+    for key, read in OPTIONAL.get(kind, {}).items():
+        if key.encode() in pairs:
+            fields[key] = read(pairs.pop(key.encode()))
     if any(value is None for value in fields.values()):
         return None
-    if kind == "folio" and fields["start"] + fields["len"] > I64:
-        return None
+    for key, value in pairs.items():
+        # Pairs that are not named for this event. They must not swallow the real event behind a
+        # COMM that holds an event's name, so they hold no such name; a syscall has numbers alone.
+        if (key in WORDS and key != b"start") or value in WORDS:
+            return None
+        if kind in ("call", "call_exit"):
+            number = _signed(value) is not None or _address(value) is not None
+            if key in (b"id", b"bio") or not number:
+                return None
+        fields.setdefault(key.decode(), decode(value))
+    if kind == "folio":
+        # No file is longer, and no piece of page cache.
+        end = fields["start"] + fields["len"]
+        if end > I64 or fields["len"] > MAX_LEN:
+            return None
+    if kind == "complete" and "bio" not in fields:
+        known = fields.get("dev", NO_DEV) != NO_DEV and fields.get("sector", NO_SECTOR) != NO_SECTOR
+        return fields if known else None
     return fields
 
 
 def _parse_after_comm(tail: bytes) -> Event | None:
-    word, _, data = tail.partition(b" ")
-    if tail == word + b" ":
-        return None
-    second, _, rest = data.partition(b" ")
-    two_words = word + b" " + second
-    if two_words in WORDS and data != second + b" ":
-        word, data = two_words, rest
+    word, data = _word(tail)
+    second, rest = _word(data.lstrip(_BLANK))
+    if word + b" " + second in WORDS:  # `fsync exit`
+        word, data = word + b" " + second, rest
     if word not in WORDS:
         return None
     kind, op = WORDS[word]
@@ -293,6 +314,8 @@ def _parse_after_comm(tail: bytes) -> Event | None:
         return None
     if op is not None:
         fields["op"] = op
+    if kind == "call" and "ret" in fields:  # `fsync ret 0`
+        kind = "call_exit"
     return Event(kind, fields)
 
 
@@ -304,10 +327,11 @@ def parse_line(line: bytes, unit_ns: int = 1) -> Event | None:
     match = _LINE.fullmatch(line)
     if match is None:
         return None
-    time, pid, rest = _unsigned(match[1]), _unsigned(match[2], I64), match[3]
+    # Perfetto's ids end at 2^31, the kernel's before.
+    time, pid, rest = _unsigned(match[1]), _unsigned(match[2], I32), match[3]
     if time is None or pid is None or time * unit_ns > I64:
         return None
-    for end in range(min(16, len(rest))):
+    for end in range(min(MAX_COMM + 1, len(rest))):
         if rest[end : end + 1] != b" ":
             continue
         event = _parse_after_comm(rest[end + 1 :])
@@ -318,24 +342,24 @@ def parse_line(line: bytes, unit_ns: int = 1) -> Event | None:
     return None
 
 
-_LOST = re.compile(rb"Lost ([0-9]{1,20}) events?")
+_LOST = re.compile(rb"Lost ([0-9]{1,20}) events?[ \t\r\f]*")
 _OWN = (
-    re.compile(rb"TIME[ \t]+PID[ \t]+COMM[ \t]+EVENT[ \t]+DATA"),
-    re.compile(rb"Attaching [0-9]+ probes?\.\.\."),
-    re.compile(rb"Attached [0-9]+ probes?"),
-    re.compile(rb"@[A-Za-z0-9_]*(\[.*\])?:.*", re.DOTALL),  # a map, or the head of a histogram
-    re.compile(rb"[\[(][^|]*[\])] +[0-9]+ \|[@ ]*\|"),  # a row of a histogram
+    re.compile(rb"TIME[ \t]+PID[ \t]+COMM[ \t]+EVENT[ \t]+DATA[ \t]*"),
+    re.compile(rb"Attach(ing|ed) [0-9]{1,19} probe.*", re.DOTALL),
 )
-_PERF_FRAME = re.compile(rb"[0-9a-fA-F]+[ \t]+(.+?)[ \t]+\([^()]*(?:\([^()]*\)[^()]*)*\)")
+_MAP = re.compile(rb"@[A-Za-z0-9_]*[:\[]")
+_PERF_FRAME = re.compile(rb"[0-9a-fA-F]+ +(.+?) +\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _SHIFT = re.compile(rb"\+(?:0x[0-9a-fA-F]+|[0-9]+)\Z")
 
 
 def frame_name(line: bytes) -> str:
     """The function of a stack line in either style of bpftrace, or the bare address."""
-    text = line.strip(b" \t")
+    text = line.strip(b" \t\r\f")
     perf = _PERF_FRAME.fullmatch(text)
     if perf is not None:
         text = perf[1]
+        if text == b"[unknown]" and perf[2] != b"[unknown]":
+            return decode(b"[" + perf[2].rpartition(b"/")[2] + b"]").replace(";", ":")
     # `;` separates frames, so no frame may hold one.
     return decode(_SHIFT.sub(b"", text)).replace(";", ":")
 
@@ -348,16 +372,24 @@ def parse(data: bytes, losses: Losses, time_unit: str = "ns") -> tuple[list[Even
         lines.pop()
     events: list[Event] = []
     call: Event | None = None  # the entry that stack lines would belong to
+    in_map = False
     for number, line in enumerate(lines, 1):
         line = line.removesuffix(b"\r")
-        if not line.strip(b" \t"):
+        if not line.strip(b" \t\r\f"):
             continue
         if line[:1] in (b" ", b"\t"):
-            if call is None:
-                losses.add("unparsed_line", number, line, None)
-            else:
+            if call is not None:
                 call.frames.append(line)
+            elif not in_map:
+                losses.add("unparsed_line", number, line, None)
             continue
+        call = None
+        if _MAP.match(line):
+            in_map = True
+            continue
+        if in_map and line[:1] in (b"[", b"(", b"]"):
+            continue
+        in_map = False
         lost = _LOST.fullmatch(line)
         if lost is not None and int(lost[1]) <= U64:
             if int(lost[1]):
@@ -399,13 +431,20 @@ class Assembly:
             while self.waiting and event.ts - (self.waiting[0].closed_ts or 0) > GIVE_UP_NS:
                 self.give_up(self.waiting.pop(0))
             getattr(self, event.kind)(event)
-        for request in self.open:
-            self.losses.event("end_missing", request.first)
+        for request in self.requests:
+            if request.start is None:
+                self.losses.event("start_missing", request.first)
+            if request.end is None:
+                self.losses.event("end_missing", request.first)
         for bio in self.bios:
             if bio.submit is None:
+                bio.complete = bio.early
                 self.losses.event("never_submitted", bio.first())
             elif bio.complete is None:
                 self.losses.event("never_completed", bio.submit)
+            end = bio.request.end if bio.request else None
+            if bio.complete and end and bio.complete.ts > end.ts:
+                self.losses.event("completed_after_end", bio.complete)
         for call in self.calls:
             if call.request is None:
                 self.losses.event("lone_call", call.entry)
@@ -413,41 +452,46 @@ class Assembly:
     # calls
 
     def call(self, event: Event) -> None:
+        self.leave_sync(event)
         self.calls.append(Call(event))
 
     def call_exit(self, event: Event) -> None:
+        self.leave_sync(event)
+        op = event.fields["op"]
+        calls = [call for call in self.open_calls(event) if call.entry.fields["op"] == op]
+        if len(calls) == 1:
+            calls[0].exit = event
+        else:
+            self.losses.event("unmatched_exit", event)
+
+    def open_calls(self, event: Event) -> list[Call]:
+        """The calls that its thread, or a thread of its process, may be in; the last one first."""
+        found: list[Call] = []
         for call in reversed(self.calls):
             if call.entry.pid != event.pid:
                 continue
-            if call.exit is None and call.entry.fields["op"] == event.fields["op"]:
-                call.exit = event
-                return
+            if call.exit is None and not (self.processes and event.ts - call.entry.ts > GIVE_UP_NS):
+                found.append(call)
             if not self.processes:
                 break  # a new call on a thread closes the one before
-        self.losses.event("unmatched_exit", event)
-
-    def free_calls(self, pid: int) -> list[Call]:
-        """The calls that a new request may have come from, the last one first."""
-        free: list[Call] = []
-        for call in reversed(self.calls):
-            if call.entry.pid == pid:
-                if call.request is None and call.exit is None:
-                    free.append(call)
-                if not self.processes:
-                    break  # a new call on a thread closes the one before
-        return free
+        return found
 
     # requests
 
+    def leave_sync(self, event: Event) -> None:
+        """A thread is in one sync function at a time: the end of what is open there was lost."""
+        for request in list(self.open):
+            if not self.processes and request.pid == event.pid:
+                self.close(request, event)
+
     def open_request(self, event: Event) -> Request:
+        self.leave_sync(event)
         request = Request(event.pid, event.fields["id"], event)
-        free = self.free_calls(event.pid)
+        free = [call for call in self.open_calls(event) if call.request is None]
         if free:
             request.call = free[0]
             request.call.request = request
             request.call_inferred = len(free) > 1 or event.kind != "start"
-        if event.kind != "start":
-            self.losses.event("start_missing", event)
         self.requests.append(request)
         self.open.append(request)
         return request
@@ -464,26 +508,40 @@ class Assembly:
 
     def give_up(self, request: Request) -> None:
         for bio in request.bios:
-            bio.given_up = True
-        self.filling = [bio for bio in self.filling if not bio.given_up]
-        self.in_flight = [bio for bio in self.in_flight if not bio.given_up]
+            self.give_up_bio(bio)
+
+    def give_up_bio(self, bio: Bio) -> None:
+        bio.given_up = True
+        for bios in (self.filling, self.in_flight):
+            if bio in bios:
+                bios.remove(bio)
+
+    def own_request(self, event: Event) -> Request | None:
+        """The open request with the event's thread and id."""
+        for request in self.open:
+            if (request.pid, request.id) == (event.pid, event.fields["id"]):
+                return request
+        return None
+
+    def find_request(self, event: Event) -> Request | None:
+        """The thread's own, else the one open request with that id."""
+        same_id = [request for request in self.open if request.id == event.fields["id"]]
+        return self.own_request(event) or (same_id[0] if len(same_id) == 1 else None)
 
     def start(self, event: Event) -> None:
-        for request in list(self.open):
-            same = not self.processes or request.id == event.fields["id"]
-            if request.pid == event.pid and same:
-                self.losses.event("end_missing", request.first)
-                self.close(request, event)
-        self.open_request(event).start = event
+        request = self.own_request(event)
+        if request is None:
+            request = self.open_request(event)
+        elif request.start is not None:
+            self.losses.event("duplicate_start", event)
+            return
+        request.start = event
 
     def end(self, event: Event) -> None:
-        key = (event.pid, event.fields["id"])
-        for request in self.open:
-            if (request.pid, request.id) == key:
-                break
-        else:
-            before = [request for request in self.requests if (request.pid, request.id) == key]
-            if before and before[-1].end is not None:
+        request = self.find_request(event)
+        if request is None:
+            key = (event.pid, event.fields["id"])
+            if any((r.pid, r.id) == key and r.end is not None for r in self.requests):
                 self.losses.event("duplicate_end", event)
                 return
             request = self.open_request(event)
@@ -492,57 +550,81 @@ class Assembly:
 
     # bios
 
-    def request_of(self, event: Event) -> tuple[Request | None, bool]:
-        """The request of a folio or submit, and whether another one was possible."""
-        if event.fields["id"] == 0:
-            return None, False
-        same_id = [request for request in self.open if request.id == event.fields["id"]]
-        for request in same_id:
-            if request.pid == event.pid:
-                return request, False
-        if same_id:
-            return same_id[-1], len(same_id) > 1
-        return self.open_request(event), False
-
-    def bio_of(self, event: Event) -> Bio:
-        """The bio that a folio or a submit belongs to."""
-        address = event.fields["bio"]
-        for bio in self.filling:
-            if (bio.id, bio.address) == (event.fields["id"], address):
-                return bio
-        for bio in [bio for bio in self.filling if bio.address == address]:
-            bio.given_up = True
-            self.filling.remove(bio)
-        request, inferred = self.request_of(event)
-        bio = Bio(request, event.fields["id"], address, inferred=inferred)
+    def open_bio(self, event: Event) -> Bio:
+        request = None
+        if event.fields["id"] != 0:
+            request = self.find_request(event) or self.open_request(event)
+        bio = Bio(request, event.fields["id"], event.fields["bio"])
         self.bios.append(bio)
-        self.filling.append(bio)
         if request is not None:
             request.bios.append(bio)
         return bio
 
+    def filled(self, event: Event) -> Bio | None:
+        """The bio at the event's address that is being filled for the event's request.
+
+        One that is filled for another request will never be submitted.
+        """
+        for bio in self.filling:
+            if bio.address != event.fields["bio"]:
+                continue
+            own = self.own_request(event)
+            others = bio.request is not None and bio.request.pid != event.pid and own is not None
+            # A completion without a submit has ended it: a folio begins the next one.
+            over = bio.early is not None and event.kind == "folio"
+            if bio.id == event.fields["id"] and not others and not over:
+                return bio
+            self.give_up_bio(bio)
+            break
+        return None
+
+    def end_flight(self, event: Event) -> None:
+        """An address comes back when its bio is free: the completion was lost."""
+        for bio in list(self.in_flight):
+            if bio.address == event.fields["bio"]:
+                self.give_up_bio(bio)
+
     def folio(self, event: Event) -> None:
-        self.bio_of(event).folios.append(event)
+        bio = self.filled(event)
+        if bio is None:
+            self.end_flight(event)
+            bio = self.open_bio(event)
+            self.filling.append(bio)
+        bio.folios.append(event)
 
     def submit(self, event: Event) -> None:
-        bio = self.bio_of(event)
-        for old in [old for old in self.in_flight if old.address == bio.address]:
-            old.given_up = True
-            self.in_flight.remove(old)
+        bio = self.filled(event)
+        if bio is None:
+            bio = self.open_bio(event)
+        else:
+            self.filling.remove(bio)
+        self.end_flight(event)
+        if bio.early is not None:
+            self.losses.event("unmatched_complete", bio.early)
+            bio.early = None
         bio.submit = event
-        self.filling.remove(bio)
         self.in_flight.append(bio)
 
     def complete(self, event: Event) -> None:
-        for bios in (self.in_flight, self.filling):
-            for bio in bios:
-                if bio.address == event.fields["bio"]:
-                    bios.remove(bio)
-                    bio.complete = event
-                    if bio.request is not None and bio.request.end is not None:
-                        self.losses.event("completed_after_end", event)
-                    return
+        for bio in self.in_flight:
+            if matches(bio, event):
+                self.in_flight.remove(bio)
+                bio.complete = event
+                return
+        for bio in self.filling:
+            if bio.address == event.fields.get("bio") and bio.early is None:
+                bio.early = event
+                return
         self.losses.event("unmatched_complete", event)
+
+
+def matches(bio: Bio, complete: Event) -> bool:
+    """By address, or where there is none by device and sector."""
+    if "bio" in complete.fields:
+        return bio.address == complete.fields["bio"]
+    assert bio.submit is not None
+    place = ("dev", "sector")
+    return [bio.submit.fields.get(k) for k in place] == [complete.fields[k] for k in place]
 
 
 def settled(request: Request) -> bool:
@@ -569,11 +651,9 @@ def _sizes(folios: list[Event]) -> Row:
     }
 
 
-def _first_known(name: str, events: Iterable[Event | None]) -> Any:
-    for event in events:
-        if event is not None and name in event.fields:
-            return event.fields[name]
-    return None
+def _known(event: Event | None, name: str, unknown: Any) -> Any:
+    value = event.fields.get(name, unknown) if event else unknown
+    return None if value == unknown else value
 
 
 def _stack(call: Call | None) -> str | None:
@@ -582,7 +662,7 @@ def _stack(call: Call | None) -> str | None:
     return ";".join(frame_name(line) for line in reversed(call.entry.frames))
 
 
-def _sync_row(request: Request, bio_events: list[Event]) -> Row:
+def _sync_row(request: Request) -> Row:
     call, start, end, bios = request.call, request.start, request.end, request.bios
     ts = call.entry.ts if call else (start or request.first).ts
     submits = [bio.submit.ts for bio in bios if bio.submit]
@@ -593,14 +673,14 @@ def _sync_row(request: Request, bio_events: list[Event]) -> Row:
     row |= {
         "ts_ns": ts,
         "dur_ns": end.ts - ts if start and end else None,
-        "comm": request.first.comm,
+        "comm": (start or request.first).comm,
         "process": None,
         "op": call.entry.fields["op"] if call else None,
         "datasync": start.fields["datasync"] if start else None,
-        "path": start.fields["path"] if start else None,
-        "dev": _first_known("dev", [start, *bio_events, end]),
-        "ino": _first_known("ino", [start, *bio_events, end]),
-        "fs": "ext4" if start else None,
+        "path": (start.fields["path"] or None) if start else None,
+        "dev": _known(start, "dev", NO_DEV),
+        "ino": _known(start, "ino", 0),
+        "fs": start.fields.get("fs", "ext4") if start else None,
         "id": request.id,
         "ret": end.fields["ret"] if end else None,
         "syscall_ns": (call.exit or end).ts - call.entry.ts if call and start and end else None,
@@ -618,7 +698,7 @@ def _sync_row(request: Request, bio_events: list[Event]) -> Row:
             row["writeback_ns"] = 0
         elif all_submitted and all_complete:
             row["writeback_ns"] = max(completes) - min(submits)
-    if request.call_inferred or any(bio.inferred for bio in bios):
+    if request.call_inferred:
         row["confidence"] = "inferred"
     if not start:
         row["incomplete"] = "start"
@@ -637,15 +717,15 @@ def _bio_row(bio: Bio) -> Row:
         "ts_ns": sender.ts,
         "dur_ns": bio.complete.ts - bio.submit.ts if bio.submit and bio.complete else None,
         "bio": f"{bio.address:#x}",
-        "dev": _first_known("dev", [*bio.folios, bio.submit, bio.complete]),
-        "sector": _first_known("sector", [*bio.folios, bio.submit, bio.complete]),
+        "dev": _known(bio.submit, "dev", NO_DEV),
+        "sector": _known(bio.submit, "sector", NO_SECTOR),
         "comm": sender.comm,
         "origin": "sync" if bio.request else "background",
         "confidence": None,
         "incomplete": None,
     }
     if bio.request:
-        row["confidence"] = "inferred" if bio.inferred else "exact"
+        row["confidence"] = "exact"
     if not bio.submit:
         row["incomplete"] = "start"
     elif not bio.complete:
@@ -682,7 +762,6 @@ def read(
     assembly = Assembly(losses, pid_is)
     assembly.run(events)
 
-    order = {id(event): position for position, event in enumerate(events)}
     sync_id = {id(request): number for number, request in enumerate(assembly.requests, 1)}
     tables = Tables([], [], [], losses.in_order(), lines, len(events))
 
@@ -690,9 +769,7 @@ def read(
         return {"tid": None, "pid": pid} if pid_is == "process" else {"tid": pid, "pid": None}
 
     for request in assembly.requests:
-        bio_events = [e for bio in request.bios for e in [*bio.folios, bio.submit] if e]
-        bio_events.sort(key=lambda event: order[id(event)])
-        row = _sync_row(request, bio_events) | who(request.pid)
+        row = _sync_row(request) | who(request.pid)
         tables.sync.append(row | {"sync_id": sync_id[id(request)]})
     for number, bio in enumerate(assembly.bios, 1):
         row = _bio_row(bio) | who((bio.submit or bio.first()).pid)

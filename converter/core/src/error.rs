@@ -72,6 +72,11 @@ impl Error {
                  `zcat FILE 2>/dev/null | syncline convert - -o OUT` (`zstdcat` for .zst)"
                     .into()
             }
+            Self::Read { source, .. }
+                if matches!(source.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other) =>
+            {
+                "the file is damaged or is not what it seems: copy it again".into()
+            }
             Self::Read { .. } | Self::Interrupted => return None,
             Self::Reader => "nothing was written; please report it with the part of the log that it happens on".into(),
             Self::Empty { .. } => "was the recorder stopped before it had written anything?".into(),

@@ -12,6 +12,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// A record may be this long before it is cut by force; it bounds the memory that a file without line ends can take.
 const MAX_CHUNK_BYTES: usize = 64 << 20;
 const HEAD_BYTES: usize = 1 << 16;
+const MAX_HEAD_BYTES: usize = 8 << 20;
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -89,7 +90,18 @@ impl Input {
             Box::new(whole)
         };
         let mut head = Vec::with_capacity(HEAD_BYTES);
-        (&mut reader).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(fail)?;
+        loop {
+            let before = head.len();
+            (&mut reader).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(fail)?;
+            // A first line that fills the head says little; what comes behind it may say more.
+            let ended = head.len() - before < HEAD_BYTES;
+            if ended || head.len() >= MAX_HEAD_BYTES || memchr::memchr(b'\n', &head[..before]).is_some() {
+                break;
+            }
+            if before == 0 && memchr::memchr(b'\n', &head).is_some() {
+                break;
+            }
+        }
         Ok(Self { path: path.to_owned(), total_bytes, reader, head, head_taken: 0, consumed })
     }
 

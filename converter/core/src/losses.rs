@@ -93,7 +93,8 @@ impl Default for Losses {
 impl Losses {
     pub fn add(&mut self, reason: Reason, count: u64, ts: Option<i64>) -> &mut Tally {
         let tally = &mut self.tallies[reason as usize];
-        tally.count += count;
+        // What a column can hold: a tracer may say any number.
+        tally.count = tally.count.saturating_add(count).min(i64::MAX as u64);
         if let Some(ts) = ts {
             tally.first_ts = Some(tally.first_ts.map_or(ts, |first| first.min(ts)));
             tally.last_ts = Some(tally.last_ts.map_or(ts, |last| last.max(ts)));
@@ -112,6 +113,6 @@ impl Losses {
 
     /// All that is missing from the statistics.
     pub fn total(&self) -> u64 {
-        self.iter().filter(|(r, _)| r.severity() == Severity::Loss).map(|(_, t)| t.count).sum()
+        self.iter().filter(|(r, _)| r.severity() == Severity::Loss).fold(0, |sum, (_, t)| sum.saturating_add(t.count))
     }
 }

@@ -446,7 +446,7 @@ fn merge_losses(into: &mut Losses, from: &Losses) {
 fn check_loss(options: &Options, summary: &Summary) -> Result<()> {
     let Some(max) = options.max_loss else { return Ok(()) };
     let lost = summary.losses.total();
-    let total = summary.event_count() + lost;
+    let total = summary.event_count().saturating_add(lost);
     let (allowed, limit) = match max {
         MaxLoss::Count(n) => (n as f64, n.to_string()),
         MaxLoss::Share(share) => (share * total as f64, format!("{}%", share * 100.0)),
@@ -516,6 +516,8 @@ impl Workers {
     fn work(&self, done: &SyncSender<Parsed>) {
         let mut chunk = Chunk::default();
         loop {
+            // A batch first: as many chunks are on their way as there are batches, however long one of them takes.
+            let Ok(mut batch) = self.used.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return };
             let (number, consumed) = {
                 let mut guard = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
                 let (chunks, next) = &mut *guard;
@@ -530,7 +532,6 @@ impl Workers {
                     }
                 }
             };
-            let mut batch = self.used.lock().unwrap_or_else(PoisonError::into_inner).try_recv().unwrap_or_default();
             batch.clear();
             self.source.parse(&self.options, chunk.bytes(), &mut batch);
             if done.send((number, Ok((batch, consumed)))).is_err() {
@@ -555,6 +556,9 @@ fn parse_chunks(
     let workers = if workers == 0 { thread::available_parallelism().map_or(1, usize::from) } else { workers };
     let (done, parsed): (SyncSender<Parsed>, Receiver<Parsed>) = sync_channel(workers);
     let (give_back, used): (Sender<Batch>, Receiver<Batch>) = channel();
+    for _ in 0..workers * 2 + 1 {
+        let _ = give_back.send(Batch::default());
+    }
     let reader = Mutex::new((ChunkReader::new(input), 0));
     let shared = Arc::new(Workers { reader, used: Mutex::new(used), source, options: *options });
     let threads: Vec<_> = (0..workers)

@@ -20,8 +20,8 @@ use crate::names::NameId;
 
 /// `TASK_COMM_LEN` less its NUL.
 const COMM_BYTES: usize = 15;
-/// A name from elsewhere (/proc shows workers with up to this many) is taken when no shorter one fits.
-const LONG_COMM_BYTES: usize = 64;
+/// With the spaces that align columns.
+const COMM_COLUMN_BYTES: usize = 64;
 /// More pairs than any tracer prints; bounds the work on a hostile line.
 const MAX_PAIRS: usize = 32;
 
@@ -174,7 +174,7 @@ impl Parser<'_, '_> {
 
     /// Lines that are no event: the header, bpftrace's own.
     fn other(&mut self, line: &[u8]) {
-        if line[0] == b'@' {
+        if is_map(line) {
             self.in_map = true;
             return;
         }
@@ -303,7 +303,7 @@ fn find_event(rest: &[u8]) -> Result<(&[u8], &[u8], Data<'_>), &'static str> {
     let mut why = None;
     let mut from = 0;
     while let Some(separator) = memchr(b' ', &rest[from..]).map(|n| from + n).or_else(|| tab(rest, from)) {
-        if separator > LONG_COMM_BYTES {
+        if separator > COMM_COLUMN_BYTES || rest[..separator].trim_ascii().len() > COMM_BYTES {
             break;
         }
         let after = &rest[separator + 1..];
@@ -473,6 +473,8 @@ fn call_pairs(word: Word, data: &[u8]) -> Option<Data<'_>> {
         let value = words.next()?;
         if key == b"ret" {
             ret = Some(whole(value, Cursor::signed)?);
+        } else if !is_name(key) || matches!(key, b"id" | b"bio") {
+            return None;
         } else {
             whole(value, Cursor::signed).or_else(|| whole(value, Cursor::hex).map(|_| 0))?;
             extras.push((key, value));
@@ -490,7 +492,10 @@ fn call_pairs(word: Word, data: &[u8]) -> Option<Data<'_>> {
 }
 
 fn pairs(data: &[u8]) -> Option<Fields<'_>> {
+    const KEYS: [&[u8]; 11] =
+        [b"id", b"bio", b"start", b"end", b"len", b"datasync", b"ret", b"sector", b"ino", b"dev", b"fs"];
     let mut fields = Fields::default();
+    let mut seen = 0u16;
     let mut rest = data;
     for _ in 0..=MAX_PAIRS {
         rest = rest.trim_ascii_start();
@@ -506,6 +511,12 @@ fn pairs(data: &[u8]) -> Option<Fields<'_>> {
         if value.is_empty() {
             return None;
         }
+        if let Some(at) = KEYS.iter().position(|k| *k == key) {
+            if seen >> at & 1 == 1 {
+                return None;
+            }
+            seen |= 1 << at;
+        }
         match key {
             b"id" => fields.id = Some(whole(value, Cursor::decimal)?),
             b"bio" => fields.bio = Some(whole(value, Cursor::hex)?),
@@ -519,7 +530,7 @@ fn pairs(data: &[u8]) -> Option<Fields<'_>> {
             b"dev" => fields.dev = device(value)?,
             b"fs" => fields.fs = Some(value),
             // A comm may hold an event's words; the event is further right then.
-            _ if key != b"start" && (Word::of(key).is_some() || Word::of(value).is_some()) => return None,
+            _ if !is_name(key) || Word::of(key).is_some() || Word::of(value).is_some() => return None,
             _ => {
                 *fields.extras.get_mut(fields.extras_len)? = (key, value);
                 fields.extras_len += 1;
@@ -528,6 +539,11 @@ fn pairs(data: &[u8]) -> Option<Fields<'_>> {
         rest = after;
     }
     None
+}
+
+/// Names of fields are the tracer's: letters, digits and `_`. Anything else is a line torn into this one.
+fn is_name(key: &[u8]) -> bool {
+    key.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_') && !key[0].is_ascii_digit()
 }
 
 fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
@@ -551,9 +567,9 @@ pub(super) fn device(text: &[u8]) -> Option<Dev> {
     (major < 1 << 12 && minor < 1 << 20).then(|| Dev::new(major as u32, minor as u32))
 }
 
-/// File offsets end at 2^63: what lies beyond was never printed by a kernel.
+/// File offsets end at 2^63, and no piece of page cache is as large as 2^40: what lies beyond was never printed by a kernel.
 pub(super) fn sane_range(offset: u64, len: u64) -> Option<()> {
-    (offset.checked_add(len)? <= 1 << 63 && len <= 1 << 40).then_some(())
+    (offset.checked_add(len)? <= i64::MAX as u64 && len <= 1 << 40).then_some(())
 }
 
 /// Columns that were aligned by runs of spaces or by tabs leave them at the comm; a single space may be its own.
@@ -586,6 +602,13 @@ fn is_attach(line: &[u8]) -> bool {
         let mut cursor = Cursor::new(rest);
         cursor.decimal().is_some() && cursor.rest.starts_with(b" probe")
     })
+}
+
+/// `@: N`, `@name: N`, `@name[KEY]: N`, `@name:` before a histogram, `@name[` before a key of several lines.
+fn is_map(line: &[u8]) -> bool {
+    let Some(rest) = line.strip_prefix(b"@") else { return false };
+    let name = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+    matches!(rest.get(name), Some(b':' | b'['))
 }
 
 /// `Lost N events`.
@@ -657,7 +680,6 @@ mod tests {
             ("1 2 wl start id 1 start 0 end 9 datasync 0 path /a fsync", "wl", 2),
             ("1 2  fsync", "", 0),
             ("1 2 4 5 6 msync", "4 5 6", 0),
-            ("1 2 kworker/u8:3-ext4-rsv-conversion bio_submit id 0 bio 0x1", "kworker/u8:3-ext4-rsv-conversion", 4),
         ] {
             assert_eq!(comm_and_kind(line), (comm.to_owned(), kind), "{line}");
         }
@@ -722,6 +744,10 @@ mod tests {
             "1 99999999999 wl fsync",
             "1 2 wl exit id 18446744073709551616 ret 0",
             "1 2 wl start id 1 start 0 end 9 datasync 2 path /p",
+            "1 2 a-name-of-16-byte fsync",
+            "1 2 wl exit id 7 ret 0 1 2 wl exit id 7 ret 0",
+            "1 2 wl fsync id 7 bio 0xff",
+            "1 2 wl bio_submit id 7 bio 0xff 41756190615 0",
         ] {
             let batch = parse(line.as_bytes());
             assert_eq!((batch.events.len(), batch.notes.len()), (0, 1), "{line}");

@@ -1,0 +1,25 @@
+"""Writes the golden rows again: `python -m tests.golden`. They come from the reference, never from the core."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from tests import coretools
+from tests.reference import thesis
+
+
+def text(value: object) -> str:
+    """A value as in the high-level log's CSV."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+for name in coretools.SMALL:
+    path = Path(__file__).parent / f"{name}.csv"
+    with path.open("w", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(thesis.COLUMNS["sync"])
+        for row in thesis.read(coretools.recording(name)).sync:
+            writer.writerow([text(value) for value in row.values()])

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Formatters and linters for Rust, Python and SQL; --fix mends what a tool can mend.
+# Prints `N passed, N failed`.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+BIN=${BIN:-$PWD/.venv/bin}
+passed=0 failed=0
+
+step() {
+  local name=$1
+  shift
+  local output
+  if output=$("$@" 2>&1); then
+    passed=$((passed + 1))
+    echo "lint: $name: ok"
+  else
+    failed=$((failed + 1))
+    echo "lint: $name: FAILED ($*)"
+    printf '%s\n' "$output" | tail -n 60
+  fi
+}
+
+if [ "${1:-}" = --fix ]; then
+  cargo fmt --manifest-path converter/Cargo.toml --all
+  cargo fmt --manifest-path converter/fuzz/Cargo.toml --all
+  "$BIN/ruff" check -q --fix converter tests
+  "$BIN/ruff" format -q converter tests
+  "$BIN/python" tests/sqlfmt.py
+fi
+
+step rustfmt cargo fmt --manifest-path converter/Cargo.toml --all --check
+step rustfmt-fuzz cargo fmt --manifest-path converter/fuzz/Cargo.toml --all --check
+step clippy cargo clippy -q --release --manifest-path converter/Cargo.toml --workspace --all-targets -- -D warnings
+step ruff-check "$BIN/ruff" check converter tests
+step ruff-format "$BIN/ruff" format --check converter tests
+step sql "$BIN/python" tests/sqlfmt.py --check
+if command -v shellcheck >/dev/null; then
+  step shellcheck shellcheck tests/*.sh .ci/run
+else
+  echo "lint: shellcheck: skipped, not installed (apt-get install shellcheck)"
+fi
+echo "lint: $passed passed, $failed failed"
+[ "$failed" = 0 ]

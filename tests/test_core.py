@@ -1,0 +1,266 @@
+"""The core against the slow reference, on recordings, generated logs and broken ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from syncline import _core
+
+from tests import coretools
+from tests.coretools import RECORDINGS, SMALL, assert_same, convert, core, recording
+from tests.reference import badinputs, loggen, thesis
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_a_recording_gives_the_tables_of_the_reference(name: str, tmp_path: Path) -> None:
+    assert_same(thesis.read(recording(name), name=name), core(tmp_path, recording(name)))
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_recording_gives_its_golden_rows(name: str, tmp_path: Path) -> None:
+    # The golden file is the reference's (python -m tests.golden), so it stands for both.
+    golden = list(csv.DictReader((GOLDEN / f"{name}.csv").read_text().splitlines()))
+    out = convert(tmp_path, recording(name), "out.csv")
+    rows = sorted(csv.DictReader(out.read_text().splitlines()), key=lambda row: int(row["sync_id"]))
+    assert rows == golden
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_a_generated_log_gives_its_truth(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    params = loggen.random_params(rng)
+    try:
+        made = loggen.generate(params, rng)
+    except ValueError:
+        pytest.skip("these parameters contradict each other")
+    options = {"time_unit": params.time_unit, "pid_is": params.pid_is}
+    reference = thesis.read(made.log, **options)
+    try:
+        tables = core(tmp_path, made.log, source="thesis", **options)
+    except _core.CoreError as error:
+        assert error.args[2] == "input"
+        assert not reference.sync
+        assert not reference.call
+        return
+    assert_same(reference, tables)
+    truth = {row["sync_id"]: row for row in made.truth.sync}
+    for row in tables["sync"]:
+        assert {key: row[key] for key in truth[row["sync_id"]]} == truth[row["sync_id"]]
+    assert sum(row["bytes"] for row in tables["bio"]) == made.truth.folio_bytes
+
+
+def check_invariants(tables: dict[str, coretools.Rows], folio_bytes: int, threads: bool = True) -> None:
+    """What holds on any input, however broken."""
+    syncs, bios = tables["sync"], tables["bio"]
+    assert sum(bio["bytes"] for bio in bios) == folio_bytes
+    background = sum(bio["bytes"] for bio in bios if bio["sync_id"] is None)
+    assert sum(sync["bytes"] for sync in syncs) + background == folio_bytes
+    assert len({bio["bio_id"] for bio in bios}) == len(bios)
+    for sync in syncs:
+        own = [bio for bio in bios if bio["sync_id"] == sync["sync_id"]]
+        assert (sync["bios"], sync["bytes"]) == (len(own), sum(bio["bytes"] for bio in own))
+        if sync["incomplete"] is None and sync["bios"]:
+            parts = [sync[c] for c in ("before_submit_ns", "writeback_ns", "after_complete_ns")]
+            assert sum(parts) == sync["ts_ns"] + sync["dur_ns"] - sync["start_ns"]
+    if threads:
+        by_thread: dict[int, list[tuple[int, int]]] = {}
+        for sync in syncs:
+            if sync["dur_ns"] is not None:
+                end = sync["ts_ns"] + sync["dur_ns"]
+                by_thread.setdefault(sync["tid"], []).append((sync["start_ns"], end))
+        for spans in by_thread.values():
+            spans.sort()
+            for (_, end), (start, _) in zip(spans, spans[1:], strict=False):
+                assert end <= start
+
+
+def folio_bytes(log: bytes) -> int:
+    """Bytes of all folio events, counted without pairing."""
+    events, _ = thesis.parse(log, thesis.Losses("log"))
+    return sum(event.fields["len"] for event in events if event.kind == "folio")
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_invariants_hold_on_mangled_recordings(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    lines = recording(data.draw(st.sampled_from(SMALL))).splitlines(keepends=True)
+    lines = lines[: data.draw(st.integers(20, 400))]
+    for _ in range(data.draw(st.integers(1, 12))):
+        at = data.draw(st.integers(0, len(lines) - 1))
+        match data.draw(st.sampled_from(["drop", "double", "move", "cut", "swap"])):
+            case "drop":
+                lines[at] = b""
+            case "double":
+                lines[at] *= 2
+            case "move":
+                lines.insert(data.draw(st.integers(0, len(lines) - 1)), lines[at])
+                lines[at] = b""
+            case "cut":
+                lines[at] = lines[at][: data.draw(st.integers(0, len(lines[at])))] + b"\n"
+            case "swap":
+                other = data.draw(st.integers(0, len(lines) - 1))
+                lines[at], lines[other] = lines[other], lines[at]
+    log = b"".join(lines)
+    try:
+        tables = core(tmp_path_factory.mktemp("log"), log, source="thesis")
+    except _core.CoreError as error:
+        assert error.args[2] == "input"
+        return
+    check_invariants(tables, folio_bytes(log))
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_invariants_hold_on_recordings(name: str, tmp_path: Path) -> None:
+    check_invariants(core(tmp_path, recording(name)), folio_bytes(recording(name)))
+
+
+@pytest.mark.parametrize("name", sorted(badinputs.INPUTS))
+def test_bad_input_is_an_error_or_a_counted_loss(name: str, tmp_path: Path) -> None:
+    bad = badinputs.INPUTS[name]()
+    out = tmp_path / "out"
+    source = tmp_path / "bad.log"
+    source.write_bytes(bad.data)
+    for force in (None, "thesis"):
+        try:
+            summary = _core.convert([str(source)], f"{out}/", source=force)
+        except _core.CoreError as error:
+            message, hint, kind = error.args
+            assert kind == "input"
+            assert "bad.log" in message
+            assert hint
+            assert not list(out.glob("*")) if out.exists() else True
+            assert bad.unreadable or bad.foreign or not (bad.sync or bad.call or bad.bio)
+            continue
+        assert not bad.unreadable
+        assert force or not bad.foreign
+        tables = coretools.tables(out)
+        told = {loss["reason"]: loss["count"] for loss in summary["losses"]}
+        for reason, count in (bad.losses or {}).items():
+            assert told.get(reason, 0) == count, (reason, told)
+        for table in ("sync", "bio", "call"):
+            if (want := getattr(bad, table)) is not None:
+                assert len(tables[table]) == want, table
+        if told.get("unparsed_line"):
+            assert summary["unparsed"][0].startswith(f"{source}:")
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_low_level_log_loses_nothing(name: str, tmp_path: Path) -> None:
+    round_trip(recording(name), tmp_path, {})
+
+
+@pytest.mark.parametrize("seed", range(0, 120, 2))
+def test_the_low_level_log_loses_nothing_of_a_generated_log(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    params = loggen.random_params(rng)
+    try:
+        log = loggen.generate(params, rng).log
+    except ValueError:
+        pytest.skip("these parameters contradict each other")
+    round_trip(log, tmp_path, {"time_unit": params.time_unit, "pid_is": params.pid_is})
+
+
+def round_trip(log: bytes, folder: Path, options: dict[str, str]) -> None:
+    """log -> events -> tables is log -> tables, and events -> events is the same file."""
+    try:
+        events = convert(folder, log, "out.events.jsonl", source="thesis", **options)
+    except _core.CoreError:
+        pytest.skip("no event in it")
+    lines = [json.loads(line) for line in events.read_bytes().splitlines()]
+    parsed, _ = thesis.parse(log, thesis.Losses("log"), options.get("time_unit", "ns"))
+    assert sum("ts_ns" in line for line in lines) == len(parsed)
+    direct = core(folder, log, source="thesis", **options)
+    options.pop("time_unit", None)
+    again = convert(folder, events.read_bytes(), "again.events.jsonl", "events", **options)
+    # The source is named by what was read, all else is as it was.
+    assert again.read_bytes().replace(b'"source":"events-jsonl"', b'"source":"thesis"') == events.read_bytes()
+    back = core(folder, events.read_bytes(), name="events", **options)
+    for table in ("sync", "bio", "call"):
+        assert back[table] == direct[table]
+    assert [(loss["reason"], loss["count"]) for loss in back["loss"]] == [
+        (loss["reason"], loss["count"]) for loss in direct["loss"]
+    ]
+
+
+@pytest.mark.parametrize("name", ["small4.log", "sqlite_rj_full.log", "unlinked.log", "rename-aborted.log"])
+def test_csv_jsonl_and_parquet_hold_the_same_rows(name: str, tmp_path: Path) -> None:
+    want = sorted(core(tmp_path, recording(name))["sync"], key=lambda row: row["sync_id"])
+    for ending in ("csv", "jsonl", "parquet"):
+        out = convert(tmp_path, recording(name), f"rows.{ending}")
+        with duckdb.connect() as db:
+            cursor = db.execute(f"SELECT * FROM '{out}' ORDER BY sync_id")
+            columns = [column[0] for column in cursor.description]
+            rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+        assert columns == list(want[0])
+        assert rows == want
+
+
+def test_conversions_are_equal_to_the_byte(tmp_path: Path) -> None:
+    for to in ("a.pftrace", "a.csv", "a.jsonl", "a.folded", "a.perf", "a.events.jsonl"):
+        first = convert(tmp_path, recording("bg.log.gz"), to).read_bytes()
+        assert convert(tmp_path, recording("bg.log.gz"), to).read_bytes() == first
+
+
+def collapse(text: str) -> dict[str, int]:
+    """stackcollapse-perf's rules: a header that ends in `N event:`, frames innermost first, a blank line."""
+    stacks: dict[str, int] = {}
+    comm, period, frames = "", 0, []
+    for line in io.StringIO(text):
+        line = line.rstrip("\n")
+        if not line:
+            key = ";".join([comm, *reversed(frames)])
+            stacks[key] = stacks.get(key, 0) + period
+            frames = []
+        elif line.startswith("\t"):
+            _, frame = line.split(None, 1)
+            frames.append(frame.rsplit(" (", 1)[0])
+        else:
+            head, _, tail = line.rstrip().removesuffix(":").rpartition(": ")
+            period = int(tail.split()[0])
+            comm = head.rsplit(" ", 2)[0]
+    return stacks
+
+
+@pytest.mark.parametrize("by", _core.BY)
+@pytest.mark.parametrize("weight", _core.WEIGHTS)
+@pytest.mark.parametrize("name", ["small4.log", "sqlite_rj_full.log", "uring.log"])
+def test_samples_weigh_what_the_reference_weighs(name: str, weight: str, by: str, tmp_path: Path) -> None:
+    column = {"syscall": "syscall_ns", "writeback": "writeback_ns", "bytes": "bytes"}.get(weight)
+    want: dict[str, int] = {}
+    for row in thesis.read(recording(name)).sync:
+        value = 1 if column is None else row[column]
+        if value is None:
+            continue
+        parts = [part for part in row["path"].split("/") if part]
+        frames = row["stack"] or "[no stack]" if by == "stack" else ";".join(["/", *parts])
+        key = f"{row['comm']};{frames}"
+        want[key] = want.get(key, 0) + value
+    perf = convert(tmp_path, recording(name), "out.perf", weight=weight, by=by).read_text()
+    assert collapse(perf) == want
+    folded = convert(tmp_path, recording(name), "out.folded", weight=weight, by=by).read_text()
+    assert dict((line.rsplit(" ", 1)[0], int(line.rsplit(" ", 1)[1])) for line in folded.splitlines()) == want
+
+
+def test_lines_that_come_later_than_the_window_are_counted(tmp_path: Path) -> None:
+    # The window is looked at once a chunk of a MB; filler lines keep the late one out of the first.
+    filler = b"# no event, but a part of the file\n" * 40_000
+    log = b"1000000000 7 wl fsync\n9000000000 7 wl fsync\n" + filler + b"20000000000 7 wl fsync\n" + filler
+    source = tmp_path / "late.log"
+    source.write_bytes(log + b"3000000000 7 wl fsync\n")
+    late = {}
+    for seconds in (1, 100):
+        out = f"{tmp_path}/out/"
+        losses = _core.convert([str(source)], out, window_ns=seconds * 10**9)["losses"]
+        late[seconds] = sum(loss["count"] for loss in losses if loss["reason"] == "late_event")
+        assert sum(row["lone"] for row in coretools.tables(Path(out))["call"]) == 4
+    assert late == {1: 1, 100: 0}
