@@ -262,7 +262,7 @@ MAP_DUMP = b"""
 
 def text(value: bytes) -> str:
     """How tables show bytes: what is not UTF-8 as backslash, x and two hex digits."""
-    return value.decode("utf-8", "backslashreplace")
+    return value.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
 
 
 def pool_of(names: dict[str, tuple[bytes, ...]], kind: Names) -> tuple[bytes, ...]:

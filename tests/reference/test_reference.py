@@ -16,10 +16,13 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from tests.coretools import assert_same, core
 
 from . import badinputs, loggen, thesis
 
@@ -37,7 +40,11 @@ def log(*lines: str) -> bytes:
 
 
 def read(*lines: str, **options: str) -> thesis.Tables:
-    return thesis.read(log(*lines), **options)
+    """The tables of a log of a few lines, which the core must make too."""
+    tables = thesis.read(log(*lines), **options)
+    with tempfile.TemporaryDirectory() as folder:
+        assert_same(tables, core(Path(folder), log(*lines), source="thesis", **options))
+    return tables
 
 
 def counts(tables: thesis.Tables) -> dict[str, int]:

@@ -157,8 +157,8 @@ class Losses:
 
 
 def decode(text: bytes) -> str:
-    """Bytes that are not UTF-8 become backslash, x and two hex digits."""
-    return text.decode("utf-8", "backslashreplace")
+    """NUL and bytes that are not UTF-8 become backslash, x and two hex digits."""
+    return text.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
 
 
 # ---------------------------------------------------------------- parsing

@@ -80,7 +80,7 @@ impl Names {
         self.table.clear();
     }
 
-    /// The name as text; bytes that are not UTF-8 appear as `\xNN`.
+    /// The name as text; NUL and bytes that are not UTF-8 appear as `\xNN`.
     pub fn text(&self, id: NameId) -> Cow<'_, str> {
         text_of(self.get(id))
     }
@@ -91,14 +91,21 @@ fn slice<'a>(bytes: &'a [u8], ends: &[usize], id: u32) -> &'a [u8] {
     if id == 0 { &[] } else { &bytes[ends[id - 1]..ends[id]] }
 }
 
-/// Bytes as text; those that are not UTF-8 appear as `\xNN`.
+/// Whether bytes are text that every reader takes as it is: UTF-8 without NUL, which ends a string in SQLite and elsewhere.
+pub fn is_text(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok() && memchr::memchr(0, bytes).is_none()
+}
+
+/// Bytes as text; NUL and those that are not UTF-8 appear as `\xNN`.
 pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
-    if let Ok(text) = std::str::from_utf8(bytes) {
+    if memchr::memchr(0, bytes).is_none()
+        && let Ok(text) = std::str::from_utf8(bytes)
+    {
         return Cow::Borrowed(text);
     }
     let mut text = String::with_capacity(bytes.len() + 16);
     for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
+        text.push_str(&chunk.valid().replace('\0', "\\x00"));
         for byte in chunk.invalid() {
             let _ = write!(text, "\\x{byte:02x}");
         }
@@ -130,5 +137,6 @@ mod tests {
     #[test]
     fn invalid_utf8_is_shown_as_hex() {
         assert_eq!(text_of(b"caf\xc3\xa9 \xff\xfe!"), "caf\u{e9} \\xff\\xfe!");
+        assert_eq!(text_of(b"a\0b"), "a\\x00b");
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::rows::{json_key, json_string};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_SECTOR, UNKNOWN_TASK};
-use crate::names::{NameId, Names};
+use crate::names::{NameId, Names, is_text};
 use crate::output::Output;
 use crate::source::{Batch, NoteKind};
 use crate::stack;
@@ -166,7 +166,7 @@ fn bytes_field(buffer: &mut Vec<u8>, key: &str, bytes: &[u8]) {
     buffer.push(b',');
     json_key(buffer, key);
     json_string(buffer, bytes);
-    if std::str::from_utf8(bytes).is_err() {
+    if !is_text(bytes) {
         let _ = write!(buffer, ",\"{key}_hex\":\"");
         hex(buffer, bytes);
         buffer.push(b'"');
@@ -182,7 +182,7 @@ fn stack_field(buffer: &mut Vec<u8>, raw: &[u8]) {
         json_string(buffer, line);
     }
     buffer.push(b']');
-    if std::str::from_utf8(raw).is_err() {
+    if !is_text(raw) {
         buffer.extend_from_slice(b",\"stack_hex\":\"");
         hex(buffer, raw);
         buffer.push(b'"');

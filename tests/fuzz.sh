@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Runs the fuzz targets of converter/fuzz: tests/fuzz.sh [SECONDS [TARGET...]]
+#
+# Stable Rust is enough, and so is a C++ compiler for libFuzzer itself; converter/fuzz/rustc.sh says how. A crash is kept in
+# converter/fuzz/artifacts, and its command to run again is printed. What is found on the way is kept in converter/fuzz/corpus.
+# The last line is `fuzz: N passed, N failed`.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+BIN=${BIN:-$PWD/.venv/bin}
+seconds=${1:-10}
+shift || true
+targets=${*:-assemble source_thesis source_events_jsonl convert}
+corpus=converter/fuzz/corpus
+artifacts=converter/fuzz/artifacts
+built=${CARGO_TARGET_DIR:-converter/target}/release
+
+if ! command -v "${CXX:-c++}" >/dev/null; then
+  echo "fuzz: skipped: $targets (no C++ compiler, which libFuzzer needs: apt-get install g++)"
+  echo "fuzz: 0 passed, 0 failed"
+  exit 0
+fi
+
+# In the main workspace's folder, where most of what is needed has been built already.
+if ! RUSTC_WRAPPER=$PWD/converter/fuzz/rustc.sh cargo build -q --release \
+  --manifest-path converter/fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-converter/target}"; then
+  echo "fuzz: 0 passed, 1 failed"
+  exit 1
+fi
+"$BIN/python" -m tests.fuzz_seeds "$corpus" || exit 1
+mkdir -p "$artifacts"
+
+passed=0 failed=0
+for target in $targets; do
+  # What a target writes to standard output is what it converts to.
+  if output=$("$built/$target" "$corpus/$target" -max_total_time="$seconds" -max_len=8192 -timeout=20 -rss_limit_mb=2048 \
+    -verbosity=0 -print_final_stats=1 -artifact_prefix="$artifacts/$target-" 2>&1 >/dev/null); then
+    passed=$((passed + 1))
+    runs=$(sed -n 's/.*number_of_executed_units: *//p' <<<"$output")
+    echo "fuzz: $target: ok, ${runs:-?} runs in $seconds s"
+  else
+    failed=$((failed + 1))
+    echo "fuzz: $target: FAILED"
+    grep -aE -A 4 'panicked at|ERROR: libFuzzer' <<<"$output" | cut -c 1-400 | head -n 20
+    crash=$(grep -aoE "$artifacts/[^ ]+" <<<"$output" | tail -n 1)
+    echo "  again: $built/$target ${crash:-$artifacts/...}"
+  fi
+done
+echo "fuzz: $passed passed, $failed failed"
+[ "$failed" = 0 ]

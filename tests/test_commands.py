@@ -1,0 +1,268 @@
+"""The command line as its users meet it: exit codes, messages, files that are there or not."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+from syncline.cli import cli
+
+from tests.coretools import DATA, ROOT, recording
+
+BIN = Path(sys.executable).parent
+SMALL1 = str(DATA / "small1.log")
+
+
+def run(*arguments: str | Path, stdin: bytes | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs `syncline` with these arguments."""
+    command = [str(BIN / "syncline"), *map(str, arguments)]
+    done = subprocess.run(command, input=stdin or b"", capture_output=True, cwd=cwd, check=False)
+    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def ok(*arguments: str | Path, **options: object) -> str:
+    """Its output, when all is well."""
+    done = run(*arguments, **options)  # type: ignore[arg-type]
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def fails(code: int, *arguments: str | Path, **options: object) -> str:
+    """Its message; a traceback is none."""
+    done = run(*arguments, **options)  # type: ignore[arg-type]
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith(("error: ", "Error: ", "Usage: "))
+    return done.stderr
+
+
+def left(folder: Path) -> list[str]:
+    """What is in a folder, hidden files too."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+def commands() -> list[str]:
+    return cli.list_commands(click.Context(cli))
+
+
+@pytest.mark.parametrize("command", commands())
+def test_help_ends_with_examples_that_work(command: str, tmp_path: Path) -> None:
+    text = ok(command, "--help")
+    examples = re.findall(r"^ {4}(\S.*syncline .*|syncline .*)$", text, re.M)
+    assert examples, text
+    work = tmp_path / "checkout"
+    work.mkdir()
+    (work / "tests").symlink_to(ROOT / "tests")
+    for example in examples:
+        if " open " in f" {example} ":
+            continue  # opens a browser; tests/ui does
+        line = re.sub(r" {3,}\(.*\)$", "", example)
+        env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+        done = subprocess.run(line, shell=True, cwd=work, env=env, capture_output=True, check=False)
+        assert done.returncode == 0, (line, done.stderr)
+
+
+def test_version_and_list() -> None:
+    assert re.fullmatch(r"syncline \d+\.\d+\.\d+\n", ok("--version"))
+    names = [line.split()[0] for line in ok("report", "--list").splitlines()]
+    assert names[0] == "summary"
+    assert len(names) == 11
+
+
+def test_stdin_gz_and_zst_are_read_like_the_file(tmp_path: Path) -> None:
+    log = recording("small4.log")
+    want = ok("convert", "-q", DATA / "small4.log", "-o", "-", "--to", "csv")
+    assert want.count("\n") == 101
+    assert ok("convert", "-q", "-", "-o", "-", "--to", "csv", stdin=log) == want
+    # The name says nothing, the content does.
+    (tmp_path / "packed").write_bytes(gzip.compress(log))
+    assert ok("convert", "-q", tmp_path / "packed", "-o", "-", "--to", "csv") == want
+    if shutil.which("zstd"):
+        packed = subprocess.run(["zstd", "-c"], input=log, capture_output=True, check=True).stdout
+        assert ok("convert", "-q", "-", "-o", "-", "--to", "csv", stdin=packed) == want
+
+
+def test_microseconds_and_processes(tmp_path: Path) -> None:
+    log = tmp_path / "us.log"
+    log.write_text(
+        "252 53 db fdatasync\n294 53 db start id 8 start 0 end 9 datasync 1 path /a\n"
+        "313 53 db bio_add_folio id 8 bio 0x762 start 1424 len 4096\n321 53 db bio_submit id 8 bio 0x762\n"
+        "661 0 swapper/26 bio_complete bio 0x762\n856 53 db exit id 8 ret 0\n"
+    )
+    rows = ok("convert", "-q", log, "-o", "-", "--to", "jsonl", "--time-unit", "us", "--pid-is", "process")
+    row = json.loads(rows)
+    assert (row["ts_ns"], row["syscall_ns"], row["writeback_ns"]) == (252_000, 604_000, 340_000)
+    assert (row["before_submit_ns"], row["after_complete_ns"]) == (27_000, 195_000)
+    assert (row["tid"], row["pid"], row["first_offset"], row["last_offset"]) == (None, 53, 1424, 5520)
+
+
+def test_pieces_of_a_log_are_one_log(tmp_path: Path) -> None:
+    log = recording("sqlite_wal_full.log").splitlines(keepends=True)
+    (tmp_path / "1").write_bytes(b"".join(log[:150]))
+    (tmp_path / "2").write_bytes(b"".join(log[150:]))
+    whole = ok("convert", "-q", DATA / "sqlite_wal_full.log", "-o", "-", "--to", "csv")
+    assert ok("convert", "-q", tmp_path / "1", tmp_path / "2", "-o", "-", "--to", "csv") == whole
+
+
+def test_reports_read_what_convert_writes(tmp_path: Path) -> None:
+    want = None
+    for name in ("t.pftrace", "t.pftrace.gz", "tables/", "rows.parquet", "rows.csv", "rows.jsonl"):
+        ok("convert", "-q", DATA / "parallel4.log", "-o", f"{tmp_path}/{name}")
+        report = ok("report", f"{tmp_path}/{name}", "threads", "--format", "csv")
+        want = want or report
+        assert report == want, name
+    assert ok("report", DATA / "parallel4.log", "threads", "--format", "csv") == want
+
+
+def test_formats_of_a_report() -> None:
+    assert ok("report", SMALL1, "--format", "csv").startswith("metric,scope,value,unit")
+    answer = json.loads(ok("report", SMALL1, "files", "--format", "json"))
+    assert len(answer["rows"]) == 50
+    assert "| path |" in ok("report", SMALL1, "files", "--format", "md")
+    both = ok("report", SMALL1, "files", "threads")
+    assert both.index("Files:") < both.index("Threads:")
+
+
+def test_losses_are_said_before_the_figures() -> None:
+    done = run("report", DATA / "small4.log")
+    assert done.stdout.startswith("warning: 15 of 100 bios: never_completed")
+    done = run("report", DATA / "small4.log", "--format", "csv")
+    assert done.stdout.startswith("metric,")
+    assert "15 of 100 bios" in done.stderr
+
+
+def test_queries() -> None:
+    sql = "SELECT COUNT(*) AS n, SUM(bytes) AS bytes FROM syncline_sync"
+    for engine in ("duckdb", "embedded"):
+        assert ok("query", SMALL1, sql, "--format", "csv", "--engine", engine) == "n,bytes\n50,204800\n"
+    message = fails(3, "query", SMALL1, "SELECT * FROM syncline_nothing")
+    assert "syncline_nothing" in message
+    assert "syncline_sync" in message
+
+
+def test_wrong_use_is_2(tmp_path: Path) -> None:
+    assert ".pftrace" in fails(2, "convert", SMALL1, "-o", tmp_path / "out.foo")
+    assert "--to" in fails(2, "convert", SMALL1, "-o", "-")
+    assert f"mkdir -p {tmp_path}/no" in fails(2, "convert", SMALL1, "-o", tmp_path / "no" / "x.csv")
+    assert "summary" in fails(2, "report", SMALL1, "sumary")
+    assert "thesis" in fails(2, "convert", SMALL1, "-o", tmp_path / "x.csv", "--from", "strace")
+    assert "CSV holds one table" in fails(2, "report", SMALL1, "files", "threads", "--format", "csv")
+    assert "500ms" in fails(2, "convert", SMALL1, "-o", tmp_path / "x.csv", "--window", "soon")
+    same = tmp_path / "same.log"
+    same.write_bytes(recording("small1.log"))
+    assert "input" in fails(2, "convert", same, "-o", same, "--to", "csv")
+    assert same.read_bytes() == recording("small1.log")
+    assert left(tmp_path) == ["same.log"]
+
+
+def test_unreadable_or_foreign_input_is_3(tmp_path: Path) -> None:
+    out = tmp_path / "out.pftrace"
+    cases = {
+        "empty": (b"", "is empty"),
+        "elf": (b"\x7fELF" + bytes(1000), "ELF"),
+        "text": (b"hello, world\n", "hello, world"),
+        "header": (b"TIME PID COMM EVENT DATA\nAttaching 8 probes...\n", "no event in 2 lines"),
+        "cut.gz": (gzip.compress(recording("small1.log"))[:900], "cut off"),
+    }
+    for name, (data, word) in cases.items():
+        (tmp_path / name).write_bytes(data)
+        message = fails(3, "convert", tmp_path / name, "-o", out)
+        assert name in message
+        assert word in message
+        assert "hint: " in message
+        assert word in fails(3, "report", tmp_path / name) or name == "cut.gz"
+    assert "no such file" in fails(3, "convert", tmp_path / "nothing.log", "-o", out)
+    assert "no such file" in fails(3, "report", tmp_path / "nothing.log")
+    trace = tmp_path / "t.pftrace"
+    ok("convert", "-q", SMALL1, "-o", trace)
+    trace.write_bytes(trace.read_bytes()[:-700])
+    assert "t.pftrace" in fails(3, "report", trace)
+    assert not out.exists()
+    assert left(tmp_path) == sorted([*cases, "t.pftrace"])
+
+
+def test_more_lost_than_allowed_is_4(tmp_path: Path) -> None:
+    out = tmp_path / "x.csv"
+    assert "15 never_completed" in fails(4, "convert", DATA / "small4.log", "-o", out, "--max-loss", "14")
+    assert "never_completed" in fails(4, "convert", DATA / "small4.log", "-o", out, "--max-loss", "1%")
+    assert left(tmp_path) == []
+    ok("convert", DATA / "small4.log", "-o", out, "--max-loss", "15")
+    ok("convert", DATA / "small4.log", "-o", out, "--max-loss", "3%")
+    ok("convert", SMALL1, "-o", out, "--max-loss", "0")
+    assert "max_loss" in fails(2, "convert", SMALL1, "-o", out, "--max-loss", "much")
+
+
+def test_unparsed_lines_are_shown_with_file_line_and_text(tmp_path: Path) -> None:
+    log = tmp_path / "torn.log"
+    log.write_bytes(recording("small1.log") + b"41 559 wl bio_complete 0x44\n")
+    done = run("convert", log, "-o", tmp_path / "x.csv")
+    assert done.returncode == 0
+    assert f"{log}:503: 41 559 wl bio_complete 0x44" in done.stderr
+    assert "1 unparsed_line" in done.stderr
+
+
+def test_marks(tmp_path: Path) -> None:
+    marks = tmp_path / "marks.csv"
+    marks.write_text("time,name\n41753000000,page 1\n41800000000,page 2\n")
+    table = ok("report", SMALL1, "marks", "--marks", marks, "--format", "csv").splitlines()
+    assert len(table) == 3
+    metrics = ok("report", SMALL1, "--marks", marks, "--format", "csv")
+    assert "mark" in metrics
+    for bad, word in (("soon,x\nlater,y\n", ":1:"), ("time,name\n5,a\nx,b\n", ":3:"), ("", "no marks"), ("-5,a\n", "negative")):
+        marks.write_text(bad)
+        assert word in fails(3, "report", SMALL1, "marks", "--marks", marks)
+    assert "nothing.csv" in fails(3, "report", SMALL1, "marks", "--marks", tmp_path / "nothing.csv")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_an_error_and_devices_stay_devices() -> None:
+    assert "No space left" in fails(2, "convert", SMALL1, "-o", "/dev/full", "--to", "csv")
+    assert Path("/dev/full").is_char_device()
+    ok("convert", "-q", SMALL1, "-o", "/dev/null", "--to", "pftrace")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to("real.csv")
+    ok("convert", "-q", SMALL1, "-o", tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text().startswith("ts_ns,")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_leaves_nothing_half_written(number: int, code: int, tmp_path: Path) -> None:
+    command = [str(BIN / "syncline"), "convert", "-", "-o", str(tmp_path / "out.pftrace")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin
+        # More than a chunk, so that the output has been begun; then the pipe stays open.
+        process.stdin.write(recording("bg.log.gz"))
+        process.stdin.flush()
+        while not left(tmp_path):
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert process.wait(30) == code
+    assert left(tmp_path) == []
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    command = f"{BIN}/syncline query {DATA}/bg.log.gz 'SELECT * FROM syncline_bio' --format csv | head -n 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("bio_id,")
+    assert "Traceback" not in done.stderr
+
+
+def test_doctor() -> None:
+    text = ok("doctor")
+    assert "DuckDB" in text or "duckdb" in text
+    assert isinstance(json.loads(ok("doctor", "--format", "json")), list)

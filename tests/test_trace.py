@@ -1,0 +1,273 @@
+"""The trace: official protos know every field of it, and it holds what the Parquet tables hold."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import BUILTIN_CLOCK_BOOTTIME, Trace
+from syncline import _core
+from syncline.engine import open_trace
+from syncline.inputs import Reading, opened
+from syncline.report import names as report_names
+from syncline.report.run import run_query, run_report
+
+from tests.coretools import DATA, RECORDINGS, convert, recording
+from tests.reference import badinputs, loggen
+from tests.sqltools import same
+
+TABLES = ("sync", "bio", "call", "stack", "loss", "mark", "meta")
+# Those of the bad inputs that are a log after all; the very long ones only take time here.
+ODD = sorted(
+    name
+    for name in badinputs.INPUTS
+    if name not in ("more_requests_wait_than_may", "more_than_the_window_holds")
+    and not ((bad := badinputs.INPUTS[name]()).unreadable or bad.foreign)
+    and bad.sync
+)
+# Every trouble of the generator, and whatever comes of mixing them.
+TROUBLES: dict[str, dict[str, Any]] = {
+    "hostile_names": {"names": "hostile", "threads": 30, "stacks": "mixed"},
+    "processes": {"threads": 6, "processes": 2, "pid_is": "process", "p_ends_early": 0.3},
+    "processes_that_lose": {"threads": 6, "processes": 3, "pid_is": "process", "lose_end": 0.3}
+    | {"lose_call": 0.2, "lose_complete": 0.2, "syscall_exits": True, "lose_call_exit": 0.2},
+    "lost": {"lose_call": 0.2, "lose_start": 0.2, "lose_end": 0.2, "lose_folio": 0.2}
+    | {"lose_submit": 0.2, "lose_complete": 0.2, "p_ends_early": 0.5},
+    "parallel": {"threads": 12, "files": 1, "max_bios": 6, "p_ends_early": 1.0, "background": 40},
+    "devices": {"extra_pairs": True, "syscall_exits": True, "lose_complete": 0.3},
+    "largest_ids": {"first_id": 2**64 - 100},
+    "told_losses": {"bursts": 5, "garbage": 3, "double_complete": 0.2, "double_end": 0.2},
+    "late": {"disorder_ns": 2 * 10**9, "cpus": 4},
+    "ties": {"p_tie": 0.9, "p_empty": 0.5},
+    "microseconds": {"time_unit": "us", "p_tie": 0.3},
+}
+
+
+def troubled(name: str) -> tuple[bytes, Reading]:
+    params = loggen.Params(requests=150, **TROUBLES[name])
+    log = loggen.generate(params, random.Random(5)).log
+    return log, Reading(time_unit=params.time_unit, pid_is=params.pid_is)
+
+
+def generated(seed: int) -> tuple[bytes, Reading]:
+    rng = random.Random(seed)
+    params = loggen.random_params(rng)
+    log = loggen.generate(params, rng).log
+    return log, Reading(source="thesis", time_unit=params.time_unit, pid_is=params.pid_is)
+
+
+def unknown_fields(message: Message, path: str = "") -> Iterator[str]:
+    """Paths of fields that the message's class does not know, at any depth."""
+    for field in UnknownFieldSet(message):
+        yield f"{path}.{field.field_number}"
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for each in value if field.is_repeated else [value]:
+                yield from unknown_fields(each, f"{path}.{field.name}")
+
+
+@contextmanager
+def both_engines(path: Path, reading: Reading) -> Iterator[tuple[Any, Any]]:
+    """A log as columns and as a trace."""
+    with (
+        opened(str(path), reading, engine="duckdb") as columns,
+        opened(str(path), reading, engine="embedded") as trace,
+    ):
+        yield columns, trace
+
+
+def in_order(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted(rows, key=lambda row: [(v is not None, 0 if v is None else v) for v in row])
+
+
+def assert_same_tables(path: Path, reading: Reading) -> None:
+    with both_engines(path, reading) as (columns, trace):
+        assert trace.stats() == []
+        for table in TABLES:
+            want = run_query(columns, f"SELECT * FROM syncline_{table}")
+            have = run_query(trace, f"SELECT * FROM syncline_{table}")
+            assert have.columns == want.columns
+            for left, right in zip(in_order(have.rows), in_order(want.rows), strict=True):
+                assert dict(zip(have.columns, left, strict=True)) == dict(
+                    zip(want.columns, right, strict=True)
+                ), table
+
+
+# ---------------------------------------------------------------- packets
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_official_protos_know_every_field(name: str, tmp_path: Path) -> None:
+    check_packets(convert(tmp_path, recording(name), "out.pftrace").read_bytes())
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_official_protos_know_every_field_of_a_generated_log(name: str, tmp_path: Path) -> None:
+    log, reading = troubled(name)
+    options = {"time_unit": reading.time_unit, "pid_is": reading.pid_is}
+    check_packets(convert(tmp_path, log, "out.pftrace", **options).read_bytes())
+
+
+@pytest.mark.parametrize("name", ["small4.log", "sqlite_wal_full.log"])
+def test_official_protos_know_callstacks(name: str, tmp_path: Path) -> None:
+    out = convert(tmp_path, recording(name), "out.pftrace", callstacks=True)
+    packets = check_packets(out.read_bytes())
+    frames: set[int] = set()
+    stacks: set[int] = set()
+    for packet in packets:
+        frames |= {frame.iid for frame in packet.interned_data.frames}
+        for stack in packet.interned_data.callstacks:
+            assert set(stack.frame_ids) <= frames
+            stacks.add(stack.iid)
+        if packet.track_event.HasField("callstack_iid"):
+            assert packet.track_event.callstack_iid in stacks
+    assert stacks
+
+
+def check_packets(data: bytes) -> list[Any]:
+    """Decodes a trace, and checks what each packet may rest on."""
+    trace = Trace.FromString(data)
+    assert list(unknown_fields(trace)) == []
+    assert trace.SerializeToString() == data, "not written as the official classes write it"
+    first = trace.packet[0]
+    assert first.clock_snapshot.primary_trace_clock == BUILTIN_CLOCK_BOOTTIME
+    assert first.sequence_flags & first.SEQ_INCREMENTAL_STATE_CLEARED
+    tracks: set[int] = set()
+    interned: dict[str, set[int]] = {}
+    for packet in trace.packet:
+        assert packet.trusted_packet_sequence_id == 1
+        for field, entries in packet.interned_data.ListFields():
+            for entry in entries:
+                seen = interned.setdefault(field.name, set())
+                assert entry.iid not in seen, f"{field.name} {entry.iid} is there twice"
+                seen.add(entry.iid)
+        if packet.HasField("track_descriptor"):
+            descriptor = packet.track_descriptor
+            assert descriptor.uuid not in tracks
+            assert not descriptor.parent_uuid or descriptor.parent_uuid in tracks
+            tracks.add(descriptor.uuid)
+        if packet.HasField("track_event"):
+            event = packet.track_event
+            assert event.track_uuid in tracks
+            assert set(event.extra_counter_track_uuids) <= tracks
+            assert set(event.category_iids) <= interned["event_categories"]
+            assert not event.name_iid or event.name_iid in interned["event_names"]
+            for note in event.debug_annotations:
+                assert note.name or note.name_iid in interned["debug_annotation_names"]
+                if note.HasField("string_value_iid"):
+                    assert note.string_value_iid in interned["debug_annotation_string_values"]
+    return list(trace.packet)
+
+
+@pytest.mark.parametrize("name", [*RECORDINGS, *TROUBLES])
+def test_slices_of_a_track_nest_and_flows_meet(name: str, tmp_path: Path) -> None:
+    if name in TROUBLES:
+        log, reading = troubled(name)
+        options = {"time_unit": reading.time_unit, "pid_is": reading.pid_is}
+    else:
+        log, options = recording(name), {}
+    trace = Trace.FromString(convert(tmp_path, log, "out.pftrace", **options).read_bytes())
+    open_slices: dict[int, int] = {}
+    begun: set[int] = set()
+    ended: list[int] = []
+    # As trace_processor does: by time, then as written.
+    for packet in sorted(trace.packet, key=lambda packet: packet.timestamp):
+        if not packet.HasField("track_event"):
+            continue
+        event = packet.track_event
+        begun |= set(event.flow_ids)
+        ended += event.terminating_flow_ids
+        if event.type == event.TYPE_SLICE_BEGIN:
+            open_slices[event.track_uuid] = open_slices.get(event.track_uuid, 0) + 1
+        elif event.type == event.TYPE_SLICE_END:
+            open_slices[event.track_uuid] -= 1
+            assert open_slices[event.track_uuid] >= 0
+    assert not any(open_slices.values())
+    assert set(ended) <= begun
+    assert len(set(ended)) == len(ended)
+
+
+def test_a_gzipped_trace_is_the_trace(tmp_path: Path) -> None:
+    plain = convert(tmp_path, recording("small4.log"), "a.pftrace")
+    packed = convert(tmp_path, recording("small4.log"), "a.pftrace.gz")
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    with open_trace(packed) as engine:
+        assert engine.stats() == []
+        assert engine.query("SELECT COUNT(*) FROM slice").rows[0][0] > 300
+
+
+@pytest.mark.parametrize("to", ["a.pftrace", "a.pftrace.gz", "a.parquet"])
+def test_two_conversions_are_equal_to_the_byte(to: str, tmp_path: Path) -> None:
+    for name in ("bg.log.gz", "small4-torn.log"):
+        first = convert(tmp_path, recording(name), to).read_bytes()
+        assert convert(tmp_path, recording(name), to).read_bytes() == first
+
+
+# ---------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_a_recordings_trace_holds_its_tables(name: str) -> None:
+    assert_same_tables(DATA / name, Reading())
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_a_troubled_logs_trace_holds_its_tables(name: str, tmp_path: Path) -> None:
+    log, reading = troubled(name)
+    (tmp_path / "in.log").write_bytes(log)
+    assert_same_tables(tmp_path / "in.log", reading)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_generated_logs_trace_holds_its_tables(seed: int, tmp_path: Path) -> None:
+    log, reading = generated(seed)
+    (tmp_path / "in.log").write_bytes(log)
+    try:
+        assert_same_tables(tmp_path / "in.log", reading)
+    except _core.CoreError as error:
+        assert "no event" in error.args[0]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_logs_trace_holds_its_tables(name: str, tmp_path: Path) -> None:
+    (tmp_path / "in.log").write_bytes(badinputs.INPUTS[name]().data)
+    assert_same_tables(tmp_path / "in.log", Reading(source="thesis"))
+
+
+@pytest.mark.parametrize("window", [0, 10**6])
+def test_a_trace_of_late_lines_holds_their_tables(window: int, tmp_path: Path) -> None:
+    # What comes too late is used as it comes: requests may look odd then, but alike in both.
+    params = loggen.Params(requests=4000, threads=6, cpus=3, disorder_ns=3 * 10**9)
+    (tmp_path / "in.log").write_bytes(loggen.generate(params, random.Random(1)).log)
+    assert_same_tables(tmp_path / "in.log", Reading(window_ns=window))
+
+
+def test_marks_are_in_both(tmp_path: Path) -> None:
+    first = 41_753_000_000
+    marks = tmp_path / "marks.csv"
+    marks.write_text(f"time,name,duration\n{first},a;'b\",250000000\n{first + 100_000_000},é,\n")
+    assert_same_tables(DATA / "small4.log", Reading(marks=str(marks)))
+
+
+# ---------------------------------------------------------------- reports
+
+
+@pytest.mark.parametrize("name", [*RECORDINGS, *TROUBLES])
+def test_every_report_is_the_same_through_both_engines(name: str, tmp_path: Path) -> None:
+    log, reading = troubled(name) if name in TROUBLES else (recording(name), Reading())
+    path = tmp_path / "in.log"
+    path.write_bytes(log)
+    with both_engines(path, reading) as (columns, trace):
+        for report in report_names():
+            want, have = run_report(columns, report), run_report(trace, report)
+            assert have.columns == want.columns, report
+            assert len(have.rows) == len(want.rows), report
+            for left, right in zip(have.rows, want.rows, strict=True):
+                assert same(left, right), (report, left, right)
