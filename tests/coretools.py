@@ -40,7 +40,9 @@ def tables(folder: Path) -> dict[str, Rows]:
     return found
 
 
-def convert(folder: Path, log: bytes, to: str = "out/", name: str = "in.log", **options: Any) -> Path:
+def convert(
+    folder: Path, log: bytes, to: str = "out/", name: str = "in.log", **options: Any
+) -> Path:
     """Converts a log with the core."""
     source = folder / name
     source.write_bytes(log)

@@ -23,11 +23,15 @@ BIN = Path(sys.executable).parent
 SMALL1 = str(DATA / "small1.log")
 
 
-def run(*arguments: str | Path, stdin: bytes | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str | Path, stdin: bytes | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Runs `syncline` with these arguments."""
     command = [str(BIN / "syncline"), *map(str, arguments)]
     done = subprocess.run(command, input=stdin or b"", capture_output=True, cwd=cwd, check=False)
-    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+    return subprocess.CompletedProcess(
+        command, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
 
 
 def ok(*arguments: str | Path, **options: object) -> str:
@@ -99,11 +103,18 @@ def test_microseconds_and_processes(tmp_path: Path) -> None:
         "313 53 db bio_add_folio id 8 bio 0x762 start 1424 len 4096\n321 53 db bio_submit id 8 bio 0x762\n"
         "661 0 swapper/26 bio_complete bio 0x762\n856 53 db exit id 8 ret 0\n"
     )
-    rows = ok("convert", "-q", log, "-o", "-", "--to", "jsonl", "--time-unit", "us", "--pid-is", "process")
+    rows = ok(
+        "convert", "-q", log, "-o", "-", "--to", "jsonl", "--time-unit", "us", "--pid-is", "process"
+    )
     row = json.loads(rows)
     assert (row["ts_ns"], row["syscall_ns"], row["writeback_ns"]) == (252_000, 604_000, 340_000)
     assert (row["before_submit_ns"], row["after_complete_ns"]) == (27_000, 195_000)
-    assert (row["tid"], row["pid"], row["first_offset"], row["last_offset"]) == (None, 53, 1424, 5520)
+    assert (row["tid"], row["pid"], row["first_offset"], row["last_offset"]) == (
+        None,
+        53,
+        1424,
+        5520,
+    )
 
 
 def test_pieces_of_a_log_are_one_log(tmp_path: Path) -> None:
@@ -144,7 +155,10 @@ def test_losses_are_said_before_the_figures() -> None:
 def test_queries() -> None:
     sql = "SELECT COUNT(*) AS n, SUM(bytes) AS bytes FROM syncline_sync"
     for engine in ("duckdb", "embedded"):
-        assert ok("query", SMALL1, sql, "--format", "csv", "--engine", engine) == "n,bytes\n50,204800\n"
+        assert (
+            ok("query", SMALL1, sql, "--format", "csv", "--engine", engine)
+            == "n,bytes\n50,204800\n"
+        )
     message = fails(3, "query", SMALL1, "SELECT * FROM syncline_nothing")
     assert "syncline_nothing" in message
     assert "syncline_sync" in message
@@ -156,7 +170,9 @@ def test_wrong_use_is_2(tmp_path: Path) -> None:
     assert f"mkdir -p {tmp_path}/no" in fails(2, "convert", SMALL1, "-o", tmp_path / "no" / "x.csv")
     assert "summary" in fails(2, "report", SMALL1, "sumary")
     assert "thesis" in fails(2, "convert", SMALL1, "-o", tmp_path / "x.csv", "--from", "strace")
-    assert "CSV holds one table" in fails(2, "report", SMALL1, "files", "threads", "--format", "csv")
+    assert "CSV holds one table" in fails(
+        2, "report", SMALL1, "files", "threads", "--format", "csv"
+    )
     assert "500ms" in fails(2, "convert", SMALL1, "-o", tmp_path / "x.csv", "--window", "soon")
     same = tmp_path / "same.log"
     same.write_bytes(recording("small1.log"))
@@ -193,8 +209,12 @@ def test_unreadable_or_foreign_input_is_3(tmp_path: Path) -> None:
 
 def test_more_lost_than_allowed_is_4(tmp_path: Path) -> None:
     out = tmp_path / "x.csv"
-    assert "15 never_completed" in fails(4, "convert", DATA / "small4.log", "-o", out, "--max-loss", "14")
-    assert "never_completed" in fails(4, "convert", DATA / "small4.log", "-o", out, "--max-loss", "1%")
+    assert "15 never_completed" in fails(
+        4, "convert", DATA / "small4.log", "-o", out, "--max-loss", "14"
+    )
+    assert "never_completed" in fails(
+        4, "convert", DATA / "small4.log", "-o", out, "--max-loss", "1%"
+    )
     assert left(tmp_path) == []
     ok("convert", DATA / "small4.log", "-o", out, "--max-loss", "15")
     ok("convert", DATA / "small4.log", "-o", out, "--max-loss", "3%")
@@ -218,7 +238,12 @@ def test_marks(tmp_path: Path) -> None:
     assert len(table) == 3
     metrics = ok("report", SMALL1, "--marks", marks, "--format", "csv")
     assert "mark" in metrics
-    for bad, word in (("soon,x\nlater,y\n", ":1:"), ("time,name\n5,a\nx,b\n", ":3:"), ("", "no marks"), ("-5,a\n", "negative")):
+    for bad, word in (
+        ("soon,x\nlater,y\n", ":1:"),
+        ("time,name\n5,a\nx,b\n", ":3:"),
+        ("", "no marks"),
+        ("-5,a\n", "negative"),
+    ):
         marks.write_text(bad)
         assert word in fails(3, "report", SMALL1, "marks", "--marks", marks)
     assert "nothing.csv" in fails(3, "report", SMALL1, "marks", "--marks", tmp_path / "nothing.csv")
@@ -257,7 +282,9 @@ def test_an_interrupt_leaves_nothing_half_written(number: int, code: int, tmp_pa
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     command = f"{BIN}/syncline query {DATA}/bg.log.gz 'SELECT * FROM syncline_bio' --format csv | head -n 1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
     assert done.stdout.startswith("bio_id,")
     assert "Traceback" not in done.stderr
 

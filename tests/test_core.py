@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import random
 from pathlib import Path
@@ -59,7 +60,9 @@ def test_a_generated_log_gives_its_truth(seed: int, tmp_path: Path) -> None:
     assert sum(row["bytes"] for row in tables["bio"]) == made.truth.folio_bytes
 
 
-def check_invariants(tables: dict[str, coretools.Rows], folio_bytes: int, threads: bool = True) -> None:
+def check_invariants(
+    tables: dict[str, coretools.Rows], folio_bytes: int, threads: bool = True
+) -> None:
     """What holds on any input, however broken."""
     syncs, bios = tables["sync"], tables["bio"]
     assert sum(bio["bytes"] for bio in bios) == folio_bytes
@@ -80,7 +83,7 @@ def check_invariants(tables: dict[str, coretools.Rows], folio_bytes: int, thread
                 by_thread.setdefault(sync["tid"], []).append((sync["start_ns"], end))
         for spans in by_thread.values():
             spans.sort()
-            for (_, end), (start, _) in zip(spans, spans[1:], strict=False):
+            for (_, end), (start, _) in itertools.pairwise(spans):
                 assert end <= start
 
 
@@ -92,7 +95,9 @@ def folio_bytes(log: bytes) -> int:
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(data=st.data())
-def test_invariants_hold_on_mangled_recordings(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_invariants_hold_on_mangled_recordings(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     lines = recording(data.draw(st.sampled_from(SMALL))).splitlines(keepends=True)
     lines = lines[: data.draw(st.integers(20, 400))]
     for _ in range(data.draw(st.integers(1, 12))):
@@ -183,7 +188,10 @@ def round_trip(log: bytes, folder: Path, options: dict[str, str]) -> None:
     options.pop("time_unit", None)
     again = convert(folder, events.read_bytes(), "again.events.jsonl", "events", **options)
     # The source is named by what was read, all else is as it was.
-    assert again.read_bytes().replace(b'"source":"events-jsonl"', b'"source":"thesis"') == events.read_bytes()
+    assert (
+        again.read_bytes().replace(b'"source":"events-jsonl"', b'"source":"thesis"')
+        == events.read_bytes()
+    )
     back = core(folder, events.read_bytes(), name="events", **options)
     for table in ("sync", "bio", "call"):
         assert back[table] == direct[table]
@@ -192,7 +200,9 @@ def round_trip(log: bytes, folder: Path, options: dict[str, str]) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["small4.log", "sqlite_rj_full.log", "unlinked.log", "rename-aborted.log"])
+@pytest.mark.parametrize(
+    "name", ["small4.log", "sqlite_rj_full.log", "unlinked.log", "rename-aborted.log"]
+)
 def test_csv_jsonl_and_parquet_hold_the_same_rows(name: str, tmp_path: Path) -> None:
     want = sorted(core(tmp_path, recording(name))["sync"], key=lambda row: row["sync_id"])
     for ending in ("csv", "jsonl", "parquet"):
@@ -234,7 +244,9 @@ def collapse(text: str) -> dict[str, int]:
 @pytest.mark.parametrize("by", _core.BY)
 @pytest.mark.parametrize("weight", _core.WEIGHTS)
 @pytest.mark.parametrize("name", ["small4.log", "sqlite_rj_full.log", "uring.log"])
-def test_samples_weigh_what_the_reference_weighs(name: str, weight: str, by: str, tmp_path: Path) -> None:
+def test_samples_weigh_what_the_reference_weighs(
+    name: str, weight: str, by: str, tmp_path: Path
+) -> None:
     column = {"syscall": "syscall_ns", "writeback": "writeback_ns", "bytes": "bytes"}.get(weight)
     want: dict[str, int] = {}
     for row in thesis.read(recording(name)).sync:
@@ -248,13 +260,20 @@ def test_samples_weigh_what_the_reference_weighs(name: str, weight: str, by: str
     perf = convert(tmp_path, recording(name), "out.perf", weight=weight, by=by).read_text()
     assert collapse(perf) == want
     folded = convert(tmp_path, recording(name), "out.folded", weight=weight, by=by).read_text()
-    assert dict((line.rsplit(" ", 1)[0], int(line.rsplit(" ", 1)[1])) for line in folded.splitlines()) == want
+    assert {
+        line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()
+    } == want
 
 
 def test_lines_that_come_later_than_the_window_are_counted(tmp_path: Path) -> None:
     # The window is looked at once a chunk of a MB; filler lines keep the late one out of the first.
     filler = b"# no event, but a part of the file\n" * 40_000
-    log = b"1000000000 7 wl fsync\n9000000000 7 wl fsync\n" + filler + b"20000000000 7 wl fsync\n" + filler
+    log = (
+        b"1000000000 7 wl fsync\n9000000000 7 wl fsync\n"
+        + filler
+        + b"20000000000 7 wl fsync\n"
+        + filler
+    )
     source = tmp_path / "late.log"
     source.write_bytes(log + b"3000000000 7 wl fsync\n")
     late = {}

@@ -77,11 +77,14 @@ def kind_of(path: str) -> Kind:
         return "log"
     file = Path(path)
     if not file.exists():
-        raise InputError(f"cannot read {path}: no such file or folder", "check the name; `-` reads standard input")
+        raise InputError(
+            f"cannot read {path}: no such file or folder",
+            "check the name; `-` reads standard input",
+        )
     if file.is_dir():
         return "tables"
     head = _head(file)
-    if head[:4] == b"PAR1" or head.startswith((b"ts_ns,", b'{"ts_ns":')) and _is_rows(head):
+    if head[:4] == b"PAR1" or (head.startswith((b"ts_ns,", b'{"ts_ns":')) and _is_rows(head)):
         return "rows"
     # The first packet of a trace; a log never begins with a line end and a length.
     if head[:1] == b"\x0a" and not head[:64].isspace() and _is_packet(head):
@@ -116,7 +119,7 @@ def _is_packet(head: bytes) -> bool:
         at += 1
         if head[at - 1] < 0x80:
             break
-    return 0 < length and at < len(head) and head[at] & 7 in (0, 1, 2, 5) and head[at] >> 3 > 0
+    return length > 0 and at < len(head) and head[at] & 7 in (0, 1, 2, 5) and head[at] >> 3 > 0
 
 
 def read_marks(path: Path, time_unit: str = "ns") -> list[Mark]:
@@ -141,7 +144,10 @@ def read_marks(path: Path, time_unit: str = "ns") -> list[Mark]:
                     for cell in cells:
                         name, _, unit = cell.partition("_")
                         if name not in ("time", "name", "duration") or unit not in ("", *units):
-                            raise InputError(f"{path}:{number}: unknown column '{cell}'", "the columns are time, name and duration; time_ms and the like name the unit")
+                            raise InputError(
+                                f"{path}:{number}: unknown column '{cell}'",
+                                "the columns are time, name and duration; time_ms and the like name the unit",
+                            )
                         columns.append(name)
                         if unit:
                             scale[name] = units[unit]
@@ -149,12 +155,20 @@ def read_marks(path: Path, time_unit: str = "ns") -> list[Mark]:
                 fields = dict(zip(columns, cells, strict=False))
                 try:
                     ts = _scaled(fields["time"], scale["time"])
-                    dur = _scaled(fields["duration"], scale["duration"]) if fields.get("duration") else None
+                    dur = (
+                        _scaled(fields["duration"], scale["duration"])
+                        if fields.get("duration")
+                        else None
+                    )
                     name = fields["name"]
                 except (KeyError, ValueError):
-                    raise InputError(f"{path}:{number}: not a mark: {','.join(row)[:120]}", hint) from None
+                    raise InputError(
+                        f"{path}:{number}: not a mark: {','.join(row)[:120]}", hint
+                    ) from None
                 if ts < 0 or (dur or 0) < 0:
-                    raise InputError(f"{path}:{number}: a negative time: {','.join(row)[:120]}", hint)
+                    raise InputError(
+                        f"{path}:{number}: a negative time: {','.join(row)[:120]}", hint
+                    )
                 marks.append((ts, name, dur))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}", hint) from None

@@ -41,7 +41,12 @@ class Run:
     peak_bytes: int
 
 
-def measure(command: list[str], times: int, stdin: Callable[[], subprocess.Popen] | None = None, cwd: Path | None = None) -> Run:
+def measure(
+    command: list[str],
+    times: int,
+    stdin: Callable[[], subprocess.Popen] | None = None,
+    cwd: Path | None = None,
+) -> Run:
     """Runs a command several times; its output is read and thrown away (grep stops early when it goes to /dev/null)."""
     best = None
     for _ in range(times):
@@ -72,7 +77,10 @@ def measure(command: list[str], times: int, stdin: Callable[[], subprocess.Popen
 
 
 def say(what: str, run: Run, note: str = "") -> None:
-    print(f"{what:44} {run.wall_s:8.3f} s wall {run.cpu_s:8.3f} s CPU {run.peak_bytes / 1e6:8.1f} MB  {note}", flush=True)
+    print(
+        f"{what:44} {run.wall_s:8.3f} s wall {run.cpu_s:8.3f} s CPU {run.peak_bytes / 1e6:8.1f} MB  {note}",
+        flush=True,
+    )
 
 
 def as_btetto(log: bytes) -> tuple[bytes, int]:
@@ -81,7 +89,11 @@ def as_btetto(log: bytes) -> tuple[bytes, int]:
     kinds = {"call": "BEGIN", "end": "END"}
     lines = []
     for event in events:
-        fields = [["name", event.kind], ["type", kinds.get(event.kind, "INSTANT")], ["ts", event.ts]]
+        fields = [
+            ["name", event.kind],
+            ["type", kinds.get(event.kind, "INSTANT")],
+            ["ts", event.ts],
+        ]
         fields += [["pid", event.pid], ["tid", event.pid], ["thread_name", event.comm]]
         fields += [[key, str(value)] for key, value in event.fields.items()]
         lines.append(json.dumps({"type": "value", "data": ["track_event", *fields]}))
@@ -91,8 +103,12 @@ def as_btetto(log: bytes) -> tuple[bytes, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=float, default=1e9, help="bytes of the log on disk")
-    parser.add_argument("--pipe", type=float, default=1e10, help="bytes of the log through a pipe; 0: none")
-    parser.add_argument("--times", type=int, default=5, help="runs of each, of which the best counts")
+    parser.add_argument(
+        "--pipe", type=float, default=1e10, help="bytes of the log through a pipe; 0: none"
+    )
+    parser.add_argument(
+        "--times", type=int, default=5, help="runs of each, of which the best counts"
+    )
     options = parser.parse_args()
     if SYNCLINE is None:
         raise SystemExit("syncline is not installed; run `make .venv/.installed` first")
@@ -106,19 +122,34 @@ def bench(folder: Path, options: argparse.Namespace) -> None:
     with log.open("wb") as out:
         subprocess.run([*BULK, str(int(options.size))], stdout=out, cwd=ROOT, check=True)
     size = log.stat().st_size
-    summary = subprocess.run([SYNCLINE, "convert", str(log), "-o", str(trace)], stderr=subprocess.PIPE, text=True, check=True)
+    summary = subprocess.run(
+        [SYNCLINE, "convert", str(log), "-o", str(trace)],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
     events = int(summary.stderr.split()[0].replace(",", ""))
-    print(f"a log of {size / 1e9:.2f} GB, {events:,} events, {os.cpu_count()} cores, page cache warm; best of {options.times}\n")
+    print(
+        f"a log of {size / 1e9:.2f} GB, {events:,} events, {os.cpu_count()} cores, page cache warm; best of {options.times}\n"
+    )
 
     grep = measure(["grep", "-c", "bio_submit", str(log)], options.times)
     say("grep -c bio_submit", grep)
     convert = measure([SYNCLINE, "convert", "-q", str(log), "-o", str(trace)], options.times)
-    say("syncline convert, log to trace", convert, f"{convert.wall_s / grep.wall_s:.2f} x grep (aim: 2)")
-    null = measure([SYNCLINE, "convert", "-q", str(log), "-o", "-", "--to", "pftrace"], options.times)
+    say(
+        "syncline convert, log to trace",
+        convert,
+        f"{convert.wall_s / grep.wall_s:.2f} x grep (aim: 2)",
+    )
+    null = measure(
+        [SYNCLINE, "convert", "-q", str(log), "-o", "-", "--to", "pftrace"], options.times
+    )
     say("the same, trace to /dev/null", null, f"{null.wall_s / grep.wall_s:.2f} x grep")
     tables = measure([SYNCLINE, "convert", "-q", str(log), "-o", f"{folder}/tables/"], 1)
     say("log to Parquet tables", tables, f"{tables.wall_s / grep.wall_s:.2f} x grep")
-    print(f"{'':44} {events / convert.wall_s / 1e6:.2f} M events/s; the trace is {trace.stat().st_size / size:.2f} of the log")
+    print(
+        f"{'':44} {events / convert.wall_s / 1e6:.2f} M events/s; the trace is {trace.stat().st_size / size:.2f} of the log"
+    )
 
     bench_btetto(folder, log, events / convert.wall_s)
     if options.pipe:
@@ -138,7 +169,11 @@ def bench_btetto(folder: Path, log: Path, rate: float) -> None:
     events.write_bytes(lines)
     run = measure([btetto, str(events)], 3, cwd=folder)
     print()
-    say(f"btetto, {count:,} events", run, f"{run.peak_bytes / len(lines):.1f} bytes of memory per byte of input")
+    say(
+        f"btetto, {count:,} events",
+        run,
+        f"{run.peak_bytes / len(lines):.1f} bytes of memory per byte of input",
+    )
     theirs = count / run.wall_s
     print(f"{'':44} {theirs / 1e6:.2f} M events/s; syncline {rate / theirs:.0f} x that (aim: 60)")
 
@@ -149,7 +184,11 @@ def bench_pipe(options: argparse.Namespace, on_disk: Run) -> None:
 
     run = measure([SYNCLINE, "convert", "-q", "-", "-o", "-", "--to", "pftrace"], 1, feeder)
     print()
-    say(f"{options.pipe / 1e9:.0f} GB through a pipe", run, f"{run.peak_bytes / on_disk.peak_bytes:.2f} x the memory of the log on disk (limit: 100 MB)")
+    say(
+        f"{options.pipe / 1e9:.0f} GB through a pipe",
+        run,
+        f"{run.peak_bytes / on_disk.peak_bytes:.2f} x the memory of the log on disk (limit: 100 MB)",
+    )
 
 
 def bench_stages(log: Path) -> None:

@@ -272,7 +272,7 @@ def invalid_utf8() -> BadInput:
 @bad_input
 def nul_bytes() -> BadInput:
     lines = request(comm=b"c\x00d", path=b"/p\x00q", frame=b"f\x00g+1")
-    return BadInput(text(*lines), shown=("c\x00d", "/p\x00q", "f\x00g"), **GOOD)
+    return BadInput(text(*lines), shown=(r"c\x00d", r"/p\x00q", r"f\x00g"), **GOOD)
 
 
 @bad_input

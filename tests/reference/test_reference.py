@@ -783,6 +783,16 @@ def test_exits_where_pid_is_process() -> None:
     )
     assert [call["dur_ns"] for call in tables.call] == [None, None, 8]
     assert counts(tables) == {"unmatched_exit": 1, "lone_call": 3}
+    tables = read(
+        "100 5 wl fsync",
+        start(110, 5, 1),
+        "120 5 wl fsync_exit ret 0",  # of a call whose entry was lost: this one's request is open
+        "130 5 wl exit id 1 ret 0",
+        "140 5 wl fsync_exit ret 0",
+        pid_is="process",
+    )
+    assert [call["dur_ns"] for call in tables.call] == [40]
+    assert counts(tables) == {"unmatched_exit": 1}
 
 
 def test_calls_wait_a_minute_where_pid_is_process() -> None:

@@ -21,6 +21,7 @@ from typing import Any
 SYSCALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
 GIVE_UP_NS = 60 * 10**9
 MAX_WAITING = 65_536
+MAX_COMM_COLUMN = 64
 MAX_COMM = 15  # TASK_COMM_LEN less its NUL
 MAX_LEN = 2**40
 I32 = 2**31 - 1
@@ -319,7 +320,8 @@ def _parse_after_comm(tail: bytes) -> Event | None:
     return Event(kind, fields)
 
 
-_LINE = re.compile(rb"([0-9]+) ([0-9]+) (.*)", re.DOTALL)
+# The columns may be aligned with tabs or several spaces; one space before COMM may be COMM's own.
+_LINE = re.compile(rb"([0-9]+)([ \t\r\f]+)([0-9]+)(?: |[\t\r\f][ \t\r\f]*)(.*)", re.DOTALL)
 
 
 def parse_line(line: bytes, unit_ns: int = 1) -> Event | None:
@@ -328,18 +330,37 @@ def parse_line(line: bytes, unit_ns: int = 1) -> Event | None:
     if match is None:
         return None
     # Perfetto's ids end at 2^31, the kernel's before.
-    time, pid, rest = _unsigned(match[1]), _unsigned(match[2], I32), match[3]
+    time, pid, rest = _unsigned(match[1]), _unsigned(match[3], I32), match[4]
     if time is None or pid is None or time * unit_ns > I64:
         return None
-    for end in range(min(MAX_COMM + 1, len(rest))):
-        if rest[end : end + 1] != b" ":
-            continue
+    aligned = len(match[2]) > 1 or match[2] == b"\t"
+    for end in ends_of_comm(rest):
+        comm = rest[:end]
+        if len(comm.strip(_BLANK)) > MAX_COMM:
+            return None
         event = _parse_after_comm(rest[end + 1 :])
         if event is not None:
-            event.ts, event.pid, event.comm = time * unit_ns, pid, decode(rest[:end])
+            event.ts, event.pid, event.comm = time * unit_ns, pid, decode(trim(comm, aligned))
             event.text = line
             return event
     return None
+
+
+def ends_of_comm(rest: bytes) -> list[int]:
+    """Where COMM may end: at a space, or behind the last one at a tab."""
+    spaces = [at for at, byte in enumerate(rest) if byte == ord(" ")]
+    tabs = [
+        at for at, byte in enumerate(rest) if byte == ord("\t") and at > max(spaces, default=-1)
+    ]
+    return [at for at in spaces + tabs if at <= MAX_COMM_COLUMN]
+
+
+def trim(comm: bytes, aligned: bool) -> bytes:
+    """COMM without the blanks that align its column; a single space may be its own."""
+    bare = comm.strip(_BLANK)
+    before, after = comm[: len(comm) - len(comm.lstrip(_BLANK))], comm[len(comm.rstrip(_BLANK)) :]
+    runs = any(b"\t" in run or len(run) > 1 for run in (before, after))
+    return bare if aligned or (bare and runs) else comm
 
 
 _LOST = re.compile(rb"Lost ([0-9]{1,20}) events?[ \t\r\f]*")
@@ -357,7 +378,7 @@ def frame_name(line: bytes) -> str:
     text = line.strip(b" \t\r\f")
     perf = _PERF_FRAME.fullmatch(text)
     if perf is not None:
-        text = perf[1]
+        text = perf[1].strip(_BLANK)
         if text == b"[unknown]" and perf[2] != b"[unknown]":
             return decode(b"[" + perf[2].rpartition(b"/")[2] + b"]").replace(";", ":")
     # `;` separates frames, so no frame may hold one.
@@ -459,6 +480,8 @@ class Assembly:
         self.leave_sync(event)
         op = event.fields["op"]
         calls = [call for call in self.open_calls(event) if call.entry.fields["op"] == op]
+        # A call does not return before its sync function has.
+        calls = [call for call in calls if call.request not in self.open]
         if len(calls) == 1:
             calls[0].exit = event
         else:
@@ -636,6 +659,7 @@ def settled(request: Request) -> bool:
 
 def _sizes(folios: list[Event]) -> Row:
     parts = sorted((f.fields["start"], f.fields["start"] + f.fields["len"]) for f in folios)
+    parts = [(start, end) for start, end in parts if start < end]
     ranges: list[tuple[int, int]] = []
     for start, end in parts:
         if ranges and start <= ranges[-1][1]:

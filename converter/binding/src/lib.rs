@@ -11,7 +11,12 @@ use syncline_core::sink::Mark;
 use syncline_core::sink::samples::{By, Weight};
 use syncline_core::source::{SOURCES, SourceOptions};
 
-create_exception!(_core, CoreError, PyException, "args: message, hint or None, class (usage, input, output, loss, interrupted)");
+create_exception!(
+    _core,
+    CoreError,
+    PyException,
+    "args: message, hint or None, class (usage, input, output, loss, interrupted)"
+);
 
 fn raise(error: &Error) -> PyErr {
     let class = match error.class() {

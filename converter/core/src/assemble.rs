@@ -150,6 +150,8 @@ impl Assemble {
         left.extend(self.flying.drain().map(|(_, slot)| slot));
         left.extend(self.flying_by_sector.drain().flat_map(|(_, slots)| slots));
         left.sort_unstable_by_key(|&slot| self.bios[slot as usize].row.bio_id);
+        // One with an address and a sector is in two of the maps.
+        left.dedup();
         for slot in left {
             self.give_up_bio(slot, names, sink)?;
         }
@@ -178,7 +180,14 @@ impl Assemble {
 
     // ---- calls
 
-    fn call_enter<S: Sink + ?Sized>(&mut self, e: &Event, op: Op, stack: NameId, names: &Names, sink: &mut S) -> Result<()> {
+    fn call_enter<S: Sink + ?Sized>(
+        &mut self,
+        e: &Event,
+        op: Op,
+        stack: NameId,
+        names: &Names,
+        sink: &mut S,
+    ) -> Result<()> {
         let call = Call {
             call_id: self.next_call,
             op,
@@ -194,25 +203,42 @@ impl Assemble {
         };
         self.next_call += 1;
         let id = self.task_of(e);
+        // A thread that enters a syscall has left the sync function: the end of the request in it was lost.
+        if let Some(before) = self.tasks.get_mut(&id).and_then(|t| t.open.take()) {
+            self.abandon(before, names, sink)?;
+        }
         let task = self.tasks.entry(id).or_default();
-        let closed = !self.tasks_are_processes && task.groups.back_mut().is_some_and(|g| std::mem::take(&mut g.call_open));
+        let closed =
+            !self.tasks_are_processes && task.groups.back_mut().is_some_and(|g| std::mem::take(&mut g.call_open));
         task.groups.push_back(OpenGroup { call: Some(call), call_open: true, since: e.ts, requests: Vec::new() });
         if closed || self.tasks_are_processes { self.flush(id, names, sink) } else { Ok(()) }
     }
 
-    fn call_exit<S: Sink + ?Sized>(&mut self, e: &Event, op: Op, ret: Option<i64>, names: &Names, sink: &mut S) -> Result<()> {
+    fn call_exit<S: Sink + ?Sized>(
+        &mut self,
+        e: &Event,
+        op: Op,
+        ret: Option<i64>,
+        names: &Names,
+        sink: &mut S,
+    ) -> Result<()> {
         let id = self.task_of(e);
-        let mut candidates = self
-            .tasks
-            .get_mut(&id)
-            .into_iter()
-            .flat_map(|t| &mut t.groups)
-            .filter(|g| g.call_open && g.call.as_ref().is_some_and(|c| c.op == op));
+        let Self { tasks, requests, tasks_are_processes, .. } = self;
+        // A call does not return while its request is open. A thread has one call, whose request then lost its end; of a process
+        // it is another call that returns.
+        let returns = |g: &OpenGroup| {
+            !*tasks_are_processes || g.requests.iter().all(|&slot| requests[slot as usize].row.end.is_some())
+        };
+        let mut candidates =
+            tasks.get_mut(&id).into_iter().flat_map(|t| &mut t.groups).filter(|g| {
+                g.call_open && g.call.as_ref().is_some_and(|c| c.op == op && c.enter <= e.ts) && returns(g)
+            });
         let (first, second) = (candidates.next(), candidates.next());
         let (Some(group), None) = (first, second) else {
             return self.lose(Reason::UnmatchedExit, e.ts, sink, || format!("{} exit", op.name()));
         };
         group.call_open = false;
+        let inside = group.requests.last().copied();
         if let Some(call) = &mut group.call {
             call.exit = Some(e.ts);
             call.ret = ret;
@@ -223,6 +249,13 @@ impl Assemble {
             {
                 of.exit = Some(e.ts);
             }
+        }
+        if let Some(task) = self.tasks.get_mut(&id)
+            && inside.is_some()
+            && task.open == inside
+            && let Some(before) = task.open.take()
+        {
+            self.abandon(before, names, sink)?;
         }
         self.flush(id, names, sink)
     }
@@ -274,6 +307,10 @@ impl Assemble {
             None => self.open_orphan(e, id, names, sink)?,
         };
         let open = &mut self.requests[slot as usize];
+        if open.row.start.is_some_and(|start| start > e.ts) {
+            // Counted as late; a length below zero would be a lie, so the request has no end.
+            return Ok(());
+        }
         if open.row.start.is_some() {
             self.requests_in_flight -= 1;
         }
@@ -421,12 +458,20 @@ impl Assemble {
     /// The last call of the task that no request has taken becomes the request's.
     fn take_call(&mut self, task_id: u32, slot: Slot) {
         let Some(task) = self.tasks.get_mut(&task_id) else { return };
-        let free = |g: &OpenGroup| g.call_open && g.call.as_ref().is_some_and(|c| c.sync_id.is_none());
         let row = &mut self.requests[slot as usize].row;
+        // A late request may be older than the call that stands open now.
+        let since = row.first_event;
+        let free =
+            |g: &OpenGroup| g.call_open && g.call.as_ref().is_some_and(|c| c.sync_id.is_none() && c.enter <= since);
         let take = |call: &mut Call, row: &mut Request| {
             call.sync_id = Some(row.sync_id);
-            row.call =
-                Some(CallOf { call_id: call.call_id, op: call.op, enter: call.enter, exit: call.exit, stack: call.stack });
+            row.call = Some(CallOf {
+                call_id: call.call_id,
+                op: call.op,
+                enter: call.enter,
+                exit: call.exit,
+                stack: call.stack,
+            });
         };
         if !self.tasks_are_processes {
             if let Some(group) = task.groups.back_mut().filter(|g| free(g))
@@ -678,7 +723,14 @@ impl Assemble {
         Ok(())
     }
 
-    fn open_bio<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, address: u64, names: &Names, sink: &mut S) -> Result<Slot> {
+    fn open_bio<S: Sink + ?Sized>(
+        &mut self,
+        e: &Event,
+        id: u64,
+        address: u64,
+        names: &Names,
+        sink: &mut S,
+    ) -> Result<Slot> {
         let request = if id == 0 {
             NO_SLOT
         } else {
@@ -800,17 +852,24 @@ impl Assemble {
         } else {
             self.flying.get(&address).copied()
         };
+        // One that is late may be older than the submit: then it is of an earlier bio at this address.
+        let slot = slot.filter(|&slot| self.bios[slot as usize].row.submit.is_none_or(|submit| submit <= e.ts));
         let Some(slot) = slot else {
             // Perhaps of a bio whose submit is lost; that is known only when no submit comes.
             if address != 0
                 && let Some(&filling) = self.filling.get(&address)
                 && self.bios[filling as usize].early_complete.is_none()
+                && self.bios[filling as usize].row.first_event <= e.ts
             {
                 self.bios[filling as usize].early_complete = Some(e.ts);
                 return Ok(());
             }
             return self.lose(Reason::UnmatchedComplete, e.ts, sink, || {
-                if address == 0 { format!("bio_complete dev {dev} sector {sector}") } else { format!("bio_complete bio 0x{address:x}") }
+                if address == 0 {
+                    format!("bio_complete dev {dev} sector {sector}")
+                } else {
+                    format!("bio_complete bio 0x{address:x}")
+                }
             });
         };
         self.forget_address(slot);
@@ -865,6 +924,8 @@ impl Assemble {
         if request == NO_SLOT {
             return Ok(());
         }
+        // What completes after the thread has gone on is not a part of the request any more.
+        let current = self.tasks_are_processes || self.is_current(request);
         let open = &mut self.requests[request as usize];
         open.open_bios.retain(|&s| s != slot);
         let row = &mut open.row;
@@ -873,13 +934,13 @@ impl Assemble {
             None => row.complete_missing = true,
             Some(ts) => {
                 row.last_complete = Some(row.last_complete.map_or(ts, |last| last.max(ts)));
-                if row.end.is_none() {
+                if current && row.end.is_none() {
                     row.last_event = row.last_event.max(ts);
                 }
             }
         }
         let late = complete.zip(row.end).is_some_and(|(complete, end)| complete > end);
-        let over = row.end.is_some() || !self.tasks_are_processes && !self.is_current(request);
+        let over = row.end.is_some() || !current;
         if late && let Some(ts) = complete {
             self.losses.add(Reason::CompletedAfterEnd, 1, Some(ts));
         }

@@ -53,7 +53,7 @@ impl Error {
         match self {
             Self::Read { .. } | Self::Empty { .. } | Self::Foreign { .. } | Self::NoEvents { .. } | Self::Reader => {
                 ErrorClass::Input
-            },
+            }
             Self::UnknownSource { .. } | Self::UnknownSink { .. } => ErrorClass::Usage,
             Self::Write { .. } | Self::NoFolder { .. } | Self::Encode { .. } => ErrorClass::Output,
             Self::TooMuchLoss { .. } => ErrorClass::Loss,
@@ -73,24 +73,33 @@ impl Error {
                     .into()
             }
             Self::Read { source, .. }
-                if matches!(source.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other) =>
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other
+                ) =>
             {
                 "the file is damaged or is not what it seems: copy it again".into()
             }
             Self::Read { .. } | Self::Interrupted => return None,
             Self::Reader => "nothing was written; please report it with the part of the log that it happens on".into(),
             Self::Empty { .. } => "was the recorder stopped before it had written anything?".into(),
-            Self::Foreign { .. } => "name the format with `--from thesis` or `--from events-jsonl` to read it all the same; \
+            Self::Foreign { .. } => {
+                "name the format with `--from thesis` or `--from events-jsonl` to read it all the same; \
                  docs/formats.md shows what each looks like"
-                .into(),
+                    .into()
+            }
             Self::NoEvents { .. } => "docs/formats.md shows what an event looks like".into(),
             Self::UnknownSource { known, .. } => format!("use one of: {known}"),
-            Self::UnknownSink { .. } => "end the name in .pftrace, .pftrace.gz, .parquet, .csv, .jsonl, .events.jsonl, .perf or \
+            Self::UnknownSink { .. } => {
+                "end the name in .pftrace, .pftrace.gz, .parquet, .csv, .jsonl, .events.jsonl, .perf or \
                  .folded, give a folder as `DIR/`, or say `--to FORMAT`"
-                .into(),
+                    .into()
+            }
             Self::NoFolder { folder, .. } => format!("make it first: mkdir -p {}", folder.display()),
             Self::Write { .. } | Self::Encode { .. } => "nothing was left half written".into(),
-            Self::TooMuchLoss { .. } => "nothing was written; raise or drop --max-loss to convert it all the same".into(),
+            Self::TooMuchLoss { .. } => {
+                "nothing was written; raise or drop --max-loss to convert it all the same".into()
+            }
         })
     }
 }

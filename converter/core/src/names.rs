@@ -56,11 +56,8 @@ impl Names {
     pub fn intern(&mut self, name: &[u8]) -> NameId {
         let Self { bytes, ends, table, hasher } = self;
         let hash = hasher.hash_one(name);
-        let entry = table.entry(
-            hash,
-            |&id| slice(bytes, ends, id) == name,
-            |&id| hasher.hash_one(slice(bytes, ends, id)),
-        );
+        let entry =
+            table.entry(hash, |&id| slice(bytes, ends, id) == name, |&id| hasher.hash_one(slice(bytes, ends, id)));
         match entry {
             hashbrown::hash_table::Entry::Occupied(found) => NameId(*found.get()),
             hashbrown::hash_table::Entry::Vacant(free) => {

@@ -147,8 +147,7 @@ pub fn convert(
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Summary> {
     let path = PathBuf::from(output);
-    let format =
-        format.or_else(|| Format::of_path(output)).ok_or_else(|| Error::UnknownSink { path: path.clone() })?;
+    let format = format.or_else(|| Format::of_path(output)).ok_or_else(|| Error::UnknownSink { path: path.clone() })?;
     if output == "-" && matches!(format, Format::Parquet | Format::Tables | Format::PerfettoGzip) {
         return Err(Error::Encode { path, message: "this format needs a file; give a name with -o".into() });
     }
@@ -286,7 +285,13 @@ impl Pairing<'_> {
         event
     }
 
-    fn event(event: &Event, names: &Names, assemble: &mut Assemble, begun: &mut bool, sink: &mut dyn Sink) -> Result<()> {
+    fn event(
+        event: &Event,
+        names: &Names,
+        assemble: &mut Assemble,
+        begun: &mut bool,
+        sink: &mut dyn Sink,
+    ) -> Result<()> {
         if !*begun {
             *begun = true;
             sink.begin(event.ts)?;
@@ -407,7 +412,8 @@ fn take_notes(
             }
             NoteKind::Unparsed { text, why } => {
                 let tally = summary.losses.add(Reason::UnparsedLine, 1, None);
-                let wanted = summary.unparsed.len() < SHOWN_LINES || tally.example.is_none() || first_unparsed.is_none();
+                let wanted =
+                    summary.unparsed.len() < SHOWN_LINES || tally.example.is_none() || first_unparsed.is_none();
                 if wanted {
                     let shown = shorten(&text_of(text));
                     let example = format!("{path}:{line}: {shown}");

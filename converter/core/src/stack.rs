@@ -109,10 +109,16 @@ mod tests {
             ("7f12 [unknown] (/usr/lib/libsqlite3.so.0)", "[libsqlite3.so.0]"),
             ("7f12 0x7f12 ([unknown])", "0x7f12"),
             ("7f12 f(int) (.cold)+3 (/opt/my app (x))", "f(int) (.cold)"),
-            ("std::vector<int, std::allocator<int> >::push_back(int const&)+12", "std::vector<int, std::allocator<int> >::push_back(int const&)"),
+            (
+                "std::vector<int, std::allocator<int> >::push_back(int const&)+12",
+                "std::vector<int, std::allocator<int> >::push_back(int const&)",
+            ),
             ("operator+", "operator+"),
             ("Lcom/foo;::run+4", "Lcom/foo;::run"),
-            ("7f12 std::function<void (int)>::operator()(int) const+3 (/opt/x)", "std::function<void (int)>::operator()(int) const"),
+            (
+                "7f12 std::function<void (int)>::operator()(int) const+3 (/opt/x)",
+                "std::function<void (int)>::operator()(int) const",
+            ),
             // Not perf style, though it begins with hex digits: no function stands between.
             ("add (anonymous namespace)", "add (anonymous namespace)"),
         ] {

@@ -9,7 +9,9 @@ from syncline.cli.options import example
 
 
 @click.command("doctor", epilog=example("syncline doctor"))
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
 def command(form: str) -> None:
     """Says what is found: engine, DuckDB, recorders, kernel features, UI."""
     checks = doctor.collect()

@@ -20,16 +20,64 @@ def reading(function: Callable[..., Any]) -> Callable[..., Any]:
     from syncline import _core
 
     decorators = [
-        click.option("--from", "source", type=click.Choice(_core.SOURCES), help="Format of the log; told from its content by default."),
-        click.option("--time-unit", type=click.Choice(["ns", "us"]), default="ns", show_default=True, help="Unit of the log's times."),
-        click.option("--pid-is", type=click.Choice(["thread", "process"]), default="thread", show_default=True, help="What the log's PID column holds."),
-        click.option("--window", type=DURATION, default="5s", show_default=True, help="How far lines may run backwards in time."),
-        click.option("--max-loss", metavar="N|N%", help="Stop with exit code 4 when more events are lost or unparsed."),
-        click.option("--marks", type=click.Path(dir_okay=False), metavar="FILE", help="CSV of application marks: time,name[,duration]."),
+        click.option(
+            "--from",
+            "source",
+            type=click.Choice(_core.SOURCES),
+            help="Format of the log; told from its content by default.",
+        ),
+        click.option(
+            "--time-unit",
+            type=click.Choice(["ns", "us"]),
+            default="ns",
+            show_default=True,
+            help="Unit of the log's times.",
+        ),
+        click.option(
+            "--pid-is",
+            type=click.Choice(["thread", "process"]),
+            default="thread",
+            show_default=True,
+            help="What the log's PID column holds.",
+        ),
+        click.option(
+            "--window",
+            type=DURATION,
+            default="5s",
+            show_default=True,
+            help="How far lines may run backwards in time.",
+        ),
+        click.option(
+            "--max-loss",
+            metavar="N|N%",
+            help="Stop with exit code 4 when more events are lost or unparsed.",
+        ),
+        click.option(
+            "--marks",
+            type=click.Path(dir_okay=False),
+            metavar="FILE",
+            help="CSV of application marks: time,name[,duration].",
+        ),
     ]
 
-    def wrapped(*args: Any, source: str | None, time_unit: str, pid_is: str, window: int, max_loss: str | None, marks: str | None, **rest: Any) -> Any:
-        how = inputs.Reading(source=source, time_unit=time_unit, pid_is=pid_is, window_ns=window, max_loss=max_loss, marks=marks)
+    def wrapped(
+        *args: Any,
+        source: str | None,
+        time_unit: str,
+        pid_is: str,
+        window: int,
+        max_loss: str | None,
+        marks: str | None,
+        **rest: Any,
+    ) -> Any:
+        how = inputs.Reading(
+            source=source,
+            time_unit=time_unit,
+            pid_is=pid_is,
+            window_ns=window,
+            max_loss=max_loss,
+            marks=marks,
+        )
         return function(*args, reading=how, **rest)
 
     wrapped.__name__ = function.__name__

@@ -17,8 +17,19 @@ from syncline.inputs import Reading, opened
 )
 @click.argument("input", metavar="INPUT")
 @click.argument("sql", metavar="SQL")
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json", "md"]), default="table", show_default=True)
-@click.option("--engine", default="auto", metavar="NAME", help="duckdb, embedded, native or the path of a trace_processor_shell; chosen by the input by default.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json", "md"]),
+    default="table",
+    show_default=True,
+)
+@click.option(
+    "--engine",
+    default="auto",
+    metavar="NAME",
+    help="duckdb, embedded, native or the path of a trace_processor_shell; chosen by the input by default.",
+)
 @reading
 def command(input: str, sql: str, form: str, engine: str, reading: Reading) -> None:
     """Runs SQL on a log, a trace, or Parquet.

@@ -29,9 +29,28 @@ def _list_reports(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
 )
 @click.argument("input", metavar="INPUT")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json", "md"]), default="table", show_default=True, help="csv and json give plain ns and bytes.")
-@click.option("--engine", default="auto", metavar="NAME", help="duckdb, embedded, native or the path of a trace_processor_shell; chosen by the input by default.")
-@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list_reports, help="The reports, a line each.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json", "md"]),
+    default="table",
+    show_default=True,
+    help="csv and json give plain ns and bytes.",
+)
+@click.option(
+    "--engine",
+    default="auto",
+    metavar="NAME",
+    help="duckdb, embedded, native or the path of a trace_processor_shell; chosen by the input by default.",
+)
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_reports,
+    help="The reports, a line each.",
+)
 @reading
 def command(input: str, names: tuple[str, ...], form: str, engine: str, reading: Reading) -> None:
     """Prints reports on a log, a trace, or Parquet; the summary by default.

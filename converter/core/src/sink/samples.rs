@@ -119,12 +119,8 @@ impl Sink for PerfScript {
             let task = if request.tid == UNKNOWN_TASK { request.pid } else { request.tid };
             let (ts, event) = (request.ts(), self.weight.event());
             // The colon must touch the event: that is where the collapsers look for the number before it.
-            let _ = writeln!(
-                buffer,
-                "{comm} {task} {}.{:09}: {weight} {event}: ",
-                ts / 1_000_000_000,
-                ts % 1_000_000_000
-            );
+            let _ =
+                writeln!(buffer, "{comm} {task} {}.{:09}: {weight} {event}: ", ts / 1_000_000_000, ts % 1_000_000_000);
             for frame in self.by.folded(self.by.name(request), names).rsplit(';') {
                 let _ = writeln!(buffer, "\t{:16x} {frame} ([unknown])", 0);
             }

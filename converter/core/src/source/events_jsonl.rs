@@ -14,8 +14,8 @@ pub struct EventsJsonl;
 
 /// Fields that have a place of their own; all others are extras.
 const KNOWN: &[&str] = &[
-    "ts_ns", "tid", "pid", "comm", "event", "source", "id", "start", "end", "len", "datasync", "ret", "dev", "ino", "sector", "fs",
-    "path", "bio", "stack",
+    "ts_ns", "tid", "pid", "comm", "event", "source", "id", "start", "end", "len", "datasync", "ret", "dev", "ino",
+    "sector", "fs", "path", "bio", "stack",
 ];
 
 impl Source for EventsJsonl {

@@ -113,10 +113,11 @@ pub fn sniff(path: &str, head: &[u8]) -> Result<&'static dyn Source> {
     if head.is_empty() {
         return Err(Error::Empty { path: path.to_owned() });
     }
-    SOURCES.iter().copied().find(|s| s.sniff(head)).ok_or_else(|| Error::Foreign {
-        path: path.to_owned(),
-        detail: describe_head(head),
-    })
+    SOURCES
+        .iter()
+        .copied()
+        .find(|s| s.sniff(head))
+        .ok_or_else(|| Error::Foreign { path: path.to_owned(), detail: describe_head(head) })
 }
 
 /// A few words on what a foreign file seems to be, and its first line.

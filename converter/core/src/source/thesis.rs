@@ -224,8 +224,10 @@ impl Parser<'_, '_> {
         self.end_stack(chunk);
         self.in_map = false;
         if !self.words[word].is_some() {
-            self.words[word] =
-                self.batch.names.intern([b"bio_add_folio".as_slice(), b"bio_submit", b"bio_complete", b"start", b"exit"][word]);
+            self.words[word] = self
+                .batch
+                .names
+                .intern([b"bio_add_folio".as_slice(), b"bio_submit", b"bio_complete", b"start", b"exit"][word]);
         }
         let comm = self.hot_comm(task, comm, with_comm);
         let (tid, pid) = if self.options.pid_is_process { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
@@ -577,7 +579,11 @@ fn trim_alignment(comm: &[u8], aligned: bool) -> &[u8] {
     let is_alignment = |b: &[u8]| b.contains(&b'\t') || b.len() > 1;
     let left = comm.len() - comm.trim_ascii_start().len();
     let right = comm.trim_ascii_end().len();
-    if aligned || left < right && (is_alignment(&comm[..left]) || is_alignment(&comm[right..])) { comm.trim_ascii() } else { comm }
+    if aligned || left < right && (is_alignment(&comm[..left]) || is_alignment(&comm[right..])) {
+        comm.trim_ascii()
+    } else {
+        comm
+    }
 }
 
 fn skip_separators(text: &[u8]) -> Option<&[u8]> {
@@ -702,16 +708,14 @@ mod tests {
 
     #[test]
     fn paths_keep_their_bytes() {
-        let (_, kind, batch) =
-            one(b"1 2 wl start id 1 start 0 end 9 datasync 0 path /a b/\xff path exit id 1 ret 0 ");
+        let (_, kind, batch) = one(b"1 2 wl start id 1 start 0 end 9 datasync 0 path /a b/\xff path exit id 1 ret 0 ");
         let Kind::SyncStart { path, .. } = kind else { panic!() };
         assert_eq!(batch.names.get(path), b"/a b/\xff path exit id 1 ret 0 ");
     }
 
     #[test]
     fn more_fields_than_the_thesis_has() {
-        let (_, kind, batch) =
-            one(b"1 2 wl start id 1 dev 254,16 ino 12 start 0 end 9 datasync 1 mode 3 path /p");
+        let (_, kind, batch) = one(b"1 2 wl start id 1 dev 254,16 ino 12 start 0 end 9 datasync 1 mode 3 path /p");
         let Kind::SyncStart { dev, ino, datasync: true, .. } = kind else { panic!() };
         assert_eq!((dev.to_string(), ino), ("254,16".to_owned(), 12));
         assert_eq!(batch.extras.len(), 1);

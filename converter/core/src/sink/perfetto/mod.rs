@@ -116,7 +116,8 @@ pub struct PerfettoTrace {
     root: u64,
     /// The group of threads whose process is not known.
     threads_group: Option<u64>,
-    threads: HashMap<(u32, u32), u64, FixedState>,
+    /// The track of each thread, and more of them where its slices overlap.
+    threads: HashMap<(u32, u32), Lanes, FixedState>,
     /// Lanes of processes whose threads are not known.
     processes: HashMap<u32, (u64, Lanes), FixedState>,
     devices: Vec<(Dev, DeviceTracks)>,
@@ -242,12 +243,20 @@ impl PerfettoTrace {
         })
     }
 
-    fn thread_track(&mut self, tid: u32, pid: u32, comm: NameId, names: &Names) -> Result<u64> {
-        if let Some(&uuid) = self.threads.get(&(tid, pid)) {
+    /// Where the slices of a task stand from `start` to `end`: on its track, or beside it when that is taken.
+    fn task_lane(&mut self, task: (u32, u32, NameId), start: i64, end: i64, names: &Names) -> Result<u64> {
+        let (tid, pid, comm) = task;
+        if tid == UNKNOWN_TASK {
+            return self.process_lane(pid, comm, start, end, names);
+        }
+        let known = self.threads.get_mut(&(tid, pid));
+        let is_first = known.is_none();
+        if let Some(uuid) = known.and_then(|lanes| lanes.free(start, end)) {
             return Ok(uuid);
         }
         let comm = names.text(comm);
-        let uuid = if pid == UNKNOWN_TASK {
+        let uuid = if pid == UNKNOWN_TASK || !is_first {
+            // A second one has the same name, and so is merged with the first in the UI.
             self.named_track(tid, &comm)?
         } else {
             self.descriptor(Some(self.first_ts), |b| {
@@ -258,7 +267,7 @@ impl PerfettoTrace {
                 });
             })?
         };
-        self.threads.insert((tid, pid), uuid);
+        self.threads.entry((tid, pid)).or_default().lanes.push((uuid, end));
         Ok(uuid)
     }
 
@@ -391,7 +400,7 @@ impl PerfettoTrace {
         })
     }
 
-    fn call(&mut self, call: &Call, end: i64, track: u64, names: &Names) -> Result<()> {
+    fn call(&mut self, call: &Call, track: u64, names: &Names) -> Result<()> {
         let callstacks = self.callstacks;
         let open = call.dur().is_none();
         self.event(call.enter, track, event::SLICE_BEGIN, |b, interner, ids| {
@@ -404,9 +413,7 @@ impl PerfettoTrace {
             if open {
                 value(b, ids.open, Value::Int(1), interner, names);
             }
-        })?;
-        debug_assert!(end >= call.enter);
-        Ok(())
+        })
     }
 
     fn request(&mut self, r: &GroupRequest<'_>, track: u64, names: &Names) -> Result<()> {
@@ -572,7 +579,8 @@ struct Columns {
 
 impl Columns {
     fn of<R: Row>(interner: &mut Interner) -> Self {
-        let left_out = columns::<R>().enumerate().filter(|(_, name)| FROM_SLICE.contains(name)).map(|(i, _)| 1 << i).sum();
+        let left_out =
+            columns::<R>().enumerate().filter(|(_, name)| FROM_SLICE.contains(name)).map(|(i, _)| 1 << i).sum();
         Self { first: interner.annotation_names(columns::<R>()), left_out }
     }
 
@@ -716,30 +724,47 @@ impl Sink for PerfettoTrace {
 
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
         let first = group.call.map(|c| (c.tid, c.pid, c.comm));
-        let Some((tid, pid, comm)) =
+        let Some(task) =
             first.or_else(|| group.requests.first().map(|r| (r.request.tid, r.request.pid, r.request.comm)))
         else {
             return Ok(());
         };
-        let start =
-            group.call.map(|c| c.enter).into_iter().chain(group.requests.iter().map(|r| extent(r.request).0)).min();
-        // A call whose end is not known is drawn around the request that took it.
         let taken = group.call.and_then(|c| group.requests.iter().find(|r| Some(r.request.sync_id) == c.sync_id));
-        let call_end = group.call.map(|c| {
-            let end = c.dur().map_or(c.enter, |dur| c.enter + dur);
-            taken.map_or(end, |r| end.max(extent(r.request).1))
+        // A call whose end is not known is drawn around the request that took it.
+        let call = group.call.map(|c| {
+            let end = c.dur().map_or_else(|| taken.map_or(c.enter, |r| extent(r.request).1), |dur| c.enter + dur);
+            (c, end.max(c.enter))
         });
-        let end = call_end.into_iter().chain(group.requests.iter().map(|r| extent(r.request).1)).max();
-        let (start, end) = (start.unwrap_or_default(), end.unwrap_or_default());
-        let track = if tid == UNKNOWN_TASK {
-            self.process_lane(pid, comm, start, end, names)?
-        } else {
-            self.thread_track(tid, pid, comm, names)?
-        };
+        let spans = group.requests.iter().map(|r| extent(r.request));
+        let inside =
+            |start, end| call.is_none_or(|(c, call_end)| start >= c.enter && (end <= call_end || start >= call_end));
+        let mut reached = i64::MIN;
+        let nests = spans.clone().all(|(start, end)| {
+            let follows = start >= reached;
+            reached = end;
+            follows && inside(start, end)
+        });
+        if !nests {
+            // Times that run backwards, or a call that is not surely theirs: each stands where there is room.
+            if let Some((call, end)) = call {
+                let track = self.task_lane(task, call.enter, end, names)?;
+                self.call(call, track, names)?;
+                self.end(end, track)?;
+            }
+            for r in group.requests {
+                let (start, end) = extent(r.request);
+                let track = self.task_lane(task, start, end, names)?;
+                self.request(r, track, names)?;
+            }
+            return Ok(());
+        }
+        let start = call.map(|(c, _)| c.enter).into_iter().chain(spans.clone().map(|(start, _)| start)).min();
+        let end = call.map(|(_, end)| end).into_iter().chain(spans.map(|(_, end)| end)).max();
+        let track = self.task_lane(task, start.unwrap_or_default(), end.unwrap_or_default(), names)?;
         let mut open_call = None;
-        if let (Some(call), Some(call_end)) = (group.call, call_end) {
-            self.call(call, call_end, track, names)?;
-            open_call = Some(call_end);
+        if let Some((call, end)) = call {
+            self.call(call, track, names)?;
+            open_call = Some(end);
         }
         for r in group.requests {
             // Requests that come after a call whose exit was not recorded stand beside it.
