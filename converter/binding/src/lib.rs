@@ -57,7 +57,7 @@ fn max_loss(text: &str) -> PyResult<MaxLoss> {
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
 #[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, progress=None))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
     inputs: Vec<String>,

@@ -697,17 +697,16 @@ impl Assemble {
                 slot = None;
             }
         }
-        let slot = match slot {
-            Some(slot) => slot,
-            None => {
-                // The kernel frees a bio before its address comes back: the completion of the one before is lost.
-                if let Some(before) = self.flying.remove(&address) {
-                    self.give_up_bio(before, names, sink)?;
-                }
-                let slot = self.open_bio(e, id, address, names, sink)?;
-                self.filling.insert(address, slot);
-                slot
+        let slot = if let Some(slot) = slot {
+            slot
+        } else {
+            // The kernel frees a bio before its address comes back: the completion of the one before is lost.
+            if let Some(before) = self.flying.remove(&address) {
+                self.give_up_bio(before, names, sink)?;
             }
+            let slot = self.open_bio(e, id, address, names, sink)?;
+            self.filling.insert(address, slot);
+            slot
         };
         let bio = &mut self.bios[slot as usize];
         bio.row.extent.bytes += len;

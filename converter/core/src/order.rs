@@ -184,9 +184,19 @@ mod tests {
         let (mut out, mut late) = (Vec::new(), 0);
         for (i, &ts) in times.iter().enumerate() {
             late += usize::from(order.push(event(ts, i as u64)));
-            order.hand_on_ready(|e| Ok::<_, ()>(out.push(e.ts))).unwrap();
+            order
+                .hand_on_ready(|e| {
+                    out.push(e.ts);
+                    Ok::<_, ()>(())
+                })
+                .unwrap();
         }
-        order.hand_on_all(|e| Ok::<_, ()>(out.push(e.ts))).unwrap();
+        order
+            .hand_on_all(|e| {
+                out.push(e.ts);
+                Ok::<_, ()>(())
+            })
+            .unwrap();
         (out, late)
     }
 
@@ -223,7 +233,8 @@ mod tests {
             order
                 .hand_on_all(|e| {
                     let Kind::BioComplete { bio, .. } = e.kind else { return Err("another event") };
-                    Ok(out.push((e.ts, bio)))
+                    out.push((e.ts, bio));
+                    Ok(())
                 })
                 .unwrap();
             let mut want: Vec<_> = times.iter().enumerate().map(|(i, &ts)| (ts, i as u64)).collect();

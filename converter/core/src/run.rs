@@ -562,7 +562,7 @@ fn parse_chunks(
     let workers = if workers == 0 { thread::available_parallelism().map_or(1, usize::from) } else { workers };
     let (done, parsed): (SyncSender<Parsed>, Receiver<Parsed>) = sync_channel(workers);
     let (give_back, used): (Sender<Batch>, Receiver<Batch>) = channel();
-    for _ in 0..workers * 2 + 1 {
+    for _ in 0..=workers * 2 {
         let _ = give_back.send(Batch::default());
     }
     let reader = Mutex::new((ChunkReader::new(input), 0));

@@ -196,6 +196,8 @@ def open_embedded(
 
 @dataclass(frozen=True)
 class Variant:
+    """One of the two WebAssembly modules."""
+
     bits: int
     file: str
     limit: int
@@ -585,6 +587,7 @@ def _load_module(engine: wasmtime.Engine, wasm: Path, reservation: int) -> wasmt
 
 
 def wasmtime_version() -> str:
+    """As pip knows it."""
     return metadata.version("wasmtime")
 
 

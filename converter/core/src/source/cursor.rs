@@ -10,7 +10,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes `literal`, or nothing.
-    #[inline(always)]
+    #[inline]
     pub(super) fn literal(&mut self, literal: &[u8]) -> Option<()> {
         self.rest = self.rest.strip_prefix(literal)?;
         Some(())

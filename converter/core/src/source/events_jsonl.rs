@@ -137,7 +137,7 @@ fn task(object: &Map<String, Value>, key: &str) -> Result<u32, &'static str> {
     match object.get(key) {
         None => Ok(UNKNOWN_TASK),
         Some(value) => {
-            let id = value.as_u64().and_then(|id| u32::try_from(id).ok()).filter(|&id| id <= i32::MAX as u32);
+            let id = value.as_u64().and_then(|id| u32::try_from(id).ok()).filter(|&id| i32::try_from(id).is_ok());
             id.ok_or("`tid` or `pid` is out of range")
         }
     }

@@ -109,7 +109,7 @@ struct Data<'a> {
     word: Word,
     path: Option<&'a [u8]>,
     fs: Option<&'a [u8]>,
-    exit_by_data: bool,
+    says_exit: bool,
     extras: Vec<(&'a [u8], &'a [u8])>,
 }
 
@@ -199,7 +199,7 @@ impl Parser<'_, '_> {
         let mut cursor = Cursor::new(&chunk[at..]);
         let time = i64::try_from(cursor.decimal()?).ok()?.checked_mul(self.options.time_unit_ns)?;
         cursor.literal(b" ")?;
-        let task = u32::try_from(cursor.decimal()?).ok().filter(|&t| t <= i32::MAX as u32)?;
+        let task = u32::try_from(cursor.decimal()?).ok().filter(|&t| i32::try_from(t).is_ok())?;
         cursor.literal(b" ")?;
         let with_comm = cursor.rest;
         let comm_len = with_comm.iter().take(COMM_BYTES + 1).position(|&b| matches!(b, b' ' | b'\n' | b'\t'))?;
@@ -262,7 +262,7 @@ impl Parser<'_, '_> {
         let aligned = after_time.len() - cursor.rest.len() > 1 || after_time[0] == b'\t';
         let task = cursor.decimal().ok_or("the PID is not a number")?;
         // The kernel's ids end at 2^22; Perfetto's at 2^31.
-        let task = u32::try_from(task).ok().filter(|&t| t <= i32::MAX as u32).ok_or("the PID is too large")?;
+        let task = u32::try_from(task).ok().filter(|&t| i32::try_from(t).is_ok()).ok_or("the PID is too large")?;
         let rest = match cursor.rest.strip_prefix(b" ") {
             Some(rest) => rest,
             None => skip_separators(cursor.rest).ok_or("the PID is not followed by a space")?,
@@ -277,7 +277,7 @@ impl Parser<'_, '_> {
                 self.words[hot] = self.batch.names.intern(word);
                 self.words[hot]
             }
-            None if data.exit_by_data => self.batch.names.intern(&[word, b" exit"].concat()),
+            None if data.says_exit => self.batch.names.intern(&[word, b" exit"].concat()),
             None => self.batch.names.intern(word),
         };
 
@@ -340,12 +340,12 @@ fn bad_data(word: Word) -> &'static str {
 
 fn parse_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
     if let Some((kind, [])) = fast_data(word, data) {
-        return Some(Data { kind, word, path: None, fs: None, exit_by_data: false, extras: Vec::new() });
+        return Some(Data { kind, word, path: None, fs: None, says_exit: false, extras: Vec::new() });
     }
     if word == Word::Start
         && let Some((kind, path)) = fast_start(data)
     {
-        return Some(Data { kind, word, path, fs: None, exit_by_data: false, extras: Vec::new() });
+        return Some(Data { kind, word, path, fs: None, says_exit: false, extras: Vec::new() });
     }
     general_data(word, data)
 }
@@ -424,7 +424,7 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
             None => return call_pairs(Word::Enter(op), data),
         };
         let (kind, extras) = (Kind::CallExit { op, ret }, Vec::new());
-        return Some(Data { kind, word: Word::Exit(op), path: None, fs: None, exit_by_data: true, extras });
+        return Some(Data { kind, word: Word::Exit(op), path: None, fs: None, says_exit: true, extras });
     }
     if let Word::Exit(_) = word {
         return call_pairs(word, data);
@@ -461,7 +461,7 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
         word,
         path: fields.path.filter(|p| !p.is_empty()),
         fs: fields.fs,
-        exit_by_data: false,
+        says_exit: false,
         extras: fields.extras[..fields.extras_len].to_vec(),
     })
 }
@@ -490,7 +490,7 @@ fn call_pairs(word: Word, data: &[u8]) -> Option<Data<'_>> {
         Word::Exit(op) => Kind::CallExit { op, ret },
         _ => return None,
     };
-    Some(Data { kind, word, path: None, fs: None, exit_by_data: false, extras })
+    Some(Data { kind, word, path: None, fs: None, says_exit: false, extras })
 }
 
 fn pairs(data: &[u8]) -> Option<Fields<'_>> {
@@ -571,7 +571,7 @@ pub(super) fn device(text: &[u8]) -> Option<Dev> {
 
 /// File offsets end at 2^63, and no piece of page cache is as large as 2^40: what lies beyond was never printed by a kernel.
 pub(super) fn sane_range(offset: u64, len: u64) -> Option<()> {
-    (offset.checked_add(len)? <= i64::MAX as u64 && len <= 1 << 40).then_some(())
+    (i64::try_from(offset.checked_add(len)?).is_ok() && len <= 1 << 40).then_some(())
 }
 
 /// Columns that were aligned by runs of spaces or by tabs leave them at the comm; a single space may be its own.
