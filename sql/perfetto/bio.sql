@@ -69,7 +69,10 @@ SELECT
   extract_arg(arg_set_id, 'debug.tid') AS tid,
   extract_arg(arg_set_id, 'debug.pid') AS pid,
   extract_arg(arg_set_id, 'debug.comm') AS comm,
-  iif(extract_arg(arg_set_id, 'debug.sync_id') IS NULL, 'background', 'sync') AS origin,
+  CASE
+    WHEN extract_arg(arg_set_id, 'debug.sync_id') IS NULL THEN 'background'
+    ELSE 'sync'
+  END AS origin,
   -- Most edges are exact, so the trace says only which are not.
   iif(
     extract_arg(arg_set_id, 'debug.sync_id') IS NULL,

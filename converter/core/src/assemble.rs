@@ -35,10 +35,21 @@ struct OpenRequest {
     bio_ids: Vec<u64>,
     /// Its bios that are not done.
     open_bios: Vec<Slot>,
+    /// It has ended, or its thread has gone on without an end of it.
+    over: bool,
     /// Nothing more can come for it.
     settled: bool,
     /// The next open request with the same id, of another thread.
     same_id: Slot,
+}
+
+impl OpenRequest {
+    /// Its slice in a trace reaches to its last event, but not into what its thread did after it.
+    fn seen(&mut self, ts: i64) {
+        if !self.over {
+            self.row.last_event = self.row.last_event.max(ts);
+        }
+    }
 }
 
 struct OpenBio {
@@ -148,10 +159,9 @@ impl Assemble {
     pub fn finish<S: Sink + ?Sized>(&mut self, names: &Names, sink: &mut S) -> Result<()> {
         let mut left: Vec<Slot> = self.filling.drain().map(|(_, slot)| slot).collect();
         left.extend(self.flying.drain().map(|(_, slot)| slot));
-        left.extend(self.flying_by_sector.drain().flat_map(|(_, slots)| slots));
+        // All of them fly by their address too.
+        self.flying_by_sector.clear();
         left.sort_unstable_by_key(|&slot| self.bios[slot as usize].row.bio_id);
-        // One with an address and a sector is in two of the maps.
-        left.dedup();
         for slot in left {
             self.give_up_bio(slot, names, sink)?;
         }
@@ -203,10 +213,7 @@ impl Assemble {
         };
         self.next_call += 1;
         let id = self.task_of(e);
-        // A thread that enters a syscall has left the sync function: the end of the request in it was lost.
-        if let Some(before) = self.tasks.get_mut(&id).and_then(|t| t.open.take()) {
-            self.abandon(before, names, sink)?;
-        }
+        self.leave_sync(id, names, sink)?;
         let task = self.tasks.entry(id).or_default();
         let closed =
             !self.tasks_are_processes && task.groups.back_mut().is_some_and(|g| std::mem::take(&mut g.call_open));
@@ -223,39 +230,31 @@ impl Assemble {
         sink: &mut S,
     ) -> Result<()> {
         let id = self.task_of(e);
-        let Self { tasks, requests, tasks_are_processes, .. } = self;
-        // A call does not return while its request is open. A thread has one call, whose request then lost its end; of a process
-        // it is another call that returns.
-        let returns = |g: &OpenGroup| {
-            !*tasks_are_processes || g.requests.iter().all(|&slot| requests[slot as usize].row.end.is_some())
-        };
-        let mut candidates =
-            tasks.get_mut(&id).into_iter().flat_map(|t| &mut t.groups).filter(|g| {
-                g.call_open && g.call.as_ref().is_some_and(|c| c.op == op && c.enter <= e.ts) && returns(g)
-            });
+        self.leave_sync(id, names, sink)?;
+        let requests = &mut self.requests;
+        let mut candidates = self
+            .tasks
+            .get_mut(&id)
+            .into_iter()
+            .flat_map(|t| &mut t.groups)
+            .filter(|g| g.call_open && g.call.as_ref().is_some_and(|c| c.op == op && c.enter <= e.ts))
+            // A call does not return before its sync function has.
+            .filter(|g| g.requests.iter().all(|&slot| requests[slot as usize].over));
         let (first, second) = (candidates.next(), candidates.next());
         let (Some(group), None) = (first, second) else {
             return self.lose(Reason::UnmatchedExit, e.ts, sink, || format!("{} exit", op.name()));
         };
         group.call_open = false;
-        let inside = group.requests.last().copied();
         if let Some(call) = &mut group.call {
             call.exit = Some(e.ts);
             call.ret = ret;
             // The call's own request is the first; its row carries the exit.
             if let Some(&slot) = group.requests.first()
-                && let Some(of) = &mut self.requests[slot as usize].row.call
+                && let Some(of) = &mut requests[slot as usize].row.call
                 && of.call_id == call.call_id
             {
                 of.exit = Some(e.ts);
             }
-        }
-        if let Some(task) = self.tasks.get_mut(&id)
-            && inside.is_some()
-            && task.open == inside
-            && let Some(before) = task.open.take()
-        {
-            self.abandon(before, names, sink)?;
         }
         self.flush(id, names, sink)
     }
@@ -297,9 +296,6 @@ impl Assemble {
     fn sync_end<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, ret: i64, names: &Names, sink: &mut S) -> Result<()> {
         let task = self.task_of(e);
         let slot = match self.find(task, id) {
-            Some(slot) if self.requests[slot as usize].row.end.is_some() => {
-                return self.lose(Reason::DuplicateEnd, e.ts, sink, || format!("exit id {id}"));
-            }
             Some(slot) => slot,
             None if self.ended.contains(&(task, id)) => {
                 return self.lose(Reason::DuplicateEnd, e.ts, sink, || format!("exit id {id}"));
@@ -317,10 +313,13 @@ impl Assemble {
         open.row.end = Some(e.ts);
         open.row.ret = Some(ret);
         open.row.last_event = open.row.last_event.max(e.ts);
+        open.over = true;
         open.row.in_flight.1 = self.requests_in_flight;
         let waits = !open.open_bios.is_empty();
         let sync_id = open.row.sync_id;
         let owner = self.owner(slot);
+        self.unlink(slot);
+        self.remember_end(owner, id);
         if let Some(task) = self.tasks.get_mut(&owner)
             && task.open == Some(slot)
         {
@@ -362,13 +361,7 @@ impl Assemble {
     /// A new request, first named by this event.
     fn open_request<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, names: &Names, sink: &mut S) -> Result<Slot> {
         let task_id = self.task_of(e);
-        if !self.tasks_are_processes {
-            // A thread is in one sync function at a time: the end of the one before was lost.
-            let before = self.tasks.entry(task_id).or_default().open.take();
-            if let Some(before) = before {
-                self.abandon(before, names, sink)?;
-            }
-        }
+        self.leave_sync(task_id, names, sink)?;
         let row = Request {
             sync_id: self.next_sync,
             id,
@@ -400,6 +393,7 @@ impl Assemble {
         let slot = if let Some(slot) = self.free_requests.pop() {
             let open = &mut self.requests[slot as usize];
             open.row = row;
+            open.over = false;
             open.settled = false;
             open.same_id = same_id;
             slot
@@ -409,6 +403,7 @@ impl Assemble {
                 ranges: Ranges::default(),
                 bio_ids: Vec::new(),
                 open_bios: Vec::new(),
+                over: false,
                 settled: false,
                 same_id,
             });
@@ -497,11 +492,20 @@ impl Assemble {
         }
     }
 
+    /// A thread that enters or leaves a call, or another sync function, is in none: the end of what is open there was lost.
+    fn leave_sync<S: Sink + ?Sized>(&mut self, task: u32, names: &Names, sink: &mut S) -> Result<()> {
+        match self.tasks.get_mut(&task).and_then(|t| t.open.take()) {
+            Some(before) => self.abandon(before, names, sink),
+            None => Ok(()),
+        }
+    }
+
     /// The end of an open request is lost.
     fn abandon<S: Sink + ?Sized>(&mut self, slot: Slot, names: &Names, sink: &mut S) -> Result<()> {
         // An end that comes after all would make it overlap the next one.
         self.unlink(slot);
-        let open = &self.requests[slot as usize];
+        let open = &mut self.requests[slot as usize];
+        open.over = true;
         if open.open_bios.is_empty() {
             self.settle(slot);
             let owner = self.owner(slot);
@@ -525,7 +529,7 @@ impl Assemble {
             self.requests_in_flight -= 1;
             row.in_flight.1 = self.requests_in_flight;
         }
-        let (id, first, start, end) = (row.id, row.first_event, row.start, row.end);
+        let (first, start, end) = (row.first_event, row.start, row.end);
         if start.is_none() {
             self.losses.add(Reason::StartMissing, 1, Some(first));
         }
@@ -533,15 +537,15 @@ impl Assemble {
             self.losses.add(Reason::EndMissing, 1, Some(first));
         }
         self.unlink(slot);
-        if end.is_some() {
-            let key = (self.owner(slot), id);
-            if self.ended.insert(key) {
-                self.ended_order.push_back(key);
-                if self.ended_order.len() > REMEMBERED_ENDS
-                    && let Some(old) = self.ended_order.pop_front()
-                {
-                    self.ended.remove(&old);
-                }
+    }
+
+    fn remember_end(&mut self, task: u32, id: u64) {
+        if self.ended.insert((task, id)) {
+            self.ended_order.push_back((task, id));
+            if self.ended_order.len() > REMEMBERED_ENDS
+                && let Some(old) = self.ended_order.pop_front()
+            {
+                self.ended.remove(&old);
             }
         }
     }
@@ -641,8 +645,8 @@ impl Assemble {
         let mut due = Vec::new();
         for (&id, task) in &mut self.tasks {
             let too_many = task.groups.len() > MAX_LINGERING;
-            for group in &mut task.groups {
-                if group.call_open && (too_many || self.now.saturating_sub(group.since) > LINGER_NS) {
+            for group in task.groups.iter_mut().filter(|group| group.call_open) {
+                if too_many || self.now.saturating_sub(group.since) > LINGER_NS {
                     group.call_open = false;
                     due.push(id);
                 } else {
@@ -659,8 +663,8 @@ impl Assemble {
 
     /// Its bios that are not done never will be.
     fn give_up<S: Sink + ?Sized>(&mut self, slot: Slot, names: &Names, sink: &mut S) -> Result<()> {
-        for bio in std::mem::take(&mut self.requests[slot as usize].open_bios) {
-            self.forget_address(bio);
+        // A copy: each that is given up leaves the list, and the last one settles the request.
+        for bio in self.requests[slot as usize].open_bios.clone() {
             self.give_up_bio(bio, names, sink)?;
         }
         if !self.requests[slot as usize].settled {
@@ -686,12 +690,8 @@ impl Assemble {
         let task = self.task_of(e);
         let mut slot = self.filling.get(&address).copied();
         if let Some(other) = slot {
-            let open = &self.bios[other as usize];
             // A completion without a submit has ended it, so this is the next bio at its address.
-            let same = open.row.id == id
-                && open.early_complete.is_none()
-                && (open.request == NO_SLOT || self.owner(open.request) == task || self.find_exact(task, id).is_none());
-            if !same {
+            if self.bios[other as usize].early_complete.is_some() || !self.is_filled_by(other, task, id) {
                 self.filling.remove(&address);
                 self.give_up_bio(other, names, sink)?;
                 slot = None;
@@ -716,10 +716,17 @@ impl Assemble {
             let open = &mut self.requests[bio.request as usize];
             open.row.extent.bytes += len;
             open.row.extent.folios += 1;
-            open.row.last_event = open.row.last_event.max(e.ts);
+            open.seen(e.ts);
             open.ranges.add(offset, len);
         }
         Ok(())
+    }
+
+    /// Whether a folio or a submit of this task and id belongs to a bio that is being filled.
+    fn is_filled_by(&self, slot: Slot, task: u32, id: u64) -> bool {
+        let bio = &self.bios[slot as usize];
+        bio.row.id == id
+            && (bio.request == NO_SLOT || self.owner(bio.request) == task || self.find_exact(task, id).is_none())
     }
 
     fn open_bio<S: Sink + ?Sized>(
@@ -794,7 +801,7 @@ impl Assemble {
     ) -> Result<()> {
         let filled = self.filling.get(&address).copied();
         let slot = match filled {
-            Some(slot) if self.bios[slot as usize].row.id == id => {
+            Some(slot) if self.is_filled_by(slot, self.task_of(e), id) => {
                 self.filling.remove(&address);
                 slot
             }
@@ -830,9 +837,9 @@ impl Assemble {
             self.flying_by_sector.entry((dev, sector)).or_default().push_back(slot);
         }
         if request != NO_SLOT {
-            let row = &mut self.requests[request as usize].row;
-            row.first_submit = Some(row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
-            row.last_event = row.last_event.max(e.ts);
+            let open = &mut self.requests[request as usize];
+            open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
+            open.seen(e.ts);
         }
         Ok(())
     }
@@ -923,23 +930,19 @@ impl Assemble {
         if request == NO_SLOT {
             return Ok(());
         }
-        // What completes after the thread has gone on is not a part of the request any more.
-        let current = self.tasks_are_processes || self.is_current(request);
         let open = &mut self.requests[request as usize];
         open.open_bios.retain(|&s| s != slot);
+        if let Some(ts) = complete {
+            open.seen(ts);
+        }
+        let over = open.over;
         let row = &mut open.row;
         row.submit_missing |= submit.is_none();
         match complete {
             None => row.complete_missing = true,
-            Some(ts) => {
-                row.last_complete = Some(row.last_complete.map_or(ts, |last| last.max(ts)));
-                if current && row.end.is_none() {
-                    row.last_event = row.last_event.max(ts);
-                }
-            }
+            Some(ts) => row.last_complete = Some(row.last_complete.map_or(ts, |last| last.max(ts))),
         }
         let late = complete.zip(row.end).is_some_and(|(complete, end)| complete > end);
-        let over = row.end.is_some() || !current;
         if late && let Some(ts) = complete {
             self.losses.add(Reason::CompletedAfterEnd, 1, Some(ts));
         }
@@ -949,11 +952,6 @@ impl Assemble {
             self.flush(owner, names, sink)?;
         }
         Ok(())
-    }
-
-    /// Whether the request is the one that its thread is in.
-    fn is_current(&self, request: Slot) -> bool {
-        self.tasks.get(&self.owner(request)).is_some_and(|t| t.open == Some(request))
     }
 
     fn load(&mut self, dev: Dev) -> &mut InFlight {

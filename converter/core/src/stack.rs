@@ -60,8 +60,11 @@ fn perf_style(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     }
     let rest = &line[address + 1..];
     let open = last_parenthesis(rest)?;
-    let function = rest[..open].strip_suffix(b" ")?;
-    Some((function.trim_ascii(), Some(&rest[open + 1..rest.len() - 1])))
+    let function = rest[..open].strip_suffix(b" ")?.trim_ascii();
+    if function.is_empty() {
+        return None;
+    }
+    Some((function, Some(&rest[open + 1..rest.len() - 1])))
 }
 
 /// Where the parenthesis opens that closes at the end: the file's, which may hold some itself, as `/opt/a (deleted)` does.

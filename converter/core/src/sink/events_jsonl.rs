@@ -124,7 +124,10 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             }
         }
         Kind::BioComplete { bio, sector, dev } => {
-            address(buffer, bio);
+            // 0 is no address.
+            if bio != 0 {
+                address(buffer, bio);
+            }
             device(buffer, dev);
             if sector != NO_SECTOR {
                 number(buffer, "sector", sector);
@@ -144,9 +147,7 @@ fn number(buffer: &mut Vec<u8>, key: &str, value: impl itoa::Integer) {
 }
 
 fn address(buffer: &mut Vec<u8>, bio: u64) {
-    if bio != 0 {
-        let _ = write!(buffer, ",\"bio\":\"0x{bio:x}\"");
-    }
+    let _ = write!(buffer, ",\"bio\":\"0x{bio:x}\"");
 }
 
 fn device(buffer: &mut Vec<u8>, dev: Dev) {

@@ -12,11 +12,10 @@ use crate::names::{NameId, Names};
 
 pub struct EventsJsonl;
 
-/// Fields that have a place of their own; all others are extras.
-const KNOWN: &[&str] = &[
-    "ts_ns", "tid", "pid", "comm", "event", "source", "id", "start", "end", "len", "datasync", "ret", "dev", "ino",
-    "sector", "fs", "path", "bio", "stack",
-];
+/// Fields that every event has a place for; see also `Word::fields`.
+const KNOWN: &[&str] = &["ts_ns", "tid", "pid", "comm", "event", "source"];
+/// Those that may be bytes, and then have a second field.
+const BYTES: &[&str] = &["comm_hex", "path_hex", "stack_hex", "fs_hex"];
 
 impl Source for EventsJsonl {
     fn name(&self) -> &'static str {
@@ -85,7 +84,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         return Err("it has neither `tid` nor `pid`");
     }
     if options.keep_extras {
-        extras(object, batch);
+        extras(object, word_kind, batch);
     }
     batch.events.push(event);
     Ok(())
@@ -93,15 +92,16 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
 
 fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
     let id = unsigned(object, "id");
-    let bio = match object.get("bio") {
+    let used = |key| object.get(key).filter(|_| word.fields().contains(&key));
+    let bio = match used("bio") {
         Some(value) => Some(whole(value.as_str()?.as_bytes(), Cursor::hex)?),
         None => None,
     };
-    let dev = match object.get("dev") {
+    let dev = match used("dev") {
         Some(value) => device(value.as_str()?.as_bytes())?,
         None => Dev::UNKNOWN,
     };
-    let sector = object.get("sector").and_then(Value::as_i64).unwrap_or(NO_SECTOR);
+    let sector = used("sector").and_then(Value::as_i64).unwrap_or(NO_SECTOR);
     let ret = object.get("ret").and_then(Value::as_i64);
     Some(match word {
         // `fsync ret 0` has the word of an entry.
@@ -164,9 +164,12 @@ fn stack(object: &Map<String, Value>, names: &mut Names) -> NameId {
     names.intern(lines.join("\n").as_bytes())
 }
 
-fn extras(object: &Map<String, Value>, batch: &mut Batch) {
+fn extras(object: &Map<String, Value>, word: Word, batch: &mut Batch) {
     for (key, value) in object {
-        if KNOWN.contains(&key.as_str()) || key.ends_with("_hex") {
+        let key = key.as_str();
+        // `fsync ret 0` has the word of an entry.
+        let is_exit = key == "ret" && matches!(word, Word::Enter(_));
+        if KNOWN.contains(&key) || BYTES.contains(&key) || word.fields().contains(&key) || is_exit {
             continue;
         }
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -25,6 +25,10 @@ const COMM_COLUMN_BYTES: usize = 64;
 /// More pairs than any tracer prints; bounds the work on a hostile line.
 const MAX_PAIRS: usize = 32;
 
+/// Names that the low-level log has for other things; a pair of that name is written as `data_NAME`.
+const OF_EVERY_EVENT: [&[u8]; 10] =
+    [b"ts_ns", b"tid", b"pid", b"comm", b"event", b"source", b"comm_hex", b"path_hex", b"stack_hex", b"fs_hex"];
+
 pub struct Thesis;
 
 impl Source for Thesis {
@@ -289,7 +293,12 @@ impl Parser<'_, '_> {
         let index = self.batch.events.len();
         if self.options.keep_extras {
             for (key, value) in data.extras {
-                let (key, value) = (self.batch.names.intern(key), self.batch.names.intern(value));
+                let key = if OF_EVERY_EVENT.contains(&key) {
+                    self.batch.names.intern(&[b"data_", key].concat())
+                } else {
+                    self.batch.names.intern(key)
+                };
+                let value = self.batch.names.intern(value);
                 self.batch.extras.push(Extra { event: index as u32, key, value });
             }
         }
@@ -413,23 +422,18 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
     if let Word::Enter(op) = word {
         // `fsync exit`, `fsync exit ret 0`, `fsync ret 0`.
         let words = data.trim_ascii();
-        let (rest, by_word) = match words.strip_prefix(b"exit") {
-            Some(rest) if rest.is_empty() || rest[0].is_ascii_whitespace() => (rest.trim_ascii_start(), true),
-            _ => (words, false),
+        let exit = words.strip_prefix(b"exit").filter(|rest| rest.first().is_none_or(u8::is_ascii_whitespace));
+        let mut made = match exit {
+            Some(rest) => call_pairs(Word::Exit(op), rest)?,
+            None => call_pairs(word, words)?,
         };
-        let ret = match rest.strip_prefix(b"ret ") {
-            Some(number) => Some(whole(number.trim_ascii(), Cursor::signed)?),
-            None if by_word && rest.is_empty() => None,
-            None if by_word => return None,
-            None => return call_pairs(Word::Enter(op), data),
-        };
-        let (kind, extras) = (Kind::CallExit { op, ret }, Vec::new());
-        return Some(Data { kind, word: Word::Exit(op), path: None, fs: None, says_exit: true, extras });
+        made.says_exit = matches!(made.kind, Kind::CallExit { .. });
+        return Some(made);
     }
     if let Word::Exit(_) = word {
         return call_pairs(word, data);
     }
-    let fields = pairs(data)?;
+    let fields = pairs(data, word.fields())?;
     let kind = match word {
         Word::AddFolio => {
             let (offset, len) = (fields.start?, fields.len?);
@@ -473,7 +477,10 @@ fn call_pairs(word: Word, data: &[u8]) -> Option<Data<'_>> {
     let mut words = data.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
     while let Some(key) = words.next() {
         let value = words.next()?;
-        if key == b"ret" {
+        let twice = extras.iter().any(|(k, _)| *k == key) || key == b"ret" && ret.is_some();
+        if twice || Word::of(key).is_some() {
+            return None;
+        } else if key == b"ret" {
             ret = Some(whole(value, Cursor::signed)?);
         } else if !is_name(key) || matches!(key, b"id" | b"bio") {
             return None;
@@ -486,44 +493,53 @@ fn call_pairs(word: Word, data: &[u8]) -> Option<Data<'_>> {
         }
     }
     let kind = match word {
-        Word::Enter(op) => Kind::CallEnter { op, stack: NameId::NONE },
-        Word::Exit(op) => Kind::CallExit { op, ret },
+        Word::Enter(op) if ret.is_none() => Kind::CallEnter { op, stack: NameId::NONE },
+        Word::Enter(op) | Word::Exit(op) => Kind::CallExit { op, ret },
         _ => return None,
     };
     Some(Data { kind, word, path: None, fs: None, says_exit: false, extras })
 }
 
-fn pairs(data: &[u8]) -> Option<Fields<'_>> {
-    const KEYS: [&[u8]; 11] =
-        [b"id", b"bio", b"start", b"end", b"len", b"datasync", b"ret", b"sector", b"ino", b"dev", b"fs"];
+/// `used` are the keys that the event has a place for; all others are extras.
+fn pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
     let mut fields = Fields::default();
-    let mut seen = 0u16;
+    let mut seen: [&[u8]; MAX_PAIRS] = [b""; MAX_PAIRS];
     let mut rest = data;
-    for _ in 0..=MAX_PAIRS {
+    for place in 0..=MAX_PAIRS {
         rest = rest.trim_ascii_start();
         if rest.is_empty() {
             return Some(fields);
         }
         let (key, after) = split_word(rest);
-        if key == b"path" {
+        let is_used = used.iter().any(|name| name.as_bytes() == key);
+        if is_used && key == b"path" {
             fields.path = Some(after.get(1..).unwrap_or_default());
             return Some(fields);
         }
         let (value, after) = split_word(after.trim_ascii_start());
-        if value.is_empty() {
+        // A key that is there twice is that of a torn line.
+        if value.is_empty() || seen.contains(&key) {
             return None;
         }
-        if let Some(at) = KEYS.iter().position(|k| *k == key) {
-            if seen >> at & 1 == 1 {
-                return None;
-            }
-            seen |= 1 << at;
-        }
+        *seen.get_mut(place)? = key;
         match key {
+            // A comm may hold an event's words; the event is further right then.
+            _ if !is_used => {
+                let is_word = key != b"start" && Word::of(key).is_some() || Word::of(value).is_some();
+                if is_word || !is_name(key) {
+                    return None;
+                }
+                *fields.extras.get_mut(fields.extras_len)? = (key, value);
+                fields.extras_len += 1;
+            }
             b"id" => fields.id = Some(whole(value, Cursor::decimal)?),
             b"bio" => fields.bio = Some(whole(value, Cursor::hex)?),
             b"start" => fields.start = Some(whole(value, Cursor::decimal)?),
-            b"end" => fields.end = Some(whole(value, Cursor::decimal)?),
+            // "To the end" is printed as -1 by a signed format.
+            b"end" => {
+                let signed = || whole(value, Cursor::signed).map(|end| end as u64);
+                fields.end = Some(whole(value, Cursor::decimal).or_else(signed)?);
+            }
             b"len" => fields.len = Some(whole(value, Cursor::decimal)?),
             b"datasync" => fields.datasync = Some(flag(whole(value, Cursor::decimal)?)?),
             b"ret" => fields.ret = Some(whole(value, Cursor::signed)?),
@@ -531,12 +547,7 @@ fn pairs(data: &[u8]) -> Option<Fields<'_>> {
             b"ino" => fields.ino = whole(value, Cursor::decimal)?,
             b"dev" => fields.dev = device(value)?,
             b"fs" => fields.fs = Some(value),
-            // A comm may hold an event's words; the event is further right then.
-            _ if !is_name(key) || Word::of(key).is_some() || Word::of(value).is_some() => return None,
-            _ => {
-                *fields.extras.get_mut(fields.extras_len)? = (key, value);
-                fields.extras_len += 1;
-            }
+            _ => return None,
         }
         rest = after;
     }

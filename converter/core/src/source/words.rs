@@ -27,6 +27,19 @@ impl Word {
         }
     }
 
+    /// Fields that its event has a place for; `comm` and the like are on every event.
+    pub(super) fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::AddFolio => &["id", "bio", "start", "len"],
+            Self::Submit => &["id", "bio", "sector", "dev"],
+            Self::Complete => &["bio", "sector", "dev"],
+            Self::Start => &["id", "start", "end", "datasync", "dev", "ino", "fs", "path"],
+            Self::End => &["id", "ret"],
+            Self::Enter(_) => &["stack"],
+            Self::Exit(_) => &["ret"],
+        }
+    }
+
     fn of_call(word: &[u8]) -> Option<Self> {
         if let Some(op) = Op::from_name(word) {
             return Some(Self::Enter(op));

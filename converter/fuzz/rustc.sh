@@ -1,0 +1,11 @@
+#!/bin/sh
+# Cargo's RUSTC_WRAPPER for tests/fuzz.sh: coverage counters for what is fuzzed, and for nothing else.
+# It is what cargo-fuzz asks of a nightly compiler; the flags themselves are stable.
+case " $* " in
+*" --crate-name syncline_core "* | *" --crate-name syncline_fuzz "* | *" converter/fuzz/"* | *" targets/"*)
+    exec "$@" --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+        -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+        -Cllvm-args=-sanitizer-coverage-trace-compares
+    ;;
+*) exec "$@" ;;
+esac

@@ -1,0 +1,376 @@
+//! What holds for every input, whatever is in it: docs/pairing.md's conservation, as a sink that panics.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use syncline_core::error::Result;
+use syncline_core::event::{Event, Kind, UNKNOWN_TASK};
+use syncline_core::losses::{Losses, Reason};
+use syncline_core::names::Names;
+use syncline_core::request::{Bio, Missing, Request};
+use syncline_core::sink::{Facts, Group, Sink};
+use syncline_core::source::{Batch, NoteKind, Source, SourceOptions};
+
+/// What went in.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    pub kinds: [u64; Kind::COUNT],
+    pub bytes: u64,
+}
+
+impl Ledger {
+    pub fn add(&mut self, event: &Event) {
+        self.kinds[event.kind.index()] += 1;
+        if let Kind::BioAddFolio { len, .. } = event.kind {
+            self.bytes += len;
+        }
+    }
+}
+
+/// What a request's row must be the sum of.
+#[derive(Clone, Default)]
+struct BiosOf {
+    count: u64,
+    bytes: u64,
+    folios: u64,
+    first_submit: Option<i64>,
+    last_complete: Option<i64>,
+    submit_missing: bool,
+    complete_missing: bool,
+    completes: Vec<i64>,
+}
+
+/// Checks what it is handed, and hands it on.
+pub struct Checker<'a> {
+    inner: &'a mut dyn Sink,
+    /// Events came in the order of time: then intervals are sane too.
+    ordered: bool,
+    bios: BTreeSet<u64>,
+    bios_of: HashMap<u64, BiosOf>,
+    syncs: BTreeSet<u64>,
+    calls: BTreeSet<u64>,
+    last_end: BTreeMap<u32, i64>,
+    bytes: u64,
+    background_bytes: u64,
+    kinds: [u64; Kind::COUNT],
+    lone: u64,
+    never_submitted: u64,
+    never_completed: u64,
+    start_missing: u64,
+    end_missing: u64,
+    completed_after_end: u64,
+    told: HashMap<u32, u64>,
+}
+
+impl<'a> Checker<'a> {
+    pub fn new(inner: &'a mut dyn Sink, ordered: bool) -> Self {
+        Self {
+            inner,
+            ordered,
+            bios: BTreeSet::new(),
+            bios_of: HashMap::new(),
+            syncs: BTreeSet::new(),
+            calls: BTreeSet::new(),
+            last_end: BTreeMap::new(),
+            bytes: 0,
+            background_bytes: 0,
+            kinds: [0; Kind::COUNT],
+            lone: 0,
+            never_submitted: 0,
+            never_completed: 0,
+            start_missing: 0,
+            end_missing: 0,
+            completed_after_end: 0,
+            told: HashMap::new(),
+        }
+    }
+
+    fn request(&mut self, request: &Request, bio_ids: &[u64]) {
+        assert!(self.syncs.insert(request.sync_id), "sync_id {} is there twice", request.sync_id);
+        let of = self.bios_of.remove(&request.sync_id).unwrap_or_default();
+        assert_eq!(bio_ids.len() as u64, request.bios, "bio_ids of {request:?}");
+        assert!(bio_ids.iter().all(|id| self.bios.contains(id)), "a bio of {request:?} was not handed on before it");
+        assert_eq!(of.count, request.bios, "bios of {request:?}");
+        assert_eq!(
+            (of.bytes, of.folios),
+            (request.extent.bytes, request.extent.folios),
+            "bytes, folios of {request:?}"
+        );
+        assert_eq!(of.first_submit, request.first_submit, "first submit of {request:?}");
+        assert_eq!(of.last_complete, request.last_complete, "last completion of {request:?}");
+        assert_eq!(
+            (of.submit_missing, of.complete_missing),
+            (request.submit_missing, request.complete_missing),
+            "what is missing of {request:?}"
+        );
+        self.bytes += request.extent.bytes;
+        self.kinds[2] += u64::from(request.start.is_some());
+        self.kinds[6] += u64::from(request.end.is_some());
+        assert_eq!(request.end.is_some(), request.ret.is_some());
+        self.start_missing += u64::from(request.start.is_none());
+        self.end_missing += u64::from(request.end.is_none());
+        if let Some(end) = request.end {
+            self.completed_after_end += of.completes.iter().filter(|&&complete| complete > end).count() as u64;
+        }
+        if request.missing().is_none() && request.bios > 0 {
+            let parts = [request.before_submit(), request.writeback(), request.after_complete()];
+            let whole = request.end.zip(request.start).map(|(end, start)| end - start);
+            assert_eq!(parts.into_iter().sum::<Option<i64>>(), whole, "parts of {request:?}");
+        }
+        if request.missing().is_none() && request.bios == 0 {
+            assert_eq!(request.writeback(), Some(0));
+        }
+        if matches!(request.missing(), Some(Missing::Start | Missing::End)) {
+            assert_eq!((request.dur(), request.syscall(), request.writeback()), (None, None, None));
+        }
+        if let Some((offset, end)) = request.extent.span {
+            assert!(request.extent.ranges > 0 && offset < end);
+        }
+        if self.ordered {
+            assert!(request.dur().is_none_or(|dur| dur >= 0), "{request:?}");
+            assert!(request.writeback().is_none_or(|ns| ns >= 0), "{request:?}");
+            // A start that comes after other events of its request is still its own.
+            let first = request.start == Some(request.first_event);
+            assert!(!first || request.before_submit().is_none_or(|ns| ns >= 0), "{request:?}");
+            assert!(request.first_event <= request.last_event, "{request:?}");
+        }
+    }
+
+    /// What went in has come out, or has a reason.
+    pub fn balance(&self, ledger: &Ledger, losses: &Losses) {
+        let count = |reason| losses.get(reason).count;
+        assert_eq!(self.bytes + self.background_bytes, ledger.bytes, "bytes");
+        assert!(self.bios_of.is_empty(), "bios of requests that never came: {:?}", self.bios_of.keys());
+        for (ids, what) in [(&self.syncs, "sync_id"), (&self.bios, "bio_id"), (&self.calls, "call_id")] {
+            assert!(ids.iter().copied().eq(1..=ids.len() as u64), "{what} has gaps: {ids:?}");
+        }
+        let [calls, exits, starts, _, submits, completes, ends] = ledger.kinds;
+        assert_eq!(self.kinds[0], calls, "calls");
+        assert_eq!(self.kinds[1] + count(Reason::UnmatchedExit), exits, "exits");
+        assert_eq!(self.kinds[2] + count(Reason::DuplicateStart), starts, "starts");
+        assert_eq!(self.kinds[3], ledger.kinds[3], "folios");
+        assert_eq!(self.kinds[4], submits, "submits");
+        assert_eq!(self.kinds[5] + count(Reason::UnmatchedComplete), completes, "completions");
+        let used_ends = self.kinds[6] + count(Reason::DuplicateEnd);
+        // One that came so late that it lies before its start is a late event and no more.
+        assert!(used_ends == ends || !self.ordered && used_ends < ends, "{used_ends} of {ends} ends");
+        assert_eq!(self.lone, count(Reason::LoneCall), "lone calls");
+        assert_eq!(self.never_submitted, count(Reason::NeverSubmitted), "bios with no submit");
+        assert_eq!(self.never_completed, count(Reason::NeverCompleted), "bios with no completion");
+        assert_eq!(self.start_missing, count(Reason::StartMissing), "requests with no start");
+        assert_eq!(self.end_missing, count(Reason::EndMissing), "requests with no end");
+        if self.ordered {
+            assert_eq!(self.completed_after_end, count(Reason::CompletedAfterEnd), "completed after the end");
+        }
+        for (reason, tally) in losses.iter() {
+            let told = self.told.get(&(reason as u32)).copied().unwrap_or_default();
+            assert!(told <= tally.count, "{} told {told} times, counted {}", reason.name(), tally.count);
+        }
+    }
+}
+
+/// Where the slice of a request lies in a trace.
+fn extent(request: &Request) -> (i64, i64) {
+    let start = request.start.unwrap_or(request.first_event);
+    (start, request.end.unwrap_or(request.last_event).max(start))
+}
+
+impl Sink for Checker<'_> {
+    fn begin(&mut self, first_ts: i64) -> Result<()> {
+        self.inner.begin(first_ts)
+    }
+
+    fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
+        assert!(self.bios.insert(bio.bio_id), "bio_id {} is there twice", bio.bio_id);
+        assert_eq!(bio.sync_id.is_none(), bio.id == 0, "{bio:?}");
+        self.kinds[3] += bio.extent.folios;
+        self.kinds[4] += u64::from(bio.submit.is_some());
+        self.kinds[5] += u64::from(bio.complete.is_some());
+        self.never_submitted += u64::from(bio.submit.is_none());
+        self.never_completed += u64::from(bio.submit.is_some() && bio.complete.is_none());
+        if self.ordered {
+            assert!(bio.dur().is_none_or(|dur| dur >= 0), "{bio:?}");
+        }
+        match bio.sync_id {
+            None => self.background_bytes += bio.extent.bytes,
+            Some(id) => {
+                let of = self.bios_of.entry(id).or_default();
+                of.count += 1;
+                of.bytes += bio.extent.bytes;
+                of.folios += bio.extent.folios;
+                of.first_submit = of.first_submit.into_iter().chain(bio.submit).min();
+                of.last_complete = of.last_complete.into_iter().chain(bio.complete).max();
+                of.submit_missing |= bio.submit.is_none();
+                of.complete_missing |= bio.complete.is_none();
+                of.completes.extend(bio.complete);
+            }
+        }
+        self.inner.bio(bio, names)
+    }
+
+    fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
+        let Some(task) = group.call.map(|c| c.tid).or_else(|| group.requests.first().map(|r| r.request.tid)) else {
+            panic!("a group of nothing");
+        };
+        if let Some(call) = group.call {
+            assert!(self.calls.insert(call.call_id), "call_id {} is there twice", call.call_id);
+            self.kinds[0] += 1;
+            self.kinds[1] += u64::from(call.exit.is_some());
+            self.lone += u64::from(call.sync_id.is_none());
+            if let Some(id) = call.sync_id {
+                let Some(own) = group.requests.iter().find(|r| r.request.sync_id == id) else {
+                    panic!("the request of {call:?} is elsewhere");
+                };
+                let Some(of) = own.request.call else { panic!("{:?} does not know {call:?}", own.request) };
+                assert_eq!((of.call_id, of.exit), (call.call_id, call.exit), "{call:?}");
+                assert_eq!(call.request_end, own.request.end, "{call:?}");
+            }
+        }
+        for r in group.requests {
+            let own = group.call.filter(|c| c.sync_id == Some(r.request.sync_id)).map(|c| c.call_id);
+            assert_eq!(r.request.call.map(|c| c.call_id), own, "the call of {:?}", r.request);
+            self.request(r.request, r.bio_ids);
+        }
+        if self.ordered && task != UNKNOWN_TASK {
+            let mut at = *self.last_end.get(&task).unwrap_or(&i64::MIN);
+            if let Some(call) = group.call {
+                assert!(call.enter >= at, "{call:?} begins before what came before it has ended ({at})");
+                at = call.enter;
+            }
+            for r in group.requests {
+                let (start, end) = extent(r.request);
+                assert!(start >= at, "{:?} begins before what came before it has ended ({at})", r.request);
+                at = end;
+            }
+            if let Some(exit) = group.call.and_then(|c| c.exit) {
+                assert!(exit >= at, "{:?} exits before its requests have ended ({at})", group.call);
+                at = exit;
+            }
+            self.last_end.insert(task, at);
+        }
+        self.inner.group(group, names)
+    }
+
+    fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {
+        *self.told.entry(reason as u32).or_default() += 1;
+        self.inner.loss(reason, ts, text)
+    }
+
+    fn left_out(&self) -> u64 {
+        self.inner.left_out()
+    }
+
+    fn finish(&mut self, facts: &Facts, losses: &Losses, names: &Names) -> Result<()> {
+        self.inner.finish(facts, losses, names)
+    }
+}
+
+/// Takes all and keeps none of it.
+pub struct Nowhere;
+
+impl Sink for Nowhere {
+    fn group(&mut self, _: &Group<'_>, _: &Names) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Facts, _: &Losses, _: &Names) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Of a line that was unparsed in the log from which a low-level log was made: its number is that log's.
+const WRITTEN_UNPARSED: &str = "it could not be parsed when the log was written";
+
+/// A batch with its names written out, so that batches can be compared.
+#[derive(Debug, Default, PartialEq)]
+pub struct Plain {
+    events: Vec<String>,
+    notes: Vec<(u64, u64, NoteKind)>,
+    lines: u64,
+}
+
+impl Plain {
+    pub fn add(&mut self, batch: &Batch) {
+        let before = self.events.len() as u64;
+        let name = |id| String::from_utf8_lossy(batch.names.get(id)).into_owned();
+        let mut extras = batch.extras.iter().peekable();
+        for (i, event) in batch.events.iter().enumerate() {
+            let kind = match event.kind {
+                Kind::CallEnter { op, stack } => format!("{op:?} {:?}", name(stack)),
+                Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync } => {
+                    format!("{id} {start} {end} {:?} {:?} {ino} {dev} {datasync}", name(path), name(fs))
+                }
+                other => format!("{other:?}"),
+            };
+            let mut text = format!(
+                "{} {} {} {:?} {:?} {kind}",
+                event.ts,
+                event.tid,
+                event.pid,
+                name(event.comm),
+                name(event.word)
+            );
+            while let Some(extra) = extras.next_if(|x| x.event as usize == i) {
+                text = format!("{text} {:?}={:?}", name(extra.key), name(extra.value));
+            }
+            self.events.push(text);
+        }
+        assert!(extras.next().is_none(), "an extra of no event");
+        for note in &batch.notes {
+            assert!(u64::from(note.after) <= batch.events.len() as u64, "{note:?} stands after the last event");
+            let line = if matches!(note.kind, NoteKind::Unparsed { why: WRITTEN_UNPARSED, .. }) {
+                0
+            } else {
+                assert!((1..=batch.lines).contains(&note.line), "{note:?} of {} lines", batch.lines);
+                self.lines + note.line
+            };
+            self.notes.push((before + u64::from(note.after), line, note.kind.clone()));
+        }
+        self.lines += batch.lines;
+    }
+}
+
+/// A source parses a text at once and in pieces to the same end.
+pub fn check_source(source: &dyn Source, options: &SourceOptions, text: &[u8], piece: usize) {
+    source.sniff(text);
+    let mut batch = Batch::default();
+    source.parse(options, text, &mut batch);
+    assert!(batch.events.len() as u64 <= batch.lines);
+    assert!(batch.events.iter().all(|e| e.ts >= 0), "a time before all times");
+    let mut whole = Plain::default();
+    whole.add(&batch);
+
+    let mut pieces = Plain::default();
+    let (mut from, mut to) = (0, 0);
+    while from < text.len() {
+        to = text.len().min(to.max(from) + piece.max(1));
+        let end = if to == text.len() {
+            to
+        } else {
+            match source.cut(&text[from..to]) {
+                Some(0) => panic!("a piece of nothing"),
+                Some(len) => from + len,
+                None => continue,
+            }
+        };
+        batch.clear();
+        source.parse(options, &text[from..end], &mut batch);
+        pieces.add(&batch);
+        from = end;
+    }
+    for (a, b) in whole.events.iter().zip(&pieces.events) {
+        assert_eq!(a, b, "in pieces of {piece}");
+    }
+    for (a, b) in whole.notes.iter().zip(&pieces.notes) {
+        assert_eq!(a, b, "in pieces of {piece}");
+    }
+    assert!(whole == pieces, "in pieces of {piece} there is more, or less");
+}
+
+/// Options from a byte of the input.
+pub fn source_options(byte: u8) -> SourceOptions {
+    SourceOptions {
+        time_unit_ns: if byte & 1 == 0 { 1 } else { 1000 },
+        pid_is_process: byte & 2 != 0,
+        keep_extras: byte & 4 != 0,
+    }
+}

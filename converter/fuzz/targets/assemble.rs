@@ -1,0 +1,57 @@
+//! Any sequence of events. Ids, addresses and tasks are few, so that they meet.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use syncline_core::assemble::Assemble;
+use syncline_core::event::{Dev, Event, Kind, NO_SECTOR, Op, UNKNOWN_TASK};
+use syncline_core::names::{NameId, Names};
+use syncline_fuzz::{Checker, Ledger, Nowhere};
+
+const STEPS: [i64; 8] = [0, 0, 1, 1, 10, 1_000, 7_000_000_000, 61_000_000_000];
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&mode, data)) = data.split_first() else { return };
+    let (processes, ordered) = (mode & 1 != 0, mode & 2 == 0);
+    let mut names = Names::default();
+    let texts: [NameId; 4] = ["a", "b", "main;f", "main;g"].map(|text| names.intern(text.as_bytes()));
+
+    let mut nowhere = Nowhere;
+    let mut checker = Checker::new(&mut nowhere, ordered);
+    let mut ledger = Ledger::default();
+    let mut assemble = Assemble::new(processes);
+    let mut now = 1_000_000_000_000i64;
+    for bytes in data.chunks_exact(3) {
+        let [a, b, c] = [bytes[0], bytes[1], bytes[2]];
+        let step = STEPS[usize::from(a >> 5)];
+        now = if ordered || c & 0x80 == 0 { now + step } else { (now - step).max(0) };
+        let task = u32::from(a >> 3 & 3) + 1;
+        let (id, bio) = (u64::from(b & 3), u64::from(b >> 2 & 3));
+        let dev = Dev::new(u32::from(b >> 4 & 1) * 254, u32::from(b >> 4 & 1) * 16);
+        let sector = if b & 0x20 == 0 { NO_SECTOR } else { i64::from(b >> 6) };
+        let op = Op::ALL[usize::from(b) % Op::ALL.len()];
+        let kind = match a & 7 {
+            0 => Kind::CallEnter { op, stack: texts[2 + usize::from(c & 1)] },
+            1 => Kind::CallExit { op, ret: (c & 1 == 0).then_some(0) },
+            2 => Kind::SyncStart {
+                id,
+                start: 0,
+                end: u64::MAX,
+                path: texts[usize::from(c & 1)],
+                fs: texts[0],
+                ino: u64::from(c & 3),
+                dev,
+                datasync: c & 4 != 0,
+            },
+            3 | 7 => Kind::BioAddFolio { id, bio, offset: u64::from(c & 15) * 512, len: u64::from(c >> 4 & 7) * 512 },
+            4 => Kind::BioSubmit { id, bio, sector, dev },
+            5 => Kind::BioComplete { bio, sector, dev },
+            _ => Kind::SyncEnd { id, ret: i64::from(c) - 5 },
+        };
+        let (tid, pid) = if processes { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
+        let event = Event { ts: now, tid, pid, comm: texts[usize::from(c >> 1 & 1)], word: texts[0], kind };
+        ledger.add(&event);
+        assemble.event(&event, &names, &mut checker).expect("nothing can fail to be written nowhere");
+    }
+    assemble.finish(&names, &mut checker).expect("nothing can fail to be written nowhere");
+    checker.balance(&ledger, &assemble.losses);
+});

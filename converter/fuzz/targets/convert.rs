@@ -1,0 +1,123 @@
+//! Any bytes through the whole of it: sniff, parse, reorder, pair, write. Standard output takes the result.
+#![no_main]
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use syncline_core::error::Error;
+use syncline_core::event::Event;
+use syncline_core::input::Input;
+use syncline_core::run::{self, Format, Options};
+use syncline_core::sink::Sink;
+use syncline_core::sink::perfetto::PerfettoTrace;
+use syncline_core::sink::rows::{Csv, Jsonl};
+use syncline_core::sink::samples::{By, Folded, PerfScript, Weight};
+use syncline_core::source::{Batch, SOURCES};
+use syncline_fuzz::{Checker, Ledger, source_options};
+
+fuzz_target!(|data: &[u8]| {
+    let [text @ .., how, what] = data else { return };
+    let Some(options) = options_for(text, *how) else { return };
+    if what & 7 == 7 {
+        round_trip(&options, text);
+    } else {
+        tables(&options, text, *what);
+    }
+});
+
+fn options_for(text: &[u8], how: u8) -> Option<Options> {
+    let mut options = Options {
+        source: match how >> 4 & 3 {
+            0 | 1 => None,
+            2 => Some("thesis".into()),
+            _ => Some("events-jsonl".into()),
+        },
+        source_options: source_options(how),
+        window_ns: if how & 0x40 == 0 { 5_000_000_000 } else { 100 },
+        workers: 1,
+        ..Options::default()
+    };
+    let input = Input::from_bytes("fuzz", text.to_vec()).ok()?;
+    let (_, source) = run::with_source(&options, input).ok()?;
+    // A low-level log says itself what its ids are.
+    options.source_options.pid_is_process &= source.name() == "thesis";
+    Some(options)
+}
+
+fn tables(options: &Options, text: &[u8], what: u8) {
+    let Ok(input) = Input::from_bytes("fuzz", text.to_vec()) else { return };
+    let Ok((input, source)) = run::with_source(options, input) else { return };
+    let out = Path::new("-");
+    let weight = Weight::NAMES[usize::from(what >> 3 & 3)].1;
+    let by = By::NAMES[usize::from(what >> 5 & 1)].1;
+    let sink: syncline_core::error::Result<Box<dyn Sink>> = match what & 7 {
+        0..=2 => PerfettoTrace::create(out, false, what & 0x40 != 0).map(|s| Box::new(s) as _),
+        3 => Csv::create(out).map(|s| Box::new(s) as _),
+        4 => Jsonl::create(out).map(|s| Box::new(s) as _),
+        5 => PerfScript::create(out, weight, by).map(|s| Box::new(s) as _),
+        _ => Folded::create(out, weight, by).map(|s| Box::new(s) as _),
+    };
+    let mut sink = sink.expect("standard output is open");
+    // What is compressed is not unpacked twice for the ledger; the parts of the sum are checked all the same.
+    let mut ledger = Ledger::default();
+    let mut batch = Batch::default();
+    source.parse(&options.source_options, text, &mut batch);
+    batch.events.iter().for_each(|event| ledger.add(event));
+    let late = may_be_late(&batch.events, options.window_ns);
+    let mut checker = Checker::new(sink.as_mut(), !late);
+    match run::convert_into(options, vec![(input, source)], &mut checker, &mut |_| true) {
+        Ok(summary) => {
+            if !text.starts_with(b"\x1f\x8b") && !text.starts_with(b"\x28\xb5\x2f\xfd") {
+                assert_eq!(summary.events, ledger.kinds);
+                checker.balance(&ledger, &summary.losses);
+            }
+        }
+        Err(Error::NoEvents { .. } | Error::Read { .. }) => {}
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// Whether an event may come later than the window allows; intervals may be odd then.
+fn may_be_late(events: &[Event], window_ns: i64) -> bool {
+    let mut newest = i64::MIN;
+    events.iter().any(|event| {
+        newest = newest.max(event.ts);
+        newest - event.ts > window_ns
+    })
+}
+
+/// The low-level log gives the same events, and is written again byte for byte.
+fn round_trip(options: &Options, text: &[u8]) {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
+    let (first, log, again) = (path("in"), path("a.events.jsonl"), path("b.events.jsonl"));
+    std::fs::write(&first, text).expect("room for a small file");
+    let of = |input: &str, source: Option<&str>| Options {
+        inputs: vec![input.to_owned()],
+        source: source.map(str::to_owned),
+        source_options: options.source_options,
+        workers: 1,
+        ..Options::default()
+    };
+    let convert = |options: &Options, to: &str| run::convert(options, to, Some(Format::EventsJsonl), &mut |_| true);
+    let Ok(before) = convert(&of(&first, options.source.as_deref()), &log) else { return };
+    assert!(SOURCES.iter().any(|s| s.name() == before.source));
+    let mut back = of(&log, Some("events-jsonl"));
+    back.source_options.time_unit_ns = 1;
+    let after = convert(&back, &again).expect("a low-level log can be read again");
+    assert_eq!(before.events, after.events);
+    assert_eq!(before.losses.total(), after.losses.total());
+    if before.source == "events-jsonl" {
+        return;
+    }
+    assert!(
+        same_but_source(&std::fs::read(&log).unwrap_or_default(), &std::fs::read(&again).unwrap_or_default()),
+        "the second low-level log differs from the first"
+    );
+}
+
+/// The second log names the first as its source.
+fn same_but_source(a: &[u8], b: &[u8]) -> bool {
+    let a = String::from_utf8_lossy(a);
+    a.replace("\"source\":\"thesis\"", "\"source\":\"events-jsonl\"").as_bytes() == b || a.as_bytes() == b
+}

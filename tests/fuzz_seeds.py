@@ -1,0 +1,78 @@
+"""Writes what the fuzzers of converter/fuzz begin with: `python -m tests.fuzz_seeds FOLDER`.
+
+The heads of real recordings, small generated logs and the bad inputs, each also as the low-level
+log that the core makes of it. A target reads its options from the last two bytes of an input.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+from syncline import _core
+
+from tests.reference import badinputs, loggen
+
+DATA = Path(__file__).parent / "data" / "thesis"
+HEAD_BYTES = 3000
+MAX_BYTES = 20_000
+# How the text is read and cut (or what is written), as converter/fuzz/targets read it.
+SUFFIXES = {
+    "source_thesis": (b"\x04\x50", b"\x07\x00"),
+    "source_events_jsonl": (b"\x04\x50",),
+    "convert": (b"\x00\x00", b"\x22\x40", b"\x60\x00", b"\x04\x07", b"\x20\x0d"),
+}
+
+
+def logs() -> dict[str, bytes]:
+    """Short texts in the thesis's format, or in none."""
+    found = {}
+    for file in sorted(DATA.glob("*.log")):
+        data = file.read_bytes()[:HEAD_BYTES]
+        found[file.name] = data[: data.rfind(b"\n") + 1]
+    for name, make in badinputs.INPUTS.items():
+        data = make().data
+        found[name] = data if len(data) <= MAX_BYTES else data[:HEAD_BYTES]
+    for seed in range(12):
+        rng = random.Random(seed)
+        params = loggen.random_params(rng)
+        params.requests = 4
+        found[f"generated-{seed}"] = loggen.generate(params, rng).log[:MAX_BYTES]
+    return found
+
+
+def low_level(data: bytes) -> bytes | None:
+    """The same as a low-level log; none where there is no event."""
+    with tempfile.TemporaryDirectory() as folder:
+        log, out = Path(folder, "log"), Path(folder, "out.events.jsonl")
+        log.write_bytes(data)
+        try:
+            _core.convert([str(log)], str(out), source="thesis")
+        except _core.CoreError:
+            return None
+        return out.read_bytes()[:MAX_BYTES]
+
+
+def main(folder: Path) -> None:
+    for target, suffixes in SUFFIXES.items():
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        for name, data in logs().items():
+            texts = {"log": data, "jsonl": low_level(data)}
+            if target == "source_thesis":
+                del texts["jsonl"]
+            if target == "source_events_jsonl":
+                del texts["log"]
+            for kind, text in texts.items():
+                for number, suffix in enumerate(suffixes):
+                    if text is not None:
+                        seed = folder / target / f"{name}-{kind}-{number}"
+                        seed.write_bytes(text + suffix)
+    (folder / "assemble").mkdir(parents=True, exist_ok=True)
+    for seed in range(20):
+        (folder / "assemble" / f"random-{seed}").write_bytes(random.Random(seed).randbytes(91))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,150 @@
+"""The core against the reference where no workload made the log: any order of events, any damage."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from syncline import _core
+from syncline.inputs import Reading, opened
+from syncline.report.run import run_report
+
+from tests.coretools import DATA, RECORDINGS, SMALL, assert_same, convert, core, recording
+from tests.reference import loggen, thesis
+
+Folders = pytest.TempPathFactory
+
+# Few threads, ids and addresses, so that they meet; and a step longer than a request is waited for.
+TASKS, IDS, ADDRESSES = st.integers(1, 3), st.integers(0, 3), st.integers(1, 3)
+STEPS = st.sampled_from([0, 1, 1, 10, 1000, 61 * 10**9])
+WORDS = st.one_of(
+    st.sampled_from(["fsync", "msync", "fsync_exit ret 0", "msync_exit"]),
+    st.builds("start id {} start 0 end 9 datasync 0 path /p".format, IDS),
+    st.builds(
+        "bio_add_folio id {} bio 0x{} start {} len 512".format,
+        IDS,
+        ADDRESSES,
+        st.integers(0, 8).map((512).__mul__),
+    ),
+    st.builds("bio_submit id {} bio 0x{}".format, IDS, ADDRESSES),
+    st.builds(
+        "bio_submit id {} bio 0x{} dev 254,16 sector {}".format, IDS, ADDRESSES, st.integers(-1, 1)
+    ),
+    st.builds("bio_complete bio 0x{}".format, ADDRESSES),
+    st.builds("bio_complete dev 254,16 sector {}".format, st.integers(0, 1)),
+    st.builds("exit id {} ret 0".format, IDS),
+)
+
+
+def assert_agree(log: bytes, folder: Path, **options: str) -> None:
+    """The core makes of a log what the reference makes of it; with no event in it the core refuses."""
+    want = thesis.read(log, **options)
+    if want.events:
+        assert_same(want, core(folder, log, source="thesis", **options))
+    else:
+        with pytest.raises(_core.CoreError):
+            convert(folder, log, source="thesis", **options)
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(events=st.lists(st.tuples(STEPS, TASKS, WORDS), min_size=1, max_size=30))
+def test_any_order_of_events(events: list[tuple[int, int, str]], tmp_path_factory: Folders) -> None:
+    now, lines = 10**12, []
+    for step, task, words in events:
+        now += step
+        lines.append(f"{now} {task} wl {words}\n")
+    # Processes look for their calls' age only every few seconds; steps of a minute would meet that.
+    options = {} if any(step > 1000 for step, *_ in events) else {"pid_is": "process"}
+    for how in ({}, options):
+        assert_agree("".join(lines).encode(), tmp_path_factory.mktemp("log"), **how)
+
+
+def damaged(rng: random.Random) -> tuple[bytes, dict[str, str]]:
+    """A piece of a log with lines lost, doubled, moved, torn and flipped, and how it is read."""
+    options: dict[str, str] = {}
+    if rng.random() < 0.5:
+        log = recording(rng.choice(SMALL))
+    else:
+        params = loggen.random_params(rng)
+        if rng.random() < 0.3:
+            params.pid_is, params.processes = "process", 2
+        options = {"time_unit": params.time_unit, "pid_is": params.pid_is}
+        log = loggen.generate(params, rng).log
+    lines = log.split(b"\n")
+    first = rng.randrange(max(1, len(lines) - 300))
+    lines = lines[first : first + 300]
+    for _ in range(rng.choice((1, 5, 30))):
+        at, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+        line = lines[at]
+        match rng.randrange(8):
+            case 0 if len(lines) > 1:
+                del lines[at]
+            case 1:
+                lines.insert(other, line)
+            case 2:
+                lines[at], lines[other] = lines[other], line
+            case 3:
+                lines[at] = line[: rng.randrange(len(line) + 1)]
+            case 4:
+                lines[at] = line[: rng.randrange(len(line) + 1)] + lines[other]
+            case 5 if line:
+                place = rng.randrange(len(line))
+                lines[at] = (
+                    line[:place]
+                    + bytes([rng.choice(b"0123456789xaf- ;@[(\t\x00\xff")])
+                    + line[place + 1 :]
+                )
+            case 6:
+                words = line.split(b" ")
+                words[rng.randrange(len(words))] = rng.choice(lines[other].split(b" "))
+                lines[at] = b" ".join(words)
+            case _:
+                words, others = line.split(b" "), lines[other].split(b" ")
+                if len(words) > 2 and len(others) > 2:
+                    words[1] = others[1]
+                    lines[at] = b" ".join(words)
+    return b"\n".join(lines), options
+
+
+@pytest.mark.parametrize("seed", range(250))
+def test_a_damaged_log(seed: int, tmp_path: Path) -> None:
+    log, options = damaged(random.Random(seed))
+    assert_agree(log, tmp_path, **options)
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_waiting_at_once_is_never_longer_than_waiting_in_turn(name: str) -> None:
+    with opened(str(DATA / name), Reading()) as engine:
+        values = {(row[0], row[1]): row[2] for row in run_report(engine, "summary").rows}
+    walls = {
+        scope: value for (metric, scope), value in values.items() if metric == "sync_wall_time"
+    }
+    assert walls or not any(metric == "syncs" and value for (metric, _), value in values.items())
+    for scope, wall in walls.items():
+        assert 0 <= wall <= values["sync_time_sum", scope]
+
+
+def test_a_low_level_log_says_itself_whether_its_ids_are_processes(tmp_path: Path) -> None:
+    log = recording("parallel4.log")
+    for written in ("thread", "process"):
+        events = convert(tmp_path, log, "out.events.jsonl", pid_is=written).read_bytes()
+        want = core(tmp_path, log, pid_is=written)["sync"]
+        for read in ("thread", "process"):
+            assert core(tmp_path, events, name="events", pid_is=read)["sync"] == want
+
+
+@pytest.mark.parametrize("source", ["thesis", "events-jsonl"])
+def test_a_line_far_into_a_file_is_named_by_its_number(source: str, tmp_path: Path) -> None:
+    # Beyond the first chunk that is parsed at once.
+    lines = [f"{1000 + i} 5 wl fsync\n" for i in range(100_000)]
+    if source == "events-jsonl":
+        lines = [
+            f'{{"ts_ns":{1000 + i},"tid":5,"event":"fsync","source":"thesis"}}\n'
+            for i in range(30_000)
+        ]
+    (tmp_path / "in.log").write_text("".join(lines) + "no event\n")
+    summary = _core.convert([f"{tmp_path}/in.log"], f"{tmp_path}/out.csv")
+    assert summary["unparsed"][0].startswith(f"{tmp_path}/in.log:{len(lines) + 1}: no event")
