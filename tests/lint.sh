@@ -31,6 +31,11 @@ fi
 step rustfmt cargo fmt --manifest-path converter/Cargo.toml --all --check
 step rustfmt-fuzz cargo fmt --manifest-path converter/fuzz/Cargo.toml --all --check
 step clippy cargo clippy -q --release --manifest-path converter/Cargo.toml --workspace --all-targets -- -D warnings
+if command -v "${CXX:-c++}" >/dev/null; then
+  step clippy-fuzz cargo clippy -q --release --manifest-path converter/fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-converter/target}" -- -D warnings
+else
+  echo "lint: clippy-fuzz: skipped, no C++ compiler (apt-get install g++)"
+fi
 step ruff-check "$BIN/ruff" check converter tests
 step ruff-format "$BIN/ruff" format --check converter tests
 step sql "$BIN/python" tests/sqlfmt.py --check

@@ -113,6 +113,10 @@ impl Sink for PerfScript {
                 self.left_out += 1;
                 continue;
             };
+            if weight == 0 {
+                // It adds nothing, and stackcollapse-perf.pl takes 0 for 1.
+                continue;
+            }
             let buffer = self.out.buffer();
             let comm = names.text(request.comm);
             let comm = if comm.trim().is_empty() { "[no name]".into() } else { comm };
@@ -158,6 +162,7 @@ impl Sink for Folded {
     fn group(&mut self, group: &Group<'_>, _: &Names) -> Result<()> {
         for r in group.requests {
             match self.weight.of(r.request) {
+                Some(0) => {}
                 Some(weight) => *self.sums.entry((r.request.comm, self.by.name(r.request))).or_default() += weight,
                 None => self.left_out += 1,
             }
