@@ -248,12 +248,13 @@ impl Assemble {
         if let Some(call) = &mut group.call {
             call.exit = Some(e.ts);
             call.ret = ret;
-            // The call's own request is the first; its row carries the exit.
-            if let Some(&slot) = group.requests.first()
-                && let Some(of) = &mut requests[slot as usize].row.call
-                && of.call_id == call.call_id
-            {
-                of.exit = Some(e.ts);
+            // The row of the request that took it carries the exit.
+            for &slot in &group.requests {
+                if let Some(of) = &mut requests[slot as usize].row.call
+                    && of.call_id == call.call_id
+                {
+                    of.exit = Some(e.ts);
+                }
             }
         }
         self.flush(id, names, sink)
@@ -595,8 +596,9 @@ impl Assemble {
 
     fn emit<S: Sink + ?Sized>(&mut self, group: &mut OpenGroup, names: &Names, sink: &mut S) -> Result<()> {
         if let Some(call) = &mut group.call {
-            let own = group.requests.first().map(|&slot| &self.requests[slot as usize].row);
-            call.request_end = own.filter(|row| Some(row.sync_id) == call.sync_id).and_then(|row| row.end);
+            let mut rows = group.requests.iter().map(|&slot| &self.requests[slot as usize].row);
+            let own = rows.find(|row| Some(row.sync_id) == call.sync_id);
+            call.request_end = own.and_then(|row| row.end);
             if call.sync_id.is_none() {
                 self.losses.add(Reason::LoneCall, 1, Some(call.enter));
             }

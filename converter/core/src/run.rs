@@ -213,11 +213,13 @@ pub fn convert_into(
     sink: &mut dyn Sink,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Summary> {
+    let told = inputs.iter().find_map(|(input, source)| source.pid_is_process(input.head()));
+    let pid_is_process = told.unwrap_or(options.source_options.pid_is_process);
     let mut pairing = Pairing {
         names: Names::default(),
         stacks: Stacks::default(),
         reorder: Reorder::new(options.window_ns),
-        assemble: Assemble::new(options.source_options.pid_is_process),
+        assemble: Assemble::new(pid_is_process),
         begun: false,
         map: Vec::new(),
         sink,
@@ -334,7 +336,7 @@ fn run(
                 return if progress(now) { Ok(()) } else { Err(Error::Interrupted) };
             };
             read_bytes = consumed;
-            take_notes(&mut summary, batch, &path, lines_before, last_event, source, through, &mut unparsed_here)?;
+            take_notes(&mut summary, batch, &path, lines_before, last_event, through, &mut unparsed_here)?;
             last_event = batch.events.last().map(|e| e.ts).or(last_event);
             for event in &batch.events {
                 summary.events[event.kind.index()] += 1;
@@ -389,13 +391,13 @@ fn take_notes(
     path: &str,
     lines_before: u64,
     last_event: Option<i64>,
-    source: &dyn Source,
     through: &mut Through<'_, '_>,
     first_unparsed: &mut Option<String>,
 ) -> Result<()> {
     for note in &batch.notes {
-        // A low-level log gives the line of the log that it was made from.
-        let line = if source.name() == "events-jsonl" { note.line } else { summary.lines - lines_before + note.line };
+        // A low-level log tells the line of the log that it was made from.
+        let told = matches!(note.kind, NoteKind::Unparsed { why, .. } if why == source::events_jsonl::UNPARSED_BEFORE);
+        let line = if told { note.line } else { summary.lines - lines_before + note.line };
         match &note.kind {
             NoteKind::Lost { count } => {
                 // It has no time of its own: that of the event before it.

@@ -14,6 +14,8 @@ pub struct EventsJsonl;
 
 /// Fields that every event has a place for; see also `Word::fields`.
 const KNOWN: &[&str] = &["ts_ns", "tid", "pid", "comm", "event", "source"];
+/// Of a line that this log was told of: its number is that of the first log.
+pub const UNPARSED_BEFORE: &str = "it could not be parsed when the log was written";
 /// Those that may be bytes, and then have a second field.
 const BYTES: &[&str] = &["comm_hex", "path_hex", "stack_hex", "fs_hex"];
 
@@ -26,6 +28,11 @@ impl Source for EventsJsonl {
         let Some(line) = head.split(|&b| b == b'\n').find(|l| !l.trim_ascii().is_empty()) else { return false };
         let has = |key: &[u8]| memchr::memmem::find(line, key).is_some();
         line.starts_with(b"{") && has(b"\"event\":") && has(b"\"source\":")
+    }
+
+    fn pid_is_process(&self, head: &[u8]) -> Option<bool> {
+        let mut events = head.split(|&b| b == b'\n').filter(|line| line.starts_with(b"{\"ts_ns\":"));
+        events.next().map(|line| memchr::memmem::find(line, b"\"tid\":").is_none())
     }
 
     fn cut(&self, bytes: &[u8]) -> Option<usize> {
@@ -62,7 +69,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
             let mut text = bytes(object, "text").unwrap_or_default();
             text.truncate(MAX_NOTE_BYTES);
             let line = unsigned(object, "line").unwrap_or(batch.lines);
-            let kind = NoteKind::Unparsed { text: text.into(), why: "it could not be parsed when the log was written" };
+            let kind = NoteKind::Unparsed { text: text.into(), why: UNPARSED_BEFORE };
             // Its line in the first log, not in this one.
             batch.notes.push(Note { after: batch.events.len() as u32, line, kind });
             return Ok(());

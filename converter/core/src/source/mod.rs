@@ -93,6 +93,11 @@ pub trait Source: Sync {
     /// Whether the first bytes of an input look like this format. Sources are asked in the order of `SOURCES`.
     fn sniff(&self, head: &[u8]) -> bool;
 
+    /// Whether the ids of an input are processes, where its format tells.
+    fn pid_is_process(&self, _head: &[u8]) -> Option<bool> {
+        None
+    }
+
     /// After how many bytes of `bytes` a record surely ends, so that what follows can be parsed on its own; `None` if nowhere.
     fn cut(&self, bytes: &[u8]) -> Option<usize>;
 
