@@ -268,7 +268,13 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_leaves_nothing_half_written(number: int, code: int, tmp_path: Path) -> None:
     command = [str(BIN / "syncline"), "convert", "-", "-o", str(tmp_path / "out.pftrace")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # A job in the background of a script has SIGINT ignored, and so would have what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         assert process.stdin
         # More than a chunk, so that the output has been begun; then the pipe stays open.
         process.stdin.write(recording("bg.log.gz"))

@@ -504,6 +504,8 @@ def test_interrupt(trace: Path) -> None:
     program = f"""
     import os, signal, sys, threading, time
     from syncline.engine import EngineError, open_trace
+    # A job in the background of a script has SIGINT ignored, and so would have this.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     engine = open_trace({str(trace)!r}, engine="embedded")
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.daemon = True
