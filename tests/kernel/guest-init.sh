@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# The guest's init after the stub in its image: mounts, makes the file system, runs the job, powers off.
+set -uo pipefail
+shopt -s inherit_errexit
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
+cd /
+mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs /tmp
+mkdir -p /dev/pts /dev/shm /run/lock
+mount -t devpts devpts /dev/pts
+mount -t tmpfs tmpfs /dev/shm
+mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
+mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
+mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
+mount -t bpf bpf /sys/fs/bpf 2>/dev/null
+hostname guest
+ip link set lo up 2>/dev/null
+[ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd
+
+SETUP='' DEVICE='' MKFS_OPTS='' MOUNT_OPTS='' JOB_ARGS='' SHELL_WANTED=''
+# shellcheck source=/dev/null
+. /out/.guest/settings
+# shellcheck source-path=SCRIPTDIR source=guest-lib.sh
+# shellcheck disable=SC1091
+. /project/tests/kernel/guest-lib.sh
+export PROJECT=/project OUT=/out DISK=/dev/vdb SPARE=/dev/vdc DATA=/mnt/data KERNEL_TESTS
+
+# Without a reader the job's output would be lost with the guest, so it goes to the share.
+job() {
+  set -e
+  if [ "$SETUP" != none ]; then
+    DEVICE_PATH=$(make_device "$DEVICE" "$DISK")
+    make_fs "$SETUP" "$DEVICE_PATH" "$DATA" "$MKFS_OPTS" "$MOUNT_OPTS"
+    export DEVICE_PATH
+  fi
+  cd /out
+  if [ -n "$SHELL_WANTED" ]; then
+    [ -d "$DATA" ] && cd "$DATA"
+    setsid --ctty bash --norc -i
+  else
+    arguments=()
+    eval "arguments=($JOB_ARGS)"
+    chmod +x /out/.guest/job
+    /out/.guest/job "${arguments[@]}"
+  fi
+}
+
+if [ -n "$SHELL_WANTED" ]; then
+  (job) </dev/ttyS0 >/dev/ttyS0 2>&1
+else
+  (job) </dev/null >/out/job.log 2>&1
+  echo $? >/out/.guest/exit
+fi
+# Unmounting writes what is left; a job that wants it recorded does it itself.
+umount "$DATA" 2>/dev/null
+echo o >/proc/sysrq-trigger
+sleep 60

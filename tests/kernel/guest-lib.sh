@@ -1,0 +1,87 @@
+# shellcheck shell=bash
+# What jobs and the guest's init share: file systems and devices by the names of the two tables.
+
+KERNEL_TESTS=${KERNEL_TESTS:-/project/tests/kernel}
+
+# The columns of the row with that name, one a line; `-` is empty.
+table_row() {
+  awk -F '\t' -v name="$2" '$1 == name { for (i = 2; i <= NF; i++) print ($i == "-" ? "" : $i); found = 1 }
+    END { exit !found }' "$KERNEL_TESTS/$1" || {
+    echo "no $2 in $1" >&2
+    return 1
+  }
+}
+
+# make_fs SETUP DEVICE DIR [MKFS_OPTS [MOUNT_OPTS]]: makes and mounts it; what was mounted at DIR goes.
+make_fs() {
+  local setup=$1 device=$2 dir=$3 more_mkfs=${4:-} more_mount=${5:-} row
+  local -a columns command options
+  row=$(table_row filesystems.tsv "$setup") || return 1
+  mapfile -t columns <<<"$row"
+  local type=${columns[0]} mkfs=${columns[1]:-} mount=${columns[2]:-}
+  if mountpoint -q "$dir"; then umount "$dir"; fi
+  case $type in
+    ext4) command=(mkfs.ext4 -q -F) ;;
+    *) command=("mkfs.$type" -f) ;;
+  esac
+  read -ra options <<<"$mkfs $more_mkfs"
+  "${command[@]}" "${options[@]}" "$device" >/dev/null
+  mkdir -p "$dir"
+  mount=$mount${more_mount:+${mount:+,}$more_mount}
+  mount -t "$type" ${mount:+-o "$mount"} "$device" "$dir"
+}
+
+# make_device NAME DISK: prints the block device to use.
+make_device() {
+  local name=$1 disk=$2 row kind size
+  local -a columns numbers
+  row=$(table_row devices.tsv "$name") || return 1
+  mapfile -t columns <<<"$row"
+  kind=${columns[0]}
+  read -ra numbers <<<"${columns[1]:-}"
+  case $kind in
+    plain) echo "$disk" ;;
+    delay)
+      modprobe -q dm-delay || true
+      size=$(blockdev --getsz "$disk")
+      dmsetup create --noudevsync "$name" --table \
+        "0 $size delay $disk 0 ${numbers[0]} $disk 0 ${numbers[1]} $disk 0 ${numbers[2]}" >&2
+      dmsetup mknodes "$name" >&2
+      echo "/dev/mapper/$name"
+      ;;
+    flakey)
+      modprobe -q dm-flakey || true
+      size=$(blockdev --getsz "$disk")
+      dmsetup create --noudevsync "$name" --table "0 $size linear $disk 0" >&2
+      dmsetup mknodes "$name" >&2
+      echo "/dev/mapper/$name"
+      ;;
+    null)
+      modprobe -q null_blk nr_devices=0 || true
+      mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+      local folder=/sys/kernel/config/nullb/$name
+      mkdir "$folder"
+      echo 512 >"$folder/size"
+      echo 1 >"$folder/memory_backed"
+      # 2: completion by a timer, which is what makes the time of a request settable.
+      echo 2 >"$folder/irqmode"
+      echo "$((numbers[0] * 1000))" >"$folder/completion_nsec"
+      echo "${numbers[1]}" >"$folder/cache_size"
+      echo 1 >"$folder/power"
+      if [ -b "/dev/$name" ]; then echo "/dev/$name"; else echo "/dev/nullb$(cat "$folder/index")"; fi
+      ;;
+    *)
+      echo "devices.tsv: $name is of an unknown kind, $kind" >&2
+      return 1
+      ;;
+  esac
+}
+
+drop_device() {
+  local name=$1
+  if dmsetup info "$name" >/dev/null 2>&1; then dmsetup remove --noudevsync "$name"; fi
+  if [ -d "/sys/kernel/config/nullb/$name" ]; then
+    echo 0 >"/sys/kernel/config/nullb/$name/power"
+    rmdir "/sys/kernel/config/nullb/$name"
+  fi
+}

@@ -1,0 +1,577 @@
+#!/usr/bin/env python3
+"""Boots a kernel in QEMU, runs one job script in it and brings back its exit code and files.
+
+tests/kernel/guest.py prepare
+tests/kernel/guest.py boot --job tests/kernel/jobs/hello.sh --out /tmp/out
+tests/kernel/guest.py shell
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import lzma
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parent.parent
+CACHE = Path(os.environ.get("SYNCLINE_CACHE") or Path.home() / ".cache/syncline") / "guest"
+
+SUITE = "trixie"
+# Recorder scripts are tried on each bpftrace that a distribution ships; the guest's own is SUITE's.
+OTHER_BPFTRACE = {"bpftrace-0.17": "bookworm", "bpftrace-0.27": "sid"}
+# Raised when what `prepare` does changes in a way that the package list does not show.
+RECIPE = 1
+ROOT_SIZE = "6G"
+
+# Debian's kernel has these as modules; the initramfs needs them to reach the root and the shares.
+INITRAMFS_MODULES = ["virtio_pci", "virtio_blk", "ext4", "9pnet_virtio", "9p"]
+
+TOOLS = {
+    "debootstrap": "debootstrap",
+    "mke2fs": "e2fsprogs",
+    "dpkg-deb": "dpkg",
+    "depmod": "kmod",
+    "qemu-system-x86_64": "qemu-system-x86",
+}
+BOOT_TOOLS = ["qemu-system-x86_64"]
+
+# Kept this small because a change here needs a new image; the rest is guest-init.sh, read from the checkout.
+STUB_INIT = """#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mountpoint -q /dev || mount -t devtmpfs devtmpfs /dev
+mkdir -p /project /out
+share=trans=virtio,version=9p2000.L,msize=512000
+mount -t 9p -o "ro,$share" project /project
+mount -t 9p -o "rw,$share" out /out
+exec /bin/bash /project/tests/kernel/guest-init.sh
+"""
+
+INITRAMFS_INIT = """#!/bin/busybox sh
+/bin/busybox mount -t devtmpfs devtmpfs /dev
+for module in $(/bin/busybox cat /modules); do /bin/busybox insmod "/lib/$module"; done
+tries=0
+until [ -b /dev/vda ] || [ $tries = 100 ]; do /bin/busybox sleep 0.1; tries=$((tries + 1)); done
+/bin/busybox mount -t ext4 /dev/vda /root
+/bin/busybox mount -o move /dev /root/dev
+exec /bin/busybox switch_root /root /sbin/syncline-init
+"""
+
+RUN_OTHER_BPFTRACE = """#!/bin/sh
+# Its own loader and libraries, so that it runs in any root; programs that it starts with -c get the guest's.
+here=$(dirname "$(readlink -f "$0")")
+exec "$here/lib/ld.so" --inhibit-cache --library-path "$here/lib" "$here/bpftrace" "$@"
+"""
+
+
+class Missing(Exception):
+    """Something that is needed is not there; the text says how to get it."""
+
+
+def say(text: str) -> None:
+    print(f"guest: {text}", file=sys.stderr, flush=True)
+
+
+def run(command: list[str], **more: object) -> str:
+    """Runs a command that must succeed; on failure its output's end is in the exception."""
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more
+    )  # type: ignore[call-overload]
+    if done.returncode:
+        tail = "\n".join(done.stdout.splitlines()[-15:])
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{tail}")
+    return str(done.stdout)
+
+
+def find(tool: str) -> str | None:
+    # mke2fs and debootstrap live in sbin, which a user's PATH may lack.
+    return shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
+def need_tools(tools: list[str]) -> None:
+    """Installs missing tools where that is possible without asking, else says what to install."""
+    packages = sorted({TOOLS[tool] for tool in tools if not find(tool)})
+    if not packages:
+        return
+    if os.geteuid() == 0 and find("apt-get"):
+        say(f"installing {' '.join(packages)}")
+        apt = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300"]
+        env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+        try:
+            run([*apt, "update"], env=env)
+            run([*apt, "install", "-y", "--no-install-recommends", *packages], env=env)
+        except RuntimeError as error:
+            say(str(error))
+    packages = sorted({TOOLS[tool] for tool in tools if not find(tool)})
+    if packages:
+        raise Missing(
+            f"no {', '.join(packages)}; get it with: apt-get install {' '.join(packages)}"
+        )
+
+
+def package_list() -> list[str]:
+    lines = (HERE / "packages.txt").read_text().splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def image_key() -> str:
+    """What the cached image depends on."""
+    parts = [RECIPE, SUITE, ROOT_SIZE, package_list(), OTHER_BPFTRACE, INITRAMFS_MODULES]
+    parts += [STUB_INIT, INITRAMFS_INIT, RUN_OTHER_BPFTRACE]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
+# --- prepare -------------------------------------------------------------------------------------
+
+
+def debootstrap(suite: str, target: Path, *more: str) -> None:
+    debs = CACHE / "debs"
+    debs.mkdir(parents=True, exist_ok=True)
+    command = [
+        find("debootstrap") or "debootstrap",
+        "--variant=minbase",
+        f"--cache-dir={debs}",
+        *more,
+    ]
+    # Without a mirror debootstrap takes Debian's own.
+    mirror = [os.environ["SYNCLINE_MIRROR"]] if os.environ.get("SYNCLINE_MIRROR") else []
+    run([*command, suite, str(target), *mirror])
+
+
+def in_root(root: Path, script: str) -> str:
+    """Runs a shell script inside the guest's root; its mounts end with it."""
+    enter = 'mount -t proc proc "$1/proc" && mount --bind /dev "$1/dev" && exec chroot "$1" /bin/sh -euc "$2"'
+    env = {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "DEBIAN_FRONTEND": "noninteractive",
+        "LC_ALL": "C.UTF-8",
+        "HOME": "/root",
+    }
+    return run(["unshare", "--mount", "sh", "-c", enter, "sh", str(root), script], env=env)
+
+
+def make_root(root: Path, work: Path) -> str:
+    """Makes the guest's root and puts the kernel into `work`; returns the kernel's version."""
+    say(f"debootstrap {SUITE}")
+    debootstrap(SUITE, root)
+    # Services must neither start in the chroot nor leave a database cluster behind.
+    policy = root / "usr/sbin/policy-rc.d"
+    policy.write_text("#!/bin/sh\nexit 101\n")
+    policy.chmod(0o755)
+    cluster = root / "etc/postgresql-common/createcluster.conf"
+    cluster.parent.mkdir(parents=True)
+    cluster.write_text("create_main_cluster = false\n")
+    say(f"installing {len(package_list())} packages and their dependencies in it")
+    in_root(
+        root,
+        f"""
+        apt-get update -qq
+        apt-get install -y -qq --no-install-recommends {" ".join(package_list())}
+        cd /tmp
+        apt-get download -qq "$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: //p' | head -n 1)"
+        apt-get clean
+        rm -rf /var/lib/apt/lists/* /usr/share/doc/* /usr/share/man/* /usr/share/locale/*
+    """,
+    )
+    policy.unlink()
+    (deb,) = (root / "tmp").glob("linux-image-*.deb")
+    say(f"unpacking {deb.name}")
+    unpacked = work / "kernel"
+    run(["dpkg-deb", "-x", str(deb), str(unpacked)])
+    deb.unlink()
+    (kernel,) = (unpacked / "boot").glob("vmlinuz-*")
+    version = kernel.name.removeprefix("vmlinuz-")
+    shutil.move(kernel, work / "vmlinuz")
+    shutil.move(next((unpacked / "boot").glob("config-*")), work / "config")
+    modules = next(
+        path for path in (unpacked / "usr/lib/modules", unpacked / "lib/modules") if path.is_dir()
+    )
+    (root / "usr/lib/modules").mkdir(exist_ok=True)
+    shutil.move(modules / version, root / "usr/lib/modules" / version)
+    run([find("depmod") or "depmod", "-b", str(root), version])
+    shutil.rmtree(unpacked)
+    stub = root / "sbin/syncline-init"
+    stub.write_text(STUB_INIT)
+    stub.chmod(0o755)
+    (root / "etc/hostname").write_text("guest\n")
+    (root / "etc/hosts").write_text("127.0.0.1 localhost guest\n")
+    return version
+
+
+def make_other_bpftrace(root: Path, name: str, suite: str, work: Path) -> None:
+    """Unpacks another suite's bpftrace with just the libraries that it loads."""
+    say(f"{name} from {suite}")
+    unpacked = work / name
+    debs = work / f"{name}-debs"
+    debootstrap(suite, debs, "--include=bpftrace", "--download-only")
+    for deb in sorted((debs / "var/cache/apt/archives").glob("*.deb")):
+        run(["dpkg-deb", "-x", str(deb), str(unpacked)])
+    shutil.rmtree(debs)
+    folders = [unpacked / f for f in ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")]
+    path = ":".join(str(folder) for folder in folders)
+    loader = next(
+        p
+        for f in (*folders, unpacked / "lib64", unpacked / "usr/lib64")
+        for p in f.glob("ld-linux-x86-64.so.2")
+    )
+    binary = unpacked / "usr/bin/bpftrace"
+    # Some libraries lie in folders of their own and are found by the links beside them.
+    listed = run(
+        [str(loader.resolve()), "--inhibit-cache", "--library-path", path, "--list", str(binary)]
+    )
+    target = root / "opt" / name
+    (target / "lib").mkdir(parents=True)
+    for line in listed.splitlines():
+        if "not found" in line:
+            raise RuntimeError(f"{name}: {line.strip()}")
+        if found := re.match(r"\s*(\S+) => (/\S+) ", line):
+            shutil.copy(found[2], target / "lib" / Path(found[1]).name)
+    shutil.copy(loader.resolve(), target / "lib/ld.so")
+    shutil.copy(binary, target / "bpftrace")
+    start = target / "run"
+    start.write_text(RUN_OTHER_BPFTRACE)
+    start.chmod(0o755)
+    shutil.rmtree(unpacked)
+
+
+def cpio(files: list[tuple[str, int, bytes]]) -> bytes:
+    """An archive in the kernel's `newc` format; modes as in stat."""
+    out = bytearray()
+    for number, (name, mode, content) in enumerate([*files, ("TRAILER!!!", 0, b"")], 1):
+        fields = [number, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name) + 1, 0]
+        out += b"070701" + b"".join(b"%08x" % field for field in fields) + name.encode() + b"\0"
+        out += b"\0" * (-len(out) % 4)
+        out += content + b"\0" * (-len(content) % 4)
+    return bytes(out)
+
+
+def make_initramfs(root: Path, version: str) -> bytes:
+    """A busybox and the modules up to the root file system, in the order in which they load."""
+    folder = root / "usr/lib/modules" / version
+    needs: dict[str, list[str]] = {}
+    paths: dict[str, str] = {}
+    for line in (folder / "modules.dep").read_text().splitlines():
+        path, _, after = line.partition(":")
+        name = Path(path).name.split(".")[0].replace("-", "_")
+        paths[name] = path
+        needs[name] = [Path(each).name.split(".")[0].replace("-", "_") for each in after.split()]
+    order: list[str] = []
+
+    def add(name: str) -> None:
+        # ext4's checksums are asked for by name at mount, so modules.dep does not know of them.
+        for each in needs[name]:
+            add(each)
+        if name not in order:
+            order.append(name)
+
+    for name in [*INITRAMFS_MODULES, "crc32c_generic"]:
+        if name in needs:
+            add(name)
+    files = [(name, 0o040755, b"") for name in ("bin", "lib", "dev", "root", "proc")]
+    for name in order:
+        raw = (folder / paths[name]).read_bytes()
+        files.append(
+            (
+                f"lib/{name}.ko",
+                0o100644,
+                lzma.decompress(raw) if paths[name].endswith(".xz") else raw,
+            )
+        )
+    files.append(("bin/busybox", 0o100755, (root / "usr/bin/busybox").read_bytes()))
+    files.append(("modules", 0o100644, "".join(f"{name}.ko\n" for name in order).encode()))
+    files.append(("init", 0o100755, INITRAMFS_INIT.encode()))
+    return cpio(files)
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """One preparation at a time; who comes second finds it done."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / name).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def prepare(again: bool = False) -> Path:
+    """The folder with the guest's root image, kernel and initramfs; made on the first call."""
+    ready = CACHE / image_key()
+    with locked("lock"):
+        if ready.is_dir() and not again:
+            return ready
+        if os.geteuid() != 0:
+            raise Missing(
+                "no guest root yet, and only root can make it: sudo tests/kernel/guest.py prepare"
+            )
+        need_tools(list(TOOLS))
+        begun = time.monotonic()
+        CACHE.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix="making-", dir=CACHE))
+        root = work / "root"
+        try:
+            version = make_root(root, work)
+            for name, suite in OTHER_BPFTRACE.items():
+                make_other_bpftrace(root, name, suite, work)
+            (work / "initramfs").write_bytes(make_initramfs(root, version))
+            (work / "version").write_text(version + "\n")
+            say("making the root image")
+            run(
+                [
+                    find("mke2fs") or "mke2fs",
+                    "-q",
+                    "-t",
+                    "ext4",
+                    "-d",
+                    str(root),
+                    str(work / "root.img"),
+                    ROOT_SIZE,
+                ]
+            )
+            shutil.rmtree(root)
+            if ready.exists():
+                shutil.rmtree(ready)
+            work.chmod(0o755)
+            work.rename(ready)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        say(f"prepared in {time.monotonic() - begun:.0f} s: {ready}")
+    return ready
+
+
+# --- boot ----------------------------------------------------------------------------------------
+
+
+def patched_kernel() -> Path | None:
+    """A kernel with the project's patches, where one was built; never builds one."""
+    if named := os.environ.get("SYNCLINE_BZIMAGE"):
+        return Path(named)
+    found = sorted(CACHE.parent.glob("kernel*/**/bzImage"), key=lambda path: path.stat().st_mtime)
+    return found[-1] if found else None
+
+
+def sparse(path: Path, size: str) -> Path:
+    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+    amount, unit = re.fullmatch(r"(\d+)([kmg]?)", size.lower()).groups()  # type: ignore[union-attr]
+    with path.open("wb") as file:
+        file.truncate(int(amount) * units.get(unit, 1))
+    return path
+
+
+def qemu(guest: Path, args: argparse.Namespace, out: Path, disks: Path) -> list[str]:
+    command = [
+        "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        # With thread=multi and two CPUs the guest panics while fentry probes are attached.
+        "-machine", "q35", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", str(args.cpus), "-m", args.memory,
+        "-drive", f"file={guest / 'root.img'},format=raw,if=none,id=root,snapshot=on,cache=unsafe",
+        "-device", "virtio-blk-pci,drive=root",
+    ]  # fmt: skip
+    for name, size in (("data", args.disk_size), ("spare", args.spare_size)):
+        disk = sparse(disks / name, size)
+        command += [
+            "-drive",
+            f"file={disk},format=raw,if=none,id={name},cache={args.disk_cache},discard=unmap",
+        ]
+        command += ["-device", f"virtio-blk-pci,drive={name},serial={name}"]
+    for tag, path, flags in (("project", PROJECT, ",readonly=on"), ("out", out, "")):
+        command += [
+            "-virtfs",
+            f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap{flags}",
+        ]
+    append = f"console=ttyS0 root=/dev/vda rw init=/sbin/syncline-init panic=-1 net.ifnames=0 {args.append}"
+    if args.kernel == "stock":
+        kernel = guest / "vmlinuz"
+        command += ["-initrd", str(guest / "initramfs")]
+    else:
+        kernel = Path(args.kernel)
+    command += ["-kernel", str(kernel), "-append", append]
+    return command + (
+        ["-serial", "mon:stdio"]
+        if args.command == "shell"
+        else ["-serial", f"file:{out / 'console.log'}"]
+    )
+
+
+class Follow:
+    """Shows what is new in a file that the guest writes."""
+
+    def __init__(self, path: Path, quiet: bool) -> None:
+        self.path, self.quiet, self.at = path, quiet, 0
+
+    def step(self) -> None:
+        if self.quiet or not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            file.seek(self.at)
+            new = file.read()
+        self.at += len(new)
+        sys.stdout.buffer.write(new)
+        sys.stdout.buffer.flush()
+
+
+def boot(args: argparse.Namespace) -> int:
+    """Runs one guest; the exit code is the job's, 124 after the time limit, 125 where the guest died."""
+    if args.kernel == "patched":
+        kernel = patched_kernel()
+        if not kernel:
+            raise Missing(
+                "no patched kernel; build it with kernel-patch/build.sh, or name one in SYNCLINE_BZIMAGE"
+            )
+        args.kernel = str(kernel)
+    if args.kernel != "stock" and not Path(args.kernel).is_file():
+        raise Missing(f"no kernel {args.kernel}")
+    need_tools(BOOT_TOOLS)
+    guest = prepare()
+    out = Path(args.out).resolve()
+    control = out / ".guest"
+    shutil.rmtree(control, ignore_errors=True)
+    control.mkdir(parents=True)
+    job_log = out / "job.log"
+    job_log.unlink(missing_ok=True)
+    if args.job:
+        shutil.copy(args.job, control / "job")
+    settings = {
+        "SETUP": args.fs,
+        "MKFS_OPTS": args.mkfs_opts,
+        "MOUNT_OPTS": args.mount_opts,
+        "DEVICE": args.device,
+        "JOB_ARGS": shlex.join(args.job_args),
+        "SHELL_WANTED": "1" if args.command == "shell" else "",
+    }
+    (control / "settings").write_text(
+        "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items())
+    )
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(
+        prefix="syncline-guest-", dir=os.environ.get("TMPDIR", "/var/tmp")
+    ) as disks:
+        command = qemu(guest, args, out, Path(disks))
+        # The root's snapshot lies beside the data disks, and goes with them.
+        env = os.environ | {"TMPDIR": disks}
+        if args.command == "shell":
+            return subprocess.run(command, env=env).returncode
+        follow = Follow(job_log, args.quiet)
+        timed_out = False
+        with subprocess.Popen(
+            command, env=env, stdin=subprocess.DEVNULL, start_new_session=True
+        ) as machine:
+            try:
+                while machine.poll() is None:
+                    follow.step()
+                    if time.monotonic() - begun > args.time_limit:
+                        timed_out = True
+                        break
+                    time.sleep(0.2)
+            finally:
+                if machine.poll() is None:
+                    machine.send_signal(signal.SIGKILL)
+        follow.step()
+    code_file = control / "exit"
+    took = f"after {time.monotonic() - begun:.0f} s"
+    if not timed_out and code_file.exists():
+        code = int(code_file.read_text())
+        say(f"job ended with {code} {took}; results in {out}")
+        return code
+    say(
+        f"the time limit of {args.time_limit:g} s is over"
+        if timed_out
+        else f"the guest died {took}, before the job's end"
+    )
+    console = (
+        (out / "console.log").read_text(errors="replace") if (out / "console.log").exists() else ""
+    )
+    for line in console.splitlines()[-25:]:
+        say(f"console: {line}")
+    return 124 if timed_out else 125
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser(
+        "prepare", help="make the guest's root, kernel and initramfs in the cache"
+    )
+    one.add_argument("--again", action="store_true", help="also when the cache has them")
+    commands.add_parser("info", help="what is in the cache, and which kernels there are")
+    for name, text in (
+        ("boot", "run one job in a fresh guest"),
+        ("shell", "a shell in a fresh guest, on this terminal"),
+    ):
+        one = commands.add_parser(name, help=text)
+        one.add_argument(
+            "--kernel",
+            default="stock",
+            help="stock, patched, or a bzImage with everything built in",
+        )
+        one.add_argument(
+            "--fs", default="ext4", help="a set-up of filesystems.tsv, or none (default: ext4)"
+        )
+        one.add_argument(
+            "--device",
+            default="plain",
+            help="a device of devices.tsv under the file system (default: plain)",
+        )
+        one.add_argument("--mkfs-opts", default="", help="more options for mkfs")
+        one.add_argument("--mount-opts", default="", help="more options for mount")
+        one.add_argument("--disk-size", default="1G")
+        one.add_argument("--spare-size", default="1G", help="the second disk, for dm and others")
+        one.add_argument(
+            "--disk-cache",
+            default="writeback",
+            help="how QEMU keeps the disks; unsafe: flushes cost nothing",
+        )
+        one.add_argument("--memory", default="2G")
+        one.add_argument("--cpus", type=int, default=2)
+        one.add_argument("--append", default="", help="more words for the kernel's command line")
+        one.add_argument("--out", default="", help="folder for results, /out in the guest")
+        if name == "boot":
+            one.add_argument("--job", required=True, help="script that the guest runs; see jobs/")
+            one.add_argument("--time-limit", type=float, default=600, metavar="S")
+            one.add_argument(
+                "--quiet", action="store_true", help="do not show the job's output while it runs"
+            )
+            one.add_argument("job_args", nargs="*", help="arguments of the job, after --")
+    return parser.parse_args()
+
+
+def main() -> int:
+    args = arguments()
+    try:
+        if args.command == "prepare":
+            print(prepare(args.again))
+            return 0
+        if args.command == "info":
+            ready = CACHE / image_key()
+            version = (ready / "version").read_text().strip() if ready.is_dir() else ""
+            print(f"guest    {ready if version else 'not prepared'}")
+            print(f"stock    {version or 'not prepared'}")
+            print(f"patched  {patched_kernel() or 'not built'}")
+            return 0
+        if args.command == "shell":
+            args.job, args.job_args, args.time_limit = "", [], 0.0
+            args.append += " quiet"
+        if not args.out:
+            args.out = tempfile.mkdtemp(prefix="syncline-out-")
+        return boot(args)
+    except Missing as missing:
+        say(f"skipped: {missing}")
+        return 77
+    except RuntimeError as error:
+        say(str(error))
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
