@@ -85,3 +85,44 @@ drop_device() {
     rmdir "/sys/kernel/config/nullb/$name"
   fi
 }
+
+# mount_case SETUP DEVICE: an empty file system of that kind at $DATA; a second call for the same kind keeps it.
+MOUNTED=''
+mount_case() {
+  local device
+  [ "$MOUNTED" = "$1 $2" ] && return
+  if mountpoint -q "$DATA"; then umount "$DATA"; fi
+  if [ -n "$MOUNTED" ]; then drop_device "${MOUNTED#* }"; fi
+  # Nothing of one kind may be taken for a part of the next.
+  wipefs -q -a "$DISK"
+  device=$(make_device "$2" "$DISK") || return 1
+  make_fs "$1" "$device" "$DATA" || return 1
+  MOUNTED="$1 $2"
+}
+
+# The rows of cases.tsv whose name, file system, device or workload matches one of the patterns (all with none).
+select_cases() {
+  local name setup device workload options pattern
+  while IFS=$'\t' read -r name setup device workload options; do
+    [[ $name == \#* ]] && continue
+    [ $# -gt 0 ] || set -- '*'
+    for pattern in "$@"; do
+      # shellcheck disable=SC2053  # a pattern is meant
+      if [[ $name == $pattern || $setup == $pattern || $device == $pattern || $workload == $pattern ]]; then
+        printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$setup" "$device" "$workload" "${options/#-/}"
+        break
+      fi
+    done
+  done <"$KERNEL_TESTS/cases.tsv"
+}
+
+# The trace event of a file system's own sync function.
+sync_event() {
+  case $1 in
+    ext4*) echo ext4/ext4_sync_file_enter ;;
+    xfs*) echo xfs/xfs_file_fsync ;;
+    btrfs*) echo btrfs/btrfs_sync_file ;;
+    f2fs*) echo f2fs/f2fs_sync_file_enter ;;
+    *) return 1 ;;
+  esac
+}

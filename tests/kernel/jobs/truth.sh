@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Runs cases and holds what each says of itself against strace and the kernel's own trace events.
+# Arguments: patterns of case, file system, device or workload. Prints `N passed, N failed`.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
+. "$KERNEL_TESTS/guest-lib.sh"
+calls=fsync,fdatasync,msync,sync,syncfs,sync_file_range
+results=$OUT/truth
+rm -rf "$results"
+mkdir -p "$results"
+# An instance of its own: what others trace does not mix in.
+trace=/sys/kernel/tracing/instances/truth
+mkdir -p "$trace"
+
+# 9p is slow for many small writes, so all is collected in memory first.
+work=$(mktemp -d)
+while IFS=$'\t' read -r name setup device workload options <&3; do
+  if ! mount_case "$setup" "$device"; then
+    echo "no file system $setup on $device" >"$work/$name.err"
+    continue
+  fi
+  event=$(sync_event "$setup")
+  echo 0 >"$trace/tracing_on"
+  for old in "$trace"/events/*/*sync*/enable; do echo 0 >"$old"; done
+  echo >"$trace/trace"
+  if [ -d "$trace/events/$event" ]; then
+    # The root is ext4 too; the kernel packs a device's number in its own way.
+    read -r major minor < <(stat -c '%Hd %Ld' "$DATA")
+    if grep -q 'dev_t dev;' "$trace/events/$event/format"; then
+      echo "dev == $((major << 20 | minor))" >"$trace/events/$event/filter"
+    fi
+    echo 1 >"$trace/events/$event/enable"
+    echo 1 >"$trace/tracing_on"
+  fi
+  read -ra words <<<"$options"
+  begun=$EPOCHREALTIME
+  strace -f --seccomp-bpf -qq -c -U name,calls -o "$work/$name.strace" -e trace="$calls" \
+    "$PROJECT/tests/workloads/$workload.py" "$DATA/$name" ${words[@]+"${words[@]}"} \
+    >"$work/$name.out" 2>"$work/$name.err" || echo "ended with $?" >>"$work/$name.err"
+  echo 0 >"$trace/tracing_on"
+  if [ -d "$trace/events/$event" ]; then
+    cat "$trace"/per_cpu/*/stats | awk '/^(entries|overrun):/ { n += $2 } END { print n + 0 }' >"$work/$name.requests"
+  fi
+  echo "$name: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms"
+done 3< <(select_cases "$@")
+umount "$DATA"
+cp -r "$work/." "$results/"
+python3 "$KERNEL_TESTS/compare_truth.py" "$results"

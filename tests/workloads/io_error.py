@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Overwrites and fdatasyncs pages while the device refuses writes for a part of the time. Needs root.
+
+DIR must lie on a device-mapper device with one linear table (the device `flakey` of tests/kernel). The pages exist before, and fdatasync leaves
+times alone, so the errors hit data and not the journal, which would turn the file system read-only.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+from workload import Run, main, pattern
+
+
+def mapping(directory: Path) -> str:
+    """The device-mapper name of the device under a directory."""
+    number = directory.stat().st_dev
+    name = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/dm/name")
+    if not name.exists():
+        raise SystemExit(f"io_error: {directory} is on no device-mapper device")
+    return name.read_text().strip()
+
+
+def dmsetup(*words: str) -> str:
+    return subprocess.run(["dmsetup", *words], check=True, capture_output=True, text=True).stdout
+
+
+def load(name: str, table: str) -> None:
+    dmsetup("load", name, "--table", table)
+    # Freezing the file system, which suspend else does, would sync it.
+    dmsetup("suspend", "--nolockfs", "--noflush", name)
+    dmsetup("resume", "--noudevsync", name)
+
+
+def body(run: Run) -> None:
+    pages, size = run.number("pages"), 4096
+    name = mapping(run.dir)
+    healthy = dmsetup("table", name).strip()
+    start, length, kind, device, offset = healthy.split()[:5]
+    if kind != "linear":
+        raise SystemExit(f"io_error: the table of {name} is not linear but {kind}")
+    # No interval up, all down; reads still work.
+    broken = f"{start} {length} flakey {device} {offset} 0 3600 1 error_writes"
+    fd = run.make_file(run.dir / "data", pages * size)
+    first, last = pages // 3, pages * 2 // 3
+    try:
+        with run.timed():
+            for n in range(pages):
+                if n == first:
+                    load(name, broken)
+                if n == last:
+                    load(name, healthy)
+                run.write(fd, pattern(size, seed=n), n * size)
+                try:
+                    run.sync(fd, "fdatasync")
+                except OSError as error:
+                    run.failed(error)
+    finally:
+        load(name, healthy)
+    os.close(fd)
+    run.more["refused"] = last - first
+
+
+main(body, __doc__, pages=12)

@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+"""Many small files, each written and synced on its own, by one or more threads."""
+
+import os
+
+from workload import Run, main, pattern
+
+
+def body(run: Run) -> None:
+    files, threads = run.number("files"), run.number("threads")
+    data = pattern(run.number("size"))
+    fds = [run.open(run.dir / f"small-{n:04}") for n in range(files)]
+
+    def write(thread: int) -> None:
+        for fd in fds[thread::threads]:
+            run.write(fd, data)
+            run.sync(fd, run.text("sync"))
+
+    with run.timed():
+        run.in_threads(threads, write)
+    for fd in fds:
+        os.close(fd)
+
+
+main(body, __doc__, files=100, threads=1, size=200, sync=("fsync", "fdatasync", "none"))
