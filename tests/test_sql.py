@@ -130,10 +130,11 @@ def process_ids() -> Run:
 
 
 def cut_off() -> Run:
-    """Nothing in it is complete."""
+    """Nothing in it is complete, not in its one mark either."""
     run = Run()
     run.add(T, None, incomplete="start", call=False, confidence="unknown")
-    run.add(T + 100, None, incomplete="end", tid=2)
+    run.add(T + 100, None, incomplete="end", tid=2, stack="main;save")
+    run.mark = [{"mark_id": 1, "ts_ns": T, "dur_ns": 500, "name": "load"}]
     return run
 
 
@@ -211,6 +212,11 @@ class Both:
 
     def summary(self) -> dict[tuple[str, str], float | None]:
         return {(row["metric"], row["scope"]): row["value"] for row in self.report("summary")}
+
+    def taken_over(self) -> dict[tuple[str, str], tuple[int | None, int | None]]:
+        """(known, syncs) of each figure of the summary."""
+        rows = self.report("summary")
+        return {(row["metric"], row["scope"]): (row["known"], row["syncs"]) for row in rows}
 
 
 @pytest.fixture(scope="module")
@@ -388,6 +394,36 @@ def test_summary(both) -> None:
         assert got[key] == pytest.approx(value), key
 
 
+def test_summary_says_how_many_values_a_figure_is_taken_over(both) -> None:
+    got = both("one").taken_over()
+    for metric in ("avg", "p50", "p90", "p99", "p999", "max", "sum"):
+        # All but r4 and r6; all but r4 and r5.
+        assert got[f"syscall_latency_{metric}", "all"] == (4, 6)
+        assert got[f"writeback_latency_{metric}", "all"] == (4, 6)
+    # Seen from start to end: all but r4, whose bytes the sum has.
+    for metric in ("avg", "p50", "p99", "max"):
+        assert got[f"writeback_amount_{metric}", "all"] == (5, 6)
+    assert got["writeback_amount_sum", "all"] == (6, 6)
+    assert got["empty_share", "all"] == (5, 6)
+    assert got["unique_files", "all"] == (6, 6)
+    # app has r4, which is not over.
+    for metric in ("sync_time_sum", "sync_wall_time", "parallelism"):
+        assert got[metric, "all"] == (5, 6)
+        assert got[metric, "comm:app"] == (4, 5)
+        assert got[metric, "comm:iou"] == (1, 1)
+    assert got["attribution_share", "exact"] == (6, 6)
+    # What is counted leaves nothing out.
+    for key in (("syncs", "all"), ("incomplete", "end"), ("losses", "all"), ("runs", "all")):
+        assert got[key] == (None, None)
+    # r1, r2, r3, and r3, r4, r5, r6: without a call r6, cut off r4, its bio lost r5.
+    marked_ = both("marked").taken_over()
+    assert marked_["syscall_latency_per_mark", "all"] == (5, 7)
+    assert marked_["writeback_latency_per_mark", "all"] == (5, 7)
+    assert marked_["writeback_amount_per_mark", "all"] == (7, 7)
+    assert marked_["sync_wall_time_per_mark", "all"] == (6, 7)
+    assert marked_["syncs_per_mark", "all"] == (None, None)
+
+
 def test_summary_per_mark(both) -> None:
     got = both("marked").summary()
     # load 1, [0, 450): r1, r2, r3. load 2, [200, 900): r3, r4, r5, r6. idle: none. Over 3 marks.
@@ -419,6 +455,7 @@ def test_summary_of_an_empty_run_has_no_figures_and_no_errors(both) -> None:
     assert got["sync_wall_time", "all"] == 0
     assert got["empty_share", "all"] is None
     assert got["syscall_latency_p99", "all"] is None
+    assert both("empty").taken_over()["empty_share", "all"] == (0, 0)
 
 
 def test_nothing_complete_gives_counts_and_no_latency(both) -> None:
@@ -428,6 +465,35 @@ def test_nothing_complete_gives_counts_and_no_latency(both) -> None:
     assert got["syscall_latency_avg", "all"] is None
     assert got["empty_share", "all"] is None
     assert got["attribution_share", "unknown"] == 0.5
+    # Of two requests, and of those in the mark, none has a known time: that is no time of 0.
+    taken = both("cut_off").taken_over()
+    for key in (
+        *(("sync_time_sum", "all"), ("sync_wall_time", "all"), ("writeback_latency_sum", "all")),
+        *(("syscall_latency_per_mark", "all"), ("writeback_latency_per_mark", "all")),
+        ("sync_wall_time_per_mark", "all"),
+    ):
+        assert (got[key], taken[key]) == (None, (0, 2)), key
+    (mark,) = both("cut_off").report("marks")
+    assert (mark["syncs"], mark["bytes"]) == (2, 0)
+    for column in ("syscall_sum_ns", "writeback_sum_ns", "wall_ns"):
+        assert mark[column] is None
+    keys = ("frame", "self_count", "total_syscall_ns", "self_syscall_ns", "self_writeback_ns")
+    assert [tuple(row[key] for key in keys) for row in both("cut_off").report("stacks")] == [
+        ("[no stack]", 1, None, None, None),
+        # Nothing is its own, so it waited for nothing.
+        ("main", 0, None, 0, 0),
+        ("save", 1, None, None, None),
+    ]
+
+
+def test_a_log_without_a_column_has_no_figure_of_it(tmp_path: Path) -> None:
+    log = tmp_path / "few.csv"
+    log.write_text("sync_id,ts_ns,bytes,bios\n1,5,4096,1\n2,9,0,0\n")
+    with open_columns(log, sql=sql_root() / "duckdb") as engine:
+        rows = {row[:2]: (row[2], *row[4:]) for row in run_report(engine, "summary").rows}
+    assert rows["attribution_share", "exact"] == (None, 0, 2)
+    assert rows["unique_files", "all"] == (None, 0, 2)
+    assert rows["writeback_amount_sum", "all"] == (4096, 2, 2)
 
 
 def test_files(both) -> None:
@@ -586,15 +652,32 @@ def test_over_time_has_every_request_in_at_most_100_buckets(both, run: str) -> N
 
 def test_empty(both) -> None:
     rows = both("one").report("empty")
-    common = {"empty": 1, "share": 0.5}
-    # r2 has a group of its own by its stack.
+    common = {"empty": 1, "share": 0.5, "syncs": 1, "empty_share": 1}
+    none = {"empty": 0, "share": 0, "syncs": 1, "empty_share": 0, "latency_sum_ns": 0}
+    # r2 has a group of its own by its stack; r4 was cut off.
     assert rows == [
-        {"comm": "app", "op": "fsync", "path": "/f", "stack": "main;save", "syncs": 1}
-        | {"empty_share": 1, "latency_sum_ns": 100}
+        {"comm": "app", "op": "fsync", "path": "/f", "stack": "main;save", "latency_sum_ns": 100}
         | common,
-        {"comm": "iou", "op": None, "path": None, "stack": None, "syncs": 1}
-        | {"empty_share": 1, "latency_sum_ns": None}
-        | common,
+        {"comm": "iou", "op": None, "path": None, "stack": None, "latency_sum_ns": None} | common,
+        {"comm": "app", "op": "fdatasync", "path": "/g", "stack": "main;save;fsync"} | none,
+        {"comm": "app", "op": "fsync", "path": "/f", "stack": "main;save;fsync"} | none,
+        {"comm": "app", "op": "fsync", "path": "/f", "stack": None} | none,
+    ]
+
+
+def test_empty_of_a_run_without_an_empty_sync(tmp_path: Path) -> None:
+    run = Run()
+    run.add(T, 100, bios=1, bytes=4096)
+    run.add(T + 200, 100, bios=1, bytes=4096, path="/g")
+    run.add(T + 400, 100, bios=1, bytes=4096, path="/g")
+    folder = sqltools.write_parquet(run, tmp_path)
+    with open_columns(folder, sql=sql_root() / "duckdb") as engine:
+        table = run_report(engine, "empty")
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    # Who syncs most comes first.
+    assert [(row["path"], row["syncs"], row["share"]) for row in rows] == [
+        ("/g", 2, 0),
+        ("/f", 1, 0),
     ]
 
 

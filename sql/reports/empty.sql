@@ -2,8 +2,8 @@
 --
 -- A request is empty if it caused no bio: nothing was dirty, or another thread
 -- was already writing it. Over the requests seen from start to end; a row is a
--- thread's name, syscall, file and stack with at least one empty sync. Who
--- causes the most comes first.
+-- thread's name, syscall, file and stack. Who causes the most comes first, who
+-- causes none last.
 --
 -- Columns:
 --   comm            text   Name of the thread.
@@ -12,7 +12,7 @@
 --   empty           count  Empty syncs.
 --   syncs           count  All syncs of this row.
 --   empty_share     share  empty / syncs.
---   share           share  empty, of all empty syncs of the run.
+--   share           share  empty, of all empty syncs; 0 where there is none.
 --   latency_sum_ns  ns     Syscall latency of the empty ones, summed.
 --   stack           text   User stack, folded by `;`, outermost first.
 WITH
@@ -24,7 +24,11 @@ WITH
       stack,
       SUM(CASE WHEN bios = 0 THEN 1 ELSE 0 END) AS empty,
       COUNT(*) AS syncs,
-      SUM(CASE WHEN bios = 0 THEN syscall_ns END) AS latency_sum_ns
+      -- No empty sync took no time; of some the latency may not be known.
+      CASE
+        WHEN SUM(CASE WHEN bios = 0 THEN 1 ELSE 0 END) = 0 THEN 0
+        ELSE SUM(CASE WHEN bios = 0 THEN syscall_ns END)
+      END AS latency_sum_ns
     FROM syncline_sync
     WHERE
       incomplete IS NULL
@@ -43,16 +47,15 @@ SELECT
   CAST(caused.empty AS BIGINT) AS empty,
   caused.syncs,
   CAST(caused.empty AS DOUBLE) / caused.syncs AS empty_share,
-  CAST(caused.empty AS DOUBLE) / total.empty AS share,
+  COALESCE(CAST(caused.empty AS DOUBLE) / NULLIF(total.empty, 0), 0) AS share,
   CAST(caused.latency_sum_ns AS BIGINT) AS latency_sum_ns,
   caused.stack
 FROM caused
 CROSS JOIN total
-WHERE
-  caused.empty > 0
 ORDER BY
   caused.empty DESC,
   COALESCE(caused.latency_sum_ns, 0) DESC,
+  caused.syncs DESC,
   caused.comm NULLS LAST,
   caused.op NULLS LAST,
   caused.path NULLS LAST,

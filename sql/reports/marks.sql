@@ -2,7 +2,9 @@
 --
 -- A request belongs to each mark during which it begins. Latencies are over the
 -- requests that have one; wall_ns is over those with a known start and end, and
--- may reach beyond the mark. Needs marks: syncline convert --marks FILE.
+-- may reach beyond the mark. A time is null where the mark has requests, but
+-- known of none. Where marks overlap, a request counts in each of them, and
+-- more than once in a sum over the marks. Needs marks: --marks FILE.
 --
 -- Columns:
 --   mark_id           id     The mark.
@@ -61,8 +63,8 @@ WITH
       ) AS empty,
       COUNT(incomplete) AS incomplete,
       SUM(bytes) AS bytes,
-      SUM(syscall_ns) AS syscall_sum_ns,
-      SUM(writeback_ns) AS writeback_sum_ns,
+      CAST(SUM(syscall_ns) AS BIGINT) AS syscall_ns,
+      CAST(SUM(writeback_ns) AS BIGINT) AS writeback_ns,
       SUM(
         CASE
           WHEN end_ns IS NULL THEN 0
@@ -71,7 +73,8 @@ WITH
           WHEN reached_ns < end_ns THEN end_ns - reached_ns
           ELSE 0
         END
-      ) AS wall_ns
+      ) AS wall_sum_ns,
+      COUNT(end_ns) AS timed
     FROM marked
     GROUP BY
       run,
@@ -86,9 +89,13 @@ SELECT
   CAST(COALESCE(counted.empty, 0) AS BIGINT) AS empty,
   COALESCE(counted.incomplete, 0) AS incomplete,
   CAST(COALESCE(counted.bytes, 0) AS BIGINT) AS bytes,
-  CAST(COALESCE(counted.syscall_sum_ns, 0) AS BIGINT) AS syscall_sum_ns,
-  CAST(COALESCE(counted.writeback_sum_ns, 0) AS BIGINT) AS writeback_sum_ns,
-  CAST(COALESCE(counted.wall_ns, 0) AS BIGINT) AS wall_ns,
+  CASE WHEN counted.syncs > 0 THEN syscall_ns ELSE 0 END AS syscall_sum_ns,
+  CASE WHEN counted.syncs > 0 THEN writeback_ns ELSE 0 END AS writeback_sum_ns,
+  CAST(CASE
+    WHEN counted.timed > 0 THEN counted.wall_sum_ns
+    WHEN counted.syncs > 0 THEN NULL
+    ELSE 0
+  END AS BIGINT) AS wall_ns,
   mark.run
 FROM syncline_mark AS mark
 LEFT JOIN counted ON counted.run = mark.run AND counted.mark_id = mark.mark_id

@@ -3,8 +3,9 @@
 -- A row is a frame below its callers: the same function below other callers is
 -- another row. Total is what the frame and all that it called caused, self what
 -- it caused as the innermost frame. Requests without a stack are under [no
--- stack]. Latencies are over the requests that have one; an incomplete request
--- counts, and adds no latency. A row is followed by what it called.
+-- stack]. Latencies are over the requests that have one, and null where none
+-- has; an incomplete request counts, and adds no latency. A row is followed by
+-- what it called.
 --
 -- Columns:
 --   frame               tree   Function, or [no stack].
@@ -25,8 +26,8 @@ WITH RECURSIVE
       run,
       stack,
       COUNT(*) AS count,
-      COALESCE(SUM(syscall_ns), 0) AS syscall_ns,
-      COALESCE(SUM(writeback_ns), 0) AS writeback_ns,
+      SUM(syscall_ns) AS syscall_ns,
+      SUM(writeback_ns) AS writeback_ns,
       COALESCE(SUM(bytes), 0) AS bytes
     FROM syncline_sync
     GROUP BY
@@ -80,8 +81,15 @@ WITH RECURSIVE
       SUM(writeback_ns) AS total_writeback_ns,
       SUM(bytes) AS total_bytes,
       SUM(count * self) AS self_count,
-      SUM(syscall_ns * self) AS self_syscall_ns,
-      SUM(writeback_ns * self) AS self_writeback_ns,
+      -- Of no request of its own it is 0; of some it may not be known.
+      CASE
+        WHEN MAX(self) = 0 THEN 0
+        ELSE SUM(CASE WHEN self = 1 THEN syscall_ns END)
+      END AS self_syscall_ns,
+      CASE
+        WHEN MAX(self) = 0 THEN 0
+        ELSE SUM(CASE WHEN self = 1 THEN writeback_ns END)
+      END AS self_writeback_ns,
       SUM(bytes * self) AS self_bytes
     FROM step
     GROUP BY

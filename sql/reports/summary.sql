@@ -4,7 +4,7 @@
 -- parallel syncs really cost. A row is known by (metric, scope), in every run,
 -- so that two runs can be compared.
 --
--- What each figure is taken over:
+-- What each figure is taken over, known of syncs:
 -- * Latencies: requests whose latency is known. An incomplete request is
 --   counted, and left out. An empty sync has a writeback latency of 0, and
 --   counts.
@@ -24,19 +24,23 @@
 -- * ..._per_mark: sum over the requests that began during a mark, averaged over
 --   the marks. Only with marks.
 -- * A high-level log holds requests alone. What it does not hold is null, not
---   0.
+--   0. So is a figure of requests none of which has a known value.
 --
 -- Columns:
---   metric  text  Name of the metric.
---   scope   text  What of: all, op:NAME, process:NAME, comm:NAME, pid:N, or the
---                 kind.
---   value   unit  The figure. Null when there is nothing to take it from.
---   unit    text  Unit of the value: count, ns, bytes, share (of 1) or ratio.
+--   metric  text   Name of the metric.
+--   scope   text   What of: all, op:NAME, process:NAME, comm:NAME, pid:N, or
+--                  the kind.
+--   value   unit   The figure. Null when there is nothing to take it from.
+--   unit    text   Unit of the value: count, ns, bytes, share (of 1) or ratio.
+--   known   count  Requests that the figure is taken over: those whose value is
+--                  known. Null for what is counted, which leaves none out.
+--   syncs   count  All requests that it speaks of.
 WITH
   total AS MATERIALIZED (
     SELECT
       COUNT(*) AS syncs,
       COUNT(DISTINCT COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS files,
+      COUNT(COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS file_count,
       SUM(CASE WHEN incomplete IN ('start', 'end') THEN 0 ELSE 1 END) AS whole,
       SUM(
         CASE
@@ -59,13 +63,15 @@ WITH
       percentile(writeback_ns, 99) AS writeback_p99,
       percentile(writeback_ns, 99.9) AS writeback_p999,
       MAX(writeback_ns) AS writeback_max,
+      COUNT(bytes) AS amount_count,
       SUM(bytes) AS amount_sum,
       SUM(CASE WHEN incomplete = 'start' THEN 1 ELSE 0 END) AS no_start,
       SUM(CASE WHEN incomplete = 'end' THEN 1 ELSE 0 END) AS no_end,
       SUM(CASE WHEN incomplete = 'bio' THEN 1 ELSE 0 END) AS no_bio,
       SUM(CASE WHEN confidence = 'exact' THEN 1 ELSE 0 END) AS exact,
       SUM(CASE WHEN confidence = 'inferred' THEN 1 ELSE 0 END) AS inferred,
-      SUM(CASE WHEN confidence = 'unknown' THEN 1 ELSE 0 END) AS unknown
+      SUM(CASE WHEN confidence = 'unknown' THEN 1 ELSE 0 END) AS unknown,
+      COUNT(confidence) AS attributed
     FROM syncline_sync
   ),
   amount AS MATERIALIZED (
@@ -112,8 +118,6 @@ WITH
       sync.ts_ns + sync.dur_ns AS end_ns
     FROM syncline_sync AS sync
     LEFT JOIN owner ON owner.run = sync.run AND owner.pid = sync.pid
-    WHERE
-      sync.dur_ns IS NOT NULL
   ),
   -- How far the earlier requests reach: only what lies behind that is new.
   reach AS (
@@ -140,6 +144,8 @@ WITH
   spent AS (
     SELECT
       scope,
+      COUNT(*) AS syncs,
+      COUNT(end_ns) AS known,
       SUM(end_ns - ts_ns) AS time_sum,
       SUM(
         CASE
@@ -162,9 +168,15 @@ WITH
       scope
   ),
   scoped AS MATERIALIZED (
-    SELECT scope, time_sum, wall FROM spent
+    SELECT scope, time_sum, wall, known, syncs FROM spent
     UNION ALL
-    SELECT 'all', SUM(time_sum), SUM(run_wall) FROM spent
+    SELECT
+      'all',
+      SUM(time_sum),
+      SUM(run_wall),
+      COALESCE(SUM(known), 0),
+      COALESCE(SUM(syncs), 0)
+    FROM spent
   ),
   marked AS (
     SELECT
@@ -202,9 +214,13 @@ WITH
   per_mark AS (
     SELECT
       COUNT(*) AS syncs,
+      COUNT(syscall_ns) AS syscall_count,
       COALESCE(SUM(syscall_ns), 0) AS syscall,
+      COUNT(writeback_ns) AS writeback_count,
       COALESCE(SUM(writeback_ns), 0) AS writeback,
+      COUNT(bytes) AS amount_count,
       COALESCE(SUM(bytes), 0) AS amount,
+      COUNT(end_ns) AS wall_count,
       COALESCE(
         SUM(
           CASE
@@ -246,21 +262,26 @@ WITH
       'runs' AS metric,
       'all' AS scope,
       COUNT(DISTINCT run) AS value,
-      'count' AS unit
+      'count' AS unit,
+      CAST(NULL AS BIGINT) AS known,
+      CAST(NULL AS BIGINT) AS syncs
     FROM syncline_meta
     UNION ALL
-    SELECT 2, 'syncs', 'all', syncs, 'count' FROM total
+    SELECT 2, 'syncs', 'all', syncs, 'count', NULL, NULL FROM total
     UNION ALL
-    SELECT 3, 'syncs', 'op:' || op, syncs, 'count' FROM operation
+    SELECT 3, 'syncs', 'op:' || op, syncs, 'count', NULL, NULL FROM operation
     UNION ALL
-    SELECT 4, 'unique_files', 'all', files, 'count' FROM total
+    SELECT 4, 'unique_files', 'all', files, 'count', file_count, syncs
+    FROM total
     UNION ALL
     SELECT
       5,
       'empty_share',
       'all',
       CAST(empty AS DOUBLE) / NULLIF(whole, 0),
-      'share'
+      'share',
+      COALESCE(whole, 0),
+      syncs
     FROM total
     UNION ALL
     SELECT
@@ -268,122 +289,279 @@ WITH
       'syscall_latency_avg',
       'all',
       CAST(syscall_sum AS DOUBLE) / NULLIF(syscall_count, 0),
-      'ns'
+      'ns',
+      syscall_count,
+      syncs
     FROM total
     UNION ALL
-    SELECT 7, 'syscall_latency_p50', 'all', syscall_p50, 'ns' FROM total
+    SELECT
+      7,
+      'syscall_latency_p50',
+      'all',
+      syscall_p50,
+      'ns',
+      syscall_count,
+      syncs
+    FROM total
     UNION ALL
-    SELECT 8, 'syscall_latency_p90', 'all', syscall_p90, 'ns' FROM total
+    SELECT
+      8,
+      'syscall_latency_p90',
+      'all',
+      syscall_p90,
+      'ns',
+      syscall_count,
+      syncs
+    FROM total
     UNION ALL
-    SELECT 9, 'syscall_latency_p99', 'all', syscall_p99, 'ns' FROM total
+    SELECT
+      9,
+      'syscall_latency_p99',
+      'all',
+      syscall_p99,
+      'ns',
+      syscall_count,
+      syncs
+    FROM total
     UNION ALL
-    SELECT 10, 'syscall_latency_p999', 'all', syscall_p999, 'ns' FROM total
+    SELECT
+      10,
+      'syscall_latency_p999',
+      'all',
+      syscall_p999,
+      'ns',
+      syscall_count,
+      syncs
+    FROM total
     UNION ALL
-    SELECT 11, 'syscall_latency_max', 'all', syscall_max, 'ns' FROM total
+    SELECT
+      11,
+      'syscall_latency_max',
+      'all',
+      syscall_max,
+      'ns',
+      syscall_count,
+      syncs
+    FROM total
     UNION ALL
-    SELECT 12, 'syscall_latency_sum', 'all', syscall_sum, 'ns' FROM total
+    SELECT
+      12,
+      'syscall_latency_sum',
+      'all',
+      syscall_sum,
+      'ns',
+      syscall_count,
+      syncs
+    FROM total
     UNION ALL
     SELECT
       13,
       'writeback_latency_avg',
       'all',
       CAST(writeback_sum AS DOUBLE) / NULLIF(writeback_count, 0),
-      'ns'
+      'ns',
+      writeback_count,
+      syncs
     FROM total
     UNION ALL
-    SELECT 14, 'writeback_latency_p50', 'all', writeback_p50, 'ns' FROM total
+    SELECT
+      14,
+      'writeback_latency_p50',
+      'all',
+      writeback_p50,
+      'ns',
+      writeback_count,
+      syncs
+    FROM total
     UNION ALL
-    SELECT 15, 'writeback_latency_p90', 'all', writeback_p90, 'ns' FROM total
+    SELECT
+      15,
+      'writeback_latency_p90',
+      'all',
+      writeback_p90,
+      'ns',
+      writeback_count,
+      syncs
+    FROM total
     UNION ALL
-    SELECT 16, 'writeback_latency_p99', 'all', writeback_p99, 'ns' FROM total
+    SELECT
+      16,
+      'writeback_latency_p99',
+      'all',
+      writeback_p99,
+      'ns',
+      writeback_count,
+      syncs
+    FROM total
     UNION ALL
-    SELECT 17, 'writeback_latency_p999', 'all', writeback_p999, 'ns' FROM total
+    SELECT
+      17,
+      'writeback_latency_p999',
+      'all',
+      writeback_p999,
+      'ns',
+      writeback_count,
+      syncs
+    FROM total
     UNION ALL
-    SELECT 18, 'writeback_latency_max', 'all', writeback_max, 'ns' FROM total
+    SELECT
+      18,
+      'writeback_latency_max',
+      'all',
+      writeback_max,
+      'ns',
+      writeback_count,
+      syncs
+    FROM total
     UNION ALL
-    SELECT 19, 'writeback_latency_sum', 'all', writeback_sum, 'ns' FROM total
+    SELECT
+      19,
+      'writeback_latency_sum',
+      'all',
+      writeback_sum,
+      'ns',
+      writeback_count,
+      syncs
+    FROM total
     UNION ALL
     SELECT
       20,
       'writeback_amount_avg',
       'all',
-      CAST(sum AS DOUBLE) / NULLIF(count, 0),
-      'bytes'
+      CAST(amount.sum AS DOUBLE) / NULLIF(amount.count, 0),
+      'bytes',
+      amount.count,
+      total.syncs
     FROM amount
+    CROSS JOIN total
     UNION ALL
-    SELECT 21, 'writeback_amount_p50', 'all', p50, 'bytes' FROM amount
+    SELECT
+      21,
+      'writeback_amount_p50',
+      'all',
+      p50,
+      'bytes',
+      amount.count,
+      total.syncs
+    FROM amount
+    CROSS JOIN total
     UNION ALL
-    SELECT 22, 'writeback_amount_p99', 'all', p99, 'bytes' FROM amount
+    SELECT
+      22,
+      'writeback_amount_p99',
+      'all',
+      p99,
+      'bytes',
+      amount.count,
+      total.syncs
+    FROM amount
+    CROSS JOIN total
     UNION ALL
-    SELECT 23, 'writeback_amount_max', 'all', max, 'bytes' FROM amount
+    SELECT
+      23,
+      'writeback_amount_max',
+      'all',
+      max,
+      'bytes',
+      amount.count,
+      total.syncs
+    FROM amount
+    CROSS JOIN total
     UNION ALL
-    SELECT 24, 'writeback_amount_sum', 'all', COALESCE(amount_sum, 0), 'bytes'
+    SELECT
+      24,
+      'writeback_amount_sum',
+      'all',
+      COALESCE(amount_sum, 0),
+      'bytes',
+      amount_count,
+      syncs
     FROM total
     UNION ALL
-    SELECT 25, 'sync_time_sum', scope, COALESCE(time_sum, 0), 'ns' FROM scoped
+    SELECT 25, 'sync_time_sum', scope, COALESCE(time_sum, 0), 'ns', known, syncs
+    FROM scoped
     UNION ALL
-    SELECT 26, 'sync_wall_time', scope, COALESCE(wall, 0), 'ns' FROM scoped
+    SELECT 26, 'sync_wall_time', scope, COALESCE(wall, 0), 'ns', known, syncs
+    FROM scoped
     UNION ALL
     SELECT
       27,
       'parallelism',
       scope,
       CAST(time_sum AS DOUBLE) / NULLIF(wall, 0),
-      'ratio'
+      'ratio',
+      known,
+      syncs
     FROM scoped
     UNION ALL
     SELECT
       28,
       'attribution_share',
       'exact',
-      CAST(exact AS DOUBLE) / NULLIF(syncs, 0),
-      'share'
+      CAST(exact AS DOUBLE) / NULLIF(attributed, 0),
+      'share',
+      attributed,
+      syncs
     FROM total
     UNION ALL
     SELECT
       29,
       'attribution_share',
       'inferred',
-      CAST(inferred AS DOUBLE) / NULLIF(syncs, 0),
-      'share'
+      CAST(inferred AS DOUBLE) / NULLIF(attributed, 0),
+      'share',
+      attributed,
+      syncs
     FROM total
     UNION ALL
     SELECT
       30,
       'attribution_share',
       'unknown',
-      CAST(unknown AS DOUBLE) / NULLIF(syncs, 0),
-      'share'
+      CAST(unknown AS DOUBLE) / NULLIF(attributed, 0),
+      'share',
+      attributed,
+      syncs
     FROM total
     UNION ALL
-    SELECT 31, 'incomplete', 'start', COALESCE(no_start, 0), 'count' FROM total
+    SELECT 31, 'incomplete', 'start', COALESCE(no_start, 0), 'count', NULL, NULL
+    FROM total
     UNION ALL
-    SELECT 32, 'incomplete', 'end', COALESCE(no_end, 0), 'count' FROM total
+    SELECT 32, 'incomplete', 'end', COALESCE(no_end, 0), 'count', NULL, NULL
+    FROM total
     UNION ALL
-    SELECT 33, 'incomplete', 'bio', COALESCE(no_bio, 0), 'count' FROM total
+    SELECT 33, 'incomplete', 'bio', COALESCE(no_bio, 0), 'count', NULL, NULL
+    FROM total
     UNION ALL
-    SELECT 34, 'lone_calls', 'all', calls * yes, 'count'
+    SELECT 34, 'lone_calls', 'all', calls * yes, 'count', NULL, NULL
     FROM lone
     CROSS JOIN whole_input
     UNION ALL
-    SELECT 35, 'background_bios', 'all', bios * yes, 'count'
+    SELECT 35, 'background_bios', 'all', bios * yes, 'count', NULL, NULL
     FROM background
     CROSS JOIN whole_input
     UNION ALL
-    SELECT 36, 'background_bytes', 'all', bytes * yes, 'bytes'
+    SELECT 36, 'background_bytes', 'all', bytes * yes, 'bytes', NULL, NULL
     FROM background
     CROSS JOIN whole_input
     UNION ALL
-    SELECT 37, 'losses', 'all', events * yes, 'count'
+    SELECT 37, 'losses', 'all', events * yes, 'count', NULL, NULL
     FROM loss
     CROSS JOIN whole_input
     UNION ALL
-    SELECT 38, 'marks', 'all', marks, 'count'
+    SELECT 38, 'marks', 'all', marks, 'count', NULL, NULL
     FROM per_mark_count
     WHERE
       marks > 0
     UNION ALL
-    SELECT 39, 'syncs_per_mark', 'all', CAST(syncs AS DOUBLE) / marks, 'count'
+    SELECT
+      39,
+      'syncs_per_mark',
+      'all',
+      CAST(syncs AS DOUBLE) / marks,
+      'count',
+      NULL,
+      NULL
     FROM per_mark
     CROSS JOIN per_mark_count
     WHERE
@@ -394,7 +572,9 @@ WITH
       'syscall_latency_per_mark',
       'all',
       CAST(syscall AS DOUBLE) / marks,
-      'ns'
+      'ns',
+      syscall_count,
+      syncs
     FROM per_mark
     CROSS JOIN per_mark_count
     WHERE
@@ -405,7 +585,9 @@ WITH
       'writeback_latency_per_mark',
       'all',
       CAST(writeback AS DOUBLE) / marks,
-      'ns'
+      'ns',
+      writeback_count,
+      syncs
     FROM per_mark
     CROSS JOIN per_mark_count
     WHERE
@@ -416,7 +598,9 @@ WITH
       'writeback_amount_per_mark',
       'all',
       CAST(amount AS DOUBLE) / marks,
-      'bytes'
+      'bytes',
+      amount_count,
+      syncs
     FROM per_mark
     CROSS JOIN per_mark_count
     WHERE
@@ -427,13 +611,26 @@ WITH
       'sync_wall_time_per_mark',
       'all',
       CAST(wall AS DOUBLE) / marks,
-      'ns'
+      'ns',
+      wall_count,
+      syncs
     FROM per_mark
     CROSS JOIN per_mark_count
     WHERE
       marks > 0
   )
-SELECT metric, scope, CAST(value AS DOUBLE) AS value, unit
+SELECT
+  metric,
+  scope,
+  -- A sum over requests none of which has a known value is no zero.
+  CASE
+    WHEN known > 0
+    OR syncs = 0
+    OR syncs IS NULL THEN CAST(value AS DOUBLE)
+  END AS value,
+  unit,
+  CAST(known AS BIGINT) AS known,
+  CAST(syncs AS BIGINT) AS syncs
 FROM metric
 ORDER BY
   place,
