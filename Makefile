@@ -7,10 +7,10 @@ STAMP := $(VENV)/.installed
 CORE_SOURCES := $(shell find converter/core converter/binding -name '*.rs' -o -name Cargo.toml) converter/Cargo.toml converter/Cargo.lock
 DEMO_LOG := tests/data/thesis/small4-slowdisk.log
 
-.PHONY: demo test lint format bench fuzz wheel clean help
+.PHONY: demo test lint format bench fuzz wheel kernel-test record-fixtures clean help
 
 help:
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 17
 
 demo: $(STAMP) ## convert a real recording, print its summary, say how to look at the trace
 	@mkdir -p demo
@@ -45,6 +45,12 @@ $(BIN)/python:
 $(STAMP): $(BIN)/python pyproject.toml $(CORE_SOURCES)
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@
+
+kernel-test: ## workloads and recorders in a guest (QEMU; minutes; the first time, as root, five more)
+	tests/kernel/test.sh
+
+record-fixtures: ## record workloads in the guest into build/recordings
+	tests/kernel/record.sh
 
 clean: ## what was built here
 	rm -rf $(VENV) build dist demo converter/target *.egg-info

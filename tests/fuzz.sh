@@ -5,7 +5,7 @@
 # converter/fuzz/artifacts, and its command to run again is printed. What is found on the way is kept in converter/fuzz/corpus.
 # The last line is `fuzz: N passed, N failed`.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 BIN=${BIN:-$PWD/.venv/bin}
 seconds=${1:-10}
 shift || true

@@ -2,7 +2,7 @@
 # Formatters and linters for Rust, Python and SQL; --fix mends what a tool can mend.
 # Prints `N passed, N failed`.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 BIN=${BIN:-$PWD/.venv/bin}
 passed=0 failed=0
 
@@ -40,7 +40,7 @@ step ruff-check "$BIN/ruff" check converter tests
 step ruff-format "$BIN/ruff" format --check converter tests
 step sql "$BIN/python" tests/sqlfmt.py --check
 if command -v shellcheck >/dev/null; then
-  step shellcheck shellcheck tests/*.sh .ci/run
+  step shellcheck shellcheck -x tests/*.sh tests/kernel/*.sh tests/kernel/jobs/*.sh .ci/run
 else
   echo "lint: shellcheck: skipped, not installed (apt-get install shellcheck)"
 fi

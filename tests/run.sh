@@ -3,7 +3,7 @@
 #
 # SYNCLINE_FUZZ_SECONDS: how long each fuzz target runs (10).
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 export BIN=${BIN:-$PWD/.venv/bin}
 export CARGO_TERM_COLOR=never
 log=$(mktemp -d)

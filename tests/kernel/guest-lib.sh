@@ -20,6 +20,7 @@ make_fs() {
   mapfile -t columns <<<"$row"
   local type=${columns[0]} mkfs=${columns[1]:-} mount=${columns[2]:-}
   if mountpoint -q "$dir"; then umount "$dir"; fi
+  modprobe -q "$type" || true
   case $type in
     ext4) command=(mkfs.ext4 -q -F) ;;
     *) command=("mkfs.$type" -f) ;;
@@ -61,7 +62,7 @@ make_device() {
       mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
       local folder=/sys/kernel/config/nullb/$name
       mkdir "$folder"
-      echo 512 >"$folder/size"
+      echo 256 >"$folder/size"
       echo 1 >"$folder/memory_backed"
       # 2: completion by a timer, which is what makes the time of a request settable.
       echo 2 >"$folder/irqmode"
@@ -89,13 +90,13 @@ drop_device() {
 # mount_case SETUP DEVICE: an empty file system of that kind at $DATA; a second call for the same kind keeps it.
 MOUNTED=''
 mount_case() {
-  local device
+  local device disk=${DISK:?}
   [ "$MOUNTED" = "$1 $2" ] && return
   if mountpoint -q "$DATA"; then umount "$DATA"; fi
   if [ -n "$MOUNTED" ]; then drop_device "${MOUNTED#* }"; fi
   # Nothing of one kind may be taken for a part of the next.
-  wipefs -q -a "$DISK"
-  device=$(make_device "$2" "$DISK") || return 1
+  wipefs -q -a "$disk"
+  device=$(make_device "$2" "$disk") || return 1
   make_fs "$1" "$device" "$DATA" || return 1
   MOUNTED="$1 $2"
 }
@@ -116,11 +117,11 @@ select_cases() {
   done <"$KERNEL_TESTS/cases.tsv"
 }
 
-# The trace event of a file system's own sync function.
+# The trace events of a file system's own sync functions.
 sync_event() {
   case $1 in
     ext4*) echo ext4/ext4_sync_file_enter ;;
-    xfs*) echo xfs/xfs_file_fsync ;;
+    xfs*) echo xfs/xfs_file_fsync xfs/xfs_dir_fsync ;;
     btrfs*) echo btrfs/btrfs_sync_file ;;
     f2fs*) echo f2fs/f2fs_sync_file_enter ;;
     *) return 1 ;;

@@ -2,7 +2,7 @@
 """Overwrites and fdatasyncs pages while the device refuses writes for a part of the time. Needs root.
 
 DIR must lie on a device-mapper device with one linear table (the device `flakey` of tests/kernel). The pages exist before, and fdatasync leaves
-times alone, so the errors hit data and not the journal, which would turn the file system read-only.
+times alone, so the errors hit data and not the journal, which would turn the file system read-only. Mount it with a long commit= interval.
 """
 
 import os

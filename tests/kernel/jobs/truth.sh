@@ -19,28 +19,26 @@ while IFS=$'\t' read -r name setup device workload options <&3; do
     echo "no file system $setup on $device" >"$work/$name.err"
     continue
   fi
-  event=$(sync_event "$setup")
+  read -ra events <<<"$(sync_event "$setup")"
   echo 0 >"$trace/tracing_on"
-  for old in "$trace"/events/*/*sync*/enable; do echo 0 >"$old"; done
+  echo 0 >"$trace/events/enable"
   echo >"$trace/trace"
-  if [ -d "$trace/events/$event" ]; then
-    # The root is ext4 too; the kernel packs a device's number in its own way.
-    read -r major minor < <(stat -c '%Hd %Ld' "$DATA")
+  # The root is ext4 too; the kernel packs a device's number in its own way.
+  read -r major minor < <(stat -c '%Hd %Ld' "$DATA")
+  for event in "${events[@]}"; do
     if grep -q 'dev_t dev;' "$trace/events/$event/format"; then
       echo "dev == $((major << 20 | minor))" >"$trace/events/$event/filter"
     fi
     echo 1 >"$trace/events/$event/enable"
-    echo 1 >"$trace/tracing_on"
-  fi
+  done
+  echo 1 >"$trace/tracing_on"
   read -ra words <<<"$options"
   begun=$EPOCHREALTIME
   strace -f --seccomp-bpf -qq -c -U name,calls -o "$work/$name.strace" -e trace="$calls" \
     "$PROJECT/tests/workloads/$workload.py" "$DATA/$name" ${words[@]+"${words[@]}"} \
     >"$work/$name.out" 2>"$work/$name.err" || echo "ended with $?" >>"$work/$name.err"
   echo 0 >"$trace/tracing_on"
-  if [ -d "$trace/events/$event" ]; then
-    cat "$trace"/per_cpu/*/stats | awk '/^(entries|overrun):/ { n += $2 } END { print n + 0 }' >"$work/$name.requests"
-  fi
+  cat "$trace"/per_cpu/*/stats | awk '/^(entries|overrun):/ { n += $2 } END { print n + 0 }' >"$work/$name.requests"
   echo "$name: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms"
 done 3< <(select_cases "$@")
 umount "$DATA"

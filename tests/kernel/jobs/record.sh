@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Records cases with one recorder after another, each in a run of its own:
+#   record.sh RECORDER[,RECORDER...] [PATTERN...]
+# RECORDER: strace, ftrace, trace-cmd, blktrace, none, or bpf:SCRIPT[@VERSION], a file bpf/SCRIPT.bt with the
+# guest's bpftrace or another (0.17, 0.27). Results: recordings/RECORDER/CASE.*, with CASE.json, what the run said of itself.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
+. "$KERNEL_TESTS/guest-lib.sh"
+IFS=, read -ra recorders <<<"${1:?which recorder?}"
+shift
+calls=fsync,fdatasync,msync,sync,syncfs,sync_file_range
+tracing=/sys/kernel/tracing
+work=$(mktemp -d)
+failed=0
+
+# Events that tell of writeback; each is used where the kernel has it.
+events() {
+  local event
+  for event in wb_tracer jbd2 ext4/ext4_sync_file_enter ext4/ext4_sync_file_exit ext4/ext4_writepages ext4/ext4_writepages_result \
+    ext4/ext4_fc_commit_start ext4/ext4_fc_commit_stop xfs/xfs_file_fsync xfs/xfs_dir_fsync btrfs/btrfs_sync_file \
+    f2fs/f2fs_sync_file_enter f2fs/f2fs_sync_file_exit block/block_bio_queue block/block_rq_issue block/block_rq_complete \
+    syscalls/sys_{enter,exit}_{fsync,fdatasync,msync,sync,syncfs,sync_file_range}; do
+    if [ -d "$tracing/events/$event" ]; then echo "$event"; fi
+  done
+}
+
+# The workload, then a wait until a log has not grown for 3 s: an emulated CPU drains slowly.
+run_and_drain() {
+  local log=$1 size=-1 now
+  shift
+  "$@" >"$prefix.json"
+  while now=$(stat -c %s "$log" 2>/dev/null || echo 0) && [ "$now" != "$size" ]; do
+    size=$now
+    sleep 3
+  done
+}
+
+record() {
+  local recorder=$1 prefix=$2 event script version program device
+  shift 2
+  case $recorder in
+    none) "$@" >"$prefix.json" ;;
+    strace) strace -f -ttt -T -e trace="$calls,openat,write,pwrite64,rename,unlink,close" -o "$prefix.strace" "$@" >"$prefix.json" ;;
+    ftrace)
+      echo >"$tracing/trace"
+      echo 16384 >"$tracing/buffer_size_kb"
+      for event in $(events); do echo 1 >"$tracing/events/$event/enable"; done
+      "$@" >"$prefix.json"
+      echo 0 >"$tracing/events/enable"
+      # Not trace_pipe: it would trace its own reading and writing.
+      cat "$tracing/trace" >"$prefix.ftrace"
+      ;;
+    trace-cmd)
+      local -a chosen=()
+      for event in $(events); do chosen+=(-e "${event/\//:}"); done
+      trace-cmd record -q -o "$prefix.dat" "${chosen[@]}" "$@" >"$prefix.json"
+      trace-cmd report -i "$prefix.dat" >"$prefix.report.txt"
+      ;;
+    blktrace)
+      device=$(findmnt -n -o SOURCE "$DATA")
+      # An absolute path in -o fails with a misleading word.
+      (cd "$(dirname "$prefix")" && exec blktrace -d "$device" -o "$(basename "$prefix")") >"$prefix.blktrace.log" 2>&1 &
+      local tracer=$!
+      sleep 2
+      "$@" >"$prefix.json"
+      sleep 2
+      kill -INT "$tracer"
+      wait "$tracer" || true
+      (cd "$(dirname "$prefix")" && blkparse -q -i "$(basename "$prefix")" >"$(basename "$prefix").blkparse.txt")
+      ;;
+    bpf:*)
+      script=${recorder#bpf:} version=''
+      if [[ $script == *@* ]]; then version=${script#*@} script=${script%@*}; fi
+      program=bpftrace
+      if [ -n "$version" ]; then program=/opt/bpftrace-$version/run; fi
+      # With -c the workload begins when all probes are attached.
+      export prefix
+      export -f run_and_drain
+      printf '#!/bin/bash\nset -e\nrun_and_drain %q' "$prefix.log" >"$work/command"
+      printf ' %q' "$@" >>"$work/command"
+      chmod +x "$work/command"
+      BPFTRACE_STRLEN=${BPFTRACE_STRLEN:-200} "$program" "$PROJECT/bpf/$script.bt" -c "$work/command" >"$prefix.log" 2>"$prefix.err"
+      ;;
+    *)
+      echo "no recorder $recorder" >&2
+      return 1
+      ;;
+  esac
+}
+
+for recorder in "${recorders[@]}"; do
+  mkdir -p "$work/$recorder"
+  while IFS=$'\t' read -r name setup device workload options <&3; do
+    # A fresh file system for each: a recording must not depend on the ones before it.
+    if [ -n "$MOUNTED" ]; then umount "$DATA"; drop_device "${MOUNTED#* }"; MOUNTED=''; fi
+    mount_case "$setup" "$device"
+    read -ra words <<<"$options"
+    begun=$EPOCHREALTIME
+    # Not in the shell's condition, which would switch `set -e` off inside.
+    set +e
+    (set -e; record "$recorder" "$work/$recorder/$name" "$PROJECT/tests/workloads/$workload.py" "$DATA/$name" ${words[@]+"${words[@]}"})
+    code=$?
+    set -e
+    if [ $code != 0 ]; then
+      failed=$((failed + 1))
+      cat "$work/$recorder/$name.err" 2>/dev/null || true
+    fi
+    echo "$recorder $name: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms$([ $code = 0 ] || echo ", FAILED with $code")"
+  done 3< <(select_cases "$@")
+  mkdir -p "$OUT/recordings"
+  cp -r "$work/$recorder" "$OUT/recordings/"
+done
+umount "$DATA"
+[ "$failed" = 0 ]

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# `make kernel-test`: the workloads against strace and trace events in a guest. The last line is `kernel: N passed, N failed, N skipped`.
+#
+# KERNEL: stock; patched, which builds it where it is not yet; unset: stock, and patched where it was built.
+# CASES: patterns of cases.tsv in place of the quick ones; CASES='*' is all.
+set -uo pipefail
+cd "$(dirname "$0")" || exit
+# One of each way to sync, and one of each file system.
+read -ra cases <<<"${CASES:-small4 small-uring parallel4 overwrite-unaligned-cold rename msync o*sync rwf-* empty sync* ranges odd-names
+  sqlite-wal-full valkey io-error small4-*}"
+passed=0 failed=0 skipped=0
+
+skip() {
+  echo "kernel: skipped: $1"
+  skipped=$((skipped + 1))
+}
+
+# step NAME KERNEL JOB [ARGUMENT...]: one guest. A job that counts says `N passed, N failed` in its last line; any other counts as one.
+step() {
+  local name=$1 kernel=$2 job=$3 out code line p=0 f=0 begun=$SECONDS
+  shift 3
+  out=$(mktemp -d)
+  echo "== $name"
+  ./guest.py boot --kernel "$kernel" --fs none --job "jobs/$job" --out "$out" --time-limit "${TIME_LIMIT:-3000}" -- "$@" 2>"$out/host.log"
+  code=$?
+  cat "$out/host.log" >&2
+  if [ $code = 77 ]; then
+    skip "$name: $(sed -n 's/^guest: skipped: //p' "$out/host.log")"
+  else
+    line=$(tail -n 1 "$out/job.log" 2>/dev/null)
+    if [[ $line =~ ([0-9]+)\ passed,\ ([0-9]+)\ failed ]]; then p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]}; fi
+    if [ $code != 0 ] && [ "$f" = 0 ]; then f=1; fi
+    if [ $code = 0 ] && [ "$p" = 0 ]; then p=1; fi
+    passed=$((passed + p)) failed=$((failed + f))
+    echo "== $name: $p passed, $f failed, $((SECONDS - begun)) s"
+  fi
+  rm -rf "$out"
+}
+
+# First, since it takes minutes and shows how far it is.
+./guest.py prepare >/dev/null
+code=$?
+if [ $code = 77 ]; then
+  skip "all that needs a guest; the line above says why"
+  echo "kernel: 0 passed, 0 failed, 1 skipped"
+  exit 0
+elif [ $code != 0 ]; then
+  echo "kernel: 0 passed, 1 failed, 0 skipped"
+  exit 1
+fi
+
+if [ "${KERNEL:-stock}" != patched ]; then
+  step tools stock tools.sh
+  step truth stock truth.sh "${cases[@]}"
+fi
+
+patched=$(./guest.py info | sed -n 's/^patched  *\(\/.*\)/\1/p')
+if [ -z "$patched" ] && [ "${KERNEL:-}" = patched ]; then
+  if [ -x ../../kernel-patch/build.sh ]; then
+    # Its last line is the path.
+    patched=$(nice ../../kernel-patch/build.sh | tail -n 1)
+  fi
+fi
+if [ "${KERNEL:-}" != stock ]; then
+  if [ -f "$patched" ]; then
+    step patched "$patched" truth.sh small4 parallel4 rename msync odsync empty
+  else
+    skip "no patched kernel (an hour on two cores): make kernel-test KERNEL=patched builds it with kernel-patch/build.sh"
+  fi
+fi
+
+echo "kernel: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
