@@ -374,7 +374,7 @@ def qemu(guest: Path, args: argparse.Namespace, out: Path, disks: Path) -> list[
     command = [
         "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         # With thread=multi and two CPUs the guest panics while fentry probes are attached.
-        "-machine", "q35", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", str(args.cpus), "-m", args.memory,
+        "-machine", "q35", "-accel", args.accel, "-cpu", "max", "-smp", str(args.cpus), "-m", args.memory,
         "-drive", f"file={guest / 'root.img'},format=raw,if=none,id=root,snapshot=on,cache=unsafe",
         "-device", "virtio-blk-pci,drive=root",
     ]  # fmt: skip
@@ -534,6 +534,9 @@ def arguments() -> argparse.Namespace:
         )
         one.add_argument("--memory", default="2G")
         one.add_argument("--cpus", type=int, default=2)
+        one.add_argument(
+            "--accel", default="tcg,thread=single", help="QEMU's accelerator; kvm where it works"
+        )
         one.add_argument("--append", default="", help="more words for the kernel's command line")
         one.add_argument("--out", default="", help="folder for results, /out in the guest")
         if name == "boot":
