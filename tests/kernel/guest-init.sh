@@ -16,6 +16,11 @@ mount -t bpf bpf /sys/fs/bpf 2>/dev/null
 hostname guest
 ip link set lo up 2>/dev/null
 [ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd
+mount -t tmpfs tmpfs /var/tmp
+mount -t tmpfs tmpfs /root
+mkdir -p /mnt/data
+# The root's own journal would be in each recording of the whole machine.
+mount -o remount,ro /
 
 SETUP='' DEVICE='' MKFS_OPTS='' MOUNT_OPTS='' JOB_ARGS='' SHELL_WANTED=''
 # shellcheck source=/dev/null

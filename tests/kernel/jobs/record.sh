@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Records cases with one recorder after another, each in a run of its own:
 #   record.sh RECORDER[,RECORDER...] [PATTERN...]
-# RECORDER: strace, ftrace, trace-cmd, blktrace, none, or bpf:SCRIPT[@VERSION], a file bpf/SCRIPT.bt with the
-# guest's bpftrace or another (0.17, 0.27). Results: recordings/RECORDER/CASE.*, with CASE.json, what the run said of itself.
+# RECORDER: strace, strace-y, ftrace, trace-cmd, blktrace, none, or bpf:SCRIPT[@VERSION], a file SCRIPT.bt in the results' folder or
+# in bpf/ with the guest's bpftrace or another (0.17, 0.27). Results: recordings/RECORDER/CASE.*, with CASE.json, what the run said of itself.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -40,7 +40,12 @@ record() {
   shift 2
   case $recorder in
     none) "$@" >"$prefix.json" ;;
-    strace) strace -f -ttt -T -e trace="$calls,openat,write,pwrite64,rename,unlink,close" -o "$prefix.strace" "$@" >"$prefix.json" ;;
+    strace | strace-y)
+      # With -y descriptors come with their paths.
+      local -a how=(-f -ttt -T)
+      if [ "$recorder" = strace-y ]; then how+=(-y); fi
+      strace "${how[@]}" -e trace="$calls,openat,write,pwrite64,rename,unlink,close" -o "$prefix.strace" "$@" >"$prefix.json"
+      ;;
     ftrace)
       echo >"$tracing/trace"
       echo 16384 >"$tracing/buffer_size_kb"
@@ -71,6 +76,7 @@ record() {
     bpf:*)
       script=${recorder#bpf:} version=''
       if [[ $script == *@* ]]; then version=${script#*@} script=${script%@*}; fi
+      if [ -f "$OUT/$script.bt" ]; then script=$OUT/$script.bt; else script=$PROJECT/bpf/$script.bt; fi
       program=bpftrace
       if [ -n "$version" ]; then program=/opt/bpftrace-$version/run; fi
       # With -c the workload begins when all probes are attached.
@@ -78,18 +84,23 @@ record() {
       export -f run_and_drain
       printf '#!/bin/bash\nset -e\nrun_and_drain %q' "$prefix.log" >"$work/command"
       printf ' %q' "$@" >>"$work/command"
-      chmod +x "$work/command"
-      BPFTRACE_STRLEN=${BPFTRACE_STRLEN:-200} "$program" "$PROJECT/bpf/$script.bt" -c "$work/command" >"$prefix.log" 2>"$prefix.err"
+      # The longest string that all versions take; what it is called changed.
+      if [ "$version" = 0.17 ]; then export BPFTRACE_STRLEN=200; else export BPFTRACE_MAX_STRLEN=200; fi
+      # bpftrace starts ELF files only.
+      "$program" "$script" -c "/bin/bash $work/command" >"$prefix.log" 2>"$prefix.err"
       ;;
     *)
       echo "no recorder $recorder" >&2
       return 1
       ;;
   esac
+  # A recorder that starts the workload may hide its failure.
+  grep -q '^{' "$prefix.json"
 }
 
 for recorder in "${recorders[@]}"; do
-  mkdir -p "$work/$recorder"
+  folder=${recorder//[:@]/-}
+  mkdir -p "$work/$folder"
   while IFS=$'\t' read -r name setup device workload options <&3; do
     # A fresh file system for each: a recording must not depend on the ones before it.
     if [ -n "$MOUNTED" ]; then umount "$DATA"; drop_device "${MOUNTED#* }"; MOUNTED=''; fi
@@ -98,17 +109,17 @@ for recorder in "${recorders[@]}"; do
     begun=$EPOCHREALTIME
     # Not in the shell's condition, which would switch `set -e` off inside.
     set +e
-    (set -e; record "$recorder" "$work/$recorder/$name" "$PROJECT/tests/workloads/$workload.py" "$DATA/$name" ${words[@]+"${words[@]}"})
+    (set -e; record "$recorder" "$work/$folder/$name" "$PROJECT/tests/workloads/$workload.py" "$DATA/$name" ${words[@]+"${words[@]}"})
     code=$?
     set -e
     if [ $code != 0 ]; then
       failed=$((failed + 1))
-      cat "$work/$recorder/$name.err" 2>/dev/null || true
+      cat "$work/$folder/$name.err" 2>/dev/null || true
     fi
     echo "$recorder $name: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms$([ $code = 0 ] || echo ", FAILED with $code")"
   done 3< <(select_cases "$@")
   mkdir -p "$OUT/recordings"
-  cp -r "$work/$recorder" "$OUT/recordings/"
+  cp -r "$work/$folder" "$OUT/recordings/"
 done
 umount "$DATA"
 [ "$failed" = 0 ]
