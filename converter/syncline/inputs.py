@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import gzip
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,19 +14,13 @@ from typing import Any, Literal
 
 from syncline import _core
 from syncline.engine import EngineError
+from syncline.engine.columns import is_columns
+from syncline.errors import InputError
+from syncline.marks import Mark, complaint, read_marks
 
 Kind = Literal["trace", "tables", "rows", "log"]
-Mark = tuple[int, str, int | None]
 Progress = Callable[[int, int | None, int], None]
-
-
-class InputError(Exception):
-    """`args`: what is wrong and where, what to type next."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+Warn = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
@@ -39,6 +33,9 @@ class Reading:
     window_ns: int | None = None
     max_loss: str | None = None
     marks: str | None = None
+    # Fields that the user has said something of.
+    given: frozenset[str] = frozenset()
+    warn: Warn = lambda message, hint: None
 
     def mark_rows(self) -> list[Mark]:
         """The marks of the file that `--marks` names."""
@@ -53,7 +50,8 @@ class Reading:
         **options: Any,
     ) -> dict[str, Any]:
         """Converts logs with the core; its errors are `CoreError`."""
-        return _core.convert(
+        marks = self.mark_rows()
+        summary: dict[str, Any] = _core.convert(
             logs,
             output,
             source=self.source,
@@ -61,17 +59,27 @@ class Reading:
             pid_is=self.pid_is,
             window_ns=self.window_ns,
             max_loss=self.max_loss,
-            marks=self.mark_rows(),
+            marks=[mark[:3] for mark in marks],
             progress=progress,
             **options,
         )
+        self.check_marks(marks, summary["first_ts_ns"], summary["last_ts_ns"])
+        return summary
+
+    def check_marks(self, marks: list[Mark], first_ns: int | None, last_ns: int | None) -> None:
+        """Warns of marks outside the log, whose times may have another unit or clock."""
+        if not marks or first_ns is None or last_ns is None:
+            return
+        wrong = complaint(marks, first_ns, last_ns, str(self.marks))
+        if wrong:
+            self.warn(*wrong)
 
 
-def kind_of(path: str) -> Kind:
-    """Tells by content what an INPUT is.
+def kind_of(path: str, source: str | None = None) -> Kind:
+    """Tells by content what an INPUT is; a file whose `source` is named is a log.
 
     Raises:
-        InputError: no such file.
+        InputError: no such file, or none that can be read.
     """
     if path == "-":
         return "log"
@@ -83,7 +91,14 @@ def kind_of(path: str) -> Kind:
         )
     if file.is_dir():
         return "tables"
-    head = _head(file)
+    # What is read from a pipe to look at it is gone for whoever reads it next.
+    if source or not file.is_file():
+        return "log"
+    try:
+        head = _head(file)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"cannot read {path}: {reason}", f"try: ls -l {path}") from None
     if head[:4] == b"PAR1" or (head.startswith((b"ts_ns,", b'{"ts_ns":')) and _is_rows(head)):
         return "rows"
     # The first packet of a trace; a log never begins with a line end and a length.
@@ -122,64 +137,18 @@ def _is_packet(head: bytes) -> bool:
     return length > 0 and at < len(head) and head[at] & 7 in (0, 1, 2, 5) and head[at] >> 3 > 0
 
 
-def read_marks(path: Path, time_unit: str = "ns") -> list[Mark]:
-    """Marks of a CSV file: time, name[, duration], in the log's unit or in that of the header (`time_ms`).
-
-    Raises:
-        InputError: not such a file; names the line.
-    """
-    units = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
-    scale = {"time": units[time_unit], "duration": units[time_unit]}
-    columns = ["time", "name", "duration"]
-    marks: list[Mark] = []
-    hint = "a mark is a line such as `41753514022,page 1` or `41753514022,page 1,250000000`"
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            for number, row in enumerate(csv.reader(stream), 1):
-                if not row or not "".join(row).strip():
-                    continue
-                cells = [cell.strip() for cell in row]
-                if number == 1 and not cells[0].lstrip("-").replace(".", "", 1).isdigit():
-                    columns = []
-                    for cell in cells:
-                        name, _, unit = cell.partition("_")
-                        if name not in ("time", "name", "duration") or unit not in ("", *units):
-                            raise InputError(
-                                f"{path}:{number}: unknown column '{cell}'",
-                                "the columns are time, name and duration; time_ms and the like name the unit",
-                            )
-                        columns.append(name)
-                        if unit:
-                            scale[name] = units[unit]
-                    continue
-                fields = dict(zip(columns, cells, strict=False))
-                try:
-                    ts = _scaled(fields["time"], scale["time"])
-                    dur = (
-                        _scaled(fields["duration"], scale["duration"])
-                        if fields.get("duration")
-                        else None
-                    )
-                    name = fields["name"]
-                except (KeyError, ValueError):
-                    raise InputError(
-                        f"{path}:{number}: not a mark: {','.join(row)[:120]}", hint
-                    ) from None
-                if ts < 0 or (dur or 0) < 0:
-                    raise InputError(
-                        f"{path}:{number}: a negative time: {','.join(row)[:120]}", hint
-                    )
-                marks.append((ts, name, dur))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}", hint) from None
-    if not marks:
-        raise InputError(f"{path} has no marks", hint)
-    return marks
-
-
-def _scaled(text: str, scale: int) -> int:
-    """Whole numbers exactly: ns since boot do not fit a float."""
-    return int(text) * scale if text.isdigit() else round(float(text) * scale)
+def no_runs(folder: str) -> InputError:
+    """What to say of a folder that holds no run."""
+    if not any(Path(folder).iterdir()):
+        return InputError(f"{folder} is an empty folder", "name a log, or a folder of runs")
+    quoted = shlex.quote(folder.rstrip("/"))
+    return InputError(
+        f"{folder} is a folder without runs: it holds neither syncline_sync.parquet"
+        " nor .parquet, .csv or .jsonl files or folders that do",
+        "logs in a folder have to be converted first, traces are read one at a time. Type:"
+        f" mkdir runs; for log in {quoted}/*; do"
+        ' syncline convert "$log" -o "runs/$(basename "$log")/"; done; syncline report runs',
+    )
 
 
 @contextmanager
@@ -195,16 +164,21 @@ def opened(
     Raises:
         InputError, CoreError, EngineError.
     """
-    kind = kind_of(path)
+    kind = kind_of(path, reading.source)
+    if kind == "tables" and not is_columns(path):
+        raise no_runs(path)
     with contextlib.ExitStack() as stack:
         if kind == "log":
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="syncline-"))
             if engine in ("auto", "duckdb"):
                 reading.convert([path], f"{folder}/", progress=progress)
-                yield stack.enter_context(_columns(folder))
+                made = stack.enter_context(_columns(folder))
             else:
                 reading.convert([path], f"{folder}/trace.pftrace", progress=progress)
-                yield stack.enter_context(_trace(f"{folder}/trace.pftrace", engine))
+                made = stack.enter_context(_trace(f"{folder}/trace.pftrace", engine))
+            # Messages name what the user gave, not where it is kept meanwhile.
+            made.path = Path(path)
+            yield made
             return
         if kind == "trace":
             if engine == "duckdb":
@@ -220,9 +194,11 @@ def opened(
                 )
             made = stack.enter_context(_columns(path))
         if reading.marks:
-            from syncline.report.marks import replace_marks
+            from syncline.report.marks import replace_marks, span
 
-            replace_marks(made, reading.mark_rows())
+            marks = reading.mark_rows()
+            replace_marks(made, [mark[:3] for mark in marks])
+            reading.check_marks(marks, *span(made))
         yield made
 
 

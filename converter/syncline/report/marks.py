@@ -6,15 +6,27 @@ from syncline.engine.columns import ColumnsEngine
 
 from .run import SqlEngine, run_query
 
-__all__ = ["replace_marks"]
+__all__ = ["replace_marks", "span"]
 
-# The end of the log; a high-level log alone has only its requests to tell it.
-_END = """
-SELECT COALESCE(
-  MAX(CASE WHEN key = 'last_ts_ns' THEN CAST(value AS BIGINT) END),
-  (SELECT MAX(ts_ns + COALESCE(dur_ns, 0)) FROM syncline_sync)
-) FROM syncline_meta
+# A high-level log alone has only its requests to tell.
+_SPAN = """
+SELECT
+  COALESCE(
+    MIN(CASE WHEN key = 'first_ts_ns' THEN CAST(value AS BIGINT) END),
+    (SELECT MIN(ts_ns) FROM syncline_sync)
+  ),
+  COALESCE(
+    MAX(CASE WHEN key = 'last_ts_ns' THEN CAST(value AS BIGINT) END),
+    (SELECT MAX(ts_ns + COALESCE(dur_ns, 0)) FROM syncline_sync)
+  )
+FROM syncline_meta
 """
+
+
+def span(engine: SqlEngine) -> tuple[int | None, int | None]:
+    """The first and the last time of the log, or of all runs."""
+    first, last = run_query(engine, _SPAN).rows[0]
+    return (first if isinstance(first, int) else None, last if isinstance(last, int) else None)
 
 
 def replace_marks(engine: SqlEngine, marks: list[tuple[int, str, int | None]]) -> None:
@@ -27,8 +39,8 @@ def replace_marks(engine: SqlEngine, marks: list[tuple[int, str, int | None]]) -
         EngineError: the engine has no tables of Syncline's.
     """
     marks = sorted(marks, key=lambda mark: mark[0])
-    end = run_query(engine, _END).rows[0][0]
-    ends = [mark[0] for mark in marks[1:]] + [end if isinstance(end, int) else marks[-1][0]]
+    _, end = span(engine)
+    ends = [mark[0] for mark in marks[1:]] + [marks[-1][0] if end is None else end]
     values = ", ".join(
         f"({number}, {ts}, {max(until - ts, 0) if dur is None else dur}, {_text(name)})"
         for number, ((ts, name, dur), until) in enumerate(zip(marks, ends, strict=True), 1)
