@@ -3,14 +3,14 @@
 CREATE OR REPLACE VIEW syncline_meta AS
 SELECT key, value, run FROM _syncline_file_meta
 UNION ALL
--- A high-level log has requests alone. Reports look here before they call
--- nothing of the rest zero.
+-- A high-level log has requests alone, and a folder may lack tables. Reports
+-- look here before they call nothing of the rest zero.
 SELECT
   fact.key,
   CASE fact.key
     WHEN 'source' THEN 'high-level log'
     WHEN 'input' THEN log.path
-    WHEN 'tables' THEN 'syncline_sync'
+    WHEN 'tables' THEN log.tables
   END AS value,
   log.run
 FROM _syncline_log AS log
@@ -20,4 +20,7 @@ CROSS JOIN (
   SELECT 'input'
   UNION ALL
   SELECT 'tables'
-) AS fact;
+) AS fact
+WHERE
+  fact.key = 'tables'
+  OR log.path IS NOT NULL;

@@ -29,6 +29,7 @@ __all__ = [
     "EngineError",
     "OutOfMemory",
     "Result",
+    "SqlError",
     "Value",
     "find_web_dist",
     "open_trace",
@@ -69,6 +70,14 @@ class EngineError(Exception):
         return self
 
 
+class SqlError(EngineError):
+    """SQL that the engine refuses; `reason` is its own message, with the place if it names one."""
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(f"SQL error: {reason}", hint)
+        self.reason = reason
+
+
 class OutOfMemory(EngineError):
     """The trace processor could get no more memory, and has stopped."""
 
@@ -102,7 +111,8 @@ class Engine:
         """Runs one or more statements; the last one's rows are the result.
 
         Raises:
-            EngineError: the SQL is wrong (with Perfetto's own message), or the engine is closed.
+            SqlError: the SQL is wrong (with Perfetto's own message).
+            EngineError: the engine is closed.
             OutOfMemory: the engine cannot go on.
         """
         with self._lock:
@@ -115,7 +125,7 @@ class Engine:
             except EngineError as error:
                 raise error.about(self.path) from error.__cause__
         if reply.error:
-            raise EngineError(f"{self.path}: SQL error: {reply.error.strip()}")
+            raise SqlError(_sql_reason(reply.error.strip()))
         return decode(reply)
 
     def stats(self) -> list[tuple[str, str, int]]:
@@ -155,6 +165,21 @@ class Engine:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+# Frames of a file, a place and the line of SQL there; then what is wrong.
+_SQL_FRAMES = re.compile(r"Traceback \(most recent call last\):\n((?:  .*\n)+)(.*)", re.S)
+_SQL_FRAME = re.compile(r'^  File "(.*)" line (\d+) col (\d+)\n', re.M)
+
+
+def _sql_reason(error: str) -> str:
+    """Perfetto's message, what is wrong before where; of the frames the innermost."""
+    frames = _SQL_FRAMES.fullmatch(error)
+    if not frames:
+        return error
+    *_, frame = _SQL_FRAME.finditer(frames[1])
+    file = "" if frame[1] == "stdin" else f"{frame[1]}, "
+    return f"{frames[2]}\n  {file}line {frame[2]}, column {frame[3]}:\n{frames[1][frame.end() :].rstrip()}"
 
 
 def open_trace(

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from . import EngineError, Result, Value
+from . import EngineError, Result, SqlError, Value
 
 if TYPE_CHECKING:
     import duckdb
@@ -41,6 +41,7 @@ _LOW_LEVEL = (".events.jsonl", ".events.jsonl.gz", ".events.jsonl.zst")
 _REQUIRED = ("sync_id", "ts_ns", "bytes", "bios")
 
 _MEMORY_LIMIT = 4 << 30
+_GUESSES = ("Did you mean ", "Candidate bindings: ", "Candidate tables: ", "Candidate functions:")
 _CONVERT = "Convert the log to a folder of tables: syncline convert LOG -o DIR/"
 
 
@@ -70,7 +71,8 @@ class ColumnsEngine:
         """Runs one or more statements; the last one's rows are the result.
 
         Raises:
-            EngineError: the SQL is wrong (with DuckDB's own message), or the engine is closed.
+            SqlError: the SQL is wrong (with DuckDB's own message).
+            EngineError: the files cannot be read, or the engine is closed.
         """
         with self._lock:
             if self._closed:
@@ -82,7 +84,9 @@ class ColumnsEngine:
                 columns = [column[0] for column in cursor.description or ()]
                 rows = cursor.fetchall() if columns else []
             except _duckdb().Error as error:
-                raise EngineError(f"{self.path}: SQL error: {error}", _sql_hint(error)) from error
+                if isinstance(error, _duckdb().ProgrammingError | _duckdb().DataError):
+                    raise SqlError(_sql_reason(str(error))) from error
+                raise EngineError(f"{self.path}: {error}") from error
         return Result(columns, [tuple(map(_plain, row)) for row in rows])
 
     def stats(self) -> list[tuple[str, str, int]]:
@@ -200,6 +204,13 @@ def _find_runs(path: Path) -> list[_Run]:
     if path.is_dir():
         if _is_run(path):
             return [_folder_run("", path)]
+        others = [table for table in TABLES if (path / f"syncline_{table}.parquet").is_file()]
+        if others:
+            raise EngineError(
+                f"{path}: syncline_sync.parquet is missing; of the tables of a run it holds"
+                f" {', '.join(others)} alone",
+                _CONVERT,
+            )
         children = [child for child in _children(path) if _is_run(child) or _is_log(child)]
         if not children:
             raise EngineError(
@@ -339,10 +350,18 @@ def _check_requests(db: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _attach_logs(db: duckdb.DuckDBPyConnection, runs: list[_Run]) -> None:
-    db.execute("CREATE TABLE _syncline_log(run VARCHAR, path VARCHAR)")
-    logs = [[run.name, run.log] for run in runs if run.log is not None]
-    if logs:
-        db.executemany("INSERT INTO _syncline_log VALUES (?, ?)", logs)
+    db.execute("CREATE TABLE _syncline_log(run VARCHAR, path VARCHAR, tables VARCHAR)")
+    parts = [
+        [
+            run.name,
+            run.log,
+            ", ".join(f"syncline_{table}" for table in TABLES if table in run.files),
+        ]
+        for run in runs
+        if len(run.files) < len(TABLES)
+    ]
+    if parts:
+        db.executemany("INSERT INTO _syncline_log VALUES (?, ?, ?)", parts)
 
 
 def _plain(value: Any) -> Value:
@@ -352,8 +371,7 @@ def _plain(value: Any) -> Value:
     return str(value)
 
 
-def _sql_hint(error: Exception) -> str:
-    if "does not exist" in str(error) and "Table" in str(error):
-        tables = ", ".join(f"syncline_{name}" for name in _SQL_AFTER)
-        return f"The tables are: {tables}."
-    return ""
+def _sql_reason(message: str) -> str:
+    """DuckDB's message without its guesses, which offer tables that are no one's business."""
+    lines = message.splitlines()
+    return "\n".join(line for line in lines if not line.startswith(_GUESSES))
