@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
-from syncline.engine import EngineError, Result, Value
+from syncline import losses
+from syncline.engine import EngineError, Result, SqlError, Value
 from syncline.engine.columns import ColumnsEngine
 
 from . import catalogue
@@ -37,6 +38,11 @@ class Table:
     rows: list[tuple[Value, ...]]
 
 
+def modules() -> list[str]:
+    """The tables, each without its `syncline_`."""
+    return sorted(file.stem for file in (catalogue.sql_root() / "perfetto").glob("*.sql"))
+
+
 def include(engine: SqlEngine, sql: str) -> None:
     """Builds the tables that the SQL names, and no others: a trace builds each from its slices.
 
@@ -45,8 +51,7 @@ def include(engine: SqlEngine, sql: str) -> None:
     """
     if engine.name == ColumnsEngine.name:
         return
-    modules = {file.stem for file in (catalogue.sql_root() / "perfetto").glob("*.sql")}
-    wanted = sorted(modules & {name.lower() for name in _TABLE.findall(sql)})
+    wanted = sorted({*modules()} & {name.lower() for name in _TABLE.findall(sql)})
     if wanted:
         engine.query("".join(f"INCLUDE PERFETTO MODULE {NAMESPACE}.{name};\n" for name in wanted))
 
@@ -55,10 +60,16 @@ def run_query(engine: SqlEngine, sql: str) -> Table:
     """Runs any SQL; Syncline's tables are there when it names them.
 
     Raises:
-        EngineError: the SQL is wrong.
+        SqlError: the SQL is wrong; with a hint.
     """
-    include(engine, sql)
-    result = engine.query(sql)
+    try:
+        include(engine, sql)
+        result = engine.query(sql)
+    except SqlError as error:
+        from .mistakes import hint
+
+        error.hint = error.hint or hint(engine, sql, error.reason)
+        raise
     return Table(result.columns, result.rows)
 
 
@@ -85,47 +96,38 @@ def _check_trace(engine: SqlEngine) -> None:
         )
 
 
-# What a loss is a part of, for "85 of 100 bios"; of all events, if not named here.
-_BASE = {
-    "never_completed": ("bios", "SELECT COUNT(*) FROM syncline_bio"),
-    "never_submitted": ("bios", "SELECT COUNT(*) FROM syncline_bio"),
-    "start_missing": ("requests", "SELECT COUNT(*) FROM syncline_sync"),
-    "end_missing": ("requests", "SELECT COUNT(*) FROM syncline_sync"),
-    "unparsed_line": (
-        "lines",
-        "SELECT SUM(CAST(value AS BIGINT)) FROM syncline_meta WHERE key = 'lines'",
-    ),
-}
-_EVENTS = (
-    "events",
-    "SELECT SUM(CAST(value AS BIGINT)) FROM syncline_meta WHERE key = 'events'",
-)
-
-
 def caveats(engine: SqlEngine) -> list[str]:
     """What the reader of any report has to know: one sentence for each thing that is missing."""
     found = []
     for name, severity, count in engine.stats():
         kind = "data loss" if severity == "data_loss" else severity
         found.append(f"Perfetto could not import all of the trace: {name} ({kind}) {count:,} times")
-    losses = run_query(
+    numbers = run_query(
         engine,
-        "SELECT reason, MIN(meaning) AS meaning, CAST(SUM(count) AS BIGINT) AS count,"
-        " COUNT(DISTINCT run) AS runs FROM syncline_loss"
-        " WHERE severity = 'loss' AND count > 0 GROUP BY reason ORDER BY 3 DESC, reason",
+        "SELECT key, SUM(CAST(value AS BIGINT)) FROM syncline_meta"
+        " WHERE key IN ('lines', 'events') OR key LIKE 'events.%' GROUP BY key"
+        " UNION ALL SELECT reason, SUM(count) FROM syncline_loss GROUP BY reason",
     ).rows
-    for reason, meaning, count, runs in losses:
-        noun, sql = _BASE.get(str(reason), _EVENTS)
-        total = run_query(engine, sql).rows[0][0]
-        # Events that the tracer lost are not among those that the log holds.
-        beside = "beside" if reason == "lost_by_tracer" else "of"
-        part = f"{count:,} {beside} {int(total):,} {noun}" if total else f"{count:,}"
-        where = f" in {runs:,} runs" if isinstance(runs, int) and runs > 1 else ""
-        found.append(f"{part}{where}: {reason}" + (f": {meaning}" if meaning else ""))
-    logs = run_query(engine, "SELECT COUNT(*) FROM syncline_meta WHERE key = 'tables'").rows[0][0]
-    if logs:
-        found.append(
-            "a high-level log holds requests alone: its bios, calls, marks and losses are not known"
-            " (syncline convert LOG -o DIR/ keeps them)"
-        )
+    whole = {str(key): int(value) for key, value in numbers if value is not None}
+    lost = run_query(
+        engine,
+        "SELECT reason, MIN(meaning) AS meaning, COUNT(DISTINCT run) AS runs FROM syncline_loss"
+        " WHERE severity = 'loss' AND count > 0 GROUP BY reason ORDER BY SUM(count) DESC, reason",
+    ).rows
+    for reason, meaning, runs in lost:
+        found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))
+    parts = run_query(
+        engine, "SELECT DISTINCT value FROM syncline_meta WHERE key = 'tables' ORDER BY value"
+    ).rows
+    for (tables,) in parts:
+        if tables == "syncline_sync":
+            found.append(
+                "a high-level log holds requests alone: its bios, calls, marks and losses are not"
+                " known (syncline convert LOG -o DIR/ keeps them)"
+            )
+        else:
+            found.append(
+                f"tables of a run are missing, all there is is {tables}: what the others would"
+                " tell is not known (syncline convert LOG -o DIR/ writes six)"
+            )
     return found

@@ -1,0 +1,60 @@
+"""What a loss is a part of: the same words after a conversion and above a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["of_conversion", "sentence"]
+
+# Numbers that add up to what a reason is a part of: keys of `syncline_meta`, or reasons, taken off
+# with a `-`. A request has a start or is counted as one without; so has a bio its submit.
+_BIOS = ("bios", ("events.bio_submit", "never_submitted"))
+_REQUESTS = ("requests", ("events.sync_start", "-duplicate_start", "start_missing"))
+_PART_OF = {
+    "never_completed": _BIOS,
+    "never_submitted": _BIOS,
+    "start_missing": _REQUESTS,
+    "end_missing": _REQUESTS,
+    "duplicate_start": ("starts", ("events.sync_start",)),
+    "duplicate_end": ("ends", ("events.sync_end",)),
+    "unmatched_complete": ("completions", ("events.bio_complete",)),
+    "unmatched_exit": ("exits", ("events.call_exit",)),
+    "unparsed_line": ("lines", ("lines",)),
+}
+_EVENTS = ("events", ("events",))
+
+
+def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 1) -> str:
+    """`15 of 100 bios: never_completed: ...`.
+
+    `numbers` holds the counts of `syncline_meta` (`lines`, `events`, `events.KIND`) and of all
+    reasons, summed over the runs; without those of the whole, the part stands alone.
+    """
+    count = numbers[reason]
+    noun, parts = _PART_OF.get(reason, _EVENTS)
+    total = sum(
+        -numbers.get(part[1:], 0) if part.startswith("-") else numbers.get(part, 0)
+        for part in parts
+    )
+    # Events that the tracer lost are not among those that the log holds.
+    beside = "beside" if reason == "lost_by_tracer" else "of"
+    part = (
+        f"{count:,} {beside} {total:,} {noun}"
+        if total > 0 and parts[0] in numbers
+        else f"{count:,}"
+    )
+    where = f" in {runs:,} runs" if runs > 1 else ""
+    return f"{part}{where}: {reason}" + (f": {meaning}" if meaning else "")
+
+
+def of_conversion(summary: Mapping[str, Any]) -> list[str]:
+    """A sentence for each reason of a loss, from what `_core.convert` returns."""
+    numbers = {"lines": summary["lines"], "events": summary["events"]}
+    numbers |= {f"events.{kind}": count for kind, count in summary["events_by_kind"].items()}
+    numbers |= {loss["reason"]: loss["count"] for loss in summary["losses"]}
+    return [
+        sentence(loss["reason"], loss["meaning"], numbers)
+        for loss in summary["losses"]
+        if loss["severity"] == "loss"
+    ]
