@@ -228,7 +228,7 @@ def test_unparsed_lines_are_shown_with_file_line_and_text(tmp_path: Path) -> Non
     done = run("convert", log, "-o", tmp_path / "x.csv")
     assert done.returncode == 0
     assert f"{log}:503: 41 559 wl bio_complete 0x44" in done.stderr
-    assert "1 unparsed_line" in done.stderr
+    assert "1 of 503 lines: unparsed_line" in done.stderr
 
 
 def test_marks(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from syncline import _core
+from syncline import _core, losses
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading
 from syncline.cli.progress import bar
+from syncline.engine.columns import is_columns
 from syncline.inputs import InputError, Reading, kind_of
 from syncline.render import human
 
@@ -30,21 +32,19 @@ FORMATS = [name for name, _ in _core.FORMATS]
     "--output",
     required=True,
     metavar="OUT",
-    help="Its ending chooses the format: .pftrace[.gz] .parquet .csv .jsonl (requests), .events.jsonl (events), .perf .folded (samples), DIR/ (Parquet tables). `-` is standard output.",
+    help="Its ending chooses the format: .pftrace[.gz] .parquet .csv .jsonl (requests), .events.jsonl (events), .perf .folded (samples), DIR/ (six tables as Parquet). `-` is standard output.",
 )
 @click.option("--to", type=click.Choice(FORMATS), help="The format, whatever the ending.")
 @click.option(
     "--weight",
     type=click.Choice(_core.WEIGHTS),
-    default="count",
-    show_default=True,
+    show_default="count",
     help="What a sample counts (.perf, .folded).",
 )
 @click.option(
     "--by",
     type=click.Choice(_core.BY),
-    default="stack",
-    show_default=True,
+    show_default="stack",
     help="What the frames of a sample are (.perf, .folded).",
 )
 @click.option(
@@ -58,16 +58,22 @@ def command(
     inputs: tuple[str, ...],
     output: str,
     to: str | None,
-    weight: str,
-    by: str,
+    weight: str | None,
+    by: str | None,
     callstacks: bool,
     quiet: bool,
     reading: Reading,
 ) -> None:
     """Converts logs. Several INPUTs are pieces of one log, in their order; `-` is standard input."""
     for path in inputs:
-        kind = kind_of(path)
-        if kind != "log" and reading.source is None:
+        kind = kind_of(path, reading.source)
+        if kind == "tables" and not is_columns(path):
+            raise InputError(
+                f"{path} is a folder, and `convert` reads logs",
+                "name its logs: together they are taken for pieces of one log, in their order"
+                f" (syncline convert {path.rstrip('/')}/* -o OUT)",
+            )
+        if kind != "log":
             raise InputError(
                 f"{path} is already converted",
                 "`convert` reads logs; use `syncline report` or `syncline open` on it",
@@ -77,17 +83,58 @@ def command(
             "standard output has no ending that chooses a format",
             f"say which with --to: {', '.join(FORMATS)}",
         )
+    _refuse_unused(output, to, reading, weight=weight, by=by, callstacks=callstacks)
     with bar("converting") as progress:
         summary = reading.convert(
             list(inputs),
             output,
             to=to,
-            weight=weight,
-            by=by,
+            weight=weight or "count",
+            by=by or "stack",
             callstacks=callstacks,
             progress=progress,
         )
     tell(summary, output, quiet)
+
+
+# The formats in which an option changes anything.
+_TRACES = ("pftrace", "pftrace.gz")
+_SAMPLES = ("perf", "folded")
+_USED_BY = {
+    "--weight": _SAMPLES,
+    "--by": _SAMPLES,
+    "--callstacks": _TRACES,
+    "--marks": (*_TRACES, "tables"),
+    # The low-level log keeps the order of its input.
+    "--window": tuple(name for name in FORMATS if name != "events.jsonl"),
+}
+
+
+def _refuse_unused(
+    output: str, to: str | None, reading: Reading, **typed: str | bool | None
+) -> None:
+    """Says of an option that the output has no use for, what has."""
+    form = to or _format_of(output)
+    given = {f"--{name}" for name, value in typed.items() if value}
+    given |= {f"--{name}" for name in reading.given}
+    for option, users in _USED_BY.items():
+        if option in given and form is not None and form not in users:
+            endings = ", ".join(_ENDINGS[name][0] for name in users).replace("/", "DIR/")
+            raise Failure(
+                f"{option} changes nothing in {form}: it is for {endings}",
+                f"leave it out, or end the name of the output in one of {endings}",
+            )
+
+
+_ENDINGS = dict(_core.FORMATS)
+
+
+def _format_of(output: str) -> str | None:
+    """As the core chooses it; None where it will say that it cannot."""
+    if Path(output).is_dir():
+        return "tables"
+    chosen = (name for name, endings in _ENDINGS.items() if output.endswith(tuple(endings)))
+    return next(chosen, None)
 
 
 def count(number: int) -> str:
@@ -105,12 +152,8 @@ def tell(summary: dict[str, Any], output: str, quiet: bool) -> None:
         say(
             f"{count(events)} events of {span:.3f} s ({count(requests)} sync requests started) -> {target}"
         )
-    for loss in summary["losses"]:
-        if loss["severity"] == "loss":
-            part = human.text(loss["count"] / (summary["events"] + loss["count"]), "share")
-            say(
-                f"warning: {count(loss['count'])} {loss['reason']} ({part} of the events): {loss['meaning']}"
-            )
+    for line in losses.of_conversion(summary):
+        say(f"warning: {line}")
     for line in summary["unparsed"]:
         say(f"  {line}")
     if summary["left_out"]:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import click
 
+from syncline import losses
 from syncline.cli.errors import Failure, say
-from syncline.cli.options import example, reading
+from syncline.cli.options import example, reading, refuse_for_converted
 from syncline.cli.progress import bar
 from syncline.inputs import InputError, Reading, kind_of
 from syncline.ui.serve import ONLINE_PORT, ONLINE_UI, OfflineServer, OnlineServer, PortTaken
@@ -80,7 +81,7 @@ def command(
 @contextmanager
 def _trace_of(path: str, reading: Reading, *, callstacks: bool) -> Iterator[tuple[Path, str]]:
     """The trace of an INPUT and what the UI calls it."""
-    kind = kind_of(path)
+    kind = kind_of(path, reading.source)
     if kind in ("tables", "rows"):
         raise InputError(
             f"{path} holds tables, and the UI shows traces", "open the log, or a trace made from it"
@@ -91,15 +92,15 @@ def _trace_of(path: str, reading: Reading, *, callstacks: bool) -> Iterator[tupl
                 f"{path} is a trace already, which takes no marks",
                 "make it with marks: syncline convert LOG --marks FILE -o OUT.pftrace",
             )
+        refuse_for_converted(path, reading)
         yield Path(path), Path(path).name
         return
     with tempfile.TemporaryDirectory(prefix="syncline-") as folder:
         trace = Path(folder) / "trace.pftrace"
         with bar("converting") as progress:
             summary = reading.convert([path], str(trace), callstacks=callstacks, progress=progress)
-        for loss in summary["losses"]:
-            if loss["severity"] == "loss":
-                say(f"warning: {loss['count']:,} {loss['reason']}: {loss['meaning']}")
+        for line in losses.of_conversion(summary):
+            say(f"warning: {line}")
         yield trace, _trace_name(path)
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from syncline import inputs
+from syncline.cli.errors import Failure, say
+from syncline.engine.columns import is_columns
 
 
 def example(*lines: str) -> str:
@@ -50,13 +56,17 @@ def reading(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--max-loss",
             metavar="N|N%",
-            help="Stop with exit code 4 when more events are lost or unparsed.",
+            help="Write nothing and stop with exit code 4 when more than this is lost: a number of"
+            " losses, or a share of events and losses together. What counts are the losses that"
+            " `syncline report INPUT losses` gives the severity loss.",
         ),
         click.option(
             "--marks",
             type=click.Path(dir_okay=False),
             metavar="FILE",
-            help="CSV of application marks: time,name[,duration].",
+            help="CSV of application marks, time,name[,duration] in this order or as its header says:"
+            " on the log's clock (bpftrace's nsecs) and in --time-unit, or in the header's unit"
+            " (time_ms). Overlapping marks each count what they share.",
         ),
     ]
 
@@ -77,6 +87,8 @@ def reading(function: Callable[..., Any]) -> Callable[..., Any]:
             window_ns=window,
             max_loss=max_loss,
             marks=marks,
+            given=_given("source", "time_unit", "pid_is", "window", "max_loss", "marks"),
+            warn=lambda message, hint: say(f"warning: {message}", hint),
         )
         return function(*args, reading=how, **rest)
 
@@ -86,6 +98,65 @@ def reading(function: Callable[..., Any]) -> Callable[..., Any]:
     for decorate in reversed(decorators):
         wrapped = decorate(wrapped)
     return wrapped
+
+
+def _given(*names: str) -> frozenset[str]:
+    """Those of the options that the user has typed."""
+    ctx = click.get_current_context()
+    return frozenset(
+        name for name in names if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    )
+
+
+def refuse_for_converted(path: str, reading: inputs.Reading) -> None:
+    """How a log is read can be said of a log alone.
+
+    Raises:
+        Failure: an option would be without effect.
+    """
+    kind = inputs.kind_of(path, reading.source)
+    if kind == "log" or (kind == "tables" and not is_columns(path)):
+        return
+    # The unit is that of the marks, too.
+    without_effect = {"source", "pid_is", "window", "max_loss"}
+    without_effect |= set() if reading.marks else {"time_unit"}
+    names = sorted(_FLAGS[name] for name in reading.given & without_effect)
+    if names:
+        raise Failure(
+            f"{path} has been converted already: {', '.join(names)} would change nothing",
+            "give the log itself, or say it to `syncline convert`",
+        )
+
+
+_FLAGS = {"source": "--from", "time_unit": "--time-unit", "pid_is": "--pid-is"} | {
+    "window": "--window",
+    "max_loss": "--max-loss",
+}
+
+
+def _known_engine(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    # A path may be wrong in many ways, which the engine tells better.
+    if (
+        value in _ENGINES
+        or os.sep in value
+        or Path(value).exists()
+        or shutil.which(value) is not None
+    ):
+        return value
+    raise click.BadParameter(
+        f"'{value}' is neither {', '.join(_ENGINES[:4])} nor a trace_processor_shell"
+    )
+
+
+_ENGINES = ("auto", "duckdb", "embedded", "native", "embedded32", "embedded64")
+
+engine = click.option(
+    "--engine",
+    default="auto",
+    metavar="NAME",
+    callback=_known_engine,
+    help="duckdb, embedded, native or the path of a trace_processor_shell; chosen by the input by default.",
+)
 
 
 class _Duration(click.ParamType):

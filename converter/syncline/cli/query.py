@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from syncline.cli import options
 from syncline.cli.options import example, reading
 from syncline.cli.progress import bar
 from syncline.inputs import Reading, opened
@@ -13,6 +14,7 @@ from syncline.inputs import Reading, opened
     "query",
     epilog=example(
         'syncline query tests/data/thesis/small4.log "SELECT path, syscall_ns FROM syncline_sync ORDER BY 2 DESC LIMIT 5"',
+        'syncline query tests/data/thesis/small4.log "SELECT comm, percentile(syscall_ns, 99) FROM syncline_sync GROUP BY comm"',
     ),
 )
 @click.argument("input", metavar="INPUT")
@@ -24,22 +26,19 @@ from syncline.inputs import Reading, opened
     default="table",
     show_default=True,
 )
-@click.option(
-    "--engine",
-    default="auto",
-    metavar="NAME",
-    help="duckdb, embedded, native or the path of a trace_processor_shell; chosen by the input by default.",
-)
+@options.engine
 @reading
 def command(input: str, sql: str, form: str, engine: str, reading: Reading) -> None:
     """Runs SQL on a log, a trace, or Parquet.
 
-    The tables are syncline_sync, syncline_bio, syncline_call, syncline_stack, syncline_loss, syncline_mark and
-    syncline_meta. A trace is asked through trace_processor (and has Perfetto's tables too), all else through DuckDB.
+    The tables are syncline_sync, syncline_bio, syncline_call, syncline_stack, syncline_parallel, syncline_loss,
+    syncline_mark and syncline_meta; docs/tables.md has their columns. A trace is asked through trace_processor (and
+    has Perfetto's tables too), all else through DuckDB. percentile(x, p), p from 0 to 100, is in both.
     """
     from syncline import render
     from syncline.report.run import caveats, run_query
 
+    options.refuse_for_converted(input, reading)
     with bar("reading") as progress, opened(input, reading, engine, progress) as open_engine:
         # To stderr in every format: the answer to a query is data.
         click.echo(render.preface("csv", caveats(open_engine))[1], err=True, nl=False)

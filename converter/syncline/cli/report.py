@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from syncline.cli import options
 from syncline.cli.errors import Failure
 from syncline.cli.options import example, reading
 from syncline.cli.progress import bar
@@ -37,12 +38,7 @@ def _list_reports(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     show_default=True,
     help="csv and json give plain ns and bytes.",
 )
-@click.option(
-    "--engine",
-    default="auto",
-    metavar="NAME",
-    help="duckdb, embedded, native or the path of a trace_processor_shell; chosen by the input by default.",
-)
+@options.engine
 @click.option(
     "--list",
     is_flag=True,
@@ -55,7 +51,8 @@ def _list_reports(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
 def command(input: str, names: tuple[str, ...], form: str, engine: str, reading: Reading) -> None:
     """Prints reports on a log, a trace, or Parquet; the summary by default.
 
-    INPUT is a log, a trace, a Parquet file or folder, a folder of runs, or `-`.
+    INPUT is a log, a trace, a Parquet file or folder, a folder of runs that have been converted
+    (to .parquet, .csv, .jsonl or DIR/), or `-`.
     """
     from syncline import render
     from syncline.report import catalogue
@@ -67,6 +64,7 @@ def command(input: str, names: tuple[str, ...], form: str, engine: str, reading:
         raise Failure(str(error), "`syncline report --list` tells what each answers") from None
     if form == "csv" and len(reports) > 1:
         raise Failure("CSV holds one table", "ask for one report at a time, or for --format json")
+    options.refuse_for_converted(input, reading)
     with bar("reading") as progress, opened(input, reading, engine, progress) as open_engine:
         before, beside = render.preface(form, caveats(open_engine))
         tables = [(run_report(open_engine, report.name), report) for report in reports]

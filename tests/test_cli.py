@@ -1,0 +1,442 @@
+"""Odd use of the command line: what is said, the exit code, and what is left behind."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.coretools import DATA, recording
+from tests.test_commands import BIN, SMALL1, fails, left, ok, run
+
+LOSSY = str(DATA / "small4.log")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording with losses, as `t.pftrace` and as `t/`."""
+    folder = tmp_path_factory.mktemp("made")
+    for name in ("t.pftrace", "t/"):
+        ok("convert", "-q", LOSSY, "-o", f"{folder}/{name}")
+    return folder
+
+
+def query_fails(path: str | Path, sql: str) -> str:
+    """The error alone, without the warnings above it."""
+    done = run("query", path, sql)
+    assert done.returncode == 3
+    assert "Traceback" not in done.stderr
+    assert "/syncline-" not in done.stderr
+    return done.stderr[done.stderr.index("error: ") :]
+
+
+# Inputs.
+
+
+def zstd(data: bytes) -> bytes:
+    """A frame of raw blocks (RFC 8878), without a content size, with a checksum that is wrong."""
+    block = (len(data) << 3 | 1).to_bytes(3, "little")
+    return b"\x28\xb5\x2f\xfd" + b"\x04\x58" + block + data + b"\0\0\0\0"
+
+
+DAMAGED = {
+    "corrupt.gz": lambda log: gzip.compress(log)[:-8] + b"\0" * 8,
+    "cut.zst": lambda log: zstd(log)[:900],
+    "corrupt.zst": zstd,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+@pytest.mark.parametrize("to", ["pftrace", "csv", "folded", "tables"])
+def test_a_damaged_file_leaves_no_output(name: str, to: str, tmp_path: Path) -> None:
+    log = tmp_path / name
+    log.write_bytes(DAMAGED[name](recording("small1.log")))
+    out = tmp_path / "out"
+    message = fails(3, "convert", log, "-o", f"{out}/" if to == "tables" else out, "--to", to)
+    assert f"cannot read {log}: " in message
+    assert "copy it again" in message
+    assert left(tmp_path) == [name]
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    # Its beginning must not be gone by looking what it is.
+    command = f"{BIN}/syncline convert -q <(cat {shlex.quote(SMALL1)}) -o - --to csv"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout == ok("convert", "-q", SMALL1, "-o", "-", "--to", "csv")
+
+
+def test_nothing_on_standard_input() -> None:
+    for arguments in (("report", "-"), ("convert", "-", "-o", "-", "--to", "csv")):
+        assert "empty" in fails(3, *arguments, stdin=b"")
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no /proc here")
+def test_what_cannot_be_read_is_named() -> None:
+    # Reading at address 0 fails for root, too.
+    for arguments in (("report",), ("convert", "-o", "-", "--to", "csv")):
+        assert "cannot read /proc/self/mem: input/output error" in fails(
+            3, *arguments, "/proc/self/mem"
+        )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_without_permission_is_named(tmp_path: Path) -> None:
+    log = tmp_path / "secret.log"
+    log.write_bytes(recording("small1.log"))
+    log.chmod(0)
+    assert f"cannot read {log}: permission denied" in fails(3, "report", log)
+
+
+def test_a_folder_of_logs_has_to_be_converted_first(tmp_path: Path) -> None:
+    raw = tmp_path / "raw logs"
+    raw.mkdir()
+    assert "empty folder" in fails(3, "report", raw)
+    for name in ("small1.log", "small4.log"):
+        (raw / name).write_bytes(recording(name))
+    assert "pieces of one log" in fails(3, "convert", raw, "-o", tmp_path / "x.csv")
+    message = fails(3, "report", raw, cwd=tmp_path)
+    assert f"{raw} is a folder without runs" in message
+    # What it says to type works, and its last part is the report.
+    typed = message.partition("Type: ")[2]
+    env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-ec", typed], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+    )
+    # 50 and 100 of two runs.
+    assert [line.split() for line in done.stdout.splitlines() if line.startswith("syncs ")] == [
+        ["syncs", "all", "150", "-", "-"],
+        ["syncs", "op:fsync", "150", "-", "-"],
+    ]
+
+
+def test_a_folder_that_lacks_a_table(made: Path, tmp_path: Path) -> None:
+    for file in (made / "t").iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "syncline_call.parquet").unlink()
+    done = run("report", tmp_path, "--format", "csv")
+    # Not known is not 0, and is said.
+    assert "lone_calls,all,,count,," in done.stdout.splitlines()
+    assert "tables of a run are missing" in done.stderr
+    assert "lone_calls,all,0.0,count,," in ok("report", made / "t", "--format", "csv").splitlines()
+    (tmp_path / "syncline_sync.parquet").unlink()
+    message = fails(3, "report", tmp_path)
+    assert "syncline_sync.parquet is missing" in message
+    assert "bio, loss, mark, meta alone" in message
+    assert "convert LOG -o DIR/" in message
+
+
+# Outputs.
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    message = fails(2, "convert", SMALL1, "-o", tmp_path / "folder", "--to", "csv")
+    assert str(tmp_path / "folder") in message
+    assert left(tmp_path / "folder") == []
+
+
+@pytest.mark.parametrize("inputs", [("a", "b"), ("b", "a")])
+def test_an_output_is_none_of_the_inputs(inputs: tuple[str, str], tmp_path: Path) -> None:
+    for name in inputs:
+        (tmp_path / name).write_bytes(recording("small1.log"))
+    names = [str(tmp_path / name) for name in inputs]
+    assert "is an input" in fails(2, "convert", *names, "-o", tmp_path / "a", "--to", "csv")
+    assert all((tmp_path / name).read_bytes() == recording("small1.log") for name in inputs)
+
+
+def test_standard_output_takes_no_folder() -> None:
+    for form in ("tables", "parquet"):
+        assert "needs a file" in fails(2, "convert", SMALL1, "-o", "-", "--to", form)
+
+
+# Options.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("frob",), ["frob", "--help"]),
+        (("report",), ["INPUT"]),
+        (("convert", SMALL1), ["--output"]),
+        (("report", SMALL1, "thread"), ["Did you mean threads?", "--list"]),
+        (("report", SMALL1, "--format", "xml"), ["'xml'", "'md'"]),
+        (("report", SMALL1, "--time-unit", "h"), ["'h'", "'us'"]),
+        (("report", SMALL1, "--window", "-5s"), ["--window", "-5s", "500ms"]),
+        (("report", SMALL1, "--engine", "sqlite"), ["'sqlite'", "duckdb", "embedded"]),
+        (("report", SMALL1, "--max-loss", "-1"), ["'-1'", "0.1%"]),
+        (("report", SMALL1, "--max-loss", "101%"), ["'101%'", "0.1%"]),
+        (("convert", SMALL1, "-o", "x.csv", "--weight", "lines"), ["'lines'", "'bytes'"]),
+    ],
+)
+def test_wrong_options_are_named_with_the_right_ones(
+    arguments: tuple[str, ...], words: list[str]
+) -> None:
+    message = fails(2, *arguments)
+    assert [word for word in words if word not in message] == []
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "ending"),
+    [
+        (("--weight", "bytes"), "x.csv", ".folded"),
+        (("--weight", "count"), "x.pftrace", ".folded"),
+        (("--by", "file"), "x.parquet", ".perf"),
+        (("--by", "stack"), "t/", ".perf"),
+        (("--callstacks",), "x.folded", ".pftrace"),
+        (("--marks", "marks.csv"), "x.jsonl", "DIR/"),
+        (("--window", "1s"), "x.events.jsonl", ".jsonl"),
+    ],
+)
+def test_an_option_that_the_output_does_not_use_is_refused(
+    option: tuple[str, ...], name: str, ending: str, tmp_path: Path
+) -> None:
+    out = f"{tmp_path}/{name}"
+    message = fails(2, "convert", SMALL1, "-o", out, *option)
+    assert f"{option[0]} changes nothing" in message
+    assert ending in message
+    assert left(tmp_path) == []
+    # --to is stronger than the ending.
+    if option[0] in ("--weight", "--by"):
+        ok("convert", SMALL1, "-o", out.rstrip("/"), "--to", "folded", *option)
+
+
+def test_what_is_converted_is_read_in_one_way_alone(made: Path, tmp_path: Path) -> None:
+    for option in (("--max-loss", "0"), ("--window", "1s"), ("--pid-is", "process")):
+        for path in (made / "t.pftrace", made / "t"):
+            message = fails(2, "report", path, *option)
+            assert f"{option[0]} would change nothing" in message
+    assert "--time-unit" in fails(2, "query", made / "t", "SELECT 1", "--time-unit", "us")
+    # There it is the unit of the marks.
+    (tmp_path / "marks.csv").write_text("48060000,a\n")
+    rows = ok(
+        *("report", made / "t", "marks", "--marks", tmp_path / "marks.csv"),
+        *("--time-unit", "us", "--format", "csv"),
+    )
+    assert rows.splitlines()[1].startswith("1,a,48060000000,")
+
+
+# Losses.
+
+
+def test_a_loss_is_part_of_the_same_whole_everywhere(made: Path, tmp_path: Path) -> None:
+    # 100 lines with bio_submit, 85 with bio_complete.
+    said = "15 of 100 bios: never_completed: submitted bios"
+    assert f"warning: {said}" in run("convert", LOSSY, "-o", tmp_path / "x.csv").stderr
+    for path in (LOSSY, made / "t.pftrace", made / "t"):
+        assert f"warning: {said}" in run("report", path).stdout
+
+
+LINES = [
+    "10 7 a fsync",
+    "20 7 a start id 1 start 0 end 9 datasync 0 path /a",
+    "30 7 a bio_add_folio id 1 bio 0x1 start 0 len 4096",
+    "40 7 a bio_submit id 1 bio 0x1",
+    "50 0 s bio_complete bio 0x1",
+    "60 7 a exit id 1 ret 0",
+    "70 7 a fsync_exit ret 0",
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        # Two requests, one with each of the lines; what is missing was one of two.
+        ({"+start": None}, "1 of 2 requests: start_missing"),
+        ({"+exit": None}, "1 of 2 requests: end_missing"),
+        ({"+bio_submit": None}, "1 of 2 bios: never_submitted"),
+        ({"+bio_complete": None}, "1 of 2 bios: never_completed"),
+        # Three starts of two requests, and so on.
+        ({"+start": 2}, "1 of 3 starts: duplicate_start"),
+        ({"+exit": 2}, "1 of 3 ends: duplicate_end"),
+        ({"+bio_complete": 2}, "1 of 3 completions: unmatched_complete"),
+        ({"+fsync_exit": 2}, "1 of 3 exits: unmatched_exit"),
+        ({"?": 1}, "1 of 15 lines: unparsed_line"),
+        ({"Lost 3 events": 1}, "3 beside 14 events: lost_by_tracer"),
+    ],
+)
+def test_the_whole_of_each_reason(change: dict, said: str, tmp_path: Path) -> None:
+    (word, times), *_ = change.items()
+    lines = list(LINES)
+    for line in LINES:
+        time, rest = line.split(" ", 1)
+        line = f"{int(time) + 100} {rest}".replace("id 1", "id 2").replace("0x1", "0x2")
+        kind = rest.split()[2]
+        lines += [line] * (1 if word != f"+{kind}" else times or 0)
+    if not word.startswith("+"):
+        lines.append(word)
+    log = tmp_path / "a.log"
+    log.write_text("\n".join(lines) + "\n")
+    assert f"warning: {said}" in run("convert", log, "-o", tmp_path / "x.pftrace").stderr
+    assert f"warning: {said}" in run("report", tmp_path / "x.pftrace").stdout
+    assert f"warning: {said}" in run("report", log).stdout
+
+
+def test_max_loss_is_of_events_and_losses_together(tmp_path: Path) -> None:
+    # 585 events and 15 losses: 2.5 %.
+    for limit, code in (("14", 4), ("15", 0), ("2.49%", 4), ("2.5%", 0)):
+        done = run("convert", LOSSY, "-o", tmp_path / "x.csv", "--max-loss", limit)
+        assert done.returncode == code, limit
+    assert "more than --max-loss 2.49% allows" in fails(4, "report", LOSSY, "--max-loss", "2.49%")
+
+
+# Queries.
+
+
+MISSPELT = [
+    ("SELECT * FROM syncline_snyc", "Did you mean syncline_sync?"),
+    ("SELECT * FROM syncs", "Did you mean syncline_sync?"),
+    ("SELECT * FROM nothing_such", "The tables are: syncline_bio, syncline_call,"),
+    ("SELECT syscal_ns FROM syncline_sync", "Did you mean syscall_ns?"),
+    ("SELECT s.syscal_ns FROM syncline_sync AS s", "Did you mean syscall_ns?"),
+    (
+        "SELECT zzz FROM syncline_mark",
+        "The columns of syncline_mark are: mark_id, ts_ns, dur_ns, name, run.",
+    ),
+    ("SELECT nonesuch(1)", "percentile(x, p)"),
+    ("SELEC 1", "The tables are: "),
+]
+
+
+@pytest.mark.parametrize(("sql", "hint"), MISSPELT)
+@pytest.mark.parametrize("input_", ["log", "t.pftrace", "t"])
+def test_misspelt_sql(made: Path, input_: str, sql: str, hint: str) -> None:
+    message = query_fails(LOSSY if input_ == "log" else made / input_, sql)
+    said, _, hinted = message.partition("\nhint: ")
+    assert hint in hinted
+    assert said.startswith("error: SQL error: ")
+    assert str(made) not in said
+    # The engine's own words, and no second guess beside the hint.
+    assert "Did you mean" not in said
+    assert "Candidate" not in said
+
+
+def test_the_place_of_an_sql_error(made: Path) -> None:
+    sql = "SELECT path,\n  pth FROM syncline_sync"
+    assert query_fails(made / "t.pftrace", sql).startswith(
+        "error: SQL error: no such column: pth\n  line 2, column 3:\n      pth FROM syncline_sync\n      ^\n"
+    )
+    assert "\nLINE 2:   pth FROM syncline_sync\n          ^^^\n" in query_fails(made / "t", sql)
+
+
+def test_perfettos_tables_are_there_on_a_trace_alone(made: Path) -> None:
+    assert "Did you mean slice?" in query_fails(made / "t.pftrace", "SELECT * FROM slicee")
+    assert "on a trace alone" in query_fails(made / "t", "SELECT * FROM slice")
+    ok("query", made / "t.pftrace", "SELECT COUNT(*) FROM slice")
+
+
+def test_percentile_is_in_both_engines(made: Path) -> None:
+    # 0, 10, 20, 30, 40: at 25 % is 10, at 90 % 0.9 * 4 = 3.6, between 30 and 40.
+    sql = (
+        "SELECT percentile(x, 25) AS a, percentile(x, 90) AS b FROM (SELECT 0 AS x UNION ALL"
+        " SELECT 10 UNION ALL SELECT 20 UNION ALL SELECT 30 UNION ALL SELECT 40)"
+    )
+    for path in (made / "t.pftrace", made / "t", LOSSY):
+        line = ok("query", path, sql, "--format", "csv").splitlines()[1]
+        assert [float(value) for value in line.split(",")] == pytest.approx([10, 36])
+
+
+def test_the_help_of_query_names_every_table(made: Path) -> None:
+    text = ok("query", "--help")
+    for table in ("sync", "bio", "call", "stack", "parallel", "loss", "mark", "meta"):
+        assert f"syncline_{table}" in text
+        for path in (made / "t.pftrace", made / "t"):
+            ok("query", path, f"SELECT COUNT(*) FROM syncline_{table}")
+    # A folder holds six; the engine derives the others.
+    assert left(made / "t") == [
+        f"syncline_{table}.parquet" for table in ("bio", "call", "loss", "mark", "meta", "sync")
+    ]
+
+
+# Marks. The recording goes from 41753514022 to 41950647413 ns.
+
+
+def marks(folder: Path, text: str) -> Path:
+    file = folder / "marks.csv"
+    file.write_bytes(text.encode())
+    return file
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ("41753514,a\n41800000,b\n", "multiplied by 1000 "),
+        ("41.76,a\n41.8,b\n", "multiplied by 1000000000 "),
+        ("41760000000000,a\n41800000000000,b\n", "divided by 1000 "),
+        ("time_ms,name\n41760000,a\n", "divided by 1000 "),
+        ("1763000000000000000,a\n", None),
+        ("5,a,7\n41760000000,b\n", None),
+    ],
+)
+def test_marks_outside_the_log_are_warned_of(text: str, change: str | None, tmp_path: Path) -> None:
+    line = 2 if text.startswith("time") else 1
+    file = marks(tmp_path, text)
+    trace = f"{tmp_path}/t.pftrace"
+    for arguments in (
+        ("convert", "-q", SMALL1, "-o", trace),
+        ("report", SMALL1),
+        ("report", trace),
+        ("report", SMALL1, "--engine", "embedded"),
+    ):
+        said = run(*arguments, "--marks", file).stderr
+        assert f"warning: {file}:{line}: the mark 'a'" in said, arguments
+        assert "outside the log, which goes from 41753514022 to 41950647413 ns" in said
+        assert "CLOCK_BOOTTIME" in said
+        assert (f"{change}they would lie inside" in said) if change else "would lie" not in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "41753514022,first\n41950647413,last\n",
+        # Begun before the first sync, and reaching into the log.
+        "41700000000,early\n41800000000,b\n",
+        "41700000000,early,100000000\n",
+        "41700000000,early\n",
+        "time_us,name\n41760000,a\n",
+        "\ufefftime,name\n41760000000,a\n",
+    ],
+)
+def test_marks_that_touch_the_log_are_not_warned_of(text: str, tmp_path: Path) -> None:
+    done = run("report", SMALL1, "--marks", marks(tmp_path, text))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_marks_that_overlap_count_a_request_each(tmp_path: Path) -> None:
+    file = marks(
+        tmp_path,
+        "name,duration_ms,time_ms\nall,1000,41000\nall again,1000,41000\nnone,1,41000\n",
+    )
+    ok("convert", "-q", SMALL1, "-o", tmp_path / "t.pftrace")
+    for path in (SMALL1, tmp_path / "t.pftrace"):
+        rows = ok("report", path, "marks", "--marks", file, "--format", "csv").splitlines()
+        assert [row.split(",")[1::3][:2] for row in rows[1:]] == [
+            ["all", "50"],
+            ["all again", "50"],
+            ["none", "0"],
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (None, "no such file"),
+        ("5,a\ninf,b\n", ":2: not a mark: inf,b"),
+        ("99999999999999999999,a\n", ":1: a time beyond"),
+        ("41753514022\n", ":1: not a mark: 41753514022"),
+        ("time,what\n5,a\n", "unknown column 'what'"),
+        ("PAR1\0\x01", ":1: unknown column"),
+    ],
+)
+def test_a_file_that_is_none_of_marks(text: str | None, word: str, tmp_path: Path) -> None:
+    file = tmp_path / "nope.csv" if text is None else marks(tmp_path, text)
+    for arguments in (("report", SMALL1), ("convert", SMALL1, "-o", tmp_path / "x.pftrace")):
+        message = fails(3, *arguments, "--marks", file)
+        assert word in message
+        assert str(file) in message
+        assert "\nhint: " in message
+        assert "Errno" not in message
+    assert not (tmp_path / "x.pftrace").exists()
