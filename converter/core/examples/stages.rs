@@ -12,6 +12,7 @@ use syncline_core::input::{Chunk, ChunkReader, Input};
 use syncline_core::losses::Losses;
 use syncline_core::names::Names;
 use syncline_core::order::{DEFAULT_WINDOW_NS, Reorder};
+use syncline_core::place::{Place, Places};
 use syncline_core::sink::perfetto::PerfettoTrace;
 use syncline_core::sink::{Facts, Group, Sink};
 use syncline_core::source::{self, Batch, SourceOptions};
@@ -54,7 +55,7 @@ fn main() -> Result<()> {
     let mut chunks = ChunkReader::new(Input::open(&path)?);
     let mut names = Names::default();
     let mut reorder = Reorder::new(DEFAULT_WINDOW_NS);
-    let (mut assemble, mut traced) = (Assemble::new(false), Assemble::new(false));
+    let (mut assemble, mut traced) = (Assemble::new(false, Places::default()), Assemble::new(false, Places::default()));
     let mut count = Count::default();
     // Never committed, so removed at the end.
     let mut trace = PerfettoTrace::create(&std::env::temp_dir().join("stages.pftrace"), false, false)?;
@@ -83,9 +84,9 @@ fn main() -> Result<()> {
             for event in &batch.events {
                 let mut event = *event;
                 event.names_mut(&mut |id| *id = names.intern(batch.names.get(*id)));
-                reorder.push(event);
+                reorder.push(event, Place::default());
             }
-            reorder.hand_on_ready(|event| {
+            reorder.hand_on_ready(|event, _| {
                 ready.push(event);
                 Ok::<_, syncline_core::error::Error>(())
             })?;
@@ -94,12 +95,12 @@ fn main() -> Result<()> {
 
         let begun = Instant::now();
         for event in &ready {
-            assemble.event(event, &names, &mut count)?;
+            assemble.event(event, Place::default(), &names, &mut count)?;
         }
         assemble_s += begun.elapsed().as_secs_f64();
         let begun = Instant::now();
         for event in &ready {
-            traced.event(event, &names, &mut trace)?;
+            traced.event(event, Place::default(), &names, &mut trace)?;
         }
         trace_s += begun.elapsed().as_secs_f64();
     }

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_SECTOR, Op};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
+use crate::place::{Place, Places};
 use crate::request::{Bio, Call, CallOf, Confidence, Extent, Ranges, Request};
 use crate::sink::{Group, GroupRequest, Sink};
 
@@ -31,6 +32,8 @@ const NO_SLOT: Slot = Slot::MAX;
 
 struct OpenRequest {
     row: Request,
+    /// Of its first event.
+    place: Place,
     ranges: Ranges,
     bio_ids: Vec<u64>,
     /// Its bios that are not done.
@@ -54,10 +57,12 @@ impl OpenRequest {
 
 struct OpenBio {
     row: Bio,
+    /// Of its first event, then of its submit.
+    place: Place,
     ranges: Ranges,
     request: Slot,
     /// A completion that came while it was being filled: its own if the submit was lost.
-    early_complete: Option<i64>,
+    early_complete: Option<(i64, Place)>,
 }
 
 /// A call with its requests, or a request without a call.
@@ -65,6 +70,8 @@ struct OpenGroup {
     call: Option<Call>,
     call_open: bool,
     since: i64,
+    /// Of the call's entry.
+    place: Place,
     requests: Vec<Slot>,
 }
 
@@ -105,13 +112,16 @@ pub struct Assemble {
     next_bio: u64,
     next_call: u64,
     now: i64,
+    /// Of the event at hand.
+    at: Place,
+    places: Places,
     /// When open calls of processes were last looked through.
     calls_looked_at: i64,
     pub losses: Losses,
 }
 
 impl Assemble {
-    pub fn new(tasks_are_processes: bool) -> Self {
+    pub fn new(tasks_are_processes: bool, places: Places) -> Self {
         Self {
             tasks_are_processes,
             tasks: Map::default(),
@@ -132,6 +142,8 @@ impl Assemble {
             next_bio: 1,
             next_call: 1,
             now: i64::MIN,
+            at: Place::default(),
+            places,
             calls_looked_at: i64::MIN,
             losses: Losses::default(),
         }
@@ -141,7 +153,8 @@ impl Assemble {
         if self.tasks_are_processes { event.pid } else { event.tid }
     }
 
-    pub fn event<S: Sink + ?Sized>(&mut self, event: &Event, names: &Names, sink: &mut S) -> Result<()> {
+    pub fn event<S: Sink + ?Sized>(&mut self, event: &Event, place: Place, names: &Names, sink: &mut S) -> Result<()> {
+        self.at = place;
         self.now = self.now.max(event.ts);
         self.expire(names, sink)?;
         match event.kind {
@@ -153,6 +166,12 @@ impl Assemble {
             Kind::SyncStart { .. } => self.sync_start(event, names, sink),
             Kind::SyncEnd { id, ret } => self.sync_end(event, id, ret, names, sink),
         }
+    }
+
+    /// An event that comes when a newer one has gone through; `event` follows all the same.
+    pub fn late<S: Sink + ?Sized>(&mut self, event: &Event, place: Place, sink: &mut S) -> Result<()> {
+        let text = || Kind::NAMES[event.kind.index()].to_owned();
+        self.lose_at(Reason::LateEvent, event.ts, place, sink, text)
     }
 
     /// Closes all that is open.
@@ -217,7 +236,13 @@ impl Assemble {
         let task = self.tasks.entry(id).or_default();
         let closed =
             !self.tasks_are_processes && task.groups.back_mut().is_some_and(|g| std::mem::take(&mut g.call_open));
-        task.groups.push_back(OpenGroup { call: Some(call), call_open: true, since: e.ts, requests: Vec::new() });
+        task.groups.push_back(OpenGroup {
+            call: Some(call),
+            call_open: true,
+            since: e.ts,
+            place: self.at,
+            requests: Vec::new(),
+        });
         if closed || self.tasks_are_processes { self.flush(id, names, sink) } else { Ok(()) }
     }
 
@@ -394,6 +419,7 @@ impl Assemble {
         let slot = if let Some(slot) = self.free_requests.pop() {
             let open = &mut self.requests[slot as usize];
             open.row = row;
+            open.place = self.at;
             open.over = false;
             open.settled = false;
             open.same_id = same_id;
@@ -401,6 +427,7 @@ impl Assemble {
         } else {
             self.requests.push(OpenRequest {
                 row,
+                place: self.at,
                 ranges: Ranges::default(),
                 bio_ids: Vec::new(),
                 open_bios: Vec::new(),
@@ -431,7 +458,13 @@ impl Assemble {
         if joins {
             task.groups.back_mut().into_iter().for_each(|g| g.requests.push(slot));
         } else {
-            task.groups.push_back(OpenGroup { call: None, call_open: false, since: e.ts, requests: vec![slot] });
+            task.groups.push_back(OpenGroup {
+                call: None,
+                call_open: false,
+                since: e.ts,
+                place: self.at,
+                requests: vec![slot],
+            });
         }
         if closed_a_call {
             self.flush(task_id, names, sink)?;
@@ -530,12 +563,14 @@ impl Assemble {
             self.requests_in_flight -= 1;
             row.in_flight.1 = self.requests_in_flight;
         }
-        let (first, start, end) = (row.first_event, row.start, row.end);
-        if start.is_none() {
-            self.losses.add(Reason::StartMissing, 1, Some(first));
+        let (id, first, place) = (row.id, row.first_event, open.place);
+        let (started, ended) = (row.start.is_some(), row.end.is_some());
+        if !started {
+            self.count(Reason::StartMissing, first, place, || format!("the first event of request id {id}"));
         }
-        if end.is_none() {
-            self.losses.add(Reason::EndMissing, 1, Some(first));
+        if !ended {
+            let what = if started { "start" } else { "the first event of request" };
+            self.count(Reason::EndMissing, first, place, || format!("{what} id {id}"));
         }
         self.unlink(slot);
     }
@@ -600,7 +635,8 @@ impl Assemble {
             let own = rows.find(|row| Some(row.sync_id) == call.sync_id);
             call.request_end = own.and_then(|row| row.end);
             if call.sync_id.is_none() {
-                self.losses.add(Reason::LoneCall, 1, Some(call.enter));
+                let (op, enter) = (call.op, call.enter);
+                self.count(Reason::LoneCall, enter, group.place, || op.name().to_owned());
             }
         }
         let group_requests: Vec<GroupRequest<'_>> = group
@@ -777,12 +813,13 @@ impl Assemble {
         let slot = if let Some(slot) = self.free_bios.pop() {
             let bio = &mut self.bios[slot as usize];
             bio.row = row;
+            bio.place = self.at;
             bio.ranges.clear();
             bio.request = request;
             bio.early_complete = None;
             slot
         } else {
-            self.bios.push(OpenBio { row, ranges: Ranges::default(), request, early_complete: None });
+            self.bios.push(OpenBio { row, place: self.at, ranges: Ranges::default(), request, early_complete: None });
             (self.bios.len() - 1) as Slot
         };
         if request != NO_SLOT {
@@ -817,8 +854,8 @@ impl Assemble {
         if let Some(before) = self.flying.remove(&address) {
             self.give_up_bio(before, names, sink)?;
         }
-        if let Some(ts) = self.bios[slot as usize].early_complete.take() {
-            self.lose(Reason::UnmatchedComplete, ts, sink, || format!("bio_complete bio 0x{address:x}"))?;
+        if let Some((ts, place)) = self.bios[slot as usize].early_complete.take() {
+            self.lose_at(Reason::UnmatchedComplete, ts, place, sink, || format!("bio_complete bio 0x{address:x}"))?;
         }
         self.flying.insert(address, slot);
         let bytes = self.bios[slot as usize].row.extent.bytes;
@@ -829,6 +866,7 @@ impl Assemble {
         let bio = &mut self.bios[slot as usize];
         bio.row.in_flight_at_submit = in_flight;
         bio.row.submit = Some(e.ts);
+        bio.place = self.at;
         bio.row.sector = sector;
         bio.row.dev = dev;
         bio.row.tid = e.tid;
@@ -869,7 +907,7 @@ impl Assemble {
                 && self.bios[filling as usize].early_complete.is_none()
                 && self.bios[filling as usize].row.first_event <= e.ts
             {
-                self.bios[filling as usize].early_complete = Some(e.ts);
+                self.bios[filling as usize].early_complete = Some((e.ts, self.at));
                 return Ok(());
             }
             return self.lose(Reason::UnmatchedComplete, e.ts, sink, || {
@@ -909,17 +947,17 @@ impl Assemble {
     fn give_up_bio<S: Sink + ?Sized>(&mut self, slot: Slot, names: &Names, sink: &mut S) -> Result<()> {
         self.forget_address(slot);
         let bio = &mut self.bios[slot as usize];
-        let (ts, address, id) = (bio.row.ts(), bio.row.address, bio.row.id);
-        let reason = if bio.row.submit.is_none() {
-            bio.row.complete = bio.early_complete.take();
-            Reason::NeverSubmitted
+        let (ts, address, id, place) = (bio.row.ts(), bio.row.address, bio.row.id, bio.place);
+        let (reason, event) = if bio.row.submit.is_none() {
+            bio.row.complete = bio.early_complete.take().map(|(ts, _)| ts);
+            (Reason::NeverSubmitted, "bio_add_folio")
         } else {
-            Reason::NeverCompleted
+            (Reason::NeverCompleted, "bio_submit")
         };
         if reason == Reason::NeverCompleted {
             self.unload(slot);
         }
-        self.lose(reason, ts, sink, || format!("bio 0x{address:x} id {id}"))?;
+        self.lose_at(reason, ts, place, sink, || format!("{event} id {id} bio 0x{address:x}"))?;
         self.close_bio(slot, names, sink)
     }
 
@@ -927,7 +965,7 @@ impl Assemble {
         let bio = &mut self.bios[slot as usize];
         (bio.row.extent.ranges, bio.row.extent.span) = bio.ranges.summary();
         sink.bio(&bio.row, names)?;
-        let (submit, complete, request) = (bio.row.submit, bio.row.complete, bio.request);
+        let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);
         self.free_bios.push(slot);
         if request == NO_SLOT {
             return Ok(());
@@ -946,7 +984,7 @@ impl Assemble {
         }
         let late = complete.zip(row.end).is_some_and(|(complete, end)| complete > end);
         if late && let Some(ts) = complete {
-            self.losses.add(Reason::CompletedAfterEnd, 1, Some(ts));
+            self.count(Reason::CompletedAfterEnd, ts, self.at, || format!("bio_complete bio 0x{address:x}"));
         }
         if over && self.requests[request as usize].open_bios.is_empty() && !self.requests[request as usize].settled {
             self.settle(request);
@@ -980,10 +1018,29 @@ impl Assemble {
         sink: &mut S,
         text: impl FnOnce() -> String,
     ) -> Result<()> {
+        self.lose_at(reason, ts, self.at, sink, text)
+    }
+
+    fn lose_at<S: Sink + ?Sized>(
+        &mut self,
+        reason: Reason,
+        ts: i64,
+        place: Place,
+        sink: &mut S,
+        text: impl FnOnce() -> String,
+    ) -> Result<()> {
         let tally = self.losses.add(reason, 1, Some(ts));
-        let text = text();
+        let text = self.places.tell(place, &text());
         sink.loss(reason, ts, &text)?;
         tally.example.get_or_insert(text);
         Ok(())
+    }
+
+    /// A loss that has no mark in the trace of its own: its request or call shows it.
+    fn count(&mut self, reason: Reason, ts: i64, place: Place, text: impl FnOnce() -> String) {
+        let tally = self.losses.add(reason, 1, Some(ts));
+        if tally.example.is_none() {
+            tally.example = Some(self.places.tell(place, &text()));
+        }
     }
 }

@@ -42,6 +42,8 @@ pub enum Error {
     TooMuchLoss { lost: u64, total: u64, limit: String, detail: String },
     #[error("the reader failed on this input; this is a fault of Syncline's")]
     Reader,
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
     #[error("interrupted")]
     Interrupted,
 }
@@ -55,7 +57,7 @@ impl Error {
                 ErrorClass::Input
             }
             Self::UnknownSource { .. } | Self::UnknownSink { .. } => ErrorClass::Usage,
-            Self::Write { .. } | Self::NoFolder { .. } | Self::Encode { .. } => ErrorClass::Output,
+            Self::Write { .. } | Self::NoFolder { .. } | Self::Encode { .. } | Self::Thread(_) => ErrorClass::Output,
             Self::TooMuchLoss { .. } => ErrorClass::Loss,
             Self::Interrupted => ErrorClass::Interrupted,
         }
@@ -96,6 +98,7 @@ impl Error {
                     .into()
             }
             Self::NoFolder { folder, .. } => format!("make it first: mkdir -p {}", folder.display()),
+            Self::Thread(_) => "the limit on processes or memory is reached: `ulimit -u`, `ulimit -v`".into(),
             Self::Write { .. } | Self::Encode { .. } => "nothing was left half written".into(),
             Self::TooMuchLoss { .. } => {
                 "nothing was written; raise or drop --max-loss to convert it all the same".into()

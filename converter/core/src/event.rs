@@ -128,15 +128,14 @@ pub struct Event {
     /// Process id, or `UNKNOWN_TASK`.
     pub pid: u32,
     pub comm: NameId,
-    /// The tracer's own word for the event.
-    pub word: NameId,
+    /// Line of the chunk that it stands in, from 1.
+    pub line: u32,
     pub kind: Kind,
 }
 
 impl Event {
     pub fn names_mut(&mut self, f: &mut impl FnMut(&mut NameId)) {
         f(&mut self.comm);
-        f(&mut self.word);
         self.kind.names_mut(f);
     }
 }

@@ -13,6 +13,7 @@ pub mod losses;
 pub mod names;
 pub mod order;
 pub mod output;
+pub mod place;
 pub mod request;
 pub mod run;
 pub mod sink;

@@ -75,7 +75,7 @@ pub struct Tally {
     pub count: u64,
     pub first_ts: Option<i64>,
     pub last_ts: Option<i64>,
-    /// `file:line: text` of the first, where there is one.
+    /// `file:line: text` of the first.
     pub example: Option<String>,
 }
 

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::event::Event;
+use crate::place::Place;
 
 /// 5 s: three times the worst disorder seen in a real log (1.5 s, bpftrace 0.17).
 pub const DEFAULT_WINDOW_NS: i64 = 5_000_000_000;
@@ -16,12 +17,12 @@ const MAX_RUNS: usize = 8;
 
 struct Waiting {
     event: Event,
-    /// Place in the input; keeps equal times in order.
-    place: u64,
+    /// Keeps equal times in the order of the input.
+    place: Place,
 }
 
 impl Waiting {
-    fn key(&self) -> (i64, u64) {
+    fn key(&self) -> (i64, Place) {
         (self.event.ts, self.place)
     }
 }
@@ -53,7 +54,6 @@ pub struct Reorder {
     current: usize,
     strays: BinaryHeap<Reverse<ByKey>>,
     waiting: usize,
-    places: u64,
     newest: i64,
     handed_on: i64,
 }
@@ -71,17 +71,15 @@ impl Reorder {
             current: 0,
             strays: BinaryHeap::new(),
             waiting: 0,
-            places: 0,
             newest: i64::MIN,
             handed_on: i64::MIN,
         }
     }
 
     /// Takes an event; true if it is late: something newer has already gone out.
-    pub fn push(&mut self, event: Event) -> bool {
+    pub fn push(&mut self, event: Event, place: Place) -> bool {
         let late = event.ts < self.handed_on;
-        let waiting = Waiting { event, place: self.places };
-        self.places += 1;
+        let waiting = Waiting { event, place };
         self.waiting += 1;
         self.newest = self.newest.max(event.ts);
         let fits = |run: &VecDeque<Waiting>| run.back().is_none_or(|last| last.event.ts <= event.ts);
@@ -106,22 +104,27 @@ impl Reorder {
     }
 
     /// Hands on the events that need not wait any longer, in order.
-    pub fn hand_on_ready<E>(&mut self, take: impl FnMut(Event) -> Result<(), E>) -> Result<(), E> {
+    pub fn hand_on_ready<E>(&mut self, take: impl FnMut(Event, Place) -> Result<(), E>) -> Result<(), E> {
         let until = self.newest.saturating_sub(self.window_ns);
         self.hand_on(until, self.max_waiting, take)
     }
 
     /// Hands on all events, in order: at the end of the input.
-    pub fn hand_on_all<E>(&mut self, take: impl FnMut(Event) -> Result<(), E>) -> Result<(), E> {
+    pub fn hand_on_all<E>(&mut self, take: impl FnMut(Event, Place) -> Result<(), E>) -> Result<(), E> {
         self.hand_on(i64::MAX, 0, take)
     }
 
     /// Hands on what is older than `until`, and the oldest while more than `keep` wait.
-    fn hand_on<E>(&mut self, until: i64, keep: usize, mut take: impl FnMut(Event) -> Result<(), E>) -> Result<(), E> {
+    fn hand_on<E>(
+        &mut self,
+        until: i64,
+        keep: usize,
+        mut take: impl FnMut(Event, Place) -> Result<(), E>,
+    ) -> Result<(), E> {
         loop {
             // The run with the least head goes on until another's head, or a stray, is less.
-            let mut least: Option<((i64, u64), usize)> = None;
-            let mut bound = self.strays.peek().map_or((i64::MAX, u64::MAX), |Reverse(ByKey(w))| w.key());
+            let mut least: Option<((i64, Place), usize)> = None;
+            let mut bound = self.strays.peek().map_or((i64::MAX, Place::MAX), |Reverse(ByKey(w))| w.key());
             for (i, run) in self.runs.iter().enumerate() {
                 let Some(head) = run.front().map(Waiting::key) else { continue };
                 match least {
@@ -140,7 +143,7 @@ impl Reorder {
                 let Some(Reverse(ByKey(stray))) = self.strays.pop() else { return Ok(()) };
                 self.waiting -= 1;
                 self.handed_on = self.handed_on.max(stray.event.ts);
-                take(stray.event)?;
+                take(stray.event, stray.place)?;
                 continue;
             }
             let Some((_, run)) = least else { return Ok(()) };
@@ -151,11 +154,11 @@ impl Reorder {
                 if head.event.ts >= until && self.waiting <= keep {
                     return Ok(());
                 }
-                let event = head.event;
+                let Waiting { event, place } = *head;
                 self.runs[run].pop_front();
                 self.waiting -= 1;
                 self.handed_on = self.handed_on.max(event.ts);
-                take(event)?;
+                take(event, place)?;
             }
         }
     }
@@ -175,7 +178,7 @@ mod tests {
             tid: 1,
             pid: 1,
             comm: NameId::NONE,
-            word: NameId::NONE,
+            line: 1,
             kind: Kind::BioComplete { bio: mark, sector: NO_SECTOR, dev: Dev::UNKNOWN },
         }
     }
@@ -183,16 +186,16 @@ mod tests {
     fn run(order: &mut Reorder, times: &[i64]) -> (Vec<i64>, usize) {
         let (mut out, mut late) = (Vec::new(), 0);
         for (i, &ts) in times.iter().enumerate() {
-            late += usize::from(order.push(event(ts, i as u64)));
+            late += usize::from(order.push(event(ts, i as u64), Place::new(0, i as u64)));
             order
-                .hand_on_ready(|e| {
+                .hand_on_ready(|e, _| {
                     out.push(e.ts);
                     Ok::<_, ()>(())
                 })
                 .unwrap();
         }
         order
-            .hand_on_all(|e| {
+            .hand_on_all(|e, _| {
                 out.push(e.ts);
                 Ok::<_, ()>(())
             })
@@ -215,8 +218,8 @@ mod tests {
     fn the_number_of_waiting_events_is_bounded() {
         let mut order = Reorder::with_limit(i64::MAX, 4);
         for ts in 0..100 {
-            order.push(event(ts, 0));
-            order.hand_on_ready(|_| Ok::<_, ()>(())).unwrap();
+            order.push(event(ts, 0), Place::default());
+            order.hand_on_ready(|_, _| Ok::<_, ()>(())).unwrap();
             assert!(order.waiting <= 4);
         }
     }
@@ -227,11 +230,11 @@ mod tests {
             let mut order = Reorder::new(1000);
             let mut out = Vec::new();
             for (i, &ts) in times.iter().enumerate() {
-                prop_assert!(!order.push(event(ts, i as u64)));
-                order.hand_on_ready(|_| Err("too early")).unwrap();
+                prop_assert!(!order.push(event(ts, i as u64), Place::new(0, i as u64)));
+                order.hand_on_ready(|_, _| Err("too early")).unwrap();
             }
             order
-                .hand_on_all(|e| {
+                .hand_on_all(|e, _| {
                     let Kind::BioComplete { bio, .. } = e.kind else { return Err("another event") };
                     out.push((e.ts, bio));
                     Ok(())

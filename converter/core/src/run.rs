@@ -16,6 +16,8 @@ use crate::input::{Chunk, ChunkReader, Input};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names, text_of};
 use crate::order::Reorder;
+use crate::place::{Place, Places};
+use crate::sink::behind::Behind;
 use crate::sink::columns::{RequestsParquet, TablesFolder};
 use crate::sink::events_jsonl::EventsJsonl;
 use crate::sink::perfetto::PerfettoTrace;
@@ -164,7 +166,7 @@ pub fn convert(
         let mut log = EventsJsonl::create(&path)?;
         return run(options, inputs, &mut Through::Log(&mut log), progress);
     }
-    let mut sink: Box<dyn Sink> = match format {
+    let sink: Box<dyn Sink + Send> = match format {
         Format::Perfetto | Format::PerfettoGzip => {
             Box::new(PerfettoTrace::create(&path, format == Format::PerfettoGzip, options.callstacks)?)
         }
@@ -176,7 +178,7 @@ pub fn convert(
         Format::Folded => Box::new(Folded::create(&path, options.weight, options.by)?),
         Format::EventsJsonl => unreachable!("handled above"),
     };
-    convert_into(options, inputs, sink.as_mut(), progress)
+    convert_into(options, inputs, &mut Behind::new(sink)?, progress)
 }
 
 type OpenInput = (Input, &'static dyn Source);
@@ -215,11 +217,12 @@ pub fn convert_into(
 ) -> Result<Summary> {
     let told = inputs.iter().find_map(|(input, source)| source.pid_is_process(input.head()));
     let pid_is_process = told.unwrap_or(options.source_options.pid_is_process);
+    let places = Places { files: inputs.iter().map(|(input, _)| input.path.clone()).collect() };
     let mut pairing = Pairing {
         names: Names::default(),
         stacks: Stacks::default(),
         reorder: Reorder::new(options.window_ns),
-        assemble: Assemble::new(pid_is_process),
+        assemble: Assemble::new(pid_is_process, places),
         begun: false,
         map: Vec::new(),
         sink,
@@ -245,21 +248,18 @@ enum Through<'a, 'b> {
 }
 
 impl Pairing<'_> {
-    fn batch(&mut self, batch: &Batch) -> Result<()> {
+    fn batch(&mut self, batch: &Batch, file: usize, lines_before: u64) -> Result<()> {
         self.map.clear();
         self.map.resize(batch.names.len(), NameId::NONE);
         for event in &batch.events {
             let event = self.adopt(*event, batch);
-            if self.reorder.push(event) {
-                self.assemble.losses.add(Reason::LateEvent, 1, Some(event.ts));
-                if self.begun {
-                    let text = self.names.text(event.word).into_owned();
-                    self.sink.loss(Reason::LateEvent, event.ts, &text)?;
-                }
+            let place = Place::new(file, lines_before + u64::from(event.line));
+            if self.reorder.push(event, place) {
+                self.assemble.late(&event, place, self.sink)?;
             }
         }
         let Self { names, reorder, assemble, begun, sink, .. } = self;
-        reorder.hand_on_ready(|event| Self::event(&event, names, assemble, begun, *sink))
+        reorder.hand_on_ready(|event, place| Self::event(&event, place, names, assemble, begun, *sink))
     }
 
     /// The same event with the run's names. A stack is folded here: from now on it is compared and shown, not printed as it came.
@@ -275,7 +275,6 @@ impl Pairing<'_> {
             }
         };
         adopt(&mut event.comm);
-        adopt(&mut event.word);
         match &mut event.kind {
             Kind::SyncStart { path, fs, .. } => {
                 adopt(path);
@@ -289,6 +288,7 @@ impl Pairing<'_> {
 
     fn event(
         event: &Event,
+        place: Place,
         names: &Names,
         assemble: &mut Assemble,
         begun: &mut bool,
@@ -298,12 +298,12 @@ impl Pairing<'_> {
             *begun = true;
             sink.begin(event.ts)?;
         }
-        assemble.event(event, names, sink)
+        assemble.event(event, place, names, sink)
     }
 
     fn finish(&mut self) -> Result<()> {
         let Self { names, reorder, assemble, begun, sink, .. } = self;
-        reorder.hand_on_all(|event| Self::event(&event, names, assemble, begun, *sink))?;
+        reorder.hand_on_all(|event, place| Self::event(&event, place, names, assemble, begun, *sink))?;
         assemble.finish(names, *sink)
     }
 }
@@ -322,7 +322,7 @@ fn run(
     let mut sources = Vec::new();
     let mut last_event = None;
     let mut shown = Instant::now();
-    for (input, source) in inputs {
+    for (file, (input, source)) in inputs.into_iter().enumerate() {
         let path = input.path.clone();
         if !sources.contains(&source.name()) {
             sources.push(source.name());
@@ -344,7 +344,7 @@ fn run(
                 summary.last_ts = Some(summary.last_ts.map_or(event.ts, |ts| ts.max(event.ts)));
             }
             match through {
-                Through::Pairing(pairing) => pairing.batch(batch)?,
+                Through::Pairing(pairing) => pairing.batch(batch, file, summary.lines - lines_before)?,
                 Through::Log(log) => log.batch(batch, source.name(), summary.lines - lines_before)?,
             }
             summary.lines += batch.lines;

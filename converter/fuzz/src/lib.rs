@@ -307,7 +307,7 @@ impl Plain {
                 event.tid,
                 event.pid,
                 name(event.comm),
-                name(event.word)
+                batch.words.get(i).map_or_else(String::new, |&word| name(word))
             );
             while let Some(extra) = extras.next_if(|x| x.event as usize == i) {
                 text = format!("{text} {:?}={:?}", name(extra.key), name(extra.value));

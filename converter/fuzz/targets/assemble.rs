@@ -5,6 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use syncline_core::assemble::Assemble;
 use syncline_core::event::{Dev, Event, Kind, NO_SECTOR, Op, UNKNOWN_TASK};
 use syncline_core::names::{NameId, Names};
+use syncline_core::place::{Place, Places};
 use syncline_fuzz::{Checker, Ledger, Nowhere};
 
 const STEPS: [i64; 8] = [0, 0, 1, 1, 10, 1_000, 7_000_000_000, 61_000_000_000];
@@ -18,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     let mut nowhere = Nowhere;
     let mut checker = Checker::new(&mut nowhere, ordered);
     let mut ledger = Ledger::default();
-    let mut assemble = Assemble::new(processes);
+    let mut assemble = Assemble::new(processes, Places::default());
     let mut now = 1_000_000_000_000i64;
     for bytes in data.chunks_exact(3) {
         let [a, b, c] = [bytes[0], bytes[1], bytes[2]];
@@ -48,9 +49,9 @@ fuzz_target!(|data: &[u8]| {
             _ => Kind::SyncEnd { id, ret: i64::from(c) - 5 },
         };
         let (tid, pid) = if processes { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
-        let event = Event { ts: now, tid, pid, comm: texts[usize::from(c >> 1 & 1)], word: texts[0], kind };
+        let event = Event { ts: now, tid, pid, comm: texts[usize::from(c >> 1 & 1)], line: 1, kind };
         ledger.add(&event);
-        assemble.event(&event, &names, &mut checker).expect("nothing can fail to be written nowhere");
+        assemble.event(&event, Place::default(), &names, &mut checker).expect("nothing can fail to be written nowhere");
     }
     assemble.finish(&names, &mut checker).expect("nothing can fail to be written nowhere");
     checker.balance(&ledger, &assemble.losses);

@@ -29,7 +29,7 @@ impl EventsJsonl {
                 self.note(&note.kind, note.line + lines_before, source);
             }
             let buffer = self.out.buffer();
-            begin(buffer, event, &batch.names, source);
+            begin(buffer, event, batch.words[i], &batch.names, source);
             fields(buffer, event, &batch.names);
             while let Some(extra) = extras.next_if(|x| x.event as usize == i) {
                 let (key, value) = (batch.names.get(extra.key), batch.names.get(extra.value));
@@ -70,7 +70,7 @@ impl EventsJsonl {
     }
 }
 
-fn begin(buffer: &mut Vec<u8>, event: &Event, names: &Names, source: &str) {
+fn begin(buffer: &mut Vec<u8>, event: &Event, word: NameId, names: &Names, source: &str) {
     let _ = write!(buffer, "{{\"ts_ns\":{}", event.ts);
     if event.tid != UNKNOWN_TASK {
         number(buffer, "tid", event.tid);
@@ -79,7 +79,7 @@ fn begin(buffer: &mut Vec<u8>, event: &Event, names: &Names, source: &str) {
         number(buffer, "pid", event.pid);
     }
     name(buffer, "comm", event.comm, names);
-    name(buffer, "event", event.word, names);
+    name(buffer, "event", word, names);
     buffer.extend_from_slice(b",\"source\":\"");
     buffer.extend_from_slice(source.as_bytes());
     buffer.push(b'"');

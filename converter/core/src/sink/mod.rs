@@ -1,5 +1,6 @@
 //! Sinks write what `assemble` made; they know neither pairing nor input format.
 
+pub mod behind;
 pub mod columns;
 pub mod events_jsonl;
 pub mod perfetto;

@@ -84,7 +84,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         tid: task(object, "tid")?,
         pid: task(object, "pid")?,
         comm: name(object, "comm", &mut batch.names),
-        word: batch.names.intern(&word),
+        line: batch.lines as u32,
         kind,
     };
     if event.tid == UNKNOWN_TASK && event.pid == UNKNOWN_TASK {
@@ -92,6 +92,8 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     }
     if options.keep_extras {
         extras(object, word_kind, batch);
+        let word = batch.names.intern(&word);
+        batch.words.push(word);
     }
     batch.events.push(event);
     Ok(())

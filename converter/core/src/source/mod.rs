@@ -16,7 +16,7 @@ pub struct SourceOptions {
     pub time_unit_ns: i64,
     /// The PID column is a process, not a thread.
     pub pid_is_process: bool,
-    /// Fields that no report uses are wanted too (for the low-level log).
+    /// The tracer's words and fields that no report uses are wanted too (for the low-level log).
     pub keep_extras: bool,
 }
 
@@ -59,6 +59,8 @@ pub const MAX_NOTE_BYTES: usize = 4096;
 pub struct Batch {
     pub names: Names,
     pub events: Vec<Event>,
+    /// The tracer's own word for each event, with `keep_extras`.
+    pub words: Vec<NameId>,
     pub extras: Vec<Extra>,
     pub notes: Vec<Note>,
     pub lines: u64,
@@ -68,6 +70,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.names.clear();
         self.events.clear();
+        self.words.clear();
         self.extras.clear();
         self.notes.clear();
         self.lines = 0;

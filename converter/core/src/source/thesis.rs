@@ -63,7 +63,6 @@ impl Source for Thesis {
             options,
             batch,
             comms: [(0, 0, NameId::NONE); 64],
-            words: [NameId::NONE; HOT_WORDS],
             fs: NameId::NONE,
             stack_of: None,
             in_map: false,
@@ -73,20 +72,8 @@ impl Source for Thesis {
     }
 }
 
-/// The first five words of `Word` are interned once a chunk.
-const HOT_WORDS: usize = 5;
-
-/// Place of a word that most lines carry, in its shorter spelling.
-fn hot(kind: Word, word: &[u8]) -> Option<usize> {
-    match (kind, word) {
-        (Word::AddFolio, _) => Some(0),
-        (Word::Submit, _) => Some(1),
-        (Word::Complete, _) => Some(2),
-        (Word::Start, b"start") => Some(3),
-        (Word::End, b"exit") => Some(4),
-        _ => None,
-    }
-}
+/// Words of the lines that most are.
+const HOT_WORDS: [&[u8]; 4] = [b"bio_add_folio", b"bio_submit", b"bio_complete", b"exit"];
 
 /// The pairs of DATA, in whatever order they stand.
 #[derive(Default)]
@@ -110,7 +97,6 @@ struct Fields<'a> {
 /// DATA understood; names are still bytes of the line.
 struct Data<'a> {
     kind: Kind,
-    word: Word,
     path: Option<&'a [u8]>,
     fs: Option<&'a [u8]>,
     says_exit: bool,
@@ -122,7 +108,6 @@ struct Parser<'a, 'b> {
     batch: &'b mut Batch,
     /// The last comm of a few threads: its bytes, how many, its name.
     comms: [(u128, u8, NameId); 64],
-    words: [NameId; HOT_WORDS],
     fs: NameId,
     /// The call whose stack lines may follow, and where they stand in the chunk.
     stack_of: Option<(usize, Option<(usize, usize)>)>,
@@ -218,7 +203,7 @@ impl Parser<'_, '_> {
         } else if let Some(data) = data.strip_prefix(b" bio_complete") {
             (2, fast_data(Word::Complete, data)?)
         } else {
-            (4, fast_data(Word::End, data.strip_prefix(b" exit")?)?)
+            (3, fast_data(Word::End, data.strip_prefix(b" exit")?)?)
         };
         let taken = match rest.first() {
             Some(b'\n') => chunk.len() - at - rest.len() + 1,
@@ -227,15 +212,13 @@ impl Parser<'_, '_> {
         };
         self.end_stack(chunk);
         self.in_map = false;
-        if !self.words[word].is_some() {
-            self.words[word] = self
-                .batch
-                .names
-                .intern([b"bio_add_folio".as_slice(), b"bio_submit", b"bio_complete", b"start", b"exit"][word]);
+        if self.options.keep_extras {
+            let word = self.batch.names.intern(HOT_WORDS[word]);
+            self.batch.words.push(word);
         }
         let comm = self.hot_comm(task, comm, with_comm);
         let (tid, pid) = if self.options.pid_is_process { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
-        self.batch.events.push(Event { ts: time, tid, pid, comm, word: self.words[word], kind });
+        self.batch.events.push(Event { ts: time, tid, pid, comm, line: self.batch.lines as u32 + 1, kind });
         Some(taken)
     }
 
@@ -275,16 +258,6 @@ impl Parser<'_, '_> {
         let (comm, word, data) = find_event(rest)?;
         let comm = trim_alignment(comm, aligned);
         let comm = self.batch.names.intern(comm);
-        let word = match hot(data.word, word) {
-            Some(hot) if self.words[hot].is_some() => self.words[hot],
-            Some(hot) => {
-                self.words[hot] = self.batch.names.intern(word);
-                self.words[hot]
-            }
-            None if data.says_exit => self.batch.names.intern(&[word, b" exit"].concat()),
-            None => self.batch.names.intern(word),
-        };
-
         let mut kind = data.kind;
         if let Kind::SyncStart { path, fs, .. } = &mut kind {
             *path = data.path.map_or(NameId::NONE, |p| self.batch.names.intern(p));
@@ -292,6 +265,9 @@ impl Parser<'_, '_> {
         }
         let index = self.batch.events.len();
         if self.options.keep_extras {
+            let word = if data.says_exit { &[word, b" exit"].concat() } else { word };
+            let word = self.batch.names.intern(word);
+            self.batch.words.push(word);
             for (key, value) in data.extras {
                 let key = if OF_EVERY_EVENT.contains(&key) {
                     self.batch.names.intern(&[b"data_", key].concat())
@@ -303,7 +279,7 @@ impl Parser<'_, '_> {
             }
         }
         let (tid, pid) = if self.options.pid_is_process { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
-        self.batch.events.push(Event { ts: time, tid, pid, comm, word, kind });
+        self.batch.events.push(Event { ts: time, tid, pid, comm, line: self.batch.lines as u32, kind });
         self.stack_of = matches!(kind, Kind::CallEnter { .. }).then_some((index, None));
         Ok(())
     }
@@ -349,12 +325,12 @@ fn bad_data(word: Word) -> &'static str {
 
 fn parse_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
     if let Some((kind, [])) = fast_data(word, data) {
-        return Some(Data { kind, word, path: None, fs: None, says_exit: false, extras: Vec::new() });
+        return Some(Data { kind, path: None, fs: None, says_exit: false, extras: Vec::new() });
     }
     if word == Word::Start
         && let Some((kind, path)) = fast_start(data)
     {
-        return Some(Data { kind, word, path, fs: None, says_exit: false, extras: Vec::new() });
+        return Some(Data { kind, path, fs: None, says_exit: false, extras: Vec::new() });
     }
     general_data(word, data)
 }
@@ -462,7 +438,6 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
     };
     Some(Data {
         kind,
-        word,
         path: fields.path.filter(|p| !p.is_empty()),
         fs: fields.fs,
         says_exit: false,
@@ -497,7 +472,7 @@ fn call_pairs(word: Word, data: &[u8]) -> Option<Data<'_>> {
         Word::Enter(op) | Word::Exit(op) => Kind::CallExit { op, ret },
         _ => return None,
     };
-    Some(Data { kind, word, path: None, fs: None, says_exit: false, extras })
+    Some(Data { kind, path: None, fs: None, says_exit: false, extras })
 }
 
 /// `used` are the keys that the event has a place for; all others are extras.

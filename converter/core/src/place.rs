@@ -1,0 +1,30 @@
+//! Where in the inputs something stood, to be told in messages.
+
+/// A line of one of the inputs; in the order of the inputs and their lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(u64);
+
+const LINE_BITS: u32 = 44;
+
+impl Place {
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// `file` counts the inputs from 0, `line` its lines from 1.
+    pub fn new(file: usize, line: u64) -> Self {
+        Self((file as u64) << LINE_BITS | (line & ((1 << LINE_BITS) - 1)))
+    }
+}
+
+/// The names of the inputs.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    pub files: Vec<String>,
+}
+
+impl Places {
+    /// `file:line: what`; just `what` where there are no files.
+    pub fn tell(&self, place: Place, what: &str) -> String {
+        let (file, line) = ((place.0 >> LINE_BITS) as usize, place.0 & ((1 << LINE_BITS) - 1));
+        self.files.get(file).map_or_else(|| what.to_owned(), |file| format!("{file}:{line}: {what}"))
+    }
+}

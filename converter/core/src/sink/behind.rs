@@ -1,0 +1,178 @@
+//! Any sink on a thread of its own: rows are encoded while the next ones are paired.
+
+use std::mem;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use super::{Facts, Group, GroupRequest, Sink};
+use crate::error::{Error, Result};
+use crate::losses::{Losses, Reason};
+use crate::names::{NameId, Names};
+use crate::request::{Bio, Call, Request};
+
+/// Steps that are handed over at once.
+const BATCH_STEPS: usize = 1024;
+/// Batches on their way.
+const BATCHES: usize = 4;
+
+/// What was told to the sink, in its order; rows stand in vectors of their own, one after the other.
+enum Step {
+    Begin(i64),
+    Bio,
+    Group { call: bool, requests: u32 },
+    Loss { reason: Reason, ts: i64, text: String },
+    Finish(Box<(Facts, Losses)>),
+}
+
+#[derive(Default)]
+struct Batch {
+    steps: Vec<Step>,
+    bios: Vec<Bio>,
+    calls: Vec<Call>,
+    requests: Vec<(Request, u32)>,
+    bio_ids: Vec<u64>,
+    /// Names that the rows may use and no batch before has, in the order of their ids.
+    names: Names,
+}
+
+impl Batch {
+    fn clear(&mut self) {
+        self.steps.clear();
+        self.bios.clear();
+        self.calls.clear();
+        self.requests.clear();
+        self.bio_ids.clear();
+        self.names.clear();
+    }
+
+    fn tell(&self, sink: &mut dyn Sink, names: &mut Names) -> Result<()> {
+        for id in 1..self.names.len() as u32 {
+            names.intern(self.names.get(NameId(id)));
+        }
+        let (mut bios, mut calls, mut requests) = (self.bios.iter(), self.calls.iter(), self.requests.iter());
+        let mut bio_ids = &self.bio_ids[..];
+        let mut group = Vec::new();
+        for step in &self.steps {
+            match step {
+                Step::Begin(ts) => sink.begin(*ts)?,
+                Step::Bio => bios.next().map_or(Ok(()), |bio| sink.bio(bio, names))?,
+                Step::Group { call, requests: count } => {
+                    group.clear();
+                    for (request, count) in requests.by_ref().take(*count as usize) {
+                        let (own, rest) = bio_ids.split_at(*count as usize);
+                        bio_ids = rest;
+                        group.push(GroupRequest { request, bio_ids: own });
+                    }
+                    let call = if *call { calls.next() } else { None };
+                    sink.group(&Group { call, requests: &group }, names)?;
+                }
+                Step::Loss { reason, ts, text } => sink.loss(*reason, *ts, text)?,
+                Step::Finish(end) => sink.finish(&end.0, &end.1, names)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+pub struct Behind {
+    batch: Batch,
+    names_taken: usize,
+    full: Option<SyncSender<Batch>>,
+    empty: Receiver<Batch>,
+    thread: Option<JoinHandle<Result<u64>>>,
+    left_out: u64,
+}
+
+impl Behind {
+    pub fn new(mut sink: Box<dyn Sink + Send>) -> Result<Self> {
+        let (full, batches) = sync_channel::<Batch>(BATCHES);
+        let (give_back, empty) = sync_channel(BATCHES + 2);
+        let work = move || {
+            let mut names = Names::default();
+            for mut batch in batches {
+                batch.tell(sink.as_mut(), &mut names)?;
+                batch.clear();
+                let _ = give_back.try_send(batch);
+            }
+            Ok(sink.left_out())
+        };
+        let thread = thread::Builder::new().name("syncline-encode".into()).spawn(work).map_err(Error::Thread)?;
+        let batch = Batch::default();
+        Ok(Self { batch, names_taken: 1, full: Some(full), empty, thread: Some(thread), left_out: 0 })
+    }
+
+    /// Names that a row at hand may use go with it.
+    #[inline]
+    fn take_names(&mut self, names: &Names) {
+        for id in self.names_taken..names.len() {
+            self.batch.names.intern(names.get(NameId(id as u32)));
+        }
+        self.names_taken = names.len();
+    }
+
+    #[inline]
+    fn step(&mut self, step: Step) -> Result<()> {
+        self.batch.steps.push(step);
+        if self.batch.steps.len() >= BATCH_STEPS { self.send() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn send(&mut self) -> Result<()> {
+        let batch = mem::replace(&mut self.batch, self.empty.try_recv().unwrap_or_default());
+        let sent = self.full.as_ref().is_some_and(|full| full.send(batch).is_ok());
+        if sent { Ok(()) } else { self.join() }
+    }
+
+    /// The end of the thread, with its error.
+    fn join(&mut self) -> Result<()> {
+        self.full = None;
+        if let Some(thread) = self.thread.take() {
+            self.left_out = thread.join().map_err(|_| Error::Reader)??;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Behind {
+    /// A sink that is not finished removes what it wrote, which must be done before the program ends.
+    fn drop(&mut self) {
+        let _ = self.join();
+    }
+}
+
+impl Sink for Behind {
+    fn begin(&mut self, first_ts: i64) -> Result<()> {
+        self.step(Step::Begin(first_ts))
+    }
+
+    fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
+        self.take_names(names);
+        self.batch.bios.push(bio.clone());
+        self.step(Step::Bio)
+    }
+
+    fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
+        self.take_names(names);
+        self.batch.calls.extend(group.call.cloned());
+        for GroupRequest { request, bio_ids } in group.requests {
+            self.batch.requests.push(((*request).clone(), bio_ids.len() as u32));
+            self.batch.bio_ids.extend_from_slice(bio_ids);
+        }
+        self.step(Step::Group { call: group.call.is_some(), requests: group.requests.len() as u32 })
+    }
+
+    fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {
+        self.step(Step::Loss { reason, ts, text: text.to_owned() })
+    }
+
+    fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    fn finish(&mut self, facts: &Facts, losses: &Losses, names: &Names) -> Result<()> {
+        self.take_names(names);
+        self.batch.steps.push(Step::Finish(Box::new((facts.clone(), losses.clone()))));
+        self.send()?;
+        self.join()
+    }
+}
