@@ -80,10 +80,12 @@ record() {
       program=bpftrace
       if [ -n "$version" ]; then program=/opt/bpftrace-$version/run; fi
       # With -c the workload begins when all probes are attached.
-      export prefix
-      export -f run_and_drain
-      printf '#!/bin/bash\nset -e\nrun_and_drain %q' "$prefix.log" >"$work/command"
-      printf ' %q' "$@" >>"$work/command"
+      {
+        # Not by the environment: sh, between here and there, drops functions.
+        declare -f run_and_drain
+        printf 'prefix=%q\nrun_and_drain %q' "$prefix" "$prefix.log"
+        printf ' %q' "$@"
+      } >"$work/command"
       # The longest string that all versions take; what it is called changed.
       if [ "$version" = 0.17 ]; then export BPFTRACE_STRLEN=200; else export BPFTRACE_MAX_STRLEN=200; fi
       # bpftrace starts ELF files only.
