@@ -355,10 +355,16 @@ def prepare(again: bool = False) -> Path:
 
 
 def patched_kernel() -> Path | None:
-    """A kernel with the project's patches, where one was built; never builds one."""
+    """A kernel with the project's patches, where kernel-patch/build.sh has built one; never builds one."""
     if named := os.environ.get("SYNCLINE_BZIMAGE"):
         return Path(named)
-    found = sorted(CACHE.parent.glob("kernel*/**/bzImage"), key=lambda path: path.stat().st_mtime)
+    named = os.environ.get("SYNCLINE_KERNEL_DIR")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "syncline/kernel"
+    folders = [Path(named)] if named else sorted(cache.glob("*"))
+    # `built` is there when the build went to its end.
+    found = [
+        folder / "build/arch/x86/boot/bzImage" for folder in folders if (folder / "built").exists()
+    ]
     return found[-1] if found else None
 
 

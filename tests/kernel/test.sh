@@ -21,7 +21,7 @@ step() {
   shift 3
   out=$(mktemp -d)
   echo "== $name"
-  ./guest.py boot --kernel "$kernel" --fs none --job "jobs/$job" --out "$out" --time-limit "${TIME_LIMIT:-3000}" -- "$@" 2>"$out/host.log"
+  ./guest.py boot --kernel "$kernel" --fs none --job "$job" --out "$out" --time-limit "${TIME_LIMIT:-3000}" -- "$@" 2>"$out/host.log"
   code=$?
   cat "$out/host.log" >&2
   if [ $code = 77 ]; then
@@ -50,20 +50,21 @@ elif [ $code != 0 ]; then
 fi
 
 if [ "${KERNEL:-stock}" != patched ]; then
-  step tools stock tools.sh
-  step truth stock truth.sh "${cases[@]}"
+  step tools stock jobs/tools.sh
+  step truth stock jobs/truth.sh "${cases[@]}"
 fi
 
-patched=$(./guest.py info | sed -n 's/^patched  *\(\/.*\)/\1/p')
-if [ -z "$patched" ] && [ "${KERNEL:-}" = patched ]; then
-  if [ -x ../../kernel-patch/build.sh ]; then
-    # Its last line is the path.
-    patched=$(nice ../../kernel-patch/build.sh | tail -n 1)
-  fi
+if [ "${KERNEL:-}" = patched ]; then
+  # Its last line is the path; what is up to date is not built again.
+  patched=$(nice ../../kernel-patch/build.sh | tail -n 1)
+else
+  patched=$(./guest.py info | sed -n 's/^patched  *\(\/.*\)/\1/p')
 fi
 if [ "${KERNEL:-}" != stock ]; then
   if [ -f "$patched" ]; then
-    step patched "$patched" truth.sh small4 parallel4 rename msync odsync empty
+    step patched-truth "$patched" jobs/truth.sh small4 small-uring parallel4 rename msync odsync empty
+    events=../../kernel-patch/test/events.sh
+    if [ -f "$events" ]; then step patched-events "$patched" "$events"; fi
   else
     skip "no patched kernel (an hour on two cores): make kernel-test KERNEL=patched builds it with kernel-patch/build.sh"
   fi
