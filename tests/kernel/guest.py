@@ -559,6 +559,8 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     args = arguments()
+    # So that a guest and its disks go with a run that is ended from outside.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         if args.command == "prepare":
             print(prepare(args.again))

@@ -13,7 +13,7 @@ check() {
     printf 'FAILED %s\n%s\n' "$name" "$output"
   fi
 }
-for tool in 'trace-cmd --version' 'strace --version' 'fio --version' 'blkparse --version' 'sqlite3 --version' 'python3 --version'; do
+for tool in 'trace-cmd list -p' 'strace --version' 'fio --version' 'blkparse --version' 'sqlite3 --version' 'python3 --version'; do
   read -ra words <<<"$tool"
   # The first line only: some print a licence after it.
   check "${words[0]}" bash -o pipefail -c '"$@" 2>&1 | sed -n 1p' bash "${words[@]}"
