@@ -28,7 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def query_fails(path: str | Path, sql: str) -> str:
     """The error alone, without the warnings above it."""
     done = run("query", path, sql)
-    assert done.returncode == 3
+    assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "/syncline-" not in done.stderr
     return done.stderr[done.stderr.index("error: ") :]

@@ -283,3 +283,58 @@ def test_lines_that_come_later_than_the_window_are_counted(tmp_path: Path) -> No
         late[seconds] = sum(loss["count"] for loss in losses if loss["reason"] == "late_event")
         assert sum(row["lone"] for row in coretools.tables(Path(out))["call"]) == 4
     assert late == {1: 1, 100: 0}
+
+
+def test_a_loss_names_the_line_of_the_event_that_it_is_about(tmp_path: Path) -> None:
+    lines = [
+        "90 1 a exit id 4 ret 0",  # never started
+        "100 1 a start id 5 start 0 end 9 datasync 0 path /f",
+        "110 1 a bio_add_folio id 5 bio 0x1 start 0 len 4096",  # never submitted
+        "120 1 a bio_add_folio id 5 bio 0x2 start 0 len 4096",
+        "130 1 a bio_submit id 5 bio 0x2",  # never completed
+        "140 0 b bio_complete bio 0x3",
+        "150 1 a exit id 5 ret 0",
+        "160 1 a exit id 5 ret 0",
+        "what is this",
+        "170 1 a fsync_exit",
+        "Lost 3 events",
+        "180 2 b fsync",
+        "190 2 b fsync",
+        "200 2 b start id 6 start 0 end 9 datasync 0 path /f",  # never ends
+        "210 2 b start id 6 start 0 end 9 datasync 0 path /f",
+        "220 2 b bio_add_folio id 6 bio 0x9 start 0 len 4096",
+        "230 2 b bio_submit id 6 bio 0x9",
+        "250 3 c start id 7 start 0 end 9 datasync 0 path /g",
+        "260 3 c bio_add_folio id 7 bio 0x8 start 0 len 4096",
+        "270 3 c bio_submit id 7 bio 0x8",
+        "280 3 c exit id 7 ret 0",
+        "290 0 d bio_complete bio 0x8",
+    ]
+    made = core(tmp_path, ("\n".join(lines) + "\n").encode())
+    first = {row["reason"]: row["example"] for row in made["loss"]}
+    log = tmp_path / "in.log"
+    assert first == {
+        "start_missing": f"{log}:1: the first event of request id 4",
+        "never_submitted": f"{log}:3: bio_add_folio id 5 bio 0x1",
+        "never_completed": f"{log}:5: bio_submit id 5 bio 0x2",
+        "unmatched_complete": f"{log}:6: bio_complete bio 0x3",
+        "duplicate_end": f"{log}:8: exit id 5",
+        "unparsed_line": f"{log}:9: what is this",
+        "unmatched_exit": f"{log}:10: fsync exit",
+        "lost_by_tracer": f"{log}:11: Lost 3 events",
+        "lone_call": f"{log}:12: fsync",
+        "end_missing": f"{log}:14: start id 6",
+        "duplicate_start": f"{log}:15: start id 6",
+        "completed_after_end": f"{log}:22: bio_complete bio 0x8",
+    }
+
+
+def test_a_late_event_names_its_line_in_its_file(tmp_path: Path) -> None:
+    (tmp_path / "1.log").write_text("100 1 a fsync\n")
+    (tmp_path / "2.log").write_text("9000 1 a fdatasync\n" + "\n" * 4 + "50 2 b fsync\n")
+    # The window is looked at after each piece of input, here a file.
+    (tmp_path / "3.log").write_text("60 3 c fsync\n")
+    files = [str(tmp_path / f"{i}.log") for i in (1, 2, 3)]
+    _core.convert(files, f"{tmp_path}/out/", window_ns=10)
+    loss = {row["reason"]: row for row in coretools.tables(tmp_path / "out")["loss"]}
+    assert loss["late_event"]["example"] == f"{tmp_path}/3.log:1: call_enter"

@@ -41,7 +41,8 @@ fn choose<T: Copy>(what: &str, name: &str, choices: &[(&str, T)]) -> PyResult<T>
 }
 
 fn max_loss(text: &str) -> PyResult<MaxLoss> {
-    let bad = || usage(format!("max_loss is a number of events or a share such as 0.1%, not '{text}'"));
+    let bad =
+        || usage(format!("--max-loss is a number of losses or a share from 0% to 100% such as 0.1%, not '{text}'"));
     match text.strip_suffix('%') {
         Some(share) => {
             let share: f64 = share.trim().parse().map_err(|_| bad())?;

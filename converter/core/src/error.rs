@@ -1,7 +1,7 @@
 //! What can go wrong, each with what to do next.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Class of an error; the command line turns it into an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum ErrorClass {
 pub enum Error {
     #[error("cannot read {path}: {source}")]
     Read { path: String, source: io::Error },
-    #[error("{path} is empty")]
+    #[error("{} is empty", input(path))]
     Empty { path: String },
     #[error("{path} is in no format that Syncline reads{detail}")]
     Foreign { path: String, detail: String },
@@ -34,6 +34,8 @@ pub enum Error {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot write {path}: there is no folder {folder}")]
     NoFolder { path: PathBuf, folder: PathBuf },
+    #[error("cannot write {path}: {message}")]
+    NotHere { path: PathBuf, message: &'static str, hint: String },
     #[error("cannot write {path}: {message}")]
     Encode { path: PathBuf, message: String },
     #[error("cannot tell from '{path}' what to write")]
@@ -48,6 +50,11 @@ pub enum Error {
     Interrupted,
 }
 
+/// An input as it is named in a sentence.
+fn input(path: &str) -> &str {
+    if path == "-" { "standard input" } else { path }
+}
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -56,7 +63,7 @@ impl Error {
             Self::Read { .. } | Self::Empty { .. } | Self::Foreign { .. } | Self::NoEvents { .. } | Self::Reader => {
                 ErrorClass::Input
             }
-            Self::UnknownSource { .. } | Self::UnknownSink { .. } => ErrorClass::Usage,
+            Self::UnknownSource { .. } | Self::UnknownSink { .. } | Self::NotHere { .. } => ErrorClass::Usage,
             Self::Write { .. } | Self::NoFolder { .. } | Self::Encode { .. } | Self::Thread(_) => ErrorClass::Output,
             Self::TooMuchLoss { .. } => ErrorClass::Loss,
             Self::Interrupted => ErrorClass::Interrupted,
@@ -69,10 +76,17 @@ impl Error {
             Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 "check the name; `-` reads standard input".into()
             }
-            Self::Read { source, .. } if source.kind() == io::ErrorKind::UnexpectedEof => {
-                "the compressed file is cut off: copy it again, or recover what is there with \
-                 `zcat FILE 2>/dev/null | syncline convert - -o OUT` (`zstdcat` for .zst)"
-                    .into()
+            Self::Read { path, source } if source.kind() == io::ErrorKind::UnexpectedEof => {
+                let whole = "the compressed file is cut off: copy it again";
+                match Path::new(path).extension().and_then(|ending| ending.to_str()) {
+                    _ if path == "-" => whole.into(),
+                    ending => {
+                        let tool = if ending == Some("zst") { "zstdcat" } else { "zcat" };
+                        format!(
+                            "{whole}, or recover what is there with `{tool} {path} 2>/dev/null | syncline convert - -o OUT`"
+                        )
+                    }
+                }
             }
             Self::Read { source, .. }
                 if matches!(
@@ -84,6 +98,7 @@ impl Error {
             }
             Self::Read { .. } | Self::Interrupted => return None,
             Self::Reader => "nothing was written; please report it with the part of the log that it happens on".into(),
+            Self::Empty { path } if path == "-" => "did the command before the pipe fail?".into(),
             Self::Empty { .. } => "was the recorder stopped before it had written anything?".into(),
             Self::Foreign { .. } => {
                 "name the format with `--from thesis` or `--from events-jsonl` to read it all the same; \
@@ -97,6 +112,7 @@ impl Error {
                  .folded, give a folder as `DIR/`, or say `--to FORMAT`"
                     .into()
             }
+            Self::NotHere { hint, .. } => hint.clone(),
             Self::NoFolder { folder, .. } => format!("make it first: mkdir -p {}", folder.display()),
             Self::Thread(_) => "the limit on processes or memory is reached: `ulimit -u`, `ulimit -v`".into(),
             Self::Write { .. } | Self::Encode { .. } => "nothing was left half written".into(),

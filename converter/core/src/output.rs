@@ -83,6 +83,10 @@ impl Output {
     pub fn create(path: &Path, gzip: bool) -> Result<Self> {
         let fail = |source| Error::Write { path: path.to_owned(), source };
         let path = &resolve(path)?;
+        if path.is_dir() {
+            let hint = format!("name a file in it, such as {}", path.join("NAME").display());
+            return Err(Error::NotHere { path: path.clone(), message: "it is a folder", hint });
+        }
         let target = if path == Path::new("-") {
             Target::Stdout(io::stdout())
         } else if path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {

@@ -151,13 +151,15 @@ pub fn convert(
     let path = PathBuf::from(output);
     let format = format.or_else(|| Format::of_path(output)).ok_or_else(|| Error::UnknownSink { path: path.clone() })?;
     if output == "-" && matches!(format, Format::Parquet | Format::Tables | Format::PerfettoGzip) {
-        return Err(Error::Encode { path, message: "this format needs a file; give a name with -o".into() });
+        let hint = if format == Format::Tables { "give a folder: -o DIR/" } else { "give a name with -o" };
+        return Err(Error::NotHere { path, message: "this format needs a file", hint: hint.into() });
     }
     for input in &options.inputs {
         if let (Ok(a), Ok(b)) = (Path::new(input).canonicalize(), path.canonicalize())
             && a == b
         {
-            return Err(Error::Encode { path, message: "it is an input of the same command".into() });
+            let hint = "give another name with -o".into();
+            return Err(Error::NotHere { path, message: "it is an input of the same command", hint });
         }
     }
     // Inputs first, so that a wrong name leaves no output behind.

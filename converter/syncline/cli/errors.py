@@ -42,7 +42,7 @@ def say(message: str, hint: str | None = None) -> None:
 def run(cli: click.Group) -> int:
     """Runs the command line and returns its exit code."""
     from syncline._core import CoreError
-    from syncline.engine import EngineError
+    from syncline.engine import EngineError, SqlError
     from syncline.inputs import InputError
 
     try:
@@ -62,7 +62,7 @@ def run(cli: click.Group) -> int:
         return _CORE_CODES[kind]
     except (EngineError, InputError) as error:
         say(f"error: {error.message}", error.hint)
-        return BAD_INPUT
+        return WRONG_USE if isinstance(error, SqlError) else BAD_INPUT
     except BrokenPipeError:
         # `syncline report ... | head`: what the reader wanted it has.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
