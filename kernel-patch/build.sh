@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Builds the patched kernel for the QEMU guest: unpacks Debian's source, applies the patches, configures, builds.
+#
+#   kernel-patch/build.sh [FOLDER]
+#
+# FOLDER is $SYNCLINE_KERNEL_DIR, else ~/.cache/syncline/kernel/6.12. The last line on stdout is the path of the
+# bzImage; all else goes to stderr and to FOLDER/build.log. What is up to date is not built again.
+#   SYNCLINE_KERNEL_SOURCE   the tarball, instead of the package linux-source-6.12
+#   JOBS                     jobs of make, default 2
+set -euo pipefail
+shopt -s inherit_errexit
+
+usage() {
+  sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"
+}
+
+case ${1:-} in
+  -h | --help) usage && exit ;;
+  -*) usage >&2 && exit 2 ;;
+esac
+if [ $# -gt 1 ]; then
+  usage >&2
+  exit 2
+fi
+
+series=6.12
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+folder=${1:-${SYNCLINE_KERNEL_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/syncline/kernel/$series}}
+tarball=${SYNCLINE_KERNEL_SOURCE:-/usr/src/linux-source-$series.tar.xz}
+jobs=${JOBS:-2}
+patches=("$here/$series"/0*.patch)
+fragment=$here/config/guest.config
+packages=("linux-source-$series" gcc make bc flex bison libelf-dev libssl-dev dwarves cpio kmod xz-utils patch)
+
+say() {
+  echo "build.sh: $*" >&2
+}
+
+missing_packages() {
+  local package
+  # Not a Debian: make says what it misses.
+  command -v dpkg-query >/dev/null || return 0
+  for package in "${packages[@]}"; do
+    [ -n "${SYNCLINE_KERNEL_SOURCE:-}" ] && [ "$package" = "linux-source-$series" ] && continue
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
+  done
+}
+
+mapfile -t missing < <(missing_packages)
+if [ ${#missing[@]} -gt 0 ]; then
+  if [ "$(id -u)" != 0 ]; then
+    say "missing packages; get them with: apt-get install ${missing[*]}"
+    exit 1
+  fi
+  say "installing ${missing[*]}"
+  apt=(apt-get -qq -o DPkg::Lock::Timeout=300)
+  DEBIAN_FRONTEND=noninteractive "${apt[@]}" update >&2
+  DEBIAN_FRONTEND=noninteractive "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2
+fi
+
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+exec 9>"$folder/lock"
+flock 9
+
+# The source's version is that of the package; of a tarball by name, its content.
+if [ -n "${SYNCLINE_KERNEL_SOURCE:-}" ]; then
+  version=$(sha256sum <"$tarball")
+else
+  version=$(dpkg-query -W -f '${Version}' "linux-source-$series")
+fi
+source_key=$({ echo "$version"; cat "${patches[@]}"; } | sha256sum | cut -c 1-16)
+key=$({ echo "$source_key"; cat "$fragment" "$here/build.sh"; } | sha256sum | cut -c 1-16)
+
+source=$folder/source
+build=$folder/build
+image=$build/arch/x86/boot/bzImage
+if [ -f "$image" ] && [ "$(cat "$folder/built" 2>/dev/null)" = "$key" ]; then
+  say "up to date"
+  echo "$image"
+  exit
+fi
+
+if [ "$(cat "$source/.syncline" 2>/dev/null)" != "$source_key" ]; then
+  say "unpacking $tarball"
+  rm -rf "$source" "$source.new"
+  mkdir "$source.new"
+  tar -xf "$tarball" -C "$source.new" --strip-components=1
+  for patch in "${patches[@]}"; do
+    case $patch in *-cover-letter.patch) continue ;; esac
+    say "applying $(basename "$patch")"
+    patch -d "$source.new" -p1 --quiet --no-backup-if-mismatch <"$patch" >&2
+  done
+  echo "$source_key" >"$source.new/.syncline"
+  mv "$source.new" "$source"
+fi
+
+log=$folder/build.log
+mkdir -p "$build"
+run() {
+  "$@" >>"$log" 2>&1 9>&- || {
+    say "failed: $*"
+    tail -n 25 "$log" >&2
+    exit 1
+  }
+}
+: >"$log"
+export KBUILD_BUILD_USER=syncline KBUILD_BUILD_HOST=syncline
+say "configuring"
+run make -C "$source" O="$build" tinyconfig
+run "$source/scripts/kconfig/merge_config.sh" -m -O "$build" "$build/.config" "$fragment"
+run make -C "$source" O="$build" olddefconfig
+# An option that lost its dependencies goes without a word; say it here, not in the guest.
+while read -r option; do
+  grep -qxF "$option" "$build/.config" || say "not taken: $option"
+done < <(grep '^CONFIG_' "$fragment")
+
+say "building with -j$jobs; a first build takes 15 to 60 minutes on two cores, see $log"
+run make -C "$source" O="$build" -j"$jobs" bzImage
+echo "$key" >"$folder/built"
+echo "$image"
