@@ -6,8 +6,10 @@
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 # One of each way to sync, and one of each file system.
-read -ra cases <<<"${CASES:-small4 small-uring parallel4 overwrite-unaligned-cold rename msync o*sync rwf-* empty sync* ranges odd-names
-  sqlite-wal-full valkey io-error small4-*}"
+read -ra cases <<<"${CASES:-small4 small-uring parallel4 overwrite-unaligned-cold rename msync odsync rwf-sync empty syncfs ranges odd-names
+  sqlite-wal-full valkey io-error small4-null-cache small4-nojournal small4-fast-commit small4-xfs small4-btrfs small4-f2fs}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
 
 skip() {
@@ -19,7 +21,8 @@ skip() {
 step() {
   local name=$1 kernel=$2 job=$3 out code line p=0 f=0 begun=$SECONDS
   shift 3
-  out=$(mktemp -d)
+  out=$work/$name
+  mkdir "$out"
   echo "== $name"
   ./guest.py boot --kernel "$kernel" --fs none --job "$job" --out "$out" --time-limit "${TIME_LIMIT:-3000}" -- "$@" 2>"$out/host.log"
   code=$?
@@ -34,7 +37,6 @@ step() {
     passed=$((passed + p)) failed=$((failed + f))
     echo "== $name: $p passed, $f failed, $((SECONDS - begun)) s"
   fi
-  rm -rf "$out"
 }
 
 # First, since it takes minutes and shows how far it is.
