@@ -8,10 +8,10 @@ use std::time::Instant;
 use syncline_core::assemble::Assemble;
 use syncline_core::error::Result;
 use syncline_core::event::Event;
-use syncline_core::input::{Chunk, ChunkReader, Input};
+use syncline_core::input::{Chunk, Input};
 use syncline_core::losses::Losses;
 use syncline_core::names::Names;
-use syncline_core::order::{DEFAULT_WINDOW_NS, Reorder};
+use syncline_core::order::{DEFAULT_WINDOW_NS, MAX_WAITING, Reorder};
 use syncline_core::place::{Place, Places};
 use syncline_core::sink::perfetto::PerfettoTrace;
 use syncline_core::sink::{Facts, Group, Sink};
@@ -43,18 +43,19 @@ fn main() -> Result<()> {
     let options = SourceOptions::default();
 
     let begun = Instant::now();
-    let mut chunks = ChunkReader::new(input);
+    let mut reader = source.open(input, &options)?;
     let mut chunk = Chunk::default();
     let mut bytes = 0;
-    while chunks.next(&mut chunk, |b| source.cut(b))? {
+    while reader.chunks.next(&mut chunk)? {
         bytes += chunk.bytes().len();
     }
     report("read", begun.elapsed().as_secs_f64(), bytes as f64 / 1e6, "MB");
 
     let (mut read_and_parse, mut order_s, mut assemble_s, mut trace_s) = (0.0, 0.0, 0.0, 0.0);
-    let mut chunks = ChunkReader::new(Input::open(&path)?);
+    let mut reader = source.open(Input::open(&path)?, &options)?;
     let mut names = Names::default();
-    let mut reorder = Reorder::new(DEFAULT_WINDOW_NS);
+    let mut reorder = Reorder::default();
+    let mut newest = i64::MIN;
     let (mut assemble, mut traced) = (Assemble::new(false, Places::default()), Assemble::new(false, Places::default()));
     let mut count = Count::default();
     // Never committed, so removed at the end.
@@ -68,10 +69,10 @@ fn main() -> Result<()> {
         let begun = Instant::now();
         let mut filled = 0;
         while filled < KEPT && more {
-            more = chunks.next(&mut chunk, |b| source.cut(b))?;
+            more = reader.chunks.next(&mut chunk)?;
             if more {
                 batches[filled].clear();
-                source.parse(&options, chunk.bytes(), &mut batches[filled]);
+                reader.parse.parse(chunk.bytes(), &mut batches[filled]);
                 filled += 1;
             }
         }
@@ -86,7 +87,8 @@ fn main() -> Result<()> {
                 event.names_mut(&mut |id| *id = names.intern(batch.names.get(*id)));
                 reorder.push(event, Place::default());
             }
-            reorder.hand_on_ready(|event, _| {
+            newest = batch.events.iter().map(|e| e.ts).max().unwrap_or(newest).max(newest);
+            reorder.hand_on(newest.saturating_sub(DEFAULT_WINDOW_NS), MAX_WAITING, |event, _| {
                 ready.push(event);
                 Ok::<_, syncline_core::error::Error>(())
             })?;

@@ -21,6 +21,7 @@ const LINGER_NS: i64 = 60_000_000_000;
 const MAX_LINGERING: usize = 65_536;
 /// Ends that are remembered, to tell a doubled line from a lost start.
 const REMEMBERED_ENDS: usize = 4096;
+const REMEMBERED_PASSES: usize = 65_536;
 /// Requests that one open call may gather (sync() has one an inode) before it is written without its exit.
 const MAX_IN_CALL: usize = 16_384;
 
@@ -104,6 +105,9 @@ pub struct Assemble {
     flying_by_sector: Map<(Dev, i64), VecDeque<Slot>>,
     /// Ended requests that wait for bios: (end, slot, sync_id).
     lingering: VecDeque<(i64, Slot, u64)>,
+    /// Ids of background writeback: what has them belongs to no request.
+    passes: HashSet<u64, FixedState>,
+    passes_order: VecDeque<u64>,
     ended: HashSet<(u32, u64), FixedState>,
     ended_order: VecDeque<(u32, u64)>,
     device_load: Vec<(Dev, InFlight)>,
@@ -134,6 +138,8 @@ impl Assemble {
             flying: Map::default(),
             flying_by_sector: Map::default(),
             lingering: VecDeque::new(),
+            passes: HashSet::default(),
+            passes_order: VecDeque::new(),
             ended: HashSet::default(),
             ended_order: VecDeque::new(),
             device_load: Vec::new(),
@@ -165,6 +171,11 @@ impl Assemble {
             Kind::CallExit { op, ret } => self.call_exit(event, op, ret, names, sink),
             Kind::SyncStart { .. } => self.sync_start(event, names, sink),
             Kind::SyncEnd { id, ret } => self.sync_end(event, id, ret, names, sink),
+            Kind::WbStart { id } => {
+                self.remember_pass(id);
+                Ok(())
+            }
+            Kind::WbEnd { .. } | Kind::Other => Ok(()),
         }
     }
 
@@ -575,6 +586,18 @@ impl Assemble {
         self.unlink(slot);
     }
 
+    /// A worker may submit for a pass when it has ended, so it is not forgotten at once.
+    fn remember_pass(&mut self, id: u64) {
+        if self.passes.insert(id) {
+            self.passes_order.push_back(id);
+            if self.passes_order.len() > REMEMBERED_PASSES
+                && let Some(old) = self.passes_order.pop_front()
+            {
+                self.passes.remove(&old);
+            }
+        }
+    }
+
     fn remember_end(&mut self, task: u32, id: u64) {
         if self.ended.insert((task, id)) {
             self.ended_order.push_back((task, id));
@@ -775,7 +798,7 @@ impl Assemble {
         names: &Names,
         sink: &mut S,
     ) -> Result<Slot> {
-        let request = if id == 0 {
+        let request = if id == 0 || !self.passes.is_empty() && self.passes.contains(&id) {
             NO_SLOT
         } else {
             match self.find(self.task_of(e), id) {

@@ -86,12 +86,28 @@ pub enum Kind {
     BioComplete { bio: u64, sector: i64, dev: Dev },
     /// The file system's sync function returns.
     SyncEnd { id: u64, ret: i64 },
+    /// A flusher thread begins to write an inode for nobody's sync; what has this id is background writeback.
+    WbStart { id: u64 },
+    /// It has written it.
+    WbEnd { id: u64 },
+    /// An event of the tracer's that Syncline has no use for; only the low-level log has it.
+    Other,
 }
 
 impl Kind {
-    pub const COUNT: usize = 7;
-    pub const NAMES: [&'static str; Self::COUNT] =
-        ["call_enter", "call_exit", "sync_start", "bio_add_folio", "bio_submit", "bio_complete", "sync_end"];
+    pub const COUNT: usize = 10;
+    pub const NAMES: [&'static str; Self::COUNT] = [
+        "call_enter",
+        "call_exit",
+        "sync_start",
+        "bio_add_folio",
+        "bio_submit",
+        "bio_complete",
+        "sync_end",
+        "wb_start",
+        "wb_end",
+        "other",
+    ];
 
     pub fn index(&self) -> usize {
         match self {
@@ -102,6 +118,9 @@ impl Kind {
             Self::BioSubmit { .. } => 4,
             Self::BioComplete { .. } => 5,
             Self::SyncEnd { .. } => 6,
+            Self::WbStart { .. } => 7,
+            Self::WbEnd { .. } => 8,
+            Self::Other => 9,
         }
     }
 
@@ -128,7 +147,7 @@ pub struct Event {
     /// Process id, or `UNKNOWN_TASK`.
     pub pid: u32,
     pub comm: NameId,
-    /// Line of the chunk that it stands in, from 1.
+    /// Line of the chunk that it stands in, from 1; 0 where there are no lines.
     pub line: u32,
     pub kind: Kind,
 }

@@ -25,7 +25,47 @@ pub struct Input {
     reader: Box<dyn Read + Send>,
     head: Vec<u8>,
     head_taken: usize,
+    is_packed: bool,
     consumed: Arc<AtomicU64>,
+    /// A plain file, which can be read at any place.
+    plain: Option<File>,
+}
+
+/// An input that is read here and there.
+pub struct Store {
+    inner: Stored,
+    len: u64,
+}
+
+enum Stored {
+    File(File),
+    Bytes(Vec<u8>),
+}
+
+impl Store {
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Up to `len` bytes from `at`, fewer only at the end.
+    pub fn read_at(&self, at: u64, len: u64) -> io::Result<Vec<u8>> {
+        let len = len.min(self.len.saturating_sub(at)) as usize;
+        match &self.inner {
+            Stored::Bytes(bytes) => {
+                let at = at.min(self.len) as usize;
+                Ok(bytes[at..at + len].to_vec())
+            }
+            Stored::File(file) => {
+                let mut buffer = vec![0; len];
+                std::os::unix::fs::FileExt::read_exact_at(file, &mut buffer, at)?;
+                Ok(buffer)
+            }
+        }
+    }
 }
 
 /// A buffer that is filled again and again; only `bytes()` is meant.
@@ -33,9 +73,23 @@ pub struct Input {
 pub struct Chunk {
     buffer: Vec<u8>,
     len: usize,
+    /// No record that comes later is older than this, in ns, where that is known.
+    pub until: Option<i64>,
 }
 
 impl Chunk {
+    /// A buffer for all of a chunk.
+    pub fn begin(&mut self) -> &mut Vec<u8> {
+        self.until = None;
+        self.buffer.clear();
+        &mut self.buffer
+    }
+
+    /// The buffer is filled.
+    pub fn end(&mut self) {
+        self.len = self.buffer.len();
+    }
+
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
@@ -67,7 +121,11 @@ impl Input {
             return Err(fail(io::Error::other("it is a folder")));
         }
         let total = meta.is_file().then_some(meta.len());
-        Self::new(path, total, Box::new(file))
+        let plain = if meta.is_file() { file.try_clone().ok() } else { None };
+        let mut input = Self::new(path, total, Box::new(file))?;
+        let packed = input.is_packed;
+        input.plain = plain.filter(|_| !packed);
+        Ok(input)
     }
 
     pub fn from_bytes(path: &str, bytes: Vec<u8>) -> Result<Self> {
@@ -102,7 +160,16 @@ impl Input {
                 break;
             }
         }
-        Ok(Self { path: path.to_owned(), total_bytes, reader, head, head_taken: 0, consumed })
+        Ok(Self {
+            path: path.to_owned(),
+            total_bytes,
+            reader,
+            head,
+            head_taken: 0,
+            consumed,
+            plain: None,
+            is_packed: gzip || zstd,
+        })
     }
 
     /// The first bytes, for the sniffer; still to be read.
@@ -112,6 +179,24 @@ impl Input {
 
     pub fn consumed_bytes(&self) -> u64 {
         self.consumed.load(Ordering::Relaxed)
+    }
+
+    /// All of it, to be read here and there. What is compressed or comes through a pipe goes to a file that nobody sees.
+    pub fn into_store(mut self) -> io::Result<Store> {
+        if let Some(file) = self.plain {
+            let len = file.metadata()?.len();
+            return Ok(Store { inner: Stored::File(file), len });
+        }
+        let mut head = std::mem::take(&mut self.head);
+        let small = (&mut self.reader).take(MAX_HEAD_BYTES as u64).read_to_end(&mut head)? < MAX_HEAD_BYTES;
+        if small {
+            let len = head.len() as u64;
+            return Ok(Store { inner: Stored::Bytes(head), len });
+        }
+        let mut file = tempfile::tempfile()?;
+        io::Write::write_all(&mut file, &head)?;
+        let len = head.len() as u64 + io::copy(&mut self.reader, &mut file)?;
+        Ok(Store { inner: Stored::File(file), len })
     }
 
     fn read_some(&mut self, to: &mut [u8]) -> io::Result<usize> {

@@ -47,41 +47,26 @@ impl Ord for ByKey {
 }
 
 pub struct Reorder {
-    window_ns: i64,
-    max_waiting: usize,
     runs: Vec<VecDeque<Waiting>>,
     /// The run that took the last event.
     current: usize,
     strays: BinaryHeap<Reverse<ByKey>>,
     waiting: usize,
-    newest: i64,
     handed_on: i64,
 }
 
+impl Default for Reorder {
+    fn default() -> Self {
+        Self { runs: vec![VecDeque::new()], current: 0, strays: BinaryHeap::new(), waiting: 0, handed_on: i64::MIN }
+    }
+}
+
 impl Reorder {
-    pub fn new(window_ns: i64) -> Self {
-        Self::with_limit(window_ns, MAX_WAITING)
-    }
-
-    fn with_limit(window_ns: i64, max_waiting: usize) -> Self {
-        Self {
-            window_ns,
-            max_waiting,
-            runs: vec![VecDeque::new()],
-            current: 0,
-            strays: BinaryHeap::new(),
-            waiting: 0,
-            newest: i64::MIN,
-            handed_on: i64::MIN,
-        }
-    }
-
     /// Takes an event; true if it is late: something newer has already gone out.
     pub fn push(&mut self, event: Event, place: Place) -> bool {
         let late = event.ts < self.handed_on;
         let waiting = Waiting { event, place };
         self.waiting += 1;
-        self.newest = self.newest.max(event.ts);
         let fits = |run: &VecDeque<Waiting>| run.back().is_none_or(|last| last.event.ts <= event.ts);
         if fits(&self.runs[self.current]) {
             self.runs[self.current].push_back(waiting);
@@ -103,19 +88,13 @@ impl Reorder {
         late
     }
 
-    /// Hands on the events that need not wait any longer, in order.
-    pub fn hand_on_ready<E>(&mut self, take: impl FnMut(Event, Place) -> Result<(), E>) -> Result<(), E> {
-        let until = self.newest.saturating_sub(self.window_ns);
-        self.hand_on(until, self.max_waiting, take)
-    }
-
     /// Hands on all events, in order: at the end of the input.
     pub fn hand_on_all<E>(&mut self, take: impl FnMut(Event, Place) -> Result<(), E>) -> Result<(), E> {
         self.hand_on(i64::MAX, 0, take)
     }
 
-    /// Hands on what is older than `until`, and the oldest while more than `keep` wait.
-    fn hand_on<E>(
+    /// Hands on, in order, what is older than `until`, and the oldest while more than `keep` wait.
+    pub fn hand_on<E>(
         &mut self,
         until: i64,
         keep: usize,
@@ -183,12 +162,15 @@ mod tests {
         }
     }
 
-    fn run(order: &mut Reorder, times: &[i64]) -> (Vec<i64>, usize) {
-        let (mut out, mut late) = (Vec::new(), 0);
+    /// Each event is handed on when one has come that is newer by more than the window.
+    fn run(window_ns: i64, times: &[i64]) -> (Vec<i64>, usize) {
+        let mut order = Reorder::default();
+        let (mut out, mut late, mut newest) = (Vec::new(), 0, i64::MIN);
         for (i, &ts) in times.iter().enumerate() {
+            newest = newest.max(ts);
             late += usize::from(order.push(event(ts, i as u64), Place::new(0, i as u64)));
             order
-                .hand_on_ready(|e, _| {
+                .hand_on(newest - window_ns, MAX_WAITING, |e, _| {
                     out.push(e.ts);
                     Ok::<_, ()>(())
                 })
@@ -205,21 +187,21 @@ mod tests {
 
     #[test]
     fn what_comes_within_the_window_goes_out_in_order() {
-        assert_eq!(run(&mut Reorder::new(10), &[5, 9, 3, 7, 14, 4, 30]), (vec![3, 4, 5, 7, 9, 14, 30], 0));
+        assert_eq!(run(10, &[5, 9, 3, 7, 14, 4, 30]), (vec![3, 4, 5, 7, 9, 14, 30], 0));
     }
 
     #[test]
     fn what_comes_later_is_late_but_not_lost() {
-        assert_eq!(run(&mut Reorder::new(10), &[1, 100, 2, 200]), (vec![1, 2, 100, 200], 0));
-        assert_eq!(run(&mut Reorder::new(10), &[1, 100, 50, 200, 60]), (vec![1, 50, 100, 60, 200], 1));
+        assert_eq!(run(10, &[1, 100, 2, 200]), (vec![1, 2, 100, 200], 0));
+        assert_eq!(run(10, &[1, 100, 50, 200, 60]), (vec![1, 50, 100, 60, 200], 1));
     }
 
     #[test]
     fn the_number_of_waiting_events_is_bounded() {
-        let mut order = Reorder::with_limit(i64::MAX, 4);
+        let mut order = Reorder::default();
         for ts in 0..100 {
             order.push(event(ts, 0), Place::default());
-            order.hand_on_ready(|_, _| Ok::<_, ()>(())).unwrap();
+            order.hand_on(i64::MIN, 4, |_, _| Ok::<_, ()>(())).unwrap();
             assert!(order.waiting <= 4);
         }
     }
@@ -227,11 +209,11 @@ mod tests {
     proptest! {
         #[test]
         fn a_wide_window_is_a_stable_sort(times in prop::collection::vec(0i64..50, 0..400)) {
-            let mut order = Reorder::new(1000);
+            let mut order = Reorder::default();
             let mut out = Vec::new();
             for (i, &ts) in times.iter().enumerate() {
                 prop_assert!(!order.push(event(ts, i as u64), Place::new(0, i as u64)));
-                order.hand_on_ready(|_, _| Err("too early")).unwrap();
+                order.hand_on(ts - 1000, MAX_WAITING, |_, _| Err("too early")).unwrap();
             }
             order
                 .hand_on_all(|e, _| {

@@ -9,9 +9,17 @@ const LINE_BITS: u32 = 44;
 impl Place {
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `file` counts the inputs from 0, `line` its lines from 1.
+    /// `file` counts the inputs from 0, `line` its lines from 1; 0 is none.
     pub fn new(file: usize, line: u64) -> Self {
         Self((file as u64) << LINE_BITS | (line & ((1 << LINE_BITS) - 1)))
+    }
+
+    pub fn file(self) -> usize {
+        (self.0 >> LINE_BITS) as usize
+    }
+
+    pub fn line(self) -> u64 {
+        self.0 & ((1 << LINE_BITS) - 1)
     }
 }
 
@@ -24,7 +32,11 @@ pub struct Places {
 impl Places {
     /// `file:line: what`; just `what` where there are no files.
     pub fn tell(&self, place: Place, what: &str) -> String {
-        let (file, line) = ((place.0 >> LINE_BITS) as usize, place.0 & ((1 << LINE_BITS) - 1));
-        self.files.get(file).map_or_else(|| what.to_owned(), |file| format!("{file}:{line}: {what}"))
+        self.files.get(place.file()).map_or_else(|| what.to_owned(), |file| tell(file, place.line(), what))
     }
+}
+
+/// `file:line: what`, without the line where it is 0.
+pub fn tell(file: &str, line: u64, what: &str) -> String {
+    if line == 0 { format!("{file}: {what}") } else { format!("{file}:{line}: {what}") }
 }

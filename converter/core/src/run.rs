@@ -2,21 +2,19 @@
 //!
 //! Workers take chunks of the input in turn and parse them; the calling thread puts the batches back in order, pairs and writes.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::assemble::Assemble;
 use crate::error::{Error, Result};
 use crate::event::{Event, Kind};
-use crate::input::{Chunk, ChunkReader, Input};
+use crate::input::Input;
 use crate::losses::{Losses, Reason};
+use crate::merge::{Merge, OpenInput, Piece, Step};
 use crate::names::{NameId, Names, text_of};
 use crate::order::Reorder;
-use crate::place::{Place, Places};
+use crate::place::{Place, Places, tell};
 use crate::sink::behind::Behind;
 use crate::sink::columns::{RequestsParquet, TablesFolder};
 use crate::sink::events_jsonl::EventsJsonl;
@@ -24,12 +22,14 @@ use crate::sink::perfetto::PerfettoTrace;
 use crate::sink::rows::{Csv, Jsonl};
 use crate::sink::samples::{By, Folded, PerfScript, Weight};
 use crate::sink::{Facts, Mark, Sink};
-use crate::source::{self, Batch, NoteKind, Source, SourceOptions};
+use crate::source::{self, Batch, NoteKind, SourceOptions};
 use crate::stack::Stacks;
 
 /// Version of the tables in docs/tables.md and of the trace layout.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// So often the caller is told how far it is.
+const SHOW_EVERY: Duration = Duration::from_millis(50);
 /// Unparsed lines that are shown whole.
 const SHOWN_LINES: usize = 5;
 
@@ -166,7 +166,7 @@ pub fn convert(
     let inputs = open_inputs(options)?;
     if format == Format::EventsJsonl {
         let mut log = EventsJsonl::create(&path)?;
-        return run(options, inputs, &mut Through::Log(&mut log), progress);
+        return run(options, inputs, &mut Through::Log(&mut Log::new(&mut log)), progress);
     }
     let sink: Box<dyn Sink + Send> = match format {
         Format::Perfetto | Format::PerfettoGzip => {
@@ -182,8 +182,6 @@ pub fn convert(
     };
     convert_into(options, inputs, &mut Behind::new(sink)?, progress)
 }
-
-type OpenInput = (Input, &'static dyn Source);
 
 pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
     options
@@ -223,7 +221,7 @@ pub fn convert_into(
     let mut pairing = Pairing {
         names: Names::default(),
         stacks: Stacks::default(),
-        reorder: Reorder::new(options.window_ns),
+        reorder: Reorder::default(),
         assemble: Assemble::new(pid_is_process, places),
         begun: false,
         map: Vec::new(),
@@ -245,23 +243,79 @@ struct Pairing<'a> {
 
 enum Through<'a, 'b> {
     Pairing(&'a mut Pairing<'b>),
-    /// Events go straight to the low-level log, in the order of the input.
-    Log(&'a mut EventsJsonl),
+    /// Events go to the low-level log without being paired.
+    Log(&'a mut Log<'b>),
+}
+
+/// The low-level log has the order of its one input, or that of time where inputs are merged.
+struct Log<'a> {
+    sink: &'a mut EventsJsonl,
+    reorder: Reorder,
+    /// Batches with events that still wait; those know theirs by its place.
+    held: HashMap<usize, Held>,
+    next: usize,
+}
+
+struct Held {
+    batch: Box<Batch>,
+    source: &'static str,
+    left: usize,
+}
+
+impl<'a> Log<'a> {
+    fn new(sink: &'a mut EventsJsonl) -> Self {
+        Self { sink, reorder: Reorder::default(), held: HashMap::new(), next: 0 }
+    }
+
+    fn merged(&mut self, batch: Box<Batch>, source: &'static str, lines_before: u64, until: i64) -> Result<()> {
+        for note in &batch.notes {
+            self.sink.note(&note.kind, note.line + lines_before, source);
+        }
+        for (i, event) in batch.events.iter().enumerate() {
+            self.reorder.push(*event, Place::new(self.next, i as u64));
+        }
+        let left = batch.events.len();
+        if left > 0 {
+            self.held.insert(self.next, Held { batch, source, left });
+            self.next += 1;
+        }
+        self.write(until)
+    }
+
+    fn write(&mut self, until: i64) -> Result<()> {
+        let Self { sink, reorder, held, .. } = self;
+        reorder.hand_on(until, usize::MAX, |_, place| {
+            let Some(of) = held.get_mut(&place.file()) else { return Ok(()) };
+            sink.event(&of.batch, place.line() as usize, of.source)?;
+            of.left -= 1;
+            if of.left == 0 {
+                held.remove(&place.file());
+            }
+            Ok(())
+        })
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.write(i64::MAX)?;
+        self.sink.finish()
+    }
 }
 
 impl Pairing<'_> {
-    fn batch(&mut self, batch: &Batch, file: usize, lines_before: u64) -> Result<()> {
+    /// `until`: no event that comes later is older, but for late ones. More than `may_wait` do not wait for that.
+    fn piece(&mut self, piece: &Piece, until: i64, may_wait: usize) -> Result<()> {
+        let batch = &piece.batch;
         self.map.clear();
         self.map.resize(batch.names.len(), NameId::NONE);
         for event in &batch.events {
             let event = self.adopt(*event, batch);
-            let place = Place::new(file, lines_before + u64::from(event.line));
+            let place = Place::new(piece.file, piece.lines_before + u64::from(event.line));
             if self.reorder.push(event, place) {
                 self.assemble.late(&event, place, self.sink)?;
             }
         }
         let Self { names, reorder, assemble, begun, sink, .. } = self;
-        reorder.hand_on_ready(|event, place| Self::event(&event, place, names, assemble, begun, *sink))
+        reorder.hand_on(until, may_wait, |event, place| Self::event(&event, place, names, assemble, begun, *sink))
     }
 
     /// The same event with the run's names. A stack is folded here: from now on it is compared and shown, not printed as it came.
@@ -320,52 +374,62 @@ fn run(
     let mut source_options = options.source_options;
     source_options.keep_extras = matches!(through, Through::Log(_));
     let total_bytes = inputs.iter().map(|(input, _)| input.total_bytes).sum::<Option<u64>>();
-    let mut read_before = 0;
-    let mut sources = Vec::new();
-    let mut last_event = None;
-    let mut shown = Instant::now();
-    for (file, (input, source)) in inputs.into_iter().enumerate() {
-        let path = input.path.clone();
-        if !sources.contains(&source.name()) {
-            sources.push(source.name());
+    let mut files: Vec<FileSoFar> = inputs.iter().map(FileSoFar::of).collect();
+    let mut sources: Vec<&str> = Vec::new();
+    for file in &files {
+        if !sources.contains(&file.source) {
+            sources.push(file.source);
         }
-        let (lines_before, events_before) = (summary.lines, summary.event_count());
-        let mut read_bytes = 0;
-        let mut unparsed_here = None;
-        parse_chunks(options.workers, source, &source_options, input, |parsed| {
-            let Some((batch, consumed)) = parsed else {
-                let now = Progress { read_bytes: read_before + read_bytes, total_bytes, events: summary.event_count() };
-                return if progress(now) { Ok(()) } else { Err(Error::Interrupted) };
-            };
-            read_bytes = consumed;
-            take_notes(&mut summary, batch, &path, lines_before, last_event, through, &mut unparsed_here)?;
-            last_event = batch.events.last().map(|e| e.ts).or(last_event);
-            for event in &batch.events {
-                summary.events[event.kind.index()] += 1;
-                summary.first_ts = Some(summary.first_ts.map_or(event.ts, |ts| ts.min(event.ts)));
-                summary.last_ts = Some(summary.last_ts.map_or(event.ts, |ts| ts.max(event.ts)));
-            }
-            match through {
-                Through::Pairing(pairing) => pairing.batch(batch, file, summary.lines - lines_before)?,
-                Through::Log(log) => log.batch(batch, source.name(), summary.lines - lines_before)?,
-            }
-            summary.lines += batch.lines;
-            if shown.elapsed() > Duration::from_millis(50) {
-                shown = Instant::now();
-                let events = summary.event_count();
-                if !progress(Progress { read_bytes: read_before + consumed, total_bytes, events }) {
-                    return Err(Error::Interrupted);
+    }
+    let mut merge = Merge::new(inputs, options.window_ns, options.workers, source_options);
+    let mut shown = Instant::now();
+    loop {
+        match merge.next()? {
+            Step::End => break,
+            Step::Idle => {}
+            Step::EndOf(file) => files[file].check()?,
+            Step::Piece(piece) => {
+                let file = &mut files[piece.file];
+                let batch = &piece.batch;
+                file.read_bytes = piece.consumed_bytes;
+                file.take_notes(batch, piece.lines_before, through, &mut summary)?;
+                file.lines += batch.lines;
+                file.events += batch.events.len() as u64;
+                file.last_event = batch.events.last().map(|e| e.ts).or(file.last_event);
+                summary.lines += batch.lines;
+                summary.events[Kind::Other.index()] += batch.others;
+                for event in &batch.events {
+                    summary.events[event.kind.index()] += 1;
+                    summary.first_ts = Some(summary.first_ts.map_or(event.ts, |ts| ts.min(event.ts)));
+                    summary.last_ts = Some(summary.last_ts.map_or(event.ts, |ts| ts.max(event.ts)));
                 }
+                let until = merge.until();
+                match through {
+                    Through::Pairing(pairing) => {
+                        pairing.piece(&piece, until, merge.may_wait())?;
+                        merge.give_back(piece);
+                    }
+                    Through::Log(log) if merge.is_one_log() && batch.until.is_none() => {
+                        log.sink.batch(batch, file.source, piece.lines_before)?;
+                        merge.give_back(piece);
+                    }
+                    Through::Log(log) => {
+                        // The batch stays; another takes its place among those on their way.
+                        let mut piece = piece;
+                        let batch = std::mem::take(&mut piece.batch);
+                        log.merged(batch, file.source, piece.lines_before, until)?;
+                        merge.give_back(piece);
+                    }
+                }
+                if shown.elapsed() < SHOW_EVERY {
+                    continue;
+                }
+                shown = Instant::now();
             }
-            Ok(())
-        })?;
-        read_before += read_bytes;
-        if summary.event_count() == events_before {
-            return Err(Error::NoEvents {
-                path,
-                lines: summary.lines - lines_before,
-                detail: unparsed_here.map_or(String::new(), |line| format!("; the first that is none: {line}")),
-            });
+        }
+        let read_bytes = files.iter().map(|file| file.read_bytes).sum();
+        if !progress(Progress { read_bytes, total_bytes, events: summary.event_count() }) {
+            return Err(Error::Interrupted);
         }
     }
     summary.source = sources.first().copied().unwrap_or_default();
@@ -378,7 +442,7 @@ fn run(
             pairing.finish()?;
             merge_losses(&mut summary.losses, &pairing.assemble.losses);
             check_loss(options, &summary)?;
-            let facts = facts(options, &summary, &sources);
+            let facts = facts(options, &summary, &sources, &merge.facts);
             pairing.sink.finish(&facts, &summary.losses, &pairing.names)?;
             summary.left_out = pairing.sink.left_out();
         }
@@ -386,51 +450,90 @@ fn run(
     Ok(summary)
 }
 
-/// Counts what in a batch is no event.
-fn take_notes(
-    summary: &mut Summary,
-    batch: &Batch,
-    path: &str,
-    lines_before: u64,
+/// An input as far as it has been read.
+struct FileSoFar {
+    path: String,
+    source: &'static str,
+    lines: u64,
+    events: u64,
+    read_bytes: u64,
     last_event: Option<i64>,
-    through: &mut Through<'_, '_>,
-    first_unparsed: &mut Option<String>,
-) -> Result<()> {
-    for note in &batch.notes {
-        // A low-level log tells the line of the log that it was made from.
-        let told = matches!(note.kind, NoteKind::Unparsed { why, .. } if why == source::events_jsonl::UNPARSED_BEFORE);
-        let line = if told { note.line } else { summary.lines - lines_before + note.line };
-        match &note.kind {
-            NoteKind::Lost { count } => {
-                // It has no time of its own: that of the event before it.
-                let before = (note.after as usize).checked_sub(1).and_then(|i| batch.events.get(i));
-                let ts = before.map(|e| e.ts).or(last_event);
-                let tally = summary.losses.add(Reason::LostByTracer, *count, ts);
-                let text = format!("{path}:{line}: Lost {count} events");
-                if let (Through::Pairing(pairing), Some(ts)) = (&mut *through, ts)
-                    && pairing.begun
-                {
-                    pairing.sink.loss(Reason::LostByTracer, ts, &text)?;
-                }
-                tally.example.get_or_insert(text);
-            }
-            NoteKind::Unparsed { text, why } => {
-                let tally = summary.losses.add(Reason::UnparsedLine, 1, None);
-                let wanted =
-                    summary.unparsed.len() < SHOWN_LINES || tally.example.is_none() || first_unparsed.is_none();
-                if wanted {
-                    let shown = shorten(&text_of(text));
-                    let example = format!("{path}:{line}: {shown}");
-                    if summary.unparsed.len() < SHOWN_LINES {
-                        summary.unparsed.push(format!("{example} ({why})"));
+    /// Its first line that is no event.
+    unparsed: Option<String>,
+}
+
+impl FileSoFar {
+    fn of((input, source): &OpenInput) -> Self {
+        Self {
+            path: input.path.clone(),
+            source: source.name(),
+            lines: 0,
+            events: 0,
+            read_bytes: 0,
+            last_event: None,
+            unparsed: None,
+        }
+    }
+
+    /// At its end.
+    fn check(&self) -> Result<()> {
+        if self.events > 0 {
+            return Ok(());
+        }
+        let detail = self.unparsed.as_ref().map_or(String::new(), |line| format!("; the first that is none: {line}"));
+        Err(Error::NoEvents { path: self.path.clone(), lines: self.lines, detail })
+    }
+
+    /// Counts what in a batch is no event.
+    fn take_notes(
+        &mut self,
+        batch: &Batch,
+        lines_before: u64,
+        through: &mut Through<'_, '_>,
+        summary: &mut Summary,
+    ) -> Result<()> {
+        let path = &self.path;
+        for note in &batch.notes {
+            // A low-level log tells the line of the log that it was made from.
+            let told =
+                matches!(note.kind, NoteKind::Unparsed { why, .. } if why == source::events_jsonl::UNPARSED_BEFORE);
+            let line = if told || note.line == 0 { note.line } else { lines_before + note.line };
+            match &note.kind {
+                NoteKind::Lost { .. } | NoteKind::LostUncounted => {
+                    // It has no time of its own: that of the event before it.
+                    let before = (note.after as usize).checked_sub(1).and_then(|i| batch.events.get(i));
+                    let ts = before.map(|e| e.ts).or(self.last_event);
+                    let (count, what) = match note.kind {
+                        NoteKind::Lost { count } => (count, format!("Lost {count} events")),
+                        _ => (1, "Lost events, it is not told how many".to_owned()),
+                    };
+                    let tally = summary.losses.add(Reason::LostByTracer, count, ts);
+                    let text = tell(path, line, &what);
+                    if let (Through::Pairing(pairing), Some(ts)) = (&mut *through, ts)
+                        && pairing.begun
+                    {
+                        pairing.sink.loss(Reason::LostByTracer, ts, &text)?;
                     }
-                    first_unparsed.get_or_insert_with(|| format!("{example} ({why})"));
-                    tally.example.get_or_insert(example);
+                    tally.example.get_or_insert(text);
+                }
+                NoteKind::Unparsed { text, why } => {
+                    let tally = summary.losses.add(Reason::UnparsedLine, 1, None);
+                    let wanted =
+                        summary.unparsed.len() < SHOWN_LINES || tally.example.is_none() || self.unparsed.is_none();
+                    if wanted {
+                        let shown = shorten(&text_of(text));
+                        let example = tell(path, line, &shown);
+                        if summary.unparsed.len() < SHOWN_LINES {
+                            summary.unparsed.push(format!("{example} ({why})"));
+                        }
+                        self.unparsed.get_or_insert_with(|| format!("{example} ({why})"));
+                        tally.example.get_or_insert(example);
+                    }
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A line as it can stand in a message.
@@ -473,7 +576,7 @@ fn check_loss(options: &Options, summary: &Summary) -> Result<()> {
     Err(Error::TooMuchLoss { lost, total, limit, detail: format!(": {}", worst.join(", ")) })
 }
 
-fn facts(options: &Options, summary: &Summary, sources: &[&str]) -> Facts {
+fn facts(options: &Options, summary: &Summary, sources: &[&str], told: &[(&str, String)]) -> Facts {
     let names: Vec<String> = options
         .inputs
         .iter()
@@ -496,6 +599,12 @@ fn facts(options: &Options, summary: &Summary, sources: &[&str]) -> Facts {
     .into_iter()
     .map(|(key, value)| (key.to_owned(), value))
     .collect::<Vec<_>>();
+    for (key, value) in told {
+        match meta.iter_mut().find(|(k, _)| k == key) {
+            Some((_, assumed)) => assumed.clone_from(value),
+            None => meta.push(((*key).to_owned(), value.clone())),
+        }
+    }
     meta.extend(
         Kind::NAMES.iter().zip(summary.events).map(|(name, count)| (format!("events.{name}"), count.to_string())),
     );
@@ -509,93 +618,4 @@ fn facts(options: &Options, summary: &Summary, sources: &[&str]) -> Facts {
         }
     }
     Facts { first_ts: summary.first_ts, last_ts: summary.last_ts, meta, marks }
-}
-
-/// What the workers of one input share.
-struct Workers {
-    reader: Mutex<(ChunkReader, u64)>,
-    used: Mutex<Receiver<Batch>>,
-    source: &'static dyn Source,
-    options: SourceOptions,
-}
-
-/// A chunk's number, its events and the bytes read so far.
-type Parsed = (u64, Result<(Batch, u64)>);
-
-impl Workers {
-    fn work(&self, done: &SyncSender<Parsed>) {
-        let mut chunk = Chunk::default();
-        loop {
-            // A batch first: as many chunks are on their way as there are batches, however long one of them takes.
-            let Ok(mut batch) = self.used.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return };
-            let (number, consumed) = {
-                let mut guard = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-                let (chunks, next) = &mut *guard;
-                let number = *next;
-                *next += 1;
-                match chunks.next(&mut chunk, |bytes| self.source.cut(bytes)) {
-                    Ok(false) => return,
-                    Ok(true) => (number, chunks.input().consumed_bytes()),
-                    Err(error) => {
-                        let _ = done.send((number, Err(error)));
-                        return;
-                    }
-                }
-            };
-            batch.clear();
-            self.source.parse(&self.options, chunk.bytes(), &mut batch);
-            if done.send((number, Ok((batch, consumed)))).is_err() {
-                return;
-            }
-        }
-    }
-}
-
-/// Parses an input on several threads and hands its batches to `take` in the order of the input, with the bytes read so far;
-/// `None` says that nothing has come for a while.
-///
-/// When `take` fails this returns at once: a worker that waits for a slow pipe is left to itself.
-fn parse_chunks(
-    workers: usize,
-    source: &'static dyn Source,
-    options: &SourceOptions,
-    input: Input,
-    mut take: impl FnMut(Option<(&Batch, u64)>) -> Result<()>,
-) -> Result<()> {
-    const PATIENCE: Duration = Duration::from_millis(100);
-    let workers = if workers == 0 { thread::available_parallelism().map_or(1, usize::from) } else { workers };
-    let (done, parsed): (SyncSender<Parsed>, Receiver<Parsed>) = sync_channel(workers);
-    let (give_back, used): (Sender<Batch>, Receiver<Batch>) = channel();
-    for _ in 0..=workers * 2 {
-        let _ = give_back.send(Batch::default());
-    }
-    let reader = Mutex::new((ChunkReader::new(input), 0));
-    let shared = Arc::new(Workers { reader, used: Mutex::new(used), source, options: *options });
-    let threads: Vec<_> = (0..workers)
-        .map(|_| {
-            let (shared, done) = (Arc::clone(&shared), done.clone());
-            thread::spawn(move || shared.work(&done))
-        })
-        .collect();
-    drop(done);
-    let mut waiting = BTreeMap::new();
-    let mut next = 0;
-    loop {
-        match parsed.recv_timeout(PATIENCE) {
-            Ok((number, result)) => {
-                waiting.insert(number, result);
-            }
-            Err(RecvTimeoutError::Timeout) => take(None)?,
-            Err(RecvTimeoutError::Disconnected) => {
-                let failed = threads.into_iter().any(|t| t.join().is_err());
-                return if failed { Err(Error::Reader) } else { Ok(()) };
-            }
-        }
-        while let Some(result) = waiting.remove(&next) {
-            next += 1;
-            let (batch, consumed) = result?;
-            take(Some((&batch, consumed)))?;
-            let _ = give_back.send(batch);
-        }
-    }
 }

@@ -8,7 +8,7 @@ use syncline_core::losses::{Losses, Reason};
 use syncline_core::names::Names;
 use syncline_core::request::{Bio, Missing, Request};
 use syncline_core::sink::{Facts, Group, Sink};
-use syncline_core::source::{Batch, NoteKind, Source, SourceOptions};
+use syncline_core::source::{Batch, Lines, NoteKind, Source, SourceOptions};
 
 /// What went in.
 #[derive(Debug, Default)]
@@ -330,10 +330,10 @@ impl Plain {
 }
 
 /// A source parses a text at once and in pieces to the same end.
-pub fn check_source(source: &dyn Source, options: &SourceOptions, text: &[u8], piece: usize) {
+pub fn check_source<S: Source + Lines>(source: &S, options: &SourceOptions, text: &[u8], piece: usize) {
     source.sniff(text);
     let mut batch = Batch::default();
-    source.parse(options, text, &mut batch);
+    source.parse_lines(options, text, &mut batch);
     assert!(batch.events.len() as u64 <= batch.lines);
     assert!(batch.events.iter().all(|e| e.ts >= 0), "a time before all times");
     let mut whole = Plain::default();
@@ -353,7 +353,7 @@ pub fn check_source(source: &dyn Source, options: &SourceOptions, text: &[u8], p
             }
         };
         batch.clear();
-        source.parse(options, &text[from..end], &mut batch);
+        source.parse_lines(options, &text[from..end], &mut batch);
         pieces.add(&batch);
         from = end;
     }

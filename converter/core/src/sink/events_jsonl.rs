@@ -23,27 +23,11 @@ impl EventsJsonl {
     /// Appends a batch as it was parsed. `source` names its format, `lines_before` how many lines of its file come before it.
     pub fn batch(&mut self, batch: &Batch, source: &str, lines_before: u64) -> Result<()> {
         let mut notes = batch.notes.iter().peekable();
-        let mut extras = batch.extras.iter().peekable();
-        for (i, event) in batch.events.iter().enumerate() {
+        for i in 0..batch.events.len() {
             while let Some(note) = notes.next_if(|n| n.after as usize <= i) {
                 self.note(&note.kind, note.line + lines_before, source);
             }
-            let buffer = self.out.buffer();
-            begin(buffer, event, batch.words[i], &batch.names, source);
-            fields(buffer, event, &batch.names);
-            while let Some(extra) = extras.next_if(|x| x.event as usize == i) {
-                let (key, value) = (batch.names.get(extra.key), batch.names.get(extra.value));
-                buffer.push(b',');
-                json_string(buffer, key);
-                buffer.push(b':');
-                if is_plain_number(value) {
-                    buffer.extend_from_slice(value);
-                } else {
-                    json_string(buffer, value);
-                }
-            }
-            buffer.extend_from_slice(b"}\n");
-            self.out.spill()?;
+            self.event(batch, i, source)?;
         }
         for note in notes {
             self.note(&note.kind, note.line + lines_before, source);
@@ -51,9 +35,35 @@ impl EventsJsonl {
         self.out.spill()
     }
 
-    fn note(&mut self, kind: &NoteKind, line: u64, source: &str) {
+    /// Appends one event of a batch.
+    pub fn event(&mut self, batch: &Batch, i: usize, source: &str) -> Result<()> {
+        let event = &batch.events[i];
+        let buffer = self.out.buffer();
+        begin(buffer, event, batch.words[i], &batch.names, source);
+        fields(buffer, event, &batch.names);
+        let first = batch.extras.partition_point(|extra| (extra.event as usize) < i);
+        for extra in batch.extras[first..].iter().take_while(|extra| extra.event as usize == i) {
+            let (key, value) = (batch.names.get(extra.key), batch.names.get(extra.value));
+            buffer.push(b',');
+            json_string(buffer, key);
+            buffer.push(b':');
+            if is_plain_number(value) {
+                buffer.extend_from_slice(value);
+            } else {
+                json_string(buffer, value);
+            }
+        }
+        buffer.extend_from_slice(b"}\n");
+        self.out.spill()
+    }
+
+    /// Appends what is no event.
+    pub fn note(&mut self, kind: &NoteKind, line: u64, source: &str) {
         let buffer = self.out.buffer();
         match kind {
+            NoteKind::LostUncounted => {
+                let _ = write!(buffer, "{{\"event\":\"lost_events\",\"source\":\"{source}\"");
+            }
             NoteKind::Lost { count } => {
                 let _ = write!(buffer, "{{\"event\":\"lost_events\",\"source\":\"{source}\",\"count\":{count}");
             }
@@ -133,6 +143,8 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
                 number(buffer, "sector", sector);
             }
         }
+        Kind::WbStart { id } | Kind::WbEnd { id } => number(buffer, "id", id),
+        Kind::Other => {}
         Kind::SyncEnd { id, ret } => {
             number(buffer, "id", id);
             number(buffer, "ret", ret);

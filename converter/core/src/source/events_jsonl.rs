@@ -4,10 +4,12 @@ use memchr::memchr;
 use serde_json::{Map, Value};
 
 use super::cursor::{Cursor, whole};
-use super::thesis::{device, sane_range};
+use super::thesis::{device, sane_range, whole_fs};
 use super::words::Word;
-use super::{Batch, Extra, MAX_NOTE_BYTES, Note, NoteKind, Source, SourceOptions};
+use super::{Batch, Extra, Lines, MAX_NOTE_BYTES, Note, NoteKind, Reader, Source, SourceOptions};
+use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_SECTOR, UNKNOWN_TASK};
+use crate::input::Input;
 use crate::names::{NameId, Names};
 
 pub struct EventsJsonl;
@@ -35,11 +37,17 @@ impl Source for EventsJsonl {
         events.next().map(|line| memchr::memmem::find(line, b"\"tid\":").is_none())
     }
 
+    fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
+        Ok(Reader::of_lines(self, input, options))
+    }
+}
+
+impl Lines for EventsJsonl {
     fn cut(&self, bytes: &[u8]) -> Option<usize> {
         memchr::memrchr(b'\n', bytes).map(|n| n + 1)
     }
 
-    fn parse(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
+    fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
         let mut at = 0;
         while at < chunk.len() {
             let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
@@ -62,7 +70,10 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     let word = bytes(object, "event").ok_or("it has no `event`")?;
     match word.as_slice() {
         b"lost_events" => {
-            batch.note(NoteKind::Lost { count: unsigned(object, "count").ok_or("lost_events has no `count`")? });
+            batch.note(match object.get("count") {
+                None => NoteKind::LostUncounted,
+                Some(count) => NoteKind::Lost { count: count.as_u64().ok_or("`count` is no number of events")? },
+            });
             return Ok(());
         }
         b"unparsed_line" => {
@@ -76,9 +87,16 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         }
         _ => {}
     }
-    let word_kind = Word::of(&word).ok_or("no event that Syncline knows")?;
+    let word_kind = Word::of(&word);
+    if word_kind.is_none() && !options.keep_extras {
+        batch.others += 1;
+        return Ok(());
+    }
     let ts = object.get("ts_ns").and_then(Value::as_i64).filter(|&ts| ts >= 0).ok_or("it has no `ts_ns`")?;
-    let kind = kind(word_kind, object, &mut batch.names).ok_or("a field of the event is missing or out of range")?;
+    let kind = match word_kind {
+        Some(word) => kind(word, object, &mut batch.names).ok_or("a field of the event is missing or out of range")?,
+        None => Kind::Other,
+    };
     let event = Event {
         ts,
         tid: task(object, "tid")?,
@@ -135,6 +153,9 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
         Word::Submit => Kind::BioSubmit { id: id?, bio: bio?, sector, dev },
         Word::Complete => Kind::BioComplete { bio: bio.unwrap_or(0), sector, dev },
         Word::End => Kind::SyncEnd { id: id?, ret: ret? },
+        Word::FsStart => whole_fs(id?, dev, name(object, "fs", names)),
+        Word::WbStart => Kind::WbStart { id: id? },
+        Word::WbEnd => Kind::WbEnd { id: id? },
     })
 }
 
@@ -173,12 +194,16 @@ fn stack(object: &Map<String, Value>, names: &mut Names) -> NameId {
     names.intern(lines.join("\n").as_bytes())
 }
 
-fn extras(object: &Map<String, Value>, word: Word, batch: &mut Batch) {
+fn extras(object: &Map<String, Value>, word: Option<Word>, batch: &mut Batch) {
     for (key, value) in object {
         let key = key.as_str();
         // `fsync ret 0` has the word of an entry.
-        let is_exit = key == "ret" && matches!(word, Word::Enter(_));
-        if KNOWN.contains(&key) || BYTES.contains(&key) || word.fields().contains(&key) || is_exit {
+        let is_exit = key == "ret" && matches!(word, Some(Word::Enter(_)));
+        if KNOWN.contains(&key)
+            || BYTES.contains(&key)
+            || word.is_some_and(|word| word.fields().contains(&key))
+            || is_exit
+        {
             continue;
         }
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -3,10 +3,14 @@
 mod cursor;
 pub mod events_jsonl;
 pub mod thesis;
+pub mod trace_dat;
 mod words;
+
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::input::{Chunk, ChunkReader, Input};
 use crate::names::{NameId, Names};
 
 /// What the caller says of an input that its text does not tell.
@@ -40,6 +44,8 @@ pub enum NoteKind {
     Unparsed { text: Box<[u8]>, why: &'static str },
     /// The tracer says that it lost events here.
     Lost { count: u64 },
+    /// It does not say how many.
+    LostUncounted,
 }
 
 /// Something in the input that is no event.
@@ -47,7 +53,7 @@ pub enum NoteKind {
 pub struct Note {
     /// How many events of the batch come before it.
     pub after: u32,
-    /// Line within the chunk, from 1.
+    /// Line within the chunk, from 1; 0 where there are no lines.
     pub line: u64,
     pub kind: NoteKind,
 }
@@ -64,6 +70,10 @@ pub struct Batch {
     pub extras: Vec<Extra>,
     pub notes: Vec<Note>,
     pub lines: u64,
+    /// Events that nobody asked for: `Kind::Other` without `keep_extras`.
+    pub others: u64,
+    /// No event that comes later is older than this, where the source knows.
+    pub until: Option<i64>,
 }
 
 impl Batch {
@@ -74,10 +84,16 @@ impl Batch {
         self.extras.clear();
         self.notes.clear();
         self.lines = 0;
+        self.others = 0;
+        self.until = None;
     }
 
     fn note(&mut self, kind: NoteKind) {
-        self.notes.push(Note { after: self.events.len() as u32, line: self.lines, kind });
+        self.note_at(self.events.len() as u32, kind);
+    }
+
+    fn note_at(&mut self, after: u32, kind: NoteKind) {
+        self.notes.push(Note { after, line: self.lines, kind });
     }
 
     fn unparsed(&mut self, line: &[u8], why: &'static str) {
@@ -87,8 +103,6 @@ impl Batch {
 }
 
 /// A format of input.
-///
-/// `cut` and `parse` keep no state between chunks: chunks are parsed in parallel, in any order.
 pub trait Source: Sync {
     /// As in `--from`.
     fn name(&self) -> &'static str;
@@ -101,14 +115,82 @@ pub trait Source: Sync {
         None
     }
 
+    /// Whether an input that begins so is a log of its own, and no piece of the one before it.
+    fn stands_alone(&self, _head: &[u8]) -> bool {
+        false
+    }
+
+    fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader>;
+}
+
+/// An input taken apart: what cuts it into chunks, one at a time, and what parses them, several at once.
+pub struct Reader {
+    pub chunks: Box<dyn Chunks>,
+    pub parse: Arc<dyn Parse>,
+    /// What the input says of itself: keys and values of `syncline_meta`.
+    pub facts: Vec<(&'static str, String)>,
+}
+
+pub trait Chunks: Send {
+    /// Fills `chunk` with whole records; false at the end.
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool>;
+
+    /// Bytes taken from the input so far, for progress.
+    fn consumed_bytes(&self) -> u64;
+}
+
+/// Keeps no state between chunks: they are parsed in parallel, in any order.
+pub trait Parse: Send + Sync {
+    /// Appends the events of a chunk to an empty batch, in the order of the input. Counts the lines.
+    fn parse(&self, chunk: &[u8], batch: &mut Batch);
+}
+
+/// A format whose records are lines.
+pub trait Lines: Sync {
     /// After how many bytes of `bytes` a record surely ends, so that what follows can be parsed on its own; `None` if nowhere.
     fn cut(&self, bytes: &[u8]) -> Option<usize>;
 
-    /// Appends the events of a chunk of whole records to an empty batch, in the order of the input. Counts the lines.
-    fn parse(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch);
+    /// As `Parse::parse`.
+    fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch);
 }
 
-pub static SOURCES: &[&dyn Source] = &[&events_jsonl::EventsJsonl, &thesis::Thesis];
+struct LineChunks {
+    lines: &'static dyn Lines,
+    reader: ChunkReader,
+}
+
+impl Chunks for LineChunks {
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        self.reader.next(chunk, |bytes| self.lines.cut(bytes))
+    }
+
+    fn consumed_bytes(&self) -> u64 {
+        self.reader.input().consumed_bytes()
+    }
+}
+
+struct LineParse {
+    lines: &'static dyn Lines,
+    options: SourceOptions,
+}
+
+impl Parse for LineParse {
+    fn parse(&self, chunk: &[u8], batch: &mut Batch) {
+        self.lines.parse_lines(&self.options, chunk, batch);
+    }
+}
+
+impl Reader {
+    pub fn of_lines(lines: &'static dyn Lines, input: Input, options: &SourceOptions) -> Self {
+        Self {
+            chunks: Box::new(LineChunks { lines, reader: ChunkReader::new(input) }),
+            parse: Arc::new(LineParse { lines, options: *options }),
+            facts: Vec::new(),
+        }
+    }
+}
+
+pub static SOURCES: &[&dyn Source] = &[&trace_dat::TraceDatSource, &events_jsonl::EventsJsonl, &thesis::Thesis];
 
 pub fn by_name(name: &str) -> Result<&'static dyn Source> {
     SOURCES.iter().copied().find(|s| s.name() == name).ok_or_else(|| Error::UnknownSource {
@@ -132,8 +214,6 @@ pub fn sniff(path: &str, head: &[u8]) -> Result<&'static dyn Source> {
 fn describe_head(head: &[u8]) -> String {
     const KNOWN: &[(&[u8], &str)] = &[
         (b"\x7fELF", "an ELF program"),
-        (b"tracing", "a trace.dat of trace-cmd"),
-        (b"\x17\x08\x44tracing", "a trace.dat of trace-cmd"),
         (b"# tracer:", "text of the ftrace ring buffer"),
         (b"PERFILE2", "a perf.data"),
         (b"PAR1", "a Parquet file"),

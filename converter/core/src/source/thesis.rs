@@ -13,9 +13,11 @@
 use memchr::memchr;
 
 use super::cursor::{Cursor, whole};
-use super::words::Word;
-use super::{Batch, Extra, NoteKind, Source, SourceOptions};
+use super::words::{Word, extra_key};
+use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions};
+use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_SECTOR, UNKNOWN_TASK};
+use crate::input::Input;
 use crate::names::NameId;
 
 /// `TASK_COMM_LEN` less its NUL.
@@ -24,10 +26,6 @@ const COMM_BYTES: usize = 15;
 const COMM_COLUMN_BYTES: usize = 64;
 /// More pairs than any tracer prints; bounds the work on a hostile line.
 const MAX_PAIRS: usize = 32;
-
-/// Names that the low-level log has for other things; a pair of that name is written as `data_NAME`.
-const OF_EVERY_EVENT: [&[u8]; 10] =
-    [b"ts_ns", b"tid", b"pid", b"comm", b"event", b"source", b"comm_hex", b"path_hex", b"stack_hex", b"fs_hex"];
 
 pub struct Thesis;
 
@@ -38,7 +36,7 @@ impl Source for Thesis {
 
     fn sniff(&self, head: &[u8]) -> bool {
         let mut batch = Batch::default();
-        self.parse(&SourceOptions::default(), head, &mut batch);
+        self.parse_lines(&SourceOptions::default(), head, &mut batch);
         !batch.events.is_empty()
             || head
                 .split(|&b| b == b'\n')
@@ -46,6 +44,12 @@ impl Source for Thesis {
                 .is_some_and(|l| is_header(l.trim_ascii()) || is_attach(l.trim_ascii()))
     }
 
+    fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
+        Ok(Reader::of_lines(self, input, options))
+    }
+}
+
+impl Lines for Thesis {
     fn cut(&self, bytes: &[u8]) -> Option<usize> {
         // Stack lines and the inner lines of a printed map belong to the line before them.
         let mut end = bytes.len();
@@ -58,7 +62,7 @@ impl Source for Thesis {
         None
     }
 
-    fn parse(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
+    fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
         let mut parser = Parser {
             options,
             batch,
@@ -269,11 +273,7 @@ impl Parser<'_, '_> {
             let word = self.batch.names.intern(word);
             self.batch.words.push(word);
             for (key, value) in data.extras {
-                let key = if OF_EVERY_EVENT.contains(&key) {
-                    self.batch.names.intern(&[b"data_", key].concat())
-                } else {
-                    self.batch.names.intern(key)
-                };
+                let key = self.batch.names.intern(&extra_key(key));
                 let value = self.batch.names.intern(value);
                 self.batch.extras.push(Extra { event: index as u32, key, value });
             }
@@ -317,6 +317,8 @@ fn bad_data(word: Word) -> &'static str {
         Word::AddFolio => "the data of bio_add_folio is not `id N bio 0xADDR start N len N`",
         Word::Submit => "the data of bio_submit is not `id N bio 0xADDR`",
         Word::Complete => "the data of bio_complete is not `bio 0xADDR`",
+        Word::FsStart => "the data of sync_fs_start is not `id N dev MAJOR,MINOR fs NAME`",
+        Word::WbStart | Word::WbEnd => "the data of wb_start or wb_end has no `id N`",
         Word::Start => "the data of start is not `id N start N end N datasync 0|1 path REST`",
         Word::End => "the data of exit is not `id N ret N`",
         Word::Enter(_) | Word::Exit(_) => "the data of the syscall is not `KEY NUMBER` pairs",
@@ -370,7 +372,7 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
         }
         Word::Enter(op) => Kind::CallEnter { op, stack: NameId::NONE },
         Word::Exit(op) => Kind::CallExit { op, ret: None },
-        Word::Start => return None,
+        Word::Start | Word::FsStart | Word::WbStart | Word::WbEnd => return None,
     };
     Some((kind, cursor.rest))
 }
@@ -434,6 +436,9 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
             sync_start(fields.id?, fields.start?, fields.end?, fields.datasync?, fields.dev, fields.ino)
         }
         Word::End => Kind::SyncEnd { id: fields.id?, ret: fields.ret? },
+        Word::FsStart => whole_fs(fields.id?, fields.dev, NameId::NONE),
+        Word::WbStart => Kind::WbStart { id: fields.id? },
+        Word::WbEnd => Kind::WbEnd { id: fields.id? },
         Word::Enter(_) | Word::Exit(_) => return None,
     };
     Some(Data {
@@ -556,6 +561,12 @@ pub(super) fn device(text: &[u8]) -> Option<Dev> {
 }
 
 /// File offsets end at 2^63, and no piece of page cache is as large as 2^40: what lies beyond was never printed by a kernel.
+/// A pass over a whole file system, for sync() or syncfs(): a request of no one file.
+pub(super) fn whole_fs(id: u64, dev: Dev, fs: NameId) -> Kind {
+    let (path, end) = (NameId::NONE, i64::MAX as u64);
+    Kind::SyncStart { id, start: 0, end, path, fs, ino: 0, dev, datasync: false }
+}
+
 pub(super) fn sane_range(offset: u64, len: u64) -> Option<()> {
     (i64::try_from(offset.checked_add(len)?).is_ok() && len <= 1 << 40).then_some(())
 }
@@ -614,6 +625,7 @@ fn lost_events(line: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Result;
     use crate::event::Op;
     use crate::source::Note;
 

@@ -1,6 +1,17 @@
 //! The words of the writeback tracepoints and of the syscalls, as the thesis's script prints them.
 
+use std::borrow::Cow;
+
 use crate::event::Op;
+
+/// Names that the low-level log has for what is on every event.
+const OF_EVERY_EVENT: [&[u8]; 10] =
+    [b"ts_ns", b"tid", b"pid", b"comm", b"event", b"source", b"comm_hex", b"path_hex", b"stack_hex", b"fs_hex"];
+
+/// Name in the low-level log of a field that its event has no place for: `data_NAME` where the name is taken.
+pub(super) fn extra_key(name: &[u8]) -> Cow<'_, [u8]> {
+    if OF_EVERY_EVENT.contains(&name) { [b"data_", name].concat().into() } else { name.into() }
+}
 
 /// What a word in the place of EVENT means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +21,10 @@ pub(super) enum Word {
     Complete,
     Start,
     End,
+    /// Of a whole file system, for sync() and syncfs().
+    FsStart,
+    WbStart,
+    WbEnd,
     Enter(Op),
     Exit(Op),
 }
@@ -22,7 +37,10 @@ impl Word {
             b"bio_submit" => Some(Self::Submit),
             b"bio_complete" => Some(Self::Complete),
             b"start" | b"sync_start" => Some(Self::Start),
-            b"exit" | b"sync_end" => Some(Self::End),
+            b"exit" | b"sync_end" | b"sync_fs_end" => Some(Self::End),
+            b"sync_fs_start" => Some(Self::FsStart),
+            b"wb_start" => Some(Self::WbStart),
+            b"wb_end" => Some(Self::WbEnd),
             _ => Self::of_call(word),
         }
     }
@@ -35,6 +53,8 @@ impl Word {
             Self::Complete => &["bio", "sector", "dev"],
             Self::Start => &["id", "start", "end", "datasync", "dev", "ino", "fs", "path"],
             Self::End => &["id", "ret"],
+            Self::FsStart => &["id", "dev", "fs"],
+            Self::WbStart | Self::WbEnd => &["id"],
             Self::Enter(_) => &["stack"],
             Self::Exit(_) => &["ret"],
         }

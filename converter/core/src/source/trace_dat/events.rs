@@ -1,0 +1,217 @@
+//! Which records are events that Syncline pairs, and where their fields stand.
+
+use super::format::{Field, Format, Layout};
+use super::page::Shape;
+use crate::event::{Dev, Kind, NO_SECTOR, Op};
+use crate::names::{NameId, Names};
+use crate::source::thesis::whole_fs;
+use crate::source::words::Word;
+
+/// A number in a record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Number {
+    at: usize,
+    size: usize,
+    signed: bool,
+}
+
+impl Number {
+    pub(super) fn of(field: &Field) -> Option<Self> {
+        match field.layout {
+            Layout::Number { signed } => Some(Self { at: field.offset, size: field.size, signed }),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn unsigned(self, shape: Shape, record: &[u8]) -> Option<u64> {
+        shape.number(record, self.at, self.size)
+    }
+
+    #[inline]
+    pub(super) fn signed(self, shape: Shape, record: &[u8]) -> Option<i64> {
+        let value = self.unsigned(shape, record)?;
+        let unused = 64 - 8 * self.size as u32;
+        Some(if self.signed { (value << unused) as i64 >> unused } else { value as i64 })
+    }
+}
+
+/// Bytes of a field that is text; `None` beyond the end of the record.
+pub(super) fn text<'a>(field: &Field, shape: Shape, record: &'a [u8]) -> Option<&'a [u8]> {
+    let bytes = match field.layout {
+        Layout::Text | Layout::Bytes => record.get(field.offset..field.offset.checked_add(field.size)?)?,
+        Layout::DataLoc | Layout::RelLoc => {
+            let place = shape.number(record, field.offset, 4)?;
+            let base = if field.layout == Layout::RelLoc { field.offset + 4 } else { 0 };
+            let from = base + (place & 0xffff) as usize;
+            record.get(from..from + (place >> 16) as usize)?
+        }
+        Layout::Number { .. } => return None,
+    };
+    Some(bytes.split(|&b| b == 0).next().unwrap_or_default())
+}
+
+/// What a record becomes.
+#[derive(Clone, Debug)]
+pub(super) enum Plan {
+    CallEnter(Op),
+    CallExit {
+        op: Op,
+        ret: Number,
+    },
+    SyncStart {
+        id: Number,
+        start: Number,
+        end: Number,
+        datasync: Number,
+        dev: Number,
+        ino: Number,
+        path: Field,
+        fs: Option<Field>,
+    },
+    /// A pass over a whole file system, for sync() or syncfs().
+    SyncFsStart {
+        id: Number,
+        dev: Number,
+        fs: Field,
+    },
+    BioAddFolio {
+        id: Number,
+        bio: Number,
+        offset: Number,
+        len: Number,
+    },
+    BioSubmit {
+        id: Number,
+        bio: Number,
+        dev: Number,
+        sector: Number,
+    },
+    BioComplete {
+        bio: Number,
+    },
+    SyncEnd {
+        id: Number,
+        ret: Number,
+    },
+    WbStart {
+        id: Number,
+    },
+    WbEnd {
+        id: Number,
+    },
+    /// No event of Syncline's.
+    Other,
+}
+
+impl Plan {
+    /// For a format; `Other` too where a field that is needed is not there.
+    pub(super) fn of(format: &Format) -> Self {
+        Self::known(format).unwrap_or(Self::Other)
+    }
+
+    fn known(format: &Format) -> Option<Self> {
+        let number = |name: &str| format.field(name).and_then(Number::of);
+        let field = |name: &str| format.field(name).cloned();
+        match (format.system.as_str(), format.name.as_str()) {
+            ("syscalls", name) => {
+                if let Some(call) = name.strip_prefix("sys_enter_") {
+                    return Op::from_name(call.as_bytes()).map(Self::CallEnter);
+                }
+                let op = Op::from_name(name.strip_prefix("sys_exit_")?.as_bytes())?;
+                Some(Self::CallExit { op, ret: number("ret")? })
+            }
+            ("wb_tracer", "sync_start") => Some(Self::SyncStart {
+                id: number("id")?,
+                start: number("start")?,
+                end: number("end")?,
+                datasync: number("datasync")?,
+                dev: number("dev")?,
+                ino: number("ino")?,
+                path: field("path")?,
+                fs: field("fs"),
+            }),
+            ("wb_tracer", "sync_fs_start") => {
+                Some(Self::SyncFsStart { id: number("id")?, dev: number("dev")?, fs: field("fs")? })
+            }
+            ("wb_tracer", "sync_end" | "sync_fs_end") => Some(Self::SyncEnd { id: number("id")?, ret: number("ret")? }),
+            ("wb_tracer", "bio_add_folio") => Some(Self::BioAddFolio {
+                id: number("id")?,
+                bio: number("bio")?,
+                offset: number("start").or_else(|| number("offset"))?,
+                len: number("len")?,
+            }),
+            ("wb_tracer", "bio_submit") => Some(Self::BioSubmit {
+                id: number("id")?,
+                bio: number("bio")?,
+                dev: number("dev")?,
+                sector: number("sector")?,
+            }),
+            ("wb_tracer", "bio_complete") => Some(Self::BioComplete { bio: number("bio")? }),
+            ("wb_tracer", "wb_start") => Some(Self::WbStart { id: number("id")? }),
+            ("wb_tracer", "wb_end") => Some(Self::WbEnd { id: number("id")? }),
+            _ => None,
+        }
+    }
+
+    /// Fields that the event has a place for.
+    pub(super) fn fields(&self, name: &str) -> &'static [&'static str] {
+        match self {
+            Self::Other => &[],
+            Self::BioAddFolio { .. } => &["id", "bio", "start", "offset", "len"],
+            _ => Word::of(name.as_bytes()).map_or(&[], Word::fields),
+        }
+    }
+
+    pub(super) fn is_other(&self) -> bool {
+        matches!(self, Self::Other)
+    }
+
+    /// The event of a record; `None` where a field lies beyond its end.
+    pub(super) fn kind(&self, shape: Shape, record: &[u8], names: &mut Names) -> Option<Kind> {
+        let unsigned = |number: &Number| number.unsigned(shape, record);
+        let signed = |number: &Number| number.signed(shape, record);
+        let dev = |number: &Number| unsigned(number).map(|dev| Dev(dev as u32));
+        Some(match self {
+            Self::CallEnter(op) => Kind::CallEnter { op: *op, stack: NameId::NONE },
+            Self::CallExit { op, ret } => Kind::CallExit { op: *op, ret: Some(signed(ret)?) },
+            Self::SyncStart { id, start, end, datasync, dev: device, ino, path, fs } => Kind::SyncStart {
+                id: unsigned(id)?,
+                start: unsigned(start)?,
+                end: unsigned(end)?,
+                path: names.intern(text(path, shape, record)?),
+                fs: match fs {
+                    Some(fs) => names.intern(text(fs, shape, record)?),
+                    // The first patch knew one file system.
+                    None => names.intern(b"ext4"),
+                },
+                ino: unsigned(ino)?,
+                dev: dev(device)?,
+                datasync: unsigned(datasync)? != 0,
+            },
+            Self::SyncFsStart { id, dev: device, fs } => {
+                whole_fs(unsigned(id)?, dev(device)?, names.intern(text(fs, shape, record)?))
+            }
+            Self::BioAddFolio { id, bio, offset, len } => Kind::BioAddFolio {
+                id: unsigned(id)?,
+                bio: unsigned(bio)?,
+                offset: unsigned(offset)?,
+                len: unsigned(len)?,
+            },
+            Self::BioSubmit { id, bio, dev: device, sector } => Kind::BioSubmit {
+                id: unsigned(id)?,
+                bio: unsigned(bio)?,
+                dev: dev(device)?,
+                // -1 of a flush.
+                sector: i64::try_from(unsigned(sector)?).unwrap_or(NO_SECTOR),
+            },
+            Self::BioComplete { bio } => {
+                Kind::BioComplete { bio: unsigned(bio)?, sector: NO_SECTOR, dev: Dev::UNKNOWN }
+            }
+            Self::SyncEnd { id, ret } => Kind::SyncEnd { id: unsigned(id)?, ret: signed(ret)? },
+            Self::WbStart { id } => Kind::WbStart { id: unsigned(id)? },
+            Self::WbEnd { id } => Kind::WbEnd { id: unsigned(id)? },
+            Self::Other => Kind::Other,
+        })
+    }
+}

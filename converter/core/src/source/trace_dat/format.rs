@@ -1,0 +1,127 @@
+//! Event formats as tracefs describes them (`events/SYSTEM/EVENT/format`): where each field of a record stands.
+
+use std::collections::HashMap;
+
+/// How a field is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// A number of `size` bytes.
+    Number { signed: bool },
+    /// Bytes in place, up to a NUL.
+    Text,
+    /// A u32 in place: length << 16 | offset of the bytes in the record.
+    DataLoc,
+    /// The same, with the offset counted from the end of the field.
+    RelLoc,
+    /// Anything else; shown as bytes.
+    Bytes,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) offset: usize,
+    pub(super) size: usize,
+    pub(super) layout: Layout,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Format {
+    pub(super) system: String,
+    pub(super) name: String,
+    pub(super) id: u16,
+    pub(super) fields: Vec<Field>,
+}
+
+impl Format {
+    /// From the text of a `format` file; `None` where it is not one.
+    pub(super) fn parse(system: &str, text: &str) -> Option<Self> {
+        let (mut name, mut id, mut fields) = (None, None, Vec::new());
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("name:") {
+                name = Some(rest.trim().to_owned());
+            } else if let Some(rest) = line.strip_prefix("ID:") {
+                id = rest.trim().parse().ok();
+            } else if let Some(rest) = line.trim_start().strip_prefix("field:") {
+                fields.push(field(rest)?);
+            } else if line.starts_with("print fmt:") {
+                break;
+            }
+        }
+        Some(Self { system: system.to_owned(), name: name?, id: id?, fields })
+    }
+
+    pub(super) fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+/// `unsigned short common_type;	offset:0;	size:2;	signed:0;`
+fn field(text: &str) -> Option<Field> {
+    let mut parts = text.split(';').map(str::trim);
+    let declaration = parts.next()?;
+    let keys: HashMap<&str, &str> = parts.filter_map(|part| part.split_once(':')).collect();
+    let number = |key: &str| keys.get(key).and_then(|value| value.trim().parse::<usize>().ok());
+    let (offset, size) = (number("offset")?, number("size")?);
+    let signed = number("signed").unwrap_or(0) != 0;
+
+    let (declared, array) = match declaration.split_once('[') {
+        // `__data_loc char[] name` has its brackets before the name.
+        Some((before, after)) => match after.split_once(']') {
+            Some((_, name)) if !name.trim().is_empty() => (format!("{before} {}", name.trim()), true),
+            _ => (before.to_owned(), true),
+        },
+        None => (declaration.to_owned(), false),
+    };
+    let (kind, name) = declared.trim().rsplit_once(|c: char| c.is_whitespace() || c == '*')?;
+    let layout = if kind.contains("__data_loc") {
+        Layout::DataLoc
+    } else if kind.contains("__rel_loc") {
+        Layout::RelLoc
+    } else if array && kind.split_whitespace().any(|word| word == "char" || word == "u8") {
+        Layout::Text
+    } else if !array && matches!(size, 1 | 2 | 4 | 8) {
+        Layout::Number { signed }
+    } else {
+        Layout::Bytes
+    };
+    Some(Field { name: name.to_owned(), offset, size, layout })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "name: sync_start\nID: 642\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:u64 id;\toffset:8;\tsize:8;\tsigned:0;\n\
+        \tfield:const char * name;\toffset:16;\tsize:8;\tsigned:0;\n\
+        \tfield:char comm[16];\toffset:24;\tsize:16;\tsigned:0;\n\
+        \tfield:unsigned long args[6];\toffset:40;\tsize:48;\tsigned:0;\n\
+        \tfield:__data_loc char[] path;\toffset:88;\tsize:4;\tsigned:0;\n\
+        \tfield:__rel_loc char[] rest;\toffset:92;\tsize:4;\tsigned:0;\n\n\
+        print fmt: \"id=%llu\", REC->id\n\tfield:not a field;\n";
+
+    #[test]
+    fn fields_stand_where_the_text_says() {
+        let format = Format::parse("wb_tracer", TEXT).unwrap();
+        assert_eq!((format.name.as_str(), format.id), ("sync_start", 642));
+        let field = |name: &str| format.field(name).map(|f| (f.offset, f.size, f.layout)).unwrap();
+        assert_eq!(field("common_pid"), (4, 4, Layout::Number { signed: true }));
+        assert_eq!(field("id"), (8, 8, Layout::Number { signed: false }));
+        assert_eq!(field("name"), (16, 8, Layout::Number { signed: false }));
+        assert_eq!(field("comm"), (24, 16, Layout::Text));
+        assert_eq!(field("args"), (40, 48, Layout::Bytes));
+        assert_eq!(field("path"), (88, 4, Layout::DataLoc));
+        assert_eq!(field("rest"), (92, 4, Layout::RelLoc));
+        assert_eq!(format.fields.len(), 8);
+    }
+
+    #[test]
+    fn what_is_no_format_is_none() {
+        assert_eq!(Format::parse("x", "name: a\nformat:\n"), None);
+        assert_eq!(Format::parse("x", "name: a\nID: 70000\n"), None);
+        assert_eq!(Format::parse("x", "ID: 7\n"), None);
+    }
+}

@@ -1,0 +1,201 @@
+//! Pages of the kernel's ring buffer (kernel/trace/ring_buffer.c): records with times that are told as differences.
+
+/// Low bits of `commit`; above them are flags.
+const COMMIT_BYTES: u64 = (1 << 27) - 1;
+const MISSED: u64 = 1 << 31;
+const MISSED_STORED: u64 = 1 << 30;
+
+const PADDING: u32 = 29;
+const TIME_EXTEND: u32 = 30;
+const TIME_STAMP: u32 = 31;
+/// An absolute time has so many bits; those above are of the time before it.
+const STAMP_BITS: u32 = 59;
+
+/// How numbers are written, and where a page's header has what: `events/header_page`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) big_endian: bool,
+    pub(super) commit_at: usize,
+    /// A long of the kernel.
+    pub(super) commit_bytes: usize,
+    pub(super) data_at: usize,
+}
+
+impl Shape {
+    /// An unsigned number of up to eight bytes; `None` beyond the end.
+    #[inline]
+    pub(super) fn number(self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+        let bytes = bytes.get(at..at.checked_add(size)?)?;
+        Some(match (size, self.big_endian) {
+            (8, false) => u64::from_le_bytes(bytes.try_into().ok()?),
+            (8, true) => u64::from_be_bytes(bytes.try_into().ok()?),
+            (4, false) => u64::from(u32::from_le_bytes(bytes.try_into().ok()?)),
+            (4, true) => u64::from(u32::from_be_bytes(bytes.try_into().ok()?)),
+            (2, false) => u64::from(u16::from_le_bytes(bytes.try_into().ok()?)),
+            (2, true) => u64::from(u16::from_be_bytes(bytes.try_into().ok()?)),
+            (1, _) => u64::from(bytes[0]),
+            _ => return None,
+        })
+    }
+
+    fn word(self, bytes: &[u8], at: usize) -> Option<u32> {
+        self.number(bytes, at, 4).map(|word| word as u32)
+    }
+
+    /// Time of a page's first record.
+    pub(super) fn time(self, page: &[u8]) -> Option<u64> {
+        self.number(page, 0, 8)
+    }
+}
+
+/// How many events the tracer says it lost before a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    None,
+    Some(u64),
+    Unknown,
+}
+
+/// Hands on each record of a page with its time. An error says where the page is not one.
+pub(super) fn records<'a>(
+    shape: Shape,
+    page: &'a [u8],
+    mut take: impl FnMut(u64, &'a [u8]),
+) -> Result<Lost, &'static str> {
+    const CUT: &str = "a record reaches beyond the end of its page";
+    let mut time = shape.time(page).ok_or("a page is cut off")?;
+    let commit = shape.number(page, shape.commit_at, shape.commit_bytes).ok_or("a page is cut off")?;
+    let used = (commit & COMMIT_BYTES) as usize;
+    let data = page.get(shape.data_at..).ok_or("a page is cut off")?;
+    let lost = match (commit & MISSED != 0, commit & MISSED_STORED != 0) {
+        (false, _) => Lost::None,
+        (true, false) => Lost::Unknown,
+        // Written behind the last record, where there was room for it.
+        (true, true) => shape.number(data, used, shape.commit_bytes).map_or(Lost::Unknown, Lost::Some),
+    };
+    let data = data.get(..used).ok_or("a page says that it holds more than fits")?;
+    let mut at = 0;
+    while at < data.len() {
+        let header = shape.word(data, at).ok_or(CUT)?;
+        let (kind, delta) =
+            if shape.big_endian { (header >> 27, header & 0x07ff_ffff) } else { (header & 31, header >> 5) };
+        at += 4;
+        match kind {
+            PADDING if delta == 0 => break,
+            PADDING => {
+                // A record that was thrown away.
+                let size = shape.word(data, at).ok_or(CUT)? as usize;
+                time = time.wrapping_add(u64::from(delta));
+                at = at.checked_add(size.max(4)).ok_or(CUT)?;
+            }
+            TIME_EXTEND => {
+                let high = u64::from(shape.word(data, at).ok_or(CUT)?);
+                time = time.wrapping_add(high << 27 | u64::from(delta));
+                at += 4;
+            }
+            TIME_STAMP => {
+                let high = u64::from(shape.word(data, at).ok_or(CUT)?);
+                let stamp = (high << 27 | u64::from(delta)) & ((1 << STAMP_BITS) - 1);
+                time = time >> STAMP_BITS << STAMP_BITS | stamp;
+                at += 4;
+            }
+            _ => {
+                time = time.wrapping_add(u64::from(delta));
+                let size = if kind == 0 {
+                    let size = shape.word(data, at).ok_or(CUT)? as usize;
+                    at += 4;
+                    size.checked_sub(4).ok_or(CUT)?
+                } else {
+                    kind as usize * 4
+                };
+                let end = at.checked_add(size).ok_or(CUT)?;
+                take(time, data.get(at..end).ok_or(CUT)?);
+                at = end.next_multiple_of(4);
+            }
+        }
+    }
+    Ok(lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LITTLE: Shape = Shape { big_endian: false, commit_at: 8, commit_bytes: 8, data_at: 16 };
+
+    fn page(shape: Shape, time: u64, flags: u64, words: &[u32], after: &[u8]) -> Vec<u8> {
+        let commit = words.len() as u64 * 4 | flags;
+        let mut page = Vec::new();
+        if shape.big_endian {
+            page.extend_from_slice(&time.to_be_bytes());
+            page.extend_from_slice(&(commit as u32).to_be_bytes());
+            page.extend(words.iter().flat_map(|w| w.to_be_bytes()));
+        } else {
+            page.extend_from_slice(&time.to_le_bytes());
+            page.extend_from_slice(&commit.to_le_bytes());
+            page.extend(words.iter().flat_map(|w| w.to_le_bytes()));
+        }
+        page.extend_from_slice(after);
+        page.resize(4096, 0);
+        page
+    }
+
+    fn read(shape: Shape, page: &[u8]) -> (Vec<(u64, Vec<u8>)>, Result<Lost, &'static str>) {
+        let mut out = Vec::new();
+        let lost = records(shape, page, |time, data| out.push((time, data.to_vec())));
+        (out, lost)
+    }
+
+    #[test]
+    fn each_kind_of_record() {
+        let words = [
+            2 | 5 << 5,
+            0x0403_0201,
+            0x0807_0605, // eight bytes, 5 ns later
+            30 | 7 << 5,
+            1, // 2^27 + 7 ns later
+            29 | 3 << 5,
+            4, // thrown away, 3 ns later
+            0,
+            6,
+            0x0000_0201, // two bytes with a length of their own
+            31 | 9 << 5,
+            0, // at 9 ns
+            1,
+            42,
+            29,
+            99,
+        ];
+        let (records, lost) = read(LITTLE, &page(LITTLE, 100, 0, &words, &[]));
+        let at = 105 + (1 << 27) + 7 + 3;
+        assert_eq!(lost, Ok(Lost::None));
+        assert_eq!(records, [(105, vec![1, 2, 3, 4, 5, 6, 7, 8]), (at, vec![1, 2]), (9, vec![42, 0, 0, 0])]);
+    }
+
+    #[test]
+    fn big_endian_with_short_longs() {
+        let shape = Shape { big_endian: true, commit_at: 8, commit_bytes: 4, data_at: 12 };
+        let (records, lost) = read(shape, &page(shape, 7, 0, &[1 << 27 | 3, 0x0102_0304], &[]));
+        assert_eq!((records, lost), (vec![(10, vec![1, 2, 3, 4])], Ok(Lost::None)));
+    }
+
+    #[test]
+    fn what_was_lost_is_told() {
+        let words = [1, 42];
+        let stored = page(LITTLE, 0, MISSED | MISSED_STORED, &words, &123u64.to_le_bytes());
+        assert_eq!(read(LITTLE, &stored).1, Ok(Lost::Some(123)));
+        assert_eq!(read(LITTLE, &page(LITTLE, 0, MISSED, &words, &[])).1, Ok(Lost::Unknown));
+    }
+
+    #[test]
+    fn a_page_that_lies() {
+        assert!(read(LITTLE, &[0; 10]).1.is_err());
+        let mut long = page(LITTLE, 0, 0, &[1, 42], &[]);
+        long[8..12].copy_from_slice(&5000u32.to_le_bytes());
+        assert!(read(LITTLE, &long).1.is_err());
+        // A record of twenty bytes where there are four.
+        let (records, lost) = read(LITTLE, &page(LITTLE, 0, 0, &[1, 42, 5, 1], &[]));
+        assert_eq!(records.len(), 1);
+        assert!(lost.is_err());
+    }
+}
