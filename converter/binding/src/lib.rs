@@ -9,7 +9,7 @@ use syncline_core::event::Kind;
 use syncline_core::run::{Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
 use syncline_core::sink::Mark;
 use syncline_core::sink::samples::{By, Weight};
-use syncline_core::source::{SOURCES, SourceOptions};
+use syncline_core::source::{Escapes, SOURCES, SourceOptions};
 
 create_exception!(
     _core,
@@ -87,6 +87,7 @@ fn convert<'py>(
         inputs,
         source,
         source_options: SourceOptions {
+            escapes: Escapes::default(),
             time_unit_ns: choose("time_unit", time_unit, &[("ns", 1), ("us", 1000)])?,
             pid_is_process: choose("pid_is", pid_is, &[("thread", false), ("process", true)])?,
             keep_extras: false,

@@ -21,6 +21,8 @@ const LINGER_NS: i64 = 60_000_000_000;
 const MAX_LINGERING: usize = 65_536;
 /// Ends that are remembered, to tell a doubled line from a lost start.
 const REMEMBERED_ENDS: usize = 4096;
+/// Two inputs that tell of a call when it has begun its request tell of the same one if so little is between them.
+const SAME_CALL_NS: u64 = 100_000;
 const REMEMBERED_PASSES: usize = 65_536;
 /// Requests that one open call may gather (sync() has one an inode) before it is written without its exit.
 const MAX_IN_CALL: usize = 16_384;
@@ -81,6 +83,8 @@ struct Task {
     groups: VecDeque<OpenGroup>,
     /// The request between start and end; not used where a task is a process.
     open: Option<Slot>,
+    /// The last exit, and the input that told it, until the next call.
+    exited: Option<(Op, usize)>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -228,6 +232,9 @@ impl Assemble {
         names: &Names,
         sink: &mut S,
     ) -> Result<()> {
+        if self.is_told_again(e, op, stack) {
+            return Ok(());
+        }
         let call = Call {
             call_id: self.next_call,
             op,
@@ -245,6 +252,7 @@ impl Assemble {
         let id = self.task_of(e);
         self.leave_sync(id, names, sink)?;
         let task = self.tasks.entry(id).or_default();
+        task.exited = None;
         let closed =
             !self.tasks_are_processes && task.groups.back_mut().is_some_and(|g| std::mem::take(&mut g.call_open));
         task.groups.push_back(OpenGroup {
@@ -257,6 +265,32 @@ impl Assemble {
         if closed || self.tasks_are_processes { self.flush(id, names, sink) } else { Ok(()) }
     }
 
+    /// Whether another input has told this call: one records all events, another the stacks. It takes the stack then.
+    fn is_told_again(&mut self, e: &Event, op: Op, stack: NameId) -> bool {
+        if self.tasks_are_processes {
+            return false;
+        }
+        let (file, requests) = (self.at.file(), &mut self.requests);
+        let Some(group) = self.tasks.get_mut(&e.tid).and_then(|task| task.groups.back_mut()) else { return false };
+        let Some(call) = group.call.as_mut().filter(|_| group.call_open) else { return false };
+        let at_once = e.ts.abs_diff(call.enter) <= SAME_CALL_NS;
+        let same = call.op == op
+            && group.place.file() != file
+            && call.stack.is_some() != stack.is_some()
+            && (group.requests.is_empty() || at_once);
+        if same && stack.is_some() {
+            call.stack = stack;
+            for &slot in &group.requests {
+                if let Some(of) = &mut requests[slot as usize].row.call
+                    && of.call_id == call.call_id
+                {
+                    of.stack = stack;
+                }
+            }
+        }
+        same
+    }
+
     fn call_exit<S: Sink + ?Sized>(
         &mut self,
         e: &Event,
@@ -266,6 +300,18 @@ impl Assemble {
         sink: &mut S,
     ) -> Result<()> {
         let id = self.task_of(e);
+        let file = self.at.file();
+        if !self.tasks_are_processes
+            && let Some(task) = self.tasks.get_mut(&id)
+        {
+            match task.exited {
+                Some((before, other)) if before == op && other != file => {
+                    task.exited = None;
+                    return Ok(());
+                }
+                _ => task.exited = Some((op, file)),
+            }
+        }
         self.leave_sync(id, names, sink)?;
         let requests = &mut self.requests;
         let mut candidates = self

@@ -46,6 +46,10 @@ reasons! {
         "the tracer says that it lost these events; record again with larger buffers (bpftrace: BPFTRACE_PERF_RB_PAGES)"
     UnparsedLine "unparsed_line" Loss
         "lines that are not of the format; torn by the recorder, or of another tool"
+    MissingLine "missing_line" Loss
+        "events that the recorder counted and the log lacks: lost or torn on their way out of the kernel"
+    CutOff "cut_off" Loss
+        "logs without the recorder's last line: it was killed, or the file was not copied whole"
     LateEvent "late_event" Loss
         "events that came later than the reorder window allows, used out of order; convert again with a larger --window"
     UnmatchedComplete "unmatched_complete" Loss

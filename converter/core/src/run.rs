@@ -387,7 +387,7 @@ fn run(
         match merge.next()? {
             Step::End => break,
             Step::Idle => {}
-            Step::EndOf(file) => files[file].check()?,
+            Step::EndOf(file) => files[file].check(&mut summary.losses)?,
             Step::Piece(piece) => {
                 let file = &mut files[piece.file];
                 let batch = &piece.batch;
@@ -400,6 +400,7 @@ fn run(
                 summary.events[Kind::Other.index()] += batch.others;
                 for event in &batch.events {
                     summary.events[event.kind.index()] += 1;
+                    file.kinds[event.kind.index()] += 1;
                     summary.first_ts = Some(summary.first_ts.map_or(event.ts, |ts| ts.min(event.ts)));
                     summary.last_ts = Some(summary.last_ts.map_or(event.ts, |ts| ts.max(event.ts)));
                 }
@@ -458,8 +459,14 @@ struct FileSoFar {
     events: u64,
     read_bytes: u64,
     last_event: Option<i64>,
-    /// Its first line that is no event.
+    /// Its first line that is no event, and how many there are.
     unparsed: Option<String>,
+    unparsed_lines: u64,
+    kinds: [u64; Kind::COUNT],
+    /// What the recorder counted, of the kinds that it did.
+    counted: [Option<u64>; Kind::COUNT],
+    ended: bool,
+    says_its_end: bool,
 }
 
 impl FileSoFar {
@@ -472,11 +479,28 @@ impl FileSoFar {
             read_bytes: 0,
             last_event: None,
             unparsed: None,
+            unparsed_lines: 0,
+            kinds: [0; Kind::COUNT],
+            counted: [None; Kind::COUNT],
+            ended: false,
+            says_its_end: source.says_its_end(input.head()),
         }
     }
 
-    /// At its end.
-    fn check(&self) -> Result<()> {
+    /// At its end: what it lacks of what it says itself.
+    fn check(&self, losses: &mut Losses) -> Result<()> {
+        let counted = self.counted.iter().zip(self.kinds);
+        let missing: u64 = counted.map(|(counted, have)| counted.unwrap_or(0).saturating_sub(have)).sum();
+        // Each line that was torn is counted as such.
+        let missing = missing.saturating_sub(self.unparsed_lines);
+        if missing > 0 {
+            let tally = losses.add(Reason::MissingLine, missing, self.last_event);
+            tally.example.get_or_insert_with(|| tell(&self.path, 0, "its recorder counted more than it holds"));
+        }
+        if self.says_its_end && !self.ended {
+            let tally = losses.add(Reason::CutOff, 1, self.last_event);
+            tally.example.get_or_insert_with(|| tell(&self.path, self.lines, "its last line is not the recorder's"));
+        }
         if self.events > 0 {
             return Ok(());
         }
@@ -516,7 +540,13 @@ impl FileSoFar {
                     }
                     tally.example.get_or_insert(text);
                 }
+                NoteKind::Counted { kind, count } => {
+                    let counted = self.counted[*kind].get_or_insert(0);
+                    *counted = counted.saturating_add(*count);
+                }
+                NoteKind::End => self.ended = true,
                 NoteKind::Unparsed { text, why } => {
+                    self.unparsed_lines += 1;
                     let tally = summary.losses.add(Reason::UnparsedLine, 1, None);
                     let wanted =
                         summary.unparsed.len() < SHOWN_LINES || tally.example.is_none() || self.unparsed.is_none();

@@ -61,6 +61,7 @@ impl EventsJsonl {
     pub fn note(&mut self, kind: &NoteKind, line: u64, source: &str) {
         let buffer = self.out.buffer();
         match kind {
+            NoteKind::Counted { .. } | NoteKind::End => return,
             NoteKind::LostUncounted => {
                 let _ = write!(buffer, "{{\"event\":\"lost_events\",\"source\":\"{source}\"");
             }

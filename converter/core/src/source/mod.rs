@@ -1,6 +1,7 @@
 //! Sources turn bytes into events; they never pair. A new format is one file here and one line in `SOURCES`.
 
 mod cursor;
+mod escape;
 pub mod events_jsonl;
 pub mod thesis;
 pub mod trace_dat;
@@ -22,11 +23,27 @@ pub struct SourceOptions {
     pub pid_is_process: bool,
     /// The tracer's words and fields that no report uses are wanted too (for the low-level log).
     pub keep_extras: bool,
+    pub escapes: Escapes,
+}
+
+/// How an input writes names that may hold anything; its header says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Escapes {
+    pub comm_hex: bool,
+    pub path: PathEscape,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathEscape {
+    #[default]
+    None,
+    Octal,
+    Hex,
 }
 
 impl Default for SourceOptions {
     fn default() -> Self {
-        Self { time_unit_ns: 1, pid_is_process: false, keep_extras: false }
+        Self { time_unit_ns: 1, pid_is_process: false, keep_extras: false, escapes: Escapes::default() }
     }
 }
 
@@ -46,6 +63,10 @@ pub enum NoteKind {
     Lost { count: u64 },
     /// It does not say how many.
     LostUncounted,
+    /// The recorder has counted so many events of this kind.
+    Counted { kind: usize, count: u64 },
+    /// The recorder says that this is the end.
+    End,
 }
 
 /// Something in the input that is no event.
@@ -117,6 +138,11 @@ pub trait Source: Sync {
 
     /// Whether an input that begins so is a log of its own, and no piece of the one before it.
     fn stands_alone(&self, _head: &[u8]) -> bool {
+        false
+    }
+
+    /// Whether an input that begins so tells its end, by `NoteKind::End`.
+    fn says_its_end(&self, _head: &[u8]) -> bool {
         false
     }
 

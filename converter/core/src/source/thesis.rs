@@ -13,17 +13,23 @@
 use memchr::memchr;
 
 use super::cursor::{Cursor, whole};
+use super::escape;
 use super::words::{Word, extra_key};
-use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions};
+use super::{Batch, Extra, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_SECTOR, UNKNOWN_TASK};
 use crate::input::Input;
-use crate::names::NameId;
+use crate::names::{NameId, text_of};
 
 /// `TASK_COMM_LEN` less its NUL.
 const COMM_BYTES: usize = 15;
+/// `TASK_COMM_LEN`, each byte as `\xNN`.
+const COMM_HEX_BYTES: usize = 64;
 /// With the spaces that align columns.
 const COMM_COLUMN_BYTES: usize = 64;
+/// First line of what our own bpftrace scripts write, and the beginning of its last.
+const OWN: &[u8] = b"# syncline-log ";
+const END: &[u8] = b"# end ";
 /// More pairs than any tracer prints; bounds the work on a hostile line.
 const MAX_PAIRS: usize = 32;
 
@@ -38,14 +44,43 @@ impl Source for Thesis {
         let mut batch = Batch::default();
         self.parse_lines(&SourceOptions::default(), head, &mut batch);
         !batch.events.is_empty()
+            || head.starts_with(OWN)
             || head
                 .split(|&b| b == b'\n')
                 .find(|l| !l.trim_ascii().is_empty())
                 .is_some_and(|l| is_header(l.trim_ascii()) || is_attach(l.trim_ascii()))
     }
 
+    fn stands_alone(&self, head: &[u8]) -> bool {
+        head.starts_with(OWN)
+    }
+
+    fn says_its_end(&self, head: &[u8]) -> bool {
+        head.starts_with(OWN)
+    }
+
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
-        Ok(Reader::of_lines(self, input, options))
+        let (mut options, mut facts) = (*options, Vec::new());
+        if input.head().starts_with(OWN) {
+            let shown = |value| text_of(value).into_owned();
+            for (key, value) in header_values(input.head()) {
+                match (key, value) {
+                    (b"comm", b"hex") => options.escapes.comm_hex = true,
+                    (b"path", b"hex") => options.escapes.path = PathEscape::Hex,
+                    (b"path", b"octal") => options.escapes.path = PathEscape::Octal,
+                    (b"clock", _) => facts.push(("clock", shown(value))),
+                    (b"kernel", _) => facts.push(("kernel", shown(value))),
+                    (b"boot_id", _) => facts.push(("boot_id", shown(value))),
+                    (b"host", _) => facts.push(("host", shown(value))),
+                    (b"script", _) => facts.push(("recorder", format!("bpftrace {}", shown(value)))),
+                    (b"filter", _) => facts.push(("filter", shown(value))),
+                    _ => {}
+                }
+            }
+        }
+        let mut reader = Reader::of_lines(self, input, &options);
+        reader.facts = facts;
+        Ok(reader)
     }
 }
 
@@ -134,7 +169,9 @@ impl Parser<'_, '_> {
                 Some(b'0'..=b'9') => {
                     self.end_stack(chunk);
                     self.in_map = false;
-                    if let Err(why) = self.event(line) {
+                    if let Err(why) = self.event(line)
+                        && !is_mount(line)
+                    {
                         self.batch.unparsed(line, why);
                     }
                 }
@@ -167,8 +204,17 @@ impl Parser<'_, '_> {
 
     /// Lines that are no event: the header, bpftrace's own.
     fn other(&mut self, line: &[u8]) {
+        if line.first() == Some(&b'#') {
+            if line.strip_prefix(END).is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit)) {
+                self.batch.note(NoteKind::End);
+            }
+            return;
+        }
         if is_map(line) {
             self.in_map = true;
+            if let Some((kind, count)) = counted(line) {
+                self.batch.note(NoteKind::Counted { kind, count });
+            }
             return;
         }
         if self.in_map && matches!(line[0], b'[' | b'(' | b']') {
@@ -259,12 +305,23 @@ impl Parser<'_, '_> {
             None => skip_separators(cursor.rest).ok_or("the PID is not followed by a space")?,
         };
 
-        let (comm, word, data) = find_event(rest)?;
+        let most = if self.options.escapes.comm_hex { COMM_HEX_BYTES } else { COMM_BYTES };
+        let (comm, word, data) = find_event(rest, most)?;
         let comm = trim_alignment(comm, aligned);
-        let comm = self.batch.names.intern(comm);
+        let comm = match &*if self.options.escapes.comm_hex { escape::hex(comm) } else { comm.into() } {
+            comm if self.options.escapes.comm_hex => self.batch.names.intern(until_nul(comm)),
+            comm => self.batch.names.intern(comm),
+        };
         let mut kind = data.kind;
         if let Kind::SyncStart { path, fs, .. } = &mut kind {
-            *path = data.path.map_or(NameId::NONE, |p| self.batch.names.intern(p));
+            *path = data.path.map_or(NameId::NONE, |path| {
+                let path = match self.options.escapes.path {
+                    PathEscape::None => path.into(),
+                    PathEscape::Octal => escape::octal(path),
+                    PathEscape::Hex => escape::hex(path),
+                };
+                self.batch.names.intern(until_nul(&path))
+            });
             *fs = data.fs.map_or(self.fs, |f| self.batch.names.intern(f));
         }
         let index = self.batch.events.len();
@@ -286,11 +343,11 @@ impl Parser<'_, '_> {
 }
 
 /// COMM may hold anything, event names too: the event is the leftmost word after which the rest is exactly the data of that event.
-fn find_event(rest: &[u8]) -> Result<(&[u8], &[u8], Data<'_>), &'static str> {
+fn find_event(rest: &[u8], comm_bytes: usize) -> Result<(&[u8], &[u8], Data<'_>), &'static str> {
     let mut why = None;
     let mut from = 0;
     while let Some(separator) = memchr(b' ', &rest[from..]).map(|n| from + n).or_else(|| tab(rest, from)) {
-        if separator > COMM_COLUMN_BYTES || rest[..separator].trim_ascii().len() > COMM_BYTES {
+        if separator > COMM_COLUMN_BYTES.max(comm_bytes) || rest[..separator].trim_ascii().len() > comm_bytes {
             break;
         }
         let after = &rest[separator + 1..];
@@ -588,6 +645,35 @@ fn skip_separators(text: &[u8]) -> Option<&[u8]> {
     (rest.len() < text.len()).then_some(rest)
 }
 
+/// What stands before a NUL.
+fn until_nul(text: &[u8]) -> &[u8] {
+    text.split(|&b| b == 0).next().unwrap_or_default()
+}
+
+/// The values of our own recorders' header, `# KEY VALUE` a line.
+fn header_values(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let lines = head.split(|&b| b == b'\n').take_while(|line| line.starts_with(b"#"));
+    lines.filter_map(|line| {
+        let mut parts = line.strip_prefix(b"# ")?.splitn(2, |&b| b == b' ');
+        Some((parts.next()?, parts.next().unwrap_or_default().trim_ascii()))
+    })
+}
+
+/// A line of /proc/self/mountinfo, which our own recorders put into their header.
+fn is_mount(line: &[u8]) -> bool {
+    let mut words = line.split(|&b| b == b' ');
+    let mut word = || words.next().unwrap_or_default();
+    let number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    number(word()) && number(word()) && device(word()).is_some() && memchr::memmem::find(line, b" - ").is_some()
+}
+
+/// `@events[WORD]: N`, by which our own recorders say how many events of a word there were.
+fn counted(line: &[u8]) -> Option<(usize, u64)> {
+    let (word, count) = line.strip_prefix(b"@events[")?.split_at(memchr(b']', line)?.checked_sub(8)?);
+    let count = whole(count.strip_prefix(b"]: ")?, Cursor::decimal)?;
+    Some((Word::of(word)?.kind_index(), count))
+}
+
 fn is_header(line: &[u8]) -> bool {
     line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).eq([
         b"TIME".as_slice(),
@@ -625,14 +711,13 @@ fn lost_events(line: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Result;
     use crate::event::Op;
     use crate::source::Note;
 
     fn parse(text: &[u8]) -> Batch {
         let mut batch = Batch::default();
         let options = SourceOptions { keep_extras: true, ..SourceOptions::default() };
-        Thesis.parse(&options, text, &mut batch);
+        Thesis.parse_lines(&options, text, &mut batch);
         batch
     }
 
@@ -755,6 +840,28 @@ mod tests {
             assert_eq!((batch.events.len(), batch.notes.len()), (0, 1), "{line}");
         }
         assert_eq!(one(b"1 2 wl exit id 18446744073709551615 ret 0").1, Kind::SyncEnd { id: u64::MAX, ret: 0 });
+    }
+
+    #[test]
+    fn what_our_own_recorders_write_around_the_events() {
+        let text = b"# syncline-log 1\n# script patched 1\n# clock boottime\n# comm hex\n# mountinfo\n\
+            36 35 254:16 / /run/a\\040b rw,noatime shared:1 - ext4 /dev/vdb rw\n# end mountinfo\n\
+            5 7 w\\x0al\\x00\\x00 fsync\n\n    main+1\n6 7 a b\\x00 start id 1 start 0 end 9 datasync 0 path /a\\012b\n\
+            @events[start]: 100\n@events[fsync]: 3\n@other[start]: 5\n# end 99\n";
+        let options = SourceOptions {
+            escapes: crate::source::Escapes { comm_hex: true, path: PathEscape::Octal },
+            ..SourceOptions::default()
+        };
+        let mut batch = Batch::default();
+        Thesis.parse_lines(&options, text, &mut batch);
+        let comms: Vec<_> = batch.events.iter().map(|e| batch.names.get(e.comm)).collect();
+        assert_eq!(comms, [b"w\nl".as_slice(), b"a b"]);
+        let Kind::SyncStart { path, .. } = batch.events[1].kind else { panic!() };
+        assert_eq!(batch.names.get(path), b"/a\nb");
+        let kinds: Vec<_> = batch.notes.iter().map(|note| note.kind.clone()).collect();
+        let counted = |kind, count| NoteKind::Counted { kind, count };
+        assert_eq!(kinds, [counted(2, 100), counted(0, 3), NoteKind::End]);
+        assert!(Thesis.sniff(b"# syncline-log 1\n# script stacks 1\n") && Thesis.says_its_end(text));
     }
 
     #[test]

@@ -45,6 +45,21 @@ impl Word {
         }
     }
 
+    /// `Kind::index` of its event, as far as the word tells.
+    pub(super) fn kind_index(self) -> usize {
+        match self {
+            Self::Enter(_) => 0,
+            Self::Exit(_) => 1,
+            Self::Start | Self::FsStart => 2,
+            Self::AddFolio => 3,
+            Self::Submit => 4,
+            Self::Complete => 5,
+            Self::End => 6,
+            Self::WbStart => 7,
+            Self::WbEnd => 8,
+        }
+    }
+
     /// Fields that its event has a place for; `comm` and the like are on every event.
     pub(super) fn fields(self) -> &'static [&'static str] {
         match self {
