@@ -20,7 +20,7 @@ import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 from syncline import engine as engines
-from syncline.engine import EngineError, OutOfMemory, TraceFile, open_trace
+from syncline.engine import EngineError, OutOfMemory, SqlError, TraceFile, open_trace
 from syncline.engine import embedded as embedded_module
 
 wasmtime = pytest.importorskip("wasmtime")
@@ -192,9 +192,8 @@ def test_contract(choice: str, trace: Path, tmp_path: Path) -> None:
         engine.query("INCLUDE PERFETTO MODULE dev.late.two")
         assert engine.query("SELECT x FROM later").rows == [(8,)]
 
-        with pytest.raises(EngineError, match="no such table: nowhere") as caught:
+        with pytest.raises(SqlError, match="no such table: nowhere"):
             engine.query("SELECT * FROM nowhere")
-        assert str(trace) in caught.value.message
         assert engine.query("SELECT 1").rows == [(1,)], "an SQL error is no end"
 
         summary = engine.trace_processor.trace_summary(

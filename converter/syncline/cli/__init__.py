@@ -11,6 +11,7 @@ import click
 
 # Name of a command and the module that holds it, imported only when it is used: `--help` stays fast.
 COMMANDS = {
+    "record": "record",
     "convert": "convert",
     "report": "report",
     "query": "query",

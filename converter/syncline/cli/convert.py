@@ -12,7 +12,7 @@ from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading
 from syncline.cli.progress import bar
 from syncline.engine.columns import is_columns
-from syncline.inputs import InputError, Reading, kind_of
+from syncline.inputs import InputError, Reading, kind_of, logs_of
 from syncline.render import human
 
 FORMATS = [name for name, _ in _core.FORMATS]
@@ -86,7 +86,7 @@ def command(
     _refuse_unused(output, to, reading, weight=weight, by=by, callstacks=callstacks)
     with bar("converting") as progress:
         summary = reading.convert(
-            list(inputs),
+            [log for path in inputs for log in logs_of(path)],
             output,
             to=to,
             weight=weight or "count",

@@ -44,7 +44,7 @@ impl Source for Thesis {
         let mut batch = Batch::default();
         self.parse_lines(&SourceOptions::default(), head, &mut batch);
         !batch.events.is_empty()
-            || head.starts_with(OWN)
+            || own_header(head).is_some()
             || head
                 .split(|&b| b == b'\n')
                 .find(|l| !l.trim_ascii().is_empty())
@@ -52,18 +52,18 @@ impl Source for Thesis {
     }
 
     fn stands_alone(&self, head: &[u8]) -> bool {
-        head.starts_with(OWN)
+        own_header(head).is_some()
     }
 
     fn says_its_end(&self, head: &[u8]) -> bool {
-        head.starts_with(OWN)
+        own_header(head).is_some()
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let (mut options, mut facts) = (*options, Vec::new());
-        if input.head().starts_with(OWN) {
+        if let Some(header) = own_header(input.head()) {
             let shown = |value| text_of(value).into_owned();
-            for (key, value) in header_values(input.head()) {
+            for (key, value) in header_values(header) {
                 match (key, value) {
                     (b"comm", b"hex") => options.escapes.comm_hex = true,
                     (b"path", b"hex") => options.escapes.path = PathEscape::Hex,
@@ -650,6 +650,21 @@ fn until_nul(text: &[u8]) -> &[u8] {
     text.split(|&b| b == 0).next().unwrap_or_default()
 }
 
+/// The header of our own recorders, where the log begins with one; bpftrace's own lines may stand before it.
+fn own_header(head: &[u8]) -> Option<&[u8]> {
+    let mut rest = head;
+    while let Some(end) = memchr(b'\n', rest) {
+        if rest.starts_with(OWN) {
+            return Some(rest);
+        }
+        if !rest[..end].trim_ascii().is_empty() && !is_attach(&rest[..end]) {
+            return None;
+        }
+        rest = &rest[end + 1..];
+    }
+    None
+}
+
 /// The values of our own recorders' header, `# KEY VALUE` a line.
 fn header_values(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let lines = head.split(|&b| b == b'\n').take_while(|line| line.starts_with(b"#"));
@@ -862,6 +877,8 @@ mod tests {
         let counted = |kind, count| NoteKind::Counted { kind, count };
         assert_eq!(kinds, [counted(2, 100), counted(0, 3), NoteKind::End]);
         assert!(Thesis.sniff(b"# syncline-log 1\n# script stacks 1\n") && Thesis.says_its_end(text));
+        assert!(Thesis.says_its_end(b"Attaching 3 probes...\n\n# syncline-log 1\n"));
+        assert!(!Thesis.says_its_end(b"1 2 wl fsync\n# syncline-log 1\n"));
     }
 
     #[test]

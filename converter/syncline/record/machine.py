@@ -1,0 +1,103 @@
+"""What must be known of the machine to read a recording elsewhere: kernel, mounts, devices, programs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+
+def describe() -> dict[str, Any]:
+    """Kernel, host and clocks, for the manifest."""
+    boot_id = _text("/proc/sys/kernel/random/boot_id")
+    return {
+        "kernel": platform.release(),
+        "kernel_version": platform.version(),
+        "machine": platform.machine(),
+        "host": platform.node(),
+        "boot_id": boot_id,
+        "command_line": _text("/proc/cmdline"),
+        "clocks_ns": clocks(),
+    }
+
+
+def clocks() -> dict[str, int]:
+    """All clocks at one moment, so that other recordings can be laid beside this one."""
+    return {
+        "boottime": time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+        "monotonic": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
+        "realtime": time.clock_gettime_ns(time.CLOCK_REALTIME),
+    }
+
+
+def devices() -> dict[str, dict[str, Any]]:
+    """Block devices by `major:minor`: name, model, what they stand on, and what decides their speed."""
+    found = {}
+    for link in sorted(Path("/sys/dev/block").glob("*:*")):
+        device = link.resolve()
+        queue = device / "queue" if (device / "queue").is_dir() else device.parent / "queue"
+        found[link.name] = {
+            "name": device.name,
+            "size_sectors": _number(device / "size"),
+            "model": _text(device / "device" / "model"),
+            "on": sorted(path.name for path in device.glob("slaves/*")),
+            "rotational": _number(queue / "rotational"),
+            "write_cache": _text(queue / "write_cache"),
+            "fua": _number(queue / "fua"),
+            "scheduler": _text(queue / "scheduler"),
+            "nr_requests": _number(queue / "nr_requests"),
+            "wbt_lat_usec": _number(queue / "wbt_lat_usec"),
+        }
+    return found
+
+
+def mounts() -> str:
+    """/proc/self/mountinfo: which file system with which options is where."""
+    return _text("/proc/self/mountinfo") + "\n"
+
+
+def _text(path: str | Path) -> str:
+    with contextlib.suppress(OSError):
+        return Path(path).read_text(errors="replace").strip()
+    return ""
+
+
+def _number(path: Path) -> int | None:
+    text = _text(path)
+    return int(text) if text.lstrip("-").isdigit() else None
+
+
+class Maps:
+    """Memory maps of a process and its children: with them an address of one that has died can be named later."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[str, str]] = {}
+
+    def look(self, root: int) -> None:
+        """Remembers what is mapped now, by `root` and all below it."""
+        for pid in _family(root):
+            with contextlib.suppress(OSError):
+                maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+                code = [line for line in maps.splitlines() if "r-xp" in line and "/" in line]
+                self._seen[pid] = (os.readlink(f"/proc/{pid}/exe"), "\n".join(code))
+
+    def write(self, folder: Path) -> None:
+        """One file a process: its program on the first line, then its code as /proc/PID/maps has it."""
+        if self._seen:
+            folder.mkdir(exist_ok=True)
+        for pid, (program, code) in self._seen.items():
+            (folder / f"{pid}.maps").write_text(f"# {program}\n{code}\n")
+
+
+def _family(root: int) -> list[int]:
+    found, at = [root], 0
+    while at < len(found):
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{found[at]}/task").iterdir():
+                with contextlib.suppress(OSError):
+                    found.extend(int(child) for child in (task / "children").read_text().split())
+        at += 1
+    return found

@@ -1,0 +1,166 @@
+"""Other programs that record: bpftrace with our scripts, and strace."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from syncline.record.errors import RecordError
+
+# A tracer that has nothing to say for so long has attached its probes.
+_QUIET_S = 0.5
+_READY_WITHIN_S = 120.0
+# Pages for each CPU on their way out of the kernel. bpftrace's own 64 are full within a few syncs.
+_ROOM = {"BPFTRACE_PERF_RB_PAGES": "2048"}
+
+
+def bpf_root() -> Path:
+    """The folder with the bpftrace scripts, of the package or of the checkout."""
+    candidates = [Path(__file__).parents[3] / "bpf"]
+    # In a checkout the folder is no package; it becomes one in the wheel.
+    with contextlib.suppress(ModuleNotFoundError):
+        spec = importlib.util.find_spec("syncline.bpf")
+        candidates[:0] = map(Path, (spec and spec.submodule_search_locations) or ())
+    for candidate in candidates:
+        if (candidate / "stacks.bt").is_file():
+            return candidate
+    raise RecordError(
+        "Syncline's bpftrace scripts are missing: neither in the package nor beside it", "install it again"
+    )
+
+
+def bpftrace_version(program: str) -> tuple[int, int] | None:
+    """Its version, `None` where it does not say."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        said = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=30, check=False
+        )
+        found = re.search(r"v?(\d+)\.(\d+)", said.stdout + said.stderr)
+        if found:
+            return int(found[1]), int(found[2])
+    return None
+
+
+def script(name: str, version: tuple[int, int] | None) -> Path:
+    """The variant of a script that this bpftrace reads."""
+    old = bpf_root() / f"{name}-0.17.bt"
+    if version is not None and version < (0, 20) and old.is_file():
+        return old
+    return bpf_root() / f"{name}.bt"
+
+
+class Tracer:
+    """A program that writes a log until it is told to stop."""
+
+    def __init__(self, name: str, command: list[str], log: Path) -> None:
+        """`log` takes its output, `log` with `.err` behind its name what it has to say."""
+        self.name = name
+        self.command = command
+        self.log = log
+        self.errors = log.with_name(f"{log.name}.err")
+        with log.open("wb") as out, self.errors.open("wb") as err:
+            try:
+                # Its own session: Ctrl-C is for us, who stop it in good order.
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    env=os.environ | _ROOM,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise RecordError(f"cannot start {command[0]}: {error.strerror}") from None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait_until_attached(self) -> None:
+        """Returns when its probes are in place.
+
+        bpftrace does not say when they are. It works hard until then, and sleeps after it.
+
+        Raises:
+            RecordError: it has ended, or takes too long.
+        """
+        until = time.monotonic() + _READY_WITHIN_S
+        quiet_since, before = time.monotonic(), -1
+        while time.monotonic() < until:
+            if self._process.poll() is not None:
+                raise self._ended()
+            now = self._cpu_ticks()
+            if now != before or not self._has_probes():
+                quiet_since, before = time.monotonic(), now
+            elif time.monotonic() - quiet_since >= _QUIET_S:
+                return
+            time.sleep(0.05)
+        raise RecordError(
+            f"{self.name} has not attached its probes within {_READY_WITHIN_S:.0f} s",
+            f"try it by hand: {' '.join(self.command)}",
+        )
+
+    def _cpu_ticks(self) -> int:
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+            return int(fields[11]) + int(fields[12])
+        return -2
+
+    def _has_probes(self) -> bool:
+        with contextlib.suppress(OSError):
+            for fd in Path(f"/proc/{self.pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    if str(fd.readlink()).startswith(("anon_inode:bpf", "anon_inode:[perf_event")):
+                        return True
+        return False
+
+    def _ended(self) -> RecordError:
+        text = self.errors.read_text(errors="replace").strip()
+        reason = text.splitlines()[-1] if text else f"it ended with {self._process.returncode}"
+        return RecordError(
+            f"{self.name} failed: {reason}", f"all that it said is in {self.errors}; see `syncline doctor`"
+        )
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is gone, which it should not be before it is stopped."""
+        return self._process.poll() is not None
+
+    def stop(self) -> int:
+        """Lets it drain its buffers, however long that takes as long as it gets on, and returns its exit code."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            self._wait_while_it_works()
+        if self.errors.exists() and self.errors.stat().st_size == 0:
+            self.errors.unlink()
+        return self._process.returncode
+
+    def _wait_while_it_works(self) -> None:
+        idle_since, before = time.monotonic(), (-1, -1)
+        while self._process.poll() is None:
+            now = (self._cpu_ticks(), self.log.stat().st_size)
+            if now != before:
+                idle_since, before = time.monotonic(), now
+            elif time.monotonic() - idle_since > 60:
+                self._process.kill()
+                self._process.wait()
+                return
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """Ends it without ceremony."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+
+def which(name: str) -> str | None:
+    """A program on PATH, or where administrators' programs are."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")

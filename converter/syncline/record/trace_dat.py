@@ -1,0 +1,89 @@
+"""Writes trace.dat, version 6, the format of trace-cmd (trace-cmd.dat(5)), around pages that are there already."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+_MAGIC = b"\x17\x08\x44tracing6\0"
+_CPUSTAT, _TRACE_CLOCK, _UNAME, _VERSION = 2, 4, 5, 9
+
+
+def write(
+    path: Path,
+    *,
+    header_page: str,
+    header_event: str,
+    ftrace_formats: list[str],
+    formats: dict[str, list[str]],
+    comms: dict[int, str],
+    clock: str,
+    uname: str,
+    version: str,
+    stats: list[str],
+    page_bytes: int,
+    pages: list[Path],
+) -> None:
+    """Writes a file whole or not at all.
+
+    `formats` are the texts of `events/SYSTEM/EVENT/format` by system, `pages` one file a CPU in the order of the CPUs.
+    """
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as out:
+            big_endian = sys.byteorder == "big"
+            out.write(_MAGIC + struct.pack("=BBI", big_endian, struct.calcsize("l"), page_bytes))
+            out.write(b"header_page\0" + _sized(header_page))
+            out.write(b"header_event\0" + _sized(header_event))
+            out.write(struct.pack("=I", len(ftrace_formats)))
+            for text in ftrace_formats:
+                out.write(_sized(text))
+            out.write(struct.pack("=I", len(formats)))
+            for system, texts in formats.items():
+                out.write(system.encode() + b"\0" + struct.pack("=I", len(texts)))
+                for text in texts:
+                    out.write(_sized(text))
+            # No symbols and no formats of trace_printk.
+            out.write(struct.pack("=II", 0, 0))
+            out.write(_sized("".join(f"{pid} {comm}\n" for pid, comm in sorted(comms.items()))))
+            out.write(struct.pack("=I", len(pages)))
+            out.write(b"options  \0")
+            for number, text in [
+                (_TRACE_CLOCK, clock),
+                (_UNAME, uname),
+                (_VERSION, version),
+                *((_CPUSTAT, text) for text in stats),
+            ]:
+                data = text.strip().encode() + b"\0"
+                out.write(struct.pack("=HI", number, len(data)) + data)
+            out.write(struct.pack("=H", 0))
+            out.write(b"flyrecord\0")
+            _write_pages(out, page_bytes, pages)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _sized(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("=Q", len(data)) + data
+
+
+def _write_pages(out: BinaryIO, page_bytes: int, pages: list[Path]) -> None:
+    at = out.tell() + 16 * len(pages)
+    places = []
+    for file in pages:
+        at += -at % page_bytes
+        places.append((at, file.stat().st_size))
+        at += file.stat().st_size
+    for place in places:
+        out.write(struct.pack("=QQ", *place))
+    for file, (offset, _) in zip(pages, places, strict=True):
+        out.write(b"\0" * (offset - out.tell()))
+        with file.open("rb") as stream:
+            shutil.copyfileobj(stream, out, 1 << 20)
