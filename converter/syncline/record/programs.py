@@ -17,6 +17,7 @@ from syncline.record.errors import RecordError
 # A tracer that has nothing to say for so long has attached its probes.
 _QUIET_S = 0.5
 _READY_WITHIN_S = 120.0
+_DRAINED_WITHIN_S = 300.0
 # Pages for each CPU on their way out of the kernel. bpftrace's own 64 are full within a few syncs.
 _ROOM = {"BPFTRACE_PERF_RB_PAGES": "2048"}
 
@@ -136,11 +137,37 @@ class Tracer:
     def stop(self) -> int:
         """Lets it drain its buffers, however long that takes as long as it gets on, and returns its exit code."""
         if self._process.poll() is None:
+            self._wait_until_drained()
             self._process.send_signal(signal.SIGINT)
             self._wait_while_it_works()
         if self.errors.exists() and self.errors.stat().st_size == 0:
             self.errors.unlink()
         return self._process.returncode
+
+    def _wait_until_drained(self) -> None:
+        """bpftrace throws away what is in its buffers when it is told to stop, so it is told when it has read them.
+
+        That is when it rests, or, where new events never end, when it has come to those of after now.
+        """
+        now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        until = time.monotonic() + _DRAINED_WITHIN_S
+        quiet_since, before = time.monotonic(), -1
+        while self._process.poll() is None and time.monotonic() < until:
+            ticks = self._cpu_ticks()
+            if ticks != before:
+                quiet_since, before = time.monotonic(), ticks
+            if time.monotonic() - quiet_since >= _QUIET_S or self._last_time() > now:
+                return
+            time.sleep(0.05)
+
+    def _last_time(self) -> int:
+        """Time of the last event in the log, 0 where it cannot be told."""
+        with contextlib.suppress(OSError, ValueError), self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - (1 << 16)))
+            for line in reversed(log.read().splitlines()[1:]):
+                if line[:1].isdigit():
+                    return int(line.split(b" ", 1)[0])
+        return 0
 
     def _wait_while_it_works(self) -> None:
         idle_since, before = time.monotonic(), (-1, -1)

@@ -1,15 +1,16 @@
 #!/bin/bash
-# `syncline record` in the guest: WORKLOAD [ARGUMENT...], with the routes in $ROUTES (all by default).
+# `syncline record` in the guest: ROUTES WORKLOAD [ARGUMENT...], where ROUTES is a word of routes with commas between.
 #
 # Its Python packages are those of the checkout's environment; click is all that a recording needs.
 set -euo pipefail
 
-workload=${1:-small_files.py}
-shift || true
+routes=${1:-ring-buffer,bpftrace,strace}
+workload=${2:-small_files.py}
+shift 2 || true
 packages=$(echo "$PROJECT"/.venv/lib/python3*/site-packages)
 export PYTHONPATH=$PROJECT/converter:$packages PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 
-for route in ${ROUTES:-ring-buffer bpftrace strace}; do
+for route in ${routes//,/ }; do
   echo "== $route"
   mkdir -p "$DATA/$route"
   if python3 -c 'from syncline.cli import main; main()' record --route "$route" -o "/tmp/$route" -- \
