@@ -258,7 +258,7 @@ def _child(wanted: Wanted, route: Route, recorders: _Recorders) -> subprocess.Po
         log = wanted.folder / "strace.log"
         calls = [*SYNC_CALLS, "openat", "open", "close", "dup", "dup2", "dup3", "rename", "renameat", "renameat2"]
         strace = [
-            programs.which("strace") or "strace", "-f", "-ttt", "-T", "-yy", "-s", "4096",
+            programs.which("strace") or "strace", "-I", "2", "-f", "-ttt", "-T", "-yy", "-s", "4096",
             "-e", f"trace={','.join(calls)}", "-o", str(log),
         ]  # fmt: skip
         command = [*strace, *(command or ["-p", str(wanted.pid)])]

@@ -44,6 +44,15 @@ def _started(pid: int) -> str | None:
     return stat.rpartition(")")[2].split()[19]
 
 
+def _put(file: Path, text: str) -> None:
+    # Never made where it is not there.
+    out = os.open(file, os.O_WRONLY | os.O_TRUNC)
+    try:
+        os.write(out, text.encode())
+    finally:
+        os.close(out)
+
+
 class Instance:
     """`instances/NAME` of tracefs. Every change is undone by `remove`."""
 
@@ -83,7 +92,7 @@ class Instance:
             RecordError: the kernel refuses.
         """
         try:
-            (self.folder / name).write_text(value)
+            _put(self.folder / name, value)
         except OSError as error:
             hint = "give it less memory: --buffer" if name == "buffer_size_kb" else ""
             raise RecordError(f"cannot set {name} to {value}: {error.strerror}", hint) from None
@@ -114,9 +123,9 @@ class Instance:
     def remove(self) -> None:
         """Undoes all of it."""
         with contextlib.suppress(OSError):
-            (self.folder / "tracing_on").write_text("0")
+            _put(self.folder / "tracing_on", "0")
         with contextlib.suppress(OSError):
-            (self.folder / "events" / "enable").write_text("0")
+            _put(self.folder / "events" / "enable", "0")
         # A reader that was killed a moment ago may still hold it.
         for _ in range(50):
             try:

@@ -1,0 +1,243 @@
+"""`syncline record` where no kernel is needed: routes, messages, the file around the pages. tests/kernel has the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from syncline import _core
+from syncline.record import machine, programs, routes, trace_dat, tracefs
+from syncline.record.errors import RecordError
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+
+HEADER_PAGE = (
+    "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+    "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+    "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
+    "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n"
+)
+EXIT_FORMAT = (
+    "name: sys_exit_fsync\nID: 77\nformat:\n"
+    "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+    "\tfield:long ret;\toffset:8;\tsize:8;\tsigned:1;\n\n"
+    'print fmt: "0x%lx", REC->ret\n'
+)
+
+
+def page(time_ns: int, pid: int, ret: int) -> bytes:
+    record = struct.pack("<HHiq", 77, 0, pid, ret)
+    data = struct.pack("<I", len(record) // 4 | 5 << 5) + record
+    return (struct.pack("<QQ", time_ns, len(data)) + data).ljust(4096, b"\0")
+
+
+def test_pages_become_a_trace_dat(tmp_path: Path) -> None:
+    pages = [tmp_path / f"cpu{i}" for i in range(3)]
+    pages[0].write_bytes(page(1000, 7, 0) + page(9000, 7, -5))
+    pages[1].write_bytes(b"")
+    pages[2].write_bytes(page(5000, 8, 3))
+    out = tmp_path / "trace.dat"
+    trace_dat.write(
+        out,
+        header_page=HEADER_PAGE,
+        header_event="",
+        ftrace_formats=[],
+        formats={"syscalls": [EXIT_FORMAT]},
+        comms={7: "a b", 8: "c"},
+        clock="local global [boot]\n",
+        uname="Linux host 6.12 x86_64",
+        version="syncline test",
+        stats=["CPU: 0\noverrun: 0"],
+        page_bytes=4096,
+        pages=pages,
+    )
+    events = tmp_path / "out.events.jsonl"
+    _core.convert([str(out)], str(events))
+    rows = [json.loads(line) for line in events.read_text().splitlines()]
+    # 5 ns after the beginning of its page each.
+    assert [(row["ts_ns"], row["tid"], row["comm"], row["ret"]) for row in rows] == [
+        (1005, 7, "a b", 0),
+        (5005, 8, "c", 3),
+        (9005, 7, "a b", -5),
+    ]
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.skipif(shutil.which("trace-cmd") is None, reason="trace-cmd is not installed")
+def test_trace_cmd_reads_what_we_write(tmp_path: Path) -> None:
+    test_pages_become_a_trace_dat(tmp_path)
+    said = subprocess.run(
+        ["trace-cmd", "report", "-t", str(tmp_path / "trace.dat")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line.split() for line in said.stdout.splitlines() if "sys_exit_fsync" in line]
+    # -t: whole nanoseconds.
+    assert [line[-3:] for line in lines] == [
+        ["1005:", "sys_exit_fsync:", "0x0"],
+        ["5005:", "sys_exit_fsync:", "0x3"],
+        ["9005:", "sys_exit_fsync:", "0xfffffffffffffffb"],
+    ]
+
+
+def record(*arguments: object, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    env = os.environ | ({"PATH": path} if path is not None else {})
+    return subprocess.run(
+        [str(BIN / "syncline"), "record", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--pid", "1", "--", "true"], "both a command and --pid are given"),
+        (["--route", "strace"], "strace needs a command or --pid"),
+        (["--buffer", "12"], "is no size"),
+        (["--device", "/nowhere/at/all", "--", "true"], "No such file"),
+        (["--for", "soon", "--", "true"], "is no duration"),
+    ],
+)
+def test_wrong_use(arguments: list[str], message: str, tmp_path: Path) -> None:
+    done = record("-o", tmp_path / "run", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    for force in ([], ["--force"]):
+        done = record("-o", tmp_path, *force, "--route", "strace", "--", "true")
+        if "strace is not installed" in done.stderr:
+            pytest.skip("strace is not installed")
+        assert done.returncode == 3
+        assert "is not empty" in done.stderr
+        assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_with_no_way_to_record_each_is_told(tmp_path: Path) -> None:
+    if tracefs.find() is not None and os.geteuid() == 0:
+        pytest.skip("this machine can record")
+    # Nothing is on PATH, and what is in the folders of administrators is not strace.
+    done = record("-o", tmp_path / "run", "--", "true", path=str(tmp_path))
+    assert done.returncode == 3
+    assert "no way to record here" in done.stderr
+    for name in routes.NAMES:
+        assert name in done.stderr
+    assert "syncline doctor" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+class TestStrace:
+    """The route without rights, as far as it goes without a kernel of our own."""
+
+    def test_a_command_is_recorded(self, tmp_path: Path) -> None:
+        run = tmp_path / "run"
+        program = "import os; f = os.open('x', os.O_CREAT | os.O_WRONLY); os.fsync(f); os.fdatasync(f)"
+        done = subprocess.run(
+            [BIN / "syncline", "record", "--route", "strace", "-o", run, "--", sys.executable, "-c", program],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if "ptrace" in done.stderr or "ptrace" in (run / "strace.log").read_text():
+            pytest.skip("strace may not trace here")
+        assert done.returncode == 0, done.stderr
+        log = (run / "strace.log").read_text()
+        assert log.count(" fsync(") == log.count(" fdatasync(") == 1
+        manifest = json.loads((run / "manifest.json").read_text())
+        assert manifest["route"] == "strace"
+        assert manifest["exit_code"] == 0
+        assert manifest["inputs"][0]["file"] == "strace.log"
+        assert (run / "mountinfo").read_text() == machine.mounts()
+        # What the route cannot see is said, and what cannot be converted is not taken for empty.
+        assert "it cannot see" in done.stderr
+        said = subprocess.run(
+            [BIN / "syncline", "report", run], capture_output=True, text=True, check=False
+        )
+        if "strace" not in _core.SOURCES:
+            assert said.returncode == 3
+            assert "strace.log (strace)" in said.stderr
+
+    def test_the_exit_code_of_the_command_is_told(self, tmp_path: Path) -> None:
+        done = record("-o", tmp_path / "run", "--route", "strace", "--", "sh", "-c", "exit 3")
+        assert done.returncode == 0
+        assert "ended with 3" in done.stderr
+
+    def test_a_time_limit(self, tmp_path: Path) -> None:
+        begun = time.monotonic()
+        done = record("-o", tmp_path / "run", "--route", "strace", "--for", "500ms", "--", "sleep", "30")
+        assert done.returncode == 0, done.stderr
+        assert time.monotonic() - begun < 20
+        assert json.loads((tmp_path / "run/manifest.json").read_text())["ended_by"] == "time"
+
+
+def test_a_broken_manifest(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"inputs": 5}')
+    said = subprocess.run(
+        [BIN / "syncline", "report", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 3
+    assert "manifest.json is no manifest of a recording" in said.stderr
+
+
+def test_a_run_directory_is_its_logs(tmp_path: Path) -> None:
+    log = ROOT / "tests/data/thesis/small4.log"
+    shutil.copy(log, tmp_path / "events.log")
+    (tmp_path / "manifest.json").write_text(
+        json.dumps({"inputs": [{"file": "events.log", "source": "thesis"}]})
+    )
+    said = [
+        subprocess.run(
+            [BIN / "syncline", "report", "--format", "csv", path, "files"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for path in (log, tmp_path)
+    ]
+    assert said[0] == said[1]
+    assert len(said[0].splitlines()) == 101
+
+
+def test_the_script_for_each_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.bt", "a-0.17.bt", "stacks.bt"):
+        (tmp_path / name).write_text("")
+    monkeypatch.setattr(programs, "bpf_root", lambda: tmp_path)
+    assert programs.script("a", (0, 17)).name == "a-0.17.bt"
+    assert programs.script("a", (0, 23)).name == "a.bt"
+    assert programs.script("a", (1, 0)).name == "a.bt"
+    assert programs.script("stacks", (0, 17)).name == "stacks.bt"
+
+
+def test_instances_of_the_dead_are_removed(tmp_path: Path) -> None:
+    instances = tmp_path / "instances"
+    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    mine = instances / f"syncline-{os.getpid()}-{stat}"
+    for folder in (mine, instances / f"syncline-{os.getpid()}-1", instances / "other-1-1"):
+        folder.mkdir(parents=True)
+    assert tracefs.clean_up(tmp_path) == [f"syncline-{os.getpid()}-1"]
+    assert sorted(path.name for path in instances.iterdir()) == sorted([mine.name, "other-1-1"])
+
+
+def test_a_tracer_that_fails_says_why(tmp_path: Path) -> None:
+    tracer = programs.Tracer("sh", ["sh", "-c", "echo no such probe >&2; exit 1"], tmp_path / "x.log")
+    with pytest.raises(RecordError, match="no such probe"):
+        tracer.wait_until_attached()
