@@ -3,6 +3,24 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Why an input cannot be read, and what to do about it; wrapped into the `io::Error` of `Error::Read`.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Refused {
+    pub message: String,
+    pub hint: String,
+}
+
+impl Refused {
+    pub fn error(message: impl Into<String>, hint: impl Into<String>) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, Self { message: message.into(), hint: hint.into() })
+    }
+
+    fn of(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
 /// Class of an error; the command line turns it into an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
@@ -26,7 +44,7 @@ pub enum Error {
     Empty { path: String },
     #[error("{path} is in no format that Syncline reads{detail}")]
     Foreign { path: String, detail: String },
-    #[error("{path}: no event in {lines} lines{detail}")]
+    #[error("{path}: no event{}{detail}", in_lines(*lines))]
     NoEvents { path: String, lines: u64, detail: String },
     #[error("no input format is called '{name}'")]
     UnknownSource { name: String, known: String },
@@ -55,6 +73,11 @@ fn input(path: &str) -> &str {
     if path == "-" { "standard input" } else { path }
 }
 
+/// Formats of records have no lines.
+fn in_lines(lines: u64) -> String {
+    if lines == 0 { " that has to do with a sync".to_owned() } else { format!(" in {lines} lines") }
+}
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -73,6 +96,7 @@ impl Error {
     /// What to type next, if there is anything.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::Read { source, .. } if Refused::of(source).is_some() => Refused::of(source)?.hint.clone(),
             Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 "check the name; `-` reads standard input".into()
             }
@@ -96,6 +120,9 @@ impl Error {
             {
                 "the file is damaged or is not what it seems: copy it again".into()
             }
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                "what is compressed or comes through a pipe is unpacked into a temporary file: make room, or set TMPDIR".into()
+            }
             Self::Read { .. } | Self::Interrupted => return None,
             Self::Reader => "nothing was written; please report it with the part of the log that it happens on".into(),
             Self::Empty { path } if path == "-" => "did the command before the pipe fail?".into(),
@@ -103,6 +130,11 @@ impl Error {
             Self::Foreign { .. } => {
                 "name the format with `--from thesis` or `--from events-jsonl` to read it all the same; \
                  docs/formats.md shows what each looks like"
+                    .into()
+            }
+            Self::NoEvents { lines: 0, .. } => {
+                "record these too: `trace-cmd record -e wb_tracer -e 'syscalls:sys_*_fsync'`, and so for other syscalls; \
+                 docs/formats.md has them all"
                     .into()
             }
             Self::NoEvents { .. } => "docs/formats.md shows what an event looks like".into(),

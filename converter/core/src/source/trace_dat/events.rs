@@ -102,26 +102,30 @@ pub(super) enum Plan {
     },
     /// No event of Syncline's.
     Other,
+    /// One of Syncline's, without this field.
+    Lacks(&'static str),
 }
 
 impl Plan {
-    /// For a format; `Other` too where a field that is needed is not there.
     pub(super) fn of(format: &Format) -> Self {
-        Self::known(format).unwrap_or(Self::Other)
+        Self::known(format).unwrap_or_else(Self::Lacks)
     }
 
-    fn known(format: &Format) -> Option<Self> {
-        let number = |name: &str| format.field(name).and_then(Number::of);
-        let field = |name: &str| format.field(name).cloned();
-        match (format.system.as_str(), format.name.as_str()) {
+    /// An error is the name of a field that is needed and not there.
+    fn known(format: &Format) -> Result<Self, &'static str> {
+        let number = |name: &'static str| format.field(name).and_then(Number::of).ok_or(name);
+        let field = |name: &'static str| format.field(name).cloned().ok_or(name);
+        Ok(match (format.system.as_str(), format.name.as_str()) {
             ("syscalls", name) => {
                 if let Some(call) = name.strip_prefix("sys_enter_") {
-                    return Op::from_name(call.as_bytes()).map(Self::CallEnter);
+                    return Ok(Op::from_name(call.as_bytes()).map_or(Self::Other, Self::CallEnter));
                 }
-                let op = Op::from_name(name.strip_prefix("sys_exit_")?.as_bytes())?;
-                Some(Self::CallExit { op, ret: number("ret")? })
+                match name.strip_prefix("sys_exit_").and_then(|call| Op::from_name(call.as_bytes())) {
+                    Some(op) => Self::CallExit { op, ret: number("ret")? },
+                    None => Self::Other,
+                }
             }
-            ("wb_tracer", "sync_start") => Some(Self::SyncStart {
+            ("wb_tracer", "sync_start") => Self::SyncStart {
                 id: number("id")?,
                 start: number("start")?,
                 end: number("end")?,
@@ -129,35 +133,35 @@ impl Plan {
                 dev: number("dev")?,
                 ino: number("ino")?,
                 path: field("path")?,
-                fs: field("fs"),
-            }),
+                fs: field("fs").ok(),
+            },
             ("wb_tracer", "sync_fs_start") => {
-                Some(Self::SyncFsStart { id: number("id")?, dev: number("dev")?, fs: field("fs")? })
+                Self::SyncFsStart { id: number("id")?, dev: number("dev")?, fs: field("fs")? }
             }
-            ("wb_tracer", "sync_end" | "sync_fs_end") => Some(Self::SyncEnd { id: number("id")?, ret: number("ret")? }),
-            ("wb_tracer", "bio_add_folio") => Some(Self::BioAddFolio {
+            ("wb_tracer", "sync_end" | "sync_fs_end") => Self::SyncEnd { id: number("id")?, ret: number("ret")? },
+            ("wb_tracer", "bio_add_folio") => Self::BioAddFolio {
                 id: number("id")?,
                 bio: number("bio")?,
-                offset: number("start").or_else(|| number("offset"))?,
+                offset: number("start").or_else(|_| number("offset"))?,
                 len: number("len")?,
-            }),
-            ("wb_tracer", "bio_submit") => Some(Self::BioSubmit {
+            },
+            ("wb_tracer", "bio_submit") => Self::BioSubmit {
                 id: number("id")?,
                 bio: number("bio")?,
                 dev: number("dev")?,
                 sector: number("sector")?,
-            }),
-            ("wb_tracer", "bio_complete") => Some(Self::BioComplete { bio: number("bio")? }),
-            ("wb_tracer", "wb_start") => Some(Self::WbStart { id: number("id")? }),
-            ("wb_tracer", "wb_end") => Some(Self::WbEnd { id: number("id")? }),
-            _ => None,
-        }
+            },
+            ("wb_tracer", "bio_complete") => Self::BioComplete { bio: number("bio")? },
+            ("wb_tracer", "wb_start") => Self::WbStart { id: number("id")? },
+            ("wb_tracer", "wb_end") => Self::WbEnd { id: number("id")? },
+            _ => Self::Other,
+        })
     }
 
     /// Fields that the event has a place for.
     pub(super) fn fields(&self, name: &str) -> &'static [&'static str] {
         match self {
-            Self::Other => &[],
+            Self::Other | Self::Lacks(_) => &[],
             Self::BioAddFolio { .. } => &["id", "bio", "start", "offset", "len"],
             _ => Word::of(name.as_bytes()).map_or(&[], Word::fields),
         }
@@ -212,6 +216,7 @@ impl Plan {
             Self::WbStart { id } => Kind::WbStart { id: unsigned(id)? },
             Self::WbEnd { id } => Kind::WbEnd { id: unsigned(id)? },
             Self::Other => Kind::Other,
+            Self::Lacks(_) => return None,
         })
     }
 }

@@ -5,11 +5,12 @@ use std::io;
 
 use super::format::Format;
 use super::page::Shape;
+use crate::error::Refused;
 use crate::input::Store;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
-/// What a file may say of the size of anything but its trace data.
-const MAX_SECTION_BYTES: u64 = 1 << 30;
+/// All that stands before the pages may have so many bytes, unpacked: more than any kernel's formats and symbols.
+const MAX_HEAD_BYTES: u64 = 256 << 20;
 /// More than what stands before the pages of most files.
 const FIRST_READ_BYTES: u64 = 16 << 20;
 const MAX_CPUS: u32 = 1 << 16;
@@ -22,13 +23,13 @@ mod option {
     pub(super) const TRACE_CLOCK: u16 = 4;
     pub(super) const UNAME: u16 = 5;
     pub(super) const OFFSET: u16 = 7;
+    pub(super) const CPU_COUNT: u16 = 8;
     pub(super) const VERSION: u16 = 9;
     pub(super) const TSC_TO_NS: u16 = 14;
     pub(super) const HEADER_INFO: u16 = 16;
     pub(super) const EVENT_FORMATS: u16 = 18;
     pub(super) const CMDLINES: u16 = 21;
     pub(super) const BUFFER_TEXT: u16 = 22;
-    pub(super) const SAVED_TGIDS: u16 = 23;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,19 +51,20 @@ impl Compression {
 
     pub(super) fn unpack(self, packed: &[u8], size: usize) -> io::Result<Vec<u8>> {
         let unpacked = match self {
-            Self::None => packed.to_vec(),
+            Self::None => Ok(packed.to_vec()),
             Self::Zlib => {
-                let mut out = Vec::with_capacity(size);
+                let mut out = Vec::new();
                 let decoder = flate2::read::ZlibDecoder::new(packed);
-                io::Read::read_to_end(&mut io::Read::take(decoder, size as u64 + 1), &mut out)?;
-                out
+                io::Read::read_to_end(&mut io::Read::take(decoder, size as u64 + 1), &mut out).map(|_| out)
             }
-            Self::Zstd => zstd::bulk::decompress(packed, size)?,
+            Self::Zstd => zstd::bulk::decompress(packed, size),
         };
-        if unpacked.len() == size {
-            Ok(unpacked)
-        } else {
-            Err(bad("a compressed section has not the size that it says"))
+        match unpacked {
+            Ok(unpacked) if unpacked.len() == size => Ok(unpacked),
+            Ok(unpacked) => {
+                Err(bad(format!("a compressed part should have {size} bytes, and has {} or more", unpacked.len())))
+            }
+            Err(why) => Err(bad(format!("a compressed part cannot be unpacked: {why}"))),
         }
     }
 }
@@ -91,6 +93,28 @@ pub(super) struct TscToNs {
     pub(super) offset: u64,
 }
 
+/// What the kernel counted in a CPU's buffer (`per_cpu/cpu*/stats`), of all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stats {
+    /// Events that were written over before they were read. Pages tell these as well, though not always how many.
+    pub(super) overrun: u64,
+    /// Events for which there was no room. No page tells these.
+    pub(super) dropped: u64,
+}
+
+impl Stats {
+    fn add(&mut self, text: &str) {
+        for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
+            let count = || value.trim().parse().unwrap_or(0);
+            match key.trim() {
+                "overrun" => self.overrun = self.overrun.saturating_add(count()),
+                "commit overrun" | "dropped events" => self.dropped = self.dropped.saturating_add(count()),
+                _ => {}
+            }
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct TraceDat {
     pub(super) shape: Shape,
@@ -102,19 +126,24 @@ pub(super) struct TraceDat {
     /// ns that are added to every time.
     pub(super) offset_ns: i64,
     pub(super) tsc: Option<TscToNs>,
-    /// The kernel's own counts of each CPU's buffer.
-    pub(super) stats: Vec<String>,
+    pub(super) stats: Stats,
 }
 
 pub(super) fn is_trace_dat(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-fn bad(why: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, why.into())
+pub(super) fn bad(why: impl Into<String>) -> io::Error {
+    Refused::error(why, "the file is damaged, or was not copied whole: copy it again")
 }
 
-const CUT_OFF: &str = "the file is cut off";
+const CUT_OFF: &str = "it ends, or a part of it does, where more should follow";
+const TOO_LARGE: &str = "what it says to stand before its events is larger than any kernel writes";
+const NO_EVENTS: &str = "it holds the text of a latency tracer, and no events";
+
+fn latency() -> io::Error {
+    Refused::error(NO_EVENTS, "record events, and no latency tracer: `trace-cmd record -e wb_tracer`")
+}
 
 /// Takes numbers and strings off bytes, in the file's own byte order.
 struct Cursor<'a> {
@@ -175,8 +204,19 @@ fn text(bytes: &[u8]) -> String {
 impl TraceDat {
     pub(super) fn read(store: &Store) -> io::Result<Self> {
         let head = store.read_at(0, 256)?;
+        if !is_trace_dat(&head) {
+            let hint = "leave out `--from`, and the format is told from the file itself";
+            return Err(Refused::error("it is no trace.dat: it does not begin as one", hint));
+        }
         let mut cursor = Cursor { bytes: &head, at: MAGIC.len(), big_endian: false };
         let version = cursor.string()?;
+        if !matches!(version.as_str(), "6" | "7") {
+            let version: String = version.chars().filter(|c| !c.is_control()).take(20).collect();
+            return Err(Refused::error(
+                format!("its format is version {version}, and Syncline reads versions 6 and 7"),
+                "write it anew with `trace-cmd convert --file-version 7 -i IN -o OUT`",
+            ));
+        }
         cursor.big_endian = match cursor.take(1)?[0] {
             0 => false,
             1 => true,
@@ -185,8 +225,38 @@ impl TraceDat {
         let big_endian = cursor.big_endian;
         // The long of user space; the kernel's is told by its page header.
         cursor.take(1)?;
-        let page_bytes = cursor.u32()?;
-        let mut file = Self {
+        let page_bytes = cursor.u32()? as usize;
+        let mut file = if version == "6" {
+            Self::version_6(store, big_endian, cursor.at, page_bytes)?
+        } else {
+            let name = cursor.string()?;
+            cursor.string()?;
+            let Some(compression) = Compression::named(&name) else {
+                let name: String = name.chars().filter(|c| !c.is_control()).take(20).collect();
+                return Err(Refused::error(
+                    format!("it is compressed by '{name}', and Syncline knows zstd and zlib"),
+                    "write it anew with `trace-cmd convert --compression none -i IN -o OUT`",
+                ));
+            };
+            let first = cursor.u64()?;
+            Self::version_7(&mut Sections { store, big_endian, compression, left: MAX_HEAD_BYTES }, first)?
+        };
+        if file.formats.is_empty() {
+            return Err(bad("it describes no events"));
+        }
+        if file.buffers.is_empty() {
+            return Err(Refused::error(
+                "it has no events: what recorded it was ended before it had written them",
+                "`trace-cmd restore` makes a file of trace.dat.cpu0 and so on, if those are still there",
+            ));
+        }
+        file.buffers.retain(|buffer| buffer.cpus.iter().any(|cpu| cpu.size > 0));
+        file.check_places(store)?;
+        Ok(file)
+    }
+
+    fn new(big_endian: bool) -> Self {
+        Self {
             shape: Shape { big_endian, commit_at: 8, commit_bytes: 8, data_at: 16 },
             formats: Vec::new(),
             comms: HashMap::new(),
@@ -195,111 +265,143 @@ impl TraceDat {
             recorder: None,
             offset_ns: 0,
             tsc: None,
-            stats: Vec::new(),
-        };
-        match version.as_str() {
-            "6" => file.version_6(store, cursor.at, page_bytes)?,
-            "7" => {
-                let name = cursor.string()?;
-                cursor.string()?;
-                let compression = Compression::named(&name)
-                    .ok_or_else(|| bad(format!("it is compressed by '{name}', which Syncline does not know")))?;
-                let first = cursor.u64()?;
-                file.version_7(store, first, compression)?;
+            stats: Stats::default(),
+        }
+    }
+
+    /// Pages lie in the file, and none in two places.
+    fn check_places(&self, store: &Store) -> io::Result<()> {
+        let mut cpus: Vec<&Cpu> = self.buffers.iter().flat_map(|b| &b.cpus).filter(|cpu| cpu.size > 0).collect();
+        cpus.sort_by_key(|cpu| cpu.offset);
+        let mut before = 0;
+        for Cpu { cpu, offset, size } in cpus {
+            let end = offset.checked_add(*size).unwrap_or(u64::MAX);
+            if end > store.len() {
+                let has = store.len();
+                return Err(bad(format!(
+                    "it is cut off: the events of CPU {cpu} reach to byte {end}, and it has {has}"
+                )));
             }
-            _ => return Err(bad(format!("its format is version {version}; Syncline reads versions 6 and 7"))),
+            if *offset < before {
+                return Err(bad(format!("the events of CPU {cpu}, at byte {offset}, lie within those of another")));
+            }
+            before = end;
         }
-        if file.formats.is_empty() {
-            return Err(bad("it describes no events"));
-        }
-        Ok(file)
+        Ok(())
     }
 
     /// All in a row: header, formats, symbols, command lines, options, then where the pages are.
-    fn version_6(&mut self, store: &Store, at: usize, page_bytes: u32) -> io::Result<()> {
+    fn version_6(store: &Store, big_endian: bool, at: usize, page_bytes: usize) -> io::Result<Self> {
         // How long all that stands before the pages is, it does not say.
         let mut read = FIRST_READ_BYTES;
         loop {
-            let before = (self.formats.len(), self.stats.len());
-            match self.version_6_from(&store.read_at(0, read)?, at, page_bytes) {
-                Err(error) if error.to_string() == CUT_OFF && read < store.len().min(MAX_SECTION_BYTES) => {
-                    self.formats.truncate(before.0);
-                    self.stats.truncate(before.1);
-                    read *= 8;
+            match Self::version_6_from(store, &store.read_at(0, read)?, big_endian, at, page_bytes) {
+                Err(error) if error.to_string() == CUT_OFF && read < store.len() => {
+                    if read >= MAX_HEAD_BYTES {
+                        return Err(bad(TOO_LARGE));
+                    }
+                    read = (read * 4).min(MAX_HEAD_BYTES);
                 }
                 done => return done,
             }
         }
     }
 
-    fn version_6_from(&mut self, all: &[u8], at: usize, page_bytes: u32) -> io::Result<()> {
-        let mut cursor = Cursor { bytes: all, at, big_endian: self.shape.big_endian };
-        self.header_info(&mut cursor)?;
+    fn version_6_from(store: &Store, all: &[u8], big_endian: bool, at: usize, page_bytes: usize) -> io::Result<Self> {
+        let mut file = Self::new(big_endian);
+        let mut cursor = Cursor { bytes: all, at, big_endian };
+        file.header_info(&mut cursor)?;
         for _ in 0..cursor.u32()? {
             cursor.sized(8)?;
         }
-        self.event_formats(&mut cursor)?;
+        file.event_formats(&mut cursor)?;
         cursor.sized(4)?;
         cursor.sized(4)?;
-        self.comms = comms(cursor.sized(8)?);
-        let cpus = cursor.u32()?;
+        file.comms = comms(cursor.sized(8)?);
+        let mut cpus = cursor.u32()?;
         let mut clock = String::new();
+        // Other buffers: name, number of CPUs and where they are.
+        let mut others: Vec<(String, Option<u32>, u64)> = Vec::new();
         loop {
             match cursor.take(10)? {
                 b"options  \0" => {
                     while let Some((id, data)) = next_option(&mut cursor, false)? {
-                        if id == option::TRACE_CLOCK {
-                            clock = chosen_clock(&text(data));
+                        let mut of = Cursor { bytes: data, at: 0, big_endian };
+                        match id {
+                            option::TRACE_CLOCK => clock = chosen_clock(&text(data)),
+                            option::BUFFER => {
+                                let place = of.u64()?;
+                                others.push((of.string()?, None, place));
+                            }
+                            // Of the buffer before it, or of all.
+                            option::CPU_COUNT => match others.last_mut() {
+                                Some(other) => other.1 = Some(of.u32()?),
+                                None => cpus = of.u32()?,
+                            },
+                            _ => file.simple_option(id, data),
                         }
-                        self.simple_option(id, data);
                     }
                 }
                 b"flyrecord\0" => break,
-                b"latency  \0" => return Err(bad("it holds text of a latency tracer, no events")),
-                _ => return Err(bad("what follows the options is not known")),
+                b"latency  \0" => return Err(latency()),
+                _ => return Err(bad("what follows its options is neither events nor text")),
             }
         }
-        if cpus > MAX_CPUS {
-            return Err(bad(CUT_OFF));
+        let buffer = |cpus| Buffer { clock: clock.clone(), page_bytes, cpus, compression: Compression::None };
+        let table = table_of_cpus(&mut cursor, cpus)?;
+        file.buffers.push(buffer(table));
+        for (name, own, place) in others {
+            let own = own.unwrap_or(cpus);
+            if place == 0 || own > MAX_CPUS {
+                return Err(bad(CUT_OFF));
+            }
+            let bytes = store.read_at(place, 10 + 16 * u64::from(own))?;
+            let mut cursor = Cursor { bytes: &bytes, at: 0, big_endian };
+            if cursor.take(10).ok() != Some(b"flyrecord\0") {
+                return Err(bad(format!("the events of its buffer '{name}' are not where it says")));
+            }
+            let table = table_of_cpus(&mut cursor, own)?;
+            file.buffers.push(buffer(table));
         }
-        let cpus = (0..cpus)
-            .map(|cpu| Ok(Cpu { cpu, offset: cursor.u64()?, size: cursor.u64()? }))
-            .collect::<io::Result<_>>()?;
-        self.buffers.push(Buffer { clock, page_bytes: page_bytes as usize, cpus, compression: Compression::None });
-        Ok(())
+        Ok(file)
     }
 
     /// Options that point to sections.
-    fn version_7(&mut self, store: &Store, first: u64, compression: Compression) -> io::Result<()> {
+    fn version_7(sections: &mut Sections<'_>, first: u64) -> io::Result<Self> {
+        let big_endian = sections.big_endian;
+        let mut file = Self::new(big_endian);
+        let mut described = false;
         let mut at = first;
         let mut seen = Vec::new();
         while at != 0 {
-            if seen.contains(&at) || seen.len() > 1000 {
+            if seen.contains(&at) {
                 return Err(bad("its options go round in a circle"));
             }
             seen.push(at);
-            let (_, options) = section(store, at, self.shape.big_endian, compression)?;
-            let mut cursor = Cursor { bytes: &options, at: 0, big_endian: self.shape.big_endian };
+            let options = sections.read(at, option::DONE)?;
+            let mut cursor = Cursor { bytes: &options, at: 0, big_endian };
             at = 0;
             while !cursor.ended() {
                 let Some((id, data)) = next_option(&mut cursor, true)? else { break };
-                let mut of = Cursor { bytes: data, at: 0, big_endian: self.shape.big_endian };
+                let mut of = Cursor { bytes: data, at: 0, big_endian };
                 match id {
                     option::DONE => {
                         at = of.u64()?;
                         break;
                     }
                     option::HEADER_INFO | option::EVENT_FORMATS | option::CMDLINES => {
-                        let (_, body) = section(store, of.u64()?, self.shape.big_endian, compression)?;
-                        let mut body = Cursor { bytes: &body, at: 0, big_endian: self.shape.big_endian };
+                        let body = sections.read(of.u64()?, id)?;
+                        let mut body = Cursor { bytes: &body, at: 0, big_endian };
                         match id {
-                            option::HEADER_INFO => self.header_info(&mut body)?,
-                            option::EVENT_FORMATS => self.event_formats(&mut body)?,
-                            _ => self.comms = comms(body.sized(8)?),
+                            option::HEADER_INFO => file.header_info(&mut body)?,
+                            option::EVENT_FORMATS => file.event_formats(&mut body)?,
+                            _ => file.comms = comms(body.sized(8)?),
                         }
+                        described |= id == option::HEADER_INFO;
                     }
                     option::BUFFER => {
                         let place = of.u64()?;
+                        // The buffer's name, empty for the first.
                         of.string()?;
                         let clock = of.string()?;
                         let page_bytes = of.u32()? as usize;
@@ -310,31 +412,33 @@ impl TraceDat {
                         let cpus = (0..cpus)
                             .map(|_| Ok(Cpu { cpu: of.u32()?, offset: of.u64()?, size: of.u64()? }))
                             .collect::<io::Result<_>>()?;
-                        let packed = section_is_packed(store, place, self.shape.big_endian)?;
-                        let compression = if packed { compression } else { Compression::None };
-                        self.buffers.push(Buffer { clock, page_bytes, cpus, compression });
+                        let (packed, _) = sections.header(place, option::BUFFER)?;
+                        let compression = if packed { sections.compression } else { Compression::None };
+                        file.buffers.push(Buffer { clock, page_bytes, cpus, compression });
                     }
-                    option::BUFFER_TEXT => return Err(bad("it holds text of a latency tracer, no events")),
-                    _ => self.simple_option(id, data),
+                    option::BUFFER_TEXT => return Err(latency()),
+                    _ => file.simple_option(id, data),
                 }
             }
         }
-        Ok(())
+        if !described {
+            return Err(bad("the description of its pages is missing"));
+        }
+        Ok(file)
     }
 
     fn simple_option(&mut self, id: u16, data: &[u8]) {
         let mut of = Cursor { bytes: data, at: 0, big_endian: self.shape.big_endian };
         match id {
-            option::CPU_STAT => self.stats.push(text(data)),
+            option::CPU_STAT => self.stats.add(&text(data)),
             option::UNAME => self.uname = Some(text(data)),
             option::VERSION => self.recorder = Some(text(data)),
-            option::OFFSET => self.offset_ns = self.offset_ns.wrapping_add(text(data).parse().unwrap_or(0)),
+            option::OFFSET => self.offset_ns = self.offset_ns.wrapping_add(offset_ns(&text(data))),
             option::TSC_TO_NS => {
-                if let (Ok(mult), Ok(shift), Ok(offset)) = (of.u32(), of.u32(), of.u64()) {
+                if let (Ok(mult @ 1..), Ok(shift), Ok(offset)) = (of.u32(), of.u32(), of.u64()) {
                     self.tsc = Some(TscToNs { mult, shift: shift.min(63), offset });
                 }
             }
-            option::SAVED_TGIDS => {}
             _ => {}
         }
     }
@@ -375,6 +479,26 @@ impl TraceDat {
     }
 }
 
+fn table_of_cpus(cursor: &mut Cursor<'_>, cpus: u32) -> io::Result<Vec<Cpu>> {
+    if cpus > MAX_CPUS {
+        return Err(bad(CUT_OFF));
+    }
+    (0..cpus).map(|cpu| Ok(Cpu { cpu, offset: cursor.u64()?, size: cursor.u64()? })).collect()
+}
+
+/// As C's strtoll reads it: `-12`, `0x1f`.
+fn offset_ns(text: &str) -> i64 {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let value = match digits.strip_prefix("0x") {
+        Some(hex) => i64::from_str_radix(hex, 16),
+        None => digits.parse(),
+    };
+    value.map_or(0, |value| if negative { value.wrapping_neg() } else { value })
+}
+
 /// `1234 comm` a line.
 fn comms(lines: &[u8]) -> HashMap<u32, Vec<u8>> {
     lines
@@ -406,35 +530,74 @@ fn next_option<'a>(cursor: &mut Cursor<'a>, done_has_data: bool) -> io::Result<O
 
 const SECTION_HEADER_BYTES: u64 = 16;
 
-fn section_header(store: &Store, at: u64, big_endian: bool) -> io::Result<(u16, bool, u64)> {
-    let header = store.read_at(at, SECTION_HEADER_BYTES)?;
-    let mut cursor = Cursor { bytes: &header, at: 0, big_endian };
-    let (id, flags) = (cursor.u16()?, cursor.u16()?);
-    cursor.u32()?;
-    Ok((id, flags & 1 != 0, cursor.u64()?))
+/// Sections of version 7.
+struct Sections<'a> {
+    store: &'a Store,
+    big_endian: bool,
+    compression: Compression,
+    /// So many bytes may still be read.
+    left: u64,
 }
 
-fn section_is_packed(store: &Store, at: u64, big_endian: bool) -> io::Result<bool> {
-    section_header(store, at, big_endian).map(|(_, packed, _)| packed)
+impl Sections<'_> {
+    /// Whether a section is packed, and its size in the file.
+    fn header(&self, at: u64, id: u16) -> io::Result<(bool, u64)> {
+        let header = self.store.read_at(at, SECTION_HEADER_BYTES)?;
+        if header.len() as u64 != SECTION_HEADER_BYTES {
+            let has = self.store.len();
+            return Err(bad(format!("it is cut off: more is said to be at byte {at}, and it has {has}")));
+        }
+        let mut cursor = Cursor { bytes: &header, at: 0, big_endian: self.big_endian };
+        let (found, flags) = (cursor.u16()?, cursor.u16()?);
+        cursor.u32()?;
+        if found != id {
+            return Err(bad(format!("the part at byte {at} is not what the file says it is")));
+        }
+        Ok((flags & 1 != 0, cursor.u64()?))
+    }
+
+    /// A section's bytes, unpacked.
+    fn read(&mut self, at: u64, id: u16) -> io::Result<Vec<u8>> {
+        let (packed, size) = self.header(at, id)?;
+        let body_at = at + SECTION_HEADER_BYTES;
+        let has = self.store.len();
+        if size > has - body_at {
+            let end = body_at.saturating_add(size);
+            return Err(bad(format!("it is cut off: a part of it reaches from byte {at} to {end}, and it has {has}")));
+        }
+        self.spend(size.saturating_add(SECTION_HEADER_BYTES))?;
+        let body = self.store.read_at(body_at, size)?;
+        if !packed {
+            return Ok(body);
+        }
+        let mut cursor = Cursor { bytes: &body, at: 0, big_endian: self.big_endian };
+        let (packed, unpacked) = (cursor.u32()?, cursor.u32()?);
+        self.spend(u64::from(unpacked))?;
+        self.compression.unpack(cursor.take(u64::from(packed))?, unpacked as usize)
+    }
+
+    fn spend(&mut self, bytes: u64) -> io::Result<()> {
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| bad(TOO_LARGE))?;
+        Ok(())
+    }
 }
 
-/// A section's id and its bytes, unpacked.
-fn section(store: &Store, at: u64, big_endian: bool, compression: Compression) -> io::Result<(u16, Vec<u8>)> {
-    let (id, packed, size) = section_header(store, at, big_endian)?;
-    if size > MAX_SECTION_BYTES {
-        return Err(bad("a section is larger than any can be"));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_as_c_reads_them() {
+        let read = ["12", "-12", "+7", "0x1f", "-0x10", "", "x", "9223372036854775807"].map(offset_ns);
+        assert_eq!(read, [12, -12, 7, 31, -16, 0, 0, i64::MAX]);
     }
-    let body = store.read_at(at + SECTION_HEADER_BYTES, size)?;
-    if body.len() as u64 != size {
-        return Err(bad(CUT_OFF));
+
+    #[test]
+    fn stats_are_summed() {
+        let mut stats = Stats::default();
+        stats.add("CPU: 0\nentries: 12\noverrun: 3\ncommit overrun: 1\ndropped events: 4\nread events: 9\n");
+        stats.add("\nBuffer: b\n\n");
+        stats.add("CPU: 1\noverrun: 5\ndropped events: x\n");
+        assert_eq!(stats, Stats { overrun: 8, dropped: 5 });
     }
-    if !packed {
-        return Ok((id, body));
-    }
-    let mut cursor = Cursor { bytes: &body, at: 0, big_endian };
-    let (packed, unpacked) = (cursor.u32()?, cursor.u32()?);
-    if u64::from(unpacked) > MAX_SECTION_BYTES {
-        return Err(bad("a section is larger than any can be"));
-    }
-    Ok((id, compression.unpack(cursor.take(u64::from(packed))?, unpacked as usize)?))
 }

@@ -43,7 +43,7 @@ impl Format {
             } else if let Some(rest) = line.strip_prefix("ID:") {
                 id = rest.trim().parse().ok();
             } else if let Some(rest) = line.trim_start().strip_prefix("field:") {
-                fields.push(field(rest)?);
+                fields.extend(field(rest));
             } else if line.starts_with("print fmt:") {
                 break;
             }
@@ -100,7 +100,8 @@ mod tests {
         \tfield:char comm[16];\toffset:24;\tsize:16;\tsigned:0;\n\
         \tfield:unsigned long args[6];\toffset:40;\tsize:48;\tsigned:0;\n\
         \tfield:__data_loc char[] path;\toffset:88;\tsize:4;\tsigned:0;\n\
-        \tfield:__rel_loc char[] rest;\toffset:92;\tsize:4;\tsigned:0;\n\n\
+        \tfield:__rel_loc char[] rest;\toffset:92;\tsize:4;\tsigned:0;\n\
+        \tfield:odd one;\toffset:?;\n\n\
         print fmt: \"id=%llu\", REC->id\n\tfield:not a field;\n";
 
     #[test]

@@ -14,25 +14,33 @@ use std::io;
 use std::sync::Arc;
 
 use self::events::{Number, Plan, text};
-use self::file::{Compression, Cpu, TraceDat, TscToNs};
+use self::file::{Buffer, Compression, Cpu, Stats, TraceDat, TscToNs, bad};
 use self::format::{Field, Format, Layout};
 use self::page::{Lost, Shape};
 use super::thesis::sane_range;
 use super::words::extra_key;
 use super::{Batch, Chunks, Extra, NoteKind, Parse, Reader, Source, SourceOptions};
-use crate::error::{Error, Result};
+use crate::error::{Error, Refused, Result};
 use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::input::{Chunk, Input, Store};
 use crate::names::NameId;
 
 /// Pages are handed on in chunks of about so many bytes.
 const CHUNK_BYTES: usize = 1 << 18;
-/// Pages are read so many bytes at once.
+/// Pages are read so many bytes at once, fewer where there are many CPUs.
 const READ_BYTES: usize = 1 << 16;
-/// `task` and length, before each page of a chunk.
+const READ_BYTES_OF_ALL: usize = 1 << 26;
+/// CPU and length, before each page of a chunk.
 const PAGE_HEADER_BYTES: usize = 8;
-/// Larger sub-buffers than any kernel makes.
-const MAX_PAGE_BYTES: usize = 1 << 26;
+/// In the place of a length: eight bytes follow, how many events were lost that no page tells of.
+const LOST_BESIDE: u32 = u32::MAX;
+/// The largest sub-buffer that a kernel makes has a quarter of it.
+const MAX_PAGE_BYTES: usize = 1 << 22;
+/// trace-cmd packs ten pages at a time.
+const MAX_PAGES_PACKED: usize = 64;
+const CHUNK_COUNT_BYTES: u64 = 4;
+/// Of all CPUs together: ten pages of each of 8192 CPUs are a good half.
+const MAX_READY_BYTES: usize = 1 << 29;
 /// Fields that the event itself carries.
 const COMMON: &str = "common_";
 
@@ -56,18 +64,33 @@ impl Source for TraceDatSource {
         let fail = |source| Error::Read { path: path.clone(), source };
         let store = input.into_store().map_err(fail)?;
         let file = TraceDat::read(&store).map_err(fail)?;
-        let clocks: Vec<&str> = file.buffers.iter().map(|buffer| buffer.clock.as_str()).collect();
-        if let Some(other) = clocks.iter().find(|clock| **clock != clocks[0]) {
-            let why = format!("its buffers have different clocks, {} and {other}", clocks[0]);
-            return Err(fail(io::Error::new(io::ErrorKind::InvalidData, why)));
-        }
-        let clock = if file.tsc.is_some() { "tsc" } else { clocks.first().copied().unwrap_or_default() };
+        let clock = clock_of(&file).map_err(fail)?;
         let mut facts = vec![("clock", clock_name(clock).to_owned())];
         facts.extend(file.uname.clone().map(|uname| ("kernel", uname)));
         facts.extend(file.recorder.clone().map(|recorder| ("recorder", format!("trace-cmd {recorder}"))));
-        let parse = Arc::new(Records::new(&file, options));
         let chunks = Box::new(Pages::new(store, &file, path.clone()).map_err(fail)?);
+        let parse = Arc::new(Records::new(file, options));
         Ok(Reader { chunks, parse, facts })
+    }
+}
+
+/// The clock that all buffers have, if it counts ns.
+fn clock_of(file: &TraceDat) -> io::Result<&str> {
+    const HINT: &str = "record with one that counts ns: `trace-cmd record -C boot`";
+    let clock = file.buffers.first().map_or("", |buffer| buffer.clock.as_str());
+    if let Some(other) = file.buffers.iter().map(|buffer| buffer.clock.as_str()).find(|other| *other != clock) {
+        return Err(Refused::error(
+            format!("its buffers have different clocks, {clock} and {other}"),
+            "record all of them with the same clock: `trace-cmd record -C boot`",
+        ));
+    }
+    match clock {
+        _ if file.tsc.is_some() => Ok("tsc"),
+        "counter" => Err(Refused::error("its clock, counter, counts events and not time", HINT)),
+        "x86-tsc" | "tsc2nsec" => {
+            Err(Refused::error("its clock, x86-tsc, counts cycles, and it does not say how long they are", HINT))
+        }
+        other => Ok(other),
     }
 }
 
@@ -91,30 +114,41 @@ struct CpuPages {
     end: u64,
     /// Compressed chunks left.
     packed_chunks: u32,
+    read_bytes: usize,
     ready: Vec<u8>,
     taken: usize,
 }
 
 impl CpuPages {
-    fn new(cpu: &Cpu, page_bytes: usize, compression: Compression, store: &Store, shape: Shape) -> io::Result<Self> {
+    /// The file has been found to hold all of its pages.
+    fn new(cpu: &Cpu, of: &Buffer, read_bytes: usize, store: &Store, shape: Shape) -> io::Result<Self> {
         let mut pages = Self {
             cpu: cpu.cpu,
-            page_bytes,
-            compression,
+            page_bytes: of.page_bytes,
+            compression: of.compression,
             at: cpu.offset,
-            end: cpu.offset.checked_add(cpu.size).ok_or_else(beyond)?,
+            end: cpu.offset + cpu.size,
             packed_chunks: 0,
+            read_bytes: (read_bytes / of.page_bytes).max(1) * of.page_bytes,
             ready: Vec::new(),
             taken: 0,
         };
-        if pages.end > store.len() {
-            return Err(beyond());
-        }
-        if compression != Compression::None && cpu.size > 0 {
-            pages.packed_chunks = number(store, shape, pages.at)?;
-            pages.at += 4;
+        if of.compression != Compression::None && cpu.size > 0 {
+            // trace-cmd 3.1 does not count the number of chunks in, 3.3 does.
+            pages.end = store.len().min(pages.end + CHUNK_COUNT_BYTES);
+            pages.packed_chunks = pages.number(store, shape)?;
         }
         Ok(pages)
+    }
+
+    fn number(&mut self, store: &Store, shape: Shape) -> io::Result<u32> {
+        let bytes = store.read_at(self.at, 4.min(self.end - self.at))?;
+        self.at += bytes.len() as u64;
+        shape.number(&bytes, 0, 4).map(|n| n as u32).ok_or_else(|| self.wrong("end before the last of them"))
+    }
+
+    fn wrong(&self, why: &str) -> io::Error {
+        bad(format!("the packed events of CPU {} {why}", self.cpu))
     }
 
     /// The next page, which stays until `take`.
@@ -134,39 +168,34 @@ impl CpuPages {
 
     fn fill(&mut self, store: &Store, shape: Shape) -> io::Result<()> {
         if self.compression == Compression::None {
-            let want = (READ_BYTES / self.page_bytes).max(1) * self.page_bytes;
-            let want = (self.end - self.at).min(want as u64);
-            self.ready = store.read_at(self.at, want)?;
+            self.ready = store.read_at(self.at, (self.end - self.at).min(self.read_bytes as u64))?;
             self.at += self.ready.len() as u64;
             return Ok(());
         }
         if self.packed_chunks == 0 {
+            if self.at + CHUNK_COUNT_BYTES < self.end {
+                return Err(self.wrong("are more than it says"));
+            }
             return Ok(());
         }
         self.packed_chunks -= 1;
-        let (packed, unpacked) = (number(store, shape, self.at)?, number(store, shape, self.at + 4)?);
-        self.at += 8;
-        if self.at + u64::from(packed) > self.end || unpacked as usize > MAX_PAGE_BYTES {
-            return Err(beyond());
+        let packed = u64::from(self.number(store, shape)?);
+        let unpacked = self.number(store, shape)? as usize;
+        if packed > self.end - self.at {
+            return Err(self.wrong("reach into what follows them"));
         }
-        let bytes = store.read_at(self.at, u64::from(packed))?;
-        self.at += u64::from(packed);
-        self.ready = self.compression.unpack(&bytes, unpacked as usize)?;
+        if unpacked == 0 || unpacked > self.page_bytes.max(READ_BYTES) * MAX_PAGES_PACKED {
+            return Err(self.wrong(&format!("have an impossible size, {unpacked} bytes at once")));
+        }
+        let bytes = store.read_at(self.at, packed)?;
+        self.at += packed;
+        self.ready = self.compression.unpack(&bytes, unpacked)?;
         Ok(())
     }
 
     fn take(&mut self) {
         self.taken = self.ready.len().min(self.taken + self.page_bytes);
     }
-}
-
-fn beyond() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "a CPU's pages reach beyond the end of the file")
-}
-
-fn number(store: &Store, shape: Shape, at: u64) -> io::Result<u32> {
-    let bytes = store.read_at(at, 4)?;
-    shape.number(&bytes, 0, 4).map(|n| n as u32).ok_or_else(beyond)
 }
 
 /// Pages of all CPUs in the order of their times.
@@ -178,6 +207,12 @@ struct Pages {
     cpus: Vec<CpuPages>,
     /// (time of its next page, place in `cpus`)
     heads: BinaryHeap<Reverse<(i64, usize)>>,
+    until: i64,
+    ready_bytes: usize,
+    stats: Stats,
+    /// Of what the stats count, pages have told so much; some pages tell that events were lost, but not how many.
+    told: u64,
+    told_uncounted: u64,
 }
 
 impl Pages {
@@ -188,15 +223,22 @@ impl Pages {
             clock: Clock { offset_ns: file.offset_ns, tsc: file.tsc },
             cpus: Vec::new(),
             heads: BinaryHeap::new(),
+            until: i64::MIN,
+            ready_bytes: 0,
+            stats: file.stats,
+            told: 0,
+            told_uncounted: 0,
             store,
         };
+        let cpus: usize = file.buffers.iter().map(|buffer| buffer.cpus.len()).sum();
+        let read_bytes = (READ_BYTES_OF_ALL / cpus.max(1)).min(READ_BYTES);
         for buffer in &file.buffers {
             if !(64..=MAX_PAGE_BYTES).contains(&buffer.page_bytes) {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "its pages have an impossible size"));
+                return Err(bad(format!("its pages have an impossible size, {} bytes", buffer.page_bytes)));
             }
             for cpu in &buffer.cpus {
                 let at = pages.cpus.len();
-                pages.cpus.push(CpuPages::new(cpu, buffer.page_bytes, buffer.compression, &pages.store, pages.shape)?);
+                pages.cpus.push(CpuPages::new(cpu, buffer, read_bytes, &pages.store, pages.shape)?);
                 pages.look_at(at)?;
             }
         }
@@ -206,11 +248,25 @@ impl Pages {
     /// Puts a CPU in its place among the others.
     fn look_at(&mut self, at: usize) -> io::Result<()> {
         let (shape, clock) = (self.shape, self.clock);
-        if let Some(page) = self.cpus[at].peek(&self.store, shape)? {
+        let of = &mut self.cpus[at];
+        self.ready_bytes -= of.ready.len();
+        if let Some(page) = of.peek(&self.store, shape)? {
             let time = shape.time(page).map_or(i64::MIN, |time| clock.ns(time));
             self.heads.push(Reverse((time, at)));
         }
+        self.ready_bytes += of.ready.len();
+        if self.ready_bytes > MAX_READY_BYTES {
+            return Err(bad("its CPUs have more packed events at once than any recorder writes"));
+        }
         Ok(())
+    }
+
+    /// Events that were lost and of which no page tells.
+    fn lost_beside(&self) -> u64 {
+        // Where a page tells that some were lost and not how many, each such page has been counted as one.
+        let told = self.told.saturating_add(self.told_uncounted);
+        let overrun = if self.told_uncounted > 0 { self.stats.overrun.saturating_sub(told) } else { 0 };
+        overrun.saturating_add(self.stats.dropped)
     }
 
     fn fill(&mut self, chunk: &mut Chunk) -> io::Result<bool> {
@@ -227,12 +283,29 @@ impl Pages {
                 buffer.extend_from_slice(&cpu.to_le_bytes());
                 buffer.extend_from_slice(&(page.len() as u32).to_le_bytes());
                 buffer.extend_from_slice(page);
+                match page::lost(self.shape, page) {
+                    Some(Lost::Some(count)) => self.told = self.told.saturating_add(count),
+                    Some(Lost::Unknown) => self.told_uncounted += 1,
+                    Some(Lost::None) | None => {}
+                }
                 self.cpus[at].take();
             }
             self.look_at(at)?;
         }
+        if self.heads.is_empty() {
+            let lost = self.lost_beside();
+            self.stats = Stats::default();
+            if lost > 0 {
+                any = true;
+                buffer.extend_from_slice(&[0; 4]);
+                buffer.extend_from_slice(&LOST_BESIDE.to_le_bytes());
+                buffer.extend_from_slice(&lost.to_le_bytes());
+            }
+        }
         chunk.end();
-        chunk.until = Some(self.heads.peek().map_or(i64::MAX, |Reverse((time, _))| *time));
+        // A damaged file may go back in time; what is older than this then comes late.
+        self.until = self.heads.peek().map_or(i64::MAX, |Reverse((time, _))| *time).max(self.until);
+        chunk.until = Some(self.until);
         Ok(any)
     }
 }
@@ -285,16 +358,16 @@ struct Records {
 }
 
 impl Records {
-    fn new(file: &TraceDat, options: &SourceOptions) -> Self {
-        let known = file.formats.iter().map(|format| {
+    fn new(file: TraceDat, options: &SourceOptions) -> Self {
+        let known = file.formats.into_iter().map(|format| {
             let pid = format.field("common_pid").and_then(Number::of);
-            (format.id, Known { plan: Plan::of(format), pid, format: format.clone() })
+            (format.id, Known { plan: Plan::of(&format), pid, format })
         });
         Self {
             shape: file.shape,
             clock: Clock { offset_ns: file.offset_ns, tsc: file.tsc },
             known: known.collect(),
-            comms: file.comms.clone(),
+            comms: file.comms,
             keep_extras: options.keep_extras,
         }
     }
@@ -308,6 +381,10 @@ impl Records {
         if known.plan.is_other() && !self.keep_extras {
             batch.others += 1;
             return;
+        }
+        if let Plan::Lacks(field) = known.plan {
+            let event = format!("{}: its format has no usable field '{field}'", known.format.name);
+            return batch.unparsed(event.as_bytes(), "Syncline needs it");
         }
         let kind = known.plan.kind(self.shape, record, &mut batch.names).filter(|kind| match *kind {
             Kind::BioAddFolio { offset, len, .. } => sane_range(offset, len).is_some(),
@@ -356,7 +433,8 @@ impl Records {
             .into_bytes();
         }
         if field.layout == Layout::Bytes {
-            let bytes = record.get(field.offset..field.offset + field.size).unwrap_or_default();
+            let end = field.offset.saturating_add(field.size);
+            let bytes = record.get(field.offset..end).unwrap_or_default();
             return bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into_bytes();
         }
         text(field, self.shape, record).unwrap_or_default().to_vec()
@@ -368,7 +446,14 @@ impl Parse for Records {
         let mut comms = HashMap::new();
         let mut rest = chunk;
         while let Some((header, after)) = rest.split_at_checked(PAGE_HEADER_BYTES) {
-            let len = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
+            let len = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
+            if len == LOST_BESIDE {
+                let Some((count, after)) = after.split_first_chunk() else { return };
+                batch.note(NoteKind::Lost { count: u64::from_le_bytes(*count) });
+                rest = after;
+                continue;
+            }
+            let len = len as usize;
             let (page, after) = after.split_at(len.min(after.len()));
             rest = after;
             let before = batch.events.len() as u32;

@@ -56,6 +56,20 @@ pub(super) enum Lost {
     Unknown,
 }
 
+/// What a page says was lost before it; `None` where it is cut off.
+pub(super) fn lost(shape: Shape, page: &[u8]) -> Option<Lost> {
+    let commit = shape.number(page, shape.commit_at, shape.commit_bytes)?;
+    Some(match (commit & MISSED != 0, commit & MISSED_STORED != 0) {
+        (false, _) => Lost::None,
+        (true, false) => Lost::Unknown,
+        // Written behind the last record, where there was room for it.
+        (true, true) => {
+            let at = shape.data_at.saturating_add((commit & COMMIT_BYTES) as usize);
+            shape.number(page, at, shape.commit_bytes).map_or(Lost::Unknown, Lost::Some)
+        }
+    })
+}
+
 /// Hands on each record of a page with its time. An error says where the page is not one.
 pub(super) fn records<'a>(
     shape: Shape,
@@ -67,12 +81,7 @@ pub(super) fn records<'a>(
     let commit = shape.number(page, shape.commit_at, shape.commit_bytes).ok_or("a page is cut off")?;
     let used = (commit & COMMIT_BYTES) as usize;
     let data = page.get(shape.data_at..).ok_or("a page is cut off")?;
-    let lost = match (commit & MISSED != 0, commit & MISSED_STORED != 0) {
-        (false, _) => Lost::None,
-        (true, false) => Lost::Unknown,
-        // Written behind the last record, where there was room for it.
-        (true, true) => shape.number(data, used, shape.commit_bytes).map_or(Lost::Unknown, Lost::Some),
-    };
+    let lost = lost(shape, page).unwrap_or(Lost::Unknown);
     let data = data.get(..used).ok_or("a page says that it holds more than fits")?;
     let mut at = 0;
     while at < data.len() {
@@ -86,7 +95,7 @@ pub(super) fn records<'a>(
                 // A record that was thrown away.
                 let size = shape.word(data, at).ok_or(CUT)? as usize;
                 time = time.wrapping_add(u64::from(delta));
-                at = at.checked_add(size.max(4)).ok_or(CUT)?;
+                at = at.checked_add(size.max(4)).filter(|&at| at <= data.len()).ok_or(CUT)?;
             }
             TIME_EXTEND => {
                 let high = u64::from(shape.word(data, at).ok_or(CUT)?);
