@@ -19,11 +19,17 @@ struct Waiting {
     event: Event,
     /// Keeps equal times in the order of the input.
     place: Place,
+    /// The same where an input has no lines.
+    number: u64,
 }
 
+/// What events are ordered by.
+type Key = (i64, Place, u64);
+const LAST: Key = (i64::MAX, Place::MAX, u64::MAX);
+
 impl Waiting {
-    fn key(&self) -> (i64, Place) {
-        (self.event.ts, self.place)
+    fn key(&self) -> Key {
+        (self.event.ts, self.place, self.number)
     }
 }
 
@@ -52,12 +58,20 @@ pub struct Reorder {
     current: usize,
     strays: BinaryHeap<Reverse<ByKey>>,
     waiting: usize,
+    pushed: u64,
     handed_on: i64,
 }
 
 impl Default for Reorder {
     fn default() -> Self {
-        Self { runs: vec![VecDeque::new()], current: 0, strays: BinaryHeap::new(), waiting: 0, handed_on: i64::MIN }
+        Self {
+            runs: vec![VecDeque::new()],
+            current: 0,
+            strays: BinaryHeap::new(),
+            waiting: 0,
+            pushed: 0,
+            handed_on: i64::MIN,
+        }
     }
 }
 
@@ -65,8 +79,9 @@ impl Reorder {
     /// Takes an event; true if it is late: something newer has already gone out.
     pub fn push(&mut self, event: Event, place: Place) -> bool {
         let late = event.ts < self.handed_on;
-        let waiting = Waiting { event, place };
+        let waiting = Waiting { event, place, number: self.pushed };
         self.waiting += 1;
+        self.pushed += 1;
         let fits = |run: &VecDeque<Waiting>| run.back().is_none_or(|last| last.event.ts <= event.ts);
         if fits(&self.runs[self.current]) {
             self.runs[self.current].push_back(waiting);
@@ -102,8 +117,8 @@ impl Reorder {
     ) -> Result<(), E> {
         loop {
             // The run with the least head goes on until another's head, or a stray, is less.
-            let mut least: Option<((i64, Place), usize)> = None;
-            let mut bound = self.strays.peek().map_or((i64::MAX, Place::MAX), |Reverse(ByKey(w))| w.key());
+            let mut least: Option<(Key, usize)> = None;
+            let mut bound = self.strays.peek().map_or(LAST, |Reverse(ByKey(w))| w.key());
             for (i, run) in self.runs.iter().enumerate() {
                 let Some(head) = run.front().map(Waiting::key) else { continue };
                 match least {
@@ -133,7 +148,7 @@ impl Reorder {
                 if head.event.ts >= until && self.waiting <= keep {
                     return Ok(());
                 }
-                let Waiting { event, place } = *head;
+                let Waiting { event, place, .. } = *head;
                 self.runs[run].pop_front();
                 self.waiting -= 1;
                 self.handed_on = self.handed_on.max(event.ts);
@@ -208,11 +223,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_wide_window_is_a_stable_sort(times in prop::collection::vec(0i64..50, 0..400)) {
+        fn a_wide_window_is_a_stable_sort(times in prop::collection::vec(0i64..50, 0..400), lines: bool) {
             let mut order = Reorder::default();
             let mut out = Vec::new();
             for (i, &ts) in times.iter().enumerate() {
-                prop_assert!(!order.push(event(ts, i as u64), Place::new(0, i as u64)));
+                let line = if lines { i as u64 } else { 0 };
+                prop_assert!(!order.push(event(ts, i as u64), Place::new(0, line)));
                 order.hand_on(ts - 1000, MAX_WAITING, |_, _| Err("too early")).unwrap();
             }
             order
