@@ -433,6 +433,12 @@ fn run(
             return Err(Error::Interrupted);
         }
     }
+    if summary.event_count() == summary.events[Kind::Other.index()]
+        && !matches!(through, Through::Log(_))
+        && let Some(file) = files.first()
+    {
+        return Err(file.no_events());
+    }
     summary.source = sources.first().copied().unwrap_or_default();
     match through {
         Through::Log(log) => {
@@ -501,11 +507,16 @@ impl FileSoFar {
             let tally = losses.add(Reason::CutOff, 1, self.last_event);
             tally.example.get_or_insert_with(|| tell(&self.path, self.lines, "its last line is not the recorder's"));
         }
-        if self.events > 0 {
+        // A recorder that says its end has seen nothing; the inputs beside it may have.
+        if self.events > 0 || self.ended {
             return Ok(());
         }
+        Err(self.no_events())
+    }
+
+    fn no_events(&self) -> Error {
         let detail = self.unparsed.as_ref().map_or(String::new(), |line| format!("; the first that is none: {line}"));
-        Err(Error::NoEvents { path: self.path.clone(), lines: self.lines, detail })
+        Error::NoEvents { path: self.path.clone(), lines: self.lines, detail }
     }
 
     /// Counts what in a batch is no event.

@@ -53,9 +53,8 @@ class _Device(click.ParamType):
     "record",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog=example(
-        "sudo syncline record -o run -- python3 tests/workloads/small_files.py /mnt/data threads=4",
-        "sudo syncline record --for 30s",
-        "syncline report run",
+        "sudo syncline record -o run -- tests/workloads/small_files.py /mnt/data threads=4",
+        "sudo syncline record --for 30s --and-report",
     ),
 )
 @click.option(

@@ -53,6 +53,10 @@ def record(wanted: Wanted, say: Say) -> dict[str, Any]:
         RecordError: nothing could be recorded; the folder is not left behind then.
     """
     folder = wanted.folder
+    if wanted.command and shutil.which(wanted.command[0]) is None:
+        raise RecordError(
+            f"cannot run {wanted.command[0]}: there is no such program", "is it on PATH? Give its full name"
+        )
     _clean_up(say)
     route = routes.choose(wanted.route, bool(wanted.command))
     say(f"route: {route.name}, because {route.why}")
