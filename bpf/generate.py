@@ -8,7 +8,7 @@ A recorder is parts/NAME.bt.in. Lines in it that begin with `//:` are for this p
 
 //: include PART        the lines of parts/PART
 //: each call           the lines up to `//: end`, once for each sync call, whose name takes the place of CALL
-//: each N in 0 1 2     the same for other words
+//: each N in 0 1 2     the same for other words; `each A:B in x:y` sets two
 //: for 0.17            the lines up to `//: end`, in the variant for bpftrace 0.17 only
 //: for new             the same for the variant for 0.23 and later
 
@@ -58,7 +58,9 @@ def expand(lines: list[str], values: dict[str, str]) -> list[str]:
             body, at = block(lines, at)
             name, each = ("CALL", CALLS) if words[2] == "call" else (words[2], words[4:])
             for value in each:
-                out += expand(body, values | {name: value})
+                # Of `A:B in x:y` each half has its own value.
+                pairs = dict(zip(name.split(":"), value.split(":"), strict=True))
+                out += expand(body, values | pairs)
         elif words[1] == "for":
             body, at = block(lines, at)
             if words[2] == values["@VERSION@"]:
@@ -75,7 +77,9 @@ def recorders() -> dict[Path, str]:
         text = template.read_text()
         has_old = any(line.startswith("//: for ") for line in text.splitlines())
         for version, suffix in [(NEW, ""), (OLD, "-0.17")] if has_old else [(NEW, "")]:
-            values = {"@VERSION@": version, "@SCRIPT@": name}
+            # Where paths are not escaped in the kernel, bpftrace does it as with names of threads.
+            paths = "" if name in ("patched", "stacks") else "# path hex\\n"
+            values = {"@VERSION@": version, "@SCRIPT@": name, "@PATHS@": paths}
             head = f"// Written by bpf/generate.py from parts/{template.name}.\n"
             made[HERE / f"{name}{suffix}.bt"] = head + "\n".join(expand(text.splitlines(), values)) + "\n"
     return made
