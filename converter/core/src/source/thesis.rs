@@ -316,7 +316,7 @@ impl Parser<'_, '_> {
         if let Kind::SyncStart { path, fs, .. } = &mut kind {
             *path = data.path.map_or(NameId::NONE, |path| {
                 let path = match self.options.escapes.path {
-                    PathEscape::None => path.into(),
+                    PathEscape::None => return self.batch.names.intern(path),
                     PathEscape::Octal => escape::octal(path),
                     PathEscape::Hex => escape::hex(path),
                 };
