@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# What bpftrace loses and tears, by the way in which completions of bios reach the log:
+#   bpf-losses.sh [VERSION...]      (0.23 0.27 0.17)
+# For each way (a small script of its own, or a recorder of bpf/) and each workload: what the kernel's ring buffer saw in the same run, in
+# an instance of its own, against the lines of the log. Prints a table; logs stay in the results' folder. Wants `--fs none`.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
+. "$KERNEL_TESTS/guest-lib.sh"
+[ $# -gt 0 ] || set -- 0.23 0.27 0.17
+work=$(mktemp -d)
+tracing=/sys/kernel/tracing
+truth=$tracing/instances/truth
+
+# Submits and completions as lines, each way alike but for the completions. A name is that of a variable in the Python below.
+submits='kfunc:submit_bio /(args->bio->bi_opf & 1) && args->bio->bi_iter.bi_size != 0/ {
+	@bio[(uint64)args->bio] = 1;
+	printf("%llu %d %r bio_submit id 0 bio 0x%llx\n", nsecs, tid, buf(comm, 16), (uint64)args->bio);
+}
+END { clear(@bio); }'
+done='@bio[(uint64)args->bio] != 0 && args->bio->__bi_remaining.counter <= 1'
+way() {
+  case $1 in
+    # What most scripts do. A request may hold several bios, so only the share that is lost compares.
+    tracepoint) echo "$submits
+tracepoint:block:block_rq_complete { printf(\"%llu %d %r rq_complete dev %d sector %llu\n\", nsecs, tid, buf(comm, 16), args->dev, args->sector); }" ;;
+    kprobe) echo "$submits
+kprobe:bio_endio /@bio[arg0] != 0/ { delete(@bio[arg0]); printf(\"%llu %d %r bio_complete bio 0x%llx\n\", nsecs, tid, buf(comm, 16), arg0); }" ;;
+    # The whole line, with thread and name, printed in the interrupt.
+    fentry-long) echo "$submits
+kfunc:bio_endio /$done/ {
+	delete(@bio[(uint64)args->bio]);
+	printf(\"%llu %d %r bio_complete bio 0x%llx status %d\n\", nsecs, tid, buf(comm, 16), (uint64)args->bio, args->bio->bi_status);
+}" ;;
+    # Three numbers.
+    fentry-short) echo "$submits
+kfunc:bio_endio /$done/ {
+	delete(@bio[(uint64)args->bio]);
+	printf(\"%llu 0 - bio_complete bio 0x%llx status %d\n\", nsecs, (uint64)args->bio, args->bio->bi_status);
+}" ;;
+    # Kept in a ring of this CPU, and printed from process context: at the next submit, and what is left at the end.
+    fentry-map) echo 'kfunc:submit_bio /(args->bio->bi_opf & 1) && args->bio->bi_iter.bi_size != 0/ {
+	@bio[(uint64)args->bio] = 1;
+	printf("%llu %d %r bio_submit id 0 bio 0x%llx\n", nsecs, tid, buf(comm, 16), (uint64)args->bio);
+	$n = 0;
+	while ($n < 32) {
+		$n = $n + 1;
+		if (@tail[cpu] < @head[cpu]) {
+			$slot = ((uint64)cpu << 12) | (@tail[cpu] & 4095);
+			@tail[cpu] = @tail[cpu] + 1;
+			printf("%llu %d %r bio_complete bio 0x%llx status %d\n", @when[$slot], tid, buf(comm, 16), @what[$slot], @how[$slot]);
+		}
+	}
+}
+kfunc:bio_endio /'"$done"'/ {
+	delete(@bio[(uint64)args->bio]);
+	$slot = ((uint64)cpu << 12) | (@head[cpu] & 4095);
+	@when[$slot] = nsecs;
+	@what[$slot] = (uint64)args->bio;
+	@how[$slot] = (uint64)args->bio->bi_status;
+	@head[cpu] = @head[cpu] + 1;
+}
+END {
+	$cpu = (uint64)0;
+	while ($cpu < 2) {
+		$n = 0;
+		while ($n < 4096) {
+			$n = $n + 1;
+			if (@tail[$cpu] >= @head[$cpu]) { break; }
+			$slot = ($cpu << 12) | (@tail[$cpu] & 4095);
+			@tail[$cpu] = @tail[$cpu] + 1;
+			printf("%llu %d %r bio_complete bio 0x%llx status %d\n", @when[$slot], tid, buf(comm, 16), @what[$slot], @how[$slot]);
+		}
+		$cpu = $cpu + 1;
+	}
+	clear(@when); clear(@what); clear(@how); clear(@head); clear(@tail); clear(@bio);
+}' ;;
+    *) cat "$PROJECT/bpf/$1.bt" ;;
+  esac
+}
+
+workloads() {
+  local name workload options
+  while read -r name workload options; do
+    # shellcheck disable=SC2086  # words are meant
+    "$PROJECT/tests/workloads/$workload.py" "$DATA/$1/$name" $options >"$work/$name.json"
+    # The times of the window on the clock of the log.
+    echo "$name $(awk '{printf "%.0f", $1 * 1e9}' /proc/uptime)" >>"$2"
+  done <<<"small4 small_files files=60 threads=4
+overwrite overwrite writes=40
+sqlite sqlite mode=wal sync=FULL
+big big_file mb=16
+background background syncs=3 period_ms=500 mb=8"
+}
+
+mkdir -p "$truth" "$OUT/losses"
+echo >"$tracing/kprobe_events"
+echo boot >"$truth/trace_clock"
+echo 8192 >"$truth/buffer_size_kb"
+# Offsets in struct bio of 6.12.
+{
+  echo 'p:syncline/submit submit_bio bio=$arg1:x64 opf=+16($arg1):x32 size=+40($arg1):u32'
+  echo 'p:syncline/complete bio_endio bio=$arg1:x64 remaining=+28($arg1):s32'
+} >"$tracing/kprobe_events"
+
+mount_case ext4 plain
+for version in "$@"; do
+  bpftrace=bpftrace
+  [ "$version" = 0.23 ] || bpftrace=/opt/bpftrace-$version/run
+  for way in ${WAYS:-tracepoint kprobe fentry-long fentry-short fentry-map stock}; do
+    name=$way-$version
+    script=$way
+    if [ "$way" = stock ] && [ "$version" = 0.17 ]; then script=stock-0.17; fi
+    way "$script" >"$work/$name.bt"
+    {
+      declare -f workloads
+      printf 'work=%q truth=%q DATA=%q PROJECT=%q\n' "$work" "$truth" "$DATA" "$PROJECT"
+      echo 'echo >$truth/trace; echo 1 >$truth/events/syncline/enable; echo 1 >$truth/events/block/block_rq_complete/enable; sync; sleep 1'
+      printf 'workloads %q %q; sync; sleep 1; echo 0 >$truth/events/enable; cat $truth/trace >%q\n' "$name" "$work/$name.windows" "$work/$name.truth"
+      printf 'log=%q\n' "$work/$name.log"
+      echo 'size=-1; while now=$(stat -c %s "$log") && [ "$now" != "$size" ]; do size=$now; sleep 3; done'
+    } >"$work/command"
+    "$bpftrace" -q "$work/$name.bt" 0 '' 0 -c "/bin/bash $work/command" >"$work/$name.log" 2>"$work/$name.err" || { tail -n 5 "$work/$name.err"; continue; }
+    python3 - "$way" "$version" "$work/$name" <<'P'
+import re, sys
+
+way, version, prefix = sys.argv[1:]
+windows = [(n, int(t)) for n, t in (line.split() for line in open(prefix + ".windows"))]
+in_log = re.compile(rb"(\d+) (\d+) (.*) (bio_submit id \d+ bio (0x[0-9a-f]+)|bio_complete bio (0x[0-9a-f]+)( status \d+)?|rq_complete dev \d+ sector \d+)( dev \d+,\d+ sector \d+ bytes \d+ opf 0x[0-9a-f]+)?$")
+other = re.compile(rb"#|Attaching|Attached|TIME|@|\s|$|[0-9]+ [0-9]+ .{1,64} (\w*sync\w*( ret .*)?|bio_add_folio .*|start .*|exit .*)$|\d+ \d+ \d+:\d+ ")
+
+def window(ts):
+    return next((n for n, until in windows if ts <= until), None)
+
+rows = {n: dict(submits=0, completes=0, log_submits=0, lost=0, doubles=0, recorded=0, torn=0) for n, _ in windows}
+flying, true = set(), {}
+with open(prefix + ".truth") as lines:
+    for line in lines:
+        found = re.search(r" (\d+\.\d+): (submit|complete|block_rq_complete): (.*)", line)
+        if not found:
+            continue
+        ts = round(float(found[1]) * 1e9)
+        fields = dict(re.findall(r"(\w+)=(\w+)", found[3]))
+        row = rows.get(window(ts))
+        if found[2] == "submit" and int(fields["opf"], 16) & 1 and int(fields["size"]):
+            flying.add(fields["bio"])
+            if row and way != "tracepoint":
+                row["submits"] += 1
+        elif found[2] == "complete" and way != "tracepoint" and fields["bio"] in flying and int(fields["remaining"]) <= 1:
+            flying.discard(fields["bio"])
+            if row:
+                row["completes"] += 1
+        elif found[2] == "block_rq_complete" and way == "tracepoint" and row:
+            row["completes"] += 1
+said = 0
+for line in open(prefix + ".log", "rb"):
+    found = in_log.match(line.rstrip(b"\n"))
+    if found:
+        row = rows.get(window(int(found[1])))
+        if row:
+            if found[4].startswith(b"bio_submit"):
+                row["log_submits"] += 1
+            else:
+                row["recorded"] += 1
+    elif line.startswith(b"Lost "):
+        said += int(line.split()[1])
+    elif not other.match(line):
+        last = rows[windows[0][0]]
+        last["torn"] += 1
+        if last["torn"] < 4:
+            print("  torn:", line[:150], file=sys.stderr)
+for name, row in rows.items():
+    print(f"| {way} | {version} | {name} | {row['submits'] or '-'} | {row['log_submits'] if way != 'tracepoint' else '-'} | {row['completes']} | {row['recorded']} | {row['completes'] - row['recorded']} |")
+print(f"| {way} | {version} | lines that are none: {sum(r['torn'] for r in rows.values())}, said to be lost: {said} |")
+P
+    for kind in bt log truth windows; do gzip -c "$work/$name.$kind" >"$OUT/losses/$name.$kind.gz"; done
+  done
+done
