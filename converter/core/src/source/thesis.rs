@@ -224,6 +224,11 @@ impl Parser<'_, '_> {
         if is_header(line) || is_attach(line) {
             return;
         }
+        if is_warning(line) {
+            // A piece of the script follows, indented.
+            self.in_map = true;
+            return;
+        }
         if let Some(count) = lost_events(line) {
             self.batch.note(NoteKind::Lost { count });
             return;
@@ -708,6 +713,15 @@ fn is_attach(line: &[u8]) -> bool {
     })
 }
 
+/// What bpftrace says of a probe that failed: `x.bt:23:21-28: WARNING: File exists`, `Additional Info - helper: ...`.
+fn is_warning(line: &[u8]) -> bool {
+    line.starts_with(b"Additional Info - helper: ")
+        || memchr::memmem::find(line, b": WARNING: ").is_some_and(|at| {
+            let place = line[..at].rsplit(|&b| b == b':').next().unwrap_or_default();
+            !place.is_empty() && place.iter().all(|b| b.is_ascii_digit() || *b == b'-')
+        })
+}
+
 /// `@: N`, `@name: N`, `@name[KEY]: N`, `@name:` before a histogram, `@name[` before a key of several lines.
 fn is_map(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"@") else { return false };
@@ -855,6 +869,17 @@ mod tests {
             assert_eq!((batch.events.len(), batch.notes.len()), (0, 1), "{line}");
         }
         assert_eq!(one(b"1 2 wl exit id 18446744073709551615 ret 0").1, Kind::SyncEnd { id: u64::MAX, ret: 0 });
+    }
+
+    #[test]
+    fn warnings_of_bpftrace_are_no_events() {
+        let batch = parse(
+            b"5 7 wl fsync\n/a/b.bt:23:21-28: WARNING: File exists\nAdditional Info - helper: map_update_elem, retcode: -17\n\
+              \x20   @events[\"fsync\"] = count();\n\x20                      ~~~~~~~\n6 7 wl fsync_exit\nx: WARNING: no\n",
+        );
+        assert_eq!(batch.events.len(), 2);
+        assert_eq!(batch.notes.iter().map(|note| note.line).collect::<Vec<_>>(), [7]);
+        assert!(matches!(batch.events[0].kind, Kind::CallEnter { stack: NameId::NONE, .. }));
     }
 
     #[test]

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""What each route of `syncline record` saw of a workload, beside what the workload says that it did.
+
+tests/kernel/compare_routes.py FOLDER      the folder that jobs/routes.sh has filled
+
+Prints a Markdown table, a row a case and route: calls and requests of the workload's own files, bytes written back for them, what was
+lost, and the time of the workload with the route as a multiple of that without. Ends with 1 if the ring buffer lost or
+missed anything.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+SYNCLINE = Path(sys.executable).parent / "syncline"
+# What a workload's truth calls by another name than the kernel.
+CALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
+
+
+def truth_of(folder: Path) -> dict[str, Any] | None:
+    """The workload's last line; None where it failed."""
+    lines = (folder / "truth.json").read_text().strip().splitlines()
+    try:
+        found: dict[str, Any] = json.loads(lines[-1])
+    except (IndexError, ValueError):
+        return None
+    return found
+
+
+def query(tables: Path, sql: str) -> list[str]:
+    said = subprocess.run(
+        [SYNCLINE, "query", "--format", "csv", tables, sql],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return list(csv.reader(io.StringIO(said.stdout)))[1]
+
+
+def seen(run: Path, case: str) -> dict[str, int]:
+    """Of the files below the workload's folder, and all losses."""
+    with tempfile.TemporaryDirectory() as folder:
+        tables = Path(folder) / "tables"
+        subprocess.run(
+            [SYNCLINE, "convert", "-q", run, "-o", f"{tables}/"], capture_output=True, check=True
+        )
+        mine = f"path LIKE '/mnt/data/{case}/%' OR path = '/mnt/data/{case}'"
+        requests, size, exact = query(
+            tables,
+            f"SELECT COUNT(*), COALESCE(SUM(bytes), 0), COALESCE(SUM(CASE WHEN confidence = 'exact' THEN 1 ELSE 0 END), 0) FROM syncline_sync WHERE {mine}",
+        )
+        # Calls of the workload: those of the threads that made its requests, and lone ones of the same name.
+        (calls,) = query(
+            tables,
+            f"SELECT COUNT(*) FROM syncline_call WHERE tid IN (SELECT tid FROM syncline_sync WHERE {mine})",
+        )
+        (lost,) = query(
+            tables, "SELECT COALESCE(SUM(count), 0) FROM syncline_loss WHERE severity = 'loss'"
+        )
+    return {
+        "requests": int(requests),
+        "bytes": int(size),
+        "exact": int(exact),
+        "calls": int(calls),
+        "lost": int(lost),
+    }
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    print("| case | route | calls (made) | requests (made) | KiB written back | lost | time |")
+    print("|---|---|--:|--:|--:|--:|--:|")
+    bad = 0
+    for case in sorted(path for path in folder.iterdir() if (path / "none").is_dir()):
+        without = truth_of(case / "none")
+        for route in sorted(path for path in case.iterdir() if path.name != "none"):
+            truth = truth_of(route)
+            if truth is None or without is None:
+                print(f"| {case.name} | {route.name} | failed: see {route}/said | | | | |")
+                bad += 1
+                continue
+            try:
+                found = seen(route / "run", case.name)
+            except subprocess.CalledProcessError as error:
+                reason = str(error.stderr or b"").strip()[:80]
+                print(f"| {case.name} | {route.name} | not converted: {reason} | | | | |")
+                bad += route.name == "ring-buffer"
+                continue
+            calls = sum(truth["syncs"].get(call, 0) for call in CALLS)
+            ratio = truth["wall_ms"] / without["wall_ms"] if without["wall_ms"] else 0
+            print(
+                f"| {case.name} | {route.name} | {found['calls']} ({calls}) | {found['requests']} ({truth['requests']}) "
+                f"| {found['bytes'] / 1024:.0f} | {found['lost']} | {ratio:.2f} |"
+            )
+            missed = truth["exact"] and found["requests"] < truth["requests"]
+            if route.name == "ring-buffer" and (found["lost"] or missed):
+                bad += 1
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

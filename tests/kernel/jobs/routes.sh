@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Records cases by each route of `syncline record`, and runs them without recording: ROUTES [PATTERN...], ROUTES with commas between.
+# tests/kernel/compare_routes.py holds the recordings against what the workloads say of themselves.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
+. "$KERNEL_TESTS/guest-lib.sh"
+
+routes=$1
+shift
+packages=$(echo "$PROJECT"/.venv/lib/python3*/site-packages)
+export PYTHONPATH=$PROJECT/converter:$packages PYTHONDONTWRITEBYTECODE=1
+work=$(mktemp -d)
+while IFS=$'\t' read -r name setup device workload options <&3; do
+  read -ra words <<<"$options"
+  for route in none ${routes//,/ }; do
+    to=$work/$name/$route
+    mkdir -p "$to"
+    mount_case "$setup" "$device" 2>/dev/null || continue 2
+    command=("$PROJECT/tests/workloads/$workload.py" "$DATA/$name" ${words[@]+"${words[@]}"})
+    begun=$EPOCHREALTIME
+    if [ "$route" = none ]; then
+      "${command[@]}" >"$to/truth.json" 2>"$to/said" || true
+    else
+      python3 -c 'from syncline.cli import main; main()' record --force --route "$route" -o "$to/run" -- \
+        "${command[@]}" >"$to/truth.json" 2>"$to/said" || true
+    fi
+    echo "$name $route: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms"
+  done
+  rm -rf "$OUT/${name:?}"
+  cp -r "$work/$name" "$OUT/"
+  rm -rf "${work:?}/$name"
+done 3< <(select_cases "$@")
+umount "$DATA"
