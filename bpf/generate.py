@@ -42,6 +42,7 @@ def block(lines: list[str], at: int) -> tuple[list[str], int]:
 
 
 def expand(lines: list[str], values: dict[str, str]) -> list[str]:
+    """The lines with what they ask for put in."""
     out: list[str] = []
     at = 0
     while at < len(lines):
@@ -71,6 +72,7 @@ def expand(lines: list[str], values: dict[str, str]) -> list[str]:
 
 
 def recorders() -> dict[Path, str]:
+    """The text of each recorder."""
     made = {}
     for template in sorted((HERE / "parts").glob("*.bt.in")):
         name = template.name.removesuffix(".bt.in")
@@ -81,22 +83,27 @@ def recorders() -> dict[Path, str]:
             paths = "" if name in ("patched", "stacks") else "# path hex\\n"
             values = {"@VERSION@": version, "@SCRIPT@": name, "@PATHS@": paths}
             head = f"// Written by bpf/generate.py from parts/{template.name}.\n"
-            made[HERE / f"{name}{suffix}.bt"] = head + "\n".join(expand(text.splitlines(), values)) + "\n"
+            made[HERE / f"{name}{suffix}.bt"] = (
+                head + "\n".join(expand(text.splitlines(), values)) + "\n"
+            )
     return made
 
 
 def main() -> int:
-    stale = [path for path, text in recorders().items() if not path.exists() or path.read_text() != text]
+    """Writes or checks; returns the exit code."""
+    stale = [
+        path for path, text in recorders().items() if not path.exists() or path.read_text() != text
+    ]
     if sys.argv[1:] == ["--check"]:
         for path in stale:
-            print(f"{path.name} is not what bpf/generate.py makes of parts/")
+            sys.stdout.write(f"{path.name} is not what bpf/generate.py makes of parts/\n")
         return 1 if stale else 0
     if sys.argv[1:]:
-        print(__doc__, file=sys.stderr)
+        sys.stderr.write(__doc__ or "")
         return 2
     for path in stale:
         path.write_text(recorders()[path])
-        print(path.name)
+        sys.stdout.write(f"{path.name}\n")
     return 0
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # What bpftrace loses and tears, by the way in which completions of bios reach the log:
 #   bpf-losses.sh [VERSION...]      (0.23 0.27 0.17)
-# For each way (a small script of its own, or a recorder of bpf/) and each workload: what the kernel's ring buffer saw in the same run, in
-# an instance of its own, against the lines of the log. Prints a table; logs stay in the results' folder. Wants `--fs none`.
+# For each way (WAYS) and each workload: what the kernel's ring buffer saw in the same run, in an instance of its own, against the lines of
+# the log. Prints a table; logs stay in the results' folder.
+# shellcheck disable=SC2016,SC2028  # much is for another shell or for bpftrace to expand
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -11,32 +12,24 @@ work=$(mktemp -d)
 tracing=/sys/kernel/tracing
 truth=$tracing/instances/truth
 
-# Submits and completions as lines, each way alike but for the completions. A name is that of a variable in the Python below.
-submits='kfunc:submit_bio /(args->bio->bi_opf & 1) && args->bio->bi_iter.bi_size != 0/ {
-	@bio[(uint64)args->bio] = 1;
-	printf("%llu %d %r bio_submit id 0 bio 0x%llx\n", nsecs, tid, buf(comm, 16), (uint64)args->bio);
-}
-END { clear(@bio); }'
+# The scripts by the way in which completions come into the log.
 done='@bio[(uint64)args->bio] != 0 && args->bio->__bi_remaining.counter <= 1'
 way() {
   case $1 in
-    # What most scripts do. A request may hold several bios, so only the share that is lost compares.
-    tracepoint) echo "$submits
-tracepoint:block:block_rq_complete { printf(\"%llu %d %r rq_complete dev %d sector %llu\n\", nsecs, tid, buf(comm, 16), args->dev, args->sector); }" ;;
-    kprobe) echo "$submits
-kprobe:bio_endio /@bio[arg0] != 0/ { delete(@bio[arg0]); printf(\"%llu %d %r bio_complete bio 0x%llx\n\", nsecs, tid, buf(comm, 16), arg0); }" ;;
-    # The whole line, with thread and name, printed in the interrupt.
-    fentry-long) echo "$submits
-kfunc:bio_endio /$done/ {
-	delete(@bio[(uint64)args->bio]);
-	printf(\"%llu %d %r bio_complete bio 0x%llx status %d\n\", nsecs, tid, buf(comm, 16), (uint64)args->bio, args->bio->bi_status);
-}" ;;
-    # Three numbers.
-    fentry-short) echo "$submits
-kfunc:bio_endio /$done/ {
-	delete(@bio[(uint64)args->bio]);
-	printf(\"%llu 0 - bio_complete bio 0x%llx status %d\n\", nsecs, (uint64)args->bio, args->bio->bi_status);
-}" ;;
+    # As most scripts do it.
+    tracepoint)
+      sed -n '/^tracepoint:syscalls/,/^}/p' "$PROJECT/bpf/stacks.bt"
+      for event in queue:bio_queue issue:rq_issue complete:rq_complete; do
+        echo "tracepoint:block:block_${event#*:} {
+	printf(\"%llu %d %r rq_${event%:*} dev %d sector %llu\n\", nsecs, tid, buf(comm, 16), args->dev, args->sector);
+}"
+      done
+      ;;
+    # stock.bt, but for completions that are whole lines, with thread and name.
+    fentry-long)
+      sed 's/"%llu 0 - bio_complete bio 0x%llx status %d\\n", nsecs,/"%llu %d %r bio_complete bio 0x%llx status %d\\n", nsecs, tid, buf(comm, 16),/' \
+        "$PROJECT/bpf/$2.bt"
+      ;;
     # Kept in a ring of this CPU, and printed from process context: at the next submit, and what is left at the end.
     fentry-map) echo 'kfunc:submit_bio /(args->bio->bi_opf & 1) && args->bio->bi_iter.bi_size != 0/ {
 	@bio[(uint64)args->bio] = 1;
@@ -74,7 +67,12 @@ END {
 	}
 	clear(@when); clear(@what); clear(@how); clear(@head); clear(@tail); clear(@bio);
 }' ;;
-    *) cat "$PROJECT/bpf/$1.bt" ;;
+    stock-tracepoints) "$PROJECT/bpf/fit.sh" "$PROJECT/bpf/stock-tracepoints.bt" ;;
+    stock) cat "$PROJECT/bpf/$2.bt" ;;
+    *)
+      echo "no way $1" >&2
+      return 1
+      ;;
   esac
 }
 
@@ -106,15 +104,15 @@ mount_case ext4 plain
 for version in "$@"; do
   bpftrace=bpftrace
   [ "$version" = 0.23 ] || bpftrace=/opt/bpftrace-$version/run
-  for way in ${WAYS:-tracepoint kprobe fentry-long fentry-short fentry-map stock}; do
+  for way in ${WAYS:-tracepoint stock-tracepoints fentry-long fentry-map stock}; do
     name=$way-$version
-    script=$way
-    if [ "$way" = stock ] && [ "$version" = 0.17 ]; then script=stock-0.17; fi
-    way "$script" >"$work/$name.bt"
+    stock=stock
+    if [ "$version" = 0.17 ]; then stock="stock-0.17"; fi
+    way "$way" "$stock" >"$work/$name.bt"
     {
       declare -f workloads
       printf 'work=%q truth=%q DATA=%q PROJECT=%q\n' "$work" "$truth" "$DATA" "$PROJECT"
-      echo 'echo >$truth/trace; echo 1 >$truth/events/syncline/enable; echo 1 >$truth/events/block/block_rq_complete/enable; sync; sleep 1'
+      echo 'echo >$truth/trace; echo 1 >$truth/events/syncline/enable; for event in issue complete; do echo 1 >$truth/events/block/block_rq_$event/enable; done; sync; sleep 1'
       printf 'workloads %q %q; sync; sleep 1; echo 0 >$truth/events/enable; cat $truth/trace >%q\n' "$name" "$work/$name.windows" "$work/$name.truth"
       printf 'log=%q\n' "$work/$name.log"
       echo 'size=-1; while now=$(stat -c %s "$log") && [ "$now" != "$size" ]; do size=$now; sleep 3; done'
@@ -125,7 +123,7 @@ import re, sys
 
 way, version, prefix = sys.argv[1:]
 windows = [(n, int(t)) for n, t in (line.split() for line in open(prefix + ".windows"))]
-in_log = re.compile(rb"(\d+) (\d+) (.*) (bio_submit id \d+ bio (0x[0-9a-f]+)|bio_complete bio (0x[0-9a-f]+)( status \d+)?|rq_complete dev \d+ sector \d+)( dev \d+,\d+ sector \d+ bytes \d+ opf 0x[0-9a-f]+)?$")
+in_log = re.compile(rb"(\d+) (\d+) (.*) (bio_submit id \d+ bio (0x[0-9a-f]+)|bio_complete bio (0x[0-9a-f]+)( status \d+)?|rq_\w+ dev \d+ sector \d+)( dev \d+,\d+ sector \d+ bytes \d+( opf 0x[0-9a-f]+)?)?$")
 other = re.compile(rb"#|Attaching|Attached|TIME|@|\s|$|[0-9]+ [0-9]+ .{1,64} (\w*sync\w*( ret .*)?|bio_add_folio .*|start .*|exit .*)$|\d+ \d+ \d+:\d+ ")
 
 def window(ts):
@@ -135,7 +133,7 @@ rows = {n: dict(submits=0, completes=0, log_submits=0, lost=0, doubles=0, record
 flying, true = set(), {}
 with open(prefix + ".truth") as lines:
     for line in lines:
-        found = re.search(r" (\d+\.\d+): (submit|complete|block_rq_complete): (.*)", line)
+        found = re.search(r" (\d+\.\d+): (submit|complete|block_rq_issue|block_rq_complete): (.*)", line)
         if not found:
             continue
         ts = round(float(found[1]) * 1e9)
@@ -149,17 +147,17 @@ with open(prefix + ".truth") as lines:
             flying.discard(fields["bio"])
             if row:
                 row["completes"] += 1
-        elif found[2] == "block_rq_complete" and way == "tracepoint" and row:
-            row["completes"] += 1
+        elif found[2].startswith("block_") and way == "tracepoint" and row:
+            row["completes" if found[2].endswith("complete") else "submits"] += 1
 said = 0
 for line in open(prefix + ".log", "rb"):
     found = in_log.match(line.rstrip(b"\n"))
     if found:
         row = rows.get(window(int(found[1])))
         if row:
-            if found[4].startswith(b"bio_submit"):
+            if found[4].startswith((b"bio_submit", b"rq_issue")):
                 row["log_submits"] += 1
-            else:
+            elif b"complete" in found[4][:11]:
                 row["recorded"] += 1
     elif line.startswith(b"Lost "):
         said += int(line.split()[1])
@@ -169,7 +167,7 @@ for line in open(prefix + ".log", "rb"):
         if last["torn"] < 4:
             print("  torn:", line[:150], file=sys.stderr)
 for name, row in rows.items():
-    print(f"| {way} | {version} | {name} | {row['submits'] or '-'} | {row['log_submits'] if way != 'tracepoint' else '-'} | {row['completes']} | {row['recorded']} | {row['completes'] - row['recorded']} |")
+    print(f"| {way} | {version} | {name} | {row['submits']} | {row['log_submits']} | {row['completes']} | {row['recorded']} | {row['completes'] - row['recorded']} |")
 print(f"| {way} | {version} | lines that are none: {sum(r['torn'] for r in rows.values())}, said to be lost: {said} |")
 P
     for kind in bt log truth windows; do gzip -c "$work/$name.$kind" >"$OUT/losses/$name.$kind.gz"; done

@@ -1,0 +1,53 @@
+"""The bpftrace recorders: written from their pieces, and what they have recorded is read without a loss."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.coretools import ROOT
+
+RECORDINGS = sorted((ROOT / "tests" / "data" / "bpf").glob("*.log*"))
+# What the reader does not know yet.
+READ = [path for path in RECORDINGS if not path.name.startswith("async")]
+
+
+def text(path: Path) -> str:
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+
+
+def syncline(*arguments: str | Path) -> str:
+    command = [str(Path(sys.executable).parent / "syncline"), *map(str, arguments)]
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+
+
+def test_the_scripts_are_what_their_pieces_make() -> None:
+    subprocess.run([sys.executable, str(ROOT / "bpf" / "generate.py"), "--check"], check=True)
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
+def test_a_recording_has_each_line_that_was_counted(path: Path) -> None:
+    log = text(path)
+    assert log.startswith("# syncline-log 1\n")
+    assert re.search(r"^# end \d+$", log, re.MULTILINE)
+    counted = {
+        word: int(n) for word, n in re.findall(r"^@events\[(\w+)\]: (\d+)$", log, re.MULTILINE)
+    }
+    assert counted
+    for word, n in counted.items():
+        lines = re.findall(rf"^\d+ \d+ (?:-|.*\\x00) {word}(?: .*)?$", log, re.MULTILINE)
+        assert len(lines) == n, word
+
+
+@pytest.mark.parametrize("path", READ, ids=lambda path: path.name)
+def test_a_recording_is_read_without_a_loss(path: Path) -> None:
+    losses = json.loads(syncline("report", path, "losses", "--format", "json"))
+    rows = losses["rows"] if isinstance(losses, dict) else losses
+    assert [row for row in rows if row["severity"] == "loss"] == []
