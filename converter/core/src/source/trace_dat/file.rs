@@ -62,7 +62,8 @@ impl Compression {
         match unpacked {
             Ok(unpacked) if unpacked.len() == size => Ok(unpacked),
             Ok(unpacked) => {
-                Err(bad(format!("a compressed part should have {size} bytes, and has {} or more", unpacked.len())))
+                let has = if unpacked.len() > size { "more".to_owned() } else { unpacked.len().to_string() };
+                Err(bad(format!("a compressed part should have {size} bytes, and has {has}")))
             }
             Err(why) => Err(bad(format!("a compressed part cannot be unpacked: {why}"))),
         }

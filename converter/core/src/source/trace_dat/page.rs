@@ -105,7 +105,10 @@ pub(super) fn records<'a>(
             TIME_STAMP => {
                 let high = u64::from(shape.word(data, at).ok_or(CUT)?);
                 let stamp = (high << 27 | u64::from(delta)) & ((1 << STAMP_BITS) - 1);
-                time = time >> STAMP_BITS << STAMP_BITS | stamp;
+                let above = time >> STAMP_BITS << STAMP_BITS;
+                // Since the time before it the bits above may have counted on.
+                let more = if above > 0 && above | stamp < time { 1 << STAMP_BITS } else { 0 };
+                time = (above | stamp).wrapping_add(more);
                 at += 4;
             }
             _ => {
@@ -179,6 +182,15 @@ mod tests {
         let at = 105 + (1 << 27) + 7 + 3;
         assert_eq!(lost, Ok(Lost::None));
         assert_eq!(records, [(105, vec![1, 2, 3, 4, 5, 6, 7, 8]), (at, vec![1, 2]), (9, vec![42, 0, 0, 0])]);
+    }
+
+    #[test]
+    fn bits_above_a_stamp_are_those_of_the_time_before_it() {
+        let words = [31 | 9 << 5, 0, 1, 42, 31 | 8 << 5, 0, 1, 43];
+        let times = |time| read(LITTLE, &page(LITTLE, time, 0, &words, &[])).0.into_iter().map(|(time, _)| time);
+        let bit = 1u64 << STAMP_BITS;
+        assert!(times(3).eq([9, 8]));
+        assert!(times(bit + 3).eq([bit + 9, 2 * bit + 8]));
     }
 
     #[test]
