@@ -149,9 +149,22 @@ class TestStrace:
 
     def test_a_command_is_recorded(self, tmp_path: Path) -> None:
         run = tmp_path / "run"
-        program = "import os; f = os.open('x', os.O_CREAT | os.O_WRONLY); os.fsync(f); os.fdatasync(f)"
+        program = (
+            "import os; f = os.open('x', os.O_CREAT | os.O_WRONLY); os.fsync(f); os.fdatasync(f)"
+        )
         done = subprocess.run(
-            [BIN / "syncline", "record", "--route", "strace", "-o", run, "--", sys.executable, "-c", program],
+            [
+                BIN / "syncline",
+                "record",
+                "--route",
+                "strace",
+                "-o",
+                run,
+                "--",
+                sys.executable,
+                "-c",
+                program,
+            ],
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -183,7 +196,9 @@ class TestStrace:
 
     def test_a_time_limit(self, tmp_path: Path) -> None:
         begun = time.monotonic()
-        done = record("-o", tmp_path / "run", "--route", "strace", "--for", "500ms", "--", "sleep", "30")
+        done = record(
+            "-o", tmp_path / "run", "--route", "strace", "--for", "500ms", "--", "sleep", "30"
+        )
         assert done.returncode == 0, done.stderr
         assert time.monotonic() - begun < 20
         assert json.loads((tmp_path / "run/manifest.json").read_text())["ended_by"] == "time"
@@ -238,6 +253,8 @@ def test_instances_of_the_dead_are_removed(tmp_path: Path) -> None:
 
 
 def test_a_tracer_that_fails_says_why(tmp_path: Path) -> None:
-    tracer = programs.Tracer("sh", ["sh", "-c", "echo no such probe >&2; exit 1"], tmp_path / "x.log")
+    tracer = programs.Tracer(
+        "sh", ["sh", "-c", "echo no such probe >&2; exit 1"], tmp_path / "x.log"
+    )
     with pytest.raises(RecordError, match="no such probe"):
         tracer.wait_until_attached()

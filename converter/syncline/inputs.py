@@ -121,7 +121,9 @@ def logs_of(path: str) -> list[str]:
         return [path]
     manifest = Path(path, MANIFEST)
     try:
-        inputs = [(one["file"], one["source"]) for one in json.loads(manifest.read_text())["inputs"]]
+        inputs = [
+            (one["file"], one["source"]) for one in json.loads(manifest.read_text())["inputs"]
+        ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{manifest} is no manifest of a recording: {type(error).__name__}: {error}",

@@ -98,7 +98,9 @@ def _trace_of(path: str, reading: Reading, *, callstacks: bool) -> Iterator[tupl
     with tempfile.TemporaryDirectory(prefix="syncline-") as folder:
         trace = Path(folder) / "trace.pftrace"
         with bar("converting") as progress:
-            summary = reading.convert(logs_of(path), str(trace), callstacks=callstacks, progress=progress)
+            summary = reading.convert(
+                logs_of(path), str(trace), callstacks=callstacks, progress=progress
+            )
         for line in losses.of_conversion(summary):
             say(f"warning: {line}")
         yield trace, _trace_name(path)

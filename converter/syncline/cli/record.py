@@ -41,7 +41,7 @@ class _Device(click.ParamType):
         if major.isdigit() and minor.isdigit():
             return int(major) << 20 | int(minor)
         try:
-            found = os.stat(text)
+            found = Path(text).stat()
         except OSError as error:
             self.fail(f"{text}: {error.strerror}", param, ctx)
         # A file or folder stands for the device that it is on.
@@ -87,7 +87,9 @@ class _Device(click.ParamType):
     help="Memory of the ring buffer for each CPU.",
 )
 @click.option("--force", is_flag=True, help="Replace a recording in DIR.")
-@click.option("--and-report", is_flag=True, help="Then convert it to DIR/trace.pftrace and print the summary.")
+@click.option(
+    "--and-report", is_flag=True, help="Then convert it to DIR/trace.pftrace and print the summary."
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[--] [CMD...]")
 @click.pass_context
 def command(

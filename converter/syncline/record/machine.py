@@ -82,7 +82,7 @@ class Maps:
             with contextlib.suppress(OSError):
                 maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
                 code = [line for line in maps.splitlines() if "r-xp" in line and "/" in line]
-                self._seen[pid] = (os.readlink(f"/proc/{pid}/exe"), "\n".join(code))
+                self._seen[pid] = (str(Path(f"/proc/{pid}/exe").readlink()), "\n".join(code))
 
     def write(self, folder: Path) -> None:
         """One file a process: its program on the first line, then its code as /proc/PID/maps has it."""

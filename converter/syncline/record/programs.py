@@ -33,7 +33,8 @@ def bpf_root() -> Path:
         if (candidate / "stacks.bt").is_file():
             return candidate
     raise RecordError(
-        "Syncline's bpftrace scripts are missing: neither in the package nor beside it", "install it again"
+        "Syncline's bpftrace scripts are missing: neither in the package nor beside it",
+        "install it again",
     )
 
 
@@ -55,6 +56,27 @@ def script(name: str, version: tuple[int, int] | None) -> Path:
     if version is not None and version < (0, 20) and old.is_file():
         return old
     return bpf_root() / f"{name}.bt"
+
+
+def fitted(path: Path, folder: Path) -> Path:
+    """The script with the parts switched on that this kernel has events for; in `folder` if it has such parts.
+
+    Raises:
+        RecordError: the events cannot be looked at.
+    """
+    if "\n// if " not in path.read_text():
+        return path
+    done = subprocess.run(
+        ["sh", str(path.with_name("fit.sh")), str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RecordError(f"{path.name} cannot be fitted to this kernel: {done.stderr.strip()}")
+    made = folder / path.name
+    made.write_text(done.stdout)
+    return made
 
 
 class Tracer:
@@ -126,7 +148,8 @@ class Tracer:
         text = self.errors.read_text(errors="replace").strip()
         reason = text.splitlines()[-1] if text else f"it ended with {self._process.returncode}"
         return RecordError(
-            f"{self.name} failed: {reason}", f"all that it said is in {self.errors}; see `syncline doctor`"
+            f"{self.name} failed: {reason}",
+            f"all that it said is in {self.errors}; see `syncline doctor`",
         )
 
     @property

@@ -55,7 +55,8 @@ def record(wanted: Wanted, say: Say) -> dict[str, Any]:
     folder = wanted.folder
     if wanted.command and shutil.which(wanted.command[0]) is None:
         raise RecordError(
-            f"cannot run {wanted.command[0]}: there is no such program", "is it on PATH? Give its full name"
+            f"cannot run {wanted.command[0]}: there is no such program",
+            "is it on PATH? Give its full name",
         )
     _clean_up(say)
     route = routes.choose(wanted.route, bool(wanted.command))
@@ -88,7 +89,8 @@ def _make(folder: Path, force: bool) -> None:
     if folder.exists() and any(folder.iterdir()):
         if not (force and (folder / MANIFEST).exists()):
             raise RecordError(
-                f"{folder} is not empty", "name another folder with -o, or give --force to replace a recording"
+                f"{folder} is not empty",
+                "name another folder with -o, or give --force to replace a recording",
             )
         shutil.rmtree(folder)
     try:
@@ -115,7 +117,11 @@ class _Recorders:
     def stop(self, say: Say) -> None:
         for tracer, source in self.tracers:
             code = tracer.stop()
-            told: dict[str, Any] = {"file": tracer.log.name, "source": source, "program": tracer.command}
+            told: dict[str, Any] = {
+                "file": tracer.log.name,
+                "source": source,
+                "program": tracer.command,
+            }
             if code != 0:
                 told["exit_code"] = code
                 say(f"warning: {tracer.name} ended with {code}; see {tracer.errors}")
@@ -158,7 +164,11 @@ def _run(wanted: Wanted, route: Route, say: Say) -> dict[str, Any]:
         stops = stack.enter_context(_signals())
         if recorders.ring is not None:
             recorders.ring.start()
-        say("recording; Ctrl-C ends it" if not wanted.command else f"recording {shlex.join(wanted.command)}")
+        say(
+            "recording; Ctrl-C ends it"
+            if not wanted.command
+            else f"recording {shlex.join(wanted.command)}"
+        )
         manifest["ended_by"], manifest["exit_code"] = _wait(wanted, route, recorders, maps, stops)
         say("draining")
         recorders.stop(say)
@@ -167,7 +177,9 @@ def _run(wanted: Wanted, route: Route, say: Say) -> dict[str, Any]:
         say("warning: the machine was restarted meanwhile")
     manifest["suspended_ns"] = _suspended(manifest["before"], manifest["after"])
     if manifest["suspended_ns"] > 10**8:
-        say(f"warning: the machine was suspended for {manifest['suspended_ns'] / 1e9:.1f} s; syncs of that time look long")
+        say(
+            f"warning: the machine was suspended for {manifest['suspended_ns'] / 1e9:.1f} s; syncs of that time look long"
+        )
     maps.write(folder / "maps")
     manifest["inputs"] = recorders.inputs
     return manifest
@@ -188,8 +200,12 @@ def _start(wanted: Wanted, route: Route, recorders: _Recorders) -> None:
         log = wanted.folder / ("stacks.log" if route.name == "ring-buffer" else "events.log")
         script = programs.script(route.script, version)
         if not script.is_file():
-            raise RecordError(f"there is no script {script.name}", "is the installation whole? See `syncline doctor`")
-        tracer = Tracer("bpftrace", [program, str(script), *arguments], log)
+            raise RecordError(
+                f"there is no script {script.name}",
+                "is the installation whole? See `syncline doctor`",
+            )
+        script = programs.fitted(script, wanted.folder)
+        tracer = Tracer("bpftrace", [program, "-q", str(script), *arguments], log)
         recorders.tracers.append((tracer, "thesis"))
         tracer.wait_until_attached()
     if route.name == "ring-buffer":
@@ -260,7 +276,18 @@ def _child(wanted: Wanted, route: Route, recorders: _Recorders) -> subprocess.Po
     command = wanted.command
     if route.name == "strace":
         log = wanted.folder / "strace.log"
-        calls = [*SYNC_CALLS, "openat", "open", "close", "dup", "dup2", "dup3", "rename", "renameat", "renameat2"]
+        calls = [
+            *SYNC_CALLS,
+            "openat",
+            "open",
+            "close",
+            "dup",
+            "dup2",
+            "dup3",
+            "rename",
+            "renameat",
+            "renameat2",
+        ]
         strace = [
             programs.which("strace") or "strace", "-I", "2", "-f", "-ttt", "-T", "-yy", "-s", "4096",
             "-e", f"trace={','.join(calls)}", "-o", str(log),
@@ -270,4 +297,6 @@ def _child(wanted: Wanted, route: Route, recorders: _Recorders) -> subprocess.Po
     try:
         return subprocess.Popen(command)
     except OSError as error:
-        raise RecordError(f"cannot run {command[0]}: {error.strerror}", "is it on PATH? Give its full name") from None
+        raise RecordError(
+            f"cannot run {command[0]}: {error.strerror}", "is it on PATH? Give its full name"
+        ) from None
