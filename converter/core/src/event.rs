@@ -86,7 +86,7 @@ pub enum Kind {
     BioComplete { bio: u64, sector: i64, dev: Dev },
     /// The file system's sync function returns.
     SyncEnd { id: u64, ret: i64 },
-    /// A flusher thread begins to write an inode for nobody's sync; what has this id is background writeback.
+    /// A flusher thread begins to write an inode for nobody's sync, or a journal's thread to commit; what has this id is background.
     WbStart { id: u64 },
     /// It has written it.
     WbEnd { id: u64 },

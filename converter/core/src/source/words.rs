@@ -39,8 +39,8 @@ impl Word {
             b"start" | b"sync_start" => Some(Self::Start),
             b"exit" | b"sync_end" | b"sync_fs_end" => Some(Self::End),
             b"sync_fs_start" => Some(Self::FsStart),
-            b"wb_start" => Some(Self::WbStart),
-            b"wb_end" => Some(Self::WbEnd),
+            b"wb_start" | b"commit_start" => Some(Self::WbStart),
+            b"wb_end" | b"commit_end" => Some(Self::WbEnd),
             _ => Self::of_call(word),
         }
     }

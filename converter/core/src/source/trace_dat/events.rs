@@ -152,8 +152,8 @@ impl Plan {
                 sector: number("sector")?,
             },
             ("wb_tracer", "bio_complete") => Self::BioComplete { bio: number("bio")? },
-            ("wb_tracer", "wb_start") => Self::WbStart { id: number("id")? },
-            ("wb_tracer", "wb_end") => Self::WbEnd { id: number("id")? },
+            ("wb_tracer", "wb_start" | "commit_start") => Self::WbStart { id: number("id")? },
+            ("wb_tracer", "wb_end" | "commit_end") => Self::WbEnd { id: number("id")? },
             _ => Self::Other,
         })
     }

@@ -65,7 +65,10 @@ pub(super) fn lost(shape: Shape, page: &[u8]) -> Option<Lost> {
         // Written behind the last record, where there was room for it.
         (true, true) => {
             let at = shape.data_at.saturating_add((commit & COMMIT_BYTES) as usize);
-            shape.number(page, at, shape.commit_bytes).map_or(Lost::Unknown, Lost::Some)
+            let count = shape.number(page, at, shape.commit_bytes);
+            // A long of the kernel; none that it writes is 0 or less.
+            let most = u64::MAX >> (65 - 8 * shape.commit_bytes as u32);
+            count.filter(|count| (1..=most).contains(count)).map_or(Lost::Unknown, Lost::Some)
         }
     })
 }
@@ -206,6 +209,10 @@ mod tests {
         let stored = page(LITTLE, 0, MISSED | MISSED_STORED, &words, &123u64.to_le_bytes());
         assert_eq!(read(LITTLE, &stored).1, Ok(Lost::Some(123)));
         assert_eq!(read(LITTLE, &page(LITTLE, 0, MISSED, &words, &[])).1, Ok(Lost::Unknown));
+        for odd in [0, u64::MAX] {
+            let page = page(LITTLE, 0, MISSED | MISSED_STORED, &words, &odd.to_le_bytes());
+            assert_eq!(read(LITTLE, &page).1, Ok(Lost::Unknown));
+        }
     }
 
     #[test]
