@@ -91,7 +91,7 @@ impl Merge {
         self.lanes.len() <= 1
     }
 
-    pub fn next(&mut self) -> Result<Step> {
+    pub fn step(&mut self) -> Result<Step> {
         let window_ns = self.window_ns;
         let behind = self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.is_over());
         let Some((at, lane)) = behind.min_by_key(|(_, lane)| lane.reached(window_ns)) else { return Ok(Step::End) };
@@ -107,7 +107,7 @@ impl Merge {
             lane.current = Some(Current { file, stream: Stream::start(reader, self.workers), lines: 0 });
         }
         let Some(current) = &mut lane.current else { return Ok(Step::End) };
-        match current.stream.next()? {
+        match current.stream.take()? {
             Next::Idle => Ok(Step::Idle),
             Next::End => {
                 let file = current.file;

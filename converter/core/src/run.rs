@@ -384,7 +384,7 @@ fn run(
     let mut merge = Merge::new(inputs, options.window_ns, options.workers, source_options);
     let mut shown = Instant::now();
     loop {
-        match merge.next()? {
+        match merge.step()? {
             Step::End => break,
             Step::Idle => {}
             Step::EndOf(file) => files[file].check(&mut summary.losses)?,

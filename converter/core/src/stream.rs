@@ -90,7 +90,8 @@ impl Stream {
         Self { parsed, give_back, threads, waiting: BTreeMap::new(), next: 0 }
     }
 
-    pub fn next(&mut self) -> Result<Next> {
+    /// The next batch in the order of the input.
+    pub fn take(&mut self) -> Result<Next> {
         loop {
             if let Some(result) = self.waiting.remove(&self.next) {
                 self.next += 1;

@@ -73,7 +73,7 @@ impl Compression {
 /// Pages of one CPU.
 #[derive(Clone, Debug)]
 pub(super) struct Cpu {
-    pub(super) cpu: u32,
+    pub(super) number: u32,
     pub(super) offset: u64,
     pub(super) size: u64,
 }
@@ -275,7 +275,7 @@ impl TraceDat {
         let mut cpus: Vec<&Cpu> = self.buffers.iter().flat_map(|b| &b.cpus).filter(|cpu| cpu.size > 0).collect();
         cpus.sort_by_key(|cpu| cpu.offset);
         let mut before = 0;
-        for Cpu { cpu, offset, size } in cpus {
+        for Cpu { number: cpu, offset, size } in cpus {
             let end = offset.checked_add(*size).unwrap_or(u64::MAX);
             if end > store.len() {
                 let has = store.len();
@@ -411,7 +411,7 @@ impl TraceDat {
                             return Err(bad(CUT_OFF));
                         }
                         let cpus = (0..cpus)
-                            .map(|_| Ok(Cpu { cpu: of.u32()?, offset: of.u64()?, size: of.u64()? }))
+                            .map(|_| Ok(Cpu { number: of.u32()?, offset: of.u64()?, size: of.u64()? }))
                             .collect::<io::Result<_>>()?;
                         let (packed, _) = sections.header(place, option::BUFFER)?;
                         let compression = if packed { sections.compression } else { Compression::None };
@@ -484,7 +484,7 @@ fn table_of_cpus(cursor: &mut Cursor<'_>, cpus: u32) -> io::Result<Vec<Cpu>> {
     if cpus > MAX_CPUS {
         return Err(bad(CUT_OFF));
     }
-    (0..cpus).map(|cpu| Ok(Cpu { cpu, offset: cursor.u64()?, size: cursor.u64()? })).collect()
+    (0..cpus).map(|cpu| Ok(Cpu { number: cpu, offset: cursor.u64()?, size: cursor.u64()? })).collect()
 }
 
 /// As C's strtoll reads it: `-12`, `0x1f`.

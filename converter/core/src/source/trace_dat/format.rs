@@ -56,7 +56,7 @@ impl Format {
     }
 }
 
-/// `unsigned short common_type;	offset:0;	size:2;	signed:0;`
+/// `unsigned short common_type; offset:0; size:2; signed:0;`
 fn field(text: &str) -> Option<Field> {
     let mut parts = text.split(';').map(str::trim);
     let declaration = parts.next()?;

@@ -123,7 +123,7 @@ impl CpuPages {
     /// The file has been found to hold all of its pages.
     fn new(cpu: &Cpu, of: &Buffer, read_bytes: usize, store: &Store, shape: Shape) -> io::Result<Self> {
         let mut pages = Self {
-            cpu: cpu.cpu,
+            cpu: cpu.number,
             page_bytes: of.page_bytes,
             compression: of.compression,
             at: cpu.offset,
@@ -435,7 +435,8 @@ impl Records {
         if field.layout == Layout::Bytes {
             let end = field.offset.saturating_add(field.size);
             let bytes = record.get(field.offset..end).unwrap_or_default();
-            return bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into_bytes();
+            let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
+            return bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
         }
         text(field, self.shape, record).unwrap_or_default().to_vec()
     }

@@ -155,7 +155,9 @@ mod tests {
         page
     }
 
-    fn read(shape: Shape, page: &[u8]) -> (Vec<(u64, Vec<u8>)>, Result<Lost, &'static str>) {
+    type Records = Vec<(u64, Vec<u8>)>;
+
+    fn read(shape: Shape, page: &[u8]) -> (Records, Result<Lost, &'static str>) {
         let mut out = Vec::new();
         let lost = records(shape, page, |time, data| out.push((time, data.to_vec())));
         (out, lost)
@@ -167,9 +169,9 @@ mod tests {
             2 | 5 << 5,
             0x0403_0201,
             0x0807_0605, // eight bytes, 5 ns later
-            30 | 7 << 5,
+            TIME_EXTEND | 7 << 5,
             1, // 2^27 + 7 ns later
-            29 | 3 << 5,
+            PADDING | 3 << 5,
             4, // thrown away, 3 ns later
             0,
             6,
