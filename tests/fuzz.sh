@@ -12,7 +12,7 @@ shift || true
 # The same inputs each time in a short run, so that a test fails for what changed; give more seconds, or a seed, to search.
 runs_at_most=-1
 [ "$seconds" -gt 10 ] || runs_at_most=15000
-targets=${*:-assemble source_thesis source_events_jsonl convert}
+targets=${*:-assemble source_thesis source_events_jsonl source_trace_dat convert}
 corpus=converter/fuzz/corpus
 artifacts=converter/fuzz/artifacts
 built=${CARGO_TARGET_DIR:-converter/target}/release
@@ -35,7 +35,7 @@ mkdir -p "$artifacts"
 passed=0 failed=0
 for target in $targets; do
   # What a target writes to standard output is what it converts to.
-  if output=$("$built/$target" "$corpus/$target" -max_total_time="$seconds" -seed="${SYNCLINE_FUZZ_SEED:-1}" -runs="$runs_at_most" -max_len=8192 -timeout=20 -rss_limit_mb=2048 \
+  if output=$("$built/$target" "$corpus/$target" -max_total_time="$seconds" -seed="${SYNCLINE_FUZZ_SEED:-1}" -runs="$runs_at_most" -max_len=10000 -timeout=20 -rss_limit_mb=2048 \
     -verbosity=0 -print_final_stats=1 -artifact_prefix="$artifacts/$target-" 2>&1 >/dev/null); then
     passed=$((passed + 1))
     runs=$(sed -n 's/.*number_of_executed_units: *//p' <<<"$output")

@@ -1,7 +1,8 @@
 """Writes what the fuzzers of converter/fuzz begin with: `python -m tests.fuzz_seeds FOLDER`.
 
 The heads of real recordings, small generated logs and the bad inputs, each also as the low-level
-log that the core makes of it. A target reads its options from the last two bytes of an input.
+log that the core makes of it; small files of trace-cmd, good and bad. A target reads its options
+from the last two bytes of an input, or from the last one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from syncline import _core
 
-from tests.reference import badinputs, loggen
+from tests.reference import badinputs, badtracedat, loggen, tracedat
 
 DATA = Path(__file__).parent / "data" / "thesis"
 HEAD_BYTES = 3000
@@ -43,6 +44,34 @@ def logs() -> dict[str, bytes]:
     return found
 
 
+def trace_dats() -> dict[str, bytes]:
+    """Small files of trace-cmd: a few events and pages, and formats of these events alone."""
+    found = {name: make().data for name, make in badtracedat.BAD.items()}
+    found = {name: data for name, data in found.items() if len(data) <= 2 * MAX_BYTES}
+    world = tracedat.world(random.Random(1), requests=1, cpus=2)
+    gaps = [tracedat.Gap(world.events[3].cpu, 3, 9), tracedat.Gap(world.events[6].cpu, 6, None)]
+    world = tracedat.replace(world, gaps=gaps)
+    mixed = {"p_extend": 0.2, "p_discarded": 0.2, "p_length": 0.2, "p_new_page": 0.1}
+    for version, how in ((6, "none"), (7, "none"), (7, "zlib"), (7, "zstd")):
+        for big_endian, long in ((False, 8), (True, 4)):
+            shape = tracedat.Shape(
+                version=version,
+                compression=how,
+                big_endian=big_endian,
+                long=long,
+                page_bytes=512,
+                offset="0x10",
+                undescribed=tuple(
+                    name for name in tracedat.EVENTS if name not in {e.name for e in world.events}
+                ),
+                stats="overrun: 7\ndropped events: 3",
+                **mixed,
+            )
+            of = badtracedat.in_buffers(world) if how == "zlib" else world
+            found[f"made-{version}-{how}-{big_endian}"] = tracedat.file(of, shape)
+    return found
+
+
 def low_level(data: bytes) -> bytes | None:
     """The same as a low-level log; none where there is no event."""
     with tempfile.TemporaryDirectory() as folder:
@@ -69,6 +98,12 @@ def main(folder: Path) -> None:
                     if text is not None:
                         seed = folder / target / f"{name}-{kind}-{number}"
                         seed.write_bytes(text + suffix)
+    (folder / "source_trace_dat").mkdir(parents=True, exist_ok=True)
+    for name, data in trace_dats().items():
+        for number, options in enumerate((b"\x00", b"\x04")):
+            (folder / "source_trace_dat" / f"{name}-{number}").write_bytes(data + options)
+            if name.startswith("made"):
+                (folder / "convert" / f"{name}-{number}").write_bytes(data + options + b"\x03")
     (folder / "assemble").mkdir(parents=True, exist_ok=True)
     for seed in range(20):
         (folder / "assemble" / f"random-{seed}").write_bytes(random.Random(seed).randbytes(91))

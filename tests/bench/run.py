@@ -3,8 +3,9 @@
     make bench                          the whole of it: 1 GB of log, 10 GB through a pipe
     python tests/bench/run.py --size 1e8 --pipe 0
 
-Peers: `grep -c` on the same file, as the limit that reading sets, and btetto (`cargo install btetto`), a Rust converter of
-bpftrace's JSON, on the same events. What is not installed is left out, and said.
+Peers: `grep -c` on the same file, as the limit that reading sets, btetto (`cargo install btetto`), a Rust converter of
+bpftrace's JSON, and `trace-cmd report` (`apt-get install trace-cmd`) on a trace.dat, on the same events. What is not installed is
+left out, and said.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -28,6 +31,11 @@ from tests.reference import thesis  # noqa: E402
 
 BULK = [sys.executable, "-m", "tests.reference.loggen", "--bulk"]
 SYNCLINE = shutil.which("syncline", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+TRACE_DAT = [sys.executable, "-m", "tests.reference.tracedat"]
+# One event for so many bytes of the log.
+TRACE_DAT_SHARE = 500
+RECORDED = ROOT / "tests" / "data" / "tracecmd" / "small4.dat"
+BUFFER = 3
 # btetto keeps all in memory, so it gets a part of the log.
 BTETTO_BYTES = 20_000_000
 
@@ -152,6 +160,7 @@ def bench(folder: Path, options: argparse.Namespace) -> None:
     )
 
     bench_btetto(folder, log, events / convert.wall_s)
+    bench_trace_dat(folder, options)
     if options.pipe:
         bench_pipe(options, convert)
     bench_stages(log)
@@ -176,6 +185,91 @@ def bench_btetto(folder: Path, log: Path, rate: float) -> None:
     )
     theirs = count / run.wall_s
     print(f"{'':44} {theirs / 1e6:.2f} M events/s; syncline {rate / theirs:.0f} x that (aim: 60)")
+
+
+def repeat_pages(data: bytes, times: int, out: BinaryIO) -> None:
+    """A trace.dat of version 7, not packed, whose pages follow again and again."""
+    at = data.index(b"\0", 10) + 7
+    for _ in range(2):
+        at = data.index(b"\0", at) + 1
+    (section,) = struct.unpack_from("<Q", data, at)
+    while True:
+        (size,) = struct.unpack_from("<Q", data, section + 8)
+        key, length = struct.unpack_from("<HI", data, section + 16)
+        if key == BUFFER:
+            break
+        (section,) = struct.unpack_from("<Q", data, section + 16 + size - 8)
+    option = data[section + 22 : section + 22 + length]
+    table = option.index(b"\0", option.index(b"\0", 8) + 1) + 1
+    page_bytes, count = struct.unpack_from("<II", option, table)
+    cpus = [struct.unpack_from("<IQQ", option, table + 8 + 20 * cpu) for cpu in range(count)]
+    pages = {
+        cpu: [data[at : at + page_bytes] for at in range(place, place + size, page_bytes)]
+        for cpu, place, size in cpus
+    }
+    begun = [struct.unpack_from("<Q", page)[0] for own in pages.values() for page in own]
+    span = max(begun) - min(begun) + 500_000_000
+    out.write(data[:section] + bytes(-section % page_bytes))
+    places = b""
+    for cpu, own in pages.items():
+        place = out.tell()
+        for number in range(times):
+            for page in own:
+                (ts,) = struct.unpack_from("<Q", page)
+                out.write(struct.pack("<Q", ts + number * span) + page[8:])
+        places += struct.pack("<IQQ", cpu, place, out.tell() - place)
+    option = option[: table + 8] + places
+    options = struct.pack("<HI", BUFFER, len(option)) + option + struct.pack("<HIQ", 0, 8, 0)
+    new = out.tell()
+    out.write(struct.pack("<HHIQ", 0, 0, 0, len(options)) + options)
+    # What pointed to the old options points to the new ones.
+    out.seek(data.rindex(struct.pack("<HIQ", 0, 8, section), 0, section) + 6)
+    out.write(struct.pack("<Q", new))
+
+
+def bench_trace_dat(folder: Path, options: argparse.Namespace) -> None:
+    """Pages of a recording again and again, and made events, most of which are paired; `trace-cmd report` makes text of them."""
+    trace_cmd = shutil.which("trace-cmd")
+    print()
+    files = {"made": folder / "made.dat"}
+    with files["made"].open("wb") as out:
+        command = [*TRACE_DAT, "--events", str(int(options.size / TRACE_DAT_SHARE))]
+        subprocess.run(command, stdout=out, cwd=ROOT, check=True)
+    if trace_cmd:
+        plain, files["recorded"] = folder / "plain.dat", folder / "recorded.dat"
+        files["recorded, zstd"] = folder / "packed.dat"
+        change = [trace_cmd, "convert", "--file-version", "7", "--compression"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": True}
+        subprocess.run([*change, "none", "-i", RECORDED, "-o", plain], **quiet)
+        times = max(1, int(options.size / TRACE_DAT_SHARE / 3377))
+        with files["recorded"].open("wb") as out:
+            repeat_pages(plain.read_bytes(), times, out)
+        command = [*change, "zstd", "-i", files["recorded"], "-o", files["recorded, zstd"]]
+        subprocess.run(command, **quiet)
+    else:
+        print("trace-cmd: not installed (apt-get install trace-cmd)")
+    for name, dat in files.items():
+        summary = subprocess.run(
+            [SYNCLINE, "convert", str(dat), "-o", str(folder / "dat.csv")],
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        events = int(summary.stderr.split()[0].replace(",", ""))
+        command = [SYNCLINE, "convert", "-q", str(dat), "-o", "-", "--to"]
+        runs = {to: measure([*command, to], options.times) for to in ("pftrace", "events.jsonl")}
+        theirs = measure([trace_cmd, "report", str(dat)], options.times) if trace_cmd else None
+        for to, run in runs.items():
+            ratio = f", {theirs.wall_s / run.wall_s:.1f} x trace-cmd report" if theirs else ""
+            aim = " (aim: 10)" if theirs and to == "pftrace" else ""
+            say(
+                f"trace.dat ({name}) to {to}",
+                run,
+                f"{events / run.wall_s / 1e6:.2f} M events/s{ratio}{aim}",
+            )
+        if theirs:
+            size = dat.stat().st_size / 1e6
+            say(f"trace-cmd report ({name})", theirs, f"{events:,} events, {size:.0f} MB")
 
 
 def bench_pipe(options: argparse.Namespace, on_disk: Run) -> None:

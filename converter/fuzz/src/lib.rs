@@ -8,7 +8,7 @@ use syncline_core::losses::{Losses, Reason};
 use syncline_core::names::Names;
 use syncline_core::request::{Bio, Missing, Request};
 use syncline_core::sink::{Facts, Group, Sink};
-use syncline_core::source::{Batch, Lines, NoteKind, Source, SourceOptions};
+use syncline_core::source::{Batch, Escapes, Lines, NoteKind, PathEscape, Source, SourceOptions};
 
 /// What went in.
 #[derive(Debug, Default)]
@@ -143,7 +143,7 @@ impl<'a> Checker<'a> {
         for (ids, what) in [(&self.syncs, "sync_id"), (&self.bios, "bio_id"), (&self.calls, "call_id")] {
             assert!(ids.iter().copied().eq(1..=ids.len() as u64), "{what} has gaps: {ids:?}");
         }
-        let [calls, exits, starts, _, submits, completes, ends] = ledger.kinds;
+        let [calls, exits, starts, _, submits, completes, ends, ..] = ledger.kinds;
         assert_eq!(self.kinds[0], calls, "calls");
         assert_eq!(self.kinds[1] + count(Reason::UnmatchedExit), exits, "exits");
         assert_eq!(self.kinds[2] + count(Reason::DuplicateStart), starts, "starts");
@@ -372,5 +372,13 @@ pub fn source_options(byte: u8) -> SourceOptions {
         time_unit_ns: if byte & 1 == 0 { 1 } else { 1000 },
         pid_is_process: byte & 2 != 0,
         keep_extras: byte & 4 != 0,
+        escapes: Escapes {
+            comm_hex: byte & 8 != 0,
+            path: match byte >> 6 {
+                0 | 1 => PathEscape::None,
+                2 => PathEscape::Octal,
+                _ => PathEscape::Hex,
+            },
+        },
     }
 }

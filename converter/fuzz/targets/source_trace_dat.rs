@@ -1,0 +1,40 @@
+//! Any bytes as a trace.dat.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use syncline_core::input::{Chunk, Input};
+use syncline_core::source::trace_dat::TraceDatSource;
+use syncline_core::source::{Batch, NoteKind, Source};
+use syncline_fuzz::source_options;
+
+fuzz_target!(|data: &[u8]| {
+    let [file @ .., options] = data else { return };
+    TraceDatSource.sniff(file);
+    let Ok(input) = Input::from_bytes("fuzz", file.to_vec()) else { return };
+    let Ok(mut reader) = TraceDatSource.open(input, &source_options(*options)) else { return };
+    let (mut chunk, mut batch, mut again) = (Chunk::default(), Batch::default(), Batch::default());
+    let (mut until, mut consumed) = (i64::MIN, 0);
+    while let Ok(true) = reader.chunks.next(&mut chunk) {
+        // What is older than this in a later chunk is late: no file that a kernel writes has such, but this one may.
+        assert!(chunk.until.is_some_and(|next| next >= until), "{:?} after {until}", chunk.until);
+        until = chunk.until.unwrap_or(until);
+        let now = reader.chunks.consumed_bytes();
+        assert!(now >= consumed && now <= file.len() as u64, "{now} bytes of {} after {consumed}", file.len());
+        consumed = now;
+
+        batch.clear();
+        reader.parse.parse(chunk.bytes(), &mut batch);
+        assert!(batch.events.iter().all(|event| event.ts >= 0), "a time before all times");
+        assert!(batch.words.is_empty() || batch.words.len() == batch.events.len());
+        assert!(batch.extras.iter().all(|extra| (extra.event as usize) < batch.events.len()));
+        assert!(batch.extras.is_sorted_by_key(|extra| extra.event));
+        assert!(batch.notes.iter().all(|note| note.after as usize <= batch.events.len()));
+        // A record has four bytes at least, and a page eight.
+        let most = chunk.bytes().len() as u64 / 4;
+        assert!(batch.events.len() as u64 + batch.others + batch.notes.len() as u64 <= most);
+        assert!(!batch.notes.iter().any(|note| note.kind == NoteKind::Lost { count: 0 }));
+        again.clear();
+        reader.parse.parse(chunk.bytes(), &mut again);
+        assert!(batch.events == again.events && batch.notes == again.notes, "a chunk is parsed in two ways");
+    }
+});
