@@ -54,6 +54,7 @@ fi
 if [ "${KERNEL:-stock}" != patched ]; then
   step tools stock jobs/tools.sh
   step truth stock jobs/truth.sh "${cases[@]}"
+  step record-luck stock jobs/record-luck.sh
 fi
 
 if [ "${KERNEL:-}" = patched ]; then
@@ -65,6 +66,7 @@ fi
 if [ "${KERNEL:-}" != stock ]; then
   if [ -f "$patched" ]; then
     step patched-truth "$patched" jobs/truth.sh small4 small-uring parallel4 rename msync odsync empty
+    step patched-record-luck "$patched" jobs/record-luck.sh
     events=../../kernel-patch/test/events.sh
     if [ -f "$events" ]; then step patched-events "$patched" "$events"; fi
   else

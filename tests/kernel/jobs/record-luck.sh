@@ -1,6 +1,9 @@
 #!/bin/bash
 # `syncline record` when things go wrong: Ctrl-C, kill -9, a full disk, an overflow, a command that fails, no root. Each leaves the machine as it was.
 set -uo pipefail
+# shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
+. "$KERNEL_TESTS/guest-lib.sh"
+mountpoint -q "$DATA" || mount_case ext4 plain
 
 packages=$(echo "$PROJECT"/.venv/lib/python3*/site-packages)
 export PYTHONPATH=$PROJECT/converter:$packages PYTHONDONTWRITEBYTECODE=1
