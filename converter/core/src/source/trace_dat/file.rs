@@ -276,7 +276,7 @@ impl TraceDat {
         cpus.sort_by_key(|cpu| cpu.offset);
         let mut before = 0;
         for Cpu { number: cpu, offset, size } in cpus {
-            let end = offset.checked_add(*size).unwrap_or(u64::MAX);
+            let end = offset.saturating_add(*size);
             if end > store.len() {
                 let has = store.len();
                 return Err(bad(format!(
