@@ -28,7 +28,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=${1:-${SYNCLINE_KERNEL_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/syncline/kernel/$series}}
 tarball=${SYNCLINE_KERNEL_SOURCE:-/usr/src/linux-source-$series.tar.xz}
 jobs=${JOBS:-2}
-patches=("$here/$series"/0*.patch)
+# All but the cover letter, which is 0000.
+patches=("$here/$series"/000[1-9]-*.patch "$here/$series"/00[1-9]?-*.patch)
 fragment=$here/config/guest.config
 packages=("linux-source-$series" gcc make bc flex bison libelf-dev libssl-dev dwarves cpio kmod xz-utils patch)
 
@@ -87,7 +88,6 @@ if [ "$(cat "$source/.syncline" 2>/dev/null)" != "$source_key" ]; then
   mkdir "$source.new"
   tar -xf "$tarball" -C "$source.new" --strip-components=1
   for patch in "${patches[@]}"; do
-    case $patch in *-cover-letter.patch) continue ;; esac
     say "applying $(basename "$patch")"
     patch -d "$source.new" -p1 --quiet --no-backup-if-mismatch <"$patch" >&2
   done
