@@ -634,7 +634,8 @@ impl Assemble {
 
     /// A worker may submit for a pass when it has ended, so it is not forgotten at once.
     fn remember_pass(&mut self, id: u64) {
-        if self.passes.insert(id) {
+        // A flusher that works for a sync() or syncfs() has the id of that.
+        if !self.by_id.contains_key(&id) && self.passes.insert(id) {
             self.passes_order.push_back(id);
             if self.passes_order.len() > REMEMBERED_PASSES
                 && let Some(old) = self.passes_order.pop_front()
