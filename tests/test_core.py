@@ -338,3 +338,27 @@ def test_a_late_event_names_its_line_in_its_file(tmp_path: Path) -> None:
     _core.convert(files, f"{tmp_path}/out/", window_ns=10)
     loss = {row["reason"]: row for row in coretools.tables(tmp_path / "out")["loss"]}
     assert loss["late_event"]["example"] == f"{tmp_path}/3.log:1: call_enter"
+
+
+def test_a_call_that_two_logs_tell_is_one_and_pieces_of_a_log_tell_two(tmp_path: Path) -> None:
+    (tmp_path / "all.log").write_text("100 1 a fsync\n900 1 a fsync_exit ret 0\n")
+    told = "101 1 a fsync\n    main+1\n901 1 a fsync_exit ret 0\n"
+    (tmp_path / "piece.log").write_text(told)
+    (tmp_path / "own.log").write_text(f"# syncline-log 1\n{told}# end 950\n")
+    _core.convert([f"{tmp_path}/all.log", f"{tmp_path}/own.log"], f"{tmp_path}/two/")
+    tables = coretools.tables(tmp_path / "two")
+    assert [(call["ts_ns"], call["dur_ns"], call["stack"]) for call in tables["call"]] == [
+        (100, 800, "main")
+    ]
+    assert {loss["reason"]: loss["count"] for loss in tables["loss"]} == {
+        "told_twice": 2,
+        "lone_call": 1,
+    }
+    # One after the other: a second call begins in the first, whose exit comes twice for the one that is open.
+    _core.convert([f"{tmp_path}/all.log", f"{tmp_path}/piece.log"], f"{tmp_path}/one/")
+    tables = coretools.tables(tmp_path / "one")
+    assert len(tables["call"]) == 2
+    assert {loss["reason"]: loss["count"] for loss in tables["loss"]} == {
+        "unmatched_exit": 1,
+        "lone_call": 2,
+    }

@@ -83,7 +83,7 @@ struct Task {
     groups: VecDeque<OpenGroup>,
     /// The request between start and end; not used where a task is a process.
     open: Option<Slot>,
-    /// The last exit, and the input that told it, until the next call.
+    /// The last exit, and the log that told it, until the next call.
     exited: Option<(Op, usize)>,
 }
 
@@ -270,12 +270,13 @@ impl Assemble {
         if self.tasks_are_processes {
             return false;
         }
-        let (file, requests) = (self.at.file(), &mut self.requests);
+        let log = self.places.log_of(self.at);
+        let (places, requests) = (&self.places, &mut self.requests);
         let Some(group) = self.tasks.get_mut(&e.tid).and_then(|task| task.groups.back_mut()) else { return false };
         let Some(call) = group.call.as_mut().filter(|_| group.call_open) else { return false };
         let at_once = e.ts.abs_diff(call.enter) <= SAME_CALL_NS;
         let same = call.op == op
-            && group.place.file() != file
+            && places.log_of(group.place) != log
             && call.stack.is_some() != stack.is_some()
             && (group.requests.is_empty() || at_once);
         if same && stack.is_some() {
@@ -287,6 +288,9 @@ impl Assemble {
                     of.stack = stack;
                 }
             }
+        }
+        if same {
+            self.count(Reason::ToldTwice, e.ts, self.at, || op.name().to_owned());
         }
         same
     }
@@ -300,16 +304,17 @@ impl Assemble {
         sink: &mut S,
     ) -> Result<()> {
         let id = self.task_of(e);
-        let file = self.at.file();
+        let log = self.places.log_of(self.at);
         if !self.tasks_are_processes
             && let Some(task) = self.tasks.get_mut(&id)
         {
             match task.exited {
-                Some((before, other)) if before == op && other != file => {
+                Some((before, other)) if before == op && other != log => {
                     task.exited = None;
+                    self.count(Reason::ToldTwice, e.ts, self.at, || format!("{} exit", op.name()));
                     return Ok(());
                 }
-                _ => task.exited = Some((op, file)),
+                _ => task.exited = Some((op, log)),
             }
         }
         self.leave_sync(id, names, sink)?;

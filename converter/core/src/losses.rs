@@ -70,6 +70,8 @@ reasons! {
         "exits of a sync syscall whose entry is not in the log, or cannot be told from another's"
     LoneCall "lone_call" Info
         "sync calls with no request: another file system, or no inode to sync"
+    ToldTwice "told_twice" Info
+        "entries and exits of calls that two inputs tell, and that were joined"
     CompletedAfterEnd "completed_after_end" Info
         "bios that completed after their request had ended: it did not wait for them"
 }

@@ -42,6 +42,9 @@ impl Lane {
     }
 }
 
+/// More than all pages of many CPUs hold: a file that says that all is still to come is not kept in memory whole.
+const MAX_WAITING_EXACT: usize = 4_000_000;
+
 /// A batch of one of the inputs.
 pub struct Piece {
     pub batch: Box<Batch>,
@@ -71,18 +74,29 @@ pub struct Merge {
     pub facts: Vec<(&'static str, String)>,
 }
 
+/// The log that each input is a piece of, from 0.
+pub fn logs_of(inputs: &[OpenInput]) -> Vec<usize> {
+    let mut names: Vec<&str> = Vec::new();
+    inputs
+        .iter()
+        .map(|(input, source)| {
+            let piece = !source.stands_alone(input.head());
+            names.iter().rposition(|name| piece && *name == source.name()).unwrap_or_else(|| {
+                names.push(source.name());
+                names.len() - 1
+            })
+        })
+        .collect()
+}
+
 impl Merge {
     pub fn new(inputs: Vec<OpenInput>, window_ns: i64, workers: usize, options: SourceOptions) -> Self {
-        let mut lanes: Vec<(&str, Lane)> = Vec::new();
-        for (file, (input, source)) in inputs.into_iter().enumerate() {
-            let piece = !source.stands_alone(input.head());
-            let at = lanes.iter().rposition(|(name, _)| piece && *name == source.name()).unwrap_or_else(|| {
-                lanes.push((source.name(), Lane::default()));
-                lanes.len() - 1
-            });
-            lanes[at].1.waiting.push_back((file, (input, source)));
+        let logs = logs_of(&inputs);
+        let mut lanes: Vec<Lane> =
+            logs.iter().max().map_or_else(Vec::new, |last| (0..=*last).map(|_| Lane::default()).collect());
+        for ((file, input), log) in inputs.into_iter().enumerate().zip(logs) {
+            lanes[log].waiting.push_back((file, input));
         }
-        let lanes = lanes.into_iter().map(|(_, lane)| lane).collect();
         Self { lanes, window_ns, workers, options, facts: Vec::new() }
     }
 
@@ -131,7 +145,7 @@ impl Merge {
 
     /// How many events may wait for older ones: a source that knows until when it has been read says that none comes.
     pub fn may_wait(&self) -> usize {
-        if self.lanes.iter().any(|lane| lane.until.is_some()) { usize::MAX } else { crate::order::MAX_WAITING }
+        if self.lanes.iter().any(|lane| lane.until.is_some()) { MAX_WAITING_EXACT } else { crate::order::MAX_WAITING }
     }
 
     pub fn give_back(&self, piece: Piece) {

@@ -27,9 +27,15 @@ impl Place {
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     pub files: Vec<String>,
+    /// The log that each is a piece of.
+    pub logs: Vec<usize>,
 }
 
 impl Places {
+    pub fn log_of(&self, place: Place) -> usize {
+        self.logs.get(place.file()).copied().unwrap_or_default()
+    }
+
     /// `file:line: what`; just `what` where there are no files.
     pub fn tell(&self, place: Place, what: &str) -> String {
         self.files.get(place.file()).map_or_else(|| what.to_owned(), |file| tell(file, place.line(), what))

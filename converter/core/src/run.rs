@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, Kind};
 use crate::input::Input;
 use crate::losses::{Losses, Reason};
-use crate::merge::{Merge, OpenInput, Piece, Step};
+use crate::merge::{Merge, OpenInput, Piece, Step, logs_of};
 use crate::names::{NameId, Names, text_of};
 use crate::order::Reorder;
 use crate::place::{Place, Places, tell};
@@ -217,7 +217,8 @@ pub fn convert_into(
 ) -> Result<Summary> {
     let told = inputs.iter().find_map(|(input, source)| source.pid_is_process(input.head()));
     let pid_is_process = told.unwrap_or(options.source_options.pid_is_process);
-    let places = Places { files: inputs.iter().map(|(input, _)| input.path.clone()).collect() };
+    let files = inputs.iter().map(|(input, _)| input.path.clone()).collect();
+    let places = Places { files, logs: logs_of(&inputs) };
     let mut pairing = Pairing {
         names: Names::default(),
         stacks: Stacks::default(),

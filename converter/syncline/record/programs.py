@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import ctypes
 import os
 import re
 import shutil
@@ -12,6 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from syncline.folders import folder
 from syncline.record.errors import RecordError
 
 # A tracer that has nothing to say for so long has attached its probes.
@@ -24,18 +25,7 @@ _ROOM = {"BPFTRACE_PERF_RB_PAGES": "2048"}
 
 def bpf_root() -> Path:
     """The folder with the bpftrace scripts, of the package or of the checkout."""
-    candidates = [Path(__file__).parents[3] / "bpf"]
-    # In a checkout the folder is no package; it becomes one in the wheel.
-    with contextlib.suppress(ModuleNotFoundError):
-        spec = importlib.util.find_spec("syncline.bpf")
-        candidates[:0] = map(Path, (spec and spec.submodule_search_locations) or ())
-    for candidate in candidates:
-        if (candidate / "stacks.bt").is_file():
-            return candidate
-    raise RecordError(
-        "Syncline's bpftrace scripts are missing: neither in the package nor beside it",
-        "install it again",
-    )
+    return folder("bpf", "stacks.bt")
 
 
 def bpftrace_version(program: str) -> tuple[int, int] | None:
@@ -79,6 +69,14 @@ def fitted(path: Path, folder: Path) -> Path:
     return made
 
 
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_us() -> None:
+    """A tracer whose recorder is killed is told to stop by the kernel."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+
+
 class Tracer:
     """A program that writes a log until it is told to stop."""
 
@@ -98,6 +96,7 @@ class Tracer:
                     stderr=err,
                     env=os.environ | _ROOM,
                     start_new_session=True,
+                    preexec_fn=_end_with_us,
                 )
             except OSError as error:
                 raise RecordError(f"cannot start {command[0]}: {error.strerror}") from None

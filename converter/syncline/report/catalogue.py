@@ -15,13 +15,13 @@ the report answers, and the columns:
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import functools
-import importlib.util
 import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from syncline.folders import folder
 
 __all__ = ["UNITS", "Column", "Report", "UnknownReport", "load", "names", "sql_root"]
 
@@ -75,17 +75,7 @@ class Report:
 @functools.cache
 def sql_root() -> Path:
     """The folder with perfetto/, duckdb/ and reports/, of the package or of the checkout."""
-    candidates = [Path(__file__).parents[3] / "sql"]
-    # In a checkout the folder is no package; it becomes one in the wheel.
-    with contextlib.suppress(ModuleNotFoundError):
-        spec = importlib.util.find_spec("syncline.sql")
-        candidates[:0] = map(Path, (spec and spec.submodule_search_locations) or ())
-    for candidate in candidates:
-        if (candidate / "reports").is_dir():
-            return candidate
-    raise FileNotFoundError(
-        "Syncline's SQL is missing: neither in the package nor beside it. Install it again."
-    )
+    return folder("sql", "reports")
 
 
 def names() -> list[str]:
