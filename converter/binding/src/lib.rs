@@ -1,15 +1,19 @@
 //! `syncline._core`: the core as a Python module. Nothing here knows events; it turns arguments into options and errors into exceptions.
 
+use std::collections::HashMap;
+
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use syncline_core::error::{Error, ErrorClass};
-use syncline_core::event::Kind;
+use syncline_core::event::{Dev, Kind};
 use syncline_core::run::{Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
 use syncline_core::sink::Mark;
+use syncline_core::sink::filtered::Filter;
 use syncline_core::sink::samples::{By, Weight};
 use syncline_core::source::{Escapes, SOURCES, SourceOptions};
+use syncline_core::tasks::Tasks;
 
 create_exception!(
     _core,
@@ -54,10 +58,13 @@ fn max_loss(text: &str) -> PyResult<MaxLoss> {
 
 /// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all.
 ///
+/// `filter` is (pid, comm, path prefix, device as major << 20 | minor, least latency in ns), each None for any; `processes` are threads
+/// with their processes.
+///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the work.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -73,6 +80,9 @@ fn convert<'py>(
     weight: &str,
     by: &str,
     callstacks: bool,
+    filter: Option<(Option<u32>, Option<String>, Option<String>, Option<u32>, Option<i64>)>,
+    processes: Vec<(u32, u32)>,
+    process_names: HashMap<u32, String>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let format = match to {
@@ -98,6 +108,14 @@ fn convert<'py>(
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
         callstacks,
+        filter: filter.map_or_else(Filter::default, |(pid, comm, path, dev, min_latency_ns)| Filter {
+            pid,
+            comm,
+            path,
+            dev: dev.map(Dev),
+            min_latency_ns,
+        }),
+        tasks: Tasks::new(processes, process_names),
         workers: 0,
     };
     let mut raised = None;
@@ -147,6 +165,7 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
     dict.set_item("losses", losses)?;
     dict.set_item("unparsed", &summary.unparsed)?;
     dict.set_item("left_out", summary.left_out)?;
+    dict.set_item("filter", &summary.filter)?;
     Ok(dict)
 }
 

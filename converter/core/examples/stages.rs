@@ -56,7 +56,10 @@ fn main() -> Result<()> {
     let mut names = Names::default();
     let mut reorder = Reorder::default();
     let mut newest = i64::MIN;
-    let (mut assemble, mut traced) = (Assemble::new(false, Places::default()), Assemble::new(false, Places::default()));
+    let (mut assemble, mut traced) = (
+        Assemble::new(false, Places::default(), Default::default()),
+        Assemble::new(false, Places::default(), Default::default()),
+    );
     let mut count = Count::default();
     // Never committed, so removed at the end.
     let mut trace = PerfettoTrace::create(&std::env::temp_dir().join("stages.pftrace"), false, false)?;

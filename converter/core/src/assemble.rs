@@ -96,6 +96,8 @@ struct InFlight {
 pub struct Assemble {
     /// Tasks are processes, whose calls overlap.
     tasks_are_processes: bool,
+    /// Of processes, where they are known.
+    process_names: Map<u32, NameId>,
     tasks: Map<u32, Task>,
     requests: Vec<OpenRequest>,
     free_requests: Vec<Slot>,
@@ -129,9 +131,10 @@ pub struct Assemble {
 }
 
 impl Assemble {
-    pub fn new(tasks_are_processes: bool, places: Places) -> Self {
+    pub fn new(tasks_are_processes: bool, places: Places, process_names: Map<u32, NameId>) -> Self {
         Self {
             tasks_are_processes,
+            process_names,
             tasks: Map::default(),
             requests: Vec::new(),
             free_requests: Vec::new(),
@@ -159,6 +162,10 @@ impl Assemble {
         }
     }
 
+    fn process_name(&self, pid: u32) -> NameId {
+        self.process_names.get(&pid).copied().unwrap_or(NameId::NONE)
+    }
+
     fn task_of(&self, event: &Event) -> u32 {
         if self.tasks_are_processes { event.pid } else { event.tid }
     }
@@ -169,7 +176,12 @@ impl Assemble {
         self.expire(names, sink)?;
         match event.kind {
             Kind::BioAddFolio { id, bio, offset, len } => self.add_folio(event, id, bio, offset, len, names, sink),
-            Kind::BioSubmit { id, bio, sector, dev } => self.submit(event, id, bio, sector, dev, names, sink),
+            Kind::BioSubmit { id, bio, sector, dev, background } => {
+                if background {
+                    self.is_background(event, id);
+                }
+                self.submit(event, id, bio, sector, dev, names, sink)
+            }
             Kind::BioComplete { bio, sector, dev } => self.complete(event, bio, sector, dev, names, sink),
             Kind::CallEnter { op, stack } => self.call_enter(event, op, stack, names, sink),
             Kind::CallExit { op, ret } => self.call_exit(event, op, ret, names, sink),
@@ -241,6 +253,7 @@ impl Assemble {
             tid: e.tid,
             pid: e.pid,
             comm: e.comm,
+            process: self.process_name(e.pid),
             stack,
             enter: e.ts,
             exit: None,
@@ -456,6 +469,7 @@ impl Assemble {
             tid: e.tid,
             pid: e.pid,
             comm: e.comm,
+            process: self.process_name(e.pid),
             fs: NameId::NONE,
             path: NameId::NONE,
             dev: Dev::UNKNOWN,
@@ -648,6 +662,51 @@ impl Assemble {
                 self.passes.remove(&old);
             }
         }
+    }
+
+    /// An id that no event begins, and that a submit says to be for nobody's sync: what its folios opened is no request.
+    fn is_background(&mut self, e: &Event, id: u64) {
+        if id == 0 || !self.passes.is_empty() && self.passes.contains(&id) {
+            return;
+        }
+        if let Some(slot) = self.find(self.task_of(e), id) {
+            let open = &self.requests[slot as usize];
+            // Of a sync() or the like, which has begun; or some bio has been told as its own.
+            if open.row.start.is_some() || open.over || open.open_bios.len() != open.bio_ids.len() {
+                return;
+            }
+            self.dissolve(slot);
+        }
+        self.remember_pass(id);
+    }
+
+    /// Takes back a request that no start has told; its bios are nobody's.
+    fn dissolve(&mut self, slot: Slot) {
+        self.unlink(slot);
+        let owner = self.owner(slot);
+        let open = &mut self.requests[slot as usize];
+        for &bio in &open.open_bios {
+            let bio = &mut self.bios[bio as usize];
+            bio.request = NO_SLOT;
+            bio.row.sync_id = None;
+        }
+        open.settled = true;
+        open.ranges.clear();
+        open.bio_ids.clear();
+        open.open_bios.clear();
+        self.free_requests.push(slot);
+        let sync_id = open.row.sync_id;
+        let Some(task) = self.tasks.get_mut(&owner) else { return };
+        if task.open == Some(slot) {
+            task.open = None;
+        }
+        for group in &mut task.groups {
+            group.requests.retain(|&other| other != slot);
+            if let Some(call) = group.call.as_mut().filter(|call| call.sync_id == Some(sync_id)) {
+                call.sync_id = None;
+            }
+        }
+        task.groups.retain(|group| group.call.is_some() || !group.requests.is_empty());
     }
 
     fn remember_end(&mut self, task: u32, id: u64) {

@@ -81,7 +81,8 @@ pub enum Kind {
     /// A piece of page cache joins a bio.
     BioAddFolio { id: u64, bio: u64, offset: u64, len: u64 },
     /// A bio goes to the block layer.
-    BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev },
+    /// `background`: the source says that it is for nobody's sync, whatever its id.
+    BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev, background: bool },
     /// A bio is done. `bio` is 0 where the source has no address.
     BioComplete { bio: u64, sector: i64, dev: Dev },
     /// The file system's sync function returns.

@@ -21,3 +21,4 @@ pub mod sink;
 pub mod source;
 pub mod stack;
 pub mod stream;
+pub mod tasks;

@@ -72,6 +72,10 @@ reasons! {
         "sync calls with no request: another file system, or no inode to sync"
     ToldTwice "told_twice" Info
         "entries and exits of calls that two inputs tell, and that were joined"
+    FilteredOut "filtered_out" Info
+        "requests and lone calls that the filter leaves out"
+    FilterUnknown "filter_unknown" Info
+        "requests and lone calls left out since the log does not tell what the filter asks: process, path, device or length"
     CompletedAfterEnd "completed_after_end" Info
         "bios that completed after their request had ended: it did not wait for them"
 }

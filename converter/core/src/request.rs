@@ -163,6 +163,7 @@ pub struct Request {
     pub tid: u32,
     pub pid: u32,
     pub comm: NameId,
+    pub process: NameId,
     pub fs: NameId,
     pub path: NameId,
     pub dev: Dev,
@@ -282,7 +283,7 @@ impl Row for Request {
         f("tid", Value::task(self.tid));
         f("pid", Value::task(self.pid));
         f("comm", Value::name(self.comm));
-        f("process", Value::Null);
+        f("process", Value::name(self.process));
         f("op", self.call.map_or(Value::Null, |c| Value::Word(c.op.name())));
         f("datasync", if self.start.is_some() { Value::Bool(self.datasync) } else { Value::Null });
         f("path", Value::name(self.path));
@@ -404,6 +405,8 @@ pub struct Call {
     pub tid: u32,
     pub pid: u32,
     pub comm: NameId,
+    /// Name of its process.
+    pub process: NameId,
     pub stack: NameId,
     pub enter: i64,
     pub exit: Option<i64>,

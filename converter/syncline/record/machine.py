@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import platform
 import time
 from pathlib import Path
@@ -89,6 +90,45 @@ class Maps:
             folder.mkdir(exist_ok=True)
         for pid, (program, code) in self._seen.items():
             (folder / f"{pid}.maps").write_text(f"# {program}\n{code}\n")
+
+
+class Tasks:
+    """Which process each thread is of, and what the processes are called: an event has a thread's number alone."""
+
+    def __init__(self) -> None:
+        self._threads: set[tuple[int, int]] = set()
+        self._names: dict[int, str] = {}
+
+    def look(self, root: int) -> None:
+        """Remembers the threads of `root` and all below it."""
+        for pid in _family(root):
+            with contextlib.suppress(OSError):
+                tids = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
+                self._threads.update((tid, pid) for tid in tids)
+            self._name(pid)
+
+    def look_at_saved(self, tracefs: Path) -> None:
+        """Remembers what the kernel has noted of all threads that ran, once `record-tgid` is set."""
+        with contextlib.suppress(OSError):
+            pairs = [line.split() for line in (tracefs / "saved_tgids").read_text().splitlines()]
+            found = {(int(tid), int(pid)) for tid, pid in pairs}
+            for pid in {pid for _, pid in found - self._threads}:
+                self._name(pid)
+            self._threads |= found
+
+    def _name(self, pid: int) -> None:
+        comm = _text(f"/proc/{pid}/comm")
+        if comm:
+            self._names[pid] = comm
+
+    def write(self, file: Path, comms: dict[int, str]) -> None:
+        """`comms` are names of threads; the first thread of a process has its name."""
+        names = {pid: comms[pid] for _, pid in self._threads if pid in comms} | self._names
+        told = {
+            "threads": sorted(self._threads),
+            "processes": {str(pid): name for pid, name in sorted(names.items())},
+        }
+        file.write_text(json.dumps(told, separators=(",", ":")) + "\n")
 
 
 def _family(root: int) -> list[int]:

@@ -126,7 +126,7 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             number(buffer, "start", offset);
             number(buffer, "len", len);
         }
-        Kind::BioSubmit { id, bio, sector, dev } => {
+        Kind::BioSubmit { id, bio, sector, dev, background: _ } => {
             number(buffer, "id", id);
             address(buffer, bio);
             device(buffer, dev);

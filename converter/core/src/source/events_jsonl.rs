@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::cursor::{Cursor, whole};
 use super::thesis::{device, sane_range, whole_fs};
-use super::words::Word;
+use super::words::{Word, is_background};
 use super::{Batch, Extra, Lines, MAX_NOTE_BYTES, Note, NoteKind, Reader, Source, SourceOptions};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_SECTOR, UNKNOWN_TASK};
@@ -150,7 +150,10 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
             sane_range(offset, len)?;
             Kind::BioAddFolio { id: id?, bio: bio?, offset, len }
         }
-        Word::Submit => Kind::BioSubmit { id: id?, bio: bio?, sector, dev },
+        Word::Submit => {
+            let background = object.get("origin").and_then(Value::as_str).is_some_and(is_background);
+            Kind::BioSubmit { id: id?, bio: bio?, sector, dev, background }
+        }
         Word::Complete => Kind::BioComplete { bio: bio.unwrap_or(0), sector, dev },
         Word::End => Kind::SyncEnd { id: id?, ret: ret? },
         Word::FsStart => whole_fs(id?, dev, name(object, "fs", names)),

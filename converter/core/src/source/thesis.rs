@@ -420,7 +420,7 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
             cursor.literal(b" id ")?;
             let id = cursor.decimal()?;
             cursor.literal(b" bio ")?;
-            Kind::BioSubmit { id, bio: cursor.hex()?, sector: NO_SECTOR, dev: Dev::UNKNOWN }
+            Kind::BioSubmit { id, bio: cursor.hex()?, sector: NO_SECTOR, dev: Dev::UNKNOWN, background: false }
         }
         Word::Complete => {
             cursor.literal(b" bio ")?;
@@ -485,6 +485,7 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
             bio: fields.bio?,
             sector: fields.sector.unwrap_or(NO_SECTOR),
             dev: fields.dev,
+            background: false,
         },
         Word::Complete => {
             let sector = fields.sector.unwrap_or(NO_SECTOR);

@@ -13,6 +13,11 @@ pub(super) fn extra_key(name: &[u8]) -> Cow<'_, [u8]> {
     if OF_EVERY_EVENT.contains(&name) { [b"data_", name].concat().into() } else { name.into() }
 }
 
+/// Whether a bio of this `origin`, as a patched kernel calls it, is for nobody's sync.
+pub(super) fn is_background(origin: &str) -> bool {
+    !matches!(origin, "sync" | "range" | "syncfs")
+}
+
 /// What a word in the place of EVENT means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {

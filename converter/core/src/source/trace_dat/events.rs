@@ -5,7 +5,7 @@ use super::page::Shape;
 use crate::event::{Dev, Kind, NO_SECTOR, Op};
 use crate::names::{NameId, Names};
 use crate::source::thesis::whole_fs;
-use crate::source::words::Word;
+use crate::source::words::{Word, is_background};
 
 /// A number in a record.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +86,8 @@ pub(super) enum Plan {
         bio: Number,
         dev: Number,
         sector: Number,
+        /// Where it stands, and its values that mean a sync.
+        origin: Option<(Number, Vec<u64>)>,
     },
     BioComplete {
         bio: Number,
@@ -150,6 +152,10 @@ impl Plan {
                 bio: number("bio")?,
                 dev: number("dev")?,
                 sector: number("sector")?,
+                origin: format.symbols.get("origin").and_then(|values| {
+                    let of_syncs = values.iter().filter(|(_, name)| !is_background(name)).map(|(value, _)| *value);
+                    Some((number("origin").ok()?, of_syncs.collect()))
+                }),
             },
             ("wb_tracer", "bio_complete") => Self::BioComplete { bio: number("bio")? },
             ("wb_tracer", "wb_start" | "commit_start") => Self::WbStart { id: number("id")? },
@@ -202,12 +208,16 @@ impl Plan {
                 offset: unsigned(offset)?,
                 len: unsigned(len)?,
             },
-            Self::BioSubmit { id, bio, dev: device, sector } => Kind::BioSubmit {
+            Self::BioSubmit { id, bio, dev: device, sector, origin } => Kind::BioSubmit {
                 id: unsigned(id)?,
                 bio: unsigned(bio)?,
                 dev: dev(device)?,
                 // -1 of a flush.
                 sector: i64::try_from(unsigned(sector)?).unwrap_or(NO_SECTOR),
+                background: match origin {
+                    Some((origin, of_syncs)) => !of_syncs.contains(&unsigned(origin)?),
+                    None => false,
+                },
             },
             Self::BioComplete { bio } => {
                 Kind::BioComplete { bio: unsigned(bio)?, sector: NO_SECTOR, dev: Dev::UNKNOWN }

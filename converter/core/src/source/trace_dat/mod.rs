@@ -416,15 +416,19 @@ impl Records {
             if field.name.starts_with(COMMON) || taken.contains(&field.name.as_str()) {
                 continue;
             }
-            let value = self.shown(field, record);
+            let value = self.shown(known, field, record);
             let key = batch.names.intern(&extra_key(field.name.as_bytes()));
             let value = batch.names.intern(&value);
             batch.extras.push(Extra { event, key, value });
         }
     }
 
-    fn shown(&self, field: &Field, record: &[u8]) -> Vec<u8> {
+    fn shown(&self, known: &Known, field: &Field, record: &[u8]) -> Vec<u8> {
         if let Some(number) = Number::of(field) {
+            let value = number.unsigned(self.shape, record).unwrap_or_default();
+            if let Some(symbol) = known.format.symbol(&field.name, value) {
+                return symbol.into();
+            }
             return match field.layout {
                 Layout::Number { signed: true } => number.signed(self.shape, record).map(|n| n.to_string()),
                 _ => number.unsigned(self.shape, record).map(|n| n.to_string()),
