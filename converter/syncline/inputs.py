@@ -70,6 +70,7 @@ class Reading:
             filter=self.filter.over(recording.filter).for_core(),
             processes=recording.threads,
             process_names=recording.processes,
+            frames=recording.frames,
             progress=progress,
             **options,
         )

@@ -15,6 +15,8 @@ from syncline.errors import InputError
 MANIFEST = "manifest.json"
 # Threads with their processes, and the names of those.
 TASKS = "tasks.json"
+# Names for addresses in stacks that the tracer could not look up.
+SYMBOLS = "symbols.json"
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Recording:
     filter: Filter = field(default_factory=Filter)
     threads: list[tuple[int, int]] = field(default_factory=list)
     processes: dict[int, str] = field(default_factory=dict)
+    # (process, address, text)
+    frames: list[tuple[int, int, str]] = field(default_factory=list)
 
 
 def is_recording(path: str | Path) -> bool:
@@ -66,13 +70,15 @@ def recording_of(path: str) -> Recording:
     if path == "-" or not is_recording(path):
         return Recording([path])
     manifest = Path(path, MANIFEST)
-    tasks = Path(path, TASKS)
+    tasks, symbols = Path(path, TASKS), Path(path, SYMBOLS)
     try:
         told = json.loads(manifest.read_text())
         inputs = [(one["file"], one["source"]) for one in told["inputs"]]
         left = Filter(**told.get("filter_at_conversion", {}))
         known = json.loads(tasks.read_text()) if tasks.is_file() else {}
         threads = [(int(tid), int(pid)) for tid, pid in known.get("threads", [])]
+        found = json.loads(symbols.read_text()) if symbols.is_file() else []
+        frames = [(int(pid), int(address), str(text)) for pid, address, text in found]
         processes = {int(pid): str(name) for pid, name in known.get("processes", {}).items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -86,7 +92,7 @@ def recording_of(path: str) -> Recording:
             f"{path} is a recording that this version cannot convert: it holds {named}",
             "record again with another route: syncline record --route bpftrace",
         )
-    return Recording(readable, left, threads, processes)
+    return Recording(readable, left, threads, processes, frames)
 
 
 def joined(recordings: list[Recording]) -> Recording:
@@ -107,4 +113,5 @@ def joined(recordings: list[Recording]) -> Recording:
         filters.pop() if filters else Filter(),
         [pair for recording in recordings for pair in recording.threads],
         {pid: name for recording in recordings for pid, name in recording.processes.items()},
+        [frame for recording in recordings for frame in recording.frames],
     )

@@ -5,6 +5,8 @@
 
 use std::time::Instant;
 
+use hashbrown::HashMap;
+
 use syncline_core::assemble::Assemble;
 use syncline_core::error::Result;
 use syncline_core::event::Event;
@@ -57,8 +59,8 @@ fn main() -> Result<()> {
     let mut reorder = Reorder::default();
     let mut newest = i64::MIN;
     let (mut assemble, mut traced) = (
-        Assemble::new(false, Places::default(), Default::default()),
-        Assemble::new(false, Places::default(), Default::default()),
+        Assemble::new(false, Places::default(), HashMap::default()),
+        Assemble::new(false, Places::default(), HashMap::default()),
     );
     let mut count = Count::default();
     // Never committed, so removed at the end.

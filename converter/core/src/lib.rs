@@ -21,4 +21,5 @@ pub mod sink;
 pub mod source;
 pub mod stack;
 pub mod stream;
+pub mod symbols;
 pub mod tasks;

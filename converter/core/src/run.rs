@@ -25,6 +25,7 @@ use crate::sink::samples::{By, Folded, PerfScript, Weight};
 use crate::sink::{Facts, Mark, Sink};
 use crate::source::{self, Batch, NoteKind, SourceOptions};
 use crate::stack::Stacks;
+use crate::symbols::Symbols;
 use crate::tasks::Tasks;
 
 /// Version of the tables in docs/tables.md and of the trace layout.
@@ -93,6 +94,7 @@ pub struct Options {
     /// Of which requests the output is.
     pub filter: Filter,
     pub tasks: Tasks,
+    pub symbols: Symbols,
     pub weight: Weight,
     pub by: By,
     /// Stacks as Perfetto callstacks too, which its engine and UI know from v53 on.
@@ -112,6 +114,7 @@ impl Default for Options {
             max_loss: None,
             filter: Filter::default(),
             tasks: Tasks::default(),
+            symbols: Symbols::default(),
             weight: Weight::Count,
             by: By::Stack,
             callstacks: false,
@@ -244,6 +247,7 @@ pub fn convert_into(
         begun: false,
         map: Vec::new(),
         tasks: &options.tasks,
+        symbols: &options.symbols,
         sink,
     };
     run(options, inputs, &mut Through::Pairing(&mut pairing), progress)
@@ -258,6 +262,7 @@ struct Pairing<'a> {
     /// Names of the batch at hand as names of the run; NONE where not yet asked.
     map: Vec<NameId>,
     tasks: &'a Tasks,
+    symbols: &'a Symbols,
     sink: &'a mut dyn Sink,
 }
 
@@ -340,7 +345,7 @@ impl Pairing<'_> {
 
     /// The same event with the run's names. A stack is folded here: from now on it is compared and shown, not printed as it came.
     fn adopt(&mut self, mut event: Event, batch: &Batch) -> Event {
-        let Self { names, stacks, map, tasks, .. } = self;
+        let Self { names, stacks, map, tasks, symbols, .. } = self;
         if event.pid == UNKNOWN_TASK && !tasks.is_empty() {
             event.pid = tasks.process_of(event.tid);
         }
@@ -359,7 +364,14 @@ impl Pairing<'_> {
                 adopt(path);
                 adopt(fs);
             }
-            Kind::CallEnter { stack, .. } if stack.is_some() => *stack = stacks.fold(batch.names.get(*stack), names),
+            Kind::CallEnter { stack, .. } if stack.is_some() => {
+                let raw = batch.names.get(*stack);
+                *stack = if symbols.is_empty() {
+                    stacks.fold(raw, names)
+                } else {
+                    stacks.fold(&symbols.name(event.pid, raw), names)
+                };
+            }
             _ => {}
         }
         event

@@ -16,15 +16,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from syncline.record import machine, programs, routes, tracefs
+from syncline.record import machine, programs, routes, symbols, tracefs
 from syncline.record.errors import RecordError
 from syncline.record.programs import Tracer
 from syncline.record.ring_buffer import SYNC_CALLS, RingBuffer
 from syncline.record.routes import Route
-from syncline.recordings import MANIFEST, TASKS, Filter
+from syncline.recordings import MANIFEST, SYMBOLS, TASKS, Filter
 
 SCHEMA_VERSION = 1
-_LOOK_EVERY_S = 0.5
+# What a process maps later, and threads that it starts.
+_LOOK_AGAIN_S = 0.5
 _LITTLE_ROOM_BYTES = 256 << 20
 
 Say = Callable[[str], None]
@@ -183,6 +184,12 @@ def _run(wanted: Wanted, route: Route, say: Say) -> dict[str, Any]:
         )
     maps.write(folder / "maps")
     tasks.write(folder / TASKS, recorders.ring.comms if recorders.ring is not None else {})
+    logs = [tracer.log for tracer, _ in recorders.tracers]
+    named = symbols.write(folder / SYMBOLS, logs, maps, tasks)
+    if named.addresses:
+        say(
+            f"{named.named} of {named.addresses} addresses in stacks, which bpftrace could not name, have a name now"
+        )
     manifest["inputs"] = recorders.inputs
     return manifest
 
@@ -251,14 +258,11 @@ def _wait(
     stops: _Stops,
 ) -> tuple[str, int | None]:
     """Until the command has ended, the time is over, or somebody has had enough."""
-    child = (
-        _child(wanted, route, recorders)
-        if wanted.command or route.name == "strace"
-        else None
-    )
+    maps, tasks = watched
+    child = _child(wanted, route, recorders) if wanted.command or route.name == "strace" else None
     root = child.pid if child is not None else wanted.filter.pid
     until = time.monotonic() + wanted.seconds if wanted.seconds is not None else None
-    looked = 0.0
+    look_at = 0.0
     try:
         while True:
             if child is not None and child.poll() is not None:
@@ -272,10 +276,13 @@ def _wait(
             failed = recorders.failed()
             if failed is not None:
                 return f"failure: {failed}", None
-            if root is not None and time.monotonic() - looked >= _LOOK_EVERY_S:
-                for each in watched:
-                    each.look(root)
-                looked = time.monotonic()
+            if root is not None:
+                again = time.monotonic() >= look_at
+                if again:
+                    look_at = time.monotonic() + _LOOK_AGAIN_S
+                family = machine.family(root)
+                maps.look(family, again)
+                tasks.look(family, again)
             time.sleep(0.02)
     finally:
         if child is not None and child.poll() is None:

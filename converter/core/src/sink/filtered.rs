@@ -32,13 +32,12 @@ enum Verdict {
     Passes,
 }
 
-impl From<Option<bool>> for Verdict {
-    fn from(answer: Option<bool>) -> Self {
-        match answer {
-            None => Self::Unknown,
-            Some(true) => Self::Passes,
-            Some(false) => Self::Fails,
-        }
+/// Passes where nothing is wanted.
+fn ask<T>(wanted: Option<T>, answer: impl FnOnce(T) -> Option<bool>) -> Verdict {
+    match wanted.map(answer) {
+        Some(None) => Verdict::Unknown,
+        Some(Some(false)) => Verdict::Fails,
+        None | Some(Some(true)) => Verdict::Passes,
     }
 }
 
@@ -59,26 +58,26 @@ impl Filter {
     }
 
     fn task(&self, pid: u32, comm: &[u8]) -> Verdict {
-        let pid_is = self.pid.map(|wanted| (pid != UNKNOWN_TASK).then_some(pid == wanted));
-        let comm_is = self.comm.as_ref().map(|wanted| (!comm.is_empty()).then_some(comm == wanted.as_bytes()));
-        all([pid_is, comm_is])
+        let pid_is = ask(self.pid, |wanted| (pid != UNKNOWN_TASK).then_some(pid == wanted));
+        let comm_is = ask(self.comm.as_ref(), |wanted| (!comm.is_empty()).then_some(comm == wanted.as_bytes()));
+        pid_is.min(comm_is)
     }
 
     fn request(&self, request: &Request, names: &Names) -> Verdict {
         let path = names.get(request.path);
         let path_is =
-            self.path.as_ref().map(|wanted| request.path.is_some().then(|| path.starts_with(wanted.as_bytes())));
-        let dev_is = self.dev.map(|wanted| request.dev.is_known().then_some(request.dev == wanted));
-        let slow = self.min_latency_ns.map(|least| request.dur().map(|dur| dur >= least));
-        self.task(request.pid, names.get(request.comm)).min(all([path_is, dev_is, slow]))
+            ask(self.path.as_ref(), |wanted| request.path.is_some().then(|| path.starts_with(wanted.as_bytes())));
+        let dev_is = ask(self.dev, |wanted| request.dev.is_known().then_some(request.dev == wanted));
+        let slow = ask(self.min_latency_ns, |least| request.dur().map(|dur| dur >= least));
+        self.task(request.pid, names.get(request.comm)).min(path_is).min(dev_is).min(slow)
     }
 
     /// A call without a request has neither path nor device.
     fn call(&self, call: &Call, names: &Names) -> Verdict {
-        let path_is = self.path.as_ref().map(|_| None);
-        let dev_is = self.dev.map(|_| None);
-        let slow = self.min_latency_ns.map(|least| call.dur().map(|dur| dur >= least));
-        self.task(call.pid, names.get(call.comm)).min(all([path_is, dev_is, slow]))
+        let path_is = ask(self.path.as_ref(), |_| None);
+        let dev_is = ask(self.dev, |_| None);
+        let slow = ask(self.min_latency_ns, |least| call.dur().map(|dur| dur >= least));
+        self.task(call.pid, names.get(call.comm)).min(path_is).min(dev_is).min(slow)
     }
 }
 
@@ -87,11 +86,6 @@ fn length(ns: i64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
     let unit = units.into_iter().find(|(unit, _)| ns != 0 && ns % unit == 0).unwrap_or((1, "ns"));
     format!("{} {}", ns / unit.0, unit.1)
-}
-
-/// Of questions that were asked, each with its answer.
-fn all<const N: usize>(asked: [Option<Option<bool>>; N]) -> Verdict {
-    asked.into_iter().flatten().map(Verdict::from).min().unwrap_or(Verdict::Passes)
 }
 
 pub struct Filtered<S> {
