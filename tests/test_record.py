@@ -308,6 +308,7 @@ class TestSymbols:
             while len(family := machine.family(os.getpid())) < 3 and time.monotonic() < until:
                 time.sleep(0.01)
             assert child.pid in family
+            assert set(machine._descendants(os.getpid())) >= set(family)
             tasks = machine.Tasks()
             tasks.look(family)
             assert tasks.processes()[child.pid] == child.pid

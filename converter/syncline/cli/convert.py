@@ -148,7 +148,7 @@ def tell(summary: dict[str, Any], output: str, quiet: bool) -> None:
     """What was read, what was written, and what is missing; on stderr."""
     if not quiet:
         events = summary["events"]
-        span = (summary["last_ts_ns"] - summary["first_ts_ns"]) / 1e9
+        span = ((summary["last_ts_ns"] or 0) - (summary["first_ts_ns"] or 0)) / 1e9
         requests = summary["events_by_kind"]["sync_start"]
         target = "standard output" if output == "-" else output
         say(

@@ -189,11 +189,32 @@ class Tasks:
 
 def family(root: int) -> list[int]:
     """A process and all below it."""
+    try:
+        Path(f"/proc/{root}/task/{root}/children").read_bytes()
+    except FileNotFoundError:
+        # A kernel without CONFIG_PROC_CHILDREN, or it is gone.
+        return _descendants(root)
+    except OSError:
+        pass
     found, at = [root], 0
     while at < len(found):
         with contextlib.suppress(OSError):
             for task in Path(f"/proc/{found[at]}/task").iterdir():
                 with contextlib.suppress(OSError):
                     found.extend(int(child) for child in (task / "children").read_text().split())
+        at += 1
+    return found
+
+
+def _descendants(root: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                parent = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+                children.setdefault(int(parent), []).append(int(folder.name))
+    found, at = [root], 0
+    while at < len(found):
+        found.extend(children.get(found[at], []))
         at += 1
     return found

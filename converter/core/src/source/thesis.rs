@@ -311,7 +311,15 @@ impl Parser<'_, '_> {
         };
 
         let most = if self.options.escapes.comm_hex { COMM_HEX_BYTES } else { COMM_BYTES };
-        let (comm, word, data) = find_event(rest, most)?;
+        let found = find_event(rest, most);
+        // The words of an async.bt are so common that they mean something in a log of our own recorders alone.
+        let found = if self.options.escapes.comm_hex { found.or_else(|why| beside(rest).ok_or(why)) } else { found };
+        let (comm, word, data) = found?;
+        if data.kind == Kind::Other && !self.options.keep_extras {
+            self.batch.others += 1;
+            self.stack_of = None;
+            return Ok(());
+        }
         let comm = trim_alignment(comm, aligned);
         let comm = match &*if self.options.escapes.comm_hex { escape::hex(comm) } else { comm.into() } {
             comm if self.options.escapes.comm_hex => self.batch.names.intern(until_nul(comm)),
@@ -368,6 +376,35 @@ fn find_event(rest: &[u8], comm_bytes: usize) -> Result<(&[u8], &[u8], Data<'_>)
         from = separator + 1;
     }
     Err(why.unwrap_or("no event that Syncline knows"))
+}
+
+/// What happens beside the syncs: writeback in the background, files that are opened, written and renamed. The name of a thread
+/// has no word of these behind a space, or the line is not understood.
+fn beside(rest: &[u8]) -> Option<(&[u8], &[u8], Data<'_>)> {
+    const WORDS: [&[u8]; 9] = [
+        b"writeback_start",
+        b"writeback_written",
+        b"writeback_inode",
+        b"open",
+        b"unlink",
+        b"rename_from",
+        b"rename_to",
+        b"write",
+        b"close",
+    ];
+    let mut from = 0;
+    loop {
+        let separator = from + memchr(b' ', &rest[from..])?;
+        let (word, data) = split_word(&rest[separator + 1..]);
+        if WORDS.contains(&word) {
+            let fields = pairs(data, &["path"])?;
+            let mut extras = fields.extras[..fields.extras_len].to_vec();
+            extras.extend(fields.path.map(|path| (&b"path"[..], path)));
+            let data = Data { kind: Kind::Other, path: None, fs: None, says_exit: false, extras };
+            return Some((&rest[..separator], word, data));
+        }
+        from = separator + 1;
+    }
 }
 
 fn tab(rest: &[u8], from: usize) -> Option<usize> {
