@@ -188,7 +188,8 @@ def _run(wanted: Wanted, route: Route, say: Say) -> dict[str, Any]:
     named = symbols.write(folder / SYMBOLS, logs, maps, tasks)
     if named.addresses:
         say(
-            f"{named.named} of {named.addresses} addresses in stacks, which bpftrace could not name, have a name now"
+            f"of {named.addresses} addresses in stacks, which bpftrace could not name, {named.functions} have"
+            f" their function's name now, and {named.files} that of their file alone"
         )
     manifest["inputs"] = recorders.inputs
     return manifest

@@ -14,10 +14,11 @@ from syncline.record.machine import Maps, Tasks
 
 @dataclass
 class Named:
-    """How many addresses, by process, there were and have a name now."""
+    """How many addresses, by process, there were, and of how many the function or only the file is known now."""
 
     addresses: int = 0
-    named: int = 0
+    functions: int = 0
+    files: int = 0
 
 
 def write(file: Path, logs: list[Path], maps: Maps, tasks: Tasks) -> Named:
@@ -43,7 +44,8 @@ def write(file: Path, logs: list[Path], maps: Maps, tasks: Tasks) -> Named:
             found = _core.functions_at(name, [offset for *_, offset in places])
             for (pid, address, _), function in zip(places, found, strict=True):
                 frames.append((pid, address, f"{function or '[unknown]'} ({name})"))
-                done.named += function is not None
+                done.functions += function is not None
+                done.files += function is None
     if frames:
         file.write_text(json.dumps(frames, separators=(",", ":")) + "\n")
     return done
