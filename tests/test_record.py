@@ -208,6 +208,15 @@ class TestStrace:
         assert json.loads((tmp_path / "run/manifest.json").read_text())["ended_by"] == "time"
 
 
+def test_a_process_that_is_not_there(tmp_path: Path) -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    done = record("-o", tmp_path / "run", "--pid", child.pid)
+    assert done.returncode == 3
+    assert f"there is no process {child.pid} to record" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_broken_manifest(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"inputs": 5}')
     said = subprocess.run(

@@ -57,6 +57,7 @@ def record(wanted: Wanted, say: Say) -> dict[str, Any]:
             f"cannot run {wanted.command[0]}: there is no such program",
             "is it on PATH? Give its full name",
         )
+    _must_live(wanted.filter.pid)
     _clean_up(say)
     route = routes.choose(wanted.route, bool(wanted.command))
     say(f"route: {route.name}, because {route.why}")
@@ -75,6 +76,13 @@ def record(wanted: Wanted, say: Say) -> dict[str, Any]:
         raise
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     return manifest
+
+
+def _must_live(pid: int | None) -> None:
+    if pid is not None and not Path(f"/proc/{pid}").exists():
+        raise RecordError(
+            f"there is no process {pid} to record", "ps -e shows them; it may have ended meanwhile"
+        )
 
 
 def _clean_up(say: Say) -> None:
@@ -162,6 +170,7 @@ def _run(wanted: Wanted, route: Route, say: Say) -> dict[str, Any]:
         stack.callback(recorders.close)
         _start(wanted, route, recorders, tasks)
         stops = stack.enter_context(_signals())
+        _must_live(wanted.filter.pid)
         if recorders.ring is not None:
             recorders.ring.start()
         say(

@@ -68,8 +68,12 @@ for route in ${1:-$default}; do
   check "$route: --comm" nothing /tmp/comm
 
   # Until it ends, and only what it does.
-  "$workload" "$DATA/b" files=900 >/dev/null &
-  "$workload" "$DATA/a" files=900 >/dev/null &
+  for name in b a; do
+    python3 -c 'import os, sys
+fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
+while os.pwrite(fd, b"x", 0):
+    os.fsync(fd)' "$DATA/$name/endless" &
+  done
   pid=$!
   record -o /tmp/pid --pid $pid --for 3s &>/tmp/said
   kill %1 %2
