@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
+use crate::blocks::{Blocks, Queued};
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_SECTOR, Op};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::place::{Place, Places};
@@ -85,6 +86,8 @@ struct Task {
     open: Option<Slot>,
     /// The last exit, and the log that told it, until the next call.
     exited: Option<(Op, usize)>,
+    /// A file system tells without an id of a request that another event tells of with one.
+    told_inside: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -109,6 +112,8 @@ pub struct Assemble {
     flying: Map<u64, Slot>,
     /// Those without an address, oldest first.
     flying_by_sector: Map<(Dev, i64), VecDeque<Slot>>,
+    /// Those that the block layer tells of; `NO_SLOT` is one that is told by another event too.
+    blocks: Blocks<Slot>,
     /// Ended requests that wait for bios: (end, slot, sync_id).
     lingering: VecDeque<(i64, Slot, u64)>,
     /// Ids of background writeback: what has them belongs to no request.
@@ -125,8 +130,8 @@ pub struct Assemble {
     /// Of the event at hand.
     at: Place,
     places: Places,
-    /// When open calls of processes were last looked through.
-    calls_looked_at: i64,
+    /// When what is open was last looked through.
+    looked_at: i64,
     pub losses: Losses,
 }
 
@@ -144,6 +149,7 @@ impl Assemble {
             filling: Map::default(),
             flying: Map::default(),
             flying_by_sector: Map::default(),
+            blocks: Blocks::new(),
             lingering: VecDeque::new(),
             passes: HashSet::default(),
             passes_order: VecDeque::new(),
@@ -157,7 +163,7 @@ impl Assemble {
             now: i64::MIN,
             at: Place::default(),
             places,
-            calls_looked_at: i64::MIN,
+            looked_at: i64::MIN,
             losses: Losses::default(),
         }
     }
@@ -191,6 +197,15 @@ impl Assemble {
                 self.remember_pass(id);
                 Ok(())
             }
+            Kind::BlockSubmit { dev, sector, bytes } => {
+                self.block_submit(event, dev, sector, bytes);
+                Ok(())
+            }
+            Kind::BlockComplete { dev, sector, bytes } => self.block_complete(event, dev, sector, bytes, names, sink),
+            Kind::BlockRemap { dev, sector, from_dev, from_sector, .. } => {
+                self.block_remap((from_dev, from_sector), (dev, sector));
+                Ok(())
+            }
             Kind::WbEnd { .. } | Kind::Other => Ok(()),
         }
     }
@@ -205,6 +220,7 @@ impl Assemble {
     pub fn finish<S: Sink + ?Sized>(&mut self, names: &Names, sink: &mut S) -> Result<()> {
         let mut left: Vec<Slot> = self.filling.drain().map(|(_, slot)| slot).collect();
         left.extend(self.flying.drain().map(|(_, slot)| slot));
+        left.extend(self.blocks.take_older(i64::MAX).into_iter().filter(|&slot| slot != NO_SLOT));
         // All of them fly by their address too.
         self.flying_by_sector.clear();
         left.sort_unstable_by_key(|&slot| self.bios[slot as usize].row.bio_id);
@@ -330,6 +346,7 @@ impl Assemble {
                 _ => task.exited = Some((op, log)),
             }
         }
+        self.end_with_call(e, id, ret, names, sink)?;
         self.leave_sync(id, names, sink)?;
         let requests = &mut self.requests;
         let mut candidates = self
@@ -360,11 +377,35 @@ impl Assemble {
         self.flush(id, names, sink)
     }
 
+    /// Of a file system whose tracepoints tell where a sync begins and not where it ends, the call's return is its end.
+    fn end_with_call<S: Sink + ?Sized>(
+        &mut self,
+        e: &Event,
+        task: u32,
+        ret: Option<i64>,
+        names: &Names,
+        sink: &mut S,
+    ) -> Result<()> {
+        let Some(slot) = self.open_without_id(task) else { return Ok(()) };
+        let row = &mut self.requests[slot as usize].row;
+        if row.start.is_none() || !matches!(names.get(row.fs), b"btrfs" | b"xfs") {
+            return Ok(());
+        }
+        row.confidence = row.confidence.max(Confidence::Inferred);
+        self.sync_end(e, NO_ID, ret.unwrap_or_default(), names, sink)
+    }
+
     // ---- requests
 
     fn sync_start<S: Sink + ?Sized>(&mut self, e: &Event, names: &Names, sink: &mut S) -> Result<()> {
         let Kind::SyncStart { id, path, fs, ino, dev, datasync, .. } = e.kind else { return Ok(()) };
         let task = self.task_of(e);
+        if self.is_told_inside(task, id) {
+            self.count(Reason::ToldTwice, e.ts, self.at, || "the file system's start".to_owned());
+            if id == NO_ID {
+                return Ok(());
+            }
+        }
         let found = self.find_exact(task, id);
         let slot = match found {
             Some(slot) if self.requests[slot as usize].row.start.is_some() => {
@@ -385,6 +426,7 @@ impl Assemble {
         row.ino = ino;
         row.dev = dev;
         row.datasync = datasync;
+        row.datasync_known = id != NO_ID || matches!(names.get(fs), b"ext4" | b"btrfs");
         row.comm = e.comm;
         row.in_flight.0 = in_flight;
         if found.is_none() {
@@ -394,8 +436,32 @@ impl Assemble {
         Ok(())
     }
 
+    /// Whether a start is of the request that the thread has open: with an id the kernel tells it at one place, without one at
+    /// another. The id counts, whichever comes first.
+    fn is_told_inside(&mut self, task_id: u32, id: u64) -> bool {
+        let Some(task) = self.tasks.get_mut(&task_id) else { return false };
+        task.told_inside = false;
+        let Some(slot) = task.open else { return false };
+        let row = &mut self.requests[slot as usize].row;
+        if row.start.is_none() || (row.id == NO_ID) == (id == NO_ID) || row.bios > 0 && row.id == NO_ID {
+            return false;
+        }
+        task.told_inside = true;
+        if row.id == NO_ID {
+            row.id = id;
+            row.start = None;
+            self.requests_in_flight -= 1;
+            self.requests[slot as usize].same_id = self.by_id.insert(id, slot).unwrap_or(NO_SLOT);
+        }
+        true
+    }
+
     fn sync_end<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, ret: i64, names: &Names, sink: &mut S) -> Result<()> {
         let task = self.task_of(e);
+        if id == NO_ID && self.tasks.get_mut(&task).is_some_and(|task| std::mem::take(&mut task.told_inside)) {
+            self.count(Reason::ToldTwice, e.ts, self.at, || "the file system's end".to_owned());
+            return Ok(());
+        }
         let slot = match self.find(task, id) {
             Some(slot) => slot,
             None if self.ended.contains(&(task, id)) => {
@@ -439,7 +505,16 @@ impl Assemble {
         if self.tasks_are_processes { row.pid } else { row.tid }
     }
 
+    /// The request that a thread has open, if no id tells it.
+    fn open_without_id(&self, task: u32) -> Option<Slot> {
+        let slot = self.tasks.get(&task)?.open?;
+        (self.requests[slot as usize].row.id == NO_ID).then_some(slot)
+    }
+
     fn find_exact(&self, task: u32, id: u64) -> Option<Slot> {
+        if id == NO_ID {
+            return self.open_without_id(task);
+        }
         let mut slot = *self.by_id.get(&id)?;
         while slot != NO_SLOT {
             if self.owner(slot) == task {
@@ -452,6 +527,9 @@ impl Assemble {
 
     /// By (task, id), else the one open request with that id.
     fn find(&self, task: u32, id: u64) -> Option<Slot> {
+        if id == NO_ID {
+            return self.open_without_id(task);
+        }
         let first = *self.by_id.get(&id)?;
         if self.owner(first) == task || self.requests[first as usize].same_id == NO_SLOT {
             return Some(first);
@@ -475,6 +553,7 @@ impl Assemble {
             dev: Dev::UNKNOWN,
             ino: 0,
             datasync: false,
+            datasync_known: false,
             call: None,
             first_event: e.ts,
             last_event: e.ts,
@@ -487,11 +566,12 @@ impl Assemble {
             complete_missing: false,
             extent: Extent::default(),
             bios: 0,
+            bios_unseen: false,
             confidence: Confidence::Exact,
             in_flight: (self.requests_in_flight, self.requests_in_flight),
         };
         self.next_sync += 1;
-        let same_id = self.by_id.get(&id).copied().unwrap_or(NO_SLOT);
+        let same_id = if id == NO_ID { NO_SLOT } else { self.by_id.get(&id).copied().unwrap_or(NO_SLOT) };
         let slot = if let Some(slot) = self.free_requests.pop() {
             let open = &mut self.requests[slot as usize];
             open.row = row;
@@ -513,7 +593,9 @@ impl Assemble {
             });
             (self.requests.len() - 1) as Slot
         };
-        self.by_id.insert(id, slot);
+        if id != NO_ID {
+            self.by_id.insert(id, slot);
+        }
 
         let overlap = self.tasks_are_processes;
         let task = self.tasks.entry(task_id).or_default();
@@ -635,6 +717,7 @@ impl Assemble {
         open.settled = true;
         let row = &mut open.row;
         (row.extent.ranges, row.extent.span) = open.ranges.summary();
+        row.bios_unseen = row.id == NO_ID && !self.blocks.knows(None);
         if row.start.is_some() && row.end.is_none() {
             self.requests_in_flight -= 1;
             row.in_flight.1 = self.requests_in_flight;
@@ -710,7 +793,7 @@ impl Assemble {
     }
 
     fn remember_end(&mut self, task: u32, id: u64) {
-        if self.ended.insert((task, id)) {
+        if id != NO_ID && self.ended.insert((task, id)) {
             self.ended_order.push_back((task, id));
             if self.ended_order.len() > REMEMBERED_ENDS
                 && let Some(old) = self.ended_order.pop_front()
@@ -806,9 +889,16 @@ impl Assemble {
                 self.give_up(slot, names, sink)?;
             }
         }
-        if self.tasks_are_processes && self.now.saturating_sub(self.calls_looked_at) > LINGER_NS / 16 {
-            self.calls_looked_at = self.now;
-            self.expire_calls(names, sink)?;
+        if self.now.saturating_sub(self.looked_at) > LINGER_NS / 16 {
+            self.looked_at = self.now;
+            for slot in self.blocks.take_older(self.now.saturating_sub(LINGER_NS)) {
+                if slot != NO_SLOT {
+                    self.give_up_bio(slot, names, sink)?;
+                }
+            }
+            if self.tasks_are_processes {
+                self.expire_calls(names, sink)?;
+            }
         }
         Ok(())
     }
@@ -917,6 +1007,11 @@ impl Assemble {
                 None => self.open_orphan(e, id, names, sink)?,
             }
         };
+        Ok(self.bio_of(e, id, address, request))
+    }
+
+    /// A new bio of a request, or of none.
+    fn bio_of(&mut self, e: &Event, id: u64, address: u64, request: Slot) -> Slot {
         let bio_id = self.next_bio;
         self.next_bio += 1;
         let mut sync_id = None;
@@ -959,7 +1054,7 @@ impl Assemble {
         if request != NO_SLOT {
             self.requests[request as usize].open_bios.push(slot);
         }
-        Ok(slot)
+        slot
     }
 
     fn submit<S: Sink + ?Sized>(
@@ -1016,6 +1111,75 @@ impl Assemble {
             open.seen(e.ts);
         }
         Ok(())
+    }
+
+    /// A bio that the block layer tells of: the request's that its thread is in, if no id says whose it is.
+    fn block_submit(&mut self, e: &Event, dev: Dev, sector: i64, bytes: u64) {
+        if self.blocks.arrives(dev, sector) == Queued::GoesOn {
+            self.count(Reason::Remapped, e.ts, self.at, || format!("to dev {dev} sector {sector}"));
+            self.blocks.queue(dev, sector, bytes, e.ts, NO_SLOT);
+            return;
+        }
+        if self.flying_by_sector.contains_key(&(dev, sector)) {
+            self.count(Reason::ToldTwice, e.ts, self.at, || format!("a bio to dev {dev} sector {sector}"));
+            self.blocks.queue(dev, sector, bytes, e.ts, NO_SLOT);
+            return;
+        }
+        let inside =
+            self.open_without_id(self.task_of(e)).filter(|&slot| self.requests[slot as usize].row.start.is_some());
+        let slot = self.bio_of(e, NO_ID, 0, inside.unwrap_or(NO_SLOT));
+        self.blocks.queue(dev, sector, bytes, e.ts, slot);
+        let load = self.load(dev);
+        load.bios += 1;
+        load.bytes += bytes;
+        let in_flight = (load.bios, load.bytes);
+        let bio = &mut self.bios[slot as usize];
+        bio.row.in_flight_at_submit = in_flight;
+        bio.row.submit = Some(e.ts);
+        bio.row.sector = sector;
+        bio.row.dev = dev;
+        bio.row.extent.bytes = bytes;
+        if let Some(request) = inside {
+            bio.row.confidence = Confidence::Inferred;
+            let open = &mut self.requests[request as usize];
+            open.row.extent.bytes += bytes;
+            open.row.confidence = open.row.confidence.max(Confidence::Inferred);
+            open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
+            open.seen(e.ts);
+        }
+    }
+
+    fn block_complete<S: Sink + ?Sized>(
+        &mut self,
+        e: &Event,
+        dev: Dev,
+        sector: i64,
+        bytes: u64,
+        names: &Names,
+        sink: &mut S,
+    ) -> Result<()> {
+        let mut done = Vec::new();
+        if !self.blocks.complete(dev, sector, bytes, e.ts, |slot| done.push(slot)) {
+            // Where no bio is told by the block layer, its completions are of those that are told otherwise.
+            if self.blocks.knows(Some(dev)) {
+                let what = || format!("completion of dev {dev} sector {sector}");
+                return self.lose(Reason::UnmatchedComplete, e.ts, sink, what);
+            }
+            return Ok(());
+        }
+        for slot in done.into_iter().filter(|&slot| slot != NO_SLOT) {
+            self.unload(slot);
+            self.bios[slot as usize].row.complete = Some(e.ts);
+            self.close_bio(slot, names, sink)?;
+        }
+        Ok(())
+    }
+
+    /// A bio that is told, here or by another event, goes on to another device; what is queued there is the same one.
+    fn block_remap(&mut self, from: (Dev, i64), to: (Dev, i64)) {
+        if self.flying_by_sector.contains_key(&from) || self.blocks.flies(from.0, from.1) {
+            self.blocks.remap(to);
+        }
     }
 
     fn complete<S: Sink + ?Sized>(
@@ -1080,8 +1244,11 @@ impl Assemble {
     /// A bio whose submit or completion will not come; it is in none of the maps any more.
     fn give_up_bio<S: Sink + ?Sized>(&mut self, slot: Slot, names: &Names, sink: &mut S) -> Result<()> {
         self.forget_address(slot);
+        let row = &self.bios[slot as usize].row;
+        self.blocks.forget(row.dev, row.sector, slot);
         let bio = &mut self.bios[slot as usize];
         let (ts, address, id, place) = (bio.row.ts(), bio.row.address, bio.row.id, bio.place);
+        let (dev, sector) = (bio.row.dev, bio.row.sector);
         let (reason, event) = if bio.row.submit.is_none() {
             bio.row.complete = bio.early_complete.take().map(|(ts, _)| ts);
             (Reason::NeverSubmitted, "bio_add_folio")
@@ -1091,7 +1258,13 @@ impl Assemble {
         if reason == Reason::NeverCompleted {
             self.unload(slot);
         }
-        self.lose_at(reason, ts, place, sink, || format!("{event} id {id} bio 0x{address:x}"))?;
+        self.lose_at(reason, ts, place, sink, || {
+            if id == NO_ID {
+                format!("a bio to dev {dev} sector {sector}")
+            } else {
+                format!("{event} id {id} bio 0x{address:x}")
+            }
+        })?;
         self.close_bio(slot, names, sink)
     }
 

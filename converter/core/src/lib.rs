@@ -6,6 +6,7 @@
 //! ```
 
 pub mod assemble;
+pub mod blocks;
 pub mod error;
 pub mod event;
 pub mod input;

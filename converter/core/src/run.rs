@@ -680,7 +680,7 @@ fn facts(options: &Options, summary: &Summary, sources: &[&str], told: &[(&str, 
     .map(|(key, value)| (key.to_owned(), value))
     .collect::<Vec<_>>();
     if !options.filter.is_empty() {
-        meta.push(("filter".to_owned(), options.filter.tell()));
+        meta.push(("requests_of".to_owned(), options.filter.tell()));
     }
     for (key, value) in told {
         match meta.iter_mut().find(|(k, _)| k == key) {

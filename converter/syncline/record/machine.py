@@ -179,12 +179,18 @@ class Tasks:
 
     def write(self, file: Path, comms: dict[int, str]) -> None:
         """`comms` are names of threads; the first thread of a process has its name."""
-        names = {pid: comms[pid] for _, pid in self._threads if pid in comms} | self._names
+        # The kernel's is newer: of a program that was only just started.
+        names = self._names | {pid: comms[pid] for _, pid in self._threads if pid in comms}
         told = {
             "threads": sorted(self._threads),
             "processes": {str(pid): name for pid, name in sorted(names.items())},
         }
         file.write_text(json.dumps(told, separators=(",", ":")) + "\n")
+
+
+def processes() -> list[int]:
+    """All that there are."""
+    return [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
 
 
 def family(root: int) -> list[int]:

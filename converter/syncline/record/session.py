@@ -269,6 +269,9 @@ def _wait(
 ) -> tuple[str, int | None]:
     """Until the command has ended, the time is over, or somebody has had enough."""
     maps, tasks = watched
+    known = set(machine.processes())
+    maps.look(sorted(known))
+    tasks.look(sorted(known))
     child = _child(wanted, route, recorders) if wanted.command or route.name == "strace" else None
     root = child.pid if child is not None else wanted.filter.pid
     until = time.monotonic() + wanted.seconds if wanted.seconds is not None else None
@@ -287,13 +290,19 @@ def _wait(
             if failed is not None:
                 return f"failure: {failed}", None
             began = time.monotonic()
-            if root is not None and began >= look_at:
+            if began >= look_at:
                 again = began >= look_again_at
+                if root is not None:
+                    family = machine.family(root)
+                    maps.look(family, again)
+                    tasks.look(family, again)
                 if again:
                     look_again_at = began + _LOOK_AGAIN_S
-                family = machine.family(root)
-                maps.look(family, again)
-                tasks.look(family, again)
+                    # A server that a command starts is none of its children any more.
+                    new = sorted(set(machine.processes()) - known)
+                    maps.look(new)
+                    tasks.look(new)
+                    known.update(new)
                 # Looking takes from what is measured: a fifth of one core at most.
                 now = time.monotonic()
                 look_at = now + min(4 * (now - began), _LOOK_AGAIN_S)

@@ -117,7 +117,7 @@ def caveats(engine: SqlEngine) -> list[str]:
     for reason, meaning, runs in lost:
         found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))
     filters = run_query(
-        engine, "SELECT DISTINCT value FROM syncline_meta WHERE key = 'filter' ORDER BY value"
+        engine, "SELECT DISTINCT value FROM syncline_meta WHERE key = 'requests_of' ORDER BY value"
     ).rows
     if filters:
         found.append(losses.filtered(" or ".join(str(wanted) for (wanted,) in filters), whole))

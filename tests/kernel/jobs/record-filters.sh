@@ -69,10 +69,11 @@ for route in ${1:-$default}; do
 
   # Until it ends, and only what it does.
   for name in b a; do
-    python3 -c 'import os, sys
+    python3 -c 'import os, sys, time
 fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
 while os.pwrite(fd, b"x", 0):
-    os.fsync(fd)' "$DATA/$name/endless" &
+    os.fsync(fd)
+    time.sleep(0.05)' "$DATA/$name/endless" &
   done
   pid=$!
   record -o /tmp/pid --pid $pid --for 3s &>/tmp/said

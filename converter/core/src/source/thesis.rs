@@ -421,6 +421,9 @@ fn bad_data(word: Word) -> &'static str {
         Word::Start => "the data of start is not `id N start N end N datasync 0|1 path REST`",
         Word::End => "the data of exit is not `id N ret N`",
         Word::Enter(_) | Word::Exit(_) => "the data of the syscall is not `KEY NUMBER` pairs",
+        Word::StartWithoutId | Word::EndWithoutId | Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap => {
+            "it is no event of this format"
+        }
     }
 }
 
@@ -471,7 +474,7 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
         }
         Word::Enter(op) => Kind::CallEnter { op, stack: NameId::NONE },
         Word::Exit(op) => Kind::CallExit { op, ret: None },
-        Word::Start | Word::FsStart | Word::WbStart | Word::WbEnd => return None,
+        _ => return None,
     };
     Some((kind, cursor.rest))
 }
@@ -539,7 +542,7 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
         Word::FsStart => whole_fs(fields.id?, fields.dev, NameId::NONE),
         Word::WbStart => Kind::WbStart { id: fields.id? },
         Word::WbEnd => Kind::WbEnd { id: fields.id? },
-        Word::Enter(_) | Word::Exit(_) => return None,
+        _ => return None,
     };
     Some(Data {
         kind,

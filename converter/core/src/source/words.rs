@@ -18,6 +18,11 @@ pub(super) fn is_background(origin: &str) -> bool {
     !matches!(origin, "sync" | "range" | "syncfs")
 }
 
+/// Whether the block layer's `rwbs` is that of a write with data: not of a read, a discard or an empty flush.
+pub(super) fn writes_data(rwbs: &[u8], bytes: u64) -> bool {
+    bytes > 0 && rwbs.contains(&b'W')
+}
+
 /// What a word in the place of EVENT means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
@@ -30,6 +35,12 @@ pub(super) enum Word {
     FsStart,
     WbStart,
     WbEnd,
+    /// As stock kernels tell them, without ids.
+    StartWithoutId,
+    EndWithoutId,
+    BlockSubmit,
+    BlockComplete,
+    BlockRemap,
     Enter(Op),
     Exit(Op),
 }
@@ -50,6 +61,20 @@ impl Word {
         }
     }
 
+    /// Words of stock tracepoints and of blktrace too, which no line of the thesis's format has.
+    pub(super) fn of_any(word: &[u8]) -> Option<Self> {
+        match word {
+            b"ext4_sync_file_enter" | b"f2fs_sync_file_enter" | b"btrfs_sync_file" | b"xfs_file_fsync" => {
+                Some(Self::StartWithoutId)
+            }
+            b"ext4_sync_file_exit" | b"f2fs_sync_file_exit" => Some(Self::EndWithoutId),
+            b"block_bio_queue" | b"Q" => Some(Self::BlockSubmit),
+            b"block_rq_complete" | b"C" => Some(Self::BlockComplete),
+            b"block_bio_remap" | b"A" => Some(Self::BlockRemap),
+            _ => Self::of(word),
+        }
+    }
+
     /// `Kind::index` of its event, as far as the word tells.
     pub(super) fn kind_index(self) -> usize {
         match self {
@@ -62,6 +87,11 @@ impl Word {
             Self::End => 6,
             Self::WbStart => 7,
             Self::WbEnd => 8,
+            Self::StartWithoutId => 2,
+            Self::EndWithoutId => 6,
+            Self::BlockSubmit => 10,
+            Self::BlockComplete => 11,
+            Self::BlockRemap => 12,
         }
     }
 
@@ -75,6 +105,10 @@ impl Word {
             Self::End => &["id", "ret"],
             Self::FsStart => &["id", "dev", "fs"],
             Self::WbStart | Self::WbEnd => &["id"],
+            Self::StartWithoutId => &["datasync", "dev", "ino", "fs"],
+            Self::EndWithoutId => &["ret"],
+            Self::BlockSubmit | Self::BlockComplete => &["dev", "sector", "bytes"],
+            Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],
             Self::Enter(_) => &["stack"],
             Self::Exit(_) => &["ret"],
         }
