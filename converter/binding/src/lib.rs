@@ -107,6 +107,7 @@ fn convert<'py>(
             time_unit_ns: choose("time_unit", time_unit, &[("ns", 1), ("us", 1000)])?,
             pid_is_process: choose("pid_is", pid_is, &[("thread", false), ("process", true)])?,
             keep_extras: false,
+            ids_of_threads: false,
         },
         window_ns: window_ns.unwrap_or(defaults.window_ns),
         marks: marks.into_iter().map(|(ts, name, dur)| Mark { name, ts, dur }).collect(),

@@ -39,6 +39,8 @@ struct OpenRequest {
     /// Of its first event.
     place: Place,
     ranges: Ranges,
+    /// It has an id that its thread was made into: what has it is the thread's doing, no more.
+    by_thread: bool,
     bio_ids: Vec<u64>,
     /// Its bios that are not done.
     open_bios: Vec<Slot>,
@@ -398,7 +400,7 @@ impl Assemble {
     // ---- requests
 
     fn sync_start<S: Sink + ?Sized>(&mut self, e: &Event, names: &Names, sink: &mut S) -> Result<()> {
-        let Kind::SyncStart { id, path, fs, ino, dev, datasync, .. } = e.kind else { return Ok(()) };
+        let Kind::SyncStart { id, path, fs, ino, dev, datasync, by_thread, .. } = e.kind else { return Ok(()) };
         let task = self.task_of(e);
         if self.is_told_inside(task, id) {
             self.count(Reason::ToldTwice, e.ts, self.at, || "the file system's start".to_owned());
@@ -419,6 +421,7 @@ impl Assemble {
             self.requests_in_flight += 1;
         }
         let in_flight = self.requests_in_flight;
+        self.requests[slot as usize].by_thread = by_thread;
         let row = &mut self.requests[slot as usize].row;
         row.start = Some(e.ts);
         row.path = path;
@@ -576,6 +579,7 @@ impl Assemble {
             let open = &mut self.requests[slot as usize];
             open.row = row;
             open.place = self.at;
+            open.by_thread = false;
             open.over = false;
             open.settled = false;
             open.same_id = same_id;
@@ -585,6 +589,7 @@ impl Assemble {
                 row,
                 place: self.at,
                 ranges: Ranges::default(),
+                by_thread: false,
                 bio_ids: Vec::new(),
                 open_bios: Vec::new(),
                 over: false,
@@ -1015,8 +1020,13 @@ impl Assemble {
         let bio_id = self.next_bio;
         self.next_bio += 1;
         let mut sync_id = None;
+        let mut confidence = Confidence::Exact;
         if request != NO_SLOT {
             let open = &mut self.requests[request as usize];
+            if open.by_thread {
+                confidence = Confidence::Inferred;
+                open.row.confidence = open.row.confidence.max(confidence);
+            }
             open.row.bios += 1;
             open.bio_ids.push(bio_id);
             sync_id = Some(open.row.sync_id);
@@ -1035,7 +1045,7 @@ impl Assemble {
             submit: None,
             complete: None,
             extent: Extent::default(),
-            confidence: Confidence::Exact,
+            confidence,
             in_flight_at_submit: (0, 0),
             in_flight_at_complete: (0, 0),
         };
@@ -1140,10 +1150,8 @@ impl Assemble {
         bio.row.dev = dev;
         bio.row.extent.bytes = bytes;
         if let Some(request) = inside {
-            bio.row.confidence = Confidence::Inferred;
             let open = &mut self.requests[request as usize];
             open.row.extent.bytes += bytes;
-            open.row.confidence = open.row.confidence.max(Confidence::Inferred);
             open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
             open.seen(e.ts);
         }

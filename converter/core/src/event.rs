@@ -79,8 +79,19 @@ pub enum Kind {
     CallEnter { op: Op, stack: NameId },
     /// Exit of a sync syscall.
     CallExit { op: Op, ret: Option<i64> },
-    /// The file system's sync function is entered.
-    SyncStart { id: u64, start: u64, end: u64, path: NameId, fs: NameId, ino: u64, dev: Dev, datasync: bool },
+    /// The file system's sync function is entered. `by_thread`: the kernel knows no id; the recorder made one of thread and time, so what
+    /// has it is what the thread did meanwhile.
+    SyncStart {
+        id: u64,
+        start: u64,
+        end: u64,
+        path: NameId,
+        fs: NameId,
+        ino: u64,
+        dev: Dev,
+        datasync: bool,
+        by_thread: bool,
+    },
     /// A piece of page cache joins a bio.
     BioAddFolio { id: u64, bio: u64, offset: u64, len: u64 },
     /// A bio goes to the block layer.

@@ -116,8 +116,11 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             }
             name(buffer, "fs", fs, names);
         }
-        Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync } => {
+        Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
             number(buffer, "id", id);
+            if by_thread {
+                buffer.extend_from_slice(b",\"id_of\":\"thread\"");
+            }
             number(buffer, "start", start);
             number(buffer, "end", end);
             number(buffer, "datasync", u8::from(datasync));

@@ -72,7 +72,10 @@ impl Source for Thesis {
                     (b"kernel", _) => facts.push(("kernel", shown(value))),
                     (b"boot_id", _) => facts.push(("boot_id", shown(value))),
                     (b"host", _) => facts.push(("host", shown(value))),
-                    (b"script", _) => facts.push(("recorder", format!("bpftrace {}", shown(value)))),
+                    (b"script", script) => {
+                        options.ids_of_threads = script.starts_with(b"stock");
+                        facts.push(("recorder", format!("bpftrace {}", shown(value))));
+                    }
                     (b"filter", _) => facts.push(("filter", shown(value))),
                     _ => {}
                 }
@@ -326,7 +329,8 @@ impl Parser<'_, '_> {
             comm => self.batch.names.intern(comm),
         };
         let mut kind = data.kind;
-        if let Kind::SyncStart { path, fs, .. } = &mut kind {
+        if let Kind::SyncStart { path, fs, by_thread, .. } = &mut kind {
+            *by_thread = self.options.ids_of_threads;
             *path = data.path.map_or(NameId::NONE, |path| {
                 let path = match self.options.escapes.path {
                     PathEscape::None => return self.batch.names.intern(path),
@@ -495,7 +499,7 @@ fn fast_start(data: &[u8]) -> Option<(Kind, Option<&[u8]>)> {
 }
 
 fn sync_start(id: u64, start: u64, end: u64, datasync: bool, dev: Dev, ino: u64) -> Kind {
-    Kind::SyncStart { id, start, end, path: NameId::NONE, fs: NameId::NONE, ino, dev, datasync }
+    Kind::SyncStart { id, start, end, path: NameId::NONE, fs: NameId::NONE, ino, dev, datasync, by_thread: false }
 }
 
 fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
@@ -667,7 +671,7 @@ pub(super) fn device(text: &[u8]) -> Option<Dev> {
 /// A pass over a whole file system, for sync() or syncfs(): a request of no one file.
 pub(super) fn whole_fs(id: u64, dev: Dev, fs: NameId) -> Kind {
     let (path, end) = (NameId::NONE, i64::MAX as u64);
-    Kind::SyncStart { id, start: 0, end, path, fs, ino: 0, dev, datasync: false }
+    Kind::SyncStart { id, start: 0, end, path, fs, ino: 0, dev, datasync: false, by_thread: false }
 }
 
 pub(super) fn sane_range(offset: u64, len: u64) -> Option<()> {

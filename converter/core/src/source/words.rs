@@ -101,7 +101,7 @@ impl Word {
             Self::AddFolio => &["id", "bio", "start", "len"],
             Self::Submit => &["id", "bio", "sector", "dev"],
             Self::Complete => &["bio", "sector", "dev"],
-            Self::Start => &["id", "start", "end", "datasync", "dev", "ino", "fs", "path"],
+            Self::Start => &["id", "id_of", "start", "end", "datasync", "dev", "ino", "fs", "path"],
             Self::End => &["id", "ret"],
             Self::FsStart => &["id", "dev", "fs"],
             Self::WbStart | Self::WbEnd => &["id"],

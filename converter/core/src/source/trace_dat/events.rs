@@ -279,6 +279,7 @@ impl Plan {
                 ino: unsigned(ino)?,
                 dev: dev(device)?,
                 datasync: unsigned(datasync)? != 0,
+                by_thread: false,
             },
             Self::SyncFsStart { id, dev: device, fs } => {
                 whole_fs(unsigned(id)?, dev(device)?, names.intern(text(fs, shape, record)?))
@@ -315,6 +316,7 @@ impl Plan {
                 ino: unsigned(ino)?,
                 dev: device.as_ref().map_or(Some(Dev::UNKNOWN), dev)?,
                 datasync: datasync.as_ref().map_or(Some(0), unsigned)? != 0,
+                by_thread: true,
             },
             Self::EndWithoutId { ret } => Kind::SyncEnd { id: NO_ID, ret: signed(ret)? },
             Self::BlockSubmit(blocks) => match blocks.read(shape, record)? {
