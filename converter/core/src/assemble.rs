@@ -428,8 +428,8 @@ impl Assemble {
         row.fs = fs;
         row.ino = ino;
         row.dev = dev;
-        row.datasync = datasync;
-        row.datasync_known = id != NO_ID || matches!(names.get(fs), b"ext4" | b"btrfs");
+        let tells = id != NO_ID || matches!(names.get(fs), b"ext4" | b"btrfs");
+        row.datasync = tells.then_some(datasync);
         row.comm = e.comm;
         row.in_flight.0 = in_flight;
         if found.is_none() {
@@ -555,8 +555,7 @@ impl Assemble {
             path: NameId::NONE,
             dev: Dev::UNKNOWN,
             ino: 0,
-            datasync: false,
-            datasync_known: false,
+            datasync: None,
             call: None,
             first_event: e.ts,
             last_event: e.ts,

@@ -177,8 +177,8 @@ pub struct Request {
     pub path: NameId,
     pub dev: Dev,
     pub ino: u64,
-    pub datasync: bool,
-    pub datasync_known: bool,
+    /// `None` where the file system does not tell it.
+    pub datasync: Option<bool>,
     pub call: Option<CallOf>,
     pub first_event: i64,
     pub last_event: i64,
@@ -305,7 +305,7 @@ impl Row for Request {
         f("comm", Value::name(self.comm));
         f("process", Value::name(self.process));
         f("op", self.call.map_or(Value::Null, |c| Value::Word(c.op.name())));
-        f("datasync", if self.datasync_known { Value::Bool(self.datasync) } else { Value::Null });
+        f("datasync", self.datasync.map_or(Value::Null, Value::Bool));
         f("path", Value::name(self.path));
         f("dev", Value::dev(self.dev));
         f("ino", if self.ino == 0 { Value::Null } else { Value::Int(self.ino as i64) });

@@ -135,15 +135,14 @@ pub(super) enum Plan {
 }
 
 impl Blocks {
-    /// Device, sector and bytes of a write with data; `Some(None)` of anything else.
-    fn read(&self, shape: Shape, record: &[u8]) -> Option<Option<(Dev, i64, u64)>> {
+    /// Of a write with data; anything else is no event of Syncline's.
+    fn kind(&self, shape: Shape, record: &[u8], make: impl FnOnce(Dev, i64, u64) -> Option<Kind>) -> Option<Kind> {
         let bytes = self.nr_sector.unsigned(shape, record)?.checked_mul(512)?;
         if !writes_data(text(&self.rwbs, shape, record)?, bytes) {
-            return Some(None);
+            return Some(Kind::Other);
         }
         let dev = Dev(self.dev.unsigned(shape, record)? as u32);
-        let sector = i64::try_from(self.sector.unsigned(shape, record)?).ok()?;
-        Some(Some((dev, sector, bytes)))
+        make(dev, i64::try_from(self.sector.unsigned(shape, record)?).ok()?, bytes)
     }
 }
 
@@ -319,24 +318,16 @@ impl Plan {
                 by_thread: true,
             },
             Self::EndWithoutId { ret } => Kind::SyncEnd { id: NO_ID, ret: signed(ret)? },
-            Self::BlockSubmit(blocks) => match blocks.read(shape, record)? {
-                Some((dev, sector, bytes)) => Kind::BlockSubmit { dev, sector, bytes },
-                None => Kind::Other,
-            },
-            Self::BlockComplete(blocks) => match blocks.read(shape, record)? {
-                Some((dev, sector, bytes)) => Kind::BlockComplete { dev, sector, bytes },
-                None => Kind::Other,
-            },
-            Self::BlockRemap { to, from_dev, from_sector } => match to.read(shape, record)? {
-                Some((to, sector, bytes)) => Kind::BlockRemap {
-                    dev: to,
-                    sector,
-                    bytes,
-                    from_dev: dev(from_dev)?,
-                    from_sector: i64::try_from(unsigned(from_sector)?).ok()?,
-                },
-                None => Kind::Other,
-            },
+            Self::BlockSubmit(blocks) => {
+                blocks.kind(shape, record, |dev, sector, bytes| Some(Kind::BlockSubmit { dev, sector, bytes }))?
+            }
+            Self::BlockComplete(blocks) => {
+                blocks.kind(shape, record, |dev, sector, bytes| Some(Kind::BlockComplete { dev, sector, bytes }))?
+            }
+            Self::BlockRemap { to, from_dev, from_sector } => to.kind(shape, record, |to, sector, bytes| {
+                let (from_dev, from_sector) = (dev(from_dev)?, i64::try_from(unsigned(from_sector)?).ok()?);
+                Some(Kind::BlockRemap { dev: to, sector, bytes, from_dev, from_sector })
+            })?,
             Self::Other => Kind::Other,
             Self::Lacks(_) => return None,
         })
