@@ -8,6 +8,7 @@
 pub mod assemble;
 pub mod error;
 pub mod event;
+pub mod flamegraph;
 pub mod input;
 pub mod losses;
 pub mod merge;
@@ -21,3 +22,4 @@ pub mod sink;
 pub mod source;
 pub mod stack;
 pub mod stream;
+pub mod symbol;
