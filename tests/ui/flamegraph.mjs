@@ -1,6 +1,6 @@
 // Opens a flame graph from disk in Chromium, uses it as a person would, and tells what it shows.
 //
-// Standard input: {page, chromium, width, height, steps: [{name, hover, click, search, unzoom, shot}]}.
+// Standard input: {page, chromium, width, height, dark, steps: [{name, hover, click, search, unzoom, shot}]}.
 // `hover` and `click` name a frame by its whole text before the parenthesis; `search` is typed into the prompt.
 // Standard output: {console, steps: [{name, title, subtitle, details, matched, frames: [{text, title, fill, x, width}], overflow}]}.
 
@@ -18,7 +18,10 @@ try {
 }
 
 async function look(job) {
-  const page = await browser.newPage({viewport: {width: job.width, height: job.height}});
+  const page = await browser.newPage({
+    viewport: {width: job.width, height: job.height},
+    colorScheme: job.dark ? 'dark' : 'light',
+  });
   const found = {console: [], steps: []};
   page.on('console', (message) => {
     if (message.type() === 'error') found.console.push(message.text());

@@ -52,6 +52,7 @@ const SAME: Color = Color { r: 240, g: 240, b: 240 };
 const STYLE: &str = "<style type=\"text/css\">
 #search { opacity:0.6; }
 @media (prefers-color-scheme: dark) {
+  :root { color-scheme:dark; background:#1b1b1b; }
   svg > rect { fill:#1b1b1b; }
   #title, #subtitle, #details, #matched, #search, #unzoom { fill:#e0e0e0; }
   #frames > g > rect { stroke:#1b1b1b; }
@@ -130,6 +131,10 @@ pub fn draw(mut stacks: Vec<Stack>, look: &Look<'_>) -> Result<Drawing, String> 
     options.text_truncate_direction = TextTruncateDirection::Right;
     options.bgcolors = Some(BackgroundColor::Flat(WHITE));
     options.stroke_color = StrokeColor::Color(WHITE);
+    // Lighter than inferno's, so that the text can be read.
+    if let Ok(colour) = "#ff87ff".parse() {
+        options.search_color = colour;
+    }
     options.palette_map = Some(&mut colours);
     // Takes the lines from the last to the first, and does not sort them.
     options.flame_chart = true;

@@ -1,9 +1,10 @@
 //! Names of functions as people read them.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
-/// Deeper than what compilers write; a name in a log may be anything.
+/// Deeper and longer than what compilers write. A name in a log may be anything, and a short one stand for gigabytes.
 const DEPTH: u32 = 128;
+const LENGTH: usize = 1 << 16;
 
 /// The name of a frame, fit for every format of stacks: C++ and Rust symbols are demangled, `;` is `:`, and what would move
 /// a cursor, or is not allowed in XML, is escaped.
@@ -34,9 +35,23 @@ fn demangled(name: &str) -> Option<String> {
         let parsing = cpp_demangle::ParseOptions::default().recursion_limit(DEPTH);
         let writing = cpp_demangle::DemangleOptions::default().recursion_limit(DEPTH);
         let symbol = cpp_demangle::Symbol::new_with_options(name, &parsing).ok()?;
-        return symbol.demangle_with_options(&writing).ok();
+        let mut short = Short(String::new());
+        return symbol.structured_demangle(&mut short, &writing).ok().map(|()| short.0);
     }
     half_demangled(name)
+}
+
+/// Text that cannot grow without end.
+struct Short(String);
+
+impl cpp_demangle::DemangleWrite for Short {
+    fn write_string(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > LENGTH {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
 }
 
 /// Rust's older names taken for C++, as bpftrace does: `a::b$u20$c::h0123456789abcdef`. Mangled again they can be read.
@@ -86,6 +101,22 @@ mod tests {
         ] {
             assert_eq!(readable(mangled), want, "{mangled}");
         }
+    }
+
+    #[test]
+    fn a_short_name_that_stands_for_a_long_one_stays_as_it_is() {
+        // A pair of a and a, a pair of two such pairs, and so on: twice as long with each.
+        let mut name = "_Z1f1a".to_owned();
+        for level in 0..16_u32 {
+            // Each pair is a substitution, and its name without arguments another.
+            let number = (2 * level).checked_sub(1).map(|n| char::from_digit(n, 36).unwrap().to_ascii_uppercase());
+            let before = number.map_or("S_".to_owned(), |digit| format!("S{digit}_"));
+            let _ = write!(name, "St4pairI{before}{before}E");
+            if level == 3 {
+                assert_eq!(readable(&name).matches("std::pair<").count(), 1 + 3 + 7 + 15);
+            }
+        }
+        assert_eq!(readable(&name), name);
     }
 
     #[test]
