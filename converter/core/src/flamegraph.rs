@@ -1,7 +1,6 @@
 //! Flame graphs as SVG, drawn by inferno. Stacks come summed up; nothing here knows what they count.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap, StrokeColor};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
@@ -79,29 +78,22 @@ pub fn draw(mut stacks: Vec<Stack>, look: &Look<'_>) -> Result<Drawing, String> 
     }
     // By frames, and not by lines as inferno would: `db-wal` must not come between `db` and what is below it.
     stacks.sort_by(|a, b| a.frames.cmp(&b.frames));
-    let mut totals: BTreeMap<&[String], Total> = BTreeMap::new();
-    for stack in &stacks {
-        for depth in 0..=stack.frames.len() {
-            let total = totals.entry(&stack.frames[..depth]).or_default();
-            total.weight += stack.weight;
-            total.base += stack.base.unwrap_or_default();
-        }
-    }
-    let whole = totals.get(&[][..]).map_or(0, |total| total.weight);
+    let tree = Tree::of(&stacks);
+    let whole = tree.totals[0].weight;
     if whole == 0 {
         return Err("no stack has a weight".to_owned());
     }
     let least = look.hide_under / 100.0 * whole as f64;
-    let hidden = totals.values().filter(|total| total.weight > 0 && (total.weight as f64) < least).count();
+    let is_narrow = |total: &Total| (total.weight as f64) < least;
+    let hidden = tree.totals.iter().filter(|total| total.weight > 0 && is_narrow(total)).count();
 
     let differential = stacks.iter().any(|stack| stack.base.is_some());
     let hues = PALETTES.iter().find(|(name, _)| *name == look.palette).map_or(PALETTES[0].1, |&(_, hues)| hues);
     let mut colours = PaletteMap::default();
-    let mut named = |prefix: &[String]| -> String {
-        let name = prefix.last().map_or("", String::as_str);
+    let mut named = |name: &str, total: Total, is_root: bool| -> String {
         let (name, colour) = if differential {
-            let change = Change::of(totals[prefix]);
-            let name = if prefix.is_empty() { String::new() } else { format!("{} {name}", change.mark()) };
+            let change = Change::of(total);
+            let name = if is_root { String::new() } else { format!("{} {name}", change.mark()) };
             (name, change.colour())
         } else {
             (name.to_owned(), if is_nameless(name) { GREY } else { tint(name, hues) })
@@ -109,15 +101,27 @@ pub fn draw(mut stacks: Vec<Stack>, look: &Look<'_>) -> Result<Drawing, String> 
         colours.insert(&name, colour);
         name
     };
-    named(&[]);
-    let lines: Vec<String> = stacks
-        .iter()
-        .filter(|stack| stack.weight > 0)
-        .map(|stack| {
-            let names: Vec<String> = (1..=stack.frames.len()).map(|depth| named(&stack.frames[..depth])).collect();
-            format!("{} {}", names.join(";"), stack.weight)
-        })
-        .collect();
+    named("", tree.totals[0], true);
+    let mut lines: Vec<(String, u64)> = Vec::new();
+    let mut path = vec![0];
+    for (stack, place) in stacks.iter().zip(&tree.places) {
+        place.step(&mut path, stack.frames.len());
+        if stack.weight == 0 {
+            continue;
+        }
+        // What is too narrow leaves its width to its caller, and inferno has less to look at. A line without frames is none.
+        let shown: Vec<String> = (stack.frames.iter().zip(&path[1..]).enumerate())
+            .map(|(depth, (name, &node))| (depth, name, tree.totals[node]))
+            .take_while(|(depth, _, total)| *depth == 0 || !is_narrow(total))
+            .map(|(_, name, total)| named(name, total, false))
+            .collect();
+        let folded = shown.join(";");
+        match lines.last_mut() {
+            Some((last, weight)) if *last == folded => *weight += stack.weight,
+            _ => lines.push((folded, stack.weight)),
+        }
+    }
+    let lines: Vec<String> = lines.into_iter().map(|(folded, weight)| format!("{folded} {weight}")).collect();
 
     let mut options = Options::default();
     options.title = plain(look.title);
@@ -164,6 +168,49 @@ fn guard(frames: &mut [String]) {
 /// An address, a library of which no more is known, or a word of ours such as `[no stack]`.
 fn is_nameless(frame: &str) -> bool {
     frame.starts_with("0x") || (frame.starts_with('[') && frame.ends_with(']'))
+}
+
+/// The frames of sorted stacks as a tree; the root is node 0.
+struct Tree {
+    totals: Vec<Total>,
+    /// Of each stack.
+    places: Vec<Place>,
+}
+
+/// Where the nodes of a stack are: so many are those of the stack before, the others follow one another.
+struct Place {
+    shared: usize,
+    first: usize,
+}
+
+impl Place {
+    /// Makes the nodes of the stack before, with the root, those of this stack of so many frames.
+    fn step(&self, path: &mut Vec<usize>, frames: usize) {
+        path.truncate(self.shared);
+        path.extend(self.first..self.first + frames + 1 - self.shared);
+    }
+}
+
+impl Tree {
+    fn of(stacks: &[Stack]) -> Self {
+        let mut tree = Self { totals: vec![Total::default()], places: Vec::with_capacity(stacks.len()) };
+        let mut path = vec![0];
+        let mut before: &[String] = &[];
+        for stack in stacks {
+            let alike = before.iter().zip(&stack.frames).take_while(|(a, b)| a == b).count();
+            let place = Place { shared: alike + 1, first: tree.totals.len() };
+            tree.totals.resize(tree.totals.len() + stack.frames.len() - alike, Total::default());
+            place.step(&mut path, stack.frames.len());
+            for &node in &path {
+                let total = &mut tree.totals[node];
+                total.weight += stack.weight;
+                total.base += stack.base.unwrap_or_default();
+            }
+            tree.places.push(place);
+            before = &stack.frames;
+        }
+        tree
+    }
 }
 
 /// A light colour, the same for the same name: black text on it can be read.
@@ -309,13 +356,26 @@ mod tests {
 
     #[test]
     fn narrow_frames_are_counted() {
-        let stacks = || vec![stack("wl;a;deep", 97, None), stack("wl;b;under", 3, None)];
-        let drawing = draw(stacks(), &Look { hide_under: 3.0, ..look() }).unwrap();
-        assert_eq!(drawing.hidden, 0);
-        let drawing = draw(stacks(), &Look { hide_under: 3.1, ..look() }).unwrap();
-        assert_eq!(drawing.hidden, 2);
-        let svg = String::from_utf8(drawing.svg).unwrap();
-        assert!(svg.contains(">deep (97 ") && !svg.contains(">under ("));
+        let stacks = || {
+            let under = [stack("wl;b;under", 3, None), stack("wl;b;x;y", 1, None), stack("w;narrow", 2, None)];
+            [stack("wl;a;deep", 94, None)].into_iter().chain(under).collect::<Vec<_>>()
+        };
+        let titles = |hide_under| titles(stacks(), &Look { hide_under, ..look() });
+        let hidden = |hide_under| draw(stacks(), &Look { hide_under, ..look() }).unwrap().hidden;
+        assert_eq!(hidden(1.0), 0);
+        assert_eq!(titles(1.0).len(), 10);
+        // `x`, `y`, `w` and `narrow`, but the whole is what it was.
+        assert_eq!(hidden(3.0), 4);
+        let want = [
+            "a (94 requests, 94.00%)",
+            "all (100 requests, 100%)",
+            "b (4 requests, 4.00%)",
+            "deep (94 requests, 94.00%)",
+            "under (3 requests, 3.00%)",
+            "wl (98 requests, 98.00%)",
+        ];
+        assert_eq!(titles(3.0), want);
+        assert_eq!(hidden(3.5), 5);
     }
 
     #[test]

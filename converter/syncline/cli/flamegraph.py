@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -206,11 +207,11 @@ def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
     from syncline.flamegraph import WEIGHTS
 
     stacks, path = side.stacks, side.path
-    again = f"syncline flamegraph {path}"
+    again = f"syncline flamegraph {shlex.quote(path)}"
     if not stacks.syncs:
         raise InputError(
             f"{path}: there is nothing to draw: it holds no sync request",
-            f"see what it holds: syncline report {path}",
+            f"see what it holds: syncline report {shlex.quote(path)}",
         )
     if stacks.unrecorded == stacks.syncs:
         has = {"stack": "a call stack", "file": "a path"}[by]
@@ -263,10 +264,11 @@ def _tell(picture: Any) -> None:
     if picture.base:
         gone = [base for _, weight, base in picture.rows() if weight == 0]
         if gone:
+            stacks = "1 stack" if len(gone) == 1 else f"{_count(len(gone))} stacks"
             say(
-                f"note: {human.text(sum(gone), picture.what.unit)} of {picture.base.path} is in"
-                f" {_count(len(gone))} stacks that {picture.new.path} has not, and so has no width;"
-                f" to see them: syncline flamegraph {picture.base.path} --diff {picture.new.path}"
+                f"note: {human.text(sum(gone), picture.what.unit)} of {picture.base.path} is of {stacks}"
+                f" that {picture.new.path} has not, and so has no width; to see it: syncline flamegraph"
+                f" {shlex.quote(picture.base.path)} --diff {shlex.quote(picture.new.path)}"
             )
     for remark in picture.remarks:
         say(f"note: {remark}")

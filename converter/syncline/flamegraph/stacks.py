@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from syncline import _core
 from syncline.report.catalogue import sql_root
-from syncline.report.run import SqlEngine, check_trace, run_query
+from syncline.report.run import SqlEngine, Table, check_trace, run_query
 
 __all__ = ["BY", "WEIGHTS", "By", "Stack", "Stacks", "Weight", "is_nameless", "read"]
 
@@ -40,7 +42,7 @@ WEIGHTS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stack:
     """What is drawn alike; `sums` has the weights by name, without those of which no request tells."""
 
@@ -49,6 +51,13 @@ class Stack:
     # For formats that want a sample to be of some thread at some time.
     tid: int
     first_ts_ns: int
+
+    def __add__(self, other: Stack) -> Stack:
+        """What is drawn as one."""
+        first = min(self, other, key=lambda one: one.first_ts_ns)
+        names = [name for name in WEIGHTS if name in self.sums or name in other.sums]
+        sums = {name: self.sums.get(name, 0) + other.sums.get(name, 0) for name in names}
+        return Stack(self.frames, sums, first.tid, first.first_ts_ns)
 
 
 @dataclass
@@ -126,28 +135,49 @@ def read(engine: SqlEngine, by: str, *, compared: bool = False) -> Stacks:
     check_trace(engine)
     sql = (sql_root() / "flamegraph" / f"{by}.sql").read_text(encoding="utf-8")
     table = run_query(engine, sql)
-    rows: list[Row] = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    numbers = not compared and len({row.get("run") for row in rows}) <= 1
+    # There may be a row a file, and a million files: of each no more is kept than is needed.
+    with _no_collection():
+        return _stacks(table, by, compared=compared)
+
+
+def _stacks(table: Table, by: str, *, compared: bool) -> Stacks:
+    def rows() -> Iterator[Row]:
+        return (dict(zip(table.columns, row, strict=True)) for row in table.rows)
+
     how = BY[by]
-    raw = [how.frames(row, numbers) for row in rows]
-    names = _readable({frame for frames in raw for frame in frames})
-    found = Stacks([])
-    merged: dict[tuple[str, ...], list[Row]] = {}
-    for row, frames in zip(rows, raw, strict=True):
-        shown = tuple(names[frame] for frame in frames)
+    numbers = not compared and len({row.get("run") for row in rows()}) <= 1
+    names = _readable({frame for row in rows() for frame in how.frames(row, numbers)})
+    found = Stacks([], known=dict.fromkeys(WEIGHTS, 0))
+    merged: dict[tuple[str, ...], Stack] = {}
+    for row in rows():
+        frames = tuple([names[frame] for frame in how.frames(row, numbers)])
         found.syncs += row["syncs"]
+        for name, weight in WEIGHTS.items():
+            found.known[name] += row[weight.known]
         if how.needs and row[how.needs] in (None, ""):
             found.unrecorded += row["syncs"]
         if by == "stack":
-            without = set(filter(is_nameless, shown[1:]))
+            without = set(filter(is_nameless, frames[1:]))
             found.nameless += row["syncs"] if without else 0
             found.nameless_frames |= without
         if compared:
-            shown = tuple("0x..." if _ADDRESS.fullmatch(frame) else frame for frame in shown)
-        merged.setdefault(shown, []).append(row)
-    found.known = {name: sum(row[one.known] for row in rows) for name, one in WEIGHTS.items()}
-    found.stacks = [_sum(frames, same) for frames, same in sorted(merged.items())]
+            frames = tuple(["0x..." if _ADDRESS.fullmatch(frame) else frame for frame in frames])
+        one = _stack(frames, row)
+        merged[frames] = merged[frames] + one if frames in merged else one
+    found.stacks = [merged[frames] for frames in sorted(merged)]
     return found
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without Python's search for cycles: of a million rows there are none, and it takes longer than all else."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def is_nameless(frame: str) -> bool:
@@ -162,12 +192,7 @@ def _readable(names: Iterable[str]) -> dict[str, str]:
     return dict(zip(known, _core.readable(known), strict=True))
 
 
-def _sum(frames: tuple[str, ...], rows: Sequence[Row]) -> Stack:
-    sums = {}
-    for name, weight in WEIGHTS.items():
-        values = [row[weight.column] for row in rows if row[weight.known]]
-        if values:
-            # Events out of order (`late_event`) may make a length negative, and a width cannot be.
-            sums[name] = max(0, sum(values))
-    first = min(rows, key=lambda row: row["first_ts_ns"])
-    return Stack(frames, sums, first["tid"] or 0, first["first_ts_ns"])
+def _stack(frames: tuple[str, ...], row: Row) -> Stack:
+    # Events out of order (`late_event`) may make a length negative, and a width cannot be.
+    sums = {name: max(0, row[one.column]) for name, one in WEIGHTS.items() if row[one.known]}
+    return Stack(frames, sums, row["tid"] or 0, row["first_ts_ns"])

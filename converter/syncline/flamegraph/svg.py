@@ -37,9 +37,8 @@ def render(picture: Picture) -> bytes:
         hide_under=hide_under,
     )
     if hidden:
-        picture.remarks.append(
-            f"{hidden:,} frames under {hide_under:g} % of the whole are not shown"
-        )
+        frames = "1 frame" if hidden == 1 else f"{hidden:,} frames"
+        picture.remarks.append(f"not shown: {frames} under {hide_under:g} % of the whole")
     return svg
 
 
