@@ -15,6 +15,7 @@ COMMANDS = {
     "convert": "convert",
     "report": "report",
     "query": "query",
+    "flamegraph": "flamegraph",
     "open": "open",
     "doctor": "doctor",
 }

@@ -12,7 +12,7 @@ from syncline.engine.columns import ColumnsEngine
 
 from . import catalogue
 
-__all__ = ["NAMESPACE", "Table", "caveats", "include", "run_query", "run_report"]
+__all__ = ["NAMESPACE", "Table", "caveats", "check_trace", "include", "run_query", "run_report"]
 
 # Of the PerfettoSQL package; an engine on a trace has to be opened with it.
 NAMESPACE = "dev.syncline"
@@ -81,12 +81,16 @@ def run_report(engine: SqlEngine, name: str) -> Table:
         EngineError: it cannot run, or the trace is not Syncline's.
     """
     report = catalogue.load(name)
-    _check_trace(engine)
+    check_trace(engine)
     return run_query(engine, report.sql)
 
 
-def _check_trace(engine: SqlEngine) -> None:
-    # Any trace has slices, so without this a foreign one would be a run with no syncs.
+def check_trace(engine: SqlEngine) -> None:
+    """Any trace has slices, so without this a foreign one would be a run with no syncs.
+
+    Raises:
+        EngineError: the trace is not Syncline's.
+    """
     if engine.name == ColumnsEngine.name:
         return
     if not run_query(engine, "SELECT 1 FROM syncline_meta LIMIT 1").rows:
