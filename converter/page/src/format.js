@@ -17,8 +17,12 @@ function scaled(value, units, step) {
   return `${value < 0 ? '-' : ''}${grouped(Number(size.toFixed(digits)), digits)} ${units[index]}`;
 }
 
-function grouped(value, digits) {
-  return value.toLocaleString('en-US', {maximumFractionDigits: digits});
+// Made once each: toLocaleString makes one anew for every number, which takes most of the time of a page.
+const FORMATS = new Map();
+
+export function grouped(value, digits = 6) {
+  if (!FORMATS.has(digits)) FORMATS.set(digits, new Intl.NumberFormat('en-US', {maximumFractionDigits: digits}));
+  return FORMATS.get(digits).format(value);
 }
 
 export const ns = (value) => (value == null ? MISSING : scaled(value, NS, 1000));

@@ -2,12 +2,12 @@
 
 import * as format from './format.js';
 import {h, replace} from './dom.js';
-import {OTHERS, Side} from './model.js';
+import {OTHERS, Side, commonWidth, filtered} from './model.js';
 import {flameView} from './views/flame.js';
 import {amountView, latencyView} from './views/histogram.js';
 import {lanesView} from './views/lanes.js';
 import {scatterView} from './views/scatter.js';
-import {caveats, filtered, tiles, wholeSummary} from './views/summary.js';
+import {caveats, tiles, wholeSummary} from './views/summary.js';
 import {filesView, threadsView} from './views/tables.js';
 import {timeView} from './views/time.js';
 
@@ -19,6 +19,8 @@ const data = JSON.parse(document.getElementById('data').textContent);
 const comparing = data.sides.length > 1;
 const sides = data.sides.map((raw, index) => Object.assign(new Side(raw, index, comparing), {total: data.sides.length}));
 const now = sides.at(-1);
+const width = commonWidth(sides);
+for (const side of sides) side.binAs(width);
 
 let state = {
   file: null, thread: null, time: null,
@@ -61,7 +63,7 @@ function drawView(view) {
   const room = host.body.clientWidth;
   const beside = comparing && room >= 760;
   const width = Math.max(260, Math.floor(beside ? (room - 24) / 2 : room));
-  const panes = sides.map((side, place) => h('div.pane', {'data-side': side.index}, comparing ? h('h3', {}, h('span.role', {}, place ? 'new' : 'base'), ` ${format.printable(side.name)}`) : null,
+  const panes = sides.map((side, place) => h(`div.pane${comparing && !place ? '.base' : ''}`, {'data-side': side.index}, comparing ? h('h3', {}, h('span.role', {}, place ? 'new' : 'base'), ` ${format.printable(side.name)}`) : null,
     view.draw(side, state, {width, scale, place, set, compared: comparing})));
   const difference = comparing && view.difference ? h('div.pane.difference', {}, h('h3', {}, 'difference, new less base'), view.difference(sides, state, {width: Math.max(260, beside ? Math.min(room, 900) : room), scale})) : null;
   replace(host.body, h(`div.panes${beside ? '.beside' : ''}`, {}, panes), difference);
@@ -129,7 +131,7 @@ function head() {
     return h('p.facts', {}, comparing ? h('span.role', {}, side.index ? 'new' : 'base') : null, [
       comparing ? format.printable(side.name) : null, `${format.count(side.raw.requests)} syncs in ${format.ns(side.length)}`, source ? `format ${format.printable(source)}` : null,
       events ? `${format.count(Number(events))} events` : null, clock ? `clock ${format.printable(clock)}` : null,
-      side.counted ? `counted in bins of ${format.ns(side.width)}, ${format.count(side.raw.files_table.path.length)} files and ${format.count(side.raw.threads_table.tid.length)} threads by name` : 'every sync is on this page',
+      side.counted ? `counted in bins of ${format.ns(side.raw.width_ns * side.step)}, ${format.count(side.raw.files_table.path.length)} files and ${format.count(side.raw.threads_table.tid.length)} threads by name` : 'every sync is on this page',
     ].filter(Boolean).join(' · '));
   });
   return h('header', {}, h('div', {}, h('h1', {}, names), facts), h('label.choice', {}, 'Colours ', theme));
@@ -159,10 +161,10 @@ function start() {
     if (event.key !== 'Escape' || event.defaultPrevented || event.target.matches('input, select')) return;
     if (filtered(state)) clearAll();
   });
-  let [timer, width] = [0, window.innerWidth];
+  let [timer, before] = [0, window.innerWidth];
   window.addEventListener('resize', () => {
-    if (window.innerWidth === width) return;
-    width = window.innerWidth;
+    if (window.innerWidth === before) return;
+    before = window.innerWidth;
     clearTimeout(timer);
     timer = setTimeout(draw, 150);
   });

@@ -4,24 +4,36 @@
 // What a cube cannot tell exactly is null, or has `from` and `to`, or is named in `inexact`.
 
 import {AMOUNT, LATENCY} from './buckets.js';
+import {count} from './format.js';
 
 // Of files and threads that have no number of their own on the page.
 export const OTHERS = '\u0000others';
 export const NO_STACK = '[no stack]';
 const OTHER_STACKS = '[other stacks]';
 
-const SUMS = ['syncs', 'whole', 'empty', 'incomplete', 'attributed', 'exact', 'amounts', 'bytes', 'syscalls', 'syscall_ns', 'writebacks', 'writeback_ns', 'timed', 'dur_ns'];
-const MAXIMA = ['syscall_max_ns', 'writeback_max_ns'];
-
 class Sums {
-  constructor() {
-    for (const name of SUMS) this[name] = 0;
-    for (const name of MAXIMA) this[name] = null;
-    // Of counted requests: how many in each bucket of syscall latency; of single ones: each.
-    this.buckets = null;
-    this.values = null;
-    this.partners = new Set();
-  }
+  syncs = 0;
+  // Seen from start to end.
+  whole = 0;
+  empty = 0;
+  incomplete = 0;
+  attributed = 0;
+  exact = 0;
+  amounts = 0;
+  bytes = 0;
+  syscalls = 0;
+  syscall_ns = 0;
+  syscall_max_ns = null;
+  writebacks = 0;
+  writeback_ns = 0;
+  writeback_max_ns = null;
+  timed = 0;
+  dur_ns = 0;
+  // Of counted requests: how many in each bucket of syscall latency; of single ones: each.
+  buckets = null;
+  values = null;
+  // Threads of a file, files of a thread.
+  partners = new Set();
 
   average(kind) {
     return this[`${kind}s`] ? this[`${kind}_ns`] / this[`${kind}s`] : null;
@@ -46,11 +58,17 @@ export class Side {
     this.threads = this.#threads(raw.threads_table, byName);
     this.otherFiles = (raw.files ?? 0) - this.files.length;
     this.otherThreads = (raw.threads ?? 0) - this.threads.length;
-    if (this.otherFiles) this.files.push({key: OTHERS, label: `${this.otherFiles.toLocaleString('en-US')} other files, together`, number: this.files.length});
-    if (this.otherThreads) this.threads.push({key: OTHERS, label: `${this.otherThreads.toLocaleString('en-US')} other threads, together`, number: this.threads.length});
+    if (this.otherFiles) this.files.push({key: OTHERS, label: `${count(this.otherFiles)} other files, together`, number: this.files.length});
+    if (this.otherThreads) this.threads.push({key: OTHERS, label: `${count(this.otherThreads)} other threads, together`, number: this.threads.length});
     this.numbers = {file: byKey(this.files), thread: byKey(this.threads)};
-    this.bins = Math.ceil((raw.bins ?? 0) / this.step);
+    this.binAs(this.width);
     this.cache = new Map();
+  }
+
+  // Two sides are drawn by bins of one width: of requests it may be any, of counts a multiple of their own.
+  binAs(width) {
+    this.width = width;
+    this.bins = Math.ceil(((this.raw.bins ?? 0) * (this.raw.width_ns ?? 1)) / width);
   }
 
   #threads(table, byName) {
@@ -152,7 +170,7 @@ export class Side {
       const inTime = test.time(begin(slot.bin[cell]));
       if (inThread && inTime) addSlot(at(found.files, slot.file[cell]), slot, cell, slot.thread[cell]);
       if (inFile && inTime) addSlot(at(found.threads, slot.thread[cell]), slot, cell, slot.file[cell]);
-      if (inFile && inThread) addSlot(found.time[slot.bin[cell] / this.step], slot, cell);
+      if (inFile && inThread) addSlot(found.time[Math.floor(begin(slot.bin[cell]) / this.width)], slot, cell);
       if (inFile && inThread && inTime) addSlot(total, slot, cell);
     }
     for (const kind of ['syscall', 'writeback', 'amount']) {
@@ -219,11 +237,22 @@ export class Side {
     for (let cell = 0; cell < busy.bin.length; cell++) {
       if (!test.file(busy.file[cell])) continue;
       const bins = at(threads, busy.thread[cell], () => new Map());
-      const bin = busy.bin[cell] / this.step;
+      const bin = Math.floor((busy.bin[cell] * this.raw.width_ns) / this.width);
       bins.set(bin, (bins.get(bin) ?? 0) + busy.busy_ns[cell]);
     }
     return threads;
   }
+}
+
+export const filtered = (filter) => filter.file != null || filter.thread != null || filter.time != null;
+
+// The least width that suits all sides.
+export function commonWidth(sides) {
+  const widths = sides.filter(({counted}) => counted).map(({width}) => width);
+  const gcd = (a, b) => (b ? gcd(b, a % b) : a);
+  const least = widths.reduce((a, b) => (a / gcd(a, b)) * b, widths[0] ?? 1);
+  const most = Math.max(...sides.map(({width}) => width));
+  return widths.length ? Math.ceil(most / least) * least : most;
 }
 
 function byKey(entries) {
@@ -271,11 +300,25 @@ function addRow(sums, rows, row, partner) {
 }
 
 function addSlot(sums, slot, cell, partner) {
-  for (const name of SUMS) sums[name] += slot[name][cell] ?? 0;
-  for (const name of MAXIMA) {
-    const value = slot[name][cell];
-    if (value != null) sums[name] = Math.max(sums[name] ?? 0, value);
-  }
+  // Field by field: a loop over their names takes ten times as long, and there are many cells.
+  sums.syncs += slot.syncs[cell];
+  sums.whole += slot.whole[cell];
+  sums.empty += slot.empty[cell];
+  sums.incomplete += slot.incomplete[cell];
+  sums.attributed += slot.attributed[cell];
+  sums.exact += slot.exact[cell];
+  sums.amounts += slot.amounts[cell];
+  sums.bytes += slot.bytes[cell];
+  sums.syscalls += slot.syscalls[cell];
+  sums.syscall_ns += slot.syscall_ns[cell];
+  sums.writebacks += slot.writebacks[cell];
+  sums.writeback_ns += slot.writeback_ns[cell];
+  sums.timed += slot.timed[cell];
+  sums.dur_ns += slot.dur_ns[cell];
+  const syscall = slot.syscall_max_ns[cell];
+  if (syscall !== null && !(sums.syscall_max_ns >= syscall)) sums.syscall_max_ns = syscall;
+  const writeback = slot.writeback_max_ns[cell];
+  if (writeback !== null && !(sums.writeback_max_ns >= writeback)) sums.writeback_max_ns = writeback;
   if (partner != null) sums.partners.add(partner);
 }
 

@@ -4,7 +4,7 @@ import * as Plot from '@observablehq/plot';
 import {AMOUNT, LATENCY} from '../buckets.js';
 import * as format from '../format.js';
 import {choice, h} from '../dom.js';
-import {percentile, percentileBounds} from '../model.js';
+import {filtered, percentile, percentileBounds} from '../model.js';
 import {table} from './numbers.js';
 import {HEIGHT, plot} from './plot.js';
 
@@ -66,6 +66,7 @@ function histogram(describe) {
       const shares = [];
       for (let bucket = 0; bucket <= scale.last; bucket++) shares[bucket] = (now.list[bucket] ?? 0) / now.total - (base.list[bucket] ?? 0) / base.total;
       const bars = barsOf(shares, scale, buckets, (share) => share);
+      if (bars.every(({value}) => value === 0)) return [h('p.note', {}, 'None: each bucket has the same share of the syncs.')];
       const most = Math.max(0.001, ...bars.map(({value}) => Math.abs(value)));
       return [draw(bars, scale, {width, label: `${label} (logarithmic)`, buckets, unit, height: 150, aria: `Difference of the shares by ${label}`,
         fill: (bar) => (bar.value > 0 ? 'var(--more)' : 'var(--less)'),
@@ -117,7 +118,10 @@ function quantiles(side, state, kind, unit, list, total) {
   const syncs = sums.syncs;
   const of = total === syncs ? `${format.count(total)} syncs` : `${format.count(total)} of ${format.count(syncs)} syncs, of which it is known`;
   if (!total) return `Known of none of ${format.count(syncs)} syncs.`;
+  const name = kind === 'amount' ? 'writeback_amount' : `${kind}_latency`;
   const figures = [50, 90, 99].map((percent) => {
+    const whole = filtered(state) ? null : side.metric(`${name}_p${percent}`)?.value;
+    if (whole != null) return `p${percent} ${format.text(whole, unit)}`;
     if (values) return `p${percent} ${format.text(percentile(values[kind], percent), unit)}`;
     const {from, to} = percentileBounds(list, percent, kind === 'amount' ? AMOUNT : LATENCY, sums[`${kind}_max_ns`]);
     return `p${percent} between ${format.text(from, unit)} and ${format.text(to, unit)}`;

@@ -20,7 +20,7 @@ export const lanesView = {
     const end = Math.max(1, ...sides.map((side) => side.length));
     const [from, to] = state.time ?? [0, end];
     const all = sides.map((side) => (side.counted ? binned(side, state, from, to) : single(side, state, from, to)));
-    return {from, to: Math.min(to, end) > from ? Math.min(to, end) : to, all, most: Math.max(1, ...all.map(({strip}) => Math.max(0, ...strip.map(({value}) => value))))};
+    return {from, to: Math.min(to, end) > from ? Math.min(to, end) : to, all, most: Math.max(...all.map(({strip}) => Math.max(0, ...strip.map(({value}) => value)))) || 1, share: Math.max(...all.map(({lanes}) => Math.max(0, ...lanes.flatMap(({bars}) => bars.map(({share}) => share ?? 0))))) || 1};
   },
   draw(side, state, {width, scale, place, set}) {
     const {lanes, strip, more} = scale.all[place];
@@ -36,13 +36,13 @@ export const lanesView = {
     const caption = h('div.strip', {style: {height: `${STRIP}px`}}, h('span', {}, 'in flight at once'), h('span.top', {}, format.ratio(most)), h('span.zero', {}, '0'));
     const tip = h('div.tip', {hidden: true});
     const host = h('div.lanes', {style: {gridTemplateColumns: `${left}px 1fr`, height: `${height}px`}}, h('div', {}, caption, names), h('div.canvas', {}, canvas, tip));
-    paint(canvas, side, state, {inner, height, lanes, strip, most, from: scale.from, to: scale.to});
+    paint(canvas, side, state, {inner, height, lanes, strip, most, share: scale.share, from: scale.from, to: scale.to});
     drag(canvas, tip, side, {inner, lanes, strip, from: scale.from, to: scale.to, set});
     const notes = [];
     if (more) notes.push(`${format.count(more)} more threads are in the table below.`);
     notes.push(side.counted ? `Each cell is ${format.ns(side.width)}: the darker, the more of that time the thread had a sync in flight. A request counts in every bin that it reaches.` : 'A filled bar is a sync that wrote something, a hollow one wrote nothing.');
     const ops = side.raw.operations;
-    return [side.counted ? ramp() : legend(ops), host, h('p.note', {}, notes.join(' '))];
+    return [side.counted ? ramp(scale.share) : legend(ops), host, h('p.note', {}, notes.join(' '))];
   },
 };
 
@@ -113,7 +113,7 @@ function niceMost(most) {
   return ticks(0, most, 4).find((tick) => tick >= most) ?? Math.ceil(most);
 }
 
-function paint(canvas, side, state, {inner, height, lanes, strip, most, from, to}) {
+function paint(canvas, side, state, {inner, height, lanes, strip, most, share, from, to}) {
   const scale = window.devicePixelRatio || 1;
   canvas.width = Math.round(inner * scale);
   canvas.height = Math.round(height * scale);
@@ -146,7 +146,7 @@ function paint(canvas, side, state, {inner, height, lanes, strip, most, from, to
       const begin = x(one.begin);
       const wide = Math.max(1, x(one.end) - begin);
       if (side.counted) {
-        context.globalAlpha = (faint ? 0.25 : 1) * Math.min(1, 0.08 + 0.92 * one.share);
+        context.globalAlpha = (faint ? 0.25 : 1) * shade(one.share / share);
         context.fillStyle = muted;
         context.fillRect(begin, top, wide, LANE - 6);
         continue;
@@ -251,6 +251,8 @@ function legend(ops) {
     h('li', {}, h('span.swatch.hollow'), 'wrote nothing'));
 }
 
-function ramp() {
-  return h('ul.legend', {}, [0, 0.5, 1].map((share) => h('li', {}, h('span.swatch', {style: {background: 'var(--c1)', opacity: 0.08 + 0.92 * share}}), `${100 * share} % of the time`)));
+const shade = (part) => 0.08 + 0.92 * Math.min(1, part);
+
+function ramp(most) {
+  return h('ul.legend', {}, [0, 0.5, 1].map((part) => h('li', {}, h('span.swatch', {style: {background: 'var(--c1)', opacity: shade(part)}}), `${format.share(part * most)} of the time`)));
 }

@@ -19,7 +19,7 @@ export function plot(options) {
 export function timeAxis(from, to, width) {
   const [unit, name] = format.timeUnit(to);
   const values = ticks(from / unit, to / unit, Math.max(2, Math.floor(width / 90))).map((value) => value * unit);
-  return {values, text: (value) => (value / unit).toLocaleString('en-US', {maximumFractionDigits: 6}), label: `time since the first sync (${name})`, unit, name};
+  return {values, text: (value) => format.grouped(value / unit), label: `time since the first sync (${name})`, unit, name};
 }
 
 // Ticks of a linear axis of lengths or bytes, round in the unit that is shown.

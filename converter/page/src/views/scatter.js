@@ -48,28 +48,31 @@ export const scatterView = {
     const by = BY[state.by];
     const name = KINDS.find(([key]) => key === state.latency)[1];
     const height = Math.max(260, Math.min(420, width * 0.55));
+    if (!points.length) return [h('p.note', {}, side.counted && of ? `None of the ${format.count(of)} syncs selected is in the sample of one in ${format.count(side.raw.limits.every)} that this page holds; the histograms count them.` : `No sync selected was seen whole with a known ${name}.`)];
     const groupOf = (point) => (scale.named.has(by.of(point)) ? by.of(point) : REST);
     // A zero has no logarithm: its place is a step below the least.
     const zeroX = x.low / (x.high / x.low) ** 0.07;
     const zeroY = y.low / (y.high / y.low) ** 0.09;
     const colours = groups.map((group, index) => (group === REST ? 'var(--muted)' : `var(--c${((index + scale.start) % COLOURS) + 1})`));
     const symbols = groups.map((group, index) => (group === REST ? symbolsFill[6] : symbolsFill[(index + scale.start) % COLOURS]));
+    const bounds = {x: powers(x, 2, (width - 80) / 60).map(Math.log10), y: powers(y, 10, height / 30).map(Math.log10)};
     const chart = plot({
       width, height, marginBottom: 48, marginTop: 24,
       ariaLabel: `${name} against bytes written back, ${side.name}: ${points.length} points`,
-      x: {type: 'log', domain: [x.zero ? zeroX / 1.2 : x.low, x.high]},
-      y: {type: 'log', domain: [y.zero ? zeroY / 1.2 : y.low, y.high]},
+      // The logarithms themselves: a logarithmic scale of Plot leaves labels out as it likes.
+      x: {type: 'linear', domain: [x.zero ? zeroX / 1.2 : x.low, x.high].map(Math.log10)},
+      y: {type: 'linear', domain: [y.zero ? zeroY / 1.2 : y.low, y.high].map(Math.log10)},
       color: {domain: groups, range: colours},
       symbol: {domain: groups, range: symbols},
       marks: [
-        Plot.gridX(powers(x, 2, (width - 80) / 60), {stroke: 'var(--grid)', strokeOpacity: 1}),
-        Plot.gridY(powers(y, 10, height / 30), {stroke: 'var(--grid)', strokeOpacity: 1}),
-        Plot.axisX(powers(x, 2, (width - 80) / 60), {tickFormat: format.bytes, label: 'bytes written back for the sync (logarithmic)', labelAnchor: 'center', labelArrow: 'none', labelOffset: 40}),
-        Plot.axisY(powers(y, 10, height / 30), {tickFormat: format.ns, label: `${name} (logarithmic)`, labelArrow: 'none'}),
-        x.zero ? [Plot.axisX([zeroX], {tickFormat: () => '0 B', label: null}), Plot.ruleX([x.low], {stroke: 'var(--line)', strokeDasharray: '2 3'})] : null,
-        y.zero ? [Plot.axisY([zeroY], {tickFormat: () => '0 ns', label: null}), Plot.ruleY([y.low], {stroke: 'var(--line)', strokeDasharray: '2 3'})] : null,
+        Plot.gridX(bounds.x, {stroke: 'var(--grid)', strokeOpacity: 1}),
+        Plot.gridY(bounds.y, {stroke: 'var(--grid)', strokeOpacity: 1}),
+        Plot.axisX(bounds.x, {tickFormat: (log) => format.bytes(10 ** log), label: 'bytes written back for the sync (logarithmic)', labelAnchor: 'center', labelArrow: 'none', labelOffset: 40}),
+        Plot.axisY(bounds.y, {tickFormat: (log) => format.ns(10 ** log), label: `${name} (logarithmic)`, labelArrow: 'none'}),
+        x.zero ? [Plot.axisX([Math.log10(zeroX)], {tickFormat: () => '0 B', label: null}), Plot.ruleX([Math.log10(x.low)], {stroke: 'var(--line)', strokeDasharray: '2 3'})] : null,
+        y.zero ? [Plot.axisY([Math.log10(zeroY)], {tickFormat: () => '0 ns', label: null}), Plot.ruleY([Math.log10(y.low)], {stroke: 'var(--line)', strokeDasharray: '2 3'})] : null,
         Plot.dot(points, {
-          x: (point) => point.bytes || zeroX, y: (point) => point.value || zeroY, fill: groupOf, symbol: groupOf, r: points.length > 800 ? 2.5 : 3.5, fillOpacity: points.length > 800 ? 0.6 : 0.8,
+          x: (point) => Math.log10(point.bytes || zeroX), y: (point) => Math.log10(point.value || zeroY), fill: groupOf, symbol: groupOf, r: points.length > 800 ? 2.5 : 3.5, fillOpacity: points.length > 800 ? 0.6 : 0.8,
           title: (point) => `${format.ns(point.value)}, ${format.bytes(point.bytes)} in ${format.count(point.ranges)} ranges\n${format.printable(point.file.label)}\n${format.printable(point.op)} of ${format.printable(point.thread.label)}\nat ${format.ns(point.since)}`,
           tip: {fill: 'var(--card)', stroke: 'var(--line)', lineWidth: 40},
         }),

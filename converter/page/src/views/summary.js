@@ -3,9 +3,7 @@
 import {AMOUNT, LATENCY} from '../buckets.js';
 import * as format from '../format.js';
 import {h} from '../dom.js';
-import {percentile, percentileBounds} from '../model.js';
-
-export const filtered = (state) => state.file != null || state.thread != null || state.time != null;
+import {filtered, percentile, percentileBounds} from '../model.js';
 
 // What stands in the tiles, of a side under a filter: value, unit, and whether it is between bounds or not known.
 export function figures(side, state) {
@@ -92,7 +90,7 @@ export function caveats(side, titled) {
     h('p', {}, h('strong', {}, `${caveats.length ? '▲ ' : '✓ '}${head}${caveats.length ? 'what is missing from these numbers' : lost == null ? 'losses are not known' : 'nothing was lost, as far as the log tells'}`)),
     caveats.length ? h('ul', {}, caveats.map((text) => h('li', {}, format.printable(text)))) : null,
     h('p', {}, sure),
-    losses.reason.length ? h('details', {}, h('summary', {}, `${losses.reason.length} reasons, with an example each`), h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'Losses'}, h('table.data', {},
+    losses.reason.length ? h('details', {}, h('summary', {}, losses.reason.length === 1 ? 'The reason, with an example' : `${losses.reason.length} reasons, with an example each`), h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'Losses'}, h('table.data', {},
       h('thead', {}, h('tr', {}, ['reason', 'severity', 'count', 'meaning', 'example'].map((name) => h('th', {scope: 'col'}, name)))),
       h('tbody', {}, losses.reason.map((reason, row) => h('tr', {}, h('th', {scope: 'row'}, reason), h('td.left', {}, losses.severity[row]), h('td', {}, format.count(losses.count[row])), h('td.left.prose', {}, format.text(losses.meaning[row], 'text')), h('td.left.prose', {}, format.text(losses.example[row], 'text')))))))) : null);
 }

@@ -46,7 +46,6 @@ function tableView({id, title, one, heading, field, help, columns, exact}) {
       return [h('label.choice', {}, 'Find ', input)];
     },
     draw(sides, state, {set}) {
-      const now = sides.at(-1);
       const comparing = sides.length > 1;
       const entries = merge(sides, state, field, exact, columns);
       const words = state.search[id].toLowerCase();
@@ -62,16 +61,17 @@ function tableView({id, title, one, heading, field, help, columns, exact}) {
       matching.sort((a, b) => compare(value(a), value(b), down) || (a.label < b.label ? -1 : 1));
       const rows = matching.slice(0, state.rows[id]);
       const sort = (key) => set({sort: {...state.sort, [id]: {...state.sort[id], key, down: state.sort[id].key === key ? !state.sort[id].down : key !== 'label'}}}, [id]);
-      const head = [{key: 'label', label: heading}, ...columns].map((column) => h('th', {scope: 'col', 'aria-sort': column.key === key ? (down ? 'descending' : 'ascending') : 'none'},
+      const shownColumns = columns.filter(({whole}) => !comparing || !whole);
+      const head = [{key: 'label', label: heading}, ...shownColumns].map((column) => h('th', {scope: 'col', 'aria-sort': column.key === key ? (down ? 'descending' : 'ascending') : 'none'},
         h('button', {'data-key': `sort-${id}-${column.key}`, onclick: () => sort(column.key)}, column.label, h('span.arrow', {'aria-hidden': 'true'}, column.key === key ? (down ? ' ▼' : ' ▲') : ''))));
       const picked = state[field];
       const body = rows.map((entry) => h('tr', {class: entry.key === picked ? 'picked' : null, 'data-name': entry.key === OTHERS ? 'others' : entry.label},
         h('th', {scope: 'row'}, h('button.pick', {'data-key': `pick-${id}-${entry.key}`, 'aria-pressed': String(entry.key === picked), title: format.printable(entry.label), onclick: () => set({[field]: entry.key === picked ? null : entry.key})},
           h('span.mark', {'aria-hidden': 'true'}, entry.key === picked ? '● ' : ''), h('bdi', {}, format.printable(entry.label)))),
-        columns.map((column) => cell(column, entry, comparing))));
+        shownColumns.map((column) => cell(column, entry, comparing))));
       const foot = [];
       if (matching.length > rows.length) foot.push(h('button', {'data-key': `more-${id}`, onclick: () => set({rows: {...state.rows, [id]: state.rows[id] * 4}}, [id])}, `Show more: ${format.count(matching.length - rows.length)} are not shown`));
-      const notes = [`${format.count(matching.length)}${words ? ` of ${format.count(entries.length)}` : ''} rows.`];
+      const notes = [`${format.count(matching.length)}${words ? ` of ${format.count(entries.length)}` : ''} ${matching.length === 1 ? 'row' : 'rows'}.`];
       for (const side of sides) {
         const others = field === 'file' ? side.otherFiles : side.otherThreads;
         if (others) notes.push(`${comparing ? `${side.name}: the` : 'The'} ${format.count(others)} ${one}s with the least time in sync are put together in one row; the report \`${id}\` names them.`);
@@ -81,7 +81,7 @@ function tableView({id, title, one, heading, field, help, columns, exact}) {
       return [
         comparing ? h('label.choice', {}, h('input', {type: 'checkbox', checked: changed, 'data-key': `changed-${id}`, onchange: () => set({sort: {...state.sort, [id]: {...state.sort[id], changed: !changed}}}, [id])}), ' sort by what has changed most') : null,
         h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': title}, h('table.data', {}, h('thead', {}, h('tr', {}, head)), h('tbody', {}, body))),
-        h('div.foot', {}, foot), h('p.note', {}, notes.join(' ')), now.counted ? null : null,
+        h('div.foot', {}, foot), h('p.note', {}, notes.join(' ')),
       ];
     },
   };

@@ -40,7 +40,7 @@ export const timeView = {
         Plot.gridY(values, {stroke: 'var(--grid)', strokeOpacity: 1}),
         Plot.axisY(values, {tickFormat: (value) => format.text(value, measure.unit), label: null, tickSize: 0}),
         Plot.axisX(axis.values, {tickFormat: axis.text, label: axis.label, labelAnchor: 'center', labelArrow: 'none', labelOffset: 36}),
-        Plot.rectY(bins.filter(({value}) => value != null), {x1: 'from', x2: 'to', y: 'value', fill: 'var(--bar)', insetLeft: 0.3, insetRight: 0.3, title: (bin) => `${format.range(bin.from, bin.to)}\n${measure.label}: ${format.text(bin.value, measure.unit)}`, tip: {fill: 'var(--card)', stroke: 'var(--line)', format: {x: false, y: false}}}),
+        Plot.rectY(bins.filter(({value}) => value != null), {x1: 'from', x2: 'to', y: 'value', fill: 'var(--bar)', inset: (width / Math.max(1, scale.end / side.width)) > 4 ? 0.4 : 0, title: (bin) => `${format.range(bin.from, bin.to)}\n${measure.label}: ${format.text(bin.value, measure.unit)}`, tip: {fill: 'var(--card)', stroke: 'var(--line)', format: {x: false, y: false}}}),
         Plot.ruleX(marks, {x: 'at', stroke: 'var(--ink)', strokeDasharray: '3 3', title: 'name'}),
         marks.length <= 12 ? Plot.text(marks, {x: 'at', text: 'name', frameAnchor: 'top', textAnchor: 'start', dx: 4, dy: 2, fill: 'var(--ink)', lineWidth: 12, textOverflow: 'ellipsis'}) : null,
         Plot.ruleY([0], {stroke: 'var(--line)'}),
