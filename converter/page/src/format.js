@@ -1,6 +1,6 @@
 // Values as people read them, as syncline/render/human.py writes them: 1.23 ms, 68.2 KiB, 12.3 %.
 
-export const MISSING = '–';
+export const MISSING = '-';
 const NS = ['ns', 'µs', 'ms', 's'];
 const BYTES = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
@@ -14,25 +14,28 @@ function scaled(value, units, step) {
     index++;
   }
   const digits = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
-  return `${value < 0 ? '-' : ''}${grouped(Number(size.toFixed(digits)), digits)} ${units[index]}`;
+  return `${value < 0 ? '-' : ''}${grouped(size, digits)} ${units[index]}`;
 }
 
 // Made once each: toLocaleString makes one anew for every number, which takes most of the time of a page.
 const FORMATS = new Map();
 
-export function grouped(value, digits = 6) {
-  if (!FORMATS.has(digits)) FORMATS.set(digits, new Intl.NumberFormat('en-US', {maximumFractionDigits: digits}));
-  return FORMATS.get(digits).format(value);
+export function grouped(value, digits = 6, least = 0) {
+  const key = 100 * digits + least;
+  if (!FORMATS.has(key)) FORMATS.set(key, new Intl.NumberFormat('en-US', {minimumFractionDigits: least, maximumFractionDigits: digits, roundingMode: 'halfEven'}));
+  return FORMATS.get(key).format(value);
 }
 
 export const ns = (value) => (value == null ? MISSING : scaled(value, NS, 1000));
 export const bytes = (value) => (value == null ? MISSING : scaled(value, BYTES, 1024));
-export const share = (value) => (value == null ? MISSING : `${(100 * value).toFixed(1)} %`);
-export const ratio = (value) => (value == null ? MISSING : grouped(value, 2));
+export const share = (value) => (value == null ? MISSING : `${grouped(100 * value, 1, 1)} %`);
+export const ratio = (value) => (value == null ? MISSING : grouped(value, 2, 2));
+// How many at once, which is mostly a whole number.
+export const level = (value) => grouped(value, 2);
 
 export function count(value) {
   if (value == null) return MISSING;
-  return Number.isInteger(value) ? grouped(value, 0) : value.toFixed(2);
+  return Number.isInteger(value) ? grouped(value, 0) : grouped(value, 2, 2);
 }
 
 const UNITS = {ns, bytes, share, ratio, count, bar: share, id: (value) => (value == null ? MISSING : String(value))};

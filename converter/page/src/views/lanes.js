@@ -25,7 +25,7 @@ export const lanesView = {
   draw(side, state, {width, scale, place, set}) {
     const {lanes, strip, more} = scale.all[place];
     const left = Math.min(150, Math.round(width * 0.3));
-    const canvas = h('canvas', {role: 'img', 'aria-label': `${lanes.length} threads and when their syncs were in flight, ${side.name}; at most ${format.ratio(Math.max(0, ...strip.map(({value}) => value)))} at once${side.counted ? ', averaged over a bin' : ''}`});
+    const canvas = h('canvas', {role: 'img', 'aria-label': `${lanes.length} threads and when their syncs were in flight, ${side.name}; at most ${format.level(Math.max(0, ...strip.map(({value}) => value)))} at once${side.counted ? ', averaged over a bin' : ''}`});
     const height = STRIP + lanes.length * LANE + AXIS;
     const inner = width - left - 8;
     const names = lanes.map(({thread}) => h('button.lane', {
@@ -33,7 +33,7 @@ export const lanesView = {
       style: {height: `${LANE}px`}, onclick: () => set({thread: state.thread === thread.key ? null : thread.key}),
     }, format.printable(thread.label)));
     const most = niceMost(scale.most);
-    const caption = h('div.strip', {style: {height: `${STRIP}px`}}, h('span', {}, 'in flight at once'), h('span.top', {}, format.ratio(most)), h('span.zero', {}, '0'));
+    const caption = h('div.strip', {style: {height: `${STRIP}px`}}, h('span', {}, 'in flight at once'), h('span.top', {}, format.level(most)), h('span.zero', {}, '0'));
     const tip = h('div.tip', {hidden: true});
     const host = h('div.lanes', {style: {gridTemplateColumns: `${left}px 1fr`, height: `${height}px`}}, h('div', {}, caption, names), h('div.canvas', {}, canvas, tip));
     paint(canvas, side, state, {inner, height, lanes, strip, most, share: scale.share, from: scale.from, to: scale.to});
@@ -234,7 +234,7 @@ function drag(canvas, tip, side, {inner, lanes, strip, from, to, set}) {
     const y = event.clientY - canvas.getBoundingClientRect().top;
     if (y < STRIP) {
       const at = strip.find((one) => now >= one.from && now < one.to);
-      return at ? `${format.ratio(at.value)} in flight${side.counted ? ', on average' : ''}\n${format.range(at.from, at.to)}` : '';
+      return at ? `${format.level(at.value)} in flight${side.counted ? ', on average' : ''}\n${format.range(at.from, at.to)}` : '';
     }
     const lane = lanes[Math.floor((y - STRIP) / LANE)];
     const slack = ((to - from) / inner) * 2;
