@@ -37,6 +37,7 @@ format: $(STAMP) ## mend what `make lint` finds, where it can be mended by a too
 
 bench: $(STAMP) ## speed and memory against peers in the same run (minutes; 2 GB of disk)
 	$(BIN)/python tests/bench/run.py
+	$(BIN)/python tests/bench/page.py
 
 wheel: $(STAMP) ## dist/*.whl
 	$(BIN)/pip wheel -q --no-deps -w dist .

@@ -2,7 +2,7 @@
 //
 // Standard input: {file, chromium, width, height, scheme, steps: [STEP]}. A STEP is one of {click: SELECTOR}, {press: KEY},
 // {focus: SELECTOR}, {choose: [SELECTOR, VALUE]}, {fill: [SELECTOR, TEXT]}, {drag: [SELECTOR, FROM, TO]} (parts of its width),
-// {scheme: light|dark}, {size: [WIDTH, HEIGHT]}, {shot: FILE, of: SELECTOR}, {name: NAME, get: JAVASCRIPT}.
+// {scheme: light|dark}, {size: [WIDTH, HEIGHT]}, {shot: FILE, of: SELECTOR} (the whole page; what is seen of it, of: window), {name: NAME, get: JAVASCRIPT}.
 // Standard output: {console, requests, opened_ms, found: {NAME: VALUE}}.
 
 import {readFileSync} from 'node:fs';
@@ -57,8 +57,13 @@ async function take(page, step, seen) {
     await page.setViewportSize({width: step.size[0], height: step.size[1]});
     // The page waits for the end of a resize.
     await page.waitForTimeout(400);
-  } else if (step.shot) await (step.of ? page.locator(step.of).first() : page).screenshot({path: step.shot, ...(step.of ? {} : {fullPage: true})});
+  } else if (step.shot) await shoot(page, step);
   else seen.found[step.name] = await page.evaluate(step.get);
+}
+
+async function shoot(page, {shot, of}) {
+  if (of && of !== 'window') await page.locator(of).first().screenshot({path: shot});
+  else await page.screenshot({path: shot, fullPage: of !== 'window'});
 }
 
 async function drag(page, selector, from, to) {

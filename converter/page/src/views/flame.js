@@ -39,8 +39,8 @@ export const flameView = {
     const found = side.select(state);
     const notes = noted(side, state, found);
     if (!root || !root.value) return [h('p.note', {}, `Nothing to draw: no sync with a known ${label}${scale.path.length ? ' below this frame' : ''}.`), ...notes];
-    // In a comparison, what has changed of the share in all; else a colour by name.
-    const before = compared ? shares(scale.trees[0]) : null;
+    // In a comparison, what a frame's share in all has gained or lost; else a colour by name.
+    const [before, after] = compared ? scale.trees.map(shares) : [];
     const host = h('div.flame', {role: 'tree', 'aria-label': `Flame graph by ${BY.find(([key]) => key === state.flame)[1]}, width is ${label}, ${side.name}`, style: {height: `${(scale.depth + scale.path.length) * ROW}px`}});
     let narrow = 0;
     const place_ = (node, left, depth, path) => {
@@ -50,9 +50,10 @@ export const flameView = {
         return;
       }
       const name = node.name;
-      const moved = before && side.index === 1 ? node.value / total - (before.get(path.join('\u0000')) ?? 0) : null;
+      const key = path.join('\u0000');
+      const moved = compared ? (after.get(key) ?? 0) - (before.get(key) ?? 0) : null;
       const shown = format.printable(name);
-      const facts = `${format.text(node.value, unit)}, ${format.share(total ? node.value / total : null)} of all${moved === null ? '' : `, ${moved > 0 ? '+' : ''}${(100 * moved).toFixed(1)} % of all against the base`}`;
+      const facts = `${format.text(node.value, unit)}, ${format.share(total ? node.value / total : null)} of all${moved === null ? '' : `, in the new ${moved > 0 ? '+' : ''}${(100 * moved).toFixed(1)} % of all against the base`}`;
       const sign = moved === null || Math.abs(moved) < MOVED ? '' : moved > 0 ? '▲ ' : '▼ ';
       const element = h('div.frame', {
         role: 'treeitem', tabindex: -1, 'aria-level': depth + 1, 'aria-label': `${shown}: ${facts}`, title: `${shown}\n${facts}`, 'data-key': `flame-${side.index}-${path.join('/')}`, 'data-name': shown, 'data-value': node.value,
@@ -78,7 +79,7 @@ export const flameView = {
     place_(root, 0, scale.path.length, scale.path);
     keys(host, state, scale.path, set);
     status.textContent = narrow ? `${format.count(narrow)} frames are too narrow to be drawn; zoom in to see them.` : '';
-    return [before && side.index === 1 ? changeLegend() : null, host, status, ...notes].filter(Boolean);
+    return [host, status, ...notes, compared && side.index === 1 ? changeLegend() : null].filter(Boolean);
   },
 };
 
@@ -145,11 +146,11 @@ function colour(name) {
 
 function change(moved) {
   const much = Math.min(1, Math.sqrt(Math.abs(moved) / 0.25));
-  return Math.abs(moved) < MOVED / 10 ? 'var(--same)' : `color-mix(in oklab, var(${moved > 0 ? '--more' : '--less'}) ${Math.round(15 + 70 * much)}%, var(--same))`;
+  return Math.abs(moved) < MOVED / 10 ? 'var(--same)' : `color-mix(in oklab, var(${moved > 0 ? '--more' : '--less'}) ${Math.round(15 + 55 * much)}%, var(--same))`;
 }
 
 function changeLegend() {
-  return h('ul.legend', {}, h('li', {}, h('span.swatch', {style: {background: change(0.2)}}), '▲ a larger part of all than in the base'), h('li', {}, h('span.swatch', {style: {background: change(-0.2)}}), '▼ a smaller part'), h('li', {}, h('span.swatch', {style: {background: 'var(--same)'}}), 'the same'));
+  return h('ul.legend', {}, h('li', {}, h('span.swatch', {style: {background: change(0.2)}}), '▲ in the new a larger part of all'), h('li', {}, h('span.swatch', {style: {background: change(-0.2)}}), '▼ a smaller part'), h('li', {}, h('span.swatch', {style: {background: 'var(--same)'}}), 'the same'));
 }
 
 function noted(side, state, found) {

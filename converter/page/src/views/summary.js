@@ -19,10 +19,10 @@ export function figures(side, state) {
   const sum = all ? metric('sync_time_sum') : total.sum('dur_ns', 'timed');
   const wall = all ? metric('sync_wall_time') : total.timed ? found.wall : null;
   return {
-    syncs: {label: 'Syncs', value: all ? metric('syncs') : total.syncs, unit: 'count', more: [['of', side.raw.requests, 'count'], ['files', files(side, found, all), 'count'], ['threads', threads(side, found, all), 'count']]},
-    syscall: {label: 'Syscall latency, p50', value: quantile('syscall', 50), unit: 'ns', more: [['p99', quantile('syscall', 99), 'ns'], ['max', all ? metric('syscall_latency_max') : total.syscall_max_ns, 'ns'], ['known of', total.syscalls, 'count']]},
-    writeback: {label: 'Writeback latency, p50', value: quantile('writeback', 50), unit: 'ns', more: [['p99', quantile('writeback', 99), 'ns'], ['max', all ? metric('writeback_latency_max') : total.writeback_max_ns, 'ns'], ['known of', total.writebacks, 'count']]},
-    amount: {label: 'Written back', value: all ? metric('writeback_amount_sum') : total.sum('bytes', 'amounts'), unit: 'bytes', more: [['median of a sync', quantile('amount', 50), 'bytes'], ['p99', quantile('amount', 99), 'bytes']]},
+    syncs: {label: 'Syncs', value: all ? metric('syncs') : total.syncs, unit: 'count', more: [...(all ? [] : [['of', side.raw.requests, 'count']]), ['files', files(side, found, all), 'count'], ['threads', threads(side, found, all), 'count']]},
+    syscall: {label: 'Syscall latency', value: quantile('syscall', 50), unit: 'ns', suffix: 'median', more: [['p99', quantile('syscall', 99), 'ns'], ['max', all ? metric('syscall_latency_max') : total.syscall_max_ns, 'ns'], ['known of', total.syscalls, 'count']]},
+    writeback: {label: 'Writeback latency', value: quantile('writeback', 50), unit: 'ns', suffix: 'median', more: [['p99', quantile('writeback', 99), 'ns'], ['max', all ? metric('writeback_latency_max') : total.writeback_max_ns, 'ns'], ['known of', total.writebacks, 'count']]},
+    amount: {label: 'Written back', value: all ? metric('writeback_amount_sum') : total.sum('bytes', 'amounts'), unit: 'bytes', more: [['median', quantile('amount', 50), 'bytes'], ['p99', quantile('amount', 99), 'bytes']]},
     empty: {label: 'Empty syncs', value: all ? metric('empty_share') : total.whole ? total.empty / total.whole : null, unit: 'share', more: [['wrote nothing', total.empty, 'count'], ['incomplete', total.incomplete, 'count']]},
     time: {label: 'Time in sync', value: sum, unit: 'ns', more: [['wall time', wall, 'ns', side.counted && !all], ['parallelism', wall ? sum / wall : null, 'ratio', side.counted && !all]]},
     exact: {label: 'Exact attribution', value: all ? metric('attribution_share', 'exact') : total.attributed ? total.exact / total.attributed : null, unit: 'share', more: [['losses in the run', metric('losses'), 'count']]},
@@ -45,7 +45,7 @@ export function tiles(sides, state) {
     const base = sides.length > 1 ? all[0][key] : null;
     return h('div.tile', {'data-figure': key, 'data-value': raw(figure.value)},
       h('dt', {}, figure.label),
-      h('dd.big', {}, shown(figure.value, figure.unit)),
+      h('dd.big', {}, shown(figure.value, figure.unit), figure.suffix ? h('span.suffix', {}, ` ${figure.suffix}`) : null),
       base ? h('dd.was', {}, `base ${shown(base.value, figure.unit)}  ${format.change(plain(base.value), plain(figure.value))}`) : null,
       h('dd.more', {}, figure.more.map(([name, value, unit, unknown], index) => h('span', {'data-figure': name, 'data-value': raw(value), title: unknown ? 'Not known of a selection: this page holds sums by bin of time. The SQL of the selection tells.' : null},
         `${name} ${shown(value, unit)}${unknown ? ' (not known of a selection)' : ''}${base && !unknown ? ` (base ${shown(base.more[index][1], unit)})` : ''}`))));
@@ -85,9 +85,9 @@ export function caveats(side, titled) {
   const exact = side.metric('attribution_share', 'exact');
   const sure = exact?.value == null ? 'How surely bios and calls belong to their requests is not known.' : `${format.share(exact.value)} of the attribution is exact (which bio and which call belong to which request), ${format.share(side.metric('attribution_share', 'inferred')?.value)} inferred, ${format.share(side.metric('attribution_share', 'unknown')?.value)} unknown.`;
   const lost = side.metric('losses')?.value;
-  const head = titled ? `${side.name}: ` : '';
+  const head = caveats.length ? 'What is missing from these numbers' : lost == null ? 'Losses are not known' : 'Nothing was lost, as far as the log tells';
   return h(`section.caveats${caveats.length ? '.some' : ''}`, {'aria-label': `Caveats${titled ? ` of ${side.name}` : ''}`},
-    h('p', {}, h('strong', {}, `${caveats.length ? '▲ ' : '✓ '}${head}${caveats.length ? 'what is missing from these numbers' : lost == null ? 'losses are not known' : 'nothing was lost, as far as the log tells'}`)),
+    h('p', {}, h('strong', {}, `${caveats.length ? '▲ ' : lost == null ? '? ' : '✓ '}${head}${titled ? `: ${format.printable(side.name)}` : ''}`)),
     caveats.length ? h('ul', {}, caveats.map((text) => h('li', {}, format.printable(text)))) : null,
     h('p', {}, sure),
     losses.reason.length ? h('details', {}, h('summary', {}, losses.reason.length === 1 ? 'The reason, with an example' : `${losses.reason.length} reasons, with an example each`), h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'Losses'}, h('table.data', {},
