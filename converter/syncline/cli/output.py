@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +15,16 @@ from syncline.cli.errors import Failure
 
 @contextmanager
 def written(path: Path) -> Iterator[BinaryIO]:
-    """A file beside `path` that takes its name when all is well, and is gone else.
+    """A file beside `path` that takes its name when all is well, and is gone else; `-` is standard output.
 
     It is made at once, so that a place where nothing can be written is told before the work.
 
     Raises:
         Failure: it cannot be written.
     """
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        return
     # A device or a pipe is written to as it is.
     if path.exists() and not path.is_file():
         with path.open("wb") as out:

@@ -143,9 +143,10 @@ def _page(
                 opened(path, reading, engine, progress) as open_engine,
             ):
                 sides.append(html.describe(open_engine, _name(path)))
-        file.write(html.page(sides))
-    size = out.stat().st_size
-    say(f"{human.text(size, 'bytes')} -> {out}: open it in a browser")
+        page = html.page(sides)
+        file.write(page)
+    if str(out) != "-":
+        say(f"{human.text(len(page), 'bytes')} -> {out}: open it in a browser")
 
 
 def _name(path: str) -> str:

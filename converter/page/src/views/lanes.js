@@ -39,6 +39,8 @@ export const lanesView = {
     paint(canvas, side, state, {inner, height, lanes, strip, most, share: scale.share, from: scale.from, to: scale.to});
     drag(canvas, tip, side, {inner, lanes, strip, from: scale.from, to: scale.to, set});
     const notes = [];
+    const runs = side.raw.begun.run.length;
+    if (runs > 1) notes.push(`These are ${format.count(runs)} runs, laid over each other from the first sync of each: what is parallel is so within a run alone, and the count above the lanes adds them up.`);
     if (more) notes.push(`${format.count(more)} more threads are in the table below.`);
     notes.push(side.counted ? `Each cell is ${format.ns(side.width)}: the darker, the more of that time the thread had a sync in flight. A request counts in every bin that it reaches.` : 'A filled bar is a sync that wrote something, a hollow one wrote nothing.');
     const ops = side.raw.operations;

@@ -12,6 +12,8 @@ const p99 = (sums) => {
   return sums.buckets ? percentileBounds(sums.buckets, 99, LATENCY, sums.syscall_max_ns) : null;
 };
 
+const NOTHING = {syncs: 0, empty: 0, bytes: 0, sum: 0, incomplete: 0, partners: 0};
+
 const COMMON = [
   {key: 'syncs', label: 'syncs', unit: 'count', of: (sums) => sums.syncs},
   {key: 'empty', label: 'empty', unit: 'count', of: (sums) => sums.empty},
@@ -125,7 +127,11 @@ function merge(sides, state, field, exact, columns) {
     }
   });
   for (const row of rows.values()) {
-    row.values = row.sums.map((list, place) => (list.length ? valuesOf(list, sides[place], columns, exact, row.key) : null));
+    row.values = row.sums.map((list, place) => {
+      if (list.length) return valuesOf(list, sides[place], columns, exact, row.key);
+      // Where nothing is put together, what has no row has no sync.
+      return (field === 'file' ? sides[place].otherFiles : sides[place].otherThreads) ? null : {...NOTHING};
+    });
   }
   return [...rows.values()];
 }

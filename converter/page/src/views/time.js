@@ -32,7 +32,7 @@ export const timeView = {
     const values = niceTicks(scale.most, measure.unit);
     const marks = side.raw.marks.name.map((name, row) => ({name: format.printable(name), at: side.raw.marks.since_ns[row]})).filter(({at}) => at >= 0 && at <= scale.end);
     const chart = plot({
-      width,
+      width, marginTop: marks.length ? 34 : 20,
       ariaLabel: `${measure.label} over time, ${side.name}`,
       x: {domain: [0, scale.end], type: 'linear'},
       y: {domain: [0, scale.most || 1], nice: false, type: 'linear'},
@@ -42,7 +42,7 @@ export const timeView = {
         Plot.axisX(axis.values, {tickFormat: axis.text, label: axis.label, labelAnchor: 'center', labelArrow: 'none', labelOffset: 36}),
         Plot.rectY(bins.filter(({value}) => value != null), {x1: 'from', x2: 'to', y: 'value', fill: 'var(--bar)', inset: (width / Math.max(1, scale.end / side.width)) > 4 ? 0.4 : 0, title: (bin) => `${format.range(bin.from, bin.to)}\n${measure.label}: ${format.text(bin.value, measure.unit)}`, tip: {fill: 'var(--card)', stroke: 'var(--line)', format: {x: false, y: false}}}),
         Plot.ruleX(marks, {x: 'at', stroke: 'var(--ink)', strokeDasharray: '3 3', title: 'name'}),
-        marks.length <= 12 ? Plot.text(marks, {x: 'at', text: 'name', frameAnchor: 'top', textAnchor: 'start', dx: 4, dy: 2, fill: 'var(--ink)', lineWidth: 12, textOverflow: 'ellipsis'}) : null,
+        marks.length <= 12 ? Plot.text(marks, {x: 'at', text: 'name', frameAnchor: 'top', textAnchor: 'start', dx: -2, dy: -18, fill: 'var(--ink)', lineWidth: 12, textOverflow: 'ellipsis'}) : null,
         Plot.ruleY([0], {stroke: 'var(--line)'}),
       ],
     });
