@@ -73,7 +73,7 @@ export const scatterView = {
         y.zero ? [Plot.axisY([Math.log10(zeroY)], {tickFormat: () => '0 ns', label: null}), Plot.ruleY([Math.log10(y.low)], {stroke: 'var(--line)', strokeDasharray: '2 3'})] : null,
         Plot.dot(points, {
           x: (point) => Math.log10(point.bytes || zeroX), y: (point) => Math.log10(point.value || zeroY), fill: groupOf, symbol: groupOf, r: points.length > 800 ? 2.5 : 3.5, fillOpacity: points.length > 800 ? 0.6 : 0.8,
-          title: (point) => `${format.ns(point.value)}, ${format.bytes(point.bytes)} in ${format.count(point.ranges)} ranges\n${format.printable(point.file.label)}\n${format.printable(point.op)} of ${format.printable(point.thread.label)}\nat ${format.ns(point.since)}`,
+          title: (point) => `${format.ns(point.value)}, ${format.bytes(point.bytes)} in ${format.count(point.ranges)} ${point.ranges === 1 ? 'range' : 'ranges'}\n${format.printable(point.file.label)}\n${format.printable(point.op)} of ${format.printable(point.thread.label)}\nat ${format.ns(point.since)}`,
           tip: {fill: 'var(--card)', stroke: 'var(--line)', lineWidth: 40},
         }),
       ],

@@ -40,13 +40,17 @@ export const timeView = {
         Plot.gridY(values, {stroke: 'var(--grid)', strokeOpacity: 1}),
         Plot.axisY(values, {tickFormat: (value) => format.text(value, measure.unit), label: null, tickSize: 0}),
         Plot.axisX(axis.values, {tickFormat: axis.text, label: axis.label, labelAnchor: 'center', labelArrow: 'none', labelOffset: 36}),
-        Plot.rectY(bins.filter(({value}) => value != null), {x1: 'from', x2: 'to', y: 'value', fill: 'var(--bar)', inset: (width / Math.max(1, scale.end / side.width)) > 4 ? 0.4 : 0, title: (bin) => `${format.range(bin.from, bin.to)}\n${measure.label}: ${format.text(bin.value, measure.unit)}`, tip: {fill: 'var(--card)', stroke: 'var(--line)', format: {x: false, y: false}}}),
+        Plot.rectY(bins.filter(({value}) => value != null), {x1: 'from', x2: 'to', y: 'value', fill: 'var(--bar)', inset: (width / Math.max(1, scale.end / side.width)) > 4 ? 0.4 : 0}),
         Plot.ruleX(marks, {x: 'at', stroke: 'var(--ink)', strokeDasharray: '3 3', title: 'name'}),
         marks.length <= 12 ? Plot.text(marks, {x: 'at', text: 'name', frameAnchor: 'top', textAnchor: 'start', dx: -2, dy: -18, fill: 'var(--ink)', lineWidth: 12, textOverflow: 'ellipsis'}) : null,
         Plot.ruleY([0], {stroke: 'var(--line)'}),
       ],
     });
-    const host = h('div.brushed', {}, chart, brush(side, state, chart.scale('x'), scale.end, set));
+    const told = (time) => {
+      const bin = bins[Math.floor(time / side.width)];
+      return bin ? `${format.range(bin.from, bin.to)}\n${measure.label}: ${format.text(bin.value, measure.unit)}` : '';
+    };
+    const host = h('div.brushed', {}, chart, brush(side, state, chart.scale('x'), scale.end, told, set));
     const unknown = bins.filter(({value}) => value == null).length;
     return [
       host,
@@ -56,8 +60,8 @@ export const timeView = {
   },
 };
 
-// The selected range over a chart: dragged with the pointer, or its two ends moved with keys.
-export function brush(side, state, x, end, set) {
+// The selected range over a chart: dragged with the pointer, or its two ends moved with keys. It lies over the chart, so it tells what is under the pointer.
+function brush(side, state, x, end, told, set) {
   const step = side.counted ? side.width : Math.max(1, Math.round(end / 1000));
   const snap = (time) => Math.min(Math.max(0, Math.round(time / step) * step), Math.ceil(end / step) * step);
   const [left, right] = x.range;
@@ -66,6 +70,7 @@ export function brush(side, state, x, end, set) {
   const time = (clientX) => x.invert(left + Math.min(Math.max(0, clientX - layer.getBoundingClientRect().left), span));
   const place = (time) => Math.min(Math.max(0, x.apply(time) - left), span);
   const window = h('div.window');
+  const tip = h('div.tip', {hidden: true});
   const range = state.time ?? [0, Math.ceil(end / step) * step];
   let shown = range;
   const show = ([from, to]) => {
@@ -99,10 +104,18 @@ export function brush(side, state, x, end, set) {
     layer.setPointerCapture(event.pointerId);
   });
   layer.addEventListener('pointermove', (event) => {
-    if (begun === null) return;
     const now = time(event.clientX);
+    if (begun === null) {
+      tip.textContent = told(now);
+      tip.hidden = !tip.textContent;
+      const at = place(now);
+      Object.assign(tip.style, {top: '30%', left: at < span / 2 ? `${at + 12}px` : 'auto', right: at < span / 2 ? 'auto' : `${span - at + 12}px`});
+      return;
+    }
+    tip.hidden = true;
     show([snap(Math.min(begun, now)), snap(Math.max(begun, now))]);
   });
+  layer.addEventListener('pointerleave', () => { tip.hidden = true; });
   layer.addEventListener('pointerup', (event) => {
     if (begun === null) return;
     const moved = Math.abs(x.apply(begun) - x.apply(time(event.clientX)));
@@ -113,6 +126,6 @@ export function brush(side, state, x, end, set) {
     else show(range);
   });
   show(range);
-  layer.append(window, handle('begin', 0), handle('end', 1));
+  layer.append(window, handle('begin', 0), handle('end', 1), tip);
   return layer;
 }
