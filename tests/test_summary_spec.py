@@ -58,9 +58,7 @@ def test_todays_protos_know_all_of_it() -> None:
     # The engine here is older than PyPI's package, which skips nothing that it does not know.
     protos = ProtoFactory(PlatformDelegate())
     kind = protos.descriptor_pool.FindMessageTypeByName("perfetto.protos.TraceSummarySpec")
-    spec = text_format.Parse(
-        summary_spec.FILE.read_text(), message_factory.GetMessageClass(kind)()
-    )
+    spec = text_format.Parse(summary_spec.FILE.read_text(), message_factory.GetMessageClass(kind)())
     assert spec.metric_template_spec[0].id_prefix == "syncline"
 
 
