@@ -332,7 +332,7 @@ WRONG_POLICIES = {
     "x = = 1": ("is no TOML", "docs/diff.md"),
     "[dif]": ("unknown key 'dif'", "did you mean diff?"),
     "[diff]\ntolerence = '5%'": ("diff: unknown key 'tolerence'", "did you mean tolerance?"),
-    "[diff]\nconfidence = 95": ("diff.confidence: 95", "from 0.5 to below 1"),
+    "[diff]\nconfidence = 95": ("diff.confidence: 95", "from 0.5 to 0.9999"),
     "[diff]\ntolerance = '5ms'": ("in one unit", "a part of the base"),
     "[diff]\ntolerance = 'much'": ("'much'", "'5%'"),
     "[diff]\nmin_runs = 0": ("0 runs", "1 or more"),

@@ -21,6 +21,8 @@ from syncline.marks import Mark, complaint, read_marks
 
 # By which a run directory of `syncline record` is known.
 MANIFEST = "manifest.json"
+# How a stored baseline begins.
+BASELINE = b'{"syncline_baseline":'
 
 Kind = Literal["trace", "tables", "rows", "log"]
 Progress = Callable[[int, int | None, int], None]
@@ -103,6 +105,11 @@ def kind_of(path: str, source: str | None = None) -> Kind:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"cannot read {path}: {reason}", f"try: ls -l {path}") from None
+    if head.startswith(BASELINE):
+        raise InputError(
+            f"{path} is a stored baseline, which holds no run to look at",
+            f"it is a side of a diff: syncline diff {shlex.quote(path)} NEW",
+        )
     if head[:4] == b"PAR1" or (head.startswith((b"ts_ns,", b'{"ts_ns":')) and _is_rows(head)):
         return "rows"
     # The first packet of a trace; a log never begins with a line end and a length.

@@ -108,6 +108,7 @@ def command(
     from syncline.diff import output
     from syncline.diff.compare import compare
     from syncline.diff.metrics import KINDS
+    from syncline.diff.policy import PolicyError
 
     sides = [[*([base] if base else []), *more_base], [*([new] if new else []), *more_new]]
     if base and not new and more_base and not more_new:
@@ -123,7 +124,10 @@ def command(
     if unknown:
         raise Failure(f"--by: no kind '{unknown[0]}'", f"the kinds are: {', '.join(KINDS)}")
     targets = [(Path(path), _format_of(path)) for path in outputs]
-    rules = read_policy(policy)
+    try:
+        rules = read_policy(policy)
+    except PolicyError as error:
+        raise Failure(error.message, error.hint) from None
     max_loss = checked_limit(reading)
     asked = read_queries(queries)
     base_side, new_side = (
@@ -132,7 +136,12 @@ def command(
     )
     if not base_side.runs or not new_side.runs:
         raise Failure("a side without runs", "see docs/diff.md on what a side may be")
-    comparison = compare(base_side, new_side, rules, asked, seed=seed, by=kinds, max_loss=max_loss)
+    try:
+        comparison = compare(
+            base_side, new_side, rules, asked, seed=seed, by=kinds, max_loss=max_loss
+        )
+    except PolicyError as error:
+        raise Failure(error.message, error.hint) from None
     for path, kind in targets:
         try:
             path.write_text(output.render(kind, comparison, everything=True), encoding="utf-8")

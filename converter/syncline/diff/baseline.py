@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncline.errors import InputError
+from syncline.inputs import BASELINE
 
 if TYPE_CHECKING:
     from .sides import Query, Run
@@ -19,25 +20,24 @@ __all__ = ["SCHEMA_VERSION", "is_baseline", "load", "save"]
 
 # Counts up whenever a file of before would be misread.
 SCHEMA_VERSION = 1
-_MAGIC = b'{"syncline_baseline":'
 _GZIP = b"\x1f\x8b"
 # Of each kind, per run: by time and by count. Rules with patterns need the others, too.
 _GROUPS = 150
-_DIGITS = 9
+_DIGITS = 12
 
 
 def is_baseline(path: Path) -> bool:
     """Whether the file begins as a baseline does."""
     try:
         with path.open("rb") as file:
-            head = file.read(len(_MAGIC))
+            head = file.read(len(BASELINE))
             if head[:2] == _GZIP:
                 file.seek(0)
                 with gzip.open(file) as unpacked:
-                    head = unpacked.read(len(_MAGIC))
+                    head = unpacked.read(len(BASELINE))
     except (OSError, EOFError):
         return False
-    return head == _MAGIC
+    return head == BASELINE
 
 
 def save(runs: list[Run], queries: list[Query], path: Path) -> int:

@@ -463,10 +463,16 @@ def _judge_all(
 ) -> Method:
     """Gives every row its interval, p-values and verdict."""
     alpha = 1 - policy.confidence
-    arrangements = Arrangements(*units, seed)
+    confidences = [row.watch.confidence for row in rows if row.watch.worse != "none"]
+    strictest = min([alpha * _DETAIL_PART, *(1 - confidence for confidence in confidences)])
+    arrangements = Arrangements(*units, seed, strictest)
     least = 1 / len(arrangements)
     gate = [row for row in rows if row.gate]
-    details = [row for row in rows if not row.gate and row.watch.worse != "none"]
+    details = [
+        row
+        for row in rows
+        if not row.gate and row.watch.worse != "none" and not (blocks and row.kind in KINDS)
+    ]
     # Told by the numbers of runs and rows alone, so that the data cannot choose.
     split = gate and details and least <= alpha * _DETAIL_PART * (1 + 1e-9)
     gate_alpha = alpha * (1 - _DETAIL_PART) if split else alpha
@@ -478,6 +484,9 @@ def _judge_all(
     for row in rows:
         if row.watch.worse == "none":
             _measure(row)
+        elif row.verdict == "-":
+            _measure(row)
+            row.verdict, row.why = CANT_TELL, "one run of each side: names may be the luck of a run"
     return Method(
         "blocks" if blocks else "runs",
         *units,

@@ -279,8 +279,12 @@ class _Reader:
         return value
 
     def confidence(self, place: str, value: Any) -> float:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0.5 <= value < 1:
-            raise self.error(place, f"{value!r}", "write a number from 0.5 to below 1, like 0.95")
+        if (
+            not isinstance(value, int | float)
+            or isinstance(value, bool)
+            or not 0.5 <= value <= 0.9999
+        ):
+            raise self.error(place, f"{value!r}", "write a number from 0.5 to 0.9999, like 0.95")
         return float(value)
 
     def tolerance(self, place: str, value: Any) -> tuple[Tolerance | None, str | None]:

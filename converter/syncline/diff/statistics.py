@@ -9,7 +9,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 from operator import itemgetter
 
 __all__ = [
@@ -27,8 +27,10 @@ __all__ = [
 ]
 
 # So many ways to deal the runs to two sides are all gone through; of more, so many are drawn.
-EXHAUSTIVE = 5_000
-DRAWN = 4_999
+EXHAUSTIVE = 2_000
+DRAWN = 1_999
+# And at least so many for each one that may stand out.
+_DRAWN_EACH = 20
 # Sums of the same numbers in another order differ by less; what differs by less is a tie.
 _TIE = 1e-9
 
@@ -148,7 +150,8 @@ def runs_needed(alpha: float) -> int:
 class Arrangements:
     """Ways to deal the units of both sides to two sides of the same sizes; the real one is first."""
 
-    def __init__(self, base: int, new: int, seed: int) -> None:
+    def __init__(self, base: int, new: int, seed: int, alpha: float = 0.05) -> None:
+        """`alpha` is the smallest p-value that somebody asks for."""
         self.base, self.new = base, new
         units = range(base + new)
         self.exhaustive = math.comb(base + new, new) <= EXHAUSTIVE
@@ -158,7 +161,8 @@ class Arrangements:
             self.chosen += [chosen for chosen in combinations(units, new) if chosen != real]
         else:
             dice = random.Random(seed)
-            self.chosen += [tuple(dice.sample(units, new)) for _ in range(DRAWN)]
+            drawn = max(DRAWN, math.ceil(_DRAWN_EACH / alpha) - 1)
+            self.chosen += [tuple(dice.sample(units, new)) for _ in range(drawn)]
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -186,28 +190,29 @@ def adjusted(
     if not rows:
         return []
     scores = [[sign * score for score in _scores([*base, *new])] for base, new, sign in rows]
+    # What never varies stands out in no arrangement.
+    varied = [row for row in range(len(rows)) if any(scores[row])]
     takes = [_take(chosen) for chosen in arrangements.chosen]
-    observed = [sum(takes[0](row)) for row in scores]
-    rising = sorted(range(len(rows)), key=lambda row: observed[row])
+    observed = {row: sum(takes[0](scores[row])) for row in varied}
+    rising = sorted(varied, key=lambda row: observed[row])
     falling = rising[::-1]
-    up, down = [0] * len(rows), [0] * len(rows)
+    up, down = dict.fromkeys(varied, 0), dict.fromkeys(varied, 0)
+    # In the order of the sums from here on, from the least.
+    ordered = [scores[row] for row in rising]
+    above = [observed[row] - _TIE for row in rising]
+    below = [observed[row] + _TIE for row in falling]
     for take in takes:
-        sums = [sum(take(row)) for row in scores]
-        # From the least: what is compared is the largest of a row and of all below it.
-        highest, lowest = -math.inf, math.inf
-        for row in rising:
-            highest = max(highest, sums[row])
-            up[row] += highest >= observed[row] - _TIE
-        for row in falling:
-            lowest = min(lowest, sums[row])
-            down[row] += lowest <= observed[row] + _TIE
+        sums = [sum(take(row)) for row in ordered]
+        # What is compared is the largest of a row and of all that stand out less.
+        for row, most, least in zip(rising, accumulate(sums, max), above, strict=True):
+            if most >= least:
+                up[row] += 1
+        for row, least, most in zip(falling, accumulate(reversed(sums), min), below, strict=True):
+            if least <= most:
+                down[row] += 1
     total = len(takes)
-    return [
-        Adjusted(*values)
-        for values in zip(
-            _monotone(up, falling, total), _monotone(down, rising, total), strict=True
-        )
-    ]
+    ups, downs = _monotone(up, falling, total), _monotone(down, rising, total)
+    return [Adjusted(ups.get(row, 1.0), downs.get(row, 1.0)) for row in range(len(rows))]
 
 
 def _take(chosen: tuple[int, ...]) -> Callable[[Sequence[float]], Iterable[float]]:
@@ -217,13 +222,10 @@ def _take(chosen: tuple[int, ...]) -> Callable[[Sequence[float]], Iterable[float
     return itemgetter(*chosen)
 
 
-def _monotone(counts: list[int], order: list[int], total: int) -> list[float]:
+def _monotone(counts: dict[int, int], order: list[int], total: int) -> dict[int, float]:
     """A row is never surer than one that stood out more."""
-    values, floor = [1.0] * len(counts), 0.0
-    for row in order:
-        floor = max(floor, counts[row] / total)
-        values[row] = floor
-    return values
+    shares = accumulate((counts[row] / total for row in order), max)
+    return dict(zip(order, shares, strict=True))
 
 
 def _scores(values: Values) -> list[float]:
@@ -253,13 +255,25 @@ def student_quantile(probability: float, freedom: float) -> float:
     low, high = 0.0, 1.0
     while _student_below(high, freedom) < probability and high < 1e12:
         low, high = high, high * 2
+    value = (low + high) / 2
     for _ in range(100):
-        middle = (low + high) / 2
-        if _student_below(middle, freedom) < probability:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+        beyond = _student_below(value, freedom) - probability
+        low, high = (low, value) if beyond > 0 else (value, high)
+        # Newton's step, as long as it stays between the bounds.
+        step = value - beyond / _student_density(value, freedom)
+        step = step if low < step < high else (low + high) / 2
+        if abs(step - value) <= 1e-12 * value:
+            break
+        value = step
+    return value
+
+
+def _student_density(t: float, freedom: float) -> float:
+    if math.isinf(freedom):
+        return math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
+    front = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
+    tail = (freedom + 1) / 2 * math.log1p(t * t / freedom)
+    return math.exp(front - tail) / math.sqrt(freedom * math.pi)
 
 
 def _student_below(t: float, freedom: float) -> float:

@@ -25,5 +25,5 @@ def render(comparison: Comparison, *, everything: bool = False, terminal: bool =
     lines.append(words.method(comparison))
     left = len(comparison.rows) - len(rows)
     if left and not everything:
-        lines.append(f"{left} more rows, none of them worse: --all prints them.")
+        lines.append(f"{left} more rows: --all prints them.")
     return "\n".join(lines) + "\n"

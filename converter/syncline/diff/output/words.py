@@ -115,6 +115,8 @@ def headline(comparison: Comparison) -> str:
 def method(comparison: Comparison) -> str:
     """How it was judged, with the seed."""
     how = comparison.method
+    if comparison.no_verdict is not None:
+        return "The figures are as they were read; none was judged."
     percent = _percent(1 - how.confidence)
     units = "blocks of time" if how.units == "blocks" else "runs"
     if how.base_units < 2 or how.new_units < 2:
