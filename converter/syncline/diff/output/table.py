@@ -16,7 +16,12 @@ def render(comparison: Comparison, *, everything: bool = False, terminal: bool =
     lines += [f"warning: {warning}" for warning in comparison.warnings]
     lines += ["", words.headline(comparison), ""]
     rows = words.rows_to_show(comparison, everything)
-    text = house.render(*words.table(rows), rows=len(rows), width=None if terminal else 10_000)
+    text = house.render(
+        *words.table(rows),
+        rows=len(rows),
+        width=None if terminal else 10_000,
+        elsewhere="-o FILE.json",
+    )
     # The house's table begins with its title, of which this one has none.
     lines += text.strip("\n").splitlines()
     for heading, moved in words.moved(comparison):
