@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from tests.coretools import ROOT
 
 RECORDINGS = sorted((ROOT / "tests" / "data" / "bpf").glob("*.log*"))
-# What the reader does not know yet.
+# No request is in what async.bt tells.
 READ = [path for path in RECORDINGS if not path.name.startswith("async")]
 
 
@@ -51,3 +52,14 @@ def test_a_recording_is_read_without_a_loss(path: Path) -> None:
     losses = json.loads(syncline("report", path, "losses", "--format", "json"))
     rows = losses["rows"] if isinstance(losses, dict) else losses
     assert [row for row in rows if row["severity"] == "loss"] == []
+
+
+def test_what_happens_beside_syncs_is_in_the_low_level_log(tmp_path: Path) -> None:
+    path = ROOT / "tests" / "data" / "bpf" / "async.log.gz"
+    counted = {word: int(n) for word, n in re.findall(r"@events\[(\w+)\]: (\d+)", text(path))}
+    syncline("convert", path, "-o", tmp_path / "out.events.jsonl")
+    events = [json.loads(line) for line in (tmp_path / "out.events.jsonl").open()]
+    assert Counter(event["event"] for event in events) == counted
+    renamed = [e for e in events if e["event"] == "rename_from"]
+    assert renamed
+    assert all(event["path"].startswith("/") and event["ret"] == 0 for event in renamed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
@@ -13,8 +14,11 @@ from pathlib import Path
 
 import pytest
 from syncline import _core
+from syncline.inputs import Reading
 from syncline.record import machine, programs, routes, trace_dat, tracefs
 from syncline.record.errors import RecordError
+
+from tests import coretools
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -204,6 +208,15 @@ class TestStrace:
         assert json.loads((tmp_path / "run/manifest.json").read_text())["ended_by"] == "time"
 
 
+def test_a_process_that_is_not_there(tmp_path: Path) -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    done = record("-o", tmp_path / "run", "--pid", child.pid)
+    assert done.returncode == 3
+    assert f"there is no process {child.pid} to record" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_broken_manifest(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"inputs": 5}')
     said = subprocess.run(
@@ -258,3 +271,56 @@ def test_a_tracer_that_fails_says_why(tmp_path: Path) -> None:
     )
     with pytest.raises(RecordError, match="no such probe"):
         tracer.wait_until_attached()
+
+
+class TestSymbols:
+    """Addresses of a process that has gone."""
+
+    def test_an_address_in_memory_finds_its_function(self) -> None:
+        maps = machine.Maps()
+        maps.look([os.getpid()])
+        libc = ctypes.CDLL(None)
+        for name in ("fsync", "fdatasync", "msync"):
+            address = ctypes.cast(getattr(libc, name), ctypes.c_void_p).value
+            assert address is not None
+            mapped = maps.find(os.getpid(), address + 3)
+            assert mapped is not None
+            found = _core.functions_at(mapped.file, [address + 3 - mapped.start + mapped.offset])
+            assert found == [f"{name}+3"]
+        assert maps.find(os.getpid(), 16) is None
+        assert maps.had(os.getpid(), Path("/proc/self/comm").read_text().strip())
+        assert not maps.had(os.getpid(), "another")
+
+    def test_what_is_no_program_has_no_functions(self, tmp_path: Path) -> None:
+        (tmp_path / "x").write_bytes(b"\x7fELF and no more")
+        assert _core.functions_at(str(tmp_path / "x"), [0, 1]) == [None, None]
+        with pytest.raises(OSError, match="No such file"):
+            _core.functions_at(str(tmp_path / "y"), [0])
+
+    def test_a_stack_is_named_for_its_process_alone(self, tmp_path: Path) -> None:
+        log = tmp_path / "stacks.log"
+        frames = "\t7f01 0x7f01 ([unknown])\n\t7f02 main+3 (/bin/x)\n\n"
+        log.write_text(f"# syncline-log 1\n100 5 a fsync\n{frames}200 6 b fsync\n{frames}# end 9\n")
+        assert _core.nameless_addresses([str(log)]) == [(5, "a", {0x7F01}), (6, "b", {0x7F01})]
+        manifest = {"inputs": [{"file": log.name, "source": "thesis"}]}
+        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+        (tmp_path / "tasks.json").write_text('{"threads": [[5, 4], [6, 6]]}')
+        (tmp_path / "symbols.json").write_text(json.dumps([[4, 0x7F01, "fsync+9 (/lib/libc.so)"]]))
+        Reading().convert([str(tmp_path)], f"{tmp_path}/out/")
+        stacks = coretools.tables(tmp_path / "out")["call"]
+        assert [row["stack"] for row in stacks] == ["main;fsync", "main;0x7f01"]
+
+    def test_a_family_is_all_below(self) -> None:
+        child = subprocess.Popen(["sh", "-c", "sleep 9 & wait"])
+        try:
+            until = time.monotonic() + 5
+            while len(family := machine.family(os.getpid())) < 3 and time.monotonic() < until:
+                time.sleep(0.01)
+            assert child.pid in family
+            assert set(machine._descendants(os.getpid())) >= set(family)
+            tasks = machine.Tasks()
+            tasks.look(family)
+            assert tasks.processes()[child.pid] == child.pid
+        finally:
+            subprocess.run(["pkill", "-P", str(child.pid)], check=False)
+            child.wait()

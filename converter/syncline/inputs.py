@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import json
 import shlex
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,9 +17,8 @@ from syncline.engine import EngineError
 from syncline.engine.columns import is_columns
 from syncline.errors import InputError
 from syncline.marks import Mark, complaint, read_marks
+from syncline.recordings import Filter, is_recording, joined, recording_of
 
-# By which a run directory of `syncline record` is known.
-MANIFEST = "manifest.json"
 # How a stored baseline begins.
 BASELINE = b'{"syncline_baseline":'
 
@@ -39,6 +37,7 @@ class Reading:
     window_ns: int | None = None
     max_loss: str | None = None
     marks: str | None = None
+    filter: Filter = field(default_factory=Filter)
     # Fields that the user has said something of.
     given: frozenset[str] = frozenset()
     warn: Warn = lambda message, hint: None
@@ -49,16 +48,21 @@ class Reading:
 
     def convert(
         self,
-        logs: list[str],
+        inputs: list[str],
         output: str,
         *,
         progress: Progress | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Converts logs with the core; its errors are `CoreError`."""
+        """Converts logs and run directories with the core.
+
+        Raises:
+            InputError, CoreError.
+        """
         marks = self.mark_rows()
+        recording = joined([recording_of(path) for path in inputs])
         summary: dict[str, Any] = _core.convert(
-            logs,
+            recording.files,
             output,
             source=self.source,
             time_unit=self.time_unit,
@@ -66,6 +70,10 @@ class Reading:
             window_ns=self.window_ns,
             max_loss=self.max_loss,
             marks=[mark[:3] for mark in marks],
+            filter=self.filter.over(recording.filter).for_core(),
+            processes=recording.threads,
+            process_names=recording.processes,
+            frames=recording.frames,
             progress=progress,
             **options,
         )
@@ -96,7 +104,7 @@ def kind_of(path: str, source: str | None = None) -> Kind:
             "check the name; `-` reads standard input",
         )
     if file.is_dir():
-        return "log" if (file / MANIFEST).is_file() else "tables"
+        return "log" if is_recording(file) else "tables"
     # What is read from a pipe to look at it is gone for whoever reads it next.
     if source or not file.is_file():
         return "log"
@@ -116,34 +124,6 @@ def kind_of(path: str, source: str | None = None) -> Kind:
     if head[:1] == b"\x0a" and not head[:64].isspace() and _is_packet(head):
         return "trace"
     return "log"
-
-
-def logs_of(path: str) -> list[str]:
-    """The files to convert: those of a run directory, else the one that is named.
-
-    Raises:
-        InputError: the run directory's manifest is broken, or names nothing that can be read.
-    """
-    if path == "-" or not Path(path, MANIFEST).is_file():
-        return [path]
-    manifest = Path(path, MANIFEST)
-    try:
-        inputs = [
-            (one["file"], one["source"]) for one in json.loads(manifest.read_text())["inputs"]
-        ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{manifest} is no manifest of a recording: {type(error).__name__}: {error}",
-            f"name the recording's files themselves: ls {shlex.quote(path)}",
-        ) from None
-    readable = [str(Path(path, file)) for file, source in inputs if source in _core.SOURCES]
-    if not readable:
-        named = ", ".join(f"{file} ({source})" for file, source in inputs) or "nothing"
-        raise InputError(
-            f"{path} is a recording that this version cannot convert: it holds {named}",
-            "record again with another route: syncline record --route bpftrace",
-        )
-    return readable
 
 
 def _head(file: Path) -> bytes:
@@ -210,10 +190,10 @@ def opened(
         if kind == "log":
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="syncline-"))
             if engine in ("auto", "duckdb"):
-                reading.convert(logs_of(path), f"{folder}/", progress=progress)
+                reading.convert([path], f"{folder}/", progress=progress)
                 made = stack.enter_context(_columns(folder))
             else:
-                reading.convert(logs_of(path), f"{folder}/trace.pftrace", progress=progress)
+                reading.convert([path], f"{folder}/trace.pftrace", progress=progress)
                 made = stack.enter_context(_trace(f"{folder}/trace.pftrace", engine))
             # Messages name what the user gave, not where it is kept meanwhile.
             made.path = Path(path)

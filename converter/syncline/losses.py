@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Limit", "of_conversion", "sentence"]
+__all__ = ["Limit", "filtered", "of_conversion", "sentence"]
 
 # Numbers that add up to what a reason is a part of: keys of `syncline_meta`, or reasons, taken off
 # with a `-`. A request has a start or is counted as one without; so has a bio its submit.
@@ -49,16 +49,29 @@ def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 
     return f"{part}{where}: {reason}" + (f": {meaning}" if meaning else "")
 
 
+def filtered(wanted: str, numbers: Mapping[str, int]) -> str:
+    """What a filter has left out; `wanted` is it in words, empty without one."""
+    if not wanted:
+        return ""
+    out, unknown = numbers.get("filtered_out", 0), numbers.get("filter_unknown", 0)
+    told = f"only requests of {wanted} are here: {out:,} others and calls without a request are left out"
+    if unknown:
+        told += f", and {unknown:,} of which the log does not tell what the filter asks"
+    return told
+
+
 def of_conversion(summary: Mapping[str, Any]) -> list[str]:
     """A sentence for each reason of a loss, from what `_core.convert` returns."""
     numbers = {"lines": summary["lines"], "events": summary["events"]}
     numbers |= {f"events.{kind}": count for kind, count in summary["events_by_kind"].items()}
     numbers |= {loss["reason"]: loss["count"] for loss in summary["losses"]}
-    return [
+    told = [
         sentence(loss["reason"], loss["meaning"], numbers)
         for loss in summary["losses"]
         if loss["severity"] == "loss"
     ]
+    left_out = filtered(summary["filter"], numbers)
+    return [*told, left_out] if left_out else told
 
 
 @dataclass(frozen=True)

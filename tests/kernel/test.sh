@@ -55,6 +55,7 @@ if [ "${KERNEL:-stock}" != patched ]; then
   step tools stock jobs/tools.sh
   step truth stock jobs/truth.sh "${cases[@]}"
   step record-luck stock jobs/record-luck.sh
+  step record-filters stock jobs/record-filters.sh
 fi
 
 if [ "${KERNEL:-}" = patched ]; then
@@ -67,6 +68,7 @@ if [ "${KERNEL:-}" != stock ]; then
   if [ -f "$patched" ]; then
     step patched-truth "$patched" jobs/truth.sh small4 small-uring parallel4 rename msync odsync empty
     step patched-record-luck "$patched" jobs/record-luck.sh
+    step patched-record-filters "$patched" jobs/record-filters.sh
     events=../../kernel-patch/test/events.sh
     if [ -f "$events" ]; then step patched-events "$patched" "$events"; fi
   else

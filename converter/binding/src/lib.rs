@@ -1,15 +1,21 @@
 //! `syncline._core`: the core as a Python module. Nothing here knows events; it turns arguments into options and errors into exceptions.
 
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use syncline_core::error::{Error, ErrorClass};
-use syncline_core::event::Kind;
+use syncline_core::event::{Dev, Kind};
 use syncline_core::run::{Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
 use syncline_core::sink::Mark;
+use syncline_core::sink::filtered::Filter;
 use syncline_core::sink::samples::{By, Weight};
 use syncline_core::source::{Escapes, SOURCES, SourceOptions};
+use syncline_core::symbols::{self, Nameless, Symbols};
+use syncline_core::tasks::Tasks;
 
 create_exception!(
     _core,
@@ -17,6 +23,9 @@ create_exception!(
     PyException,
     "args: message, hint or None, class (usage, input, output, loss, interrupted)"
 );
+
+/// pid, comm, path, device, least latency.
+type FilterOf = (Option<u32>, Option<String>, Option<String>, Option<u32>, Option<i64>);
 
 fn raise(error: &Error) -> PyErr {
     let class = match error.class() {
@@ -54,10 +63,13 @@ fn max_loss(text: &str) -> PyResult<MaxLoss> {
 
 /// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all.
 ///
+/// `filter` is (pid, comm, path prefix, device as major << 20 | minor, least latency in ns), each None for any; `processes` are threads
+/// with their processes, `frames` texts for the addresses of processes.
+///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the work.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -73,6 +85,10 @@ fn convert<'py>(
     weight: &str,
     by: &str,
     callstacks: bool,
+    filter: Option<FilterOf>,
+    processes: Vec<(u32, u32)>,
+    process_names: HashMap<u32, String>,
+    frames: Vec<(u32, u64, String)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let format = match to {
@@ -91,6 +107,7 @@ fn convert<'py>(
             time_unit_ns: choose("time_unit", time_unit, &[("ns", 1), ("us", 1000)])?,
             pid_is_process: choose("pid_is", pid_is, &[("thread", false), ("process", true)])?,
             keep_extras: false,
+            ids_of_threads: false,
         },
         window_ns: window_ns.unwrap_or(defaults.window_ns),
         marks: marks.into_iter().map(|(ts, name, dur)| Mark { name, ts, dur }).collect(),
@@ -98,6 +115,15 @@ fn convert<'py>(
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
         callstacks,
+        filter: filter.map_or_else(Filter::default, |(pid, comm, path, dev, min_latency_ns)| Filter {
+            pid,
+            comm,
+            path,
+            dev: dev.map(Dev),
+            min_latency_ns,
+        }),
+        tasks: Tasks::new(processes, process_names),
+        symbols: Symbols::new(frames),
         workers: 0,
     };
     let mut raised = None;
@@ -118,6 +144,20 @@ fn convert<'py>(
         return Err(raised);
     }
     summary(py, &result.map_err(|e| raise(&e))?)
+}
+
+/// Threads of logs that have stacks with addresses that have no name: (tid, comm, addresses). Raises CoreError.
+#[pyfunction]
+fn nameless_addresses(py: Python<'_>, inputs: Vec<String>) -> PyResult<Vec<(u32, String, BTreeSet<u64>)>> {
+    let found = py.detach(|| symbols::nameless(inputs)).map_err(|e| raise(&e))?;
+    Ok(found.into_iter().map(|Nameless { tid, comm, addresses }| (tid, comm, addresses)).collect())
+}
+
+/// What is at offsets in an ELF file, as `function+offset`; None where nothing is known. Raises OSError.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
+fn functions_at(py: Python<'_>, file: PathBuf, offsets: Vec<u64>) -> PyResult<Vec<Option<String>>> {
+    Ok(py.detach(|| symbols::functions(&file, &offsets))?)
 }
 
 fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>> {
@@ -147,6 +187,7 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
     dict.set_item("losses", losses)?;
     dict.set_item("unparsed", &summary.unparsed)?;
     dict.set_item("left_out", summary.left_out)?;
+    dict.set_item("filter", &summary.filter)?;
     Ok(dict)
 }
 
@@ -158,5 +199,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("FORMATS", Format::ALL.iter().map(|(name, endings, _)| (*name, *endings)).collect::<Vec<_>>())?;
     module.add("WEIGHTS", Weight::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add("BY", By::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
-    module.add_function(wrap_pyfunction!(convert, module)?)
+    module.add_function(wrap_pyfunction!(convert, module)?)?;
+    module.add_function(wrap_pyfunction!(nameless_addresses, module)?)?;
+    module.add_function(wrap_pyfunction!(functions_at, module)?)
 }

@@ -5,6 +5,8 @@
 
 use std::time::Instant;
 
+use hashbrown::HashMap;
+
 use syncline_core::assemble::Assemble;
 use syncline_core::error::Result;
 use syncline_core::event::Event;
@@ -56,7 +58,10 @@ fn main() -> Result<()> {
     let mut names = Names::default();
     let mut reorder = Reorder::default();
     let mut newest = i64::MIN;
-    let (mut assemble, mut traced) = (Assemble::new(false, Places::default()), Assemble::new(false, Places::default()));
+    let (mut assemble, mut traced) = (
+        Assemble::new(false, Places::default(), HashMap::default()),
+        Assemble::new(false, Places::default(), HashMap::default()),
+    );
     let mut count = Count::default();
     // Never committed, so removed at the end.
     let mut trace = PerfettoTrace::create(&std::env::temp_dir().join("stages.pftrace"), false, false)?;

@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
+use crate::blocks::{Blocks, Queued};
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_SECTOR, Op};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::place::{Place, Places};
@@ -38,6 +39,8 @@ struct OpenRequest {
     /// Of its first event.
     place: Place,
     ranges: Ranges,
+    /// It has an id that its thread was made into: what has it is the thread's doing, no more.
+    by_thread: bool,
     bio_ids: Vec<u64>,
     /// Its bios that are not done.
     open_bios: Vec<Slot>,
@@ -85,6 +88,8 @@ struct Task {
     open: Option<Slot>,
     /// The last exit, and the log that told it, until the next call.
     exited: Option<(Op, usize)>,
+    /// A file system tells without an id of a request that another event tells of with one.
+    told_inside: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -96,6 +101,8 @@ struct InFlight {
 pub struct Assemble {
     /// Tasks are processes, whose calls overlap.
     tasks_are_processes: bool,
+    /// Of processes, where they are known.
+    process_names: Map<u32, NameId>,
     tasks: Map<u32, Task>,
     requests: Vec<OpenRequest>,
     free_requests: Vec<Slot>,
@@ -107,6 +114,8 @@ pub struct Assemble {
     flying: Map<u64, Slot>,
     /// Those without an address, oldest first.
     flying_by_sector: Map<(Dev, i64), VecDeque<Slot>>,
+    /// Those that the block layer tells of; `NO_SLOT` is one that is told by another event too.
+    blocks: Blocks<Slot>,
     /// Ended requests that wait for bios: (end, slot, sync_id).
     lingering: VecDeque<(i64, Slot, u64)>,
     /// Ids of background writeback: what has them belongs to no request.
@@ -123,15 +132,16 @@ pub struct Assemble {
     /// Of the event at hand.
     at: Place,
     places: Places,
-    /// When open calls of processes were last looked through.
-    calls_looked_at: i64,
+    /// When what is open was last looked through.
+    looked_at: i64,
     pub losses: Losses,
 }
 
 impl Assemble {
-    pub fn new(tasks_are_processes: bool, places: Places) -> Self {
+    pub fn new(tasks_are_processes: bool, places: Places, process_names: Map<u32, NameId>) -> Self {
         Self {
             tasks_are_processes,
+            process_names,
             tasks: Map::default(),
             requests: Vec::new(),
             free_requests: Vec::new(),
@@ -141,6 +151,7 @@ impl Assemble {
             filling: Map::default(),
             flying: Map::default(),
             flying_by_sector: Map::default(),
+            blocks: Blocks::new(),
             lingering: VecDeque::new(),
             passes: HashSet::default(),
             passes_order: VecDeque::new(),
@@ -154,9 +165,13 @@ impl Assemble {
             now: i64::MIN,
             at: Place::default(),
             places,
-            calls_looked_at: i64::MIN,
+            looked_at: i64::MIN,
             losses: Losses::default(),
         }
+    }
+
+    fn process_name(&self, pid: u32) -> NameId {
+        self.process_names.get(&pid).copied().unwrap_or(NameId::NONE)
     }
 
     fn task_of(&self, event: &Event) -> u32 {
@@ -169,7 +184,12 @@ impl Assemble {
         self.expire(names, sink)?;
         match event.kind {
             Kind::BioAddFolio { id, bio, offset, len } => self.add_folio(event, id, bio, offset, len, names, sink),
-            Kind::BioSubmit { id, bio, sector, dev } => self.submit(event, id, bio, sector, dev, names, sink),
+            Kind::BioSubmit { id, bio, sector, dev, background } => {
+                if background {
+                    self.is_background(event, id);
+                }
+                self.submit(event, id, bio, sector, dev, names, sink)
+            }
             Kind::BioComplete { bio, sector, dev } => self.complete(event, bio, sector, dev, names, sink),
             Kind::CallEnter { op, stack } => self.call_enter(event, op, stack, names, sink),
             Kind::CallExit { op, ret } => self.call_exit(event, op, ret, names, sink),
@@ -177,6 +197,15 @@ impl Assemble {
             Kind::SyncEnd { id, ret } => self.sync_end(event, id, ret, names, sink),
             Kind::WbStart { id } => {
                 self.remember_pass(id);
+                Ok(())
+            }
+            Kind::BlockSubmit { dev, sector, bytes } => {
+                self.block_submit(event, dev, sector, bytes);
+                Ok(())
+            }
+            Kind::BlockComplete { dev, sector, bytes } => self.block_complete(event, dev, sector, bytes, names, sink),
+            Kind::BlockRemap { dev, sector, from_dev, from_sector, .. } => {
+                self.block_remap((from_dev, from_sector), (dev, sector));
                 Ok(())
             }
             Kind::WbEnd { .. } | Kind::Other => Ok(()),
@@ -193,6 +222,7 @@ impl Assemble {
     pub fn finish<S: Sink + ?Sized>(&mut self, names: &Names, sink: &mut S) -> Result<()> {
         let mut left: Vec<Slot> = self.filling.drain().map(|(_, slot)| slot).collect();
         left.extend(self.flying.drain().map(|(_, slot)| slot));
+        left.extend(self.blocks.take_older(i64::MAX).into_iter().filter(|&slot| slot != NO_SLOT));
         // All of them fly by their address too.
         self.flying_by_sector.clear();
         left.sort_unstable_by_key(|&slot| self.bios[slot as usize].row.bio_id);
@@ -241,6 +271,7 @@ impl Assemble {
             tid: e.tid,
             pid: e.pid,
             comm: e.comm,
+            process: self.process_name(e.pid),
             stack,
             enter: e.ts,
             exit: None,
@@ -317,6 +348,7 @@ impl Assemble {
                 _ => task.exited = Some((op, log)),
             }
         }
+        self.end_with_call(e, id, ret, names, sink)?;
         self.leave_sync(id, names, sink)?;
         let requests = &mut self.requests;
         let mut candidates = self
@@ -347,11 +379,35 @@ impl Assemble {
         self.flush(id, names, sink)
     }
 
+    /// Of a file system whose tracepoints tell where a sync begins and not where it ends, the call's return is its end.
+    fn end_with_call<S: Sink + ?Sized>(
+        &mut self,
+        e: &Event,
+        task: u32,
+        ret: Option<i64>,
+        names: &Names,
+        sink: &mut S,
+    ) -> Result<()> {
+        let Some(slot) = self.open_without_id(task) else { return Ok(()) };
+        let row = &mut self.requests[slot as usize].row;
+        if row.start.is_none() || !matches!(names.get(row.fs), b"btrfs" | b"xfs") {
+            return Ok(());
+        }
+        row.confidence = row.confidence.max(Confidence::Inferred);
+        self.sync_end(e, NO_ID, ret.unwrap_or_default(), names, sink)
+    }
+
     // ---- requests
 
     fn sync_start<S: Sink + ?Sized>(&mut self, e: &Event, names: &Names, sink: &mut S) -> Result<()> {
-        let Kind::SyncStart { id, path, fs, ino, dev, datasync, .. } = e.kind else { return Ok(()) };
+        let Kind::SyncStart { id, path, fs, ino, dev, datasync, by_thread, .. } = e.kind else { return Ok(()) };
         let task = self.task_of(e);
+        if self.is_told_inside(task, id) {
+            self.count(Reason::ToldTwice, e.ts, self.at, || "the file system's start".to_owned());
+            if id == NO_ID {
+                return Ok(());
+            }
+        }
         let found = self.find_exact(task, id);
         let slot = match found {
             Some(slot) if self.requests[slot as usize].row.start.is_some() => {
@@ -365,13 +421,15 @@ impl Assemble {
             self.requests_in_flight += 1;
         }
         let in_flight = self.requests_in_flight;
+        self.requests[slot as usize].by_thread = by_thread;
         let row = &mut self.requests[slot as usize].row;
         row.start = Some(e.ts);
         row.path = path;
         row.fs = fs;
         row.ino = ino;
         row.dev = dev;
-        row.datasync = datasync;
+        let tells = id != NO_ID || matches!(names.get(fs), b"ext4" | b"btrfs");
+        row.datasync = tells.then_some(datasync);
         row.comm = e.comm;
         row.in_flight.0 = in_flight;
         if found.is_none() {
@@ -381,8 +439,32 @@ impl Assemble {
         Ok(())
     }
 
+    /// Whether a start is of the request that the thread has open: with an id the kernel tells it at one place, without one at
+    /// another. The id counts, whichever comes first.
+    fn is_told_inside(&mut self, task_id: u32, id: u64) -> bool {
+        let Some(task) = self.tasks.get_mut(&task_id) else { return false };
+        task.told_inside = false;
+        let Some(slot) = task.open else { return false };
+        let row = &mut self.requests[slot as usize].row;
+        if row.start.is_none() || (row.id == NO_ID) == (id == NO_ID) || row.bios > 0 && row.id == NO_ID {
+            return false;
+        }
+        task.told_inside = true;
+        if row.id == NO_ID {
+            row.id = id;
+            row.start = None;
+            self.requests_in_flight -= 1;
+            self.requests[slot as usize].same_id = self.by_id.insert(id, slot).unwrap_or(NO_SLOT);
+        }
+        true
+    }
+
     fn sync_end<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, ret: i64, names: &Names, sink: &mut S) -> Result<()> {
         let task = self.task_of(e);
+        if id == NO_ID && self.tasks.get_mut(&task).is_some_and(|task| std::mem::take(&mut task.told_inside)) {
+            self.count(Reason::ToldTwice, e.ts, self.at, || "the file system's end".to_owned());
+            return Ok(());
+        }
         let slot = match self.find(task, id) {
             Some(slot) => slot,
             None if self.ended.contains(&(task, id)) => {
@@ -426,7 +508,16 @@ impl Assemble {
         if self.tasks_are_processes { row.pid } else { row.tid }
     }
 
+    /// The request that a thread has open, if no id tells it.
+    fn open_without_id(&self, task: u32) -> Option<Slot> {
+        let slot = self.tasks.get(&task)?.open?;
+        (self.requests[slot as usize].row.id == NO_ID).then_some(slot)
+    }
+
     fn find_exact(&self, task: u32, id: u64) -> Option<Slot> {
+        if id == NO_ID {
+            return self.open_without_id(task);
+        }
         let mut slot = *self.by_id.get(&id)?;
         while slot != NO_SLOT {
             if self.owner(slot) == task {
@@ -439,6 +530,9 @@ impl Assemble {
 
     /// By (task, id), else the one open request with that id.
     fn find(&self, task: u32, id: u64) -> Option<Slot> {
+        if id == NO_ID {
+            return self.open_without_id(task);
+        }
         let first = *self.by_id.get(&id)?;
         if self.owner(first) == task || self.requests[first as usize].same_id == NO_SLOT {
             return Some(first);
@@ -456,11 +550,12 @@ impl Assemble {
             tid: e.tid,
             pid: e.pid,
             comm: e.comm,
+            process: self.process_name(e.pid),
             fs: NameId::NONE,
             path: NameId::NONE,
             dev: Dev::UNKNOWN,
             ino: 0,
-            datasync: false,
+            datasync: None,
             call: None,
             first_event: e.ts,
             last_event: e.ts,
@@ -473,15 +568,17 @@ impl Assemble {
             complete_missing: false,
             extent: Extent::default(),
             bios: 0,
+            bios_unseen: false,
             confidence: Confidence::Exact,
             in_flight: (self.requests_in_flight, self.requests_in_flight),
         };
         self.next_sync += 1;
-        let same_id = self.by_id.get(&id).copied().unwrap_or(NO_SLOT);
+        let same_id = if id == NO_ID { NO_SLOT } else { self.by_id.get(&id).copied().unwrap_or(NO_SLOT) };
         let slot = if let Some(slot) = self.free_requests.pop() {
             let open = &mut self.requests[slot as usize];
             open.row = row;
             open.place = self.at;
+            open.by_thread = false;
             open.over = false;
             open.settled = false;
             open.same_id = same_id;
@@ -491,6 +588,7 @@ impl Assemble {
                 row,
                 place: self.at,
                 ranges: Ranges::default(),
+                by_thread: false,
                 bio_ids: Vec::new(),
                 open_bios: Vec::new(),
                 over: false,
@@ -499,7 +597,9 @@ impl Assemble {
             });
             (self.requests.len() - 1) as Slot
         };
-        self.by_id.insert(id, slot);
+        if id != NO_ID {
+            self.by_id.insert(id, slot);
+        }
 
         let overlap = self.tasks_are_processes;
         let task = self.tasks.entry(task_id).or_default();
@@ -621,6 +721,7 @@ impl Assemble {
         open.settled = true;
         let row = &mut open.row;
         (row.extent.ranges, row.extent.span) = open.ranges.summary();
+        row.bios_unseen = row.id == NO_ID && !self.blocks.knows(None);
         if row.start.is_some() && row.end.is_none() {
             self.requests_in_flight -= 1;
             row.in_flight.1 = self.requests_in_flight;
@@ -650,8 +751,53 @@ impl Assemble {
         }
     }
 
+    /// An id that no event begins, and that a submit says to be for nobody's sync: what its folios opened is no request.
+    fn is_background(&mut self, e: &Event, id: u64) {
+        if id == 0 || !self.passes.is_empty() && self.passes.contains(&id) {
+            return;
+        }
+        if let Some(slot) = self.find(self.task_of(e), id) {
+            let open = &self.requests[slot as usize];
+            // Of a sync() or the like, which has begun; or some bio has been told as its own.
+            if open.row.start.is_some() || open.over || open.open_bios.len() != open.bio_ids.len() {
+                return;
+            }
+            self.dissolve(slot);
+        }
+        self.remember_pass(id);
+    }
+
+    /// Takes back a request that no start has told; its bios are nobody's.
+    fn dissolve(&mut self, slot: Slot) {
+        self.unlink(slot);
+        let owner = self.owner(slot);
+        let open = &mut self.requests[slot as usize];
+        for &bio in &open.open_bios {
+            let bio = &mut self.bios[bio as usize];
+            bio.request = NO_SLOT;
+            bio.row.sync_id = None;
+        }
+        open.settled = true;
+        open.ranges.clear();
+        open.bio_ids.clear();
+        open.open_bios.clear();
+        self.free_requests.push(slot);
+        let sync_id = open.row.sync_id;
+        let Some(task) = self.tasks.get_mut(&owner) else { return };
+        if task.open == Some(slot) {
+            task.open = None;
+        }
+        for group in &mut task.groups {
+            group.requests.retain(|&other| other != slot);
+            if let Some(call) = group.call.as_mut().filter(|call| call.sync_id == Some(sync_id)) {
+                call.sync_id = None;
+            }
+        }
+        task.groups.retain(|group| group.call.is_some() || !group.requests.is_empty());
+    }
+
     fn remember_end(&mut self, task: u32, id: u64) {
-        if self.ended.insert((task, id)) {
+        if id != NO_ID && self.ended.insert((task, id)) {
             self.ended_order.push_back((task, id));
             if self.ended_order.len() > REMEMBERED_ENDS
                 && let Some(old) = self.ended_order.pop_front()
@@ -747,9 +893,16 @@ impl Assemble {
                 self.give_up(slot, names, sink)?;
             }
         }
-        if self.tasks_are_processes && self.now.saturating_sub(self.calls_looked_at) > LINGER_NS / 16 {
-            self.calls_looked_at = self.now;
-            self.expire_calls(names, sink)?;
+        if self.now.saturating_sub(self.looked_at) > LINGER_NS / 16 {
+            self.looked_at = self.now;
+            for slot in self.blocks.take_older(self.now.saturating_sub(LINGER_NS)) {
+                if slot != NO_SLOT {
+                    self.give_up_bio(slot, names, sink)?;
+                }
+            }
+            if self.tasks_are_processes {
+                self.expire_calls(names, sink)?;
+            }
         }
         Ok(())
     }
@@ -858,11 +1011,21 @@ impl Assemble {
                 None => self.open_orphan(e, id, names, sink)?,
             }
         };
+        Ok(self.bio_of(e, id, address, request))
+    }
+
+    /// A new bio of a request, or of none.
+    fn bio_of(&mut self, e: &Event, id: u64, address: u64, request: Slot) -> Slot {
         let bio_id = self.next_bio;
         self.next_bio += 1;
         let mut sync_id = None;
+        let mut confidence = Confidence::Exact;
         if request != NO_SLOT {
             let open = &mut self.requests[request as usize];
+            if open.by_thread {
+                confidence = Confidence::Inferred;
+                open.row.confidence = open.row.confidence.max(confidence);
+            }
             open.row.bios += 1;
             open.bio_ids.push(bio_id);
             sync_id = Some(open.row.sync_id);
@@ -881,7 +1044,7 @@ impl Assemble {
             submit: None,
             complete: None,
             extent: Extent::default(),
-            confidence: Confidence::Exact,
+            confidence,
             in_flight_at_submit: (0, 0),
             in_flight_at_complete: (0, 0),
         };
@@ -900,7 +1063,7 @@ impl Assemble {
         if request != NO_SLOT {
             self.requests[request as usize].open_bios.push(slot);
         }
-        Ok(slot)
+        slot
     }
 
     fn submit<S: Sink + ?Sized>(
@@ -957,6 +1120,73 @@ impl Assemble {
             open.seen(e.ts);
         }
         Ok(())
+    }
+
+    /// A bio that the block layer tells of: the request's that its thread is in, if no id says whose it is.
+    fn block_submit(&mut self, e: &Event, dev: Dev, sector: i64, bytes: u64) {
+        if self.blocks.arrives(dev, sector) == Queued::GoesOn {
+            self.count(Reason::Remapped, e.ts, self.at, || format!("to dev {dev} sector {sector}"));
+            self.blocks.queue(dev, sector, bytes, e.ts, NO_SLOT);
+            return;
+        }
+        if self.flying_by_sector.contains_key(&(dev, sector)) {
+            self.count(Reason::ToldTwice, e.ts, self.at, || format!("a bio to dev {dev} sector {sector}"));
+            self.blocks.queue(dev, sector, bytes, e.ts, NO_SLOT);
+            return;
+        }
+        let inside =
+            self.open_without_id(self.task_of(e)).filter(|&slot| self.requests[slot as usize].row.start.is_some());
+        let slot = self.bio_of(e, NO_ID, 0, inside.unwrap_or(NO_SLOT));
+        self.blocks.queue(dev, sector, bytes, e.ts, slot);
+        let load = self.load(dev);
+        load.bios += 1;
+        load.bytes += bytes;
+        let in_flight = (load.bios, load.bytes);
+        let bio = &mut self.bios[slot as usize];
+        bio.row.in_flight_at_submit = in_flight;
+        bio.row.submit = Some(e.ts);
+        bio.row.sector = sector;
+        bio.row.dev = dev;
+        bio.row.extent.bytes = bytes;
+        if let Some(request) = inside {
+            let open = &mut self.requests[request as usize];
+            open.row.extent.bytes += bytes;
+            open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
+            open.seen(e.ts);
+        }
+    }
+
+    fn block_complete<S: Sink + ?Sized>(
+        &mut self,
+        e: &Event,
+        dev: Dev,
+        sector: i64,
+        bytes: u64,
+        names: &Names,
+        sink: &mut S,
+    ) -> Result<()> {
+        let mut done = Vec::new();
+        if !self.blocks.complete(dev, sector, bytes, e.ts, |slot| done.push(slot)) {
+            // Where no bio is told by the block layer, its completions are of those that are told otherwise.
+            if self.blocks.knows(Some(dev)) {
+                let what = || format!("completion of dev {dev} sector {sector}");
+                return self.lose(Reason::UnmatchedComplete, e.ts, sink, what);
+            }
+            return Ok(());
+        }
+        for slot in done.into_iter().filter(|&slot| slot != NO_SLOT) {
+            self.unload(slot);
+            self.bios[slot as usize].row.complete = Some(e.ts);
+            self.close_bio(slot, names, sink)?;
+        }
+        Ok(())
+    }
+
+    /// A bio that is told, here or by another event, goes on to another device; what is queued there is the same one.
+    fn block_remap(&mut self, from: (Dev, i64), to: (Dev, i64)) {
+        if self.flying_by_sector.contains_key(&from) || self.blocks.flies(from.0, from.1) {
+            self.blocks.remap(to);
+        }
     }
 
     fn complete<S: Sink + ?Sized>(
@@ -1021,8 +1251,11 @@ impl Assemble {
     /// A bio whose submit or completion will not come; it is in none of the maps any more.
     fn give_up_bio<S: Sink + ?Sized>(&mut self, slot: Slot, names: &Names, sink: &mut S) -> Result<()> {
         self.forget_address(slot);
+        let row = &self.bios[slot as usize].row;
+        self.blocks.forget(row.dev, row.sector, slot);
         let bio = &mut self.bios[slot as usize];
         let (ts, address, id, place) = (bio.row.ts(), bio.row.address, bio.row.id, bio.place);
+        let (dev, sector) = (bio.row.dev, bio.row.sector);
         let (reason, event) = if bio.row.submit.is_none() {
             bio.row.complete = bio.early_complete.take().map(|(ts, _)| ts);
             (Reason::NeverSubmitted, "bio_add_folio")
@@ -1032,7 +1265,13 @@ impl Assemble {
         if reason == Reason::NeverCompleted {
             self.unload(slot);
         }
-        self.lose_at(reason, ts, place, sink, || format!("{event} id {id} bio 0x{address:x}"))?;
+        self.lose_at(reason, ts, place, sink, || {
+            if id == NO_ID {
+                format!("a bio to dev {dev} sector {sector}")
+            } else {
+                format!("{event} id {id} bio 0x{address:x}")
+            }
+        })?;
         self.close_bio(slot, names, sink)
     }
 

@@ -66,6 +66,9 @@ impl std::fmt::Display for Dev {
     }
 }
 
+/// The id of a request where the source tells none: the thread says whose an event is.
+pub const NO_ID: u64 = u64::MAX;
+
 /// No sector; flushes carry sector -1 as well.
 pub const NO_SECTOR: i64 = -1;
 
@@ -76,12 +79,24 @@ pub enum Kind {
     CallEnter { op: Op, stack: NameId },
     /// Exit of a sync syscall.
     CallExit { op: Op, ret: Option<i64> },
-    /// The file system's sync function is entered.
-    SyncStart { id: u64, start: u64, end: u64, path: NameId, fs: NameId, ino: u64, dev: Dev, datasync: bool },
+    /// The file system's sync function is entered. `by_thread`: the kernel knows no id; the recorder made one of thread and time, so what
+    /// has it is what the thread did meanwhile.
+    SyncStart {
+        id: u64,
+        start: u64,
+        end: u64,
+        path: NameId,
+        fs: NameId,
+        ino: u64,
+        dev: Dev,
+        datasync: bool,
+        by_thread: bool,
+    },
     /// A piece of page cache joins a bio.
     BioAddFolio { id: u64, bio: u64, offset: u64, len: u64 },
     /// A bio goes to the block layer.
-    BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev },
+    /// `background`: the source says that it is for nobody's sync, whatever its id.
+    BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev, background: bool },
     /// A bio is done. `bio` is 0 where the source has no address.
     BioComplete { bio: u64, sector: i64, dev: Dev },
     /// The file system's sync function returns.
@@ -90,12 +105,18 @@ pub enum Kind {
     WbStart { id: u64 },
     /// It has written it.
     WbEnd { id: u64 },
+    /// The block layer's own telling of a bio that writes data: neither an address nor an id goes with it.
+    BlockSubmit { dev: Dev, sector: i64, bytes: u64 },
+    /// Of so many bytes, which may be several bios that were merged, or a part of one.
+    BlockComplete { dev: Dev, sector: i64, bytes: u64 },
+    /// What is to go to one device goes to another: that of a partition, or below a device mapper.
+    BlockRemap { dev: Dev, sector: i64, bytes: u64, from_dev: Dev, from_sector: i64 },
     /// An event of the tracer's that Syncline has no use for; only the low-level log has it.
     Other,
 }
 
 impl Kind {
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 13;
     pub const NAMES: [&'static str; Self::COUNT] = [
         "call_enter",
         "call_exit",
@@ -107,6 +128,9 @@ impl Kind {
         "wb_start",
         "wb_end",
         "other",
+        "block_submit",
+        "block_complete",
+        "block_remap",
     ];
 
     pub fn index(&self) -> usize {
@@ -121,6 +145,9 @@ impl Kind {
             Self::WbStart { .. } => 7,
             Self::WbEnd { .. } => 8,
             Self::Other => 9,
+            Self::BlockSubmit { .. } => 10,
+            Self::BlockComplete { .. } => 11,
+            Self::BlockRemap { .. } => 12,
         }
     }
 

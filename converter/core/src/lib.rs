@@ -6,6 +6,7 @@
 //! ```
 
 pub mod assemble;
+pub mod blocks;
 pub mod error;
 pub mod event;
 pub mod input;
@@ -21,3 +22,5 @@ pub mod sink;
 pub mod source;
 pub mod stack;
 pub mod stream;
+pub mod symbols;
+pub mod tasks;

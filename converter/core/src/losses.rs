@@ -71,7 +71,13 @@ reasons! {
     LoneCall "lone_call" Info
         "sync calls with no request: another file system, or no inode to sync"
     ToldTwice "told_twice" Info
-        "entries and exits of calls that two inputs tell, and that were joined"
+        "what two inputs or two tracepoints tell of one call, request or bio, and that was joined"
+    Remapped "remapped" Info
+        "bios that a device mapper or a partition passes on, which are told at the device that they were meant for"
+    FilteredOut "filtered_out" Info
+        "requests and lone calls that the filter leaves out"
+    FilterUnknown "filter_unknown" Info
+        "requests and lone calls left out since the log does not tell what the filter asks: process, path, device or length"
     CompletedAfterEnd "completed_after_end" Info
         "bios that completed after their request had ended: it did not wait for them"
 }

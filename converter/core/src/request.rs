@@ -1,6 +1,6 @@
 //! The rows that `assemble` makes and every sink writes: requests, bios, calls. docs/tables.md describes each column.
 
-use crate::event::{Dev, NO_SECTOR, Op, UNKNOWN_TASK};
+use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 
 /// How sure an edge is; the least sure is the greatest.
@@ -39,6 +39,10 @@ pub enum Value {
 impl Value {
     fn int(value: Option<i64>) -> Self {
         value.map_or(Self::Null, Self::Int)
+    }
+
+    fn id(id: u64) -> Self {
+        if id == NO_ID { Self::Null } else { Self::UInt(id) }
     }
 
     fn name(name: NameId) -> Self {
@@ -148,8 +152,13 @@ pub struct Extent {
 }
 
 impl Extent {
-    fn visit_offsets(&self, f: &mut impl FnMut(&'static str, Value)) {
-        f("ranges", Value::Int(self.ranges as i64));
+    /// Who tells no ids tells no page cache either.
+    fn folios_of(&self, id: u64) -> Value {
+        if id == NO_ID { Value::Null } else { Value::Int(self.folios as i64) }
+    }
+
+    fn visit_offsets(&self, id: u64, f: &mut impl FnMut(&'static str, Value)) {
+        f("ranges", if id == NO_ID { Value::Null } else { Value::Int(self.ranges as i64) });
         f("first_offset", Value::int(self.span.map(|(first, _)| first as i64)));
         f("last_offset", Value::int(self.span.map(|(_, last)| last as i64)));
     }
@@ -163,11 +172,13 @@ pub struct Request {
     pub tid: u32,
     pub pid: u32,
     pub comm: NameId,
+    pub process: NameId,
     pub fs: NameId,
     pub path: NameId,
     pub dev: Dev,
     pub ino: u64,
-    pub datasync: bool,
+    /// `None` where the file system does not tell it.
+    pub datasync: Option<bool>,
     pub call: Option<CallOf>,
     pub first_event: i64,
     pub last_event: i64,
@@ -180,6 +191,8 @@ pub struct Request {
     pub complete_missing: bool,
     pub extent: Extent,
     pub bios: u64,
+    /// Its source tells of no bios.
+    pub bios_unseen: bool,
     pub confidence: Confidence,
     /// Requests between start and end, right after this one's start and end.
     pub in_flight: (u32, u32),
@@ -196,6 +209,11 @@ impl Request {
         } else {
             None
         }
+    }
+
+    /// What is known only where bios are.
+    fn seen(&self, value: u64) -> Value {
+        if self.bios_unseen { Value::Null } else { Value::Int(value as i64) }
     }
 
     fn bounds(&self) -> Option<(i64, i64)> {
@@ -218,6 +236,9 @@ impl Request {
 
     pub fn writeback(&self) -> Option<i64> {
         self.bounds()?;
+        if self.bios_unseen {
+            return None;
+        }
         if self.bios == 0 {
             return Some(0);
         }
@@ -282,23 +303,23 @@ impl Row for Request {
         f("tid", Value::task(self.tid));
         f("pid", Value::task(self.pid));
         f("comm", Value::name(self.comm));
-        f("process", Value::Null);
+        f("process", Value::name(self.process));
         f("op", self.call.map_or(Value::Null, |c| Value::Word(c.op.name())));
-        f("datasync", if self.start.is_some() { Value::Bool(self.datasync) } else { Value::Null });
+        f("datasync", self.datasync.map_or(Value::Null, Value::Bool));
         f("path", Value::name(self.path));
         f("dev", Value::dev(self.dev));
         f("ino", if self.ino == 0 { Value::Null } else { Value::Int(self.ino as i64) });
         f("fs", Value::name(self.fs));
-        f("id", Value::UInt(self.id));
+        f("id", Value::id(self.id));
         f("ret", Value::int(self.ret));
         f("syscall_ns", Value::int(self.syscall()));
         f("writeback_ns", Value::int(self.writeback()));
         f("before_submit_ns", Value::int(self.before_submit()));
         f("after_complete_ns", Value::int(self.after_complete()));
-        f("bytes", Value::Int(self.extent.bytes as i64));
-        f("folios", Value::Int(self.extent.folios as i64));
-        f("bios", Value::Int(self.bios as i64));
-        self.extent.visit_offsets(f);
+        f("bytes", self.seen(self.extent.bytes));
+        f("folios", self.extent.folios_of(self.id));
+        f("bios", self.seen(self.bios));
+        self.extent.visit_offsets(self.id, f);
         f("stack", self.call.map_or(Value::Null, |c| Value::name(c.stack)));
         f("confidence", Value::Word(self.confidence.name()));
         f("incomplete", self.missing().map_or(Value::Null, |m| Value::Word(m.name())));
@@ -378,15 +399,15 @@ impl Row for Bio {
     fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
         f("bio_id", Value::Int(self.bio_id as i64));
         f("sync_id", Value::int(self.sync_id.map(|id| id as i64)));
-        f("id", Value::UInt(self.id));
+        f("id", Value::id(self.id));
         f("ts_ns", Value::Int(self.ts()));
         f("dur_ns", Value::int(self.dur()));
         f("bio", if self.address == 0 { Value::Null } else { Value::Address(self.address) });
         f("dev", Value::dev(self.dev));
         f("sector", if self.sector == NO_SECTOR { Value::Null } else { Value::Int(self.sector) });
         f("bytes", Value::Int(self.extent.bytes as i64));
-        f("folios", Value::Int(self.extent.folios as i64));
-        self.extent.visit_offsets(f);
+        f("folios", self.extent.folios_of(self.id));
+        self.extent.visit_offsets(self.id, f);
         f("tid", Value::task(self.tid));
         f("pid", Value::task(self.pid));
         f("comm", Value::name(self.comm));
@@ -404,6 +425,8 @@ pub struct Call {
     pub tid: u32,
     pub pid: u32,
     pub comm: NameId,
+    /// Name of its process.
+    pub process: NameId,
     pub stack: NameId,
     pub enter: i64,
     pub exit: Option<i64>,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::assemble::Assemble;
 use crate::error::{Error, Result};
-use crate::event::{Event, Kind};
+use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::input::Input;
 use crate::losses::{Losses, Reason};
 use crate::merge::{Merge, OpenInput, Piece, Step, logs_of};
@@ -18,12 +18,15 @@ use crate::place::{Place, Places, tell};
 use crate::sink::behind::Behind;
 use crate::sink::columns::{RequestsParquet, TablesFolder};
 use crate::sink::events_jsonl::EventsJsonl;
+use crate::sink::filtered::{Filter, Filtered};
 use crate::sink::perfetto::PerfettoTrace;
 use crate::sink::rows::{Csv, Jsonl};
 use crate::sink::samples::{By, Folded, PerfScript, Weight};
 use crate::sink::{Facts, Mark, Sink};
 use crate::source::{self, Batch, NoteKind, SourceOptions};
 use crate::stack::Stacks;
+use crate::symbols::Symbols;
+use crate::tasks::Tasks;
 
 /// Version of the tables in docs/tables.md and of the trace layout.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -88,6 +91,10 @@ pub struct Options {
     pub window_ns: i64,
     pub marks: Vec<Mark>,
     pub max_loss: Option<MaxLoss>,
+    /// Of which requests the output is.
+    pub filter: Filter,
+    pub tasks: Tasks,
+    pub symbols: Symbols,
     pub weight: Weight,
     pub by: By,
     /// Stacks as Perfetto callstacks too, which its engine and UI know from v53 on.
@@ -105,6 +112,9 @@ impl Default for Options {
             window_ns: crate::order::DEFAULT_WINDOW_NS,
             marks: Vec::new(),
             max_loss: None,
+            filter: Filter::default(),
+            tasks: Tasks::default(),
+            symbols: Symbols::default(),
             weight: Weight::Count,
             by: By::Stack,
             callstacks: false,
@@ -133,6 +143,8 @@ pub struct Summary {
     pub unparsed: Vec<String>,
     /// Requests that the output has no place for.
     pub left_out: u64,
+    /// Which requests were wanted, in words; empty for all.
+    pub filter: String,
 }
 
 impl Summary {
@@ -180,7 +192,13 @@ pub fn convert(
         Format::Folded => Box::new(Folded::create(&path, options.weight, options.by)?),
         Format::EventsJsonl => unreachable!("handled above"),
     };
-    convert_into(options, inputs, &mut Behind::new(sink)?, progress)
+    let behind = Behind::new(sink)?;
+    if options.filter.is_empty() {
+        let mut sink = behind;
+        convert_into(options, inputs, &mut sink, progress)
+    } else {
+        convert_into(options, inputs, &mut Filtered::new(behind, options.filter.clone()), progress)
+    }
 }
 
 pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
@@ -219,13 +237,17 @@ pub fn convert_into(
     let pid_is_process = told.unwrap_or(options.source_options.pid_is_process);
     let files = inputs.iter().map(|(input, _)| input.path.clone()).collect();
     let places = Places { files, logs: logs_of(&inputs) };
+    let mut names = Names::default();
+    let process_names = options.tasks.names().map(|(pid, name)| (pid, names.intern(name.as_bytes()))).collect();
     let mut pairing = Pairing {
-        names: Names::default(),
+        names,
         stacks: Stacks::default(),
         reorder: Reorder::default(),
-        assemble: Assemble::new(pid_is_process, places),
+        assemble: Assemble::new(pid_is_process, places, process_names),
         begun: false,
         map: Vec::new(),
+        tasks: &options.tasks,
+        symbols: &options.symbols,
         sink,
     };
     run(options, inputs, &mut Through::Pairing(&mut pairing), progress)
@@ -239,6 +261,8 @@ struct Pairing<'a> {
     begun: bool,
     /// Names of the batch at hand as names of the run; NONE where not yet asked.
     map: Vec<NameId>,
+    tasks: &'a Tasks,
+    symbols: &'a Symbols,
     sink: &'a mut dyn Sink,
 }
 
@@ -321,7 +345,10 @@ impl Pairing<'_> {
 
     /// The same event with the run's names. A stack is folded here: from now on it is compared and shown, not printed as it came.
     fn adopt(&mut self, mut event: Event, batch: &Batch) -> Event {
-        let Self { names, stacks, map, .. } = self;
+        let Self { names, stacks, map, tasks, symbols, .. } = self;
+        if event.pid == UNKNOWN_TASK && !tasks.is_empty() {
+            event.pid = tasks.process_of(event.tid);
+        }
         let mut adopt = |id: &mut NameId| {
             if id.is_some() {
                 let slot = &mut map[id.0 as usize];
@@ -337,7 +364,14 @@ impl Pairing<'_> {
                 adopt(path);
                 adopt(fs);
             }
-            Kind::CallEnter { stack, .. } if stack.is_some() => *stack = stacks.fold(batch.names.get(*stack), names),
+            Kind::CallEnter { stack, .. } if stack.is_some() => {
+                let raw = batch.names.get(*stack);
+                *stack = if symbols.is_empty() {
+                    stacks.fold(raw, names)
+                } else {
+                    stacks.fold(&symbols.name(event.pid, raw), names)
+                };
+            }
             _ => {}
         }
         event
@@ -449,10 +483,14 @@ fn run(
         Through::Pairing(pairing) => {
             pairing.finish()?;
             merge_losses(&mut summary.losses, &pairing.assemble.losses);
+            if let Some(losses) = pairing.sink.losses() {
+                merge_losses(&mut summary.losses, losses);
+            }
             check_loss(options, &summary)?;
             let facts = facts(options, &summary, &sources, &merge.facts);
             pairing.sink.finish(&facts, &summary.losses, &pairing.names)?;
             summary.left_out = pairing.sink.left_out();
+            summary.filter = options.filter.tell();
         }
     }
     Ok(summary)
@@ -641,6 +679,9 @@ fn facts(options: &Options, summary: &Summary, sources: &[&str], told: &[(&str, 
     .into_iter()
     .map(|(key, value)| (key.to_owned(), value))
     .collect::<Vec<_>>();
+    if !options.filter.is_empty() {
+        meta.push(("requests_of".to_owned(), options.filter.tell()));
+    }
     for (key, value) in told {
         match meta.iter_mut().find(|(k, _)| k == key) {
             Some((_, assumed)) => assumed.clone_from(value),

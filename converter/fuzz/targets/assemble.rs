@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use syncline_core::assemble::Assemble;
-use syncline_core::event::{Dev, Event, Kind, NO_SECTOR, Op, UNKNOWN_TASK};
+use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
 use syncline_core::names::{NameId, Names};
 use syncline_core::place::{Place, Places};
 use syncline_fuzz::{Checker, Ledger, Nowhere};
@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     let mut nowhere = Nowhere;
     let mut checker = Checker::new(&mut nowhere, ordered);
     let mut ledger = Ledger::default();
-    let mut assemble = Assemble::new(processes, Places::default());
+    let mut assemble = Assemble::new(processes, Places::default(), Default::default());
     let mut now = 1_000_000_000_000i64;
     for bytes in data.chunks_exact(3) {
         let [a, b, c] = [bytes[0], bytes[1], bytes[2]];
@@ -30,11 +30,12 @@ fuzz_target!(|data: &[u8]| {
         let dev = Dev::new(u32::from(b >> 4 & 1) * 254, u32::from(b >> 4 & 1) * 16);
         let sector = if b & 0x20 == 0 { NO_SECTOR } else { i64::from(b >> 6) };
         let op = Op::ALL[usize::from(b) % Op::ALL.len()];
+        let of = if b & 3 == 3 && c & 0x40 != 0 { NO_ID } else { id };
         let kind = match a & 7 {
             0 => Kind::CallEnter { op, stack: texts[2 + usize::from(c & 1)] },
             1 => Kind::CallExit { op, ret: (c & 1 == 0).then_some(0) },
             2 => Kind::SyncStart {
-                id,
+                id: of,
                 start: 0,
                 end: u64::MAX,
                 path: texts[usize::from(c & 1)],
@@ -42,11 +43,17 @@ fuzz_target!(|data: &[u8]| {
                 ino: u64::from(c & 3),
                 dev,
                 datasync: c & 4 != 0,
+                by_thread: c & 8 != 0,
             },
             3 | 7 => Kind::BioAddFolio { id, bio, offset: u64::from(c & 15) * 512, len: u64::from(c >> 4 & 7) * 512 },
-            4 => Kind::BioSubmit { id, bio, sector, dev },
+            4 if c & 0x10 != 0 && sector != NO_SECTOR => match c & 3 {
+                0 => Kind::BlockRemap { dev, sector, bytes: 512, from_dev: Dev::UNKNOWN, from_sector: sector },
+                1 => Kind::BlockSubmit { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512 },
+                _ => Kind::BlockComplete { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512 },
+            },
+            4 => Kind::BioSubmit { id, bio, sector, dev, background: c & 0x20 != 0 },
             5 => Kind::BioComplete { bio, sector, dev },
-            _ => Kind::SyncEnd { id, ret: i64::from(c) - 5 },
+            _ => Kind::SyncEnd { id: of, ret: i64::from(c) - 5 },
         };
         let (tid, pid) = if processes { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
         let event = Event { ts: now, tid, pid, comm: texts[usize::from(c >> 1 & 1)], line: 1, kind };

@@ -9,10 +9,10 @@ import click
 
 from syncline import _core, losses
 from syncline.cli.errors import Failure, say
-from syncline.cli.options import example, reading
+from syncline.cli.options import FILTERS, example, reading
 from syncline.cli.progress import bar
 from syncline.engine.columns import is_columns
-from syncline.inputs import InputError, Reading, kind_of, logs_of
+from syncline.inputs import InputError, Reading, kind_of
 from syncline.render import human
 
 FORMATS = [name for name, _ in _core.FORMATS]
@@ -86,7 +86,7 @@ def command(
     _refuse_unused(output, to, reading, weight=weight, by=by, callstacks=callstacks)
     with bar("converting") as progress:
         summary = reading.convert(
-            [log for path in inputs for log in logs_of(path)],
+            list(inputs),
             output,
             to=to,
             weight=weight or "count",
@@ -106,6 +106,8 @@ _USED_BY = {
     "--callstacks": _TRACES,
     "--marks": (*_TRACES, "tables"),
     # The low-level log keeps the order of its input.
+    # The low-level log is what was recorded.
+    **dict.fromkeys(FILTERS, tuple(name for name in FORMATS if name != "events.jsonl")),
     "--window": tuple(name for name in FORMATS if name != "events.jsonl"),
 }
 
@@ -116,7 +118,7 @@ def _refuse_unused(
     """Says of an option that the output has no use for, what has."""
     form = to or _format_of(output)
     given = {f"--{name}" for name, value in typed.items() if value}
-    given |= {f"--{name}" for name in reading.given}
+    given |= {f"--{name.replace('_', '-')}" for name in reading.given}
     for option, users in _USED_BY.items():
         if option in given and form is not None and form not in users:
             endings = ", ".join(_ENDINGS[name][0] for name in users).replace("/", "DIR/")
@@ -146,7 +148,7 @@ def tell(summary: dict[str, Any], output: str, quiet: bool) -> None:
     """What was read, what was written, and what is missing; on stderr."""
     if not quiet:
         events = summary["events"]
-        span = (summary["last_ts_ns"] - summary["first_ts_ns"]) / 1e9
+        span = ((summary["last_ts_ns"] or 0) - (summary["first_ts_ns"] or 0)) / 1e9
         requests = summary["events_by_kind"]["sync_start"]
         target = "standard output" if output == "-" else output
         say(

@@ -18,7 +18,7 @@ from syncline import losses
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading, refuse_for_converted
 from syncline.cli.progress import bar
-from syncline.inputs import InputError, Reading, kind_of, logs_of
+from syncline.inputs import InputError, Reading, kind_of
 from syncline.ui.serve import ONLINE_PORT, ONLINE_UI, OfflineServer, OnlineServer, PortTaken
 
 # Endings that say "a log", which a trace made from it need not carry on.
@@ -98,9 +98,7 @@ def _trace_of(path: str, reading: Reading, *, callstacks: bool) -> Iterator[tupl
     with tempfile.TemporaryDirectory(prefix="syncline-") as folder:
         trace = Path(folder) / "trace.pftrace"
         with bar("converting") as progress:
-            summary = reading.convert(
-                logs_of(path), str(trace), callstacks=callstacks, progress=progress
-            )
+            summary = reading.convert([path], str(trace), callstacks=callstacks, progress=progress)
         for line in losses.of_conversion(summary):
             say(f"warning: {line}")
         yield trace, _trace_name(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,70 @@ from syncline.engine.columns import is_columns
 def example(*lines: str) -> str:
     """The end of a command's help: what to type in the checkout."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+class _Duration(click.ParamType):
+    name = "DURATION"
+    _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value).strip()
+        for unit in sorted(self._UNITS, key=len, reverse=True):
+            number = text.removesuffix(unit)
+            if number != text:
+                try:
+                    ns = round(float(number) * self._UNITS[unit])
+                except ValueError:
+                    break
+                if 0 <= ns < 2**62:
+                    return ns
+                break
+        self.fail(f"'{text}' is no duration; write 500ms or 5s", param, ctx)
+
+
+DURATION = _Duration()
+
+
+class _Device(click.ParamType):
+    name = "DEVICE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value)
+        major, _, minor = text.replace(",", ":").partition(":")
+        if major.isdigit() and minor.isdigit():
+            return int(major) << 20 | int(minor)
+        try:
+            found = Path(text).stat()
+        except OSError as error:
+            self.fail(f"{text}: {error.strerror}", param, ctx)
+        # A file or folder stands for the device that it is on.
+        device = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
+        return os.major(device) << 20 | os.minor(device)
+
+
+DEVICE = _Device()
+
+FILTERS = ("--pid", "--comm", "--path", "--device", "--min-latency")
+
+
+def filters(
+    pid_help: str = "Only requests of this process, where the log tells processes.",
+) -> list[Callable[..., Any]]:
+    """Options for which requests are wanted."""
+    return [
+        click.option("--pid", type=click.IntRange(min=1), help=pid_help),
+        click.option("--comm", metavar="NAME", help="Only requests of threads of this name."),
+        click.option(
+            "--path", metavar="TEXT", help="Only requests for files whose path begins so."
+        ),
+        click.option(
+            "--device",
+            type=DEVICE,
+            default=None,
+            help="Only requests for files on this device: 254:16, /dev/sdb, or a file on it.",
+        ),
+        click.option("--min-latency", type=DURATION, help="Only requests that took so long: 10ms."),
+    ]
 
 
 def reading(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,6 +133,7 @@ def reading(function: Callable[..., Any]) -> Callable[..., Any]:
             " on the log's clock (bpftrace's nsecs) and in --time-unit, or in the header's unit"
             " (time_ms). Overlapping marks each count what they share.",
         ),
+        *filters(),
     ]
 
     def wrapped(
@@ -78,6 +144,11 @@ def reading(function: Callable[..., Any]) -> Callable[..., Any]:
         window: int,
         max_loss: str | None,
         marks: str | None,
+        pid: int | None,
+        comm: str | None,
+        path: str | None,
+        device: int | None,
+        min_latency: int | None,
         **rest: Any,
     ) -> Any:
         how = inputs.Reading(
@@ -87,7 +158,11 @@ def reading(function: Callable[..., Any]) -> Callable[..., Any]:
             window_ns=window,
             max_loss=max_loss,
             marks=marks,
-            given=_given("source", "time_unit", "pid_is", "window", "max_loss", "marks"),
+            filter=inputs.Filter(pid, comm, path, device, min_latency),
+            given=_given(
+                *("source", "time_unit", "pid_is", "window", "max_loss", "marks"),
+                *("pid", "comm", "path", "device", "min_latency"),
+            ),
             warn=lambda message, hint: say(f"warning: {message}", hint),
         )
         return function(*args, reading=how, **rest)
@@ -119,8 +194,9 @@ def refuse_for_converted(path: str, reading: inputs.Reading) -> None:
         return
     # The unit is that of the marks, too.
     without_effect = {"source", "pid_is", "window", "max_loss"}
+    without_effect |= {"pid", "comm", "path", "device", "min_latency"}
     without_effect |= set() if reading.marks else {"time_unit"}
-    names = sorted(_FLAGS[name] for name in reading.given & without_effect)
+    names = sorted(_flag(name) for name in reading.given & without_effect)
     if names:
         raise Failure(
             f"{path} has been converted already: {', '.join(names)} would change nothing",
@@ -128,10 +204,8 @@ def refuse_for_converted(path: str, reading: inputs.Reading) -> None:
         )
 
 
-_FLAGS = {"source": "--from", "time_unit": "--time-unit", "pid_is": "--pid-is"} | {
-    "window": "--window",
-    "max_loss": "--max-loss",
-}
+def _flag(name: str) -> str:
+    return "--from" if name == "source" else f"--{name.replace('_', '-')}"
 
 
 def _known_engine(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
@@ -157,25 +231,3 @@ engine = click.option(
     callback=_known_engine,
     help="duckdb, embedded, native or the path of a trace_processor_shell; chosen by the input by default.",
 )
-
-
-class _Duration(click.ParamType):
-    name = "DURATION"
-    _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        text = str(value).strip()
-        for unit in sorted(self._UNITS, key=len, reverse=True):
-            number = text.removesuffix(unit)
-            if number != text:
-                try:
-                    ns = round(float(number) * self._UNITS[unit])
-                except ValueError:
-                    break
-                if 0 <= ns < 2**62:
-                    return ns
-                break
-        self.fail(f"'{text}' is no duration; write 500ms or 5s", param, ctx)
-
-
-DURATION = _Duration()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from syncline.cli.errors import Failure, say
-from syncline.cli.options import DURATION, example
+from syncline.cli.options import DURATION, example, filters
 from syncline.record import routes
 from syncline.record.errors import RecordError
+from syncline.recordings import Filter
 
 
 class _Size(click.ParamType):
@@ -27,26 +30,17 @@ class _Size(click.ParamType):
         return int(text[:-1]) * unit
 
 
-class _Device(click.ParamType):
-    name = "DEVICE"
+def _filters(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(
+        filters("Until this process ends, and only its requests; instead of CMD.")
+    ):
+        function = option(function)
+    return function
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        import os
-        import stat
 
-        text = str(value)
-        major, _, minor = text.replace(",", ":").partition(":")
-        if major.isdigit() and minor.isdigit():
-            return int(major) << 20 | int(minor)
-        try:
-            found = Path(text).stat()
-        except OSError as error:
-            self.fail(f"{text}: {error.strerror}", param, ctx)
-        # A file or folder stands for the device that it is on.
-        device = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
-        return os.major(device) << 20 | os.minor(device)
+def _absolute(path: str) -> str:
+    """As the kernel tells paths; a slash at the end stays."""
+    return str(Path(path).resolve()) + ("/" if path.endswith("/") and path != "/" else "")
 
 
 @click.command(
@@ -64,15 +58,7 @@ class _Device(click.ParamType):
     metavar="DIR",
     help="A new folder; named by the time by default.",
 )
-@click.option("--pid", type=click.IntRange(min=1), help="Until this process ends, instead of CMD.")
 @click.option("--for", "duration", type=DURATION, help="No longer than this: 30s, 5min.")
-@click.option("--comm", help="Stacks and bpftrace's events of threads of this name only.")
-@click.option(
-    "--device",
-    type=_Device(),
-    default=None,
-    help="bpftrace's events of this device only: 254:16, /dev/sdb, or a file on it.",
-)
 @click.option(
     "--route",
     type=click.Choice(routes.NAMES),
@@ -86,6 +72,7 @@ class _Device(click.ParamType):
     show_default=True,
     help="Memory of the ring buffer for each CPU.",
 )
+@_filters
 @click.option("--force", is_flag=True, help="Replace a recording in DIR.")
 @click.option(
     "--and-report", is_flag=True, help="Then convert it to DIR/trace.pftrace and print the summary."
@@ -95,10 +82,12 @@ class _Device(click.ParamType):
 def command(
     ctx: click.Context,
     output: Path | None,
-    pid: int | None,
     duration: int | None,
+    pid: int | None,
     comm: str | None,
+    path: str | None,
     device: int | None,
+    min_latency: int | None,
     route: routes.Name | None,
     buffer_kb: int,
     force: bool,
@@ -116,11 +105,9 @@ def command(
     wanted = Wanted(
         folder=folder,
         command=list(command),
-        pid=pid,
         seconds=None if duration is None else duration / 1e9,
         route=route,
-        comm=comm,
-        device=device or 0,
+        filter=Filter(pid, comm, path and _absolute(path), device, min_latency),
         buffer_kb=buffer_kb,
         force=force,
     )

@@ -13,7 +13,8 @@ from typing import Any
 from syncline import losses
 from syncline.engine import EngineError
 from syncline.errors import InputError
-from syncline.inputs import MANIFEST, Progress, Reading, opened
+from syncline.inputs import Progress, Reading, opened
+from syncline.recordings import is_recording
 from syncline.report import caveats, run_query, run_report, sql_root
 
 from . import baseline
@@ -142,7 +143,7 @@ def runs_of(path: str, say: Callable[[str], None] = lambda _: None) -> list[str]
 
 def _is_run(path: Path) -> bool:
     if path.is_dir():
-        return (path / MANIFEST).is_file() or (path / "syncline_sync.parquet").is_file()
+        return is_recording(path) or (path / "syncline_sync.parquet").is_file()
     name = path.name.lower()
     for packed in _PACKED:
         name = name.removesuffix(packed)

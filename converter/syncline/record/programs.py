@@ -17,7 +17,7 @@ from syncline.record.errors import RecordError
 
 # A tracer that has nothing to say for so long has attached its probes.
 _QUIET_S = 0.5
-_READY_WITHIN_S = 120.0
+_READY_WITHIN_S = 300.0
 _DRAINED_WITHIN_S = 300.0
 # Pages for each CPU on their way out of the kernel. bpftrace's own 64 are full within a few syncs.
 _ROOM = {"BPFTRACE_PERF_RB_PAGES": "2048"}

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from syncline.record import trace_dat
 from syncline.record.errors import RecordError
+from syncline.record.machine import Tasks
 from syncline.record.tracefs import Instance
 
 CLOCK = "boot"
@@ -58,10 +59,14 @@ def is_patched(tracefs: Path) -> bool:
 class RingBuffer:
     """Records into `trace.dat` of a folder, between `start` and `stop`."""
 
-    def __init__(self, tracefs: Path, folder: Path, buffer_kb: int) -> None:
+    def __init__(self, tracefs: Path, folder: Path, buffer_kb: int, tasks: Tasks) -> None:
         self.folder = folder
+        self._tasks = tasks
         self.instance = Instance.create(tracefs, clock=CLOCK, buffer_kb=buffer_kb)
         try:
+            # Kernels without it tell no processes; all else is as good.
+            with contextlib.suppress(RecordError):
+                self.instance.write("options/record-tgid", "1")
             writeback = sorted(
                 f"{_WRITEBACK}/{path.name}"
                 for path in (tracefs / "events" / _WRITEBACK).glob("*")
@@ -75,7 +80,7 @@ class RingBuffer:
         except BaseException:
             self.instance.remove()
             raise
-        self._comms: dict[int, str] = {}
+        self.comms: dict[int, str] = {}
         self._stop = threading.Event()
         self._failed: OSError | None = None
         self._thread = threading.Thread(target=self._copy, name="syncline-pages", daemon=True)
@@ -146,7 +151,8 @@ class RingBuffer:
             for line in text.splitlines():
                 pid, _, comm = line.partition(" ")
                 if pid.isdigit() and comm and comm != "<...>":
-                    self._comms[int(pid)] = comm
+                    self.comms[int(pid)] = comm
+        self._tasks.look_at_saved(self.instance.tracefs)
 
     def _write(self, stats: dict[int, dict[str, int]]) -> None:
         events = self.instance.folder / "events"
@@ -160,7 +166,7 @@ class RingBuffer:
             header_event=(self.instance.tracefs / "events" / "header_event").read_text(),
             ftrace_formats=[(events / name / "format").read_text() for name in described],
             formats=self.instance.formats(self.events),
-            comms=self._comms,
+            comms=self.comms,
             clock=(self.instance.folder / "trace_clock").read_text(),
             uname=" ".join(platform.uname()[i] for i in (0, 1, 2, 4)),
             version=f"syncline {metadata.version('syncline')}",

@@ -11,6 +11,8 @@ from syncline.record import programs, ring_buffer, tracefs
 from syncline.record.errors import RecordError
 
 Name = Literal["ring-buffer", "bpftrace", "strace"]
+# The parameters of the scripts in bpf/.
+_BY_SCRIPT = ("pid", "comm", "device")
 NAMES: tuple[Name, ...] = ("ring-buffer", "bpftrace", "strace")
 
 
@@ -23,6 +25,8 @@ class Route:
     # The bpftrace script of the route; for the ring buffer the one beside it, for the stacks.
     script: str | None = None
     blind: str = ""
+    # What it leaves out itself; the rest of a filter is left to the conversion.
+    filters: tuple[str, ...] = ()
 
 
 def choose(wanted: Name | None, has_command: bool) -> Route:
@@ -47,7 +51,9 @@ def choose(wanted: Name | None, has_command: bool) -> Route:
     if not missing:
         return found[0]
     route = found[0]
-    return Route(route.name, f"{route.why}. {'. '.join(missing)}", route.script, route.blind)
+    return Route(
+        route.name, f"{route.why}. {'. '.join(missing)}", route.script, route.blind, route.filters
+    )
 
 
 def _rights() -> Path:
@@ -79,19 +85,21 @@ def _bpftrace(_has_command: bool) -> Route:
     if programs.which("bpftrace") is None:
         raise RecordError("bpftrace is not installed", "apt install bpftrace")
     if ring_buffer.is_patched(folder):
-        return Route("bpftrace", "asked for, on a patched kernel", "patched")
+        return Route("bpftrace", "asked for, on a patched kernel", "patched", filters=_BY_SCRIPT)
     if Path("/sys/kernel/btf/vmlinux").exists():
         return Route(
             "bpftrace",
             "the kernel is not patched, and has BTF: probes at the functions of the kernel",
             "stock",
             "full paths, I/O that workers issue for a sync, and which commit a sync waits for",
+            _BY_SCRIPT,
         )
     return Route(
         "bpftrace",
         "the kernel is not patched and has no BTF: tracepoints only",
         "stock-tracepoints",
         "which bio is for which sync, full paths, and which commit a sync waits for",
+        _BY_SCRIPT,
     )
 
 
@@ -105,6 +113,8 @@ def _strace(has_command: bool) -> Route:
         "it needs no rights",
         None,
         "all that happens in the kernel (what was written back, when, and for whom), and calls by io_uring",
+        # It attaches to the process.
+        ("pid",),
     )
 
 

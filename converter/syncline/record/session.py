@@ -11,20 +11,21 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from syncline.inputs import MANIFEST
-from syncline.record import machine, programs, routes, tracefs
+from syncline.record import machine, programs, routes, symbols, tracefs
 from syncline.record.errors import RecordError
 from syncline.record.programs import Tracer
 from syncline.record.ring_buffer import SYNC_CALLS, RingBuffer
 from syncline.record.routes import Route
+from syncline.recordings import MANIFEST, SYMBOLS, TASKS, Filter
 
 SCHEMA_VERSION = 1
-_LOOK_EVERY_S = 0.5
+# What a process maps later, and threads that it starts.
+_LOOK_AGAIN_S = 0.5
 _LITTLE_ROOM_BYTES = 256 << 20
 
 Say = Callable[[str], None]
@@ -36,12 +37,10 @@ class Wanted:
 
     folder: Path
     command: list[str] = field(default_factory=list)
-    pid: int | None = None
     seconds: float | None = None
     route: routes.Name | None = None
-    comm: str | None = None
-    # Kernel's number of a device: major << 20 | minor.
-    device: int = 0
+    # With a pid, the recording ends when that does.
+    filter: Filter = field(default_factory=Filter)
     buffer_kb: int = 16_384
     force: bool = False
 
@@ -58,6 +57,7 @@ def record(wanted: Wanted, say: Say) -> dict[str, Any]:
             f"cannot run {wanted.command[0]}: there is no such program",
             "is it on PATH? Give its full name",
         )
+    _must_live(wanted.filter.pid)
     _clean_up(say)
     route = routes.choose(wanted.route, bool(wanted.command))
     say(f"route: {route.name}, because {route.why}")
@@ -76,6 +76,13 @@ def record(wanted: Wanted, say: Say) -> dict[str, Any]:
         raise
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     return manifest
+
+
+def _must_live(pid: int | None) -> None:
+    if pid is not None and not Path(f"/proc/{pid}").exists():
+        raise RecordError(
+            f"there is no process {pid} to record", "ps -e shows them; it may have ended meanwhile"
+        )
 
 
 def _clean_up(say: Say) -> None:
@@ -152,16 +159,18 @@ def _run(wanted: Wanted, route: Route, say: Say) -> dict[str, Any]:
         "why": route.why,
         "cannot_see": route.blind,
         "command": wanted.command,
-        "pid": wanted.pid,
-        "filters": {"comm": wanted.comm, "device": wanted.device or None},
+        "filter": asdict(wanted.filter),
+        "filter_at_conversion": asdict(replace(wanted.filter, **dict.fromkeys(route.filters))),
         "before": machine.describe(),
     }
     recorders = _Recorders()
     maps = machine.Maps()
+    tasks = machine.Tasks()
     with contextlib.ExitStack() as stack:
         stack.callback(recorders.close)
-        _start(wanted, route, recorders)
+        _start(wanted, route, recorders, tasks)
         stops = stack.enter_context(_signals())
+        _must_live(wanted.filter.pid)
         if recorders.ring is not None:
             recorders.ring.start()
         say(
@@ -169,7 +178,9 @@ def _run(wanted: Wanted, route: Route, say: Say) -> dict[str, Any]:
             if not wanted.command
             else f"recording {shlex.join(wanted.command)}"
         )
-        manifest["ended_by"], manifest["exit_code"] = _wait(wanted, route, recorders, maps, stops)
+        manifest["ended_by"], manifest["exit_code"] = _wait(
+            wanted, route, recorders, (maps, tasks), stops
+        )
         say("draining")
         recorders.stop(say)
     manifest["after"] = machine.describe()
@@ -181,6 +192,14 @@ def _run(wanted: Wanted, route: Route, say: Say) -> dict[str, Any]:
             f"warning: the machine was suspended for {manifest['suspended_ns'] / 1e9:.1f} s; syncs of that time look long"
         )
     maps.write(folder / "maps")
+    tasks.write(folder / TASKS, recorders.ring.comms if recorders.ring is not None else {})
+    logs = [tracer.log for tracer, _ in recorders.tracers]
+    named = symbols.write(folder / SYMBOLS, logs, maps, tasks)
+    if named.addresses:
+        say(
+            f"of {named.addresses} addresses in stacks, which bpftrace could not name, {named.functions} have"
+            f" their function's name now, and {named.files} that of their file alone"
+        )
     manifest["inputs"] = recorders.inputs
     return manifest
 
@@ -191,12 +210,16 @@ def _suspended(before: dict[str, Any], after: dict[str, Any]) -> int:
     return int((b["boottime"] - a["boottime"]) - (b["monotonic"] - a["monotonic"]))
 
 
-def _start(wanted: Wanted, route: Route, recorders: _Recorders) -> None:
+def _start(wanted: Wanted, route: Route, recorders: _Recorders, tasks: machine.Tasks) -> None:
     if route.script is not None:
         program = programs.which("bpftrace") or "bpftrace"
         version = programs.bpftrace_version(program)
         # A command does not run yet, so its number cannot be asked for.
-        arguments = [str(wanted.pid or 0), wanted.comm or "", str(wanted.device)]
+        arguments = [
+            str(wanted.filter.pid or 0),
+            wanted.filter.comm or "",
+            str(wanted.filter.device or 0),
+        ]
         log = wanted.folder / ("stacks.log" if route.name == "ring-buffer" else "events.log")
         script = programs.script(route.script, version)
         if not script.is_file():
@@ -211,7 +234,7 @@ def _start(wanted: Wanted, route: Route, recorders: _Recorders) -> None:
     if route.name == "ring-buffer":
         folder = tracefs.find()
         assert folder is not None
-        recorders.ring = RingBuffer(folder, wanted.folder, wanted.buffer_kb)
+        recorders.ring = RingBuffer(folder, wanted.folder, wanted.buffer_kb, tasks)
 
 
 class _Stops:
@@ -238,13 +261,21 @@ def _signals() -> Iterator[_Stops]:
 
 
 def _wait(
-    wanted: Wanted, route: Route, recorders: _Recorders, maps: machine.Maps, stops: _Stops
+    wanted: Wanted,
+    route: Route,
+    recorders: _Recorders,
+    watched: tuple[machine.Maps, machine.Tasks],
+    stops: _Stops,
 ) -> tuple[str, int | None]:
     """Until the command has ended, the time is over, or somebody has had enough."""
+    maps, tasks = watched
+    known = set(machine.processes())
+    maps.look(sorted(known))
+    tasks.look(sorted(known))
     child = _child(wanted, route, recorders) if wanted.command or route.name == "strace" else None
-    root = child.pid if child is not None else wanted.pid
+    root = child.pid if child is not None else wanted.filter.pid
     until = time.monotonic() + wanted.seconds if wanted.seconds is not None else None
-    looked = 0.0
+    look_at = look_again_at = 0.0
     try:
         while True:
             if child is not None and child.poll() is not None:
@@ -253,14 +284,28 @@ def _wait(
                 return signal.Signals(stops.signal).name, None
             if until is not None and time.monotonic() >= until:
                 return "time", None
-            if wanted.pid is not None and not Path(f"/proc/{wanted.pid}").exists():
+            if wanted.filter.pid is not None and not Path(f"/proc/{wanted.filter.pid}").exists():
                 return "process", None
             failed = recorders.failed()
             if failed is not None:
                 return f"failure: {failed}", None
-            if root is not None and time.monotonic() - looked >= _LOOK_EVERY_S:
-                maps.look(root)
-                looked = time.monotonic()
+            began = time.monotonic()
+            if began >= look_at:
+                again = began >= look_again_at
+                if root is not None:
+                    family = machine.family(root)
+                    maps.look(family, again)
+                    tasks.look(family, again)
+                if again:
+                    look_again_at = began + _LOOK_AGAIN_S
+                    # A server that a command starts is none of its children any more.
+                    new = sorted(set(machine.processes()) - known)
+                    maps.look(new)
+                    tasks.look(new)
+                    known.update(new)
+                # Looking takes from what is measured: a fifth of one core at most.
+                now = time.monotonic()
+                look_at = now + min(4 * (now - began), _LOOK_AGAIN_S)
             time.sleep(0.02)
     finally:
         if child is not None and child.poll() is None:
@@ -292,7 +337,7 @@ def _child(wanted: Wanted, route: Route, recorders: _Recorders) -> subprocess.Po
             programs.which("strace") or "strace", "-I", "2", "-f", "-ttt", "-T", "-yy", "-s", "4096",
             "-e", f"trace={','.join(calls)}", "-o", str(log),
         ]  # fmt: skip
-        command = [*strace, *(command or ["-p", str(wanted.pid)])]
+        command = [*strace, *(command or ["-p", str(wanted.filter.pid)])]
         recorders.inputs.append({"file": log.name, "source": "strace", "program": command})
     try:
         return subprocess.Popen(command)

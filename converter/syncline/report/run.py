@@ -116,6 +116,11 @@ def caveats(engine: SqlEngine) -> list[str]:
     ).rows
     for reason, meaning, runs in lost:
         found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))
+    filters = run_query(
+        engine, "SELECT DISTINCT value FROM syncline_meta WHERE key = 'requests_of' ORDER BY value"
+    ).rows
+    if filters:
+        found.append(losses.filtered(" or ".join(str(wanted) for (wanted,) in filters), whole))
     parts = run_query(
         engine, "SELECT DISTINCT value FROM syncline_meta WHERE key = 'tables' ORDER BY value"
     ).rows

@@ -83,10 +83,10 @@ if [ $route = ring-buffer ]; then
   check '... and nothing is left' nothing_left
   umount /tmp/small
 
-  # Pages are not fetched for a while, and a CPU has 4 KB for them.
+  # Pages are not fetched for a while, and a CPU has 4 KB for them. The brackets keep pkill from its own shell.
   mkdir "$DATA/many"
   record --buffer 4K -o /tmp/overflow -- sh -c \
-    "pkill -STOP -f 'record --route'; $workload $DATA/many files=200 threads=4; pkill -CONT -f 'record --route'" &>/tmp/said
+    "pkill -STOP -f '[r]ecord --route'; $workload $DATA/many files=200 threads=4; pkill -CONT -f '[r]ecord --route'" &>/tmp/said
   check 'an overflow: told' says 'the kernel lost [1-9].* events of its ring buffer'
   syncline convert /tmp/overflow -o /tmp/overflow.csv &>/tmp/said
   check '... and by the converter' says 'lost_by_tracer'

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::rows::{json_key, json_string};
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_SECTOR, UNKNOWN_TASK};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
 use crate::names::{NameId, Names, is_text};
 use crate::output::Output;
 use crate::source::{Batch, NoteKind};
@@ -108,8 +108,19 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
                 number(buffer, "ret", ret);
             }
         }
-        Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync } => {
+        Kind::SyncStart { id: NO_ID, fs, ino, dev, datasync, .. } => {
+            number(buffer, "datasync", u8::from(datasync));
+            device(buffer, dev);
+            if ino != 0 {
+                number(buffer, "ino", ino);
+            }
+            name(buffer, "fs", fs, names);
+        }
+        Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
             number(buffer, "id", id);
+            if by_thread {
+                buffer.extend_from_slice(b",\"id_of\":\"thread\"");
+            }
             number(buffer, "start", start);
             number(buffer, "end", end);
             number(buffer, "datasync", u8::from(datasync));
@@ -126,7 +137,7 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             number(buffer, "start", offset);
             number(buffer, "len", len);
         }
-        Kind::BioSubmit { id, bio, sector, dev } => {
+        Kind::BioSubmit { id, bio, sector, dev, background: _ } => {
             number(buffer, "id", id);
             address(buffer, bio);
             device(buffer, dev);
@@ -146,6 +157,19 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
         }
         Kind::WbStart { id } | Kind::WbEnd { id } => number(buffer, "id", id),
         Kind::Other => {}
+        Kind::SyncEnd { id: NO_ID, ret } => number(buffer, "ret", ret),
+        Kind::BlockSubmit { dev, sector, bytes } | Kind::BlockComplete { dev, sector, bytes } => {
+            device(buffer, dev);
+            number(buffer, "sector", sector);
+            number(buffer, "bytes", bytes);
+        }
+        Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector } => {
+            device(buffer, dev);
+            number(buffer, "sector", sector);
+            number(buffer, "bytes", bytes);
+            device_as(buffer, "from_dev", from_dev);
+            number(buffer, "from_sector", from_sector);
+        }
         Kind::SyncEnd { id, ret } => {
             number(buffer, "id", id);
             number(buffer, "ret", ret);
@@ -164,8 +188,12 @@ fn address(buffer: &mut Vec<u8>, bio: u64) {
 }
 
 fn device(buffer: &mut Vec<u8>, dev: Dev) {
+    device_as(buffer, "dev", dev);
+}
+
+fn device_as(buffer: &mut Vec<u8>, key: &str, dev: Dev) {
     if dev.is_known() {
-        let _ = write!(buffer, ",\"dev\":\"{dev}\"");
+        let _ = write!(buffer, ",\"{key}\":\"{dev}\"");
     }
 }
 

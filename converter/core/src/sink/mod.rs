@@ -3,6 +3,7 @@
 pub mod behind;
 pub mod columns;
 pub mod events_jsonl;
+pub mod filtered;
 pub mod perfetto;
 pub mod rows;
 pub mod samples;
@@ -60,6 +61,11 @@ pub trait Sink {
     /// One loss that has a time.
     fn loss(&mut self, _reason: Reason, _ts: i64, _text: &str) -> Result<()> {
         Ok(())
+    }
+
+    /// What the sink has left out on the way, with reasons.
+    fn losses(&self) -> Option<&Losses> {
+        None
     }
 
     /// Requests that this output has no place for.

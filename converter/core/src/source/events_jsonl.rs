@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 use super::cursor::{Cursor, whole};
 use super::thesis::{device, sane_range, whole_fs};
-use super::words::Word;
+use super::words::{Word, is_background, writes_data};
 use super::{Batch, Extra, Lines, MAX_NOTE_BYTES, Note, NoteKind, Reader, Source, SourceOptions};
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_SECTOR, UNKNOWN_TASK};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
 use crate::input::Input;
 use crate::names::{NameId, Names};
 
@@ -87,7 +87,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         }
         _ => {}
     }
-    let word_kind = Word::of(&word);
+    let word_kind = Word::of_any(&word);
     if word_kind.is_none() && !options.keep_extras {
         batch.others += 1;
         return Ok(());
@@ -97,6 +97,11 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         Some(word) => kind(word, object, &mut batch.names).ok_or("a field of the event is missing or out of range")?,
         None => Kind::Other,
     };
+    let word_kind = word_kind.filter(|_| kind != Kind::Other);
+    if word_kind.is_none() && !options.keep_extras {
+        batch.others += 1;
+        return Ok(());
+    }
     let event = Event {
         ts,
         tid: task(object, "tid")?,
@@ -118,6 +123,11 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
 }
 
 fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
+    let rwbs = object.get("rwbs").and_then(Value::as_str).unwrap_or_default().as_bytes();
+    let bytes = unsigned(object, "bytes").filter(|&bytes| writes_data(rwbs, bytes));
+    if matches!(word, Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap) && bytes.is_none() {
+        return Some(Kind::Other);
+    }
     let id = unsigned(object, "id");
     let used = |key| object.get(key).filter(|_| word.fields().contains(&key));
     let bio = match used("bio") {
@@ -125,6 +135,10 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
         None => None,
     };
     let dev = match used("dev") {
+        Some(value) => device(value.as_str()?.as_bytes())?,
+        None => Dev::UNKNOWN,
+    };
+    let from_dev = match used("from_dev") {
         Some(value) => device(value.as_str()?.as_bytes())?,
         None => Dev::UNKNOWN,
     };
@@ -140,6 +154,7 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
             start: unsigned(object, "start")?,
             end: unsigned(object, "end")?,
             datasync: unsigned(object, "datasync")? == 1,
+            by_thread: object.get("id_of").and_then(Value::as_str) == Some("thread"),
             path: name(object, "path", names),
             fs: name(object, "fs", names),
             ino: unsigned(object, "ino").unwrap_or(0),
@@ -150,10 +165,31 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
             sane_range(offset, len)?;
             Kind::BioAddFolio { id: id?, bio: bio?, offset, len }
         }
-        Word::Submit => Kind::BioSubmit { id: id?, bio: bio?, sector, dev },
+        Word::Submit => {
+            let background = object.get("origin").and_then(Value::as_str).is_some_and(is_background);
+            Kind::BioSubmit { id: id?, bio: bio?, sector, dev, background }
+        }
         Word::Complete => Kind::BioComplete { bio: bio.unwrap_or(0), sector, dev },
         Word::End => Kind::SyncEnd { id: id?, ret: ret? },
         Word::FsStart => whole_fs(id?, dev, name(object, "fs", names)),
+        Word::StartWithoutId => Kind::SyncStart {
+            id: NO_ID,
+            start: 0,
+            end: i64::MAX as u64,
+            path: NameId::NONE,
+            fs: name(object, "fs", names),
+            ino: unsigned(object, "ino").unwrap_or(0),
+            dev,
+            datasync: unsigned(object, "datasync").unwrap_or(0) == 1,
+            by_thread: true,
+        },
+        Word::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: ret? },
+        Word::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes: bytes? },
+        Word::BlockComplete => Kind::BlockComplete { dev, sector, bytes: bytes? },
+        Word::BlockRemap => {
+            let from_sector = used("from_sector").and_then(Value::as_i64)?;
+            Kind::BlockRemap { dev, sector, bytes: bytes?, from_dev, from_sector }
+        }
         Word::WbStart => Kind::WbStart { id: id? },
         Word::WbEnd => Kind::WbEnd { id: id? },
     })

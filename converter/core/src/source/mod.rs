@@ -24,6 +24,8 @@ pub struct SourceOptions {
     /// The tracer's words and fields that no report uses are wanted too (for the low-level log).
     pub keep_extras: bool,
     pub escapes: Escapes,
+    /// The recorder made the ids of requests, of thread and time; the input's header says so.
+    pub ids_of_threads: bool,
 }
 
 /// How an input writes names that may hold anything; its header says so.
@@ -43,7 +45,13 @@ pub enum PathEscape {
 
 impl Default for SourceOptions {
     fn default() -> Self {
-        Self { time_unit_ns: 1, pid_is_process: false, keep_extras: false, escapes: Escapes::default() }
+        Self {
+            time_unit_ns: 1,
+            pid_is_process: false,
+            keep_extras: false,
+            escapes: Escapes::default(),
+            ids_of_threads: false,
+        }
     }
 }
 

@@ -72,7 +72,10 @@ impl Source for Thesis {
                     (b"kernel", _) => facts.push(("kernel", shown(value))),
                     (b"boot_id", _) => facts.push(("boot_id", shown(value))),
                     (b"host", _) => facts.push(("host", shown(value))),
-                    (b"script", _) => facts.push(("recorder", format!("bpftrace {}", shown(value)))),
+                    (b"script", script) => {
+                        options.ids_of_threads = script.starts_with(b"stock");
+                        facts.push(("recorder", format!("bpftrace {}", shown(value))));
+                    }
                     (b"filter", _) => facts.push(("filter", shown(value))),
                     _ => {}
                 }
@@ -311,14 +314,23 @@ impl Parser<'_, '_> {
         };
 
         let most = if self.options.escapes.comm_hex { COMM_HEX_BYTES } else { COMM_BYTES };
-        let (comm, word, data) = find_event(rest, most)?;
+        let found = find_event(rest, most);
+        // The words of an async.bt are so common that they mean something in a log of our own recorders alone.
+        let found = if self.options.escapes.comm_hex { found.or_else(|why| beside(rest).ok_or(why)) } else { found };
+        let (comm, word, data) = found?;
+        if data.kind == Kind::Other && !self.options.keep_extras {
+            self.batch.others += 1;
+            self.stack_of = None;
+            return Ok(());
+        }
         let comm = trim_alignment(comm, aligned);
         let comm = match &*if self.options.escapes.comm_hex { escape::hex(comm) } else { comm.into() } {
             comm if self.options.escapes.comm_hex => self.batch.names.intern(until_nul(comm)),
             comm => self.batch.names.intern(comm),
         };
         let mut kind = data.kind;
-        if let Kind::SyncStart { path, fs, .. } = &mut kind {
+        if let Kind::SyncStart { path, fs, by_thread, .. } = &mut kind {
+            *by_thread = self.options.ids_of_threads;
             *path = data.path.map_or(NameId::NONE, |path| {
                 let path = match self.options.escapes.path {
                     PathEscape::None => return self.batch.names.intern(path),
@@ -370,6 +382,35 @@ fn find_event(rest: &[u8], comm_bytes: usize) -> Result<(&[u8], &[u8], Data<'_>)
     Err(why.unwrap_or("no event that Syncline knows"))
 }
 
+/// What happens beside the syncs: writeback in the background, files that are opened, written and renamed. The name of a thread
+/// has no word of these behind a space, or the line is not understood.
+fn beside(rest: &[u8]) -> Option<(&[u8], &[u8], Data<'_>)> {
+    const WORDS: [&[u8]; 9] = [
+        b"writeback_start",
+        b"writeback_written",
+        b"writeback_inode",
+        b"open",
+        b"unlink",
+        b"rename_from",
+        b"rename_to",
+        b"write",
+        b"close",
+    ];
+    let mut from = 0;
+    loop {
+        let separator = from + memchr(b' ', &rest[from..])?;
+        let (word, data) = split_word(&rest[separator + 1..]);
+        if WORDS.contains(&word) {
+            let fields = pairs(data, &["path"])?;
+            let mut extras = fields.extras[..fields.extras_len].to_vec();
+            extras.extend(fields.path.map(|path| (&b"path"[..], path)));
+            let data = Data { kind: Kind::Other, path: None, fs: None, says_exit: false, extras };
+            return Some((&rest[..separator], word, data));
+        }
+        from = separator + 1;
+    }
+}
+
 fn tab(rest: &[u8], from: usize) -> Option<usize> {
     memchr(b'\t', &rest[from..]).map(|n| from + n)
 }
@@ -384,6 +425,9 @@ fn bad_data(word: Word) -> &'static str {
         Word::Start => "the data of start is not `id N start N end N datasync 0|1 path REST`",
         Word::End => "the data of exit is not `id N ret N`",
         Word::Enter(_) | Word::Exit(_) => "the data of the syscall is not `KEY NUMBER` pairs",
+        Word::StartWithoutId | Word::EndWithoutId | Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap => {
+            "it is no event of this format"
+        }
     }
 }
 
@@ -420,7 +464,7 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
             cursor.literal(b" id ")?;
             let id = cursor.decimal()?;
             cursor.literal(b" bio ")?;
-            Kind::BioSubmit { id, bio: cursor.hex()?, sector: NO_SECTOR, dev: Dev::UNKNOWN }
+            Kind::BioSubmit { id, bio: cursor.hex()?, sector: NO_SECTOR, dev: Dev::UNKNOWN, background: false }
         }
         Word::Complete => {
             cursor.literal(b" bio ")?;
@@ -434,7 +478,7 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
         }
         Word::Enter(op) => Kind::CallEnter { op, stack: NameId::NONE },
         Word::Exit(op) => Kind::CallExit { op, ret: None },
-        Word::Start | Word::FsStart | Word::WbStart | Word::WbEnd => return None,
+        _ => return None,
     };
     Some((kind, cursor.rest))
 }
@@ -455,7 +499,7 @@ fn fast_start(data: &[u8]) -> Option<(Kind, Option<&[u8]>)> {
 }
 
 fn sync_start(id: u64, start: u64, end: u64, datasync: bool, dev: Dev, ino: u64) -> Kind {
-    Kind::SyncStart { id, start, end, path: NameId::NONE, fs: NameId::NONE, ino, dev, datasync }
+    Kind::SyncStart { id, start, end, path: NameId::NONE, fs: NameId::NONE, ino, dev, datasync, by_thread: false }
 }
 
 fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
@@ -485,6 +529,7 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
             bio: fields.bio?,
             sector: fields.sector.unwrap_or(NO_SECTOR),
             dev: fields.dev,
+            background: false,
         },
         Word::Complete => {
             let sector = fields.sector.unwrap_or(NO_SECTOR);
@@ -501,7 +546,7 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
         Word::FsStart => whole_fs(fields.id?, fields.dev, NameId::NONE),
         Word::WbStart => Kind::WbStart { id: fields.id? },
         Word::WbEnd => Kind::WbEnd { id: fields.id? },
-        Word::Enter(_) | Word::Exit(_) => return None,
+        _ => return None,
     };
     Some(Data {
         kind,
@@ -626,7 +671,7 @@ pub(super) fn device(text: &[u8]) -> Option<Dev> {
 /// A pass over a whole file system, for sync() or syncfs(): a request of no one file.
 pub(super) fn whole_fs(id: u64, dev: Dev, fs: NameId) -> Kind {
     let (path, end) = (NameId::NONE, i64::MAX as u64);
-    Kind::SyncStart { id, start: 0, end, path, fs, ino: 0, dev, datasync: false }
+    Kind::SyncStart { id, start: 0, end, path, fs, ino: 0, dev, datasync: false, by_thread: false }
 }
 
 pub(super) fn sane_range(offset: u64, len: u64) -> Option<()> {

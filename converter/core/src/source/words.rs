@@ -13,6 +13,16 @@ pub(super) fn extra_key(name: &[u8]) -> Cow<'_, [u8]> {
     if OF_EVERY_EVENT.contains(&name) { [b"data_", name].concat().into() } else { name.into() }
 }
 
+/// Whether a bio of this `origin`, as a patched kernel calls it, is for nobody's sync.
+pub(super) fn is_background(origin: &str) -> bool {
+    !matches!(origin, "sync" | "range" | "syncfs")
+}
+
+/// Whether the block layer's `rwbs` is that of a write with data: not of a read, a discard or an empty flush.
+pub(super) fn writes_data(rwbs: &[u8], bytes: u64) -> bool {
+    bytes > 0 && rwbs.contains(&b'W')
+}
+
 /// What a word in the place of EVENT means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
@@ -25,6 +35,12 @@ pub(super) enum Word {
     FsStart,
     WbStart,
     WbEnd,
+    /// As stock kernels tell them, without ids.
+    StartWithoutId,
+    EndWithoutId,
+    BlockSubmit,
+    BlockComplete,
+    BlockRemap,
     Enter(Op),
     Exit(Op),
 }
@@ -45,18 +61,35 @@ impl Word {
         }
     }
 
+    /// Words of stock tracepoints and of blktrace too, which no line of the thesis's format has.
+    pub(super) fn of_any(word: &[u8]) -> Option<Self> {
+        match word {
+            b"ext4_sync_file_enter" | b"f2fs_sync_file_enter" | b"btrfs_sync_file" | b"xfs_file_fsync" => {
+                Some(Self::StartWithoutId)
+            }
+            b"ext4_sync_file_exit" | b"f2fs_sync_file_exit" => Some(Self::EndWithoutId),
+            b"block_bio_queue" | b"Q" => Some(Self::BlockSubmit),
+            b"block_rq_complete" | b"C" => Some(Self::BlockComplete),
+            b"block_bio_remap" | b"A" => Some(Self::BlockRemap),
+            _ => Self::of(word),
+        }
+    }
+
     /// `Kind::index` of its event, as far as the word tells.
     pub(super) fn kind_index(self) -> usize {
         match self {
             Self::Enter(_) => 0,
             Self::Exit(_) => 1,
-            Self::Start | Self::FsStart => 2,
+            Self::Start | Self::FsStart | Self::StartWithoutId => 2,
             Self::AddFolio => 3,
             Self::Submit => 4,
             Self::Complete => 5,
-            Self::End => 6,
+            Self::End | Self::EndWithoutId => 6,
             Self::WbStart => 7,
             Self::WbEnd => 8,
+            Self::BlockSubmit => 10,
+            Self::BlockComplete => 11,
+            Self::BlockRemap => 12,
         }
     }
 
@@ -66,10 +99,14 @@ impl Word {
             Self::AddFolio => &["id", "bio", "start", "len"],
             Self::Submit => &["id", "bio", "sector", "dev"],
             Self::Complete => &["bio", "sector", "dev"],
-            Self::Start => &["id", "start", "end", "datasync", "dev", "ino", "fs", "path"],
+            Self::Start => &["id", "id_of", "start", "end", "datasync", "dev", "ino", "fs", "path"],
             Self::End => &["id", "ret"],
             Self::FsStart => &["id", "dev", "fs"],
             Self::WbStart | Self::WbEnd => &["id"],
+            Self::StartWithoutId => &["datasync", "dev", "ino", "fs"],
+            Self::EndWithoutId => &["ret"],
+            Self::BlockSubmit | Self::BlockComplete => &["dev", "sector", "bytes"],
+            Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],
             Self::Enter(_) => &["stack"],
             Self::Exit(_) => &["ret"],
         }

@@ -729,6 +729,13 @@ impl Sink for PerfettoTrace {
         else {
             return Ok(());
         };
+        let process = group.call.map(|c| c.process).or_else(|| group.requests.first().map(|r| r.request.process));
+        if let Some(process) = process.filter(|process| process.is_some())
+            && !self.processes.contains_key(&task.1)
+        {
+            let uuid = self.process_track(task.1, &names.text(process))?;
+            self.processes.insert(task.1, (uuid, Lanes::default()));
+        }
         let taken = group.call.and_then(|c| group.requests.iter().find(|r| Some(r.request.sync_id) == c.sync_id));
         // A call whose end is not known is drawn around the request that took it.
         let call = group.call.map(|c| {

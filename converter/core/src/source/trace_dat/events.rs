@@ -2,10 +2,10 @@
 
 use super::format::{Field, Format, Layout};
 use super::page::Shape;
-use crate::event::{Dev, Kind, NO_SECTOR, Op};
+use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op};
 use crate::names::{NameId, Names};
 use crate::source::thesis::whole_fs;
-use crate::source::words::Word;
+use crate::source::words::{Word, is_background, writes_data};
 
 /// A number in a record.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,15 @@ pub(super) fn text<'a>(field: &Field, shape: Shape, record: &'a [u8]) -> Option<
     Some(bytes.split(|&b| b == 0).next().unwrap_or_default())
 }
 
+/// Where the block layer says what it does.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks {
+    dev: Number,
+    sector: Number,
+    nr_sector: Number,
+    rwbs: Field,
+}
+
 /// What a record becomes.
 #[derive(Clone, Debug)]
 pub(super) enum Plan {
@@ -86,6 +95,8 @@ pub(super) enum Plan {
         bio: Number,
         dev: Number,
         sector: Number,
+        /// Where it stands, and its values that mean a sync.
+        origin: Option<(Number, Vec<u64>)>,
     },
     BioComplete {
         bio: Number,
@@ -100,10 +111,39 @@ pub(super) enum Plan {
     WbEnd {
         id: Number,
     },
+    /// A file system's own tracepoint, without an id. Not all tell `datasync`.
+    StartWithoutId {
+        fs: &'static str,
+        dev: Option<Number>,
+        ino: Number,
+        datasync: Option<Number>,
+    },
+    EndWithoutId {
+        ret: Number,
+    },
+    BlockSubmit(Blocks),
+    BlockComplete(Blocks),
+    BlockRemap {
+        to: Blocks,
+        from_dev: Number,
+        from_sector: Number,
+    },
     /// No event of Syncline's.
     Other,
     /// One of Syncline's, without this field.
     Lacks(&'static str),
+}
+
+impl Blocks {
+    /// Of a write with data; anything else is no event of Syncline's.
+    fn kind(&self, shape: Shape, record: &[u8], make: impl FnOnce(Dev, i64, u64) -> Option<Kind>) -> Option<Kind> {
+        let bytes = self.nr_sector.unsigned(shape, record)?.checked_mul(512)?;
+        if !writes_data(text(&self.rwbs, shape, record)?, bytes) {
+            return Some(Kind::Other);
+        }
+        let dev = Dev(self.dev.unsigned(shape, record)? as u32);
+        make(dev, i64::try_from(self.sector.unsigned(shape, record)?).ok()?, bytes)
+    }
 }
 
 impl Plan {
@@ -150,8 +190,50 @@ impl Plan {
                 bio: number("bio")?,
                 dev: number("dev")?,
                 sector: number("sector")?,
+                origin: format.symbols.get("origin").and_then(|values| {
+                    let of_syncs = values.iter().filter(|(_, name)| !is_background(name)).map(|(value, _)| *value);
+                    Some((number("origin").ok()?, of_syncs.collect()))
+                }),
             },
             ("wb_tracer", "bio_complete") => Self::BioComplete { bio: number("bio")? },
+            ("ext4", "ext4_sync_file_enter") => Self::StartWithoutId {
+                fs: "ext4",
+                dev: Some(number("dev")?),
+                ino: number("ino")?,
+                datasync: Some(number("datasync")?),
+            },
+            ("f2fs", "f2fs_sync_file_enter") => {
+                Self::StartWithoutId { fs: "f2fs", dev: Some(number("dev")?), ino: number("ino")?, datasync: None }
+            }
+            ("xfs", "xfs_file_fsync") => {
+                Self::StartWithoutId { fs: "xfs", dev: Some(number("dev")?), ino: number("ino")?, datasync: None }
+            }
+            ("btrfs", "btrfs_sync_file") => Self::StartWithoutId {
+                fs: "btrfs",
+                dev: None,
+                ino: number("ino")?,
+                datasync: Some(number("datasync")?),
+            },
+            ("ext4", "ext4_sync_file_exit") | ("f2fs", "f2fs_sync_file_exit") => {
+                Self::EndWithoutId { ret: number("ret")? }
+            }
+            ("block", name @ ("block_bio_queue" | "block_rq_complete" | "block_bio_remap")) => {
+                let blocks = Blocks {
+                    dev: number("dev")?,
+                    sector: number("sector")?,
+                    nr_sector: number("nr_sector")?,
+                    rwbs: field("rwbs")?,
+                };
+                match name {
+                    "block_bio_queue" => Self::BlockSubmit(blocks),
+                    "block_rq_complete" => Self::BlockComplete(blocks),
+                    _ => Self::BlockRemap {
+                        to: blocks,
+                        from_dev: number("old_dev")?,
+                        from_sector: number("old_sector")?,
+                    },
+                }
+            }
             ("wb_tracer", "wb_start" | "commit_start") => Self::WbStart { id: number("id")? },
             ("wb_tracer", "wb_end" | "commit_end") => Self::WbEnd { id: number("id")? },
             _ => Self::Other,
@@ -163,6 +245,10 @@ impl Plan {
         match self {
             Self::Other | Self::Lacks(_) => &[],
             Self::BioAddFolio { .. } => &["id", "bio", "start", "offset", "len"],
+            Self::StartWithoutId { .. } => &["dev", "ino", "datasync"],
+            Self::EndWithoutId { .. } => &["ret"],
+            Self::BlockSubmit(_) | Self::BlockComplete(_) => &["dev", "sector", "bytes"],
+            Self::BlockRemap { .. } => &["dev", "sector", "bytes", "old_dev", "old_sector"],
             _ => Word::of(name.as_bytes()).map_or(&[], Word::fields),
         }
     }
@@ -192,6 +278,7 @@ impl Plan {
                 ino: unsigned(ino)?,
                 dev: dev(device)?,
                 datasync: unsigned(datasync)? != 0,
+                by_thread: false,
             },
             Self::SyncFsStart { id, dev: device, fs } => {
                 whole_fs(unsigned(id)?, dev(device)?, names.intern(text(fs, shape, record)?))
@@ -202,12 +289,16 @@ impl Plan {
                 offset: unsigned(offset)?,
                 len: unsigned(len)?,
             },
-            Self::BioSubmit { id, bio, dev: device, sector } => Kind::BioSubmit {
+            Self::BioSubmit { id, bio, dev: device, sector, origin } => Kind::BioSubmit {
                 id: unsigned(id)?,
                 bio: unsigned(bio)?,
                 dev: dev(device)?,
                 // -1 of a flush.
                 sector: i64::try_from(unsigned(sector)?).unwrap_or(NO_SECTOR),
+                background: match origin {
+                    Some((origin, of_syncs)) => !of_syncs.contains(&unsigned(origin)?),
+                    None => false,
+                },
             },
             Self::BioComplete { bio } => {
                 Kind::BioComplete { bio: unsigned(bio)?, sector: NO_SECTOR, dev: Dev::UNKNOWN }
@@ -215,6 +306,28 @@ impl Plan {
             Self::SyncEnd { id, ret } => Kind::SyncEnd { id: unsigned(id)?, ret: signed(ret)? },
             Self::WbStart { id } => Kind::WbStart { id: unsigned(id)? },
             Self::WbEnd { id } => Kind::WbEnd { id: unsigned(id)? },
+            Self::StartWithoutId { fs, dev: device, ino, datasync } => Kind::SyncStart {
+                id: NO_ID,
+                start: 0,
+                end: i64::MAX as u64,
+                path: NameId::NONE,
+                fs: names.intern(fs.as_bytes()),
+                ino: unsigned(ino)?,
+                dev: device.as_ref().map_or(Some(Dev::UNKNOWN), dev)?,
+                datasync: datasync.as_ref().map_or(Some(0), unsigned)? != 0,
+                by_thread: true,
+            },
+            Self::EndWithoutId { ret } => Kind::SyncEnd { id: NO_ID, ret: signed(ret)? },
+            Self::BlockSubmit(blocks) => {
+                blocks.kind(shape, record, |dev, sector, bytes| Some(Kind::BlockSubmit { dev, sector, bytes }))?
+            }
+            Self::BlockComplete(blocks) => {
+                blocks.kind(shape, record, |dev, sector, bytes| Some(Kind::BlockComplete { dev, sector, bytes }))?
+            }
+            Self::BlockRemap { to, from_dev, from_sector } => to.kind(shape, record, |to, sector, bytes| {
+                let (from_dev, from_sector) = (dev(from_dev)?, i64::try_from(unsigned(from_sector)?).ok()?);
+                Some(Kind::BlockRemap { dev: to, sector, bytes, from_dev, from_sector })
+            })?,
             Self::Other => Kind::Other,
             Self::Lacks(_) => return None,
         })

@@ -31,12 +31,14 @@ pub(super) struct Format {
     pub(super) name: String,
     pub(super) id: u16,
     pub(super) fields: Vec<Field>,
+    /// Names of values, by field: what `__print_symbolic` of its print format says.
+    pub(super) symbols: HashMap<String, Vec<(u64, String)>>,
 }
 
 impl Format {
     /// From the text of a `format` file; `None` where it is not one.
     pub(super) fn parse(system: &str, text: &str) -> Option<Self> {
-        let (mut name, mut id, mut fields) = (None, None, Vec::new());
+        let (mut name, mut id, mut fields, mut symbols) = (None, None, Vec::new(), HashMap::new());
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("name:") {
                 name = Some(rest.trim().to_owned());
@@ -44,16 +46,43 @@ impl Format {
                 id = rest.trim().parse().ok();
             } else if let Some(rest) = line.trim_start().strip_prefix("field:") {
                 fields.extend(field(rest));
-            } else if line.starts_with("print fmt:") {
+            } else if let Some(print) = line.strip_prefix("print fmt:") {
+                symbols = symbols_of(print);
                 break;
             }
         }
-        Some(Self { system: system.to_owned(), name: name?, id: id?, fields })
+        Some(Self { system: system.to_owned(), name: name?, id: id?, fields, symbols })
     }
 
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
+
+    /// What a value of a field is called.
+    pub(super) fn symbol(&self, field: &str, value: u64) -> Option<&str> {
+        self.symbols.get(field)?.iter().find(|(known, _)| *known == value).map(|(_, name)| name.as_str())
+    }
+}
+
+/// `"...", __print_symbolic(REC->origin, { 0, "none" }, { 1, "sync" }), ...`
+fn symbols_of(print: &str) -> HashMap<String, Vec<(u64, String)>> {
+    let mut symbols = HashMap::new();
+    for call in print.split("__print_symbolic(").skip(1) {
+        let Some((field, rest)) = call.split_once(',') else { continue };
+        let Some(field) = field.trim().strip_prefix("REC->") else { continue };
+        let mut values = Vec::new();
+        let mut rest = rest.trim_start();
+        while let Some((value, after)) = rest.strip_prefix('{').and_then(|pair| pair.split_once('}')) {
+            if let Some((number, name)) = value.split_once(',')
+                && let Ok(number) = number.trim().parse()
+            {
+                values.push((number, name.trim().trim_matches('"').to_owned()));
+            }
+            rest = after.trim_start_matches([',', ' ', '\t']);
+        }
+        symbols.insert(field.to_owned(), values);
+    }
+    symbols
 }
 
 /// `unsigned short common_type; offset:0; size:2; signed:0;`
@@ -102,7 +131,8 @@ mod tests {
         \tfield:__data_loc char[] path;\toffset:88;\tsize:4;\tsigned:0;\n\
         \tfield:__rel_loc char[] rest;\toffset:92;\tsize:4;\tsigned:0;\n\
         \tfield:odd one;\toffset:?;\n\n\
-        print fmt: \"id=%llu\", REC->id\n\tfield:not a field;\n";
+        print fmt: \"id=%llu %s %s\", REC->id, __print_symbolic(REC->origin, { 0, \"none\" }, { 12, \"sync\" }), \
+        __print_symbolic(REC->op, { -1, \"odd\" }, { 3, \"msync\" })\n\tfield:not a field;\n";
 
     #[test]
     fn fields_stand_where_the_text_says() {
@@ -117,6 +147,9 @@ mod tests {
         assert_eq!(field("path"), (88, 4, Layout::DataLoc));
         assert_eq!(field("rest"), (92, 4, Layout::RelLoc));
         assert_eq!(format.fields.len(), 8);
+        assert_eq!(format.symbol("origin", 12), Some("sync"));
+        assert_eq!(format.symbol("op", 3), Some("msync"));
+        assert_eq!((format.symbol("op", 12), format.symbol("id", 0)), (None, None));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::thesis::sane_range;
 use super::words::extra_key;
 use super::{Batch, Chunks, Extra, NoteKind, Parse, Reader, Source, SourceOptions};
 use crate::error::{Error, Refused, Result};
-use crate::event::{Event, Kind, UNKNOWN_TASK};
+use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
 use crate::input::{Chunk, Input, Store};
 use crate::names::NameId;
 
@@ -393,6 +393,10 @@ impl Records {
         let (Some(kind), Ok(ts)) = (kind, u64::try_from(ts)) else {
             return batch.unparsed(known.format.name.as_bytes(), "a field of the event is missing or out of range");
         };
+        if kind == Kind::Other && !self.keep_extras {
+            batch.others += 1;
+            return;
+        }
         let pid = known.pid.and_then(|pid| pid.unsigned(self.shape, record));
         let tid = pid.and_then(|pid| i32::try_from(pid).ok()).map_or(UNKNOWN_TASK, |pid| pid as u32);
         let comm = *comms.entry(tid).or_insert_with(|| {
@@ -401,30 +405,38 @@ impl Records {
             comm.map_or(NameId::NONE, |comm| batch.names.intern(comm))
         });
         if self.keep_extras {
-            self.extras(known, record, batch);
+            self.extras(known, kind, record, batch);
         }
         batch.events.push(Event { ts: ts as i64, tid, pid: UNKNOWN_TASK, comm, line: 0, kind });
     }
 
     /// The tracer's word and every field that the event has no place for.
-    fn extras(&self, known: &Known, record: &[u8], batch: &mut Batch) {
+    fn extras(&self, known: &Known, kind: Kind, record: &[u8], batch: &mut Batch) {
         let word = batch.names.intern(known.format.name.as_bytes());
         batch.words.push(word);
         let event = batch.events.len() as u32;
-        let taken = known.plan.fields(&known.format.name);
+        // A read of the block layer is none of ours, and keeps all its fields.
+        let taken = if kind == Kind::Other { &[] } else { known.plan.fields(&known.format.name) };
         for field in &known.format.fields {
             if field.name.starts_with(COMMON) || taken.contains(&field.name.as_str()) {
                 continue;
             }
-            let value = self.shown(field, record);
+            let value = self.shown(known, field, record);
             let key = batch.names.intern(&extra_key(field.name.as_bytes()));
             let value = batch.names.intern(&value);
             batch.extras.push(Extra { event, key, value });
         }
     }
 
-    fn shown(&self, field: &Field, record: &[u8]) -> Vec<u8> {
+    fn shown(&self, known: &Known, field: &Field, record: &[u8]) -> Vec<u8> {
         if let Some(number) = Number::of(field) {
+            let value = number.unsigned(self.shape, record).unwrap_or_default();
+            if matches!(field.name.as_str(), "dev" | "old_dev") && field.size == 4 {
+                return Dev(value as u32).to_string().into_bytes();
+            }
+            if let Some(symbol) = known.format.symbol(&field.name, value) {
+                return symbol.into();
+            }
             return match field.layout {
                 Layout::Number { signed: true } => number.signed(self.shape, record).map(|n| n.to_string()),
                 _ => number.unsigned(self.shape, record).map(|n| n.to_string()),

@@ -1,0 +1,203 @@
+"""Which requests a filter leaves: those that SQL finds in the whole, with their bios, in every output."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from syncline import _core
+from syncline.cli import cli
+from syncline.engine.columns import open_columns
+from syncline.inputs import Reading, opened
+from syncline.recordings import Filter
+from syncline.report.catalogue import sql_root
+from syncline.report.run import run_query
+
+from tests import coretools
+
+ROOT = Path(__file__).parents[1]
+DATA = coretools.DATA
+Row = dict[str, Any]
+
+CASES: list[tuple[str, Filter, Callable[[Row], bool]]] = [
+    ("small4.log", Filter(comm="wl"), lambda row: row["comm"] == "wl"),
+    ("small4.log", Filter(comm="nobody"), lambda row: False),
+    ("small4.log", Filter(min_latency_ns=5_000_000), lambda row: (row["dur_ns"] or 0) >= 5_000_000),
+    (
+        "sqlite_rj_full.log",
+        Filter(path="/test.db-", min_latency_ns=1_000_000),
+        lambda row: (row["path"] or "").startswith("/test.db-") and row["dur_ns"] >= 1_000_000,
+    ),
+    ("bg.log.gz", Filter(device=254 << 20), lambda row: row["dev"] == "254,0"),
+    ("bg.log.gz", Filter(device=7 << 20), lambda row: row["dev"] == "7,0"),
+    ("sync.log", Filter(min_latency_ns=2_000_000), lambda row: (row["dur_ns"] or 0) >= 2_000_000),
+]
+
+
+@pytest.mark.parametrize(("log", "wanted", "keeps"), CASES)
+def test_what_is_left_is_what_sql_finds(
+    log: str, wanted: Filter, keeps: Callable[[Row], bool], tmp_path: Path
+) -> None:
+    for name, options in {"all": {}, "some": {"filter": wanted.for_core()}}.items():
+        _core.convert([str(DATA / log)], f"{tmp_path}/{name}/", **options)
+    whole, some = coretools.tables(tmp_path / "all"), coretools.tables(tmp_path / "some")
+    kept = [row for row in whole["sync"] if keeps(row)]
+
+    def in_order(rows: list[Row]) -> list[Row]:
+        return sorted(rows, key=lambda row: str(row.get("bio_id") or row.get("sync_id")))
+
+    assert in_order(some["sync"]) == in_order(kept)
+    ids = {row["sync_id"] for row in kept}
+    bios = [row for row in whole["bio"] if row["sync_id"] is None or row["sync_id"] in ids]
+    assert in_order(some["bio"]) == in_order(bios)
+    assert {row["sync_id"] for row in some["call"]} <= {*ids, None}
+    out = {loss["reason"]: loss["count"] for loss in some["loss"]}
+    lone = sum(row["lone"] for row in whole["call"]) - sum(row["lone"] for row in some["call"])
+    left_out = out.get("filtered_out", 0) + out.get("filter_unknown", 0)
+    assert left_out == len(whole["sync"]) - len(kept) + lone
+
+
+def test_trace_and_tables_leave_the_same(tmp_path: Path) -> None:
+    reading = Reading(filter=Filter(min_latency_ns=4_000_000))
+    sql = "SELECT sync_id, dur_ns, bytes, bios FROM syncline_sync ORDER BY 1"
+    rows = {}
+    for engine in ("duckdb", "auto"):
+        target = f"{tmp_path}/run" + ("/" if engine == "duckdb" else ".pftrace")
+        reading.convert([str(DATA / "small4.log")], target)
+        with opened(target, Reading(), engine) as made:
+            rows[engine] = [tuple(row) for row in run_query(made, sql).rows]
+    assert rows["duckdb"] == rows["auto"]
+    assert 0 < len(rows["auto"]) < 100
+
+
+def run_directory(folder: Path, log: str, tasks: dict[str, Any], filter: dict[str, Any]) -> Path:
+    folder.mkdir()
+    (folder / "events.log").write_bytes((DATA / log).read_bytes())
+    (folder / "tasks.json").write_text(json.dumps(tasks))
+    manifest = {
+        "inputs": [{"file": "events.log", "source": "thesis"}],
+        "filter_at_conversion": filter,
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def tids(log: str) -> list[int]:
+    words = [line.split() for line in (DATA / log).read_text(errors="replace").splitlines()]
+    return sorted({int(line[1]) for line in words if len(line) > 3 and line[3] == "start"})
+
+
+def test_processes_of_a_recording_name_its_threads(tmp_path: Path) -> None:
+    one, two, *rest = tids("small4.log")
+    tasks = {
+        # The number of the last thread was used again, by another process.
+        "threads": [[one, 40], [two, 40], *[[tid, 50] for tid in rest], [rest[-1], 60]],
+        "processes": {"40": "saver", "50": "other"},
+    }
+    run = run_directory(tmp_path / "run", "small4.log", tasks, {})
+    Reading().convert([str(run)], f"{tmp_path}/out/")
+    for row in coretools.tables(tmp_path / "out")["sync"]:
+        want = {one: (40, "saver"), two: (40, "saver"), rest[-1]: (None, None)}
+        assert (row["pid"], row["process"]) == want.get(row["tid"], (50, "other"))
+    Reading().convert([str(run)], f"{tmp_path}/run.pftrace")
+    with opened(f"{tmp_path}/run.pftrace", Reading()) as trace:
+        named = trace.query(
+            "SELECT process.pid, process.name, COUNT(*) FROM thread_track"
+            " JOIN thread USING (utid) JOIN process USING (upid) GROUP BY 1, 2 ORDER BY 1"
+        ).rows
+        assert [tuple(row) for row in named] == [(40, "saver", 2), (50, "other", len(rest) - 1)]
+        same = run_query(trace, "SELECT DISTINCT pid, process FROM syncline_sync ORDER BY 1").rows
+        assert {tuple(row) for row in same} == {(None, None), (40, "saver"), (50, "other")}
+
+
+def test_a_recording_leaves_out_what_its_recorder_was_told(tmp_path: Path) -> None:
+    one, *rest = tids("small4.log")
+    tasks = {"threads": [[one, 40], *[[tid, 50] for tid in rest[:-1]]], "processes": {}}
+    run = run_directory(tmp_path / "run", "small4.log", tasks, {"pid": 40})
+
+    def report(*more: str) -> tuple[int, str]:
+        done = CliRunner().invoke(
+            cli, ["query", str(run), "SELECT COUNT(*), COUNT(DISTINCT tid) FROM syncline_sync", "--format", "csv", *more]
+        )  # fmt: skip
+        return done.exit_code, done.output
+
+    code, said = report()
+    assert (code, said.splitlines()[-1]) == (0, "25,1")
+    assert "only requests of pid 40 are here: 50 others" in said
+    assert "and 25 of which the log does not tell what the filter asks" in said
+    # What is said at the conversion counts more.
+    assert report("--pid", "50")[1].splitlines()[-1] == "50,2"
+    summary = Reading().convert([str(run)], f"{tmp_path}/low.events.jsonl")
+    assert summary["events_by_kind"]["sync_start"] == 100
+
+
+def test_recordings_with_different_filters_are_not_mixed(tmp_path: Path) -> None:
+    tasks: dict[str, Any] = {}
+    runs = [
+        str(run_directory(tmp_path / str(pid), "small1.log", tasks, {"pid": pid})) for pid in (1, 2)
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", "from syncline.cli import main; main()", "convert", *runs, "-o", f"{tmp_path}/x.csv"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert "were made with different filters" in done.stderr
+    assert not (tmp_path / "x.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["convert", "LOG", "-o", "x.events.jsonl", "--path", "/a"], "--path changes nothing in"),
+        (["report", "TRACE", "--min-latency", "1ms"], "--min-latency would change nothing"),
+        (["report", "LOG", "--device", "nowhere"], "nowhere: No such file"),
+        (["report", "LOG", "--pid", "0"], "0 is not in the range"),
+    ],
+)
+def test_a_filter_without_effect_is_refused(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = str(DATA / "small1.log")
+    monkeypatch.chdir(tmp_path)
+    _core.convert([log], "x.pftrace")
+    names = {"LOG": log, "TRACE": "x.pftrace"}
+    done = CliRunner().invoke(cli, [names.get(word, word) for word in arguments])
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_bios_that_are_for_nobodys_sync(tmp_path: Path) -> None:
+    """A thread of a file system writes under an id that no event begins; the submit says whose it is."""
+    head = {"tid": 9, "comm": "btrfs-transacti", "source": "trace-dat"}
+    submit = {"event": "bio_submit", "id": 7, "bio": "0x10", "dev": "254,0", "sector": 8}
+    events = [
+        {"event": "bio_add_folio", "id": 7, "bio": "0x10", "start": 0, "len": 4096},
+        submit | {"origin": "other"},
+        {"event": "bio_complete", "bio": "0x10"},
+        # The next one of the same id needs no folio to be known.
+        submit | {"bio": "0x20", "origin": "other"},
+        {"event": "bio_complete", "bio": "0x20"},
+        {"event": "bio_add_folio", "id": 8, "bio": "0x30", "start": 0, "len": 512},
+        submit | {"id": 8, "bio": "0x30", "origin": "sync"},
+    ]
+    log = tmp_path / "in.events.jsonl"
+    lines = [{"ts_ns": 100 + at, **head, **event} for at, event in enumerate(events)]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    _core.convert([str(log)], f"{tmp_path}/out/")
+    with open_columns(str(tmp_path / "out"), sql=sql_root() / "duckdb") as made:
+        bios = made.query(
+            "SELECT id, origin, bytes, incomplete FROM syncline_bio ORDER BY ts_ns"
+        ).rows
+        assert [tuple(row) for row in bios] == [
+            (7, "background", 4096, None),
+            (7, "background", 0, None),
+            (8, "sync", 512, "end"),
+        ]
+        requests = made.query("SELECT id, incomplete FROM syncline_sync").rows
+        assert [tuple(row) for row in requests] == [(8, "start")]

@@ -1,0 +1,181 @@
+"""Requests and bios where no id tells who belongs to whom: stock tracepoints, held against what the same recording's ids say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline import _core
+
+from tests import coretools
+from tests.coretools import ROOT
+
+SMALL4 = ROOT / "tests" / "data" / "tracecmd" / "small4.dat"
+WITH_IDS = {"sync_start", "sync_end", "bio_add_folio", "bio_submit", "bio_complete"}
+DEV = "254,16"
+Event = dict[str, Any]
+
+
+def events_of(recording: Path, folder: Path) -> list[Event]:
+    _core.convert([str(recording)], f"{folder}/all.events.jsonl")
+    return [json.loads(line) for line in (folder / "all.events.jsonl").open()]
+
+
+def tables(events: list[Event], folder: Path, name: str = "in") -> dict[str, coretools.Rows]:
+    log = folder / f"{name}.events.jsonl"
+    log.write_text("".join(json.dumps(event) + "\n" for event in events))
+    _core.convert([str(log)], f"{folder}/{name}/")
+    return coretools.tables(folder / name)
+
+
+def losses(made: dict[str, coretools.Rows]) -> dict[str, int]:
+    return {row["reason"]: row["count"] for row in made["loss"]}
+
+
+def test_without_the_patch_the_same_requests_are_found(tmp_path: Path) -> None:
+    """Each thread submits the one page of its file itself, so here inference has no excuse."""
+    events = events_of(SMALL4, tmp_path)
+    exact = tables(events, tmp_path, "exact")
+    stock = tables([e for e in events if e["event"] not in WITH_IDS], tmp_path, "stock")
+    assert losses(exact) == {"told_twice": 300}
+    assert losses(stock) == {}
+
+    def told(row: Event) -> tuple[Any, ...]:
+        return tuple(row[key] for key in ("op", "tid", "dev", "ino", "fs", "bytes", "bios", "ret"))
+
+    by_ino = [sorted(made["sync"], key=lambda row: row["ino"]) for made in (exact, stock)]
+    assert len(by_ino[0]) == 100
+    for a, b in zip(*by_ino, strict=True):
+        assert told(a) == told(b)
+        assert (a["confidence"], b["confidence"]) == ("exact", "inferred")
+        assert (b["id"], b["path"], b["folios"], b["ranges"]) == (None,) * 4
+        # From the same call; the file system's own tracepoints stand a few microseconds apart.
+        assert (a["ts_ns"], a["syscall_ns"]) == (b["ts_ns"], b["syscall_ns"])
+        assert abs(a["start_ns"] - b["start_ns"]) < 2_000_000
+        assert abs(a["writeback_ns"] - b["writeback_ns"]) < 2_000_000
+
+    queued = [
+        e for e in events if e["event"] == "block_bio_queue" and "W" in e["rwbs"] and e["nr_sector"]
+    ]
+    size = sum(e["nr_sector"] * 512 for e in queued)
+    for made in (exact, stock):
+        assert sum(row["bytes"] for row in made["bio"]) == size
+        assert len(made["bio"]) == len(queued)
+        assert all(row["dur_ns"] > 0 for row in made["bio"])
+        journal = {row["comm"] for row in made["bio"] if row["origin"] == "background"}
+        assert journal == {"jbd2/vdb-8"}
+
+
+def call(ts: int, tid: int, *inside: Event, op: str = "fsync") -> list[Event]:
+    common = {"tid": tid, "comm": "a", "source": "trace-dat"}
+    middle = [common | event for event in inside]
+    end = max([ts, *(event["ts_ns"] for event in inside)]) + 10
+    return [
+        common | {"ts_ns": ts, "event": f"sys_enter_{op}"},
+        *middle,
+        common | {"ts_ns": end, "event": f"sys_exit_{op}", "ret": 0},
+    ]
+
+
+def start(ts: int, word: str = "ext4_sync_file_enter", **more: Any) -> Event:
+    return {"ts_ns": ts, "event": word, "fs": word.split("_", 1)[0], "dev": DEV, "ino": 5} | more
+
+
+def end(ts: int, word: str = "ext4_sync_file_exit") -> Event:
+    return {"ts_ns": ts, "event": word, "ret": 0}
+
+
+def block(ts: int, word: str, sector: int, size: int, dev: str = DEV, **more: Any) -> Event:
+    head = {"ts_ns": ts, "tid": 99, "comm": "x", "source": "trace-dat"}
+    return head | {"event": word, "dev": dev, "sector": sector, "bytes": size, "rwbs": "WS"} | more
+
+
+def test_merged_and_split_bios_keep_their_bytes(tmp_path: Path) -> None:
+    events = call(
+        100, 1,
+        start(110, datasync=0),
+        block(120, "block_bio_queue", 0, 4096, tid=1), block(121, "block_bio_queue", 8, 4096, tid=1),
+        block(122, "block_bio_queue", 64, 8192, tid=1),
+        # The first two as one; the third in two parts.
+        block(200, "block_rq_complete", 0, 8192), block(210, "block_rq_complete", 72, 4096),
+        block(220, "block_rq_complete", 64, 4096),
+        end(230),
+    )  # fmt: skip
+    made = tables(events, tmp_path)
+    (row,) = made["sync"]
+    assert (row["bytes"], row["bios"], row["writeback_ns"]) == (16384, 3, 100)
+    assert (row["before_submit_ns"], row["after_complete_ns"]) == (10, 10)
+    assert sorted((bio["sector"], bio["bytes"], bio["dur_ns"]) for bio in made["bio"]) == [
+        (0, 4096, 80),
+        (8, 4096, 79),
+        (64, 8192, 98),
+    ]
+    assert losses(made) == {}
+
+
+def test_what_others_submit_is_nobodys(tmp_path: Path) -> None:
+    events = call(
+        100, 1, start(110, datasync=0), block(120, "block_bio_queue", 0, 512, tid=2), end(130)
+    )
+    events += [block(300, "block_bio_queue", 8, 512, tid=1)]
+    made = tables(events, tmp_path)
+    assert [(row["origin"], row["sync_id"]) for row in made["bio"]] == [("background", None)] * 2
+    assert (made["sync"][0]["bytes"], made["sync"][0]["confidence"]) == (0, "exact")
+    assert losses(made) == {"never_completed": 2}
+
+
+def test_bytes_are_unknown_where_no_bio_is_told(tmp_path: Path) -> None:
+    made = tables(call(100, 1, start(110, datasync=1), end(130), op="fdatasync"), tmp_path)
+    (row,) = made["sync"]
+    assert [row[key] for key in ("bytes", "bios", "folios", "ranges", "writeback_ns")] == [None] * 5
+    assert (row["datasync"], row["dur_ns"], row["syscall_ns"], row["incomplete"]) == (
+        True,
+        30,
+        40,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "datasync"), [("xfs_file_fsync", None), ("btrfs_sync_file", False)]
+)
+def test_where_no_end_is_told_the_call_is(word: str, datasync: bool | None, tmp_path: Path) -> None:
+    begins = start(110, word, **({} if datasync is None else {"datasync": int(datasync)}))
+    made = tables(call(100, 1, begins, block(150, "block_bio_queue", 0, 512, tid=1)), tmp_path)
+    (row,) = made["sync"]
+    assert (row["dur_ns"], row["ret"], row["confidence"]) == (60, 0, "inferred")
+    assert row["datasync"] is datasync
+    # Of a file system that tells its ends a lost one is lost.
+    made = tables(call(100, 1, start(110, datasync=0)), tmp_path, "lost")
+    assert (made["sync"][0]["incomplete"], losses(made)) == ("end", {"end_missing": 1})
+
+
+def test_a_bio_that_goes_on_below_a_device_mapper_is_one(tmp_path: Path) -> None:
+    events = call(
+        100, 1,
+        start(110, datasync=0, dev="253,0"),
+        block(120, "block_bio_queue", 0, 4096, "253,0", tid=1),
+        block(121, "block_bio_remap", 2048, 4096, DEV, from_dev="253,0", from_sector=0, tid=1),
+        block(122, "block_bio_queue", 2048, 4096, DEV, tid=1),
+        block(200, "block_rq_complete", 2048, 4096, DEV),
+        block(201, "block_rq_complete", 0, 4096, "253,0"),
+        end(230),
+    )  # fmt: skip
+    made = tables(events, tmp_path)
+    assert [(bio["dev"], bio["bytes"], bio["dur_ns"]) for bio in made["bio"]] == [
+        ("253,0", 4096, 81)
+    ]
+    assert made["sync"][0]["bytes"] == 4096
+    assert losses(made) == {"remapped": 1}
+
+
+def test_reads_are_left_alone(tmp_path: Path) -> None:
+    events = call(100, 1, start(110, datasync=0), end(130))
+    events += [
+        block(140, "block_bio_queue", 0, 4096, rwbs="R"),
+        block(150, "block_rq_complete", 0, 4096, rwbs="R"),
+    ]
+    made = tables(events, tmp_path)
+    assert (made["bio"], losses(made)) == ([], {})
