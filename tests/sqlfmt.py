@@ -16,8 +16,8 @@ import syntaqlite
 SQL = Path(__file__).parents[1] / "sql"
 WIDTH = 80
 
-# Folders of files that hold one SELECT and no more.
-_SELECTS = ("flamegraph", "page", "reports")
+# Folders whose files are a head comment and one SELECT each.
+_SELECTS = ("diff", "flamegraph", "page", "reports")
 # A SELECT: all of a report from the end of its head comment, or the body of a CREATE ... AS.
 _REPORT = re.compile(r"\A(?P<head>(?:--[^\n]*\n)+)(?P<body>.*)\Z", re.S)
 _BODY = re.compile(

@@ -44,7 +44,9 @@ def test_the_wheel_holds_the_program_and_its_sql_and_nothing_else(wheel: Path) -
         name for name in names if name.startswith("syncline/sql/reports/") and name.endswith(".sql")
     ]
     assert {
-        f"syncline/sql/{file.relative_to(ROOT / 'sql')}" for file in (ROOT / "sql").rglob("*.sql")
+        f"syncline/sql/{file.relative_to(ROOT / 'sql')}"
+        for ending in ("sql", "textproto")
+        for file in (ROOT / "sql").rglob(f"*.{ending}")
     } <= set(names)
     assert all(name.startswith(("syncline/", "syncline-")) for name in names)
     assert "syncline/report/page/page.html" in names

@@ -19,6 +19,9 @@ from syncline.errors import InputError
 from syncline.marks import Mark, complaint, read_marks
 from syncline.recordings import Filter, is_recording, joined, recording_of
 
+# How a stored baseline begins.
+BASELINE = b'{"syncline_baseline":'
+
 Kind = Literal["trace", "tables", "rows", "log"]
 Progress = Callable[[int, int | None, int], None]
 Warn = Callable[[str, str], None]
@@ -110,6 +113,11 @@ def kind_of(path: str, source: str | None = None) -> Kind:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"cannot read {path}: {reason}", f"try: ls -l {path}") from None
+    if head.startswith(BASELINE):
+        raise InputError(
+            f"{path} is a stored baseline, which holds no run to look at",
+            f"it is a side of a diff: syncline diff {shlex.quote(path)} NEW",
+        )
     if head[:4] == b"PAR1" or (head.startswith((b"ts_ns,", b'{"ts_ns":')) and _is_rows(head)):
         return "rows"
     # The first packet of a trace; a log never begins with a line end and a length.
