@@ -21,6 +21,8 @@ from syncline.marks import Mark, complaint, read_marks
 
 # By which a run directory of `syncline record` is known.
 MANIFEST = "manifest.json"
+# NTP makes a clock go faster or slower by a two-thousandth at most.
+_CLOCK_SET_NS = 10**9
 
 Kind = Literal["trace", "tables", "rows", "log"]
 Progress = Callable[[int, int | None, int], None]
@@ -62,6 +64,7 @@ class Reading:
             time_unit=self.time_unit,
             pid_is=self.pid_is,
             window_ns=self.window_ns,
+            clocks=self.clocks_of(logs),
             max_loss=self.max_loss,
             marks=[mark[:3] for mark in marks],
             progress=progress,
@@ -69,6 +72,25 @@ class Reading:
         )
         self.check_marks(marks, summary["first_ts_ns"], summary["last_ts_ns"])
         return summary
+
+    def clocks_of(self, logs: list[str]) -> dict[str, list[int]]:
+        """Of logs in a run directory, what CLOCK_REALTIME and CLOCK_BOOTTIME showed at both ends.
+
+        strace has times of day; the rest of a recording, and of the boot, is on CLOCK_BOOTTIME.
+        """
+        found = {}
+        for log in logs:
+            clocks = _clocks(Path(log).parent / MANIFEST) if log != "-" else None
+            if clocks is None:
+                continue
+            found[log] = clocks
+            set_by = (clocks[3] - clocks[2]) - (clocks[1] - clocks[0])
+            if abs(set_by) > _CLOCK_SET_NS:
+                self.warn(
+                    f"the time of day was set by {-set_by / 1e9:.3f} s during the recording of {log}",
+                    "its times are spread over that, and are not those of other recordings",
+                )
+        return found
 
     def check_marks(self, marks: list[Mark], first_ns: int | None, last_ns: int | None) -> None:
         """Warns of marks outside the log, whose times may have another unit or clock."""
@@ -137,6 +159,18 @@ def logs_of(path: str) -> list[str]:
             "record again with another route: syncline record --route bpftrace",
         )
     return readable
+
+
+def _clocks(manifest: Path) -> list[int] | None:
+    """CLOCK_REALTIME and CLOCK_BOOTTIME at both ends of a recording by strace."""
+    try:
+        told = json.loads(manifest.read_text())
+        ends = [told[end]["clocks_ns"] for end in ("before", "after")]
+        if told["route"] != "strace":
+            return None
+        return [int(end[clock]) for end in ends for clock in ("realtime", "boottime")]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _head(file: Path) -> bytes:

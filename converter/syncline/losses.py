@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["of_conversion", "sentence"]
+__all__ = ["TOLD", "of_conversion", "sentence"]
 
 # Numbers that add up to what a reason is a part of: keys of `syncline_meta`, or reasons, taken off
 # with a `-`. A request has a start or is counted as one without; so has a bio its submit.
@@ -20,9 +20,13 @@ _PART_OF = {
     "duplicate_end": ("ends", ("events.sync_end",)),
     "unmatched_complete": ("completions", ("events.bio_complete",)),
     "unmatched_exit": ("exits", ("events.call_exit",)),
+    "length_missing": ("calls", ("events.call_enter",)),
+    "call_alone": ("calls", ("events.call_enter",)),
     "unparsed_line": ("lines", ("lines",)),
 }
 _EVENTS = ("events", ("events",))
+# No loss, but whoever reads a figure has to know why so many others are missing.
+TOLD = ("call_alone",)
 
 
 def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 1) -> str:
@@ -56,5 +60,5 @@ def of_conversion(summary: Mapping[str, Any]) -> list[str]:
     return [
         sentence(loss["reason"], loss["meaning"], numbers)
         for loss in summary["losses"]
-        if loss["severity"] == "loss"
+        if loss["severity"] == "loss" or loss["reason"] in TOLD
     ]

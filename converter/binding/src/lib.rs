@@ -1,11 +1,14 @@
 //! `syncline._core`: the core as a Python module. Nothing here knows events; it turns arguments into options and errors into exceptions.
 
+use std::collections::HashMap;
+
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use syncline_core::error::{Error, ErrorClass};
 use syncline_core::event::Kind;
+use syncline_core::merge::BesideBoot;
 use syncline_core::run::{Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
 use syncline_core::sink::Mark;
 use syncline_core::sink::samples::{By, Weight};
@@ -54,10 +57,12 @@ fn max_loss(text: &str) -> PyResult<MaxLoss> {
 
 /// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all.
 ///
+/// `clocks`: of inputs by their path, what CLOCK_REALTIME and CLOCK_BOOTTIME showed at their begin and at their end; those whose
+/// times are of the first are moved to the second.
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the work.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, clocks=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -68,6 +73,7 @@ fn convert<'py>(
     time_unit: &str,
     pid_is: &str,
     window_ns: Option<i64>,
+    clocks: HashMap<String, [i64; 4]>,
     marks: Vec<(i64, String, Option<i64>)>,
     max_loss: Option<&str>,
     weight: &str,
@@ -93,6 +99,10 @@ fn convert<'py>(
             keep_extras: false,
         },
         window_ns: window_ns.unwrap_or(defaults.window_ns),
+        clocks: clocks
+            .into_iter()
+            .map(|(path, [r0, b0, r1, b1])| (path, BesideBoot { first: (r0, b0), last: (r1, b1) }))
+            .collect(),
         marks: marks.into_iter().map(|(ts, name, dur)| Mark { name, ts, dur }).collect(),
         max_loss: max_loss.map(self::max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,

@@ -148,8 +148,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    fn visit_offsets(&self, f: &mut impl FnMut(&'static str, Value)) {
-        f("ranges", Value::Int(self.ranges as i64));
+    fn visit_span(&self, f: &mut impl FnMut(&'static str, Value)) {
         f("first_offset", Value::int(self.span.map(|(first, _)| first as i64)));
         f("last_offset", Value::int(self.span.map(|(_, last)| last as i64)));
     }
@@ -169,6 +168,8 @@ pub struct Request {
     pub ino: u64,
     pub datasync: bool,
     pub call: Option<CallOf>,
+    /// All that is known of it is its call: whatever the file system did is null.
+    pub alone: bool,
     pub first_event: i64,
     pub last_event: i64,
     pub start: Option<i64>,
@@ -187,7 +188,10 @@ pub struct Request {
 
 impl Request {
     pub fn missing(&self) -> Option<Missing> {
-        if self.start.is_none() {
+        if self.alone {
+            // A call that has returned may have done so at a time that is not known.
+            (self.ret.is_none() && self.end.is_none()).then_some(Missing::End)
+        } else if self.start.is_none() {
             Some(Missing::Start)
         } else if self.end.is_none() {
             Some(Missing::End)
@@ -199,7 +203,18 @@ impl Request {
     }
 
     fn bounds(&self) -> Option<(i64, i64)> {
-        self.start.zip(self.end)
+        let start = if self.alone { Some(self.first_event) } else { self.start };
+        start.zip(self.end)
+    }
+
+    /// What the file system did for it, where that is known.
+    fn seen(&self, value: u64) -> Value {
+        if self.alone { Value::Null } else { Value::Int(value as i64) }
+    }
+
+    /// Bytes written back for it; `None` where only its call is known.
+    pub fn bytes(&self) -> Option<u64> {
+        (!self.alone).then_some(self.extent.bytes)
     }
 
     /// Where its row begins.
@@ -217,7 +232,7 @@ impl Request {
     }
 
     pub fn writeback(&self) -> Option<i64> {
-        self.bounds()?;
+        self.bounds().filter(|_| !self.alone)?;
         if self.bios == 0 {
             return Some(0);
         }
@@ -289,16 +304,17 @@ impl Row for Request {
         f("dev", Value::dev(self.dev));
         f("ino", if self.ino == 0 { Value::Null } else { Value::Int(self.ino as i64) });
         f("fs", Value::name(self.fs));
-        f("id", Value::UInt(self.id));
+        f("id", if self.alone { Value::Null } else { Value::UInt(self.id) });
         f("ret", Value::int(self.ret));
         f("syscall_ns", Value::int(self.syscall()));
         f("writeback_ns", Value::int(self.writeback()));
         f("before_submit_ns", Value::int(self.before_submit()));
         f("after_complete_ns", Value::int(self.after_complete()));
-        f("bytes", Value::Int(self.extent.bytes as i64));
-        f("folios", Value::Int(self.extent.folios as i64));
-        f("bios", Value::Int(self.bios as i64));
-        self.extent.visit_offsets(f);
+        f("bytes", self.seen(self.extent.bytes));
+        f("folios", self.seen(self.extent.folios));
+        f("bios", self.seen(self.bios));
+        f("ranges", self.seen(self.extent.ranges));
+        self.extent.visit_span(f);
         f("stack", self.call.map_or(Value::Null, |c| Value::name(c.stack)));
         f("confidence", Value::Word(self.confidence.name()));
         f("incomplete", self.missing().map_or(Value::Null, |m| Value::Word(m.name())));
@@ -386,7 +402,8 @@ impl Row for Bio {
         f("sector", if self.sector == NO_SECTOR { Value::Null } else { Value::Int(self.sector) });
         f("bytes", Value::Int(self.extent.bytes as i64));
         f("folios", Value::Int(self.extent.folios as i64));
-        self.extent.visit_offsets(f);
+        f("ranges", Value::Int(self.extent.ranges as i64));
+        self.extent.visit_span(f);
         f("tid", Value::task(self.tid));
         f("pid", Value::task(self.pid));
         f("comm", Value::name(self.comm));
@@ -405,8 +422,14 @@ pub struct Call {
     pub pid: u32,
     pub comm: NameId,
     pub stack: NameId,
+    /// Its file, where the tracer of the call tells.
+    pub path: NameId,
+    /// No source that sees requests has told of it.
+    pub alone: bool,
     pub enter: i64,
     pub exit: Option<i64>,
+    /// It has returned, but it is not known when.
+    pub untimed: bool,
     pub ret: Option<i64>,
     /// The request that took it.
     pub sync_id: Option<u64>,

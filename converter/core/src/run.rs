@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, Kind};
 use crate::input::Input;
 use crate::losses::{Losses, Reason};
-use crate::merge::{Merge, OpenInput, Piece, Step, logs_of};
+use crate::merge::{BesideBoot, Merge, OpenInput, Piece, Step, logs_of};
 use crate::names::{NameId, Names, text_of};
 use crate::order::Reorder;
 use crate::place::{Place, Places, tell};
@@ -86,6 +86,8 @@ pub struct Options {
     pub source: Option<String>,
     pub source_options: SourceOptions,
     pub window_ns: i64,
+    /// Inputs whose clock is that of the day, and how it went beside CLOCK_BOOTTIME, to which their times are moved.
+    pub clocks: HashMap<String, BesideBoot>,
     pub marks: Vec<Mark>,
     pub max_loss: Option<MaxLoss>,
     pub weight: Weight,
@@ -103,6 +105,7 @@ impl Default for Options {
             source: None,
             source_options: SourceOptions::default(),
             window_ns: crate::order::DEFAULT_WINDOW_NS,
+            clocks: HashMap::new(),
             marks: Vec::new(),
             max_loss: None,
             weight: Weight::Count,
@@ -337,7 +340,13 @@ impl Pairing<'_> {
                 adopt(path);
                 adopt(fs);
             }
-            Kind::CallEnter { stack, .. } if stack.is_some() => *stack = stacks.fold(batch.names.get(*stack), names),
+            Kind::CallEnter { stack, path, .. } => {
+                adopt(path);
+                if stack.is_some() {
+                    *stack = stacks.fold(batch.names.get(*stack), names);
+                }
+            }
+            Kind::CallExit { stack, .. } if stack.is_some() => *stack = stacks.fold(batch.names.get(*stack), names),
             _ => {}
         }
         event
@@ -382,7 +391,7 @@ fn run(
             sources.push(file.source);
         }
     }
-    let mut merge = Merge::new(inputs, options.window_ns, options.workers, source_options);
+    let mut merge = Merge::new(inputs, options.window_ns, options.workers, source_options, options.clocks.clone());
     let mut shown = Instant::now();
     loop {
         match merge.step()? {
@@ -517,7 +526,12 @@ impl FileSoFar {
 
     fn no_events(&self) -> Error {
         let detail = self.unparsed.as_ref().map_or(String::new(), |line| format!("; the first that is none: {line}"));
-        Error::NoEvents { path: self.path.clone(), lines: self.lines, detail }
+        let (path, lines) = (self.path.clone(), self.lines);
+        if self.source == source::strace::NAME {
+            Error::NoCalls { path, lines, detail }
+        } else {
+            Error::NoEvents { path, lines, detail }
+        }
     }
 
     /// Counts what in a batch is no event.
@@ -557,6 +571,10 @@ impl FileSoFar {
                     *counted = counted.saturating_add(*count);
                 }
                 NoteKind::End => self.ended = true,
+                NoteKind::IoUring => {
+                    let tally = summary.losses.add(Reason::IoUring, 1, None);
+                    tally.example.get_or_insert_with(|| tell(path, line, "io_uring"));
+                }
                 NoteKind::Unparsed { text, why } => {
                     self.unparsed_lines += 1;
                     let tally = summary.losses.add(Reason::UnparsedLine, 1, None);

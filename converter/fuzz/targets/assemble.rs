@@ -31,8 +31,8 @@ fuzz_target!(|data: &[u8]| {
         let sector = if b & 0x20 == 0 { NO_SECTOR } else { i64::from(b >> 6) };
         let op = Op::ALL[usize::from(b) % Op::ALL.len()];
         let kind = match a & 7 {
-            0 => Kind::CallEnter { op, stack: texts[2 + usize::from(c & 1)] },
-            1 => Kind::CallExit { op, ret: (c & 1 == 0).then_some(0) },
+            0 => Kind::CallEnter { op, stack: texts[2 + usize::from(c & 1)], path: texts[0], alone: c & 4 != 0 },
+            1 => Kind::CallExit { op, ret: (c & 1 == 0).then_some(0), stack: NameId::NONE, untimed: c & 12 == 12 },
             2 => Kind::SyncStart {
                 id,
                 start: 0,

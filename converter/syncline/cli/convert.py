@@ -147,10 +147,13 @@ def tell(summary: dict[str, Any], output: str, quiet: bool) -> None:
     if not quiet:
         events = summary["events"]
         span = (summary["last_ts_ns"] - summary["first_ts_ns"]) / 1e9
-        requests = summary["events_by_kind"]["sync_start"]
+        kinds = summary["events_by_kind"]
+        done = f"{count(kinds['sync_start'])} sync requests started"
+        if not kinds["sync_start"] and kinds["call_enter"]:
+            done = f"{count(kinds['call_enter'])} sync calls"
         target = "standard output" if output == "-" else output
         say(
-            f"{count(events)} events of {span:.3f} s ({count(requests)} sync requests started) -> {target}"
+            f"{count(events)} events of {span:.3f} s ({done}) -> {target}"
         )
     for line in losses.of_conversion(summary):
         say(f"warning: {line}")
@@ -158,5 +161,5 @@ def tell(summary: dict[str, Any], output: str, quiet: bool) -> None:
         say(f"  {line}")
     if summary["left_out"]:
         say(
-            f"warning: {count(summary['left_out'])} requests left out: their weight is not known (incomplete)"
+            f"warning: {count(summary['left_out'])} requests left out: their weight is not known"
         )
