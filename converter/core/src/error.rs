@@ -148,8 +148,8 @@ impl Error {
                     .into()
             }
             Self::NoCalls { .. } => {
-                "the program synced nothing, or strace left it out: record without -e, or with \
-                 -f -e trace=fsync,fdatasync,msync,sync,syncfs,sync_file_range,openat,close"
+                "the program synced nothing, or the log lacks it (strace -f, and no -e that leaves it out); \
+                 `syncline record` has routes that see more"
                     .into()
             }
             Self::Clocks { .. } => {

@@ -478,6 +478,7 @@ struct FileSoFar {
     /// Its first line that is no event, and how many there are.
     unparsed: Option<String>,
     unparsed_lines: u64,
+    io_uring: u64,
     kinds: [u64; Kind::COUNT],
     /// What the recorder counted, of the kinds that it did.
     counted: [Option<u64>; Kind::COUNT],
@@ -496,6 +497,7 @@ impl FileSoFar {
             last_event: None,
             unparsed: None,
             unparsed_lines: 0,
+            io_uring: 0,
             kinds: [0; Kind::COUNT],
             counted: [None; Kind::COUNT],
             ended: false,
@@ -528,6 +530,8 @@ impl FileSoFar {
         let detail = self.unparsed.as_ref().map_or(String::new(), |line| format!("; the first that is none: {line}"));
         let (path, lines) = (self.path.clone(), self.lines);
         if self.source == source::strace::NAME {
+            let seen = format!("; it uses io_uring, whose syncs strace does not see ({} times)", self.io_uring);
+            let detail = if self.io_uring > 0 { seen + &detail } else { detail };
             Error::NoCalls { path, lines, detail }
         } else {
             Error::NoEvents { path, lines, detail }
@@ -572,6 +576,7 @@ impl FileSoFar {
                 }
                 NoteKind::End => self.ended = true,
                 NoteKind::IoUring => {
+                    self.io_uring += 1;
                     let tally = summary.losses.add(Reason::IoUring, 1, None);
                     tally.example.get_or_insert_with(|| tell(path, line, "io_uring"));
                 }

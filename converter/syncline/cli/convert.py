@@ -152,14 +152,10 @@ def tell(summary: dict[str, Any], output: str, quiet: bool) -> None:
         if not kinds["sync_start"] and kinds["call_enter"]:
             done = f"{count(kinds['call_enter'])} sync calls"
         target = "standard output" if output == "-" else output
-        say(
-            f"{count(events)} events of {span:.3f} s ({done}) -> {target}"
-        )
+        say(f"{count(events)} events of {span:.3f} s ({done}) -> {target}")
     for line in losses.of_conversion(summary):
         say(f"warning: {line}")
     for line in summary["unparsed"]:
         say(f"  {line}")
     if summary["left_out"]:
-        say(
-            f"warning: {count(summary['left_out'])} requests left out: their weight is not known"
-        )
+        say(f"warning: {count(summary['left_out'])} requests left out: their weight is not known")

@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::line::{Clock, Phase};
-use super::{AT_FDCWD, Aside, Line, What, join};
+use super::{Aside, Line, What, join};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::{Batch, Extra, Settle};
@@ -40,6 +40,8 @@ type Files = HashMap<i32, File, FixedState>;
 struct Pending {
     what: What,
     text: Option<Rc<[u8]>>,
+    /// What was behind the descriptor that is doubled, or that a path is relative to.
+    file: Option<File>,
     since: i64,
     /// Tells one making of a child from another.
     number: u64,
@@ -230,7 +232,7 @@ impl Tasks {
         };
         at.event(task, at.ts, Kind::CallEnter { op, stack: line.stack, path, alone: true }, b"", true, batch);
         if line.phase == Phase::Begun {
-            task.pending = Some(Pending { what: What::Sync { op, fd }, text: None, since: at.ts, number: 0 });
+            task.pending = Some(Pending { what: What::Sync { op, fd }, text: None, file: None, since: at.ts, number: 0 });
         } else if line.ret.is_some() {
             let end = line.dur.map_or(at.ts, |dur| at.ts.saturating_add(dur));
             at.exit(task, end, op, NameId::NONE, line.dur.is_none(), batch);
@@ -275,32 +277,31 @@ impl Tasks {
                 self.making += 1;
                 number = self.children;
             }
-            self.task(at.tid).pending = Some(Pending { what, text: text(), since: at.ts, number });
+            let task = self.task(at.tid);
+            let file = behind(what, &task.files.borrow());
+            task.pending = Some(Pending { what, text: text(), file, since: at.ts, number });
             return;
         }
         // What is resumed says no more of itself than its name.
-        let (what, text, born) = match pending {
-            Some(pending) => (pending.what, pending.text, pending.number),
-            None if line.phase == Phase::Resumed => (without_begin(what), None, 0),
-            None => (what, text(), 0),
+        let (what, text, behind, born) = match pending {
+            Some(pending) => (pending.what, pending.text, pending.file, pending.number),
+            None if line.phase == Phase::Resumed => (without_begin(what), None, None, 0),
+            None => (what, text(), behind(what, &self.task(at.tid).files.borrow()), 0),
         };
         let Some(ret) = line.ret.filter(|ret| *ret >= 0) else { return };
         let fd = i32::try_from(ret).unwrap_or(super::NO_FD);
         let file = || line.file.is_some().then(|| Rc::from(batch.names.get(line.file)));
         match what {
-            What::Open { dir, sync, cloexec } => {
+            What::Open { sync, cloexec, .. } => {
                 self.any_sync |= sync;
                 let files = &self.task(at.tid).files;
-                let path = file().or_else(|| text.map(|path| in_folder(&files.borrow(), dir, path)));
+                let path = file().or_else(|| text.map(|path| in_folder(path, behind)));
                 files.borrow_mut().insert(fd, File { path, sync, cloexec });
             }
-            What::Dup { fd: old, cloexec } => {
+            What::Dup { cloexec, .. } => {
+                let told = || file().map(|path| File { path: Some(path), sync: false, cloexec });
                 let mut files = self.task(at.tid).files.borrow_mut();
-                match files
-                    .get(&old)
-                    .cloned()
-                    .or_else(|| file().map(|path| File { path: Some(path), sync: false, cloexec }))
-                {
+                match behind.or_else(told) {
                     Some(file) => files.insert(fd, File { cloexec, ..file }),
                     None => files.remove(&fd),
                 };
@@ -360,13 +361,18 @@ fn without_begin(what: What) -> What {
     }
 }
 
-/// A path as it was given, or in the folder that it is relative to.
-fn in_folder(files: &Files, dir: i32, path: Rc<[u8]>) -> Rc<[u8]> {
-    if dir == AT_FDCWD || path.starts_with(b"/") {
-        return path;
+/// The file that a call takes hold of when it begins; another thread may close it before the call returns.
+fn behind(what: What, files: &Files) -> Option<File> {
+    match what {
+        What::Dup { fd, .. } | What::Open { dir: fd, .. } => files.get(&fd).cloned(),
+        _ => None,
     }
-    match files.get(&dir) {
-        Some(File { path: Some(dir), .. }) => join(dir, &path).into(),
+}
+
+/// A path as it was given, or in the folder that it is relative to.
+fn in_folder(path: Rc<[u8]>, dir: Option<File>) -> Rc<[u8]> {
+    match dir {
+        Some(File { path: Some(dir), .. }) if !path.starts_with(b"/") => join(&dir, &path).into(),
         _ => path,
     }
 }
