@@ -113,10 +113,11 @@ def caveats(engine: SqlEngine) -> list[str]:
         " UNION ALL SELECT reason, SUM(count) FROM syncline_loss GROUP BY reason",
     ).rows
     whole = {str(key): int(value) for key, value in numbers if value is not None}
+    told = ", ".join(f"'{reason}'" for reason in losses.TOLD)
     lost = run_query(
         engine,
         "SELECT reason, MIN(meaning) AS meaning, COUNT(DISTINCT run) AS runs FROM syncline_loss"
-        " WHERE severity = 'loss' AND count > 0 GROUP BY reason ORDER BY SUM(count) DESC, reason",
+        f" WHERE (severity = 'loss' OR reason IN ({told})) AND count > 0 GROUP BY reason ORDER BY SUM(count) DESC, reason",
     ).rows
     for reason, meaning, runs in lost:
         found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))
