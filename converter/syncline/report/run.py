@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from syncline import losses
@@ -24,6 +25,7 @@ class SqlEngine(Protocol):
     """What reports need of an engine."""
 
     name: str
+    path: Path
 
     def query(self, sql: str) -> Result: ...
 
@@ -95,7 +97,7 @@ def check_trace(engine: SqlEngine) -> None:
         return
     if not run_query(engine, "SELECT 1 FROM syncline_meta LIMIT 1").rows:
         raise EngineError(
-            "this trace was not written by Syncline: it holds no facts of a run",
+            f"{engine.path}: the trace was not written by Syncline, or is cut off: it holds no facts of a run",
             "Convert the log: syncline convert LOG -o OUT.pftrace",
         )
 
