@@ -1,6 +1,7 @@
 """Syncs files with odd names, from threads and a child, so that strace has something to print. See README.md."""
 
-# ruff: noqa: PTH, SIM105 - what is not imported is not in the log.
+# What is not imported is not in the log.
+# ruff: noqa: PTH103, PTH108, SIM105
 
 import ctypes
 import os
