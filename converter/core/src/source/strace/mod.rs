@@ -398,7 +398,8 @@ impl Parser<'_> {
             && line[seconds + 10] == b'.'
             && line[name - 1] == b' ';
         let rest = if is_time { &line[name..] } else { return false };
-        let len = rest.iter().take(64).take_while(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || **b == b'_').count();
+        let len =
+            rest.iter().take(64).take_while(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || **b == b'_').count();
         len > 0 && rest.get(len) == Some(&b'(') && Known::of(&rest[..len]).is_none()
     }
 
