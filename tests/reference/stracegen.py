@@ -1,6 +1,6 @@
 """Logs of strace with a known truth: threads that open, dup, close and sync files, printed as strace prints them.
 
-python -m tests.reference.stracegen --bulk BYTES     a long log for tests/bench
+python -m tests.reference.stracegen --bulk BYTES [--others N]     a long log for tests/bench
 """
 
 from __future__ import annotations
@@ -355,8 +355,25 @@ def generate(rng: random.Random, style: Style, calls: int = 30) -> Log:
     return World(rng, style, calls).run()
 
 
-def bulk(size: int) -> Iterator[bytes]:
-    """A long log, as `strace -f -ttt -T` writes it: four threads that open, write, sync and close small files."""
+OTHERS = (
+    "futex(0x7f2d34e6f0, FUTEX_WAIT_BITSET_PRIVATE, 0, {tv_sec=12312, tv_nsec=59676}, FUTEX_BITSET_MATCH_ANY) = 0 <0.000063>",
+    'pread64(5, "SQLite format 3\\0\\20\\0\\1\\1\\0@  \\0\\0\\0\\1"..., 100, 0) = 100 <0.000009>',
+    "lseek(5, 0, SEEK_CUR) = 8192 <0.000002>",
+    'newfstatat(5, "", {st_mode=S_IFREG|0644, st_size=8192, ...}, AT_EMPTY_PATH) = 0 <0.000003>',
+    "epoll_wait(4, [{events=EPOLLIN, data={u32=7, u64=7}}], 64, -1) = 1 <0.000912>",
+    'recvfrom(7, "Q\\0\\0\\0\\33select 1\\0", 8192, 0, NULL, NULL) = 28 <0.000004>',
+)
+
+
+# Of a long log.
+FILES = 4096
+
+
+def bulk(size: int, others: int = 0) -> Iterator[bytes]:
+    """A long log, as `strace -f -ttt -T` writes it: four threads that open, write, sync and close small files.
+
+    `others`: so many lines of other calls for each sync.
+    """
     ts, number, made = BEGUN_NS, 0, 0
     while made < size:
         lines = []
@@ -364,20 +381,18 @@ def bulk(size: int) -> Iterator[bytes]:
             number += 1
             tid, fd = 2694 + number % 4, 3 + number % 4
             ts += 150_000
-            at = f"{tid}  {ts // 10**9}.{ts % 10**9 // US:06d} "
-            path = f"/run/mnt/s4/small-{number % 4}-{number:08}"
-            lines.append(
-                f'{at}openat(AT_FDCWD, "{path}", O_WRONLY|O_CREAT|O_TRUNC, 0644) = {fd} <0.000707>\n'
-            )
-            lines.append(f'{at}write({fd}, "{"b" * 32}"..., 200) = 200 <0.000046>\n')
-            lines.append(f"{at}fsync({fd} <unfinished ...>\n")
-            lines.append(
-                f"{at[:5]} {at[6:]}futex(0x7f2d34e6f0, FUTEX_WAKE_PRIVATE, 1) = 0 <0.000012>\n".replace(
-                    "  ", " ", 1
-                )
-            )
-            lines.append(f"{at}<... fsync resumed>) = 0 <0.000089>\n")
-            lines.append(f"{at}close({fd}) = 0 <0.000010>\n")
+            time = f"{ts // 10**9}.{ts % 10**9 // US:06d}"
+            at, beside = f"{tid}  {time}", f"{2694 + (number + 1) % 4}  {time}"
+            path = f"/run/mnt/s4/small-{number % FILES:08}"
+            lines += [
+                f'{at} openat(AT_FDCWD, "{path}", O_WRONLY|O_CREAT|O_TRUNC, 0644) = {fd} <0.000707>\n',
+                f'{at} write({fd}, "{"b" * 32}"..., 200) = 200 <0.000046>\n',
+                f"{at} fsync({fd} <unfinished ...>\n",
+                f"{beside} futex(0x7f2d34e6f0, FUTEX_WAKE_PRIVATE, 1) = 0 <0.000012>\n",
+                f"{at} <... fsync resumed>) = 0 <0.000089>\n",
+                f"{at} close({fd}) = 0 <0.000010>\n",
+            ]
+            lines += [f"{beside} {OTHERS[n % len(OTHERS)]}\n" for n in range(others)]
         block = "".join(lines).encode()
         made += len(block)
         yield block
@@ -386,5 +401,7 @@ def bulk(size: int) -> Iterator[bytes]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bulk", type=float, required=True, help="bytes of the log")
-    for block in bulk(int(parser.parse_args().bulk)):
+    parser.add_argument("--others", type=int, default=0, help="lines of other calls for each sync")
+    options = parser.parse_args()
+    for block in bulk(int(options.bulk), options.others):
         sys.stdout.buffer.write(block)

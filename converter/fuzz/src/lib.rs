@@ -430,7 +430,7 @@ pub fn check_reader(source: &'static dyn Source, options: &SourceOptions, text: 
     source.sniff(text);
     let open = || Input::from_bytes("fuzz.12", text.to_vec()).and_then(|input| source.open(input, options));
     let (Ok(mut whole), Ok(mut pieces)) = (open(), open()) else { return };
-    let mut read = |parts: &[&[u8]], reader: &mut Reader| {
+    let read = |parts: &[&[u8]], reader: &mut Reader| {
         let (mut plain, mut batch, mut others) = (Plain::default(), Batch::default(), 0);
         for part in parts {
             batch.clear();

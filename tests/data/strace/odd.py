@@ -1,5 +1,6 @@
 """Syncs files with odd names, from threads and a child, so that strace has something to print. See README.md."""
 
+# What is not imported is not in the log.
 # ruff: noqa: PTH103, PTH108, SIM105
 
 import ctypes

@@ -1,6 +1,8 @@
 //! One line of strace, taken apart: who, when, what, and what came of it.
 
-use memchr::{memchr, memchr2, memmem, memrchr};
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr2, memrchr};
 
 use super::errno;
 use crate::source::cursor::{Cursor, whole};
@@ -187,9 +189,13 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'?'
 }
 
+#[inline]
 fn is_unfinished(rest: &[u8]) -> bool {
-    // The last: strace lost the thread in the middle of the call.
-    rest.ends_with(UNFINISHED) || rest.ends_with(b"<detached ...>") || rest.ends_with(b"No such process>")
+    if rest.ends_with(b" ...>") {
+        return rest.ends_with(UNFINISHED) || rest.ends_with(b"<detached ...>");
+    }
+    // strace lost the thread in the middle of the call.
+    rest.ends_with(b"No such process>")
 }
 
 /// Arguments of a call and what it returned.
@@ -284,11 +290,27 @@ fn close(text: &[u8]) -> Option<usize> {
     skip_to(text, |byte| byte == b')')
 }
 
+/// Bytes that no call ends with, and nothing else.
+const PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let marks = b"\"()[]{}<,";
+    let mut i = 0;
+    while i < marks.len() {
+        plain[marks[i] as usize] = false;
+        i += 1;
+    }
+    plain
+};
+
 /// The first byte that `stop` wants outside of strings, brackets and names of files.
 #[inline]
 fn skip_to(text: &[u8], stop: impl Fn(u8) -> bool) -> Option<usize> {
     let (mut at, mut depth) = (0usize, 0usize);
     while let Some(&byte) = text.get(at) {
+        if PLAIN[usize::from(byte)] {
+            at += 1;
+            continue;
+        }
         if depth == 0 && stop(byte) {
             return Some(at);
         }
@@ -381,28 +403,31 @@ pub(super) fn descriptor(arg: &[u8]) -> Option<(i32, Option<&[u8]>)> {
 }
 
 /// The path in `</a/b>` or `</a/b>(deleted)`; `None` for what is no file. The kernel calls a deleted file `/a/b (deleted)`.
-pub(super) fn path_of(file: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn path_of(file: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (name, after) = file.split_at(1 + file[1..].iter().position(|b| matches!(b, b'<' | b'>'))?);
     let mut path = unescape(&name[1..]);
     // `</dev/null<char 1:3>>` ends twice.
     if after.ends_with(b"(deleted)") {
-        path.extend_from_slice(b" (deleted)");
+        path.to_mut().extend_from_slice(b" (deleted)");
     }
     (path.first() == Some(&b'/')).then_some(path)
 }
 
 /// A text in quotes, as it was; one that strace cut off ends in `...`.
-pub(super) fn quoted(arg: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn quoted(arg: &[u8]) -> Option<Cow<'_, [u8]>> {
     let raw = string(arg.strip_prefix(b"\"")?)?;
     let mut text = unescape(raw);
     if arg[raw.len() + 2..].starts_with(b"...") {
-        text.extend_from_slice(b"...");
+        text.to_mut().extend_from_slice(b"...");
     }
     Some(text)
 }
 
 /// `\n`, `\"`, `\303`, `\0`, `\xc3` and the like.
-pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
+pub(super) fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
+    if memchr(b'\\', text).is_none() {
+        return text.into();
+    }
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = memchr(b'\\', rest) {
@@ -436,15 +461,17 @@ pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
         rest = &rest[taken..];
     }
     out.extend_from_slice(rest);
-    out
+    out.into()
+}
+
+/// The words of a set of flags.
+pub(super) fn flags(arg: &[u8]) -> impl Iterator<Item = &[u8]> {
+    arg.split(|b| !b.is_ascii_alphanumeric() && *b != b'_')
 }
 
 /// Whether a flag is among those of `arg`: `O_RDWR|O_DSYNC`, `{flags=O_SYNC, resolve=0}`.
 pub(super) fn has_flag(arg: &[u8], flag: &[u8]) -> bool {
-    memmem::find_iter(arg, flag).any(|at| {
-        let is_end = |byte: Option<&u8>| byte.is_none_or(|b| !b.is_ascii_alphanumeric() && *b != b'_');
-        is_end(at.checked_sub(1).and_then(|before| arg.get(before))) && is_end(arg.get(at + flag.len()))
-    })
+    flags(arg).any(|word| word == flag)
 }
 
 #[cfg(test)]
@@ -542,10 +569,10 @@ mod tests {
             assert!(Call::of(rest, phase).is_err(), "{text}");
         }
         let file = Returned::of(b" = 3</a b>(deleted) <0.1>").unwrap().file.unwrap();
-        assert_eq!(path_of(file).unwrap(), b"/a b (deleted)");
-        assert_eq!(path_of(b"</dev/null<char 1:3>>").unwrap(), b"/dev/null");
+        assert_eq!(*path_of(file).unwrap(), *b"/a b (deleted)");
+        assert_eq!(*path_of(b"</dev/null<char 1:3>>").unwrap(), *b"/dev/null");
         assert_eq!(path_of(b"<socket:[17]>"), None);
-        assert_eq!(path_of(b"<\\x2fa\\76>").unwrap(), b"/a>");
+        assert_eq!(*path_of(b"<\\x2fa\\76>").unwrap(), *b"/a>");
     }
 
     #[test]
@@ -554,16 +581,16 @@ mod tests {
         let args: Vec<_> = Args::of(text).collect();
         assert_eq!(args.len(), 4);
         assert_eq!(descriptor(args[0]), Some((super::super::AT_FDCWD, Some(b"</a, b>".as_slice()))));
-        assert_eq!(quoted(args[1]).unwrap(), b"c, \"d");
+        assert_eq!(*quoted(args[1]).unwrap(), *b"c, \"d");
         assert!(has_flag(args[2], b"O_SYNC") && !has_flag(args[2], b"SYNC") && !has_flag(b"O_DSYNC", b"O_SYNC"));
         assert_eq!(descriptor(b"99"), Some((99, None)));
         assert_eq!(descriptor(b"0x3"), None);
-        assert_eq!(quoted(b"\"abc\"...").unwrap(), b"abc...");
+        assert_eq!(*quoted(b"\"abc\"...").unwrap(), *b"abc...");
     }
 
     #[test]
     fn escapes() {
-        assert_eq!(unescape(br#"a\n\t\"\\\303\251\0\76 \0740\x2f\x"#), b"a\n\t\"\\\xc3\xa9\0> <0/x");
+        assert_eq!(*unescape(br#"a\n\t\"\\\303\251\0\76 \0740\x2f\x"#), *b"a\n\t\"\\\xc3\xa9\0> <0/x");
     }
 
     /// As strace prints a string.
@@ -589,8 +616,8 @@ mod tests {
             let line = format!("\"{}\", \"{}\"", escape(&bytes), escape(&more));
             let args: Vec<_> = Args::of(line.as_bytes()).collect();
             prop_assert_eq!(args.len(), 2);
-            prop_assert_eq!(quoted(args[0]).unwrap(), bytes);
-            prop_assert_eq!(quoted(args[1]).unwrap(), more);
+            prop_assert_eq!(&*quoted(args[0]).unwrap(), &bytes[..]);
+            prop_assert_eq!(&*quoted(args[1]).unwrap(), &more[..]);
         }
     }
 }

@@ -15,12 +15,15 @@ mod errno;
 mod line;
 mod settle;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use memchr::{memchr, memmem};
 
-use self::line::{Args, Call, Clock, Phase, Prefix, Returned, Text, descriptor, has_flag, path_of, quoted, unescape};
+use self::line::{
+    Args, Call, Clock, Phase, Prefix, Returned, Text, descriptor, flags, has_flag, path_of, quoted, unescape,
+};
 use self::settle::Tasks;
 use super::cursor::{Cursor, whole};
 use super::{Batch, NoteKind, Parse, Reader, Source, SourceOptions};
@@ -40,84 +43,12 @@ const SNIFFED_LINES: usize = 200;
 /// What strace tells its user, in a line of its own or in the middle of another.
 const MESSAGE: &[u8] = b"strace: Process ";
 /// Calls of which a log of any program has some; ltrace's lines look the same.
-const COMMON: &[&[u8]] = &[
-    b"access",
-    b"arch_prctl",
-    b"bind",
-    b"brk",
-    b"chdir",
-    b"clock_nanosleep",
-    b"connect",
-    b"epoll_wait",
-    b"exit_group",
-    b"faccessat",
-    b"faccessat2",
-    b"fallocate",
-    b"fchmod",
-    b"fchown",
-    b"fstat",
-    b"ftruncate",
-    b"futex",
-    b"getcwd",
-    b"getdents64",
-    b"getpid",
-    b"getrandom",
-    b"gettid",
-    b"getuid",
-    b"io_getevents",
-    b"io_submit",
-    b"ioctl",
-    b"kill",
-    b"link",
-    b"linkat",
-    b"lseek",
-    b"lstat",
-    b"madvise",
-    b"mkdir",
-    b"mkdirat",
-    b"mmap",
-    b"mprotect",
-    b"munmap",
-    b"nanosleep",
-    b"newfstatat",
-    b"openat2",
-    b"pause",
-    b"poll",
-    b"ppoll",
-    b"pread64",
-    b"preadv",
-    b"preadv2",
-    b"prlimit64",
-    b"read",
-    b"readlink",
-    b"readlinkat",
-    b"readv",
-    b"recvfrom",
-    b"recvmsg",
-    b"restart_syscall",
-    b"rseq",
-    b"rt_sigaction",
-    b"rt_sigprocmask",
-    b"rt_sigreturn",
-    b"rt_sigtimedwait",
-    b"select",
-    b"sendmsg",
-    b"sendto",
-    b"set_robust_list",
-    b"set_tid_address",
-    b"stat",
-    b"statfs",
-    b"statx",
-    b"symlink",
-    b"symlinkat",
-    b"tgkill",
-    b"umask",
-    b"uname",
-    b"unlink",
-    b"unlinkat",
-    b"wait4",
-    b"waitid",
-];
+const COMMON: &str = "access arch_prctl bind brk chdir clock_nanosleep connect epoll_wait exit_group faccessat faccessat2 fallocate \
+    fchmod fchown fstat ftruncate futex getcwd getdents64 getpid getrandom gettid getuid io_getevents io_submit \
+    ioctl kill link linkat lseek lstat madvise mkdir mkdirat mmap mprotect munmap nanosleep newfstatat openat2 pause \
+    poll ppoll pread64 preadv preadv2 prlimit64 read readlink readlinkat readv recvfrom recvmsg restart_syscall rseq \
+    rt_sigaction rt_sigprocmask rt_sigreturn rt_sigtimedwait select sendmsg sendto set_robust_list set_tid_address \
+    stat statfs statx symlink symlinkat tgkill umask uname unlink unlinkat wait4 waitid";
 
 pub struct Strace;
 
@@ -131,7 +62,9 @@ impl Source for Strace {
         for line in lines(head).filter(|line| !is_stack(line) && !is_message(line)).take(SNIFFED_LINES) {
             match Prefix::take(line).and_then(|prefix| Text::of(prefix.rest)) {
                 Some(Text::Call { phase, name, rest }) => {
-                    let known = is_io_uring(name) || COMMON.contains(&name) || Known::of(name).is_some();
+                    let known = is_io_uring(name)
+                        || COMMON.split(' ').any(|common| common.as_bytes() == name)
+                        || Known::of(name).is_some();
                     if known && (phase != Phase::Whole || Call::of(rest, phase).is_ok()) {
                         ours += 1;
                     } else {
@@ -445,8 +378,38 @@ impl Parser<'_> {
         self.in_event = None;
     }
 
+    /// Whether a line is one of the many that nobody needs, printed to the letter; others are left to `event`, which finds the same.
+    #[inline]
+    fn is_other(&self, line: &[u8]) -> bool {
+        if self.of.keep_extras || self.of.clock != Clock::Unix {
+            return false;
+        }
+        let digits = |from: usize| line[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let pid = digits(0);
+        let spaces = line[pid..].iter().take_while(|b| **b == b' ').count();
+        let seconds = pid + spaces;
+        // Longer numbers are not a PID, and where the time is padded it is another one.
+        if !(1..=6).contains(&pid) || spaces != 1.max(6 - pid) {
+            return false;
+        }
+        let name = seconds + 18;
+        let is_time = line.len() > name
+            && line[seconds..seconds + 10].iter().chain(&line[seconds + 11..name - 1]).all(u8::is_ascii_digit)
+            && line[seconds + 10] == b'.'
+            && line[name - 1] == b' ';
+        let rest = if is_time { &line[name..] } else { return false };
+        let len =
+            rest.iter().take(64).take_while(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || **b == b'_').count();
+        len > 0 && rest.get(len) == Some(&b'(') && Known::of(&rest[..len]).is_none()
+    }
+
     #[inline]
     fn line(&mut self, line: &[u8]) {
+        if self.is_other(line) {
+            self.batch.others += 1;
+            self.in_event = Some(None);
+            return;
+        }
         let before = self.aside.lines.len();
         match self.event(line) {
             Ok(()) if self.aside.lines.len() > before => {
@@ -659,7 +622,7 @@ fn resumed(known: Known) -> What {
 }
 
 /// What a call does, and the text that belongs to it; `None` where its arguments are not its own.
-fn what(known: Known, name: &[u8], args: &[u8]) -> Option<(What, Option<Vec<u8>>)> {
+fn what<'a>(known: Known, name: &[u8], args: &'a [u8]) -> Option<(What, Option<Cow<'a, [u8]>>)> {
     let mut arg = Args::of(args);
     let mut next = || arg.next().unwrap_or_default();
     let plain = |what| Some((what, None));
@@ -672,8 +635,10 @@ fn what(known: Known, name: &[u8], args: &[u8]) -> Option<(What, Option<Vec<u8>>
         }
         Known::Write => {
             let (fd, file) = descriptor(next())?;
-            let flags = if name == b"pwritev2" { last(args) } else { &[] };
-            let says_sync = has_flag(flags, b"RWF_SYNC") || has_flag(flags, b"RWF_DSYNC");
+            let says_sync = name == b"pwritev2" && {
+                let flags = last(args);
+                has_flag(flags, b"RWF_SYNC") || has_flag(flags, b"RWF_DSYNC")
+            };
             // Only a sync needs its file, and that can be told later.
             let path = if says_sync { file.and_then(path_of) } else { None };
             Some((What::Write { fd, says_sync }, path))
@@ -684,12 +649,16 @@ fn what(known: Known, name: &[u8], args: &[u8]) -> Option<(What, Option<Vec<u8>>
                 _ => (AT_FDCWD, None),
             };
             let path = quoted(next()).map(|path| absolute(path, of_dir));
-            let flags = if name == b"creat" { b"" } else { next() };
-            let cloexec = has_flag(flags, b"O_CLOEXEC");
-            let sync = has_flag(flags, b"O_SYNC") || has_flag(flags, b"O_DSYNC");
-            // A file without a name in this folder.
-            let path = path.filter(|_| !has_flag(flags, b"O_TMPFILE") && !has_flag(flags, b"__O_TMPFILE"));
-            Some((What::Open { dir, sync, cloexec }, path))
+            let (mut sync, mut cloexec, mut no_name) = (false, false, false);
+            for flag in flags(if name == b"creat" { b"" } else { next() }) {
+                match flag {
+                    b"O_SYNC" | b"O_DSYNC" => sync = true,
+                    b"O_CLOEXEC" => cloexec = true,
+                    b"O_TMPFILE" | b"__O_TMPFILE" => no_name = true,
+                    _ => {}
+                }
+            }
+            Some((What::Open { dir, sync, cloexec }, path.filter(|_| !no_name)))
         }
         Known::Close => {
             let (fd, _) = descriptor(next())?;
@@ -726,7 +695,7 @@ fn what(known: Known, name: &[u8], args: &[u8]) -> Option<(What, Option<Vec<u8>>
             }
             let comm = quoted(next()).map(|path| {
                 let name = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
-                name[..name.len().min(COMM_BYTES)].to_vec()
+                name[..name.len().min(COMM_BYTES)].to_vec().into()
             });
             Some((What::Exec, comm))
         }
@@ -743,10 +712,10 @@ fn last(args: &[u8]) -> &[u8] {
 }
 
 /// A path in a folder that is printed beside it.
-fn absolute(path: Vec<u8>, dir: Option<&[u8]>) -> Vec<u8> {
-    match dir.and_then(path_of) {
-        Some(dir) if !path.starts_with(b"/") => join(&dir, &path),
-        _ => path,
+fn absolute<'a>(path: Cow<'a, [u8]>, dir: Option<&[u8]>) -> Cow<'a, [u8]> {
+    match dir.filter(|_| !path.starts_with(b"/")).and_then(path_of) {
+        Some(dir) => join(&dir, &path).into(),
+        None => path,
     }
 }
 

@@ -176,6 +176,14 @@ impl Tasks {
     }
 
     fn line(&mut self, line: &Line, base: i64, aside: &Aside, batch: &mut Batch) {
+        if !self.keep_extras && !self.any_sync && matches!(line.what, What::Write { says_sync: false, .. }) {
+            // Most lines of a program that writes; a write that is resumed was known for a sync when it began.
+            let is_sync = line.phase == Phase::Resumed && self.is_syncing(line.tid);
+            if !is_sync {
+                batch.others += 1;
+                return;
+            }
+        }
         let tid = self.tid_of(line);
         let mut at = At { line, tid, ts: line.time.saturating_add(base), aside, keep_extras: self.keep_extras };
         let any_sync = self.any_sync;
@@ -200,15 +208,30 @@ impl Tasks {
                 if is_sync {
                     self.sync(&at, Op::Write, fd, pending, batch);
                 } else {
-                    at.other(self.task(tid), batch);
+                    self.other_event(&at, batch);
                 }
             }
             // By looking it up it has been taken for the child that it is.
             What::Attached => {}
             what => {
-                at.other(self.task(tid), batch);
+                self.other_event(&at, batch);
                 self.other(&at, what, pending, batch);
             }
+        }
+    }
+
+    /// Whether the thread is in a write that is a sync.
+    fn is_syncing(&self, tid: Option<u32>) -> bool {
+        let task = self.tasks.get(&tid.unwrap_or(self.alone));
+        task.and_then(|task| task.pending.as_ref()).is_some_and(|pending| matches!(pending.what, What::Sync { .. }))
+    }
+
+    /// An event that only the low-level log has.
+    fn other_event(&mut self, at: &At<'_>, batch: &mut Batch) {
+        if self.keep_extras {
+            at.other(self.task(at.tid), batch);
+        } else {
+            batch.others += 1;
         }
     }
 
@@ -344,7 +367,9 @@ impl Tasks {
             && born > 0
             && known.born == 0
         {
-            made.files.borrow_mut().extend(known.files.borrow().iter().map(|(fd, file)| (*fd, file.clone())));
+            if !Rc::ptr_eq(&made.files, &known.files) {
+                made.files.borrow_mut().extend(known.files.borrow().iter().map(|(fd, file)| (*fd, file.clone())));
+            }
             made.pending = known.pending;
             made.until = known.until;
             made.pid = if known.pid == UNKNOWN_TASK { made.pid } else { known.pid };
@@ -421,10 +446,6 @@ impl At<'_> {
     }
 
     fn other(&self, task: &Task, batch: &mut Batch) {
-        if !self.keep_extras {
-            batch.others += 1;
-            return;
-        }
         self.event(task, self.ts, Kind::Other, b"", true, batch);
         if let (What::Write { .. }, Some(ret)) = (self.line.what, self.line.ret) {
             let (key, value) = (batch.names.intern(b"ret"), batch.names.intern(ret.to_string().as_bytes()));
