@@ -3,12 +3,15 @@
 mod cursor;
 mod escape;
 pub mod events_jsonl;
+pub mod ftrace_text;
 pub mod thesis;
 pub mod trace_dat;
+pub mod tracepoints;
 mod words;
 
 use std::sync::Arc;
 
+use self::tracepoints::Machine;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::input::{Chunk, ChunkReader, Input};
@@ -26,6 +29,8 @@ pub struct SourceOptions {
     pub escapes: Escapes,
     /// The recorder made the ids of requests, of thread and time; the input's header says so.
     pub ids_of_threads: bool,
+    /// Whose numbers of syscalls the input tells; its header says so.
+    pub machine: Option<Machine>,
 }
 
 /// How an input writes names that may hold anything; its header says so.
@@ -51,6 +56,7 @@ impl Default for SourceOptions {
             keep_extras: false,
             escapes: Escapes::default(),
             ids_of_threads: false,
+            machine: None,
         }
     }
 }
@@ -224,7 +230,8 @@ impl Reader {
     }
 }
 
-pub static SOURCES: &[&dyn Source] = &[&trace_dat::TraceDatSource, &events_jsonl::EventsJsonl, &thesis::Thesis];
+pub static SOURCES: &[&dyn Source] =
+    &[&trace_dat::TraceDatSource, &events_jsonl::EventsJsonl, &ftrace_text::FtraceText, &thesis::Thesis];
 
 pub fn by_name(name: &str) -> Result<&'static dyn Source> {
     SOURCES.iter().copied().find(|s| s.name() == name).ok_or_else(|| Error::UnknownSource {
@@ -248,7 +255,6 @@ pub fn sniff(path: &str, head: &[u8]) -> Result<&'static dyn Source> {
 fn describe_head(head: &[u8]) -> String {
     const KNOWN: &[(&[u8], &str)] = &[
         (b"\x7fELF", "an ELF program"),
-        (b"# tracer:", "text of the ftrace ring buffer"),
         (b"PERFILE2", "a perf.data"),
         (b"PAR1", "a Parquet file"),
         (b"\x89PNG", "a PNG picture"),
