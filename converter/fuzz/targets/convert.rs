@@ -147,5 +147,5 @@ fn round_trip(options: &Options, text: &[u8]) {
 fn same_but_source(a: &[u8], b: &[u8]) -> bool {
     let a = String::from_utf8_lossy(a);
     let named = |name: &str| a.replace(&format!("\"source\":\"{name}\""), "\"source\":\"events-jsonl\"");
-    [named("thesis"), named("trace-dat")].iter().any(|a| a.as_bytes() == b) || a.as_bytes() == b
+    [named("thesis"), named("trace-dat"), named("ftrace")].iter().any(|a| a.as_bytes() == b) || a.as_bytes() == b
 }
