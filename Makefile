@@ -5,9 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CORE_SOURCES := $(shell find converter/core converter/binding -name '*.rs' -o -name Cargo.toml) converter/Cargo.toml converter/Cargo.lock
+PAGE := converter/syncline/report/page/page.html
+PAGE_SOURCES := $(shell find converter/page -name node_modules -prune -o -type f -print)
 DEMO_LOG := tests/data/thesis/small4-slowdisk.log
 
-.PHONY: demo test lint format bench fuzz wheel kernel-test record-fixtures clean help
+.PHONY: demo test page lint format bench fuzz wheel kernel-test record-fixtures clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 17
@@ -25,6 +27,8 @@ demo: $(STAMP) ## convert a real recording, print its summary, say how to look a
 test: $(STAMP) ## all tests; installs what they need
 	tests/run.sh
 
+page: $(PAGE) ## the page of `syncline report --html`
+
 lint: $(STAMP) ## formatters and linters for Rust, Python and SQL
 	tests/lint.sh
 
@@ -33,6 +37,7 @@ format: $(STAMP) ## mend what `make lint` finds, where it can be mended by a too
 
 bench: $(STAMP) ## speed and memory against peers in the same run (minutes; 2 GB of disk)
 	$(BIN)/python tests/bench/run.py
+	$(BIN)/python tests/bench/page.py
 
 wheel: $(STAMP) ## dist/*.whl
 	$(BIN)/pip wheel -q --no-deps -w dist .
@@ -42,7 +47,11 @@ $(BIN)/python:
 	@command -v cargo >/dev/null || { echo "Rust is needed (cargo was not found): see https://rustup.rs"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 
-$(STAMP): $(BIN)/python pyproject.toml $(CORE_SOURCES)
+$(PAGE): $(PAGE_SOURCES)
+	@command -v npm >/dev/null || { echo "Node.js 20 or later with npm is needed to build the page of reports (npm was not found)"; exit 2; }
+	cd converter/page && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
+
+$(STAMP): $(BIN)/python pyproject.toml $(CORE_SOURCES) $(PAGE)
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
@@ -53,4 +62,4 @@ record-fixtures: ## record workloads in the guest into build/recordings
 	tests/kernel/record.sh
 
 clean: ## what was built here
-	rm -rf $(VENV) build dist demo converter/target *.egg-info
+	rm -rf $(VENV) build dist demo converter/target converter/page/node_modules $(dir $(PAGE)) *.egg-info

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Builds the patched kernel for the QEMU guest: unpacks Debian's source, applies the patches, configures, builds.
 #
-#   kernel-patch/build.sh [FOLDER]
+#   kernel-patch/build.sh [--series SERIES] [FOLDER]
 #
-# FOLDER is $SYNCLINE_KERNEL_DIR, else ~/.cache/syncline/kernel/6.12. The last line on stdout is the path of the
-# bzImage; all else goes to stderr and to FOLDER/build.log. What is up to date is not built again.
-#   SYNCLINE_KERNEL_SOURCE   the tarball, instead of the package linux-source-6.12
+# SERIES is the kernel that the patches are for: 6.12, the default, or 7.3. FOLDER is $SYNCLINE_KERNEL_DIR, else
+# ~/.cache/syncline/kernel/SERIES. The last line on stdout is the path of the bzImage; all else goes to stderr and to
+# FOLDER/build.log. What is up to date is not built again.
+#   SYNCLINE_KERNEL_SOURCE   the tarball, instead of the package linux-source-SERIES
 #   JOBS                     jobs of make, default 2
 set -euo pipefail
 shopt -s inherit_errexit
@@ -14,17 +15,37 @@ usage() {
   sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"
 }
 
-case ${1:-} in
-  -h | --help) usage && exit ;;
-  -*) usage >&2 && exit 2 ;;
-esac
+say() {
+  echo "build.sh: $*" >&2
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+series=6.12
+while [ $# -gt 0 ]; do
+  case $1 in
+    -h | --help) usage && exit ;;
+    --series=*) series=${1#*=} ;;
+    --series)
+      shift
+      series=${1:-}
+      [ $# -gt 0 ] || break
+      ;;
+    -*) usage >&2 && exit 2 ;;
+    *) break ;;
+  esac
+  shift
+done
 if [ $# -gt 1 ]; then
   usage >&2
   exit 2
 fi
+if [[ ! $series =~ ^[0-9.]+$ ]] || [ ! -f "$here/$series/0000-cover-letter.patch" ]; then
+  all=("$here"/*/0000-cover-letter.patch)
+  all=("${all[@]%/*}")
+  say "no patches for $series; --series takes one of: ${all[*]##*/}"
+  exit 2
+fi
 
-series=6.12
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=${1:-${SYNCLINE_KERNEL_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/syncline/kernel/$series}}
 tarball=${SYNCLINE_KERNEL_SOURCE:-/usr/src/linux-source-$series.tar.xz}
 jobs=${JOBS:-2}
@@ -32,10 +53,6 @@ jobs=${JOBS:-2}
 patches=("$here/$series"/000[1-9]-*.patch "$here/$series"/00[1-9]?-*.patch)
 fragment=$here/config/guest.config
 packages=("linux-source-$series" gcc make bc flex bison libelf-dev libssl-dev dwarves cpio kmod xz-utils patch)
-
-say() {
-  echo "build.sh: $*" >&2
-}
 
 missing_packages() {
   local package
@@ -47,16 +64,33 @@ missing_packages() {
   done
 }
 
+# A newer source is only in the suites of a newer Debian, and in backports.
+need_source() {
+  apt-cache show --no-all-versions "linux-source-$series" >/dev/null 2>&1 && return
+  say "apt has no linux-source-$series. On Debian 13, with trixie-backports in its sources:"
+  say "  apt-get install -t trixie-backports linux-source-$series"
+  say "Elsewhere take that package from a Debian mirror (pool/main/l/linux), unpack it, and name its tarball:"
+  say "  dpkg-deb -x linux-source-${series}_*_all.deb /tmp/source"
+  say "  SYNCLINE_KERNEL_SOURCE=/tmp/source/usr/src/linux-source-$series.tar.xz $0 --series $series"
+  exit 1
+}
+
 mapfile -t missing < <(missing_packages)
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" != 0 ]; then
+    [[ " ${missing[*]} " != *" linux-source-$series "* ]] || need_source
     say "missing packages; get them with: apt-get install ${missing[*]}"
     exit 1
   fi
-  say "installing ${missing[*]}"
   apt=(apt-get -qq -o DPkg::Lock::Timeout=300)
   DEBIAN_FRONTEND=noninteractive "${apt[@]}" update >&2
+  [[ " ${missing[*]} " != *" linux-source-$series "* ]] || need_source
+  say "installing ${missing[*]}"
   DEBIAN_FRONTEND=noninteractive "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2
+fi
+if [ ! -f "$tarball" ]; then
+  say "no tarball $tarball"
+  exit 1
 fi
 
 mkdir -p "$folder"

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from syncline import _core
 
-from tests.reference import badinputs, badtracedat, ftrace, loggen, tracedat
+from tests.reference import badinputs, badtracedat, ftrace, loggen, stracegen, tracedat
 
 DATA = Path(__file__).parent / "data" / "thesis"
 TEXTS = Path(__file__).parent / "data" / "ftrace"
+STRACE = Path(__file__).parent / "data" / "strace"
 HEAD_BYTES = 3000
 # Events of a text that no recording has.
 MORE = (
@@ -123,6 +124,21 @@ def trace_dats() -> dict[str, bytes]:
     return found
 
 
+def straces() -> dict[str, bytes]:
+    """The ends of real recordings, where most of the syncs are, and small made logs."""
+    found = {}
+    for file in [*STRACE.glob("*.log"), *STRACE.glob("odd-each.*")]:
+        data = file.read_bytes()[-HEAD_BYTES:]
+        found[file.name] = data[data.find(b"\n") + 1 :]
+    for seed in range(8):
+        rng = random.Random(seed)
+        style = stracegen.Style(
+            clock=("ttt", "tt", "r", "ns")[seed % 4], lengths=seed % 3 > 0, decorate=seed % 2 > 0
+        )
+        found[f"made-{seed}"] = stracegen.generate(rng, style, 6).text[:HEAD_BYTES]
+    return found
+
+
 def low_level(data: bytes) -> bytes | None:
     """The same as a low-level log; none where there is no event."""
     with tempfile.TemporaryDirectory() as folder:
@@ -162,6 +178,12 @@ def main(folder: Path) -> None:
             (folder / "source_trace_dat" / f"{name}-{number}").write_bytes(data + options)
             if name.startswith("made"):
                 (folder / "convert" / f"{name}-{number}").write_bytes(data + options + b"\x03")
+    (folder / "source_strace").mkdir(parents=True, exist_ok=True)
+    for name, data in straces().items():
+        for number, options in enumerate((b"\x00\x50", b"\x04\x07")):
+            (folder / "source_strace" / f"{name}-{number}").write_bytes(data + options)
+        for number, options in enumerate((b"\x00\x00", b"\x28\x03", b"\x04\x07")):
+            (folder / "convert" / f"{name}-{number}").write_bytes(data + options)
     (folder / "assemble").mkdir(parents=True, exist_ok=True)
     for seed in range(20):
         (folder / "assemble" / f"random-{seed}").write_bytes(random.Random(seed).randbytes(91))

@@ -16,6 +16,8 @@ import syntaqlite
 SQL = Path(__file__).parents[1] / "sql"
 WIDTH = 80
 
+# Folders whose files are a head comment and one SELECT each.
+_SELECTS = ("diff", "flamegraph", "page", "reports")
 # A SELECT: all of a report from the end of its head comment, or the body of a CREATE ... AS.
 _REPORT = re.compile(r"\A(?P<head>(?:--[^\n]*\n)+)(?P<body>.*)\Z", re.S)
 _BODY = re.compile(
@@ -47,7 +49,7 @@ def complaints(file: Path) -> list[str]:
         for number, line in enumerate(text.splitlines(), 1)
         if len(line) > WIDTH
     ]
-    if formatted(text, report=file.parent.name == "reports") != text:
+    if formatted(text, report=file.parent.name in _SELECTS) != text:
         wrong.append(f"{file}: not formatted (python tests/sqlfmt.py)")
     return wrong
 
@@ -55,7 +57,7 @@ def complaints(file: Path) -> list[str]:
 def main() -> int:
     if "--check" not in sys.argv[1:]:
         for file in files():
-            file.write_text(formatted(file.read_text(), report=file.parent.name == "reports"))
+            file.write_text(formatted(file.read_text(), report=file.parent.name in _SELECTS))
     wrong = [complaint for file in files() for complaint in complaints(file)]
     print(*wrong, sep="\n", end="\n" if wrong else "")
     return 1 if wrong else 0

@@ -44,9 +44,12 @@ def test_the_wheel_holds_the_program_and_its_sql_and_nothing_else(wheel: Path) -
         name for name in names if name.startswith("syncline/sql/reports/") and name.endswith(".sql")
     ]
     assert {
-        f"syncline/sql/{file.relative_to(ROOT / 'sql')}" for file in (ROOT / "sql").rglob("*.sql")
+        f"syncline/sql/{file.relative_to(ROOT / 'sql')}"
+        for ending in ("sql", "textproto")
+        for file in (ROOT / "sql").rglob(f"*.{ending}")
     } <= set(names)
     assert all(name.startswith(("syncline/", "syncline-")) for name in names)
+    assert "syncline/report/page/page.html" in names
     assert [name for name in names if name.endswith(".so")] == ["syncline/_core.abi3.so"]
 
 
@@ -80,6 +83,8 @@ def test_the_wheel_works_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> 
     assert len(values[0]) > 30
     assert values[0] == pytest.approx(values[1], nan_ok=True)
     assert "syncs,all,50.0,count" in of_log
+    syncline("report", "small1.log", "--html", "small1.html", "--base", "small1.pftrace")
+    assert (work / "small1.html").stat().st_size > 300_000
     where = "import syncline.report.catalogue as c; print(c.sql_root())"
     root = subprocess.run(
         [python, "-c", where], cwd=work, env=env, capture_output=True, text=True, check=True

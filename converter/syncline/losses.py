@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["filtered", "of_conversion", "sentence"]
+__all__ = ["TOLD", "Limit", "filtered", "of_conversion", "sentence"]
 
 # Numbers that add up to what a reason is a part of: keys of `syncline_meta`, or reasons, taken off
 # with a `-`. A request has a start or is counted as one without; so has a bio its submit.
@@ -20,9 +21,13 @@ _PART_OF = {
     "duplicate_end": ("ends", ("events.sync_end",)),
     "unmatched_complete": ("completions", ("events.bio_complete",)),
     "unmatched_exit": ("exits", ("events.call_exit",)),
+    "length_missing": ("calls", ("events.call_enter",)),
+    "call_alone": ("calls", ("events.call_enter",)),
     "unparsed_line": ("lines", ("lines",)),
 }
 _EVENTS = ("events", ("events",))
+# No loss, but whoever reads a figure has to know why so many others are missing.
+TOLD = ("call_alone",)
 
 
 def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 1) -> str:
@@ -67,7 +72,33 @@ def of_conversion(summary: Mapping[str, Any]) -> list[str]:
     told = [
         sentence(loss["reason"], loss["meaning"], numbers)
         for loss in summary["losses"]
-        if loss["severity"] == "loss"
+        if loss["severity"] == "loss" or loss["reason"] in TOLD
     ]
     left_out = filtered(summary["filter"], numbers)
     return [*told, left_out] if left_out else told
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What `--max-loss` allows: a number of losses, or a share of events and losses together."""
+
+    amount: float
+    share: bool
+
+    @staticmethod
+    def parse(text: str) -> Limit:
+        """`N` or `N%`. Raises ValueError."""
+        number, share = text.strip(), text.strip().endswith("%")
+        try:
+            amount = float(number.removesuffix("%")) if share else int(number)
+        except ValueError:
+            amount = -1
+        if not 0 <= amount < (100.0001 if share else 2**63):
+            raise ValueError(f"'{text}' is neither a number of losses nor a share of them")
+        return Limit(amount, share)
+
+    def allows(self, lost: int, events: int) -> bool:
+        """Whether so many losses are few enough, beside so many events."""
+        if not self.share:
+            return lost <= self.amount
+        return 100 * lost <= self.amount * (lost + events)

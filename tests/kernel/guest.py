@@ -30,6 +30,8 @@ PROJECT = HERE.parent.parent
 CACHE = Path(os.environ.get("SYNCLINE_CACHE") or Path.home() / ".cache/syncline") / "guest"
 
 SUITE = "trixie"
+# What kernel-patch/build.sh builds unless it is told otherwise.
+SERIES = "6.12"
 # Recorder scripts are tried on each bpftrace that a distribution ships; the guest's own is SUITE's.
 OTHER_BPFTRACE = {"bpftrace-0.17": "bookworm", "bpftrace-0.27": "sid"}
 # Raised when what `prepare` does changes in a way that the package list does not show.
@@ -354,18 +356,15 @@ def prepare(again: bool = False) -> Path:
 # --- boot ----------------------------------------------------------------------------------------
 
 
-def patched_kernel() -> Path | None:
-    """A kernel with the project's patches, where kernel-patch/build.sh has built one; never builds one."""
+def patched_kernel(series: str = SERIES) -> Path | None:
+    """A kernel with the project's patches, where kernel-patch/build.sh has built it; never builds one."""
     if named := os.environ.get("SYNCLINE_BZIMAGE"):
         return Path(named)
     named = os.environ.get("SYNCLINE_KERNEL_DIR")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "syncline/kernel"
-    folders = [Path(named)] if named else sorted(cache.glob("*"))
+    folder = Path(named) if named else cache / series
     # `built` is there when the build went to its end.
-    found = [
-        folder / "build/arch/x86/boot/bzImage" for folder in folders if (folder / "built").exists()
-    ]
-    return found[-1] if found else None
+    return folder / "build/arch/x86/boot/bzImage" if (folder / "built").exists() else None
 
 
 def sparse(path: Path, size: str) -> Path:
@@ -431,11 +430,12 @@ class Follow:
 
 def boot(args: argparse.Namespace) -> int:
     """Runs one guest; the exit code is the job's, 124 after the time limit, 125 where the guest died."""
-    if args.kernel == "patched":
-        kernel = patched_kernel()
+    if re.fullmatch(r"patched(-[0-9.]+)?", args.kernel):
+        series = args.kernel.partition("-")[2] or SERIES
+        kernel = patched_kernel(series)
         if not kernel:
             raise Missing(
-                "no patched kernel; build it with kernel-patch/build.sh, or name one in SYNCLINE_BZIMAGE"
+                f"no patched kernel; build it with kernel-patch/build.sh --series {series}, or name one in SYNCLINE_BZIMAGE"
             )
         args.kernel = str(kernel)
     if args.kernel != "stock" and not Path(args.kernel).is_file():
@@ -521,7 +521,7 @@ def arguments() -> argparse.Namespace:
         one.add_argument(
             "--kernel",
             default="stock",
-            help="stock, patched, or a bzImage with everything built in",
+            help=f"stock; patched ({SERIES}) or patched-SERIES; or a bzImage with everything built in",
         )
         one.add_argument(
             "--fs", default="ext4", help="a set-up of filesystems.tsv, or none (default: ext4)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make kernel-test`: the workloads against strace and trace events in a guest. The last line is `kernel: N passed, N failed, N skipped`.
 #
-# KERNEL: stock; patched, which builds it where it is not yet; unset: stock, and patched where it was built.
+# KERNEL: stock; patched or patched-SERIES, which builds it where it is not yet; unset: stock, and patched where it was built.
 # CASES: patterns of cases.tsv in place of the quick ones; CASES='*' is all.
 set -uo pipefail
 cd "$(dirname "$0")" || exit
@@ -51,16 +51,18 @@ elif [ $code != 0 ]; then
   exit 1
 fi
 
-if [ "${KERNEL:-stock}" != patched ]; then
+if [[ ${KERNEL:-stock} != patched* ]]; then
   step tools stock jobs/tools.sh
   step truth stock jobs/truth.sh "${cases[@]}"
   step record-luck stock jobs/record-luck.sh
   step record-filters stock jobs/record-filters.sh
 fi
 
-if [ "${KERNEL:-}" = patched ]; then
+if [[ ${KERNEL:-} == patched* ]]; then
+  series=()
+  [ "$KERNEL" = patched ] || series=(--series "${KERNEL#patched-}")
   # Its last line is the path; what is up to date is not built again.
-  patched=$(nice ../../kernel-patch/build.sh | tail -n 1)
+  patched=$(nice ../../kernel-patch/build.sh "${series[@]}" | tail -n 1)
 else
   patched=$(./guest.py info | sed -n 's/^patched  *\(\/.*\)/\1/p')
 fi

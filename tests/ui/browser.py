@@ -1,4 +1,4 @@
-"""A headless browser with the Perfetto UI in it: what drive.mjs needs, and how it is asked."""
+"""A headless browser, with the Perfetto UI in it (drive.mjs) or a page of `report --html` (page.mjs)."""
 
 from __future__ import annotations
 
@@ -67,9 +67,24 @@ def drive(
 ) -> dict[str, Any]:
     """What the browser finds on a page; see drive.mjs."""
     job = {"page": page, "chromium": chromium(), "views": views, "queries": queries or {}}
+    return _ask("drive.mjs", job, size)
+
+
+def visit(
+    page: Path,
+    steps: list[dict[str, Any]],
+    size: tuple[int, int] = SIZE,
+    scheme: str = "light",
+) -> dict[str, Any]:
+    """What the browser finds on a page on disk; see page.mjs."""
+    job = {"file": str(page), "chromium": chromium(), "steps": steps, "scheme": scheme}
+    return _ask("page.mjs", job, size)
+
+
+def _ask(script: str, job: dict[str, Any], size: tuple[int, int]) -> dict[str, Any]:
     job |= {"width": size[0], "height": size[1]}
     done = subprocess.run(
-        ["node", str(HERE / "drive.mjs")],
+        ["node", str(HERE / script)],
         input=json.dumps(job),
         capture_output=True,
         text=True,

@@ -10,7 +10,7 @@ _SKIPPED: list[str] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "ui: opens the Perfetto UI in a headless browser")
+    config.addinivalue_line("markers", "ui: opens a page in a headless browser")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -21,5 +21,5 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if _SKIPPED:
-        names = f"{len(_SKIPPED)} tests of the timeline in a browser (tests/ui)"
+        names = f"{len(_SKIPPED)} tests in a browser (tests/ui)"
         terminalreporter.write_line(f"SKIPPED: {names}: {browser.missing()}")

@@ -1,20 +1,28 @@
-"""Makes docs/images/timeline.png anew: four threads that save small files on a slow disk.
+"""Makes docs/images/ anew.
 
     python -m tests.ui.picture
 
-One bio is selected, so that the arrow from its request shows.
+timeline.png: four threads that save small files on a slow disk; one bio is selected, so that the
+arrow from its request shows. html-report.png: four threads that sync one file, one of them selected.
 """
 
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
+
+from syncline.inputs import Reading, opened
+from syncline.report import html
 
 from tests.ui import browser
 
 ROOT = Path(__file__).parents[2]
 LOG = ROOT / "tests/data/thesis/small4-slowdisk.log"
 PICTURE = ROOT / "docs/images/timeline.png"
+PAGE_LOG = ROOT / "tests/data/thesis/parallel4.log"
+PAGE_PICTURE = ROOT / "docs/images/html-report.png"
+PAGE_SIZE = (1200, 1170)
 VIEW = {
     "name": "timeline",
     "span": "SELECT start_ts + 630000000, start_ts + 1130000000 FROM trace_bounds",
@@ -30,6 +38,12 @@ def main() -> None:
     """Takes the picture."""
     if reason := browser.missing():
         sys.exit(reason)
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder, "page.html")
+        with opened(str(PAGE_LOG), Reading()) as engine:
+            page.write_bytes(html.page([html.describe(engine, PAGE_LOG.name)]))
+        steps = [{"click": "#lanes .lane >> nth=1"}, {"shot": str(PAGE_PICTURE), "of": "window"}]
+        browser.visit(page, steps, size=PAGE_SIZE)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     with browser.opened("--offline", LOG) as page:
         browser.drive(f"{page}&hideSidebar=true", [VIEW], size=(1280, 1200))

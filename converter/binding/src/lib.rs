@@ -1,18 +1,22 @@
 //! `syncline._core`: the core as a Python module. Nothing here knows events; it turns arguments into options and errors into exceptions.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use syncline_core::demangle;
 use syncline_core::error::{Error, ErrorClass};
 use syncline_core::event::{Dev, Kind};
+use syncline_core::flamegraph::{self, Look, PALETTES, Stack};
+use syncline_core::merge::BesideBoot;
+use syncline_core::output::Output;
 use syncline_core::run::{Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
 use syncline_core::sink::Mark;
 use syncline_core::sink::filtered::Filter;
-use syncline_core::sink::samples::{By, Weight};
+use syncline_core::sink::samples::{By, Weight, write_sample};
 use syncline_core::source::{Escapes, SOURCES, SourceOptions};
 use syncline_core::symbols::{self, Nameless, Symbols};
 use syncline_core::tasks::Tasks;
@@ -65,11 +69,13 @@ fn max_loss(text: &str) -> PyResult<MaxLoss> {
 ///
 /// `filter` is (pid, comm, path prefix, device as major << 20 | minor, least latency in ns), each None for any; `processes` are threads
 /// with their processes, `frames` texts for the addresses of processes.
+/// `clocks`: of inputs by their path, what CLOCK_REALTIME and CLOCK_BOOTTIME showed at their begin and at their end; those whose
+/// times are of the first are moved to the second.
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the work.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, clocks=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -80,6 +86,7 @@ fn convert<'py>(
     time_unit: &str,
     pid_is: &str,
     window_ns: Option<i64>,
+    clocks: HashMap<String, [i64; 4]>,
     marks: Vec<(i64, String, Option<i64>)>,
     max_loss: Option<&str>,
     weight: &str,
@@ -111,6 +118,10 @@ fn convert<'py>(
             machine: None,
         },
         window_ns: window_ns.unwrap_or(defaults.window_ns),
+        clocks: clocks
+            .into_iter()
+            .map(|(path, [r0, b0, r1, b1])| (path, BesideBoot { first: (r0, b0), last: (r1, b1) }))
+            .collect(),
         marks: marks.into_iter().map(|(ts, name, dur)| Mark { name, ts, dur }).collect(),
         max_loss: max_loss.map(self::max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,
@@ -192,6 +203,57 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
+/// Frames as people read them: demangled, without what parts or breaks lines.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
+fn readable(names: Vec<String>) -> Vec<String> {
+    names.iter().map(|name| demangle::readable(name)).collect()
+}
+
+/// (SVG, number of frames that are too narrow to be shown) of stacks (frames, weight, base or None), outermost first.
+#[pyfunction]
+#[pyo3(signature = (stacks, *, title, subtitle, notes, unit, factor, frame_is, palette, hide_under))]
+fn draw(
+    py: Python<'_>,
+    stacks: Vec<(Vec<String>, u64, Option<f64>)>,
+    title: &str,
+    subtitle: &str,
+    notes: &str,
+    unit: &str,
+    factor: f64,
+    frame_is: &str,
+    palette: &str,
+    hide_under: f64,
+) -> PyResult<(Vec<u8>, usize)> {
+    choose("palette", palette, PALETTES)?;
+    let look = Look { title, subtitle, notes, unit, factor, frame_is, palette, hide_under };
+    let stacks = stacks.into_iter().map(|(frames, weight, base)| Stack { frames, weight, base }).collect();
+    let drawing = py.detach(|| flamegraph::draw(stacks, &look)).map_err(usage)?;
+    Ok((drawing.svg, drawing.hidden))
+}
+
+/// perf-script text of samples (comm, thread, time, weight, frames), outermost first.
+#[pyfunction]
+fn perf_script(samples: Vec<(String, u32, i64, u64, Vec<String>)>, weight: &str) -> PyResult<Vec<u8>> {
+    let what = choose("weight", weight, Weight::NAMES)?;
+    let mut text = Vec::new();
+    for (comm, task, ts_ns, weight, frames) in samples {
+        write_sample(&mut text, &comm, task, ts_ns, weight, what, frames.iter().rev().map(String::as_str));
+    }
+    Ok(text)
+}
+
+/// Writes `data` to `path` (`-` is standard output), whole or not at all.
+#[pyfunction]
+fn write(py: Python<'_>, path: &str, data: &[u8]) -> PyResult<()> {
+    let written = py.detach(|| {
+        let mut output = Output::create(Path::new(path), false)?;
+        output.buffer().extend_from_slice(data);
+        output.commit()
+    });
+    written.map_err(|e| raise(&e))
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CoreError", module.py().get_type::<CoreError>())?;
@@ -202,5 +264,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BY", By::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add_function(wrap_pyfunction!(convert, module)?)?;
     module.add_function(wrap_pyfunction!(nameless_addresses, module)?)?;
-    module.add_function(wrap_pyfunction!(functions_at, module)?)
+    module.add_function(wrap_pyfunction!(functions_at, module)?)?;
+    module.add_function(wrap_pyfunction!(readable, module)?)?;
+    module.add_function(wrap_pyfunction!(draw, module)?)?;
+    module.add_function(wrap_pyfunction!(perf_script, module)?)?;
+    module.add_function(wrap_pyfunction!(write, module)?)
 }

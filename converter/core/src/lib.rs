@@ -7,8 +7,10 @@
 
 pub mod assemble;
 pub mod blocks;
+pub mod demangle;
 pub mod error;
 pub mod event;
+pub mod flamegraph;
 pub mod input;
 pub mod losses;
 pub mod merge;

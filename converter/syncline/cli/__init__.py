@@ -15,6 +15,9 @@ COMMANDS = {
     "convert": "convert",
     "report": "report",
     "query": "query",
+    "flamegraph": "flamegraph",
+    "diff": "diff",
+    "baseline": "baseline",
     "open": "open",
     "doctor": "doctor",
 }
@@ -44,7 +47,7 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Runs a command. Exit codes: 0 fine, 2 wrong use, 3 unreadable input, 4 too much lost, 130 interrupted."""
+    """Runs a command. Exit codes: 0 fine, 1 a regression (diff), 2 wrong use, 3 unreadable input, 4 too much lost, 5 a diff that cannot tell, 130 interrupted."""
     from syncline.cli import errors
 
     # A killed conversion removes its half-written file, as an interrupted one does.

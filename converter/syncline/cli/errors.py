@@ -7,7 +7,15 @@ import sys
 
 import click
 
-OK, WRONG_USE, BAD_INPUT, TOO_MUCH_LOST, INTERRUPTED = 0, 2, 3, 4, 130
+OK, REGRESSION, WRONG_USE, BAD_INPUT, TOO_MUCH_LOST, CANNOT_TELL, INTERRUPTED = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    130,
+)
 
 # Classes of `syncline._core.CoreError`; an output that cannot be written is the user's to mend.
 _CORE_CODES = {

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import click
+from click.core import ParameterSource
 
 from syncline.cli import options
-from syncline.cli.errors import Failure
+from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading
+from syncline.cli.output import written
 from syncline.cli.progress import bar
 from syncline.inputs import Reading, opened
+from syncline.render import human
 
 
 def _list_reports(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
@@ -26,6 +32,8 @@ def _list_reports(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
         "syncline report tests/data/thesis/small4.log",
         "syncline report tests/data/thesis/parallel4.log threads latency",
         "syncline report --format csv tests/data/thesis/bg.log.gz scatter > scatter.csv",
+        "syncline report tests/data/thesis/parallel4.log --html parallel4.html",
+        "syncline report tests/data/thesis/small4.log --html cmp.html --base tests/data/thesis/small1.log",
     ),
 )
 @click.argument("input", metavar="INPUT")
@@ -38,6 +46,17 @@ def _list_reports(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     show_default=True,
     help="csv and json give plain ns and bytes.",
 )
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False),
+    metavar="OUT",
+    help="All of it as one page to look at, which needs no network: charts, flame graphs, tables.",
+)
+@click.option(
+    "--base",
+    metavar="BASE",
+    help="With --html: another input, to which INPUT is compared side by side.",
+)
 @options.engine
 @click.option(
     "--list",
@@ -48,12 +67,28 @@ def _list_reports(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     help="The reports, a line each.",
 )
 @reading
-def command(input: str, names: tuple[str, ...], form: str, engine: str, reading: Reading) -> None:
+def command(
+    input: str,
+    names: tuple[str, ...],
+    form: str,
+    html: str | None,
+    base: str | None,
+    engine: str,
+    reading: Reading,
+) -> None:
     """Prints reports on a log, a trace, or Parquet; the summary by default.
 
     INPUT is a log, a trace, a Parquet file or folder, a folder of runs that have been converted
     (to .parquet, .csv, .jsonl or DIR/), or `-`.
     """
+    if html is not None:
+        _page(input, base, Path(html), names, engine, reading)
+        return
+    if base is not None:
+        raise Failure(
+            "--base changes nothing without --html",
+            f"syncline report {input} --html OUT.html --base {base}",
+        )
     from syncline import render
     from syncline.report import catalogue
     from syncline.report.run import caveats, run_report
@@ -73,3 +108,46 @@ def command(input: str, names: tuple[str, ...], form: str, engine: str, reading:
     # JSON objects in a row are a stream that jq reads.
     between = "" if form == "json" else "\n"
     click.echo(before + between.join(export(table, report) for table, report in tables), nl=False)
+
+
+def _page(
+    input: str,
+    base: str | None,
+    out: Path,
+    names: tuple[str, ...],
+    engine: str,
+    reading: Reading,
+) -> None:
+    """One page for one input or two."""
+    from syncline.report import html
+
+    if names:
+        raise Failure(
+            f"the page of --html holds all reports: {', '.join(names)} would change nothing",
+            "leave the names out",
+        )
+    if click.get_current_context().get_parameter_source("form") is ParameterSource.COMMANDLINE:
+        raise Failure("--format changes nothing in the page of --html", "leave out one of the two")
+    if input == base == "-":
+        raise Failure("standard input can be read once", "name one of the two inputs")
+    try:
+        html.template()
+    except html.PageMissing as error:
+        raise Failure(str(error), "in a checkout: make page (it needs Node.js and npm)") from None
+    with written(out) as file:
+        sides: list[dict[str, Any]] = []
+        for path in [base, input] if base is not None else [input]:
+            options.refuse_for_converted(path, reading)
+            with (
+                bar(f"reading {path}") as progress,
+                opened(path, reading, engine, progress) as open_engine,
+            ):
+                sides.append(html.describe(open_engine, _name(path)))
+        page = html.page(sides)
+        file.write(page)
+    if str(out) != "-":
+        say(f"{human.text(len(page), 'bytes')} -> {out}: open it in a browser")
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else path

@@ -6,7 +6,7 @@ from syncline.report import Report, Table
 
 from . import human
 
-__all__ = ["render"]
+__all__ = ["escaped", "render"]
 
 _ESCAPES = str.maketrans({"|": "\\|", "\\": "\\\\", "<": "&lt;", "*": "\\*", "`": "\\`"})
 
@@ -14,8 +14,8 @@ _ESCAPES = str.maketrans({"|": "\\|", "\\": "\\\\", "<": "&lt;", "*": "\\*", "`"
 def render(table: Table, report: Report | None = None) -> str:
     """A table that GitHub shows; all rows."""
     columns, rows = human.cells(table, report)
-    lines = [f"## {_escaped(report.title)}", ""] if report else []
-    lines.append(_line([_escaped(human.header(name, unit)) for name, unit in columns]))
+    lines = [f"## {escaped(report.title)}", ""] if report else []
+    lines.append(_line([escaped(human.header(name, unit)) for name, unit in columns]))
     lines.append(_line(["---:" if unit in human.RIGHT else "---" for _, unit in columns]))
     for row in rows:
         lines.append(
@@ -30,11 +30,12 @@ def _line(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Without what Markdown would take for more than text."""
     return text.translate(_ESCAPES)
 
 
 def _cell(text: str, unit: str) -> str:
-    bare = _escaped(text.strip())
+    bare = escaped(text.strip())
     # Leading blanks mean nothing in Markdown.
     return "&nbsp;" * (len(text) - len(text.lstrip())) + bare if unit == "tree" else bare

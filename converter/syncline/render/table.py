@@ -32,6 +32,7 @@ def render(
     *,
     width: int | None = None,
     rows: int | None = None,
+    elsewhere: str = "--format csv",
 ) -> str:
     """A table for people.
 
@@ -39,6 +40,7 @@ def render(
         width: of the terminal; by default that of stdout if it is one. Without one, nothing is
             shortened or left out.
         rows: how many at most; by default 60 on a terminal.
+        elsewhere: what to type for all of it.
     """
     terminal = sys.stdout.isatty()
     if width is None and terminal:
@@ -59,7 +61,7 @@ def render(
     if len(shown) < len(body):
         notes.append(f"{len(body) - len(shown):,} more rows")
     if notes:
-        notes.append("--format csv has it all")
+        notes.append(f"{elsewhere} has it all")
 
     grid = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for field in fields:

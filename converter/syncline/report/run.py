@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from syncline import losses
@@ -12,7 +13,7 @@ from syncline.engine.columns import ColumnsEngine
 
 from . import catalogue
 
-__all__ = ["NAMESPACE", "Table", "caveats", "include", "run_query", "run_report"]
+__all__ = ["NAMESPACE", "Table", "caveats", "check_trace", "include", "run_query", "run_report"]
 
 # Of the PerfettoSQL package; an engine on a trace has to be opened with it.
 NAMESPACE = "dev.syncline"
@@ -24,6 +25,7 @@ class SqlEngine(Protocol):
     """What reports need of an engine."""
 
     name: str
+    path: Path
 
     def query(self, sql: str) -> Result: ...
 
@@ -81,17 +83,21 @@ def run_report(engine: SqlEngine, name: str) -> Table:
         EngineError: it cannot run, or the trace is not Syncline's.
     """
     report = catalogue.load(name)
-    _check_trace(engine)
+    check_trace(engine)
     return run_query(engine, report.sql)
 
 
-def _check_trace(engine: SqlEngine) -> None:
-    # Any trace has slices, so without this a foreign one would be a run with no syncs.
+def check_trace(engine: SqlEngine) -> None:
+    """Any trace has slices, so without this a foreign one would be a run with no syncs.
+
+    Raises:
+        EngineError: the trace is not Syncline's.
+    """
     if engine.name == ColumnsEngine.name:
         return
     if not run_query(engine, "SELECT 1 FROM syncline_meta LIMIT 1").rows:
         raise EngineError(
-            "this trace was not written by Syncline: it holds no facts of a run",
+            f"{engine.path}: the trace was not written by Syncline, or is cut off: it holds no facts of a run",
             "Convert the log: syncline convert LOG -o OUT.pftrace",
         )
 
@@ -109,10 +115,11 @@ def caveats(engine: SqlEngine) -> list[str]:
         " UNION ALL SELECT reason, SUM(count) FROM syncline_loss GROUP BY reason",
     ).rows
     whole = {str(key): int(value) for key, value in numbers if value is not None}
+    told = ", ".join(f"'{reason}'" for reason in losses.TOLD)
     lost = run_query(
         engine,
         "SELECT reason, MIN(meaning) AS meaning, COUNT(DISTINCT run) AS runs FROM syncline_loss"
-        " WHERE severity = 'loss' AND count > 0 GROUP BY reason ORDER BY SUM(count) DESC, reason",
+        f" WHERE (severity = 'loss' OR reason IN ({told})) AND count > 0 GROUP BY reason ORDER BY SUM(count) DESC, reason",
     ).rows
     for reason, meaning, runs in lost:
         found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))

@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # Records cases with one recorder after another, each in a run of its own:
-#   record.sh RECORDER[,RECORDER...] [PATTERN...]
+#   record.sh RECORDER[,RECORDER...] [xTIMES] [PATTERN...]
 # RECORDER: strace, strace-y, ftrace, trace-cmd, blktrace, none, or bpf:SCRIPT[@VERSION], a file SCRIPT.bt in the results' folder or
-# in bpf/ with the guest's bpftrace or another (0.17, 0.27). Results: recordings/RECORDER/CASE.*, with CASE.json, what the run said of itself.
+# in bpf/ with the guest's bpftrace or another (0.17, 0.27). Results: recordings/RECORDER/CASE.*, with CASE.json, what the run said of itself;
+# with x8 eight runs of each case, CASE.1.* to CASE.8.*, the cases in turns, so that what changes with time changes all alike.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
 IFS=, read -ra recorders <<<"${1:?which recorder?}"
 shift
+times=0
+if [[ ${1:-} =~ ^x([0-9]+)$ ]]; then
+  times=${BASH_REMATCH[1]}
+  shift
+fi
 calls=fsync,fdatasync,msync,sync,syncfs,sync_file_range
 tracing=/sys/kernel/tracing
 work=$(mktemp -d)
@@ -86,8 +92,8 @@ record() {
         printf 'prefix=%q\nrun_and_drain %q' "$prefix" "$prefix.log"
         printf ' %q' "$@"
       } >"$work/command"
-      # The longest string that all versions take; what it is called changed.
-      if [ "$version" = 0.17 ]; then export BPFTRACE_STRLEN=200; else export BPFTRACE_MAX_STRLEN=200; fi
+      # The longest string that 0.17 takes; later versions have room enough, and with less the scripts do not fit their stack.
+      if [ "$version" = 0.17 ]; then export BPFTRACE_STRLEN=200; fi
       # bpftrace starts ELF files only.
       "$program" "$script" -c "/bin/bash $work/command" >"$prefix.log" 2>"$prefix.err"
       ;;
@@ -100,6 +106,15 @@ record() {
   grep -q '^{' "$prefix.json"
 }
 
+# The chosen cases, once or as often as was asked for.
+cases() {
+  local round
+  if [ "$times" = 0 ]; then select_cases "$@"; fi
+  for ((round = 1; round <= times; round++)); do
+    select_cases "$@" | awk -F '\t' -v OFS='\t' -v round="$round" '{ $1 = $1 "." round } 1'
+  done
+}
+
 for recorder in "${recorders[@]}"; do
   folder=${recorder//[:@]/-}
   mkdir -p "$work/$folder"
@@ -108,10 +123,13 @@ for recorder in "${recorders[@]}"; do
     if [ -n "$MOUNTED" ]; then umount "$DATA"; drop_device "${MOUNTED#* }"; MOUNTED=''; fi
     mount_case "$setup" "$device"
     read -ra words <<<"$options"
+    # Runs that are to be compared name their files alike.
+    place=$name
+    if [ "$times" != 0 ]; then place=$workload; fi
     begun=$EPOCHREALTIME
     # Not in the shell's condition, which would switch `set -e` off inside.
     set +e
-    (set -e; record "$recorder" "$work/$folder/$name" "$PROJECT/tests/workloads/$workload.py" "$DATA/$name" ${words[@]+"${words[@]}"})
+    (set -e; record "$recorder" "$work/$folder/$name" "$PROJECT/tests/workloads/$workload.py" "$DATA/$place" ${words[@]+"${words[@]}"})
     code=$?
     set -e
     if [ $code != 0 ]; then
@@ -119,7 +137,12 @@ for recorder in "${recorders[@]}"; do
       cat "$work/$folder/$name.err" 2>/dev/null || true
     fi
     echo "$recorder $name: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms$([ $code = 0 ] || echo ", FAILED with $code")"
-  done 3< <(select_cases "$@")
+    # What many runs have brought is not to be lost with the last of them.
+    if [ "$times" != 0 ]; then
+      mkdir -p "$OUT/recordings/$folder"
+      cp "$work/$folder/$name".* "$OUT/recordings/$folder/"
+    fi
+  done 3< <(cases "$@")
   mkdir -p "$OUT/recordings"
   cp -r "$work/$folder" "$OUT/recordings/"
 done

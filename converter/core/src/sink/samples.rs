@@ -37,7 +37,7 @@ impl Weight {
             Self::Count => Some(1),
             Self::SyscallNs => request.syscall().map(|ns| ns.max(0) as u64),
             Self::WritebackNs => request.writeback().map(|ns| ns.max(0) as u64),
-            Self::Bytes => Some(request.extent.bytes),
+            Self::Bytes => request.bytes(),
         }
     }
 
@@ -91,6 +91,26 @@ fn folded_path(path: &[u8]) -> String {
     frames.join(";")
 }
 
+/// One sample of perf-script text; `frames` come innermost first.
+pub fn write_sample<'a>(
+    buffer: &mut Vec<u8>,
+    comm: &str,
+    task: u32,
+    ts_ns: i64,
+    weight: u64,
+    what: Weight,
+    frames: impl Iterator<Item = &'a str>,
+) {
+    let comm = if comm.trim().is_empty() { "[no name]" } else { comm };
+    let (seconds, ns) = (ts_ns / 1_000_000_000, ts_ns % 1_000_000_000);
+    // The colon must touch the event: that is where the collapsers look for the number before it.
+    let _ = writeln!(buffer, "{comm} {task} {seconds}.{ns:09}: {weight} {}: ", what.event());
+    for frame in frames {
+        let _ = writeln!(buffer, "\t{:16x} {frame} ([unknown])", 0);
+    }
+    buffer.push(b'\n');
+}
+
 /// perf-script text: a sample a request.
 pub struct PerfScript {
     out: Output,
@@ -119,16 +139,9 @@ impl Sink for PerfScript {
             }
             let buffer = self.out.buffer();
             let comm = names.text(request.comm);
-            let comm = if comm.trim().is_empty() { "[no name]".into() } else { comm };
             let task = if request.tid == UNKNOWN_TASK { request.pid } else { request.tid };
-            let (ts, event) = (request.ts(), self.weight.event());
-            // The colon must touch the event: that is where the collapsers look for the number before it.
-            let _ =
-                writeln!(buffer, "{comm} {task} {}.{:09}: {weight} {event}: ", ts / 1_000_000_000, ts % 1_000_000_000);
-            for frame in self.by.folded(self.by.name(request), names).rsplit(';') {
-                let _ = writeln!(buffer, "\t{:16x} {frame} ([unknown])", 0);
-            }
-            buffer.push(b'\n');
+            let folded = self.by.folded(self.by.name(request), names);
+            write_sample(buffer, &comm, task, request.ts(), weight, self.weight, folded.rsplit(';'));
             self.out.spill()?;
         }
         Ok(())

@@ -4,11 +4,13 @@ mod cursor;
 mod escape;
 pub mod events_jsonl;
 pub mod ftrace_text;
+pub mod strace;
 pub mod thesis;
 pub mod trace_dat;
 pub mod tracepoints;
 mod words;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use self::tracepoints::Machine;
@@ -81,6 +83,8 @@ pub enum NoteKind {
     Counted { kind: usize, count: u64 },
     /// The recorder says that this is the end.
     End,
+    /// Something was handed to io_uring, which the recorder does not see into.
+    IoUring,
 }
 
 /// Something in the input that is no event.
@@ -109,6 +113,8 @@ pub struct Batch {
     pub others: u64,
     /// No event that comes later is older than this, where the source knows.
     pub until: Option<i64>,
+    /// What `Parse` leaves to `Settle`; its memory is used again.
+    pub aside: Option<Box<dyn Any + Send>>,
 }
 
 impl Batch {
@@ -167,6 +173,8 @@ pub trait Source: Sync {
 pub struct Reader {
     pub chunks: Box<dyn Chunks>,
     pub parse: Arc<dyn Parse>,
+    /// Where the meaning of a record depends on those before it.
+    pub settle: Option<Box<dyn Settle>>,
     /// What the input says of itself: keys and values of `syncline_meta`.
     pub facts: Vec<(&'static str, String)>,
 }
@@ -185,6 +193,12 @@ pub trait Parse: Send + Sync {
     fn parse(&self, chunk: &[u8], batch: &mut Batch);
 }
 
+/// Follows `Parse` in the order of the input, on one thread, and may keep state.
+pub trait Settle {
+    /// Makes the events of a batch from what `Parse` has left aside.
+    fn settle(&mut self, batch: &mut Batch);
+}
+
 /// A format whose records are lines.
 pub trait Lines: Sync {
     /// After how many bytes of `bytes` a record surely ends, so that what follows can be parsed on its own; `None` if nowhere.
@@ -195,13 +209,13 @@ pub trait Lines: Sync {
 }
 
 struct LineChunks {
-    lines: &'static dyn Lines,
+    cut: Box<dyn Fn(&[u8]) -> Option<usize> + Send>,
     reader: ChunkReader,
 }
 
 impl Chunks for LineChunks {
     fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
-        self.reader.next(chunk, |bytes| self.lines.cut(bytes))
+        self.reader.next(chunk, &self.cut)
     }
 
     fn consumed_bytes(&self) -> u64 {
@@ -222,16 +236,23 @@ impl Parse for LineParse {
 
 impl Reader {
     pub fn of_lines(lines: &'static dyn Lines, input: Input, options: &SourceOptions) -> Self {
-        Self {
-            chunks: Box::new(LineChunks { lines, reader: ChunkReader::new(input) }),
-            parse: Arc::new(LineParse { lines, options: *options }),
-            facts: Vec::new(),
-        }
+        Self::of_text(|bytes| lines.cut(bytes), Arc::new(LineParse { lines, options: *options }), input)
+    }
+
+    /// `cut` as in `Lines`.
+    fn of_text(cut: impl Fn(&[u8]) -> Option<usize> + Send + 'static, parse: Arc<dyn Parse>, input: Input) -> Self {
+        let chunks = Box::new(LineChunks { cut: Box::new(cut), reader: ChunkReader::new(input) });
+        Self { chunks, parse, settle: None, facts: Vec::new() }
     }
 }
 
-pub static SOURCES: &[&dyn Source] =
-    &[&trace_dat::TraceDatSource, &events_jsonl::EventsJsonl, &ftrace_text::FtraceText, &thesis::Thesis];
+pub static SOURCES: &[&dyn Source] = &[
+    &trace_dat::TraceDatSource,
+    &events_jsonl::EventsJsonl,
+    &ftrace_text::FtraceText,
+    &strace::Strace,
+    &thesis::Thesis,
+];
 
 pub fn by_name(name: &str) -> Result<&'static dyn Source> {
     SOURCES.iter().copied().find(|s| s.name() == name).ok_or_else(|| Error::UnknownSource {

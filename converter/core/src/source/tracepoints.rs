@@ -225,14 +225,14 @@ impl Tracepoint {
                 let call = number(Field::Id)? as i64;
                 return Some(match (machine.and_then(|machine| machine.call(call)), self) {
                     (None, _) => Kind::Other,
-                    (Some(op), Self::RawEnter) => Kind::CallEnter { op, stack: NameId::NONE },
-                    (Some(op), _) => Kind::CallExit { op, ret: Some(number(Field::Ret)? as i64) },
+                    (Some(op), Self::RawEnter) => Kind::enter(op),
+                    (Some(op), _) => Kind::exit(op, Some(number(Field::Ret)? as i64)),
                 });
             }
         };
         Some(match word {
-            Word::Enter(op) => Kind::CallEnter { op, stack: NameId::NONE },
-            Word::Exit(op) => Kind::CallExit { op, ret: Some(number(Field::Ret)? as i64) },
+            Word::Enter(op) => Kind::enter(op),
+            Word::Exit(op) => Kind::exit(op, Some(number(Field::Ret)? as i64)),
             Word::Start => {
                 let path = fields.text(Field::Path)?;
                 let fs = fields.text(Field::Fs);

@@ -104,11 +104,10 @@ impl Word {
             Self::FsStart => &["id", "dev", "fs"],
             Self::WbStart | Self::WbEnd => &["id"],
             Self::StartWithoutId => &["datasync", "dev", "ino", "fs"],
-            Self::EndWithoutId => &["ret"],
             Self::BlockSubmit | Self::BlockComplete => &["dev", "sector", "bytes"],
             Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],
             Self::Enter(_) => &["stack"],
-            Self::Exit(_) => &["ret"],
+            Self::Exit(_) | Self::EndWithoutId => &["ret"],
         }
     }
 

@@ -372,14 +372,10 @@ mod tests {
         (batch.events[0].kind, name(batch.words[0]), extras.join(";"))
     }
 
-    fn kind(event: &str) -> Kind {
-        one(event).0
-    }
-
     #[test]
     fn calls_of_the_kernel_and_of_trace_cmd() {
-        let enter = Kind::CallEnter { op: Op::Fsync, stack: NameId::NONE };
-        let exit = |ret| Kind::CallExit { op: Op::Fsync, ret: Some(ret) };
+        let enter = Kind::enter(Op::Fsync);
+        let exit = |ret| Kind::exit(Op::Fsync, Some(ret));
         for (event, want, word, extras) in [
             ("sys_fsync(fd: 1f)", enter, "sys_enter_fsync", "fd=31"),
             ("sys_fsync(unsigned int fd: 3)", enter, "sys_enter_fsync", "fd=3"),
@@ -397,7 +393,7 @@ mod tests {
                 "fd=1;buf=94757072074240;count=200",
             ),
             ("sys_write -> 0xc8", Kind::Other, "sys_exit_write", "ret=200"),
-            ("sys_sync()", Kind::CallEnter { op: Op::Sync, stack: NameId::NONE }, "sys_enter_sync", ""),
+            ("sys_sync()", Kind::enter(Op::Sync), "sys_enter_sync", ""),
         ] {
             assert_eq!(one(event), (want, word.to_owned(), extras.to_owned()), "{event}");
         }
@@ -414,7 +410,7 @@ mod tests {
             FtraceText.parse_lines(&options, text, &mut batch);
             assert_eq!((batch.events.len(), batch.others), (known, 2 - known as u64));
             if known > 0 {
-                assert_eq!(batch.events[1].kind, Kind::CallExit { op: Op::Fsync, ret: Some(-5) });
+                assert_eq!(batch.events[1].kind, Kind::exit(Op::Fsync, Some(-5)));
             }
         }
     }

@@ -1,0 +1,403 @@
+//! Flame graphs as SVG, drawn by inferno. Stacks come summed up; nothing here knows what they count.
+
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap, StrokeColor};
+use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
+
+use crate::demangle::plain;
+
+/// What is drawn alike, with its weight.
+pub struct Stack {
+    /// Outermost first, each as `demangle::readable` leaves it.
+    pub frames: Vec<String>,
+    pub weight: u64,
+    /// The weight that it is compared with.
+    pub base: Option<f64>,
+}
+
+/// What stands around the frames, and how they are shown.
+pub struct Look<'a> {
+    pub title: &'a str,
+    pub subtitle: &'a str,
+    /// For who looks into the file.
+    pub notes: &'a str,
+    /// Unit of the figures, and what weights are multiplied by to be in it.
+    pub unit: &'a str,
+    pub factor: f64,
+    /// What a frame is: `Function`.
+    pub frame_is: &'a str,
+    pub palette: &'a str,
+    /// Percent of the whole below which a frame is left out.
+    pub hide_under: f64,
+}
+
+pub struct Drawing {
+    pub svg: Vec<u8>,
+    /// Frames that are too narrow to be shown.
+    pub hidden: usize,
+}
+
+/// Hues in degrees, from and to.
+pub const PALETTES: &[(&str, (f64, f64))] =
+    &[("warm", (18.0, 52.0)), ("green", (85.0, 150.0)), ("blue", (180.0, 215.0))];
+
+const WHITE: Color = Color { r: 255, g: 255, b: 255 };
+/// What has no name of its own.
+const GREY: Color = Color { r: 205, g: 205, b: 205 };
+const SAME: Color = Color { r: 240, g: 240, b: 240 };
+
+/// Behind inferno's own style: its search button can hardly be seen, and it knows no dark screens.
+const STYLE: &str = "<style type=\"text/css\">
+#search { opacity:0.6; }
+@media (prefers-color-scheme: dark) {
+  :root { color-scheme:dark; background:#1b1b1b; }
+  svg > rect { fill:#1b1b1b; }
+  #title, #subtitle, #details, #matched, #search, #unzoom { fill:#e0e0e0; }
+  #frames > g > rect { stroke:#1b1b1b; }
+}
+</style>";
+
+/// Weights of a frame with all that it called.
+#[derive(Clone, Copy, Default)]
+struct Total {
+    weight: u64,
+    base: f64,
+}
+
+/// Draws stacks; those with a base as a differential flame graph, as wide as their weights.
+///
+/// Not by inferno's own differentials: they colour the innermost frames alone, and there all stacks of syncs are alike. Here each frame
+/// is coloured by its own change and says it in its name, so that it can be read without colours.
+///
+/// # Errors
+/// No stack has a weight.
+pub fn draw(mut stacks: Vec<Stack>, look: &Look<'_>) -> Result<Drawing, String> {
+    for stack in &mut stacks {
+        guard(&mut stack.frames);
+    }
+    // By frames, and not by lines as inferno would: `db-wal` must not come between `db` and what is below it.
+    stacks.sort_by(|a, b| a.frames.cmp(&b.frames));
+    let tree = Tree::of(&stacks);
+    let whole = tree.totals[0].weight;
+    if whole == 0 {
+        return Err("no stack has a weight".to_owned());
+    }
+    let least = look.hide_under / 100.0 * whole as f64;
+    let is_narrow = |total: &Total| (total.weight as f64) < least;
+    let hidden = tree.totals.iter().filter(|total| total.weight > 0 && is_narrow(total)).count();
+
+    let differential = stacks.iter().any(|stack| stack.base.is_some());
+    let hues = PALETTES.iter().find(|(name, _)| *name == look.palette).map_or(PALETTES[0].1, |&(_, hues)| hues);
+    let mut colours = PaletteMap::default();
+    let mut named = |name: &str, total: Total, is_root: bool| -> String {
+        let (name, colour) = if differential {
+            let change = Change::of(total);
+            let name = if is_root { String::new() } else { format!("{} {name}", change.mark()) };
+            (name, change.colour())
+        } else {
+            (name.to_owned(), if is_nameless(name) { GREY } else { tint(name, hues) })
+        };
+        colours.insert(&name, colour);
+        name
+    };
+    named("", tree.totals[0], true);
+    let mut lines: Vec<(String, u64)> = Vec::new();
+    let mut path = vec![0];
+    for (stack, place) in stacks.iter().zip(&tree.places) {
+        place.step(&mut path, stack.frames.len());
+        if stack.weight == 0 {
+            continue;
+        }
+        // What is too narrow leaves its width to its caller, and inferno has less to look at. A line without frames is none.
+        let shown: Vec<String> = (stack.frames.iter().zip(&path[1..]).enumerate())
+            .map(|(depth, (name, &node))| (depth, name, tree.totals[node]))
+            .take_while(|(depth, _, total)| *depth == 0 || !is_narrow(total))
+            .map(|(_, name, total)| named(name, total, false))
+            .collect();
+        let folded = shown.join(";");
+        match lines.last_mut() {
+            Some((last, weight)) if *last == folded => *weight += stack.weight,
+            _ => lines.push((folded, stack.weight)),
+        }
+    }
+    let lines: Vec<String> = lines.into_iter().map(|(folded, weight)| format!("{folded} {weight}")).collect();
+
+    let mut options = Options::default();
+    options.title = plain(look.title);
+    options.subtitle = Some(plain(look.subtitle));
+    options.notes = comment(look.notes);
+    look.unit.clone_into(&mut options.count_name);
+    options.factor = look.factor;
+    options.name_type = format!("{}:", look.frame_is);
+    options.min_width = look.hide_under;
+    options.text_truncate_direction = TextTruncateDirection::Right;
+    options.bgcolors = Some(BackgroundColor::Flat(WHITE));
+    options.stroke_color = StrokeColor::Color(WHITE);
+    // Lighter than inferno's, so that the text can be read.
+    if let Ok(colour) = "#ff87ff".parse() {
+        options.search_color = colour;
+    }
+    options.palette_map = Some(&mut colours);
+    // Takes the lines from the last to the first, and does not sort them.
+    options.flame_chart = true;
+    let mut svg = Vec::new();
+    from_lines(&mut options, lines.iter().rev().map(String::as_str), &mut svg).map_err(|e| e.to_string())?;
+    if let Some(end) = svg.windows(6).rposition(|tag| tag == b"</svg>") {
+        svg.splice(end..end, STYLE.bytes());
+    }
+    Ok(Drawing { svg, hidden })
+}
+
+/// Text in an XML comment, which two dashes or one at its end would break.
+fn comment(text: &str) -> String {
+    let mut text = text.lines().map(plain).collect::<Vec<_>>().join(" | ").replace("--", "- -").replace("--", "- -");
+    text.push(' ');
+    text
+}
+
+/// Keeps inferno from reading a name as something else: a number at the end would be a second weight, a `# ` at the start a comment.
+fn guard(frames: &mut [String]) {
+    const SPACE: char = '\u{a0}';
+    for frame in frames.iter_mut() {
+        if let Some(at) = frame.rfind(' ')
+            && frame[at + 1..].bytes().all(|b| b.is_ascii_digit() || b == b'.')
+        {
+            frame.replace_range(at..=at, SPACE.encode_utf8(&mut [0; 2]));
+        }
+    }
+    if let Some(rest) = frames.first().and_then(|frame| frame.strip_prefix("# ")) {
+        frames[0] = format!("#{SPACE}{rest}");
+    }
+}
+
+/// An address, a library of which no more is known, or a word of ours such as `[no stack]`.
+fn is_nameless(frame: &str) -> bool {
+    frame.starts_with("0x") || (frame.starts_with('[') && frame.ends_with(']'))
+}
+
+/// The frames of sorted stacks as a tree; the root is node 0.
+struct Tree {
+    totals: Vec<Total>,
+    /// Of each stack.
+    places: Vec<Place>,
+}
+
+/// Where the nodes of a stack are: so many are those of the stack before, the others follow one another.
+struct Place {
+    shared: usize,
+    first: usize,
+}
+
+impl Place {
+    /// Makes the nodes of the stack before, with the root, those of this stack of so many frames.
+    fn step(&self, path: &mut Vec<usize>, frames: usize) {
+        path.truncate(self.shared);
+        path.extend(self.first..self.first + frames + 1 - self.shared);
+    }
+}
+
+impl Tree {
+    fn of(stacks: &[Stack]) -> Self {
+        let mut tree = Self { totals: vec![Total::default()], places: Vec::with_capacity(stacks.len()) };
+        let mut path = vec![0];
+        let mut before: &[String] = &[];
+        for stack in stacks {
+            let alike = before.iter().zip(&stack.frames).take_while(|(a, b)| a == b).count();
+            let place = Place { shared: alike + 1, first: tree.totals.len() };
+            tree.totals.resize(tree.totals.len() + stack.frames.len() - alike, Total::default());
+            place.step(&mut path, stack.frames.len());
+            for &node in &path {
+                let total = &mut tree.totals[node];
+                total.weight += stack.weight;
+                total.base += stack.base.unwrap_or_default();
+            }
+            tree.places.push(place);
+            before = &stack.frames;
+        }
+        tree
+    }
+}
+
+/// A light colour, the same for the same name: black text on it can be read.
+fn tint(name: &str, (from, to): (f64, f64)) -> Color {
+    // FNV-1a: any hash does that is the same everywhere.
+    let hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let part = |shift: u32| f64::from((hash >> shift) as u16) / f64::from(u16::MAX);
+    let hue = from + (to - from) * part(32);
+    let (lightness, saturation) = (0.70 + 0.08 * part(16), 0.75);
+    let reach = saturation * lightness.min(1.0 - lightness);
+    let channel = |offset: f64| {
+        let at = (offset + hue / 30.0) % 12.0;
+        (255.0 * (lightness - reach * (at - 3.0).min(9.0 - at).clamp(-1.0, 1.0))).round() as u8
+    };
+    Color { r: channel(0.0), g: channel(8.0), b: channel(4.0) }
+}
+
+/// A base that was scaled, and summed up in another order, is as exact as this.
+const ROUNDING: f64 = 1e-9;
+
+/// How a frame's weight differs from its base.
+enum Change {
+    New,
+    Same,
+    /// In percent of the base; what is ten times as much or more is told by its factor.
+    By(f64),
+}
+
+impl Change {
+    fn of(total: Total) -> Self {
+        let weight = total.weight as f64;
+        if (weight - total.base).abs() <= ROUNDING * weight {
+            Self::Same
+        } else if total.base <= 0.0 {
+            Self::New
+        } else {
+            Self::By(100.0 * (weight - total.base) / total.base)
+        }
+    }
+
+    fn mark(&self) -> String {
+        match self {
+            Self::New => "[new]".to_owned(),
+            Self::Same => "[=]".to_owned(),
+            Self::By(percent) if *percent >= 899.5 => format!("[x{:.0}]", percent / 100.0 + 1.0),
+            Self::By(percent) if percent.abs() < 9.95 => format!("[{percent:+.1}%]"),
+            Self::By(percent) => format!("[{percent:+.0}%]"),
+        }
+    }
+
+    /// Red for more, blue for less, the stronger the larger the change, up to the double and to nothing.
+    fn colour(&self) -> Color {
+        let percent = match self {
+            Self::Same => return SAME,
+            Self::New => 100.0,
+            Self::By(percent) => *percent,
+        };
+        let faded = (230.0 - 130.0 * (percent.abs() / 100.0).min(1.0)) as u8;
+        if percent > 0.0 {
+            Color { r: 255, g: faded, b: faded }
+        } else {
+            Color { r: faded, g: faded.saturating_add(15), b: 255 }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look() -> Look<'static> {
+        Look {
+            title: "t",
+            subtitle: "s",
+            notes: "a -- b",
+            unit: "requests",
+            factor: 1.0,
+            frame_is: "Function",
+            palette: "hot",
+            hide_under: 0.01,
+        }
+    }
+
+    fn stack(folded: &str, weight: u64, base: Option<f64>) -> Stack {
+        Stack { frames: folded.split(';').map(str::to_owned).collect(), weight, base }
+    }
+
+    /// Titles of the frames, sorted.
+    fn titles(stacks: Vec<Stack>, look: &Look<'_>) -> Vec<String> {
+        let svg = String::from_utf8(draw(stacks, look).unwrap().svg).unwrap();
+        let mut titles: Vec<_> =
+            svg.split("<title>").skip(1).map(|rest| rest.split("</title>").next().unwrap().to_owned()).collect();
+        titles.sort();
+        titles
+    }
+
+    #[test]
+    fn a_frame_is_drawn_once() {
+        // By lines, `db-wal` comes between the two of `db`.
+        let stacks = vec![stack("wl;db", 1, None), stack("wl;db-wal", 2, None), stack("wl;db;f", 5, None)];
+        let want = [
+            "all (8 requests, 100%)",
+            "db (6 requests, 75.00%)",
+            "db-wal (2 requests, 25.00%)",
+            "f (5 requests, 62.50%)",
+            "wl (8 requests, 100.00%)",
+        ];
+        assert_eq!(titles(stacks, &look()), want);
+    }
+
+    #[test]
+    fn names_are_not_read_as_numbers_or_comments() {
+        let stacks = vec![stack("# a;file 12", 3, None), stack("# a;file 12;b 1.5", 1, None), stack("5", 4, None)];
+        let want = [
+            "#\u{a0}a (4 requests, 50.00%)",
+            "5 (4 requests, 50.00%)",
+            "all (8 requests, 100%)",
+            "b\u{a0}1.5 (1 requests, 12.50%)",
+            "file\u{a0}12 (4 requests, 50.00%)",
+        ];
+        assert_eq!(titles(stacks, &look()), want);
+    }
+
+    #[test]
+    fn notes_do_not_end_their_comment() {
+        for dashes in 1..9 {
+            let text = comment(&format!("a{}", "-".repeat(dashes)));
+            assert!(!text.contains("--") && text.ends_with("- "), "{text}");
+        }
+    }
+
+    #[test]
+    fn changes_are_in_the_names() {
+        let stacks = vec![
+            stack("wl;a;x", 30, Some(10.0)),
+            stack("wl;a;y", 0, Some(10.0)),
+            stack("wl;b", 10, Some(10.0)),
+            stack("wl;c", 2, Some(0.0)),
+            stack("wl;d", 25, Some(2.5)),
+            stack("wl;gone", 0, Some(40.0)),
+        ];
+        let want = [
+            "[+200%] x (30 requests, 44.78%)",
+            "[+50%] a (30 requests, 44.78%)",
+            // 67 against 72.5.
+            "[-7.6%] wl (67 requests, 100.00%)",
+            "[=] b (10 requests, 14.93%)",
+            "[new] c (2 requests, 2.99%)",
+            "[x10] d (25 requests, 37.31%)",
+            "all (67 requests, 100%)",
+        ];
+        assert_eq!(titles(stacks, &look()), want);
+    }
+
+    #[test]
+    fn narrow_frames_are_counted() {
+        let stacks = || {
+            let under = [stack("wl;b;under", 3, None), stack("wl;b;x;y", 1, None), stack("w;narrow", 2, None)];
+            [stack("wl;a;deep", 94, None)].into_iter().chain(under).collect::<Vec<_>>()
+        };
+        let titles = |hide_under| titles(stacks(), &Look { hide_under, ..look() });
+        let hidden = |hide_under| draw(stacks(), &Look { hide_under, ..look() }).unwrap().hidden;
+        assert_eq!(hidden(1.0), 0);
+        assert_eq!(titles(1.0).len(), 10);
+        // `x`, `y`, `w` and `narrow`, but the whole is what it was.
+        assert_eq!(hidden(3.0), 4);
+        let want = [
+            "a (94 requests, 94.00%)",
+            "all (100 requests, 100%)",
+            "b (4 requests, 4.00%)",
+            "deep (94 requests, 94.00%)",
+            "under (3 requests, 3.00%)",
+            "wl (98 requests, 98.00%)",
+        ];
+        assert_eq!(titles(3.0), want);
+        assert_eq!(hidden(3.5), 5);
+    }
+
+    #[test]
+    fn nothing_is_not_drawn() {
+        assert!(draw(vec![], &look()).is_err());
+        assert!(draw(vec![stack("wl", 0, Some(3.0))], &look()).is_err());
+    }
+}

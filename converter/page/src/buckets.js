@@ -1,0 +1,23 @@
+// Buckets of the reports `latency` (1, 2, 5 times a power of ten ns) and `amount` (powers of two bytes). Bucket 0 is below 1.
+
+const LEADS = [1, 2, 5];
+
+// As sql/page/request.sql numbers them.
+export function latencyBucket(value) {
+  if (value < 1) return 0;
+  const digits = String(value);
+  const lead = digits[0] < '2' ? 2 : digits[0] < '5' ? 1 : 0;
+  return digits.length * 3 - lead;
+}
+
+export function amountBucket(value) {
+  let bucket = 0;
+  for (let bound = 1; bound <= value && bucket < 51; bound *= 2) bucket++;
+  return bucket;
+}
+
+const latencyLower = (bucket) => (bucket === 0 ? 0 : LEADS[(bucket - 1) % 3] * 10 ** Math.floor((bucket - 1) / 3));
+const amountLower = (bucket) => (bucket === 0 ? 0 : 2 ** (bucket - 1));
+
+export const LATENCY = {of: latencyBucket, lower: latencyLower, upper: (bucket) => latencyLower(bucket + 1)};
+export const AMOUNT = {of: amountBucket, lower: amountLower, upper: (bucket) => amountLower(bucket + 1)};

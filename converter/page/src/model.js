@@ -1,0 +1,369 @@
+// What the page holds of one run, and what of it a filter selects.
+//
+// A side holds all requests (`rows`), or counts and sums by bin of time, file and thread (`cubes`); both are asked alike.
+// What a cube cannot tell exactly is null, or has `from` and `to`, or is named in `inexact`.
+
+import {AMOUNT, LATENCY} from './buckets.js';
+import {count} from './format.js';
+
+// Of files and threads that have no number of their own on the page.
+export const OTHERS = '\u0000others';
+export const NO_STACK = '[no stack]';
+const OTHER_STACKS = '[other stacks]';
+
+class Sums {
+  syncs = 0;
+  // Seen from start to end.
+  whole = 0;
+  empty = 0;
+  incomplete = 0;
+  attributed = 0;
+  exact = 0;
+  amounts = 0;
+  bytes = 0;
+  syscalls = 0;
+  syscall_ns = 0;
+  syscall_max_ns = null;
+  writebacks = 0;
+  writeback_ns = 0;
+  writeback_max_ns = null;
+  timed = 0;
+  dur_ns = 0;
+  // Of counted requests: how many in each bucket of syscall latency; of single ones: each.
+  buckets = null;
+  values = null;
+  // Threads of a file, files of a thread.
+  partners = new Set();
+
+  average(kind) {
+    return this[`${kind}s`] ? this[`${kind}_ns`] / this[`${kind}s`] : null;
+  }
+
+  // A sum over requests none of which is known is not 0.
+  sum(name, known) {
+    return this.syncs && !this[known] ? null : this[name];
+  }
+}
+
+export class Side {
+  constructor(raw, index, byName) {
+    this.raw = raw;
+    this.index = index;
+    this.name = raw.name;
+    this.counted = raw.mode === 'bins';
+    this.step = this.counted ? raw.limits.step : 1;
+    this.width = (raw.width_ns ?? 1) * this.step;
+    this.length = raw.end_ns ?? 0;
+    this.files = raw.files_table.path.map((path, number) => ({key: path, label: path, number}));
+    this.threads = this.#threads(raw.threads_table, byName);
+    this.otherFiles = (raw.files ?? 0) - this.files.length;
+    this.otherThreads = (raw.threads ?? 0) - this.threads.length;
+    if (this.otherFiles) this.files.push({key: OTHERS, label: `${count(this.otherFiles)} other files, together`, number: this.files.length});
+    if (this.otherThreads) this.threads.push({key: OTHERS, label: `${count(this.otherThreads)} other threads, together`, number: this.threads.length});
+    this.numbers = {file: byKey(this.files), thread: byKey(this.threads)};
+    this.binAs(this.width);
+    this.cache = new Map();
+  }
+
+  // Two sides are drawn by bins of one width: of requests it may be any, of counts a multiple of their own.
+  binAs(width) {
+    this.width = width;
+    this.bins = Math.ceil(((this.raw.bins ?? 0) * (this.raw.width_ns ?? 1)) / width);
+  }
+
+  #threads(table, byName) {
+    const seen = new Map();
+    return table.tid.map((tid, number) => {
+      const comm = table.comm[number] ?? '[no name]';
+      const run = table.run[number] ? ` (${table.run[number]})` : '';
+      const id = tid ?? (table.pid[number] == null ? '' : `pid ${table.pid[number]}`);
+      let label = `${comm} ${id}${run}`.trim();
+      const before = seen.get(label) ?? 0;
+      seen.set(label, before + 1);
+      if (before) label += ` #${before + 1}`;
+      return {key: byName ? comm : label, label, number, run: table.run[number], comm};
+    });
+  }
+
+  metric(metric, scope = 'all') {
+    const {summary} = this.raw;
+    const at = summary.metric.findIndex((name, row) => name === metric && summary.scope[row] === scope);
+    return at < 0 ? null : {value: summary.value[at], unit: summary.unit[at], known: summary.known[at], syncs: summary.syncs[at]};
+  }
+
+  // Answers to a filter are kept: views ask for them one after the other.
+  select(filter) {
+    const key = JSON.stringify([filter.file, filter.thread, filter.time]);
+    if (!this.cache.has(key)) {
+      if (this.cache.size > 20) this.cache.clear();
+      this.cache.set(key, this.counted ? this.#selectCells(filter) : this.#selectRows(filter));
+    }
+    return this.cache.get(key);
+  }
+
+  #test(filter) {
+    const files = filter.file == null ? null : (this.numbers.file.get(filter.file) ?? new Set());
+    const threads = filter.thread == null ? null : (this.numbers.thread.get(filter.thread) ?? new Set());
+    const [from, to] = filter.time ?? [-Infinity, Infinity];
+    return {
+      file: (number) => files === null || files.has(number),
+      thread: (number) => threads === null || threads.has(number),
+      time: (since) => since >= from && since < to,
+      // Named on another side, but one of `others` here, if here at all.
+      unknown: (files?.size === 0 && this.otherFiles > 0) || (threads?.size === 0 && this.otherThreads > 0),
+    };
+  }
+
+  #empty(filter) {
+    const test = this.#test(filter);
+    const found = {
+      filter, test, total: new Sums(), files: new Map(), threads: new Map(), time: Array.from({length: this.bins}, () => new Sums()),
+      buckets: {syscall: [], writeback: [], amount: []}, stacks: new Map(), inexact: new Set(), points: [], pointsOf: 0, longest: 0,
+      values: null, wall: null,
+    };
+    if (test.unknown) found.inexact.add('others');
+    return found;
+  }
+
+  #selectRows(filter) {
+    const found = this.#empty(filter);
+    const {test, total} = found;
+    const {rows} = this.raw;
+    const values = {syscall: [], writeback: [], amount: []};
+    const spans = [];
+    for (let row = 0; row < rows.since_ns.length; row++) {
+      const file = rows.file[row];
+      const thread = rows.thread[row];
+      const inFile = test.file(file);
+      const inThread = test.thread(thread);
+      const inTime = test.time(rows.since_ns[row]);
+      if (inThread && inTime) addRow(at(found.files, file), rows, row, thread);
+      if (inFile && inTime) addRow(at(found.threads, thread), rows, row, file);
+      if (inFile && inThread) addRow(found.time[Math.floor(rows.since_ns[row] / this.width)], rows, row);
+      if (!inFile || !inThread || !inTime) continue;
+      addRow(total, rows, row);
+      const amount = rows.incomplete[row] === 1 || rows.incomplete[row] === 2 ? null : rows.bytes[row];
+      for (const [name, value, of] of [['syscall', rows.syscall_ns[row], LATENCY.of], ['writeback', rows.writeback_ns[row], LATENCY.of], ['amount', amount, AMOUNT.of]]) {
+        if (value == null) continue;
+        values[name].push(value);
+        bump(found.buckets[name], of(value));
+      }
+      addStack(found.stacks, this.stackName(rows.stack[row]), 1, rows.syscall_ns[row], rows.writeback_ns[row], rows.bytes[row]);
+      found.points.push(row);
+      if (rows.dur_ns[row] != null) spans.push([this.threads[thread].run, rows.since_ns[row], rows.since_ns[row] + rows.dur_ns[row]]);
+    }
+    for (const list of Object.values(values)) list.sort((a, b) => a - b);
+    found.values = values;
+    found.pointsOf = found.points.length;
+    found.wall = union(spans);
+    return found;
+  }
+
+  #selectCells(filter) {
+    const found = this.#empty(filter);
+    const {test, total} = found;
+    const {slot, code, ...others} = this.raw.cubes;
+    const begin = (bin) => bin * this.raw.width_ns;
+    for (let cell = 0; cell < slot.bin.length; cell++) {
+      const inFile = test.file(slot.file[cell]);
+      const inThread = test.thread(slot.thread[cell]);
+      const inTime = test.time(begin(slot.bin[cell]));
+      if (inThread && inTime) addSlot(at(found.files, slot.file[cell]), slot, cell, slot.thread[cell]);
+      if (inFile && inTime) addSlot(at(found.threads, slot.thread[cell]), slot, cell, slot.file[cell]);
+      if (inFile && inThread) addSlot(found.time[Math.floor(begin(slot.bin[cell]) / this.width)], slot, cell);
+      if (inFile && inThread && inTime) addSlot(total, slot, cell);
+    }
+    for (const kind of ['syscall', 'writeback', 'amount']) {
+      const cube = others[kind];
+      for (let cell = 0; cell < cube.bin.length; cell++) {
+        const inFile = test.file(cube.file[cell]);
+        const inThread = test.thread(cube.thread[cell]);
+        if (!test.time(begin(cube.bin[cell]))) continue;
+        if (inFile && inThread) bump(found.buckets[kind], cube.bucket[cell], cube.syncs[cell]);
+        if (kind !== 'syscall') continue;
+        if (inThread) bump((at(found.files, cube.file[cell]).buckets ??= []), cube.bucket[cell], cube.syncs[cell]);
+        if (inFile) bump((at(found.threads, cube.thread[cell]).buckets ??= []), cube.bucket[cell], cube.syncs[cell]);
+      }
+    }
+    this.#selectCode(found, filter);
+    const {points} = this.raw;
+    for (let row = 0; row < points.since_ns.length; row++) {
+      if (test.file(points.file[row]) && test.thread(points.thread[row]) && test.time(points.since_ns[row])) {
+        found.points.push(row);
+        if (!points.sampled[row]) found.longest++;
+      }
+    }
+    found.pointsOf = total.syncs;
+    return found;
+  }
+
+  // One cube for all three filters where it was small enough, else one for each.
+  #selectCode(found, filter) {
+    const {code} = this.raw.cubes;
+    const set = ['time', 'file', 'thread'].filter((name) => filter[name] != null);
+    const cube = code.all ?? code[set[0] ?? 'file'];
+    if (!code.all && set.length > 1) found.inexact.add('stacks');
+    found.stacksBy = code.all ? null : (set[0] ?? null);
+    const {test} = found;
+    const uses = (name) => code.all || set[0] === name;
+    for (let cell = 0; cell < cube.bin.length; cell++) {
+      if (uses('file') && !test.file(cube.file[cell])) continue;
+      if (uses('thread') && !test.thread(cube.thread[cell])) continue;
+      if (uses('time') && !test.time(cube.bin[cell] * this.raw.width_ns)) continue;
+      addStack(found.stacks, this.stackName(cube.stack[cell]), cube.syncs[cell], cube.syscall_ns[cell], cube.writeback_ns[cell], cube.bytes[cell]);
+    }
+  }
+
+  stackName(number) {
+    if (number == null || number < 0) return NO_STACK;
+    return this.raw.stack_names[number] ?? OTHER_STACKS;
+  }
+
+  // What of a sample or of all requests is drawn as a point.
+  point(row) {
+    const table = this.counted ? this.raw.points : this.raw.rows;
+    return {
+      since: table.since_ns[row], length: table.dur_ns[row], file: this.files[table.file[row]], thread: this.threads[table.thread[row]],
+      op: this.raw.operations[table.op[row]], syscall: table.syscall_ns[row], writeback: table.writeback_ns[row], bytes: table.bytes[row],
+      ranges: table.ranges[row], whole: table.incomplete[row] === 0,
+    };
+  }
+
+  // Time in flight of each thread in each bin, of the files that the filter names.
+  busy(filter) {
+    const test = this.#test(filter);
+    const {busy} = this.raw.cubes;
+    const threads = new Map();
+    for (let cell = 0; cell < busy.bin.length; cell++) {
+      if (!test.file(busy.file[cell])) continue;
+      const bins = at(threads, busy.thread[cell], () => new Map());
+      const bin = Math.floor((busy.bin[cell] * this.raw.width_ns) / this.width);
+      bins.set(bin, (bins.get(bin) ?? 0) + busy.busy_ns[cell]);
+    }
+    return threads;
+  }
+}
+
+export const filtered = (filter) => filter.file != null || filter.thread != null || filter.time != null;
+
+// The least width that suits all sides.
+export function commonWidth(sides) {
+  const widths = sides.filter(({counted}) => counted).map(({width}) => width);
+  const gcd = (a, b) => (b ? gcd(b, a % b) : a);
+  const least = widths.reduce((a, b) => (a / gcd(a, b)) * b, widths[0] ?? 1);
+  const most = Math.max(...sides.map(({width}) => width));
+  return widths.length ? Math.ceil(most / least) * least : most;
+}
+
+function byKey(entries) {
+  const numbers = new Map();
+  for (const {key, number} of entries) at(numbers, key, () => new Set()).add(number);
+  return numbers;
+}
+
+function at(map, key, make = () => new Sums()) {
+  let value = map.get(key);
+  if (value === undefined) map.set(key, (value = make()));
+  return value;
+}
+
+function bump(list, index, by = 1) {
+  list[index] = (list[index] ?? 0) + by;
+}
+
+function addRow(sums, rows, row, partner) {
+  const lack = rows.incomplete[row];
+  const whole = lack !== 1 && lack !== 2;
+  sums.syncs++;
+  if (whole) sums.whole++;
+  if (whole && rows.bios[row] === 0) sums.empty++;
+  if (lack) sums.incomplete++;
+  if (rows.exact[row] != null) sums.attributed++;
+  if (rows.exact[row]) sums.exact++;
+  if (rows.bytes[row] != null) {
+    sums.amounts++;
+    sums.bytes += rows.bytes[row];
+  }
+  for (const kind of ['syscall', 'writeback']) {
+    const value = rows[`${kind}_ns`][row];
+    if (value == null) continue;
+    sums[`${kind}s`]++;
+    sums[`${kind}_ns`] += value;
+    sums[`${kind}_max_ns`] = Math.max(sums[`${kind}_max_ns`] ?? 0, value);
+    if (kind === 'syscall') (sums.values ??= []).push(value);
+  }
+  if (rows.dur_ns[row] != null) {
+    sums.timed++;
+    sums.dur_ns += rows.dur_ns[row];
+  }
+  if (partner != null) sums.partners.add(partner);
+}
+
+function addSlot(sums, slot, cell, partner) {
+  // Field by field: a loop over their names takes ten times as long, and there are many cells.
+  sums.syncs += slot.syncs[cell];
+  sums.whole += slot.whole[cell];
+  sums.empty += slot.empty[cell];
+  sums.incomplete += slot.incomplete[cell];
+  sums.attributed += slot.attributed[cell];
+  sums.exact += slot.exact[cell];
+  sums.amounts += slot.amounts[cell];
+  sums.bytes += slot.bytes[cell];
+  sums.syscalls += slot.syscalls[cell];
+  sums.syscall_ns += slot.syscall_ns[cell];
+  sums.writebacks += slot.writebacks[cell];
+  sums.writeback_ns += slot.writeback_ns[cell];
+  sums.timed += slot.timed[cell];
+  sums.dur_ns += slot.dur_ns[cell];
+  const syscall = slot.syscall_max_ns[cell];
+  if (syscall !== null && !(sums.syscall_max_ns >= syscall)) sums.syscall_max_ns = syscall;
+  const writeback = slot.writeback_max_ns[cell];
+  if (writeback !== null && !(sums.writeback_max_ns >= writeback)) sums.writeback_max_ns = writeback;
+  if (partner != null) sums.partners.add(partner);
+}
+
+function addStack(stacks, name, syncs, syscall, writeback, bytes) {
+  const sums = at(stacks, name, () => ({syncs: 0, syscall: 0, writeback: 0, bytes: 0}));
+  sums.syncs += syncs;
+  sums.syscall += syscall ?? 0;
+  sums.writeback += writeback ?? 0;
+  sums.bytes += bytes ?? 0;
+}
+
+// Time during which at least one is in flight, in each run.
+function union(spans) {
+  spans.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : a[1] - b[1]));
+  let [run, reach, sum] = [null, -Infinity, 0];
+  for (const [ofRun, from, to] of spans) {
+    if (ofRun !== run) [run, reach] = [ofRun, -Infinity];
+    sum += Math.max(0, to - Math.max(from, reach));
+    reach = Math.max(reach, to);
+  }
+  return sum;
+}
+
+// Interpolated between neighbours, as the reports have it.
+export function percentile(sorted, percent) {
+  if (!sorted.length) return null;
+  const place = ((sorted.length - 1) * percent) / 100;
+  const below = Math.floor(place);
+  const above = Math.min(below + 1, sorted.length - 1);
+  return sorted[below] + (sorted[above] - sorted[below]) * (place - below);
+}
+
+// Of counts by bucket no more is known than the bounds between which it lies.
+export function percentileBounds(counts, percent, buckets, most) {
+  const total = counts.reduce((sum, one) => sum + (one ?? 0), 0);
+  if (!total) return null;
+  const place = ((total - 1) * percent) / 100;
+  const find = (rank) => {
+    let before = 0;
+    for (let bucket = 0; bucket < counts.length; bucket++) {
+      before += counts[bucket] ?? 0;
+      if (before > rank) return bucket;
+    }
+    return counts.length - 1;
+  };
+  const to = buckets.upper(find(Math.ceil(place)));
+  return {from: buckets.lower(find(Math.floor(place))), to: most == null ? to : Math.min(to, most)};
+}

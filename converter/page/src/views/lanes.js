@@ -1,0 +1,260 @@
+// A lane a thread: when its syncs were in flight, and how many were at once.
+
+import {ticks} from 'd3';
+import * as format from '../format.js';
+import {css, h} from '../dom.js';
+import {timeAxis} from './plot.js';
+
+const LANE = 18;
+const STRIP = 64;
+const AXIS = 40;
+const MOST = 48;
+// Colours of syscalls; a pattern of its own each.
+const OPS = 5;
+
+export const lanesView = {
+  id: 'lanes',
+  title: 'Threads side by side',
+  help: 'A lane a thread, the one that waited longest first; above them how many syncs were in flight at once. What lies one above the other was waited for in parallel. The name of a thread selects it. Drag over the lanes to select a range of time.',
+  scale(sides, state) {
+    const end = Math.max(1, ...sides.map((side) => side.length));
+    const [from, to] = state.time ?? [0, end];
+    const all = sides.map((side) => (side.counted ? binned(side, state, from, to) : single(side, state, from, to)));
+    return {from, to: Math.min(to, end) > from ? Math.min(to, end) : to, all, most: Math.max(...all.map(({strip}) => Math.max(0, ...strip.map(({value}) => value)))) || 1, share: Math.max(...all.map(({lanes}) => Math.max(0, ...lanes.flatMap(({bars}) => bars.map(({share}) => share ?? 0))))) || 1};
+  },
+  draw(side, state, {width, scale, place, set}) {
+    const {lanes, strip, more} = scale.all[place];
+    const left = Math.min(150, Math.round(width * 0.3));
+    const canvas = h('canvas', {role: 'img', 'aria-label': `${lanes.length} threads and when their syncs were in flight, ${side.name}; at most ${format.level(Math.max(0, ...strip.map(({value}) => value)))} at once${side.counted ? ', averaged over a bin' : ''}`});
+    const height = STRIP + lanes.length * LANE + AXIS;
+    const inner = width - left - 8;
+    const names = lanes.map(({thread}) => h('button.lane', {
+      'data-key': `lane-${side.index}-${thread.number}`, title: format.printable(thread.label), 'aria-pressed': String(state.thread === thread.key),
+      style: {height: `${LANE}px`}, onclick: () => set({thread: state.thread === thread.key ? null : thread.key}),
+    }, format.printable(thread.label)));
+    const most = niceMost(scale.most);
+    const caption = h('div.strip', {style: {height: `${STRIP}px`}}, h('span', {}, 'in flight at once'), h('span.top', {}, format.level(most)), h('span.zero', {}, '0'));
+    const tip = h('div.tip', {hidden: true});
+    const host = h('div.lanes', {style: {gridTemplateColumns: `${left}px 1fr`, height: `${height}px`}}, h('div', {}, caption, names), h('div.canvas', {}, canvas, tip));
+    paint(canvas, side, state, {inner, height, lanes, strip, most, share: scale.share, from: scale.from, to: scale.to});
+    drag(canvas, tip, side, {inner, lanes, strip, from: scale.from, to: scale.to, set});
+    const notes = [];
+    const runs = side.raw.begun.run.length;
+    if (runs > 1) notes.push(`These are ${format.count(runs)} runs, laid over each other from the first sync of each: what is parallel is so within a run alone, and the count above the lanes adds them up.`);
+    if (more) notes.push(`${format.count(more)} more threads are in the table below.`);
+    notes.push(side.counted ? `Each cell is ${format.ns(side.width)}: the darker, the more of that time the thread had a sync in flight. A request counts in every bin that it reaches.` : 'A filled bar is a sync that wrote something, a hollow one wrote nothing.');
+    const ops = side.raw.operations;
+    return [side.counted ? ramp(scale.share) : legend(ops), host, h('p.note', {}, notes.join(' '))];
+  },
+};
+
+function single(side, state, from, to) {
+  const {rows} = side.raw;
+  const files = state.file == null ? null : (side.numbers.file.get(state.file) ?? new Set());
+  const chosen = state.thread == null ? null : (side.numbers.thread.get(state.thread) ?? new Set());
+  const byThread = new Map();
+  const edges = [];
+  for (let row = 0; row < rows.since_ns.length; row++) {
+    const begin = rows.since_ns[row];
+    const length = rows.dur_ns[row];
+    const end = begin + (length ?? 0);
+    if (begin >= to || end < from || (files && !files.has(rows.file[row]))) continue;
+    const thread = rows.thread[row];
+    if (!byThread.has(thread)) byThread.set(thread, {thread: side.threads[thread], bars: [], sum: 0});
+    const lane = byThread.get(thread);
+    lane.bars.push({begin, end, row, open: length == null, empty: rows.bios[row] === 0, op: rows.op[row]});
+    lane.sum += Math.min(end, to) - Math.max(begin, from);
+    if (length > 0 && (!chosen || chosen.has(thread))) edges.push([Math.max(begin, from), 1], [Math.min(end, to), -1]);
+  }
+  const [lanes, more] = ordered([...byThread.values()], chosen);
+  // An end comes before a start at the same time.
+  edges.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const strip = [{from, value: 0}];
+  let flying = 0;
+  for (const [time, step] of edges) {
+    flying += step;
+    const last = strip[strip.length - 1];
+    if (last.from === time) last.value = flying;
+    else strip.push({from: time, value: flying});
+  }
+  strip.forEach((one, index) => { one.to = strip[index + 1]?.from ?? to; });
+  return {lanes, more, strip};
+}
+
+function binned(side, state, from, to) {
+  const chosen = state.thread == null ? null : (side.numbers.thread.get(state.thread) ?? new Set());
+  const found = side.busy(state);
+  const lanes = [];
+  const strip = Array.from({length: Math.ceil(side.length / side.width)}, (_, bin) => ({from: bin * side.width, to: (bin + 1) * side.width, value: 0}));
+  for (const [number, bins] of found) {
+    const bars = [];
+    let sum = 0;
+    for (const [bin, busy] of bins) {
+      const begin = bin * side.width;
+      if (begin >= to || begin + side.width <= from) continue;
+      bars.push({begin, end: begin + side.width, share: busy / side.width, busy});
+      sum += busy;
+      if (strip[bin] && (!chosen || chosen.has(number))) strip[bin].value += busy / side.width;
+    }
+    if (bars.length) lanes.push({thread: side.threads[number], bars, sum});
+  }
+  const [kept, more] = ordered(lanes, chosen);
+  return {lanes: kept, more, strip: strip.filter((one) => one.from < to && one.to > from)};
+}
+
+function ordered(lanes, chosen) {
+  lanes.sort((a, b) => b.sum - a.sum || a.thread.number - b.thread.number);
+  const kept = lanes.slice(0, MOST);
+  // What is selected is always there.
+  for (const lane of lanes.slice(MOST)) if (chosen?.has(lane.thread.number) && kept.length < MOST + 8) kept.push(lane);
+  for (const lane of kept) lane.faint = chosen !== null && !chosen.has(lane.thread.number);
+  return [kept, lanes.length - kept.length];
+}
+
+function niceMost(most) {
+  return ticks(0, most, 4).find((tick) => tick >= most) ?? Math.ceil(most);
+}
+
+function paint(canvas, side, state, {inner, height, lanes, strip, most, share, from, to}) {
+  const scale = window.devicePixelRatio || 1;
+  canvas.width = Math.round(inner * scale);
+  canvas.height = Math.round(height * scale);
+  Object.assign(canvas.style, {width: `${inner}px`, height: `${height}px`});
+  const context = canvas.getContext('2d');
+  context.scale(scale, scale);
+  const x = (time) => ((time - from) / (to - from)) * inner;
+  const [ink, grid, line, bar, muted] = ['--muted', '--grid', '--line', '--bar', '--c1'].map(css);
+  const colours = Array.from({length: OPS + 1}, (_, index) => css(`--c${index + 1}`));
+  const axis = timeAxis(from, to, inner);
+  const bottom = STRIP + lanes.length * LANE;
+
+  context.fillStyle = grid;
+  for (const value of axis.values) context.fillRect(Math.round(x(value)), 0, 1, bottom);
+  lanes.forEach((_, index) => context.fillRect(0, STRIP + (index + 1) * LANE - 1, inner, 1));
+
+  context.fillStyle = bar;
+  const tall = STRIP - 14;
+  const base = STRIP - 6;
+  for (const {from: begin, to: end, value} of strip) {
+    const size = (value / most) * tall;
+    context.fillRect(x(begin), base - size, Math.max(0.5, x(end) - x(begin)), size);
+  }
+  context.fillStyle = line;
+  context.fillRect(0, base, inner, 1);
+
+  lanes.forEach(({bars, faint}, index) => {
+    const top = STRIP + index * LANE + 3;
+    for (const one of bars) {
+      const begin = x(one.begin);
+      const wide = Math.max(1, x(one.end) - begin);
+      if (side.counted) {
+        context.globalAlpha = (faint ? 0.25 : 1) * shade(one.share / share);
+        context.fillStyle = muted;
+        context.fillRect(begin, top, wide, LANE - 6);
+        continue;
+      }
+      context.globalAlpha = faint ? 0.2 : 1;
+      const colour = colours[Math.min(one.op, OPS)];
+      context.fillStyle = context.strokeStyle = colour;
+      if (one.empty && wide >= 3) context.strokeRect(begin + 0.5, top + 0.5, wide - 1, LANE - 7);
+      else context.fillRect(begin, top, wide, LANE - 6);
+      // Wide enough to be told apart without colour: syscalls after the first are striped.
+      if (one.op > 0 && wide >= 6 && !one.empty) stripes(context, begin, top, wide, one.op);
+    }
+    context.globalAlpha = 1;
+  });
+
+  context.fillStyle = ink;
+  context.font = '12px system-ui, sans-serif';
+  context.textAlign = 'center';
+  for (const value of axis.values) {
+    const at = x(value);
+    if (at > 12 && at < inner - 12) context.fillText(axis.text(value), at, bottom + 15);
+  }
+  context.fillText(axis.label, inner / 2, bottom + 34);
+}
+
+function stripes(context, left, top, wide, op) {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, wide, LANE - 6);
+  context.clip();
+  context.strokeStyle = css('--card');
+  context.lineWidth = 1.2;
+  const gap = 3 + 2 * op;
+  for (let at = left - LANE; at < left + wide; at += gap) {
+    context.beginPath();
+    context.moveTo(at, top + LANE - 6);
+    context.lineTo(at + LANE - 6, top);
+    context.stroke();
+  }
+  context.restore();
+}
+
+function drag(canvas, tip, side, {inner, lanes, strip, from, to, set}) {
+  const time = (event) => {
+    const box = canvas.getBoundingClientRect();
+    return from + (Math.min(Math.max(0, event.clientX - box.left), inner) / inner) * (to - from);
+  };
+  let begun = null;
+  let marked = null;
+  canvas.addEventListener('pointerdown', (event) => {
+    if (event.button !== 0) return;
+    begun = time(event);
+    marked = h('div.window');
+    canvas.parentElement.append(marked);
+    canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener('pointermove', (event) => {
+    const now = time(event);
+    if (begun !== null) {
+      const [low, high] = [Math.min(begun, now), Math.max(begun, now)].map((value) => ((value - from) / (to - from)) * inner);
+      Object.assign(marked.style, {left: `${low}px`, width: `${high - low}px`});
+      return;
+    }
+    const text = described(event, now);
+    tip.hidden = !text;
+    if (!text) return;
+    tip.textContent = text;
+    const box = canvas.getBoundingClientRect();
+    const at = event.clientX - box.left;
+    Object.assign(tip.style, {top: `${event.clientY - box.top + 14}px`, left: at < inner / 2 ? `${at + 8}px` : 'auto', right: at < inner / 2 ? 'auto' : `${inner - at + 8}px`});
+  });
+  canvas.addEventListener('pointerleave', () => { tip.hidden = true; });
+  canvas.addEventListener('pointerup', (event) => {
+    if (begun === null) return;
+    const step = side.counted ? side.width : 1;
+    const low = Math.floor(Math.min(begun, time(event)) / step) * step;
+    const high = Math.ceil(Math.max(begun, time(event)) / step) * step;
+    const far = ((high - low) / (to - from)) * inner;
+    begun = null;
+    marked.remove();
+    if (far >= 4) set({time: [low, high]});
+  });
+
+  function described(event, now) {
+    const y = event.clientY - canvas.getBoundingClientRect().top;
+    if (y < STRIP) {
+      const at = strip.find((one) => now >= one.from && now < one.to);
+      return at ? `${format.level(at.value)} in flight${side.counted ? ', on average' : ''}\n${format.range(at.from, at.to)}` : '';
+    }
+    const lane = lanes[Math.floor((y - STRIP) / LANE)];
+    const slack = ((to - from) / inner) * 2;
+    const one = lane?.bars.find((bar) => now >= bar.begin - slack && now <= bar.end + slack);
+    if (!one) return '';
+    if (side.counted) return `${format.printable(lane.thread.label)}\n${format.range(one.begin, one.end)}: ${format.ns(one.busy)} in flight (${format.share(one.share)})`;
+    const point = side.point(one.row);
+    return `${format.printable(point.op)} of ${format.printable(point.thread.label)}: ${one.open ? 'not seen whole' : format.ns(point.length)}\n${format.printable(point.file.label)}\n${format.bytes(point.bytes)} written back${one.empty ? ' (empty)' : ''}\nat ${format.ns(point.since)}`;
+  }
+}
+
+function legend(ops) {
+  return h('ul.legend', {}, ops.map((op, index) => h('li', {}, h(`span.swatch.op${Math.min(index, OPS)}`, {style: {background: `var(--c${Math.min(index, OPS) + 1})`}}), format.printable(op === 'none' ? 'no syscall' : op))),
+    h('li', {}, h('span.swatch.hollow'), 'wrote nothing'));
+}
+
+const shade = (part) => 0.08 + 0.92 * Math.min(1, part);
+
+function ramp(most) {
+  return h('ul.legend', {}, [0, 0.5, 1].map((part) => h('li', {}, h('span.swatch', {style: {background: 'var(--c1)', opacity: shade(part)}}), `${format.share(part * most)} of the time`)));
+}

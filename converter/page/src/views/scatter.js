@@ -1,0 +1,127 @@
+// Latency against amount, a point a sync.
+
+import * as Plot from '@observablehq/plot';
+import {symbol as d3symbol, symbolsFill} from 'd3';
+import * as format from '../format.js';
+import {choice, h} from '../dom.js';
+import {KINDS} from './histogram.js';
+import {plot} from './plot.js';
+
+const MOST = 4000;
+const COLOURS = 6;
+const RANGES = [[0, '0 ranges'], [1, '1 range'], [2, '2 ranges'], [4, '3–4 ranges'], [8, '5–8 ranges'], [Infinity, '9 or more']];
+
+const BY = {
+  ranges: {label: 'number of ranges', groups: () => RANGES.map(([, name]) => name), of: (point) => RANGES.find(([most]) => (point.ranges ?? 0) <= most)[1]},
+  file: {label: 'file', groups: (sides, points) => largest(points, (point) => point.file.label), of: (point) => point.file.label},
+  op: {label: 'syscall', groups: (sides, points) => largest(points, (point) => point.op), of: (point) => point.op},
+};
+const REST = 'all others';
+
+export const scatterView = {
+  id: 'scatter',
+  title: 'Latency against amount',
+  help: 'One point a sync that was seen whole, both axes logarithmic; what is 0 stands apart, left of or below the axis. The number of ranges (separate runs of file offsets) often tells groups apart.',
+  controls: (state, set) => [
+    choice('Show', KINDS, state.latency, (latency) => set({latency})),
+    choice('colour and shape by', Object.entries(BY).map(([key, {label}]) => [key, label]), state.by, (by) => set({by})),
+  ],
+  scale(sides, state) {
+    const drawn = sides.map((side) => pointsOf(side, state));
+    const all = drawn.flatMap(({points}) => points);
+    const span = (of) => {
+      const values = all.map(of).filter((value) => value > 0);
+      const low = values.length ? values.reduce((a, b) => Math.min(a, b)) : 1;
+      const high = values.length ? values.reduce((a, b) => Math.max(a, b)) : 10;
+      return {low: low / 1.3, high: Math.max(high, low * 4) * 1.3, zero: all.some((point) => of(point) === 0)};
+    };
+    const by = BY[state.by];
+    let groups = by.groups(sides, all).filter((name, _, list) => list.length <= COLOURS || list.indexOf(name) < COLOURS - 1);
+    const named = new Set(groups);
+    const rest = all.some((point) => !named.has(by.of(point)));
+    if (state.by === 'ranges') groups = groups.filter((name) => all.some((point) => by.of(point) === name));
+    return {drawn, x: span((point) => point.bytes), y: span((point) => point.value), groups: rest ? [...groups, REST] : groups, named, start: state.by === 'ranges' ? RANGES.findIndex(([, name]) => name === groups[0]) : 0};
+  },
+  draw(side, state, {width, scale, place}) {
+    const {points, all, of, longest} = scale.drawn[place];
+    const {x, y, groups} = scale;
+    const by = BY[state.by];
+    const name = KINDS.find(([key]) => key === state.latency)[1];
+    const height = Math.max(260, Math.min(420, width * 0.55));
+    if (!points.length) return [h('p.note', {}, side.counted && of ? `None of the ${format.count(of)} syncs selected is in the sample of one in ${format.count(side.raw.limits.every)} that this page holds; the histograms count them.` : `No sync selected was seen whole with a known ${name}.`)];
+    const groupOf = (point) => (scale.named.has(by.of(point)) ? by.of(point) : REST);
+    // A zero has no logarithm: its place is a step below the least.
+    const zeroX = x.low / (x.high / x.low) ** 0.07;
+    const zeroY = y.low / (y.high / y.low) ** 0.09;
+    const colours = groups.map((group, index) => (group === REST ? 'var(--muted)' : `var(--c${((index + scale.start) % COLOURS) + 1})`));
+    const symbols = groups.map((group, index) => (group === REST ? symbolsFill[6] : symbolsFill[(index + scale.start) % COLOURS]));
+    const bounds = {x: powers(x, 2, (width - 80) / 60).map(Math.log10), y: powers(y, 10, height / 30).map(Math.log10)};
+    const chart = plot({
+      width, height, marginBottom: 48, marginTop: 24,
+      ariaLabel: `${name} against bytes written back, ${side.name}: ${points.length} points`,
+      // The logarithms themselves: a logarithmic scale of Plot leaves labels out as it likes.
+      x: {type: 'linear', domain: [x.zero ? zeroX / 1.2 : x.low, x.high].map(Math.log10)},
+      y: {type: 'linear', domain: [y.zero ? zeroY / 1.2 : y.low, y.high].map(Math.log10)},
+      color: {domain: groups, range: colours},
+      symbol: {domain: groups, range: symbols},
+      marks: [
+        Plot.gridX(bounds.x, {stroke: 'var(--grid)', strokeOpacity: 1}),
+        Plot.gridY(bounds.y, {stroke: 'var(--grid)', strokeOpacity: 1}),
+        Plot.axisX(bounds.x, {tickFormat: (log) => format.bytes(10 ** log), label: 'bytes written back for the sync (logarithmic)', labelAnchor: 'center', labelArrow: 'none', labelOffset: 40}),
+        Plot.axisY(bounds.y, {tickFormat: (log) => format.ns(10 ** log), label: `${name} (logarithmic)`, labelArrow: 'none'}),
+        x.zero ? [Plot.axisX([Math.log10(zeroX)], {tickFormat: () => '0 B', label: null}), Plot.ruleX([Math.log10(x.low)], {stroke: 'var(--line)', strokeDasharray: '2 3'})] : null,
+        y.zero ? [Plot.axisY([Math.log10(zeroY)], {tickFormat: () => '0 ns', label: null}), Plot.ruleY([Math.log10(y.low)], {stroke: 'var(--line)', strokeDasharray: '2 3'})] : null,
+        Plot.dot(points, {
+          x: (point) => Math.log10(point.bytes || zeroX), y: (point) => Math.log10(point.value || zeroY), fill: groupOf, symbol: groupOf, r: points.length > 800 ? 2.5 : 3.5, fillOpacity: points.length > 800 ? 0.6 : 0.8,
+          title: (point) => `${format.ns(point.value)}, ${format.bytes(point.bytes)} in ${format.count(point.ranges)} ${point.ranges === 1 ? 'range' : 'ranges'}\n${format.printable(point.file.label)}\n${format.printable(point.op)} of ${format.printable(point.thread.label)}\nat ${format.ns(point.since)}`,
+          tip: {fill: 'var(--card)', stroke: 'var(--line)', lineWidth: 40},
+        }),
+      ],
+    });
+    const drawn = points.length === all ? '' : `${format.count(points.length)} points drawn`;
+    let note = `${format.count(of)} syncs selected`;
+    if (side.counted) note += `; a sample of them is drawn: one of every ${format.count(side.raw.limits.every)}, and ${format.count(longest)} of the longest. What counts them all are the histograms.`;
+    else if (drawn) note += `; ${drawn}, one of every ${format.count(Math.ceil(all / points.length))}, as more would hide each other.`;
+    else note += `; ${format.count(points.length)} of them seen whole and drawn.`;
+    return [legend(groups, colours, symbols), chart, h('p.note', {}, note)];
+  },
+};
+
+function pointsOf(side, state) {
+  const found = side.select(state);
+  let points = found.points.map((row) => side.point(row)).map((point) => ({...point, value: point[state.latency]})).filter((point) => point.whole && point.value != null && point.bytes != null);
+  const all = points.length;
+  const every = Math.ceil(all / MOST) || 1;
+  if (!side.counted && every > 1) points = points.filter((_, place) => place % every === 0);
+  return {points, all: side.counted ? points.length : all, of: found.pointsOf, longest: found.longest};
+}
+
+function largest(points, of) {
+  const counts = new Map();
+  for (const point of points) counts.set(of(point), (counts.get(of(point)) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([name]) => name);
+}
+
+// Powers of `base` in a span, no more than there is room for.
+function powers({low, high}, base, room) {
+  const from = Math.ceil(Math.log(low) / Math.log(base) - 1e-9);
+  const to = Math.floor(Math.log(high) / Math.log(base) + 1e-9);
+  const every = Math.max(1, Math.ceil((to - from + 1) / Math.max(2, room)));
+  const found = [];
+  for (let power = from; power <= to; power++) if (power % every === 0) found.push(base ** power);
+  if (base === 10 && found.length <= 2) return found.flatMap((value) => [value, value * 2, value * 5]).concat(found.map((value) => value / 2), found.map((value) => value / 5)).filter((value, index, list) => value >= low && value <= high && list.indexOf(value) === index).sort((a, b) => a - b);
+  return found;
+}
+
+function legend(groups, colours, symbols) {
+  return h('ul.legend', {}, groups.map((group, index) => {
+    const shape = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+    shape.setAttribute('viewBox', '-8 -8 16 16');
+    shape.setAttribute('aria-hidden', 'true');
+    const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');
+    path.setAttribute('d', d3symbol(symbols[index], 70)());
+    path.setAttribute('style', `fill:${colours[index]}`);
+    shape.append(path);
+    return h('li', {title: format.printable(group)}, shape, h('span.middle', {}, format.printable(group)));
+  }));
+}

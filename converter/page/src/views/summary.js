@@ -1,0 +1,96 @@
+// The figures: in tiles, of what is selected; and in a table, those of the report `summary`, of the whole run.
+
+import {AMOUNT, LATENCY} from '../buckets.js';
+import * as format from '../format.js';
+import {h} from '../dom.js';
+import {filtered, percentile, percentileBounds} from '../model.js';
+
+// What stands in the tiles, of a side under a filter: value, unit, and whether it is between bounds or not known.
+export function figures(side, state) {
+  const found = side.select(state);
+  const {total, values, buckets} = found;
+  const all = !filtered(state);
+  const metric = (name, scope) => side.metric(name, scope)?.value ?? null;
+  const quantile = (kind, percent) => {
+    if (all) return metric(`${{syscall: 'syscall_latency', writeback: 'writeback_latency', amount: 'writeback_amount'}[kind]}_p${percent}`);
+    if (values) return percentile(values[kind], percent);
+    return percentileBounds(buckets[kind], percent, kind === 'amount' ? AMOUNT : LATENCY, total[`${kind}_max_ns`]);
+  };
+  const sum = all ? metric('sync_time_sum') : total.sum('dur_ns', 'timed');
+  const wall = all ? metric('sync_wall_time') : total.timed ? found.wall : null;
+  return {
+    syncs: {label: 'Syncs', value: all ? metric('syncs') : total.syncs, unit: 'count', more: [...(all ? [] : [['of', side.raw.requests, 'count']]), ['files', files(side, found, all), 'count'], ['threads', threads(side, found, all), 'count']]},
+    syscall: {label: 'Syscall latency', value: quantile('syscall', 50), unit: 'ns', suffix: 'median', more: [['p99', quantile('syscall', 99), 'ns'], ['max', all ? metric('syscall_latency_max') : total.syscall_max_ns, 'ns'], ['known of', total.syscalls, 'count']]},
+    writeback: {label: 'Writeback latency', value: quantile('writeback', 50), unit: 'ns', suffix: 'median', more: [['p99', quantile('writeback', 99), 'ns'], ['max', all ? metric('writeback_latency_max') : total.writeback_max_ns, 'ns'], ['known of', total.writebacks, 'count']]},
+    amount: {label: 'Written back', value: all ? metric('writeback_amount_sum') : total.sum('bytes', 'amounts'), unit: 'bytes', more: [['median', quantile('amount', 50), 'bytes'], ['p99', quantile('amount', 99), 'bytes']]},
+    empty: {label: 'Empty syncs', value: all ? metric('empty_share') : total.whole ? total.empty / total.whole : null, unit: 'share', more: [['wrote nothing', total.empty, 'count'], ['incomplete', total.incomplete, 'count']]},
+    time: {label: 'Time in sync', value: sum, unit: 'ns', more: [['wall time', wall, 'ns', side.counted && !all], ['parallelism', wall ? sum / wall : null, 'ratio', side.counted && !all]]},
+    exact: {label: 'Exact attribution', value: all ? metric('attribution_share', 'exact') : total.attributed ? total.exact / total.attributed : null, unit: 'share', more: [['losses in the run', metric('losses'), 'count']]},
+  };
+}
+
+const files = (side, found, all) => (all ? side.raw.files : distinct(found, 'file', side, 'otherFiles'));
+const threads = (side, found, all) => (all ? side.raw.threads : distinct(found, 'thread', side, 'otherThreads'));
+
+// How many have a sync among the selected; not known where the others are put together and one of them may be.
+function distinct(found, field, side, others) {
+  const numbers = [...found[`${field}s`].keys()].filter((number) => found.test[field](number));
+  return side[others] && numbers.includes(side[`${field}s`].length - 1) ? null : numbers.length;
+}
+
+export function tiles(sides, state) {
+  const all = sides.map((side) => figures(side, state));
+  const now = all.at(-1);
+  return h('dl.tiles', {}, Object.entries(now).map(([key, figure]) => {
+    const base = sides.length > 1 ? all[0][key] : null;
+    return h('div.tile', {'data-figure': key, 'data-value': raw(figure.value)},
+      h('dt', {}, figure.label),
+      h('dd.big', {}, shown(figure.value, figure.unit), figure.suffix ? h('span.suffix', {}, ` ${figure.suffix}`) : null),
+      base ? h('dd.was', {}, `base ${shown(base.value, figure.unit)}  ${format.change(plain(base.value), plain(figure.value))}`) : null,
+      h('dd.more', {}, figure.more.map(([name, value, unit, unknown], index) => h('span', {'data-figure': name, 'data-value': raw(value), title: unknown ? 'Not known of a selection: this page holds sums by bin of time. The SQL of the selection tells.' : null},
+        `${name} ${shown(value, unit)}${unknown ? ' (not known of a selection)' : ''}${base && !unknown ? ` (base ${shown(base.more[index][1], unit)})` : ''}`))));
+  }));
+}
+
+const raw = (value) => (value == null ? null : typeof value === 'object' ? `${value.from}..${value.to}` : value);
+const plain = (value) => (value && typeof value === 'object' ? value.to : value);
+function shown(value, unit) {
+  if (value && typeof value === 'object') return `${format.text(value.from, unit)} – ${format.text(value.to, unit)}`;
+  return format.text(value, unit);
+}
+
+export function wholeSummary(sides) {
+  const now = sides.at(-1).raw.summary;
+  const base = sides.length > 1 ? sides[0].raw.summary : null;
+  const rows = now.metric.map((metric, row) => ({metric, scope: now.scope[row], unit: now.unit[row], now: row, base: null}));
+  base?.metric.forEach((metric, row) => {
+    const found = rows.find((one) => one.metric === metric && one.scope === base.scope[row]);
+    if (found) found.base = row;
+    else rows.push({metric, scope: base.scope[row], unit: base.unit[row], now: null, base: row});
+  });
+  const of = (summary, row, name) => (row === null ? null : summary[name][row]);
+  return h('details', {}, h('summary', {}, 'All figures of the report `summary`, of the whole run'),
+    h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'All figures'}, h('table.data', {id: 'summary-table'},
+      h('thead', {}, h('tr', {}, ['metric', 'scope', ...(base ? ['base', 'new', 'change'] : ['value']), 'known of', 'syncs'].map((name) => h('th', {scope: 'col'}, name)))),
+      h('tbody', {}, rows.map((one) => h('tr', {'data-metric': one.metric, 'data-scope': one.scope, 'data-value': of(now, one.now, 'value')},
+        h('th', {scope: 'row'}, one.metric), h('td.left', {}, format.printable(one.scope)),
+        base ? h('td', {}, format.text(of(base, one.base, 'value'), one.unit)) : null,
+        h('td', {}, format.text(of(now, one.now, 'value'), one.unit)),
+        base ? h('td', {}, format.change(of(base, one.base, 'value'), of(now, one.now, 'value'))) : null,
+        h('td', {}, format.count(of(now, one.now, 'known'))), h('td', {}, format.count(of(now, one.now, 'syncs')))))))));
+}
+
+export function caveats(side, titled) {
+  const {caveats, losses} = side.raw;
+  const exact = side.metric('attribution_share', 'exact');
+  const sure = exact?.value == null ? 'How surely bios and calls belong to their requests is not known.' : `${format.share(exact.value)} of the attribution is exact (which bio and which call belong to which request), ${format.share(side.metric('attribution_share', 'inferred')?.value)} inferred, ${format.share(side.metric('attribution_share', 'unknown')?.value)} unknown.`;
+  const lost = side.metric('losses')?.value;
+  const head = caveats.length ? 'What is missing from these numbers' : lost == null ? 'Losses are not known' : 'Nothing was lost, as far as the log tells';
+  return h(`section.caveats${caveats.length ? '.some' : ''}`, {'aria-label': `Caveats${titled ? ` of ${side.name}` : ''}`},
+    h('p', {}, h('strong', {}, `${caveats.length ? '▲ ' : lost == null ? '? ' : '✓ '}${head}${titled ? `: ${format.printable(side.name)}` : ''}`)),
+    caveats.length ? h('ul', {}, caveats.map((text) => h('li', {}, format.printable(text)))) : null,
+    h('p', {}, sure),
+    losses.reason.length ? h('details', {}, h('summary', {}, losses.reason.length === 1 ? 'The reason, with an example' : `${losses.reason.length} reasons, with an example each`), h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'Losses'}, h('table.data', {},
+      h('thead', {}, h('tr', {}, ['reason', 'severity', 'count', 'meaning', 'example'].map((name) => h('th', {scope: 'col'}, name)))),
+      h('tbody', {}, losses.reason.map((reason, row) => h('tr', {}, h('th', {scope: 'row'}, reason), h('td.left', {}, losses.severity[row]), h('td', {}, format.count(losses.count[row])), h('td.left.prose', {}, format.text(losses.meaning[row], 'text')), h('td.left.prose', {}, format.text(losses.example[row], 'text')))))))) : null);
+}

@@ -1,0 +1,53 @@
+"""An output file that appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from syncline.cli.errors import Failure
+
+
+@contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """A file beside `path` that takes its name when all is well, and is gone else; `-` is standard output.
+
+    It is made at once, so that a place where nothing can be written is told before the work.
+
+    Raises:
+        Failure: it cannot be written.
+    """
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        return
+    # A device or a pipe is written to as it is.
+    if path.exists() and not path.is_file():
+        with path.open("wb") as out:
+            yield out
+        return
+    part = None
+    try:
+        descriptor, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name}.", suffix=".part"
+        )
+        part = Path(name)
+        with os.fdopen(descriptor, "wb") as out:
+            yield out
+        # As any new file: mkstemp's are the owner's alone.
+        mask = os.umask(0)
+        os.umask(mask)
+        part.chmod(0o666 & ~mask)
+        os.replace(part, path)
+    except OSError as error:
+        raise Failure(
+            f"cannot write {path}: {(error.strerror or str(error)).lower()}",
+            f"try: ls -ld {path.parent}",
+        ) from None
+    finally:
+        if part is not None:
+            part.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Two sides of runs compared: what got worse, how surely, and where."""

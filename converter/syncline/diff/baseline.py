@@ -1,0 +1,203 @@
+"""A stored baseline: what a later diff needs of runs, in one small file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from syncline.errors import InputError
+from syncline.inputs import BASELINE
+
+if TYPE_CHECKING:
+    from .sides import Query, Run
+
+__all__ = ["SCHEMA_VERSION", "is_baseline", "load", "save"]
+
+# Counts up whenever a file of before would be misread.
+SCHEMA_VERSION = 1
+_GZIP = b"\x1f\x8b"
+# Of each kind, per run: by time and by count. Rules with patterns need the others, too.
+_GROUPS = 150
+_DIGITS = 12
+
+
+def is_baseline(path: Path) -> bool:
+    """Whether the file begins as a baseline does."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(BASELINE))
+            if head[:2] == _GZIP:
+                file.seek(0)
+                with gzip.open(file) as unpacked:
+                    head = unpacked.read(len(BASELINE))
+    except (OSError, EOFError):
+        return False
+    return head == BASELINE
+
+
+def save(runs: list[Run], queries: list[Query], path: Path) -> int:
+    """Writes a baseline, whole or not at all; compressed if the name ends in .gz. Returns its size.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    names: dict[str, int] = {}
+    data = {
+        "syncline_baseline": SCHEMA_VERSION,
+        "syncline_version": metadata.version("syncline"),
+        "queries": {query.digest: query.path for query in queries},
+        "runs": [_packed(run, names, alone=len(runs) == 1) for run in runs],
+    }
+    # Names of groups are long and the same in most runs.
+    data["names"] = list(names)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    if path.name.endswith(".gz"):
+        text = gzip.compress(text, mtime=0)
+    with tempfile.NamedTemporaryFile(
+        dir=path.parent, prefix=f".{path.name}.", delete=False
+    ) as file:
+        try:
+            file.write(text)
+            file.close()
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(file.name).chmod(0o666 & ~umask)
+            os.replace(file.name, path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+    return len(text)
+
+
+def _packed(run: Run, names: dict[str, int], *, alone: bool) -> dict[str, Any]:
+    groups, cut = {}, list(run.cut)
+    columns: list[str] = []
+    for kind, all_of_kind in run.groups.items():
+        kept = _costliest(all_of_kind)
+        if len(kept) < len(all_of_kind) and kind not in cut:
+            cut.append(kind)
+        columns = columns or list(next(iter(kept.values()), {}))
+        groups[kind] = [
+            [names.setdefault(name, len(names)), *(group[column] for column in columns)]
+            for name, group in kept.items()
+        ]
+    packed: dict[str, Any] = {
+        "name": run.name,
+        "facts": run.facts,
+        "caveats": run.caveats,
+        "figures": [
+            [*key, _short(one.value), one.unit, one.known, one.syncs]
+            for key, one in run.figures.items()
+        ],
+        "columns": columns,
+        "groups": groups,
+        "cut": cut,
+        "answers": {
+            digest: {key: [_short(one.value), one.unit] for key, one in answers.items()}
+            for digest, answers in run.answers.items()
+        },
+    }
+    if alone:
+        packed["blocks"] = {
+            count: {metric: [_short(value) for value in values] for metric, values in by.items()}
+            for count, by in run.blocks.items()
+        }
+        packed["group_blocks"] = {
+            count: [
+                [kind, names.setdefault(name, len(names))]
+                + [cell and [cell[column] for column in columns] for cell in cells]
+                for (kind, name), cells in by.items()
+            ]
+            for count, by in run.group_blocks.items()
+        }
+    return packed
+
+
+def _costliest(groups: dict[str, Any]) -> dict[str, Any]:
+    if len(groups) <= 2 * _GROUPS:
+        return groups
+    by_time = sorted(groups, key=lambda name: (-groups[name]["time_ns"], name))[:_GROUPS]
+    by_count = sorted(groups, key=lambda name: (-groups[name]["syncs"], name))[:_GROUPS]
+    kept = {*by_time, *by_count}
+    return {name: group for name, group in groups.items() if name in kept}
+
+
+def _short(value: float | None) -> float | None:
+    """More digits than any interval has."""
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+
+
+def load(path: str) -> list[Run]:
+    """Reads a baseline.
+
+    Raises:
+        InputError: of another schema version, or damaged.
+    """
+    from .sides import Figure, Run
+
+    again = f"save it again, from the runs: syncline baseline save INPUT... -o {path}"
+    try:
+        raw = Path(path).read_bytes()
+        data = json.loads(gzip.decompress(raw) if raw[:2] == _GZIP else raw)
+        version = data["syncline_baseline"]
+        if version != SCHEMA_VERSION:
+            raise InputError(
+                f"{path} is a baseline of schema version {version}, written by syncline"
+                f" {data.get('syncline_version', '?')}; this syncline reads version {SCHEMA_VERSION}",
+                again,
+            )
+        names = data["names"]
+        runs = []
+        for one in data["runs"]:
+            columns = one["columns"]
+            runs.append(
+                Run(
+                    name=one["name"],
+                    figures={
+                        (metric, scope): Figure(value, unit, known, syncs)
+                        for metric, scope, value, unit, known, syncs in one["figures"]
+                    },
+                    groups={
+                        kind: {
+                            names[number]: dict(zip(columns, sums, strict=True))
+                            for number, *sums in groups
+                        }
+                        for kind, groups in one["groups"].items()
+                    },
+                    facts=one["facts"],
+                    caveats=one["caveats"],
+                    answers={
+                        digest: {key: Figure(*figure) for key, figure in answers.items()}
+                        for digest, answers in one["answers"].items()
+                    },
+                    blocks={int(count): by for count, by in one.get("blocks", {}).items()},
+                    group_blocks={
+                        int(count): {
+                            (kind, names[number]): [
+                                cell and dict(zip(columns, cell, strict=True)) for cell in cells
+                            ]
+                            for kind, number, *cells in by
+                        }
+                        for count, by in one.get("group_blocks", {}).items()
+                    },
+                    cut=tuple(one["cut"]),
+                )
+            )
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+    ) as error:
+        raise InputError(
+            f"{path} is a damaged baseline: {type(error).__name__}: {error}", again
+        ) from None
+    return runs

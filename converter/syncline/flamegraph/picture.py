@@ -1,0 +1,96 @@
+"""What an exporter gets: the stacks, what they are, and what a reader has to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from syncline.render import human
+
+from .stacks import BY, WEIGHTS, By, Stacks, Weight
+
+__all__ = ["Picture", "Side"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """An input: its stacks and the losses that they suffer from, (reason, count)."""
+
+    path: str
+    stacks: Stacks
+    losses: Sequence[tuple[str, int]] = ()
+    caveats: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A flame graph, not yet in any format. With `base` it is a differential one."""
+
+    new: Side
+    by: str
+    weight: str
+    base: Side | None = None
+    normalize: bool = False
+    # Percent of the whole.
+    hide_under: float | None = None
+    # What the exporter has to say.
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def how(self) -> By:
+        return BY[self.by]
+
+    @property
+    def what(self) -> Weight:
+        return WEIGHTS[self.weight]
+
+    def title(self) -> str:
+        """What is shown, and of which input."""
+        text = f"{self.what.text[0].upper()}{self.what.text[1:]} by {self.how.text}"
+        name = short(self.new.path)
+        return f"{text}: {name} against {short(self.base.path)}" if self.base else f"{text}: {name}"
+
+    def total_text(self, side: Side) -> str:
+        """The whole with its unit: `492 ms in 100 requests`."""
+        requests = human.text(side.stacks.known[self.weight], "count")
+        if self.weight == "count":
+            return f"{requests} requests"
+        return (
+            f"{human.text(side.stacks.total(self.weight), self.what.unit)} in {requests} requests"
+        )
+
+    def left_out(self, side: Side) -> int:
+        """Requests whose weight is not known."""
+        return side.stacks.syncs - side.stacks.known[self.weight]
+
+    def scale(self) -> float:
+        """What weights of the base are multiplied by."""
+        if not (self.base and self.normalize):
+            return 1.0
+        total = self.base.stacks.total(self.weight)
+        return self.new.stacks.total(self.weight) / total if total else 1.0
+
+    def rows(self) -> list[tuple[tuple[str, ...], int, float | None]]:
+        """(frames, weight, weight of the base or None), by the order of the frames."""
+        new = {
+            s.frames: s.sums[self.weight] for s in self.new.stacks.stacks if self.weight in s.sums
+        }
+        if not self.base:
+            return [(frames, weight, None) for frames, weight in new.items() if weight > 0]
+        scale = self.scale()
+        old = {
+            s.frames: s.sums[self.weight] * scale
+            for s in self.base.stacks.stacks
+            if self.weight in s.sums
+        }
+        both = sorted(new.keys() | old.keys())
+        rows = [(frames, new.get(frames, 0), old.get(frames, 0.0)) for frames in both]
+        return [row for row in rows if row[1] > 0 or row[2] > 0]
+
+
+def short(path: str, width: int = 32) -> str:
+    """The name of an input without its folders, and not too long for a title."""
+    name = "standard input" if path == "-" else PurePath(path).name or path
+    half = width // 2 - 1
+    return name if len(name) <= width else f"{name[:half]}…{name[-half:]}"

@@ -1,0 +1,75 @@
+"""An SVG that zooms and searches by itself, drawn by inferno."""
+
+from __future__ import annotations
+
+from syncline import _core
+
+from .picture import Picture
+
+__all__ = ["render"]
+
+# Narrower frames are drawn by no browser: a tenth of a pixel.
+_LEAST = 0.01
+_SCALES = {
+    "count": (("requests", 1),),
+    "ns": (("ns", 1), ("µs", 10**3), ("ms", 10**6), ("s", 10**9)),
+    "bytes": (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30)),
+}
+# inferno shows whole numbers: four digits of the whole are a hundredth of a percent.
+_DIGITS = 10_000
+
+
+def render(picture: Picture) -> bytes:
+    """Leaves remarks on what it does not show."""
+    rows = picture.rows()
+    total = picture.new.stacks.total(picture.weight)
+    unit, size = _scale(picture.what.unit, total)
+    hide_under = _LEAST if picture.hide_under is None else picture.hide_under
+    svg, hidden = _core.draw(
+        rows,
+        title=picture.title(),
+        subtitle=_subtitle(picture),
+        notes="\n".join(_notes(picture)),
+        unit=unit,
+        factor=1 / size,
+        frame_is=picture.how.frame_is,
+        palette=picture.how.palette,
+        hide_under=hide_under,
+    )
+    if hidden:
+        frames = "1 frame" if hidden == 1 else f"{hidden:,} frames"
+        picture.remarks.append(f"not shown: {frames} under {hide_under:g} % of the whole")
+    return svg
+
+
+def _scale(unit: str, total: int) -> tuple[str, int]:
+    fine = [scale for scale in _SCALES[unit] if total >= _DIGITS * scale[1]]
+    return fine[-1] if fine else _SCALES[unit][0]
+
+
+def _subtitle(picture: Picture) -> str:
+    """What a reader must know to read the widths; short, since it is one line."""
+    new, base = picture.new, picture.base
+    parts = [picture.total_text(new)]
+    if base:
+        scaled = ", scaled to equal" if picture.normalize else ""
+        parts += [f"base {picture.total_text(base)}{scaled}", "red [+] more, blue [-] less"]
+    elif left_out := picture.left_out(new):
+        parts.append(f"{left_out:,} more not known")
+    if picture.hide_under is not None:
+        parts.append(f"frames under {picture.hide_under:g} % not shown")
+    for word, side in (("lost", new), ("base lost", base)):
+        if side and side.losses:
+            (reason, count), *more = side.losses
+            parts.append(f"{word}: {reason} {count:,}" + (f" and {len(more)} more" if more else ""))
+    return " · ".join(parts)
+
+
+def _notes(picture: Picture) -> list[str]:
+    notes = []
+    for word, side in (("input", picture.new), ("base", picture.base)):
+        if side:
+            notes.append(f"{word} {side.path}: {picture.total_text(side)}")
+            notes.append(f"{picture.left_out(side):,} more requests: not known")
+            notes += side.caveats
+    return notes

@@ -1,0 +1,162 @@
+-- Requests as the page of `report --html` counts them: each with the numbers of
+-- its file, thread, stack, and bins.
+--
+-- Files and threads are numbered from 0 in the order of the reports `files` and
+-- `threads`, stacks and syscalls by how often they occur. Bins of time are
+-- those of the report `over-time`, buckets those of `latency` and `amount`.
+WITH RECURSIVE
+  span AS MATERIALIZED (
+    SELECT run, MIN(ts_ns) AS first_ns, MAX(ts_ns) - MIN(ts_ns) AS length_ns
+    FROM syncline_sync
+    GROUP BY
+      run
+  ),
+  decade AS (
+    SELECT CAST(1 AS BIGINT) AS unit
+    UNION ALL
+    SELECT unit * 10 FROM decade WHERE unit < 100000000000000000
+  ),
+  width AS MATERIALIZED (
+    SELECT MIN(decade.unit * factor.factor) AS width_ns
+    FROM decade
+    CROSS JOIN (
+      SELECT 1 AS factor
+      UNION ALL
+      SELECT 2
+      UNION ALL
+      SELECT 5
+    ) AS factor
+    WHERE
+      decade.unit * factor.factor
+      > (SELECT CAST(MAX(length_ns) AS DOUBLE) / 100 FROM span)
+  ),
+  file AS MATERIALIZED (
+    SELECT
+      COALESCE(path, '[unknown file]') AS path,
+      ROW_NUMBER() OVER (
+        ORDER BY
+          COALESCE(SUM(dur_ns), 0) DESC,
+          SUM(bytes) DESC,
+          COALESCE(path, '[unknown file]')
+      )
+      - 1 AS file
+    FROM syncline_sync
+    GROUP BY
+      COALESCE(path, '[unknown file]')
+  ),
+  thread AS MATERIALIZED (
+    SELECT
+      run,
+      tid,
+      pid,
+      comm,
+      process,
+      ROW_NUMBER() OVER (
+        ORDER BY
+          COALESCE(SUM(dur_ns), 0) DESC,
+          run,
+          tid NULLS LAST,
+          pid NULLS LAST,
+          comm NULLS LAST,
+          process NULLS LAST
+      )
+      - 1 AS thread
+    FROM syncline_sync
+    GROUP BY
+      run,
+      tid,
+      pid,
+      comm,
+      process
+  ),
+  stack AS MATERIALIZED (
+    SELECT stack, ROW_NUMBER() OVER (ORDER BY COUNT(*) DESC, stack) - 1 AS place
+    FROM syncline_sync
+    WHERE
+      stack IS NOT NULL
+    GROUP BY
+      stack
+  ),
+  operation AS MATERIALIZED (
+    SELECT COALESCE(op, 'none') AS op, ROW_NUMBER() OVER by_count - 1 AS place
+    FROM syncline_sync
+    GROUP BY
+      COALESCE(op, 'none')
+    WINDOW
+      by_count AS (ORDER BY COUNT(*) DESC, COALESCE(op, 'none'))
+  ),
+  power AS (
+    SELECT CAST(1 AS BIGINT) AS lower_bytes, 1 AS place
+    UNION ALL
+    SELECT lower_bytes * 2, place + 1
+    FROM power
+    WHERE
+      lower_bytes < 1125899906842624
+  ),
+  amount AS MATERIALIZED (
+    SELECT written.bytes, MAX(COALESCE(power.place, 0)) AS place
+    FROM (SELECT DISTINCT bytes FROM syncline_sync) AS written
+    LEFT JOIN power ON power.lower_bytes <= written.bytes
+    GROUP BY
+      written.bytes
+  )
+SELECT
+  sync.run,
+  sync.sync_id,
+  sync.ts_ns - span.first_ns AS since_ns,
+  sync.dur_ns,
+  width.width_ns,
+  CAST(((sync.ts_ns - span.first_ns) - (sync.ts_ns - span.first_ns) % width_ns)
+  / width_ns AS BIGINT) AS bin,
+  file.file,
+  thread.thread,
+  CAST(stack.place AS BIGINT) AS stack_place,
+  sync.stack,
+  operation.place AS op_place,
+  operation.op,
+  sync.syscall_ns,
+  sync.writeback_ns,
+  sync.bytes,
+  sync.ranges,
+  sync.bios,
+  sync.confidence,
+  sync.incomplete,
+  -- 0 is below 1 ns; then 1, 2, 5 times each power of ten.
+  CASE
+    WHEN sync.syscall_ns IS NULL THEN NULL
+    WHEN sync.syscall_ns < 1 THEN 0
+    ELSE LENGTH(CAST(sync.syscall_ns AS VARCHAR)) * 3
+    - CASE
+      WHEN SUBSTR(CAST(sync.syscall_ns AS VARCHAR), 1, 1) < '2' THEN 2
+      WHEN SUBSTR(CAST(sync.syscall_ns AS VARCHAR), 1, 1) < '5' THEN 1
+      ELSE 0
+    END
+  END AS syscall_bucket,
+  CASE
+    WHEN sync.writeback_ns IS NULL THEN NULL
+    WHEN sync.writeback_ns < 1 THEN 0
+    ELSE LENGTH(CAST(sync.writeback_ns AS VARCHAR)) * 3
+    - CASE
+      WHEN SUBSTR(CAST(sync.writeback_ns AS VARCHAR), 1, 1) < '2' THEN 2
+      WHEN SUBSTR(CAST(sync.writeback_ns AS VARCHAR), 1, 1) < '5' THEN 1
+      ELSE 0
+    END
+  END AS writeback_bucket,
+  -- Of one that was cut off the log may not hold all; 0 is below 1 byte.
+  CASE
+    WHEN sync.incomplete IS NULL THEN amount.place
+    WHEN sync.incomplete = 'bio' THEN amount.place
+  END AS amount_bucket
+FROM syncline_sync AS sync
+JOIN span ON span.run = sync.run
+CROSS JOIN width
+JOIN file ON file.path = COALESCE(sync.path, '[unknown file]')
+JOIN thread
+  ON thread.run = sync.run
+  AND thread.tid IS NOT DISTINCT FROM sync.tid
+  AND thread.pid IS NOT DISTINCT FROM sync.pid
+  AND thread.comm IS NOT DISTINCT FROM sync.comm
+  AND thread.process IS NOT DISTINCT FROM sync.process
+JOIN operation ON operation.op = COALESCE(sync.op, 'none')
+LEFT JOIN stack ON stack.stack = sync.stack
+LEFT JOIN amount ON amount.bytes = sync.bytes;

@@ -1,0 +1,24 @@
+-- Rows: every request, for a page that can hold them all.
+SELECT
+  since_ns,
+  dur_ns,
+  file,
+  thread,
+  op_place AS op,
+  stack_place AS stack,
+  syscall_ns,
+  writeback_ns,
+  bytes,
+  ranges,
+  bios,
+  CASE incomplete
+    WHEN 'start' THEN 1
+    WHEN 'end' THEN 2
+    WHEN 'bio' THEN 3
+    ELSE 0
+  END AS incomplete,
+  CAST(confidence = 'exact' AS BIGINT) AS exact
+FROM _page_request
+ORDER BY
+  run,
+  sync_id;

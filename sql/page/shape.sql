@@ -1,0 +1,11 @@
+-- Shape: how much there is of everything, one row.
+SELECT
+  COUNT(*) AS requests,
+  COUNT(DISTINCT file) AS files,
+  COUNT(DISTINCT thread) AS threads,
+  COUNT(DISTINCT stack_place) AS stacks,
+  MAX(width_ns) AS width_ns,
+  MAX(bin) + 1 AS bins,
+  MAX(since_ns) AS last_ns,
+  MAX(since_ns + COALESCE(dur_ns, 0)) AS end_ns
+FROM _page_request;

@@ -1,0 +1,69 @@
+"""Repeated runs for the tests of `syncline diff`: logs of the generator, with noise between runs and planted changes.
+
+A run is a log of tests/reference/loggen.py. Run-to-run noise is a factor on all its times, drawn once
+a run: as if the disk were a little slower that day. A shift is one more such factor. Every run goes
+through the whole house: core, SQL, sides.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from syncline.diff.sides import Run, Side, collect
+from syncline.inputs import Reading
+
+from tests.reference import loggen
+
+READING = Reading(window_ns=5 * 10**9)
+_TIME = re.compile(rb"^(\d+) ", re.M)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What runs are drawn from."""
+
+    requests: int = 300
+    threads: int = 4
+    p_empty: float = 0.1
+    # Run-to-run noise: the standard deviation of the logarithm of a run's times.
+    noise: float = 0.03
+    # A factor on all times, as of a slower disk.
+    shift: float = 1.0
+
+    def log(self, seed: int) -> bytes:
+        """A run's log; the same seed gives the same."""
+        dice = random.Random(seed)
+        params = loggen.Params(
+            requests=self.requests,
+            threads=self.threads,
+            files=6,
+            p_empty=self.p_empty,
+            p_lone=0.0,
+            stack_pool=4,
+            first_time=0,
+        )
+        factor = self.shift * random.Random(seed * 7919 + 1).lognormvariate(0, self.noise)
+        made = loggen.generate(params, dice).log
+        return _TIME.sub(lambda match: b"%d " % round(int(match[1]) * factor), made)
+
+    def changed(self, **how: float) -> Source:
+        return replace(self, **how)
+
+
+def draw(source: Source, folder: Path, seeds: range, *, blocks: bool = False) -> list[Run]:
+    """Runs of a source, as a diff reads them."""
+    runs = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in seeds:
+        log = folder / f"run{seed}.log"
+        log.write_bytes(source.log(seed))
+        runs += collect("side", [str(log)], READING, blocks=blocks).runs
+        log.unlink()
+    return runs
+
+
+def side(name: str, runs: list[Run]) -> Side:
+    return Side(name, (name,), runs)

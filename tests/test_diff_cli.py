@@ -1,0 +1,187 @@
+"""`syncline diff` and `syncline baseline save` as their users meet them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.coretools import DATA
+from tests.difftools import Source
+from tests.test_commands import fails, left, ok, run
+
+SMALL1, PARALLEL = str(DATA / "small1.log"), str(DATA / "parallel4.log")
+SLOW, SMALL4 = str(DATA / "small4-slowdisk.log"), str(DATA / "small4.log")
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders of runs: base, same, and worse, which syncs twice as often."""
+    folder = tmp_path_factory.mktemp("sides")
+    source = Source(requests=120)
+    for first, (name, one) in enumerate(
+        {"base": source, "same": source, "worse": source.changed(requests=240)}.items()
+    ):
+        (folder / name).mkdir()
+        for seed in range(4):
+            (folder / name / f"run{seed}.log").write_bytes(one.log(100 * first + seed))
+    return folder
+
+
+def test_exit_codes(sides: Path, tmp_path: Path) -> None:
+    base, same, worse = (sides / name for name in ("base", "same", "worse"))
+    equal = run("diff", base, same)
+    # Equal sides: no alarm, though what looks worse by luck may be unclear.
+    assert equal.returncode in (0, 5), equal.stderr
+    done = run("diff", base, worse)
+    assert done.returncode == 1
+    assert "Regression: " in done.stdout
+    assert "Traceback" not in done.stderr
+    better = run("diff", worse, base)
+    assert better.returncode in (0, 5)
+    assert "improvement" in better.stdout
+    few = run("diff", f"{base}/run[01].log", f"{worse}/run[01].log")
+    assert few.returncode == 5
+    assert "Can't tell: too few runs: 3 of each side are needed." in few.stdout
+    assert "too few runs" in run("diff", base, worse / "run0.log").stdout
+    (tmp_path / "syncline.toml").write_text("[diff]\ncant_tell = 'pass'\n")
+    passed = run("diff", f"{base}/run[01].log", f"{worse}/run[01].log", cwd=tmp_path)
+    assert passed.returncode == 0
+    assert passed.stderr.startswith("policy: syncline.toml\n")
+
+
+def test_several_runs_by_options(sides: Path) -> None:
+    names = [
+        option
+        for side, folder in (("--base", "base"), ("--new", "worse"))
+        for seed in range(4)
+        for option in (side, str(sides / folder / f"run{seed}.log"))
+    ]
+    by_options = json.loads(run("diff", *names, "--format", "json").stdout)
+    by_folders = json.loads(run("diff", sides / "base", sides / "worse", "--format", "json").stdout)
+    assert by_options["rows"] == by_folders["rows"]
+    assert by_options["base"]["runs"] == by_folders["base"]["runs"]
+
+
+def test_outputs(sides: Path, tmp_path: Path) -> None:
+    files = [tmp_path / f"diff.{ending}" for ending in ("json", "md", "xml", "txt")]
+    options = [word for file in files for word in ("-o", file)]
+    done = run("diff", sides / "base", sides / "worse", *options)
+    assert done.returncode == 1
+    said = json.loads(files[0].read_text())
+    assert said["verdict"] == "regression"
+    assert files[1].read_text().startswith("## Writeback: regression")
+    suite = ElementTree.fromstring(files[2].read_text())
+    assert int(suite.attrib["failures"]) == sum(r["verdict"] == "regression" for r in said["rows"])
+    assert "Regression: " in files[3].read_text()
+    assert "changes no" not in done.stderr
+    assert "no ending that chooses a format" in fails(2, "diff", SMALL1, SMALL1, "-o", "x.html")
+    assert "cannot write" in fails(2, "diff", SMALL1, SMALL4, "-o", tmp_path / "no" / "x.md")
+    for form in ("json", "md", "junit"):
+        done = run("diff", sides / "base", sides / "worse", "--format", form)
+        assert done.returncode == 1
+        # What a program reads goes to stdout, and a person is told all the same.
+        assert done.stderr.endswith("regression\n")
+
+
+def test_a_baseline_in_place_of_the_runs(sides: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "main.baseline.json.gz"
+    said = run("baseline", "save", sides / "base", "-o", kept)
+    assert said.returncode == 0
+    assert f"4 runs -> {kept} (" in said.stderr
+    assert left(tmp_path) == [kept.name]
+    fresh, stored = (
+        json.loads(run("diff", base, sides / "worse", "--format", "json").stdout)
+        for base in (sides / "base", kept)
+    )
+    assert [row["verdict"] for row in stored["rows"]] == [row["verdict"] for row in fresh["rows"]]
+    # A baseline among runs counts as its runs.
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    shutil.copy(kept, mixed)
+    shutil.copy(sides / "same" / "run0.log", mixed)
+    told = json.loads(run("diff", mixed, sides / "worse", "--format", "json").stdout)
+    assert len(told["base"]["runs"]) == 5
+    message = fails(3, "report", kept)
+    assert "baseline" in message
+    assert "syncline diff" in message
+
+
+def test_a_baseline_of_another_version_says_what_to_type(tmp_path: Path) -> None:
+    old = tmp_path / "old.json"
+    old.write_text('{"syncline_baseline":7,"syncline_version":"3.1","names":[],"runs":[]}')
+    message = fails(3, "diff", old, SMALL1)
+    assert f"{old} is a baseline of schema version 7, written by syncline 3.1" in message
+    assert (
+        f"hint: save it again, from the runs: syncline baseline save INPUT... -o {old}" in message
+    )
+
+
+def test_too_much_lost(tmp_path: Path) -> None:
+    # 15 of small4's completions are lost.
+    done = run("diff", SMALL4, SLOW, "--max-loss", "1%")
+    assert done.returncode == 4
+    assert "No verdict: base lost more than --max-loss 1% allows" in done.stdout
+    assert "regression" not in done.stdout
+    assert "none was judged" in done.stdout
+    assert run("diff", SMALL4, SLOW, "--max-loss", "15").returncode == 1
+    assert "neither a number" in fails(2, "diff", SMALL4, SLOW, "--max-loss", "some")
+    # Of what has been converted, too.
+    ok("convert", "-q", SMALL4, "-o", f"{tmp_path}/t/")
+    assert run("diff", tmp_path / "t", SLOW, "--max-loss", "1%").returncode == 4
+    save = ("baseline", "save", SMALL4, "-o", tmp_path / "b.json", "--max-loss", "1")
+    assert "more than --max-loss 1 allows" in fails(4, *save)
+    assert left(tmp_path) == ["t"]
+
+
+def test_wrong_use(tmp_path: Path) -> None:
+    assert "a diff has two sides" in fails(2, "diff", SMALL1)
+    assert "cannot read nowhere" in fails(3, "diff", SMALL1, "nowhere")
+    assert "pattern in quotes" in fails(3, "diff", SMALL1, "nowhere/*.log")
+    assert "no kind 'paths'" in fails(2, "diff", SMALL1, SMALL4, "--by", "paths")
+    assert "cannot read none.sql" in fails(2, "diff", SMALL1, SMALL4, "--query", "none.sql")
+    assert "is named twice" in fails(3, "diff", "--base", SMALL1, "--base", SMALL1, "--new", SMALL4)
+    (tmp_path / "p.toml").write_text("[diff]\nconfidnce = 0.9\n")
+    message = fails(2, "diff", SMALL1, SMALL4, "--policy", tmp_path / "p.toml")
+    assert "unknown key 'confidnce'" in message
+    assert "did you mean confidence?" in message
+    ok("convert", "-q", SMALL1, "-o", f"{tmp_path}/t/")
+    assert "--pid-is would change nothing" in fails(2, "diff", f"{tmp_path}/t", SMALL4, "--pid-is", "process")  # fmt: skip
+
+
+def test_warnings_name_what_differs(tmp_path: Path) -> None:
+    trace_dat = DATA.parent / "tracecmd" / "small4.dat"
+    told = run("diff", SMALL4, trace_dat).stdout
+    assert "warning: formats differ: thesis in base, trace-dat in new" in told
+    assert "cannot see how much one run differs from the next" in told
+    marks = tmp_path / "marks.csv"
+    marks.write_text("time,name\n48051183130,load\n")
+    assert run("diff", SMALL4, SLOW, "--marks", marks).returncode == 1
+
+
+def test_a_query_of_ones_own(sides: Path, tmp_path: Path) -> None:
+    query = tmp_path / "ops.sql"
+    query.write_text(
+        "SELECT 'syncs of ' || op AS key, COUNT(*) AS value, 'count' AS unit"
+        " FROM syncline_sync GROUP BY op"
+    )
+    told = json.loads(
+        run("diff", sides / "base", sides / "worse", "--query", query, "--format", "json").stdout
+    )
+    own = {row["metric"]: row for row in told["rows"] if row["kind"] == "query"}
+    assert "syncs of fsync" in own
+    assert all(row["gate"] for row in own.values())
+    assert own["syncs of fsync"]["new"] > 1.5 * own["syncs of fsync"]["base"]
+
+
+def test_processes_in_place_of_threads(tmp_path: Path) -> None:
+    source = dataclasses.replace(Source(), requests=60)
+    for name, seed in (("a.log", 1), ("b.log", 2)):
+        (tmp_path / name).write_bytes(source.log(seed))
+    told = run("diff", tmp_path / "a.log", tmp_path / "b.log", "--pid-is", "process", "--all")
+    assert told.returncode in (0, 5)
+    assert "no rows by" not in told.stdout

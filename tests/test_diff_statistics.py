@@ -1,0 +1,203 @@
+"""The statistics of a diff: against tables, against their own definitions, and in the long run."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import pytest
+from syncline.diff.statistics import (
+    Arrangements,
+    adjusted,
+    autocorrelation,
+    difference_interval,
+    least_p,
+    mean,
+    ratio_interval,
+    runs_needed,
+    student_quantile,
+)
+
+
+@pytest.mark.parametrize(
+    ("probability", "freedom", "value"),
+    # A table of Student's t, as in any textbook; the last is the normal distribution.
+    [
+        (0.95, 1, 6.314),
+        (0.95, 4, 2.132),
+        (0.975, 4, 2.776),
+        (0.975, 10, 2.228),
+        (0.995, 2, 9.925),
+        (0.9995, 20, 3.850),
+        (0.95, 100, 1.660),
+        (0.975, math.inf, 1.960),
+    ],
+)
+def test_students_t(probability: float, freedom: float, value: float) -> None:
+    assert student_quantile(probability, freedom) == pytest.approx(value, abs=6e-4)
+
+
+def test_means_leave_out_what_is_not_known() -> None:
+    assert mean([1.0, None, 2.0]) == 1.5
+    assert mean([None]) is None
+
+
+def test_a_ratios_interval_holds_its_own_equation() -> None:
+    # Fieller: at a bound r, (mean(new) - r mean(base)) / its standard error is Student's quantile.
+    base, new = [98.0, 101.0, 103.0, 99.0, 97.0], [110.0, 113.0, 108.0, 118.0]
+    interval = ratio_interval(base, new, 0.95)
+    x, y = sum(base) / 5, sum(new) / 4
+    a = sum((v - x) ** 2 for v in base) / 4 / 5
+    b = sum((v - y) ** 2 for v in new) / 3 / 4
+    at = a * (y / x) ** 2
+    freedom = (at + b) ** 2 / (at**2 / 4 + b**2 / 3)
+    t = student_quantile(0.95, freedom)
+    for r in (interval.low, interval.high):
+        assert abs(y - r * x) / math.sqrt(b + r * r * a) == pytest.approx(t)
+    assert interval.low < y / x < interval.high
+
+
+def test_intervals_of_what_does_not_spread_and_of_what_is_not_known() -> None:
+    exact = ratio_interval([100.0] * 3, [200.0] * 3, 0.95)
+    assert (exact.low, exact.high) == (2, 2)
+    # 0.1 has no exact mean in binary; equal values have no spread all the same.
+    tenth = ratio_interval([0.1] * 7, [0.1] * 7, 0.95)
+    assert (tenth.low, tenth.high) == (1, 1)
+    for base, new in (([1.0], [1.0, 2.0]), ([1.0, None], [1.0, 2.0]), ([0.0, 0.0], [1.0, 2.0])):
+        unknown = ratio_interval(base, new, 0.95)
+        assert (unknown.low, unknown.high) == (-math.inf, math.inf)
+    # A base that may be nothing has no ratio.
+    assert ratio_interval([0.0, 0.0, 9.0], [5.0, 6.0, 7.0], 0.95).high == math.inf
+    assert difference_interval([0.0, 0.0], [3.0, 3.0], 0.95).low == 3
+
+
+def test_bounds_hold_as_often_as_they_say() -> None:
+    dice = random.Random(3)
+    rounds, missed_low, missed_high = 2000, 0, 0
+    for _ in range(rounds):
+        base = [dice.lognormvariate(0, 0.1) for _ in range(5)]
+        new = [1.3 * dice.lognormvariate(0, 0.2) for _ in range(4)]
+        truth = 1.3 * math.exp((0.2**2 - 0.1**2) / 2)
+        interval = ratio_interval(base, new, 0.95)
+        missed_low += interval.low > truth
+        missed_high += interval.high < truth
+    # 5 % each; 0.02 is four standard errors.
+    assert missed_low / rounds < 0.07
+    assert missed_high / rounds < 0.07
+
+
+def test_sectioning_widens_where_parts_are_biased() -> None:
+    parts = ([9.0, 10.0, 11.0, 10.0], [10.0, 11.0, 9.0, 10.0])
+    fair = ratio_interval(*parts, 0.95, (10.0, 10.0))
+    biased = ratio_interval(*parts, 0.95, (20.0, 20.0))
+    assert biased.high - biased.low > 2 * (fair.high - fair.low)
+
+
+def test_neighbours_hang_together() -> None:
+    assert autocorrelation([1.0, 2.0] * 10) < -0.9
+    assert autocorrelation([float(n) for n in range(20)]) > 0.8
+    assert autocorrelation([5.0] * 9) == 0
+    assert autocorrelation([None, 1.0]) == 0
+
+
+def test_how_many_runs_are_needed() -> None:
+    # 3 of 6 can be chosen in 20 ways, 4 of 8 in 70.
+    assert least_p(3, 3) == 1 / 20
+    assert runs_needed(0.05) == 3
+    assert runs_needed(0.04) == 4
+    assert runs_needed(0.01) == 5
+
+
+def test_arrangements_begin_with_the_real_one() -> None:
+    few = Arrangements(3, 2, seed=1)
+    assert few.exhaustive
+    assert few.chosen[0] == (3, 4)
+    assert sorted(few.chosen) == sorted(itertools.combinations(range(5), 2))
+    many = Arrangements(10, 10, seed=1)
+    assert not many.exhaustive
+    assert many.chosen[0] == tuple(range(10, 20))
+    assert many.chosen == Arrangements(10, 10, seed=1).chosen
+    assert many.chosen != Arrangements(10, 10, seed=2).chosen
+
+
+def test_p_values_by_hand() -> None:
+    dealt = Arrangements(3, 3, seed=1)
+    # The first row is apart as no other of the 20 ways could make it; the second is the same noise
+    # on both sides; the third never moves.
+    rows = [
+        ([1.0, 2.0, 3.0], [10.0, 11.0, 12.0], 1),
+        ([5.0, 6.0, 7.0], [7.0, 5.0, 6.0], 1),
+        ([4.0, 4.0, 4.0], [4.0, 4.0, 4.0], 1),
+    ]
+    apart, noise, still = adjusted(rows, dealt)
+    assert apart.up == 1 / 20
+    assert apart.down == 1
+    assert noise.up > 0.5
+    assert still.up == still.down == 1
+    # Down for what is better when higher.
+    assert adjusted([(*rows[0][:2], -1)], dealt)[0].down == 1 / 20
+    # Two rows that are apart in the same runs are as sure as one.
+    both = adjusted([rows[0], ([1.0, 1.0, 1.0], [2.0, 2.0, 2.0], 1)], dealt)
+    assert [one.up for one in both] == [1 / 20, 1 / 20]
+
+
+def awkward_rows(dice: random.Random, units: int) -> list[list[float | None]]:
+    """What figures of runs are like: heavy tails, ties, zeros, gaps, and rows that hang together."""
+    one = [dice.lognormvariate(0, 1.5) for _ in range(units)]
+    return [
+        one,
+        [value * 1.01 + 1e-3 * dice.random() for value in one],
+        [-value for value in one],
+        [float(dice.randrange(3)) for _ in range(units)],
+        [0.0] * (units - 1) + [7.0],
+        [None if dice.random() < 0.3 else dice.random() for _ in range(units)],
+        [100.0] * units,
+        [dice.gauss(0, 1) for _ in range(units)],
+    ]
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (4, 4), (3, 5), (2, 5)])
+@pytest.mark.parametrize("seed", range(5))
+def test_of_equal_sides_no_more_than_alpha_stand_out(sizes: tuple[int, int], seed: int) -> None:
+    # Exactly, not only in the long run: whatever the figures are, deal the same runs to two sides
+    # in every possible way. At most 5 % of the ways may have a row with p <= 5 %.
+    base, new = sizes
+    units = range(base + new)
+    rows = awkward_rows(random.Random(seed), base + new)
+    dealt = Arrangements(base, new, seed=1)
+    assert dealt.exhaustive
+    alarms = ways = 0
+    for chosen in itertools.combinations(units, new):
+        rest = [unit for unit in units if unit not in chosen]
+        sides = [([row[u] for u in rest], [row[u] for u in chosen], 1) for row in rows]
+        found = adjusted(sides, dealt)
+        alarms += min(one.up for one in found) <= 0.05
+        ways += 1
+    assert alarms <= 0.05 * ways
+
+
+def test_of_equal_sides_drawn_arrangements_keep_alpha() -> None:
+    dice = random.Random(11)
+    dealt = Arrangements(8, 8, seed=1)
+    assert not dealt.exhaustive
+    dealt.chosen = dealt.chosen[:500]
+    rounds, alarms = 300, 0
+    for _ in range(rounds):
+        rows = awkward_rows(dice, 16)
+        found = adjusted([(row[:8], row[8:], 1) for row in rows], dealt)
+        alarms += min(one.up for one in found) <= 0.05
+    # 15 are expected; more than 27 would happen once in 700 such tests.
+    assert alarms <= 27
+
+
+def test_steps_down_to_what_stood_out_less() -> None:
+    # With single steps the second would be held against the first; stepping down, against noise.
+    dice = random.Random(2)
+    noise = [([dice.gauss(0, 1) for _ in range(5)], [dice.gauss(0, 1) for _ in range(5)], 1)]
+    first = ([1.0, 1.1, 1.2, 1.1, 1.0], [9.0, 9.1, 9.2, 9.1, 9.0], 1)
+    second = ([2.0, 2.1, 2.2, 2.1, 2.0], [4.0, 4.3, 4.2, 4.1, 4.5], 1)
+    found = adjusted([first, second, *noise], Arrangements(5, 5, seed=1))
+    assert found[0].up == 1 / 252
+    assert found[0].up <= found[1].up <= 2 / 252
+    assert found[2].up > found[1].up

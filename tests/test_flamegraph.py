@@ -1,0 +1,620 @@
+"""Flame graphs: sums against the slow reference, each format by a reader of its own, and what is said of what is missing.
+
+tests/ui/test_flamegraph_ui.py opens the SVGs in a browser.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shlex
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from syncline import _core
+from syncline.cli import flamegraph as command
+from syncline.flamegraph import BY, FORMATS, WEIGHTS, Picture, exporter, read
+from syncline.flamegraph.picture import Side
+from syncline.inputs import Reading, opened
+from syncline.report import run_query, sql_root
+from syncline.report.catalogue import parse
+
+from tests.coretools import DATA, RECORDINGS, convert, recording
+from tests.reference import thesis
+from tests.sqltools import same
+from tests.test_commands import BIN, fails, left, ok, run
+from tests.test_core import collapse
+from tests.test_sql import RUNS, Both
+
+COLUMNS = {"count": None, "syscall": "syscall_ns", "writeback": "writeback_ns", "bytes": "bytes"}
+SVG = "{http://www.w3.org/2000/svg}"
+
+Folded = dict[str, int]
+
+
+def side(path: str | Path, by: str, *, compared: bool = False, engine: str = "auto") -> Side:
+    with opened(str(path), Reading(), engine) as made:
+        return Side(str(path), read(made, by, compared=compared))
+
+
+def picture(path: str | Path, by: str = "stack", weight: str = "count", **rest: Any) -> Picture:
+    return Picture(side(path, by), by, weight, **rest)
+
+
+def differential(new: str | Path, base: str | Path, by: str, weight: str, **rest: Any) -> Picture:
+    sides = [side(path, by, compared=True) for path in (new, base)]
+    return Picture(sides[0], by, weight, sides[1], **rest)
+
+
+def folded(text: str | bytes) -> Folded:
+    """Lines `frames N`, none of which is there twice."""
+    text = text.decode() if isinstance(text, bytes) else text
+    found = dict(line.rsplit(" ", 1) for line in text.splitlines())
+    assert len(found) == len(text.splitlines())
+    return {frames: int(weight) for frames, weight in found.items()}
+
+
+def expected(log: bytes, by: str, weight: str, **options: Any) -> Folded:
+    """By the reference: what the frames are, and the sums of what is known."""
+    want: Counter[str] = Counter()
+    column = COLUMNS[weight]
+    for row in thesis.read(log, **options).sync:
+        value = 1 if column is None else row[column]
+        comm = row["comm"]
+        if by == "stack":
+            frames = [comm, row["stack"] or "[no stack]"]
+        elif by == "file":
+            path = row["path"]
+            parts = [part for part in path.split("/") if part] if path else []
+            frames = [comm, "/", *parts] if path else [comm, "[unknown file]"]
+        else:
+            frames = [comm, f"{comm} {row['tid']}", row["op"] or "[no call]"]
+        # An unknown weight is none, and nothing is as wide as nothing.
+        want[";".join(frames)] += value or 0
+    return {frames: value for frames, value in want.items() if value}
+
+
+# Sums.
+
+
+@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_sums_are_the_references(name: str, by: str) -> None:
+    for weight in WEIGHTS:
+        made = exporter("folded")(picture(DATA / name, by, weight))
+        assert folded(made) == expected(recording(name), by, weight), weight
+
+
+@pytest.mark.parametrize("by", BY)
+def test_totals_are_those_of_sql(by: str) -> None:
+    for name in ("small4.log", "parallel4.log", "uring.log"):
+        with opened(str(DATA / name), Reading()) as engine:
+            stacks = read(engine, by)
+            sums = run_query(
+                engine,
+                "SELECT COUNT(*), COUNT(syscall_ns), SUM(syscall_ns), COUNT(writeback_ns),"
+                " SUM(writeback_ns), COUNT(bytes), SUM(bytes) FROM syncline_sync",
+            ).rows[0]
+        known = [stacks.known[weight] for weight in WEIGHTS]
+        assert known == [sums[0], sums[1], sums[3], sums[5]]
+        totals = [stacks.total(weight) for weight in WEIGHTS]
+        assert totals == [sums[0], sums[2] or 0, sums[4] or 0, sums[6]]
+        assert stacks.syncs == sums[0]
+
+
+@pytest.mark.parametrize("by", _core.BY)
+@pytest.mark.parametrize("weight", _core.WEIGHTS)
+@pytest.mark.parametrize("name", ["rename.log", "sqlite_wal_full.log", "odsync.log"])
+def test_folded_is_what_convert_writes(name: str, weight: str, by: str, tmp_path: Path) -> None:
+    want = convert(tmp_path, recording(name), "out.folded", weight=weight, by=by).read_bytes()
+    if want:
+        assert exporter("folded")(picture(DATA / name, by, weight)) == want
+
+
+def test_any_input_gives_the_same_picture(tmp_path: Path) -> None:
+    log = DATA / "sqlite_rj_full.log"
+    want = {by: exporter("folded")(picture(log, by, "writeback")) for by in BY}
+    for name in ("t.pftrace", "t/", "t.parquet", "t.csv", "t.jsonl"):
+        _core.convert([str(log)], f"{tmp_path}/{name}")
+        made = {by: exporter("folded")(picture(f"{tmp_path}/{name}", by, "writeback")) for by in BY}
+        assert made == want, name
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_queries_give_equal_rows_in_both_engines(run: str, tmp_path: Path) -> None:
+    both = Both(run, tmp_path)
+    for by in BY:
+        sql = (sql_root() / "flamegraph" / f"{by}.sql").read_text()
+        rows = []
+        for engine in both.engines():
+            table = run_query(engine, sql)
+            # The head comment is the documentation.
+            assert [column.name for column in parse(by, sql).columns] == table.columns
+            rows.append(sorted(table.rows, key=repr))
+        assert same(*rows)
+        assert sum(dict(zip(table.columns, row, strict=True))["syncs"] for row in rows[0]) == len(
+            both.run.sync
+        )
+    for engine in both.engines():
+        engine.close()
+
+
+def test_many_runs_are_summed_up_and_their_threads_have_no_numbers(tmp_path: Path) -> None:
+    for name in ("small4.log", "small1.log"):
+        _core.convert([str(DATA / name)], f"{tmp_path}/{name}.parquet")
+    # 25 files by each of 4 threads, 50 files by one.
+    assert folded(ok("flamegraph", tmp_path, "--by", "thread")) == {"wl;fsync": 150}
+    by_stack = folded(ok("flamegraph", tmp_path))
+    assert sum(by_stack.values()) == 150
+    assert by_stack["wl;start_thread;small_thr;save_small;__syscall_cancel_arch"] == 16 + 24
+
+
+def test_processes_and_threads_have_their_numbers(tmp_path: Path) -> None:
+    both = Both("processes", tmp_path)
+    stacks = read(both.columns, "thread")
+    # 10 is db with threads 11 and 12, 20 is db with 21, 30 has no name but those of its threads.
+    assert {stack.frames: stack.sums["count"] for stack in stacks.stacks} == {
+        ("db 10", "t11 11", "fsync"): 2,
+        ("db 10", "t12 12", "fsync"): 1,
+        ("db 20", "t21 21", "fsync"): 2,
+        ("t31 30", "t31 31", "fsync"): 1,
+        ("t32 30", "t32 32", "fsync"): 1,
+    }
+    compared = read(both.columns, "thread", compared=True)
+    assert {stack.frames: stack.sums["count"] for stack in compared.stacks} == {
+        ("db", "t11", "fsync"): 2,
+        ("db", "t12", "fsync"): 1,
+        ("db", "t21", "fsync"): 2,
+        ("t31", "fsync"): 1,
+        ("t32", "fsync"): 1,
+    }
+
+
+# Formats.
+
+
+def test_perf_script_collapses_to_the_folded_stacks() -> None:
+    for by in BY:
+        one = picture(DATA / "sqlite_rj_full.log", by, "syscall")
+        assert collapse(exporter("perf")(one).decode()) == folded(exporter("folded")(one))
+
+
+@pytest.mark.parametrize("name", ["small4.log", "uring.log"])
+def test_speedscope(name: str) -> None:
+    by = "file"
+    one = picture(DATA / name, by, "bytes")
+    file = json.loads(exporter("speedscope")(one))
+    assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    assert file.keys() <= {
+        "$schema",
+        "name",
+        "exporter",
+        "activeProfileIndex",
+        "shared",
+        "profiles",
+    }
+    names = [frame["name"] for frame in file["shared"]["frames"]]
+    assert len(set(names)) == len(names)
+    weights = [weight for weight in WEIGHTS if one.new.stacks.total(weight)]
+    # io_uring's workers make no call.
+    assert ("syscall" in weights) == (name != "uring.log")
+    assert len(file["profiles"]) == len(weights)
+    assert weights[file["activeProfileIndex"]] == "bytes"
+    for weight, profile in zip(weights, file["profiles"], strict=True):
+        assert profile.keys() == {
+            *("type", "name", "unit", "startValue", "endValue", "samples", "weights")
+        }
+        assert profile["type"] == "sampled"
+        assert profile["unit"] in ("none", "nanoseconds", "bytes")
+        assert profile["startValue"] == 0
+        assert profile["endValue"] == sum(profile["weights"])
+        got = {
+            ";".join(names[index] for index in sample): value
+            for sample, value in zip(profile["samples"], profile["weights"], strict=True)
+        }
+        assert got == expected(recording(name), by, weight)
+
+
+def profile_proto() -> Any:
+    """The messages of pprof's profile.proto that are written, by their published numbers."""
+    file = descriptor_pb2.FileDescriptorProto(name="p.proto", package="p", syntax="proto3")
+    kinds = descriptor_pb2.FieldDescriptorProto
+    number, unsigned, text = kinds.TYPE_INT64, kinds.TYPE_UINT64, kinds.TYPE_STRING
+    fields: dict[str, dict[str, tuple[Any, ...]]] = {
+        "ValueType": {"type": (1, number), "unit": (2, number)},
+        "Sample": {"location_id": (1, unsigned, "*"), "value": (2, number, "*")},
+        "Line": {"function_id": (1, unsigned)},
+        "Location": {"id": (1, unsigned), "line": (4, "Line", "*")},
+        "Function": {"id": (1, unsigned), "name": (2, number), "system_name": (3, number)},
+        "Profile": {
+            "sample_type": (1, "ValueType", "*"),
+            "sample": (2, "Sample", "*"),
+            "location": (4, "Location", "*"),
+            "function": (5, "Function", "*"),
+            "string_table": (6, text, "*"),
+            "comment": (13, number, "*"),
+            "default_sample_type": (14, number),
+        },
+    }
+    for name, parts in fields.items():
+        message = file.message_type.add(name=name)
+        for field, (place, kind, *many) in parts.items():
+            made = message.field.add(name=field, number=place)
+            made.label = kinds.LABEL_REPEATED if many else kinds.LABEL_OPTIONAL
+            made.type = kinds.TYPE_MESSAGE if isinstance(kind, str) else kind
+            if isinstance(kind, str):
+                made.type_name = f".p.{kind}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("p.Profile"))
+
+
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [*(("small4.log", by) for by in BY), ("parallel4.log", "thread"), ("uring.log", "file")],
+)
+def test_pprof(name: str, by: str) -> None:
+    made = exporter("pprof")(picture(DATA / name, by, "writeback"))
+    assert made == exporter("pprof")(picture(DATA / name, by, "writeback"))
+    profile = profile_proto().FromString(gzip.decompress(made))
+    text = profile.string_table
+    assert text[0] == ""
+    types = [(text[one.type], text[one.unit]) for one in profile.sample_type]
+    units = {"count": "count", "syscall": "nanoseconds", "writeback": "nanoseconds"}
+    units["bytes"] = "bytes"
+    assert types == [
+        (weight, units[weight]) for weight in WEIGHTS if name != "uring.log" or weight != "syscall"
+    ]
+    assert text[profile.default_sample_type] == "writeback"
+    functions = {one.id: text[one.name] for one in profile.function}
+    frames = {one.id: functions[one.line[0].function_id] for one in profile.location}
+    assert 0 not in frames
+    for index, (weight, _) in enumerate(types):
+        got = {
+            ";".join(frames[number] for number in reversed(sample.location_id)): sample.value[index]
+            for sample in profile.sample
+        }
+        assert {k: v for k, v in got.items() if v} == expected(recording(name), by, weight)
+
+
+# SVG.
+
+
+def tree(stacks: Folded) -> dict[tuple[str, ...], int]:
+    """Each frame by its path, with all that it called; the root is empty."""
+    totals: Counter[tuple[str, ...]] = Counter()
+    for stack, weight in stacks.items():
+        frames = tuple(stack.split(";"))
+        for depth in range(len(frames) + 1):
+            totals[frames[:depth]] += weight
+    return dict(totals)
+
+
+def drawn(svg: bytes) -> list[tuple[str, str, int, int]]:
+    """(name, figures, left edge, width) of each frame, edges in the weight's own unit."""
+    found = []
+    for group in ElementTree.fromstring(svg).iter(f"{SVG}g"):
+        title, rect = group.find(f"{SVG}title"), group.find(f"{SVG}rect")
+        assert title is not None
+        assert rect is not None
+        match = re.fullmatch(r"(.*) \(([^(]*)\)", title.text or "", re.S)
+        assert match, title.text
+        x, width = (
+            rect.attrib[f"{{http://github.com/jonhoo/inferno}}{name}"] for name in ("x", "w")
+        )
+        found.append((match[1].replace("\xa0", " "), match[2], int(x), int(width)))
+    return found
+
+
+@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("name", ["small4.log", "rename.log", "unlinked.log"])
+def test_every_frame_is_drawn_as_wide_as_it_is(name: str, weight: str, by: str) -> None:
+    one = picture(DATA / name, by, weight)
+    svg = exporter("svg")(one)
+    assert svg == exporter("svg")(one)
+    totals = tree(expected(recording(name), by, weight))
+    want = sorted((path[-1] if path else "all", width) for path, width in totals.items())
+    assert sorted((name, width) for name, _, _, width in drawn(svg)) == want
+
+
+def test_titles_say_what_and_how_much(tmp_path: Path) -> None:
+    ok("flamegraph", DATA / "parallel4.log", "--weight", "writeback", "-o", tmp_path / "x.svg")
+    root = ElementTree.fromstring((tmp_path / "x.svg").read_bytes())
+    texts = {text.get("id"): text.text for text in root.iter(f"{SVG}text")}
+    assert texts["title"] == "Writeback latency by call stack: parallel4.log"
+    known = [
+        row
+        for row in thesis.read(recording("parallel4.log")).sync
+        if row["writeback_ns"] is not None
+    ]
+    total = sum(row["writeback_ns"] for row in known)
+    # One of 80 has lost its bio's completion.
+    assert len(known) == 79
+    assert texts["subtitle"] == (
+        f"{total / 1e6:.1f} ms in 79 requests · 1 more not known · lost: never_completed 1"
+    )
+    # Of 10,000 units or more, whole ones.
+    figures = {name: text for name, text, _, _ in drawn((tmp_path / "x.svg").read_bytes())}
+    assert figures["all"] == f"{total / 1e3:,.0f} µs, 100%"
+
+
+def test_hidden_frames_are_those_under_the_share(tmp_path: Path) -> None:
+    out = tmp_path / "x.svg"
+    log = DATA / "sqlite_wal_full.log"
+    arguments = ("flamegraph", log, "--by", "file", "--weight", "syscall")
+    stacks = folded(ok(*arguments))
+    done = run(*arguments, "--hide-under", "5%", "-o", out)
+    totals = tree(stacks)
+    limit = 0.05 * sum(stacks.values())
+    want = sorted(path[-1] if path else "all" for path, width in totals.items() if width >= limit)
+    assert sorted(name for name, *_ in drawn(out.read_bytes())) == want
+    assert len(totals) - len(want) == 1
+    assert "note: not shown: 1 frame under 5 % of the whole" in done.stderr
+
+
+def test_a_hidden_thread_does_not_make_the_others_wider(tmp_path: Path) -> None:
+    log = write(tmp_path, "x.log", [("main;a", 500)] * 98)
+    log.write_text(
+        log.read_text() + "9000000 9 w start id 990 start 0 end 9 datasync 0 path /g\n" * 2
+    )
+    one = picture(log, hide_under=3)
+    assert one.new.stacks.syncs == 99
+    got = [(name, width) for name, _, _, width in drawn(exporter("svg")(one))]
+    assert sorted(got) == [("a", 98), ("all", 99), ("db", 98), ("main", 98)]
+
+
+# Differences.
+
+
+def write(folder: Path, name: str, stacks: list[tuple[str, int]]) -> Path:
+    """A log in which each stack (innermost last) waits for so many ns."""
+    lines = []
+    clock = 1_000_000
+    for number, (stack, length) in enumerate(stacks, 1):
+        lines.append(f"{clock} 7 db fsync")
+        lines += [f"        {frame}+1" for frame in reversed(stack.split(";"))]
+        lines.append(f"{clock + 10} 7 db start id {number} start 0 end 9 datasync 0 path /f")
+        lines.append(f"{clock + length} 7 db exit id {number} ret 0")
+        clock += length + 1000
+    (folder / name).write_text("\n".join(lines) + "\n")
+    return folder / name
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    """(new, base): a is twice as long, b as long, c half as long, d new, e gone."""
+    new = [("main;a", 2000), ("main;b", 500), ("main;c;x", 250), ("main;d", 750)]
+    base = [("main;a", 1000), ("main;b", 500), ("main;c;x", 500), ("main;c;e", 800)]
+    return write(tmp_path, "new.log", new), write(tmp_path, "base.log", base)
+
+
+def test_a_difference_has_both_weights(pair: tuple[Path, Path]) -> None:
+    made = ok("flamegraph", pair[0], "--diff", pair[1], "--weight", "syscall")
+    assert made.splitlines() == [
+        "db;main;a 1000 2000",
+        "db;main;b 500 500",
+        "db;main;c;e 800 0",
+        "db;main;c;x 500 250",
+        "db;main;d 0 750",
+    ]
+
+
+def test_a_difference_is_in_the_names(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "x.svg"
+    done = run("flamegraph", pair[0], "--diff", pair[1], "--weight", "syscall", "-o", out)
+    assert sorted((name, width) for name, _, _, width in drawn(out.read_bytes())) == sorted(
+        [
+            ("all", 3500),
+            # 3500 against 2800.
+            ("[+25%] db", 3500),
+            ("[+25%] main", 3500),
+            ("[+100%] a", 2000),
+            ("[=] b", 500),
+            # 250 against 1300.
+            ("[-81%] c", 250),
+            ("[-50%] x", 250),
+            ("[new] d", 750),
+        ]
+    )
+    assert "note: 800 ns of " in done.stderr
+    assert "is of 1 stack that" in done.stderr
+    # What it says to type shows it.
+    typed = done.stderr.partition("to see it: syncline ")[2].splitlines()[0]
+    ok(*shlex.split(typed), "--weight", "syscall", "-o", out)
+    assert ("[new] e", 800) in [(name, width) for name, _, _, width in drawn(out.read_bytes())]
+    text = out.read_text()
+    assert "Syscall latency by call stack: base.log against new.log" in text
+
+
+def test_a_normalized_difference_compares_shares(pair: tuple[Path, Path]) -> None:
+    made = ok("flamegraph", pair[0], "--diff", pair[1], "--weight", "syscall", "--normalize")
+    base = {line.split()[0]: int(line.split()[1]) for line in made.splitlines()}
+    # 2800 becomes 3500.
+    assert base == {
+        "db;main;a": 1250,
+        "db;main;b": 625,
+        "db;main;c;e": 1000,
+        "db;main;c;x": 625,
+        "db;main;d": 0,
+    }
+    # However the scaled ones round, the whole is the same.
+    one = differential(*pair, "stack", "syscall", normalize=True)
+    assert {"[=] db", "[=] main", "[+60%] a"} <= {name for name, *_ in drawn(exporter("svg")(one))}
+
+
+@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("name", ["small4.log", "sqlite_wal_full.log"])
+def test_a_run_does_not_differ_from_itself(name: str, by: str) -> None:
+    for normalize in (False, True):
+        one = differential(DATA / name, DATA / name, by, "syscall", normalize=normalize)
+        lines = exporter("folded")(one).decode().splitlines()
+        assert lines
+        assert all(line.split()[-1] == line.split()[-2] for line in lines)
+        frames = [name for name, *_ in drawn(exporter("svg")(one)) if name != "all"]
+        assert frames
+        assert all(frame.startswith("[=] ") for frame in frames)
+
+
+def test_addresses_of_two_runs_are_not_compared() -> None:
+    one = differential(DATA / "small4.log", DATA / "small1.log", "stack", "count")
+    rows = {frames: (weight, base) for frames, weight, base in one.rows()}
+    # 84 of 100 against 26 of 50.
+    assert rows["wl", "0x...", "0x...", "0x...", "0x..."] == (84, 26)
+
+
+# Names.
+
+
+def test_symbols_are_readable(tmp_path: Path) -> None:
+    log = recording("small1.log")
+    for name, mangled in (
+        (b"save_small", b"_ZN7rocksdb6DBImpl8WriteWALEv"),
+        (b"small_thr", b"_RINvCs1234_7mycrate3fooAhj8_E"),
+        (b"start_thread", b"core::ops::function::FnOnce::call_once::h0123456789abcdef"),
+    ):
+        log = log.replace(name, mangled)
+    (tmp_path / "x.log").write_bytes(log)
+    made = folded(ok("flamegraph", tmp_path / "x.log"))
+    # c++filt writes [u8; 8: usize]; a `;` would part frames.
+    want = "wl;core::ops::function::FnOnce::call_once;mycrate::foo::<[u8: 8]>;rocksdb::DBImpl::WriteWAL();__syscall_cancel_arch"
+    assert made[want] == 24
+
+
+def test_addresses_are_shown_and_counted() -> None:
+    done = run("flamegraph", DATA / "small4.log")
+    stack = "wl;0x7ffff7e5a8bb;0x55555555567f;0x555555555584;0x7ffff7e6272e"
+    assert folded(done.stdout)[stack] == 84
+    words = "note: 84 of 100 requests come from functions without a name, 4 in all: 0x555555555584,"
+    assert words in done.stderr
+
+
+# A comm has 15 bytes at most.
+ODD = ["a 12", "b;c", "<img x='\"&>", "<script>", "]]>", "--", "x (y", "ü 1.5", "\x1b[31m"]
+
+
+def test_odd_names_do_no_harm(tmp_path: Path) -> None:
+    lines = []
+    for number, name in enumerate(ODD):
+        ts = 1000 * (number + 1)
+        lines.append(f"{ts} 7 # {name} fsync")
+        lines.append(
+            f"{ts + 10} 7 # {name} start id {number + 1} start 0 end 9 datasync 0 path /d/{name}"
+        )
+        lines.append(f"{ts + 50} 7 # {name} exit id {number + 1} ret 0")
+    log = tmp_path / "--- <b> ]]>.log"
+    log.write_text("\n".join(lines) + "\n")
+    stacks = folded(ok("flamegraph", log, "--by", "file"))
+    assert sum(stacks.values()) == len(ODD)
+    assert {stack.count(";") for stack in stacks} == {3}
+    ok("flamegraph", log, "--by", "file", "-o", tmp_path / "x.svg")
+    svg = (tmp_path / "x.svg").read_bytes()
+    # Well-formed, and nothing but inferno's own script in it.
+    root = ElementTree.fromstring(svg)
+    assert len([*root.iter(f"{SVG}script")]) == 1
+    names = {name for name, *_ in drawn(svg)}
+    shown = {name.replace(";", ":").replace("\x1b", "\\x1b") for name in ODD}
+    assert shown <= names
+    assert {f"# {name}" for name in shown} <= names
+    for form in FORMATS:
+        assert exporter(form)(picture(log, "file"))
+
+
+# What is said.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("uring.log",), 3, "none of the 49 sync requests has a call stack"),
+        (("uring.log", "--by", "file", "--weight", "syscall"), 3, "syscall latency known"),
+        (("sync.log",), 3, "no sync request"),
+        (("small1.log", "--diff", "uring.log"), 3, "uring.log: none of"),
+        (("small1.log", "--weight", "journal"), 2, "no table tells"),
+        (("small1.log", "--diff", "small4.log", "-o", "x.pb.gz"), 2, "pprof has no room"),
+        (("small1.log", "-o", "x.png"), 2, ".speedscope.json"),
+        (("small1.log", "--hide-under", "3%"), 2, "it is for .svg"),
+        (("small1.log", "--hide-under", "much", "-o", "x.svg"), 2, "write 3%"),
+        (("small1.log", "--normalize"), 2, "--diff"),
+        (("small1.log", "--marks", "x.csv"), 2, "--marks"),
+        (("small1.log", "--by", "op"), 2, "'thread'"),
+        (("no-such.log",), 3, "no such file"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(
+    arguments: tuple[str, ...], code: int, words: str, tmp_path: Path
+) -> None:
+    logs = [DATA / word if word.endswith(".log") else word for word in arguments]
+    assert words in fails(code, "flamegraph", *logs, cwd=tmp_path)
+    assert left(tmp_path) == []
+
+
+def test_nothing_is_not_drawn(tmp_path: Path) -> None:
+    log = write(tmp_path, "x.log", [("main;a", 500)])
+    message = fails(3, "flamegraph", log, "--weight", "bytes")
+    assert "nothing to draw: the bytes written back of all 1 sync requests are 0" in message
+    assert "--weight count" in message
+    assert "are 0" in fails(
+        3, "flamegraph", DATA / "small1.log", "--weight", "bytes", "--diff", log, "--normalize"
+    )
+    # Against nothing all is new.
+    made = ok("flamegraph", DATA / "small1.log", "--weight", "bytes", "--diff", log)
+    assert {line.split()[-2] for line in made.splitlines()} == {"0"}
+
+
+def test_without_stacks_the_files_are_offered() -> None:
+    message = fails(3, "flamegraph", DATA / "uring.log")
+    typed = message.partition("hint: draw something else: syncline ")[2]
+    assert sum(folded(ok(*shlex.split(typed))).values()) == 49
+
+
+def test_some_without_a_stack_are_a_frame_and_counted(tmp_path: Path) -> None:
+    log = write(tmp_path, "x.log", [("main;a", 500), ("main;b", 300)])
+    more = (
+        "9000000 9 db start id 90 start 0 end 9 datasync 0 path /g\n9000100 9 db exit id 90 ret 0\n"
+    )
+    log.write_text(log.read_text() + more)
+    done = run("flamegraph", log)
+    assert folded(done.stdout) == {"db;main;a": 1, "db;main;b": 1, "db;[no stack]": 1}
+    assert "note: 1 of 3 requests have no stack in the log: they are [no stack]" in done.stderr
+    # It has no call, so its latency is not known; that is not 0.
+    done = run("flamegraph", log, "--weight", "syscall")
+    assert folded(done.stdout) == {"db;main;a": 500, "db;main;b": 300}
+    assert "warning: 1 of 3 requests left out: their syscall latency is not known" in done.stderr
+
+
+def test_an_output_is_no_input(tmp_path: Path) -> None:
+    log = tmp_path / "x.svg"
+    log.write_bytes(recording("small1.log"))
+    assert "is an input" in fails(2, "flamegraph", log, "-o", log)
+    assert log.read_bytes() == recording("small1.log")
+
+
+def test_nothing_is_half_written(tmp_path: Path) -> None:
+    assert "mkdir -p" in fails(2, "flamegraph", DATA / "small1.log", "-o", tmp_path / "no/x.svg")
+    assert "it is a folder" in fails(
+        2, "flamegraph", DATA / "small1.log", "-o", tmp_path, "--to", "svg"
+    )
+    assert left(tmp_path) == []
+
+
+def test_standard_input_and_output() -> None:
+    log = recording("small4.log")
+    want = ok("flamegraph", DATA / "small4.log", "--to", "svg").replace("small4.log", "NAME")
+    made = ok("flamegraph", "-", "--to", "svg", stdin=log).replace("standard input", "NAME")
+    assert re.sub(r"<!--NOTES.*?-->", "", made) == re.sub(r"<!--NOTES.*?-->", "", want)
+    line = f"{BIN}/syncline flamegraph -q {DATA / 'bg.log.gz'} --by file | head -n 1"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_knows_what_there_is() -> None:
+    assert tuple(BY) == command._BY
+    assert tuple(WEIGHTS) == command._WEIGHTS
+    assert tuple(FORMATS) == command._FORMATS

@@ -1,0 +1,402 @@
+"""What the page of `report --html` is told of a run: counted here by hand, and by both engines."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline.cli import cli, errors
+from syncline.inputs import Reading, opened
+from syncline.report import html, run_report
+from syncline.report.html import Limits
+
+from tests.coretools import DATA
+from tests.sqltools import Row, Run
+from tests.test_sql import RUNS, Both, T, one_run
+
+# So small that what is counted by bins can be counted by hand.
+FEW = Limits(
+    requests=5, cells=40, points=20, longest=3, stacks=4, ladder=((6, 5, 1), (3, 2, 1), (3, 2, 7))
+)
+ROOM = Limits(requests=5, cells=10**6, points=20, longest=3, stacks=4, ladder=((6, 5, 1),))
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+    folder = tmp_path_factory.mktemp("runs")
+    made: dict[str, Both] = {}
+
+    def get(name: str) -> Both:
+        if name not in made:
+            made[name] = Both(name, folder)
+        return made[name]
+
+    yield get
+    for one in made.values():
+        one.trace.close()
+        one.columns.close()
+
+
+def rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def rounded(value: Any) -> Any:
+    """With doubles to twelve digits: the engines add in another order."""
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    return [rounded(one) for one in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("limits", [Limits(), FEW], ids=["all", "few"])
+@pytest.mark.parametrize("run", RUNS)
+def test_both_engines_tell_the_same(both, run: str, limits: Limits) -> None:
+    ours, theirs = (html.describe(engine, "x", limits) for engine in both(run).engines())
+    assert rounded(ours) == rounded(theirs)
+
+
+# By hand.
+
+
+def ranked(run: Run, of: Any) -> list[Any]:
+    """Values by the time in sync that their requests took, the most first."""
+    sums: Counter = Counter()
+    amounts: Counter = Counter()
+    for row in run.sync:
+        sums[of(row)] += row["dur_ns"] or 0
+        amounts[of(row)] += row["bytes"]
+    return sorted(sums, key=lambda one: (-sums[one], -amounts[one], one))
+
+
+def latency_bucket(ns: int) -> int:
+    bounds = [0] + [lead * 10**power for power in range(18) for lead in (1, 2, 5)]
+    return max(number for number, bound in enumerate(bounds) if bound <= ns)
+
+
+def amount_bucket(size: int) -> int:
+    return 0 if size < 1 else int(math.log2(size)) + 1
+
+
+class Counted:
+    """The requests of a run, with the numbers that a page gives them."""
+
+    def __init__(self, run: Run, limits: dict[str, int]) -> None:
+        self.limits = limits
+        files = ranked(run, lambda row: row["path"])
+        threads = ranked(run, lambda row: (row["tid"], row["comm"]))
+        first = min(row["ts_ns"] for row in run.sync)
+        self.length = max(row["ts_ns"] for row in run.sync) - first
+        self.width = next(
+            lead * 10**power
+            for power in range(18)
+            for lead in (1, 2, 5)
+            if lead * 10**power > self.length / 100
+        )
+        stacks = Counter(row["stack"] for row in run.sync if row.get("stack"))
+        order = sorted(stacks, key=lambda one: (-stacks[one], one))
+        self.rows: list[tuple[int, int, int, Row]] = []
+        self.stack: list[int] = []
+        for row in run.sync:
+            since = row["ts_ns"] - first
+            file = min(files.index(row["path"]), limits["files"])
+            thread = min(threads.index((row["tid"], row["comm"])), limits["threads"])
+            self.rows.append((self.bin(since), file, thread, row | {"since_ns": since}))
+            place = order.index(row["stack"]) if row.get("stack") else -1
+            self.stack.append(min(place, limits["stacks"]))
+        self.files = files
+
+    def bin(self, since: int) -> int:
+        number = since // self.width
+        return number - number % self.limits["step"]
+
+
+@pytest.mark.parametrize("limits", [FEW, ROOM], ids=["few", "room"])
+@pytest.mark.parametrize("run", ["crowd", "one"])
+def test_the_cubes_count_every_request(both, run: str, limits: Limits) -> None:
+    told = html.describe(both(run).columns, "x", limits)
+    assert told["mode"] == "bins"
+    rung = told["limits"]
+    if run == "crowd" and limits is FEW:
+        # The first two rungs of the ladder are too fine.
+        assert (rung["files"], rung["threads"], rung["step"]) == (3, 2, 7)
+    made = RUNS[run]()
+    for row in made.sync:
+        row["path"] = row["path"] or "[unknown file]"
+    counted = Counted(made, rung)
+    assert told["width_ns"] == counted.width
+
+    slots: dict[tuple, Counter] = {}
+    most: dict[tuple, dict[str, int]] = {}
+    for bin_, file, thread, row in counted.rows:
+        sums = slots.setdefault((bin_, file, thread), Counter())
+        whole = row.get("incomplete") not in ("start", "end")
+        sums.update(syncs=1, whole=whole, empty=whole and row["bios"] == 0)
+        sums.update(incomplete=row.get("incomplete") is not None, attributed=1)
+        sums.update(exact=row["confidence"] == "exact", amounts=1, bytes=row["bytes"])
+        for kind in ("syscall", "writeback"):
+            if row[f"{kind}_ns"] is not None:
+                sums.update({f"{kind}s": 1, f"{kind}_ns": row[f"{kind}_ns"]})
+                tops = most.setdefault((bin_, file, thread), {})
+                tops[kind] = max(tops.get(kind, 0), row[f"{kind}_ns"])
+        if row["dur_ns"] is not None:
+            sums.update(timed=1, dur_ns=row["dur_ns"])
+    found = rows(told["cubes"]["slot"])
+    assert [(row["bin"], row["file"], row["thread"]) for row in found] == sorted(slots)
+    for row in found:
+        key = (row["bin"], row["file"], row["thread"])
+        for name, value in slots[key].items():
+            # A sum over none is not known.
+            assert (row[name] or 0) == value, (key, name)
+        for kind in ("syscall", "writeback"):
+            assert row[f"{kind}_max_ns"] == most.get(key, {}).get(kind)
+
+    for kind, of in (("syscall", latency_bucket), ("writeback", latency_bucket)):
+        expected = Counter(
+            (bin_, file, thread, of(row[f"{kind}_ns"]))
+            for bin_, file, thread, row in counted.rows
+            if row[f"{kind}_ns"] is not None
+        )
+        assert Counter(tuple_of(told["cubes"][kind], "bucket")) == expected
+    expected = Counter(
+        (bin_, file, thread, amount_bucket(row["bytes"]))
+        for bin_, file, thread, row in counted.rows
+        if row.get("incomplete") not in ("start", "end")
+    )
+    assert Counter(tuple_of(told["cubes"]["amount"], "bucket")) == expected
+
+
+def tuple_of(columns: dict[str, list[int]], last: str) -> dict[tuple, int]:
+    return {
+        (row["bin"], row["file"], row["thread"], row[last]): row["syncs"] for row in rows(columns)
+    }
+
+
+def test_time_in_flight_is_split_over_the_bins(both) -> None:
+    """One request of the crowd is as long as the run."""
+    told = html.describe(both("crowd").columns, "x", ROOM)
+    counted = Counted(RUNS["crowd"](), told["limits"])
+    busy: Counter = Counter()
+    for _, file, thread, row in counted.rows:
+        since, end = row["since_ns"], row["since_ns"] + row["dur_ns"]
+        while since < end:
+            until = min(end, (since // counted.width + 1) * counted.width)
+            busy[since // counted.width, file, thread] += until - since
+            since = until
+    found = {
+        (row["bin"], row["file"], row["thread"]): row["busy_ns"]
+        for row in rows(told["cubes"]["busy"])
+    }
+    assert found == dict(busy)
+
+
+def test_stacks_are_counted_by_all_three_or_by_each(both) -> None:
+    told = html.describe(both("crowd").columns, "x", ROOM)
+    counted = Counted(RUNS["crowd"](), told["limits"])
+    keys = [row[:3] for row in counted.rows]
+    expected = Counter((*key, stack) for key, stack in zip(keys, counted.stack, strict=True))
+    assert Counter(tuple_of(told["cubes"]["code"]["all"], "stack")) == expected
+    # Too many cells for all at once.
+    told = html.describe(both("crowd").columns, "x", FEW)
+    counted = Counted(RUNS["crowd"](), told["limits"])
+    assert list(told["cubes"]["code"]) == ["time", "file", "thread"]
+    for place, part in enumerate(told["cubes"]["code"]):
+        expected = Counter(
+            (*(one if index == place else 0 for index, one in enumerate(row[:3])), stack)
+            for row, stack in zip(counted.rows, counted.stack, strict=True)
+        )
+        assert Counter(tuple_of(told["cubes"]["code"][part], "stack")) == expected
+
+
+def test_a_sample_is_every_nth_and_the_longest(both) -> None:
+    told = html.describe(both("crowd").columns, "x", FEW)
+    made = RUNS["crowd"]()
+    every = told["limits"]["every"]
+    assert every == math.ceil(601 / 20)
+    order = sorted(made.sync, key=lambda row: row["sync_id"])
+    first = min(row["ts_ns"] for row in order)
+    sampled = [row["ts_ns"] - first for row in order[::every]]
+    points = rows(told["points"])
+    assert sorted(p["since_ns"] for p in points if p["sampled"]) == sorted(sampled)
+    longest = sorted(row["dur_ns"] for row in order)[-3:]
+    assert set(longest) <= {point["dur_ns"] for point in points}
+
+
+def test_files_and_threads_are_those_of_their_reports(both) -> None:
+    engine = both("crowd").columns
+    told = html.describe(engine, "x", FEW)
+    for name in ("files", "threads"):
+        report = run_report(engine, name)
+        count = told["limits"][name]
+        assert told[name] > count
+        assert rows(told[f"{name}_table"]) == [
+            dict(zip(report.columns, row, strict=True)) for row in report.rows[:count]
+        ]
+    # The numbers in the cubes are places in these tables.
+    by_file = Counter()
+    for row in rows(told["cubes"]["slot"]):
+        by_file[row["file"]] += row["syncs"]
+    table = told["files_table"]["syncs"]
+    assert [by_file[number] for number in range(len(table))] == table
+    assert sum(by_file.values()) == told["requests"] == 601
+
+
+def test_a_small_run_is_there_request_by_request(both) -> None:
+    told = html.describe(both("one").columns, "x")
+    made = one_run()
+    assert told["mode"] == "requests"
+    found = rows(told["rows"])
+    assert [row["since_ns"] for row in found] == [row["ts_ns"] - T for row in made.sync]
+    for name in ("dur_ns", "syscall_ns", "writeback_ns", "bytes", "ranges", "bios"):
+        assert [row[name] for row in found] == [row[name] for row in made.sync]
+    lack = {None: 0, "start": 1, "end": 2, "bio": 3}
+    assert [row["incomplete"] for row in found] == [lack[r.get("incomplete")] for r in made.sync]
+    paths = told["files_table"]["path"]
+    assert [paths[row["file"]] for row in found] == [
+        row["path"] or "[unknown file]" for row in made.sync
+    ]
+    stacks = [None if r["stack"] is None else told["stack_names"][r["stack"]] for r in found]
+    assert stacks == [row.get("stack") for row in made.sync]
+    operations = [told["operations"][row["op"]] for row in found]
+    assert operations == [row["op"] or "none" for row in made.sync]
+
+
+def test_bins_are_those_of_the_report(both) -> None:
+    engine = both("crowd").columns
+    told = html.describe(engine, "x", ROOM)
+    report = run_report(engine, "over-time")
+    by_bin = Counter()
+    for row in rows(told["cubes"]["slot"]):
+        by_bin[row["bin"]] += row["syncs"]
+    assert [by_bin[number] for number in range(told["bins"])] == [row[2] for row in report.rows]
+
+
+# The page as a file.
+
+
+HOSTILE = "</script><img src=x onerror=alert(1)>&amp;<!-- \u2028 \x1b[31m ' \" \\"
+
+
+def embedded(page: bytes) -> Any:
+    text = page.decode()
+    begin = text.index('id="data">') + len('id="data">')
+    return json.loads(text[begin : text.index("</script>", begin)])
+
+
+def test_any_text_is_data_and_nothing_else(tmp_path: Path) -> None:
+    from syncline.engine.columns import open_columns
+    from syncline.report import sql_root
+
+    from tests.sqltools import write_parquet
+
+    run = Run()
+    run.add(T, 100, path=HOSTILE, comm=HOSTILE, stack=f"{HOSTILE};f", op=HOSTILE)
+    run.mark = [{"mark_id": 1, "ts_ns": T, "dur_ns": 5, "name": HOSTILE}]
+    with open_columns(write_parquet(run, tmp_path / "run"), sql=sql_root() / "duckdb") as engine:
+        page = html.page([html.describe(engine, HOSTILE)])
+    assert page.count(b"</script>") == html.template().count(b"</script>")
+    assert page.count(b"onerror") == 0 or b"<img" not in page
+    (side,) = embedded(page)["sides"]
+    assert side["files_table"]["path"] == [HOSTILE]
+    assert side["name"] == HOSTILE
+
+
+def test_the_page_stands_alone_and_is_small() -> None:
+    template = html.template()
+    assert len(template) < 3_000_000
+    text = template.decode()
+    policy = text[text.index("Content-Security-Policy") :]
+    assert "default-src 'none'" in policy[: policy.index(">")]
+    assert "unsafe-eval" not in text
+    for attribute in (' src="', ' href="http', "@import", "url(http"):
+        assert attribute not in text.partition("<script")[0]
+    # The licences ask to go with what they are of.
+    assert "Copyright 2020-2025 Observable, Inc." in text
+
+
+def test_the_same_input_gives_the_same_page() -> None:
+    pages = set()
+    for _ in range(2):
+        with opened(str(DATA / "small4.log"), Reading()) as engine:
+            pages.add(html.page([html.describe(engine, "x", FEW)]))
+    assert len(pages) == 1
+
+
+def syncline(*arguments: str | Path) -> tuple[int, str]:
+    """Exit code and what is on stderr."""
+    import contextlib
+    import io
+    import sys
+
+    streams = io.StringIO(), io.StringIO()
+    before = sys.argv
+    sys.argv = ["syncline", *map(str, arguments)]
+    try:
+        with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+            code = errors.run(cli)
+    finally:
+        sys.argv = before
+    return code, streams[1].getvalue()
+
+
+class TestCommand:
+    LOG = DATA / "parallel4.log"
+
+    def test_one_input_and_two(self, tmp_path: Path) -> None:
+        one, two = tmp_path / "one.html", tmp_path / "two.html"
+        assert syncline("report", self.LOG, "--html", one)[0] == 0
+        assert syncline("report", self.LOG, "--html", two, "--base", DATA / "small1.log")[0] == 0
+        assert [side["name"] for side in embedded(two.read_bytes())["sides"]] == [
+            str(DATA / "small1.log"),
+            str(self.LOG),
+        ]
+        assert sorted(tmp_path.iterdir()) == [one, two]
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--base", "x.log"], "--base changes nothing without --html"),
+            (["files", "--html", "OUT"], "files would change nothing"),
+            (["--format", "csv", "--html", "OUT"], "--format changes nothing"),
+            (["--html", "missing/OUT"], "cannot write"),
+        ],
+    )
+    def test_wrong_use(self, tmp_path: Path, arguments: list[str], words: str) -> None:
+        typed = [str(tmp_path / one) if "OUT" in one else one for one in arguments]
+        code, told = syncline("report", self.LOG, *typed)
+        assert code == 2
+        assert words in told
+        assert "hint: " in told
+        assert not list(tmp_path.iterdir())
+
+    def test_what_cannot_be_read_leaves_no_page(self, tmp_path: Path) -> None:
+        out = tmp_path / "out.html"
+        out.write_text("before")
+        code, told = syncline("report", self.LOG, "--html", out, "--base", tmp_path / "none.log")
+        assert code == 3
+        assert "none.log" in told
+        assert out.read_text() == "before"
+        assert list(tmp_path.iterdir()) == [out]
+
+    def test_a_page_that_is_not_built(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def missing() -> bytes:
+            raise html.PageMissing("the page of --html has not been built: page.html is missing")
+
+        monkeypatch.setattr(html, "template", missing)
+        code, told = syncline("report", self.LOG, "--html", tmp_path / "out.html")
+        assert code == 2
+        assert "has not been built" in told
+        assert "make page" in told
+
+    def test_no_requests_at_all(self, tmp_path: Path, both) -> None:
+        told = html.describe(both("empty").columns, "empty")
+        assert (told["requests"], told["bins"], told["mode"]) == (0, None, "requests")
+        assert b'"requests":0' in html.page([told])

@@ -1,0 +1,79 @@
+// Opens a page of `syncline report --html` from disk in Chromium, does what it is told, and tells what it saw.
+//
+// Standard input: {file, chromium, width, height, scheme, steps: [STEP]}. A STEP is one of {click: SELECTOR}, {press: KEY},
+// {focus: SELECTOR}, {choose: [SELECTOR, VALUE]}, {fill: [SELECTOR, TEXT]}, {drag: [SELECTOR, FROM, TO]} (parts of its width),
+// {scheme: light|dark}, {size: [WIDTH, HEIGHT]}, {shot: FILE, of: SELECTOR} (the whole page; what is seen of it, of: window), {name: NAME, get: JAVASCRIPT}.
+// Standard output: {console, requests, opened_ms, found: {NAME: VALUE}}.
+
+import {readFileSync} from 'node:fs';
+import {pathToFileURL} from 'node:url';
+import {chromium} from 'playwright-core';
+
+const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const PATIENCE_MS = 30_000;
+
+const job = JSON.parse(readFileSync(0, 'utf8'));
+const browser = await chromium.launch({executablePath: job.chromium, args: FLAGS});
+try {
+  console.log(JSON.stringify(await look(job)));
+} finally {
+  await browser.close();
+}
+
+async function look({file, width, height, scheme, steps}) {
+  const context = await browser.newContext({viewport: {width, height}, colorScheme: scheme, reducedMotion: 'reduce'});
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  const seen = {console: [], requests: [], found: {}};
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') seen.console.push(message.text());
+  });
+  page.on('pageerror', (error) => seen.console.push(`uncaught: ${error.stack}`));
+  page.on('dialog', (dialog) => {
+    seen.console.push(`dialog: ${dialog.message()}`);
+    return dialog.dismiss();
+  });
+  const address = pathToFileURL(file).href;
+  page.on('request', (request) => {
+    if (request.url() !== address && !request.url().startsWith('data:')) seen.requests.push(request.url());
+  });
+  const begun = performance.now();
+  await page.goto(address);
+  await page.waitForFunction(() => document.documentElement.dataset.ready);
+  seen.opened_ms = performance.now() - begun;
+  for (const step of steps) await take(page, step, seen);
+  return seen;
+}
+
+async function take(page, step, seen) {
+  if (step.click) await page.locator(step.click).first().click();
+  else if (step.press) await page.keyboard.press(step.press);
+  else if (step.focus) await page.locator(step.focus).first().focus();
+  else if (step.choose) await page.locator(step.choose[0]).first().selectOption(step.choose[1]);
+  else if (step.fill) await page.locator(step.fill[0]).first().fill(step.fill[1]);
+  else if (step.drag) await drag(page, ...step.drag);
+  else if (step.scheme) await page.emulateMedia({colorScheme: step.scheme});
+  else if (step.size) {
+    await page.setViewportSize({width: step.size[0], height: step.size[1]});
+    // The page waits for the end of a resize.
+    await page.waitForTimeout(400);
+  } else if (step.shot) await shoot(page, step);
+  else seen.found[step.name] = await page.evaluate(step.get);
+}
+
+async function shoot(page, {shot, of}) {
+  if (of && of !== 'window') await page.locator(of).first().screenshot({path: shot});
+  else await page.screenshot({path: shot, fullPage: of !== 'window'});
+}
+
+async function drag(page, selector, from, to) {
+  const target = page.locator(selector).first();
+  await target.scrollIntoViewIfNeeded();
+  const box = await target.boundingBox();
+  const y = box.y + box.height / 2;
+  await page.mouse.move(box.x + box.width * from, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * (from + to) / 2, y, {steps: 3});
+  await page.mouse.move(box.x + box.width * to, y, {steps: 3});
+  await page.mouse.up();
+}

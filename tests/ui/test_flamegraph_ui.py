@@ -1,0 +1,159 @@
+"""Flame graphs in a real browser, opened from disk: they zoom, search, and nothing reaches out of its place.
+
+SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.coretools import DATA
+from tests.test_commands import ok
+from tests.ui import browser
+
+pytestmark = pytest.mark.ui
+
+HERE = Path(__file__).parent
+SIZES = [(1600, 900), (900, 500)]
+# Left and right of the frames.
+MARGIN = 20
+
+# Functions as C++ names them, outermost first.
+LONG = [
+    ["base::ThreadPoolForeg", "std::map<std::string, std::vector<std::pair<int, long>>>::find()"],
+    ["sqlite3_step", "sqlite3VdbeExec", "sqlite3BtreeCommitPhaseOne", "unixSync", "full_fsync"],
+]
+
+
+@pytest.fixture
+def shots(tmp_path: Path) -> Path:
+    folder = Path(os.environ.get("SYNCLINE_UI_SHOTS") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def drive(
+    svg: Path, steps: list[dict[str, str]], size: tuple[int, int] = SIZES[0], *, dark: bool = False
+) -> list[dict[str, Any]]:
+    """What each step shows; see flamegraph.mjs. No step may make the page complain."""
+    job = {"page": svg.as_uri(), "chromium": browser.chromium(), "steps": steps, "dark": dark}
+    job |= {"width": size[0], "height": size[1]}
+    done = subprocess.run(
+        ["node", str(HERE / "flamegraph.mjs")],
+        input=json.dumps(job),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["console"] == []
+    for step in found["steps"]:
+        assert step["overflow"] == [], step["name"]
+    return found["steps"]
+
+
+def frames(step: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The frames that are shown, by name."""
+    return {re.sub(r" \([^(]*\)$", "", frame["title"]): frame for frame in step["frames"]}
+
+
+@pytest.fixture
+def stacks(tmp_path: Path) -> Path:
+    ok("flamegraph", DATA / "small4.log", "--weight", "syscall", "-o", tmp_path / "stacks.svg")
+    return tmp_path / "stacks.svg"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_click_zooms_and_back(stacks: Path, size: tuple[int, int], shots: Path) -> None:
+    steps = [
+        {"name": "all", "shot": str(shots / f"flame-{size[0]}.png")},
+        {
+            "name": "zoomed",
+            "click": "start_thread",
+            "shot": str(shots / f"flame-zoom-{size[0]}.png"),
+        },
+        {"name": "back", "unzoom": "yes"},
+    ]
+    first, zoomed, back = drive(stacks, steps, size)
+    assert "644 ms in 100 requests" in first["subtitle"]
+    assert frames(first).keys() > {"0x7ffff7e6272e", "save_small", "all"}
+    assert frames(first)["save_small"]["width"] < 0.3 * size[0]
+    assert frames(zoomed).keys() == {
+        *("all", "wl", "start_thread", "small_thr", "save_small", "__syscall_cancel_arch")
+    }
+    for name in frames(zoomed):
+        assert frames(zoomed)[name]["width"] == pytest.approx(size[0] - MARGIN, abs=2)
+    assert frames(back) == frames(first)
+
+
+def test_search_marks_what_it_finds(stacks: Path, shots: Path) -> None:
+    steps = [
+        {"name": "all"},
+        {"name": "found", "search": "^save_", "shot": str(shots / "flame-search.png")},
+    ]
+    first, found = drive(stacks, steps)
+    changed = {
+        name
+        for name, frame in frames(found).items()
+        if frame["fill"] != frames(first)[name]["fill"]
+    }
+    assert changed == {"save_small"}
+    # 152,777 of 644,362 µs.
+    assert found["matched"] == "Matched: 23.7%"
+
+
+def test_the_figures_of_a_frame_have_a_unit(stacks: Path) -> None:
+    (step,) = drive(stacks, [{"name": "hover", "hover": "save_small"}])
+    assert step["details"] == "Function: save_small (152,777 µs, 23.71%)"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_difference_can_be_read(
+    size: tuple[int, int], dark: bool, tmp_path: Path, shots: Path
+) -> None:
+    svg = tmp_path / "diff.svg"
+    logs = [DATA / "sqlite_wal_full.log", "--diff", DATA / "sqlite_rj_full.log"]
+    ok("flamegraph", *logs, "--weight", "syscall", "--by", "file", "-o", svg)
+    name = f"flame-diff-{size[0]}{'-dark' if dark else ''}.png"
+    (step,) = drive(svg, [{"name": "all", "shot": str(shots / name)}], size, dark=dark)
+    for name, frame in frames(step).items():
+        red, green, blue = map(int, re.findall(r"\d+", frame["fill"]))
+        if name.startswith(("[+", "[x", "[new]")):
+            assert red > blue >= green
+        elif name.startswith("[-"):
+            assert blue > green >= red
+    assert any(name.startswith("[new]") for name in frames(step))
+    assert any(name.startswith("[-") for name in frames(step))
+
+
+def test_long_names_are_cut_to_their_frames(tmp_path: Path, shots: Path) -> None:
+    """Frames of all widths; what is cut shows the beginning."""
+    lines, clock = [], 1_000_000
+    for number in range(1, 61):
+        stack = [*LONG[number % 2], f"Caller{number % 7}<std::allocator<char>>::Write(int)"]
+        lines.append(f"{clock} 7 db fsync")
+        lines += [f"        {frame}+1" for frame in reversed(stack)]
+        lines.append(f"{clock + 10} 7 db start id {number} start 0 end 9 datasync 0 path /f")
+        clock += 100 * number**2
+        lines.append(f"{clock} 7 db exit id {number} ret 0")
+    log = tmp_path / ("a-log-with-quite-a-long-name-" * 3 + ".log")
+    log.write_text("\n".join(lines) + "\n")
+    svg = tmp_path / "x.svg"
+    ok("flamegraph", log, "--weight", "syscall", "-o", svg)
+    for size in SIZES:
+        shot = str(shots / f"flame-long-{size[0]}.png")
+        (step,) = drive(svg, [{"name": "all", "shot": shot}], size)
+        shown = [(name, frame["text"].strip()) for name, frame in frames(step).items()]
+        assert any(text.endswith("..") for _, text in shown)
+        for name, text in shown:
+            assert name.startswith(text.removesuffix(".."))
