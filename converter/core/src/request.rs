@@ -166,6 +166,7 @@ impl Extent {
 
 /// One pass through a file system's sync function.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says of something else that it is not known")]
 pub struct Request {
     pub sync_id: u64,
     pub id: u64,

@@ -208,8 +208,11 @@ pub trait Lines: Sync {
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch);
 }
 
+/// As `Lines::cut`.
+type Cut = Box<dyn Fn(&[u8]) -> Option<usize> + Send>;
+
 struct LineChunks {
-    cut: Box<dyn Fn(&[u8]) -> Option<usize> + Send>,
+    cut: Cut,
     reader: ChunkReader,
 }
 

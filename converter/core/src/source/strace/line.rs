@@ -92,7 +92,8 @@ fn task(number: u64) -> Option<u32> {
     (number <= MAX_PID).then_some(number as u32)
 }
 
-/// `<comm>`, in which what could end it is escaped.
+/// `<comm>`, in which what could end it is escaped; `Some(None)` where there is none.
+#[expect(clippy::option_option, reason = "there may be none, or one that is cut off")]
 fn task_comm<'a>(cursor: &mut Cursor<'a>) -> Option<Option<&'a [u8]>> {
     if cursor.literal(b"<").is_none() {
         return Some(None);
@@ -235,6 +236,7 @@ impl<'a> Returned<'a> {
     /// ` = -1 EIO (Input/output error) <0.000123>`
     #[inline]
     fn of(tail: &'a [u8]) -> Result<Self, &'static str> {
+        const WRONG: &str = "the result is not a number";
         let text = tail.trim_ascii_start().strip_prefix(b"= ").ok_or("the call has no result")?;
         let mut end = Self { dur: duration(text), ..Self::default() };
         let mut cursor = Cursor::new(text);
@@ -244,7 +246,6 @@ impl<'a> Returned<'a> {
             end.ret = end.error.and_then(errno::number).map(|number| -number);
             return Ok(end);
         }
-        const WRONG: &str = "the result is not a number";
         if text.starts_with(b"0x") {
             end.ret = Some(cursor.hex().ok_or(WRONG)? as i64);
             return Ok(end);
@@ -478,6 +479,8 @@ pub(super) fn has_flag(arg: &[u8], flag: &[u8]) -> bool {
 mod tests {
     use proptest::prelude::*;
 
+    use std::fmt::Write as _;
+
     use super::*;
 
     fn call(text: &str) -> (String, Option<i64>, Option<i64>) {
@@ -598,13 +601,13 @@ mod tests {
         let mut out = String::new();
         for (i, &byte) in bytes.iter().enumerate() {
             let digit_follows = bytes.get(i + 1).is_some_and(u8::is_ascii_digit);
-            out += &match byte {
-                b'"' => "\\\"".to_owned(),
-                b'\\' => "\\\\".to_owned(),
-                b'\n' => "\\n".to_owned(),
-                b' '..=b'~' => char::from(byte).to_string(),
-                _ if digit_follows => format!("\\{byte:03o}"),
-                _ => format!("\\{byte:o}"),
+            let _ = match byte {
+                b'"' => write!(out, "\\\""),
+                b'\\' => write!(out, "\\\\"),
+                b'\n' => write!(out, "\\n"),
+                b' '..=b'~' => write!(out, "{}", char::from(byte)),
+                _ if digit_follows => write!(out, "\\{byte:03o}"),
+                _ => write!(out, "\\{byte:o}"),
             };
         }
         out

@@ -74,7 +74,7 @@ impl Source for Strace {
                 }
                 Some(Text::Signal(text)) if text.starts_with(b"SIG") || text.starts_with(b"stopped by ") => ours += 1,
                 Some(Text::Ended(text)) if text.starts_with(b"exited with ") || text.starts_with(b"killed by ") => {
-                    ours += 1
+                    ours += 1;
                 }
                 _ => others += 1,
             }
@@ -330,6 +330,7 @@ struct Parser<'a> {
     batch: &'a mut Batch,
     aside: &'a mut Aside,
     /// The line that a stack may follow; `Some(None)` is one that needs none.
+    #[expect(clippy::option_option, reason = "no line, one without a stack, or one with")]
     in_event: Option<Option<usize>>,
     /// Where its stack stands in the chunk.
     stack: Option<(usize, usize)>,

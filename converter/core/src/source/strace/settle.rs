@@ -85,7 +85,7 @@ impl Task {
 pub(super) struct Tasks {
     clock: Clock,
     keep_extras: bool,
-    tasks: HashMap<u32, Task, FixedState>,
+    by_tid: HashMap<u32, Task, FixedState>,
     /// The thread of lines without a PID.
     alone: u32,
     /// Calls that make a child, so far and not returned.
@@ -104,7 +104,7 @@ impl Tasks {
         Self {
             clock,
             keep_extras,
-            tasks: HashMap::default(),
+            by_tid: HashMap::default(),
             alone,
             children: 0,
             making: 0,
@@ -117,10 +117,9 @@ impl Tasks {
     /// What is to be added to the times of a chunk, of which the first and the last are given.
     fn base(&mut self, (first, last): (i64, i64)) -> i64 {
         let base = match self.clock {
-            Clock::Unix => 0,
             Clock::Relative => self.now,
             Clock::Day if self.begun => on_day_of(self.now, first) - first,
-            Clock::Day => 0,
+            Clock::Unix | Clock::Day => 0,
         };
         self.begun = true;
         self.now = base.saturating_add(last);
@@ -134,22 +133,22 @@ impl Tasks {
             if self.alone == UNKNOWN_TASK
                 && self.making == 0
                 && line.what != What::Attached
-                && !self.tasks.contains_key(&tid)
+                && !self.by_tid.contains_key(&tid)
             {
                 self.alone = tid;
-                if let Some(mut task) = self.tasks.remove(&UNKNOWN_TASK) {
+                if let Some(mut task) = self.by_tid.remove(&UNKNOWN_TASK) {
                     if task.comm.is_some() {
                         // It has called exec, as which it leads its process.
                         task.pid = tid;
                     }
-                    self.tasks.insert(tid, task);
+                    self.by_tid.insert(tid, task);
                 }
             }
             return tid;
         }
         // strace leaves the number out while there is one thread only.
-        if self.tasks.len() == 1
-            && let Some((&tid, _)) = self.tasks.iter().next()
+        if self.by_tid.len() == 1
+            && let Some((&tid, _)) = self.by_tid.iter().next()
         {
             self.alone = tid;
         }
@@ -158,16 +157,16 @@ impl Tasks {
 
     /// A thread, which may have begun to run before the call that made it has returned.
     fn task(&mut self, tid: u32) -> &mut Task {
-        if !self.tasks.contains_key(&tid) {
+        if !self.by_tid.contains_key(&tid) {
             let made = if self.making > 0 { self.maker(tid) } else { None };
-            self.tasks.insert(tid, made.unwrap_or_else(Task::unknown));
+            self.by_tid.insert(tid, made.unwrap_or_else(Task::unknown));
         }
-        self.tasks.entry(tid).or_insert_with(Task::unknown)
+        self.by_tid.entry(tid).or_insert_with(Task::unknown)
     }
 
     /// The child of the one call that makes one; with two of them it is not known whose it is.
     fn maker(&self, tid: u32) -> Option<Task> {
-        let mut makers = self.tasks.values().filter_map(|task| match task.pending {
+        let mut makers = self.by_tid.values().filter_map(|task| match task.pending {
             Some(Pending { what: What::Clone { files, thread }, number, .. }) => Some((task, files, thread, number)),
             _ => None,
         });
@@ -197,7 +196,7 @@ impl Tasks {
             self.making -= 1;
         }
         match line.what {
-            What::Sync { op, fd } => self.sync(&at, op, fd, pending, batch),
+            What::Sync { op, fd } => self.sync(&at, op, fd, pending.as_ref(), batch),
             What::Write { fd, says_sync } => {
                 let is_sync = match &pending {
                     Some(pending) => matches!(pending.what, What::Sync { .. }),
@@ -206,7 +205,7 @@ impl Tasks {
                     }
                 };
                 if is_sync {
-                    self.sync(&at, Op::Write, fd, pending, batch);
+                    self.sync(&at, Op::Write, fd, pending.as_ref(), batch);
                 } else {
                     self.other_event(&at, batch);
                 }
@@ -222,7 +221,7 @@ impl Tasks {
 
     /// Whether the thread is in a write that is a sync.
     fn is_syncing(&self, tid: Option<u32>) -> bool {
-        let task = self.tasks.get(&tid.unwrap_or(self.alone));
+        let task = self.by_tid.get(&tid.unwrap_or(self.alone));
         task.and_then(|task| task.pending.as_ref()).is_some_and(|pending| matches!(pending.what, What::Sync { .. }))
     }
 
@@ -235,12 +234,12 @@ impl Tasks {
         }
     }
 
-    fn sync(&mut self, at: &At<'_>, op: Op, fd: i32, pending: Option<Pending>, batch: &mut Batch) {
+    fn sync(&mut self, at: &At<'_>, op: Op, fd: i32, pending: Option<&Pending>, batch: &mut Batch) {
         let line = at.line;
         let task = self.task(at.tid);
         if line.phase == Phase::Resumed {
             // The length is that of a clock which is never set.
-            let end = match (&pending, line.dur) {
+            let end = match (pending, line.dur) {
                 (Some(pending), Some(dur)) => pending.since.saturating_add(dur),
                 _ => at.ts,
             };
@@ -268,7 +267,7 @@ impl Tasks {
         let text = || line.name.is_some().then(|| Rc::from(batch.names.get(line.name)));
         match what {
             What::Ended => {
-                if let Some(task) = self.tasks.remove(&at.tid)
+                if let Some(task) = self.by_tid.remove(&at.tid)
                     && let Some(Pending { what: What::Clone { .. }, .. }) = task.pending
                 {
                     self.making -= 1;
@@ -277,8 +276,8 @@ impl Tasks {
             }
             What::Superseded { by } => {
                 // The thread that calls exec goes on under the number of the process.
-                if let Some(task) = self.tasks.remove(&by) {
-                    self.tasks.insert(at.tid, task);
+                if let Some(task) = self.by_tid.remove(&by) {
+                    self.by_tid.insert(at.tid, task);
                 }
                 return;
             }
@@ -355,7 +354,7 @@ impl Tasks {
     /// A call has made a child, which may have run already.
     fn made(&mut self, parent: u32, child: i64, files: bool, thread: bool, born: u64) {
         let Some(child) = u32::try_from(child).ok().filter(|child| *child > 0) else { return };
-        let known = self.tasks.get(&child);
+        let known = self.by_tid.get(&child);
         if born > 0 && known.is_some_and(|task| task.born == born) {
             return;
         }
@@ -363,7 +362,7 @@ impl Tasks {
         let number = self.children;
         let mut made = Task::child(self.task(parent), child, files, thread, number);
         // One that ran before it was known whose it is has opened files; another of this number is long gone.
-        if let Some(known) = self.tasks.remove(&child)
+        if let Some(known) = self.by_tid.remove(&child)
             && born > 0
             && known.born == 0
         {
@@ -375,7 +374,7 @@ impl Tasks {
             made.pid = if known.pid == UNKNOWN_TASK { made.pid } else { known.pid };
             made.comm = known.comm.or(made.comm);
         }
-        self.tasks.insert(child, made);
+        self.by_tid.insert(child, made);
     }
 }
 
