@@ -15,17 +15,38 @@ from pathlib import Path
 
 from syncline import _core
 
-from tests.reference import badinputs, badtracedat, blktrace, loggen, stracegen, tracedat
+from tests.reference import badinputs, badtracedat, blktrace, ftrace, loggen, stracegen, tracedat
 
 DATA = Path(__file__).parent / "data" / "thesis"
+TEXTS = Path(__file__).parent / "data" / "ftrace"
 STRACE = Path(__file__).parent / "data" / "strace"
 BLKTRACE = Path(__file__).parent / "data" / "blktrace"
 HEAD_BYTES = 3000
+# Events of a text that no recording has.
+MORE = (
+    "sys_enter: NR 74 (3, 0, 0, 0, 0, 0)",
+    "sys_exit: NR 74 = -5",
+    "block_bio_remap: 254,16 W 100 + 8 <- (254,1) 36",
+    "block_split: 254,16 W 100 / 120 [wl]",
+    "block_bio_queue: dev=266338320 sector=8 nr_sector=8 rwbs=FWFS comm=a b",
+    "f2fs_sync_file_enter: dev = (254,16), ino = 4, pino = 3, i_size = 12288",
+    "f2fs_sync_file_exit: dev = (254,16), ino = 4, cp_reason: no needed, datasync = 1, ret = 0",
+    "xfs_file_fsync: dev 254:16 ino 0x83 iflags 0x0",
+    "btrfs_sync_file: 6c7b62a1-4e2f: root=5(FS_TREE) ino=257 parent=256 datasync=1",
+    "sync_start: id=1 start=0 end=9 datasync=1 dev=0,28 ino=13 op=fsync fs=btrfs path=/a\\012b",
+    "bio_submit: id=7 bio=0xff11000000896e40x dev=254,16 sector=8 bytes=512 opf=0x801 origin=none",
+    "commit_end: id=9 dev=254,16 tid=2 ret=0",
+    "sync_fs_start: id=9 dev=254,16 fs=ext4 wait=1 pass=all op=sync",
+    "vfs_fsync_range <-do_fsync",
+    "x: [FAILED TO PARSE] a=1 b=0x10",
+    "tracing_mark_write: a b",
+)
 MAX_BYTES = 20_000
 # How the text is read and cut (or what is written), as converter/fuzz/targets read it.
 SUFFIXES = {
     "source_thesis": (b"\x04\x50", b"\x07\x00"),
     "source_events_jsonl": (b"\x04\x50",),
+    "source_ftrace": (b"\x04\x50", b"\x24\x07"),
     "convert": (b"\x00\x00", b"\x22\x40", b"\x60\x00", b"\x04\x07", b"\x20\x0d"),
 }
 
@@ -44,6 +65,35 @@ def logs() -> dict[str, bytes]:
         params = loggen.random_params(rng)
         params.requests = 4
         found[f"generated-{seed}"] = loggen.generate(params, rng).log[:MAX_BYTES]
+    return found
+
+
+def ftraces() -> dict[str, bytes]:
+    """Short texts of the ring buffer: pieces of recordings, and events in each layout."""
+    found = {}
+    for file in sorted(TEXTS.glob("*.txt.gz")):
+        data = gzip.decompress(file.read_bytes())
+        for number, at in enumerate((0, len(data) // 2)):
+            begin = data.rfind(b"\n", 0, at) + 1
+            piece = data[begin : begin + HEAD_BYTES]
+            found[f"{file.name}-{number}"] = piece[: piece.rfind(b"\n") + 1]
+    world = tracedat.world(random.Random(3), requests=2)
+    world = tracedat.replace(world, gaps=[tracedat.Gap(1, 3, 9), tracedat.Gap(0, 5, None)])
+    layouts = {
+        "kernel": ftrace.Layout(digits=6, tgid=True),
+        "latency": ftrace.Layout(latency=True, crlf=True),
+        "trace-cmd": ftrace.Layout(trace_cmd=True, diff=True, prefix="a.dat: "),
+        "raw": ftrace.Layout(trace_cmd=True, raw=True),
+    }
+    for name, layout in layouts.items():
+        found[name] = ftrace.write(world, layout).encode()
+    found["more"] = "".join(
+        f"              wl-262     [000] .....    20.527240: {e}\n" for e in MORE
+    ).encode()
+    found["stack"] = (
+        b"              wl-262     [000] .....    20.5: <stack trace>\n => f\n=> g\n"
+        b"# entries-in-buffer/entries-written: 3/9   #P:2\nCPU 1 is empty\n[LOST 3 EVENTS]\n"
+    )
     return found
 
 
@@ -141,6 +191,8 @@ def main(folder: Path) -> None:
         (folder / target).mkdir(parents=True, exist_ok=True)
         for name, data in logs().items():
             texts = {"log": data, "jsonl": low_level(data)}
+            if target == "source_ftrace":
+                continue
             if target == "source_thesis":
                 del texts["jsonl"]
             if target == "source_events_jsonl":
@@ -150,6 +202,11 @@ def main(folder: Path) -> None:
                     if text is not None:
                         seed = folder / target / f"{name}-{kind}-{number}"
                         seed.write_bytes(text + suffix)
+    for name, data in ftraces().items():
+        for number, suffix in enumerate(SUFFIXES["source_ftrace"]):
+            (folder / "source_ftrace" / f"{name}-{number}").write_bytes(data + suffix)
+        for number, suffix in enumerate(SUFFIXES["convert"]):
+            (folder / "convert" / f"ftrace-{name}-{number}").write_bytes(data + suffix)
     (folder / "source_trace_dat").mkdir(parents=True, exist_ok=True)
     for name, data in trace_dats().items():
         for number, options in enumerate((b"\x00", b"\x04")):

@@ -3,7 +3,7 @@
     make bench                          the whole of it: 1 GB of log, 10 GB through a pipe
     python tests/bench/run.py --size 1e8 --pipe 0
 
-Peers: `grep -c` on the same file, as the limit that reading sets, btetto (`cargo install btetto`), a Rust converter of
+Peers: `grep -c` on the same file (a log, a text of the ring buffer), as the limit that reading sets, btetto (`cargo install btetto`), a Rust converter of
 bpftrace's JSON, `trace-cmd report` (`apt-get install trace-cmd`) on a trace.dat and `blkparse` (`apt-get install blktrace`) on the
 files of blktrace, on the same events. What is not installed is left out, and said.
 """
@@ -11,6 +11,7 @@ files of blktrace, on the same events. What is not installed is left out, and sa
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import shutil
@@ -31,6 +32,7 @@ from tests.reference import blktrace, thesis  # noqa: E402
 
 BULK = [sys.executable, "-m", "tests.reference.loggen", "--bulk"]
 SYNCLINE = shutil.which("syncline", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+FTRACE = [sys.executable, "-m", "tests.reference.ftrace"]
 TRACE_DAT = [sys.executable, "-m", "tests.reference.tracedat"]
 STRACE = [sys.executable, "-m", "tests.reference.stracegen", "--bulk"]
 # One event for so many bytes of the log.
@@ -39,6 +41,9 @@ BLKTRACE = [sys.executable, "-m", "tests.reference.blktrace"]
 RECORDED_BLOCKS = sorted((ROOT / "tests" / "data" / "blktrace").glob("small4.blktrace.?"))
 RECORDED = ROOT / "tests" / "data" / "tracecmd" / "small4.dat"
 BUFFER = 3
+FTRACE_RECORDED = ROOT / "tests" / "data" / "ftrace" / "small4.trace.txt.gz"
+# They take a while to make.
+FTRACE_BYTES = 300_000_000
 # btetto keeps all in memory, so it gets a part of the log.
 BTETTO_BYTES = 20_000_000
 
@@ -163,6 +168,7 @@ def bench(folder: Path, options: argparse.Namespace) -> None:
     )
 
     bench_btetto(folder, log, events / convert.wall_s)
+    bench_ftrace(folder, options)
     bench_trace_dat(folder, options)
     bench_strace(folder, options)
     bench_blktrace(folder, options)
@@ -230,6 +236,35 @@ def repeat_pages(data: bytes, times: int, out: BinaryIO) -> None:
     # What pointed to the old options points to the new ones.
     out.seek(data.rindex(struct.pack("<HIQ", 0, 8, section), 0, section) + 6)
     out.write(struct.pack("<Q", new))
+
+
+def bench_ftrace(folder: Path, options: argparse.Namespace) -> None:
+    """A text of made events, most of which are paired, and a recording again and again, most of which are not."""
+    print()
+    made, recorded = folder / "made.txt", folder / "recorded.txt"
+    with made.open("wb") as out:
+        size = int(min(options.size, FTRACE_BYTES))
+        subprocess.run([*FTRACE, "--bytes", str(size)], stdout=out, cwd=ROOT, check=True)
+    lines = gzip.decompress(FTRACE_RECORDED.read_bytes()).splitlines(keepends=True)
+    events = [line for line in lines if not line.startswith(b"#")]
+    at = [line.index(b"] ", 16) + 8 for line in events]
+    times = [
+        int(line[n : line.index(b": ", n)].replace(b".", b""))
+        for line, n in zip(events, at, strict=True)
+    ]
+    with recorded.open("wb") as out:
+        for number in range(int(options.size / sum(map(len, lines)))):
+            moved = number * (max(times) - min(times) + 1000)
+            for line, n, us in zip(events, at, times, strict=True):
+                time = f"{(us + moved) // 10**6:5}.{(us + moved) % 10**6:06}".encode()
+                out.write(line[:n] + time + line[line.index(b": ", n) :])
+    for name, text in {"made": made, "recorded": recorded}.items():
+        grep = measure(["grep", "-c", "bio_submit", str(text)], options.times)
+        command = [SYNCLINE, "convert", "-q", str(text), "-o", "-", "--to", "pftrace"]
+        run = measure(command, options.times)
+        say(f"grep -c bio_submit ({name}, {text.stat().st_size / 1e6:.0f} MB)", grep)
+        ratio = run.wall_s / grep.wall_s
+        say(f"text of the ring buffer ({name}) to trace", run, f"{ratio:.1f} x grep (aim: 4)")
 
 
 def bench_trace_dat(folder: Path, options: argparse.Namespace) -> None:

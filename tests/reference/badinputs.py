@@ -148,14 +148,11 @@ def json_lines() -> BadInput:
 
 
 @bad_input
-def ftrace_text() -> BadInput:
+def perf_text() -> BadInput:
     return foreign(
         text(
-            b"# tracer: nop",
-            b"#",
-            b"# entries-in-buffer/entries-written: 2/2   #P:2",
-            b"              wl-638     [000] .....    48.051183: sys_fsync(fd: 3)",
-            b"           <idle>-0       [001] ..s1.    48.054717: bio_complete: bio=0xff11",
+            b"wl   638 [000]    48.051183: syscalls:sys_enter_fsync: fd: 0x00000003",
+            b"swapper     0 [001]    48.054717: wb_tracer:bio_complete: bio=0xff11 status=0",
         )
     )
 

@@ -115,6 +115,7 @@ fn convert<'py>(
             pid_is_process: choose("pid_is", pid_is, &[("thread", false), ("process", true)])?,
             keep_extras: false,
             ids_of_threads: false,
+            machine: None,
         },
         window_ns: window_ns.unwrap_or(defaults.window_ns),
         clocks: clocks

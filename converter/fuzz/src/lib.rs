@@ -9,6 +9,7 @@ use syncline_core::losses::{Losses, Reason};
 use syncline_core::names::Names;
 use syncline_core::request::{Bio, Missing, Request};
 use syncline_core::sink::{Facts, Group, Sink};
+use syncline_core::source::tracepoints::Machine;
 use syncline_core::source::{Batch, Escapes, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, strace};
 
 /// What went in.
@@ -480,5 +481,6 @@ pub fn source_options(byte: u8) -> SourceOptions {
             },
         },
         ids_of_threads: byte & 16 != 0,
+        machine: (byte & 32 != 0).then_some(Machine::X86_64),
     }
 }

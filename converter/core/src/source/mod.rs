@@ -5,14 +5,17 @@ pub mod blktrace;
 mod cursor;
 mod escape;
 pub mod events_jsonl;
+pub mod ftrace_text;
 pub mod strace;
 pub mod thesis;
 pub mod trace_dat;
+pub mod tracepoints;
 mod words;
 
 use std::any::Any;
 use std::sync::Arc;
 
+use self::tracepoints::Machine;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::input::{Chunk, ChunkReader, Input};
@@ -30,6 +33,8 @@ pub struct SourceOptions {
     pub escapes: Escapes,
     /// The recorder made the ids of requests, of thread and time; the input's header says so.
     pub ids_of_threads: bool,
+    /// Whose numbers of syscalls the input tells; its header says so.
+    pub machine: Option<Machine>,
 }
 
 /// How an input writes names that may hold anything; its header says so.
@@ -55,6 +60,7 @@ impl Default for SourceOptions {
             keep_extras: false,
             escapes: Escapes::default(),
             ids_of_threads: false,
+            machine: None,
         }
     }
 }
@@ -254,6 +260,7 @@ pub static SOURCES: &[&dyn Source] = &[
     &trace_dat::TraceDatSource,
     &blktrace::Blktrace,
     &events_jsonl::EventsJsonl,
+    &ftrace_text::FtraceText,
     &strace::Strace,
     &blkparse::Blkparse,
     &thesis::Thesis,
@@ -286,7 +293,6 @@ pub fn sniff(path: &str, head: &[u8]) -> Result<&'static dyn Source> {
 fn describe_head(head: &[u8]) -> String {
     const KNOWN: &[(&[u8], &str)] = &[
         (b"\x7fELF", "an ELF program"),
-        (b"# tracer:", "text of the ftrace ring buffer"),
         (b"PERFILE2", "a perf.data"),
         (b"PAR1", "a Parquet file"),
         (b"\x89PNG", "a PNG picture"),

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 pub(super) enum Layout {
     /// A number of `size` bytes.
     Number { signed: bool },
+    /// A device, as the kernel packs it.
+    Dev,
     /// Bytes in place, up to a NUL.
     Text,
     /// A u32 in place: length << 16 | offset of the bytes in the record.
@@ -109,6 +111,8 @@ fn field(text: &str) -> Option<Field> {
         Layout::RelLoc
     } else if array && kind.split_whitespace().any(|word| word == "char" || word == "u8") {
         Layout::Text
+    } else if !array && kind.trim() == "dev_t" && size == 4 {
+        Layout::Dev
     } else if !array && matches!(size, 1 | 2 | 4 | 8) {
         Layout::Number { signed }
     } else {

@@ -17,7 +17,7 @@ use self::events::{Number, Plan, text};
 use self::file::{Buffer, Compression, Cpu, Stats, TraceDat, TscToNs, bad};
 use self::format::{Field, Format, Layout};
 use self::page::{Lost, Shape};
-use super::thesis::sane_range;
+use super::tracepoints::Machine;
 use super::words::extra_key;
 use super::{Batch, Chunks, Extra, NoteKind, Parse, Reader, Source, SourceOptions};
 use crate::error::{Error, Refused, Result};
@@ -354,20 +354,23 @@ struct Records {
     /// By the number that each record begins with.
     known: HashMap<u16, Known>,
     comms: HashMap<u32, Vec<u8>>,
+    machine: Option<Machine>,
     keep_extras: bool,
 }
 
 impl Records {
     fn new(file: TraceDat, options: &SourceOptions) -> Self {
+        let machine = file.uname.as_deref().and_then(Machine::of);
         let known = file.formats.into_iter().map(|format| {
             let pid = format.field("common_pid").and_then(Number::of);
-            (format.id, Known { plan: Plan::of(&format), pid, format })
+            (format.id, Known { plan: Plan::of(&format, machine), pid, format })
         });
         Self {
             shape: file.shape,
             clock: Clock { offset_ns: file.offset_ns, tsc: file.tsc },
             known: known.collect(),
             comms: file.comms,
+            machine,
             keep_extras: options.keep_extras,
         }
     }
@@ -382,14 +385,11 @@ impl Records {
             batch.others += 1;
             return;
         }
-        if let Plan::Lacks(field) = known.plan {
+        if let Some(field) = known.plan.lacks {
             let event = format!("{}: its format has no usable field '{field}'", known.format.name);
             return batch.unparsed(event.as_bytes(), "Syncline needs it");
         }
-        let kind = known.plan.kind(self.shape, record, &mut batch.names).filter(|kind| match *kind {
-            Kind::BioAddFolio { offset, len, .. } => sane_range(offset, len).is_some(),
-            _ => true,
-        });
+        let kind = known.plan.kind(&known.format.name, self.machine, self.shape, record, &mut batch.names);
         let (Some(kind), Ok(ts)) = (kind, u64::try_from(ts)) else {
             return batch.unparsed(known.format.name.as_bytes(), "a field of the event is missing or out of range");
         };
@@ -412,11 +412,10 @@ impl Records {
 
     /// The tracer's word and every field that the event has no place for.
     fn extras(&self, known: &Known, kind: Kind, record: &[u8], batch: &mut Batch) {
-        let word = batch.names.intern(known.format.name.as_bytes());
+        let word = batch.names.intern(&known.plan.word(&known.format.name, kind));
         batch.words.push(word);
         let event = batch.events.len() as u32;
-        // A read of the block layer is none of ours, and keeps all its fields.
-        let taken = if kind == Kind::Other { &[] } else { known.plan.fields(&known.format.name) };
+        let taken = known.plan.fields(kind);
         for field in &known.format.fields {
             if field.name.starts_with(COMMON) || taken.contains(&field.name.as_str()) {
                 continue;
@@ -431,13 +430,11 @@ impl Records {
     fn shown(&self, known: &Known, field: &Field, record: &[u8]) -> Vec<u8> {
         if let Some(number) = Number::of(field) {
             let value = number.unsigned(self.shape, record).unwrap_or_default();
-            if matches!(field.name.as_str(), "dev" | "old_dev") && field.size == 4 {
-                return Dev(value as u32).to_string().into_bytes();
-            }
             if let Some(symbol) = known.format.symbol(&field.name, value) {
                 return symbol.into();
             }
             return match field.layout {
+                Layout::Dev => Some(Dev(value as u32).to_string()),
                 Layout::Number { signed: true } => number.signed(self.shape, record).map(|n| n.to_string()),
                 _ => number.unsigned(self.shape, record).map(|n| n.to_string()),
             }

@@ -1,0 +1,242 @@
+//! What stands before an event on its line: thread, CPU, flags and time.
+//!
+//! ```text
+//!               wl-262     [000] .....    20.527240:             trace, trace_pipe, trace-cmd report
+//!               wl-262     (    260) [000] .....    20.527240:   with the process, as options/record-tgid has it
+//!       wl-2206    0.....   208.252485:                          trace-cmd report -l: eight bytes of the name
+//!       wl-262       0.....   12us+:                             options/latency-format: since the first event
+//! ```
+
+use memchr::memchr;
+
+use crate::event::UNKNOWN_TASK;
+use crate::source::cursor::Cursor;
+
+/// A name is aligned to the right in so many bytes, of which it fills one less at most.
+const COMM_COLUMN: usize = 16;
+const COMM_COLUMN_LATENCY: usize = 8;
+/// Of several files or buffers, trace-cmd writes the name before each line.
+const MAX_PREFIX: usize = 512;
+/// More than the kernel has flags for.
+const MAX_FLAGS: usize = 16;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Context<'a> {
+    pub(super) comm: &'a [u8],
+    pub(super) tid: u32,
+    pub(super) pid: u32,
+    pub(super) time: Time,
+    /// What follows.
+    pub(super) event: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Time {
+    Ns(i64),
+    /// Of a clock that counts something else, or more than 63 bits of ns.
+    NoTime,
+}
+
+/// `None` if the line begins otherwise.
+#[inline]
+pub(super) fn context(line: &[u8]) -> Option<Context<'_>> {
+    for column in [COMM_COLUMN, COMM_COLUMN_LATENCY] {
+        if line.get(column) == Some(&b'-')
+            && let Some(found) = after_name(&line[..column], &line[column + 1..])
+        {
+            return Some(found);
+        }
+    }
+    unaligned(line)
+}
+
+/// Columns that were shifted: the file's name before them, or the spaces before them cut off. A name may hold dashes and digits.
+#[cold]
+fn unaligned(line: &[u8]) -> Option<Context<'_>> {
+    let mut from = 0;
+    while let Some(dash) = memchr(b'-', &line[from..]).map(|n| from + n) {
+        if dash > MAX_PREFIX {
+            return None;
+        }
+        let column = dash.saturating_sub(COMM_COLUMN);
+        let (prefix, comm) = line[..dash].split_at(column);
+        let prefix = prefix.trim_ascii_end();
+        if (prefix.is_empty() || prefix.ends_with(b":"))
+            && comm.trim_ascii_start().len() < COMM_COLUMN
+            && let Some(found) = after_name(comm, &line[dash + 1..])
+        {
+            return Some(found);
+        }
+        from = dash + 1;
+    }
+    None
+}
+
+/// `comm` has its padding still; `rest` is what follows its dash.
+#[inline]
+fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
+    let mut cursor = Cursor::new(rest);
+    let tid = task(cursor.decimal()?)?;
+    if cursor.rest.first() != Some(&b' ') {
+        return None;
+    }
+    skip_spaces(&mut cursor);
+    let mut pid = UNKNOWN_TASK;
+    if cursor.literal(b"(").is_some() {
+        skip_spaces(&mut cursor);
+        match cursor.decimal() {
+            Some(process) => pid = task(process)?,
+            None => {
+                let dashes = cursor.rest.iter().take_while(|&&b| b == b'-').count();
+                cursor.rest = &cursor.rest[dashes..];
+            }
+        }
+        cursor.literal(b")")?;
+        skip_spaces(&mut cursor);
+    }
+    if cursor.literal(b"[").is_some() {
+        cursor.decimal()?;
+        cursor.literal(b"]")?;
+    } else {
+        // Flags follow the CPU at once.
+        cursor.decimal()?;
+        if matches!(cursor.rest.first()?, b' ' | b':') {
+            return None;
+        }
+    }
+    let comm = comm.trim_ascii_start();
+    // Flags are the kernel's five characters, fewer of older ones, more with a lazy preemption; a number with `-R`; or none.
+    let word = cursor.rest.trim_ascii_start();
+    let flags = word.iter().take(MAX_FLAGS + 1).position(|&b| b == b' ')?;
+    if word[flags - 1] != b':' {
+        cursor.rest = &word[flags..];
+    }
+    skip_spaces(&mut cursor);
+    let time = time(&mut cursor)?;
+    cursor.literal(b": ")?;
+    Some(Context { comm, tid, pid, time, event: cursor.rest })
+}
+
+/// The kernel's ids end at 2^22; Perfetto's at 2^31.
+fn task(id: u64) -> Option<u32> {
+    i32::try_from(id).ok().map(|id| id as u32)
+}
+
+#[inline]
+fn skip_spaces(cursor: &mut Cursor<'_>) {
+    while let Some(rest) = cursor.rest.strip_prefix(b" ") {
+        cursor.rest = rest;
+    }
+}
+
+/// `S.FRACTION`, `Nus` and a mark, or `N` of a clock that is none.
+#[inline]
+fn time(cursor: &mut Cursor<'_>) -> Option<Time> {
+    const TENS: [i64; 10] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1000, 100, 10, 1];
+    let whole = cursor.decimal()?;
+    let ns = |units: u64, unit_ns: i64, more: i64| {
+        let ns = i64::try_from(units).ok().and_then(|n| n.checked_mul(unit_ns)).and_then(|n| n.checked_add(more));
+        ns.map_or(Time::NoTime, Time::Ns)
+    };
+    if cursor.literal(b".").is_some() {
+        let before = cursor.rest.len();
+        let fraction = cursor.decimal()?;
+        let digits = before - cursor.rest.len();
+        return Some(ns(whole, 1_000_000_000, fraction as i64 * TENS.get(digits)?));
+    }
+    if cursor.literal(b"us").is_some() {
+        // How long it is to the next event, roughly.
+        if matches!(cursor.rest.first()?, b' ' | b'+' | b'!' | b'#' | b'*' | b'@' | b'$') {
+            cursor.rest = &cursor.rest[1..];
+        }
+        return Some(ns(whole, 1000, 0));
+    }
+    Some(Time::NoTime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Option<(String, u32, u32, Time, String)> {
+        let found = context(line.as_bytes())?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Some((text(found.comm), found.tid, found.pid, found.time, text(found.event)))
+    }
+
+    fn is(comm: &str, tid: u32, pid: u32, ns: i64) -> Option<(String, u32, u32, Time, String)> {
+        Some((comm.into(), tid, pid, Time::Ns(ns), "x: a=1".into()))
+    }
+
+    #[test]
+    fn every_way_to_print_it() {
+        const NONE: u32 = UNKNOWN_TASK;
+        let us = 20_527_240_000;
+        for (line, want) in [
+            ("              wl-262     [000] .....    20.527240: x: a=1", is("wl", 262, NONE, us)),
+            ("              wl-262     [000] d.h2.    20.527240: x: a=1", is("wl", 262, NONE, us)),
+            ("              wl-262     [000] d.h2    20.527240: x: a=1", is("wl", 262, NONE, us)),
+            ("              wl-262     [000] dNL.h2..    20.527240: x: a=1", is("wl", 262, NONE, us)),
+            ("              wl-262   [000]    20.527240: x: a=1", is("wl", 262, NONE, us)),
+            ("              wl-262   [1000] 120.527240: x: a=1", is("wl", 262, NONE, us + 100_000_000_000)),
+            ("              wl-262   [000] .....    20.527240123: x: a=1", is("wl", 262, NONE, us + 123)),
+            ("              wl-262     [000]-0x0    20.527240: x: a=1", is("wl", 262, NONE, us)),
+            ("              wl-262     (    260) [000] .....    20.527240: x: a=1", is("wl", 262, 260, us)),
+            ("              wl-262     (-------) [000] .....    20.527240: x: a=1", is("wl", 262, NONE, us)),
+            ("           <...>-262     (-----) [000]    20.527240: x: a=1", is("<...>", 262, NONE, us)),
+            ("      wl-262     0.....    20.527240: x: a=1", is("wl", 262, NONE, us)),
+            ("      wl-2206  120dN.h.    20.527240123: x: a=1", is("wl", 2206, NONE, us + 123)),
+            ("      wl-262     0-0x0    20.527240: x: a=1", is("wl", 262, NONE, us)),
+            ("      wl-262       0.....   12us+: x: a=1", is("wl", 262, NONE, 12000)),
+            ("  <idle>-0         1d.h.. 2012us : x: a=1", is("<idle>", 0, NONE, 2_012_000)),
+            ("wl-262     [000] .....    20.527240: x: a=1", is("wl", 262, NONE, us)),
+            ("a.dat:               wl-262   [000]    20.527240: x: a=1", is("wl", 262, NONE, us)),
+            ("                     wl-262   [000]    20.527240: x: a=1", is("wl", 262, NONE, us)),
+        ] {
+            assert_eq!(read(line), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn names_hold_anything() {
+        for comm in
+            ["iou-wrk-2224", "a-1 [000] .", "kworker/u8:2", "-", "a b", "7", "x: y", "[sh]-3", "12345678-012345"]
+        {
+            let line = format!("{comm:>16}-99      [001] d..1.     1.000002: x: a=1");
+            assert_eq!(read(&line), is(comm, 99, UNKNOWN_TASK, 1_000_002_000), "{line}");
+        }
+        // With the spaces before it cut off, too.
+        let line = "iou-wrk-2224-2225  [000] .....     1.000002: x: a=1";
+        assert_eq!(read(line), is("iou-wrk-2224", 2225, UNKNOWN_TASK, 1_000_002_000));
+    }
+
+    #[test]
+    fn clocks_that_count_no_time() {
+        for line in [
+            "              wl-262     [000] .....       123456: x: a=1",
+            "              wl-262     [000] ..... 99999999999.000000: x: a=1",
+        ] {
+            assert_eq!(read(line).unwrap().3, Time::NoTime, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_event() {
+        for line in [
+            "",
+            "-",
+            "cpus=2",
+            "252 53 bio_aof fdatasync",
+            "              wl-262     [000] .....    20.527240",
+            "              wl-262     [000] .....    20.527240:x",
+            "              wl-99999999999 [000] .....    20.527240: x: a=1",
+            "              wl-262     [000 .....    20.527240: x: a=1",
+            "              wl-262     0    20.527240: x: a=1",
+            "              wl-262     [000] .....    20.5272400000: x: a=1",
+            "a name that is too long-262     [000] .....    20.527240: x: a=1",
+            "wl 2206 [000] 208.252485: syscalls:sys_enter_fsync: fd: 0x3",
+        ] {
+            assert_eq!(read(line), None, "{line}");
+        }
+    }
+}

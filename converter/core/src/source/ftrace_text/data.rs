@@ -1,0 +1,390 @@
+//! What an event says of itself: the fields that its print format writes.
+
+use std::borrow::Cow;
+
+use crate::event::{Dev, Op};
+use crate::source::cursor::{Cursor, whole};
+use crate::source::thesis::device;
+use crate::source::tracepoints::{Field, Fields, Tracepoint};
+use crate::source::words::{Word, is_background};
+
+/// What the kernel calls `sys_CALL` is the tracepoint of this name and that.
+const ENTER: &[u8] = b"sys_enter_";
+const EXIT: &[u8] = b"sys_exit_";
+
+/// An event as its line has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Said<'a> {
+    /// What the tracepoint is called: `prefix` and `name`.
+    pub(super) prefix: &'static [u8],
+    pub(super) name: &'a [u8],
+    pub(super) grammar: Grammar,
+    pub(super) data: &'a [u8],
+}
+
+impl<'a> Said<'a> {
+    /// `NAME: DATA`, `sys_CALL(ARG: HEX, ...)`, `sys_CALL -> 0xHEX`, `FUNCTION <-CALLER`, `<stack trace>`.
+    #[inline]
+    pub(super) fn of(event: &'a [u8]) -> Option<Self> {
+        let event = without_difference(event);
+        let end = event.iter().position(|&b| !(b.is_ascii_alphanumeric() || b == b'_')).unwrap_or(event.len());
+        let (name, rest) = event.split_at(end);
+        let call = name.strip_prefix(b"sys_").unwrap_or_default();
+        Some(match rest {
+            [b':', data @ ..] if end > 0 => {
+                let data = data.trim_ascii_start();
+                let data = data.strip_prefix(b"[FAILED TO PARSE]").map_or(data, <[u8]>::trim_ascii_start);
+                Self { prefix: b"", name, grammar: Grammar::of(name, data), data }
+            }
+            [b'(', data @ .., b')'] if !call.is_empty() => {
+                Self { prefix: ENTER, name: call, grammar: Grammar::HexArgs, data }
+            }
+            [b' ', b'-', b'>', b' ', data @ ..] if !call.is_empty() => {
+                Self { prefix: EXIT, name: call, grammar: Grammar::Ret, data }
+            }
+            [b' ', b'<', b'-', ..] if end > 0 => {
+                Self { prefix: b"function", name: b"", grammar: Grammar::Free, data: event }
+            }
+            b"<stack trace>" => Self { prefix: b"", name: b"kernel_stack", grammar: Grammar::Stack, data: b"" },
+            b"<user stack trace>" => Self { prefix: b"", name: b"user_stack", grammar: Grammar::Stack, data: b"" },
+            _ => return None,
+        })
+    }
+
+    #[inline]
+    pub(super) fn point(&self) -> Option<Tracepoint> {
+        match self.prefix {
+            b"" => Tracepoint::of(self.name),
+            ENTER => Op::from_name(self.name).map(|op| Tracepoint::Of(Word::Enter(op))),
+            EXIT => Op::from_name(self.name).map(|op| Tracepoint::Of(Word::Exit(op))),
+            _ => None,
+        }
+    }
+
+    pub(super) fn full_name(&self) -> Cow<'a, [u8]> {
+        if self.prefix.is_empty() { self.name.into() } else { [self.prefix, self.name].concat().into() }
+    }
+}
+
+/// `(+9)     `, the time since the event before, of `trace-cmd report --ts-diff`.
+#[inline]
+fn without_difference(event: &[u8]) -> &[u8] {
+    let Some(rest) = event.strip_prefix(b"(+") else {
+        // That of the first event is empty.
+        return event.strip_prefix(b"         ").unwrap_or(event);
+    };
+    let mut cursor = Cursor::new(rest);
+    match (cursor.decimal(), cursor.literal(b")")) {
+        (Some(_), Some(())) => cursor.rest.trim_ascii_start(),
+        _ => event,
+    }
+}
+
+/// What the fields of an event are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grammar {
+    /// `key=value key=value`; the value of `path` is the rest.
+    Pairs,
+    /// `key: value, key: value`
+    Args,
+    /// The same, in hex digits with nothing before them.
+    HexArgs,
+    /// One value.
+    Ret,
+    /// `254,16 WS 4096 () 8 + 8 be,0,4 [wl]`
+    Block,
+    /// As it looks.
+    Any,
+    /// It is what somebody wrote.
+    Free,
+    /// A line for each function follows.
+    Stack,
+}
+
+impl Grammar {
+    #[inline]
+    fn of(name: &[u8], data: &[u8]) -> Self {
+        match name {
+            b"kernel_stack" | b"user_stack" => Self::Stack,
+            b"tracing_mark_write" | b"print" | b"bprint" | b"bputs" | b"raw_data" => Self::Free,
+            b"sync_start" | b"sync_end" | b"bio_add_folio" | b"bio_submit" | b"bio_complete" => Self::Pairs,
+            _ if name.starts_with(b"sys_enter_") && !data.starts_with(b"__") => Self::Args,
+            _ if name.starts_with(b"sys_exit_") && !data.starts_with(b"__") => Self::Ret,
+            b"sys_enter" | b"sys_exit" if data.starts_with(b"NR ") => Self::Ret,
+            _ if name.starts_with(b"block_") && data.first().is_some_and(u8::is_ascii_digit) => Self::Block,
+            _ => Self::Any,
+        }
+    }
+}
+
+/// Hands on each field; `None` where the data is not written so.
+#[inline]
+pub(super) fn each<'a>(said: &Said<'a>, take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+    let (name, data) = (said.name, said.data);
+    match said.grammar {
+        Grammar::Pairs => pairs(data, take),
+        Grammar::Args | Grammar::HexArgs => args(data, take),
+        Grammar::Ret if name == b"sys_enter" => {
+            take(b"id", data.strip_prefix(b"NR ")?.split(|&b| b == b' ').next()?);
+            Some(())
+        }
+        Grammar::Ret if name == b"sys_exit" => {
+            let (id, ret) = split_at(data.strip_prefix(b"NR ")?, b" = ")?;
+            take(b"id", id);
+            take(b"ret", ret.trim_ascii_end());
+            Some(())
+        }
+        Grammar::Ret => {
+            take(b"ret", data.trim_ascii_end());
+            Some(())
+        }
+        Grammar::Block => block(data, take),
+        Grammar::Any => any(data, take),
+        Grammar::Free | Grammar::Stack => None,
+    }
+}
+
+fn split_at<'a>(text: &'a [u8], by: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let at = memchr::memmem::find(text, by)?;
+    Some((&text[..at], &text[at + by.len()..]))
+}
+
+fn is_key(key: &[u8]) -> bool {
+    key.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
+        && key.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
+}
+
+/// A value may hold spaces; a path is all that follows.
+#[inline]
+fn pairs<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+    let mut rest = data;
+    while !rest.is_empty() {
+        let equals = rest.iter().position(|&b| b == b'=' || b == b' ')?;
+        let (key, value) = rest.split_at(equals);
+        let value = value.strip_prefix(b"=")?;
+        if !is_key(key) {
+            return None;
+        }
+        if key == b"path" {
+            take(key, value);
+            return Some(());
+        }
+        let mut end = value.iter().position(|&b| b == b' ').unwrap_or(value.len());
+        // What is no pair belongs to the value before it.
+        while let Some(after) = value.get(end + 1..) {
+            let next = after.iter().position(|&b| b == b'=' || b == b' ').unwrap_or(after.len());
+            if after.is_empty() || after.get(next) == Some(&b'=') && is_key(&after[..next]) {
+                break;
+            }
+            end += 1 + after.iter().position(|&b| b == b' ').unwrap_or(after.len());
+        }
+        take(key, &value[..end]);
+        rest = value.get(end + 1..).unwrap_or_default();
+    }
+    Some(())
+}
+
+fn args<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+    let data = data.trim_ascii_end();
+    if data.is_empty() {
+        return Some(());
+    }
+    let mut rest = Some(data);
+    while let Some(text) = rest {
+        let (arg, after) = split_at(text, b", ").map_or((text, None), |(arg, after)| (arg, Some(after)));
+        let (key, value) = split_at(arg, b": ")?;
+        // With options/verbose its type stands before it.
+        let key = key.rsplit(|&b| b == b' ').next()?.trim_ascii_start();
+        if !is_key(key) {
+            return None;
+        }
+        take(key, value);
+        rest = after;
+    }
+    Some(())
+}
+
+/// Of the block layer: `DEV RWBS [BYTES] [(CMD)] SECTOR + SECTORS [IOPRIO] [COMM or ERROR]`, and for a remap `<- (DEV) SECTOR`.
+fn block<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+    let (dev, rest) = split_at(data, b" ")?;
+    device(dev)?;
+    take(b"dev", dev);
+    let (rwbs, rest) = split_at(rest, b" ")?;
+    take(b"rwbs", rwbs);
+    let rest = match split_at(rest, b"(").filter(|(before, _)| !before.contains(&b'+')) {
+        Some((bytes, cmd)) => {
+            if let Some(bytes) = bytes.strip_suffix(b" ") {
+                take(b"bytes", bytes);
+            }
+            let (cmd, rest) = split_at(cmd, b") ")?;
+            take(b"cmd", cmd);
+            rest
+        }
+        None => rest,
+    };
+    let (sector, rest) = match split_at(rest, b" + ") {
+        Some(found) => found,
+        None => {
+            // A bio that is split goes on at another sector.
+            let (sector, rest) = split_at(rest, b" / ")?;
+            let (new, comm) = split_at(rest, b" [")?;
+            take(b"sector", sector);
+            take(b"new_sector", new);
+            take(b"comm", comm.trim_ascii_end().strip_suffix(b"]")?);
+            return Some(());
+        }
+    };
+    take(b"sector", sector);
+    let (sectors, rest) = split_at(rest, b" ")?;
+    take(b"nr_sector", sectors);
+    if let Some(from) = rest.strip_prefix(b"<- (") {
+        let (from_dev, from_sector) = split_at(from, b") ")?;
+        take(b"old_dev", from_dev);
+        let mut words = from_sector.split(|&b| b == b' ').filter(|word| !word.is_empty());
+        take(b"old_sector", words.next()?);
+        if let Some(bios) = words.next() {
+            take(b"nr_bios", bios);
+        }
+        return Some(());
+    }
+    let (ioprio, last) = match rest.strip_prefix(b"[") {
+        Some(last) => (None, last),
+        None => split_at(rest, b" [").map(|(ioprio, last)| (Some(ioprio), last))?,
+    };
+    if let Some(ioprio) = ioprio {
+        take(b"ioprio", ioprio);
+    }
+    let last = last.trim_ascii_end().strip_suffix(b"]")?;
+    // Completions have an error there; no thread is called -5, and if one were, the name is no loss.
+    let is_error = whole(last, Cursor::signed).is_some();
+    take(if is_error { b"error" } else { b"comm" }, last);
+    Some(())
+}
+
+/// `key=value`; `key value`; `key = value, key: value`; `bdi NAME: key=value`.
+fn any<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+    let data = data.trim_ascii_end();
+    let first = data.iter().position(|&b| b == b'=' || b == b' ')?;
+    if data[first] == b'=' {
+        return pairs(data, take);
+    }
+    if split_at(data, b" = ").is_some() || split_at(data, b", ").is_some() {
+        let mut rest = Some(data);
+        while let Some(text) = rest {
+            let (pair, after) = split_at(text, b", ").map_or((text, None), |(pair, after)| (pair, Some(after)));
+            let (key, value) = split_at(pair, b" = ").or_else(|| split_at(pair, b": "))?;
+            let key = key.trim_ascii();
+            if !is_key(key) {
+                return None;
+            }
+            take(key, value.strip_prefix(b"(").and_then(|v| v.strip_suffix(b")")).unwrap_or(value));
+            rest = after;
+        }
+        return Some(());
+    }
+    let mut words = data.split(|&b| b == b' ');
+    while let Some(word) = words.next() {
+        if word.is_empty() {
+            continue;
+        }
+        let (key, value) = match split_at(word, b"=") {
+            Some(pair) => pair,
+            None => (word, words.next()?),
+        };
+        let key = key.strip_suffix(b":").unwrap_or(key);
+        // btrfs begins with the file system's own id.
+        if key.len() == word.len() - 1 && value.contains(&b'=') {
+            take(b"fsid", key);
+            let (key, value) = split_at(value, b"=")?;
+            if !is_key(key) {
+                return None;
+            }
+            take(key, value);
+            continue;
+        }
+        if !is_key(key) {
+            return None;
+        }
+        // The kernel's own name of it.
+        let name: &[u8] = if key == b"bdi" { b"name" } else { key };
+        take(name, value.strip_suffix(b":").or_else(|| value.strip_suffix(b",")).unwrap_or(value));
+    }
+    Some(())
+}
+
+/// A number as any print format writes it.
+#[inline]
+fn number(text: &[u8]) -> Option<u64> {
+    if text.starts_with(b"0x") {
+        return whole(text, Cursor::hex);
+    }
+    whole(text, Cursor::decimal).or_else(|| whole(text, Cursor::signed).map(|value| value as u64))
+}
+
+/// The first patch's `%px` has no `0x` from the kernel, and an `x` behind it from trace-cmd.
+#[inline]
+fn address(text: &[u8]) -> Option<u64> {
+    if text.starts_with(b"0x") {
+        let text = text.strip_suffix(b"x").filter(|text| text.len() > 2).unwrap_or(text);
+        return whole(text, Cursor::hex);
+    }
+    let is_hex = (1..=16).contains(&text.len()) && text.iter().all(u8::is_ascii_hexdigit);
+    u64::from_str_radix(std::str::from_utf8(text).ok().filter(|_| is_hex)?, 16).ok()
+}
+
+/// A value as the low-level log shows it: numbers are decimal there.
+pub(super) fn shown<'a>(grammar: Grammar, key: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
+    let value = if grammar == Grammar::HexArgs { Cow::Owned([b"0x", value].concat()) } else { value.into() };
+    if value.starts_with(b"0x")
+        && let Some(number) = number(&value)
+    {
+        return number.to_string().into_bytes().into();
+    }
+    match device(&value) {
+        Some(dev) if key.ends_with(b"dev") => dev.to_string().into_bytes().into(),
+        _ => value,
+    }
+}
+
+/// The fields that an event of Syncline's is made of.
+#[derive(Default)]
+pub(super) struct Slots<'a>([Option<&'a [u8]>; Field::COUNT]);
+
+impl<'a> Slots<'a> {
+    #[inline]
+    pub(super) fn put(&mut self, key: &[u8], value: &'a [u8]) {
+        if let Some(field) = Field::of(key) {
+            self.0[field as usize] = Some(value);
+        }
+    }
+}
+
+impl Fields for Slots<'_> {
+    #[inline]
+    fn number(&self, field: Field) -> Option<u64> {
+        let text = self.0[field as usize]?;
+        if field == Field::Bio {
+            return address(text);
+        }
+        let value = number(text)?;
+        // A long of a kernel with 32 bits is written without those above.
+        let is_short = field == Field::Ret && (0xffff_f001..=0xffff_ffff).contains(&value);
+        Some(if is_short { value | 0xffff_ffff << 32 } else { value })
+    }
+
+    #[inline]
+    fn text(&self, field: Field) -> Option<&[u8]> {
+        self.0[field as usize]
+    }
+
+    #[inline]
+    fn dev(&self, field: Field) -> Option<Dev> {
+        let text = self.0[field as usize]?;
+        device(text).or_else(|| u32::try_from(whole(text, Cursor::decimal)?).ok().map(Dev))
+    }
+
+    fn is_background(&self) -> bool {
+        let origin = self.text(Field::Origin).and_then(|origin| std::str::from_utf8(origin).ok());
+        origin.is_some_and(|origin| !origin.starts_with(|c: char| c.is_ascii_digit()) && is_background(origin))
+    }
+}

@@ -1,0 +1,712 @@
+//! The text of the ring buffer: tracefs' `trace` and `trace_pipe`, and `trace-cmd report`.
+//!
+//! ```text
+//! # tracer: nop
+//! #
+//! # entries-in-buffer/entries-written: 3407/3407   #P:2
+//!               wl-262     [000] .....    20.527240: sys_fsync(fd: 3)
+//!               wl-262     [000] .....    20.527285: sync_start: id=190 start=0 end=4095 datasync=0 dev=254,16 ino=13 path=/a b
+//! CPU:1 [LOST 7 EVENTS]
+//!           <idle>-0       [000] d.h..    20.534243: block_rq_complete: 254,16 WS () 272792 + 8 be,0,4 [0]
+//! ```
+
+mod context;
+mod data;
+
+use memchr::memchr;
+
+use self::context::{Context, Time, context};
+use self::data::{Grammar, Said, Slots, each, shown};
+use super::cursor::{Cursor, whole};
+use super::tracepoints::{Machine, Tracepoint};
+use super::words::{Word, extra_key};
+use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions};
+use crate::error::{Error, Refused, Result};
+use crate::event::{Event, Kind};
+use crate::input::Input;
+use crate::names::NameId;
+
+/// How the function of a stack begins; trace-cmd writes it without the space.
+const FRAMES: [&[u8]; 2] = [b" => ", b"=> "];
+
+pub struct FtraceText;
+
+impl Source for FtraceText {
+    fn name(&self) -> &'static str {
+        "ftrace"
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        let mut lines = lines(head).filter(|line| !line.trim_ascii().is_empty());
+        match lines.next() {
+            Some(line) if line.starts_with(b"# tracer: ") || counts_cpus(line) => true,
+            Some(line) if line.starts_with(b"#") => lines.find_map(|line| of_event(line)) == Some(true),
+            Some(line) => context(line).is_some() || is_of_trace_cmd(line) || lost(line).is_some(),
+            None => false,
+        }
+    }
+
+    fn pid_is_process(&self, _: &[u8]) -> Option<bool> {
+        Some(false)
+    }
+
+    /// One CPU's text lies beside another's as often as behind it.
+    fn stands_alone(&self, _: &[u8]) -> bool {
+        true
+    }
+
+    fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
+        let mut options = *options;
+        let head = input.head();
+        if lines(head).find_map(context).is_some_and(|first| first.time == Time::NoTime) {
+            let source = Refused::error(
+                "its times are of a clock that counts no time, counter or x86-tsc",
+                "record with one that does: `echo boot >/sys/kernel/tracing/trace_clock`, `trace-cmd record -C boot`",
+            );
+            return Err(Error::Read { path: input.path, source });
+        }
+        // No text says which clock of the kernel's it is.
+        let mut facts = vec![("clock", "unknown".to_owned())];
+        if let Some(release) = lines(head).take_while(|line| line.starts_with(b"#")).find_map(release) {
+            options.machine = Machine::of(&release);
+            facts.push(("kernel", format!("Linux {release}")));
+        }
+        let mut reader = Reader::of_lines(self, input, &options);
+        reader.facts = facts;
+        Ok(reader)
+    }
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+/// Whether a line behind a comment is an event; `None` of another comment.
+fn of_event(line: &[u8]) -> Option<bool> {
+    (!line.starts_with(b"#")).then(|| context(line).is_some())
+}
+
+impl Lines for FtraceText {
+    fn cut(&self, bytes: &[u8]) -> Option<usize> {
+        // The lines of a stack belong to the event before them.
+        let mut end = bytes.len();
+        while let Some(newline) = memchr::memrchr(b'\n', &bytes[..end]) {
+            let after = &bytes[newline + 1..];
+            if !is_frame(after) && !FRAMES.iter().any(|begin| begin.starts_with(after)) {
+                return Some(newline + 1);
+            }
+            end = newline;
+        }
+        None
+    }
+
+    fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
+        let mut parser = Parser { options, batch, comms: [(0, 0, NameId::NONE); 64], stack: None };
+        let mut at = 0;
+        while at < chunk.len() {
+            let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
+            let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
+            at = end + 1;
+            parser.batch.lines += 1;
+            parser.line(line);
+        }
+        parser.end_stack();
+    }
+}
+
+/// The lines of a stack so far.
+struct Stack {
+    /// The event that they are of, with `keep_extras`.
+    event: Option<u32>,
+    frames: Vec<u8>,
+}
+
+struct Parser<'a, 'b> {
+    options: &'a SourceOptions,
+    batch: &'b mut Batch,
+    /// The last name of a few threads: its bytes, how many, its name.
+    comms: [(u128, u8, NameId); 64],
+    stack: Option<Stack>,
+}
+
+impl Parser<'_, '_> {
+    fn line(&mut self, line: &[u8]) {
+        if let Some(found) = context(line) {
+            self.end_stack();
+            if let Err(why) = self.event(&found) {
+                self.batch.unparsed(line, why);
+            }
+        } else if is_frame(line) {
+            match &mut self.stack {
+                Some(stack) => {
+                    if !stack.frames.is_empty() {
+                        stack.frames.push(b'\n');
+                    }
+                    stack.frames.extend_from_slice(frame(line));
+                }
+                None => self.batch.unparsed(line, "a function of a stack, but no `<stack trace>` stands before it"),
+            }
+        } else {
+            self.end_stack();
+            self.other(line);
+        }
+    }
+
+    /// Lines that are no event.
+    fn other(&mut self, line: &[u8]) {
+        if line.trim_ascii().is_empty() || is_of_trace_cmd(line) {
+            return;
+        }
+        if line.starts_with(b"#") {
+            // What was written and is no more in the buffer was written over.
+            if let Some((left, written)) = entries(line)
+                && written > left
+            {
+                self.batch.note(NoteKind::Lost { count: written - left });
+            }
+            return;
+        }
+        match lost(line) {
+            Some(Some(0)) => {}
+            Some(Some(count)) => self.batch.note(NoteKind::Lost { count }),
+            Some(None) => self.batch.note(NoteKind::LostUncounted),
+            None => self.batch.unparsed(line, "it does not begin with `COMM-PID [CPU] TIME: `"),
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, of: &Context<'_>) -> Result<(), &'static str> {
+        let Time::Ns(ts) = of.time else { return Err("its time is of a clock that counts no time, or is too large") };
+        let said = Said::of(of.event).ok_or("no event stands behind its time")?;
+        if said.grammar == Grammar::Stack {
+            let event = self.options.keep_extras.then_some(self.batch.events.len() as u32);
+            self.stack = Some(Stack { event, frames: Vec::new() });
+        }
+        let point = said.point();
+        let kind = match point {
+            Some(point) => self.kind(point, &said).ok_or_else(|| bad_data(point))?,
+            None => Kind::Other,
+        };
+        if kind == Kind::Other && !self.options.keep_extras {
+            self.batch.others += 1;
+            return Ok(());
+        }
+        if self.options.keep_extras {
+            self.extras(&said, point, kind);
+        }
+        let comm = self.comm(of.tid, of.comm);
+        self.batch.events.push(Event { ts, tid: of.tid, pid: of.pid, comm, line: self.batch.lines as u32, kind });
+        Ok(())
+    }
+
+    #[inline]
+    fn kind(&mut self, point: Tracepoint, said: &Said<'_>) -> Option<Kind> {
+        let mut slots = Slots::default();
+        if !point.needs().is_empty() {
+            each(said, &mut |key, value| slots.put(key, value))?;
+        }
+        point.kind(said.name, self.options.machine, &slots, &mut self.batch.names)
+    }
+
+    /// The tracer's word and every field that the event has no place for.
+    fn extras(&mut self, said: &Said<'_>, point: Option<Tracepoint>, kind: Kind) {
+        let Batch { names, extras, events, words, .. } = &mut *self.batch;
+        let name = said.full_name();
+        words.push(names.intern(&point.map_or_else(|| name.clone(), |point| point.word(&name, kind))));
+        let event = events.len() as u32;
+        let taken = point.map_or(&[][..], |point| point.fields(kind));
+        let before = extras.len();
+        let all = each(said, &mut |key, value| {
+            if !taken.iter().any(|field| field.as_bytes() == key) {
+                let value = shown(said.grammar, key, value);
+                extras.push(Extra { event, key: names.intern(&extra_key(key)), value: names.intern(&value) });
+            }
+        });
+        if all.is_none() {
+            extras.truncate(before);
+            if !said.data.is_empty() && said.grammar != Grammar::Stack {
+                let (key, value) = (names.intern(b"text"), names.intern(said.data));
+                extras.push(Extra { event, key, value });
+            }
+        }
+    }
+
+    #[inline]
+    fn comm(&mut self, tid: u32, comm: &[u8]) -> NameId {
+        if comm.len() > 15 {
+            return self.batch.names.intern(comm);
+        }
+        let mut bytes = [0; 16];
+        bytes[..comm.len()].copy_from_slice(comm);
+        let key = (u128::from_le_bytes(bytes), comm.len() as u8);
+        let slot = &mut self.comms[tid as usize % 64];
+        if (slot.0, slot.1) != key || !slot.2.is_some() {
+            *slot = (key.0, key.1, self.batch.names.intern(comm));
+        }
+        slot.2
+    }
+
+    #[inline]
+    fn end_stack(&mut self) {
+        if let Some(Stack { event: Some(event), frames }) = self.stack.take() {
+            let names = &mut self.batch.names;
+            let (key, value) = (names.intern(b"stack"), names.intern(&frames));
+            self.batch.extras.push(Extra { event, key, value });
+        }
+    }
+}
+
+fn bad_data(point: Tracepoint) -> &'static str {
+    match point {
+        Tracepoint::RawEnter => "the data of sys_enter is not `NR N (...)`",
+        Tracepoint::RawExit => "the data of sys_exit is not `NR N = N`",
+        Tracepoint::Of(word) => match word {
+            Word::Start => {
+                "the data of sync_start is not `id=N start=N end=N datasync=0 dev=MAJOR,MINOR ino=N path=REST`"
+            }
+            Word::FsStart => "the data of sync_fs_start is not `id=N dev=MAJOR,MINOR fs=NAME`",
+            Word::End => "the data of sync_end is not `id=N ret=N`",
+            Word::AddFolio => "the data of bio_add_folio is not `id=N bio=0xADDR start=N len=N`",
+            Word::Submit => "the data of bio_submit is not `id=N bio=0xADDR dev=MAJOR,MINOR sector=N`",
+            Word::Complete => "the data of bio_complete is not `bio=0xADDR`",
+            Word::WbStart | Word::WbEnd => "its data has no `id=N`",
+            Word::Exit(_) => "the data of the call's exit is not one number",
+            Word::Enter(_) => "the data of the call is not `ARG: VALUE`",
+            Word::StartWithoutId => "its data has no `ino N`",
+            Word::EndWithoutId => "its data has no `ret N`",
+            Word::BlockSubmit | Word::BlockComplete => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`",
+            Word::BlockRemap => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS <- (MAJOR,MINOR) SECTOR`",
+        },
+    }
+}
+
+/// `# entries-in-buffer/entries-written: 3407/3407   #P:2`, and `# latency: 0 us, #3407/3407, ...` of latency-format.
+fn entries(line: &[u8]) -> Option<(u64, u64)> {
+    let at = line.strip_prefix(b"# entries-in-buffer/entries-written: ").or_else(|| {
+        let rest = line.strip_prefix(b"# latency: ")?;
+        rest.get(memchr(b'#', rest)? + 1..)
+    })?;
+    let mut cursor = Cursor::new(at);
+    let left = cursor.decimal()?;
+    cursor.literal(b"/")?;
+    Some((left, cursor.decimal()?))
+}
+
+/// `# wakeup latency trace v1.1.5 on 6.12.0-1-amd64`
+fn release(line: &[u8]) -> Option<String> {
+    let at = memchr::memmem::find(line, b" latency trace v")?;
+    let (_, release) = std::str::from_utf8(&line[at..]).ok()?.split_once(" on ")?;
+    Some(release.trim().to_owned())
+}
+
+/// `CPU:1 [LOST 7 EVENTS]` of the kernel, `CPU:1 [7 EVENTS DROPPED]` of trace-cmd; both may not know how many.
+fn lost(line: &[u8]) -> Option<Option<u64>> {
+    let open = memchr(b'[', line)?;
+    let (before, told) = (line[..open].trim_ascii(), line[open + 1..].trim_ascii_end().strip_suffix(b"]")?);
+    let cpu = before.rsplit(|&b| b == b' ').next()?;
+    if !cpu.is_empty() && whole(cpu.strip_prefix(b"CPU:")?, Cursor::decimal).is_none() {
+        return None;
+    }
+    match told {
+        b"LOST EVENTS" | b"EVENTS DROPPED" => Some(None),
+        _ => {
+            let count = match told.strip_prefix(b"LOST ") {
+                Some(rest) => rest.strip_suffix(b" EVENTS").or_else(|| rest.strip_suffix(b" EVENT"))?,
+                None => told.strip_suffix(b" EVENTS DROPPED")?,
+            };
+            whole(count, Cursor::decimal).map(Some)
+        }
+    }
+}
+
+/// `cpus=2`, behind the file's name where there are several.
+fn counts_cpus(line: &[u8]) -> bool {
+    let word = line.trim_ascii().rsplit(|&b| b == b' ').next().unwrap_or_default();
+    word.strip_prefix(b"cpus=").is_some_and(|count| whole(count, Cursor::decimal).is_some())
+}
+
+/// What trace-cmd writes between the events.
+fn is_of_trace_cmd(line: &[u8]) -> bool {
+    let number = |rest: &[u8]| {
+        let mut cursor = Cursor::new(rest);
+        cursor.decimal().is_some()
+    };
+    counts_cpus(line)
+        || line.strip_prefix(b"CPU ").is_some_and(|rest| number(rest) && rest.ends_with(b" is empty"))
+        || line.strip_prefix(b"CPU:").is_some_and(|rest| number(rest) && contains(rest, b"[SUBBUFFER START]"))
+        || line.strip_prefix(b"version = ").is_some_and(number)
+}
+
+fn contains(text: &[u8], what: &[u8]) -> bool {
+    memchr::memmem::find(text, what).is_some()
+}
+
+fn is_frame(line: &[u8]) -> bool {
+    FRAMES.iter().any(|begin| line.starts_with(begin))
+}
+
+fn frame(line: &[u8]) -> &[u8] {
+    line.trim_ascii().get(3..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Dev, NO_ID, Op, UNKNOWN_TASK};
+    use crate::source::Note;
+
+    fn parse(text: &[u8]) -> Batch {
+        let mut batch = Batch::default();
+        let options = SourceOptions { keep_extras: true, ..SourceOptions::default() };
+        FtraceText.parse_lines(&options, text, &mut batch);
+        batch
+    }
+
+    /// An event, its word and the fields that it has no place for.
+    fn one(event: &str) -> (Kind, String, String) {
+        let batch = parse(format!("              wl-262     [000] .....    20.527240: {event}\n").as_bytes());
+        assert_eq!(batch.notes, [], "{event}");
+        assert_eq!(batch.events.len(), 1, "{event}");
+        let name = |id| String::from_utf8_lossy(batch.names.get(id)).into_owned();
+        let extras: Vec<_> = batch.extras.iter().map(|e| format!("{}={}", name(e.key), name(e.value))).collect();
+        (batch.events[0].kind, name(batch.words[0]), extras.join(";"))
+    }
+
+    #[test]
+    fn calls_of_the_kernel_and_of_trace_cmd() {
+        let enter = Kind::enter(Op::Fsync);
+        let exit = |ret| Kind::exit(Op::Fsync, Some(ret));
+        for (event, want, word, extras) in [
+            ("sys_fsync(fd: 1f)", enter, "sys_enter_fsync", "fd=31"),
+            ("sys_fsync(unsigned int fd: 3)", enter, "sys_enter_fsync", "fd=3"),
+            ("sys_enter_fsync:      fd: 0x0000001f", enter, "sys_enter_fsync", "fd=31"),
+            ("sys_enter_fsync:       __syscall_nr=74 fd=0x3", enter, "sys_enter_fsync", "__syscall_nr=74;fd=3"),
+            ("sys_fsync -> 0x0", exit(0), "sys_exit_fsync", ""),
+            ("sys_fsync -> 0xfffffffffffffffb", exit(-5), "sys_exit_fsync", ""),
+            ("sys_fsync -> 0xfffffffb", exit(-5), "sys_exit_fsync", ""),
+            ("sys_exit_fsync:       0x0", exit(0), "sys_exit_fsync", ""),
+            ("(+9)     sys_exit_fsync:       __syscall_nr=74 ret=-5", exit(-5), "sys_exit_fsync", "__syscall_nr=74"),
+            (
+                "sys_write(fd: 1, buf: 562e599ef600, count: c8)",
+                Kind::Other,
+                "sys_enter_write",
+                "fd=1;buf=94757072074240;count=200",
+            ),
+            ("sys_write -> 0xc8", Kind::Other, "sys_exit_write", "ret=200"),
+            ("sys_sync()", Kind::enter(Op::Sync), "sys_enter_sync", ""),
+        ] {
+            assert_eq!(one(event), (want, word.to_owned(), extras.to_owned()), "{event}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_calls_mean_something_on_a_known_machine() {
+        assert_eq!(one("sys_enter: NR 74 (3, 0, 0, 0, 0, 0)").0, Kind::Other);
+        let text = b"              wl-262     [000] .....    20.527240: sys_enter: NR 74 (3, 0, 0, 0, 0, 0)\n\
+            \x20             wl-262     [000] .....    20.527241: sys_exit: NR 74 = -5\n";
+        for (machine, known) in [(Machine::X86_64, 2), (Machine::Arm64, 0)] {
+            let options = SourceOptions { machine: Some(machine), ..SourceOptions::default() };
+            let mut batch = Batch::default();
+            FtraceText.parse_lines(&options, text, &mut batch);
+            assert_eq!((batch.events.len(), batch.others), (known, 2 - known as u64));
+            if known > 0 {
+                assert_eq!(batch.events[1].kind, Kind::exit(Op::Fsync, Some(-5)));
+            }
+        }
+    }
+
+    #[test]
+    fn paths_with_and_without_escapes() {
+        for (event, want, fs_name) in [
+            (
+                r"sync_start: id=1 start=0 end=9 datasync=1 dev=254,16 ino=13 path=/a\012b path=/c ",
+                r"/a\012b path=/c ",
+                "ext4",
+            ),
+            (
+                r"sync_start: id=1 start=0 end=9 datasync=1 dev=0,28 ino=13 op=fsync fs=btrfs path=/a\012b\134c",
+                "/a\nb\\c",
+                "btrfs",
+            ),
+        ] {
+            let batch = parse(format!("              wl-262     [000] .....    20.527240: {event}\n").as_bytes());
+            let Kind::SyncStart { id: 1, start: 0, end: 9, path, fs, ino: 13, datasync: true, .. } =
+                batch.events[0].kind
+            else {
+                panic!("{event}")
+            };
+            assert_eq!(batch.names.get(path), want.as_bytes(), "{event}");
+            assert_eq!(batch.names.get(fs), fs_name.as_bytes(), "{event}");
+        }
+    }
+
+    #[test]
+    fn events_of_the_patch() {
+        let dev = Dev::new(254, 16);
+        let submit = |background| Kind::BioSubmit { id: 7, bio: 0xff11_0000_0089_6e40, sector: 8, dev, background };
+        for (event, want, extras) in [
+            (
+                "bio_add_folio:        id=7 bio=0xff11000000896e40x start=4096 len=512 dev=254,16 ino=13",
+                Kind::BioAddFolio { id: 7, bio: 0xff11_0000_0089_6e40, offset: 4096, len: 512 },
+                "dev=254,16;ino=13",
+            ),
+            (
+                "bio_submit: id=7 bio=ff11000000896e40 dev=254,16 sector=8 bytes=4096 opf=0x801",
+                submit(false),
+                "bytes=4096;opf=2049",
+            ),
+            (
+                "bio_submit: id=7 bio=0xff11000000896e40 dev=254,16 sector=8 bytes=4096 opf=0x801",
+                submit(false),
+                "bytes=4096;opf=2049",
+            ),
+            (
+                "bio_submit: id=7 bio=0xff11000000896e40 dev=266338320 sector=8 bytes=4096 opf=0x801 origin=journal",
+                submit(true),
+                "bytes=4096;opf=2049;origin=journal",
+            ),
+            (
+                "bio_complete: bio=0x4 status=-5",
+                Kind::BioComplete { bio: 4, sector: -1, dev: Dev::UNKNOWN },
+                "status=-5",
+            ),
+            ("sync_end: id=18446744073709551614 ret=-5", Kind::SyncEnd { id: u64::MAX - 1, ret: -5 }, ""),
+            (
+                "wb_start: id=9 reason=periodic dev=254,16 ino=13 origin=background",
+                Kind::WbStart { id: 9 },
+                "reason=periodic;dev=254,16;ino=13;origin=background",
+            ),
+            ("commit_end: id=9 dev=254,16 tid=2 ret=0", Kind::WbEnd { id: 9 }, "dev=254,16;data_tid=2;ret=0"),
+            ("commit_wait_start: id=9 dev=254,16 tid=2", Kind::Other, "id=9;dev=254,16;data_tid=2"),
+        ] {
+            let (kind, _, have) = one(event);
+            assert_eq!((kind, have.as_str()), (want, extras), "{event}");
+        }
+    }
+
+    #[test]
+    fn events_of_stock_kernels() {
+        let dev = Dev::new(254, 16);
+        let block = |sector, bytes| (dev, sector, bytes);
+        let submit = |(dev, sector, bytes)| Kind::BlockSubmit { dev, sector, bytes };
+        let complete = |(dev, sector, bytes)| Kind::BlockComplete { dev, sector, bytes };
+        for (event, want, extras) in [
+            (
+                "ext4_sync_file_exit: dev 254,16 ino 19 ret -5",
+                Kind::SyncEnd { id: NO_ID, ret: -5 },
+                "dev=254,16;ino=19",
+            ),
+            (
+                "f2fs_sync_file_exit: dev = (254,16), ino = 4, cp_reason: no needed, datasync = 1, ret = 0",
+                Kind::SyncEnd { id: NO_ID, ret: 0 },
+                "dev=254,16;ino=4;cp_reason=no needed;datasync=1",
+            ),
+            (
+                "block_bio_queue: 254,16 WS 274984 + 8 [a + b]",
+                submit(block(274_984, 4096)),
+                "rwbs=WS;nr_sector=8;data_comm=a + b",
+            ),
+            (
+                "block_bio_queue: dev=266338320 sector=8 nr_sector=8 rwbs=FWFS comm=a b",
+                submit(block(8, 4096)),
+                "nr_sector=8;rwbs=FWFS;data_comm=a b",
+            ),
+            (
+                "block_bio_queue: 254,16 RAM 8 + 8 [mkdir]",
+                Kind::Other,
+                "dev=254,16;rwbs=RAM;sector=8;nr_sector=8;data_comm=mkdir",
+            ),
+            (
+                "block_rq_complete: 254,16 WSM () 8 + 16 0x2,0,4 [-5]",
+                complete(block(8, 8192)),
+                "rwbs=WSM;cmd=;nr_sector=16;ioprio=0x2,0,4;error=-5",
+            ),
+            (
+                "block_rq_complete: 254,16 WS () 8 + 16 [0]",
+                complete(block(8, 8192)),
+                "rwbs=WS;cmd=;nr_sector=16;error=0",
+            ),
+            (
+                "block_rq_complete: 254,16 FF () 18446744073709551615 + 0 none,0,0 [0]",
+                Kind::Other,
+                "dev=254,16;rwbs=FF;cmd=;sector=18446744073709551615;nr_sector=0;ioprio=none,0,0;error=0",
+            ),
+            (
+                "block_rq_issue: 254,16 WS 4096 () 8 + 8 be,0,4 [wl]",
+                Kind::Other,
+                "dev=254,16;rwbs=WS;bytes=4096;cmd=;sector=8;nr_sector=8;ioprio=be,0,4;data_comm=wl",
+            ),
+            (
+                "block_bio_remap: 254,16 W 100 + 8 <- (254,1) 36",
+                Kind::BlockRemap { dev, sector: 100, bytes: 4096, from_dev: Dev::new(254, 1), from_sector: 36 },
+                "rwbs=W;nr_sector=8",
+            ),
+            (
+                "block_split: 254,16 W 100 / 120 [wl]",
+                Kind::Other,
+                "dev=254,16;rwbs=W;sector=100;new_sector=120;data_comm=wl",
+            ),
+        ] {
+            let (kind, _, have) = one(event);
+            assert_eq!((kind, have.as_str()), (want, extras), "{event}");
+        }
+        let uuid = "6c7b62a1-0000-4e2f-8f10-3d6b3e1a2b3c";
+        for (event, fs, of, ino, datasync, extras) in [
+            (
+                "ext4_sync_file_enter: dev 254,16 ino 19 parent 2 datasync 1 ".to_owned(),
+                "ext4",
+                dev,
+                19,
+                true,
+                "parent=2".to_owned(),
+            ),
+            (
+                "f2fs_sync_file_enter: dev = (254,16), ino = 4, pino = 3, i_mode = 0x81a4, i_size = 12288".to_owned(),
+                "f2fs",
+                dev,
+                4,
+                false,
+                "pino=3;i_mode=33188;i_size=12288".to_owned(),
+            ),
+            (
+                "xfs_file_fsync: dev 254:16 ino 0x83 iflags 0x0".to_owned(),
+                "xfs",
+                dev,
+                131,
+                false,
+                "iflags=0".to_owned(),
+            ),
+            (
+                format!("btrfs_sync_file: {uuid}: root=5(FS_TREE) ino=257 parent=256 datasync=1"),
+                "btrfs",
+                Dev::UNKNOWN,
+                257,
+                true,
+                format!("fsid={uuid};root=5(FS_TREE);parent=256"),
+            ),
+        ] {
+            let batch = parse(format!("              wl-262     [000] .....    20.527240: {event}\n").as_bytes());
+            let Kind::SyncStart { id: NO_ID, path: NameId::NONE, fs: name, ino: number, dev, datasync: flag, .. } =
+                batch.events[0].kind
+            else {
+                panic!("{event}")
+            };
+            assert_eq!((batch.names.get(name), number, dev, flag), (fs.as_bytes(), ino, of, datasync), "{event}");
+            assert_eq!(one(&event).2, extras);
+        }
+    }
+
+    #[test]
+    fn all_else_has_its_fields_or_its_text() {
+        for (event, word, extras) in [
+            (
+                "jbd2_end_commit: dev 254,16 transaction 145 sync 0 head 2",
+                "jbd2_end_commit",
+                "dev=254,16;transaction=145;sync=0;head=2",
+            ),
+            (
+                "writeback_dirty_folio: bdi 254:16: ino=131074 index=0",
+                "writeback_dirty_folio",
+                "name=254:16;ino=131074;index=0",
+            ),
+            ("global_dirty_state:   dirty=10 writeback=0", "global_dirty_state", "dirty=10;writeback=0"),
+            (
+                "sb_mark_inode_writeback: dev 254,16 ino 1 state  mode 0100644",
+                "sb_mark_inode_writeback",
+                "dev=254,16;ino=1;state=;mode=0100644",
+            ),
+            (
+                "sched_switch: prev_comm=a b prev_state=S ==> next_comm=c",
+                "sched_switch",
+                "prev_comm=a b;prev_state=S ==>;next_comm=c",
+            ),
+            ("writeback_pages_written: 12", "writeback_pages_written", "text=12"),
+            ("tracing_mark_write: case fsync ino=257", "tracing_mark_write", "text=case fsync ino=257"),
+            ("vfs_fsync_range <-do_fsync", "function", "text=vfs_fsync_range <-do_fsync"),
+            ("block_plug: [wl]", "block_plug", "text=[wl]"),
+            ("x: [FAILED TO PARSE] a=1 b=0x10", "x", "a=1;b=16"),
+            ("empty:", "empty", ""),
+        ] {
+            assert_eq!(one(event), (Kind::Other, word.to_owned(), extras.to_owned()), "{event}");
+        }
+    }
+
+    #[test]
+    fn what_is_lost_is_told() {
+        let batch = parse(
+            b"# tracer: nop\n#\n# entries-in-buffer/entries-written: 3400/3407   #P:2\n\
+              ##### CPU 1 buffer started ####\ncpus=2\nCPU 0 is empty\n\nCPU:1 [LOST 9 EVENTS]\nCPU:0 [LOST EVENTS]\n\
+              a.dat: CPU:1 [11 EVENTS DROPPED]\nCPU:1 [EVENTS DROPPED]\n[LOST 3 EVENTS]\nCPU:1 [SUBBUFFER START]\n",
+        );
+        let kinds: Vec<_> = batch.notes.iter().map(|Note { line, kind, .. }| (*line, kind.clone())).collect();
+        let lost = |count| NoteKind::Lost { count };
+        let unknown = NoteKind::LostUncounted;
+        let want = [(3, lost(7)), (8, lost(9)), (9, unknown.clone()), (10, lost(11)), (11, unknown), (12, lost(3))];
+        assert_eq!(kinds, want);
+        assert_eq!((batch.events.len(), batch.lines), (0, 13));
+    }
+
+    #[test]
+    fn lines_that_are_none_are_noted() {
+        for (line, why) in [
+            ("hello", "it does not begin with"),
+            (" => f", "no `<stack trace>`"),
+            ("              wl-262     [000] .....    20.527240: ", "no event stands"),
+            ("              wl-262     [000] .....        20527: x: a=1", "counts no time"),
+            ("              wl-262     [000] .....    20.527240: sync_end: id=x ret=0", "the data of sync_end"),
+            (
+                "              wl-262     [000] .....    20.527240: bio_add_folio: id=1 bio=0x2 start=0 len=-1",
+                "bio_add_folio",
+            ),
+            ("              wl-262     [000] .....    20.527240: sync_end: id=1", "the data of sync_end"),
+            ("              wl-262     [000] .....    20.527240: block_bio_queue: 254,16 WS 8 +", "RWBS"),
+        ] {
+            let batch = parse(format!("{line}\n").as_bytes());
+            let [Note { line: 1, kind: NoteKind::Unparsed { why: said, .. }, .. }] = &batch.notes[..] else {
+                panic!("{line}: {:?}", batch.notes)
+            };
+            assert!(said.contains(why), "{line}: {said}");
+            assert_eq!((batch.events.len(), batch.extras.len(), batch.words.len()), (0, 0, 0));
+        }
+    }
+
+    #[test]
+    fn stacks_are_kept_whole() {
+        let text = b"              wl-262     (    260) [000] .....    20.527240: sys_fsync(fd: 3)\n\
+            \x20             wl-262     (    260) [000] .....    20.527241: <stack trace>\n => ftrace_syscall_enter\n => do_syscall_64\n\
+            \x20         <idle>-0       (-------) [000] .....    20.527242: kernel_stack:         <stack trace >\n=> f (ffff)\n";
+        let batch = parse(text);
+        assert_eq!(batch.notes, []);
+        let stacks: Vec<_> = batch.extras.iter().filter(|e| batch.names.get(e.key) == b"stack").collect();
+        assert_eq!(stacks.iter().map(|e| e.event).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(batch.names.get(stacks[0].value), b"ftrace_syscall_enter\ndo_syscall_64");
+        assert_eq!(batch.events.iter().map(|e| e.pid).collect::<Vec<_>>(), [260, 260, UNKNOWN_TASK]);
+        let lines: Vec<usize> = (0..=text.len()).filter(|&n| FtraceText.cut(&text[..n]) == Some(n)).collect();
+        assert_eq!(lines, [0; 0]);
+        let cuts: std::collections::BTreeSet<_> = (0..=text.len()).filter_map(|n| FtraceText.cut(&text[..n])).collect();
+        let starts: Vec<usize> = [b"20.527241", b"20.527242"]
+            .iter()
+            .map(|time| memchr::memmem::find(text, *time).unwrap_or_default())
+            .map(|at| memchr::memrchr(b'\n', &text[..at]).unwrap_or_default() + 1)
+            .collect();
+        assert_eq!(cuts.into_iter().collect::<Vec<_>>(), starts);
+    }
+
+    #[test]
+    fn what_it_is_is_told_by_its_first_lines() {
+        let event = "              wl-262     [000] .....    20.527240: x: a=1\n";
+        for (head, is) in [
+            ("# tracer: nop\n#\n".to_owned(), true),
+            ("cpus=2\n".to_owned(), true),
+            (event.to_owned(), true),
+            (format!("# a comment\n{event}"), true),
+            ("CPU:1 [LOST 9 EVENTS]\n".to_owned(), true),
+            ("# a comment\n1 2 wl fsync\n".to_owned(), false),
+            ("1 2 wl fsync\n".to_owned(), false),
+            ("# syncline-log 1\n".to_owned(), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(FtraceText.sniff(head.as_bytes()), is, "{head}");
+        }
+    }
+}

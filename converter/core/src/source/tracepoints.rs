@@ -1,0 +1,347 @@
+//! What the kernel's tracepoints mean, by name and fields: the same for the text of the ring buffer and for its binary form.
+
+use std::borrow::Cow;
+
+use super::escape;
+use super::thesis::{sane_range, whole_fs};
+use super::words::{Word, writes_data};
+use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op};
+use crate::names::{NameId, Names};
+
+const SECTOR_BYTES: u64 = 512;
+
+macro_rules! fields {
+    ($($variant:ident $name:literal)*) => {
+        /// A field that an event of Syncline's is made of.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Field { $($variant),* }
+
+        impl Field {
+            pub(super) const ALL: &[Self] = &[$(Self::$variant),*];
+            pub(super) const COUNT: usize = Self::ALL.len();
+
+            pub(super) fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        }
+    };
+}
+
+fields! {
+    Id "id"
+    Bio "bio"
+    Start "start"
+    End "end"
+    Len "len"
+    Datasync "datasync"
+    Dev "dev"
+    Ino "ino"
+    Sector "sector"
+    Ret "ret"
+    Path "path"
+    Fs "fs"
+    Origin "origin"
+    Rwbs "rwbs"
+    Sectors "nr_sector"
+    FromDev "old_dev"
+    FromSector "old_sector"
+}
+
+impl Field {
+    #[inline]
+    pub(super) fn of(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"id" => Self::Id,
+            b"bio" => Self::Bio,
+            b"start" | b"offset" => Self::Start,
+            b"end" => Self::End,
+            b"len" => Self::Len,
+            b"datasync" => Self::Datasync,
+            b"dev" => Self::Dev,
+            b"ino" => Self::Ino,
+            b"sector" => Self::Sector,
+            b"ret" => Self::Ret,
+            b"path" => Self::Path,
+            b"fs" => Self::Fs,
+            b"origin" => Self::Origin,
+            b"rwbs" => Self::Rwbs,
+            b"nr_sector" => Self::Sectors,
+            b"old_dev" => Self::FromDev,
+            b"old_sector" => Self::FromSector,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn is_text(self) -> bool {
+        matches!(self, Self::Path | Self::Fs | Self::Rwbs)
+    }
+}
+
+/// The fields of one event. A value that is not there, or is none of its kind, is `None`.
+pub(super) trait Fields {
+    /// A number; one below zero as its two's complement.
+    fn number(&self, field: Field) -> Option<u64>;
+    fn text(&self, field: Field) -> Option<&[u8]>;
+    fn dev(&self, field: Field) -> Option<Dev>;
+    /// Whether a bio is for nobody's sync, as its `origin` says.
+    fn is_background(&self) -> bool;
+}
+
+/// A machine whose numbers of syscalls are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    X86_64,
+    /// And what else has the numbers of `asm-generic/unistd.h`.
+    Arm64,
+}
+
+impl Machine {
+    /// From a kernel's release or what `uname` says.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let mut words = text.split(|c: char| c.is_whitespace() || c == '-' || c == '.');
+        words.find_map(|word| match word {
+            "x86_64" | "amd64" => Some(Self::X86_64),
+            "aarch64" | "arm64" => Some(Self::Arm64),
+            _ => None,
+        })
+    }
+
+    fn call(self, number: i64) -> Option<Op> {
+        Some(match (self, number) {
+            (Self::X86_64, 74) | (Self::Arm64, 82) => Op::Fsync,
+            (Self::X86_64, 75) | (Self::Arm64, 83) => Op::Fdatasync,
+            (Self::X86_64, 26) | (Self::Arm64, 227) => Op::Msync,
+            (Self::X86_64, 162) | (Self::Arm64, 81) => Op::Sync,
+            (Self::X86_64, 306) | (Self::Arm64, 267) => Op::Syncfs,
+            (Self::X86_64, 277) | (Self::Arm64, 84) => Op::SyncFileRange,
+            _ => return None,
+        })
+    }
+}
+
+/// A tracepoint that may be an event of Syncline's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tracepoint {
+    Of(Word),
+    /// Of any syscall, by its number.
+    RawEnter,
+    RawExit,
+}
+
+impl Tracepoint {
+    #[inline]
+    pub(super) fn of(name: &[u8]) -> Option<Self> {
+        match name {
+            b"sys_enter" => return Some(Self::RawEnter),
+            b"sys_exit" => return Some(Self::RawExit),
+            _ => {}
+        }
+        let word = Word::of_any(name)?;
+        // What other recorders call it is no tracepoint's name.
+        let is_name = match word {
+            Word::Enter(_) => name.starts_with(b"sys_enter_"),
+            Word::Exit(_) => name.starts_with(b"sys_exit_"),
+            Word::Start | Word::End => name.starts_with(b"sync_"),
+            Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap => name.starts_with(b"block_"),
+            _ => true,
+        };
+        is_name.then_some(Self::Of(word))
+    }
+
+    pub(super) fn is_raw(self) -> bool {
+        matches!(self, Self::RawEnter | Self::RawExit)
+    }
+
+    /// Where in tracefs it is.
+    pub(super) fn system(self, name: &[u8]) -> &'static [u8] {
+        match self {
+            Self::RawEnter | Self::RawExit => b"raw_syscalls",
+            Self::Of(Word::Enter(_) | Word::Exit(_)) => b"syscalls",
+            Self::Of(Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap) => b"block",
+            Self::Of(Word::StartWithoutId | Word::EndWithoutId) => file_system(name),
+            Self::Of(_) => b"wb_tracer",
+        }
+    }
+
+    /// Fields without which it is no event of Syncline's.
+    pub(super) fn needs(self) -> &'static [Field] {
+        use Field::{
+            Bio, Datasync, Dev, End, FromDev, FromSector, Fs, Id, Ino, Len, Path, Ret, Rwbs, Sector, Sectors, Start,
+        };
+        match self {
+            Self::RawEnter | Self::Of(Word::WbStart | Word::WbEnd) => &[Id],
+            Self::RawExit | Self::Of(Word::End) => &[Id, Ret],
+            Self::Of(word) => match word {
+                Word::Exit(_) | Word::EndWithoutId => &[Ret],
+                Word::Start => &[Id, Start, End, Datasync, Dev, Ino, Path],
+                Word::FsStart => &[Id, Dev, Fs],
+                Word::AddFolio => &[Id, Bio, Start, Len],
+                Word::Submit => &[Id, Bio, Dev, Sector],
+                Word::Complete => &[Bio],
+                Word::StartWithoutId => &[Ino],
+                Word::BlockSubmit | Word::BlockComplete => &[Dev, Sector, Sectors, Rwbs],
+                Word::BlockRemap => &[Dev, Sector, Sectors, Rwbs, FromDev, FromSector],
+                _ => &[],
+            },
+        }
+    }
+
+    /// Names of fields that its event has a place for.
+    pub(super) fn fields(self, kind: Kind) -> &'static [&'static str] {
+        match (self, kind) {
+            // A read of the block layer's is none of ours, and keeps all.
+            (_, Kind::Other) | (Self::RawEnter, _) => &[],
+            (Self::RawExit, _) => &["ret"],
+            (Self::Of(Word::AddFolio), _) => &["id", "bio", "start", "offset", "len"],
+            // Told by other names: where it comes from.
+            (Self::Of(Word::BlockRemap), _) => &["dev", "sector", "bytes", "old_dev", "old_sector"],
+            (Self::Of(word), _) => word.fields(),
+        }
+    }
+
+    /// The tracer's word in the low-level log, from which the event can be made again.
+    pub(super) fn word(self, name: &[u8], kind: Kind) -> Cow<'_, [u8]> {
+        match (self, kind) {
+            (Self::RawEnter | Self::RawExit, Kind::CallEnter { op, .. } | Kind::CallExit { op, .. }) => {
+                [name, b"_", op.name().as_bytes()].concat().into()
+            }
+            _ => name.into(),
+        }
+    }
+
+    /// The event; `None` where a field is missing or out of range.
+    #[inline]
+    pub(super) fn kind(
+        self,
+        name: &[u8],
+        machine: Option<Machine>,
+        fields: &impl Fields,
+        names: &mut Names,
+    ) -> Option<Kind> {
+        let number = |field| fields.number(field);
+        let word = match self {
+            Self::Of(word) => word,
+            Self::RawEnter | Self::RawExit => {
+                let call = number(Field::Id)? as i64;
+                return Some(match (machine.and_then(|machine| machine.call(call)), self) {
+                    (None, _) => Kind::Other,
+                    (Some(op), Self::RawEnter) => Kind::enter(op),
+                    (Some(op), _) => Kind::exit(op, Some(number(Field::Ret)? as i64)),
+                });
+            }
+        };
+        Some(match word {
+            Word::Enter(op) => Kind::enter(op),
+            Word::Exit(op) => Kind::exit(op, Some(number(Field::Ret)? as i64)),
+            Word::Start => {
+                let path = fields.text(Field::Path)?;
+                let fs = fields.text(Field::Fs);
+                Kind::SyncStart {
+                    id: number(Field::Id)?,
+                    start: number(Field::Start)?,
+                    end: number(Field::End)?,
+                    // The first patch knew one file system, and no escapes.
+                    path: names.intern(&if fs.is_some() { escape::octal(path) } else { path.into() }),
+                    fs: names.intern(fs.unwrap_or(b"ext4")),
+                    ino: number(Field::Ino)?,
+                    dev: fields.dev(Field::Dev)?,
+                    datasync: number(Field::Datasync)? != 0,
+                    by_thread: false,
+                }
+            }
+            Word::FsStart => {
+                whole_fs(number(Field::Id)?, fields.dev(Field::Dev)?, names.intern(fields.text(Field::Fs)?))
+            }
+            Word::AddFolio => {
+                let (offset, len) = (number(Field::Start)?, number(Field::Len)?);
+                sane_range(offset, len)?;
+                Kind::BioAddFolio { id: number(Field::Id)?, bio: number(Field::Bio)?, offset, len }
+            }
+            Word::Submit => Kind::BioSubmit {
+                id: number(Field::Id)?,
+                bio: number(Field::Bio)?,
+                dev: fields.dev(Field::Dev)?,
+                sector: sector(number(Field::Sector)?),
+                background: fields.is_background(),
+            },
+            Word::Complete => Kind::BioComplete { bio: number(Field::Bio)?, sector: NO_SECTOR, dev: Dev::UNKNOWN },
+            Word::End => Kind::SyncEnd { id: number(Field::Id)?, ret: number(Field::Ret)? as i64 },
+            Word::WbStart => Kind::WbStart { id: number(Field::Id)? },
+            Word::WbEnd => Kind::WbEnd { id: number(Field::Id)? },
+            Word::StartWithoutId => Kind::SyncStart {
+                id: NO_ID,
+                start: 0,
+                end: i64::MAX as u64,
+                path: NameId::NONE,
+                fs: names.intern(file_system(name)),
+                ino: number(Field::Ino)?,
+                // btrfs tells the file system's own id, f2fs tells datasync at the end, xfs not at all.
+                dev: fields.dev(Field::Dev).unwrap_or(Dev::UNKNOWN),
+                datasync: number(Field::Datasync).unwrap_or(0) != 0,
+                by_thread: true,
+            },
+            Word::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: number(Field::Ret)? as i64 },
+            Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap => {
+                let bytes = number(Field::Sectors)?.checked_mul(SECTOR_BYTES)?;
+                let (dev, sector) = (fields.dev(Field::Dev)?, sector(number(Field::Sector)?));
+                if !writes_data(fields.text(Field::Rwbs)?, bytes) || sector == NO_SECTOR {
+                    return Some(Kind::Other);
+                }
+                match word {
+                    Word::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes },
+                    Word::BlockComplete => Kind::BlockComplete { dev, sector, bytes },
+                    _ => {
+                        let from_dev = fields.dev(Field::FromDev)?;
+                        let from_sector = i64::try_from(number(Field::FromSector)?).ok()?;
+                        Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector }
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// -1 of a flush.
+fn sector(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(NO_SECTOR)
+}
+
+/// What a tracepoint of a file system's begins with.
+fn file_system(name: &[u8]) -> &'static [u8] {
+    const NAMES: [&[u8]; 4] = [b"ext4", b"f2fs", b"btrfs", b"xfs"];
+    NAMES.into_iter().find(|fs| name.starts_with(fs)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_field_is_found_by_its_name() {
+        for &field in Field::ALL {
+            assert_eq!(Field::of(field.name().as_bytes()), Some(field));
+        }
+    }
+
+    #[test]
+    fn only_names_of_tracepoints_are_known() {
+        let of = |name: &str| Tracepoint::of(name.as_bytes());
+        assert_eq!(of("sys_enter_fsync"), Some(Tracepoint::Of(Word::Enter(Op::Fsync))));
+        assert_eq!(of("sys_exit"), Some(Tracepoint::RawExit));
+        for name in ["fsync", "fsync_exit", "exit_fsync", "start", "exit", "Q", "C", "sys_enter_write", "sync"] {
+            assert_eq!(of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn machines_are_told_by_uname_and_by_releases() {
+        for (text, machine) in [
+            ("Linux (none) 6.12.117-wbtrace x86_64", Some(Machine::X86_64)),
+            ("6.1.0-13-amd64", Some(Machine::X86_64)),
+            ("6.5.6-300.fc39.aarch64", Some(Machine::Arm64)),
+            ("6.12.117-wbtrace", None),
+        ] {
+            assert_eq!(Machine::of(text), machine, "{text}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+"""The text of the ring buffer: recordings against a plain reader, `grep` and trace.dat; every layout; bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from syncline import _core
+
+from tests.coretools import convert, tables
+from tests.reference import ftrace, thesis, tracedat
+from tests.reference.ftrace import Layout
+from tests.test_trace_dat import as_text
+
+DATA = Path(__file__).parent / "data"
+RECORDINGS = sorted(path.name for path in (DATA / "ftrace").glob("*.txt.gz"))
+SMALL4 = DATA / "tracecmd" / "small4.dat"
+REPORT = DATA / "tracecmd" / "small4.report.txt.gz"
+# Of a request that a text tells to the microsecond.
+TIMES = {
+    "ts_ns",
+    "dur_ns",
+    "start_ns",
+    "syscall_ns",
+    "writeback_ns",
+    "before_submit_ns",
+    "after_complete_ns",
+}
+
+
+def recording(name: str) -> bytes:
+    return gzip.decompress((DATA / "ftrace" / name).read_bytes())
+
+
+def low_level(folder: Path, data: bytes, name: str = "in.txt") -> list[dict[str, Any]]:
+    log = convert(folder, data, "out.events.jsonl", name=name)
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def losses(made: dict[str, Any]) -> dict[str, int]:
+    return {row["reason"]: row["count"] for row in made["loss"]}
+
+
+# Recordings.
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_every_event_is_what_a_plain_reader_reads(name: str, tmp_path: Path) -> None:
+    data = recording(name)
+    found = low_level(tmp_path, data)
+    want = list(ftrace.read(data.decode()))
+    assert len(found) == len(want) > 1000
+    for have, event in zip(found, want, strict=True):
+        key = (have["ts_ns"], have["tid"], have.get("pid"), have["comm"], have["event"])
+        assert key == (event.ts, event.tid, event.pid, event.comm, event.name)
+        for field, value in (event.fields or {}).items():
+            if field == "bio":
+                value = f"0x{value:x}"
+            # -1 of a flush, where there is one, is text: JSON's numbers are not as long.
+            assert str(have[field]) == str(value), (field, have, event)
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_requests_are_those_of_the_reference(name: str, tmp_path: Path) -> None:
+    data = recording(name)
+    want = thesis.read(ftrace.as_thesis(list(ftrace.read(data.decode()))))
+    made = tables(convert(tmp_path, data))
+    assert losses(made).keys() <= {"told_twice", "lone_call"}
+    assert not {row["reason"] for row in want.loss} - {"lone_call"}
+    requests = {row["id"]: row for row in want.sync}
+    assert {row["id"] for row in made["sync"]} == requests.keys()
+    assert len(made["sync"]) == len(want.sync)
+    for row in made["sync"]:
+        other = requests[row["id"]]
+        for column in thesis.COLUMNS["sync"]:
+            if column != "sync_id":
+                assert row[column] == other[column], (column, row, other)
+    calls = {(row["ts_ns"], row["tid"]): row for row in want.call}
+    for row in made["call"]:
+        other = calls.pop((row["ts_ns"], row["tid"]))
+        for column in ("dur_ns", "comm", "op", "ret", "stack", "lone"):
+            assert row[column] == other[column]
+    assert not calls
+
+
+def test_events_are_as_many_as_grep_counts(tmp_path: Path) -> None:
+    kinds = {
+        "call_enter": r": sys_(fsync|fdatasync)\(",
+        "call_exit": r": sys_(fsync|fdatasync) -> ",
+        "sync_start": r": (sync_start|ext4_sync_file_enter): ",
+        "sync_end": r": (sync_end|ext4_sync_file_exit): ",
+        "bio_add_folio": r": bio_add_folio: ",
+        "bio_submit": r": bio_submit: ",
+        "bio_complete": r": bio_complete: ",
+        "block_submit": r": block_bio_queue: [0-9]+,[0-9]+ F?W[A-Z]* [0-9]+ \+ [1-9]",
+        "block_complete": r": block_rq_complete: [0-9]+,[0-9]+ F?W[A-Z]* \(\) [0-9]+ \+ [1-9]",
+        "block_remap": r": block_bio_remap: ",
+    }
+    for name in ("small1.trace.txt.gz", "small1.trace_pipe.txt.gz", "sqlite_wal_full.trace.txt.gz"):
+        text = tmp_path / "in.txt"
+        text.write_bytes(recording(name))
+        summary = _core.convert([str(text)], f"{tmp_path}/out.csv")
+
+        def grep(*what: str) -> int:
+            done = subprocess.run(["grep", "-cE", *what, text], capture_output=True, text=True)  # noqa: B023
+            return int(done.stdout)
+
+        counted = {kind: grep(pattern) for kind, pattern in kinds.items()}
+        counted["other"] = grep("-v", "^#") - sum(counted.values())
+        have = {kind: count for kind, count in summary["events_by_kind"].items() if count}
+        assert have == {kind: count for kind, count in counted.items() if count}
+        assert sum(have.values()) > 2000
+
+
+def assert_same_requests(
+    have: list[dict[str, Any]], want: list[dict[str, Any]], within_ns: int
+) -> None:
+    by_id = {row["id"]: row for row in want}
+    assert len(by_id) == len(want) == len(have)
+    for row in have:
+        other = by_id[row["id"]]
+        for column in row.keys() - {"sync_id", "comm"}:
+            if column in TIMES and row[column] is not None:
+                assert abs(row[column] - other[column]) <= within_ns, (column, row, other)
+            else:
+                assert row[column] == other[column], (column, row, other)
+
+
+def test_a_report_gives_the_requests_of_its_trace_dat(tmp_path: Path) -> None:
+    report, dat = gzip.decompress(REPORT.read_bytes()), SMALL4.read_bytes()
+    text = tables(convert(tmp_path, report, "text/", name="in.txt"))
+    binary = tables(convert(tmp_path, dat, "binary/", name="in.dat"))
+    assert losses(text) == losses(binary)
+    for table in ("sync", "bio", "call"):
+        assert len(text[table]) == len(binary[table])
+    assert_same_requests(text["sync"], binary["sync"], 1000)
+    assert {row["comm"] for row in text["sync"]} == {"wl"}
+    meta = {row["key"]: row["value"] for row in text["meta"]}
+    assert (meta["source"], meta["clock"], meta["pid_is"]) == ("ftrace", "unknown", "thread")
+
+
+def test_a_report_gives_the_low_level_log_of_its_trace_dat(tmp_path: Path) -> None:
+    text = low_level(tmp_path, gzip.decompress(REPORT.read_bytes()))
+    binary = low_level(tmp_path, SMALL4.read_bytes(), name="in.dat")
+    assert len(text) == len(binary) == 3377
+    same = 0
+    for have, want in zip(text, binary, strict=True):
+        assert (have["tid"], have["comm"], have["event"]) == (
+            want["tid"],
+            want["comm"],
+            want["event"],
+        )
+        assert abs(have["ts_ns"] - want["ts_ns"]) <= 500
+        for key in have.keys() & want.keys() - {"ts_ns", "source"}:
+            # Flags, addresses and octal modes are printed, and are numbers in the file.
+            if isinstance(have[key], int) == isinstance(want[key], int):
+                assert have[key] == want[key], (key, have, want)
+                same += 1
+    assert same > 20_000
+
+
+TRACE_CMD = shutil.which("trace-cmd")
+
+
+@pytest.mark.skipif(TRACE_CMD is None, reason="trace-cmd is not installed")
+@pytest.mark.parametrize("options", ["", "-t", "-l", "-R", "-t -l", "-t -R", "-l -R", "--ts-diff"])
+def test_each_way_to_report_gives_the_same(options: str, tmp_path: Path) -> None:
+    text = subprocess.run(
+        [str(TRACE_CMD), "report", *options.split(), "-i", SMALL4], capture_output=True, check=True
+    ).stdout
+    made = tables(convert(tmp_path, text, "text/", name="in.txt"))
+    binary = tables(convert(tmp_path, SMALL4.read_bytes(), "binary/", name="in.dat"))
+    assert losses(made) == losses(binary)
+    assert_same_requests(made["sync"], binary["sync"], 0 if "-t" in options.split() else 1000)
+
+
+@pytest.mark.parametrize("name", ["small1.trace.txt.gz", "uring.report.txt.gz"])
+def test_the_low_level_log_gives_the_same_requests(name: str, tmp_path: Path) -> None:
+    direct = convert(tmp_path, recording(name), "direct.csv", name="in.txt")
+    log = convert(tmp_path, recording(name), "log.events.jsonl", name="in.txt")
+    again = convert(tmp_path, log.read_bytes(), "again.csv", name="in.events.jsonl")
+    assert again.read_bytes() == direct.read_bytes()
+    second = convert(tmp_path, log.read_bytes(), "second.events.jsonl", name="in.events.jsonl")
+    source = b'"source":"%s"'
+    assert second.read_bytes() == log.read_bytes().replace(
+        source % b"ftrace", source % b"events-jsonl"
+    )
+
+
+# Every layout.
+
+
+layouts = st.builds(
+    Layout,
+    trace_cmd=st.booleans(),
+    latency=st.booleans(),
+    tgid=st.booleans(),
+    flags=st.sampled_from((".....", "dNh2.", "d..1", "dNL.h2..", "")),
+    diff=st.booleans(),
+    prefix=st.sampled_from(("", "a.dat: ", "       ")),
+    raw=st.booleans(),
+    stripped=st.booleans(),
+    crlf=st.booleans(),
+)
+
+
+def possible(layout: Layout) -> Layout:
+    """What the kernel and trace-cmd do print: `trace_cmd` decides what goes with it."""
+    if not layout.trace_cmd:
+        layout = replace(layout, diff=False, prefix="", raw=False)
+    if layout.latency:
+        layout = replace(layout, tgid=False, stripped=False, prefix="")
+    if layout.latency and not layout.flags:
+        layout = replace(layout, flags=".....")
+    if layout.trace_cmd:
+        layout = replace(layout, tgid=False)
+    # A comm may be nothing but digits and spaces.
+    return layout
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**6), layout=layouts, gaps=st.booleans())
+def test_every_layout_of_the_same_events_is_read_alike(
+    seed: int, layout: Layout, gaps: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    layout = possible(layout)
+    world = tracedat.world(random.Random(seed), requests=10)
+    if gaps:
+        counts = {3: 7, 9: None, 20: 4711}
+        world = replace(
+            world, gaps=[tracedat.Gap(world.events[n].cpu, n, c) for n, c in counts.items()]
+        )
+    folder = tmp_path_factory.mktemp("text")
+    made = tables(convert(folder, ftrace.write(world, layout).encode(), name="in.txt"))
+    want = thesis.read(as_text(world))
+    if gaps:
+        assert losses(made).pop("lost_by_tracer") == 7 + 1 + 4711
+    assert {k: n for k, n in losses(made).items() if k != "lost_by_tracer"} == {
+        row["reason"]: row["count"] for row in want.loss
+    }
+    for table in ("sync", "bio", "call"):
+        rows = getattr(want, table)
+        assert len(made[table]) == len(rows)
+        key = "bio_id" if table == "bio" else f"{table}_id"
+        by_key = {row[key]: row for row in made[table]}
+        for row in rows:
+            have = by_key[row[key]]
+            for column, value in row.items():
+                if column == "comm" and value is not None:
+                    # trace-cmd's and the kernel's own columns cut it.
+                    value = value[:8] if layout.latency else value
+                    assert have[column].strip() == value.strip()
+                elif column == "pid":
+                    tgid = layout.tgid and have["tid"] not in (None, 0)
+                    assert have[column] == (have["tid"] // 2 if tgid else None)
+                else:
+                    assert have[column] == value, (table, column, layout)
+
+
+def test_one_cpu_beside_another_is_one_recording(tmp_path: Path) -> None:
+    text = recording("small4.trace.txt.gz").decode()
+    whole = convert(tmp_path, text.encode(), "whole.csv", name="in.txt")
+    files = []
+    for cpu in ("[000]", "[001]"):
+        path = tmp_path / f"cpu{cpu[1:4]}.txt"
+        lines = (line for line in text.splitlines() if cpu in line)
+        path.write_text("".join(line + "\n" for line in lines))
+        files.append(str(path))
+    # A window that would not reach from one file's end to the other's beginning.
+    _core.convert(files, f"{tmp_path}/parts.csv", window_ns=1)
+    assert (tmp_path / "parts.csv").read_bytes() == whole.read_bytes()
+
+
+# Bad input.
+
+LINE = "              wl-262     [000] .....    20.527240: "
+
+
+def test_what_was_written_over_is_lost(tmp_path: Path) -> None:
+    text = recording("small1.trace.txt.gz").replace(b": 2321/2321", b": 2321/4000")
+    assert b": 2321/4000" in text
+    made = tables(convert(tmp_path, text))
+    assert losses(made)["lost_by_tracer"] == 4000 - 2321
+
+
+def test_a_clock_that_counts_no_time_is_refused(tmp_path: Path) -> None:
+    text = LINE.replace("20.527240", "    20527").encode() + b"sys_fsync(fd: 3)\n"
+    with pytest.raises(_core.CoreError, match="counts no time") as caught:
+        convert(tmp_path, b"# tracer: nop\n#\n" + text)
+    assert "trace_clock" in caught.value.args[1]
+
+
+def test_lines_that_are_none_are_shown_with_their_number(tmp_path: Path) -> None:
+    good = f"{LINE}sys_fsync(fd: 3)\n"
+    bad = ["hello", f"{LINE}sync_end: id=1", f"{LINE}bio_submit: id=1 bio=zz dev=1,2 sector=3"]
+    text = "".join(f"{good}{line}\n" for line in bad)
+    (tmp_path / "in.txt").write_text(text)
+    summary = _core.convert([str(tmp_path / "in.txt")], f"{tmp_path}/out/")
+    assert {row["reason"]: row["count"] for row in summary["losses"]}["unparsed_line"] == 3
+    for number, (line, shown) in enumerate(zip(bad, summary["unparsed"], strict=True)):
+        assert f"in.txt:{2 * number + 2}: {line}" in shown
+
+
+def test_it_is_told_from_its_text_and_by_name(tmp_path: Path) -> None:
+    text = f"{LINE}sys_fsync(fd: 3)\n".encode()
+    for options in ({}, {"source": "ftrace"}):
+        (tmp_path / "in.txt").write_bytes(text)
+        summary = _core.convert([str(tmp_path / "in.txt")], f"{tmp_path}/out.csv", **options)
+        assert (summary["source"], summary["events_by_kind"]["call_enter"]) == ("ftrace", 1)
+    with pytest.raises(_core.CoreError, match="no event in 3 lines"):
+        convert(tmp_path, b"# tracer: nop\n#\n#\n")
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    name=st.sampled_from(RECORDINGS),
+    at=st.integers(0, 200_000),
+    size=st.integers(0, 4000),
+    changes=st.lists(st.tuples(st.integers(0, 3999), st.binary(max_size=9)), max_size=5),
+)
+def test_a_text_with_wrong_bytes_is_read_or_refused(
+    name: str,
+    at: int,
+    size: int,
+    changes: list[tuple[int, bytes]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    data = bytearray(recording(name)[at : at + size])
+    for place, new in changes:
+        data[place : place + len(new)] = new
+    try:
+        convert(tmp_path_factory.mktemp("wrong"), bytes(data), source="ftrace")
+    except _core.CoreError as error:
+        message, _, kind = error.args
+        assert kind == "input"
+        assert "in.log" in message
