@@ -15,9 +15,10 @@ from pathlib import Path
 
 from syncline import _core
 
-from tests.reference import badinputs, badtracedat, blktrace, loggen, tracedat
+from tests.reference import badinputs, badtracedat, blktrace, loggen, stracegen, tracedat
 
 DATA = Path(__file__).parent / "data" / "thesis"
+STRACE = Path(__file__).parent / "data" / "strace"
 BLKTRACE = Path(__file__).parent / "data" / "blktrace"
 HEAD_BYTES = 3000
 MAX_BYTES = 20_000
@@ -71,6 +72,21 @@ def trace_dats() -> dict[str, bytes]:
             )
             of = badtracedat.in_buffers(world) if how == "zlib" else world
             found[f"made-{version}-{how}-{big_endian}"] = tracedat.file(of, shape)
+    return found
+
+
+def straces() -> dict[str, bytes]:
+    """The ends of real recordings, where most of the syncs are, and small made logs."""
+    found = {}
+    for file in [*STRACE.glob("*.log"), *STRACE.glob("odd-each.*")]:
+        data = file.read_bytes()[-HEAD_BYTES:]
+        found[file.name] = data[data.find(b"\n") + 1 :]
+    for seed in range(8):
+        rng = random.Random(seed)
+        style = stracegen.Style(
+            clock=("ttt", "tt", "r", "ns")[seed % 4], lengths=seed % 3 > 0, decorate=seed % 2 > 0
+        )
+        found[f"made-{seed}"] = stracegen.generate(rng, style, 6).text[:HEAD_BYTES]
     return found
 
 
@@ -141,6 +157,12 @@ def main(folder: Path) -> None:
             (folder / "source_trace_dat" / f"{name}-{number}").write_bytes(data + options)
             if name.startswith("made"):
                 (folder / "convert" / f"{name}-{number}").write_bytes(data + options + b"\x03")
+    (folder / "source_strace").mkdir(parents=True, exist_ok=True)
+    for name, data in straces().items():
+        for number, options in enumerate((b"\x00\x50", b"\x04\x07")):
+            (folder / "source_strace" / f"{name}-{number}").write_bytes(data + options)
+        for number, options in enumerate((b"\x00\x00", b"\x28\x03", b"\x04\x07")):
+            (folder / "convert" / f"{name}-{number}").write_bytes(data + options)
     for target, found in (("source_blktrace", blktraces()), ("source_blkparse", blkparses())):
         (folder / target).mkdir(parents=True, exist_ok=True)
         options = (b"\x00", b"\x04") if target == "source_blktrace" else (b"\x00\x20", b"\x04\xff")

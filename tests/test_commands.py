@@ -169,7 +169,7 @@ def test_wrong_use_is_2(tmp_path: Path) -> None:
     assert "--to" in fails(2, "convert", SMALL1, "-o", "-")
     assert f"mkdir -p {tmp_path}/no" in fails(2, "convert", SMALL1, "-o", tmp_path / "no" / "x.csv")
     assert "summary" in fails(2, "report", SMALL1, "sumary")
-    assert "thesis" in fails(2, "convert", SMALL1, "-o", tmp_path / "x.csv", "--from", "strace")
+    assert "thesis" in fails(2, "convert", SMALL1, "-o", tmp_path / "x.csv", "--from", "dtrace")
     assert "CSV holds one table" in fails(
         2, "report", SMALL1, "files", "threads", "--format", "csv"
     )

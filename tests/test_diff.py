@@ -77,11 +77,11 @@ def test_equal_sides_alarm_in_at_most_one_diff_of_twenty(pool) -> None:
 
 
 # docs/diff.md promises these with so many runs of each side, of run-to-run noise of 3 %, in 9 of 10
-# diffs; tests/bench/diff.py measures it over many more.
+# diffs: that the build fails. tests/bench/diff.py measures it over many more.
 PROMISED = {
-    "a tenth more latency": (SOURCE.changed(shift=1.1), 8, {"syscall_latency_avg"}),
-    "twice the empty syncs": (SOURCE.changed(p_empty=0.2), 5, {"empty_share"}),
-    "one fsync more a transaction": (SOURCE.changed(requests=600), 4, {"syncs"}),
+    "a tenth more latency": (SOURCE.changed(shift=1.1), 10, {"syscall_latency_avg"}),
+    "twice the empty syncs": (SOURCE.changed(p_empty=0.2), 4, {"empty_share"}),
+    "one fsync more a transaction": (SOURCE.changed(requests=600), 3, {"syncs"}),
 }
 
 
@@ -89,13 +89,42 @@ PROMISED = {
 def test_what_is_planted_is_found(pool, what: str) -> None:
     source, runs, metrics = PROMISED[what]
     dice = random.Random(1)
-    base, new = pool(SOURCE, 16), pool(source, 12, first=1000)
-    found, rounds = 0, 10
+    base, new = pool(SOURCE, 20), pool(source, 14, first=1000)
+    found, rounds, shown = 0, 10, set()
     for _ in range(rounds):
         comparison = diff(dice.sample(base, runs), dice.sample(new, runs))
-        found += comparison.verdict == "regression" and bool(metrics & regressions(comparison))
+        found += comparison.verdict == "regression"
+        shown |= regressions(comparison)
     # 9 of 10 promised; fewer than 7 of 10 would happen once in 80.
     assert found >= 7
+    assert metrics <= shown
+
+
+REAL = DATA.parent / "diff"
+
+
+def test_real_runs_that_are_equal_alarm_as_seldom() -> None:
+    # Ten real runs, of which latencies differ by 60 %: eight of them in all ways, as above.
+    runs = [*collect("a", [str(REAL / "base")], READING).runs[:4]]
+    runs += collect("b", [str(REAL / "same")], READING).runs[:4]
+    alarms = 0
+    for chosen in itertools.combinations(range(8), 4):
+        rest = [run for number, run in enumerate(runs) if number not in chosen]
+        alarms += bool(regressions(diff(rest, [runs[number] for number in chosen])))
+    assert alarms <= 70 * 0.05
+
+
+def test_a_slower_device_is_found_in_real_runs() -> None:
+    base, same, slower = (
+        collect(name, [str(REAL / name)], READING).runs for name in ("base", "same", "slower")
+    )
+    assert not regressions(diff(base, same))
+    found = diff(base, slower)
+    assert {"syscall_latency_avg", "writeback_latency_avg"} <= regressions(found)
+    # What was written is the same.
+    for metric in ("syncs", "empty_share", "writeback_amount_sum"):
+        assert rows(found)["", "all", metric].verdict == "no change"
+    assert not any("differ: " in warning for warning in found.warnings)
 
 
 def test_better_is_no_regression(pool) -> None:
@@ -225,6 +254,22 @@ def test_groups_are_the_reports(tmp_path: Path) -> None:
         assert same(syscall_ns / syscalls, file["latency_avg_ns"])
     for kind in ("thread", "stack"):
         assert sum(row[2] for row in groups if row[0] == kind) == sum(row[2] for row in of_files)
+
+
+def test_addresses_without_a_name_are_one(tmp_path: Path) -> None:
+    # small1 has them; the sums stay what they were.
+    log = str(DATA / "small1.log")
+    run = collect("side", [log], READING, blocks=True).runs[0]
+    stacks = run.groups["stack"]
+    assert not any("0x" in name for name in stacks)
+    assert any("[address]" in name for name in stacks)
+    for column in ("syncs", "time_ns", "bytes"):
+        assert sum(group[column] for group in stacks.values()) == sum(
+            group[column] for group in run.groups["file"].values()
+        )
+    for count, blocks in run.group_blocks.items():
+        cells = [cell for (kind, _), cells in blocks.items() if kind == "stack" for cell in cells]
+        assert sum(cell["syncs"] for cell in cells if cell) == 50, count
 
 
 def test_a_trace_a_log_and_parquet_are_one_run(tmp_path: Path) -> None:

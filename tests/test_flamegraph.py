@@ -359,6 +359,17 @@ def test_hidden_frames_are_those_under_the_share(tmp_path: Path) -> None:
     assert "note: not shown: 1 frame under 5 % of the whole" in done.stderr
 
 
+def test_a_hidden_thread_does_not_make_the_others_wider(tmp_path: Path) -> None:
+    log = write(tmp_path, "x.log", [("main;a", 500)] * 98)
+    log.write_text(
+        log.read_text() + "9000000 9 w start id 990 start 0 end 9 datasync 0 path /g\n" * 2
+    )
+    one = picture(log, hide_under=3)
+    assert one.new.stacks.syncs == 99
+    got = [(name, width) for name, _, _, width in drawn(exporter("svg")(one))]
+    assert sorted(got) == [("a", 98), ("all", 99), ("db", 98), ("main", 98)]
+
+
 # Differences.
 
 
@@ -433,6 +444,9 @@ def test_a_normalized_difference_compares_shares(pair: tuple[Path, Path]) -> Non
         "db;main;c;x": 625,
         "db;main;d": 0,
     }
+    # However the scaled ones round, the whole is the same.
+    one = differential(*pair, "stack", "syscall", normalize=True)
+    assert {"[=] db", "[=] main", "[+60%] a"} <= {name for name, *_ in drawn(exporter("svg")(one))}
 
 
 @pytest.mark.parametrize("by", BY)
@@ -494,7 +508,7 @@ def test_odd_names_do_no_harm(tmp_path: Path) -> None:
             f"{ts + 10} 7 # {name} start id {number + 1} start 0 end 9 datasync 0 path /d/{name}"
         )
         lines.append(f"{ts + 50} 7 # {name} exit id {number + 1} ret 0")
-    log = tmp_path / "-- <b> ]]>.log"
+    log = tmp_path / "--- <b> ]]>.log"
     log.write_text("\n".join(lines) + "\n")
     stacks = folded(ok("flamegraph", log, "--by", "file"))
     assert sum(stacks.values()) == len(ODD)

@@ -17,10 +17,12 @@ from syncline.engine import EngineError
 from syncline.engine.columns import is_columns
 from syncline.errors import InputError
 from syncline.marks import Mark, complaint, read_marks
-from syncline.recordings import Filter, is_recording, joined, recording_of
+from syncline.recordings import Filter, clocks_beside, is_recording, joined, recording_of
 
 # How a stored baseline begins.
 BASELINE = b'{"syncline_baseline":'
+# NTP makes a clock go faster or slower by a two-thousandth at most.
+_CLOCK_SET_NS = 10**9
 
 Kind = Literal["trace", "tables", "rows", "log"]
 Progress = Callable[[int, int | None, int], None]
@@ -68,6 +70,7 @@ class Reading:
             time_unit=self.time_unit,
             pid_is=self.pid_is,
             window_ns=self.window_ns,
+            clocks=self.clocks_of(recording.files),
             max_loss=self.max_loss,
             marks=[mark[:3] for mark in marks],
             filter=self.filter.over(recording.filter).for_core(),
@@ -79,6 +82,25 @@ class Reading:
         )
         self.check_marks(marks, summary["first_ts_ns"], summary["last_ts_ns"])
         return summary
+
+    def clocks_of(self, logs: list[str]) -> dict[str, list[int]]:
+        """Of logs in a run directory, what CLOCK_REALTIME and CLOCK_BOOTTIME showed at both ends.
+
+        strace has times of day; the rest of a recording, and of the boot, is on CLOCK_BOOTTIME.
+        """
+        found = {}
+        for log in logs:
+            clocks = clocks_beside(log) if log != "-" else None
+            if clocks is None:
+                continue
+            found[log] = clocks
+            set_by = (clocks[3] - clocks[2]) - (clocks[1] - clocks[0])
+            if abs(set_by) > _CLOCK_SET_NS:
+                self.warn(
+                    f"the time of day was set by {-set_by / 1e9:.3f} s during the recording of {log}",
+                    "its times are spread over that, and are not those of other recordings",
+                )
+        return found
 
     def check_marks(self, marks: list[Mark], first_ns: int | None, last_ns: int | None) -> None:
         """Warns of marks outside the log, whose times may have another unit or clock."""

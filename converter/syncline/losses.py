@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Limit", "filtered", "of_conversion", "sentence"]
+__all__ = ["TOLD", "Limit", "filtered", "of_conversion", "sentence"]
 
 # Numbers that add up to what a reason is a part of: keys of `syncline_meta`, or reasons, taken off
 # with a `-`. A request has a start or is counted as one without; so has a bio its submit.
@@ -21,9 +21,13 @@ _PART_OF = {
     "duplicate_end": ("ends", ("events.sync_end",)),
     "unmatched_complete": ("completions", ("events.bio_complete",)),
     "unmatched_exit": ("exits", ("events.call_exit",)),
+    "length_missing": ("calls", ("events.call_enter",)),
+    "call_alone": ("calls", ("events.call_enter",)),
     "unparsed_line": ("lines", ("lines",)),
 }
 _EVENTS = ("events", ("events",))
+# No loss, but whoever reads a figure has to know why so many others are missing.
+TOLD = ("call_alone",)
 
 
 def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 1) -> str:
@@ -68,7 +72,7 @@ def of_conversion(summary: Mapping[str, Any]) -> list[str]:
     told = [
         sentence(loss["reason"], loss["meaning"], numbers)
         for loss in summary["losses"]
-        if loss["severity"] == "loss"
+        if loss["severity"] == "loss" or loss["reason"] in TOLD
     ]
     left_out = filtered(summary["filter"], numbers)
     return [*told, left_out] if left_out else told

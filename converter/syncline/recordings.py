@@ -95,6 +95,18 @@ def recording_of(path: str) -> Recording:
     return Recording(readable, left, threads, processes, frames)
 
 
+def clocks_beside(log: str) -> list[int] | None:
+    """CLOCK_REALTIME and CLOCK_BOOTTIME at both ends of the recording that a log of strace lies in."""
+    try:
+        told = json.loads(Path(log).with_name(MANIFEST).read_text())
+        ends = [told[end]["clocks_ns"] for end in ("before", "after")]
+        if told["route"] != "strace":
+            return None
+        return [int(end[clock]) for end in ends for clock in ("realtime", "boottime")]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def joined(recordings: list[Recording]) -> Recording:
     """Several as one.
 

@@ -32,7 +32,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- Name of the file system.
   fs STRING,
   -- The tracer's id of the request. Above 2^63-1 it is shown as its two's
-  -- complement.
+  -- complement. Null where the source tells none.
   id LONG,
   -- As returned: 0 or a negative errno. Null when the end is missing.
   ret LONG,
@@ -49,7 +49,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- From the last bio_complete to `sync_end`; negative when a bio completed
   -- after the request had ended. Null with no bio or where a bound is missing.
   after_complete_ns LONG,
-  -- Sum of its folios, as added.
+  -- Sum of its folios, as added; without them, of its bios. This and the next
+  -- three are null where the source does not tell.
   bytes LONG,
   -- Number of its folios.
   folios LONG,
@@ -90,9 +91,15 @@ WITH
   )
 SELECT
   COALESCE(call_ts, ts) AS ts_ns,
-  -- The slice of a request cut off at one end reaches only as far as is known.
+  -- The slice of a request cut off at one end reaches only as far as is known,
+  -- and so does that of a call with no more than its entry.
   CASE
     WHEN incomplete IN ('start', 'end') THEN NULL
+    WHEN extract_arg(arg_set_id, 'debug.id') IS NULL
+    AND extract_arg(arg_set_id, 'debug.fs') IS NULL THEN extract_arg(
+      arg_set_id,
+      'debug.syscall_ns'
+    )
     ELSE ts + dur - COALESCE(call_ts, ts)
   END AS dur_ns,
   extract_arg(arg_set_id, 'debug.tid') AS tid,
@@ -123,7 +130,14 @@ SELECT
   extract_arg(arg_set_id, 'debug.confidence') AS confidence,
   incomplete,
   sync_id,
-  iif(incomplete = 'start', NULL, ts) AS start_ns,
+  -- A request without an id and a file system is known by its call alone.
+  iif(
+    incomplete = 'start'
+    OR (extract_arg(arg_set_id, 'debug.id') IS NULL
+    AND extract_arg(arg_set_id, 'debug.fs') IS NULL),
+    NULL,
+    ts
+  ) AS start_ns,
   '' AS run
 FROM request
 ORDER BY

@@ -3,7 +3,7 @@
 -- Buckets are scaled logarithmically, by powers of two, and half open:
 -- lower_bytes belongs to a bucket, upper_bytes to the next. The bucket from 0
 -- to 1 byte holds the syncs that wrote nothing. Over the requests seen from
--- start to end.
+-- start to end whose amount is known.
 --
 -- Columns:
 --   lower_bytes  bytes  Lower bound.
@@ -18,8 +18,8 @@ WITH RECURSIVE
     SELECT bytes, COUNT(*) AS syncs
     FROM syncline_sync
     WHERE
-      incomplete IS NULL
-      OR incomplete NOT IN ('start', 'end')
+      bytes IS NOT NULL
+      AND (incomplete IS NULL OR incomplete NOT IN ('start', 'end'))
     GROUP BY
       bytes
   ),

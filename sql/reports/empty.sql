@@ -1,9 +1,9 @@
 -- Empty syncs: who asks for persistence of what needs none.
 --
 -- A request is empty if it caused no bio: nothing was dirty, or another thread
--- was already writing it. Over the requests seen from start to end; a row is a
--- thread's name, syscall, file and stack. Who causes the most comes first, who
--- causes none last.
+-- was already writing it. Over the requests seen from start to end, and not
+-- those of which only the call is known; a row is a thread's name, syscall,
+-- file and stack. Who causes the most comes first, who causes none last.
 --
 -- Columns:
 --   comm            text   Name of the thread.
@@ -31,8 +31,8 @@ WITH
       END AS latency_sum_ns
     FROM syncline_sync
     WHERE
-      incomplete IS NULL
-      OR incomplete NOT IN ('start', 'end')
+      bios IS NOT NULL
+      AND (incomplete IS NULL OR incomplete NOT IN ('start', 'end'))
     GROUP BY
       comm,
       op,

@@ -26,13 +26,16 @@ WITH
     SELECT
       COALESCE(path, '[unknown file]') AS path,
       COUNT(*) AS syncs,
-      SUM(
-        CASE
-          WHEN incomplete IN ('start', 'end') THEN 0
-          WHEN bios = 0 THEN 1
-          ELSE 0
-        END
-      ) AS empty,
+      -- Where only calls are known, it is not known which were empty.
+      CASE
+        WHEN COUNT(bios) > 0 THEN SUM(
+          CASE
+            WHEN incomplete IN ('start', 'end') THEN 0
+            WHEN bios = 0 THEN 1
+            ELSE 0
+          END
+        )
+      END AS empty,
       COUNT(incomplete) AS incomplete,
       SUM(bytes) AS bytes,
       COUNT(syscall_ns) AS latencies,

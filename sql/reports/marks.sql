@@ -54,15 +54,18 @@ WITH
       run,
       mark_id,
       COUNT(*) AS syncs,
-      SUM(
-        CASE
-          WHEN incomplete IN ('start', 'end') THEN 0
-          WHEN bios = 0 THEN 1
-          ELSE 0
-        END
-      ) AS empty,
+      -- Where only calls are known, it is not known which were empty.
+      CAST(CASE
+        WHEN COUNT(bios) > 0 THEN SUM(
+          CASE
+            WHEN incomplete IN ('start', 'end') THEN 0
+            WHEN bios = 0 THEN 1
+            ELSE 0
+          END
+        )
+      END AS BIGINT) AS empty,
       COUNT(incomplete) AS incomplete,
-      SUM(bytes) AS bytes,
+      CAST(SUM(bytes) AS BIGINT) AS bytes,
       CAST(SUM(syscall_ns) AS BIGINT) AS syscall_ns,
       CAST(SUM(writeback_ns) AS BIGINT) AS writeback_ns,
       SUM(
@@ -86,9 +89,9 @@ SELECT
   mark.ts_ns,
   mark.dur_ns,
   COALESCE(counted.syncs, 0) AS syncs,
-  CAST(COALESCE(counted.empty, 0) AS BIGINT) AS empty,
+  CASE WHEN counted.syncs > 0 THEN counted.empty ELSE 0 END AS empty,
   COALESCE(counted.incomplete, 0) AS incomplete,
-  CAST(COALESCE(counted.bytes, 0) AS BIGINT) AS bytes,
+  CASE WHEN counted.syncs > 0 THEN counted.bytes ELSE 0 END AS bytes,
   CASE WHEN counted.syncs > 0 THEN syscall_ns ELSE 0 END AS syscall_sum_ns,
   CASE WHEN counted.syncs > 0 THEN writeback_ns ELSE 0 END AS writeback_sum_ns,
   CAST(CASE

@@ -75,14 +75,17 @@ WITH RECURSIVE
       run,
       since_ns - since_ns % width_ns AS offset_ns,
       COUNT(*) AS syncs,
-      SUM(
-        CASE
-          WHEN incomplete IN ('start', 'end') THEN 0
-          WHEN bios = 0 THEN 1
-          ELSE 0
-        END
-      ) AS empty,
-      SUM(bytes) AS bytes,
+      -- Where only calls are known, it is not known which were empty.
+      CAST(CASE
+        WHEN COUNT(bios) > 0 THEN SUM(
+          CASE
+            WHEN incomplete IN ('start', 'end') THEN 0
+            WHEN bios = 0 THEN 1
+            ELSE 0
+          END
+        )
+      END AS BIGINT) AS empty,
+      CAST(SUM(bytes) AS BIGINT) AS bytes,
       COUNT(syscall_ns) AS syscalls,
       CAST(SUM(syscall_ns) AS DOUBLE) AS syscall_ns,
       MAX(syscall_ns) AS syscall_max_ns,
@@ -99,8 +102,8 @@ SELECT
   bucket.offset_ns,
   bucket.width_ns,
   COALESCE(counted.syncs, 0) AS syncs,
-  CAST(COALESCE(counted.empty, 0) AS BIGINT) AS empty,
-  CAST(COALESCE(counted.bytes, 0) AS BIGINT) AS bytes,
+  CASE WHEN counted.syncs > 0 THEN counted.empty ELSE 0 END AS empty,
+  CASE WHEN counted.syncs > 0 THEN counted.bytes ELSE 0 END AS bytes,
   counted.syscall_ns / NULLIF(counted.syscalls, 0) AS syscall_avg_ns,
   counted.syscall_max_ns,
   counted.writeback_ns / NULLIF(counted.writebacks, 0) AS writeback_avg_ns,

@@ -1,8 +1,8 @@
 -- Scatter: latency against amount, one request a row (figure 6.2 of the
 -- thesis).
 --
--- Complete requests alone. The number of ranges often tells apart the groups in
--- which latency grows with the amount.
+-- Complete requests whose amount is known. The number of ranges often tells
+-- apart the groups in which latency grows with the amount.
 --
 -- Columns:
 --   sync_id       id     The request.
@@ -29,6 +29,7 @@ SELECT
 FROM syncline_sync
 WHERE
   incomplete IS NULL
+  AND bytes IS NOT NULL
 ORDER BY
   run,
   sync_id;

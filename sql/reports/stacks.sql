@@ -28,7 +28,7 @@ WITH RECURSIVE
       COUNT(*) AS count,
       SUM(syscall_ns) AS syscall_ns,
       SUM(writeback_ns) AS writeback_ns,
-      COALESCE(SUM(bytes), 0) AS bytes
+      SUM(bytes) AS bytes
     FROM syncline_sync
     GROUP BY
       run,
@@ -90,7 +90,10 @@ WITH RECURSIVE
         WHEN MAX(self) = 0 THEN 0
         ELSE SUM(CASE WHEN self = 1 THEN writeback_ns END)
       END AS self_writeback_ns,
-      SUM(bytes * self) AS self_bytes
+      CASE
+        WHEN MAX(self) = 0 THEN 0
+        ELSE SUM(CASE WHEN self = 1 THEN bytes END)
+      END AS self_bytes
     FROM step
     GROUP BY
       path,

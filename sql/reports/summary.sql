@@ -10,7 +10,7 @@
 --   counts.
 -- * Amounts and empty_share: requests seen from start to end; one that was cut
 --   off may have written more than the log holds. writeback_amount_sum is over
---   all requests.
+--   all requests. Those of which only the call is known have neither.
 -- * sync_time_sum adds up the requests, each from its call (its start, with no
 --   call) to its end. sync_wall_time is the time during which at least one
 --   request was in flight: what these syncs really cost. parallelism is the one
@@ -41,7 +41,13 @@ WITH
       COUNT(*) AS syncs,
       COUNT(DISTINCT COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS files,
       COUNT(COALESCE(path, dev || ':' || CAST(ino AS TEXT))) AS file_count,
-      SUM(CASE WHEN incomplete IN ('start', 'end') THEN 0 ELSE 1 END) AS whole,
+      SUM(
+        CASE
+          WHEN incomplete IN ('start', 'end') THEN 0
+          WHEN bios IS NULL THEN 0
+          ELSE 1
+        END
+      ) AS whole,
       SUM(
         CASE
           WHEN incomplete IN ('start', 'end') THEN 0

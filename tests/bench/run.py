@@ -32,6 +32,7 @@ from tests.reference import blktrace, thesis  # noqa: E402
 BULK = [sys.executable, "-m", "tests.reference.loggen", "--bulk"]
 SYNCLINE = shutil.which("syncline", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 TRACE_DAT = [sys.executable, "-m", "tests.reference.tracedat"]
+STRACE = [sys.executable, "-m", "tests.reference.stracegen", "--bulk"]
 # One event for so many bytes of the log.
 TRACE_DAT_SHARE = 500
 BLKTRACE = [sys.executable, "-m", "tests.reference.blktrace"]
@@ -163,6 +164,7 @@ def bench(folder: Path, options: argparse.Namespace) -> None:
 
     bench_btetto(folder, log, events / convert.wall_s)
     bench_trace_dat(folder, options)
+    bench_strace(folder, options)
     bench_blktrace(folder, options)
     if options.pipe:
         bench_pipe(options, convert)
@@ -273,6 +275,24 @@ def bench_trace_dat(folder: Path, options: argparse.Namespace) -> None:
         if theirs:
             size = dat.stat().st_size / 1e6
             say(f"trace-cmd report ({name})", theirs, f"{events:,} events, {size:.0f} MB")
+
+
+def bench_strace(folder: Path, options: argparse.Namespace) -> None:
+    """Small files by four threads: all calls, or those alone that tell of syncs; grep reads the same file."""
+    log = folder / "strace.log"
+    for what, others in (("all calls", 54), ("its own calls", 0)):
+        command = [*STRACE, str(int(options.size)), "--others", str(others)]
+        with log.open("wb") as out:
+            subprocess.run(command, stdout=out, cwd=ROOT, check=True)
+        print()
+        grep = measure(["grep", "-c", "fsync", str(log)], options.times)
+        size = log.stat().st_size / 1e9
+        say(f"grep -c fsync, {size:.2f} GB of strace", grep, f"1 sync in {6 + others} lines")
+        for to in ("pftrace", "folded"):
+            convert = [SYNCLINE, "convert", "-q", str(log), "-o", "-", "--to", to]
+            run = measure(convert, options.times)
+            aim = " (aim: 4)" if to == "pftrace" else ""
+            say(f"strace ({what}) to {to}", run, f"{run.wall_s / grep.wall_s:.2f} x grep{aim}")
 
 
 def repeat_records(times: int, to: Path) -> None:

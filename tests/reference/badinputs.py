@@ -124,14 +124,14 @@ def utf16() -> BadInput:
 
 
 @bad_input
-def strace_text() -> BadInput:
+def ltrace_text() -> BadInput:
     return foreign(
         text(
-            b'1783 1700000000.123456 openat(AT_FDCWD, "/a", O_RDWR) = 3 <0.000021>',
-            b"1783 1700000000.123999 fsync(3)           = 0 <0.004211>",
-            b"1783 1700000000.130000 fdatasync(4 <unfinished ...>",
-            b"1784 1700000000.130100 +++ exited with 0 +++",
-            b"1783 1700000000.131000 <... fdatasync resumed>) = 0 <0.000999>",
+            b'1783 1700000000.123456 fopen("/a", "r+") = 0x55d0e8b1a2a0',
+            b"1783 1700000000.123999 fileno(0x55d0e8b1a2a0) = 3",
+            b"1783 1700000000.130000 malloc(24 <unfinished ...>",
+            b"1783 1700000000.130100 free(0x55d0e8b1a2a0) = <void>",
+            b"1783 1700000000.131000 <... malloc resumed> ) = 0x55d0e8b1a480",
         )
     )
 

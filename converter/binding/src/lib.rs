@@ -11,6 +11,7 @@ use syncline_core::demangle;
 use syncline_core::error::{Error, ErrorClass};
 use syncline_core::event::{Dev, Kind};
 use syncline_core::flamegraph::{self, Look, PALETTES, Stack};
+use syncline_core::merge::BesideBoot;
 use syncline_core::output::Output;
 use syncline_core::run::{Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
 use syncline_core::sink::Mark;
@@ -68,11 +69,13 @@ fn max_loss(text: &str) -> PyResult<MaxLoss> {
 ///
 /// `filter` is (pid, comm, path prefix, device as major << 20 | minor, least latency in ns), each None for any; `processes` are threads
 /// with their processes, `frames` texts for the addresses of processes.
+/// `clocks`: of inputs by their path, what CLOCK_REALTIME and CLOCK_BOOTTIME showed at their begin and at their end; those whose
+/// times are of the first are moved to the second.
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the work.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, clocks=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -83,6 +86,7 @@ fn convert<'py>(
     time_unit: &str,
     pid_is: &str,
     window_ns: Option<i64>,
+    clocks: HashMap<String, [i64; 4]>,
     marks: Vec<(i64, String, Option<i64>)>,
     max_loss: Option<&str>,
     weight: &str,
@@ -113,6 +117,10 @@ fn convert<'py>(
             ids_of_threads: false,
         },
         window_ns: window_ns.unwrap_or(defaults.window_ns),
+        clocks: clocks
+            .into_iter()
+            .map(|(path, [r0, b0, r1, b1])| (path, BesideBoot { first: (r0, b0), last: (r1, b1) }))
+            .collect(),
         marks: marks.into_iter().map(|(ts, name, dur)| Mark { name, ts, dur }).collect(),
         max_loss: max_loss.map(self::max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,

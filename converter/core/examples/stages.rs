@@ -78,6 +78,9 @@ fn main() -> Result<()> {
             if more {
                 batches[filled].clear();
                 reader.parse.parse(chunk.bytes(), &mut batches[filled]);
+                if let Some(settle) = &mut reader.settle {
+                    settle.settle(&mut batches[filled]);
+                }
                 filled += 1;
             }
         }

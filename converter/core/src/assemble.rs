@@ -79,6 +79,20 @@ struct OpenGroup {
     /// Of the call's entry.
     place: Place,
     requests: Vec<Slot>,
+    /// Requests in flight at the entry and the exit of a call that stands for one itself.
+    in_flight: (u32, u32),
+    /// It is one of them still.
+    flies: bool,
+}
+
+impl OpenGroup {
+    /// Its call is no longer in flight as a request.
+    fn land(&mut self, in_flight: &mut u32) {
+        if std::mem::take(&mut self.flies) {
+            *in_flight -= 1;
+            self.in_flight.1 = *in_flight;
+        }
+    }
 }
 
 #[derive(Default)]
@@ -191,8 +205,8 @@ impl Assemble {
                 self.submit(event, id, bio, sector, dev, names, sink)
             }
             Kind::BioComplete { bio, sector, dev } => self.complete(event, bio, sector, dev, names, sink),
-            Kind::CallEnter { op, stack } => self.call_enter(event, op, stack, names, sink),
-            Kind::CallExit { op, ret } => self.call_exit(event, op, ret, names, sink),
+            Kind::CallEnter { .. } => self.call_enter(event, names, sink),
+            Kind::CallExit { .. } => self.call_exit(event, names, sink),
             Kind::SyncStart { .. } => self.sync_start(event, names, sink),
             Kind::SyncEnd { id, ret } => self.sync_end(event, id, ret, names, sink),
             Kind::WbStart { id } => {
@@ -254,15 +268,9 @@ impl Assemble {
 
     // ---- calls
 
-    fn call_enter<S: Sink + ?Sized>(
-        &mut self,
-        e: &Event,
-        op: Op,
-        stack: NameId,
-        names: &Names,
-        sink: &mut S,
-    ) -> Result<()> {
-        if self.is_told_again(e, op, stack) {
+    fn call_enter<S: Sink + ?Sized>(&mut self, e: &Event, names: &Names, sink: &mut S) -> Result<()> {
+        let Kind::CallEnter { op, stack, path, alone } = e.kind else { return Ok(()) };
+        if self.is_told_again(e) {
             return Ok(());
         }
         let call = Call {
@@ -273,8 +281,11 @@ impl Assemble {
             comm: e.comm,
             process: self.process_name(e.pid),
             stack,
+            path,
+            alone,
             enter: e.ts,
             exit: None,
+            untimed: false,
             ret: None,
             sync_id: None,
             request_end: None,
@@ -284,20 +295,30 @@ impl Assemble {
         self.leave_sync(id, names, sink)?;
         let task = self.tasks.entry(id).or_default();
         task.exited = None;
-        let closed =
-            !self.tasks_are_processes && task.groups.back_mut().is_some_and(|g| std::mem::take(&mut g.call_open));
+        let mut closed = false;
+        if !self.tasks_are_processes
+            && let Some(group) = task.groups.back_mut()
+        {
+            closed = std::mem::take(&mut group.call_open);
+            group.land(&mut self.requests_in_flight);
+        }
+        self.requests_in_flight += u32::from(alone);
         task.groups.push_back(OpenGroup {
             call: Some(call),
             call_open: true,
             since: e.ts,
             place: self.at,
             requests: Vec::new(),
+            in_flight: (self.requests_in_flight, self.requests_in_flight),
+            flies: alone,
         });
         if closed || self.tasks_are_processes { self.flush(id, names, sink) } else { Ok(()) }
     }
 
-    /// Whether another input has told this call: one records all events, another the stacks. It takes the stack then.
-    fn is_told_again(&mut self, e: &Event, op: Op, stack: NameId) -> bool {
+    /// Whether another input has told this call: one records all events, another the stacks, or calls alone. What it tells in
+    /// addition is taken then.
+    fn is_told_again(&mut self, e: &Event) -> bool {
+        let Kind::CallEnter { op, stack, path, alone } = e.kind else { return false };
         if self.tasks_are_processes {
             return false;
         }
@@ -308,8 +329,26 @@ impl Assemble {
         let at_once = e.ts.abs_diff(call.enter) <= SAME_CALL_NS;
         let same = call.op == op
             && places.log_of(group.place) != log
-            && call.stack.is_some() != stack.is_some()
+            && (call.stack.is_some() != stack.is_some() || call.alone != alone)
             && (group.requests.is_empty() || at_once);
+        if same && call.alone && !alone {
+            // Its tracer stops the thread: the times of the one that does not are nearer.
+            call.alone = false;
+            if group.requests.is_empty() {
+                call.enter = e.ts;
+            }
+        }
+        if same && !call.alone && !alone && group.requests.is_empty() {
+            // What lies between is a tracer's own work: a stack takes time to walk. Of the exits the first one counts.
+            call.enter = call.enter.max(e.ts);
+        }
+        if same && !call.path.is_some() {
+            call.path = path;
+        }
+        if same && !call.alone {
+            group.land(&mut self.requests_in_flight);
+        }
+        let Some(call) = group.call.as_mut() else { return false };
         if same && stack.is_some() {
             call.stack = stack;
             for &slot in &group.requests {
@@ -326,14 +365,8 @@ impl Assemble {
         same
     }
 
-    fn call_exit<S: Sink + ?Sized>(
-        &mut self,
-        e: &Event,
-        op: Op,
-        ret: Option<i64>,
-        names: &Names,
-        sink: &mut S,
-    ) -> Result<()> {
+    fn call_exit<S: Sink + ?Sized>(&mut self, e: &Event, names: &Names, sink: &mut S) -> Result<()> {
+        let Kind::CallExit { op, ret, stack, untimed } = e.kind else { return Ok(()) };
         let id = self.task_of(e);
         let log = self.places.log_of(self.at);
         if !self.tasks_are_processes
@@ -364,17 +397,27 @@ impl Assemble {
             return self.lose(Reason::UnmatchedExit, e.ts, sink, || format!("{} exit", op.name()));
         };
         group.call_open = false;
+        group.land(&mut self.requests_in_flight);
+        let exit = (!untimed).then_some(e.ts);
         if let Some(call) = &mut group.call {
-            call.exit = Some(e.ts);
+            call.exit = exit;
+            call.untimed = untimed;
             call.ret = ret;
+            if stack.is_some() {
+                call.stack = stack;
+            }
             // The row of the request that took it carries the exit.
             for &slot in &group.requests {
                 if let Some(of) = &mut requests[slot as usize].row.call
                     && of.call_id == call.call_id
                 {
-                    of.exit = Some(e.ts);
+                    of.exit = exit;
+                    of.stack = call.stack;
                 }
             }
+        }
+        if untimed {
+            self.count(Reason::LengthMissing, e.ts, self.at, || op.name().to_owned());
         }
         self.flush(id, names, sink)
     }
@@ -557,6 +600,7 @@ impl Assemble {
             ino: 0,
             datasync: None,
             call: None,
+            alone: false,
             first_event: e.ts,
             last_event: e.ts,
             start: None,
@@ -607,6 +651,7 @@ impl Assemble {
         let mut closed_a_call = false;
         let joins = match task.groups.back_mut() {
             Some(group) if group.call_open && !overlap => {
+                group.land(&mut self.requests_in_flight);
                 // A second request under a call is inside it too, unless its exit was lost; then it stands beside it.
                 let joins = group.requests.len() < MAX_IN_CALL;
                 if !joins {
@@ -626,6 +671,8 @@ impl Assemble {
                 since: e.ts,
                 place: self.at,
                 requests: vec![slot],
+                in_flight: (0, 0),
+                flies: false,
             });
         }
         if closed_a_call {
@@ -677,6 +724,7 @@ impl Assemble {
         if candidates > 1 {
             row.confidence = Confidence::Inferred;
         }
+        task.groups[index].land(&mut self.requests_in_flight);
         if let Some(call) = &mut task.groups[index].call {
             take(call, row);
         }
@@ -851,8 +899,10 @@ impl Assemble {
     }
 
     fn emit<S: Sink + ?Sized>(&mut self, group: &mut OpenGroup, names: &Names, sink: &mut S) -> Result<()> {
+        group.land(&mut self.requests_in_flight);
+        let alone = self.request_alone(group);
         if let Some(call) = &mut group.call {
-            let mut rows = group.requests.iter().map(|&slot| &self.requests[slot as usize].row);
+            let mut rows = group.requests.iter().map(|&slot| &self.requests[slot as usize].row).chain(&alone);
             let own = rows.find(|row| Some(row.sync_id) == call.sync_id);
             call.request_end = own.and_then(|row| row.end);
             if call.sync_id.is_none() {
@@ -860,7 +910,7 @@ impl Assemble {
                 self.count(Reason::LoneCall, enter, group.place, || op.name().to_owned());
             }
         }
-        let group_requests: Vec<GroupRequest<'_>> = group
+        let mut group_requests: Vec<GroupRequest<'_>> = group
             .requests
             .iter()
             .map(|&slot| {
@@ -868,6 +918,7 @@ impl Assemble {
                 GroupRequest { request: &open.row, bio_ids: &open.bio_ids }
             })
             .collect();
+        group_requests.extend(alone.iter().map(|request| GroupRequest { request, bio_ids: &[] }));
         sink.group(&Group { call: group.call.as_ref(), requests: &group_requests }, names)?;
         drop(group_requests);
         for slot in group.requests.drain(..) {
@@ -878,6 +929,55 @@ impl Assemble {
             self.free_requests.push(slot);
         }
         Ok(())
+    }
+
+    /// The request of a call that nobody took, if nobody could: no source tells more of it than that it was made.
+    fn request_alone(&mut self, group: &mut OpenGroup) -> Option<Request> {
+        let call =
+            group.call.as_mut().filter(|call| call.alone && call.sync_id.is_none() && group.requests.is_empty())?;
+        let row = Request {
+            sync_id: self.next_sync,
+            id: NO_ID,
+            tid: call.tid,
+            pid: call.pid,
+            comm: call.comm,
+            process: call.process,
+            fs: NameId::NONE,
+            path: call.path,
+            dev: Dev::UNKNOWN,
+            ino: 0,
+            datasync: None,
+            call: Some(CallOf {
+                call_id: call.call_id,
+                op: call.op,
+                enter: call.enter,
+                exit: call.exit,
+                stack: call.stack,
+            }),
+            alone: true,
+            first_event: call.enter,
+            last_event: call.exit.unwrap_or(call.enter),
+            start: None,
+            end: call.exit,
+            ret: call.ret,
+            first_submit: None,
+            last_complete: None,
+            submit_missing: false,
+            complete_missing: false,
+            extent: Extent::default(),
+            bios: 0,
+            bios_unseen: true,
+            confidence: Confidence::Unknown,
+            in_flight: group.in_flight,
+        };
+        self.next_sync += 1;
+        call.sync_id = Some(row.sync_id);
+        let (op, enter) = (call.op.name(), call.enter);
+        self.count(Reason::CallAlone, enter, group.place, || op.to_owned());
+        if row.missing().is_some() {
+            self.count(Reason::EndMissing, enter, group.place, || format!("{op} without its return"));
+        }
+        Some(row)
     }
 
     /// Requests that have waited long enough for their bios, and calls of processes that nobody will take any more.

@@ -46,6 +46,12 @@ pub enum Error {
     Foreign { path: String, detail: String },
     #[error("{path}: no event{}{detail}", in_lines(*lines))]
     NoEvents { path: String, lines: u64, detail: String, of_blocks: bool },
+    #[error("{path}: none of its {lines} lines is a sync call{detail}")]
+    NoCalls { path: String, lines: u64, detail: String },
+    #[error(
+        "{first} and {second} are not on one clock: that of the one is {first_clock}, that of the other {second_clock}"
+    )]
+    Clocks { first: String, first_clock: String, second: String, second_clock: String },
     #[error("no input format is called '{name}'")]
     UnknownSource { name: String, known: String },
     #[error("cannot write {path}: {source}")]
@@ -83,9 +89,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Read { .. } | Self::Empty { .. } | Self::Foreign { .. } | Self::NoEvents { .. } | Self::Reader => {
-                ErrorClass::Input
-            }
+            Self::Read { .. }
+            | Self::Empty { .. }
+            | Self::Foreign { .. }
+            | Self::NoEvents { .. }
+            | Self::NoCalls { .. }
+            | Self::Clocks { .. }
+            | Self::Reader => ErrorClass::Input,
             Self::UnknownSource { .. } | Self::UnknownSink { .. } | Self::NotHere { .. } => ErrorClass::Usage,
             Self::Write { .. } | Self::NoFolder { .. } | Self::Encode { .. } | Self::Thread(_) => ErrorClass::Output,
             Self::TooMuchLoss { .. } => ErrorClass::Loss,
@@ -139,6 +149,14 @@ impl Error {
                 "record these too: `trace-cmd record -e wb_tracer -e 'syscalls:sys_*_fsync'`, and so for other syscalls; \
                  docs/formats.md has them all"
                     .into()
+            }
+            Self::NoCalls { .. } => {
+                "the program synced nothing, or the log lacks it (strace -f, and no -e that leaves it out); \
+                 `syncline record` has routes that see more"
+                    .into()
+            }
+            Self::Clocks { .. } => {
+                "convert each on its own; the strace.log in a folder that `syncline record` made is moved to CLOCK_BOOTTIME".into()
             }
             Self::NoEvents { .. } => "docs/formats.md shows what an event looks like".into(),
             Self::UnknownSource { known, .. } => format!("use one of: {known}"),

@@ -14,11 +14,13 @@ pub enum Op {
     Sync,
     Syncfs,
     SyncFileRange,
+    /// A write that is durable when it returns: to a file opened with `O_SYNC` or `O_DSYNC`, or with such a flag of its own.
+    Write,
 }
 
 impl Op {
-    pub const ALL: [Self; 6] =
-        [Self::Fsync, Self::Fdatasync, Self::Msync, Self::Sync, Self::Syncfs, Self::SyncFileRange];
+    pub const ALL: [Self; 7] =
+        [Self::Fsync, Self::Fdatasync, Self::Msync, Self::Sync, Self::Syncfs, Self::SyncFileRange, Self::Write];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -28,9 +30,11 @@ impl Op {
             Self::Sync => "sync",
             Self::Syncfs => "syncfs",
             Self::SyncFileRange => "sync_file_range",
+            Self::Write => "write",
         }
     }
 
+    /// The syscall of this name, if each call of it is a sync: not of `write`.
     pub fn from_name(name: &[u8]) -> Option<Self> {
         Some(match name {
             b"fsync" => Self::Fsync,
@@ -75,10 +79,11 @@ pub const NO_SECTOR: i64 = -1;
 /// What happened. Offsets and lengths are in bytes, sectors in 512 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Entry of a sync syscall; `stack` is the raw lines as printed, innermost first.
-    CallEnter { op: Op, stack: NameId },
-    /// Exit of a sync syscall.
-    CallExit { op: Op, ret: Option<i64> },
+    /// Entry of a sync syscall; `stack` is the raw lines as printed, innermost first. `alone`: its source tells of calls
+    /// alone, and not of what a file system does in them.
+    CallEnter { op: Op, stack: NameId, path: NameId, alone: bool },
+    /// Exit of a sync syscall; a stack that is printed when the call returns. `untimed`: it is not known when it returned.
+    CallExit { op: Op, ret: Option<i64>, stack: NameId, untimed: bool },
     /// The file system's sync function is entered. `by_thread`: the kernel knows no id; the recorder made one of thread and time, so what
     /// has it is what the thread did meanwhile.
     SyncStart {
@@ -154,7 +159,11 @@ impl Kind {
     /// Every name in the event, so that a batch's own ids can be replaced by the run's.
     fn names_mut(&mut self, f: &mut impl FnMut(&mut NameId)) {
         match self {
-            Self::CallEnter { stack, .. } => f(stack),
+            Self::CallEnter { stack, path, .. } => {
+                f(stack);
+                f(path);
+            }
+            Self::CallExit { stack, .. } => f(stack),
             Self::SyncStart { path, fs, .. } => {
                 f(path);
                 f(fs);
@@ -177,6 +186,16 @@ pub struct Event {
     /// Line of the chunk that it stands in, from 1; 0 where there are no lines.
     pub line: u32,
     pub kind: Kind,
+}
+
+impl Kind {
+    pub fn enter(op: Op) -> Self {
+        Self::CallEnter { op, stack: NameId::NONE, path: NameId::NONE, alone: false }
+    }
+
+    pub fn exit(op: Op, ret: Option<i64>) -> Self {
+        Self::CallExit { op, ret, stack: NameId::NONE, untimed: false }
+    }
 }
 
 impl Event {

@@ -1,7 +1,5 @@
 //! Flame graphs as SVG, drawn by inferno. Stacks come summed up; nothing here knows what they count.
 
-use std::cmp::Ordering;
-
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap, StrokeColor};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
@@ -126,8 +124,7 @@ pub fn draw(mut stacks: Vec<Stack>, look: &Look<'_>) -> Result<Drawing, String> 
     let mut options = Options::default();
     options.title = plain(look.title);
     options.subtitle = Some(plain(look.subtitle));
-    // Two dashes would end the comment that it stands in.
-    options.notes = look.notes.lines().map(plain).collect::<Vec<_>>().join(" | ").replace("--", "- -");
+    options.notes = comment(look.notes);
     look.unit.clone_into(&mut options.count_name);
     options.factor = look.factor;
     options.name_type = format!("{}:", look.frame_is);
@@ -148,6 +145,13 @@ pub fn draw(mut stacks: Vec<Stack>, look: &Look<'_>) -> Result<Drawing, String> 
         svg.splice(end..end, STYLE.bytes());
     }
     Ok(Drawing { svg, hidden })
+}
+
+/// Text in an XML comment, which two dashes or one at its end would break.
+fn comment(text: &str) -> String {
+    let mut text = text.lines().map(plain).collect::<Vec<_>>().join(" | ").replace("--", "- -").replace("--", "- -");
+    text.push(' ');
+    text
 }
 
 /// Keeps inferno from reading a name as something else: a number at the end would be a second weight, a `# ` at the start a comment.
@@ -230,6 +234,9 @@ fn tint(name: &str, (from, to): (f64, f64)) -> Color {
     Color { r: channel(0.0), g: channel(8.0), b: channel(4.0) }
 }
 
+/// A base that was scaled, and summed up in another order, is as exact as this.
+const ROUNDING: f64 = 1e-9;
+
 /// How a frame's weight differs from its base.
 enum Change {
     New,
@@ -241,10 +248,12 @@ enum Change {
 impl Change {
     fn of(total: Total) -> Self {
         let weight = total.weight as f64;
-        match weight.partial_cmp(&total.base) {
-            Some(Ordering::Equal) => Self::Same,
-            _ if total.base <= 0.0 => Self::New,
-            _ => Self::By(100.0 * (weight - total.base) / total.base),
+        if (weight - total.base).abs() <= ROUNDING * weight {
+            Self::Same
+        } else if total.base <= 0.0 {
+            Self::New
+        } else {
+            Self::By(100.0 * (weight - total.base) / total.base)
         }
     }
 
@@ -329,6 +338,14 @@ mod tests {
             "file\u{a0}12 (4 requests, 50.00%)",
         ];
         assert_eq!(titles(stacks, &look()), want);
+    }
+
+    #[test]
+    fn notes_do_not_end_their_comment() {
+        for dashes in 1..9 {
+            let text = comment(&format!("a{}", "-".repeat(dashes)));
+            assert!(!text.contains("--") && text.ends_with("- "), "{text}");
+        }
     }
 
     #[test]

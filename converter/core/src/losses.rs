@@ -50,12 +50,16 @@ reasons! {
         "events that the recorder counted and the log lacks: lost or torn on their way out of the kernel"
     CutOff "cut_off" Loss
         "logs without the recorder's last line: it was killed, or the file was not copied whole"
+    IoUring "io_uring" Loss
+        "uses of io_uring, in which strace sees neither writes nor syncs; record with another route: ring-buffer or bpftrace"
+    LengthMissing "length_missing" Loss
+        "calls of which the log does not say how long they took; record with strace -T"
     LateEvent "late_event" Loss
         "events that came later than the reorder window allows, used out of order; convert again with a larger --window"
     UnmatchedComplete "unmatched_complete" Loss
         "completions for a bio that is not in flight: its submit was lost, or the line is there twice"
     NeverCompleted "never_completed" Loss
-        "submitted bios whose completion is not in the log; bpftrace's tracepoint probes lose them without a word"
+        "submitted bios whose completion is not in the log: it came after the log's end, or the tracer lost it, as bpftrace's tracepoint probes do without a word"
     NeverSubmitted "never_submitted" Loss
         "folios were added to a bio whose submit is not in the log"
     StartMissing "start_missing" Loss
@@ -69,7 +73,9 @@ reasons! {
     UnmatchedExit "unmatched_exit" Loss
         "exits of a sync syscall whose entry is not in the log, or cannot be told from another's"
     LoneCall "lone_call" Info
-        "sync calls with no request: another file system, or no inode to sync"
+        "sync calls with no request: of a kind or a file system that the recorder does not follow, or with no inode to sync"
+    CallAlone "call_alone" Info
+        "syncs of which only the call is known: what was written back for them (bytes, bios, writeback latency) is null; the routes ring-buffer and bpftrace record it"
     ToldTwice "told_twice" Info
         "what two inputs or two tracepoints tell of one call, request or bio, and that was joined"
     Remapped "remapped" Info

@@ -166,6 +166,7 @@ impl Extent {
 
 /// One pass through a file system's sync function.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says of something else that it is not known")]
 pub struct Request {
     pub sync_id: u64,
     pub id: u64,
@@ -180,6 +181,8 @@ pub struct Request {
     /// `None` where the file system does not tell it.
     pub datasync: Option<bool>,
     pub call: Option<CallOf>,
+    /// All that is known of it is its call: whatever the file system did is null.
+    pub alone: bool,
     pub first_event: i64,
     pub last_event: i64,
     pub start: Option<i64>,
@@ -200,7 +203,10 @@ pub struct Request {
 
 impl Request {
     pub fn missing(&self) -> Option<Missing> {
-        if self.start.is_none() {
+        if self.alone {
+            // A call that has returned may have done so at a time that is not known.
+            (self.ret.is_none() && self.end.is_none()).then_some(Missing::End)
+        } else if self.start.is_none() {
             Some(Missing::Start)
         } else if self.end.is_none() {
             Some(Missing::End)
@@ -217,7 +223,13 @@ impl Request {
     }
 
     fn bounds(&self) -> Option<(i64, i64)> {
-        self.start.zip(self.end)
+        let start = if self.alone { Some(self.first_event) } else { self.start };
+        start.zip(self.end)
+    }
+
+    /// Bytes written back for it; `None` where that is not known.
+    pub fn bytes(&self) -> Option<u64> {
+        (!self.bios_unseen).then_some(self.extent.bytes)
     }
 
     /// Where its row begins.
@@ -428,8 +440,14 @@ pub struct Call {
     /// Name of its process.
     pub process: NameId,
     pub stack: NameId,
+    /// Its file, where the tracer of the call tells.
+    pub path: NameId,
+    /// No source that sees requests has told of it.
+    pub alone: bool,
     pub enter: i64,
     pub exit: Option<i64>,
+    /// It has returned, but it is not known when.
+    pub untimed: bool,
     pub ret: Option<i64>,
     /// The request that took it.
     pub sync_id: Option<u64>,

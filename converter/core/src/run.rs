@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::input::Input;
 use crate::losses::{Losses, Reason};
-use crate::merge::{Merge, OpenInput, Piece, Step, logs_of};
+use crate::merge::{BesideBoot, Merge, OpenInput, Piece, Step, logs_of};
 use crate::names::{NameId, Names, text_of};
 use crate::order::Reorder;
 use crate::place::{Place, Places, tell};
@@ -89,6 +89,8 @@ pub struct Options {
     pub source: Option<String>,
     pub source_options: SourceOptions,
     pub window_ns: i64,
+    /// Inputs whose clock is that of the day, and how it went beside CLOCK_BOOTTIME, to which their times are moved.
+    pub clocks: HashMap<String, BesideBoot>,
     pub marks: Vec<Mark>,
     pub max_loss: Option<MaxLoss>,
     /// Of which requests the output is.
@@ -110,6 +112,7 @@ impl Default for Options {
             source: None,
             source_options: SourceOptions::default(),
             window_ns: crate::order::DEFAULT_WINDOW_NS,
+            clocks: HashMap::new(),
             marks: Vec::new(),
             max_loss: None,
             filter: Filter::default(),
@@ -384,14 +387,18 @@ impl Pairing<'_> {
                 adopt(path);
                 adopt(fs);
             }
-            Kind::CallEnter { stack, .. } if stack.is_some() => {
-                let raw = batch.names.get(*stack);
-                *stack = if symbols.is_empty() {
-                    stacks.fold(raw, names)
-                } else {
-                    stacks.fold(&symbols.name(event.pid, raw), names)
-                };
+            Kind::CallEnter { stack, path, .. } => {
+                adopt(path);
+                if stack.is_some() {
+                    let raw = batch.names.get(*stack);
+                    *stack = if symbols.is_empty() {
+                        stacks.fold(raw, names)
+                    } else {
+                        stacks.fold(&symbols.name(event.pid, raw), names)
+                    };
+                }
             }
+            Kind::CallExit { stack, .. } if stack.is_some() => *stack = stacks.fold(batch.names.get(*stack), names),
             _ => {}
         }
         event
@@ -436,7 +443,7 @@ fn run(
             sources.push(file.source);
         }
     }
-    let mut merge = Merge::new(inputs, options.window_ns, options.workers, source_options);
+    let mut merge = Merge::new(inputs, options.window_ns, options.workers, source_options, options.clocks.clone());
     let mut shown = Instant::now();
     loop {
         match merge.step()? {
@@ -527,6 +534,7 @@ struct FileSoFar {
     /// Its first line that is no event, and how many there are.
     unparsed: Option<String>,
     unparsed_lines: u64,
+    io_uring: u64,
     kinds: [u64; Kind::COUNT],
     /// What the recorder counted, of the kinds that it did.
     counted: [Option<u64>; Kind::COUNT],
@@ -545,6 +553,7 @@ impl FileSoFar {
             last_event: None,
             unparsed: None,
             unparsed_lines: 0,
+            io_uring: 0,
             kinds: [0; Kind::COUNT],
             counted: [None; Kind::COUNT],
             ended: false,
@@ -575,8 +584,15 @@ impl FileSoFar {
 
     fn no_events(&self) -> Error {
         let detail = self.unparsed.as_ref().map_or(String::new(), |line| format!("; the first that is none: {line}"));
-        let of_blocks = matches!(self.source, "blktrace" | "blkparse");
-        Error::NoEvents { path: self.path.clone(), lines: self.lines, detail, of_blocks }
+        let (path, lines) = (self.path.clone(), self.lines);
+        if self.source == source::strace::NAME {
+            let seen = format!("; it uses io_uring, whose syncs strace does not see ({} times)", self.io_uring);
+            let detail = if self.io_uring > 0 { seen + &detail } else { detail };
+            Error::NoCalls { path, lines, detail }
+        } else {
+            let of_blocks = matches!(self.source, "blktrace" | "blkparse");
+            Error::NoEvents { path, lines, detail, of_blocks }
+        }
     }
 
     /// Counts what in a batch is no event.
@@ -616,6 +632,11 @@ impl FileSoFar {
                     *counted = counted.saturating_add(*count);
                 }
                 NoteKind::End => self.ended = true,
+                NoteKind::IoUring => {
+                    self.io_uring += 1;
+                    let tally = summary.losses.add(Reason::IoUring, 1, None);
+                    tally.example.get_or_insert_with(|| tell(path, line, "io_uring"));
+                }
                 NoteKind::Unparsed { text, why } => {
                     self.unparsed_lines += 1;
                     let tally = summary.losses.add(Reason::UnparsedLine, 1, None);

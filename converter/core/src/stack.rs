@@ -41,9 +41,9 @@ pub fn fold(raw: &[u8]) -> Vec<u8> {
 
 /// The function of a frame: without its address, its offset and its file.
 ///
-/// `func+46`, `0x7fff12`, `7f12 func+46 (/lib/x.so)`, `7f12 [unknown] (/lib/x.so)`.
+/// `func+46`, `0x7fff12`, `7f12 func+46 (/lib/x.so)`, `7f12 [unknown] (/lib/x.so)`, `> /lib/x.so(func+0x2e) [0x7f12]`.
 fn frame(line: &[u8]) -> Vec<u8> {
-    let (function, file) = perf_style(line).unwrap_or((line, None));
+    let (function, file) = strace_style(line).or_else(|| perf_style(line)).unwrap_or((line, None));
     if function == b"[unknown]"
         && let Some(file) = file.filter(|f| *f != b"[unknown]")
     {
@@ -51,6 +51,16 @@ fn frame(line: &[u8]) -> Vec<u8> {
         return [b"[", base, b"]"].concat();
     }
     without_offset(function).to_vec()
+}
+
+fn strace_style(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    let line = line.strip_prefix(b"> ")?;
+    // With -kk the line of the source follows the address.
+    let Some(end) = memchr::memmem::rfind(line, b" [0x") else { return Some((line, None)) };
+    let frame = &line[..end];
+    let Some(open) = last_parenthesis(frame) else { return Some((frame, None)) };
+    let function = &frame[open + 1..frame.len() - 1];
+    Some((if function.is_empty() { b"[unknown]" } else { function }, Some(&frame[..open])))
 }
 
 fn perf_style(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
@@ -122,6 +132,10 @@ mod tests {
                 "7f12 std::function<void (int)>::operator()(int) const+3 (/opt/x)",
                 "std::function<void (int)>::operator()(int) const",
             ),
+            ("> /usr/lib/libc.so.6(fsync+0x3a) [0xfec4a]", "fsync"),
+            ("> /opt/a (b)/x(std::f(int (*)(char))+0x12) [0x1] x.cpp:7", "std::f(int (*)(char))"),
+            ("> /usr/bin/env() [0x24cd]", "[env]"),
+            ("> unexpected_backtracing_error [0x7f12]", "unexpected_backtracing_error"),
             // Not perf style, though it begins with hex digits: no function stands between.
             ("add (anonymous namespace)", "add (anonymous namespace)"),
         ] {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::input::Chunk;
-use crate::source::{Batch, Chunks, Parse, Reader};
+use crate::source::{Batch, Chunks, Parse, Reader, Settle};
 
 /// So long the wait for the next batch is silent.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -60,6 +60,7 @@ pub struct Stream {
     threads: Vec<JoinHandle<()>>,
     waiting: BTreeMap<u64, Result<(Batch, u64)>>,
     next: u64,
+    settle: Option<Box<dyn Settle>>,
 }
 
 pub enum Next {
@@ -79,7 +80,7 @@ impl Stream {
         for _ in 0..=workers * 2 {
             let _ = give_back.send(Batch::default());
         }
-        let Reader { chunks, parse, .. } = reader;
+        let Reader { chunks, parse, settle, .. } = reader;
         let shared = Arc::new(Workers { chunks: Mutex::new((chunks, 0)), used: Mutex::new(used), parse });
         let threads = (0..workers)
             .map(|_| {
@@ -87,7 +88,7 @@ impl Stream {
                 thread::spawn(move || shared.work(&done))
             })
             .collect();
-        Self { parsed, give_back, threads, waiting: BTreeMap::new(), next: 0 }
+        Self { parsed, give_back, threads, waiting: BTreeMap::new(), next: 0, settle }
     }
 
     /// The next batch in the order of the input.
@@ -95,7 +96,10 @@ impl Stream {
         loop {
             if let Some(result) = self.waiting.remove(&self.next) {
                 self.next += 1;
-                let (batch, consumed) = result?;
+                let (mut batch, consumed) = result?;
+                if let Some(settle) = &mut self.settle {
+                    settle.settle(&mut batch);
+                }
                 return Ok(Next::Batch(Box::new(batch), consumed));
             }
             match self.parsed.recv_timeout(PATIENCE) {

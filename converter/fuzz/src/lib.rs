@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use syncline_core::error::Result;
 use syncline_core::event::{Event, Kind, NO_ID, UNKNOWN_TASK};
+use syncline_core::input::Input;
 use syncline_core::losses::{Losses, Reason};
 use syncline_core::names::Names;
 use syncline_core::request::{Bio, Missing, Request};
 use syncline_core::sink::{Facts, Group, Sink};
-use syncline_core::source::{Batch, Escapes, Lines, NoteKind, PathEscape, Source, SourceOptions};
+use syncline_core::source::{Batch, Escapes, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, strace};
 
 /// What went in.
 #[derive(Debug, Default)]
@@ -62,6 +63,8 @@ pub struct Checker<'a> {
     never_completed: u64,
     start_missing: u64,
     end_missing: u64,
+    alone: u64,
+    untimed: u64,
     completed_after_end: u64,
     /// Bios that the block layer tells of, and their bytes.
     blocks: u64,
@@ -87,6 +90,8 @@ impl<'a> Checker<'a> {
             never_completed: 0,
             start_missing: 0,
             end_missing: 0,
+            alone: 0,
+            untimed: 0,
             completed_after_end: 0,
             blocks: 0,
             block_bytes: 0,
@@ -112,6 +117,9 @@ impl<'a> Checker<'a> {
             (request.submit_missing, request.complete_missing),
             "what is missing of {request:?}"
         );
+        if request.alone {
+            return self.request_alone(request);
+        }
         self.bytes += request.extent.bytes;
         self.kinds[2] += u64::from(request.start.is_some());
         self.kinds[6] += u64::from(request.end.is_some());
@@ -145,6 +153,22 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Of a call nothing is known but what it says itself.
+    fn request_alone(&mut self, request: &Request) {
+        self.alone += 1;
+        self.end_missing += u64::from(request.missing().is_some());
+        assert!(request.missing().is_none_or(|missing| missing == Missing::End), "{request:?}");
+        let Some(call) = request.call else { panic!("{request:?} has no call") };
+        assert_eq!((request.start, request.end, request.first_event), (None, call.exit, call.enter));
+        assert_eq!(request.dur(), call.exit.map(|exit| exit - call.enter));
+        assert_eq!(request.syscall(), request.dur());
+        assert_eq!((request.bytes(), request.writeback(), request.bios, request.extent.folios), (None, None, 0, 0));
+        assert_eq!((request.before_submit(), request.after_complete()), (None, None));
+        if self.ordered {
+            assert!(request.dur().is_none_or(|dur| dur >= 0), "{request:?}");
+        }
+    }
+
     /// What went in has come out, or has a reason.
     pub fn balance(&self, ledger: &Ledger, losses: &Losses) {
         let count = |reason| losses.get(reason).count;
@@ -156,7 +180,9 @@ impl<'a> Checker<'a> {
         }
         let [calls, exits, starts, _, submits, completes, ends, ..] = ledger.kinds;
         assert_eq!(self.kinds[0], calls, "calls");
-        assert_eq!(self.kinds[1] + count(Reason::UnmatchedExit), exits, "exits");
+        assert_eq!(self.kinds[1] + self.untimed + count(Reason::UnmatchedExit), exits, "exits");
+        assert_eq!(self.untimed, count(Reason::LengthMissing), "exits of unknown time");
+        assert_eq!(self.alone, count(Reason::CallAlone), "requests of calls alone");
         let told_twice = count(Reason::ToldTwice);
         let used_starts = self.kinds[2] + count(Reason::DuplicateStart);
         assert!(used_starts <= starts && used_starts + told_twice >= starts, "{used_starts} of {starts} starts");
@@ -241,6 +267,8 @@ impl Sink for Checker<'_> {
             assert!(self.calls.insert(call.call_id), "call_id {} is there twice", call.call_id);
             self.kinds[0] += 1;
             self.kinds[1] += u64::from(call.exit.is_some());
+            self.untimed += u64::from(call.untimed);
+            assert!(!call.untimed || call.exit.is_none(), "{call:?}");
             self.lone += u64::from(call.sync_id.is_none());
             if let Some(id) = call.sync_id {
                 let Some(own) = group.requests.iter().find(|r| r.request.sync_id == id) else {
@@ -321,7 +349,12 @@ impl Plain {
         let mut extras = batch.extras.iter().peekable();
         for (i, event) in batch.events.iter().enumerate() {
             let kind = match event.kind {
-                Kind::CallEnter { op, stack } => format!("{op:?} {:?}", name(stack)),
+                Kind::CallEnter { op, stack, path, alone } => {
+                    format!("{op:?} {:?} {:?} {alone}", name(stack), name(path))
+                }
+                Kind::CallExit { op, ret, stack, untimed } => {
+                    format!("{op:?} {ret:?} {:?} {untimed}", name(stack))
+                }
                 Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
                     format!("{id} {start} {end} {:?} {:?} {ino} {dev} {datasync} {by_thread}", name(path), name(fs))
                 }
@@ -390,6 +423,46 @@ pub fn check_source<S: Source + Lines>(source: &S, options: &SourceOptions, text
         assert_eq!(a, b, "in pieces of {piece}");
     }
     assert!(whole == pieces, "in pieces of {piece} there is more, or less");
+}
+
+/// An input that is taken apart in pieces by the reader of its own source, however it is read, gives what it gives at once.
+pub fn check_reader(source: &'static dyn Source, options: &SourceOptions, text: &[u8], piece: usize) {
+    source.sniff(text);
+    let open = || Input::from_bytes("fuzz.12", text.to_vec()).and_then(|input| source.open(input, options));
+    let (Ok(mut whole), Ok(mut pieces)) = (open(), open()) else { return };
+    let read = |parts: &[&[u8]], reader: &mut Reader| {
+        let (mut plain, mut batch, mut others) = (Plain::default(), Batch::default(), 0);
+        for part in parts {
+            batch.clear();
+            reader.parse.parse(part, &mut batch);
+            if let Some(settle) = &mut reader.settle {
+                settle.settle(&mut batch);
+            }
+            assert!(batch.words.is_empty() || batch.words.len() == batch.events.len());
+            assert!(batch.events.iter().all(|e| e.ts >= 0), "a time before all times");
+            assert!(batch.notes.is_sorted_by_key(|note| note.after));
+            assert!(batch.extras.is_sorted_by_key(|extra| extra.event));
+            others += batch.others;
+            plain.add(&batch);
+        }
+        (plain, others)
+    };
+    let at_once = read(&[text], &mut whole);
+    let mut parts = Vec::new();
+    let (mut from, mut to) = (0, 0);
+    while from < text.len() {
+        to = text.len().min(to.max(from) + piece.max(1));
+        let end = if to == text.len() { Some(to) } else { strace::cut(&text[from..to]).map(|len| from + len) };
+        if let Some(end) = end {
+            parts.push(&text[from..end]);
+            from = end;
+        }
+    }
+    let in_parts = read(&parts, &mut pieces);
+    for (a, b) in at_once.0.events.iter().zip(&in_parts.0.events) {
+        assert_eq!(a, b, "in pieces of {piece}");
+    }
+    assert!(at_once == in_parts, "in pieces of {piece}: {at_once:?} {in_parts:?}");
 }
 
 /// Options from a byte of the input.

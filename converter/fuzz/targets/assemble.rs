@@ -32,8 +32,8 @@ fuzz_target!(|data: &[u8]| {
         let op = Op::ALL[usize::from(b) % Op::ALL.len()];
         let of = if b & 3 == 3 && c & 0x40 != 0 { NO_ID } else { id };
         let kind = match a & 7 {
-            0 => Kind::CallEnter { op, stack: texts[2 + usize::from(c & 1)] },
-            1 => Kind::CallExit { op, ret: (c & 1 == 0).then_some(0) },
+            0 => Kind::CallEnter { op, stack: texts[2 + usize::from(c & 1)], path: texts[0], alone: c & 4 != 0 },
+            1 => Kind::CallExit { op, ret: (c & 1 == 0).then_some(0), stack: NameId::NONE, untimed: c & 12 == 12 },
             2 => Kind::SyncStart {
                 id: of,
                 start: 0,

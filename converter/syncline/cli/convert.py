@@ -149,16 +149,15 @@ def tell(summary: dict[str, Any], output: str, quiet: bool) -> None:
     if not quiet:
         events = summary["events"]
         span = ((summary["last_ts_ns"] or 0) - (summary["first_ts_ns"] or 0)) / 1e9
-        requests = summary["events_by_kind"]["sync_start"]
+        kinds = summary["events_by_kind"]
+        done = f"{count(kinds['sync_start'])} sync requests started"
+        if not kinds["sync_start"] and kinds["call_enter"]:
+            done = f"{count(kinds['call_enter'])} sync calls"
         target = "standard output" if output == "-" else output
-        say(
-            f"{count(events)} events of {span:.3f} s ({count(requests)} sync requests started) -> {target}"
-        )
+        say(f"{count(events)} events of {span:.3f} s ({done}) -> {target}")
     for line in losses.of_conversion(summary):
         say(f"warning: {line}")
     for line in summary["unparsed"]:
         say(f"  {line}")
     if summary["left_out"]:
-        say(
-            f"warning: {count(summary['left_out'])} requests left out: their weight is not known (incomplete)"
-        )
+        say(f"warning: {count(summary['left_out'])} requests left out: their weight is not known")

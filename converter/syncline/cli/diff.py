@@ -40,8 +40,8 @@ def sides_options(function: Any) -> Any:
 @click.command(
     "diff",
     epilog=example(
-        "syncline diff tests/data/diff/base tests/data/diff/same",
-        "syncline diff tests/data/diff/base tests/data/diff/slower -o diff.md -o diff.xml || test $? = 1",
+        "syncline diff tests/data/diff/base tests/data/diff/slower || test $? = 1   (a regression)",
+        "syncline diff tests/data/diff/base tests/data/diff/same --by none -o diff.md || test $? = 5   (can't tell)",
         "syncline diff tests/data/thesis/small4.log tests/data/thesis/small4-slowdisk.log || test $? = 1",
     ),
 )

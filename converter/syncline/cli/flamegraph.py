@@ -63,6 +63,7 @@ def _percent(_ctx: click.Context, _param: click.Parameter, value: str | None) ->
 @click.option(
     "--weight",
     type=click.Choice([*_WEIGHTS, *_LATER]),
+    metavar=f"[{'|'.join(_WEIGHTS)}]",
     default="count",
     show_default=True,
     help="What the width is: requests, their syscall latency, their writeback latency, or the bytes written back for them.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,13 +19,14 @@ from syncline.recordings import is_recording
 from syncline.report import caveats, run_query, run_report, sql_root
 
 from . import baseline
-from .metrics import Group
+from .metrics import Group, total
 
 __all__ = ["Figure", "Query", "Run", "Side", "collect", "runs_of"]
 
 # Of files in a folder of runs; what ends otherwise is none, and is named.
 _ENDINGS = (".log", ".txt", ".pftrace", ".perfetto-trace", ".dat", ".parquet", ".csv", ".jsonl")
 _PACKED = (".gz", ".zst")
+_ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,11 @@ def _boil_down(path: str, engine: Any, queries: Sequence[Query], blocks: bool) -
         run.figures[metric, scope] = Figure(value, unit, known, syncs)
     table = run_query(engine, _sql("groups"))
     for kind, group, *sums in table.rows:
-        run.groups.setdefault(kind, {})[group] = dict(zip(table.columns[2:], sums, strict=True))
+        _add(
+            run.groups.setdefault(kind, {}),
+            _comparable(kind, group),
+            dict(zip(table.columns[2:], sums, strict=True)),
+        )
     for fact, value in run_query(engine, _sql("facts")).rows:
         run.facts.setdefault(fact, []).append("" if value is None else value)
     run.caveats = caveats(engine)
@@ -222,6 +228,15 @@ def _boil_down(path: str, engine: Any, queries: Sequence[Query], blocks: bool) -
     if blocks:
         _add_blocks(run, engine)
     return run
+
+
+def _comparable(kind: str, name: str) -> str:
+    """A stack without the addresses that had no name, which are others in every process."""
+    return _ADDRESS.sub("[address]", name) if kind == "stack" else name
+
+
+def _add(groups: dict[str, Group], name: str, sums: Group) -> None:
+    groups[name] = total([groups.get(name, {}), sums]) or sums
 
 
 def _answers(engine: Any, query: Query) -> dict[str, Figure]:
@@ -257,5 +272,7 @@ def _add_blocks(run: Run, engine: Any) -> None:
             columns.setdefault(metric, [None] * count)[block] = value
     table = run_query(engine, _sql("group-blocks"))
     for count, block, kind, group, *sums in table.rows:
-        cells = run.group_blocks.setdefault(count, {}).setdefault((kind, group), [None] * count)
-        cells[block] = dict(zip(table.columns[4:], sums, strict=True))
+        key = (kind, _comparable(kind, group))
+        cells = run.group_blocks.setdefault(count, {}).setdefault(key, [None] * count)
+        sums_by_name = dict(zip(table.columns[4:], sums, strict=True))
+        cells[block] = total([cells[block] or {}, sums_by_name])

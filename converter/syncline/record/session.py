@@ -323,19 +323,17 @@ def _child(wanted: Wanted, route: Route, recorders: _Recorders) -> subprocess.Po
         log = wanted.folder / "strace.log"
         calls = [
             *SYNC_CALLS,
-            "openat",
-            "open",
-            "close",
-            "dup",
-            "dup2",
-            "dup3",
-            "rename",
-            "renameat",
-            "renameat2",
-        ]
+            # Whose descriptors they are, and which file is behind them.
+            "open", "openat", "openat2", "creat", "close", "close_range", "dup", "dup2", "dup3", "fcntl",
+            "clone", "clone3", "fork", "vfork", "execve", "prctl",
+            "rename", "renameat", "renameat2", "pwritev2",
+            # That they are used is all that can be seen of them.
+            "io_uring_setup", "io_uring_enter",
+        ]  # fmt: skip
         strace = [
-            programs.which("strace") or "strace", "-I", "2", "-f", "-ttt", "-T", "-yy", "-s", "4096",
-            "-e", f"trace={','.join(calls)}", "-o", str(log),
+            programs.which("strace") or "strace", "-I", "2", "-f", "-ttt", "-T", "-yy", "-s", "256",
+            # A call that this machine or this strace does not know is none that it could miss.
+            "-e", f"trace={','.join(f'?{call}' for call in calls)}", "-o", str(log),
         ]  # fmt: skip
         command = [*strace, *(command or ["-p", str(wanted.filter.pid)])]
         recorders.inputs.append({"file": log.name, "source": "strace", "program": command})

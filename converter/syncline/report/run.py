@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from syncline import losses
@@ -24,6 +25,7 @@ class SqlEngine(Protocol):
     """What reports need of an engine."""
 
     name: str
+    path: Path
 
     def query(self, sql: str) -> Result: ...
 
@@ -95,7 +97,7 @@ def check_trace(engine: SqlEngine) -> None:
         return
     if not run_query(engine, "SELECT 1 FROM syncline_meta LIMIT 1").rows:
         raise EngineError(
-            "this trace was not written by Syncline: it holds no facts of a run",
+            f"{engine.path}: the trace was not written by Syncline, or is cut off: it holds no facts of a run",
             "Convert the log: syncline convert LOG -o OUT.pftrace",
         )
 
@@ -113,10 +115,11 @@ def caveats(engine: SqlEngine) -> list[str]:
         " UNION ALL SELECT reason, SUM(count) FROM syncline_loss GROUP BY reason",
     ).rows
     whole = {str(key): int(value) for key, value in numbers if value is not None}
+    told = ", ".join(f"'{reason}'" for reason in losses.TOLD)
     lost = run_query(
         engine,
         "SELECT reason, MIN(meaning) AS meaning, COUNT(DISTINCT run) AS runs FROM syncline_loss"
-        " WHERE severity = 'loss' AND count > 0 GROUP BY reason ORDER BY SUM(count) DESC, reason",
+        f" WHERE (severity = 'loss' OR reason IN ({told})) AND count > 0 GROUP BY reason ORDER BY SUM(count) DESC, reason",
     ).rows
     for reason, meaning, runs in lost:
         found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))

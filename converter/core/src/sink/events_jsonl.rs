@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::rows::{json_key, json_string};
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
 use crate::names::{NameId, Names, is_text};
 use crate::output::Output;
 use crate::source::{Batch, NoteKind};
@@ -61,7 +61,7 @@ impl EventsJsonl {
     pub fn note(&mut self, kind: &NoteKind, line: u64, source: &str) {
         let buffer = self.out.buffer();
         match kind {
-            NoteKind::Counted { .. } | NoteKind::End => return,
+            NoteKind::Counted { .. } | NoteKind::End | NoteKind::IoUring => return,
             NoteKind::LostUncounted => {
                 let _ = write!(buffer, "{{\"event\":\"lost_events\",\"source\":\"{source}\"");
             }
@@ -98,14 +98,26 @@ fn begin(buffer: &mut Vec<u8>, event: &Event, word: NameId, names: &Names, sourc
 
 fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
     match event.kind {
-        Kind::CallEnter { stack, .. } => {
+        Kind::CallEnter { op, stack, path, alone } => {
+            of_write(buffer, op);
+            if alone {
+                buffer.extend_from_slice(b",\"alone\":true");
+            }
             if stack.is_some() {
                 stack_field(buffer, names.get(stack));
             }
+            name(buffer, "path", path, names);
         }
-        Kind::CallExit { ret, .. } => {
+        Kind::CallExit { op, ret, stack, untimed } => {
+            of_write(buffer, op);
             if let Some(ret) = ret {
                 number(buffer, "ret", ret);
+            }
+            if untimed {
+                buffer.extend_from_slice(b",\"untimed\":true");
+            }
+            if stack.is_some() {
+                stack_field(buffer, names.get(stack));
             }
         }
         Kind::SyncStart { id: NO_ID, fs, ino, dev, datasync, .. } => {
@@ -174,6 +186,13 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             number(buffer, "id", id);
             number(buffer, "ret", ret);
         }
+    }
+}
+
+/// A write is a sync by more than its word.
+fn of_write(buffer: &mut Vec<u8>, op: Op) {
+    if op == Op::Write {
+        buffer.extend_from_slice(b",\"op\":\"write\"");
     }
 }
 

@@ -37,7 +37,7 @@ impl Weight {
             Self::Count => Some(1),
             Self::SyscallNs => request.syscall().map(|ns| ns.max(0) as u64),
             Self::WritebackNs => request.writeback().map(|ns| ns.max(0) as u64),
-            Self::Bytes => Some(request.extent.bytes),
+            Self::Bytes => request.bytes(),
         }
     }
 

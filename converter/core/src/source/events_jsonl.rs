@@ -6,13 +6,15 @@ use serde_json::{Map, Value};
 use super::cursor::{Cursor, whole};
 use super::thesis::{device, sane_range, whole_fs};
 use super::words::{Word, is_background, writes_data};
-use super::{Batch, Extra, Lines, MAX_NOTE_BYTES, Note, NoteKind, Reader, Source, SourceOptions};
+use super::{Batch, Extra, Lines, MAX_NOTE_BYTES, Note, NoteKind, Reader, Source, SourceOptions, strace};
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
 use crate::input::Input;
 use crate::names::{NameId, Names};
 
 pub struct EventsJsonl;
+
+const NAME: &str = "events-jsonl";
 
 /// Fields that every event has a place for; see also `Word::fields`.
 const KNOWN: &[&str] = &["ts_ns", "tid", "pid", "comm", "event", "source"];
@@ -23,7 +25,7 @@ const BYTES: &[&str] = &["comm_hex", "path_hex", "stack_hex", "fs_hex"];
 
 impl Source for EventsJsonl {
     fn name(&self) -> &'static str {
-        "events-jsonl"
+        NAME
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
@@ -87,7 +89,10 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         }
         _ => {}
     }
-    let word_kind = Word::of_any(&word);
+    if strace::is_io_uring(&word) && !object.contains_key("resumed") {
+        batch.note(NoteKind::IoUring);
+    }
+    let word_kind = write_word(object, &word).or_else(|| Word::of_any(&word));
     if word_kind.is_none() && !options.keep_extras {
         batch.others += 1;
         return Ok(());
@@ -110,7 +115,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         line: batch.lines as u32,
         kind,
     };
-    if event.tid == UNKNOWN_TASK && event.pid == UNKNOWN_TASK {
+    if event.tid == UNKNOWN_TASK && event.pid == UNKNOWN_TASK && !may_lack_task(object) {
         return Err("it has neither `tid` nor `pid`");
     }
     if options.keep_extras {
@@ -122,12 +127,35 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     Ok(())
 }
 
+/// strace of one thread does not say which, and what is read from such a log has this log's name when it is written again.
+fn may_lack_task(object: &Map<String, Value>) -> bool {
+    matches!(object.get("source").and_then(Value::as_str), Some(strace::NAME | NAME))
+}
+
+/// A write that is a sync, under whatever name.
+fn write_word(object: &Map<String, Value>, word: &[u8]) -> Option<Word> {
+    let is_sync = object.get("op").and_then(Value::as_str) == Some(Op::Write.name());
+    is_sync.then(|| if word.ends_with(b"_exit") { Word::Exit(Op::Write) } else { Word::Enter(Op::Write) })
+}
+
+/// What only some of the calls have, and no tracer under this name.
+fn is_of_call(key: &str, value: &Value, word: Option<Word>) -> bool {
+    match word {
+        Some(Word::Enter(op)) if key == "op" => op == Op::Write,
+        Some(Word::Exit(op)) if key == "op" => op == Op::Write,
+        Some(Word::Enter(_)) => key == "path" && value.is_string() || key == "alone" && value.is_boolean(),
+        Some(Word::Exit(_)) => key == "stack" && value.is_array() || key == "untimed" && value.is_boolean(),
+        _ => false,
+    }
+}
+
 fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
     let rwbs = object.get("rwbs").and_then(Value::as_str).unwrap_or_default().as_bytes();
     let bytes = unsigned(object, "bytes").filter(|&bytes| writes_data(rwbs, bytes));
     if matches!(word, Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap) && bytes.is_none() {
         return Some(Kind::Other);
     }
+    let is = |key| object.get(key).and_then(Value::as_bool) == Some(true);
     let id = unsigned(object, "id");
     let used = |key| object.get(key).filter(|_| word.fields().contains(&key));
     let bio = match used("bio") {
@@ -146,9 +174,12 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
     let ret = object.get("ret").and_then(Value::as_i64);
     Some(match word {
         // `fsync ret 0` has the word of an entry.
-        Word::Enter(op) if ret.is_some() => Kind::CallExit { op, ret },
-        Word::Enter(op) => Kind::CallEnter { op, stack: stack(object, names) },
-        Word::Exit(op) => Kind::CallExit { op, ret },
+        Word::Enter(op) if ret.is_some() => Kind::exit(op, ret),
+        Word::Enter(op) => {
+            let (stack, path) = (stack(object, names), name(object, "path", names));
+            Kind::CallEnter { op, stack, path, alone: is("alone") }
+        }
+        Word::Exit(op) => Kind::CallExit { op, ret, stack: stack(object, names), untimed: is("untimed") },
         Word::Start => Kind::SyncStart {
             id: id?,
             start: unsigned(object, "start")?,
@@ -238,6 +269,7 @@ fn extras(object: &Map<String, Value>, word: Option<Word>, batch: &mut Batch) {
         if KNOWN.contains(&key)
             || BYTES.contains(&key)
             || word.is_some_and(|word| word.fields().contains(&key))
+            || is_of_call(key, value, word)
             || is_exit
         {
             continue;

@@ -5,10 +5,12 @@ pub mod blktrace;
 mod cursor;
 mod escape;
 pub mod events_jsonl;
+pub mod strace;
 pub mod thesis;
 pub mod trace_dat;
 mod words;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -77,6 +79,8 @@ pub enum NoteKind {
     Counted { kind: usize, count: u64 },
     /// The recorder says that this is the end.
     End,
+    /// Something was handed to io_uring, which the recorder does not see into.
+    IoUring,
 }
 
 /// Something in the input that is no event.
@@ -105,6 +109,8 @@ pub struct Batch {
     pub others: u64,
     /// No event that comes later is older than this, where the source knows.
     pub until: Option<i64>,
+    /// What `Parse` leaves to `Settle`; its memory is used again.
+    pub aside: Option<Box<dyn Any + Send>>,
 }
 
 impl Batch {
@@ -168,6 +174,8 @@ pub trait Source: Sync {
 pub struct Reader {
     pub chunks: Box<dyn Chunks>,
     pub parse: Arc<dyn Parse>,
+    /// Where the meaning of a record depends on those before it.
+    pub settle: Option<Box<dyn Settle>>,
     /// What the input says of itself: keys and values of `syncline_meta`.
     pub facts: Vec<(&'static str, String)>,
 }
@@ -186,6 +194,12 @@ pub trait Parse: Send + Sync {
     fn parse(&self, chunk: &[u8], batch: &mut Batch);
 }
 
+/// Follows `Parse` in the order of the input, on one thread, and may keep state.
+pub trait Settle {
+    /// Makes the events of a batch from what `Parse` has left aside.
+    fn settle(&mut self, batch: &mut Batch);
+}
+
 /// A format whose records are lines.
 pub trait Lines: Sync {
     /// After how many bytes of `bytes` a record surely ends, so that what follows can be parsed on its own; `None` if nowhere.
@@ -195,14 +209,17 @@ pub trait Lines: Sync {
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch);
 }
 
+/// As `Lines::cut`.
+type Cut = Box<dyn Fn(&[u8]) -> Option<usize> + Send>;
+
 struct LineChunks {
-    lines: &'static dyn Lines,
+    cut: Cut,
     reader: ChunkReader,
 }
 
 impl Chunks for LineChunks {
     fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
-        self.reader.next(chunk, |bytes| self.lines.cut(bytes))
+        self.reader.next(chunk, &self.cut)
     }
 
     fn consumed_bytes(&self) -> u64 {
@@ -223,11 +240,13 @@ impl Parse for LineParse {
 
 impl Reader {
     pub fn of_lines(lines: &'static dyn Lines, input: Input, options: &SourceOptions) -> Self {
-        Self {
-            chunks: Box::new(LineChunks { lines, reader: ChunkReader::new(input) }),
-            parse: Arc::new(LineParse { lines, options: *options }),
-            facts: Vec::new(),
-        }
+        Self::of_text(|bytes| lines.cut(bytes), Arc::new(LineParse { lines, options: *options }), input)
+    }
+
+    /// `cut` as in `Lines`.
+    fn of_text(cut: impl Fn(&[u8]) -> Option<usize> + Send + 'static, parse: Arc<dyn Parse>, input: Input) -> Self {
+        let chunks = Box::new(LineChunks { cut: Box::new(cut), reader: ChunkReader::new(input) });
+        Self { chunks, parse, settle: None, facts: Vec::new() }
     }
 }
 
@@ -235,6 +254,7 @@ pub static SOURCES: &[&dyn Source] = &[
     &trace_dat::TraceDatSource,
     &blktrace::Blktrace,
     &events_jsonl::EventsJsonl,
+    &strace::Strace,
     &blkparse::Blkparse,
     &thesis::Thesis,
 ];

@@ -476,8 +476,8 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
             cursor.literal(b" ret ")?;
             Kind::SyncEnd { id, ret: cursor.signed()? }
         }
-        Word::Enter(op) => Kind::CallEnter { op, stack: NameId::NONE },
-        Word::Exit(op) => Kind::CallExit { op, ret: None },
+        Word::Enter(op) => Kind::enter(op),
+        Word::Exit(op) => Kind::exit(op, None),
         _ => return None,
     };
     Some((kind, cursor.rest))
@@ -580,8 +580,8 @@ fn call_pairs(word: Word, data: &[u8]) -> Option<Data<'_>> {
         }
     }
     let kind = match word {
-        Word::Enter(op) if ret.is_none() => Kind::CallEnter { op, stack: NameId::NONE },
-        Word::Enter(op) | Word::Exit(op) => Kind::CallExit { op, ret },
+        Word::Enter(op) if ret.is_none() => Kind::enter(op),
+        Word::Enter(op) | Word::Exit(op) => Kind::exit(op, ret),
         _ => return None,
     };
     Some(Data { kind, path: None, fs: None, says_exit: false, extras })
@@ -825,7 +825,7 @@ mod tests {
         assert_eq!(batch.notes, []);
         assert_eq!(batch.lines, 9);
         assert_eq!(batch.events.iter().map(|e| e.kind.index()).collect::<Vec<_>>(), [0, 2, 3, 4, 5, 6]);
-        let Kind::CallEnter { op: Op::Fdatasync, stack } = batch.events[0].kind else { panic!() };
+        let Kind::CallEnter { op: Op::Fdatasync, stack, .. } = batch.events[0].kind else { panic!() };
         assert!(batch.names.get(stack).ends_with(b"(/usr/bin/valkey-server)"));
         assert_eq!(batch.events[2].kind, Kind::BioAddFolio { id: 8, bio: 0x762, offset: 1424, len: 4096 });
     }
@@ -859,7 +859,7 @@ mod tests {
             ("1 2 wl fsync exit ret 0", Some(0)),
             ("1 2 wl fsync ret 0", Some(0)),
         ] {
-            assert_eq!(one(line.as_bytes()).1, Kind::CallExit { op: Op::Fsync, ret }, "{line}");
+            assert_eq!(one(line.as_bytes()).1, Kind::exit(Op::Fsync, ret), "{line}");
         }
     }
 

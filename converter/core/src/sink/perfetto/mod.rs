@@ -14,7 +14,7 @@ use self::proto::{
 };
 use super::{Facts, Group, GroupRequest, Sink};
 use crate::error::Result;
-use crate::event::{Dev, UNKNOWN_TASK};
+use crate::event::{Dev, Op, UNKNOWN_TASK};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::output::Output;
@@ -85,8 +85,8 @@ struct Lanes {
     lanes: Vec<(u64, i64)>,
 }
 
-/// What a request is called by: file system, path or else inode, what is missing.
-type RequestKey = (NameId, NameId, u64, Option<u8>);
+/// What a request is called by: file system or else its call, path or else inode, what is missing.
+type RequestKey = (NameId, Option<Op>, NameId, u64, Option<u8>);
 /// What a bio is called by: name and number of its thread, what is missing.
 type BioKey = (NameId, u32, Option<u8>);
 
@@ -246,7 +246,7 @@ impl PerfettoTrace {
     /// Where the slices of a task stand from `start` to `end`: on its track, or beside it when that is taken.
     fn task_lane(&mut self, task: (u32, u32, NameId), start: i64, end: i64, names: &Names) -> Result<u64> {
         let (tid, pid, comm) = task;
-        if tid == UNKNOWN_TASK {
+        if tid == UNKNOWN_TASK && pid != UNKNOWN_TASK {
             return self.process_lane(pid, comm, start, end, names);
         }
         let known = self.threads.get_mut(&(tid, pid));
@@ -287,8 +287,14 @@ impl PerfettoTrace {
             group
         };
         let rank = i64::from(tid.min(i32::MAX as u32));
+        let name = match (comm, tid) {
+            ("", UNKNOWN_TASK) => "thread of unknown number".to_owned(),
+            ("", _) => format!("thread {tid}"),
+            (_, UNKNOWN_TASK) => comm.to_owned(),
+            _ => format!("{comm} {tid}"),
+        };
         self.descriptor(None, |b| {
-            bytes(b, descriptor::NAME, format!("{comm} {tid}").as_bytes());
+            bytes(b, descriptor::NAME, name.as_bytes());
             uint(b, descriptor::PARENT_UUID, group);
             int(b, descriptor::SIBLING_ORDER_RANK, rank);
         })
@@ -379,7 +385,7 @@ impl PerfettoTrace {
     fn request_name(&mut self, request: &Request, names: &Names) -> u64 {
         let missing = request.missing().filter(|m| *m != Missing::Bio);
         let ino = if request.path.is_some() { 0 } else { request.ino };
-        let key = (request.fs, request.path, ino, missing.map(|m| m as u8));
+        let key = (request.fs, call_alone(request), request.path, ino, missing.map(|m| m as u8));
         let Self { event_names, interner, .. } = self;
         *event_names.requests.entry(key).or_insert_with(|| interner.event_name(&request_text(request, missing, names)))
     }
@@ -436,7 +442,7 @@ impl PerfettoTrace {
             if before.is_none() {
                 flows(b, r.bio_ids);
             }
-            if request.start.is_some() {
+            if request.start.is_some() || request.alone {
                 counters(b, &[(counter, u64::from(request.in_flight.0))]);
             }
             row(b, request, ids.sync, interner, names);
@@ -454,7 +460,7 @@ impl PerfettoTrace {
             self.phase("after completion", (from, to), r, &[], track, names)?;
         }
         self.event(end, track, event::SLICE_END, |b, _, _| {
-            if request.start.is_some() {
+            if request.start.is_some() || request.alone {
                 counters(b, &[(counter, u64::from(request.in_flight.1))]);
             }
         })
@@ -520,10 +526,19 @@ fn extent(request: &Request) -> (i64, i64) {
     (start, request.end.unwrap_or(request.last_event).max(start))
 }
 
+/// The call of a request of which nothing else is known.
+fn call_alone(request: &Request) -> Option<Op> {
+    request.call.filter(|_| request.alone).map(|call| call.op)
+}
+
 /// The file comes first: that is what the thread waits for, and what a narrow slice still shows.
 fn request_text(request: &Request, missing: Option<Missing>, names: &Names) -> String {
     let fs = names.text(request.fs);
-    let function = if fs.is_empty() { "sync_file".to_owned() } else { format!("{fs}_sync_file") };
+    let function = match call_alone(request) {
+        Some(op) => op.name().to_owned(),
+        None if fs.is_empty() => "sync_file".to_owned(),
+        None => format!("{fs}_sync_file"),
+    };
     let name = if request.path.is_some() {
         let path = names.text(request.path);
         let file = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);

@@ -263,8 +263,8 @@ impl Plan {
         let signed = |number: &Number| number.signed(shape, record);
         let dev = |number: &Number| unsigned(number).map(|dev| Dev(dev as u32));
         Some(match self {
-            Self::CallEnter(op) => Kind::CallEnter { op: *op, stack: NameId::NONE },
-            Self::CallExit { op, ret } => Kind::CallExit { op: *op, ret: Some(signed(ret)?) },
+            Self::CallEnter(op) => Kind::enter(*op),
+            Self::CallExit { op, ret } => Kind::exit(*op, Some(signed(ret)?)),
             Self::SyncStart { id, start, end, datasync, dev: device, ino, path, fs } => Kind::SyncStart {
                 id: unsigned(id)?,
                 start: unsigned(start)?,

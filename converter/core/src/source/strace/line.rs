@@ -1,0 +1,626 @@
+//! One line of strace, taken apart: who, when, what, and what came of it.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr2, memrchr};
+
+use super::errno;
+use crate::source::cursor::{Cursor, whole};
+
+/// The largest PID of a kernel; a larger number at the begin of a line is a time.
+const MAX_PID: u64 = 1 << 22;
+const SECOND_NS: i64 = 1_000_000_000;
+/// Less than this is no time since 1970 that a log was written at.
+const FIRST_UNIX_SECOND: u64 = 100_000_000;
+pub(super) const UNFINISHED: &[u8] = b"<unfinished ...>";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// `-ttt`: since 1970.
+    Unix,
+    /// `-t`, `-tt`: since midnight.
+    Day,
+    /// `-r`: since the line before.
+    Relative,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Time {
+    pub(super) clock: Clock,
+    pub(super) ns: i64,
+    /// The time is cut down to a multiple of so many ns.
+    pub(super) resolution: i64,
+}
+
+/// What stands before the call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Prefix<'a> {
+    pub(super) tid: Option<u32>,
+    /// Of `-Y`, as printed.
+    pub(super) comm: Option<&'a [u8]>,
+    pub(super) time: Option<Time>,
+    pub(super) rest: &'a [u8],
+}
+
+impl<'a> Prefix<'a> {
+    /// `[pid  12] `, `12    `, `12<comm> `, then `1795292306.737302 `, `20:18:27.121444 `, `     0.000012 ` or several of them.
+    #[inline]
+    pub(super) fn take(line: &'a [u8]) -> Option<Self> {
+        let mut cursor = Cursor::new(line);
+        let (mut tid, mut comm) = (None, None);
+        // A relative time is padded to the left, others are not.
+        let mut padding = 0;
+        if cursor.literal(b"[pid ").is_some() {
+            spaces(&mut cursor);
+            tid = Some(task(cursor.decimal()?)?);
+            comm = task_comm(&mut cursor)?;
+            cursor.literal(b"]")?;
+            padding = spaces(&mut cursor).checked_sub(1)?;
+        } else if line.first().is_some_and(u8::is_ascii_digit) {
+            let number = cursor.decimal()?;
+            let digits = line.len() - cursor.rest.len();
+            match cursor.rest.first()? {
+                b' ' if number <= MAX_PID => {
+                    tid = Some(number as u32);
+                    padding = spaces(&mut cursor).saturating_sub(1.max(6usize.saturating_sub(digits)));
+                }
+                b'<' => {
+                    tid = Some(task(number)?);
+                    comm = task_comm(&mut cursor)?;
+                    padding = spaces(&mut cursor).checked_sub(1)?;
+                }
+                b' ' | b'.' | b':' => cursor.rest = line,
+                _ => return None,
+            }
+        } else {
+            padding = spaces(&mut cursor);
+        }
+        let mut time = None;
+        if cursor.rest.first().is_some_and(u8::is_ascii_digit) {
+            time = Some(take_time(&mut cursor, padding > 0)?);
+            cursor.literal(b" ")?;
+            if cursor.literal(b"(+").is_some() {
+                cursor.rest = &cursor.rest[memchr(b')', cursor.rest)? + 1..];
+                cursor.literal(b" ")?;
+            }
+        }
+        Some(Self { tid, comm, time, rest: cursor.rest })
+    }
+}
+
+fn task(number: u64) -> Option<u32> {
+    (number <= MAX_PID).then_some(number as u32)
+}
+
+/// `<comm>`, in which what could end it is escaped; `Some(None)` where there is none.
+#[expect(clippy::option_option, reason = "there may be none, or one that is cut off")]
+fn task_comm<'a>(cursor: &mut Cursor<'a>) -> Option<Option<&'a [u8]>> {
+    if cursor.literal(b"<").is_none() {
+        return Some(None);
+    }
+    let (comm, rest) = cursor.rest.split_at(memchr(b'>', cursor.rest)?);
+    cursor.rest = &rest[1..];
+    Some(Some(comm))
+}
+
+fn spaces(cursor: &mut Cursor<'_>) -> usize {
+    let before = cursor.rest.len();
+    cursor.rest = cursor.rest.trim_ascii_start();
+    before - cursor.rest.len()
+}
+
+fn take_time(cursor: &mut Cursor<'_>, padded: bool) -> Option<Time> {
+    let first = cursor.decimal()?;
+    let (clock, seconds) = if cursor.literal(b":").is_some() {
+        let minutes = cursor.decimal().filter(|m| *m < 60)?;
+        cursor.literal(b":")?;
+        // 60 is a leap second.
+        let seconds = cursor.decimal().filter(|s| *s <= 60)?;
+        (Clock::Day, (first < 24).then_some((first * 60 + minutes) * 60 + seconds)?)
+    } else if padded && first < FIRST_UNIX_SECOND {
+        (Clock::Relative, first)
+    } else {
+        (Clock::Unix, first)
+    };
+    let (fraction, resolution) = fraction(cursor)?;
+    let ns = i64::try_from(seconds).ok()?.checked_mul(SECOND_NS)?.checked_add(fraction)?;
+    Some(Time { clock, ns, resolution })
+}
+
+/// `.123456` or nothing, in ns, and what its last digit is worth.
+fn fraction(cursor: &mut Cursor<'_>) -> Option<(i64, i64)> {
+    if cursor.literal(b".").is_none() {
+        return Some((0, SECOND_NS));
+    }
+    let before = cursor.rest.len();
+    let value = cursor.decimal()?;
+    let digits = before - cursor.rest.len();
+    let unit = 10i64.pow(9u32.checked_sub(digits as u32)?);
+    Some((value as i64 * unit, unit))
+}
+
+/// How far a call has come on a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Whole,
+    /// The line of another thread comes between.
+    Begun,
+    Resumed,
+}
+
+#[derive(Debug)]
+pub(super) enum Text<'a> {
+    Call {
+        phase: Phase,
+        name: &'a [u8],
+        /// What follows the parenthesis, or where the call is resumed.
+        rest: &'a [u8],
+    },
+    /// `--- SIGCHLD {...} ---`
+    Signal(&'a [u8]),
+    /// `+++ exited with 0 +++`
+    Ended(&'a [u8]),
+}
+
+impl<'a> Text<'a> {
+    #[inline]
+    pub(super) fn of(text: &'a [u8]) -> Option<Self> {
+        let surrounded = |mark: &[u8]| text.strip_prefix(mark)?.strip_prefix(b" ")?.strip_suffix(mark);
+        match text.first()? {
+            b'-' => Some(Self::Signal(surrounded(b"---")?.trim_ascii())),
+            b'+' => Some(Self::Ended(surrounded(b"+++")?.trim_ascii())),
+            b'<' => {
+                let name = text.strip_prefix(b"<... ")?;
+                let (name, rest) = name.split_at(memchr(b' ', name)?);
+                let rest = rest.strip_prefix(b" resumed>")?;
+                Some(Self::Call { phase: Phase::Resumed, name, rest })
+            }
+            _ => {
+                let (name, rest) = text.split_at(text.iter().take(64).position(|b| !is_of_name(*b))?);
+                let rest = rest.strip_prefix(b"(").filter(|_| !name.is_empty())?;
+                let phase = if is_unfinished(rest) { Phase::Begun } else { Phase::Whole };
+                Some(Self::Call { phase, name, rest })
+            }
+        }
+    }
+}
+
+fn is_of_name(byte: u8) -> bool {
+    // `????` is a call that strace came too late for.
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'?'
+}
+
+#[inline]
+fn is_unfinished(rest: &[u8]) -> bool {
+    if rest.ends_with(b" ...>") {
+        return rest.ends_with(UNFINISHED) || rest.ends_with(b"<detached ...>");
+    }
+    // strace lost the thread in the middle of the call.
+    rest.ends_with(b"No such process>")
+}
+
+/// Arguments of a call and what it returned.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    pub(super) args: &'a [u8],
+    pub(super) end: Returned<'a>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Returned<'a> {
+    /// 0 or more, or the error's number below 0; `None` where it did not return.
+    pub(super) ret: Option<i64>,
+    pub(super) error: Option<&'a [u8]>,
+    /// The file of the descriptor that it returned, with `-y`.
+    pub(super) file: Option<&'a [u8]>,
+    pub(super) dur: Option<i64>,
+}
+
+impl<'a> Call<'a> {
+    /// `rest` is what follows the parenthesis, up to the end of the line.
+    #[inline]
+    pub(super) fn of(rest: &'a [u8], phase: Phase) -> Result<Self, &'static str> {
+        if is_unfinished(rest) {
+            let end = memrchr(b'<', rest).unwrap_or(rest.len());
+            return Ok(Self { args: rest[..end].trim_ascii(), end: Returned::default() });
+        }
+        let end = close(rest).ok_or("the call has no end")?;
+        let args = rest[..end].trim_ascii();
+        // What is resumed begins with the rest of its arguments.
+        let args = if phase == Phase::Resumed { args.strip_prefix(b",").unwrap_or(args).trim_ascii() } else { args };
+        Ok(Self { args, end: Returned::of(&rest[end + 1..])? })
+    }
+}
+
+impl<'a> Returned<'a> {
+    /// ` = -1 EIO (Input/output error) <0.000123>`
+    #[inline]
+    fn of(tail: &'a [u8]) -> Result<Self, &'static str> {
+        const WRONG: &str = "the result is not a number";
+        let text = tail.trim_ascii_start().strip_prefix(b"= ").ok_or("the call has no result")?;
+        let mut end = Self { dur: duration(text), ..Self::default() };
+        let mut cursor = Cursor::new(text);
+        if cursor.literal(b"?").is_some() {
+            // It was interrupted, and the kernel will call it again; or the process is gone.
+            end.error = error_name(cursor.rest);
+            end.ret = end.error.and_then(errno::number).map(|number| -number);
+            return Ok(end);
+        }
+        if text.starts_with(b"0x") {
+            end.ret = Some(cursor.hex().ok_or(WRONG)? as i64);
+            return Ok(end);
+        }
+        let ret = cursor.signed().ok_or(WRONG)?;
+        end.ret = Some(ret);
+        if ret == -1
+            && let Some(name) = error_name(cursor.rest)
+        {
+            end.error = Some(name);
+            end.ret = Some(-errno::number(name).ok_or("the error has a name that Syncline does not know")?);
+        } else if let Some(number) = cursor.rest.strip_prefix(b" (errno ").filter(|_| ret == -1) {
+            let number = Cursor::new(number).decimal().and_then(|n| i64::try_from(n).ok()).ok_or(WRONG)?;
+            end.ret = Some(-number);
+        } else if let Some(inner) = cursor.rest.strip_prefix(b"<") {
+            end.file = decoration(inner).map(|len| &cursor.rest[..len + 2 + deleted(&inner[len + 1..])]);
+        }
+        Ok(end)
+    }
+}
+
+/// ` EIO (...` after a result.
+fn error_name(text: &[u8]) -> Option<&[u8]> {
+    let text = text.strip_prefix(b" ")?;
+    let len =
+        text.iter().position(|b| !b.is_ascii_uppercase() && !b.is_ascii_digit() && *b != b'_').unwrap_or(text.len());
+    (text.first() == Some(&b'E') && len > 1).then_some(&text[..len])
+}
+
+/// `<0.000123>` at the end of a line.
+fn duration(text: &[u8]) -> Option<i64> {
+    let text = text.strip_suffix(b">")?;
+    let mut cursor = Cursor::new(&text[memrchr(b'<', text)? + 1..]);
+    let seconds = i64::try_from(cursor.decimal()?).ok()?.checked_mul(SECOND_NS)?;
+    let (fraction, _) = fraction(&mut cursor)?;
+    cursor.at_end()?;
+    seconds.checked_add(fraction)
+}
+
+/// Where the parenthesis closes that was open at the begin of `text`; strings and names of files may hold any.
+#[inline]
+fn close(text: &[u8]) -> Option<usize> {
+    skip_to(text, |byte| byte == b')')
+}
+
+/// Bytes that no call ends with, and nothing else.
+const PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let marks = b"\"()[]{}<,";
+    let mut i = 0;
+    while i < marks.len() {
+        plain[marks[i] as usize] = false;
+        i += 1;
+    }
+    plain
+};
+
+/// The first byte that `stop` wants outside of strings, brackets and names of files.
+#[inline]
+fn skip_to(text: &[u8], stop: impl Fn(u8) -> bool) -> Option<usize> {
+    let (mut at, mut depth) = (0usize, 0usize);
+    while let Some(&byte) = text.get(at) {
+        if PLAIN[usize::from(byte)] {
+            at += 1;
+            continue;
+        }
+        if depth == 0 && stop(byte) {
+            return Some(at);
+        }
+        match byte {
+            b'"' => at += string(&text[at + 1..])?.len() + 1,
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.checked_sub(1)?,
+            // Of a descriptor, or of AT_FDCWD.
+            b'<' if at > 0 && (text[at - 1].is_ascii_digit() || text[at - 1] == b'D') => {
+                if let Some(len) = decoration(&text[at + 1..]) {
+                    at += len + 1;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// What stands between quotes, as printed; `text` begins behind the first.
+fn string(text: &[u8]) -> Option<&[u8]> {
+    let mut at = 0;
+    loop {
+        at += memchr2(b'"', b'\\', &text[at..])?;
+        if text[at] == b'"' {
+            return Some(&text[..at]);
+        }
+        at += 2;
+        if at > text.len() {
+            return None;
+        }
+    }
+}
+
+/// Length of what stands between `<` and its `>`. Both are escaped in paths, but not in what sockets and devices are called.
+fn decoration(text: &[u8]) -> Option<usize> {
+    let (mut at, mut depth) = (0, 0usize);
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'\\' => at += 1,
+            b'"' => at += string(&text[at + 1..])?.len() + 1,
+            b'<' => depth += 1,
+            // `1.2.3.4:5->6.7.8.9:10`
+            b'>' if at > 0 && text[at - 1] == b'-' && memchr(b'[', &text[..at]).is_some() => {}
+            b'>' if depth == 0 => return Some(at),
+            b'>' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Length of `(deleted)` at the begin of `text`.
+fn deleted(text: &[u8]) -> usize {
+    if text.starts_with(b"(deleted)") { 9 } else { 0 }
+}
+
+/// The arguments, one after the other.
+pub(super) struct Args<'a> {
+    rest: Option<&'a [u8]>,
+}
+
+impl<'a> Args<'a> {
+    pub(super) fn of(text: &'a [u8]) -> Self {
+        Self { rest: Some(text) }
+    }
+}
+
+impl<'a> Iterator for Args<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest.take()?;
+        let end = skip_to(rest, |byte| byte == b',');
+        self.rest = end.map(|end| &rest[end + 1..]);
+        Some(rest[..end.unwrap_or(rest.len())].trim_ascii())
+    }
+}
+
+/// A descriptor, and its file where it is printed: `3`, `3</a/b>`, `3</a/b>(deleted)`, `AT_FDCWD</a>`.
+pub(super) fn descriptor(arg: &[u8]) -> Option<(i32, Option<&[u8]>)> {
+    let at = memchr(b'<', arg).unwrap_or(arg.len());
+    let fd = match &arg[..at] {
+        b"AT_FDCWD" => super::AT_FDCWD,
+        number => i32::try_from(whole(number, Cursor::signed)?).ok()?,
+    };
+    Some((fd, (at < arg.len()).then_some(&arg[at..])))
+}
+
+/// The path in `</a/b>` or `</a/b>(deleted)`; `None` for what is no file. The kernel calls a deleted file `/a/b (deleted)`.
+pub(super) fn path_of(file: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let (name, after) = file.split_at(1 + file[1..].iter().position(|b| matches!(b, b'<' | b'>'))?);
+    let mut path = unescape(&name[1..]);
+    // `</dev/null<char 1:3>>` ends twice.
+    if after.ends_with(b"(deleted)") {
+        path.to_mut().extend_from_slice(b" (deleted)");
+    }
+    (path.first() == Some(&b'/')).then_some(path)
+}
+
+/// A text in quotes, as it was; one that strace cut off ends in `...`.
+pub(super) fn quoted(arg: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let raw = string(arg.strip_prefix(b"\"")?)?;
+    let mut text = unescape(raw);
+    if arg[raw.len() + 2..].starts_with(b"...") {
+        text.to_mut().extend_from_slice(b"...");
+    }
+    Some(text)
+}
+
+/// `\n`, `\"`, `\303`, `\0`, `\xc3` and the like.
+pub(super) fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
+    if memchr(b'\\', text).is_none() {
+        return text.into();
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at + 1..];
+        let digits = |from: usize, most: usize, radix: u32| {
+            rest[from.min(rest.len())..].iter().take(most).take_while(|b| char::from(**b).is_digit(radix)).count()
+        };
+        let value = |digits: &[u8], radix: u32| {
+            digits.iter().fold(0u32, |value, digit| value * radix + char::from(*digit).to_digit(radix).unwrap_or(0))
+                as u8
+        };
+        let (byte, taken) = match rest.first() {
+            Some(b'n') => (b'\n', 1),
+            Some(b't') => (b'\t', 1),
+            Some(b'r') => (b'\r', 1),
+            Some(b'v') => (0x0b, 1),
+            Some(b'f') => (0x0c, 1),
+            Some(b'x') if digits(1, 2, 16) > 0 => {
+                let n = digits(1, 2, 16);
+                (value(&rest[1..=n], 16), 1 + n)
+            }
+            Some(b'0'..=b'7') => {
+                let n = digits(0, 3, 8);
+                (value(&rest[..n], 8), n)
+            }
+            Some(&other) => (other, 1),
+            None => (b'\\', 0),
+        };
+        out.push(byte);
+        rest = &rest[taken..];
+    }
+    out.extend_from_slice(rest);
+    out.into()
+}
+
+/// The words of a set of flags.
+pub(super) fn flags(arg: &[u8]) -> impl Iterator<Item = &[u8]> {
+    arg.split(|b| !b.is_ascii_alphanumeric() && *b != b'_')
+}
+
+/// Whether a flag is among those of `arg`: `O_RDWR|O_DSYNC`, `{flags=O_SYNC, resolve=0}`.
+pub(super) fn has_flag(arg: &[u8], flag: &[u8]) -> bool {
+    flags(arg).any(|word| word == flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    fn call(text: &str) -> (String, Option<i64>, Option<i64>) {
+        let Some(Text::Call { phase, rest, .. }) = Text::of(text.as_bytes()) else { panic!("{text}") };
+        let call = Call::of(rest, phase).unwrap();
+        (String::from_utf8_lossy(call.args).into_owned(), call.end.ret, call.end.dur)
+    }
+
+    #[test]
+    fn every_prefix() {
+        let time = |clock, ns, resolution| Some(Time { clock, ns, resolution });
+        for (line, tid, comm, want) in [
+            ("f() = 0", None, None, None),
+            ("12    f() = 0", Some(12), None, None),
+            ("[pid    12] f() = 0", Some(12), None, None),
+            ("2680  1795196963.863384 f() = 0", Some(2680), None, time(Clock::Unix, 1_795_196_963_863_384_000, 1000)),
+            ("1795196963.863384 f() = 0", None, None, time(Clock::Unix, 1_795_196_963_863_384_000, 1000)),
+            ("21436 1795292308 f() = 0", Some(21436), None, time(Clock::Unix, 1_795_292_308_000_000_000, SECOND_NS)),
+            ("1795292308 f() = 0", None, None, time(Clock::Unix, 1_795_292_308_000_000_000, SECOND_NS)),
+            ("7 1795292308.000000001 f() = 0", Some(7), None, time(Clock::Unix, 1_795_292_308_000_000_001, 1)),
+            ("20:18:28 f() = 0", None, None, time(Clock::Day, 73_108_000_000_000, SECOND_NS)),
+            ("[pid 21428] 00:00:00.5 f() = 0", Some(21428), None, time(Clock::Day, 500_000_000, 100_000_000)),
+            ("21412      0.000172 f() = 0", Some(21412), None, time(Clock::Relative, 172_000, 1000)),
+            ("2141       0.000172 f() = 0", Some(2141), None, time(Clock::Relative, 172_000, 1000)),
+            ("     0.000172 f() = 0", None, None, time(Clock::Relative, 172_000, 1000)),
+            // A board whose clock begins in 1970.
+            ("2141  45.000172 f() = 0", Some(2141), None, time(Clock::Unix, 45_000_172_000, 1000)),
+            (
+                "21408<a b\\76) => 20:18:27.350016 (+     0.000051) f() = 0",
+                Some(21408),
+                Some("a b\\76) ="),
+                time(Clock::Day, 73_107_350_016_000, 1000),
+            ),
+        ] {
+            let prefix = Prefix::take(line.as_bytes()).expect(line);
+            assert_eq!(prefix.rest, b"f() = 0", "{line}");
+            assert_eq!((prefix.tid, prefix.comm, prefix.time), (tid, comm.map(str::as_bytes), want), "{line}");
+        }
+        for line in ["252 53 wl fsync", "7x f()", "24:00:00 f()", "1.0000000001 f()", "[pid x] f()"] {
+            let prefix = Prefix::take(line.as_bytes());
+            assert!(prefix.is_none_or(|p| Text::of(p.rest).is_none()), "{line}");
+        }
+    }
+
+    #[test]
+    fn strings_and_files_may_hold_anything() {
+        for (text, args, ret, dur) in [
+            ("fsync(3)        = 0 <0.000738>", "3", Some(0), Some(738_000)),
+            (
+                "fsync(3</a (x) \\76 \\074\\n\\\"q) = 3>) = -1 EIO (Input/output error) <1.5>",
+                "3</a (x) \\76 \\074\\n\\\"q) = 3>",
+                Some(-5),
+                Some(1_500_000_000),
+            ),
+            ("fdatasync(5</a) = 3>(deleted)) = 0", "5</a) = 3>(deleted)", Some(0), None),
+            (
+                "write(4<TCP:[1.2.3.4:5->6.7.8.9:10]>, \"a\\\") = 7\"..., 9) = 9",
+                "4<TCP:[1.2.3.4:5->6.7.8.9:10]>, \"a\\\") = 7\"..., 9",
+                Some(9),
+                None,
+            ),
+            ("write(1</dev/null<char 1:3>>, \"\\\\\", 1) = 1", "1</dev/null<char 1:3>>, \"\\\\\", 1", Some(1), None),
+            ("write(5<UNIX:[12->13, \"/a>b\"]>, \"\", 0) = 0", "5<UNIX:[12->13, \"/a>b\"]>, \"\", 0", Some(0), None),
+            (
+                "msync(0x7f, 4096, MS_SYNC) = ? ERESTARTSYS (To be restarted if SA_RESTART is set) <0.01>",
+                "0x7f, 4096, MS_SYNC",
+                Some(-512),
+                Some(10_000_000),
+            ),
+            ("fsync(3) = -1 (errno 117)", "3", Some(-117), None),
+            ("fsync(3) = -1 EIO (Input/output error) (INJECTED)", "3", Some(-5), None),
+            ("exit_group(0) = ?", "0", None, None),
+            (
+                "mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, 3, 0) = 0x7eff1f849000 <0.1>",
+                "NULL, 8192, PROT_READ, MAP_PRIVATE, 3, 0",
+                Some(0x7eff_1f84_9000),
+                Some(100_000_000),
+            ),
+            ("fsync(3 <unfinished ...>", "3", None, None),
+            ("write(3, \"<unfinished ...>\", 3, <unfinished ...>", "3, \"<unfinished ...>\", 3,", None, None),
+            ("<... clone3 resumed> => {parent_tid=[9]}, 88) = 9", "=> {parent_tid=[9]}, 88", Some(9), None),
+            ("<... fsync resumed>)    = 0 <0.2>", "", Some(0), Some(200_000_000)),
+            ("<... write resumed>, \"a)\", 2) = 2", "\"a)\", 2", Some(2), None),
+        ] {
+            assert_eq!(call(text), (args.to_owned(), ret, dur), "{text}");
+        }
+        for text in ["fsync(3", "fsync(3) = x", "fsync(3) = -1 ENONSENSE (Nonsense)", "write(3, \"a\\", "f(3))"] {
+            let Some(Text::Call { phase, rest, .. }) = Text::of(text.as_bytes()) else { panic!("{text}") };
+            assert!(Call::of(rest, phase).is_err(), "{text}");
+        }
+        let file = Returned::of(b" = 3</a b>(deleted) <0.1>").unwrap().file.unwrap();
+        assert_eq!(*path_of(file).unwrap(), *b"/a b (deleted)");
+        assert_eq!(*path_of(b"</dev/null<char 1:3>>").unwrap(), *b"/dev/null");
+        assert_eq!(path_of(b"<socket:[17]>"), None);
+        assert_eq!(*path_of(b"<\\x2fa\\76>").unwrap(), *b"/a>");
+    }
+
+    #[test]
+    fn arguments() {
+        let text = b"AT_FDCWD</a, b>, \"c, \\\"d\", {flags=O_RDWR|O_SYNC, x=[1, 2]}, 24";
+        let args: Vec<_> = Args::of(text).collect();
+        assert_eq!(args.len(), 4);
+        assert_eq!(descriptor(args[0]), Some((super::super::AT_FDCWD, Some(b"</a, b>".as_slice()))));
+        assert_eq!(*quoted(args[1]).unwrap(), *b"c, \"d");
+        assert!(has_flag(args[2], b"O_SYNC") && !has_flag(args[2], b"SYNC") && !has_flag(b"O_DSYNC", b"O_SYNC"));
+        assert_eq!(descriptor(b"99"), Some((99, None)));
+        assert_eq!(descriptor(b"0x3"), None);
+        assert_eq!(*quoted(b"\"abc\"...").unwrap(), *b"abc...");
+    }
+
+    #[test]
+    fn escapes() {
+        assert_eq!(*unescape(br#"a\n\t\"\\\303\251\0\76 \0740\x2f\x"#), *b"a\n\t\"\\\xc3\xa9\0> <0/x");
+    }
+
+    /// As strace prints a string.
+    fn escape(bytes: &[u8]) -> String {
+        let mut out = String::new();
+        for (i, &byte) in bytes.iter().enumerate() {
+            let digit_follows = bytes.get(i + 1).is_some_and(u8::is_ascii_digit);
+            let _ = match byte {
+                b'"' => write!(out, "\\\""),
+                b'\\' => write!(out, "\\\\"),
+                b'\n' => write!(out, "\\n"),
+                b' '..=b'~' => write!(out, "{}", char::from(byte)),
+                _ if digit_follows => write!(out, "\\{byte:03o}"),
+                _ => write!(out, "\\{byte:o}"),
+            };
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn what_strace_escapes_comes_back(bytes: Vec<u8>, more: Vec<u8>) {
+            let line = format!("\"{}\", \"{}\"", escape(&bytes), escape(&more));
+            let args: Vec<_> = Args::of(line.as_bytes()).collect();
+            prop_assert_eq!(args.len(), 2);
+            prop_assert_eq!(&*quoted(args[0]).unwrap(), &bytes[..]);
+            prop_assert_eq!(&*quoted(args[1]).unwrap(), &more[..]);
+        }
+    }
+}

@@ -1,0 +1,726 @@
+//! The text of strace: calls alone, and nothing of what a file system does in them.
+//!
+//! ```text
+//! 2694  1795196964.488395 openat(AT_FDCWD, "/run/mnt/a", O_WRONLY|O_CREAT, 0644) = 3 <0.000707>
+//! 2694  1795196964.493858 fsync(3 <unfinished ...>
+//! 2695  1795196964.502176 write(4, "b"..., 200) = 200 <0.001046>
+//! 2694  1795196964.503123 <... fsync resumed>) = 0 <0.003689>
+//! 2694  1795196964.504110 +++ exited with 0 +++
+//! ```
+//!
+//! Each line is taken apart on its own, in parallel. What a line means may stand far before it: the begin of a call, the file
+//! of a descriptor, midnight. So its events are made afterwards, in the order of the lines, by `settle`.
+
+mod errno;
+mod line;
+mod settle;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use memchr::{memchr, memmem};
+
+use self::line::{
+    Args, Call, Clock, Phase, Prefix, Returned, Text, descriptor, flags, has_flag, path_of, quoted, unescape,
+};
+use self::settle::Tasks;
+use super::cursor::{Cursor, whole};
+use super::{Batch, NoteKind, Parse, Reader, Source, SourceOptions};
+use crate::error::{Error, Refused, Result};
+use crate::event::{Op, UNKNOWN_TASK};
+use crate::input::Input;
+use crate::names::NameId;
+
+pub const NAME: &str = "strace";
+/// In the place of a descriptor: the process's own folder.
+const AT_FDCWD: i32 = -100;
+const NO_FD: i32 = -1;
+/// `TASK_COMM_LEN` less its NUL.
+const COMM_BYTES: usize = 15;
+/// So many lines are looked at to tell the format.
+const SNIFFED_LINES: usize = 200;
+/// What strace tells its user, in a line of its own or in the middle of another.
+const MESSAGE: &[u8] = b"strace: Process ";
+/// Calls of which a log of any program has some; ltrace's lines look the same.
+const COMMON: &str = "access arch_prctl bind brk chdir clock_nanosleep connect epoll_wait exit_group faccessat faccessat2 fallocate \
+    fchmod fchown fstat ftruncate futex getcwd getdents64 getpid getrandom gettid getuid io_getevents io_submit \
+    ioctl kill link linkat lseek lstat madvise mkdir mkdirat mmap mprotect munmap nanosleep newfstatat openat2 pause \
+    poll ppoll pread64 preadv preadv2 prlimit64 read readlink readlinkat readv recvfrom recvmsg restart_syscall rseq \
+    rt_sigaction rt_sigprocmask rt_sigreturn rt_sigtimedwait select sendmsg sendto set_robust_list set_tid_address \
+    stat statfs statx symlink symlinkat tgkill umask uname unlink unlinkat wait4 waitid";
+
+pub struct Strace;
+
+impl Source for Strace {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        let (mut ours, mut others) = (0, 0);
+        for line in lines(head).filter(|line| !is_stack(line) && !is_message(line)).take(SNIFFED_LINES) {
+            match Prefix::take(line).and_then(|prefix| Text::of(prefix.rest)) {
+                Some(Text::Call { phase, name, rest }) => {
+                    let known = is_io_uring(name)
+                        || COMMON.split(' ').any(|common| common.as_bytes() == name)
+                        || Known::of(name).is_some();
+                    if known && (phase != Phase::Whole || Call::of(rest, phase).is_ok()) {
+                        ours += 1;
+                    } else {
+                        // A call that is new tells nothing.
+                        others += usize::from(!known && Call::of(rest, phase).is_err());
+                    }
+                }
+                Some(Text::Signal(text)) if text.starts_with(b"SIG") || text.starts_with(b"stopped by ") => ours += 1,
+                Some(Text::Ended(text)) if text.starts_with(b"exited with ") || text.starts_with(b"killed by ") => {
+                    ours += 1;
+                }
+                _ => others += 1,
+            }
+        }
+        ours > others
+    }
+
+    fn pid_is_process(&self, _: &[u8]) -> Option<bool> {
+        Some(false)
+    }
+
+    /// Without PIDs it is the log of one thread, of which there may be several side by side (`-ff`).
+    fn stands_alone(&self, head: &[u8]) -> bool {
+        lines(head).filter_map(Prefix::take).all(|prefix| prefix.tid.is_none())
+    }
+
+    fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
+        let path = input.path.clone();
+        let clock = clock_of(input.head()).ok_or_else(|| Error::Read {
+            path: path.clone(),
+            source: Refused::error(
+                "its lines do not begin with a time",
+                "record with times: strace -f -ttt -T -yy -o FILE COMMAND",
+            ),
+        })?;
+        let name = match clock {
+            Clock::Unix => "realtime",
+            Clock::Day => "time_of_day",
+            Clock::Relative => "relative",
+        };
+        let parse = Arc::new(Records { clock, keep_extras: options.keep_extras });
+        let settle = Box::new(Tasks::new(clock, first_task(&path, input.head()), options.keep_extras));
+        let facts = vec![("clock", name.to_owned()), ("recorder", NAME.to_owned())];
+        Ok(Reader { settle: Some(settle), facts, ..Reader::of_text(cut, parse, input) })
+    }
+}
+
+/// Whether a call hands something to io_uring, in which strace cannot see it.
+pub(super) fn is_io_uring(name: &[u8]) -> bool {
+    matches!(name, b"io_uring_setup" | b"io_uring_enter")
+}
+
+/// The lines of a head, without the last one that may be cut off.
+fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let end = memchr::memrchr(b'\n', head).unwrap_or(head.len());
+    head[..end]
+        .split(|&b| b == b'\n')
+        .map(|l| l.strip_suffix(b"\r").unwrap_or(l))
+        .filter(|l| !l.trim_ascii().is_empty())
+}
+
+fn is_stack(line: &[u8]) -> bool {
+    line.starts_with(b" > ")
+}
+
+/// What strace says between the lines.
+fn is_message(line: &[u8]) -> bool {
+    line.starts_with(b"strace: ") || line.starts_with(b"[ Process PID=")
+}
+
+/// The clock of the first time.
+fn clock_of(head: &[u8]) -> Option<Clock> {
+    lines(head)
+        .filter_map(Prefix::take)
+        .filter(|p| Text::of(p.rest).is_some())
+        .find_map(|p| p.time)
+        .map(|time| time.clock)
+}
+
+/// The thread of the lines without a PID: strace names the first one only when there are others; the file of `-ff` is named by it.
+fn first_task(path: &str, head: &[u8]) -> u32 {
+    let mut attached = HashSet::new();
+    for line in lines(head) {
+        if let Some((_, number)) = message(line) {
+            attached.insert(number);
+        } else if let Some(tid) = Prefix::take(line).and_then(|prefix| prefix.tid)
+            && !attached.contains(&tid)
+        {
+            return tid;
+        }
+    }
+    path.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).filter(|tid| *tid > 0).unwrap_or(UNKNOWN_TASK)
+}
+
+/// `strace: Process 12 attached`, which a terminal gets in the middle of a line: what stands before it, and the number.
+fn message(line: &[u8]) -> Option<(&[u8], u32)> {
+    let line = line.strip_suffix(b" attached").or_else(|| line.strip_suffix(b" detached"))?;
+    let at = memmem::rfind(line, MESSAGE)?;
+    let number = whole(&line[at + MESSAGE.len()..], Cursor::decimal)?;
+    Some((&line[..at], u32::try_from(number).ok()?))
+}
+
+/// Stack lines belong to the call before them, and what follows a message in the middle of a line to that line.
+pub fn cut(bytes: &[u8]) -> Option<usize> {
+    let mut end = bytes.len();
+    while let Some(newline) = memchr::memrchr(b'\n', &bytes[..end]) {
+        let after = &bytes[newline + 1..];
+        let line = &bytes[..newline];
+        let may_go_on = line.ends_with(b"tached") || line.ends_with(b"tached\r");
+        // Too little of the next line may be the begin of a stack.
+        if after.len() >= 3 && !is_stack(after) && !may_go_on {
+            return Some(newline + 1);
+        }
+        end = newline;
+    }
+    None
+}
+
+/// What is known of a call by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Sync(Op),
+    Write,
+    Open,
+    Close,
+    CloseRange,
+    Dup,
+    Fcntl,
+    /// It returns a descriptor of what is no file.
+    Gives,
+    Clone,
+    Exec,
+    Prctl,
+    Rename,
+    IoUring,
+}
+
+impl Known {
+    #[inline]
+    fn of(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"write" | b"pwrite64" | b"writev" | b"pwritev" | b"pwritev2" => Self::Write,
+            b"openat" | b"open" | b"openat2" | b"creat" => Self::Open,
+            b"close" => Self::Close,
+            b"close_range" => Self::CloseRange,
+            b"dup" | b"dup2" | b"dup3" => Self::Dup,
+            b"fcntl" | b"fcntl64" => Self::Fcntl,
+            b"socket" | b"accept" | b"accept4" | b"eventfd" | b"eventfd2" | b"epoll_create" | b"epoll_create1"
+            | b"timerfd_create" | b"signalfd" | b"signalfd4" | b"inotify_init" | b"inotify_init1" | b"memfd_create"
+            | b"pidfd_open" | b"userfaultfd" | b"fanotify_init" | b"perf_event_open" | b"open_by_handle_at" => {
+                Self::Gives
+            }
+            b"clone" | b"clone3" | b"fork" | b"vfork" => Self::Clone,
+            b"execve" | b"execveat" => Self::Exec,
+            b"prctl" => Self::Prctl,
+            b"rename" | b"renameat" | b"renameat2" => Self::Rename,
+            b"io_uring_setup" | b"io_uring_enter" => Self::IoUring,
+            _ => return Op::from_name(name).map(Self::Sync),
+        })
+    }
+}
+
+/// What a line does, as far as it tells itself; its text is the line's `name`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// `fd`: of the file whose path is wanted.
+    Sync {
+        op: Op,
+        fd: i32,
+    },
+    /// A sync if the file was opened so, or if it says so.
+    Write {
+        fd: i32,
+        says_sync: bool,
+    },
+    /// `dir`: what a path that does not begin with `/` is relative to.
+    Open {
+        dir: i32,
+        sync: bool,
+        cloexec: bool,
+    },
+    Close {
+        first: u32,
+        last: u32,
+    },
+    /// `to` is what was returned where it is not given.
+    Dup {
+        fd: i32,
+        cloexec: bool,
+    },
+    Cloexec {
+        fd: i32,
+        on: bool,
+    },
+    Gives,
+    Clone {
+        files: bool,
+        thread: bool,
+    },
+    Exec,
+    Named,
+    Ended,
+    /// The thread took the number of its process, in a call of exec that another thread made.
+    Superseded {
+        by: u32,
+    },
+    Attached,
+    Other,
+}
+
+/// A line, taken apart; names are the batch's.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    number: u32,
+    tid: Option<u32>,
+    /// Of the thread, where it is printed.
+    comm: NameId,
+    /// Since the begin of the chunk where the clock is relative, else as printed.
+    time: i64,
+    resolution: i64,
+    phase: Phase,
+    what: What,
+    /// Path or comm, by `what`.
+    name: NameId,
+    /// The file of the descriptor that the call returned, where it is printed.
+    file: NameId,
+    ret: Option<i64>,
+    dur: Option<i64>,
+    stack: NameId,
+    word: NameId,
+    /// In `Aside::extras`.
+    extras: (u32, u32),
+}
+
+/// What the parser leaves to `settle`.
+#[derive(Default)]
+struct Aside {
+    lines: Vec<Line>,
+    extras: Vec<(NameId, NameId)>,
+    /// Time of the first line and of the last one.
+    times: Option<(i64, i64)>,
+}
+
+struct Records {
+    clock: Clock,
+    keep_extras: bool,
+}
+
+impl Parse for Records {
+    fn parse(&self, chunk: &[u8], batch: &mut Batch) {
+        let mut aside = batch.aside.take().and_then(|aside| aside.downcast::<Aside>().ok()).unwrap_or_default();
+        aside.lines.clear();
+        aside.extras.clear();
+        aside.times = None;
+        let mut parser = Parser { of: self, batch, aside: &mut aside, in_event: None, stack: None };
+        parser.chunk(chunk);
+        batch.aside = Some(aside);
+    }
+}
+
+struct Parser<'a> {
+    of: &'a Records,
+    batch: &'a mut Batch,
+    aside: &'a mut Aside,
+    /// The line that a stack may follow; `Some(None)` is one that needs none.
+    #[expect(clippy::option_option, reason = "no line, one without a stack, or one with")]
+    in_event: Option<Option<usize>>,
+    /// Where its stack stands in the chunk.
+    stack: Option<(usize, usize)>,
+}
+
+impl Parser<'_> {
+    fn chunk(&mut self, chunk: &[u8]) {
+        let mut begun: Vec<u8> = Vec::new();
+        let mut at = 0;
+        while at < chunk.len() {
+            let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
+            let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
+            self.batch.lines += 1;
+            if is_stack(line) {
+                match self.in_event {
+                    Some(_) => self.stack = Some((self.stack.map_or(at, |(from, _)| from), at + line.len())),
+                    None => self.batch.unparsed(line, "a stack line, but no call stands before it"),
+                }
+            } else if let Some((before, number)) = message(line) {
+                begun.extend_from_slice(before);
+                self.push(Some(number), What::Attached);
+            } else if !begun.is_empty() {
+                self.end_stack(chunk);
+                begun.extend_from_slice(line);
+                let line = std::mem::take(&mut begun);
+                self.line(&line);
+            } else if !line.is_empty() && !is_message(line) {
+                self.end_stack(chunk);
+                self.line(line);
+            }
+            at = end + 1;
+        }
+        self.end_stack(chunk);
+        if !begun.is_empty() {
+            self.line(&begun);
+        }
+    }
+
+    #[inline]
+    fn end_stack(&mut self, chunk: &[u8]) {
+        if let Some((from, to)) = self.stack.take()
+            && let Some(Some(line)) = self.in_event
+        {
+            self.aside.lines[line].stack = self.batch.names.intern(&chunk[from..to]);
+        }
+        self.in_event = None;
+    }
+
+    /// Whether a line is one of the many that nobody needs, printed to the letter; others are left to `event`, which finds the same.
+    #[inline]
+    fn is_other(&self, line: &[u8]) -> bool {
+        if self.of.keep_extras || self.of.clock != Clock::Unix {
+            return false;
+        }
+        let digits = |from: usize| line[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let pid = digits(0);
+        let spaces = line[pid..].iter().take_while(|b| **b == b' ').count();
+        let seconds = pid + spaces;
+        // Longer numbers are not a PID, and where the time is padded it is another one.
+        if !(1..=6).contains(&pid) || spaces != 1.max(6 - pid) {
+            return false;
+        }
+        let name = seconds + 18;
+        let is_time = line.len() > name
+            && line[seconds..seconds + 10].iter().chain(&line[seconds + 11..name - 1]).all(u8::is_ascii_digit)
+            && line[seconds + 10] == b'.'
+            && line[name - 1] == b' ';
+        let rest = if is_time { &line[name..] } else { return false };
+        let len =
+            rest.iter().take(64).take_while(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || **b == b'_').count();
+        len > 0 && rest.get(len) == Some(&b'(') && Known::of(&rest[..len]).is_none()
+    }
+
+    #[inline]
+    fn line(&mut self, line: &[u8]) {
+        if self.is_other(line) {
+            self.batch.others += 1;
+            self.in_event = Some(None);
+            return;
+        }
+        let before = self.aside.lines.len();
+        match self.event(line) {
+            Ok(()) if self.aside.lines.len() > before => {
+                let wants = matches!(self.aside.lines[before].what, What::Sync { .. } | What::Write { .. });
+                self.in_event = Some(wants.then_some(before));
+            }
+            Ok(()) => self.in_event = Some(None),
+            Err(why) => {
+                self.aside.lines.truncate(before);
+                self.batch.unparsed(line, why);
+            }
+        }
+    }
+
+    fn event(&mut self, line: &[u8]) -> Result<(), &'static str> {
+        let prefix = Prefix::take(line).ok_or("it begins with neither a PID, a time nor a call")?;
+        let text = Text::of(prefix.rest).ok_or("it is neither a call nor a signal nor the end of a process")?;
+        let time = prefix.time.ok_or("it has no time")?;
+        if time.clock != self.of.clock {
+            return Err("its time is not like that of the first line");
+        }
+        let now = self.time(time.ns);
+        let (known, what) = match text {
+            Text::Call { name, .. } => (Known::of(name), What::Other),
+            Text::Signal(_) => (None, What::Other),
+            Text::Ended(text) => (None, ended(text)),
+        };
+        if known.is_none() && what == What::Other && !self.of.keep_extras {
+            self.batch.others += 1;
+            return Ok(());
+        }
+        let comm = prefix.comm.map_or(NameId::NONE, |comm| self.batch.names.intern(&unescape(comm)));
+        let mut line = Line {
+            number: self.batch.lines as u32,
+            tid: prefix.tid,
+            comm,
+            time: now,
+            resolution: time.resolution,
+            phase: Phase::Whole,
+            what,
+            name: NameId::NONE,
+            file: NameId::NONE,
+            ret: None,
+            dur: None,
+            stack: NameId::NONE,
+            word: NameId::NONE,
+            extras: (0, 0),
+        };
+        match text {
+            Text::Call { phase, name, rest } => {
+                line.phase = phase;
+                self.call(&mut line, known, name, rest)?;
+            }
+            Text::Signal(text) => self.mark(&mut line, b"signal", text),
+            Text::Ended(text) => self.mark(&mut line, b"ended", text),
+        }
+        if known == Some(Known::IoUring) && line.phase != Phase::Resumed {
+            self.batch.note(NoteKind::IoUring);
+        }
+        self.aside.lines.push(line);
+        Ok(())
+    }
+
+    /// The time of a line: those that count from the line before or from midnight are added up.
+    #[inline]
+    fn time(&mut self, ns: i64) -> i64 {
+        let (first, last) = self.aside.times.unwrap_or(match self.of.clock {
+            Clock::Relative => (0, 0),
+            Clock::Unix | Clock::Day => (ns, ns),
+        });
+        let now = match self.of.clock {
+            Clock::Unix => ns,
+            Clock::Relative => last.saturating_add(ns),
+            Clock::Day => settle::on_day_of(last, ns),
+        };
+        self.aside.times = Some((first, now));
+        now
+    }
+
+    /// A line of which only the low-level log has the text.
+    fn mark(&mut self, line: &mut Line, word: &[u8], text: &[u8]) {
+        if self.of.keep_extras {
+            line.word = self.batch.names.intern(word);
+            let from = self.aside.extras.len() as u32;
+            self.extra(b"text", text);
+            line.extras = (from, self.aside.extras.len() as u32);
+        }
+    }
+
+    fn extra(&mut self, key: &[u8], value: &[u8]) {
+        let (key, value) = (self.batch.names.intern(key), self.batch.names.intern(value));
+        self.aside.extras.push((key, value));
+    }
+
+    fn push(&mut self, tid: Option<u32>, what: What) {
+        let number = self.batch.lines as u32;
+        let none = NameId::NONE;
+        self.aside.lines.push(Line {
+            number,
+            tid,
+            comm: none,
+            time: 0,
+            resolution: 0,
+            phase: Phase::Whole,
+            what,
+            name: none,
+            file: none,
+            ret: None,
+            dur: None,
+            stack: none,
+            word: none,
+            extras: (0, 0),
+        });
+    }
+
+    fn call(&mut self, line: &mut Line, known: Option<Known>, name: &[u8], rest: &[u8]) -> Result<(), &'static str> {
+        let call = match Call::of(rest, line.phase) {
+            Ok(call) => call,
+            // What nobody needs may look like anything.
+            Err(_) if known.is_none() => Call { args: rest, end: Returned::default() },
+            Err(why) => return Err(why),
+        };
+        line.ret = call.end.ret;
+        line.dur = call.end.dur;
+        if let Some(known) = known {
+            if line.phase == Phase::Resumed {
+                line.what = resumed(known);
+            } else {
+                let (what, text) = what(known, name, call.args).ok_or("its arguments are not those of the call")?;
+                line.what = what;
+                line.name = text.map_or(NameId::NONE, |text| self.batch.names.intern(&text));
+            }
+            if let Some(file) = call.end.file
+                && let Some(path) = path_of(file)
+            {
+                line.file = self.batch.names.intern(&path);
+            }
+        }
+        if self.of.keep_extras {
+            // As a word of the low-level log it would be the end of a request.
+            line.word = self.batch.names.intern(if name == b"exit" { b"_exit" } else { name });
+            let from = self.aside.extras.len() as u32;
+            self.extras(line, known, &call);
+            line.extras = (from, self.aside.extras.len() as u32);
+        }
+        Ok(())
+    }
+
+    fn extras(&mut self, line: &Line, known: Option<Known>, call: &Call<'_>) {
+        match line.phase {
+            Phase::Whole => {}
+            Phase::Begun => self.extra(b"unfinished", b"1"),
+            Phase::Resumed => self.extra(b"resumed", b"1"),
+        }
+        if line.phase != Phase::Resumed || !call.args.is_empty() {
+            self.extra(b"args", call.args);
+        }
+        if matches!(line.what, What::Sync { .. }) {
+            return;
+        }
+        // Fields of what is no sync: the others are those of the event.
+        if known == Some(Known::Rename) && line.phase != Phase::Resumed {
+            let paths: Vec<_> = Args::of(call.args).filter_map(quoted).collect();
+            if let [from, to] = &paths[..] {
+                self.extra(b"path", from);
+                self.extra(b"new_path", to);
+            }
+        }
+        if matches!(line.what, What::Open { .. }) {
+            let path = if line.file.is_some() { line.file } else { line.name };
+            if path.is_some() {
+                let key = self.batch.names.intern(b"path");
+                self.aside.extras.push((key, path));
+            }
+        }
+        if let Some(ret) = line.ret.filter(|_| !matches!(line.what, What::Write { .. })) {
+            self.extra(b"ret", ret.to_string().as_bytes());
+        }
+        if let Some(error) = call.end.error {
+            self.extra(b"error", error);
+        }
+        if let Some(dur) = line.dur {
+            self.extra(b"dur_ns", dur.to_string().as_bytes());
+        }
+    }
+}
+
+/// `exited with 0`, `killed by SIGKILL`, `superseded by execve in pid 12`.
+fn ended(text: &[u8]) -> What {
+    let by = text.strip_prefix(b"superseded by execve in pid ");
+    match by.and_then(|number| whole(number, Cursor::decimal)).and_then(|number| u32::try_from(number).ok()) {
+        Some(by) => What::Superseded { by },
+        None => What::Ended,
+    }
+}
+
+/// A line that goes on says only which call; what it does was said before.
+fn resumed(known: Known) -> What {
+    match known {
+        Known::Sync(op) => What::Sync { op, fd: NO_FD },
+        Known::Write => What::Write { fd: NO_FD, says_sync: false },
+        Known::Open => What::Open { dir: AT_FDCWD, sync: false, cloexec: false },
+        Known::Close | Known::CloseRange => What::Close { first: 1, last: 0 },
+        Known::Dup | Known::Fcntl => What::Dup { fd: NO_FD, cloexec: false },
+        Known::Gives => What::Gives,
+        Known::Clone => What::Clone { files: false, thread: false },
+        Known::Exec => What::Exec,
+        Known::Prctl | Known::Rename | Known::IoUring => What::Other,
+    }
+}
+
+/// What a call does, and the text that belongs to it; `None` where its arguments are not its own.
+fn what<'a>(known: Known, name: &[u8], args: &'a [u8]) -> Option<(What, Option<Cow<'a, [u8]>>)> {
+    let mut arg = Args::of(args);
+    let mut next = || arg.next().unwrap_or_default();
+    let plain = |what| Some((what, None));
+    match known {
+        // Neither has a file: the one syncs memory, the others whole file systems.
+        Known::Sync(op @ (Op::Msync | Op::Sync | Op::Syncfs)) => plain(What::Sync { op, fd: NO_FD }),
+        Known::Sync(op) => {
+            let (fd, file) = descriptor(next())?;
+            Some((What::Sync { op, fd }, file.and_then(path_of)))
+        }
+        Known::Write => {
+            let (fd, file) = descriptor(next())?;
+            let says_sync = name == b"pwritev2" && {
+                let flags = last(args);
+                has_flag(flags, b"RWF_SYNC") || has_flag(flags, b"RWF_DSYNC")
+            };
+            // Only a sync needs its file, and that can be told later.
+            let path = if says_sync { file.and_then(path_of) } else { None };
+            Some((What::Write { fd, says_sync }, path))
+        }
+        Known::Open => {
+            let (dir, of_dir) = match name {
+                b"openat" | b"openat2" => descriptor(next())?,
+                _ => (AT_FDCWD, None),
+            };
+            let path = quoted(next()).map(|path| absolute(path, of_dir));
+            let (mut sync, mut cloexec, mut no_name) = (false, false, false);
+            for flag in flags(if name == b"creat" { b"" } else { next() }) {
+                match flag {
+                    b"O_SYNC" | b"O_DSYNC" => sync = true,
+                    b"O_CLOEXEC" => cloexec = true,
+                    b"O_TMPFILE" | b"__O_TMPFILE" => no_name = true,
+                    _ => {}
+                }
+            }
+            Some((What::Open { dir, sync, cloexec }, path.filter(|_| !no_name)))
+        }
+        Known::Close => {
+            let (fd, _) = descriptor(next())?;
+            plain(u32::try_from(fd).map_or(What::Other, |fd| What::Close { first: fd, last: fd }))
+        }
+        Known::CloseRange => {
+            let first = whole(next(), Cursor::decimal)?;
+            let last = whole(next(), Cursor::decimal).unwrap_or(u64::from(u32::MAX));
+            // With a flag nothing is closed yet.
+            let now = !has_flag(next(), b"CLOSE_RANGE_CLOEXEC");
+            let bound = |fd: u64| u32::try_from(fd).unwrap_or(u32::MAX);
+            plain(if now { What::Close { first: bound(first), last: bound(last) } } else { What::Other })
+        }
+        Known::Dup => {
+            let (fd, _) = descriptor(next())?;
+            plain(What::Dup { fd, cloexec: has_flag(last(args), b"O_CLOEXEC") })
+        }
+        Known::Fcntl => {
+            let (fd, _) = descriptor(next())?;
+            plain(match next() {
+                b"F_DUPFD" => What::Dup { fd, cloexec: false },
+                b"F_DUPFD_CLOEXEC" => What::Dup { fd, cloexec: true },
+                b"F_SETFD" => What::Cloexec { fd, on: has_flag(next(), b"FD_CLOEXEC") },
+                _ => What::Other,
+            })
+        }
+        Known::Gives => plain(What::Gives),
+        Known::Clone => {
+            plain(What::Clone { files: has_flag(args, b"CLONE_FILES"), thread: has_flag(args, b"CLONE_THREAD") })
+        }
+        Known::Exec => {
+            if name == b"execveat" {
+                next();
+            }
+            let comm = quoted(next()).map(|path| {
+                let name = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
+                name[..name.len().min(COMM_BYTES)].to_vec().into()
+            });
+            Some((What::Exec, comm))
+        }
+        Known::Prctl => match next() {
+            b"PR_SET_NAME" => Some((What::Named, quoted(next()))),
+            _ => plain(What::Other),
+        },
+        Known::Rename | Known::IoUring => plain(What::Other),
+    }
+}
+
+fn last(args: &[u8]) -> &[u8] {
+    memchr::memrchr(b',', args).map_or(args, |comma| &args[comma + 1..])
+}
+
+/// A path in a folder that is printed beside it.
+fn absolute<'a>(path: Cow<'a, [u8]>, dir: Option<&[u8]>) -> Cow<'a, [u8]> {
+    match dir.filter(|_| !path.starts_with(b"/")).and_then(path_of) {
+        Some(dir) => join(&dir, &path).into(),
+        None => path,
+    }
+}
+
+fn join(dir: &[u8], path: &[u8]) -> Vec<u8> {
+    let slash: &[u8] = if dir.ends_with(b"/") { b"" } else { b"/" };
+    [dir, slash, path].concat()
+}

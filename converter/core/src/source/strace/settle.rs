@@ -1,0 +1,473 @@
+//! What lines mean by those before them: calls that go on, files of descriptors, names of threads, days.
+//!
+//! What is kept grows with threads that live and descriptors that are open, not with the log.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::line::{Clock, Phase};
+use super::{Aside, Line, What, join};
+use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
+use crate::names::NameId;
+use crate::source::{Batch, Extra, Settle};
+
+const DAY_NS: i64 = 86_400_000_000_000;
+const BACK_NS: i64 = DAY_NS / 24;
+/// The length of a call is not told by two times of a clock that shows no less.
+const COARSE_NS: i64 = 1_000_000;
+
+/// A time of day as one that goes on over midnight; `last` is the one before it.
+pub(super) fn on_day_of(last: i64, time_of_day: i64) -> i64 {
+    // The first that is not much before it: a clock may be set back a little, also over midnight.
+    let least = last - BACK_NS;
+    least + (time_of_day - least).rem_euclid(DAY_NS)
+}
+
+#[derive(Clone)]
+struct File {
+    path: Option<Rc<[u8]>>,
+    /// What is written to it is durable.
+    sync: bool,
+    cloexec: bool,
+}
+
+type Files = HashMap<i32, File, FixedState>;
+
+/// A call that has begun, with what its first line told.
+struct Pending {
+    what: What,
+    text: Option<Rc<[u8]>>,
+    /// What was behind the descriptor that is doubled, or that a path is relative to.
+    file: Option<File>,
+    since: i64,
+    /// Tells one making of a child from another.
+    number: u64,
+}
+
+struct Task {
+    pid: u32,
+    comm: Option<Rc<[u8]>>,
+    /// Threads share theirs.
+    files: Rc<RefCell<Files>>,
+    pending: Option<Pending>,
+    /// End of its last sync.
+    until: i64,
+    /// `Pending::number` of the call that made it; 0 where that is not known.
+    born: u64,
+}
+
+impl Task {
+    fn unknown() -> Self {
+        Self { pid: UNKNOWN_TASK, comm: None, files: Rc::default(), pending: None, until: i64::MIN, born: 0 }
+    }
+
+    /// A child of `parent`, which is `tid`.
+    fn child(parent: &Self, tid: u32, files: bool, thread: bool, born: u64) -> Self {
+        Self {
+            pid: if thread { parent.pid } else { tid },
+            comm: parent.comm.clone(),
+            // Threads share them; that CLONE_FILES is not printed does not make them of one's own.
+            files: if files || thread {
+                Rc::clone(&parent.files)
+            } else {
+                Rc::new(RefCell::new(parent.files.borrow().clone()))
+            },
+            pending: None,
+            until: i64::MIN,
+            born,
+        }
+    }
+}
+
+pub(super) struct Tasks {
+    clock: Clock,
+    keep_extras: bool,
+    by_tid: HashMap<u32, Task, FixedState>,
+    /// The thread of lines without a PID.
+    alone: u32,
+    /// Calls that make a child, so far and not returned.
+    children: u64,
+    making: usize,
+    /// Some file was opened so that writes to it are syncs.
+    any_sync: bool,
+    /// Of the last line.
+    now: i64,
+    /// A time has been seen.
+    begun: bool,
+}
+
+impl Tasks {
+    pub(super) fn new(clock: Clock, alone: u32, keep_extras: bool) -> Self {
+        Self {
+            clock,
+            keep_extras,
+            by_tid: HashMap::default(),
+            alone,
+            children: 0,
+            making: 0,
+            any_sync: false,
+            now: 0,
+            begun: false,
+        }
+    }
+
+    /// What is to be added to the times of a chunk, of which the first and the last are given.
+    fn base(&mut self, (first, last): (i64, i64)) -> i64 {
+        let base = match self.clock {
+            Clock::Relative => self.now,
+            Clock::Day if self.begun => on_day_of(self.now, first) - first,
+            Clock::Unix | Clock::Day => 0,
+        };
+        self.begun = true;
+        self.now = base.saturating_add(last);
+        base
+    }
+
+    /// The thread of a line.
+    fn tid_of(&mut self, line: &Line) -> u32 {
+        if let Some(tid) = line.tid {
+            // The one whose number was left out is told by it now.
+            if self.alone == UNKNOWN_TASK
+                && self.making == 0
+                && line.what != What::Attached
+                && !self.by_tid.contains_key(&tid)
+            {
+                self.alone = tid;
+                if let Some(mut task) = self.by_tid.remove(&UNKNOWN_TASK) {
+                    if task.comm.is_some() {
+                        // It has called exec, as which it leads its process.
+                        task.pid = tid;
+                    }
+                    self.by_tid.insert(tid, task);
+                }
+            }
+            return tid;
+        }
+        // strace leaves the number out while there is one thread only.
+        if self.by_tid.len() == 1
+            && let Some((&tid, _)) = self.by_tid.iter().next()
+        {
+            self.alone = tid;
+        }
+        self.alone
+    }
+
+    /// A thread, which may have begun to run before the call that made it has returned.
+    fn task(&mut self, tid: u32) -> &mut Task {
+        if !self.by_tid.contains_key(&tid) {
+            let made = if self.making > 0 { self.maker(tid) } else { None };
+            self.by_tid.insert(tid, made.unwrap_or_else(Task::unknown));
+        }
+        self.by_tid.entry(tid).or_insert_with(Task::unknown)
+    }
+
+    /// The child of the one call that makes one; with two of them it is not known whose it is.
+    fn maker(&self, tid: u32) -> Option<Task> {
+        let mut makers = self.by_tid.values().filter_map(|task| match task.pending {
+            Some(Pending { what: What::Clone { files, thread }, number, .. }) => Some((task, files, thread, number)),
+            _ => None,
+        });
+        let (parent, files, thread, number) = makers.next()?;
+        makers.next().is_none().then(|| Task::child(parent, tid, files, thread, number))
+    }
+
+    fn line(&mut self, line: &Line, base: i64, aside: &Aside, batch: &mut Batch) {
+        if !self.keep_extras && !self.any_sync && matches!(line.what, What::Write { says_sync: false, .. }) {
+            // Most lines of a program that writes; a write that is resumed was known for a sync when it began.
+            let is_sync = line.phase == Phase::Resumed && self.is_syncing(line.tid);
+            if !is_sync {
+                batch.others += 1;
+                return;
+            }
+        }
+        let tid = self.tid_of(line);
+        let mut at = At { line, tid, ts: line.time.saturating_add(base), aside, keep_extras: self.keep_extras };
+        let any_sync = self.any_sync;
+        let task = self.task(tid);
+        if task.until > at.ts && task.until - at.ts <= line.resolution {
+            // Times are cut down to what the clock shows.
+            at.ts = task.until;
+        }
+        let pending = if line.phase == Phase::Resumed { task.pending.take() } else { None };
+        if pending.as_ref().is_some_and(|pending| matches!(pending.what, What::Clone { .. })) {
+            self.making -= 1;
+        }
+        match line.what {
+            What::Sync { op, fd } => self.sync(&at, op, fd, pending.as_ref(), batch),
+            What::Write { fd, says_sync } => {
+                let is_sync = match &pending {
+                    Some(pending) => matches!(pending.what, What::Sync { .. }),
+                    None => {
+                        says_sync || any_sync && self.task(tid).files.borrow().get(&fd).is_some_and(|file| file.sync)
+                    }
+                };
+                if is_sync {
+                    self.sync(&at, Op::Write, fd, pending.as_ref(), batch);
+                } else {
+                    self.other_event(&at, batch);
+                }
+            }
+            // By looking it up it has been taken for the child that it is.
+            What::Attached => {}
+            what => {
+                self.other_event(&at, batch);
+                self.other(&at, what, pending, batch);
+            }
+        }
+    }
+
+    /// Whether the thread is in a write that is a sync.
+    fn is_syncing(&self, tid: Option<u32>) -> bool {
+        let task = self.by_tid.get(&tid.unwrap_or(self.alone));
+        task.and_then(|task| task.pending.as_ref()).is_some_and(|pending| matches!(pending.what, What::Sync { .. }))
+    }
+
+    /// An event that only the low-level log has.
+    fn other_event(&mut self, at: &At<'_>, batch: &mut Batch) {
+        if self.keep_extras {
+            at.other(self.task(at.tid), batch);
+        } else {
+            batch.others += 1;
+        }
+    }
+
+    fn sync(&mut self, at: &At<'_>, op: Op, fd: i32, pending: Option<&Pending>, batch: &mut Batch) {
+        let line = at.line;
+        let task = self.task(at.tid);
+        if line.phase == Phase::Resumed {
+            // The length is that of a clock which is never set.
+            let end = match (pending, line.dur) {
+                (Some(pending), Some(dur)) => pending.since.saturating_add(dur),
+                _ => at.ts,
+            };
+            let untimed = line.dur.is_none() && line.resolution > COARSE_NS;
+            at.exit(task, end, op, line.stack, untimed, batch);
+            return;
+        }
+        let path = match &task.files.borrow().get(&fd) {
+            _ if line.name.is_some() => line.name,
+            Some(File { path: Some(path), .. }) => batch.names.intern(path),
+            _ => NameId::NONE,
+        };
+        at.event(task, at.ts, Kind::CallEnter { op, stack: line.stack, path, alone: true }, b"", true, batch);
+        if line.phase == Phase::Begun {
+            task.pending =
+                Some(Pending { what: What::Sync { op, fd }, text: None, file: None, since: at.ts, number: 0 });
+        } else if line.ret.is_some() {
+            let end = line.dur.map_or(at.ts, |dur| at.ts.saturating_add(dur));
+            at.exit(task, end, op, NameId::NONE, line.dur.is_none(), batch);
+        }
+    }
+
+    fn other(&mut self, at: &At<'_>, what: What, pending: Option<Pending>, batch: &mut Batch) {
+        let line = at.line;
+        let text = || line.name.is_some().then(|| Rc::from(batch.names.get(line.name)));
+        match what {
+            What::Ended => {
+                if let Some(task) = self.by_tid.remove(&at.tid)
+                    && let Some(Pending { what: What::Clone { .. }, .. }) = task.pending
+                {
+                    self.making -= 1;
+                }
+                return;
+            }
+            What::Superseded { by } => {
+                // The thread that calls exec goes on under the number of the process.
+                if let Some(task) = self.by_tid.remove(&by) {
+                    self.by_tid.insert(at.tid, task);
+                }
+                return;
+            }
+            // The descriptor is free when the call begins, and another thread may have it before the call returns.
+            What::Close { first, last } => {
+                let mut files = self.task(at.tid).files.borrow_mut();
+                if first == last {
+                    files.remove(&(first as i32));
+                } else {
+                    files.retain(|&fd, _| !(first..=last).contains(&(fd as u32)));
+                }
+                return;
+            }
+            _ => {}
+        }
+        if line.phase == Phase::Begun {
+            let mut number = 0;
+            if matches!(what, What::Clone { .. }) {
+                self.children += 1;
+                self.making += 1;
+                number = self.children;
+            }
+            let task = self.task(at.tid);
+            let file = behind(what, &task.files.borrow());
+            task.pending = Some(Pending { what, text: text(), file, since: at.ts, number });
+            return;
+        }
+        // What is resumed says no more of itself than its name.
+        let (what, text, behind, born) = match pending {
+            Some(pending) => (pending.what, pending.text, pending.file, pending.number),
+            None if line.phase == Phase::Resumed => (without_begin(what), None, None, 0),
+            None => (what, text(), behind(what, &self.task(at.tid).files.borrow()), 0),
+        };
+        let Some(ret) = line.ret.filter(|ret| *ret >= 0) else { return };
+        let fd = i32::try_from(ret).unwrap_or(super::NO_FD);
+        let file = || line.file.is_some().then(|| Rc::from(batch.names.get(line.file)));
+        match what {
+            What::Open { sync, cloexec, .. } => {
+                self.any_sync |= sync;
+                let files = &self.task(at.tid).files;
+                let path = file().or_else(|| text.map(|path| in_folder(path, behind)));
+                files.borrow_mut().insert(fd, File { path, sync, cloexec });
+            }
+            What::Dup { cloexec, .. } => {
+                let told = || file().map(|path| File { path: Some(path), sync: false, cloexec });
+                let mut files = self.task(at.tid).files.borrow_mut();
+                match behind.or_else(told) {
+                    Some(file) => files.insert(fd, File { cloexec, ..file }),
+                    None => files.remove(&fd),
+                };
+            }
+            What::Cloexec { fd, on } => {
+                if let Some(file) = self.task(at.tid).files.borrow_mut().get_mut(&fd) {
+                    file.cloexec = on;
+                }
+            }
+            What::Gives => {
+                self.task(at.tid).files.borrow_mut().remove(&fd);
+            }
+            What::Clone { files, thread } => self.made(at.tid, ret, files, thread, born),
+            What::Exec => {
+                let task = self.task(at.tid);
+                task.pid = at.tid;
+                task.comm = text.or(task.comm.take());
+                let mut files = task.files.borrow().clone();
+                files.retain(|_, file| !file.cloexec);
+                task.files = Rc::new(RefCell::new(files));
+            }
+            What::Named => self.task(at.tid).comm = text,
+            _ => {}
+        }
+    }
+
+    /// A call has made a child, which may have run already.
+    fn made(&mut self, parent: u32, child: i64, files: bool, thread: bool, born: u64) {
+        let Some(child) = u32::try_from(child).ok().filter(|child| *child > 0) else { return };
+        let known = self.by_tid.get(&child);
+        if born > 0 && known.is_some_and(|task| task.born == born) {
+            return;
+        }
+        self.children += 1;
+        let number = self.children;
+        let mut made = Task::child(self.task(parent), child, files, thread, number);
+        // One that ran before it was known whose it is has opened files; another of this number is long gone.
+        if let Some(known) = self.by_tid.remove(&child)
+            && born > 0
+            && known.born == 0
+        {
+            if !Rc::ptr_eq(&made.files, &known.files) {
+                made.files.borrow_mut().extend(known.files.borrow().iter().map(|(fd, file)| (*fd, file.clone())));
+            }
+            made.pending = known.pending;
+            made.until = known.until;
+            made.pid = if known.pid == UNKNOWN_TASK { made.pid } else { known.pid };
+            made.comm = known.comm.or(made.comm);
+        }
+        self.by_tid.insert(child, made);
+    }
+}
+
+/// A call whose begin is not in the log: of some it does not matter.
+fn without_begin(what: What) -> What {
+    match what {
+        What::Open { .. } | What::Gives => what,
+        _ => What::Other,
+    }
+}
+
+/// The file that a call takes hold of when it begins; another thread may close it before the call returns.
+fn behind(what: What, files: &Files) -> Option<File> {
+    match what {
+        What::Dup { fd, .. } | What::Open { dir: fd, .. } => files.get(&fd).cloned(),
+        _ => None,
+    }
+}
+
+/// A path as it was given, or in the folder that it is relative to.
+fn in_folder(path: Rc<[u8]>, dir: Option<File>) -> Rc<[u8]> {
+    match dir {
+        Some(File { path: Some(dir), .. }) if !path.starts_with(b"/") => join(&dir, &path).into(),
+        _ => path,
+    }
+}
+
+/// A line, and what holds for all events of it.
+struct At<'a> {
+    line: &'a Line,
+    tid: u32,
+    ts: i64,
+    aside: &'a Aside,
+    keep_extras: bool,
+}
+
+impl At<'_> {
+    fn event(&self, task: &Task, ts: i64, kind: Kind, suffix: &[u8], extras: bool, batch: &mut Batch) {
+        let line = self.line;
+        let comm = match &task.comm {
+            _ if line.comm.is_some() => line.comm,
+            Some(comm) => batch.names.intern(comm),
+            None => NameId::NONE,
+        };
+        if self.keep_extras {
+            let word = if suffix.is_empty() {
+                line.word
+            } else {
+                let word = [batch.names.get(line.word), suffix].concat();
+                batch.names.intern(&word)
+            };
+            batch.words.push(word);
+            if extras {
+                let event = batch.events.len() as u32;
+                let of = line.extras.0 as usize..line.extras.1 as usize;
+                batch.extras.extend(self.aside.extras[of].iter().map(|&(key, value)| Extra { event, key, value }));
+            }
+        }
+        batch.events.push(Event { ts, tid: self.tid, pid: task.pid, comm, line: line.number, kind });
+    }
+
+    fn exit(&self, task: &mut Task, ts: i64, op: Op, stack: NameId, untimed: bool, batch: &mut Batch) {
+        // Without a result it did not return: the thread is gone.
+        let Some(ret) = self.line.ret else { return };
+        let kind = Kind::CallExit { op, ret: Some(ret), stack, untimed };
+        self.event(task, ts, kind, b"_exit", false, batch);
+        task.until = task.until.max(ts);
+    }
+
+    fn other(&self, task: &Task, batch: &mut Batch) {
+        self.event(task, self.ts, Kind::Other, b"", true, batch);
+        if let (What::Write { .. }, Some(ret)) = (self.line.what, self.line.ret) {
+            let (key, value) = (batch.names.intern(b"ret"), batch.names.intern(ret.to_string().as_bytes()));
+            batch.extras.push(Extra { event: batch.events.len() as u32 - 1, key, value });
+        }
+    }
+}
+
+impl Settle for Tasks {
+    fn settle(&mut self, batch: &mut Batch) {
+        let Some(aside) = batch.aside.take().and_then(|aside| aside.downcast::<Aside>().ok()) else { return };
+        let base = aside.times.map_or(0, |times| self.base(times));
+        let mut notes = 0;
+        for line in &aside.lines {
+            // What was noted while lines were taken apart stands among the events now.
+            while let Some(note) = batch.notes.get_mut(notes).filter(|note| note.line < u64::from(line.number)) {
+                note.after = batch.events.len() as u32;
+                notes += 1;
+            }
+            self.line(line, base, &aside, batch);
+        }
+        let events = batch.events.len() as u32;
+        batch.notes[notes..].iter_mut().for_each(|note| note.after = events);
+        batch.aside = Some(aside);
+    }
+}

@@ -1,0 +1,518 @@
+"""strace: real recordings and made ones against what was done, against a second reader, and bad ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from syncline import _core
+from syncline.report import catalogue
+
+from tests.coretools import DATA as THESIS
+from tests.coretools import RECORDINGS, convert, core, recording, tables
+from tests.reference import strace, stracegen
+from tests.test_commands import fails, ok, run
+
+DATA = Path(__file__).parent / "data" / "strace"
+LOGS = sorted(path.name for path in DATA.glob("*.log"))
+# Those that the second reader understands: it has neither times that count from the line before nor
+# lines that strace broke in two on a terminal.
+COMPARED = [
+    name for name in LOGS if name not in ("odd-relative.log", "odd-terminal.log", "uring.log")
+]
+KEYS = ("ts_ns", "tid", "op", "dur_ns", "pid", "comm", "path", "ret", "incomplete")
+# What a file system does, of which strace knows nothing.
+UNKNOWN = [
+    "process",
+    "datasync",
+    "dev",
+    "ino",
+    "fs",
+    "id",
+    "writeback_ns",
+    "before_submit_ns",
+    "after_complete_ns",
+    "bytes",
+    "folios",
+    "bios",
+    "ranges",
+    "first_offset",
+    "last_offset",
+    "start_ns",
+]
+
+Rows = list[dict[str, Any]]
+
+
+def log(name: str) -> bytes:
+    return (DATA / name).read_bytes()
+
+
+def syncs(folder: Path, data: bytes, **options: Any) -> Rows:
+    return core(folder, data, **options)["sync"]
+
+
+def compared(rows: Rows, keys: tuple[str, ...] = KEYS) -> list[str]:
+    return sorted(str([row[key] for key in keys]) for row in rows)
+
+
+def losses(made: dict[str, Rows]) -> dict[str, int]:
+    return {row["reason"]: row["count"] for row in made["loss"]}
+
+
+# Recordings.
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_second_reader_finds_the_same(name: str, tmp_path: Path) -> None:
+    want, made = strace.Reader().read(log(name)), core(tmp_path, log(name))
+    assert compared(made["sync"]) == compared(want.rows)
+    assert want.unparsed == []
+    assert losses(made).keys() <= {"call_alone", "length_missing"}
+
+
+@pytest.mark.parametrize(
+    ("name", "calls", "files"),
+    [
+        ("small4.log", {"fsync": 100}, 100),
+        # 20 new files, and 20 times their folder.
+        ("rename.log", {"fsync": 40}, 21),
+        ("msync.log", {"msync": 30}, 0),
+    ],
+)
+def test_what_the_workload_did(
+    name: str, calls: dict[str, int], files: int, tmp_path: Path
+) -> None:
+    rows = syncs(tmp_path, log(name))
+    assert Counter(row["op"] for row in rows) == calls
+    assert len({row["path"] for row in rows if row["path"]}) == files
+    assert all(row["ret"] == 0 and row["dur_ns"] > 0 for row in rows)
+
+
+def odd(decorated: bool) -> Counter[tuple[str, str | None, int]]:
+    """What odd.py does: (op, path, ret)."""
+    folder = "/tmp/odd (x) > y"
+    relative = f"{folder}/" if decorated else ""
+    done: Counter[tuple[str, str | None, int]] = Counter()
+    for n in range(3):
+        path = f'{folder}/a <{n}>\n"q\\ é) = 3'
+        done["fsync", path, 0] += 1
+        done["fdatasync", path + (" (deleted)" if decorated else ""), 0] += 1
+    done["write", f"{relative}rel", 3] += 1
+    done["write", f"{relative}rel", 1] += 1
+    done["write", f"{relative}plain", 1] += 1
+    done["fsync", None, -9] += 1
+    done["fdatasync", f"{relative}plain", 0] += 1
+    done["sync", None, 0] += 1
+    return done
+
+
+@pytest.mark.parametrize("name", ["yy", "plain", "day", "relative", "terminal"])
+def test_odd_names_in_every_form(name: str, tmp_path: Path) -> None:
+    made = core(tmp_path, log(f"odd-{name}.log"))
+    rows = made["sync"]
+    decorated = name in ("yy", "relative")
+    assert Counter((row["op"], row["path"], row["ret"]) for row in rows) == odd(decorated)
+    (child,) = [row for row in rows if row["op"] == "sync"]
+    assert child["comm"] == "a b>) ="
+    assert child["pid"] == child["tid"]
+    (main,) = {row["pid"] for row in rows} - {child["pid"]}
+    assert len({row["tid"] for row in rows if row["pid"] == main}) == 4
+    assert {row["comm"] for row in rows} == {"a b>) =", "python3.11"}
+    # Without -T only calls that others interrupt have a length.
+    unknown = [row for row in rows if row["dur_ns"] is None]
+    assert bool(unknown) == (name == "day")
+    assert losses(made).get("length_missing", 0) == len(unknown)
+
+
+def test_a_file_for_each_thread(tmp_path: Path) -> None:
+    files = sorted(map(str, DATA.glob("odd-each.*")))
+    assert len(files) == 5
+    _core.convert(files, f"{tmp_path}/out/")
+    rows = tables(tmp_path / "out")["sync"]
+    assert Counter((row["op"], row["ret"]) for row in rows) == Counter(
+        (op, ret) for op, _, ret in odd(False).elements() if op != "write"
+    ) + Counter({("write", 3): 1, ("write", 1): 2})
+    # The descriptors of a thread that others opened are not known to its own file.
+    assert {row["tid"] for row in rows} == {int(name.rpartition(".")[2]) for name in files}
+    assert [row["ts_ns"] % 1000 for row in rows] != [0] * len(rows)
+
+
+def test_stacks(tmp_path: Path) -> None:
+    rows = syncs(tmp_path, log("odd-stacks.log"))
+    assert len(rows) == 8
+    for row in rows:
+        frames = row["stack"].split(";")
+        assert frames[-1] == row["op"]
+        assert any("PyEval" in frame for frame in frames)
+        assert not any("+0x" in frame or "[0x" in frame for frame in frames)
+
+
+def test_what_strace_cannot_know_is_null(tmp_path: Path) -> None:
+    made = core(tmp_path, log("odd-yy.log"))
+    for row in made["sync"]:
+        assert [row[column] for column in UNKNOWN] == [None] * len(UNKNOWN)
+        assert row["confidence"] == "unknown"
+        assert row["syscall_ns"] == row["dur_ns"]
+    assert made["bio"] == []
+    assert losses(made) == {"call_alone": 12}
+    calls = {call["call_id"]: call for call in made["call"]}
+    assert len(calls) == 12
+    assert {call["sync_id"] for call in calls.values()} == {row["sync_id"] for row in made["sync"]}
+    assert not any(call["lone"] for call in calls.values())
+    assert {row["key"]: row["value"] for row in made["meta"]}["clock"] == "realtime"
+
+
+@pytest.mark.parametrize("report", catalogue.names())
+@pytest.mark.parametrize("name", ["odd-yy.log", "odd-day.log", "small4.log"])
+def test_reports_are_the_same_on_both_engines(name: str, report: str, tmp_path: Path) -> None:
+    trace = tmp_path / "x.pftrace"
+    shutil.copy(DATA / name, tmp_path / name)
+    ok("convert", tmp_path / name, "-o", trace)
+    by_columns = run("report", "--format", "csv", tmp_path / name, report)
+    by_trace = run("report", "--format", "csv", trace, report)
+    assert by_columns.returncode == 0, by_columns.stderr
+    assert by_trace.stdout == by_columns.stdout
+    # The reader is told what is null, and which source has it.
+    assert "call_alone" in by_columns.stderr
+    assert "call_alone" in by_trace.stderr
+    assert "ring-buffer" in by_columns.stderr
+    if report in ("empty", "amount", "scatter"):
+        assert len(by_columns.stdout.splitlines()) == 1
+
+
+def test_reports_call_nothing_zero_that_is_not_known() -> None:
+    rows = json.loads(ok("report", "--format", "json", DATA / "small4.log", "summary"))["rows"]
+    found = {(row["metric"], row["scope"]): row for row in rows}
+    assert found["syncs", "op:fsync"]["value"] == 100
+    assert found["syscall_latency_avg", "all"]["known"] == 100
+    for metric in ("empty_share", "writeback_latency_avg", "writeback_amount_sum"):
+        row = found[metric, "all"]
+        assert (row["value"], row["known"], row["syncs"]) == (None, 0, 100), metric
+    for report in ("files", "threads", "over-time"):
+        rows = json.loads(ok("report", "--format", "json", DATA / "small4.log", report))["rows"]
+        for row in rows:
+            if row["syncs"]:
+                assert row["bytes"] is None
+                assert row.get("empty") is None
+
+
+@pytest.mark.parametrize("name", ["odd-yy.log", "odd-day.log", "odd-stacks.log", "odd-each.*"])
+def test_the_low_level_log_gives_the_same_requests(name: str, tmp_path: Path) -> None:
+    (source, *_) = sorted(DATA.glob(name))
+    first, second = tmp_path / "a.events.jsonl", tmp_path / "b.events.jsonl"
+    _core.convert([str(source)], str(first))
+    _core.convert([str(first)], str(second))
+    as_first = second.read_text().replace('"source":"events-jsonl"', '"source":"strace"')
+    assert as_first == first.read_text()
+    for output, inputs in (("0/", source), ("1/", first), ("2/", second)):
+        _core.convert([str(inputs)], f"{tmp_path}/{output}")
+    wanted = tables(tmp_path / "0")
+    for number in ("1", "2"):
+        found = tables(tmp_path / number)
+        for table in ("sync", "call"):
+            assert found[table] == wanted[table]
+        assert losses(found) == losses(wanted)
+
+
+def test_the_low_level_log_has_every_line(tmp_path: Path) -> None:
+    made = convert(tmp_path, log("odd-yy.log"), "out.events.jsonl")
+    events = [json.loads(line) for line in made.read_text().splitlines()]
+    lines = log("odd-yy.log").decode("latin-1").splitlines()
+    # A sync call that stands on one line is two events.
+    whole = [e for e in events if e["event"].endswith("_exit")]
+    begun = [e for e in events if e.get("unfinished") and e.get("alone")]
+    assert len(events) == len(lines) + len(whole) - len(begun)
+    opened = [e for e in events if e["event"] == "openat" and e.get("path", "").endswith("/rel")]
+    assert opened[-1]["ret"] == 3
+    assert "O_DSYNC" in opened[0]["args"]
+    assert {e["event"] for e in events} >= {"execve", "write", "pwritev2_exit", "ended", "signal"}
+    assert {e["text"] for e in events if e["event"] == "ended"} >= {"killed by SIGTERM"}
+
+
+# Made logs.
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    style=st.builds(
+        stracegen.Style,
+        clock=st.sampled_from(["ttt", "tt", "r", "ns"]),
+        lengths=st.booleans(),
+        decorate=st.booleans(),
+        bracket=st.booleans(),
+        hex=st.booleans(),
+        exits=st.booleans(),
+    ),
+)
+def test_made_logs_give_what_they_were_made_of(
+    seed: int, style: stracegen.Style, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    made = stracegen.generate(random.Random(seed), style)
+    if not made.rows:
+        return
+    keys = KEYS[:-1]
+    text = ("comm", "path")
+    want = [
+        {k: strace.text_of(v) if k in text and v is not None else v for k, v in row.items()}
+        for row in made.rows
+    ]
+    found = core(tmp_path_factory.mktemp("log"), made.text)
+    assert compared(found["sync"], keys) == compared(want, keys)
+    assert losses(found).keys() <= {"call_alone", "length_missing"}
+    if style.clock != "r":
+        assert compared(strace.rows(made.text), keys) == compared(want, keys)
+
+
+def test_a_long_log_is_read_in_pieces(tmp_path: Path) -> None:
+    data = b"".join(stracegen.bulk(6_000_000))
+    rows = syncs(tmp_path, data)
+    assert len(rows) == data.count(b" fsync(")
+    for number, row in enumerate(sorted(rows, key=lambda row: row["ts_ns"]), 1):
+        assert row["path"] == f"/run/mnt/s4/small-{number % stracegen.FILES:08}"
+        assert (row["dur_ns"], row["ret"]) == (89_000, 0)
+
+
+def lines(*texts: str) -> bytes:
+    return "".join(text + "\n" for text in texts).encode()
+
+
+T = 1_700_000_000
+
+
+def test_midnight_and_back(tmp_path: Path) -> None:
+    data = lines(
+        "7 23:59:59.900000 fsync(3 <unfinished ...>",
+        "8 00:00:00.100000 fsync(4) = 0 <0.000010>",
+        # A clock that is set back a little has no midnight.
+        "8 23:59:59.950000 fsync(5) = 0 <0.000010>",
+        "7 00:00:00.200000 <... fsync resumed>) = 0",
+        "7 13:00:00.000000 fsync(6) = 0 <0.000010>",
+        "7 02:00:00.000000 fsync(7) = 0 <0.000010>",
+    )
+    day, second = 86_400 * 10**9, 10**9
+    rows = sorted(syncs(tmp_path, data), key=lambda row: row["ts_ns"])
+    assert [row["ts_ns"] for row in rows] == [
+        day - second // 10,
+        day - second // 20,
+        day + second // 10,
+        day + 13 * 3600 * second,
+        2 * day + 2 * 3600 * second,
+    ]
+    assert rows[0]["dur_ns"] == 3 * second // 10
+
+
+def test_a_call_that_never_returns(tmp_path: Path) -> None:
+    made = core(
+        tmp_path,
+        lines(
+            f"7 {T}.1 fsync(3 <unfinished ...>",
+            f"8 {T}.2 fsync(4) = ?",
+            f"8 {T}.3 +++ killed by SIGKILL +++",
+            f"9 {T}.4 <... fsync resumed>) = 0 <0.2>",
+            f"9 {T}.5 fdatasync(5 <detached ...>",
+        ),
+    )
+    assert [(row["tid"], row["incomplete"], row["dur_ns"]) for row in made["sync"]] == [
+        (7, "end", None),
+        (8, "end", None),
+        (9, "end", None),
+    ]
+    assert losses(made) == {"call_alone": 3, "end_missing": 3, "unmatched_exit": 1}
+
+
+def test_restarts_are_calls_of_their_own(tmp_path: Path) -> None:
+    rows = syncs(
+        tmp_path,
+        lines(
+            f"7 {T}.1 msync(0x7f, 4096, MS_SYNC) = ? ERESTARTSYS (To be restarted if SA_RESTART is set) <0.01>",
+            f"7 {T}.2 --- SIGALRM {{si_signo=SIGALRM, si_code=SI_KERNEL}} ---",
+            f"7 {T}.3 rt_sigreturn({{mask=[]}}) = 0 <0.00001>",
+            f"7 {T}.4 msync(0x7f, 4096, MS_SYNC) = 0 <0.02>",
+        ),
+    )
+    assert [(row["ret"], row["dur_ns"]) for row in rows] == [(-512, 10**7), (0, 2 * 10**7)]
+
+
+def test_io_uring_is_said(tmp_path: Path) -> None:
+    data = log("uring.log")
+    used = data.count(b" io_uring_enter(")
+    assert used > 100
+    with pytest.raises(_core.CoreError) as raised:
+        core(tmp_path, data)
+    message, hint, kind = raised.value.args
+    assert f"uses io_uring, whose syncs strace does not see ({used} times)" in message
+    assert kind == "input"
+    assert "syncline record" in hint
+    made = core(tmp_path, data + lines(f"2708  {T}.1 fsync(8) = 0 <0.1>"))
+    assert losses(made)["io_uring"] == used
+    (row,) = [row for row in made["loss"] if row["reason"] == "io_uring"]
+    assert row["severity"] == "loss"
+    assert row["example"].endswith(":126: io_uring")
+
+
+# Beside other inputs.
+
+BOOT = 5_000_000_000_000
+# strace stops a thread before and after what the kernel does.
+KERNEL = f"""{BOOT + 1_000_100} 7 wl fsync
+{BOOT + 1_000_900} 7 wl start id 1 start 0 end 9 datasync 0 path /a/b
+{BOOT + 1_500_000} 7 wl exit id 1 ret 0
+{BOOT + 1_500_100} 7 wl fsync_exit ret 0
+{BOOT + 9_000_100} 7 wl fsync
+{BOOT + 9_500_100} 7 wl fsync_exit ret -22
+""".encode()
+STRACE = lines(
+    f"7 {T}.001000 fsync(3</a/b>) = 0 <0.000502>",
+    f"7 {T}.003000 fsync(4</proc/x>) = 0 <0.000100>",
+    f"7 {T}.009000 fsync(5</c>) = -1 EINVAL (Invalid argument) <0.000502>",
+)
+
+
+def beside(folder: Path, *inputs: tuple[str, bytes], **options: Any) -> dict[str, Rows]:
+    for name, data in inputs:
+        (folder / name).write_bytes(data)
+    _core.convert([str(folder / name) for name, _ in inputs], f"{folder}/out/", **options)
+    return tables(folder / "out")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_call_that_two_inputs_tell_is_one(order: int, tmp_path: Path) -> None:
+    ends = [T * 10**9, BOOT, (T + 1) * 10**9, BOOT + 10**9]
+    inputs = [("kernel.log", KERNEL), ("strace.log", STRACE)][::order]
+    made = beside(tmp_path, *inputs, clocks={f"{tmp_path}/strace.log": ends})
+    assert losses(made) == {"told_twice": 4, "call_alone": 1, "lone_call": 1}
+    first, second = made["sync"]
+    assert (first["path"], first["bytes"], first["op"]) == ("/a/b", 0, "fsync")
+    # The kernel's own times are kept.
+    assert (first["ts_ns"], first["syscall_ns"]) == (BOOT + 1_000_100, 500_000)
+    # What only strace tells has no more.
+    assert (second["path"], second["bytes"], second["ts_ns"]) == ("/proc/x", None, BOOT + 3_000_000)
+    # What the other input tells, too, and nothing was done for, stays a call.
+    assert [call["lone"] for call in sorted(made["call"], key=lambda c: c["ts_ns"])] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_clocks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(_core.CoreError) as raised:
+        beside(tmp_path, ("kernel.log", KERNEL), ("strace.log", STRACE))
+    message, hint, kind = raised.value.args
+    for word in ("kernel.log", "strace.log", "boottime", "realtime"):
+        assert word in message
+    assert kind == "input"
+    assert hint
+    relative = lines("     0.000100 fsync(3) = 0 <0.1>")
+    with pytest.raises(_core.CoreError, match="not on one clock"):
+        beside(tmp_path, ("a.1", relative), ("a.2", relative))
+
+
+def test_a_recording_is_on_the_clock_of_the_boot(tmp_path: Path) -> None:
+    (tmp_path / "strace.log").write_bytes(STRACE)
+    clocks = [
+        {"clocks_ns": {"realtime": (T + s) * 10**9, "boottime": BOOT + s * 10**9, "monotonic": 0}}
+        for s in (0, 1)
+    ]
+    manifest = {"route": "strace", "inputs": [{"file": "strace.log", "source": "strace"}]}
+    manifest |= dict(zip(("before", "after"), clocks, strict=True))
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    said = ok("query", tmp_path, "SELECT ts_ns FROM syncline_sync ORDER BY 1", "--format", "csv")
+    assert said.split()[1:] == [str(BOOT + n) for n in (1_000_000, 3_000_000, 9_000_000)]
+    said = ok("query", tmp_path, "SELECT value FROM syncline_meta WHERE key = 'clock'")
+    assert "boottime" in said
+    # A clock that was set meanwhile is warned of.
+    manifest["after"]["clocks_ns"]["realtime"] += 7200 * 10**9  # type: ignore[index]
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    assert "was set by 7200.000 s" in run("report", tmp_path).stderr
+
+
+# What is no strace, and bad strace.
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_logs_of_the_thesis_are_not_taken_for_strace(name: str, tmp_path: Path) -> None:
+    data = recording(name)[:50_000]
+    source = tmp_path / "x.log"
+    source.write_bytes(data[: data.rindex(b"\n") + 1])
+    assert _core.convert([str(source)], f"{tmp_path}/out/")["source"] == "thesis"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Notes\n\nfsync(2) flushes a file; close(2) does not.\n\n    fsync(3) = 0\n",
+        "int main(void)\n{\n    int fd = open(path, O_RDWR);\n    return fsync(fd);\n}\n",
+        '1783 1700000000.1 fopen("/a", "r") = 0x55\n1783 1700000000.2 malloc(24) = 0x77\n',
+        "--- a/x.c\n+++ b/x.c\n@@ -1 +1 @@\n-fsync(3);\n+fdatasync(3);\n",
+        "2026-11-21 20:10:12 server: fsync(3) = 0\n2026-11-21 20:10:13 server: ready\n",
+    ],
+)
+def test_other_text_is_not_taken_for_strace(text: str, tmp_path: Path) -> None:
+    source = tmp_path / "x.txt"
+    source.write_text(text)
+    assert "is in no format that Syncline reads" in fails(
+        3, "convert", source, "-o", tmp_path / "x.csv"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "end"),
+    [(b"", b""), (b"\n\n", b"\r")],
+)
+def test_what_is_no_line_of_strace_is_told_with_its_place(
+    data: bytes, end: bytes, tmp_path: Path
+) -> None:
+    bad = [
+        f"7 {T}.2 fsync(3",
+        f"7 {T}.3 fsync(x) = 0",
+        f"7 {T}.4 fsync(3) = -1 ENONSENSE (Nonsense)",
+        "7 12:00:00 fsync(3) = 0",
+        "7 fsync(3) = 0",
+        "hello",
+        f"99999999 {T}.5 fsync(3) = 0",
+        f'7 {T}.6 openat(AT_FDCWD, "/a) = 3',
+        f"7 {T}.7 <... fsync",
+    ]
+    text = [f"7 {T}.1 fsync(3) = 0 <0.1>", *bad, f"7 {T}.9 fsync(3) = 0 <0.1>"]
+    source = tmp_path / "bad.log"
+    source.write_bytes(data + b"".join(line.encode() + end + b"\n" for line in text))
+    summary = _core.convert([str(source)], f"{tmp_path}/out/", source="strace")
+    assert len(tables(tmp_path / "out")["sync"]) == 2
+    (told,) = [loss for loss in summary["losses"] if loss["reason"] == "unparsed_line"]
+    assert told["count"] == len(bad)
+    first = 2 + data.count(b"\n")
+    assert summary["unparsed"][0] == f"{source}:{first}: {bad[0]} (the call has no end)"
+    said = fails(
+        4, "convert", source, "-o", tmp_path / "x.csv", "--from", "strace", "--max-loss", "1"
+    )
+    assert f"{len(bad)} unparsed_line" in said
+
+
+def test_a_log_without_times_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "x.log"
+    source.write_bytes(lines('7 openat(AT_FDCWD, "/a", O_RDWR) = 3', "7 fsync(3) = 0"))
+    said = fails(3, "convert", source, "-o", tmp_path / "x.csv")
+    assert "its lines do not begin with a time" in said
+    assert "strace -f -ttt -T -yy" in said
+
+
+def test_a_packed_log_through_a_pipe(tmp_path: Path) -> None:
+    packed = gzip.compress(log("small4.log"))
+    out = ok("convert", "-q", "-", "-o", "-", "--to", "csv", stdin=packed)
+    assert len(out.splitlines()) == 101
+
+
+def test_thesis_recordings_have_no_such_rows(tmp_path: Path) -> None:
+    made = core(tmp_path, (THESIS / "small1.log").read_bytes())
+    assert all(row["id"] is not None and row["bytes"] is not None for row in made["sync"])
