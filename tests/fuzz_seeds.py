@@ -144,8 +144,9 @@ def blktraces() -> dict[str, bytes]:
     """Small files of blktrace, good and bad, and the heads of real ones."""
     found = {}
     for seed in range(8):
-        made = blktrace.world(random.Random(seed), events=30, cpus=1, odd=True, zeroes=True)
         for version, big_endian in ((7, False), (7, True), (8, False)):
+            zeroes = version == 8
+            made = blktrace.world(random.Random(seed), events=30, cpus=1, odd=True, zeroes=zeroes)
             found[f"made-{seed}-{version}-{big_endian}"] = made.files(version, big_endian)[0]
         found[f"damaged-{seed}"] = blktrace.damaged(random.Random(seed))[0][:MAX_BYTES]
     for file in sorted(BLKTRACE.glob("*.blktrace.*")):
