@@ -84,12 +84,11 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
     let mut pid = UNKNOWN_TASK;
     if cursor.literal(b"(").is_some() {
         skip_spaces(&mut cursor);
-        match cursor.decimal() {
-            Some(process) => pid = task(process)?,
-            None => {
-                let dashes = cursor.rest.iter().take_while(|&&b| b == b'-').count();
-                cursor.rest = &cursor.rest[dashes..];
-            }
+        if let Some(process) = cursor.decimal() {
+            pid = task(process)?;
+        } else {
+            let dashes = cursor.rest.iter().take_while(|&&b| b == b'-').count();
+            cursor.rest = &cursor.rest[dashes..];
         }
         cursor.literal(b")")?;
         skip_spaces(&mut cursor);
@@ -164,6 +163,7 @@ mod tests {
         Some((text(found.comm), found.tid, found.pid, found.time, text(found.event)))
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "as what it is compared with")]
     fn is(comm: &str, tid: u32, pid: u32, ns: i64) -> Option<(String, u32, u32, Time, String)> {
         Some((comm.into(), tid, pid, Time::Ns(ns), "x: a=1".into()))
     }

@@ -40,7 +40,7 @@ impl Source for FtraceText {
         let mut lines = lines(head).filter(|line| !line.trim_ascii().is_empty());
         match lines.next() {
             Some(line) if line.starts_with(b"# tracer: ") || counts_cpus(line) => true,
-            Some(line) if line.starts_with(b"#") => lines.find_map(|line| of_event(line)) == Some(true),
+            Some(line) if line.starts_with(b"#") => lines.find_map(of_event) == Some(true),
             Some(line) => context(line).is_some() || is_of_trace_cmd(line) || lost(line).is_some(),
             None => false,
         }
@@ -300,6 +300,7 @@ fn release(line: &[u8]) -> Option<String> {
 }
 
 /// `CPU:1 [LOST 7 EVENTS]` of the kernel, `CPU:1 [7 EVENTS DROPPED]` of trace-cmd; both may not know how many.
+#[expect(clippy::option_option, reason = "none were lost, or some, or it is not told how many")]
 fn lost(line: &[u8]) -> Option<Option<u64>> {
     let open = memchr(b'[', line)?;
     let (before, told) = (line[..open].trim_ascii(), line[open + 1..].trim_ascii_end().strip_suffix(b"]")?);
