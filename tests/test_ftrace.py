@@ -299,6 +299,19 @@ def test_a_clock_that_counts_no_time_is_refused(tmp_path: Path) -> None:
     assert "trace_clock" in caught.value.args[1]
 
 
+def test_a_report_of_the_boot_clock_is_in_ns(tmp_path: Path) -> None:
+    """trace-cmd does not know that boot counts ns, and prints no point."""
+    line = "              wl-262   [000]{}366798777064: sys_enter_fsync:      fd: 0x00000003\n"
+    for flags in ("", " ....."):
+        text = f"cpus=2\n{line.format(flags)}".encode()
+        made = tables(convert(tmp_path, text))
+        assert [row["ts_ns"] for row in made["call"]] == [366798777064]
+        meta = {row["key"]: row["value"] for row in made["meta"]}
+        assert meta["clock"] == "unknown; its times are taken for ns"
+    with pytest.raises(_core.CoreError, match="counts no time"):
+        convert(tmp_path, text.replace(b"366798777064", b"        7064"))
+
+
 def test_lines_that_are_none_are_shown_with_their_number(tmp_path: Path) -> None:
     good = f"{LINE}sys_fsync(fd: 3)\n"
     bad = ["hello", f"{LINE}sync_end: id=1", f"{LINE}bio_submit: id=1 bio=zz dev=1,2 sector=3"]

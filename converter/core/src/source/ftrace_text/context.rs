@@ -17,7 +17,8 @@ const COMM_COLUMN: usize = 16;
 const COMM_COLUMN_LATENCY: usize = 8;
 /// Of several files or buffers, trace-cmd writes the name before each line.
 const MAX_PREFIX: usize = 512;
-/// More than the kernel has flags for.
+/// What trace-cmd has flags for, and more than the kernel has.
+const FLAGS: usize = 5;
 const MAX_FLAGS: usize = 16;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -33,8 +34,10 @@ pub(super) struct Context<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
     Ns(i64),
-    /// Of a clock that counts something else, or more than 63 bits of ns.
-    NoTime,
+    /// So many of something: of ns where trace-cmd does not know the clock (boot), of cycles, of events.
+    Count(i64),
+    /// More than 63 bits.
+    TooLarge,
 }
 
 /// `None` if the line begins otherwise.
@@ -109,6 +112,9 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
     let flags = word.iter().take(MAX_FLAGS + 1).position(|&b| b == b' ')?;
     if word[flags - 1] != b':' {
         cursor.rest = &word[flags..];
+    } else if !word[0].is_ascii_digit() {
+        // A count that fills its column follows them at once; behind a number nobody can say where it begins.
+        cursor.rest = word.get(FLAGS..).filter(|_| word[0] != b'-')?;
     }
     skip_spaces(&mut cursor);
     let time = time(&mut cursor)?;
@@ -128,14 +134,14 @@ fn skip_spaces(cursor: &mut Cursor<'_>) {
     }
 }
 
-/// `S.FRACTION`, `Nus` and a mark, or `N` of a clock that is none.
+/// `S.FRACTION`, `Nus` and a mark, or a bare number.
 #[inline]
 fn time(cursor: &mut Cursor<'_>) -> Option<Time> {
     const TENS: [i64; 10] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1000, 100, 10, 1];
     let whole = cursor.decimal()?;
     let ns = |units: u64, unit_ns: i64, more: i64| {
         let ns = i64::try_from(units).ok().and_then(|n| n.checked_mul(unit_ns)).and_then(|n| n.checked_add(more));
-        ns.map_or(Time::NoTime, Time::Ns)
+        ns.map_or(Time::TooLarge, Time::Ns)
     };
     if cursor.literal(b".").is_some() {
         let before = cursor.rest.len();
@@ -150,7 +156,7 @@ fn time(cursor: &mut Cursor<'_>) -> Option<Time> {
         }
         return Some(ns(whole, 1000, 0));
     }
-    Some(Time::NoTime)
+    Some(i64::try_from(whole).map_or(Time::TooLarge, Time::Count))
 }
 
 #[cfg(test)]
@@ -211,12 +217,17 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_count_no_time() {
-        for line in [
-            "              wl-262     [000] .....       123456: x: a=1",
-            "              wl-262     [000] ..... 99999999999.000000: x: a=1",
+    fn counts() {
+        for (line, time) in [
+            ("              wl-262     [000] .....       123456: x: a=1", Time::Count(123_456)),
+            ("              wl-262   [000]366798777064: x: a=1", Time::Count(366_798_777_064)),
+            ("              wl-262   [000] .....366798777064: x: a=1", Time::Count(366_798_777_064)),
+            ("              wl-262   [000] d..12366798777064: x: a=1", Time::Count(366_798_777_064)),
+            ("      wl-262     0.....366798777064: x: a=1", Time::Count(366_798_777_064)),
+            ("              wl-262     [000] ..... 99999999999.000000: x: a=1", Time::TooLarge),
         ] {
-            assert_eq!(read(line).unwrap().3, Time::NoTime, "{line}");
+            let found = read(line).unwrap();
+            assert_eq!((found.0.as_str(), found.1, found.3, found.4.as_str()), ("wl", 262, time, "x: a=1"), "{line}");
         }
     }
 
@@ -234,6 +245,7 @@ mod tests {
             "              wl-262     0    20.527240: x: a=1",
             "              wl-262     [000] .....    20.5272400000: x: a=1",
             "a name that is too long-262     [000] .....    20.527240: x: a=1",
+            "              wl-262     [000]-0x0366798777064: x: a=1",
             "wl 2206 [000] 208.252485: syscalls:sys_enter_fsync: fd: 0x3",
         ] {
             assert_eq!(read(line), None, "{line}");

@@ -29,6 +29,9 @@ use crate::names::NameId;
 /// How the function of a stack begins; trace-cmd writes it without the space.
 const FRAMES: [&[u8]; 2] = [b" => ", b"=> "];
 
+/// A clock of ns has more after its first second; one that counts events begins at 0.
+const LEAST_COUNT_NS: i64 = 1_000_000_000;
+
 pub struct FtraceText;
 
 impl Source for FtraceText {
@@ -58,15 +61,20 @@ impl Source for FtraceText {
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let mut options = *options;
         let head = input.head();
-        if lines(head).find_map(context).is_some_and(|first| first.time == Time::NoTime) {
-            let source = Refused::error(
-                "its times are of a clock that counts no time, counter or x86-tsc",
-                "record with one that does: `echo boot >/sys/kernel/tracing/trace_clock`, `trace-cmd record -C boot`",
-            );
-            return Err(Error::Read { path: input.path, source });
-        }
         // No text says which clock of the kernel's it is.
-        let mut facts = vec![("clock", "unknown".to_owned())];
+        let mut clock = "unknown";
+        if let Some(Time::Count(first)) = lines(head).find_map(context).map(|first| first.time) {
+            // The kernel knows which of its clocks count ns; trace-cmd takes boot for one that does not.
+            if !lines(head).any(counts_cpus) || first < LEAST_COUNT_NS {
+                let source = Refused::error(
+                    "its times are of a clock that counts no time, counter or x86-tsc",
+                    "record with one that does: `echo boot >/sys/kernel/tracing/trace_clock`, `trace-cmd record -C boot`",
+                );
+                return Err(Error::Read { path: input.path.clone(), source });
+            }
+            clock = "unknown; its times are taken for ns";
+        }
+        let mut facts = vec![("clock", clock.to_owned())];
         if let Some(release) = lines(head).take_while(|line| line.starts_with(b"#")).find_map(release) {
             options.machine = Machine::of(&release);
             facts.push(("kernel", format!("Linux {release}")));
@@ -176,7 +184,7 @@ impl Parser<'_, '_> {
 
     #[inline]
     fn event(&mut self, of: &Context<'_>) -> Result<(), &'static str> {
-        let Time::Ns(ts) = of.time else { return Err("its time is of a clock that counts no time, or is too large") };
+        let (Time::Ns(ts) | Time::Count(ts)) = of.time else { return Err("its time does not fit 63 bits of ns") };
         let said = Said::of(of.event).ok_or("no event stands behind its time")?;
         if said.grammar == Grammar::Stack {
             let event = self.options.keep_extras.then_some(self.batch.events.len() as u32);
@@ -653,7 +661,7 @@ mod tests {
             ("hello", "it does not begin with"),
             (" => f", "no `<stack trace>`"),
             ("              wl-262     [000] .....    20.527240: ", "no event stands"),
-            ("              wl-262     [000] .....        20527: x: a=1", "counts no time"),
+            ("              wl-262     [000] ..... 99999999999.000000: x: a=1", "63 bits"),
             ("              wl-262     [000] .....    20.527240: sync_end: id=x ret=0", "the data of sync_end"),
             (
                 "              wl-262     [000] .....    20.527240: bio_add_folio: id=1 bio=0x2 start=0 len=-1",
