@@ -185,3 +185,23 @@ def test_processes_in_place_of_threads(tmp_path: Path) -> None:
     told = run("diff", tmp_path / "a.log", tmp_path / "b.log", "--pid-is", "process", "--all")
     assert told.returncode in (0, 5)
     assert "no rows by" not in told.stdout
+
+
+def test_sides_of_different_requests_are_refused(sides: Path, tmp_path: Path) -> None:
+    base, stored = sides / "base", tmp_path / "base.json"
+    ok("baseline", "save", base, "-o", stored)
+    # A baseline is filtered when it is saved; one side filtered and the other not is no change of the program.
+    for pair in ((stored, base), (base, stored)):
+        message = fails(2, "diff", *pair, "--min-latency", "1ms")
+        assert "the runs are of different requests: 1 ms or longer / all" in message
+    assert "a filter would change nothing" in fails(2, "diff", stored, stored, "--comm", "db")
+    ok("baseline", "save", base, "--min-latency", "1ms", "-o", tmp_path / "slow.json")
+    same = run("diff", tmp_path / "slow.json", base, "--min-latency", "1ms")
+    assert same.returncode in (0, 5), same.stderr
+    assert "different requests" in fails(2, "diff", tmp_path / "slow.json", base)
+
+
+def test_a_filter_that_leaves_nothing_is_no_pass(sides: Path) -> None:
+    message = fails(3, "diff", sides / "base", sides / "worse", "--comm", "nosuch")
+    assert "no request of comm nosuch is on either side" in message
+    assert "standard input can be one run alone" in fails(2, "diff", "-", "-")

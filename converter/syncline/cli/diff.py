@@ -11,10 +11,11 @@ import click
 
 from syncline import losses
 from syncline.cli import options
-from syncline.cli.errors import CANNOT_TELL, OK, REGRESSION, TOO_MUCH_LOST, Failure, say
+from syncline.cli.errors import BAD_INPUT, CANNOT_TELL, OK, REGRESSION, TOO_MUCH_LOST, Failure, say
 from syncline.cli.options import example, reading
 from syncline.cli.progress import bar
 from syncline.inputs import Reading
+from syncline.recordings import Filter
 
 if TYPE_CHECKING:
     from syncline.diff.compare import Comparison
@@ -114,6 +115,8 @@ def command(
     if base and not new and more_base and not more_new:
         # `diff --base A NEW`: the one that stands alone is the new one.
         sides = [[*more_base], [base]]
+    if sum(side.count("-") for side in sides) > 1:
+        raise Failure("standard input can be one run alone", "name the others by their files")
     if not all(sides):
         raise Failure(
             "a diff has two sides, BASE and NEW",
@@ -136,6 +139,7 @@ def command(
     )
     if not base_side.runs or not new_side.runs:
         raise Failure("a side without runs", "see docs/diff.md on what a side may be")
+    _refuse_other_requests(base_side, new_side, reading)
     try:
         comparison = compare(
             base_side, new_side, rules, asked, seed=seed, by=kinds, max_loss=max_loss
@@ -152,6 +156,33 @@ def command(
         # What a program reads must not be all that a person sees.
         say(f"{comparison.verdict}" + (f": {comparison.no_verdict}" if comparison.no_verdict else ""))  # fmt: skip
     return exit_code(comparison)
+
+
+def _refuse_other_requests(base: Side, new: Side, reading: Reading) -> None:
+    """What was filtered in two ways is not alike, however alike the program is.
+
+    Raises:
+        Failure: the sides are of different requests, of none, or a filter would be without effect.
+    """
+    wanted = {run.fact("requests_of") or "all" for side in (base, new) for run in side.runs}
+    if len(wanted) > 1:
+        raise Failure(
+            f"the runs are of different requests: {' / '.join(sorted(wanted))}",
+            "a baseline keeps the filter that it was saved with: give the same one here, or save it again",
+        )
+    asked = Filter() != reading.filter
+    if asked and wanted == {"all"}:
+        raise Failure(
+            "stored baselines are filtered when they are saved: a filter would change nothing",
+            "syncline baseline save INPUT... -o FILE with the filter",
+        )
+    syncs = [run.figures.get(("syncs", "all")) for side in (base, new) for run in side.runs]
+    if wanted != {"all"} and not any(one and one.value for one in syncs):
+        raise Failure(
+            f"no request of {wanted.pop()} is on either side",
+            "is the filter spelt as the log has it? syncline report INPUT files threads",
+            code=BAD_INPUT,
+        )
 
 
 def exit_code(comparison: Comparison) -> int:
