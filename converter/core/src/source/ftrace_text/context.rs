@@ -17,9 +17,9 @@ const COMM_COLUMN: usize = 16;
 const COMM_COLUMN_LATENCY: usize = 8;
 /// Of several files or buffers, trace-cmd writes the name before each line.
 const MAX_PREFIX: usize = 512;
-/// What trace-cmd has flags for, and more than the kernel has.
+/// Flags that trace-cmd writes, and more than the kernel writes, with a count behind them.
 const FLAGS: usize = 5;
-const MAX_FLAGS: usize = 16;
+const MAX_FLAGS: usize = 32;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Context<'a> {
@@ -170,8 +170,8 @@ mod tests {
         Some((text(found.comm), found.tid, found.pid, found.time, text(found.event)))
     }
 
-    fn is(comm: &str, tid: u32, pid: u32, ns: i64) -> Option<(String, u32, u32, Time, String)> {
-        Some((comm.into(), tid, pid, Time::Ns(ns), "x: a=1".into()))
+    fn is(comm: &str, tid: u32, pid: u32, ns: i64) -> (String, u32, u32, Time, String) {
+        (comm.into(), tid, pid, Time::Ns(ns), "x: a=1".into())
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
             ("a.dat:               wl-262   [000]    20.527240: x: a=1", is("wl", 262, NONE, us)),
             ("                     wl-262   [000]    20.527240: x: a=1", is("wl", 262, NONE, us)),
         ] {
-            assert_eq!(read(line), want, "{line}");
+            assert_eq!(read(line), Some(want), "{line}");
         }
     }
 
@@ -209,11 +209,11 @@ mod tests {
             ["iou-wrk-2224", "a-1 [000] .", "kworker/u8:2", "-", "a b", "7", "x: y", "[sh]-3", "12345678-012345"]
         {
             let line = format!("{comm:>16}-99      [001] d..1.     1.000002: x: a=1");
-            assert_eq!(read(&line), is(comm, 99, UNKNOWN_TASK, 1_000_002_000), "{line}");
+            assert_eq!(read(&line), Some(is(comm, 99, UNKNOWN_TASK, 1_000_002_000)), "{line}");
         }
         // With the spaces before it cut off, too.
         let line = "iou-wrk-2224-2225  [000] .....     1.000002: x: a=1";
-        assert_eq!(read(line), is("iou-wrk-2224", 2225, UNKNOWN_TASK, 1_000_002_000));
+        assert_eq!(read(line), Some(is("iou-wrk-2224", 2225, UNKNOWN_TASK, 1_000_002_000)));
     }
 
     #[test]

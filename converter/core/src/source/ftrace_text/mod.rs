@@ -43,7 +43,7 @@ impl Source for FtraceText {
         let mut lines = lines(head).filter(|line| !line.trim_ascii().is_empty());
         match lines.next() {
             Some(line) if line.starts_with(b"# tracer: ") || counts_cpus(line) => true,
-            Some(line) if line.starts_with(b"#") => lines.find_map(|line| of_event(line)) == Some(true),
+            Some(line) if line.starts_with(b"#") => lines.find_map(of_event) == Some(true),
             Some(line) => context(line).is_some() || is_of_trace_cmd(line) || lost(line).is_some(),
             None => false,
         }
@@ -175,9 +175,8 @@ impl Parser<'_, '_> {
             return;
         }
         match lost(line) {
-            Some(Some(0)) => {}
-            Some(Some(count)) => self.batch.note(NoteKind::Lost { count }),
-            Some(None) => self.batch.note(NoteKind::LostUncounted),
+            Some(NoteKind::Lost { count: 0 }) => {}
+            Some(kind) => self.batch.note(kind),
             None => self.batch.unparsed(line, "it does not begin with `COMM-PID [CPU] TIME: `"),
         }
     }
@@ -308,7 +307,7 @@ fn release(line: &[u8]) -> Option<String> {
 }
 
 /// `CPU:1 [LOST 7 EVENTS]` of the kernel, `CPU:1 [7 EVENTS DROPPED]` of trace-cmd; both may not know how many.
-fn lost(line: &[u8]) -> Option<Option<u64>> {
+fn lost(line: &[u8]) -> Option<NoteKind> {
     let open = memchr(b'[', line)?;
     let (before, told) = (line[..open].trim_ascii(), line[open + 1..].trim_ascii_end().strip_suffix(b"]")?);
     let cpu = before.rsplit(|&b| b == b' ').next()?;
@@ -316,13 +315,13 @@ fn lost(line: &[u8]) -> Option<Option<u64>> {
         return None;
     }
     match told {
-        b"LOST EVENTS" | b"EVENTS DROPPED" => Some(None),
+        b"LOST EVENTS" | b"EVENTS DROPPED" => Some(NoteKind::LostUncounted),
         _ => {
             let count = match told.strip_prefix(b"LOST ") {
                 Some(rest) => rest.strip_suffix(b" EVENTS").or_else(|| rest.strip_suffix(b" EVENT"))?,
                 None => told.strip_suffix(b" EVENTS DROPPED")?,
             };
-            whole(count, Cursor::decimal).map(Some)
+            whole(count, Cursor::decimal).map(|count| NoteKind::Lost { count })
         }
     }
 }

@@ -125,19 +125,19 @@ impl Plan {
         names: &mut Names,
     ) -> Option<Kind> {
         match self.point {
-            Some(point) => point.kind(name.as_bytes(), machine, &Record { plan: self, shape, record }, names),
+            Some(point) => point.kind(name.as_bytes(), machine, &Values { plan: self, shape, record }, names),
             None => Some(Kind::Other),
         }
     }
 }
 
-struct Record<'a> {
+struct Values<'a> {
     plan: &'a Plan,
     shape: Shape,
     record: &'a [u8],
 }
 
-impl tracepoints::Fields for Record<'_> {
+impl tracepoints::Fields for Values<'_> {
     #[inline]
     fn number(&self, field: tracepoints::Field) -> Option<u64> {
         match &self.plan.places[field as usize] {
