@@ -1,7 +1,7 @@
 """Writes what the fuzzers of converter/fuzz begin with: `python -m tests.fuzz_seeds FOLDER`.
 
 The heads of real recordings, small generated logs and the bad inputs, each also as the low-level
-log that the core makes of it; small files of trace-cmd, good and bad. A target reads its options
+log that the core makes of it; small files of trace-cmd and of blktrace, good and bad. A target reads its options
 from the last two bytes of an input, or from the last one.
 """
 
@@ -15,11 +15,12 @@ from pathlib import Path
 
 from syncline import _core
 
-from tests.reference import badinputs, badtracedat, ftrace, loggen, stracegen, tracedat
+from tests.reference import badinputs, badtracedat, blktrace, ftrace, loggen, stracegen, tracedat
 
 DATA = Path(__file__).parent / "data" / "thesis"
 TEXTS = Path(__file__).parent / "data" / "ftrace"
 STRACE = Path(__file__).parent / "data" / "strace"
+BLKTRACE = Path(__file__).parent / "data" / "blktrace"
 HEAD_BYTES = 3000
 # Events of a text that no recording has.
 MORE = (
@@ -139,6 +140,41 @@ def straces() -> dict[str, bytes]:
     return found
 
 
+def blktraces() -> dict[str, bytes]:
+    """Small files of blktrace, good and bad, and the heads of real ones."""
+    found = {}
+    for seed in range(8):
+        for version, big_endian in ((7, False), (7, True), (8, False)):
+            zeroes = version == 8
+            made = blktrace.world(random.Random(seed), events=30, cpus=1, odd=True, zeroes=zeroes)
+            found[f"made-{seed}-{version}-{big_endian}"] = made.files(version, big_endian)[0]
+        found[f"damaged-{seed}"] = blktrace.damaged(random.Random(seed))[0][:MAX_BYTES]
+    for file in sorted(BLKTRACE.glob("*.blktrace.*")):
+        found[file.name] = file.read_bytes()[:HEAD_BYTES]
+    return found
+
+
+def blkparses() -> dict[str, bytes]:
+    """Heads and ends of what blkparse printed, and a line of each kind."""
+    lines = [
+        "8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]",
+        "254,16   0        2     0.000300700    12  D   R 36 (12 00 00 e6 24 00 ..) [a b] [c]",
+        "254,16   1       28    20.001404925 4194303  C   W (12 00 00 ce 24 00 ..) [0]",
+        "253,20   1       25    18.001204923    14  A FWFS 8 + 8 <- (8,1) 0",
+        "254,16   0       25    18.001304925    11  X   R 373744080096 / 3253053337 [(null)]",
+        "254,16   0       25    20.001504926    14 UT   N [bash] 15",
+        "254,16   1        0    18.001104218     0  m   N cfq1A put_queue",
+        "254,16   1        5     0.000092969  2967  D  WS 274736 + 8 (   25993) [wl]",
+        "254,16   1        6     0.002927018  2967  C  WS 274736 + 8 ( 2834049) [0]",
+        "Skips: 2 forward (1,234 -   0.1%)",
+    ]
+    found = {"lines": ("\n".join(lines) + "\n").encode()}
+    for file in sorted(BLKTRACE.glob("*.blkparse.txt.gz")):
+        text = gzip.decompress(file.read_bytes())
+        found[file.name] = text[:HEAD_BYTES] + text[-HEAD_BYTES:]
+    return found
+
+
 def low_level(data: bytes) -> bytes | None:
     """The same as a low-level log; none where there is no event."""
     with tempfile.TemporaryDirectory() as folder:
@@ -184,6 +220,14 @@ def main(folder: Path) -> None:
             (folder / "source_strace" / f"{name}-{number}").write_bytes(data + options)
         for number, options in enumerate((b"\x00\x00", b"\x28\x03", b"\x04\x07")):
             (folder / "convert" / f"{name}-{number}").write_bytes(data + options)
+    for target, found in (("source_blktrace", blktraces()), ("source_blkparse", blkparses())):
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        options = (b"\x00", b"\x04") if target == "source_blktrace" else (b"\x00\x20", b"\x04\xff")
+        for name, data in found.items():
+            for number, suffix in enumerate(options):
+                (folder / target / f"{name}-{number}").write_bytes(data + suffix)
+                how = b"\x00\x07" if number else b"\x00\x03"
+                (folder / "convert" / f"{name}-{number}").write_bytes(data + how)
     (folder / "assemble").mkdir(parents=True, exist_ok=True)
     for seed in range(20):
         (folder / "assemble" / f"random-{seed}").write_bytes(random.Random(seed).randbytes(91))

@@ -348,7 +348,7 @@ def test_a_call_that_two_logs_tell_is_one_and_pieces_of_a_log_tell_two(tmp_path:
     _core.convert([f"{tmp_path}/all.log", f"{tmp_path}/own.log"], f"{tmp_path}/two/")
     tables = coretools.tables(tmp_path / "two")
     assert [(call["ts_ns"], call["dur_ns"], call["stack"]) for call in tables["call"]] == [
-        (100, 800, "main")
+        (101, 799, "main")
     ]
     assert {loss["reason"]: loss["count"] for loss in tables["loss"]} == {
         "told_twice": 2,

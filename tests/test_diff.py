@@ -79,9 +79,9 @@ def test_equal_sides_alarm_in_at_most_one_diff_of_twenty(pool) -> None:
 # docs/diff.md promises these with so many runs of each side, of run-to-run noise of 3 %, in 9 of 10
 # diffs: that the build fails. tests/bench/diff.py measures it over many more.
 PROMISED = {
-    "a tenth more latency": (SOURCE.changed(shift=1.1), 8, {"syscall_latency_avg"}),
-    "twice the empty syncs": (SOURCE.changed(p_empty=0.2), 5, {"empty_share"}),
-    "one fsync more a transaction": (SOURCE.changed(requests=600), 4, {"syncs"}),
+    "a tenth more latency": (SOURCE.changed(shift=1.1), 10, {"syscall_latency_avg"}),
+    "twice the empty syncs": (SOURCE.changed(p_empty=0.2), 4, {"empty_share"}),
+    "one fsync more a transaction": (SOURCE.changed(requests=600), 3, {"syncs"}),
 }
 
 
@@ -89,7 +89,7 @@ PROMISED = {
 def test_what_is_planted_is_found(pool, what: str) -> None:
     source, runs, metrics = PROMISED[what]
     dice = random.Random(1)
-    base, new = pool(SOURCE, 16), pool(source, 12, first=1000)
+    base, new = pool(SOURCE, 20), pool(source, 14, first=1000)
     found, rounds, shown = 0, 10, set()
     for _ in range(rounds):
         comparison = diff(dice.sample(base, runs), dice.sample(new, runs))

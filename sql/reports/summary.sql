@@ -256,6 +256,16 @@ WITH
     WHERE
       origin = 'background'
   ),
+  -- Where no request tells its bios, no source has looked for any.
+  bios_seen AS (
+    SELECT
+      CASE
+        WHEN COUNT(*) = 0
+        OR COUNT(bios) > 0
+        OR (SELECT COUNT(*) FROM syncline_bio) > 0 THEN 1
+      END AS seen
+    FROM syncline_sync
+  ),
   loss AS (
     SELECT COALESCE(SUM(count), 0) AS events
     FROM syncline_loss
@@ -543,12 +553,21 @@ WITH
     FROM lone
     CROSS JOIN whole_input
     UNION ALL
-    SELECT 35, 'background_bios', 'all', bios * yes, 'count', NULL, NULL
+    SELECT 35, 'background_bios', 'all', bios * yes * seen, 'count', NULL, NULL
     FROM background
+    CROSS JOIN bios_seen
     CROSS JOIN whole_input
     UNION ALL
-    SELECT 36, 'background_bytes', 'all', bytes * yes, 'bytes', NULL, NULL
+    SELECT
+      36,
+      'background_bytes',
+      'all',
+      bytes * yes * seen,
+      'bytes',
+      NULL,
+      NULL
     FROM background
+    CROSS JOIN bios_seen
     CROSS JOIN whole_input
     UNION ALL
     SELECT 37, 'losses', 'all', events * yes, 'count', NULL, NULL

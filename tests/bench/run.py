@@ -4,8 +4,8 @@
     python tests/bench/run.py --size 1e8 --pipe 0
 
 Peers: `grep -c` on the same file (a log, a text of the ring buffer), as the limit that reading sets, btetto (`cargo install btetto`), a Rust converter of
-bpftrace's JSON, and `trace-cmd report` (`apt-get install trace-cmd`) on a trace.dat, on the same events. What is not installed is
-left out, and said.
+bpftrace's JSON, `trace-cmd report` (`apt-get install trace-cmd`) on a trace.dat and `blkparse` (`apt-get install blktrace`) on the
+files of blktrace, on the same events. What is not installed is left out, and said.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import BinaryIO
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.reference import thesis  # noqa: E402
+from tests.reference import blktrace, thesis  # noqa: E402
 
 BULK = [sys.executable, "-m", "tests.reference.loggen", "--bulk"]
 SYNCLINE = shutil.which("syncline", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
@@ -37,6 +37,8 @@ TRACE_DAT = [sys.executable, "-m", "tests.reference.tracedat"]
 STRACE = [sys.executable, "-m", "tests.reference.stracegen", "--bulk"]
 # One event for so many bytes of the log.
 TRACE_DAT_SHARE = 500
+BLKTRACE = [sys.executable, "-m", "tests.reference.blktrace"]
+RECORDED_BLOCKS = sorted((ROOT / "tests" / "data" / "blktrace").glob("small4.blktrace.?"))
 RECORDED = ROOT / "tests" / "data" / "tracecmd" / "small4.dat"
 BUFFER = 3
 FTRACE_RECORDED = ROOT / "tests" / "data" / "ftrace" / "small4.trace.txt.gz"
@@ -169,6 +171,7 @@ def bench(folder: Path, options: argparse.Namespace) -> None:
     bench_ftrace(folder, options)
     bench_trace_dat(folder, options)
     bench_strace(folder, options)
+    bench_blktrace(folder, options)
     if options.pipe:
         bench_pipe(options, convert)
     bench_stages(log)
@@ -325,6 +328,64 @@ def bench_strace(folder: Path, options: argparse.Namespace) -> None:
             run = measure(convert, options.times)
             aim = " (aim: 4)" if to == "pftrace" else ""
             say(f"strace ({what}) to {to}", run, f"{run.wall_s / grep.wall_s:.2f} x grep{aim}")
+
+
+def repeat_records(times: int, to: Path) -> None:
+    """A recording's files again and again, with later times and higher numbers."""
+    own = [blktrace.records(file.read_bytes()) for file in RECORDED_BLOCKS]
+    every = [record.time for records in own for record in records]
+    span = max(every) - min(every) + 500_000_000
+    for cpu, records in enumerate(own):
+        last = max(record.sequence for record in records)
+        with to.with_name(f"{to.name}.blktrace.{cpu}").open("wb") as out:
+            for number in range(times):
+                for record in records:
+                    record.time += span if number else 0
+                    record.sequence += last if number and record.sequence else 0
+                out.write(b"".join(record.packed() for record in records))
+
+
+def bench_blktrace(folder: Path, options: argparse.Namespace) -> None:
+    """Writes that are all paired, and a recording again and again; blkparse makes text of them, which is read too."""
+    blkparse = shutil.which("blkparse")
+    print()
+    if blkparse is None:
+        print("blkparse: not installed (apt-get install blktrace)")
+    events = int(options.size / TRACE_DAT_SHARE)
+    with (folder / "made.blktrace.0").open("wb") as out:
+        subprocess.run([*BLKTRACE, "--events", str(events)], stdout=out, cwd=ROOT, check=True)
+    repeat_records(max(1, events // 1899), folder / "recorded")
+    for name in ("made", "recorded"):
+        first = str(folder / f"{name}.blktrace.0")
+        summary = subprocess.run(
+            [SYNCLINE, "convert", first, "-o", str(folder / "blocks.csv")],
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        count = int(summary.stderr.split()[0].replace(",", ""))
+        command = [SYNCLINE, "convert", "-q", first, "-o", "-", "--to"]
+        runs = {to: measure([*command, to], options.times) for to in ("pftrace", "events.jsonl")}
+        theirs = None
+        if blkparse:
+            theirs = measure([blkparse, "-q", "-i", name], options.times, cwd=folder)
+        for to, run in runs.items():
+            ratio = f", {theirs.wall_s / run.wall_s:.1f} x blkparse" if theirs else ""
+            aim = " (aim: 10)" if theirs and to == "pftrace" else ""
+            rate = f"{count / run.wall_s / 1e6:.2f} M events/s{ratio}{aim}"
+            say(f"blktrace ({name}) to {to}", run, rate)
+        if not blkparse:
+            continue
+        size = sum(file.stat().st_size for file in folder.glob(f"{name}.blktrace.?")) / 1e6
+        say(f"blkparse ({name})", theirs, f"{count:,} events, {size:.0f} MB")
+        text = folder / f"{name}.txt"
+        with text.open("wb") as out:
+            subprocess.run([blkparse, "-q", "-i", name], cwd=folder, stdout=out, check=True)
+        grep = measure(["grep", "-c", " Q ", str(text)], options.times)
+        run = measure(
+            [SYNCLINE, "convert", "-q", str(text), "-o", "-", "--to", "pftrace"], options.times
+        )
+        say(f"its text ({name}) to pftrace", run, f"{run.wall_s / grep.wall_s:.2f} x grep -c")
 
 
 def bench_pipe(options: argparse.Namespace, on_disk: Run) -> None:

@@ -335,7 +335,13 @@ def end_printed_as_signed() -> BadInput:
 
 @bad_input
 def largest_id() -> BadInput:
-    return BadInput(text(*request(id=b"18446744073709551615")), **GOOD)
+    return BadInput(text(*request(id=b"18446744073709551614")), **GOOD)
+
+
+@bad_input
+def id_that_is_none() -> BadInput:
+    losses = {"unparsed_line": 4, "unmatched_complete": 1, "lone_call": 1}
+    return BadInput(text(*request(id=b"18446744073709551615")), losses, call=1)
 
 
 @bad_input

@@ -179,6 +179,11 @@ def _unsigned(text: bytes, limit: int = U64) -> int | None:
     return int(text) if _NUMBER.fullmatch(text) and int(text) <= limit else None
 
 
+def _id(text: bytes) -> int | None:
+    # 2^64 - 1 is none.
+    return _unsigned(text, U64 - 1)
+
+
 def _signed(text: bytes) -> int | None:
     ok = _SIGNED.fullmatch(text) and -I64 - 1 <= int(text) <= I64
     return int(text) if ok else None
@@ -208,16 +213,16 @@ def _dev(text: bytes) -> str | None:
 # The fields of each kind of event: those that must be there, and those that may.
 NAMED = {
     "start": {
-        "id": _unsigned,
+        "id": _id,
         "start": _unsigned,
         "end": _bound,
         "datasync": _flag,
         "path": decode,
     },
-    "folio": {"id": _unsigned, "bio": _address, "start": _unsigned, "len": _unsigned},
-    "submit": {"id": _unsigned, "bio": _address},
+    "folio": {"id": _id, "bio": _address, "start": _unsigned, "len": _unsigned},
+    "submit": {"id": _id, "bio": _address},
     "complete": {},
-    "end": {"id": _unsigned, "ret": _signed},
+    "end": {"id": _id, "ret": _signed},
     "call": {},
     "call_exit": {},
 }

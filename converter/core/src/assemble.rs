@@ -338,6 +338,10 @@ impl Assemble {
                 call.enter = e.ts;
             }
         }
+        if same && !call.alone && !alone && group.requests.is_empty() {
+            // What lies between is a tracer's own work: a stack takes time to walk. Of the exits the first one counts.
+            call.enter = call.enter.max(e.ts);
+        }
         if same && !call.path.is_some() {
             call.path = path;
         }

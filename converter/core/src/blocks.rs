@@ -112,7 +112,7 @@ impl<T: Copy + PartialEq> Blocks<T> {
                 continue;
             };
             any = true;
-            let overlap = (end.min(flight.end) - sector.max(start)).unsigned_abs() * SECTOR_BYTES;
+            let overlap = (end.min(flight.end) - sector.max(start)).unsigned_abs().saturating_mul(SECTOR_BYTES);
             flight.left_bytes = flight.left_bytes.saturating_sub(overlap);
             if flight.left_bytes == 0 {
                 let of = flight.of;

@@ -45,7 +45,7 @@ pub enum Error {
     #[error("{path} is in no format that Syncline reads{detail}")]
     Foreign { path: String, detail: String },
     #[error("{path}: no event{}{detail}", in_lines(*lines))]
-    NoEvents { path: String, lines: u64, detail: String },
+    NoEvents { path: String, lines: u64, detail: String, of_blocks: bool },
     #[error("{path}: none of its {lines} lines is a sync call{detail}")]
     NoCalls { path: String, lines: u64, detail: String },
     #[error(
@@ -141,6 +141,9 @@ impl Error {
                 "name the format with `--from thesis`, `--from ftrace`, `--from strace` or `--from events-jsonl` to read it all the same; \
                  docs/formats.md shows what each looks like"
                     .into()
+            }
+            Self::NoEvents { of_blocks: true, .. } => {
+                "it tells of no write with data; record while something is written: `blktrace -d DEVICE -o NAME`".into()
             }
             Self::NoEvents { lines: 0, .. } => {
                 "record these too: `trace-cmd record -e wb_tracer -e 'syscalls:sys_*_fsync'`, and so for other syscalls; \

@@ -53,16 +53,24 @@ impl Store {
 
     /// Up to `len` bytes from `at`, fewer only at the end.
     pub fn read_at(&self, at: u64, len: u64) -> io::Result<Vec<u8>> {
+        let mut buffer = Vec::new();
+        self.append(at, len, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// As `read_at`, to the end of a buffer.
+    pub fn append(&self, at: u64, len: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
         let len = len.min(self.len.saturating_sub(at)) as usize;
         match &self.inner {
             Stored::Bytes(bytes) => {
                 let at = at.min(self.len) as usize;
-                Ok(bytes[at..at + len].to_vec())
+                buffer.extend_from_slice(&bytes[at..at + len]);
+                Ok(())
             }
             Stored::File(file) => {
-                let mut buffer = vec![0; len];
-                std::os::unix::fs::FileExt::read_exact_at(file, &mut buffer, at)?;
-                Ok(buffer)
+                let end = buffer.len();
+                buffer.resize(end + len, 0);
+                std::os::unix::fs::FileExt::read_exact_at(file, &mut buffer[end..], at)
             }
         }
     }

@@ -59,7 +59,7 @@ reasons! {
     UnmatchedComplete "unmatched_complete" Loss
         "completions for a bio that is not in flight: its submit was lost, or the line is there twice"
     NeverCompleted "never_completed" Loss
-        "submitted bios whose completion is not in the log; bpftrace's tracepoint probes lose them without a word"
+        "submitted bios whose completion is not in the log: it came after the log's end, or the tracer lost it, as bpftrace's tracepoint probes do without a word"
     NeverSubmitted "never_submitted" Loss
         "folios were added to a bio whose submit is not in the log"
     StartMissing "start_missing" Loss
@@ -73,7 +73,7 @@ reasons! {
     UnmatchedExit "unmatched_exit" Loss
         "exits of a sync syscall whose entry is not in the log, or cannot be told from another's"
     LoneCall "lone_call" Info
-        "sync calls with no request: another file system, or no inode to sync"
+        "sync calls with no request: of a kind or a file system that the recorder does not follow, or with no inode to sync"
     CallAlone "call_alone" Info
         "syncs of which only the call is known: what was written back for them (bytes, bios, writeback latency) is null; the routes ring-buffer and bpftrace record it"
     ToldTwice "told_twice" Info

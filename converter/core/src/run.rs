@@ -205,14 +205,34 @@ pub fn convert(
 }
 
 pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
-    options
-        .inputs
-        .iter()
-        .map(|path| {
-            let input = Input::open(path)?;
-            with_source(options, input)
-        })
-        .collect()
+    let mut inputs = Vec::new();
+    // Files that an input before them has taken in.
+    let mut taken: Vec<PathBuf> = Vec::new();
+    let whole = |path: &str| Path::new(path).canonicalize().ok();
+    for path in &options.inputs {
+        if whole(path).is_some_and(|file| taken.contains(&file)) {
+            continue;
+        }
+        let mut input = Input::open(path)?;
+        if input.head().is_empty()
+            && let Some(other) = source::instead_of_empty(path)
+        {
+            if whole(&other).is_some_and(|file| taken.contains(&file)) {
+                continue;
+            }
+            input = Input::open(&other)?;
+        }
+        let (mut input, source) = with_source(options, input)?;
+        for part in source.parts(&input.path) {
+            if part != input.path {
+                let bytes = Path::new(&part).metadata().map(|meta| meta.len()).ok();
+                input.total_bytes = input.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
+            }
+            taken.extend(whole(&part));
+        }
+        inputs.push((input, source));
+    }
+    Ok(inputs)
 }
 
 pub fn with_source(options: &Options, input: Input) -> Result<OpenInput> {
@@ -570,7 +590,8 @@ impl FileSoFar {
             let detail = if self.io_uring > 0 { seen + &detail } else { detail };
             Error::NoCalls { path, lines, detail }
         } else {
-            Error::NoEvents { path, lines, detail }
+            let of_blocks = matches!(self.source, "blktrace" | "blkparse");
+            Error::NoEvents { path, lines, detail, of_blocks }
         }
     }
 

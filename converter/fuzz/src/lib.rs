@@ -130,7 +130,7 @@ impl<'a> Checker<'a> {
         if let Some(end) = request.end {
             self.completed_after_end += of.completes.iter().filter(|&&complete| complete > end).count() as u64;
         }
-        if request.missing().is_none() && request.bios > 0 {
+        if request.missing().is_none() && request.bios > 0 && !request.bios_unseen {
             let parts = [request.before_submit(), request.writeback(), request.after_complete()];
             let whole = request.end.zip(request.start).map(|(end, start)| end - start);
             assert_eq!(parts.into_iter().sum::<Option<i64>>(), whole, "parts of {request:?}");

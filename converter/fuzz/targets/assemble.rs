@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     let mut nowhere = Nowhere;
     let mut checker = Checker::new(&mut nowhere, ordered);
     let mut ledger = Ledger::default();
-    let mut assemble = Assemble::new(processes, Places::default(), Default::default());
+    let mut assemble = Assemble::new(processes, Places::default(), std::iter::empty().collect());
     let mut now = 1_000_000_000_000i64;
     for bytes in data.chunks_exact(3) {
         let [a, b, c] = [bytes[0], bytes[1], bytes[2]];
@@ -33,7 +33,12 @@ fuzz_target!(|data: &[u8]| {
         let of = if b & 3 == 3 && c & 0x40 != 0 { NO_ID } else { id };
         let kind = match a & 7 {
             0 => Kind::CallEnter { op, stack: texts[2 + usize::from(c & 1)], path: texts[0], alone: c & 4 != 0 },
-            1 => Kind::CallExit { op, ret: (c & 1 == 0).then_some(0), stack: NameId::NONE, untimed: c & 12 == 12 },
+            1 => Kind::CallExit {
+                op,
+                ret: (c & 1 == 0).then_some(0),
+                stack: NameId::NONE,
+                untimed: c & 0b1100 == 0b1100,
+            },
             2 => Kind::SyncStart {
                 id: of,
                 start: 0,

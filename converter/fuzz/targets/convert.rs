@@ -150,6 +150,5 @@ fn round_trip(options: &Options, text: &[u8]) {
 fn same_but_source(a: &[u8], b: &[u8]) -> bool {
     let a = String::from_utf8_lossy(a);
     let named = |name: &str| a.replace(&format!("\"source\":\"{name}\""), "\"source\":\"events-jsonl\"");
-    let mut names = ["thesis", "trace-dat", "strace", "ftrace"].into_iter();
-    names.any(|name| named(name).as_bytes() == b) || a.as_bytes() == b
+    SOURCES.iter().any(|source| named(source.name()).as_bytes() == b) || a.as_bytes() == b
 }

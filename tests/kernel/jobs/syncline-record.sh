@@ -10,12 +10,20 @@ shift 2 || true
 packages=$(echo "$PROJECT"/.venv/lib/python3*/site-packages)
 export PYTHONPATH=$PROJECT/converter:$packages PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 
+if [ ! -e "$PROJECT/converter/syncline/_core.abi3.so" ] || [ ! -d "$PROJECT/.venv" ]; then
+  echo "the checkout is not built: make .venv/.installed"
+  exit 1
+fi
+code=0
 for route in ${routes//,/ }; do
   echo "== $route"
   mkdir -p "$DATA/$route"
   if python3 -c 'from syncline.cli import main; main()' record --route "$route" -o "/tmp/$route" -- \
     "$PROJECT/tests/workloads/$workload" "$DATA/$route" "$@"; then
     cp -r "/tmp/$route" "$OUT/"
+  else
+    code=1
   fi
   ls /sys/kernel/tracing/instances
 done
+exit $code

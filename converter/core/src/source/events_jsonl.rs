@@ -156,7 +156,7 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
         return Some(Kind::Other);
     }
     let is = |key| object.get(key).and_then(Value::as_bool) == Some(true);
-    let id = unsigned(object, "id");
+    let id = unsigned(object, "id").filter(|&id| id != NO_ID);
     let used = |key| object.get(key).filter(|_| word.fields().contains(&key));
     let bio = match used("bio") {
         Some(value) => Some(whole(value.as_str()?.as_bytes(), Cursor::hex)?),

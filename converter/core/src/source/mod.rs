@@ -1,5 +1,7 @@
 //! Sources turn bytes into events; they never pair. A new format is one file here and one line in `SOURCES`.
 
+pub mod blkparse;
+pub mod blktrace;
 mod cursor;
 mod escape;
 pub mod events_jsonl;
@@ -166,6 +168,11 @@ pub trait Source: Sync {
         false
     }
 
+    /// Files that are read as one with that of this name, itself among them; `open` takes them in, and they are no inputs of their own.
+    fn parts(&self, _path: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader>;
 }
 
@@ -251,11 +258,18 @@ impl Reader {
 
 pub static SOURCES: &[&dyn Source] = &[
     &trace_dat::TraceDatSource,
+    &blktrace::Blktrace,
     &events_jsonl::EventsJsonl,
     &ftrace_text::FtraceText,
     &strace::Strace,
+    &blkparse::Blkparse,
     &thesis::Thesis,
 ];
+
+/// The file to look at in place of one that is empty, if its name says that it is one of several.
+pub fn instead_of_empty(path: &str) -> Option<String> {
+    blktrace::parts(path).into_iter().next()
+}
 
 pub fn by_name(name: &str) -> Result<&'static dyn Source> {
     SOURCES.iter().copied().find(|s| s.name() == name).ok_or_else(|| Error::UnknownSource {

@@ -17,7 +17,7 @@ use super::escape;
 use super::words::{Word, extra_key};
 use super::{Batch, Extra, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions};
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_SECTOR, UNKNOWN_TASK};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
 use crate::input::Input;
 use crate::names::{NameId, text_of};
 
@@ -450,7 +450,7 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
     let kind = match word {
         Word::AddFolio => {
             cursor.literal(b" id ")?;
-            let id = cursor.decimal()?;
+            let id = an_id(cursor.decimal()?)?;
             cursor.literal(b" bio ")?;
             let bio = cursor.hex()?;
             cursor.literal(b" start ")?;
@@ -462,7 +462,7 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
         }
         Word::Submit => {
             cursor.literal(b" id ")?;
-            let id = cursor.decimal()?;
+            let id = an_id(cursor.decimal()?)?;
             cursor.literal(b" bio ")?;
             Kind::BioSubmit { id, bio: cursor.hex()?, sector: NO_SECTOR, dev: Dev::UNKNOWN, background: false }
         }
@@ -472,7 +472,7 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
         }
         Word::End => {
             cursor.literal(b" id ")?;
-            let id = cursor.decimal()?;
+            let id = an_id(cursor.decimal()?)?;
             cursor.literal(b" ret ")?;
             Kind::SyncEnd { id, ret: cursor.signed()? }
         }
@@ -486,7 +486,7 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
 fn fast_start(data: &[u8]) -> Option<(Kind, Option<&[u8]>)> {
     let mut cursor = Cursor::new(data);
     cursor.literal(b" id ")?;
-    let id = cursor.decimal()?;
+    let id = an_id(cursor.decimal()?)?;
     cursor.literal(b" start ")?;
     let start = cursor.decimal()?;
     cursor.literal(b" end ")?;
@@ -619,7 +619,7 @@ fn pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
                 *fields.extras.get_mut(fields.extras_len)? = (key, value);
                 fields.extras_len += 1;
             }
-            b"id" => fields.id = Some(whole(value, Cursor::decimal)?),
+            b"id" => fields.id = Some(an_id(whole(value, Cursor::decimal)?)?),
             b"bio" => fields.bio = Some(whole(value, Cursor::hex)?),
             b"start" => fields.start = Some(whole(value, Cursor::decimal)?),
             // "To the end" is printed as -1 by a signed format.
@@ -644,6 +644,11 @@ fn pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
 /// Names of fields are the tracer's: letters, digits and `_`. Anything else is a line torn into this one.
 fn is_name(key: &[u8]) -> bool {
     key.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_') && !key[0].is_ascii_digit()
+}
+
+/// No kernel counts so far; it stands for none.
+fn an_id(id: u64) -> Option<u64> {
+    (id != NO_ID).then_some(id)
 }
 
 fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
@@ -913,7 +918,7 @@ mod tests {
             let batch = parse(line.as_bytes());
             assert_eq!((batch.events.len(), batch.notes.len()), (0, 1), "{line}");
         }
-        assert_eq!(one(b"1 2 wl exit id 18446744073709551615 ret 0").1, Kind::SyncEnd { id: u64::MAX, ret: 0 });
+        assert_eq!(one(b"1 2 wl exit id 18446744073709551614 ret 0").1, Kind::SyncEnd { id: u64::MAX - 1, ret: 0 });
     }
 
     #[test]

@@ -18,9 +18,9 @@ pub(super) fn is_background(origin: &str) -> bool {
     !matches!(origin, "sync" | "range" | "syncfs")
 }
 
-/// Whether the block layer's `rwbs` is that of a write with data: not of a read, a discard or an empty flush.
+/// Whether the block layer's `rwbs` is that of a write with data: not of a read, a discard, write-zeroes or an empty flush.
 pub(super) fn writes_data(rwbs: &[u8], bytes: u64) -> bool {
-    bytes > 0 && rwbs.contains(&b'W')
+    bytes > 0 && rwbs.contains(&b'W') && !rwbs.contains(&b'Z')
 }
 
 /// What a word in the place of EVENT means.

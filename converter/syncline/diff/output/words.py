@@ -101,10 +101,14 @@ def headline(comparison: Comparison) -> str:
         few = [row for row in unsure if row.why.startswith("too few")]
         if few:
             return f"Can't tell: {few[0].why}."
-        looks = "may have got" if comparison.policy.cant_tell == "strict" else "look"
+        looks = (
+            "may have got worse"
+            if comparison.policy.cant_tell == "strict"
+            else "look worse, or could be anything"
+        )
         return (
-            f"Can't tell: {len(unsure)} of the {len(gate)} figures that the gate watches {looks}"
-            " worse, but not surely; more runs narrow it down."
+            f"Can't tell: {len(unsure)} of the {len(gate)} figures that the gate watches {looks};"
+            " more runs narrow it down."
         )
     better = f"; {counts['improvement']} got better" if counts["improvement"] else ""
     room = sum(row.verdict == CANT_TELL and row.open for row in gate)

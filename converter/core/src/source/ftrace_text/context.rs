@@ -87,12 +87,11 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
     let mut pid = UNKNOWN_TASK;
     if cursor.literal(b"(").is_some() {
         skip_spaces(&mut cursor);
-        match cursor.decimal() {
-            Some(process) => pid = task(process)?,
-            None => {
-                let dashes = cursor.rest.iter().take_while(|&&b| b == b'-').count();
-                cursor.rest = &cursor.rest[dashes..];
-            }
+        if let Some(process) = cursor.decimal() {
+            pid = task(process)?;
+        } else {
+            let dashes = cursor.rest.iter().take_while(|&&b| b == b'-').count();
+            cursor.rest = &cursor.rest[dashes..];
         }
         cursor.literal(b")")?;
         skip_spaces(&mut cursor);
@@ -170,8 +169,9 @@ mod tests {
         Some((text(found.comm), found.tid, found.pid, found.time, text(found.event)))
     }
 
-    fn is(comm: &str, tid: u32, pid: u32, ns: i64) -> (String, u32, u32, Time, String) {
-        (comm.into(), tid, pid, Time::Ns(ns), "x: a=1".into())
+    #[expect(clippy::unnecessary_wraps, reason = "as what it is compared with")]
+    fn is(comm: &str, tid: u32, pid: u32, ns: i64) -> Option<(String, u32, u32, Time, String)> {
+        Some((comm.into(), tid, pid, Time::Ns(ns), "x: a=1".into()))
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
             ("a.dat:               wl-262   [000]    20.527240: x: a=1", is("wl", 262, NONE, us)),
             ("                     wl-262   [000]    20.527240: x: a=1", is("wl", 262, NONE, us)),
         ] {
-            assert_eq!(read(line), Some(want), "{line}");
+            assert_eq!(read(line), want, "{line}");
         }
     }
 
@@ -209,11 +209,11 @@ mod tests {
             ["iou-wrk-2224", "a-1 [000] .", "kworker/u8:2", "-", "a b", "7", "x: y", "[sh]-3", "12345678-012345"]
         {
             let line = format!("{comm:>16}-99      [001] d..1.     1.000002: x: a=1");
-            assert_eq!(read(&line), Some(is(comm, 99, UNKNOWN_TASK, 1_000_002_000)), "{line}");
+            assert_eq!(read(&line), is(comm, 99, UNKNOWN_TASK, 1_000_002_000), "{line}");
         }
         // With the spaces before it cut off, too.
         let line = "iou-wrk-2224-2225  [000] .....     1.000002: x: a=1";
-        assert_eq!(read(line), Some(is("iou-wrk-2224", 2225, UNKNOWN_TASK, 1_000_002_000)));
+        assert_eq!(read(line), is("iou-wrk-2224", 2225, UNKNOWN_TASK, 1_000_002_000));
     }
 
     #[test]

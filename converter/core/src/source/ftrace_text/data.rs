@@ -222,17 +222,14 @@ fn block<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Optio
         }
         None => rest,
     };
-    let (sector, rest) = match split_at(rest, b" + ") {
-        Some(found) => found,
-        None => {
-            // A bio that is split goes on at another sector.
-            let (sector, rest) = split_at(rest, b" / ")?;
-            let (new, comm) = split_at(rest, b" [")?;
-            take(b"sector", sector);
-            take(b"new_sector", new);
-            take(b"comm", comm.trim_ascii_end().strip_suffix(b"]")?);
-            return Some(());
-        }
+    let Some((sector, rest)) = split_at(rest, b" + ") else {
+        // A bio that is split goes on at another sector.
+        let (sector, rest) = split_at(rest, b" / ")?;
+        let (new, comm) = split_at(rest, b" [")?;
+        take(b"sector", sector);
+        take(b"new_sector", new);
+        take(b"comm", comm.trim_ascii_end().strip_suffix(b"]")?);
+        return Some(());
     };
     take(b"sector", sector);
     let (sectors, rest) = split_at(rest, b" ")?;

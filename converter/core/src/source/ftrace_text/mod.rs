@@ -175,8 +175,9 @@ impl Parser<'_, '_> {
             return;
         }
         match lost(line) {
-            Some(NoteKind::Lost { count: 0 }) => {}
-            Some(kind) => self.batch.note(kind),
+            Some(Some(0)) => {}
+            Some(Some(count)) => self.batch.note(NoteKind::Lost { count }),
+            Some(None) => self.batch.note(NoteKind::LostUncounted),
             None => self.batch.unparsed(line, "it does not begin with `COMM-PID [CPU] TIME: `"),
         }
     }
@@ -307,7 +308,8 @@ fn release(line: &[u8]) -> Option<String> {
 }
 
 /// `CPU:1 [LOST 7 EVENTS]` of the kernel, `CPU:1 [7 EVENTS DROPPED]` of trace-cmd; both may not know how many.
-fn lost(line: &[u8]) -> Option<NoteKind> {
+#[expect(clippy::option_option, reason = "none were lost, or some, or it is not told how many")]
+fn lost(line: &[u8]) -> Option<Option<u64>> {
     let open = memchr(b'[', line)?;
     let (before, told) = (line[..open].trim_ascii(), line[open + 1..].trim_ascii_end().strip_suffix(b"]")?);
     let cpu = before.rsplit(|&b| b == b' ').next()?;
@@ -315,13 +317,13 @@ fn lost(line: &[u8]) -> Option<NoteKind> {
         return None;
     }
     match told {
-        b"LOST EVENTS" | b"EVENTS DROPPED" => Some(NoteKind::LostUncounted),
+        b"LOST EVENTS" | b"EVENTS DROPPED" => Some(None),
         _ => {
             let count = match told.strip_prefix(b"LOST ") {
                 Some(rest) => rest.strip_suffix(b" EVENTS").or_else(|| rest.strip_suffix(b" EVENT"))?,
                 None => told.strip_suffix(b" EVENTS DROPPED")?,
             };
-            whole(count, Cursor::decimal).map(|count| NoteKind::Lost { count })
+            whole(count, Cursor::decimal).map(Some)
         }
     }
 }

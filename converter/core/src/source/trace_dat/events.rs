@@ -125,30 +125,30 @@ impl Plan {
         names: &mut Names,
     ) -> Option<Kind> {
         match self.point {
-            Some(point) => point.kind(name.as_bytes(), machine, &Values { plan: self, shape, record }, names),
+            Some(point) => point.kind(name.as_bytes(), machine, &Record { plan: self, shape, bytes: record }, names),
             None => Some(Kind::Other),
         }
     }
 }
 
-struct Values<'a> {
+struct Record<'a> {
     plan: &'a Plan,
     shape: Shape,
-    record: &'a [u8],
+    bytes: &'a [u8],
 }
 
-impl tracepoints::Fields for Values<'_> {
+impl tracepoints::Fields for Record<'_> {
     #[inline]
     fn number(&self, field: tracepoints::Field) -> Option<u64> {
         match &self.plan.places[field as usize] {
-            Some(Place::Number(number)) => number.signed(self.shape, self.record).map(|value| value as u64),
+            Some(Place::Number(number)) => number.signed(self.shape, self.bytes).map(|value| value as u64),
             _ => None,
         }
     }
 
     fn text(&self, field: tracepoints::Field) -> Option<&[u8]> {
         match &self.plan.places[field as usize] {
-            Some(Place::Text(place)) => text(place, self.shape, self.record),
+            Some(Place::Text(place)) => text(place, self.shape, self.bytes),
             _ => None,
         }
     }

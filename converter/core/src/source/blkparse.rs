@@ -1,0 +1,381 @@
+//! What blkparse prints of blktrace's files, in its default format, with or without `-t`.
+//!
+//! ```text
+//! 254,16   1        1     0.000000000  2967  Q  WS 274736 + 8 [wl]
+//! 254,16   1        3     0.000050565  2967  P   N [wl]
+//! 254,16   1        4     0.000067541  2967  U   N [wl] 1
+//! 253,0    1        5     0.000068000  2967  A  WS 274736 + 8 <- (254,16) 1024
+//! 254,16   1        6     0.002927018  2967  C  WS 274736 + 8 [0]
+//! ```
+
+use memchr::{memchr, memrchr};
+
+use super::blktrace::Fields;
+use super::cursor::{Cursor, whole};
+use super::words::writes_data;
+use super::{Batch, Lines, NoteKind, Reader, Source, SourceOptions};
+use crate::error::Result;
+use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
+use crate::input::Input;
+use crate::names::NameId;
+
+const SECTOR_BYTES: u64 = 512;
+/// What a process is called of which blktrace noted no name.
+const NO_NAME: &[u8] = b"(null)";
+/// Beginnings of the lines that follow the events: statistics, which say nothing that the events do not, but for what was skipped.
+const STATISTICS: [&[u8]; 14] = [
+    b"Reads Queued:",
+    b"Read Dispatches:",
+    b"Reads Requeued:",
+    b"Reads Completed:",
+    b"Read Merges:",
+    b"Read depth:",
+    b"PC Read",
+    b"IO unplugs:",
+    b"Allocation wait:",
+    b"Dispatch wait:",
+    b"Completion wait:",
+    b"Throughput (R/W):",
+    b"Events (",
+    b"Trace started at ",
+];
+const NOT_OF_THE_FORMAT: &str =
+    "it is not `DEVICE CPU SEQUENCE TIME PID ACTION RWBS`, with what blkparse prints of the action behind it";
+
+pub struct Blkparse;
+
+impl Source for Blkparse {
+    fn name(&self) -> &'static str {
+        "blkparse"
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+        lines.find(|line| !is_beside(line)).is_some_and(|line| Line::parse(line).is_some())
+    }
+
+    fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
+        let mut reader = Reader::of_lines(self, input, options);
+        // blkparse takes the time of the first event from all.
+        reader.facts.push(("clock", "relative".to_owned()));
+        Ok(reader)
+    }
+}
+
+impl Lines for Blkparse {
+    fn cut(&self, bytes: &[u8]) -> Option<usize> {
+        memrchr(b'\n', bytes).map(|n| n + 1)
+    }
+
+    fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
+        let mut at = 0;
+        while at < chunk.len() {
+            let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
+            let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
+            at = end + 1;
+            batch.lines += 1;
+            if let Some(line) = Line::parse(line) {
+                line.event(options, batch);
+                continue;
+            }
+            let line = line.trim_ascii();
+            if let Some(count) = skipped(line) {
+                batch.note(NoteKind::Lost { count });
+            } else if !line.is_empty() && !is_beside(line) {
+                batch.unparsed(line, NOT_OF_THE_FORMAT);
+            }
+        }
+    }
+}
+
+/// Whether it is a line that blkparse prints before or after the events.
+fn is_beside(line: &[u8]) -> bool {
+    if STATISTICS.iter().any(|begin| line.starts_with(begin)) || line.starts_with(b"Skips: ") {
+        return true;
+    }
+    let of_file = line.starts_with(b"Input file ") && line.ends_with(b" added");
+    // `CPU0 (sda):`, `Total (sda):`, and with -s `fio (2967)` and `fio (2967, ...)`.
+    let inside = line.strip_suffix(b"):").or_else(|| line.strip_suffix(b", ...)")).or_else(|| line.strip_suffix(b")"));
+    let of_whom =
+        inside.and_then(|text| memrchr(b'(', text).filter(|&at| at > 0 && text[at - 1] == b' ').map(|at| (text, at)));
+    of_file
+        || of_whom.is_some_and(|(text, at)| {
+            line.starts_with(b"CPU") || line.starts_with(b"Total (") || text[at + 1..].iter().all(u8::is_ascii_digit)
+        })
+}
+
+/// How many events blkparse says that it missed: `Skips: 2 forward (1,234 -   0.1%)`.
+fn skipped(line: &[u8]) -> Option<u64> {
+    let text = line.strip_prefix(b"Skips: ")?;
+    let (from, to) = (memchr(b'(', text)?, memchr(b'-', text)?);
+    // The machine's language may group the digits.
+    let digits: Vec<u8> = text.get(from..to)?.iter().copied().filter(u8::is_ascii_digit).collect();
+    whole(&digits, Cursor::decimal).filter(|&count| count > 0)
+}
+
+/// An event's line.
+#[derive(Default)]
+struct Line<'a> {
+    dev: Dev,
+    cpu: u64,
+    sequence: u64,
+    ts: i64,
+    pid: u32,
+    action: &'a [u8],
+    rwbs: &'a [u8],
+    sector: Option<i64>,
+    sectors: Option<u64>,
+    /// Where a bio came from.
+    from: Option<(Dev, i64)>,
+    /// Where the second part of a bio that was split begins.
+    new_sector: Option<u64>,
+    /// Data of a command of SCSI, and how long what it asks for is.
+    command: Option<(Option<u64>, &'a [u8])>,
+    elapsed: Option<u64>,
+    comm: Option<&'a [u8]>,
+    error: Option<u64>,
+    /// Requests that are let go.
+    requests: Option<u64>,
+    message: Option<&'a [u8]>,
+}
+
+impl<'a> Line<'a> {
+    #[inline]
+    fn parse(text: &'a [u8]) -> Option<Self> {
+        let mut cursor = Cursor::new(text);
+        skip_spaces(&mut cursor);
+        let dev = device(&mut cursor)?;
+        let cpu = column(&mut cursor)?;
+        let sequence = column(&mut cursor)?;
+        let s = column(&mut cursor)?;
+        cursor.literal(b".")?;
+        let digits = cursor.rest.get(..9)?;
+        let ns = whole(digits, Cursor::decimal)?;
+        cursor.rest = &cursor.rest[9..];
+        let ts = i64::try_from(s).ok()?.checked_mul(1_000_000_000)?.checked_add(ns as i64)?;
+        let pid = column(&mut cursor)?;
+        let pid = i32::try_from(pid).ok()? as u32;
+        let action = word(&mut cursor)?;
+        let rwbs = word(&mut cursor)?;
+        // One space, and what it is all about.
+        let rest = cursor.rest.strip_prefix(b" ").unwrap_or(cursor.rest);
+        let mut line = Self { dev, cpu, sequence, ts, pid, action, rwbs, ..Self::default() };
+        line.rest(rest)?;
+        Some(line)
+    }
+
+    #[inline]
+    fn rest(&mut self, rest: &'a [u8]) -> Option<()> {
+        let mut cursor = Cursor::new(rest);
+        match self.action {
+            b"m" => {
+                self.message = Some(rest);
+                return Some(());
+            }
+            b"C" | b"R" => {
+                // Of a command of SCSI.
+                if let Some(data) = parenthesis(&mut cursor) {
+                    self.command = Some((None, data));
+                } else if cursor.rest.first() != Some(&b'[') {
+                    self.place(&mut cursor)?;
+                    self.elapsed(&mut cursor)?;
+                }
+                cursor.literal(b"[")?;
+                self.error = Some(cursor.decimal()?);
+                cursor.literal(b"]")?;
+            }
+            b"A" => {
+                self.place(&mut cursor)?;
+                cursor.literal(b"<- (")?;
+                let dev = device(&mut cursor)?;
+                cursor.literal(b") ")?;
+                self.from = Some((dev, cursor.decimal()? as i64));
+            }
+            b"X" => {
+                self.sector = Some(cursor.decimal()? as i64);
+                cursor.literal(b" / ")?;
+                self.new_sector = Some(cursor.decimal()?);
+                cursor.literal(b" ")?;
+                self.name(&mut cursor, false)?;
+            }
+            b"P" | b"ZP" => self.name(&mut cursor, false)?,
+            b"U" | b"UT" | b"ZU" => {
+                self.name(&mut cursor, true)?;
+                cursor.literal(b" ")?;
+                self.requests = Some(cursor.decimal()?);
+            }
+            b"Q" | b"G" | b"I" | b"D" | b"M" | b"F" | b"S" | b"B" => {
+                if cursor.rest.first().is_some_and(u8::is_ascii_digit) {
+                    let number = cursor.decimal()?;
+                    cursor.literal(b" ")?;
+                    if cursor.literal(b"+ ").is_some() {
+                        (self.sector, self.sectors) = (Some(number as i64), Some(cursor.decimal()?));
+                        cursor.literal(b" ")?;
+                        self.elapsed(&mut cursor)?;
+                    } else {
+                        self.command = Some((Some(number), parenthesis(&mut cursor).unwrap_or_default()));
+                    }
+                } else {
+                    self.elapsed(&mut cursor)?;
+                }
+                self.name(&mut cursor, false)?;
+            }
+            _ => return None,
+        }
+        cursor.rest = cursor.rest.trim_ascii_end();
+        cursor.at_end()?;
+        // blktrace has 32 bits for the bytes.
+        self.sectors.is_none_or(|sectors| sectors <= u64::from(u32::MAX) / SECTOR_BYTES).then_some(())
+    }
+
+    /// `SECTOR + N `, or `SECTOR ` alone.
+    fn place(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
+        self.sector = Some(cursor.decimal()? as i64);
+        cursor.literal(b" ")?;
+        if cursor.literal(b"+ ").is_some() {
+            self.sectors = Some(cursor.decimal()?);
+            cursor.literal(b" ")?;
+        }
+        Some(())
+    }
+
+    /// How long it took, with `-t`: `(    1234) `.
+    fn elapsed(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
+        if cursor.literal(b"(").is_some() {
+            skip_spaces(cursor);
+            self.elapsed = Some(cursor.decimal()?);
+            cursor.literal(b") ")?;
+        }
+        Some(())
+    }
+
+    /// `[NAME]`, with more behind it or not; a name may hold brackets itself.
+    fn name(&mut self, cursor: &mut Cursor<'a>, more: bool) -> Option<()> {
+        cursor.literal(b"[")?;
+        let end = memrchr(b']', cursor.rest)?;
+        if !more && !cursor.rest[end + 1..].trim_ascii().is_empty() {
+            return None;
+        }
+        self.comm = Some(&cursor.rest[..end]).filter(|comm| *comm != NO_NAME);
+        cursor.rest = &cursor.rest[end + 1..];
+        Some(())
+    }
+
+    #[inline]
+    fn kind(&self) -> Kind {
+        let (dev, bytes) = (self.dev, self.sectors.unwrap_or(0).saturating_mul(SECTOR_BYTES));
+        let Some(sector) = self.sector.filter(|&sector| sector >= 0 && writes_data(self.rwbs, bytes)) else {
+            return Kind::Other;
+        };
+        match (self.action, self.from) {
+            (b"Q", _) => Kind::BlockSubmit { dev, sector, bytes },
+            (b"C", _) => Kind::BlockComplete { dev, sector, bytes },
+            (b"A", Some((from_dev, from_sector))) => Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector },
+            _ => Kind::Other,
+        }
+    }
+
+    fn event(&self, options: &SourceOptions, batch: &mut Batch) {
+        let kind = self.kind();
+        if kind == Kind::Other && !options.keep_extras {
+            batch.others += 1;
+            return;
+        }
+        if options.keep_extras {
+            self.extras(kind, batch);
+        }
+        let comm = self.comm.map_or(NameId::NONE, |comm| batch.names.intern(comm));
+        let line = batch.lines as u32;
+        batch.events.push(Event { ts: self.ts, tid: self.pid, pid: UNKNOWN_TASK, comm, line, kind });
+    }
+
+    /// The action and every field that the event has no place for, named as those of blktrace's own files.
+    fn extras(&self, kind: Kind, batch: &mut Batch) {
+        let word = batch.names.intern(self.action);
+        batch.words.push(word);
+        let mut fields = Fields { event: batch.events.len() as u32, batch };
+        if kind == Kind::Other {
+            if self.dev.is_known() {
+                fields.text("dev", self.dev.to_string().as_bytes());
+            }
+            if let Some(sector) = self.sector {
+                fields.number("sector", sector);
+            }
+            if let Some(sectors) = self.sectors {
+                fields.number("bytes", sectors.saturating_mul(SECTOR_BYTES));
+            }
+            if let Some((dev, sector)) = self.from {
+                fields.text("from_dev", dev.to_string().as_bytes());
+                fields.number("from_sector", sector);
+            }
+        }
+        let numbers = [
+            ("new_sector", self.new_sector),
+            ("elapsed", self.elapsed),
+            ("error", self.error),
+            ("requests", self.requests),
+            ("pc_bytes", self.command.and_then(|(bytes, _)| bytes)),
+        ];
+        for (key, number) in numbers {
+            if let Some(number) = number {
+                fields.number(key, number);
+            }
+        }
+        if let Some((_, data)) = self.command.filter(|(_, data)| !data.is_empty()) {
+            let hex = data.iter().copied().filter(u8::is_ascii_hexdigit);
+            fields.text("data", &b"0x".iter().copied().chain(hex).collect::<Vec<u8>>());
+        }
+        if let Some(message) = self.message {
+            fields.text("message", message);
+        } else {
+            fields.text("rwbs", self.rwbs);
+        }
+        fields.number("cpu", self.cpu);
+        if self.message.is_none() {
+            fields.number("sequence", self.sequence);
+        }
+    }
+}
+
+fn skip_spaces(cursor: &mut Cursor<'_>) {
+    let spaces = cursor.rest.iter().take_while(|&&b| b == b' ').count();
+    cursor.rest = &cursor.rest[spaces..];
+}
+
+/// A number behind the spaces that align it.
+#[inline]
+fn column(cursor: &mut Cursor<'_>) -> Option<u64> {
+    cursor.literal(b" ")?;
+    skip_spaces(cursor);
+    cursor.decimal()
+}
+
+/// A word of letters behind spaces.
+#[inline]
+fn word<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    cursor.literal(b" ")?;
+    skip_spaces(cursor);
+    let len = cursor.rest.iter().take_while(|b| b.is_ascii_alphabetic()).count();
+    let (word, rest) = cursor.rest.split_at(len);
+    cursor.rest = rest;
+    (1..=8).contains(&len).then_some(word)
+}
+
+fn device(cursor: &mut Cursor<'_>) -> Option<Dev> {
+    let major = cursor.decimal()?;
+    cursor.literal(b",")?;
+    let minor = cursor.decimal()?;
+    (major < 1 << 12 && minor < 1 << 20).then(|| Dev::new(major as u32, minor as u32))
+}
+
+/// Bytes in hex, `(12 00 ..) `: those after the dots are zero.
+fn parenthesis<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    let inside = cursor.rest.strip_prefix(b"(")?;
+    let end = memchr(b')', inside)?;
+    let text = &inside[..end];
+    if !text.iter().all(|&b| b.is_ascii_hexdigit() || b == b' ' || b == b'.') {
+        return None;
+    }
+    cursor.rest = inside[end + 1..].strip_prefix(b" ")?;
+    Some(text)
+}

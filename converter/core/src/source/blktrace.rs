@@ -1,0 +1,815 @@
+//! The files of blktrace, `NAME.blktrace.N` for CPU N: `struct blk_io_trace` of linux/blktrace_api.h, versions 7 and 8, of either byte order.
+//!
+//! All files of a recording are read side by side and merged by time. What a thread is called stands in one of them, before the
+//! first record of that thread; so names are gathered while merging, and a chunk knows the names that came before it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::{Batch, Chunks, Extra, NoteKind, Parse, Reader, Source, SourceOptions};
+use crate::error::{Error, Refused, Result};
+use crate::event::{Dev, Event, Kind, NO_SECTOR, UNKNOWN_TASK};
+use crate::input::{Chunk, Input, Store};
+use crate::names::NameId;
+
+const CHUNK_BYTES: usize = 1 << 18;
+/// Files are read so many bytes at once, fewer where there are many.
+const READ_BYTES: usize = 1 << 18;
+const READ_BYTES_OF_ALL: usize = 1 << 26;
+/// A record with the most data that its length can tell, and the magic of the next.
+const LONGEST: usize = 64 + u16::MAX as usize + 4;
+/// The note of the time stands among the first records of a file.
+const HEAD_BYTES: usize = 1 << 16;
+/// Before the records of a chunk: how many names are known.
+const CHUNK_HEADER_BYTES: usize = 4;
+/// In the place of a magic: what is to be told and is no record.
+const NO_RECORD: [u8; 4] = [0; 4];
+const NO_RECORD_BYTES: usize = 16;
+const COMM_BYTES: usize = 16;
+
+/// Categories of an action, above its lower 16 bits.
+mod category {
+    pub(super) const WRITE: u64 = 1 << 17;
+    pub(super) const FLUSH: u64 = 1 << 18;
+    pub(super) const SYNC: u64 = 1 << 19;
+    pub(super) const PC: u64 = 1 << 25;
+    pub(super) const NOTIFY: u64 = 1 << 26;
+    pub(super) const AHEAD: u64 = 1 << 27;
+    pub(super) const META: u64 = 1 << 28;
+    pub(super) const DISCARD: u64 = 1 << 29;
+    pub(super) const FUA: u64 = 1 << 31;
+    pub(super) const WRITE_ZEROES: u64 = 1 << 38;
+}
+
+/// The record's data begin with the number of a cgroup.
+const OF_CGROUP: u64 = 1 << 8;
+/// Actions as blkparse calls them, by their numbers.
+const ACTIONS: [&str; 20] =
+    ["", "Q", "M", "F", "G", "S", "R", "D", "C", "P", "U", "UT", "I", "X", "B", "A", "abort", "drv_data", "ZP", "ZU"];
+const NOTES: [&str; 3] = ["process", "timestamp", "m"];
+
+pub struct Blktrace;
+
+impl Source for Blktrace {
+    fn name(&self) -> &'static str {
+        "blktrace"
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        Shape::of(head).is_some()
+    }
+
+    fn stands_alone(&self, _: &[u8]) -> bool {
+        true
+    }
+
+    fn parts(&self, path: &str) -> Vec<String> {
+        parts(path)
+    }
+
+    fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
+        let recording = Recording::open(input)?;
+        // The kernel stamps records by ktime_get().
+        let mut facts = vec![("clock", "monotonic".to_owned())];
+        facts.extend(recording.realtime_offset_ns().map(|offset| ("realtime_offset_ns", offset.to_string())));
+        let parse = Arc::new(Records { names: Arc::clone(&recording.names), keep_extras: options.keep_extras });
+        Ok(Reader { chunks: Box::new(recording), parse, settle: None, facts })
+    }
+}
+
+/// What a name of a per-CPU file says: the recording's and the CPU.
+fn split_name(path: &Path) -> Option<(&str, u32)> {
+    let name = path.file_name()?.to_str()?;
+    let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+    let (recording, cpu) = name.rsplit_once(".blktrace.")?;
+    let all_digits = !cpu.is_empty() && cpu.bytes().all(|b| b.is_ascii_digit());
+    Some((recording, cpu.parse().ok().filter(|_| all_digits)?))
+}
+
+/// The files of the recording that a per-CPU file is of, with their CPUs and whether they are empty.
+fn siblings(path: &Path) -> Vec<(u32, PathBuf, bool)> {
+    let Some((recording, _)) = split_name(path) else { return Vec::new() };
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let mut found = Vec::new();
+    for entry in folder.unwrap_or(Path::new(".")).read_dir().into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let asked = path.file_name() == Some(&name);
+        let file = if asked { path.to_path_buf() } else { path.with_file_name(&name) };
+        if let Some((of, cpu)) = split_name(&file)
+            && of == recording
+            && let Ok(meta) = file.metadata()
+            && meta.is_file()
+        {
+            found.push((cpu, !asked, file.clone(), meta.len() == 0));
+        }
+    }
+    // Beside one that is compressed it may lie as it was: that which was asked for counts.
+    found.sort();
+    found.dedup_by_key(|(cpu, ..)| *cpu);
+    found.into_iter().map(|(cpu, _, file, empty)| (cpu, file, empty)).collect()
+}
+
+/// The files that are read as one with a per-CPU file, by CPU: all of its recording that hold anything, as blkparse takes one for all.
+pub(super) fn parts(path: &str) -> Vec<String> {
+    let full = siblings(Path::new(path)).into_iter().filter(|(.., empty)| !empty);
+    full.filter_map(|(_, file, _)| file.to_str().map(str::to_owned)).collect()
+}
+
+/// Names of per-CPU files that are not there, though those of higher CPUs are.
+fn holes(path: &str) -> Vec<String> {
+    let mut next = 0;
+    let mut found = Vec::new();
+    for (cpu, file, _) in siblings(Path::new(path)) {
+        let name = |cpu: u32| split_name(&file).map_or_else(String::new, |(of, _)| format!("{of}.blktrace.{cpu}"));
+        match cpu - next {
+            0 => {}
+            1 => found.push(name(next)),
+            _ => found.push(format!("{} to {}", name(next), name(cpu - 1))),
+        }
+        next = cpu.saturating_add(1);
+    }
+    found
+}
+
+/// Version and byte order, as each record's magic tells them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    version: u8,
+    big_endian: bool,
+}
+
+impl Shape {
+    #[inline]
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match *bytes.first_chunk()? {
+            [version, b't', b'a', b'e'] => Some(Self { version, big_endian: false }),
+            [b'e', b'a', b't', version] => Some(Self { version, big_endian: true }),
+            _ => None,
+        }
+    }
+
+    fn magic(self) -> [u8; 4] {
+        let mut magic = [self.version, b't', b'a', b'e'];
+        if self.big_endian {
+            magic.reverse();
+        }
+        magic
+    }
+
+    #[inline]
+    fn header_bytes(self) -> Option<usize> {
+        match self.version {
+            7 => Some(48),
+            8 => Some(64),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn u16(self, bytes: &[u8], at: usize) -> u16 {
+        let number = bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u16::from_le_bytes(*b));
+        if self.big_endian { number.swap_bytes() } else { number }
+    }
+
+    #[inline]
+    fn u32(self, bytes: &[u8], at: usize) -> u32 {
+        let number = bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u32::from_le_bytes(*b));
+        if self.big_endian { number.swap_bytes() } else { number }
+    }
+
+    #[inline]
+    fn u64(self, bytes: &[u8], at: usize) -> u64 {
+        let number = bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u64::from_le_bytes(*b));
+        if self.big_endian { number.swap_bytes() } else { number }
+    }
+
+    #[inline]
+    fn pdu_bytes(self, header: &[u8]) -> usize {
+        usize::from(self.u16(header, if self.version == 7 { 46 } else { 50 }))
+    }
+}
+
+/// A whole record.
+struct Record<'a> {
+    shape: Shape,
+    sequence: u32,
+    time: u64,
+    sector: u64,
+    bytes: u32,
+    action: u64,
+    pid: u32,
+    device: u32,
+    cpu: u32,
+    error: u16,
+    cgroup: Option<u64>,
+    data: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    #[inline]
+    fn read(shape: Shape, record: &'a [u8]) -> Option<Self> {
+        let header = shape.header_bytes()?;
+        let mut data = record.get(header..)?;
+        let (action, pid, rest) = match shape.version {
+            7 => (u64::from(shape.u32(record, 28)), shape.u32(record, 32), 36),
+            _ => (shape.u64(record, 32), shape.u32(record, 28), 40),
+        };
+        let mut cgroup = None;
+        if action & OF_CGROUP != 0 && data.len() >= 8 {
+            cgroup = Some(shape.u64(data, 0));
+            data = &data[8..];
+        }
+        Some(Self {
+            shape,
+            sequence: shape.u32(record, 4),
+            time: shape.u64(record, 8),
+            sector: shape.u64(record, 16),
+            bytes: shape.u32(record, 24),
+            action,
+            pid,
+            device: shape.u32(record, rest),
+            cpu: shape.u32(record, rest + 4),
+            error: shape.u16(record, rest + 8),
+            cgroup,
+            data,
+        })
+    }
+
+    #[inline]
+    fn is(&self, category: u64) -> bool {
+        self.action & category != 0
+    }
+
+    /// The action's number.
+    #[inline]
+    fn number(&self) -> usize {
+        (self.action & 0xffff & !OF_CGROUP) as usize
+    }
+
+    fn note(&self) -> Option<&'static str> {
+        if self.is(category::NOTIFY) { NOTES.get(self.number()).copied() } else { None }
+    }
+
+    fn word(&self) -> Option<&'static str> {
+        let words: &[&str] = if self.is(category::NOTIFY) { &NOTES } else { &ACTIONS };
+        words.get(self.number()).copied().filter(|word| !word.is_empty())
+    }
+
+    /// A number of the data, which the kernel writes with its highest byte first.
+    fn data_u64(&self, at: usize) -> u64 {
+        Shape { version: 7, big_endian: true }.u64(self.data, at)
+    }
+
+    fn data_u32(&self, at: usize) -> u32 {
+        Shape { version: 7, big_endian: true }.u32(self.data, at)
+    }
+
+    fn is_remap(&self) -> bool {
+        self.word() == Some("A") && self.data.len() >= 16
+    }
+
+    /// Where it goes: of a remap, what the data tell.
+    fn dev(&self) -> Dev {
+        Dev(if self.is_remap() { self.data_u32(4) } else { self.device })
+    }
+
+    #[inline]
+    fn kind(&self) -> Kind {
+        let of_no_data = category::DISCARD | category::WRITE_ZEROES | category::PC | category::NOTIFY;
+        if !self.is(category::WRITE) || self.is(of_no_data) || self.bytes == 0 {
+            return Kind::Other;
+        }
+        let (dev, bytes) = (self.dev(), u64::from(self.bytes));
+        let Ok(sector) = i64::try_from(self.sector) else { return Kind::Other };
+        match self.word() {
+            Some("Q") => Kind::BlockSubmit { dev, sector, bytes },
+            Some("C") => Kind::BlockComplete { dev, sector, bytes },
+            Some("A") if self.is_remap() => {
+                let from_sector = i64::try_from(self.data_u64(8)).unwrap_or(NO_SECTOR);
+                Kind::BlockRemap { dev, sector, bytes, from_dev: Dev(self.data_u32(0)), from_sector }
+            }
+            _ => Kind::Other,
+        }
+    }
+
+    /// As blkparse writes it.
+    fn rwbs(&self) -> impl Iterator<Item = u8> {
+        let when = |is: bool, letter: u8| is.then_some(letter);
+        let what = match () {
+            () if self.is(category::DISCARD) => b'D',
+            () if self.is(category::WRITE | category::WRITE_ZEROES) => b'W',
+            () if self.bytes > 0 => b'R',
+            () => b'N',
+        };
+        [
+            when(self.is(category::FLUSH), b'F'),
+            Some(what),
+            when(self.is(category::WRITE_ZEROES) && what == b'W', b'Z'),
+            when(self.is(category::FUA), b'F'),
+            when(self.is(category::AHEAD), b'A'),
+            when(self.is(category::SYNC), b'S'),
+            when(self.is(category::META), b'M'),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    /// Text of a note, which may end before its data do.
+    fn text(&self) -> &'a [u8] {
+        let end = memchr::memchr(0, self.data).unwrap_or(self.data.len());
+        &self.data[..end]
+    }
+}
+
+/// What a note says a thread is called.
+struct Name {
+    /// How many notes came before it.
+    number: u32,
+    time: u64,
+    cpu: u32,
+    comm: [u8; COMM_BYTES],
+}
+
+#[derive(Default)]
+struct Names {
+    of: HashMap<u32, Vec<Name>, FixedState>,
+    count: u32,
+}
+
+impl Names {
+    fn add(&mut self, note: &Record<'_>) {
+        let mut comm = [0; COMM_BYTES];
+        let text = note.text();
+        let len = text.len().min(COMM_BYTES - 1);
+        comm[..len].copy_from_slice(&text[..len]);
+        let name = Name { number: self.count, time: note.time, cpu: note.cpu, comm };
+        self.of.entry(note.pid).or_default().push(name);
+        self.count += 1;
+    }
+
+    /// What the thread of a record was called then, by the notes that were `known`; and whether it has no other name among these.
+    fn find(&self, record: &Record<'_>, known: u32) -> Option<(&[u8], bool)> {
+        // The idle thread of each CPU has the number 0.
+        let mut of = self.of.get(&record.pid)?.iter();
+        let mut first = None;
+        let mut found: Option<&Name> = None;
+        let mut only = true;
+        for name in of.by_ref().filter(|name| name.number < known && (record.pid != 0 || name.cpu == record.cpu)) {
+            only &= first.is_none();
+            first.get_or_insert(name);
+            if name.time <= record.time && found.is_none_or(|before| before.time <= name.time) {
+                found = Some(name);
+            }
+        }
+        let name = found.or(first)?;
+        let end = memchr::memchr(0, &name.comm).unwrap_or(COMM_BYTES);
+        Some((&name.comm[..end], only))
+    }
+}
+
+/// Why bytes are no record.
+const WHYS: [&str; 4] = [
+    "they are no record of blktrace's: the file is damaged",
+    "a record whose data do not end where it says",
+    "the file ends within a record: it is cut off",
+    "a record of a version that Syncline does not read",
+];
+const GARBAGE: u32 = 0;
+const LIES: u32 = 1;
+const CUT_OFF: u32 = 2;
+const FOREIGN: u32 = 3;
+/// In the place of a reason: so many records are missing by their numbers.
+const LOST: u32 = 4;
+/// Files of CPUs below another are not there.
+const NO_FILE: u32 = 5;
+const NO_FILE_WHY: &str = "files of higher CPUs are there, and not this: was it not copied?";
+
+/// One of the files, as far as it has been read.
+struct File {
+    /// Without its folder.
+    name: String,
+    store: Store,
+    shape: Shape,
+    /// Where in the file the buffer begins.
+    at: u64,
+    buffer: Vec<u8>,
+    taken: usize,
+    read_bytes: usize,
+    /// Length and time of the next record.
+    head: Option<(usize, i64)>,
+}
+
+impl File {
+    fn open(input: Input) -> Result<Self> {
+        let path = input.path.clone();
+        let fail = |source| Error::Read { path: path.clone(), source };
+        let shape = Shape::of(input.head()).ok_or_else(|| {
+            let hint = "leave out `--from`, and the format is told from the file itself";
+            fail(Refused::error("it is no file of blktrace's: it does not begin with a record", hint))
+        })?;
+        if shape.header_bytes().is_none() {
+            return Err(fail(Refused::error(
+                format!("its records are of version {}, and Syncline reads versions 7 and 8", shape.version),
+                "print it with the blkparse that came with its blktrace: `blkparse -i NAME > NAME.txt`, and convert that",
+            )));
+        }
+        let store = input.into_store().map_err(fail)?;
+        let name = Path::new(&path).file_name().map_or_else(|| path.clone(), |n| n.to_string_lossy().into_owned());
+        Ok(Self { name, store, shape, at: 0, buffer: Vec::new(), taken: 0, read_bytes: HEAD_BYTES, head: None })
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.buffer[self.taken..]
+    }
+
+    /// Where in the file the next byte stands.
+    fn place(&self) -> u64 {
+        self.at + self.taken as u64
+    }
+
+    /// Has so many bytes ready, fewer only at the file's end.
+    fn ensure(&mut self, bytes: usize) -> io::Result<()> {
+        let end = self.at + self.buffer.len() as u64;
+        if self.rest().len() >= bytes || end >= self.store.len() {
+            return Ok(());
+        }
+        self.at += self.taken as u64;
+        self.buffer.drain(..self.taken);
+        self.taken = 0;
+        self.store.append(end, self.read_bytes.max(bytes) as u64, &mut self.buffer)
+    }
+
+    /// Goes to the next record, which stays until `take`. What is none is told in `aside`.
+    fn look(&mut self, aside: &mut Vec<u8>) -> io::Result<()> {
+        self.head = None;
+        loop {
+            self.ensure(LONGEST)?;
+            let rest = self.rest();
+            if rest.is_empty() {
+                return Ok(());
+            }
+            let why = match Shape::of(rest) {
+                None => GARBAGE,
+                Some(shape) => match shape.header_bytes() {
+                    None => FOREIGN,
+                    Some(header) if rest.len() < header => CUT_OFF,
+                    Some(header) => {
+                        let len = header + shape.pdu_bytes(rest);
+                        match rest.get(len..) {
+                            // What follows is no record, but one begins in the data: they are shorter than it says.
+                            Some(next) if len > header && !begins_record(next) && self.is_within(header, len) => LIES,
+                            Some(_) => {
+                                // A time that is none is told when it is parsed.
+                                self.head = Some((len, shape.u64(rest, 8) as i64));
+                                return Ok(());
+                            }
+                            // So many bytes are ready as a record can have, but at the end of the file.
+                            None if self.is_within(header, len) => LIES,
+                            None => CUT_OFF,
+                        }
+                    }
+                },
+            };
+            self.skip(why, aside)?;
+        }
+    }
+
+    /// Whether a record begins somewhere there, counted from what comes next.
+    fn is_within(&self, from: usize, to: usize) -> bool {
+        let to = self.rest().len().min(to + 3);
+        memchr::memmem::find(&self.rest()[from..to], &self.shape.magic()).is_some()
+    }
+
+    /// Passes over what is no record, up to what begins as one.
+    fn skip(&mut self, why: u32, aside: &mut Vec<u8>) -> io::Result<()> {
+        let from = self.place();
+        let finder = memchr::memmem::Finder::new(&self.shape.magic()).into_owned();
+        self.taken += 1;
+        loop {
+            if let Some(at) = finder.find(self.rest()) {
+                self.taken += at;
+                break;
+            }
+            // The end of what is there may be the beginning of a magic.
+            let ended = self.at + self.buffer.len() as u64 >= self.store.len();
+            self.taken = if ended { self.buffer.len() } else { self.buffer.len() - 3.min(self.rest().len()) };
+            if ended {
+                break;
+            }
+            self.ensure(LONGEST)?;
+        }
+        let text = format!("{} bytes from byte {from} of {}", self.place() - from, self.name);
+        tell(aside, why, text.len() as u64, text.as_bytes());
+        Ok(())
+    }
+
+    fn take(&mut self) {
+        if let Some((len, _)) = self.head.take() {
+            self.taken += len;
+        }
+    }
+}
+
+/// Whether it is a record, or the end of a file.
+fn begins_record(bytes: &[u8]) -> bool {
+    bytes.len() < 4 || Shape::of(bytes).is_some()
+}
+
+/// Writes what is no record among them.
+fn tell(to: &mut Vec<u8>, what: u32, number: u64, text: &[u8]) {
+    to.extend_from_slice(&NO_RECORD);
+    to.extend_from_slice(&what.to_le_bytes());
+    to.extend_from_slice(&number.to_le_bytes());
+    to.extend_from_slice(text);
+}
+
+/// The files of one recording, merged by time.
+struct Recording {
+    path: String,
+    files: Vec<File>,
+    /// (time of its next record, place in `files`)
+    heads: BinaryHeap<Reverse<(i64, usize)>>,
+    /// Each file has one CPU's records, in the order of their times.
+    per_cpu: bool,
+    until: i64,
+    names: Arc<RwLock<Names>>,
+    /// By device and CPU, the number of the last record.
+    sequences: HashMap<(u32, u32), u32, FixedState>,
+    /// What is to be told and is no record.
+    aside: Vec<u8>,
+}
+
+impl Recording {
+    fn open(input: Input) -> Result<Self> {
+        let path = input.path.clone();
+        let parts = parts(&path);
+        let mut aside = Vec::new();
+        let mut files = Vec::new();
+        let mut own = Some(input);
+        for hole in holes(&path) {
+            tell(&mut aside, NO_FILE, hole.len() as u64, hole.as_bytes());
+        }
+        for part in &parts {
+            let input = if *part == path { own.take() } else { None };
+            files.push(File::open(input.map_or_else(|| Input::open(part), Ok)?)?);
+        }
+        if let Some(input) = own {
+            files.push(File::open(input)?);
+        }
+        let mut recording = Self {
+            heads: BinaryHeap::new(),
+            per_cpu: !parts.is_empty(),
+            until: i64::MIN,
+            names: Arc::default(),
+            sequences: HashMap::default(),
+            aside,
+            files,
+            path,
+        };
+        recording.begin().map_err(|source| Error::Read { path: recording.path.clone(), source })?;
+        Ok(recording)
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        let read_bytes = (READ_BYTES_OF_ALL / self.files.len()).clamp(1 << 12, READ_BYTES);
+        for (at, file) in self.files.iter_mut().enumerate() {
+            file.look(&mut self.aside)?;
+            file.read_bytes = read_bytes;
+            self.heads.extend(file.head.map(|(_, time)| Reverse((time, at))));
+        }
+        Ok(())
+    }
+
+    /// What is to be added to a time for ns since 1970, by the note that the kernel writes when it begins.
+    fn realtime_offset_ns(&self) -> Option<i64> {
+        self.files.iter().find_map(|file| {
+            let mut rest = file.rest();
+            while let Some(shape) = Shape::of(rest) {
+                let record = rest.get(..shape.header_bytes()? + shape.pdu_bytes(rest))?;
+                let note = Record::read(shape, record)?;
+                if note.note() == Some("timestamp") && note.data.len() >= 8 {
+                    let realtime =
+                        i64::from(shape.u32(note.data, 0)) * 1_000_000_000 + i64::from(shape.u32(note.data, 4));
+                    return realtime.checked_sub_unsigned(note.time);
+                }
+                rest = &rest[record.len()..];
+            }
+            None
+        })
+    }
+
+    fn fill(&mut self, chunk: &mut Chunk) -> io::Result<bool> {
+        let Self { files, heads, names, sequences, aside, .. } = self;
+        let buffer = chunk.begin();
+        buffer.extend_from_slice(&[0; CHUNK_HEADER_BYTES]);
+        buffer.append(aside);
+        while buffer.len() < CHUNK_BYTES {
+            let Some(Reverse((_, at))) = heads.pop() else { break };
+            let file = &mut files[at];
+            // It goes on until another's next is older.
+            let bound = heads.peek().map_or((i64::MAX, usize::MAX), |Reverse(head)| *head);
+            while let Some((len, _)) = file.head {
+                let bytes = &file.rest()[..len];
+                if let Some(record) = Shape::of(bytes).and_then(|shape| Record::read(shape, bytes)) {
+                    if record.is(category::NOTIFY) {
+                        if record.note() == Some("process") {
+                            names.write().unwrap_or_else(PoisonError::into_inner).add(&record);
+                        }
+                    } else {
+                        let last = sequences.entry((record.device, record.cpu)).or_insert(0);
+                        let lost = record.sequence.checked_sub(*last).map_or(0, |step| step.saturating_sub(1));
+                        *last = record.sequence;
+                        if lost > 0 {
+                            tell(buffer, LOST, u64::from(lost), &[]);
+                        }
+                    }
+                }
+                buffer.extend_from_slice(bytes);
+                file.take();
+                file.look(aside)?;
+                buffer.append(aside);
+                if let Some((_, time)) = file.head
+                    && ((time, at) > bound || buffer.len() >= CHUNK_BYTES)
+                {
+                    heads.push(Reverse((time, at)));
+                    break;
+                }
+            }
+        }
+        let known = names.read().unwrap_or_else(PoisonError::into_inner).count;
+        buffer[..CHUNK_HEADER_BYTES].copy_from_slice(&known.to_le_bytes());
+        let any = buffer.len() > CHUNK_HEADER_BYTES;
+        chunk.end();
+        // A damaged file may go back in time; what is older than this then comes late.
+        self.until = self.heads.peek().map_or(i64::MAX, |Reverse((time, _))| *time).max(self.until);
+        chunk.until = self.per_cpu.then_some(self.until);
+        Ok(any)
+    }
+}
+
+impl Chunks for Recording {
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        self.fill(chunk).map_err(|source| Error::Read { path: self.path.clone(), source })
+    }
+
+    fn consumed_bytes(&self) -> u64 {
+        self.files.iter().map(File::place).sum()
+    }
+}
+
+struct Records {
+    names: Arc<RwLock<Names>>,
+    keep_extras: bool,
+}
+
+/// Threads of a chunk whose names are known.
+type Comms = HashMap<(u32, u32), NameId, FixedState>;
+
+impl Records {
+    fn comm(&self, record: &Record<'_>, known: u32, comms: &mut Comms, batch: &mut Batch) -> NameId {
+        let key = (record.pid, if record.pid == 0 { record.cpu } else { 0 });
+        if let Some(comm) = comms.get(&key) {
+            return *comm;
+        }
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let (comm, only) =
+            names.find(record, known).map_or((NameId::NONE, true), |(comm, only)| (batch.names.intern(comm), only));
+        if only {
+            comms.insert(key, comm);
+        }
+        comm
+    }
+
+    fn record(&self, record: &Record<'_>, known: u32, comms: &mut Comms, batch: &mut Batch) {
+        let kind = record.kind();
+        if kind == Kind::Other && !self.keep_extras {
+            batch.others += 1;
+            return;
+        }
+        let (Ok(ts), Ok(_)) = (i64::try_from(record.time), i32::try_from(record.pid)) else {
+            let what = format!("record {} of CPU {}", record.sequence, record.cpu);
+            return batch.unparsed(what.as_bytes(), "its time or its process is out of range");
+        };
+        let comm = self.comm(record, known, comms, batch);
+        if self.keep_extras {
+            extras(record, kind, batch);
+        }
+        batch.events.push(Event { ts, tid: record.pid, pid: UNKNOWN_TASK, comm, line: 0, kind });
+    }
+}
+
+/// The word of blkparse's and every field that the event has no place for.
+fn extras(record: &Record<'_>, kind: Kind, batch: &mut Batch) {
+    let number = record.number();
+    let word = match record.word() {
+        Some(word) => batch.names.intern(word.as_bytes()),
+        None if record.is(category::NOTIFY) => batch.names.intern(format!("note_{number}").as_bytes()),
+        None => batch.names.intern(format!("action_{number}").as_bytes()),
+    };
+    batch.words.push(word);
+    let mut fields = Fields { event: batch.events.len() as u32, batch };
+    let word = record.word().unwrap_or_default();
+    let is_note = record.is(category::NOTIFY);
+    let is_plug = matches!(word, "P" | "U" | "UT" | "ZP" | "ZU");
+    if kind == Kind::Other && record.dev().is_known() {
+        fields.text("dev", record.dev().to_string().as_bytes());
+    }
+    if kind == Kind::Other && !is_note && !is_plug {
+        // No sector is all ones.
+        fields.number("sector", record.sector as i64);
+        // The low-level log tells writes by their bytes, and a command of SCSI is none.
+        fields.number(if record.is(category::PC) { "pc_bytes" } else { "bytes" }, record.bytes);
+    }
+    if !is_note {
+        let rwbs: Vec<u8> = record.rwbs().collect();
+        fields.text("rwbs", &rwbs);
+    }
+    if record.error != 0 || matches!(word, "C" | "R") {
+        fields.number("error", record.error);
+    }
+    match word {
+        "A" if record.is_remap() => {
+            if kind == Kind::Other {
+                fields.text("from_dev", Dev(record.data_u32(0)).to_string().as_bytes());
+                fields.number("from_sector", record.data_u64(8) as i64);
+            }
+        }
+        "U" | "UT" | "ZU" if record.data.len() >= 8 => fields.number("requests", record.data_u64(0)),
+        "X" if record.data.len() >= 8 => fields.number("new_sector", record.data_u64(0)),
+        "timestamp" if record.data.len() >= 8 => {
+            let (s, ns) = (record.shape.u32(record.data, 0), record.shape.u32(record.data, 4));
+            fields.number("realtime_ns", u64::from(s) * 1_000_000_000 + u64::from(ns));
+        }
+        "process" => fields.text("name", record.text()),
+        "m" => fields.text("message", record.text()),
+        _ if record.data.is_empty() => {}
+        _ => {
+            // Digits alone would be a number.
+            let digits = record.data.iter().flat_map(|&byte| [byte >> 4, byte & 15]);
+            let hex = digits.map(|digit| b"0123456789abcdef"[usize::from(digit)]);
+            fields.text("data", &b"0x".iter().copied().chain(hex).collect::<Vec<u8>>());
+        }
+    }
+    if let Some(cgroup) = record.cgroup {
+        fields.number("cgroup", cgroup);
+    }
+    fields.number("cpu", record.cpu);
+    if !is_note {
+        fields.number("sequence", record.sequence);
+    }
+}
+
+/// Fields of the event that comes next.
+pub(super) struct Fields<'a> {
+    pub(super) event: u32,
+    pub(super) batch: &'a mut Batch,
+}
+
+impl Fields<'_> {
+    pub(super) fn text(&mut self, key: &str, value: &[u8]) {
+        let (key, value) = (self.batch.names.intern(key.as_bytes()), self.batch.names.intern(value));
+        self.batch.extras.push(Extra { event: self.event, key, value });
+    }
+
+    pub(super) fn number(&mut self, key: &str, value: impl itoa::Integer) {
+        self.text(key, itoa::Buffer::new().format(value).as_bytes());
+    }
+}
+
+impl Parse for Records {
+    fn parse(&self, chunk: &[u8], batch: &mut Batch) {
+        let Some((known, mut rest)) = chunk.split_first_chunk() else { return };
+        let known = u32::from_le_bytes(*known);
+        let mut comms = Comms::default();
+        while let Some(magic) = rest.first_chunk::<4>() {
+            if *magic == NO_RECORD {
+                let Some((head, after)) = rest.split_at_checked(NO_RECORD_BYTES) else { return };
+                let little = Shape { version: 7, big_endian: false };
+                let (what, number) = (little.u32(head, 4), little.u64(head, 8));
+                rest = after;
+                if what == LOST {
+                    batch.note(NoteKind::Lost { count: number });
+                    continue;
+                }
+                let (text, after) = rest.split_at(rest.len().min(number as usize));
+                rest = after;
+                batch.unparsed(text, WHYS.get(what as usize).unwrap_or(&NO_FILE_WHY));
+                continue;
+            }
+            let Some(shape) = Shape::of(rest) else { return };
+            let Some(header) = shape.header_bytes() else { return };
+            let len = header + shape.pdu_bytes(rest);
+            let Some((bytes, after)) = rest.split_at_checked(len) else { return };
+            rest = after;
+            if let Some(record) = Record::read(shape, bytes) {
+                self.record(&record, known, &mut comms, batch);
+            }
+        }
+    }
+}

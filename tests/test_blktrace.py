@@ -1,0 +1,485 @@
+"""blktrace: real recordings against what blkparse printed of them, made ones against a plain second reader and against blkparse, and bad ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+import shutil
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from syncline import _core
+
+from tests.coretools import tables
+from tests.reference import blktrace
+from tests.reference.blktrace import Record, World
+from tests.test_commands import run
+
+DATA = Path(__file__).parent / "data" / "blktrace"
+RECORDINGS = {"small1": 1682, "small4": 1899, "rename": 1200, "uring": 1286}
+BLKPARSE = shutil.which("blkparse")
+
+Row = dict[str, Any]
+
+
+def low_level(folder: Path, *inputs: str, **options: Any) -> list[Row]:
+    """The lines of the low-level log, without what it was made from."""
+    out = folder / "out.events.jsonl"
+    _core.convert(list(inputs), str(out), **options)
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    for line in lines:
+        line.pop("source")
+    return lines
+
+
+def numbers(row: Row) -> Row:
+    """Numbers of more digits than every JSON reader knows are written as text."""
+    names = ("comm", "name", "message", "data")
+    return {
+        key: int(value)
+        if isinstance(value, str) and key not in names and re.fullmatch(r"-?\d{16,}", value)
+        else value
+        for key, value in row.items()
+    }
+
+
+def losses(summary: dict[str, Any]) -> dict[str, int]:
+    return {loss["reason"]: loss["count"] for loss in summary["losses"]}
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    """Of equal times in the order of CPUs, where that of the tools is not told."""
+    return sorted(rows, key=lambda row: (row["ts_ns"], row["cpu"], row.get("sequence", 0)))
+
+
+def binary(name: str) -> list[str]:
+    return [str(DATA / f"{name}.blktrace.{cpu}") for cpu in (0, 1)]
+
+
+def text(name: str) -> str:
+    return str(DATA / f"{name}.blkparse.txt.gz")
+
+
+# Recordings.
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_every_record_is_what_the_second_reader_reads(tmp_path: Path, name: str) -> None:
+    want = blktrace.rows([Path(file).read_bytes() for file in binary(name)])
+    have = [numbers(row) for row in low_level(tmp_path, *binary(name))]
+    assert in_order(have) == in_order(want)
+    assert [row["ts_ns"] for row in have] == sorted(row["ts_ns"] for row in have)
+
+
+def assert_printed(printed: list[Row], made: list[Row]) -> None:
+    """Whatever the text tells is in the records, and no event is in one alone."""
+    events = [row for row in made if row["event"] not in ("process", "timestamp")]
+    begun = min(row["ts_ns"] for row in events)
+    for row in events:
+        row["ts_ns"] -= begun
+        if row["event"] == "m":
+            row["tid"] = 0
+            row.pop("comm", None)
+    assert len(printed) == len(events)
+    for have, want in zip(in_order(events), in_order(printed), strict=True):
+        for key, value in want.items():
+            if key == "bytes":
+                # It prints whole sectors.
+                assert have[key] // 512 * 512 == value, (key, have, want)
+            elif key == "data":
+                # Zeros at the end are printed as dots.
+                assert have[key].startswith(value)
+                assert not have[key][len(value) :].strip("0")
+            else:
+                assert have[key] == value, (key, have, want)
+        if want["event"] in ("Q", "G", "M", "F", "I", "D", "A", "X", "B"):
+            assert "comm" in want or want["event"] == "A"
+            assert want.get("bytes", 0) > 0 or have.get("bytes", 0) < 512 or want["event"] == "X"
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_every_event_is_what_blkparse_printed(tmp_path: Path, name: str) -> None:
+    printed, made = low_level(tmp_path, text(name)), low_level(tmp_path, *binary(name))
+    assert len(printed) == RECORDINGS[name]
+    assert_printed(printed, made)
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_text_is_read_as_it_stands(tmp_path: Path, name: str) -> None:
+    """Each field of the plain text, cut at its white space by another program's rules."""
+    whole = gzip.decompress(Path(text(name)).read_bytes()).decode()
+    lines = [line for line in whole.splitlines() if re.match(r" *\d+,\d+ ", line)]
+    rows = low_level(tmp_path, text(name))
+    assert len(lines) == len(rows) == RECORDINGS[name]
+    assert f"Events (bt): {RECORDINGS[name]} entries" in whole
+    for line, row in zip(lines, rows, strict=True):
+        device, cpu, sequence, time, pid, action, rwbs, *rest = line.split()
+        assert [row["cpu"], row["sequence"], row["tid"]] == [int(cpu), int(sequence), int(pid)]
+        assert [row["dev"], row["event"], row["rwbs"]] == [device, action, rwbs]
+        assert row["ts_ns"] == int(time.replace(".", ""))
+        if "+" in rest:
+            assert [row["sector"], row["bytes"]] == [int(rest[0]), int(rest[2]) * 512]
+
+
+def test_writes_are_bios(tmp_path: Path) -> None:
+    """By the statistics that blkparse prints: 460 writes queued, one of them an empty flush."""
+    made = {}
+    for kind, inputs in (("binary", binary("small4")), ("text", [text("small4")])):
+        out = tmp_path / kind
+        _core.convert(inputs, f"{out}/")
+        made[kind] = tables(out)
+        bios, meta = made[kind]["bio"], {row["key"]: row["value"] for row in made[kind]["meta"]}
+        assert len(bios) == 459
+        assert sum(bio["bytes"] for bio in bios) == 1836 * 1024
+        assert all(bio["dur_ns"] > 0 and bio["dev"] == "254,16" for bio in bios)
+        assert not made[kind]["loss"]
+        assert meta["source"] == {"binary": "blktrace", "text": "blkparse"}[kind]
+        assert meta["clock"] == {"binary": "monotonic", "text": "relative"}[kind]
+    times = {
+        kind: [(bio["dur_ns"], bio["sector"], bio["tid"]) for bio in found["bio"]]
+        for kind, found in made.items()
+    }
+    assert sorted(times["binary"]) == sorted(times["text"])
+    meta = {row["key"]: row["value"] for row in made["binary"]["meta"]}
+    # As the text has it, `Trace started at Fri Nov 20 17:49:57 2026`: the first event's time.
+    first = int(meta["first_ts_ns"]) + int(meta["realtime_offset_ns"])
+    assert first // 10**9 == 1_795_196_997
+
+
+# All files of a recording are one.
+
+
+def test_one_file_stands_for_all(tmp_path: Path) -> None:
+    both = low_level(tmp_path, *binary("rename"))
+    first, second = binary("rename")
+    assert low_level(tmp_path, first) == low_level(tmp_path, second) == both
+    assert low_level(tmp_path, second, first) == both
+    assert low_level(tmp_path, first, first) == both
+
+
+def test_empty_files_and_compressed_ones(tmp_path: Path) -> None:
+    want = low_level(tmp_path, *binary("rename"))
+    first, second = (Path(file).read_bytes() for file in binary("rename"))
+    (tmp_path / "x.blktrace.0").write_bytes(b"")
+    (tmp_path / "x.blktrace.1.gz").write_bytes(gzip.compress(first))
+    (tmp_path / "x.blktrace.2").write_bytes(second)
+    (tmp_path / "x.blktrace.3").write_bytes(b"")
+    inputs = sorted(str(file) for file in tmp_path.glob("x.*"))
+    assert low_level(tmp_path, *inputs) == want
+    for one in inputs:
+        assert low_level(tmp_path, one) == want
+
+
+def test_a_file_that_was_not_copied_is_missed(tmp_path: Path) -> None:
+    for cpu, file in zip((2, 4), binary("rename"), strict=True):
+        shutil.copy(file, tmp_path / f"x.blktrace.{cpu}")
+    done = _core.convert([str(tmp_path / "x.blktrace.4")], str(tmp_path / "out.csv"))
+    assert [line.split(": ", 1)[1] for line in done["unparsed"]] == [
+        "x.blktrace.0 to x.blktrace.1 (files of higher CPUs are there, and not this: was it not copied?)",
+        "x.blktrace.3 (files of higher CPUs are there, and not this: was it not copied?)",
+    ]
+
+
+def test_other_names_are_files_of_their_own(tmp_path: Path) -> None:
+    """As `blktrace -o -` and `blkparse -d` write them: all CPUs in one, of which no others are read."""
+    for file in binary("rename"):
+        shutil.copy(file, tmp_path / Path(file).name)
+    one = tmp_path / "dump"
+    one.write_bytes(b"".join(Path(file).read_bytes() for file in binary("rename")))
+    have = low_level(tmp_path, str(one))
+    assert in_order(have) == in_order(low_level(tmp_path, *binary("rename")))
+    out = tmp_path / "out"
+    _core.convert([str(one)], f"{out}/")
+    _core.convert(binary("rename"), f"{tmp_path}/both/")
+    found, want = tables(out), tables(tmp_path / "both")
+    assert (found["bio"], found["loss"]) == (want["bio"], want["loss"])
+
+
+@pytest.mark.skipif(not BLKPARSE, reason="blkparse is not installed: apt-get install blktrace")
+def test_a_dump_of_blkparse_is_the_recording(tmp_path: Path) -> None:
+    for file in binary("rename"):
+        shutil.copy(file, tmp_path)
+    subprocess.run([BLKPARSE, "-q", "-O", "-i", "rename", "-d", "dump"], cwd=tmp_path, check=True)
+    have, want = low_level(tmp_path, str(tmp_path / "dump")), low_level(tmp_path, *binary("rename"))
+    # It writes notes where it meets them, and times from the first event on.
+    begun = min(row["ts_ns"] for row in want if "sequence" in row)
+    have = [row for row in have if "sequence" in row]
+    want = [row | {"ts_ns": row["ts_ns"] - begun} for row in want if "sequence" in row]
+    for row in have + want:
+        row.pop("comm", None)
+    assert in_order(have) == in_order(want)
+
+
+# Made recordings.
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), cpus=st.integers(1, 12))
+def test_made_recordings(tmp_path_factory: pytest.TempPathFactory, seed: int, cpus: int) -> None:
+    """Whatever the version and the byte order: all that the second reader reads."""
+    folder = tmp_path_factory.mktemp("made")
+    made = blktrace.world(random.Random(seed), cpus=cpus, odd=True)
+    want = in_order(blktrace.rows(made.files()))
+    for version, big_endian in ((7, False), (7, True), (8, False), (8, True)):
+        files = made.files(version, big_endian)
+        assert in_order(blktrace.rows(files)) == want
+        paths = blktrace.write(folder, files, f"v{version}{big_endian}")
+        paths = [path for path in paths if Path(path).stat().st_size]
+        assert in_order([numbers(row) for row in low_level(folder, paths[0])]) == want
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_version_8_has_more_actions(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    folder = tmp_path_factory.mktemp("made")
+    made = blktrace.world(random.Random(seed), odd=True, zeroes=True)
+    paths = blktrace.write(folder, made.files(8))
+    have = [numbers(row) for row in low_level(folder, *paths)]
+    assert in_order(have) == in_order(blktrace.rows(made.files(8)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), odd=st.booleans())
+def test_the_low_level_log_gives_the_same(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, odd: bool
+) -> None:
+    """The same kinds of events, and the same log again."""
+    folder = tmp_path_factory.mktemp("again")
+    made = blktrace.world(random.Random(seed), odd=odd, zeroes=odd)
+    paths = blktrace.write(folder, made.files(8))
+    first, second = folder / "a.events.jsonl", folder / "b.events.jsonl"
+    before = _core.convert([paths[0]], str(first))
+    after = _core.convert([str(first)], str(second))
+    assert before["events_by_kind"] == after["events_by_kind"]
+    written = first.read_text().replace('"source":"blktrace"', '"source":"events-jsonl"')
+    assert written == second.read_text()
+    writes = [r for own in made.cpus for r in own if blktrace.is_write(r)]
+    of_kind = Counter(blktrace.ACTIONS[r.number] for r in writes)
+    for word, kind in (("Q", "block_submit"), ("C", "block_complete"), ("A", "block_remap")):
+        assert before["events_by_kind"][kind] == of_kind[word]
+
+
+@pytest.mark.skipif(not BLKPARSE, reason="blkparse is not installed: apt-get install blktrace")
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), cpus=st.integers(1, 4), big_endian=st.booleans())
+def test_made_recordings_are_what_blkparse_prints(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, cpus: int, big_endian: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("printed")
+    made = blktrace.world(random.Random(seed), cpus=cpus)
+    # It prints no message that is empty.
+    made = World(
+        [[r for r in own if r.data or not r.category & blktrace.NOTIFY] for own in made.cpus]
+    )
+    paths = blktrace.write(folder, made.files(7, big_endian))
+    for options in ([], ["-t"], ["-q"], ["-s", "-v"]):
+        done = subprocess.run(
+            [BLKPARSE, *options, "-i", "x"], cwd=folder, capture_output=True, check=True
+        )
+        (folder / "x.txt").write_bytes(done.stdout)
+        printed = low_level(folder, str(folder / "x.txt"))
+        for row in printed:
+            assert "-t" in options or "elapsed" not in row
+            row.pop("elapsed", None)
+        assert_printed(printed, low_level(folder, *paths))
+        assert (
+            _core.convert([str(folder / "x.txt")], str(folder / "y.events.jsonl"))["unparsed"] == []
+        )
+
+
+def test_what_a_thread_was_called_then(tmp_path: Path) -> None:
+    """A number is used again; the idle threads of all CPUs have one number."""
+
+    def queued(time: int, cpu: int, pid: int, sequence: int) -> Record:
+        write = blktrace.QUEUE | blktrace.WRITE
+        return Record(time, cpu, 1, write, sequence=sequence, bytes=512, pid=pid)
+
+    first = [
+        blktrace.process(10, 0, 7, b"old"),
+        queued(11, 0, 7, 1),
+        blktrace.process(12, 0, 0, b"swapper/0"),
+        queued(30, 0, 7, 2),
+        queued(31, 0, 0, 3),
+    ]
+    second = [
+        queued(9, 1, 8, 1),
+        queued(12, 1, 7, 2),
+        blktrace.process(20, 1, 7, b"new"),
+        blktrace.process(21, 1, 0, b"swapper/1"),
+        queued(32, 1, 0, 3),
+    ]
+    paths = blktrace.write(tmp_path, World([first, second]).files())
+    rows = [row for row in low_level(tmp_path, *paths) if row["event"] == "Q"]
+    assert [(row["ts_ns"], row.get("comm")) for row in rows] == [
+        (9, None),
+        (11, "old"),
+        (12, "old"),
+        (30, "new"),
+        (31, "swapper/0"),
+        (32, "swapper/1"),
+    ]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_splits_and_merges_conserve_bytes(tmp_path: Path, parts: int) -> None:
+    """Bios that are merged complete at once, those that are split in parts; all bytes are there once."""
+    rng = random.Random(parts)
+    queue, write = blktrace.QUEUE | blktrace.WRITE, blktrace.COMPLETE | blktrace.WRITE
+    records, time, total, sector, queued = [], 100, 0, 0, 0
+    for _ in range(200):
+        time += 10
+        sizes = [8 * rng.randrange(1, 9) for _ in range(rng.randrange(1, 4))]
+        at = sector
+        for number, sectors in enumerate(sizes):
+            word = "Q" if number == 0 else rng.choice("Q")
+            fields = {"sector": at, "bytes": 512 * sectors, "pid": 9}
+            records.append(Record(time, 0, blktrace.NUMBERS[word], queue, **fields))
+            if number:
+                records.append(Record(time + 1, 0, blktrace.NUMBERS["M"], queue, **fields))
+            at += sectors
+            queued += 1
+        length = at - sector
+        total += 512 * length
+        cuts = sorted(rng.sample(range(1, length), min(parts - 1, length - 1)))
+        for begin, end in zip([0, *cuts], [*cuts, length], strict=True):
+            time += 10
+            fields = {"sector": sector + begin, "bytes": 512 * (end - begin)}
+            records.append(Record(time, 0, blktrace.NUMBERS["C"], write, **fields))
+        sector = at + rng.choice([0, 8])
+    records = [replace(record, sequence=n + 1) for n, record in enumerate(records)]
+    paths = blktrace.write(tmp_path, World([records]).files())
+    _core.convert(paths, f"{tmp_path}/out/")
+    found = tables(tmp_path / "out")
+    assert len(found["bio"]) == queued
+    assert sum(bio["bytes"] for bio in found["bio"]) == total
+    assert all(bio["incomplete"] is None for bio in found["bio"])
+    assert not found["loss"]
+
+
+# Bad input.
+
+
+def test_records_that_are_missing_by_their_numbers(tmp_path: Path) -> None:
+    made = blktrace.world(random.Random(5), cpus=1).cpus[0]
+    events = [r for r in made if not r.category & blktrace.NOTIFY]
+    notes = [r for r in made if r.category & blktrace.NOTIFY]
+    kept = notes + events[2:10] + events[13:]
+    paths = blktrace.write(tmp_path, World([kept]).files())
+    done = _core.convert(paths, str(tmp_path / "out.events.jsonl"))
+    assert losses(done) == {"lost_by_tracer": 5}
+    lost = [json.loads(line) for line in (tmp_path / "out.events.jsonl").read_text().splitlines()]
+    assert [row["count"] for row in lost if row["event"] == "lost_events"] == [2, 3]
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_one_fault_costs_one_record(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    folder = tmp_path_factory.mktemp("bad")
+    data, kept, place = blktrace.damaged(random.Random(seed))
+    (path,) = blktrace.write(folder, [data])
+    rows = low_level(folder, path)
+    events = [row for row in rows if row["event"] not in ("unparsed_line", "lost_events")]
+    want = [blktrace.row(record, []) for record in kept]
+    assert in_order([numbers(row) for row in events]) == in_order(want)
+    (unparsed,) = [row for row in rows if row["event"] == "unparsed_line"]
+    assert place in unparsed["text"]
+    assert "x.blktrace.0" in unparsed["text"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32), data=st.data())
+def test_cut_anywhere(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject
+) -> None:
+    """All whole records are read, and what is left over is said."""
+    folder = tmp_path_factory.mktemp("cut")
+    own = blktrace.world(random.Random(seed), cpus=1).cpus[0]
+    packed = [record.packed() for record in own]
+    cut = data.draw(st.integers(49, sum(map(len, packed))))
+    whole, used = 0, 0
+    while whole < len(packed) and used + len(packed[whole]) <= cut:
+        used += len(packed[whole])
+        whole += 1
+    (path,) = blktrace.write(folder, [b"".join(packed)[:cut]])
+    if not whole:
+        return
+    rows = low_level(folder, path)
+    unparsed = [row["text"] for row in rows if row["event"] == "unparsed_line"]
+    assert len(rows) - len(unparsed) == whole
+    assert unparsed == (
+        [] if used == cut else [f"{cut - used} bytes from byte {used} of x.blktrace.0"]
+    )
+
+
+def test_versions_that_are_not_known(tmp_path: Path) -> None:
+    record = Record(1, 0, 1, blktrace.QUEUE | blktrace.WRITE, sequence=1, bytes=512)
+    paths = blktrace.write(tmp_path, [record.packed(), record.packed(9)])
+    with pytest.raises(
+        _core.CoreError, match=r"x\.blktrace\.1: its records are of version 9"
+    ) as failed:
+        low_level(tmp_path, paths[0])
+    assert "7 and 8" in str(failed.value)
+
+
+def test_what_is_no_file_of_blktrace(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"1 2 wl fsync\n")
+    with pytest.raises(_core.CoreError, match="does not begin with a record"):
+        low_level(tmp_path, str(tmp_path / "x"), source="blktrace")
+
+
+GOOD = b"254,16   1        1     0.000000000  2967  Q  WS 274736 + 8 [wl]\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"254,16   1        1     0.000000000  2967  Q  WS 274736 + 8\n",
+        b"254,16   1        1     0.000000000  2967  Q  WS 274736 + 8 [wl] x\n",
+        b"254,16   1        1     0.00000000  2967  Q  WS 274736 + 8 [wl]\n",
+        b"254,16   1        1     0.000000000  2967  Y  WS 274736 + 8 [wl]\n",
+        b"254,16   1        1     0.000000000  2967  C  WS 274736 + 8 [wl]\n",
+        b"254,16   1        1     0.000000000  2967  U   N [wl]\n",
+        b"254,16   1        1     0.000000000  2967  A  WS 274736 + 8 [wl]\n",
+        b"254,16   1        1     0.000000000  2967  X  WS 274736 + 8 [wl]\n",
+        b"254,16   1        1     0.000000000  99999999999  Q  WS 274736 + 8 [wl]\n",
+        b"254,16   1        1     99999999999.000000000  2967  Q  WS 274736 + 8 [wl]\n",
+        b"254,16   1        1     0.000000000  2967  Q  WS 99999999999999999999 + 8 [wl]\n",
+        b"Bad pc action 8\n",
+        b"\xff\xfe\n",
+    ],
+)
+def test_lines_that_are_not_blkparses(tmp_path: Path, line: bytes) -> None:
+    (tmp_path / "x.txt").write_bytes(GOOD + line + GOOD)
+    done = _core.convert([str(tmp_path / "x.txt")], str(tmp_path / "out.csv"))
+    assert done["events_by_kind"]["block_submit"] == 2
+    assert losses(done)["unparsed_line"] == 1
+    assert re.match(r".*x\.txt:2: ", done["unparsed"][0])
+
+
+def test_what_blkparse_skipped_is_lost(tmp_path: Path) -> None:
+    skips = b"Skips: 2 forward (1,234 -   0.1%)\n"
+    (tmp_path / "x.txt").write_bytes(GOOD + b"\nEvents (sda): 1 entries\n" + skips)
+    done = _core.convert([str(tmp_path / "x.txt")], str(tmp_path / "out.csv"))
+    assert losses(done)["lost_by_tracer"] == 1234
+    assert done["unparsed"] == []
+
+
+def test_the_command(tmp_path: Path) -> None:
+    out = tmp_path / "out.events.jsonl"
+    done = run("convert", *binary("small4"), "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    assert "1,912 events" in done.stderr
+    data = b"".join(Path(file).read_bytes() for file in binary("small4"))
+    done = run("convert", "-", "-o", str(out), stdin=data)
+    assert "1,912 events" in done.stderr, done.stderr
+    assert run("convert", text("small4"), "--from", "blkparse", "-o", str(out)).returncode == 0
+    done = run("convert", binary("small4")[0], "--from", "blkparse", "-o", str(out))
+    assert done.returncode == 3
