@@ -152,7 +152,12 @@ fn is_of_call(key: &str, value: &Value, word: Option<Word>) -> bool {
 fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
     let rwbs = object.get("rwbs").and_then(Value::as_str).unwrap_or_default().as_bytes();
     let bytes = unsigned(object, "bytes").filter(|&bytes| writes_data(rwbs, bytes));
-    if matches!(word, Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap) && bytes.is_none() {
+    // Where the block layer's record was cut short it was none of ours either.
+    let lacks = |key| !object.contains_key(key);
+    if matches!(word, Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap)
+        && (bytes.is_none() || lacks("sector"))
+        || word == Word::BlockRemap && lacks("from_sector")
+    {
         return Some(Kind::Other);
     }
     let is = |key| object.get(key).and_then(Value::as_bool) == Some(true);

@@ -101,7 +101,7 @@ impl Word {
             Self::Complete => &["bio", "sector", "dev"],
             Self::Start => &["id", "id_of", "start", "end", "datasync", "dev", "ino", "fs", "path"],
             Self::End => &["id", "ret"],
-            Self::FsStart => &["id", "dev", "fs"],
+            Self::FsStart => &["id", "dev", "fs", "start", "end", "datasync"],
             Self::WbStart | Self::WbEnd => &["id"],
             Self::StartWithoutId => &["datasync", "dev", "ino", "fs"],
             Self::BlockSubmit | Self::BlockComplete => &["dev", "sector", "bytes"],
