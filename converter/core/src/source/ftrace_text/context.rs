@@ -17,9 +17,9 @@ const COMM_COLUMN: usize = 16;
 const COMM_COLUMN_LATENCY: usize = 8;
 /// Of several files or buffers, trace-cmd writes the name before each line.
 const MAX_PREFIX: usize = 512;
-/// What trace-cmd has flags for, and more than the kernel has.
+/// Flags that trace-cmd writes, and more than the kernel writes, with a count behind them.
 const FLAGS: usize = 5;
-const MAX_FLAGS: usize = 16;
+const MAX_FLAGS: usize = 32;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Context<'a> {
