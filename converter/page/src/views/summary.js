@@ -23,7 +23,7 @@ export function figures(side, state) {
     syscall: {label: 'Syscall latency', value: quantile('syscall', 50), unit: 'ns', suffix: 'median', more: [['p99', quantile('syscall', 99), 'ns'], ['max', all ? metric('syscall_latency_max') : total.syscall_max_ns, 'ns'], ['known of', total.syscalls, 'count']]},
     writeback: {label: 'Writeback latency', value: quantile('writeback', 50), unit: 'ns', suffix: 'median', more: [['p99', quantile('writeback', 99), 'ns'], ['max', all ? metric('writeback_latency_max') : total.writeback_max_ns, 'ns'], ['known of', total.writebacks, 'count']]},
     amount: {label: 'Written back', value: all ? metric('writeback_amount_sum') : total.sum('bytes', 'amounts'), unit: 'bytes', more: [['median', quantile('amount', 50), 'bytes'], ['p99', quantile('amount', 99), 'bytes']]},
-    empty: {label: 'Empty syncs', value: all ? metric('empty_share') : total.whole ? total.empty / total.whole : null, unit: 'share', more: [['wrote nothing', total.empty, 'count'], ['incomplete', total.incomplete, 'count']]},
+    empty: {label: 'Empty syncs', value: all ? metric('empty_share') : total.whole && total.amounts ? total.empty / total.whole : null, unit: 'share', more: [['wrote nothing', total.amounts || !total.syncs ? total.empty : null, 'count'], ['incomplete', total.incomplete, 'count']]},
     time: {label: 'Time in sync', value: sum, unit: 'ns', more: [['wall time', wall, 'ns', side.counted && !all], ['parallelism', wall ? sum / wall : null, 'ratio', side.counted && !all]]},
     exact: {label: 'Exact attribution', value: all ? metric('attribution_share', 'exact') : total.attributed ? total.exact / total.attributed : null, unit: 'share', more: [['losses in the run', metric('losses'), 'count']]},
   };

@@ -16,7 +16,8 @@ const NOTHING = {syncs: 0, empty: 0, bytes: 0, sum: 0, incomplete: 0, partners: 
 
 const COMMON = [
   {key: 'syncs', label: 'syncs', unit: 'count', of: (sums) => sums.syncs},
-  {key: 'empty', label: 'empty', unit: 'count', of: (sums) => sums.empty},
+  // Where no sync tells its bytes, none is known to have written nothing.
+  {key: 'empty', label: 'empty', unit: 'count', of: (sums) => (sums.amounts ? sums.empty : null)},
   {key: 'bytes', label: 'written back', unit: 'bytes', of: (sums) => sums.sum('bytes', 'amounts')},
   {key: 'sum', label: 'time in sync', unit: 'ns', of: (sums) => sums.sum('dur_ns', 'timed')},
   {key: 'average', label: 'latency avg', unit: 'ns', of: (sums) => sums.average('syscall')},
