@@ -19,8 +19,10 @@ export const lanesView = {
   scale(sides, state) {
     const end = Math.max(1, ...sides.map((side) => side.length));
     const [from, to] = state.time ?? [0, end];
-    const all = sides.map((side) => (side.counted ? binned(side, state, from, to) : single(side, state, from, to)));
-    return {from, to: Math.min(to, end) > from ? Math.min(to, end) : to, all, most: Math.max(...all.map(({strip}) => Math.max(0, ...strip.map(({value}) => value)))) || 1, share: Math.max(...all.map(({lanes}) => Math.max(0, ...lanes.flatMap(({bars}) => bars.map(({share}) => share ?? 0))))) || 1};
+    // A syscall has the same colour and pattern on both sides.
+    const ops = [...new Set(sides.flatMap((side) => side.raw.operations))];
+    const all = sides.map((side) => (side.counted ? binned(side, state, from, to) : single(side, state, from, to, ops)));
+    return {ops, from, to: Math.min(to, end) > from ? Math.min(to, end) : to, all, most: Math.max(...all.map(({strip}) => Math.max(0, ...strip.map(({value}) => value)))) || 1, share: Math.max(...all.map(({lanes}) => Math.max(0, ...lanes.flatMap(({bars}) => bars.map(({share}) => share ?? 0))))) || 1};
   },
   draw(side, state, {width, scale, place, set}) {
     const {lanes, strip, more} = scale.all[place];
@@ -43,13 +45,13 @@ export const lanesView = {
     if (runs > 1) notes.push(`These are ${format.count(runs)} runs, laid over each other from the first sync of each: what is parallel is so within a run alone, and the count above the lanes adds them up.`);
     if (more) notes.push(`${format.count(more)} more threads are in the table below.`);
     notes.push(side.counted ? `Each cell is ${format.ns(side.width)}: the darker, the more of that time the thread had a sync in flight. A request counts in every bin that it reaches.` : 'A filled bar is a sync that wrote something, a hollow one wrote nothing.');
-    const ops = side.raw.operations;
-    return [side.counted ? ramp(scale.share) : legend(ops), host, h('p.note', {}, notes.join(' '))];
+    return [side.counted ? ramp(scale.share) : legend(scale.ops), host, h('p.note', {}, notes.join(' '))];
   },
 };
 
-function single(side, state, from, to) {
+function single(side, state, from, to, ops) {
   const {rows} = side.raw;
+  const number = side.raw.operations.map((op) => ops.indexOf(op));
   const files = state.file == null ? null : (side.numbers.file.get(state.file) ?? new Set());
   const chosen = state.thread == null ? null : (side.numbers.thread.get(state.thread) ?? new Set());
   const byThread = new Map();
@@ -62,7 +64,7 @@ function single(side, state, from, to) {
     const thread = rows.thread[row];
     if (!byThread.has(thread)) byThread.set(thread, {thread: side.threads[thread], bars: [], sum: 0});
     const lane = byThread.get(thread);
-    lane.bars.push({begin, end, row, open: length == null, empty: rows.bios[row] === 0, op: rows.op[row]});
+    lane.bars.push({begin, end, row, open: length == null, empty: rows.bios[row] === 0, op: number[rows.op[row]]});
     lane.sum += Math.min(end, to) - Math.max(begin, from);
     if (length > 0 && (!chosen || chosen.has(thread))) edges.push([Math.max(begin, from), 1], [Math.min(end, to), -1]);
   }
