@@ -224,13 +224,17 @@ impl Parser<'_, '_> {
         let event = events.len() as u32;
         let taken = point.map_or(&[][..], |point| point.fields(kind));
         let before = extras.len();
+        let mut torn = false;
         let all = each(said, &mut |key, value| {
             if !taken.iter().any(|field| field.as_bytes() == key) {
                 let value = shown(said.grammar, key, value);
-                extras.push(Extra { event, key: names.intern(&extra_key(key)), value: names.intern(&value) });
+                let key = names.intern(&extra_key(key));
+                // A field that is there twice is that of a torn line.
+                torn |= extras[before..].iter().any(|extra| extra.key == key);
+                extras.push(Extra { event, key, value: names.intern(&value) });
             }
         });
-        if all.is_none() {
+        if all.is_none() || torn {
             extras.truncate(before);
             if !said.data.is_empty() && said.grammar != Grammar::Stack {
                 let (key, value) = (names.intern(b"text"), names.intern(said.data));

@@ -357,7 +357,10 @@ impl Parser<'_> {
                 begun.extend_from_slice(line);
                 let line = std::mem::take(&mut begun);
                 self.line(&line);
-            } else if !line.is_empty() && !is_message(line) {
+            } else if line.is_empty() {
+                // Where the log may be cut, a stack ends.
+                self.end_stack(chunk);
+            } else if !is_message(line) {
                 self.end_stack(chunk);
                 self.line(line);
             }
