@@ -21,7 +21,7 @@ const KNOWN: &[&str] = &["ts_ns", "tid", "pid", "comm", "event", "source"];
 /// Of a line that this log was told of: its number is that of the first log.
 pub const UNPARSED_BEFORE: &str = "it could not be parsed when the log was written";
 /// Those that may be bytes, and then have a second field.
-const BYTES: &[&str] = &["comm_hex", "path_hex", "stack_hex", "fs_hex"];
+const BYTES: &[&str] = &["event_hex", "comm_hex", "path_hex", "stack_hex", "fs_hex"];
 
 impl Source for EventsJsonl {
     fn name(&self) -> &'static str {

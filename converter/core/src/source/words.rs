@@ -5,8 +5,19 @@ use std::borrow::Cow;
 use crate::event::Op;
 
 /// Names that the low-level log has for what is on every event.
-const OF_EVERY_EVENT: [&[u8]; 10] =
-    [b"ts_ns", b"tid", b"pid", b"comm", b"event", b"source", b"comm_hex", b"path_hex", b"stack_hex", b"fs_hex"];
+const OF_EVERY_EVENT: [&[u8]; 11] = [
+    b"ts_ns",
+    b"tid",
+    b"pid",
+    b"comm",
+    b"event",
+    b"source",
+    b"event_hex",
+    b"comm_hex",
+    b"path_hex",
+    b"stack_hex",
+    b"fs_hex",
+];
 
 /// Name in the low-level log of a field that its event has no place for: `data_NAME` where the name is taken.
 pub(super) fn extra_key(name: &[u8]) -> Cow<'_, [u8]> {
