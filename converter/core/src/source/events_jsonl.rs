@@ -93,20 +93,12 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         batch.note(NoteKind::IoUring);
     }
     let word_kind = write_word(object, &word).or_else(|| Word::of_any(&word));
-    if word_kind.is_none() && !options.keep_extras {
-        batch.others += 1;
-        return Ok(());
-    }
     let ts = object.get("ts_ns").and_then(Value::as_i64).filter(|&ts| ts >= 0).ok_or("it has no `ts_ns`")?;
     let kind = match word_kind {
         Some(word) => kind(word, object, &mut batch.names).ok_or("a field of the event is missing or out of range")?,
         None => Kind::Other,
     };
     let word_kind = word_kind.filter(|_| kind != Kind::Other);
-    if word_kind.is_none() && !options.keep_extras {
-        batch.others += 1;
-        return Ok(());
-    }
     let event = Event {
         ts,
         tid: task(object, "tid")?,
@@ -117,6 +109,11 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     };
     if event.tid == UNKNOWN_TASK && event.pid == UNKNOWN_TASK && !may_lack_task(object) {
         return Err("it has neither `tid` nor `pid`");
+    }
+    // Whatever is asked for, the same lines are events.
+    if word_kind.is_none() && !options.keep_extras {
+        batch.others += 1;
+        return Ok(());
     }
     if options.keep_extras {
         extras(object, word_kind, batch);
