@@ -3,8 +3,8 @@
 
 tests/kernel/compare_routes.py FOLDER      the folder that jobs/routes.sh has filled
 
-Prints a Markdown table, a row a case and route: calls and requests of the workload's own files, bytes written back for them, what was
-lost, and the time of the workload with the route as a multiple of that without. Ends with 1 if the ring buffer lost or
+Prints a Markdown table, a row a case: calls and requests of the workload's own files, bytes written back for them, what was
+lost, and the time of the workload with the route as a multiple of that without; one value where the routes agree. Ends with 1 if the ring buffer lost or
 missed anything.
 """
 
@@ -44,7 +44,7 @@ def query(tables: Path, sql: str) -> list[str]:
     return list(csv.reader(io.StringIO(said.stdout)))[1]
 
 
-def seen(run: Path, case: str) -> dict[str, int]:
+def seen(run: Path, case: str) -> dict[str, int | None]:
     """Of the files below the workload's folder, and all losses."""
     with tempfile.TemporaryDirectory() as folder:
         tables = Path(folder) / "tables"
@@ -54,7 +54,7 @@ def seen(run: Path, case: str) -> dict[str, int]:
         mine = f"path LIKE '/mnt/data/{case}/%' OR path = '/mnt/data/{case}'"
         requests, size, exact = query(
             tables,
-            f"SELECT COUNT(*), COALESCE(SUM(bytes), 0), COALESCE(SUM(CASE WHEN confidence = 'exact' THEN 1 ELSE 0 END), 0) FROM syncline_sync WHERE {mine}",
+            f"SELECT COUNT(*), CASE WHEN COUNT(bytes) < COUNT(*) THEN NULL ELSE COALESCE(SUM(bytes), 0) END, COALESCE(SUM(CASE WHEN confidence = 'exact' THEN 1 ELSE 0 END), 0) FROM syncline_sync WHERE {mine}",
         )
         # Calls of the workload: those of the threads that made its requests, and lone ones of the same name.
         (calls,) = query(
@@ -66,42 +66,63 @@ def seen(run: Path, case: str) -> dict[str, int]:
         )
     return {
         "requests": int(requests),
-        "bytes": int(size),
+        "bytes": int(size) if size else None,
         "exact": int(exact),
         "calls": int(calls),
         "lost": int(lost),
     }
 
 
+def alike(values: list[str]) -> str:
+    """One value where all routes saw the same."""
+    return values[0] if len(set(values)) == 1 else " / ".join(values)
+
+
 def main() -> int:
     folder = Path(sys.argv[1])
-    print("| case | route | calls (made) | requests (made) | KiB written back | lost | time |")
-    print("|---|---|--:|--:|--:|--:|--:|")
+    cases = sorted(path for path in folder.iterdir() if (path / "none").is_dir())
+    routes = sorted(
+        {path.name for case in cases for path in case.iterdir()} - {"none"}, reverse=True
+    )
+    print(f"Columns with two values: {' / '.join(routes)}.\n")
+    print("| case | calls (made) | requests (made) | KiB written back | lost | time |")
+    print("|---|--:|--:|--:|--:|--:|")
     bad = 0
-    for case in sorted(path for path in folder.iterdir() if (path / "none").is_dir()):
+    for case in cases:
         without = truth_of(case / "none")
-        for route in sorted(path for path in case.iterdir() if path.name != "none"):
-            truth = truth_of(route)
+        cells: list[tuple[str, ...]] = []
+        for route in routes:
+            truth = truth_of(case / route)
             if truth is None or without is None:
-                print(f"| {case.name} | {route.name} | failed: see {route}/said | | | | |")
+                print(f"{case.name}: {route} failed: see {case / route}/said", file=sys.stderr)
+                cells.append(("failed",) * 5)
                 bad += 1
                 continue
             try:
-                found = seen(route / "run", case.name)
+                found = seen(case / route / "run", case.name)
             except subprocess.CalledProcessError as error:
-                reason = str(error.stderr or b"").strip()[:80]
-                print(f"| {case.name} | {route.name} | not converted: {reason} | | | | |")
-                bad += route.name == "ring-buffer"
+                reason = str(error.stderr or b"").strip()
+                print(f"{case.name}: {route} cannot be converted: {reason}", file=sys.stderr)
+                cells.append(("not converted",) * 5)
+                bad += route == "ring-buffer"
                 continue
             calls = sum(truth["syncs"].get(call, 0) for call in CALLS)
             ratio = truth["wall_ms"] / without["wall_ms"] if without["wall_ms"] else 0
-            print(
-                f"| {case.name} | {route.name} | {found['calls']} ({calls}) | {found['requests']} ({truth['requests']}) "
-                f"| {found['bytes'] / 1024:.0f} | {found['lost']} | {ratio:.2f} |"
+            cells.append(
+                (
+                    f"{found['calls']} ({calls})",
+                    f"{found['requests']} ({truth['requests']})",
+                    "not told" if found["bytes"] is None else f"{found['bytes'] / 1024:.0f}",
+                    f"{found['lost']}",
+                    f"{ratio:.1f}",
+                )
             )
             missed = truth["exact"] and found["requests"] < truth["requests"]
-            if route.name == "ring-buffer" and (found["lost"] or missed):
+            if route == "ring-buffer" and (found["lost"] or missed):
                 bad += 1
+        print(
+            f"| {case.name} | {' | '.join(alike(list(column)) for column in zip(*cells, strict=True))} |"
+        )
     return 1 if bad else 0
 
 

@@ -3,32 +3,16 @@
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../record-lib.sh
+. "$KERNEL_TESTS/record-lib.sh"
 mountpoint -q "$DATA" || mount_case ext4 plain
 
-packages=$(echo "$PROJECT"/.venv/lib/python3*/site-packages)
-export PYTHONPATH=$PROJECT/converter:$packages PYTHONDONTWRITEBYTECODE=1
 workload=$PROJECT/tests/workloads/small_files.py
-route=bpftrace
-[ -d /sys/kernel/tracing/events/wb_tracer ] && route=ring-buffer
-passed=0 failed=0
+route=$(default_route)
 
-syncline() { python3 -c 'from syncline.cli import main; main()' "$@"; }
 record() { syncline record --route "$route" "$@"; }
 
-check() { # WHAT COMMAND...: passes if the command does
-  local what=$1
-  shift
-  if "$@"; then
-    passed=$((passed + 1))
-    echo "ok: $what"
-  else
-    failed=$((failed + 1))
-    echo "FAILED: $what"
-    tail -5 /tmp/said 2>/dev/null
-  fi
-}
-
-says() { grep -q -- "$1" /tmp/said; }
+says() { grep -q -- "$1" "$SAID"; }
 
 nothing_left() { # no instance, no tracer, and the machine's own tracing as it was
   local state
@@ -39,15 +23,15 @@ nothing_left() { # no instance, no tracer, and the machine's own tracing as it w
 echo 1 >/sys/kernel/tracing/events/sched/sched_process_exit/enable
 before=$(cat /sys/kernel/tracing/{tracing_on,current_tracer,set_event,buffer_size_kb})
 
-record -o /tmp/fails -- sh -c 'exit 7' &>/tmp/said
+record -o /tmp/fails -- sh -c 'exit 7' &>"$SAID"
 check 'a command that fails: its code is told' says 'the command ended with 7'
 check '... and nothing is left' nothing_left
 
-record -o /tmp/none -- /no/such/program &>/tmp/said
+record -o /tmp/none -- /no/such/program &>"$SAID"
 check 'a command that does not exist: told' says 'cannot run /no/such/program'
 check '... no folder, and nothing is left' test ! -e /tmp/none -a "$(nothing_left && echo y)" = y
 
-record -o /tmp/ctrlc &>/tmp/said &
+record -o /tmp/ctrlc &>"$SAID" &
 until says 'recording'; do sleep 0.5; done
 "$workload" "$DATA" files=20 >/dev/null
 pkill -INT -f 'record --route'
@@ -55,14 +39,14 @@ wait
 check 'Ctrl-C: the recording is whole' grep -q '"ended_by": "SIGINT"' /tmp/ctrlc/manifest.json
 check '... and nothing is left' nothing_left
 
-record -o /tmp/killed &>/tmp/said &
+record -o /tmp/killed &>"$SAID" &
 until says 'recording'; do sleep 0.5; done
 pkill -KILL -f 'record --route'
 wait
 pkill -INT -x bpftrace
 sleep 2
-record -o /tmp/after -- true &>/tmp/said
-if [ $route = ring-buffer ]; then
+record -o /tmp/after -- true &>"$SAID"
+if [ "$route" = ring-buffer ]; then
   check 'kill -9: the next recording removes its instance' says 'the tracing instance of a recorder that was killed'
 fi
 check '... and nothing is left' nothing_left
@@ -71,14 +55,14 @@ children=$(mktemp)
 cat >"$children" <<END
 for i in \$(seq 200); do (echo x >$DATA/fork-\$i; sync $DATA/fork-\$i) & done; wait
 END
-record -o /tmp/forks -- sh "$children" &>/tmp/said
+record -o /tmp/forks -- sh "$children" &>"$SAID"
 check 'two hundred children' test -s /tmp/forks/manifest.json
 check '... and nothing is left' nothing_left
 
-if [ $route = ring-buffer ]; then
+if [ "$route" = ring-buffer ]; then
   mkdir /tmp/small
   mount -t tmpfs -o size=300k none /tmp/small
-  record -o /tmp/small/run -- "$workload" "$DATA" files=400 threads=4 &>/tmp/said
+  record -o /tmp/small/run -- "$workload" "$DATA" files=400 threads=4 &>"$SAID"
   check 'a full disk: told' says 'No space left on device'
   check '... and nothing is left' nothing_left
   umount /tmp/small
@@ -86,16 +70,15 @@ if [ $route = ring-buffer ]; then
   # Pages are not fetched for a while, and a CPU has 4 KB for them. The brackets keep pkill from its own shell.
   mkdir "$DATA/many"
   record --buffer 4K -o /tmp/overflow -- sh -c \
-    "pkill -STOP -f '[r]ecord --route'; $workload $DATA/many files=200 threads=4; pkill -CONT -f '[r]ecord --route'" &>/tmp/said
+    "pkill -STOP -f '[r]ecord --route'; $workload $DATA/many files=200 threads=4; pkill -CONT -f '[r]ecord --route'" &>"$SAID"
   check 'an overflow: told' says 'the kernel lost [1-9].* events of its ring buffer'
-  syncline convert /tmp/overflow -o /tmp/overflow.csv &>/tmp/said
+  syncline convert /tmp/overflow -o /tmp/overflow.csv &>"$SAID"
   check '... and by the converter' says 'lost_by_tracer'
   cp -r /tmp/overflow "$OUT/"
 fi
 
-su -s /bin/sh nobody -c "PYTHONPATH=$PYTHONPATH python3 -c 'from syncline.cli import main; main()' record -o /tmp/nobody -- true" &>/tmp/said
+su -s /bin/sh nobody -c "PYTHONPATH=$PYTHONPATH python3 -c 'from syncline.cli import main; main()' record -o /tmp/nobody -- true" &>"$SAID"
 check 'without root: strace, and what it cannot see' says 'it cannot see all that happens in the kernel'
 
 echo 0 >/sys/kernel/tracing/events/sched/sched_process_exit/enable
-echo "record-luck: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+counted record-luck

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Records cases with one recorder after another, each in a run of its own:
 #   record.sh RECORDER[,RECORDER...] [xTIMES] [PATTERN...]
-# RECORDER: strace, strace-y, ftrace, trace-cmd, blktrace, none, or bpf:SCRIPT[@VERSION], a file SCRIPT.bt in the results' folder or
-# in bpf/ with the guest's bpftrace or another (0.17, 0.27). Results: recordings/RECORDER/CASE.*, with CASE.json, what the run said of itself;
+# RECORDER: strace, strace-y, ftrace, trace-cmd, perf, blktrace, none, or bpf:SCRIPT[@VERSION], a file SCRIPT.bt in the results' folder or
+# in bpf/ with the guest's bpftrace or another (0.17, 0.27); bpf-json:... the same with `-f json`. Results: recordings/RECORDER/CASE.*, with CASE.json, what the run said of itself;
 # with x8 eight runs of each case, CASE.1.* to CASE.8.*, the cases in turns, so that what changes with time changes all alike.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
@@ -67,6 +67,17 @@ record() {
       trace-cmd record -q -o "$prefix.dat" "${chosen[@]}" "$@" >"$prefix.json"
       trace-cmd report -i "$prefix.dat" >"$prefix.report.txt"
       ;;
+    perf)
+      local -a points=()
+      for event in $(events); do
+        case $event in
+          */*) points+=(-e "${event/\//:}") ;;
+          *) points+=(-e "$event:*") ;;
+        esac
+      done
+      perf record -q -a -g -k mono -m 16M -o "$prefix.perf.data" "${points[@]}" -- "$@" >"$prefix.json"
+      perf script --header --ns -i "$prefix.perf.data" >"$prefix.perf.txt"
+      ;;
     blktrace)
       device=$(findmnt -n -o SOURCE "$DATA")
       # An absolute path in -o fails with a misleading word.
@@ -79,8 +90,10 @@ record() {
       wait "$tracer" || true
       (cd "$(dirname "$prefix")" && blkparse -q -i "$(basename "$prefix")" >"$(basename "$prefix").blkparse.txt")
       ;;
-    bpf:*)
-      script=${recorder#bpf:} version=''
+    bpf:* | bpf-json:*)
+      local format=text
+      if [[ $recorder == bpf-json:* ]]; then format=json; fi
+      script=${recorder#*:} version=''
       if [[ $script == *@* ]]; then version=${script#*@} script=${script%@*}; fi
       if [ -f "$OUT/$script.bt" ]; then script=$OUT/$script.bt; else script=$PROJECT/bpf/$script.bt; fi
       program=bpftrace
@@ -95,7 +108,7 @@ record() {
       # The longest string that 0.17 takes; later versions have room enough, and with less the scripts do not fit their stack.
       if [ "$version" = 0.17 ]; then export BPFTRACE_STRLEN=200; fi
       # bpftrace starts ELF files only.
-      "$program" "$script" -c "/bin/bash $work/command" >"$prefix.log" 2>"$prefix.err"
+      "$program" -f "$format" "$script" -c "/bin/bash $work/command" >"$prefix.log" 2>"$prefix.err"
       ;;
     *)
       echo "no recorder $recorder" >&2

@@ -7,8 +7,8 @@ set -euo pipefail
 
 routes=$1
 shift
-packages=$(echo "$PROJECT"/.venv/lib/python3*/site-packages)
-export PYTHONPATH=$PROJECT/converter:$packages PYTHONDONTWRITEBYTECODE=1
+# shellcheck source-path=SCRIPTDIR source=../record-lib.sh
+. "$KERNEL_TESTS/record-lib.sh"
 work=$(mktemp -d)
 while IFS=$'\t' read -r name setup device workload options <&3; do
   read -ra words <<<"$options"
@@ -16,12 +16,15 @@ while IFS=$'\t' read -r name setup device workload options <&3; do
     to=$work/$name/$route
     mkdir -p "$to"
     mount_case "$setup" "$device" 2>/dev/null || continue 2
+    # A database finds nothing of the run before.
+    rm -rf "${DATA:?}/$name"
+    sync
     command=("$PROJECT/tests/workloads/$workload.py" "$DATA/$name" ${words[@]+"${words[@]}"})
     begun=$EPOCHREALTIME
     if [ "$route" = none ]; then
       "${command[@]}" >"$to/truth.json" 2>"$to/said" || true
     else
-      python3 -c 'from syncline.cli import main; main()' record --force --route "$route" -o "$to/run" -- \
+      syncline record --force --route "$route" -o "$to/run" -- \
         "${command[@]}" >"$to/truth.json" 2>"$to/said" || true
     fi
     echo "$name $route: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms"

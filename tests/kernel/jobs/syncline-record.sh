@@ -1,14 +1,13 @@
 #!/bin/bash
 # `syncline record` in the guest: ROUTES WORKLOAD [ARGUMENT...], where ROUTES is a word of routes with commas between.
-#
-# Its Python packages are those of the checkout's environment; click is all that a recording needs.
 set -euo pipefail
 
 routes=${1:-ring-buffer,bpftrace,strace}
 workload=${2:-small_files.py}
 shift 2 || true
-packages=$(echo "$PROJECT"/.venv/lib/python3*/site-packages)
-export PYTHONPATH=$PROJECT/converter:$packages PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# shellcheck source-path=SCRIPTDIR source=../record-lib.sh
+. "$KERNEL_TESTS/record-lib.sh"
+export PYTHONUNBUFFERED=1
 
 if [ ! -e "$PROJECT/converter/syncline/_core.abi3.so" ] || [ ! -d "$PROJECT/.venv" ]; then
   echo "the checkout is not built: make .venv/.installed"
@@ -18,7 +17,7 @@ code=0
 for route in ${routes//,/ }; do
   echo "== $route"
   mkdir -p "$DATA/$route"
-  if python3 -c 'from syncline.cli import main; main()' record --route "$route" -o "/tmp/$route" -- \
+  if syncline record --route "$route" -o "/tmp/$route" -- \
     "$PROJECT/tests/workloads/$workload" "$DATA/$route" "$@"; then
     cp -r "/tmp/$route" "$OUT/"
   else

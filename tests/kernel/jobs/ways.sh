@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Records one run of one case by five recorders at once: ways.sh CASE. Results: ways/, with what the run said of itself.
+#
+# Each has another clock, where it can choose: bpftrace CLOCK_BOOTTIME, trace-cmd and perf CLOCK_MONOTONIC, blktrace that of the
+# kernel's, strace the time of day.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
+. "$KERNEL_TESTS/guest-lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../record-lib.sh
+. "$KERNEL_TESTS/record-lib.sh"
+
+IFS=$'\t' read -r name setup device workload options < <(select_cases "$1")
+mount_case "$setup" "$device"
+read -ra words <<<"$options"
+disk=$(findmnt -n -o SOURCE "$DATA")
+# As the kernel numbers it within. Other disks are left out, of which blktrace tells nothing either.
+read -r major minor < <(stat -L -c '%Hr %Lr' "$disk")
+dev=$((major << 20 | minor))
+of_perf=() of_ring=()
+for point in ext4:ext4_sync_file_{enter,exit} syscalls:sys_{enter,exit}_{fsync,fdatasync}; do
+  of_perf+=(-e "$point")
+  of_ring+=(-e "$point")
+done
+for point in block:block_bio_queue block:block_rq_{issue,complete}; do
+  of_perf+=(-e "$point" --filter "dev == $dev")
+  of_ring+=(-e "$point" -f "dev == $dev")
+done
+# By clone strace tells that threads share their files.
+calls=fsync,fdatasync,msync,sync,syncfs,sync_file_range,openat,write,pwrite64,rename,unlink,close,clone,clone3,execve
+work=$(mktemp -d)
+cd "$work"
+
+blktrace -d "$disk" -o disk >blktrace.log 2>&1 &
+blktrace=$!
+perf record -q -a -g -k mono -m 16M -o perf.data "${of_perf[@]}" -- sleep 100000 2>perf.log &
+perf=$!
+# perf waits for the command that it starts, whatever it is told.
+trace-cmd start -C mono -b 16384 "${of_ring[@]}"
+sleep 5
+syncline record --route bpftrace -o run -- strace -f -ttt -T -e trace="$calls" -o strace.log \
+  "$PROJECT/tests/workloads/$workload.py" "$DATA/$name" ${words[@]+"${words[@]}"} >truth.json 2>said || { cat said; exit 1; }
+trace-cmd stop
+kill -INT "$blktrace"
+wait "$blktrace" || true
+pkill -INT -x perf
+wait "$perf" || true
+perf script --header --ns -i perf.data >perf.txt
+# trace-cmd keeps the names of all functions, which no event here has and which are most of the file.
+mount --bind /dev/null /proc/kallsyms
+trace-cmd extract -o ring.dat >extract.log 2>&1
+trace-cmd report -i ring.dat >ring.report.txt
+blkparse -q -i disk >disk.blkparse.txt
+ls -l . run
+mkdir -p "$OUT/ways"
+cp -r . "$OUT/ways/"
+grep -q '^{' truth.json

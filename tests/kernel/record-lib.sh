@@ -1,0 +1,32 @@
+# shellcheck shell=bash
+# What jobs share that run `syncline` in the guest and count what passes. Its Python packages are those of the checkout's environment.
+
+PACKAGES=$(echo "$PROJECT"/.venv/lib/python3*/site-packages)
+export PYTHONPATH=$PROJECT/converter:$PACKAGES PYTHONDONTWRITEBYTECODE=1
+# What the program under test said last.
+SAID=/tmp/said
+passed=0 failed=0
+
+syncline() { python3 -c 'from syncline.cli import main; main()' "$@"; }
+
+# The route that `record` chooses here.
+default_route() { if [ -d /sys/kernel/tracing/events/wb_tracer ]; then echo ring-buffer; else echo bpftrace; fi; }
+
+check() { # WHAT COMMAND...: passes if the command does
+  local what=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+    echo "ok: $what"
+  else
+    failed=$((failed + 1))
+    echo "FAILED: $what"
+    tail -5 "$SAID" 2>/dev/null
+  fi
+}
+
+# The last line of a job that counts.
+counted() { # NAME
+  echo "$1: $passed passed, $failed failed"
+  [ "$failed" -eq 0 ]
+}
