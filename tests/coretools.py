@@ -33,7 +33,7 @@ def tables(folder: Path) -> dict[str, Rows]:
     """The tables of a folder that the core wrote."""
     found = {}
     with duckdb.connect() as db:
-        for table in (*KEYS, "mark", "meta"):
+        for table in (*KEYS, "wait", "mark", "meta"):
             cursor = db.execute(f"SELECT * FROM '{folder}/syncline_{table}.parquet'")
             columns = [column[0] for column in cursor.description]
             found[table] = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]

@@ -12,7 +12,7 @@ shift || true
 # The same inputs each time in a short run, so that a test fails for what changed; give more seconds, or a seed, to search.
 runs_at_most=-1
 [ "$seconds" -gt 10 ] || runs_at_most=15000
-targets=${*:-assemble source_thesis source_events_jsonl source_ftrace source_trace_dat source_strace source_blktrace source_blkparse convert}
+targets=${*:-assemble source_thesis source_events_jsonl source_ftrace source_perf source_trace_dat source_strace source_bpftrace_json source_blktrace source_blkparse convert join}
 corpus=converter/fuzz/corpus
 artifacts=converter/fuzz/artifacts
 built=${CARGO_TARGET_DIR:-converter/target}/release

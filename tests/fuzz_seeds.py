@@ -1,13 +1,14 @@
 """Writes what the fuzzers of converter/fuzz begin with: `python -m tests.fuzz_seeds FOLDER`.
 
 The heads of real recordings, small generated logs and the bad inputs, each also as the low-level
-log that the core makes of it; small files of trace-cmd and of blktrace, good and bad. A target reads its options
+log that the core makes of it; small files of trace-cmd and of blktrace, good and bad; pieces of bpftrace's JSON and of perf's text; pairs of logs. A target reads its options
 from the last two bytes of an input, or from the last one.
 """
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import random
 import sys
 import tempfile
@@ -15,11 +16,22 @@ from pathlib import Path
 
 from syncline import _core
 
-from tests.reference import badinputs, badtracedat, blktrace, ftrace, loggen, stracegen, tracedat
+from tests.reference import (
+    badinputs,
+    badtracedat,
+    blktrace,
+    bpftrace_json,
+    ftrace,
+    loggen,
+    stracegen,
+    tracedat,
+)
 
 DATA = Path(__file__).parent / "data" / "thesis"
 TEXTS = Path(__file__).parent / "data" / "ftrace"
 STRACE = Path(__file__).parent / "data" / "strace"
+BPFTRACE = Path(__file__).parent / "data" / "bpftrace-json"
+WAYS = Path(__file__).parent / "data" / "ways"
 BLKTRACE = Path(__file__).parent / "data" / "blktrace"
 HEAD_BYTES = 3000
 # Events of a text that no recording has.
@@ -140,6 +152,20 @@ def straces() -> dict[str, bytes]:
     return found
 
 
+def bpftrace_jsons() -> dict[str, bytes]:
+    """Ends of what bpftrace wrote, and short logs cut into objects anywhere."""
+    found = {}
+    for file in sorted(BPFTRACE.glob("*.json.gz")):
+        data = gzip.decompress(file.read_bytes())
+        found[file.name] = data[data.find(b"\n", len(data) - HEAD_BYTES) + 1 :]
+        found[f"{file.name}-head"] = data[: data.rfind(b"\n", 0, HEAD_BYTES) + 1]
+    for number, (name, data) in enumerate(logs().items()):
+        version, rng = (17, 27)[number % 2], random.Random(number)
+        made = bpftrace_json.write(data[:HEAD_BYTES], rng, version, signed=number % 3 > 0)
+        found[name] = made[:MAX_BYTES]
+    return found
+
+
 def blktraces() -> dict[str, bytes]:
     """Small files of blktrace, good and bad, and the heads of real ones."""
     found = {}
@@ -173,6 +199,40 @@ def blkparses() -> dict[str, bytes]:
         text = gzip.decompress(file.read_bytes())
         found[file.name] = text[:HEAD_BYTES] + text[-HEAD_BYTES:]
     return found
+
+
+def perfs() -> dict[str, bytes]:
+    """What perf prints, with its header and without."""
+    text = gzip.decompress((WAYS / "perf.txt.gz").read_bytes())
+    events = text.index(b"\tffff")
+    sync = text.index(b"syscalls:sys_enter_")
+    lines = [f"wl  7/8 [000]  {n}.000001: x:{event}" for n, event in enumerate(MORE, 1)]
+    lines += [
+        "wl  7 [000]  99.000001:  1 cycles:u:  7f12 fsync+0x7 (/a)",
+        "PERF_RECORD_LOST lost 3",
+    ]
+    return {
+        "perf-head": text[:1500] + text[events:][:HEAD_BYTES],
+        "perf-sync": text[sync - 80 :][: 2 * HEAD_BYTES],
+        "perf-lines": ("\n".join(lines) + "\n").encode(),
+    }
+
+
+def joins() -> dict[str, bytes]:
+    """Two logs of one run."""
+    perf = perfs()["perf-sync"]
+    strace = (WAYS / "strace.log").read_bytes()
+    strace = strace[strace.index(b"fdatasync") - 40 :][:HEAD_BYTES]
+    bpftrace = (WAYS / "run" / "events.log").read_bytes()
+    head = bpftrace[: bpftrace.index(b"fdatasync")]
+    logs = {
+        "perf": perf[perf.index(b"\n") + 1 :],
+        "strace": strace[strace.index(b"\n") + 1 :],
+        "bpftrace": head + bpftrace[len(head) :][:HEAD_BYTES],
+        "thesis": (DATA / "parallel4.log").read_bytes()[:HEAD_BYTES],
+    }
+    pairs = itertools.product(logs.items(), repeat=2)
+    return {f"{a}-{b}": left + b"\n----\n" + right for (a, left), (b, right) in pairs}
 
 
 def low_level(data: bytes) -> bytes | None:
@@ -220,6 +280,15 @@ def main(folder: Path) -> None:
             (folder / "source_strace" / f"{name}-{number}").write_bytes(data + options)
         for number, options in enumerate((b"\x00\x00", b"\x28\x03", b"\x04\x07")):
             (folder / "convert" / f"{name}-{number}").write_bytes(data + options)
+    (folder / "source_bpftrace_json").mkdir(parents=True, exist_ok=True)
+    for name, data in bpftrace_jsons().items():
+        for number, options in enumerate((b"\x00\x50", b"\x04\x07")):
+            (folder / "source_bpftrace_json" / f"{name}-{number}").write_bytes(data + options)
+        # A low-level log does not have what the header and the counts of our own recorders say is missing.
+        if b"# syncline-log" in data or b"@events" in data:
+            continue
+        for number, options in enumerate((b"\x00\x00", b"\x04\x07")):
+            (folder / "convert" / f"json-{name}-{number}").write_bytes(data + options)
     for target, found in (("source_blktrace", blktraces()), ("source_blkparse", blkparses())):
         (folder / target).mkdir(parents=True, exist_ok=True)
         options = (b"\x00", b"\x04") if target == "source_blktrace" else (b"\x00\x20", b"\x04\xff")
@@ -228,6 +297,17 @@ def main(folder: Path) -> None:
                 (folder / target / f"{name}-{number}").write_bytes(data + suffix)
                 how = b"\x00\x07" if number else b"\x00\x03"
                 (folder / "convert" / f"{name}-{number}").write_bytes(data + how)
+    for folder_of, found in (("source_perf", perfs()), ("join", joins())):
+        (folder / folder_of).mkdir(parents=True, exist_ok=True)
+        for name, data in found.items():
+            options = (
+                (b"\x00\x50", b"\x04\x07") if folder_of == "source_perf" else (b"\x00", b"\x07")
+            )
+            for number, suffix in enumerate(options):
+                (folder / folder_of / f"{name}-{number}").write_bytes(data + suffix)
+    for name, data in perfs().items():
+        for number, options in enumerate((b"\x00\x00", b"\x04\x07")):
+            (folder / "convert" / f"{name}-{number}").write_bytes(data + options)
     (folder / "assemble").mkdir(parents=True, exist_ok=True)
     for seed in range(20):
         (folder / "assemble" / f"random-{seed}").write_bytes(random.Random(seed).randbytes(91))

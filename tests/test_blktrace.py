@@ -394,6 +394,27 @@ def test_one_fault_costs_one_record(tmp_path_factory: pytest.TempPathFactory, se
     assert "x.blktrace.0" in unparsed["text"]
 
 
+@pytest.mark.parametrize("word", ["Q", "G"])
+def test_a_record_of_no_process_is_none_whoever_asks(word: str, tmp_path: Path) -> None:
+    """Those that no report uses are read as closely as the others."""
+    made = blktrace.world(random.Random(5), cpus=1).cpus[0]
+    at = next(n for n, r in enumerate(made) if blktrace.ACTIONS.get(r.number) == word)
+    made[at] = replace(made[at], pid=2**32 - 1)
+    paths = blktrace.write(tmp_path, World([made]).files())
+    for out in ("out.events.jsonl", "out.jsonl"):
+        assert losses(_core.convert(paths, str(tmp_path / out)))["unparsed_line"] == 1
+
+
+def test_a_sector_that_is_none_is_no_write_in_the_low_level_log_either(tmp_path: Path) -> None:
+    made = blktrace.world(random.Random(5), cpus=1).cpus[0]
+    at = next(n for n, r in enumerate(made) if blktrace.is_write(r))
+    made[at] = replace(made[at], sector=2**64 - 1)
+    paths = blktrace.write(tmp_path, World([made]).files())
+    first, second = tmp_path / "a.events.jsonl", tmp_path / "b.events.jsonl"
+    before = _core.convert(paths, str(first))["events_by_kind"]
+    assert before == _core.convert([str(first)], str(second))["events_by_kind"]
+
+
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32), data=st.data())
 def test_cut_anywhere(

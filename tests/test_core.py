@@ -57,7 +57,7 @@ def test_a_generated_log_gives_its_truth(seed: int, tmp_path: Path) -> None:
     truth = {row["sync_id"]: row for row in made.truth.sync}
     for row in tables["sync"]:
         assert {key: row[key] for key in truth[row["sync_id"]]} == truth[row["sync_id"]]
-    assert sum(row["bytes"] for row in tables["bio"]) == made.truth.folio_bytes
+    assert sum(row["bytes"] or 0 for row in tables["bio"]) == made.truth.folio_bytes
 
 
 def check_invariants(
@@ -65,13 +65,16 @@ def check_invariants(
 ) -> None:
     """What holds on any input, however broken."""
     syncs, bios = tables["sync"], tables["bio"]
-    assert sum(bio["bytes"] for bio in bios) == folio_bytes
-    background = sum(bio["bytes"] for bio in bios if bio["sync_id"] is None)
-    assert sum(sync["bytes"] for sync in syncs) + background == folio_bytes
+    assert sum(bio["bytes"] or 0 for bio in bios) == folio_bytes
+    background = sum(bio["bytes"] or 0 for bio in bios if bio["sync_id"] is None)
+    assert sum(sync["bytes"] or 0 for sync in syncs) + background == folio_bytes
     assert len({bio["bio_id"] for bio in bios}) == len(bios)
     for sync in syncs:
         own = [bio for bio in bios if bio["sync_id"] == sync["sync_id"]]
-        assert (sync["bios"], sync["bytes"]) == (len(own), sum(bio["bytes"] for bio in own))
+        assert (sync["bios"], sync["bytes"] or 0) == (
+            len(own),
+            sum(bio["bytes"] or 0 for bio in own),
+        )
         if sync["incomplete"] is None and sync["bios"]:
             parts = [sync[c] for c in ("before_submit_ns", "writeback_ns", "after_complete_ns")]
             assert sum(parts) == sync["ts_ns"] + sync["dur_ns"] - sync["start_ns"]
@@ -247,7 +250,7 @@ def collapse(text: str) -> dict[str, int]:
 def test_samples_weigh_what_the_reference_weighs(
     name: str, weight: str, by: str, tmp_path: Path
 ) -> None:
-    column = {"syscall": "syscall_ns", "writeback": "writeback_ns", "bytes": "bytes"}.get(weight)
+    column = None if weight == "count" else weight if weight == "bytes" else f"{weight}_ns"
     want: dict[str, int] = {}
     for row in thesis.read(recording(name)).sync:
         value = 1 if column is None else row[column]
@@ -338,6 +341,20 @@ def test_a_late_event_names_its_line_in_its_file(tmp_path: Path) -> None:
     _core.convert(files, f"{tmp_path}/out/", window_ns=10)
     loss = {row["reason"]: row for row in coretools.tables(tmp_path / "out")["loss"]}
     assert loss["late_event"]["example"] == f"{tmp_path}/3.log:1: call_enter"
+
+
+def test_a_torn_first_line_does_not_make_threads_processes(tmp_path: Path) -> None:
+    """What a low-level log's numbers are is told by its lines, not by one of them."""
+    head = '"comm":"a","source":"thesis"'
+    lines = [
+        f'{{"ts_ns":90,"ti*:7,{head},"event":"fsync"}}',
+        f'{{"ts_ns":100,"tid":7,{head},"event":"bio_submit","id":4,"bio":"0x1"}}',
+        f'{{"ts_ns":200,"tid":7,{head},"event":"exit","id":5,"ret":0}}',
+    ]
+    out = coretools.convert(tmp_path, "\n".join(lines).encode(), "out.jsonl", "in.events.jsonl")
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    # One thread's requests come in the order of time; those of a process would overlap.
+    assert [(row["ts_ns"], row["id"]) for row in rows] == [(100, 4), (200, 5)]
 
 
 def test_a_call_that_two_logs_tell_is_one_and_pieces_of_a_log_tell_two(tmp_path: Path) -> None:

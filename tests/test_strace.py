@@ -330,6 +330,32 @@ def test_a_call_that_never_returns(tmp_path: Path) -> None:
     assert losses(made) == {"call_alone": 3, "end_missing": 3, "unmatched_exit": 1}
 
 
+def test_the_end_of_another_call_ends_no_sync(tmp_path: Path) -> None:
+    """The line in which the first fsync returns is lost, and a write's is there whose begin is lost."""
+    rows = syncs(
+        tmp_path,
+        lines(
+            f"7 {T}.1 fsync(3 <unfinished ...>",
+            f'8 {T}.2 openat(AT_FDCWD, "/a", O_WRONLY|O_SYNC) = 4 <0.01>',
+            f"7 {T}.3 <... write resumed>) = 9 <0.1>",
+            f"7 {T}.4 fsync(3) = 0 <0.02>",
+        ),
+    )
+    told = [(row["op"], row["incomplete"], row["dur_ns"]) for row in rows]
+    assert sorted(told, key=str) == [("fsync", "end", None), ("fsync", None, 2 * 10**7)]
+
+
+def test_calls_that_nobody_needs_tell_whose_the_lines_without_a_pid_are(tmp_path: Path) -> None:
+    data = lines(
+        f"{T}.1 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.01>",
+        f"[pid 7] {T}.2 getppid() = 1 <0.00001>",
+        f"[pid 8] {T}.3 fsync(3) = 0 <0.01>",
+        f"[pid 8] {T}.4 +++ exited with 0 +++",
+        f"{T}.5 fsync(4) = 0 <0.02>",
+    )
+    assert [row["tid"] for row in syncs(tmp_path, data)] == [8, 7]
+
+
 def test_restarts_are_calls_of_their_own(tmp_path: Path) -> None:
     rows = syncs(
         tmp_path,
@@ -389,7 +415,8 @@ def beside(folder: Path, *inputs: tuple[str, bytes], **options: Any) -> dict[str
 def test_a_call_that_two_inputs_tell_is_one(order: int, tmp_path: Path) -> None:
     ends = [T * 10**9, BOOT, (T + 1) * 10**9, BOOT + 10**9]
     inputs = [("kernel.log", KERNEL), ("strace.log", STRACE)][::order]
-    made = beside(tmp_path, *inputs, clocks={f"{tmp_path}/strace.log": ends})
+    known = {f"{tmp_path}/strace.log": (ends, None, None, None)}
+    made = beside(tmp_path, *inputs, beside=known)
     assert losses(made) == {"told_twice": 4, "call_alone": 1, "lone_call": 1}
     first, second = made["sync"]
     assert (first["path"], first["bytes"], first["op"]) == ("/a/b", 0, "fsync")

@@ -14,6 +14,7 @@ import argparse
 import gzip
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -41,11 +42,14 @@ BLKTRACE = [sys.executable, "-m", "tests.reference.blktrace"]
 RECORDED_BLOCKS = sorted((ROOT / "tests" / "data" / "blktrace").glob("small4.blktrace.?"))
 RECORDED = ROOT / "tests" / "data" / "tracecmd" / "small4.dat"
 BUFFER = 3
+PERF_RECORDED = ROOT / "tests" / "data" / "ways" / "perf.txt.gz"
 FTRACE_RECORDED = ROOT / "tests" / "data" / "ftrace" / "small4.trace.txt.gz"
 # They take a while to make.
 FTRACE_BYTES = 300_000_000
 # btetto keeps all in memory, so it gets a part of the log.
 BTETTO_BYTES = 20_000_000
+JSON_BYTES = 200_000_000
+PERF_BYTES = 200_000_000
 
 
 @dataclass
@@ -168,9 +172,11 @@ def bench(folder: Path, options: argparse.Namespace) -> None:
     )
 
     bench_btetto(folder, log, events / convert.wall_s)
+    bench_json(folder, log, options)
     bench_ftrace(folder, options)
     bench_trace_dat(folder, options)
     bench_strace(folder, options)
+    bench_perf(folder, options)
     bench_blktrace(folder, options)
     if options.pipe:
         bench_pipe(options, convert)
@@ -196,6 +202,36 @@ def bench_btetto(folder: Path, log: Path, rate: float) -> None:
     )
     theirs = count / run.wall_s
     print(f"{'':44} {theirs / 1e6:.2f} M events/s; syncline {rate / theirs:.0f} x that (aim: 60)")
+    # Of the same file syncline makes no syncs of most: its names are not btetto's users'.
+    ours = measure(
+        [SYNCLINE, "convert", "-q", str(events), "-o", str(folder / "x.events.jsonl")], 3
+    )
+    say("the same file to low-level log", ours, f"{run.wall_s / ours.wall_s:.0f} x btetto")
+
+
+def bench_json(folder: Path, log: Path, options: argparse.Namespace) -> None:
+    """A log as `bpftrace -f json` writes it, against the same as text."""
+    with log.open("rb") as stream:
+        head = stream.read(JSON_BYTES)
+    text, made = folder / "x.log", folder / "x.json"
+    text.write_bytes(head[: head.rindex(b"\n") + 1])
+    with text.open("rb") as lines, made.open("wb") as out:
+        for line in lines:
+            quoted = json.dumps(line.decode("latin-1")).encode()
+            out.write(b'{"type": "printf", "data": %s}\n' % quoted)
+    print()
+    runs = [
+        measure(
+            [SYNCLINE, "convert", "-q", str(file), "-o", str(folder / "x.pftrace")], options.times
+        )
+        for file in (text, made)
+    ]
+    say(f"log as text, {text.stat().st_size / 1e6:.0f} MB", runs[0])
+    say(
+        f"the same as JSON, {made.stat().st_size / 1e6:.0f} MB",
+        runs[1],
+        f"{runs[1].wall_s / runs[0].wall_s:.1f} x the text, {made.stat().st_size / runs[1].wall_s / 1e6:.0f} MB/s",
+    )
 
 
 def repeat_pages(data: bytes, times: int, out: BinaryIO) -> None:
@@ -328,6 +364,27 @@ def bench_strace(folder: Path, options: argparse.Namespace) -> None:
             run = measure(convert, options.times)
             aim = " (aim: 4)" if to == "pftrace" else ""
             say(f"strace ({what}) to {to}", run, f"{run.wall_s / grep.wall_s:.2f} x grep{aim}")
+
+
+def bench_perf(folder: Path, options: argparse.Namespace) -> None:
+    """A recording over and over, 100 s apart, with its stacks and without."""
+    text = gzip.decompress(PERF_RECORDED.read_bytes())
+    body = text[text.index(b"\next4lazyinit") + 1 :]
+    plain = re.sub(rb"(?m)^(\t.*)?\n", b"", body)
+    for what, piece in (("with stacks", body), ("without", plain)):
+        file = folder / "perf.txt"
+        with file.open("wb") as out:
+            for n in range(PERF_BYTES // len(piece) + 1):
+                moved = rb"\g<1>%d\g<2>" % (n * 100)
+                out.write(re.sub(rb"(?m)^(\S.*\] +)\d+(\.\d{9}: )", moved, piece))
+        grep = measure(["grep", "-c", "fdatasync", str(file)], options.times)
+        command = [SYNCLINE, "convert", "-q", str(file), "-o", "-", "--to", "pftrace"]
+        run = measure(command, options.times)
+        say(
+            f"perf's text ({what}) to pftrace",
+            run,
+            f"{run.wall_s / grep.wall_s:.2f} x grep (aim: 4)",
+        )
 
 
 def repeat_records(times: int, to: Path) -> None:

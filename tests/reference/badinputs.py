@@ -140,21 +140,16 @@ def ltrace_text() -> BadInput:
 def json_lines() -> BadInput:
     return foreign(
         text(
-            b'{"type": "attached_probes", "data": {"probes": 8}}',
-            b'{"type": "printf", "data": "1000 5 wl fsync\\n"}',
+            b'{"level": "info", "probes": 8}',
+            b'{"level": "info", "msg": "1000 5 wl fsync\\n"}',
             b"[1, 2, 3]",
         )
     )
 
 
 @bad_input
-def perf_text() -> BadInput:
-    return foreign(
-        text(
-            b"wl   638 [000]    48.051183: syscalls:sys_enter_fsync: fd: 0x00000003",
-            b"swapper     0 [001]    48.054717: wb_tracer:bio_complete: bio=0xff11 status=0",
-        )
-    )
+def perf_data() -> BadInput:
+    return foreign(b"PERFILE2" + (104).to_bytes(8, "little") + bytes(200))
 
 
 # cut and broken lines

@@ -747,6 +747,7 @@ def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
         }
         row |= {"ret": request.ret if end else None, "syscall_ns": None, "writeback_ns": None}
         row |= {"before_submit_ns": None, "after_complete_ns": None}
+        row |= {"journal_ns": None, "flush_ns": None, "residue_ns": None}
         row |= sizes(own) | {"bios": len(own), "stack": call.stack if call else None}
         row |= {"confidence": "inferred" if call and not start else "exact", "incomplete": None}
         row |= {"sync_id": sync_id[id(request)], "start_ns": ns(start) if start else None}

@@ -55,11 +55,13 @@ def check_invariants(tables: thesis.Tables, events: list[thesis.Event]) -> None:
     """What docs/pairing.md calls conservation, and that every event went somewhere."""
     kinds = Counter(event.kind for event in events)
     folios = [event for event in events if event.kind == "folio"]
-    assert sum(event.fields["len"] for event in folios) == sum(row["bytes"] for row in tables.bio)
-    of_requests = sum(row["bytes"] for row in tables.sync)
-    of_background = sum(row["bytes"] for row in tables.bio if row["sync_id"] is None)
-    assert of_requests + of_background == sum(row["bytes"] for row in tables.bio)
-    assert sum(row["folios"] for row in tables.bio) == kinds["folio"]
+    assert sum(event.fields["len"] for event in folios) == sum(
+        row["bytes"] or 0 for row in tables.bio
+    )
+    of_requests = sum(row["bytes"] or 0 for row in tables.sync)
+    of_background = sum(row["bytes"] or 0 for row in tables.bio if row["sync_id"] is None)
+    assert of_requests + of_background == sum(row["bytes"] or 0 for row in tables.bio)
+    assert sum(row["folios"] or 0 for row in tables.bio) == kinds["folio"]
     assert len([row for row in tables.bio if row["incomplete"] != "start"]) == kinds["submit"]
     assert len(tables.call) == kinds["call"]
     started = [row for row in tables.sync if row["start_ns"] is not None]
@@ -78,7 +80,7 @@ def check_invariants(tables: thesis.Tables, events: list[thesis.Event]) -> None:
     for row in sorted(started, key=lambda row: row["start_ns"]):
         bios = bios_of.get(row["sync_id"], [])
         for column in ("bytes", "folios"):
-            assert row[column] == sum(bio[column] for bio in bios)
+            assert (row[column] or 0) == sum(bio[column] or 0 for bio in bios)
         assert row["bios"] == len(bios)
         if row["dur_ns"] is None:
             continue
@@ -371,6 +373,9 @@ def test_the_example_of_the_format() -> None:
             "writeback_ns": 1993599,
             "before_submit_ns": 440260,
             "after_complete_ns": 28325702,
+            "journal_ns": None,
+            "flush_ns": None,
+            "residue_ns": None,
             "bytes": 4096,
             "folios": 1,
             "bios": 1,
@@ -839,7 +844,7 @@ def test_bad_input(name: str) -> None:
     assert counts(tables) == expected
     rows = (len(tables.sync), len(tables.bio), len(tables.call))
     assert rows == (bad.sync, bad.bio, bad.call)
-    assert sum(row["bytes"] for row in tables.bio) == bad.bytes
+    assert sum(row["bytes"] or 0 for row in tables.bio) == bad.bytes
     texts = [
         row[c] for row in tables.sync + tables.call for c in ("comm", "path", "stack") if c in row
     ]
@@ -880,7 +885,7 @@ def check_generated(made: loggen.Generated) -> None:
     assert tables.call == truth.call
     assert counts(tables) == truth.losses
     assert tables.events == truth.events
-    assert sum(row["bytes"] for row in tables.bio) == truth.folio_bytes
+    assert sum(row["bytes"] or 0 for row in tables.bio) == truth.folio_bytes
     check_invariants(tables, parsed(made.log, made.params.time_unit))
 
 

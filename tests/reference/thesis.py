@@ -33,7 +33,7 @@ COLUMNS = {
     for table, names in {
         "sync": (
             "ts_ns dur_ns tid pid comm process op datasync path dev ino fs id ret syscall_ns"
-            " writeback_ns before_submit_ns after_complete_ns bytes folios bios ranges"
+            " writeback_ns before_submit_ns after_complete_ns journal_ns flush_ns residue_ns bytes folios bios ranges"
             " first_offset last_offset stack confidence incomplete sync_id start_ns"
         ),
         "bio": (
@@ -716,6 +716,10 @@ def _sync_row(request: Request) -> Row:
         "writeback_ns": None,
         "before_submit_ns": min(submits) - start.ts if start and all_submitted else None,
         "after_complete_ns": end.ts - max(completes) if end and all_complete else None,
+        # No log in the thesis's format tells of them.
+        "journal_ns": None,
+        "flush_ns": None,
+        "residue_ns": None,
         "bios": len(bios),
         "stack": _stack(call),
         "confidence": "exact",

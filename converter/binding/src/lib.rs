@@ -1,6 +1,6 @@
 //! `syncline._core`: the core as a Python module. Nothing here knows events; it turns arguments into options and errors into exceptions.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use pyo3::create_exception;
@@ -11,13 +11,14 @@ use syncline_core::demangle;
 use syncline_core::error::{Error, ErrorClass};
 use syncline_core::event::{Dev, Kind};
 use syncline_core::flamegraph::{self, Look, PALETTES, Stack};
-use syncline_core::merge::BesideBoot;
+use syncline_core::input::Input;
+use syncline_core::merge::{Beside, BesideBoot, Clock, Clocks, logs_of_formats};
 use syncline_core::output::Output;
 use syncline_core::run::{Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
 use syncline_core::sink::Mark;
 use syncline_core::sink::filtered::Filter;
 use syncline_core::sink::samples::{By, Weight, write_sample};
-use syncline_core::source::{Escapes, SOURCES, SourceOptions};
+use syncline_core::source::{self, Escapes, Others, SOURCES, Source, SourceOptions};
 use syncline_core::symbols::{self, Nameless, Symbols};
 use syncline_core::tasks::Tasks;
 
@@ -65,17 +66,28 @@ fn max_loss(text: &str) -> PyResult<MaxLoss> {
     }
 }
 
+/// What is known of an input and does not stand in it, each None where it is not:
+/// - CLOCK_REALTIME and CLOCK_BOOTTIME at its begin and at its end: times of the first are moved to the second
+/// - the id of the boot
+/// - by the names of clocks, what is to be added to their times for ns since 1970
+/// - what is to be added to its times
+type BesideOf = (Option<[i64; 4]>, Option<String>, Option<BTreeMap<String, i64>>, Option<i64>);
+
+fn beside((clocks, boot_id, to_realtime, offset_ns): BesideOf) -> Beside {
+    let boot = clocks.map(|[r0, b0, r1, b1]| BesideBoot { first: (r0, b0), last: (r1, b1) });
+    Beside { boot, boot_id, to_realtime: to_realtime.unwrap_or_default(), offset_ns }
+}
+
 /// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all.
 ///
 /// `filter` is (pid, comm, path prefix, device as major << 20 | minor, least latency in ns), each None for any; `processes` are threads
 /// with their processes, `frames` texts for the addresses of processes.
-/// `clocks`: of inputs by their path, what CLOCK_REALTIME and CLOCK_BOOTTIME showed at their begin and at their end; those whose
-/// times are of the first are moved to the second.
+/// `beside`: of inputs by their path, what is known beside them (`BesideOf`).
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the work.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, clocks=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, beside=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, name_others=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -86,12 +98,13 @@ fn convert<'py>(
     time_unit: &str,
     pid_is: &str,
     window_ns: Option<i64>,
-    clocks: HashMap<String, [i64; 4]>,
+    beside: HashMap<String, BesideOf>,
     marks: Vec<(i64, String, Option<i64>)>,
     max_loss: Option<&str>,
     weight: &str,
     by: &str,
     callstacks: bool,
+    name_others: bool,
     filter: Option<FilterOf>,
     processes: Vec<(u32, u32)>,
     process_names: HashMap<u32, String>,
@@ -114,19 +127,17 @@ fn convert<'py>(
             time_unit_ns: choose("time_unit", time_unit, &[("ns", 1), ("us", 1000)])?,
             pid_is_process: choose("pid_is", pid_is, &[("thread", false), ("process", true)])?,
             keep_extras: false,
-            ids_of_threads: false,
+            stock: None,
             machine: None,
         },
         window_ns: window_ns.unwrap_or(defaults.window_ns),
-        clocks: clocks
-            .into_iter()
-            .map(|(path, [r0, b0, r1, b1])| (path, BesideBoot { first: (r0, b0), last: (r1, b1) }))
-            .collect(),
+        beside: beside.into_iter().map(|(path, told)| (path, self::beside(told))).collect(),
         marks: marks.into_iter().map(|(ts, name, dur)| Mark { name, ts, dur }).collect(),
         max_loss: max_loss.map(self::max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
         callstacks,
+        name_others,
         filter: filter.map_or_else(Filter::default, |(pid, comm, path, dev, min_latency_ns)| Filter {
             pid,
             comm,
@@ -158,11 +169,39 @@ fn convert<'py>(
     summary(py, &result.map_err(|e| raise(&e))?)
 }
 
+/// (path, format, whether it stands alone, clock, boot id, by clock what to add for ns since 1970), as `convert` tells them of each of its inputs.
+type InputOf = (String, String, bool, Option<String>, Option<String>, BTreeMap<String, i64>);
+
+/// The log that each of several inputs is a piece of, from 0, if they can be converted together. Raises CoreError.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
+fn together(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
+    let mut clocks = Clocks::default();
+    let told = |(_, _, _, name, boot_id, to_realtime): &InputOf| {
+        let (name, boot_id, to_realtime) = (name.clone(), boot_id.clone(), to_realtime.clone());
+        Clock { name, boot_id, to_realtime, is_told: false }
+    };
+    for input in &inputs {
+        clocks.tell(&told(input));
+    }
+    for input in &inputs {
+        clocks.add(&input.0, &told(input)).map_err(|e| raise(&e))?;
+    }
+    Ok(logs_of_formats(inputs.iter().map(|(_, format, alone, ..)| (format.as_str(), *alone))))
+}
+
 /// Threads of logs that have stacks with addresses that have no name: (tid, comm, addresses). Raises CoreError.
 #[pyfunction]
 fn nameless_addresses(py: Python<'_>, inputs: Vec<String>) -> PyResult<Vec<(u32, String, BTreeSet<u64>)>> {
     let found = py.detach(|| symbols::nameless(inputs)).map_err(|e| raise(&e))?;
     Ok(found.into_iter().map(|Nameless { tid, comm, addresses }| (tid, comm, addresses)).collect())
+}
+
+/// The name of the format that a file begins as; None if it is in none, or empty.
+#[pyfunction]
+fn source_of(py: Python<'_>, path: &str) -> PyResult<Option<&'static str>> {
+    let input = py.detach(|| Input::open(path)).map_err(|e| raise(&e))?;
+    Ok(source::sniff(path, input.head()).ok().map(Source::name))
 }
 
 /// What is at offsets in an ELF file, as `function+offset`; None where nothing is known. Raises OSError.
@@ -175,6 +214,21 @@ fn functions_at(py: Python<'_>, file: PathBuf, offsets: Vec<u64>) -> PyResult<Ve
 fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("source", summary.source)?;
+    let inputs = PyList::empty(py);
+    for input in &summary.inputs {
+        let one = PyDict::new(py);
+        one.set_item("path", &input.path)?;
+        one.set_item("source", input.source)?;
+        one.set_item("stands_alone", input.stands_alone)?;
+        one.set_item("clock", input.clock.name.as_deref())?;
+        one.set_item("clock_is_told", input.clock.is_told)?;
+        one.set_item("boot_id", input.clock.boot_id.as_deref())?;
+        one.set_item("to_realtime_ns", &input.clock.to_realtime)?;
+        one.set_item("lines", input.lines)?;
+        one.set_item("events", input.events)?;
+        inputs.append(one)?;
+    }
+    dict.set_item("inputs", inputs)?;
     dict.set_item("lines", summary.lines)?;
     dict.set_item("events", summary.event_count())?;
     let by_kind = PyDict::new(py);
@@ -182,6 +236,7 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
         by_kind.set_item(name, count)?;
     }
     dict.set_item("events_by_kind", by_kind)?;
+    dict.set_item("others", summary.others.as_ref().map(Others::sorted))?;
     dict.set_item("first_ts_ns", summary.first_ts)?;
     dict.set_item("last_ts_ns", summary.last_ts)?;
     let losses = PyList::empty(py);
@@ -211,8 +266,10 @@ fn readable(names: Vec<String>) -> Vec<String> {
 }
 
 /// (SVG, number of frames that are too narrow to be shown) of stacks (frames, weight, base or None), outermost first.
+///
+/// `perhaps` says of frames (with their callers) how much more the weight and the base may be.
 #[pyfunction]
-#[pyo3(signature = (stacks, *, title, subtitle, notes, unit, factor, frame_is, palette, hide_under))]
+#[pyo3(signature = (stacks, *, title, subtitle, notes, unit, factor, frame_is, palette, hide_under, perhaps))]
 fn draw(
     py: Python<'_>,
     stacks: Vec<(Vec<String>, u64, Option<f64>)>,
@@ -224,9 +281,11 @@ fn draw(
     frame_is: &str,
     palette: &str,
     hide_under: f64,
+    perhaps: Vec<(Vec<String>, f64, f64)>,
 ) -> PyResult<(Vec<u8>, usize)> {
     choose("palette", palette, PALETTES)?;
-    let look = Look { title, subtitle, notes, unit, factor, frame_is, palette, hide_under };
+    let perhaps = perhaps.into_iter().map(|(frames, more, more_base)| (frames, (more, more_base))).collect();
+    let look = Look { title, subtitle, notes, unit, factor, frame_is, palette, hide_under, perhaps };
     let stacks = stacks.into_iter().map(|(frames, weight, base)| Stack { frames, weight, base }).collect();
     let drawing = py.detach(|| flamegraph::draw(stacks, &look)).map_err(usage)?;
     Ok((drawing.svg, drawing.hidden))
@@ -263,7 +322,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("WEIGHTS", Weight::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add("BY", By::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add_function(wrap_pyfunction!(convert, module)?)?;
+    module.add_function(wrap_pyfunction!(together, module)?)?;
     module.add_function(wrap_pyfunction!(nameless_addresses, module)?)?;
+    module.add_function(wrap_pyfunction!(source_of, module)?)?;
     module.add_function(wrap_pyfunction!(functions_at, module)?)?;
     module.add_function(wrap_pyfunction!(readable, module)?)?;
     module.add_function(wrap_pyfunction!(draw, module)?)?;

@@ -9,12 +9,13 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::blocks::{Blocks, Queued};
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, Wait};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::place::{Place, Places};
-use crate::request::{Bio, Call, CallOf, Confidence, Extent, Ranges, Request};
+use crate::request::{Bio, Call, CallOf, Confidence, Extent, Ranges, Request, Waited};
 use crate::sink::{Group, GroupRequest, Sink};
+use crate::tellers::{Tellers, Told};
 
 /// A request that has ended waits so long for its bios.
 const LINGER_NS: i64 = 60_000_000_000;
@@ -28,7 +29,33 @@ const REMEMBERED_PASSES: usize = 65_536;
 /// Requests that one open call may gather (sync() has one an inode) before it is written without its exit.
 const MAX_IN_CALL: usize = 16_384;
 
+/// A tracer of calls tells that one has begun so long before the kernel does at most, when it has told its end too.
+const TRACED_BEFORE_NS: i64 = 100_000_000;
+/// So much may one log be behind another when it tells a call that has returned.
+const LATE_NS: u64 = 20_000_000;
+
 type Map<K, V> = HashMap<K, V, FixedState>;
+
+/// The bit of a log among those that have told a call.
+fn bit(log: usize) -> u64 {
+    1 << log.min(63)
+}
+
+/// Whether a call that was told aside is the one that begins now.
+fn is_of(aside: &Aside, op: Op, enter: i64) -> bool {
+    let last = aside.call.exit.unwrap_or(aside.call.enter);
+    aside.call.op == op && (!aside.over || enter.saturating_sub(last) <= TRACED_BEFORE_NS)
+}
+
+/// Takes what another log tells of a call in addition.
+fn join(call: &mut Call, other: &Call) {
+    if !call.path.is_some() {
+        call.path = other.path;
+    }
+    if !call.stack.is_some() {
+        call.stack = other.stack;
+    }
+}
 
 /// Index into a slab.
 type Slot = u32;
@@ -44,6 +71,10 @@ struct OpenRequest {
     bio_ids: Vec<u64>,
     /// Its bios that are not done.
     open_bios: Vec<Slot>,
+    /// Waits without their end, by their place among the row's.
+    open_waits: Vec<usize>,
+    /// An end of a wait is lost: [of the journal, of a flush].
+    torn_waits: [bool; 2],
     /// It has ended, or its thread has gone on without an end of it.
     over: bool,
     /// Nothing more can come for it.
@@ -83,6 +114,26 @@ struct OpenGroup {
     in_flight: (u32, u32),
     /// It is one of them still.
     flies: bool,
+    /// Other logs that have told its call, by their bits.
+    told_by: u64,
+}
+
+/// A call as told by a log that is not believed for its thread: it may be one that the other log has yet to tell.
+struct Aside {
+    log: usize,
+    place: Place,
+    call: Call,
+    /// It has returned.
+    over: bool,
+}
+
+/// What an exit is where several logs tell of calls.
+enum Exit {
+    First,
+    /// Another log has told it, or will.
+    Again,
+    /// It is of a call that was told aside, and is counted when it is known what that is.
+    Aside,
 }
 
 impl OpenGroup {
@@ -104,12 +155,26 @@ struct Task {
     exited: Option<(Op, usize)>,
     /// A file system tells without an id of a request that another event tells of with one.
     told_inside: bool,
+    asides: Vec<Aside>,
+    /// When its last call returned, and the other logs that have told it.
+    closed: Option<(Op, i64, u64)>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct InFlight {
     bios: u32,
     bytes: u64,
+}
+
+/// Whether the patched kernel tells what a request of this file system waits for: (of the journal, of flushes).
+fn tells_waits(fs: &[u8], ino: u64) -> (bool, bool) {
+    match fs {
+        b"ext2" | b"ext3" | b"ext4" | b"f2fs" | b"bdev" => (true, true),
+        // Of a pass over all of it the log is forced another way.
+        b"xfs" => (ino != 0, true),
+        // btrfs makes its commits and flushes its devices in its own way.
+        _ => (false, false),
+    }
 }
 
 pub struct Assemble {
@@ -135,6 +200,8 @@ pub struct Assemble {
     /// Ids of background writeback: what has them belongs to no request.
     passes: HashSet<u64, FixedState>,
     passes_order: VecDeque<u64>,
+    /// The inputs have told of a wait.
+    tells_waits: bool,
     ended: HashSet<(u32, u64), FixedState>,
     ended_order: VecDeque<(u32, u64)>,
     device_load: Vec<(Dev, InFlight)>,
@@ -146,6 +213,7 @@ pub struct Assemble {
     /// Of the event at hand.
     at: Place,
     places: Places,
+    tellers: Tellers,
     /// When what is open was last looked through.
     looked_at: i64,
     pub losses: Losses,
@@ -169,6 +237,7 @@ impl Assemble {
             lingering: VecDeque::new(),
             passes: HashSet::default(),
             passes_order: VecDeque::new(),
+            tells_waits: false,
             ended: HashSet::default(),
             ended_order: VecDeque::new(),
             device_load: Vec::new(),
@@ -178,6 +247,7 @@ impl Assemble {
             next_call: 1,
             now: i64::MIN,
             at: Place::default(),
+            tellers: Tellers::of_logs(if tasks_are_processes { &[] } else { &places.logs }),
             places,
             looked_at: i64::MIN,
             losses: Losses::default(),
@@ -196,13 +266,16 @@ impl Assemble {
         self.at = place;
         self.now = self.now.max(event.ts);
         self.expire(names, sink)?;
+        if self.tellers.several() && self.is_told_elsewhere(event) {
+            return Ok(());
+        }
         match event.kind {
             Kind::BioAddFolio { id, bio, offset, len } => self.add_folio(event, id, bio, offset, len, names, sink),
-            Kind::BioSubmit { id, bio, sector, dev, background } => {
+            Kind::BioSubmit { id, bio, sector, dev, background, bytes } => {
                 if background {
                     self.is_background(event, id);
                 }
-                self.submit(event, id, bio, sector, dev, names, sink)
+                self.submit(event, id, bio, (dev, sector), bytes, names, sink)
             }
             Kind::BioComplete { bio, sector, dev } => self.complete(event, bio, sector, dev, names, sink),
             Kind::CallEnter { .. } => self.call_enter(event, names, sink),
@@ -222,7 +295,50 @@ impl Assemble {
                 self.block_remap((from_dev, from_sector), (dev, sector));
                 Ok(())
             }
+            Kind::WaitStart { id, wait, transaction } => self.wait_start(event, id, wait, transaction, sink),
+            Kind::WaitEnd { id, wait, transaction } => self.wait_end(event, id, wait, transaction, sink),
             Kind::WbEnd { .. } | Kind::Other => Ok(()),
+        }
+    }
+
+    /// Events that a log will tell; all of them are announced before any of that time comes.
+    pub fn announce(&mut self, file: usize, events: &[Event]) {
+        if self.tellers.several() {
+            self.tellers.announce(self.places.log_of(Place::new(file, 0)), events.iter());
+        }
+    }
+
+    /// A file has been read to its end.
+    pub fn ended(&mut self, file: usize) {
+        self.tellers.ended(self.places.log_of(Place::new(file, 0)));
+    }
+
+    /// Whether another log is believed in what an event tells. Of calls it may still tell more than that one.
+    fn is_told_elsewhere(&mut self, e: &Event) -> bool {
+        let log = self.places.log_of(self.at);
+        let told = self.tellers.told(e, log);
+        let place = match e.kind {
+            Kind::BlockSubmit { dev, sector, .. } => Some((dev, sector)),
+            Kind::BioSubmit { dev, sector, .. } if dev.is_known() && sector != NO_SECTOR => Some((dev, sector)),
+            _ => None,
+        };
+        if let Some((dev, sector)) = place {
+            let alone = self.tellers.bio(dev, sector, e.ts, log, told);
+            self.tell_alone(alone, e.ts);
+        }
+        if told == Told::First || matches!(e.kind, Kind::CallEnter { .. } | Kind::CallExit { .. }) {
+            return false;
+        }
+        if place.is_some() || matches!(e.kind, Kind::SyncStart { .. } | Kind::SyncEnd { .. } | Kind::BioSubmit { .. }) {
+            self.count(Reason::ToldTwice, e.ts, self.at, || Kind::NAMES[e.kind.index()].to_owned());
+        }
+        true
+    }
+
+    /// Bios that a log tells which is not believed for their device, and the one that is does not.
+    fn tell_alone(&mut self, bios: u64, ts: i64) {
+        if bios > 0 {
+            self.losses.add(Reason::ToldAlone, bios, Some(ts));
         }
     }
 
@@ -234,6 +350,14 @@ impl Assemble {
 
     /// Closes all that is open.
     pub fn finish<S: Sink + ?Sized>(&mut self, names: &Names, sink: &mut S) -> Result<()> {
+        let mut aside: Vec<u32> =
+            self.tasks.iter().filter(|(_, task)| !task.asides.is_empty()).map(|(&id, _)| id).collect();
+        aside.sort_unstable();
+        for id in aside {
+            self.release_aside(id, names, sink, true, |_| true)?;
+        }
+        let alone = self.tellers.forget(i64::MAX);
+        self.tell_alone(alone, self.now);
         let mut left: Vec<Slot> = self.filling.drain().map(|(_, slot)| slot).collect();
         left.extend(self.flying.drain().map(|(_, slot)| slot));
         left.extend(self.blocks.take_older(i64::MAX).into_iter().filter(|&slot| slot != NO_SLOT));
@@ -270,11 +394,8 @@ impl Assemble {
 
     fn call_enter<S: Sink + ?Sized>(&mut self, e: &Event, names: &Names, sink: &mut S) -> Result<()> {
         let Kind::CallEnter { op, stack, path, alone } = e.kind else { return Ok(()) };
-        if self.is_told_again(e) {
-            return Ok(());
-        }
         let call = Call {
-            call_id: self.next_call,
+            call_id: 0,
             op,
             tid: e.tid,
             pid: e.pid,
@@ -290,8 +411,59 @@ impl Assemble {
             sync_id: None,
             request_end: None,
         };
-        self.next_call += 1;
+        if self.tellers.several() && self.told_of_call(e) == Told::Again {
+            return self.call_told_again(call, names, sink);
+        }
         let id = self.task_of(e);
+        if self.tellers.several() {
+            if self.is_open_call(&call) {
+                self.count(Reason::ToldTwice, e.ts, self.at, || op.name().to_owned());
+                return Ok(());
+            }
+            self.release_aside(id, names, sink, false, |aside| aside.over && !is_of(aside, op, e.ts))?;
+        }
+        self.begin_call(id, call, self.at, names, sink)
+    }
+
+    /// Whether a call is that which the thread has open by the word of another log: it cannot make two at once. From now on it is
+    /// this log's.
+    fn is_open_call(&mut self, call: &Call) -> bool {
+        let log = self.places.log_of(self.at);
+        let Some(group) = self.tasks.get_mut(&call.tid).and_then(|task| task.groups.back_mut()) else { return false };
+        let other = self.places.log_of(group.place);
+        if !group.call_open || other == log || group.told_by & bit(log) != 0 {
+            return false;
+        }
+        let Some(its) = group.call.as_mut().filter(|its| its.op == call.op) else { return false };
+        if group.requests.is_empty() {
+            its.enter = call.enter;
+        }
+        let alone = call.alone || its.alone && !self.tellers.tells_requests(call.tid);
+        let was_alone = std::mem::replace(&mut its.alone, alone);
+        join(its, call);
+        group.told_by |= bit(other);
+        group.place = self.at;
+        if was_alone && !alone {
+            group.land(&mut self.requests_in_flight);
+        }
+        true
+    }
+
+    fn told_of_call(&mut self, e: &Event) -> Told {
+        self.tellers.told(e, self.places.log_of(self.at))
+    }
+
+    fn begin_call<S: Sink + ?Sized>(
+        &mut self,
+        id: u32,
+        mut call: Call,
+        place: Place,
+        names: &Names,
+        sink: &mut S,
+    ) -> Result<()> {
+        let log = self.places.log_of(place);
+        call.call_id = self.next_call;
+        self.next_call += 1;
         self.leave_sync(id, names, sink)?;
         let task = self.tasks.entry(id).or_default();
         task.exited = None;
@@ -302,83 +474,134 @@ impl Assemble {
             closed = std::mem::take(&mut group.call_open);
             group.land(&mut self.requests_in_flight);
         }
+        let mut told_by = 0;
+        let mut joined = Vec::new();
+        for aside in std::mem::take(&mut task.asides) {
+            if aside.log != log && is_of(&aside, call.op, call.enter) {
+                call.alone |= aside.call.alone && !self.tellers.tells_requests(call.tid);
+                join(&mut call, &aside.call);
+                told_by |= bit(aside.log);
+                joined.extend([Some(aside.place), aside.over.then_some(aside.place)].into_iter().flatten());
+            } else {
+                task.asides.push(aside);
+            }
+        }
+        let (alone, since, op) = (call.alone, call.enter, call.op);
         self.requests_in_flight += u32::from(alone);
         task.groups.push_back(OpenGroup {
             call: Some(call),
             call_open: true,
-            since: e.ts,
-            place: self.at,
+            since,
+            place,
             requests: Vec::new(),
             in_flight: (self.requests_in_flight, self.requests_in_flight),
             flies: alone,
+            told_by,
         });
+        for place in joined {
+            self.count(Reason::ToldTwice, since, place, || op.name().to_owned());
+        }
         if closed || self.tasks_are_processes { self.flush(id, names, sink) } else { Ok(()) }
     }
 
-    /// Whether another input has told this call: one records all events, another the stacks, or calls alone. What it tells in
-    /// addition is taken then.
-    fn is_told_again(&mut self, e: &Event) -> bool {
-        let Kind::CallEnter { op, stack, path, alone } = e.kind else { return false };
-        if self.tasks_are_processes {
-            return false;
-        }
-        let log = self.places.log_of(self.at);
-        let (places, requests) = (&self.places, &mut self.requests);
-        let Some(group) = self.tasks.get_mut(&e.tid).and_then(|task| task.groups.back_mut()) else { return false };
-        let Some(call) = group.call.as_mut().filter(|_| group.call_open) else { return false };
-        let at_once = e.ts.abs_diff(call.enter) <= SAME_CALL_NS;
-        let same = call.op == op
-            && places.log_of(group.place) != log
-            && (call.stack.is_some() != stack.is_some() || call.alone != alone)
-            && (group.requests.is_empty() || at_once);
-        if same && call.alone && !alone {
-            // Its tracer stops the thread: the times of the one that does not are nearer.
-            call.alone = false;
-            if group.requests.is_empty() {
-                call.enter = e.ts;
-            }
-        }
-        if same && !call.alone && !alone && group.requests.is_empty() {
-            // What lies between is a tracer's own work: a stack takes time to walk. Of the exits the first one counts.
-            call.enter = call.enter.max(e.ts);
-        }
-        if same && !call.path.is_some() {
-            call.path = path;
-        }
-        if same && !call.alone {
-            group.land(&mut self.requests_in_flight);
-        }
-        let Some(call) = group.call.as_mut() else { return false };
-        if same && stack.is_some() {
-            call.stack = stack;
-            for &slot in &group.requests {
-                if let Some(of) = &mut requests[slot as usize].row.call
-                    && of.call_id == call.call_id
-                {
-                    of.stack = stack;
+    /// A call is told by a log that is not believed for its thread: it is that which the other log has told, or tells next. A tracer
+    /// of calls stops the thread before the kernel's own word of it, and may tell of one that is not in the other log.
+    fn call_told_again<S: Sink + ?Sized>(&mut self, call: Call, names: &Names, sink: &mut S) -> Result<()> {
+        let (log, tid, op) = (self.places.log_of(self.at), call.tid, call.op);
+        let by_tracer = self.tellers.is_tracer(tid, log);
+        self.release_aside(tid, names, sink, false, |aside| aside.log == log && aside.over)?;
+        let tells_requests = self.tellers.tells_requests(tid);
+        let alone = call.alone && !tells_requests;
+        let task = self.tasks.entry(tid).or_default();
+        task.asides.retain(|aside| aside.log != log || aside.over);
+        let last = task.groups.back_mut().filter(|group| group.call_open && group.told_by & bit(log) == 0);
+        if let Some(group) = last
+            && let Some(its) = group.call.as_mut().filter(|its| its.op == op)
+        {
+            group.told_by |= bit(log);
+            let was_alone = its.alone;
+            its.alone = alone || was_alone && (by_tracer || !tells_requests);
+            if was_alone && !its.alone {
+                // It began by a tracer's word, before any other log had told of the thread.
+                group.place = self.at;
+                if group.requests.is_empty() {
+                    its.enter = call.enter;
                 }
             }
+            join(its, &call);
+            if !by_tracer && group.requests.is_empty() && call.enter.abs_diff(its.enter) <= SAME_CALL_NS {
+                // What lies between is a tracer's own work: a stack takes time to walk. Of the exits the first one counts.
+                its.enter = its.enter.max(call.enter);
+            }
+            for &slot in &group.requests {
+                if let Some(of) = &mut self.requests[slot as usize].row.call
+                    && of.call_id == its.call_id
+                {
+                    of.stack = its.stack;
+                }
+            }
+            if !its.alone {
+                group.land(&mut self.requests_in_flight);
+            }
+            self.count(Reason::ToldTwice, call.enter, self.at, || op.name().to_owned());
+            return Ok(());
         }
-        if same {
-            self.count(Reason::ToldTwice, e.ts, self.at, || op.name().to_owned());
+        let is_of_last = |&(of, exit, told_by): &(Op, i64, u64)| {
+            of == op && told_by & bit(log) == 0 && call.enter.abs_diff(exit) <= LATE_NS
+        };
+        if task.closed.as_ref().is_some_and(is_of_last) {
+            if let Some((_, _, told_by)) = &mut task.closed {
+                *told_by |= bit(log);
+            }
+            self.count(Reason::ToldTwice, call.enter, self.at, || op.name().to_owned());
+        } else {
+            task.asides.push(Aside { log, place: self.at, call, over: false });
         }
-        same
+        Ok(())
+    }
+
+    /// Calls that have returned by the word of a log that is not believed, and are in no other.
+    fn release_aside<S: Sink + ?Sized>(
+        &mut self,
+        id: u32,
+        names: &Names,
+        sink: &mut S,
+        at_end: bool,
+        which: impl Fn(&Aside) -> bool,
+    ) -> Result<()> {
+        let Some(task) = self.tasks.get_mut(&id).filter(|task| !task.asides.is_empty()) else { return Ok(()) };
+        // The call that the thread has open by another's word goes on.
+        if !at_end && (task.open.is_some() || task.groups.back().is_some_and(|group| group.call_open)) {
+            return Ok(());
+        }
+        let (go, stay): (Vec<_>, Vec<_>) = std::mem::take(&mut task.asides).into_iter().partition(|aside| which(aside));
+        task.asides = stay;
+        for Aside { place, mut call, .. } in go {
+            let (exit, ret, untimed) = (call.exit.take(), call.ret.take(), std::mem::take(&mut call.untimed));
+            self.begin_call(id, call, place, names, sink)?;
+            if let Some(group) = self.tasks.get_mut(&id).and_then(|task| task.groups.back_mut()) {
+                group.call_open = false;
+                group.land(&mut self.requests_in_flight);
+                if let Some(call) = &mut group.call {
+                    (call.exit, call.ret, call.untimed) = (exit, ret, untimed);
+                }
+            }
+            self.flush(id, names, sink)?;
+        }
+        Ok(())
     }
 
     fn call_exit<S: Sink + ?Sized>(&mut self, e: &Event, names: &Names, sink: &mut S) -> Result<()> {
         let Kind::CallExit { op, ret, stack, untimed } = e.kind else { return Ok(()) };
         let id = self.task_of(e);
-        let log = self.places.log_of(self.at);
-        if !self.tasks_are_processes
-            && let Some(task) = self.tasks.get_mut(&id)
-        {
-            match task.exited {
-                Some((before, other)) if before == op && other != log => {
-                    task.exited = None;
+        if self.tellers.several() {
+            match self.exit_is_told(e, op, ret, untimed) {
+                Exit::First => {}
+                Exit::Aside => return Ok(()),
+                Exit::Again => {
                     self.count(Reason::ToldTwice, e.ts, self.at, || format!("{} exit", op.name()));
                     return Ok(());
                 }
-                _ => task.exited = Some((op, log)),
             }
         }
         self.end_with_call(e, id, ret, names, sink)?;
@@ -398,6 +621,7 @@ impl Assemble {
         };
         group.call_open = false;
         group.land(&mut self.requests_in_flight);
+        let told_by = group.told_by;
         let exit = (!untimed).then_some(e.ts);
         if let Some(call) = &mut group.call {
             call.exit = exit;
@@ -416,10 +640,48 @@ impl Assemble {
                 }
             }
         }
+        if let Some(task) = self.tasks.get_mut(&id) {
+            task.closed = Some((op, e.ts, told_by));
+        }
         if untimed {
             self.count(Reason::LengthMissing, e.ts, self.at, || op.name().to_owned());
         }
         self.flush(id, names, sink)
+    }
+
+    fn exit_is_told(&mut self, e: &Event, op: Op, ret: Option<i64>, untimed: bool) -> Exit {
+        let log = self.places.log_of(self.at);
+        let again = self.told_of_call(e) == Told::Again;
+        let by_tracer = self.tellers.is_tracer(e.tid, log);
+        let requests = &self.requests;
+        let Some(task) = self.tasks.get_mut(&e.tid) else { return Exit::First };
+        if let Some(aside) = task.asides.iter_mut().find(|a| a.log == log && a.call.op == op && !a.over) {
+            aside.over = true;
+            aside.call.exit = (!untimed).then_some(e.ts);
+            (aside.call.ret, aside.call.untimed) = (ret, untimed);
+            return Exit::Aside;
+        }
+        if again {
+            let ends_it = task.groups.back().is_some_and(|group| {
+                let none = !self.tellers.tells_exits(self.places.log_of(group.place), e.tid);
+                let done = group.requests.iter().all(|&slot| requests[slot as usize].over);
+                group.call_open
+                    && group.told_by & bit(log) != 0
+                    && done
+                    // Where the other log has no exits, this one's is the only one.
+                    && (none || !by_tracer && !group.requests.is_empty())
+            });
+            if !ends_it {
+                return Exit::Again;
+            }
+        }
+        match task.exited {
+            Some((before, other)) if before == op && other != log => Exit::Again,
+            _ => {
+                task.exited = Some((op, log));
+                Exit::First
+            }
+        }
     }
 
     /// Of a file system whose tracepoints tell where a sync begins and not where it ends, the call's return is its end.
@@ -453,6 +715,14 @@ impl Assemble {
         }
         let found = self.find_exact(task, id);
         let slot = match found {
+            Some(slot)
+                if self.requests[slot as usize].row.start.is_some()
+                    && self.places.log_of(self.requests[slot as usize].place) != self.places.log_of(self.at) =>
+            {
+                self.requests[slot as usize].place = self.at;
+                self.count(Reason::ToldTwice, e.ts, self.at, || "the file system's start".to_owned());
+                return Ok(());
+            }
             Some(slot) if self.requests[slot as usize].row.start.is_some() => {
                 return self.lose(Reason::DuplicateStart, e.ts, sink, || format!("start id {id}"));
             }
@@ -473,6 +743,7 @@ impl Assemble {
         row.dev = dev;
         let tells = id != NO_ID || matches!(names.get(fs), b"ext4" | b"btrfs");
         row.datasync = tells.then_some(datasync);
+        row.waits_known = tells_waits(names.get(fs), ino);
         row.comm = e.comm;
         row.in_flight.0 = in_flight;
         if found.is_none() {
@@ -546,6 +817,66 @@ impl Assemble {
         self.flush(owner, names, sink)
     }
 
+    /// Of a request in its own thread; a journal's thread has an id of its own.
+    fn wait_start<S: Sink + ?Sized>(
+        &mut self,
+        e: &Event,
+        id: u64,
+        wait: Wait,
+        transaction: u64,
+        sink: &mut S,
+    ) -> Result<()> {
+        self.tells_waits = true;
+        let Some(slot) = self.find_exact(self.task_of(e), id) else {
+            if wait == Wait::Commit {
+                self.remember_pass(id);
+                return Ok(());
+            }
+            return self.wait_of_nobody(e, id, wait, sink);
+        };
+        let open = &mut self.requests[slot as usize];
+        open.seen(e.ts);
+        let waits = &mut open.row.waits;
+        open.open_waits.push(waits.len());
+        waits.push(Waited { sync_id: open.row.sync_id, number: 0, wait, start: e.ts, end: e.ts, transaction });
+        Ok(())
+    }
+
+    fn wait_end<S: Sink + ?Sized>(
+        &mut self,
+        e: &Event,
+        id: u64,
+        wait: Wait,
+        transaction: u64,
+        sink: &mut S,
+    ) -> Result<()> {
+        self.tells_waits = true;
+        let Some(slot) = self.find_exact(self.task_of(e), id) else {
+            return if wait == Wait::Commit { Ok(()) } else { self.wait_of_nobody(e, id, wait, sink) };
+        };
+        let open = &mut self.requests[slot as usize];
+        open.seen(e.ts);
+        let waits = &mut open.row.waits;
+        let Some(at) = open.open_waits.iter().rposition(|&at| waits[at].wait == wait && waits[at].start <= e.ts) else {
+            open.torn_waits[usize::from(wait == Wait::Flush)] = true;
+            return self.lose(Reason::UnmatchedWait, e.ts, sink, || format!("end of a {} id {id}", wait.name()));
+        };
+        let waited = &mut waits[open.open_waits.remove(at)];
+        waited.end = e.ts;
+        if transaction != 0 {
+            waited.transaction = transaction;
+        }
+        Ok(())
+    }
+
+    /// In a thread that works for nothing, for the background or for another's request it is none of ours.
+    fn wait_of_nobody<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, wait: Wait, sink: &mut S) -> Result<()> {
+        if id == 0 || self.passes.contains(&id) || self.by_id.contains_key(&id) {
+            return Ok(());
+        }
+        self.lose(Reason::UnmatchedWait, e.ts, sink, || format!("{} of no request, id {id}", wait.name()))
+    }
+
     fn owner(&self, slot: Slot) -> u32 {
         let row = &self.requests[slot as usize].row;
         if self.tasks_are_processes { row.pid } else { row.tid }
@@ -614,6 +945,8 @@ impl Assemble {
             bios: 0,
             bios_unseen: false,
             confidence: Confidence::Exact,
+            waits: Vec::new(),
+            waits_known: (false, false),
             in_flight: (self.requests_in_flight, self.requests_in_flight),
         };
         self.next_sync += 1;
@@ -623,6 +956,8 @@ impl Assemble {
             open.row = row;
             open.place = self.at;
             open.by_thread = false;
+            open.open_waits.clear();
+            open.torn_waits = [false; 2];
             open.over = false;
             open.settled = false;
             open.same_id = same_id;
@@ -635,6 +970,8 @@ impl Assemble {
                 by_thread: false,
                 bio_ids: Vec::new(),
                 open_bios: Vec::new(),
+                open_waits: Vec::new(),
+                torn_waits: [false; 2],
                 over: false,
                 settled: false,
                 same_id,
@@ -673,6 +1010,7 @@ impl Assemble {
                 requests: vec![slot],
                 in_flight: (0, 0),
                 flies: false,
+                told_by: 0,
             });
         }
         if closed_a_call {
@@ -774,10 +1112,33 @@ impl Assemble {
             self.requests_in_flight -= 1;
             row.in_flight.1 = self.requests_in_flight;
         }
+        // A wait that has one end, or that lies outside of its request, is none whose length is known.
+        let (from, to) = (row.start.unwrap_or(i64::MIN), row.end.unwrap_or(i64::MAX));
+        let (mut at, mut torn) = (0, Vec::new());
+        row.waits.retain(|waited| {
+            let (is_open, inside) = (open.open_waits.contains(&at), from <= waited.start && waited.end <= to);
+            at += 1;
+            if is_open || !inside {
+                open.torn_waits[usize::from(waited.wait == Wait::Flush)] = true;
+            }
+            // Where the request has no end either, that says it all.
+            if !inside || is_open && row.end.is_some() {
+                torn.push((waited.wait, waited.start));
+            }
+            !is_open && inside
+        });
+        row.waits.sort_by_key(|waited| (waited.start, std::cmp::Reverse(waited.end)));
+        row.waits.iter_mut().zip(1..).for_each(|(waited, number)| waited.number = number);
+        open.open_waits.clear();
+        let told = |known: bool, torn: bool| known && self.tells_waits && !torn;
+        row.waits_known = (told(row.waits_known.0, open.torn_waits[0]), told(row.waits_known.1, open.torn_waits[1]));
         let (id, first, place) = (row.id, row.first_event, open.place);
         let (started, ended) = (row.start.is_some(), row.end.is_some());
         if !started {
             self.count(Reason::StartMissing, first, place, || format!("the first event of request id {id}"));
+        }
+        for (wait, start) in torn {
+            self.count(Reason::UnmatchedWait, start, place, || format!("{} id {id}", wait.name()));
         }
         if !ended {
             let what = if started { "start" } else { "the first event of request" };
@@ -901,6 +1262,19 @@ impl Assemble {
     fn emit<S: Sink + ?Sized>(&mut self, group: &mut OpenGroup, names: &Names, sink: &mut S) -> Result<()> {
         group.land(&mut self.requests_in_flight);
         let alone = self.request_alone(group);
+        if let Some(call) = &group.call
+            && call.path.is_some()
+        {
+            // Another log knows which file the call was made for, where the kernel tells none, or the last part of its name.
+            let path = names.get(call.path);
+            for &slot in &group.requests {
+                let row = &mut self.requests[slot as usize].row;
+                let is_less = |own: &[u8]| !own.starts_with(b"/") && path.ends_with(own) && path.starts_with(b"/");
+                if call.sync_id == Some(row.sync_id) && (!row.path.is_some() || is_less(names.get(row.path))) {
+                    row.path = call.path;
+                }
+            }
+        }
         if let Some(call) = &mut group.call {
             let mut rows = group.requests.iter().map(|&slot| &self.requests[slot as usize].row).chain(&alone);
             let own = rows.find(|row| Some(row.sync_id) == call.sync_id);
@@ -968,6 +1342,8 @@ impl Assemble {
             bios: 0,
             bios_unseen: true,
             confidence: Confidence::Unknown,
+            waits: Vec::new(),
+            waits_known: (false, false),
             in_flight: group.in_flight,
         };
         self.next_sync += 1;
@@ -1171,8 +1547,8 @@ impl Assemble {
         e: &Event,
         id: u64,
         address: u64,
-        sector: i64,
-        dev: Dev,
+        (dev, sector): (Dev, i64),
+        bytes_of_bio: u64,
         names: &Names,
         sink: &mut S,
     ) -> Result<()> {
@@ -1196,6 +1572,16 @@ impl Assemble {
             self.lose_at(Reason::UnmatchedComplete, ts, place, sink, || format!("bio_complete bio 0x{address:x}"))?;
         }
         self.flying.insert(address, slot);
+        if bytes_of_bio > 0 {
+            let bio = &mut self.bios[slot as usize];
+            bio.row.extent.bytes += bytes_of_bio;
+            bio.row.extent.of_bios = true;
+            if bio.request != NO_SLOT {
+                let extent = &mut self.requests[bio.request as usize].row.extent;
+                extent.bytes += bytes_of_bio;
+                extent.of_bios = true;
+            }
+        }
         let bytes = self.bios[slot as usize].row.extent.bytes;
         let load = self.load(dev);
         load.bios += 1;
@@ -1265,6 +1651,13 @@ impl Assemble {
         names: &Names,
         sink: &mut S,
     ) -> Result<()> {
+        if self.tellers.several() {
+            let slot = self.blocks.at(dev, sector).filter(|&slot| slot != NO_SLOT);
+            let of = slot.map(|slot| self.places.log_of(self.bios[slot as usize].place));
+            if !self.tellers.completes(dev, self.places.log_of(self.at), of) {
+                return Ok(());
+            }
+        }
         let mut done = Vec::new();
         if !self.blocks.complete(dev, sector, bytes, e.ts, |slot| done.push(slot)) {
             // Where no bio is told by the block layer, its completions are of those that are told otherwise.

@@ -77,6 +77,14 @@ impl<T: Copy + PartialEq> Blocks<T> {
         on.flights.entry(sector).or_default().push_back(flight);
     }
 
+    /// What is in flight at a place, the oldest of it.
+    pub fn at(&self, dev: Dev, sector: i64) -> Option<T> {
+        let (_, on) = self.devices.iter().find(|(known, _)| *known == dev)?;
+        let from = sector.saturating_sub(on.longest_sectors);
+        let mut flights = on.flights.range(from..=sector).flat_map(|(_, flights)| flights);
+        flights.find(|flight| flight.end > sector).map(|flight| flight.of)
+    }
+
     /// Whether a bio is in flight there.
     pub fn flies(&self, dev: Dev, sector: i64) -> bool {
         let Some((_, on)) = self.devices.iter().find(|(known, _)| *known == dev) else { return false };

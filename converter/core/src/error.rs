@@ -52,6 +52,12 @@ pub enum Error {
         "{first} and {second} are not on one clock: that of the one is {first_clock}, that of the other {second_clock}"
     )]
     Clocks { first: String, first_clock: String, second: String, second_clock: String },
+    #[error(
+        "{first} and {second} are of different boots, {first_boot} and {second_boot}, of which each has a clock of its own"
+    )]
+    Boots { first: String, first_boot: String, second: String, second_boot: String },
+    #[error("{path}: moved to the clock of the other inputs, its times lie before that clock's zero")]
+    BeforeZero { path: String },
     #[error("no input format is called '{name}'")]
     UnknownSource { name: String, known: String },
     #[error("cannot write {path}: {source}")]
@@ -95,6 +101,8 @@ impl Error {
             | Self::NoEvents { .. }
             | Self::NoCalls { .. }
             | Self::Clocks { .. }
+            | Self::Boots { .. }
+            | Self::BeforeZero { .. }
             | Self::Reader => ErrorClass::Input,
             Self::UnknownSource { .. } | Self::UnknownSink { .. } | Self::NotHere { .. } => ErrorClass::Usage,
             Self::Write { .. } | Self::NoFolder { .. } | Self::Encode { .. } | Self::Thread(_) => ErrorClass::Output,
@@ -156,8 +164,14 @@ impl Error {
                     .into()
             }
             Self::Clocks { .. } => {
-                "convert each on its own; the strace.log in a folder that `syncline record` made is moved to CLOCK_BOOTTIME".into()
+                "convert each on its own, or say what is to be added to the times of one: `--offset FILE=-12.5s`, 0 if they are of \
+                 one clock all the same"
+                    .into()
             }
+            Self::BeforeZero { .. } => {
+                "give another `--offset`: it is added to each time, in the unit that it names".into()
+            }
+            Self::Boots { .. } => "convert each on its own".into(),
             Self::NoEvents { .. } => "docs/formats.md shows what an event looks like".into(),
             Self::UnknownSource { known, .. } => format!("use one of: {known}"),
             Self::UnknownSink { .. } => {

@@ -48,6 +48,45 @@ impl Op {
     }
 }
 
+/// What a thread does or waits for in a sync when its data is on its way or written. Called as the kernel's events are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wait {
+    /// A commit of the journal that it makes itself, as f2fs does.
+    Commit,
+    CommitWait,
+    /// A fast commit of ext4, which it makes itself.
+    FastCommit,
+    FastCommitWait,
+    /// A cache flush of a device.
+    Flush,
+}
+
+impl Wait {
+    pub const ALL: [Self; 5] = [Self::Commit, Self::CommitWait, Self::FastCommit, Self::FastCommitWait, Self::Flush];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::CommitWait => "commit wait",
+            Self::FastCommit => "fast commit",
+            Self::FastCommitWait => "fast commit wait",
+            Self::Flush => "flush",
+        }
+    }
+
+    /// `start` and `end` alike: what its events are called by before `_start` and `_end`.
+    pub fn from_word(word: &[u8]) -> Option<Self> {
+        Some(match word {
+            b"commit" => Self::Commit,
+            b"commit_wait" => Self::CommitWait,
+            b"fc" => Self::FastCommit,
+            b"fc_wait" => Self::FastCommitWait,
+            b"flush" => Self::Flush,
+            _ => return None,
+        })
+    }
+}
+
 /// A block device, as `major << 20 | minor`, the kernel's own packing; 0 is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Dev(pub u32);
@@ -100,16 +139,21 @@ pub enum Kind {
     /// A piece of page cache joins a bio.
     BioAddFolio { id: u64, bio: u64, offset: u64, len: u64 },
     /// A bio goes to the block layer.
-    /// `background`: the source says that it is for nobody's sync, whatever its id.
-    BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev, background: bool },
+    /// `background`: the source says that it is for nobody's sync, whatever its id. `bytes`: those of the bio, where the source tells no
+    /// page cache; else 0.
+    BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev, background: bool, bytes: u64 },
     /// A bio is done. `bio` is 0 where the source has no address.
     BioComplete { bio: u64, sector: i64, dev: Dev },
     /// The file system's sync function returns.
     SyncEnd { id: u64, ret: i64 },
-    /// A flusher thread begins to write an inode for nobody's sync, or a journal's thread to commit; what has this id is background.
+    /// A flusher thread begins to write an inode for nobody's sync; what has this id is background.
     WbStart { id: u64 },
     /// It has written it.
     WbEnd { id: u64 },
+    /// A thread begins to wait, in the request of this id; or a journal's thread begins a commit, of an id of its own.
+    WaitStart { id: u64, wait: Wait, transaction: u64 },
+    /// `transaction` is 0 where it is not told.
+    WaitEnd { id: u64, wait: Wait, transaction: u64 },
     /// The block layer's own telling of a bio that writes data: neither an address nor an id goes with it.
     BlockSubmit { dev: Dev, sector: i64, bytes: u64 },
     /// Of so many bytes, which may be several bios that were merged, or a part of one.
@@ -121,7 +165,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 15;
     pub const NAMES: [&'static str; Self::COUNT] = [
         "call_enter",
         "call_exit",
@@ -136,6 +180,8 @@ impl Kind {
         "block_submit",
         "block_complete",
         "block_remap",
+        "wait_start",
+        "wait_end",
     ];
 
     pub fn index(&self) -> usize {
@@ -153,6 +199,8 @@ impl Kind {
             Self::BlockSubmit { .. } => 10,
             Self::BlockComplete { .. } => 11,
             Self::BlockRemap { .. } => 12,
+            Self::WaitStart { .. } => 13,
+            Self::WaitEnd { .. } => 14,
         }
     }
 

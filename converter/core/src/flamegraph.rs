@@ -1,5 +1,7 @@
 //! Flame graphs as SVG, drawn by inferno. Stacks come summed up; nothing here knows what they count.
 
+use std::collections::HashMap;
+
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap, StrokeColor};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
@@ -28,6 +30,8 @@ pub struct Look<'a> {
     pub palette: &'a str,
     /// Percent of the whole below which a frame is left out.
     pub hide_under: f64,
+    /// Of a frame, with its callers: how much more its weight, and that of its base, may be, since names of functions are missing.
+    pub perhaps: HashMap<Vec<String>, (f64, f64)>,
 }
 
 pub struct Drawing {
@@ -44,6 +48,8 @@ const WHITE: Color = Color { r: 255, g: 255, b: 255 };
 /// What has no name of its own.
 const GREY: Color = Color { r: 205, g: 205, b: 205 };
 const SAME: Color = Color { r: 240, g: 240, b: 240 };
+/// What may be more or less: no hue of either.
+const OPEN: Color = Color { r: 240, g: 228, b: 160 };
 
 /// Behind inferno's own style: its search button can hardly be seen, and it knows no dark screens.
 const STYLE: &str = "<style type=\"text/css\">
@@ -66,14 +72,12 @@ struct Total {
 /// Draws stacks; those with a base as a differential flame graph, as wide as their weights.
 ///
 /// Not by inferno's own differentials: they colour the innermost frames alone, and there all stacks of syncs are alike. Here each frame
-/// is coloured by its own change and says it in its name, so that it can be read without colours.
+/// is coloured by its own change and says it in its name, so that it can be read without colours. Of one that may have changed
+/// by names alone that are missing it says the least change, or that it cannot be told.
 ///
 /// # Errors
 /// No stack has a weight.
 pub fn draw(mut stacks: Vec<Stack>, look: &Look<'_>) -> Result<Drawing, String> {
-    for stack in &mut stacks {
-        guard(&mut stack.frames);
-    }
     // By frames, and not by lines as inferno would: `db-wal` must not come between `db` and what is below it.
     stacks.sort_by(|a, b| a.frames.cmp(&b.frames));
     let tree = Tree::of(&stacks);
@@ -88,18 +92,20 @@ pub fn draw(mut stacks: Vec<Stack>, look: &Look<'_>) -> Result<Drawing, String> 
     let differential = stacks.iter().any(|stack| stack.base.is_some());
     let hues = PALETTES.iter().find(|(name, _)| *name == look.palette).map_or(PALETTES[0].1, |&(_, hues)| hues);
     let mut colours = PaletteMap::default();
-    let mut named = |name: &str, total: Total, is_root: bool| -> String {
+    let mut named = |path: &[String], total: Total| -> String {
+        let name = path.last().map_or("", String::as_str);
         let (name, colour) = if differential {
-            let change = Change::of(total);
-            let name = if is_root { String::new() } else { format!("{} {name}", change.mark()) };
+            let change = Changes::of(total, look.perhaps.get(path).copied().unwrap_or_default());
+            let name = if path.is_empty() { String::new() } else { format!("{} {name}", change.mark()) };
             (name, change.colour())
         } else {
             (name.to_owned(), if is_nameless(name) { GREY } else { tint(name, hues) })
         };
+        let name = guarded(name);
         colours.insert(&name, colour);
         name
     };
-    named("", tree.totals[0], true);
+    named(&[], tree.totals[0]);
     let mut lines: Vec<(String, u64)> = Vec::new();
     let mut path = vec![0];
     for (stack, place) in stacks.iter().zip(&tree.places) {
@@ -108,10 +114,10 @@ pub fn draw(mut stacks: Vec<Stack>, look: &Look<'_>) -> Result<Drawing, String> 
             continue;
         }
         // What is too narrow leaves its width to its caller, and inferno has less to look at. A line without frames is none.
-        let shown: Vec<String> = (stack.frames.iter().zip(&path[1..]).enumerate())
-            .map(|(depth, (name, &node))| (depth, name, tree.totals[node]))
-            .take_while(|(depth, _, total)| *depth == 0 || !is_narrow(total))
-            .map(|(_, name, total)| named(name, total, false))
+        let shown: Vec<String> = (path[1..].iter().enumerate())
+            .map(|(depth, &node)| (depth, tree.totals[node]))
+            .take_while(|(depth, total)| *depth == 0 || !is_narrow(total))
+            .map(|(depth, total)| named(&stack.frames[..=depth], total))
             .collect();
         let folded = shown.join(";");
         match lines.last_mut() {
@@ -155,18 +161,17 @@ fn comment(text: &str) -> String {
 }
 
 /// Keeps inferno from reading a name as something else: a number at the end would be a second weight, a `# ` at the start a comment.
-fn guard(frames: &mut [String]) {
-    const SPACE: char = '\u{a0}';
-    for frame in frames.iter_mut() {
-        if let Some(at) = frame.rfind(' ')
-            && frame[at + 1..].bytes().all(|b| b.is_ascii_digit() || b == b'.')
-        {
-            frame.replace_range(at..=at, SPACE.encode_utf8(&mut [0; 2]));
-        }
+fn guarded(mut name: String) -> String {
+    const SPACE: &str = "\u{a0}";
+    if let Some(at) = name.rfind(' ')
+        && name[at + 1..].bytes().all(|b| b.is_ascii_digit() || b == b'.')
+    {
+        name.replace_range(at..=at, SPACE);
     }
-    if let Some(rest) = frames.first().and_then(|frame| frame.strip_prefix("# ")) {
-        frames[0] = format!("#{SPACE}{rest}");
+    if name.starts_with("# ") {
+        name.replace_range(1..2, SPACE);
     }
+    name
 }
 
 /// An address, a library of which no more is known, or a word of ours such as `[no stack]`.
@@ -238,6 +243,7 @@ fn tint(name: &str, (from, to): (f64, f64)) -> Color {
 const ROUNDING: f64 = 1e-9;
 
 /// How a frame's weight differs from its base.
+#[derive(PartialEq)]
 enum Change {
     New,
     Same,
@@ -246,24 +252,28 @@ enum Change {
 }
 
 impl Change {
-    fn of(total: Total) -> Self {
-        let weight = total.weight as f64;
-        if (weight - total.base).abs() <= ROUNDING * weight {
+    fn of(weight: f64, base: f64) -> Self {
+        if (weight - base).abs() <= ROUNDING * weight {
             Self::Same
-        } else if total.base <= 0.0 {
+        } else if base <= 0.0 {
             Self::New
         } else {
-            Self::By(100.0 * (weight - total.base) / total.base)
+            Self::By(100.0 * (weight - base) / base)
         }
     }
 
+    fn is_more(&self) -> bool {
+        matches!(self, Self::New) || matches!(self, Self::By(percent) if *percent > 0.0)
+    }
+
+    /// Begins with `+`, `-` or `=`: short, so that the name has room.
     fn mark(&self) -> String {
         match self {
-            Self::New => "[new]".to_owned(),
-            Self::Same => "[=]".to_owned(),
-            Self::By(percent) if *percent >= 899.5 => format!("[x{:.0}]", percent / 100.0 + 1.0),
-            Self::By(percent) if percent.abs() < 9.95 => format!("[{percent:+.1}%]"),
-            Self::By(percent) => format!("[{percent:+.0}%]"),
+            Self::New => "+new".to_owned(),
+            Self::Same => "=".to_owned(),
+            Self::By(percent) if *percent >= 899.5 => format!("+x{:.0}", percent / 100.0 + 1.0),
+            Self::By(percent) if percent.abs() < 9.95 => format!("{percent:+.1}%"),
+            Self::By(percent) => format!("{percent:+.0}%"),
         }
     }
 
@@ -283,6 +293,45 @@ impl Change {
     }
 }
 
+/// Between these two a change lies; they are one where no name is missing.
+struct Changes {
+    least: Change,
+    most: Change,
+}
+
+impl Changes {
+    fn of(total: Total, (more, more_base): (f64, f64)) -> Self {
+        let weight = total.weight as f64;
+        if Change::of(weight, total.base) == Change::Same && Change::of(more, more_base) == Change::Same {
+            // No difference is seen, wherever the names are missing.
+            return Self { least: Change::Same, most: Change::Same };
+        }
+        Self { least: Change::of(weight, total.base + more_base), most: Change::of(weight + more, total.base) }
+    }
+
+    /// The one that is nearer to no change; none where they do not agree in which way it goes.
+    fn sure(&self) -> Option<&Change> {
+        let (least, most) = (&self.least, &self.most);
+        if least == most || least.is_more() {
+            Some(least)
+        } else if *most == Change::Same || most.is_more() {
+            None
+        } else {
+            Some(most)
+        }
+    }
+
+    fn mark(&self) -> String {
+        let Some(sure) = self.sure() else { return "?".to_owned() };
+        let mark = sure.mark();
+        if self.least.mark() == self.most.mark() { mark } else { format!("{}≥{}", &mark[..1], &mark[1..]) }
+    }
+
+    fn colour(&self) -> Color {
+        self.sure().map_or(OPEN, Change::colour)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,6 +346,7 @@ mod tests {
             frame_is: "Function",
             palette: "hot",
             hide_under: 0.01,
+            perhaps: HashMap::new(),
         }
     }
 
@@ -338,6 +388,15 @@ mod tests {
             "file\u{a0}12 (4 requests, 50.00%)",
         ];
         assert_eq!(titles(stacks, &look()), want);
+        // Nor is one behind its change.
+        let stacks = vec![stack("wl;12", 3, Some(3.0)), stack("wl;13", 1, Some(0.0))];
+        let want = [
+            "+33% wl (4 requests, 100.00%)",
+            "+new\u{a0}13 (1 requests, 25.00%)",
+            "=\u{a0}12 (3 requests, 75.00%)",
+            "all (4 requests, 100%)",
+        ];
+        assert_eq!(titles(stacks, &look()), want);
     }
 
     #[test]
@@ -359,16 +418,57 @@ mod tests {
             stack("wl;gone", 0, Some(40.0)),
         ];
         let want = [
-            "[+200%] x (30 requests, 44.78%)",
-            "[+50%] a (30 requests, 44.78%)",
+            "+200% x (30 requests, 44.78%)",
+            "+50% a (30 requests, 44.78%)",
+            "+new c (2 requests, 2.99%)",
+            "+x10 d (25 requests, 37.31%)",
             // 67 against 72.5.
-            "[-7.6%] wl (67 requests, 100.00%)",
-            "[=] b (10 requests, 14.93%)",
-            "[new] c (2 requests, 2.99%)",
-            "[x10] d (25 requests, 37.31%)",
+            "-7.6% wl (67 requests, 100.00%)",
+            "= b (10 requests, 14.93%)",
             "all (67 requests, 100%)",
         ];
         assert_eq!(titles(stacks, &look()), want);
+    }
+
+    #[test]
+    fn what_names_may_have_made_is_no_change() {
+        let frame = |folded: &str| folded.split(';').map(str::to_owned).collect::<Vec<_>>();
+        let stacks = vec![
+            stack("wl;open", 20, Some(40.0)),
+            stack("wl;[address]", 20, Some(0.0)),
+            stack("wl;even", 30, Some(30.0)),
+            stack("wl;more", 90, Some(30.0)),
+            stack("wl;less", 10, Some(100.0)),
+            stack("wl;hardly", 20_000, Some(10_000.0)),
+            stack("wl;bare", 10, Some(0.0)),
+            stack("wl;same", 8, Some(8.0)),
+        ];
+        let perhaps = [
+            // As many as in the base, if all that lack a name are its own.
+            ("wl;open", (20.0, 0.0)),
+            ("wl;[address]", (20.0, 40.0)),
+            ("wl;even", (1.0, 0.0)),
+            // 90 against 30 to 60; 10 to 50 against 100.
+            ("wl;more", (0.0, 30.0)),
+            ("wl;less", (40.0, 0.0)),
+            // Not seen in what is written.
+            ("wl;hardly", (1.0, 1.0)),
+            // 10 against 0 to 5.
+            ("wl;bare", (0.0, 5.0)),
+            ("wl;same", (3.0, 3.0)),
+        ];
+        let perhaps = perhaps.into_iter().map(|(folded, more)| (frame(folded), more)).collect();
+        let titles = titles(stacks, &Look { perhaps, ..look() });
+        let names: Vec<_> = titles.iter().map(|title| title.split(" (").next().unwrap()).collect();
+        // The whole: 20,188 against 10,208.
+        let want = [
+            ("+100% hardly", "+98% wl"),
+            ("+≥100% bare", "+≥50% more"),
+            ("-≥50% less", "= same"),
+            ("? [address]", "? even"),
+            ("? open", "all"),
+        ];
+        assert_eq!(names.chunks(2).map(|two| (two[0], two[1])).collect::<Vec<_>>(), want);
     }
 
     #[test]

@@ -26,3 +26,4 @@ pub mod stack;
 pub mod stream;
 pub mod symbols;
 pub mod tasks;
+pub mod tellers;

@@ -70,6 +70,8 @@ reasons! {
         "a second start of a request that is open; the line is there twice"
     DuplicateEnd "duplicate_end" Loss
         "a second end of a request that has just ended; the line is there twice"
+    UnmatchedWait "unmatched_wait" Loss
+        "waits for a commit or a flush of which the log has one end, or that lie outside of their request; journal_ns or flush_ns of their request is null"
     UnmatchedExit "unmatched_exit" Loss
         "exits of a sync syscall whose entry is not in the log, or cannot be told from another's"
     LoneCall "lone_call" Info
@@ -78,6 +80,8 @@ reasons! {
         "syncs of which only the call is known: what was written back for them (bytes, bios, writeback latency) is null; the routes ring-buffer and bpftrace record it"
     ToldTwice "told_twice" Info
         "what two inputs or two tracepoints tell of one call, request or bio, and that was joined"
+    ToldAlone "told_alone" Info
+        "bios that one input tells of and that are not used: another input tells of their device's bios, and not of these, or not where its bios go"
     Remapped "remapped" Info
         "bios that a device mapper or a partition passes on, which are told at the device that they were meant for"
     FilteredOut "filtered_out" Info

@@ -3,11 +3,11 @@
 //! Inputs of one format are pieces of one log, read one after the other, unless they say that they are not. All others tell of
 //! the same time side by side: the one that is furthest behind is read on, so that little has to wait in memory.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::error::{Error, Result};
 use crate::input::Input;
-use crate::source::{Batch, Source, SourceOptions};
+use crate::source::{Batch, Reader, Source, SourceOptions, bpftrace_json};
 use crate::stream::{Next, Stream};
 
 pub type OpenInput = (Input, &'static dyn Source);
@@ -30,16 +30,52 @@ impl BesideBoot {
     }
 }
 
+/// What is known of an input, and does not stand in it.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// Times of the first clock are moved to the second.
+    pub boot: Option<BesideBoot>,
+    pub boot_id: Option<String>,
+    /// By the names of clocks, what is to be added to their times for ns since 1970.
+    pub to_realtime: BTreeMap<String, i64>,
+    /// What is to be added to its times for those of the other inputs: nothing more is asked about its clock.
+    pub offset_ns: Option<i64>,
+}
+
+/// How times are laid beside those of other inputs.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    By(i64),
+    Boot(BesideBoot),
+}
+
+impl Move {
+    fn moved(self, ts: i64) -> i64 {
+        match self {
+            Self::By(offset) => ts.saturating_add(offset),
+            Self::Boot(clocks) => clocks.moved(ts),
+        }
+    }
+
+    fn apply(self, batch: &mut Batch) {
+        batch.events.iter_mut().for_each(|event| event.ts = self.moved(event.ts));
+        batch.until = batch.until.map(|until| if until == i64::MAX { until } else { self.moved(until) });
+    }
+}
+
 const REALTIME: &str = "realtime";
 const BOOTTIME: &str = "boottime";
+const CLOCK: &str = "clock";
+const REALTIME_OFFSET: &str = "realtime_offset_ns";
 /// Clocks whose zero is another in each log.
 const OF_ONE_LOG: [&str; 2] = ["time_of_day", "relative"];
 
 struct Current {
     file: usize,
+    path: String,
     stream: Stream,
     lines: u64,
-    moved: Option<BesideBoot>,
+    moved: Option<Move>,
 }
 
 /// Inputs that are read one after the other.
@@ -94,51 +130,173 @@ pub struct Merge {
     window_ns: i64,
     workers: usize,
     options: SourceOptions,
-    clocks: HashMap<String, BesideBoot>,
-    /// The first input that has a clock.
-    clock: Option<(String, String)>,
+    /// By their paths.
+    beside: HashMap<String, Beside>,
+    /// Events that no report uses are counted by the tracer's words.
+    name_others: bool,
+    begun: bool,
+    seen: Clocks,
+    /// Of each input that has been opened.
+    pub clocks: HashMap<usize, Clock>,
     /// What the inputs say of themselves; the first word counts.
     pub facts: Vec<(&'static str, String)>,
 }
 
 /// The log that each input is a piece of, from 0.
 pub fn logs_of(inputs: &[OpenInput]) -> Vec<usize> {
+    logs_of_formats(inputs.iter().map(|(input, source)| (source.name(), source.stands_alone(input.head()))))
+}
+
+/// As `logs_of`, with those as one that are parts of one recording.
+pub fn recordings_of(inputs: &[OpenInput]) -> Vec<usize> {
+    let alone = |(_, source): &OpenInput, head: &[u8]| source.stands_alone(head) && !source.lies_in_parts();
+    logs_of_formats(inputs.iter().map(|input| (input.1.name(), alone(input, input.0.head()))))
+}
+
+/// As `logs_of`, of the name of each input's format and whether it stands alone.
+pub fn logs_of_formats<'a>(inputs: impl Iterator<Item = (&'a str, bool)>) -> Vec<usize> {
     let mut names: Vec<&str> = Vec::new();
     inputs
-        .iter()
-        .map(|(input, source)| {
-            let piece = !source.stands_alone(input.head());
-            names.iter().rposition(|name| piece && *name == source.name()).unwrap_or_else(|| {
-                names.push(source.name());
+        .map(|(format, stands_alone)| {
+            names.iter().rposition(|name| !stands_alone && *name == format).unwrap_or_else(|| {
+                names.push(format);
                 names.len() - 1
             })
         })
         .collect()
 }
 
-/// Whether the times of an input can be laid beside those of the first one.
-fn check_clock(
-    first: &mut Option<(String, String)>,
-    path: &str,
-    source: &str,
-    facts: &[(&'static str, String)],
-) -> Result<()> {
-    let told = facts.iter().find(|(key, _)| *key == "clock").map(|(_, clock)| clock.as_str());
-    // The low-level log does not tell; the thesis's has bpftrace's.
-    let Some(clock) = told.or((source == "thesis").then_some(BOOTTIME)) else { return Ok(()) };
-    let Some((of, its)) = first else {
-        *first = Some((path.to_owned(), clock.to_owned()));
-        return Ok(());
-    };
-    if its == clock && !OF_ONE_LOG.contains(&clock) {
-        return Ok(());
+/// The clock of an input, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clock {
+    pub name: Option<String>,
+    /// The input says so itself; else its format lets it be taken for that.
+    pub is_told: bool,
+    pub boot_id: Option<String>,
+    /// By the names of clocks, its own and others of its machine, what is to be added to their times for ns since 1970.
+    pub to_realtime: BTreeMap<String, i64>,
+}
+
+impl Clock {
+    fn of(source: &str, facts: &[(&'static str, String)]) -> Self {
+        let told = |wanted| facts.iter().find(|(key, _)| *key == wanted).map(|(_, value)| value.clone());
+        let name = told(CLOCK);
+        let offset = told(REALTIME_OFFSET).and_then(|offset| offset.parse().ok());
+        Self {
+            is_told: name.as_ref().is_some_and(|name| !name.starts_with("unknown")),
+            name: name.or_else(|| assumed_clock(source).map(str::to_owned)),
+            boot_id: told("boot_id"),
+            to_realtime: told(CLOCK).zip(offset).into_iter().collect(),
+        }
     }
-    Err(Error::Clocks {
-        first: of.clone(),
-        first_clock: its.clone(),
-        second: path.to_owned(),
-        second_clock: clock.to_owned(),
-    })
+}
+
+/// What an input of this format has that does not tell its clock: what bpftrace writes is on its own, the low-level log may have any.
+pub fn assumed_clock(source: &str) -> Option<&'static str> {
+    matches!(source, "thesis" | bpftrace_json::NAME).then_some(BOOTTIME)
+}
+
+/// The first input that has a clock, and the first that tells of its boot.
+#[derive(Default)]
+pub struct Clocks {
+    clock: Option<(String, String)>,
+    boot: Option<(String, String)>,
+    /// What is to be added to the times of clocks for ns since 1970.
+    to_realtime: HashMap<String, i64>,
+}
+
+impl Clocks {
+    /// Takes what an input knows of the time of day, for all that are on its clock.
+    pub fn tell(&mut self, its: &Clock) {
+        for (name, offset) in &its.to_realtime {
+            if !OF_ONE_LOG.contains(&name.as_str()) {
+                self.to_realtime.entry(name.clone()).or_insert(*offset);
+            }
+        }
+    }
+
+    fn to_realtime(&self, clock: &str) -> Option<i64> {
+        if clock == REALTIME { Some(0) } else { self.to_realtime.get(clock).copied() }
+    }
+
+    /// What is to be added to the times of an input, so that they can be laid beside those of the inputs before it.
+    pub fn add(&mut self, path: &str, its: &Clock) -> Result<i64> {
+        let Some(clock) = &its.name else { return Ok(0) };
+        if let Some((first, first_clock)) = &self.clock {
+            if first_clock != clock || OF_ONE_LOG.contains(&clock.as_str()) {
+                // Through the time of day, which both know.
+                return match (self.to_realtime(clock), self.to_realtime(first_clock)) {
+                    (Some(its), Some(first)) => Ok(its.saturating_sub(first)),
+                    _ => Err(Error::Clocks {
+                        first: first.clone(),
+                        first_clock: first_clock.clone(),
+                        second: path.to_owned(),
+                        second_clock: clock.clone(),
+                    }),
+                };
+            }
+        } else {
+            self.clock = Some((path.to_owned(), clock.clone()));
+        }
+        // Any other clock begins anew with each boot.
+        let Some(boot) = its.boot_id.as_ref().filter(|_| clock != REALTIME) else { return Ok(0) };
+        let (first, first_boot) = self.boot.get_or_insert_with(|| (path.to_owned(), boot.clone()));
+        if first_boot == boot {
+            return Ok(0);
+        }
+        Err(Error::Boots {
+            first: first.clone(),
+            first_boot: first_boot.clone(),
+            second: path.to_owned(),
+            second_boot: boot.clone(),
+        })
+    }
+}
+
+/// An input of which nothing has been read but its beginning.
+struct Opened {
+    file: usize,
+    path: String,
+    reader: Reader,
+    clock: Clock,
+    /// Known without the other inputs.
+    moved: Option<Move>,
+}
+
+impl Opened {
+    fn of(file: usize, (input, source): OpenInput, options: &SourceOptions, beside: Beside) -> Result<Self> {
+        let path = input.path.clone();
+        let mut reader = source.open(input, options)?;
+        let is = |reader: &Reader, clock: &str| reader.facts.iter().any(|(k, v)| *k == CLOCK && v == clock);
+        let mut moved = None;
+        if let Some(clocks) = beside.boot
+            && is(&reader, REALTIME)
+        {
+            forget_clock(&mut reader);
+            reader.facts.push((CLOCK, BOOTTIME.to_owned()));
+            moved = Some(Move::Boot(clocks));
+        }
+        let mut clock = Clock::of(source.name(), &reader.facts);
+        if let Some(offset) = clock.name.as_ref().and_then(|name| beside.to_realtime.get(name))
+            && !reader.facts.iter().any(|(key, _)| *key == REALTIME_OFFSET)
+        {
+            reader.facts.push((REALTIME_OFFSET, offset.to_string()));
+        }
+        for (name, offset) in beside.to_realtime {
+            clock.to_realtime.entry(name).or_insert(offset);
+        }
+        clock.boot_id = clock.boot_id.or(beside.boot_id);
+        if let Some(offset) = beside.offset_ns {
+            forget_clock(&mut reader);
+            (clock, moved) = (Clock::default(), Some(Move::By(offset)));
+        }
+        Ok(Self { file, path, reader, clock, moved })
+    }
+}
+
+/// What an input says of its own clock holds no more where its times are moved to another.
+fn forget_clock(reader: &mut Reader) {
+    reader.facts.retain(|(key, _)| ![CLOCK, REALTIME_OFFSET].contains(key));
 }
 
 impl Merge {
@@ -147,7 +305,8 @@ impl Merge {
         window_ns: i64,
         workers: usize,
         options: SourceOptions,
-        clocks: HashMap<String, BesideBoot>,
+        beside: HashMap<String, Beside>,
+        name_others: bool,
     ) -> Self {
         let logs = logs_of(&inputs);
         let mut lanes: Vec<Lane> =
@@ -155,7 +314,18 @@ impl Merge {
         for ((file, input), log) in inputs.into_iter().enumerate().zip(logs) {
             lanes[log].waiting.push_back((file, input));
         }
-        Self { lanes, window_ns, workers, options, clocks, clock: None, facts: Vec::new() }
+        Self {
+            lanes,
+            window_ns,
+            workers,
+            options,
+            beside,
+            name_others,
+            begun: false,
+            seen: Clocks::default(),
+            clocks: HashMap::new(),
+            facts: Vec::new(),
+        }
     }
 
     /// Whether the low-level log can be written as it is read.
@@ -164,28 +334,19 @@ impl Merge {
     }
 
     pub fn step(&mut self) -> Result<Step> {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.begin()?;
+        }
         let window_ns = self.window_ns;
         let behind = self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.is_over());
         let Some((at, lane)) = behind.min_by_key(|(_, lane)| lane.reached(window_ns)) else { return Ok(Step::End) };
         if lane.current.is_none()
-            && let Some((file, (input, source))) = lane.waiting.pop_front()
+            && let Some(input) = lane.waiting.pop_front()
         {
-            let path = input.path.clone();
-            let mut reader = source.open(input, &self.options)?;
-            let moved = self.clocks.get(&path).copied();
-            let moved = moved.filter(|_| reader.facts.iter().any(|fact| *fact == ("clock", REALTIME.to_owned())));
-            if moved.is_some() {
-                reader.facts.retain(|(key, _)| *key != "clock");
-                reader.facts.push(("clock", BOOTTIME.to_owned()));
-            }
-            check_clock(&mut self.clock, &path, source.name(), &reader.facts)?;
-            for (key, value) in &reader.facts {
-                if !self.facts.iter().any(|(k, _)| k == key) {
-                    self.facts.push((key, value.clone()));
-                }
-            }
-            lane.current = Some(Current { file, stream: Stream::start(reader, self.workers), lines: 0, moved });
+            let opened = self.open(input)?;
+            self.start(at, opened)?;
         }
+        let lane = &mut self.lanes[at];
         let Some(current) = &mut lane.current else { return Ok(Step::End) };
         match current.stream.take()? {
             Next::Idle => Ok(Step::Idle),
@@ -196,7 +357,10 @@ impl Merge {
             }
             Next::Batch(mut batch, consumed_bytes) => {
                 if let Some(moved) = current.moved {
-                    batch.events.iter_mut().for_each(|event| event.ts = moved.moved(event.ts));
+                    moved.apply(&mut batch);
+                    if batch.events.iter().any(|event| event.ts < 0) {
+                        return Err(Error::BeforeZero { path: current.path.clone() });
+                    }
                 }
                 let lines_before = current.lines;
                 current.lines += batch.lines;
@@ -205,6 +369,42 @@ impl Merge {
                 Ok(Step::Piece(Piece { batch, file: current.file, lines_before, consumed_bytes, lane: at }))
             }
         }
+    }
+
+    /// All lanes begin at once: what one of them tells of its clock may be what another's is known by.
+    fn begin(&mut self) -> Result<()> {
+        let first: Vec<_> = self.lanes.iter_mut().map(|lane| lane.waiting.pop_front()).collect();
+        let mut opened = Vec::new();
+        for (at, input) in first.into_iter().enumerate() {
+            let Some(input) = input else { continue };
+            let input = self.open(input)?;
+            self.seen.tell(&input.clock);
+            opened.push((at, input));
+        }
+        opened.into_iter().try_for_each(|(at, input)| self.start(at, input))
+    }
+
+    fn open(&self, (file, input): (usize, OpenInput)) -> Result<Opened> {
+        let beside = self.beside.get(&input.0.path).cloned().unwrap_or_default();
+        Opened::of(file, input, &self.options, beside)
+    }
+
+    fn start(&mut self, lane: usize, opened: Opened) -> Result<()> {
+        let Opened { file, path, mut reader, clock, mut moved } = opened;
+        let offset = self.seen.add(&path, &clock)?;
+        if offset != 0 {
+            forget_clock(&mut reader);
+            moved = Some(Move::By(offset));
+        }
+        self.clocks.insert(file, clock);
+        for (key, value) in &reader.facts {
+            if !self.facts.iter().any(|(k, _)| k == key) {
+                self.facts.push((key, value.clone()));
+            }
+        }
+        let stream = Stream::start(reader, self.workers, self.name_others);
+        self.lanes[lane].current = Some(Current { file, path, stream, lines: 0, moved });
+        Ok(())
     }
 
     /// All that is older than this has been read.
@@ -238,20 +438,73 @@ mod tests {
         assert_eq!(one.moved(1_000_007), 507);
     }
 
+    fn clock(source: &str, told: &[(&'static str, &str)]) -> Clock {
+        let facts: Vec<_> = told.iter().map(|&(key, value)| (key, value.to_owned())).collect();
+        Clock::of(source, &facts)
+    }
+
     #[test]
     fn inputs_on_different_clocks_are_refused() {
-        let facts = |clock: &str| [("clock", clock.to_owned())];
-        let mut first = None;
-        check_clock(&mut first, "a", "strace", &facts("realtime")).unwrap();
-        check_clock(&mut first, "b", "strace", &facts("realtime")).unwrap();
-        check_clock(&mut first, "c", "events-jsonl", &[]).unwrap();
-        let error = check_clock(&mut first, "d", "thesis", &[]).unwrap_err();
+        let mut seen = Clocks::default();
+        seen.add("a", &clock("strace", &[("clock", "realtime")])).unwrap();
+        seen.add("b", &clock("strace", &[("clock", "realtime")])).unwrap();
+        seen.add("c", &clock("events-jsonl", &[])).unwrap();
+        let error = seen.add("d", &clock("thesis", &[])).unwrap_err();
         assert_eq!(
             error.to_string(),
             "a and d are not on one clock: that of the one is realtime, that of the other boottime"
         );
-        let mut first = None;
-        check_clock(&mut first, "a", "strace", &facts("relative")).unwrap();
-        check_clock(&mut first, "b", "strace", &facts("relative")).unwrap_err();
+        let mut seen = Clocks::default();
+        seen.add("a", &clock("strace", &[("clock", "relative")])).unwrap();
+        seen.add("b", &clock("strace", &[("clock", "relative")])).unwrap_err();
+    }
+
+    #[test]
+    fn clocks_that_tell_the_time_of_day_are_joined_by_it() {
+        let on = |clock, offset: &str| self::clock("x", &[("clock", clock), ("realtime_offset_ns", offset)]);
+        let mut seen = Clocks::default();
+        // That of the first is known by another on its clock.
+        let inputs = [
+            clock("ftrace", &[("clock", "monotonic")]),
+            on("monotonic", "1000"),
+            on("boottime", "400"),
+            clock("strace", &[("clock", "realtime")]),
+        ];
+        for input in &inputs {
+            seen.tell(input);
+        }
+        let offsets = inputs.iter().map(|input| seen.add("a", input).unwrap()).collect::<Vec<_>>();
+        // At 1400 by the time of day the one is at 400, the other at 1000.
+        assert_eq!(offsets, [0, 0, -600, -1000]);
+        seen.add("b", &clock("strace", &[("clock", "relative")])).unwrap_err();
+        seen.add("b", &clock("ftrace", &[("clock", "local")])).unwrap_err();
+    }
+
+    #[test]
+    fn inputs_of_different_boots_are_refused() {
+        let boot = |clock, id| self::clock("thesis", &[("clock", clock), ("boot_id", id)]);
+        let mut seen = Clocks::default();
+        // Of the first it is not known.
+        seen.add("a", &clock("thesis", &[])).unwrap();
+        seen.add("b", &boot("boottime", "1f")).unwrap();
+        seen.add("c", &boot("boottime", "1f")).unwrap();
+        let error = seen.add("d", &boot("boottime", "2f")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "b and d are of different boots, 1f and 2f, of which each has a clock of its own"
+        );
+        // The time of day goes on over boots.
+        let mut seen = Clocks::default();
+        seen.add("a", &boot("realtime", "1f")).unwrap();
+        seen.add("b", &boot("realtime", "2f")).unwrap();
+    }
+
+    #[test]
+    fn a_clock_is_told_or_assumed() {
+        assert!(clock("thesis", &[("clock", "boottime")]).is_told);
+        let assumed = clock("thesis", &[]);
+        assert_eq!((assumed.name.as_deref(), assumed.is_told), (Some("boottime"), false));
+        assert!(!clock("ftrace", &[("clock", "unknown; its times are taken for ns")]).is_told);
+        assert_eq!(clock("events-jsonl", &[]), Clock::default());
     }
 }

@@ -20,6 +20,7 @@ impl NameId {
 }
 
 /// An interner; ids are 1, 2, 3... in the order of first use.
+#[derive(Debug)]
 pub struct Names {
     bytes: Vec<u8>,
     /// End of each name in `bytes`; `ends[0]` is the empty NONE.
@@ -68,6 +69,13 @@ impl Names {
                 NameId(id)
             }
         }
+    }
+
+    /// The id of a name that has one, else NONE.
+    pub fn find(&self, name: &[u8]) -> NameId {
+        let hash = self.hasher.hash_one(name);
+        let found = self.table.find(hash, |&id| slice(&self.bytes, &self.ends, id) == name);
+        found.map_or(NameId::NONE, |&id| NameId(id))
     }
 
     /// Forgets every name but keeps the memory.

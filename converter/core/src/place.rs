@@ -27,7 +27,7 @@ impl Place {
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     pub files: Vec<String>,
-    /// The log that each is a piece of.
+    /// The log that each is a piece of; one whose parts lie side by side is one here.
     pub logs: Vec<usize>,
 }
 

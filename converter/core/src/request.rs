@@ -1,6 +1,6 @@
 //! The rows that `assemble` makes and every sink writes: requests, bios, calls. docs/tables.md describes each column.
 
-use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
+use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, Wait};
 use crate::names::NameId;
 
 /// How sure an edge is; the least sure is the greatest.
@@ -149,19 +149,34 @@ pub struct Extent {
     pub ranges: u64,
     /// First byte and the one just past the last.
     pub span: Option<(u64, u64)>,
+    /// The bytes are those of bios, of which no page cache is told.
+    pub of_bios: bool,
 }
 
 impl Extent {
     /// Who tells no ids tells no page cache either.
     fn folios_of(&self, id: u64) -> Value {
-        if id == NO_ID { Value::Null } else { Value::Int(self.folios as i64) }
+        if id == NO_ID || self.of_bios { Value::Null } else { Value::Int(self.folios as i64) }
     }
 
     fn visit_offsets(&self, id: u64, f: &mut impl FnMut(&'static str, Value)) {
-        f("ranges", if id == NO_ID { Value::Null } else { Value::Int(self.ranges as i64) });
+        f("ranges", if id == NO_ID || self.of_bios { Value::Null } else { Value::Int(self.ranges as i64) });
         f("first_offset", Value::int(self.span.map(|(first, _)| first as i64)));
         f("last_offset", Value::int(self.span.map(|(_, last)| last as i64)));
     }
+}
+
+/// Time that the thread of a request spent for a commit or a flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waited {
+    pub sync_id: u64,
+    /// 1, 2, 3... in the request.
+    pub number: u64,
+    pub wait: Wait,
+    pub start: i64,
+    pub end: i64,
+    /// Of the journal; 0 where it is not told.
+    pub transaction: u64,
 }
 
 /// One pass through a file system's sync function.
@@ -197,6 +212,10 @@ pub struct Request {
     /// Its source tells of no bios.
     pub bios_unseen: bool,
     pub confidence: Confidence,
+    /// In the order of their starts; one may lie in another.
+    pub waits: Vec<Waited>,
+    /// All of them are there: its source tells of the journal's and the device's part in it.
+    pub waits_known: (bool, bool),
     /// Requests between start and end, right after this one's start and end.
     pub in_flight: (u32, u32),
 }
@@ -273,6 +292,44 @@ impl Request {
         }
         self.end.zip(self.last_complete).map(|(end, complete)| end - complete)
     }
+
+    /// Time spent for the journal: waiting for a commit, or making one.
+    pub fn journal(&self) -> Option<i64> {
+        self.waited(self.waits_known.0, |wait| wait != Wait::Flush)
+    }
+
+    /// Time in cache flushes that it asked for itself.
+    pub fn flush(&self) -> Option<i64> {
+        self.waited(self.waits_known.1, |wait| wait == Wait::Flush)
+    }
+
+    fn waited(&self, known: bool, of: impl Fn(Wait) -> bool) -> Option<i64> {
+        self.bounds().filter(|_| known)?;
+        Some(covered(self.waits.iter().filter(|waited| of(waited.wait)).map(|waited| (waited.start, waited.end))))
+    }
+
+    /// What of it was spent neither on data nor for the journal nor in a flush.
+    pub fn residue(&self) -> Option<i64> {
+        if self.waits_known != (true, true) {
+            return None;
+        }
+        let ((start, end), _) = self.bounds().zip(self.writeback())?;
+        let data = self.first_submit.zip(self.last_complete);
+        let waits = self.waits.iter().map(|waited| (waited.start, waited.end));
+        let mut spans: Vec<(i64, i64)> = waits.chain(data).map(|(from, to)| (from.max(start), to.min(end))).collect();
+        spans.sort_unstable();
+        Some(end - start - covered(spans.into_iter()))
+    }
+}
+
+/// Length of what spans cover, which are in the order of their starts: what lies in two is counted once.
+fn covered(spans: impl Iterator<Item = (i64, i64)>) -> i64 {
+    let (mut sum, mut reached) = (0, i64::MIN);
+    for (from, to) in spans {
+        sum += (to - from.max(reached)).max(0);
+        reached = reached.max(to);
+    }
+    sum
 }
 
 impl Row for Request {
@@ -296,6 +353,9 @@ impl Row for Request {
         ("writeback_ns", Type::Int),
         ("before_submit_ns", Type::Int),
         ("after_complete_ns", Type::Int),
+        ("journal_ns", Type::Int),
+        ("flush_ns", Type::Int),
+        ("residue_ns", Type::Int),
         ("bytes", Type::Int),
         ("folios", Type::Int),
         ("bios", Type::Int),
@@ -328,6 +388,9 @@ impl Row for Request {
         f("writeback_ns", Value::int(self.writeback()));
         f("before_submit_ns", Value::int(self.before_submit()));
         f("after_complete_ns", Value::int(self.after_complete()));
+        f("journal_ns", Value::int(self.journal()));
+        f("flush_ns", Value::int(self.flush()));
+        f("residue_ns", Value::int(self.residue()));
         f("bytes", self.seen(self.extent.bytes));
         f("folios", self.extent.folios_of(self.id));
         f("bios", self.seen(self.bios));
@@ -337,6 +400,28 @@ impl Row for Request {
         f("incomplete", self.missing().map_or(Value::Null, |m| Value::Word(m.name())));
         f("sync_id", Value::Int(self.sync_id as i64));
         f("start_ns", Value::int(self.start));
+    }
+}
+
+impl Row for Waited {
+    const TABLE: &'static str = "syncline_wait";
+    const COLUMNS: &'static [(&'static str, Type)] = &[
+        ("sync_id", Type::Int),
+        ("number", Type::Int),
+        ("wait", Type::Text),
+        ("ts_ns", Type::Int),
+        ("dur_ns", Type::Int),
+        ("transaction_id", Type::Int),
+    ];
+
+    fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
+        f("sync_id", Value::Int(self.sync_id as i64));
+        f("number", Value::Int(self.number as i64));
+        f("wait", Value::Word(self.wait.name()));
+        f("ts_ns", Value::Int(self.start));
+        f("dur_ns", Value::Int(self.end - self.start));
+        let told = self.transaction != 0;
+        f("transaction_id", if told { Value::Int(self.transaction as i64) } else { Value::Null });
     }
 }
 
@@ -495,6 +580,12 @@ impl Row for Call {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_overlaps_is_counted_once() {
+        assert_eq!(covered([].into_iter()), 0);
+        assert_eq!(covered([(0, 10), (2, 5), (8, 12), (20, 20), (30, 31)].into_iter()), 13);
+    }
 
     #[test]
     fn ranges_join_neighbours_in_any_order() {

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::input::Input;
 use crate::losses::{Losses, Reason};
-use crate::merge::{BesideBoot, Merge, OpenInput, Piece, Step, logs_of};
+use crate::merge::{Beside, Clock, Merge, OpenInput, Piece, Step, assumed_clock, recordings_of};
 use crate::names::{NameId, Names, text_of};
 use crate::order::Reorder;
 use crate::place::{Place, Places, tell};
@@ -23,7 +23,7 @@ use crate::sink::perfetto::PerfettoTrace;
 use crate::sink::rows::{Csv, Jsonl};
 use crate::sink::samples::{By, Folded, PerfScript, Weight};
 use crate::sink::{Facts, Mark, Sink};
-use crate::source::{self, Batch, NoteKind, SourceOptions};
+use crate::source::{self, Batch, NoteKind, Others, SourceOptions};
 use crate::stack::Stacks;
 use crate::symbols::Symbols;
 use crate::tasks::Tasks;
@@ -89,8 +89,8 @@ pub struct Options {
     pub source: Option<String>,
     pub source_options: SourceOptions,
     pub window_ns: i64,
-    /// Inputs whose clock is that of the day, and how it went beside CLOCK_BOOTTIME, to which their times are moved.
-    pub clocks: HashMap<String, BesideBoot>,
+    /// What is known of inputs and does not stand in them, by their paths.
+    pub beside: HashMap<String, Beside>,
     pub marks: Vec<Mark>,
     pub max_loss: Option<MaxLoss>,
     /// Of which requests the output is.
@@ -101,6 +101,8 @@ pub struct Options {
     pub by: By,
     /// Stacks as Perfetto callstacks too, which its engine and UI know from v53 on.
     pub callstacks: bool,
+    /// Events that no report uses are counted by the tracer's words.
+    pub name_others: bool,
     /// 0: as many as there are cores.
     pub workers: usize,
 }
@@ -112,7 +114,7 @@ impl Default for Options {
             source: None,
             source_options: SourceOptions::default(),
             window_ns: crate::order::DEFAULT_WINDOW_NS,
-            clocks: HashMap::new(),
+            beside: HashMap::new(),
             marks: Vec::new(),
             max_loss: None,
             filter: Filter::default(),
@@ -121,6 +123,7 @@ impl Default for Options {
             weight: Weight::Count,
             by: By::Stack,
             callstacks: false,
+            name_others: false,
             workers: 0,
         }
     }
@@ -133,12 +136,28 @@ pub struct Progress {
     pub events: u64,
 }
 
+/// One input, as it was read.
+#[derive(Clone, Debug)]
+pub struct InputRead {
+    pub path: String,
+    pub source: &'static str,
+    /// It is a log of its own, and no piece of the one before it.
+    pub stands_alone: bool,
+    pub clock: Clock,
+    pub lines: u64,
+    /// Without those that nobody asked for.
+    pub events: u64,
+}
+
 /// What was done, for the caller to tell.
 #[derive(Debug, Default)]
 pub struct Summary {
     pub source: &'static str,
+    pub inputs: Vec<InputRead>,
     pub lines: u64,
     pub events: [u64; Kind::COUNT],
+    /// Those of `Kind::Other` by the tracer's words, where they were to be counted.
+    pub others: Option<Others>,
     pub first_ts: Option<i64>,
     pub last_ts: Option<i64>,
     pub losses: Losses,
@@ -259,7 +278,7 @@ pub fn convert_into(
     let told = inputs.iter().find_map(|(input, source)| source.pid_is_process(input.head()));
     let pid_is_process = told.unwrap_or(options.source_options.pid_is_process);
     let files = inputs.iter().map(|(input, _)| input.path.clone()).collect();
-    let places = Places { files, logs: logs_of(&inputs) };
+    let places = Places { files, logs: recordings_of(&inputs) };
     let mut names = Names::default();
     let process_names = options.tasks.names().map(|(pid, name)| (pid, names.intern(name.as_bytes()))).collect();
     let mut pairing = Pairing {
@@ -355,6 +374,7 @@ impl Pairing<'_> {
         let batch = &piece.batch;
         self.map.clear();
         self.map.resize(batch.names.len(), NameId::NONE);
+        self.assemble.announce(piece.file, &batch.events);
         for event in &batch.events {
             let event = self.adopt(*event, batch);
             let place = Place::new(piece.file, piece.lines_before + u64::from(event.line));
@@ -443,13 +463,25 @@ fn run(
             sources.push(file.source);
         }
     }
-    let mut merge = Merge::new(inputs, options.window_ns, options.workers, source_options, options.clocks.clone());
+    let mut merge = Merge::new(
+        inputs,
+        options.window_ns,
+        options.workers,
+        source_options,
+        options.beside.clone(),
+        options.name_others,
+    );
     let mut shown = Instant::now();
     loop {
         match merge.step()? {
             Step::End => break,
             Step::Idle => {}
-            Step::EndOf(file) => files[file].check(&mut summary.losses)?,
+            Step::EndOf(file) => {
+                files[file].check(&mut summary.losses)?;
+                if let Through::Pairing(pairing) = through {
+                    pairing.assemble.ended(file);
+                }
+            }
             Step::Piece(piece) => {
                 let file = &mut files[piece.file];
                 let batch = &piece.batch;
@@ -460,6 +492,9 @@ fn run(
                 file.last_event = batch.events.last().map(|e| e.ts).or(file.last_event);
                 summary.lines += batch.lines;
                 summary.events[Kind::Other.index()] += batch.others;
+                if let Some(named) = &batch.named_others {
+                    summary.others.get_or_insert_default().join(named);
+                }
                 for event in &batch.events {
                     summary.events[event.kind.index()] += 1;
                     file.kinds[event.kind.index()] += 1;
@@ -502,6 +537,18 @@ fn run(
         return Err(file.no_events());
     }
     summary.source = sources.first().copied().unwrap_or_default();
+    summary.inputs = files
+        .iter()
+        .enumerate()
+        .map(|(number, file)| InputRead {
+            path: file.path.clone(),
+            source: file.source,
+            stands_alone: file.stands_alone,
+            clock: merge.clocks.get(&number).cloned().unwrap_or_default(),
+            lines: file.lines,
+            events: file.events,
+        })
+        .collect();
     match through {
         Through::Log(log) => {
             check_loss(options, &summary)?;
@@ -540,6 +587,7 @@ struct FileSoFar {
     counted: [Option<u64>; Kind::COUNT],
     ended: bool,
     says_its_end: bool,
+    stands_alone: bool,
 }
 
 impl FileSoFar {
@@ -558,6 +606,7 @@ impl FileSoFar {
             counted: [None; Kind::COUNT],
             ended: false,
             says_its_end: source.says_its_end(input.head()),
+            stands_alone: source.stands_alone(input.head()),
         }
     }
 
@@ -712,7 +761,7 @@ fn facts(options: &Options, summary: &Summary, sources: &[&str], told: &[(&str, 
         ("input", names.join(", ")),
         ("pid_is", if options.source_options.pid_is_process { "process" } else { "thread" }.to_owned()),
         ("time_unit", if options.source_options.time_unit_ns == 1000 { "us" } else { "ns" }.to_owned()),
-        ("clock", "boottime".to_owned()),
+        ("clock", sources.first().and_then(|source| assumed_clock(source)).unwrap_or("unknown").to_owned()),
         ("first_ts_ns", optional(summary.first_ts)),
         ("last_ts_ns", optional(summary.last_ts)),
         ("lines", summary.lines.to_string()),

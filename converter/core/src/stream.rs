@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::input::Chunk;
-use crate::source::{Batch, Chunks, Parse, Reader, Settle};
+use crate::source::{Batch, Chunks, Others, Parse, Reader, Settle};
 
 /// So long the wait for the next batch is silent.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -73,12 +73,13 @@ pub enum Next {
 
 impl Stream {
     /// Dropped before its end it returns at once: a worker that waits for a slow pipe is left to itself.
-    pub fn start(reader: Reader, workers: usize) -> Self {
+    pub fn start(reader: Reader, workers: usize, name_others: bool) -> Self {
         let workers = if workers == 0 { thread::available_parallelism().map_or(1, usize::from) } else { workers };
         let (done, parsed): (SyncSender<Parsed>, Receiver<Parsed>) = sync_channel(workers);
         let (give_back, used): (Sender<Batch>, Receiver<Batch>) = channel();
         for _ in 0..=workers * 2 {
-            let _ = give_back.send(Batch::default());
+            let named_others = name_others.then(Others::default);
+            let _ = give_back.send(Batch { named_others, ..Batch::default() });
         }
         let Reader { chunks, parse, settle, .. } = reader;
         let shared = Arc::new(Workers { chunks: Mutex::new((chunks, 0)), used: Mutex::new(used), parse });

@@ -69,7 +69,8 @@ pub struct Nameless {
 /// The addresses without a name in the stacks of logs, by thread.
 pub fn nameless(inputs: Vec<String>) -> Result<Vec<Nameless>> {
     let options = Options { inputs, ..Options::default() };
-    let mut merge = Merge::new(open_inputs(&options)?, options.window_ns, 1, options.source_options, HashMap::new());
+    let mut merge =
+        Merge::new(open_inputs(&options)?, options.window_ns, 1, options.source_options, HashMap::new(), false);
     let mut found: BTreeMap<(u32, String), BTreeSet<u64>> = BTreeMap::new();
     loop {
         match merge.step()? {

@@ -10,7 +10,7 @@ use syncline_core::names::Names;
 use syncline_core::request::{Bio, Missing, Request};
 use syncline_core::sink::{Facts, Group, Sink};
 use syncline_core::source::tracepoints::Machine;
-use syncline_core::source::{Batch, Escapes, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, strace};
+use syncline_core::source::{Batch, Escapes, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock};
 
 /// What went in.
 #[derive(Debug, Default)]
@@ -27,8 +27,9 @@ impl Ledger {
         if let Kind::BioAddFolio { len, .. } = event.kind {
             self.bytes += len;
         }
-        if let Kind::BioSubmit { background: true, .. } = event.kind {
-            self.background += 1;
+        if let Kind::BioSubmit { background, bytes, .. } = event.kind {
+            self.background += u64::from(background);
+            self.bytes += bytes;
         }
     }
 }
@@ -130,6 +131,7 @@ impl<'a> Checker<'a> {
         if let Some(end) = request.end {
             self.completed_after_end += of.completes.iter().filter(|&&complete| complete > end).count() as u64;
         }
+        self.waits(request);
         if request.missing().is_none() && request.bios > 0 && !request.bios_unseen {
             let parts = [request.before_submit(), request.writeback(), request.after_complete()];
             let whole = request.end.zip(request.start).map(|(end, start)| end - start);
@@ -155,6 +157,26 @@ impl<'a> Checker<'a> {
     }
 
     /// Of a call nothing is known but what it says itself.
+    fn waits(&self, request: &Request) {
+        let (start, end) = extent(request);
+        let mut reached = i64::MIN;
+        for (waited, number) in request.waits.iter().zip(1..) {
+            assert_eq!((waited.sync_id, waited.number), (request.sync_id, number), "{request:?}");
+            assert!(reached <= waited.start && waited.start <= waited.end, "{request:?}");
+            reached = waited.start;
+            if request.start.is_some() && request.end.is_some() {
+                assert!(start <= waited.start && waited.end <= end, "{waited:?} is not in {request:?}");
+            }
+        }
+        if self.ordered {
+            let parts = [request.journal(), request.flush(), request.residue()];
+            assert!(
+                parts.into_iter().flatten().all(|part| 0 <= part && part <= end - start),
+                "{parts:?} of {request:?}"
+            );
+        }
+    }
+
     fn request_alone(&mut self, request: &Request) {
         self.alone += 1;
         self.end_missing += u64::from(request.missing().is_some());
@@ -427,7 +449,13 @@ pub fn check_source<S: Source + Lines>(source: &S, options: &SourceOptions, text
 }
 
 /// An input that is taken apart in pieces by the reader of its own source, however it is read, gives what it gives at once.
-pub fn check_reader(source: &'static dyn Source, options: &SourceOptions, text: &[u8], piece: usize) {
+pub fn check_reader(
+    source: &'static dyn Source,
+    cut: impl Fn(&[u8]) -> Option<usize>,
+    options: &SourceOptions,
+    text: &[u8],
+    piece: usize,
+) {
     source.sniff(text);
     let open = || Input::from_bytes("fuzz.12", text.to_vec()).and_then(|input| source.open(input, options));
     let (Ok(mut whole), Ok(mut pieces)) = (open(), open()) else { return };
@@ -453,7 +481,7 @@ pub fn check_reader(source: &'static dyn Source, options: &SourceOptions, text: 
     let (mut from, mut to) = (0, 0);
     while from < text.len() {
         to = text.len().min(to.max(from) + piece.max(1));
-        let end = if to == text.len() { Some(to) } else { strace::cut(&text[from..to]).map(|len| from + len) };
+        let end = if to == text.len() { Some(to) } else { cut(&text[from..to]).map(|len| from + len) };
         if let Some(end) = end {
             parts.push(&text[from..end]);
             from = end;
@@ -480,7 +508,7 @@ pub fn source_options(byte: u8) -> SourceOptions {
                 _ => PathEscape::Hex,
             },
         },
-        ids_of_threads: byte & 16 != 0,
+        stock: (byte & 16 != 0).then_some(if byte & 128 == 0 { Stock::Functions } else { Stock::Tracepoints }),
         machine: (byte & 32 != 0).then_some(Machine::X86_64),
     }
 }

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use syncline_core::assemble::Assemble;
-use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
+use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, Wait};
 use syncline_core::names::{NameId, Names};
 use syncline_core::place::{Place, Places};
 use syncline_fuzz::{Checker, Ledger, Nowhere};
@@ -50,13 +50,22 @@ fuzz_target!(|data: &[u8]| {
                 datasync: c & 4 != 0,
                 by_thread: c & 8 != 0,
             },
+            7 if c & 0x10 != 0 => {
+                let wait = Wait::ALL[usize::from(c & 15) % Wait::ALL.len()];
+                let transaction = u64::from(b >> 6);
+                if c & 0x20 == 0 {
+                    Kind::WaitStart { id, wait, transaction }
+                } else {
+                    Kind::WaitEnd { id, wait, transaction }
+                }
+            }
             3 | 7 => Kind::BioAddFolio { id, bio, offset: u64::from(c & 15) * 512, len: u64::from(c >> 4 & 7) * 512 },
             4 if c & 0x10 != 0 && sector != NO_SECTOR => match c & 3 {
                 0 => Kind::BlockRemap { dev, sector, bytes: 512, from_dev: Dev::UNKNOWN, from_sector: sector },
                 1 => Kind::BlockSubmit { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512 },
                 _ => Kind::BlockComplete { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512 },
             },
-            4 => Kind::BioSubmit { id, bio, sector, dev, background: c & 0x20 != 0 },
+            4 => Kind::BioSubmit { id, bio, sector, dev, background: c & 0x20 != 0, bytes: u64::from(c >> 6) * 512 },
             5 => Kind::BioComplete { bio, sector, dev },
             _ => Kind::SyncEnd { id: of, ret: i64::from(c) - 5 },
         };

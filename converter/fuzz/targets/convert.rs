@@ -40,7 +40,7 @@ fn options_for(text: &[u8], how: u8) -> Option<Options> {
     let input = Input::from_bytes("fuzz", text.to_vec()).ok()?;
     let (_, source) = run::with_source(&options, input).ok()?;
     // A low-level log says itself what its ids are.
-    options.source_options.pid_is_process &= source.name() == "thesis";
+    options.source_options.pid_is_process &= matches!(source.name(), "thesis" | "bpftrace-json");
     Some(options)
 }
 

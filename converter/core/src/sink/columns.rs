@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::losses::{Losses, Reason, Tally};
 use crate::names::Names;
 use crate::output::{beside, persist, resolve};
-use crate::request::{Bio, Call, Request, Row, Type, Value};
+use crate::request::{Bio, Call, Request, Row, Type, Value, Waited};
 
 /// Rows of a batch: large enough for the dictionary to pay, small enough to hold a few MB.
 const BATCH_ROWS: usize = 1 << 15;
@@ -199,6 +199,7 @@ pub struct TablesFolder {
     sync: Table,
     bio: Table,
     call: Table,
+    wait: Table,
 }
 
 impl TablesFolder {
@@ -210,6 +211,7 @@ impl TablesFolder {
             sync: Table::of::<Request>(folder)?,
             bio: Table::of::<Bio>(folder)?,
             call: Table::of::<Call>(folder)?,
+            wait: Table::of::<Waited>(folder)?,
         })
     }
 
@@ -256,7 +258,11 @@ impl Sink for TablesFolder {
         if let Some(call) = group.call {
             self.call.push(call, names)?;
         }
-        group.requests.iter().try_for_each(|r| self.sync.push(r.request, names))
+        for r in group.requests {
+            self.sync.push(r.request, names)?;
+            r.request.waits.iter().try_for_each(|waited| self.wait.push(waited, names))?;
+        }
+        Ok(())
     }
 
     fn finish(&mut self, facts: &Facts, losses: &Losses, _: &Names) -> Result<()> {
@@ -269,7 +275,7 @@ impl Sink for TablesFolder {
             }
             meta
         }];
-        for table in [&mut self.sync, &mut self.bio, &mut self.call].into_iter().chain(&mut rest) {
+        for table in [&mut self.sync, &mut self.bio, &mut self.call, &mut self.wait].into_iter().chain(&mut rest) {
             table.commit(&facts.meta)?;
         }
         Ok(())

@@ -149,8 +149,11 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             number(buffer, "start", offset);
             number(buffer, "len", len);
         }
-        Kind::BioSubmit { id, bio, sector, dev, background: _ } => {
+        Kind::BioSubmit { id, bio, sector, dev, background: _, bytes } => {
             number(buffer, "id", id);
+            if bytes != 0 {
+                buffer.extend_from_slice(b",\"bytes_of\":\"bio\"");
+            }
             address(buffer, bio);
             device(buffer, dev);
             if sector != NO_SECTOR {
@@ -168,6 +171,12 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             }
         }
         Kind::WbStart { id } | Kind::WbEnd { id } => number(buffer, "id", id),
+        Kind::WaitStart { id, wait: _, transaction } | Kind::WaitEnd { id, wait: _, transaction } => {
+            number(buffer, "id", id);
+            if transaction != 0 {
+                number(buffer, "transaction", transaction);
+            }
+        }
         Kind::Other => {}
         Kind::SyncEnd { id: NO_ID, ret } => number(buffer, "ret", ret),
         Kind::BlockSubmit { dev, sector, bytes } | Kind::BlockComplete { dev, sector, bytes } => {

@@ -7,6 +7,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::{Facts, Group, Sink};
+use crate::demangle::plain;
 use crate::error::Result;
 use crate::event::UNKNOWN_TASK;
 use crate::losses::Losses;
@@ -20,6 +21,8 @@ pub enum Weight {
     Count,
     SyscallNs,
     WritebackNs,
+    JournalNs,
+    FlushNs,
     Bytes,
 }
 
@@ -28,6 +31,8 @@ impl Weight {
         ("count", Self::Count),
         ("syscall", Self::SyscallNs),
         ("writeback", Self::WritebackNs),
+        ("journal", Self::JournalNs),
+        ("flush", Self::FlushNs),
         ("bytes", Self::Bytes),
     ];
 
@@ -37,6 +42,8 @@ impl Weight {
             Self::Count => Some(1),
             Self::SyscallNs => request.syscall().map(|ns| ns.max(0) as u64),
             Self::WritebackNs => request.writeback().map(|ns| ns.max(0) as u64),
+            Self::JournalNs => request.journal().map(|ns| ns.max(0) as u64),
+            Self::FlushNs => request.flush().map(|ns| ns.max(0) as u64),
             Self::Bytes => request.bytes(),
         }
     }
@@ -47,6 +54,8 @@ impl Weight {
             Self::Count => "syncs",
             Self::SyscallNs => "syscall_ns",
             Self::WritebackNs => "writeback_ns",
+            Self::JournalNs => "journal_ns",
+            Self::FlushNs => "flush_ns",
             Self::Bytes => "bytes",
         }
     }
@@ -82,12 +91,12 @@ impl By {
 
 /// `/run/mnt/a` becomes `/;run;mnt;a`, so that the flame graph is the tree of folders.
 fn folded_path(path: &[u8]) -> String {
-    let text = text_of(path).replace(';', ":").replace(['\n', '\r'], " ");
+    let text = text_of(path);
     let mut frames = Vec::new();
     if text.starts_with('/') {
-        frames.push("/");
+        frames.push("/".to_owned());
     }
-    frames.extend(text.split('/').filter(|part| !part.is_empty()));
+    frames.extend(text.split('/').filter(|part| !part.is_empty()).map(plain));
     frames.join(";")
 }
 

@@ -278,7 +278,7 @@ impl<'a> Line<'a> {
     fn event(&self, options: &SourceOptions, batch: &mut Batch) {
         let kind = self.kind();
         if kind == Kind::Other && !options.keep_extras {
-            batch.others += 1;
+            batch.other(|| self.action);
             return;
         }
         if options.keep_extras {

@@ -3,6 +3,7 @@
 //! All files of a recording are read side by side and merged by time. What a thread is called stands in one of them, before the
 //! first record of that thread; so names are gathered while merging, and a chunk knows the names that came before it.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -254,6 +255,16 @@ impl<'a> Record<'a> {
 
     fn note(&self) -> Option<&'static str> {
         if self.is(category::NOTIFY) { NOTES.get(self.number()).copied() } else { None }
+    }
+
+    /// As the low-level log has it.
+    fn full_word(&self) -> Cow<'static, [u8]> {
+        let number = self.number();
+        match self.word() {
+            Some(word) => word.as_bytes().into(),
+            None if self.is(category::NOTIFY) => format!("note_{number}").into_bytes().into(),
+            None => format!("action_{number}").into_bytes().into(),
+        }
     }
 
     fn word(&self) -> Option<&'static str> {
@@ -688,14 +699,15 @@ impl Records {
 
     fn record(&self, record: &Record<'_>, known: u32, comms: &mut Comms, batch: &mut Batch) {
         let kind = record.kind();
-        if kind == Kind::Other && !self.keep_extras {
-            batch.others += 1;
-            return;
-        }
+        // Whatever is asked for, the same records are events.
         let (Ok(ts), Ok(_)) = (i64::try_from(record.time), i32::try_from(record.pid)) else {
             let what = format!("record {} of CPU {}", record.sequence, record.cpu);
             return batch.unparsed(what.as_bytes(), "its time or its process is out of range");
         };
+        if kind == Kind::Other && !self.keep_extras {
+            batch.other(|| record.full_word());
+            return;
+        }
         let comm = self.comm(record, known, comms, batch);
         if self.keep_extras {
             extras(record, kind, batch);
@@ -706,12 +718,7 @@ impl Records {
 
 /// The word of blkparse's and every field that the event has no place for.
 fn extras(record: &Record<'_>, kind: Kind, batch: &mut Batch) {
-    let number = record.number();
-    let word = match record.word() {
-        Some(word) => batch.names.intern(word.as_bytes()),
-        None if record.is(category::NOTIFY) => batch.names.intern(format!("note_{number}").as_bytes()),
-        None => batch.names.intern(format!("action_{number}").as_bytes()),
-    };
+    let word = batch.names.intern(&record.full_word());
     batch.words.push(word);
     let mut fields = Fields { event: batch.events.len() as u32, batch };
     let word = record.word().unwrap_or_default();

@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 use super::cursor::{Cursor, whole};
 use super::thesis::{device, sane_range, whole_fs};
 use super::words::{Word, is_background, writes_data};
-use super::{Batch, Extra, Lines, MAX_NOTE_BYTES, Note, NoteKind, Reader, Source, SourceOptions, strace};
+use super::{
+    Batch, Extra, Lines, MAX_NOTE_BYTES, Note, NoteKind, Reader, Source, SourceOptions, bpftrace_json, strace,
+};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
 use crate::input::Input;
@@ -35,8 +37,10 @@ impl Source for EventsJsonl {
     }
 
     fn pid_is_process(&self, head: &[u8]) -> Option<bool> {
-        let mut events = head.split(|&b| b == b'\n').filter(|line| line.starts_with(b"{\"ts_ns\":"));
-        events.next().map(|line| memchr::memmem::find(line, b"\"tid\":").is_none())
+        // One line may be torn.
+        let mut events = head.split(|&b| b == b'\n').filter(|line| line.starts_with(b"{\"ts_ns\":")).peekable();
+        events.peek()?;
+        Some(!events.any(|line| memchr::memmem::find(line, b"\"tid\":").is_some()))
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
@@ -92,7 +96,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     if strace::is_io_uring(&word) && !object.contains_key("resumed") {
         batch.note(NoteKind::IoUring);
     }
-    let word_kind = write_word(object, &word).or_else(|| Word::of_any(&word));
+    let word_kind = Word::of_any(&word).or_else(|| write_word(object, &word));
     let ts = object.get("ts_ns").and_then(Value::as_i64).filter(|&ts| ts >= 0).ok_or("it has no `ts_ns`")?;
     let kind = match word_kind {
         Some(word) => kind(word, object, &mut batch.names).ok_or("a field of the event is missing or out of range")?,
@@ -112,7 +116,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     }
     // Whatever is asked for, the same lines are events.
     if word_kind.is_none() && !options.keep_extras {
-        batch.others += 1;
+        batch.other(|| &word);
         return Ok(());
     }
     if options.keep_extras {
@@ -124,9 +128,10 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     Ok(())
 }
 
-/// strace of one thread does not say which, and what is read from such a log has this log's name when it is written again.
+/// strace of one thread does not say which, nor what bpftrace prints for a track of its own; and what is read from such a log has this log's
+/// name when it is written again.
 fn may_lack_task(object: &Map<String, Value>) -> bool {
-    matches!(object.get("source").and_then(Value::as_str), Some(strace::NAME | NAME))
+    matches!(object.get("source").and_then(Value::as_str), Some(strace::NAME | bpftrace_json::NAME | NAME))
 }
 
 /// A write that is a sync, under whatever name.
@@ -149,11 +154,12 @@ fn is_of_call(key: &str, value: &Value, word: Option<Word>) -> bool {
 fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
     let rwbs = object.get("rwbs").and_then(Value::as_str).unwrap_or_default().as_bytes();
     let bytes = unsigned(object, "bytes").filter(|&bytes| writes_data(rwbs, bytes));
-    // Where the block layer's record was cut short it was none of ours either.
-    let lacks = |key| !object.contains_key(key);
+    // Where the block layer's record was cut short, or its sector was none, it was none of ours either.
+    // A number of all 64 bits is text.
+    let is_none = |value: &Value| value.as_i64().is_none_or(|sector| sector < 0);
     if matches!(word, Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap)
-        && (bytes.is_none() || lacks("sector"))
-        || word == Word::BlockRemap && lacks("from_sector")
+        && (bytes.is_none() || object.get("sector").is_none_or(is_none))
+        || word == Word::BlockRemap && !object.contains_key("from_sector")
     {
         return Some(Kind::Other);
     }
@@ -174,6 +180,7 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
     };
     let sector = used("sector").and_then(Value::as_i64).unwrap_or(NO_SECTOR);
     let ret = object.get("ret").and_then(Value::as_i64);
+    let transaction = unsigned(object, "transaction").unwrap_or(0);
     Some(match word {
         // `fsync ret 0` has the word of an entry.
         Word::Enter(op) if ret.is_some() => Kind::exit(op, ret),
@@ -200,7 +207,9 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
         }
         Word::Submit => {
             let background = object.get("origin").and_then(Value::as_str).is_some_and(is_background);
-            Kind::BioSubmit { id: id?, bio: bio?, sector, dev, background }
+            let of_bio = object.get("bytes_of").and_then(Value::as_str) == Some("bio");
+            let bytes = unsigned(object, "bytes").filter(|_| of_bio).unwrap_or(0);
+            Kind::BioSubmit { id: id?, bio: bio?, sector, dev, background, bytes }
         }
         Word::Complete => Kind::BioComplete { bio: bio.unwrap_or(0), sector, dev },
         Word::End => Kind::SyncEnd { id: id?, ret: ret? },
@@ -225,6 +234,8 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
         }
         Word::WbStart => Kind::WbStart { id: id? },
         Word::WbEnd => Kind::WbEnd { id: id? },
+        Word::WaitStart(wait) => Kind::WaitStart { id: id?, wait, transaction },
+        Word::WaitEnd(wait) => Kind::WaitEnd { id: id?, wait, transaction },
     })
 }
 

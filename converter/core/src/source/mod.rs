@@ -2,10 +2,13 @@
 
 pub mod blkparse;
 pub mod blktrace;
+pub mod bpftrace_json;
 mod cursor;
 mod escape;
 pub mod events_jsonl;
 pub mod ftrace_text;
+pub mod perf_script;
+mod printed;
 pub mod strace;
 pub mod thesis;
 pub mod trace_dat;
@@ -21,6 +24,15 @@ use crate::event::Event;
 use crate::input::{Chunk, ChunkReader, Input};
 use crate::names::{NameId, Names};
 
+/// A script for kernels without the patch: its ids are made of thread and time, so what has them is what the thread did meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stock {
+    /// At functions of the kernel.
+    Functions,
+    /// At tracepoints: it tells the bytes of bios, and no page cache.
+    Tracepoints,
+}
+
 /// What the caller says of an input that its text does not tell.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceOptions {
@@ -31,8 +43,8 @@ pub struct SourceOptions {
     /// The tracer's words and fields that no report uses are wanted too (for the low-level log).
     pub keep_extras: bool,
     pub escapes: Escapes,
-    /// The recorder made the ids of requests, of thread and time; the input's header says so.
-    pub ids_of_threads: bool,
+    /// It was recorded without the patch, by one of our own scripts.
+    pub stock: Option<Stock>,
     /// Whose numbers of syscalls the input tells; its header says so.
     pub machine: Option<Machine>,
 }
@@ -59,7 +71,7 @@ impl Default for SourceOptions {
             pid_is_process: false,
             keep_extras: false,
             escapes: Escapes::default(),
-            ids_of_threads: false,
+            stock: None,
             machine: None,
         }
     }
@@ -113,10 +125,48 @@ pub struct Batch {
     pub lines: u64,
     /// Events that nobody asked for: `Kind::Other` without `keep_extras`.
     pub others: u64,
+    /// The same by the tracer's word, where that is wanted; it stays so when the batch is cleared.
+    pub named_others: Option<Others>,
     /// No event that comes later is older than this, where the source knows.
     pub until: Option<i64>,
     /// What `Parse` leaves to `Settle`; its memory is used again.
     pub aside: Option<Box<dyn Any + Send>>,
+}
+
+/// How many there are of each word. A broken log may have any number of words: those that are too many are not told apart.
+#[derive(Debug, Default)]
+pub struct Others {
+    names: Names,
+    /// By the ids of the names.
+    counts: Vec<u64>,
+}
+
+const MAX_OTHERS: usize = 4096;
+
+impl Others {
+    fn add(&mut self, word: &[u8], count: u64) {
+        let id = if self.counts.len() < MAX_OTHERS { self.names.intern(word) } else { self.names.find(word) };
+        let at = id.0 as usize;
+        if at >= self.counts.len() {
+            self.counts.resize(at + 1, 0);
+        }
+        self.counts[at] += count;
+    }
+
+    pub fn join(&mut self, other: &Self) {
+        for (id, count) in other.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            self.add(other.names.get(NameId(id as u32)), *count);
+        }
+    }
+
+    /// The most frequent first; the empty word is all that were too many.
+    pub fn sorted(&self) -> Vec<(String, u64)> {
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let mut sorted: Vec<_> =
+            counts.map(|(id, count)| (self.names.text(NameId(id as u32)).into_owned(), *count)).collect();
+        sorted.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        sorted
+    }
 }
 
 impl Batch {
@@ -128,7 +178,29 @@ impl Batch {
         self.notes.clear();
         self.lines = 0;
         self.others = 0;
+        if let Some(named) = &mut self.named_others {
+            *named = Others::default();
+        }
         self.until = None;
+    }
+
+    /// Counts an event that nobody asked for.
+    #[inline]
+    fn other<W: AsRef<[u8]>>(&mut self, word: impl FnOnce() -> W) {
+        self.others += 1;
+        if let Some(named) = &mut self.named_others {
+            named.add(word().as_ref(), 1);
+        }
+    }
+
+    /// The same, of a word that is a name of the batch.
+    #[inline]
+    fn other_name(&mut self, word: NameId) {
+        let Self { names, others, named_others, .. } = self;
+        *others += 1;
+        if let Some(named) = named_others {
+            named.add(names.get(word), 1);
+        }
     }
 
     fn note(&mut self, kind: NoteKind) {
@@ -160,6 +232,11 @@ pub trait Source: Sync {
 
     /// Whether an input that begins so is a log of its own, and no piece of the one before it.
     fn stands_alone(&self, _head: &[u8]) -> bool {
+        false
+    }
+
+    /// Whether inputs that stand alone may each hold a part of one recording, as that of one CPU or of one thread.
+    fn lies_in_parts(&self) -> bool {
         false
     }
 
@@ -259,8 +336,10 @@ impl Reader {
 pub static SOURCES: &[&dyn Source] = &[
     &trace_dat::TraceDatSource,
     &blktrace::Blktrace,
+    &bpftrace_json::BpftraceJson,
     &events_jsonl::EventsJsonl,
     &ftrace_text::FtraceText,
+    &perf_script::PerfScript,
     &strace::Strace,
     &blkparse::Blkparse,
     &thesis::Thesis,

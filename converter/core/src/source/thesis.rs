@@ -15,7 +15,7 @@ use memchr::memchr;
 use super::cursor::{Cursor, whole};
 use super::escape;
 use super::words::{Word, extra_key};
-use super::{Batch, Extra, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions};
+use super::{Batch, Extra, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
 use crate::input::Input;
@@ -60,27 +60,8 @@ impl Source for Thesis {
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
-        let (mut options, mut facts) = (*options, Vec::new());
-        if let Some(header) = own_header(input.head()) {
-            let shown = |value| text_of(value).into_owned();
-            for (key, value) in header_values(header) {
-                match (key, value) {
-                    (b"comm", b"hex") => options.escapes.comm_hex = true,
-                    (b"path", b"hex") => options.escapes.path = PathEscape::Hex,
-                    (b"path", b"octal") => options.escapes.path = PathEscape::Octal,
-                    (b"clock", _) => facts.push(("clock", shown(value))),
-                    (b"kernel", _) => facts.push(("kernel", shown(value))),
-                    (b"boot_id", _) => facts.push(("boot_id", shown(value))),
-                    (b"host", _) => facts.push(("host", shown(value))),
-                    (b"script", script) => {
-                        options.ids_of_threads = script.starts_with(b"stock");
-                        facts.push(("recorder", format!("bpftrace {}", shown(value))));
-                    }
-                    (b"filter", _) => facts.push(("filter", shown(value))),
-                    _ => {}
-                }
-            }
-        }
+        let mut options = *options;
+        let facts = introduce(input.head(), &mut options);
         let mut reader = Reader::of_lines(self, input, &options);
         reader.facts = facts;
         Ok(reader)
@@ -129,6 +110,7 @@ struct Fields<'a> {
     ret: Option<i64>,
     dev: Dev,
     ino: u64,
+    transaction: u64,
     sector: Option<i64>,
     fs: Option<&'a [u8]>,
     path: Option<&'a [u8]>,
@@ -208,6 +190,7 @@ impl Parser<'_, '_> {
     /// Lines that are no event: the header, bpftrace's own.
     fn other(&mut self, line: &[u8]) {
         if line.first() == Some(&b'#') {
+            self.in_map = false;
             if line.strip_prefix(END).is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit)) {
                 self.batch.note(NoteKind::End);
             }
@@ -319,7 +302,7 @@ impl Parser<'_, '_> {
         let found = if self.options.escapes.comm_hex { found.or_else(|why| beside(rest).ok_or(why)) } else { found };
         let (comm, word, data) = found?;
         if data.kind == Kind::Other && !self.options.keep_extras {
-            self.batch.others += 1;
+            self.batch.other(|| word);
             self.stack_of = None;
             return Ok(());
         }
@@ -330,7 +313,7 @@ impl Parser<'_, '_> {
         };
         let mut kind = data.kind;
         if let Kind::SyncStart { path, fs, by_thread, .. } = &mut kind {
-            *by_thread = self.options.ids_of_threads;
+            *by_thread = self.options.stock.is_some();
             *path = data.path.map_or(NameId::NONE, |path| {
                 let path = match self.options.escapes.path {
                     PathEscape::None => return self.batch.names.intern(path),
@@ -340,6 +323,12 @@ impl Parser<'_, '_> {
                 self.batch.names.intern(until_nul(&path))
             });
             *fs = data.fs.map_or(self.fs, |f| self.batch.names.intern(f));
+        }
+        if let Kind::BioSubmit { bytes, .. } = &mut kind
+            && self.options.stock == Some(Stock::Tracepoints)
+        {
+            let told = data.extras.iter().find(|(key, _)| *key == b"bytes");
+            *bytes = told.and_then(|(_, value)| whole(value, Cursor::decimal)).unwrap_or(0);
         }
         let index = self.batch.events.len();
         if self.options.keep_extras {
@@ -421,7 +410,7 @@ fn bad_data(word: Word) -> &'static str {
         Word::Submit => "the data of bio_submit is not `id N bio 0xADDR`",
         Word::Complete => "the data of bio_complete is not `bio 0xADDR`",
         Word::FsStart => "the data of sync_fs_start is not `id N dev MAJOR,MINOR fs NAME`",
-        Word::WbStart | Word::WbEnd => "the data of wb_start or wb_end has no `id N`",
+        Word::WbStart | Word::WbEnd | Word::WaitStart(_) | Word::WaitEnd(_) => "its data has no `id N`",
         Word::Start => "the data of start is not `id N start N end N datasync 0|1 path REST`",
         Word::End => "the data of exit is not `id N ret N`",
         Word::Enter(_) | Word::Exit(_) => "the data of the syscall is not `KEY NUMBER` pairs",
@@ -464,7 +453,14 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
             cursor.literal(b" id ")?;
             let id = an_id(cursor.decimal()?)?;
             cursor.literal(b" bio ")?;
-            Kind::BioSubmit { id, bio: cursor.hex()?, sector: NO_SECTOR, dev: Dev::UNKNOWN, background: false }
+            Kind::BioSubmit {
+                id,
+                bio: cursor.hex()?,
+                sector: NO_SECTOR,
+                dev: Dev::UNKNOWN,
+                background: false,
+                bytes: 0,
+            }
         }
         Word::Complete => {
             cursor.literal(b" bio ")?;
@@ -530,6 +526,7 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
             sector: fields.sector.unwrap_or(NO_SECTOR),
             dev: fields.dev,
             background: false,
+            bytes: 0,
         },
         Word::Complete => {
             let sector = fields.sector.unwrap_or(NO_SECTOR);
@@ -546,6 +543,8 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
         Word::FsStart => whole_fs(fields.id?, fields.dev, NameId::NONE),
         Word::WbStart => Kind::WbStart { id: fields.id? },
         Word::WbEnd => Kind::WbEnd { id: fields.id? },
+        Word::WaitStart(wait) => Kind::WaitStart { id: fields.id?, wait, transaction: fields.transaction },
+        Word::WaitEnd(wait) => Kind::WaitEnd { id: fields.id?, wait, transaction: fields.transaction },
         _ => return None,
     };
     Some(Data {
@@ -632,6 +631,7 @@ fn pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
             b"ret" => fields.ret = Some(whole(value, Cursor::signed)?),
             b"sector" => fields.sector = Some(whole(value, Cursor::signed)?),
             b"ino" => fields.ino = whole(value, Cursor::decimal)?,
+            b"transaction" => fields.transaction = whole(value, Cursor::decimal)?,
             b"dev" => fields.dev = device(value)?,
             b"fs" => fields.fs = Some(value),
             _ => return None,
@@ -703,6 +703,35 @@ fn skip_separators(text: &[u8]) -> Option<&[u8]> {
 /// What stands before a NUL.
 fn until_nul(text: &[u8]) -> &[u8] {
     text.split(|&b| b == 0).next().unwrap_or_default()
+}
+
+/// What the header of our own recorders says of the log, and of how it is written.
+pub(super) fn introduce(head: &[u8], options: &mut SourceOptions) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    let Some(header) = own_header(head) else { return facts };
+    let shown = |value| text_of(value).into_owned();
+    for (key, value) in header_values(header) {
+        match (key, value) {
+            (b"comm", b"hex") => options.escapes.comm_hex = true,
+            (b"path", b"hex") => options.escapes.path = PathEscape::Hex,
+            (b"path", b"octal") => options.escapes.path = PathEscape::Octal,
+            (b"clock", _) => facts.push(("clock", shown(value))),
+            (b"kernel", _) => facts.push(("kernel", shown(value))),
+            (b"boot_id", _) => facts.push(("boot_id", shown(value))),
+            (b"host", _) => facts.push(("host", shown(value))),
+            (b"script", script) => {
+                options.stock = match script {
+                    _ if script.starts_with(b"stock-tracepoints") => Some(Stock::Tracepoints),
+                    _ if script.starts_with(b"stock") => Some(Stock::Functions),
+                    _ => None,
+                };
+                facts.push(("recorder", format!("bpftrace {}", shown(value))));
+            }
+            (b"filter", _) => facts.push(("filter", shown(value))),
+            _ => {}
+        }
+    }
+    facts
 }
 
 /// The header of our own recorders, where the log begins with one; bpftrace's own lines may stand before it.
@@ -954,6 +983,15 @@ mod tests {
         assert!(Thesis.sniff(b"# syncline-log 1\n# script stacks 1\n") && Thesis.says_its_end(text));
         assert!(Thesis.says_its_end(b"Attaching 3 probes...\n\n# syncline-log 1\n"));
         assert!(!Thesis.says_its_end(b"1 2 wl fsync\n# syncline-log 1\n"));
+    }
+
+    #[test]
+    fn a_comment_ends_a_map_wherever_the_log_is_cut() {
+        let text = b"@us: \n[1]  3 |@@|\n# a note\n[2]  4 |@@|\n";
+        let cut = Thesis.cut(text).unwrap();
+        assert!(text[cut..].starts_with(b"# a note"));
+        assert_eq!(parse(text).notes.iter().map(|note| note.line).collect::<Vec<_>>(), [4]);
+        assert_eq!(parse(&text[cut..]).notes.len(), 1);
     }
 
     #[test]

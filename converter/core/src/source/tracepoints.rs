@@ -45,6 +45,7 @@ fields! {
     Sectors "nr_sector"
     FromDev "old_dev"
     FromSector "old_sector"
+    Transaction "tid"
 }
 
 impl Field {
@@ -68,6 +69,7 @@ impl Field {
             b"nr_sector" => Self::Sectors,
             b"old_dev" => Self::FromDev,
             b"old_sector" => Self::FromSector,
+            b"tid" => Self::Transaction,
             _ => return None,
         })
     }
@@ -169,7 +171,7 @@ impl Tracepoint {
             Bio, Datasync, Dev, End, FromDev, FromSector, Fs, Id, Ino, Len, Path, Ret, Rwbs, Sector, Sectors, Start,
         };
         match self {
-            Self::RawEnter | Self::Of(Word::WbStart | Word::WbEnd) => &[Id],
+            Self::RawEnter | Self::Of(Word::WbStart | Word::WbEnd | Word::WaitStart(_) | Word::WaitEnd(_)) => &[Id],
             Self::RawExit | Self::Of(Word::End) => &[Id, Ret],
             Self::Of(word) => match word {
                 Word::Exit(_) | Word::EndWithoutId => &[Ret],
@@ -195,6 +197,7 @@ impl Tracepoint {
             (Self::Of(Word::AddFolio), _) => &["id", "bio", "start", "offset", "len"],
             // Told by other names: where it comes from.
             (Self::Of(Word::BlockRemap), _) => &["dev", "sector", "bytes", "old_dev", "old_sector"],
+            (Self::Of(Word::WaitStart(_) | Word::WaitEnd(_)), _) => &["id", "tid"],
             (Self::Of(word), _) => word.fields(),
         }
     }
@@ -263,11 +266,18 @@ impl Tracepoint {
                 dev: fields.dev(Field::Dev)?,
                 sector: sector(number(Field::Sector)?),
                 background: fields.is_background(),
+                bytes: 0,
             },
             Word::Complete => Kind::BioComplete { bio: number(Field::Bio)?, sector: NO_SECTOR, dev: Dev::UNKNOWN },
             Word::End => Kind::SyncEnd { id: number(Field::Id)?, ret: number(Field::Ret)? as i64 },
             Word::WbStart => Kind::WbStart { id: number(Field::Id)? },
             Word::WbEnd => Kind::WbEnd { id: number(Field::Id)? },
+            Word::WaitStart(wait) => {
+                Kind::WaitStart { id: number(Field::Id)?, wait, transaction: number(Field::Transaction).unwrap_or(0) }
+            }
+            Word::WaitEnd(wait) => {
+                Kind::WaitEnd { id: number(Field::Id)?, wait, transaction: number(Field::Transaction).unwrap_or(0) }
+            }
             Word::StartWithoutId => Kind::SyncStart {
                 id: NO_ID,
                 start: 0,

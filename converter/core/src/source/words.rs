@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::event::Op;
+use crate::event::{Op, Wait};
 
 /// Names that the low-level log has for what is on every event.
 const OF_EVERY_EVENT: [&[u8]; 11] = [
@@ -46,6 +46,8 @@ pub(super) enum Word {
     FsStart,
     WbStart,
     WbEnd,
+    WaitStart(Wait),
+    WaitEnd(Wait),
     /// As stock kernels tell them, without ids.
     StartWithoutId,
     EndWithoutId,
@@ -66,9 +68,9 @@ impl Word {
             b"start" | b"sync_start" => Some(Self::Start),
             b"exit" | b"sync_end" | b"sync_fs_end" => Some(Self::End),
             b"sync_fs_start" => Some(Self::FsStart),
-            b"wb_start" | b"commit_start" => Some(Self::WbStart),
-            b"wb_end" | b"commit_end" => Some(Self::WbEnd),
-            _ => Self::of_call(word),
+            b"wb_start" => Some(Self::WbStart),
+            b"wb_end" => Some(Self::WbEnd),
+            _ => Self::of_wait(word).or_else(|| Self::of_call(word)),
         }
     }
 
@@ -101,6 +103,8 @@ impl Word {
             Self::BlockSubmit => 10,
             Self::BlockComplete => 11,
             Self::BlockRemap => 12,
+            Self::WaitStart(_) => 13,
+            Self::WaitEnd(_) => 14,
         }
     }
 
@@ -108,18 +112,26 @@ impl Word {
     pub(super) fn fields(self) -> &'static [&'static str] {
         match self {
             Self::AddFolio => &["id", "bio", "start", "len"],
-            Self::Submit => &["id", "bio", "sector", "dev"],
+            Self::Submit => &["id", "bio", "sector", "dev", "bytes_of"],
             Self::Complete => &["bio", "sector", "dev"],
             Self::Start => &["id", "id_of", "start", "end", "datasync", "dev", "ino", "fs", "path"],
             Self::End => &["id", "ret"],
             Self::FsStart => &["id", "dev", "fs", "start", "end", "datasync"],
             Self::WbStart | Self::WbEnd => &["id"],
+            Self::WaitStart(_) | Self::WaitEnd(_) => &["id", "transaction"],
             Self::StartWithoutId => &["datasync", "dev", "ino", "fs"],
             Self::BlockSubmit | Self::BlockComplete => &["dev", "sector", "bytes"],
             Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],
             Self::Enter(_) => &["stack"],
             Self::Exit(_) | Self::EndWithoutId => &["ret"],
         }
+    }
+
+    fn of_wait(word: &[u8]) -> Option<Self> {
+        if let Some(wait) = word.strip_suffix(b"_start") {
+            return Wait::from_word(wait).map(Self::WaitStart);
+        }
+        word.strip_suffix(b"_end").and_then(Wait::from_word).map(Self::WaitEnd)
     }
 
     fn of_call(word: &[u8]) -> Option<Self> {

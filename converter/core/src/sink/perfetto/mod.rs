@@ -18,7 +18,7 @@ use crate::event::{Dev, Op, UNKNOWN_TASK};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::output::Output;
-use crate::request::{Bio, Call, Confidence, Missing, Request, Row, Value};
+use crate::request::{Bio, Call, Confidence, Missing, Request, Row, Value, Waited};
 
 /// One sequence is enough: all is written by one thread.
 const SEQUENCE_ID: u64 = 1;
@@ -47,16 +47,18 @@ enum Category {
     Call = 1,
     Sync,
     Phase,
+    Wait,
     Bio,
     Mark,
     Loss,
     Meta,
 }
 
-const CATEGORIES: [(Category, &str); 7] = [
+const CATEGORIES: [(Category, &str); 8] = [
     (Category::Call, "syncline.call"),
     (Category::Sync, "syncline.sync"),
     (Category::Phase, "syncline.phase"),
+    (Category::Wait, "syncline.wait"),
     (Category::Bio, "syncline.bio"),
     (Category::Mark, "syncline.mark"),
     (Category::Loss, "syncline.loss"),
@@ -72,6 +74,7 @@ struct AnnotationNames {
     /// An edge that is exact is not said to be.
     exact_bio: Columns,
     call: Columns,
+    wait: Columns,
     call_ts: u64,
     open: u64,
     mark_id: u64,
@@ -450,15 +453,15 @@ impl PerfettoTrace {
                 value(b, ids.call_ts, Value::Int(call.enter), interner, names);
             }
         })?;
-        if let Some((from, to)) = before {
-            self.phase("before submit", (from, to), r, r.bio_ids, track, names)?;
+        let phases = [("before submit", before), ("writeback", data), ("after completion", after)];
+        let mut reached = start;
+        for (name, phase) in phases {
+            let Some((from, to)) = phase else { continue };
+            self.waits(request, (reached, from), track, names)?;
+            self.phase(name, (from, to), r, track, names)?;
+            reached = to;
         }
-        if let Some((from, to)) = data {
-            self.phase("writeback", (from, to), r, &[], track, names)?;
-        }
-        if let Some((from, to)) = after {
-            self.phase("after completion", (from, to), r, &[], track, names)?;
-        }
+        self.waits(request, (reached, end), track, names)?;
         self.event(end, track, event::SLICE_END, |b, _, _| {
             if request.start.is_some() || request.alone {
                 counters(b, &[(counter, u64::from(request.in_flight.1))]);
@@ -471,17 +474,45 @@ impl PerfettoTrace {
         name: &'static str,
         (from, to): (i64, i64),
         of: &GroupRequest<'_>,
-        leads_to: &[u64],
         track: u64,
         names: &Names,
     ) -> Result<()> {
         self.event(from, track, event::SLICE_BEGIN, |b, interner, ids| {
             // No correlation id, which would give it the colour of its request: a phase has the same colour everywhere.
             head(b, Category::Phase, interner.word_name(name));
-            flows(b, leads_to);
+            if name == "before submit" {
+                flows(b, of.bio_ids);
+            }
             value(b, ids.sync_id, Value::Int(of.request.sync_id as i64), interner, names);
         })?;
+        self.waits(of.request, (from, to), track, names)?;
         self.end(to, track)
+    }
+
+    /// What of the waits lies from `from` to `to`: one that reaches further is drawn in pieces, which `syncline_wait` joins.
+    fn waits(&mut self, request: &Request, (from, to): (i64, i64), track: u64, names: &Names) -> Result<()> {
+        let mut open: Vec<i64> = Vec::new();
+        for waited in &request.waits {
+            let (start, end) = (waited.start.max(from), waited.end.min(to));
+            // One of no length may stand at a border, and then twice.
+            if start > end || start == end && waited.start < waited.end {
+                continue;
+            }
+            while let Some(until) = open.pop_if(|until| *until <= start) {
+                self.end(until, track)?;
+            }
+            // One that outlasts what it lies in, which no thread does, would break the order of slices.
+            let end = open.last().map_or(end, |&until| end.min(until));
+            self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
+                head(b, Category::Wait, interner.word_name(waited.wait.name()));
+                row(b, waited, ids.wait, interner, names);
+            })?;
+            open.push(end);
+        }
+        while let Some(until) = open.pop() {
+            self.end(until, track)?;
+        }
+        Ok(())
     }
 
     fn meta_instant(
@@ -681,6 +712,8 @@ impl Sink for PerfettoTrace {
         self.names.bio = Columns::of::<Bio>(interner);
         self.names.exact_bio = self.names.bio.without::<Bio>("confidence");
         self.names.call = Columns::of::<Call>(interner);
+        // Its slice may be a piece of it.
+        self.names.wait = Columns { left_out: 0, ..Columns::of::<Waited>(interner) };
         let single = interner.annotation_names(["call_ts_ns", "open", "mark_id", "text"]);
         self.names.call_ts = single;
         self.names.open = single + 1;

@@ -11,20 +11,16 @@
 //! ```
 
 mod context;
-mod data;
 
 use memchr::memchr;
 
 use self::context::{Context, Time, context};
-use self::data::{Grammar, Said, Slots, each, shown};
 use super::cursor::{Cursor, whole};
-use super::tracepoints::{Machine, Tracepoint};
-use super::words::{Word, extra_key};
+use super::printed::{Grammar, Printer, Said, Task, lines};
+use super::tracepoints::Machine;
 use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions};
 use crate::error::{Error, Refused, Result};
-use crate::event::{Event, Kind};
 use crate::input::Input;
-use crate::names::NameId;
 
 /// How the function of a stack begins; trace-cmd writes it without the space.
 const FRAMES: [&[u8]; 2] = [b" => ", b"=> "];
@@ -58,6 +54,10 @@ impl Source for FtraceText {
         true
     }
 
+    fn lies_in_parts(&self) -> bool {
+        true
+    }
+
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let mut options = *options;
         let head = input.head();
@@ -85,10 +85,6 @@ impl Source for FtraceText {
     }
 }
 
-fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
-}
-
 /// Whether a line behind a comment is an event; `None` of another comment.
 fn of_event(line: &[u8]) -> Option<bool> {
     (!line.starts_with(b"#")).then(|| context(line).is_some())
@@ -109,13 +105,13 @@ impl Lines for FtraceText {
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
-        let mut parser = Parser { options, batch, comms: [(0, 0, NameId::NONE); 64], stack: None };
+        let mut parser = Parser { printer: Printer::new(options, batch), stack: None };
         let mut at = 0;
         while at < chunk.len() {
             let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
             let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
             at = end + 1;
-            parser.batch.lines += 1;
+            parser.printer.batch.lines += 1;
             parser.line(line);
         }
         parser.end_stack();
@@ -129,31 +125,27 @@ struct Stack {
     frames: Vec<u8>,
 }
 
-struct Parser<'a, 'b> {
-    options: &'a SourceOptions,
-    batch: &'b mut Batch,
-    /// The last name of a few threads: its bytes, how many, its name.
-    comms: [(u128, u8, NameId); 64],
+struct Parser<'a> {
+    printer: Printer<'a>,
     stack: Option<Stack>,
 }
 
-impl Parser<'_, '_> {
+impl Parser<'_> {
     fn line(&mut self, line: &[u8]) {
         if let Some(found) = context(line) {
             self.end_stack();
             if let Err(why) = self.event(&found) {
-                self.batch.unparsed(line, why);
+                self.printer.batch.unparsed(line, why);
             }
         } else if is_frame(line) {
-            match &mut self.stack {
-                Some(stack) => {
-                    if !stack.frames.is_empty() {
-                        stack.frames.push(b'\n');
-                    }
-                    stack.frames.extend_from_slice(frame(line));
-                }
-                None => self.batch.unparsed(line, "a function of a stack, but no `<stack trace>` stands before it"),
+            let Some(stack) = &mut self.stack else {
+                const WHY: &str = "a function of a stack, but no `<stack trace>` stands before it";
+                return self.printer.batch.unparsed(line, WHY);
+            };
+            if !stack.frames.is_empty() {
+                stack.frames.push(b'\n');
             }
+            stack.frames.extend_from_slice(frame(line));
         } else {
             self.end_stack();
             self.other(line);
@@ -170,15 +162,15 @@ impl Parser<'_, '_> {
             if let Some((left, written)) = entries(line)
                 && written > left
             {
-                self.batch.note(NoteKind::Lost { count: written - left });
+                self.printer.batch.note(NoteKind::Lost { count: written - left });
             }
             return;
         }
         match lost(line) {
             Some(Some(0)) => {}
-            Some(Some(count)) => self.batch.note(NoteKind::Lost { count }),
-            Some(None) => self.batch.note(NoteKind::LostUncounted),
-            None => self.batch.unparsed(line, "it does not begin with `COMM-PID [CPU] TIME: `"),
+            Some(Some(count)) => self.printer.batch.note(NoteKind::Lost { count }),
+            Some(None) => self.printer.batch.note(NoteKind::LostUncounted),
+            None => self.printer.batch.unparsed(line, "it does not begin with `COMM-PID [CPU] TIME: `"),
         }
     }
 
@@ -187,108 +179,21 @@ impl Parser<'_, '_> {
         let (Time::Ns(ts) | Time::Count(ts)) = of.time else { return Err("its time does not fit 63 bits of ns") };
         let said = Said::of(of.event).ok_or("no event stands behind its time")?;
         if said.grammar == Grammar::Stack {
-            let event = self.options.keep_extras.then_some(self.batch.events.len() as u32);
+            let event = self.printer.options.keep_extras.then_some(self.printer.batch.events.len() as u32);
             self.stack = Some(Stack { event, frames: Vec::new() });
         }
-        let point = said.point();
-        let kind = match point {
-            Some(point) => self.kind(point, &said).ok_or_else(|| bad_data(point))?,
-            None => Kind::Other,
-        };
-        if kind == Kind::Other && !self.options.keep_extras {
-            self.batch.others += 1;
-            return Ok(());
-        }
-        if self.options.keep_extras {
-            self.extras(&said, point, kind);
-        }
-        let comm = self.comm(of.tid, of.comm);
-        self.batch.events.push(Event { ts, tid: of.tid, pid: of.pid, comm, line: self.batch.lines as u32, kind });
+        let task = Task { ts, tid: of.tid, pid: of.pid, comm: of.comm };
+        self.printer.event(&task, &said)?;
         Ok(())
-    }
-
-    #[inline]
-    fn kind(&mut self, point: Tracepoint, said: &Said<'_>) -> Option<Kind> {
-        let mut slots = Slots::default();
-        if !point.needs().is_empty() {
-            each(said, &mut |key, value| slots.put(key, value))?;
-        }
-        point.kind(said.name, self.options.machine, &slots, &mut self.batch.names)
-    }
-
-    /// The tracer's word and every field that the event has no place for.
-    fn extras(&mut self, said: &Said<'_>, point: Option<Tracepoint>, kind: Kind) {
-        let Batch { names, extras, events, words, .. } = &mut *self.batch;
-        let name = said.full_name();
-        words.push(names.intern(&point.map_or_else(|| name.clone(), |point| point.word(&name, kind))));
-        let event = events.len() as u32;
-        let taken = point.map_or(&[][..], |point| point.fields(kind));
-        let before = extras.len();
-        let mut torn = false;
-        let all = each(said, &mut |key, value| {
-            if !taken.iter().any(|field| field.as_bytes() == key) {
-                let value = shown(said.grammar, key, value);
-                let key = names.intern(&extra_key(key));
-                // A field that is there twice is that of a torn line.
-                torn |= extras[before..].iter().any(|extra| extra.key == key);
-                extras.push(Extra { event, key, value: names.intern(&value) });
-            }
-        });
-        if all.is_none() || torn {
-            extras.truncate(before);
-            if !said.data.is_empty() && said.grammar != Grammar::Stack {
-                let (key, value) = (names.intern(b"text"), names.intern(said.data));
-                extras.push(Extra { event, key, value });
-            }
-        }
-    }
-
-    #[inline]
-    fn comm(&mut self, tid: u32, comm: &[u8]) -> NameId {
-        if comm.len() > 15 {
-            return self.batch.names.intern(comm);
-        }
-        let mut bytes = [0; 16];
-        bytes[..comm.len()].copy_from_slice(comm);
-        let key = (u128::from_le_bytes(bytes), comm.len() as u8);
-        let slot = &mut self.comms[tid as usize % 64];
-        if (slot.0, slot.1) != key || !slot.2.is_some() {
-            *slot = (key.0, key.1, self.batch.names.intern(comm));
-        }
-        slot.2
     }
 
     #[inline]
     fn end_stack(&mut self) {
         if let Some(Stack { event: Some(event), frames }) = self.stack.take() {
-            let names = &mut self.batch.names;
+            let names = &mut self.printer.batch.names;
             let (key, value) = (names.intern(b"stack"), names.intern(&frames));
-            self.batch.extras.push(Extra { event, key, value });
+            self.printer.batch.extras.push(Extra { event, key, value });
         }
-    }
-}
-
-fn bad_data(point: Tracepoint) -> &'static str {
-    match point {
-        Tracepoint::RawEnter => "the data of sys_enter is not `NR N (...)`",
-        Tracepoint::RawExit => "the data of sys_exit is not `NR N = N`",
-        Tracepoint::Of(word) => match word {
-            Word::Start => {
-                "the data of sync_start is not `id=N start=N end=N datasync=0 dev=MAJOR,MINOR ino=N path=REST`"
-            }
-            Word::FsStart => "the data of sync_fs_start is not `id=N dev=MAJOR,MINOR fs=NAME`",
-            Word::End => "the data of sync_end is not `id=N ret=N`",
-            Word::AddFolio => "the data of bio_add_folio is not `id=N bio=0xADDR start=N len=N`",
-            Word::Submit => "the data of bio_submit is not `id=N bio=0xADDR dev=MAJOR,MINOR sector=N`",
-            Word::Complete => "the data of bio_complete is not `bio=0xADDR`",
-            Word::WbStart | Word::WbEnd => "its data has no `id=N`",
-            Word::Exit(_) => "the data of the call's exit is not one number",
-            Word::Enter(_) => "the data of the call is not `ARG: VALUE`",
-            Word::StartWithoutId => "its data has no `ino N`",
-            Word::EndWithoutId => "its data has no `ret N`",
-            Word::BlockSubmit | Word::BlockComplete => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`",
-            Word::BlockRemap => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS <- (MAJOR,MINOR) SECTOR`",
-        },
     }
 }
 
@@ -365,7 +270,8 @@ fn frame(line: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Dev, NO_ID, Op, UNKNOWN_TASK};
+    use crate::event::{Dev, Kind, NO_ID, Op, UNKNOWN_TASK, Wait};
+    use crate::names::NameId;
     use crate::source::Note;
 
     fn parse(text: &[u8]) -> Batch {
@@ -456,7 +362,8 @@ mod tests {
     #[test]
     fn events_of_the_patch() {
         let dev = Dev::new(254, 16);
-        let submit = |background| Kind::BioSubmit { id: 7, bio: 0xff11_0000_0089_6e40, sector: 8, dev, background };
+        let submit =
+            |background| Kind::BioSubmit { id: 7, bio: 0xff11_0000_0089_6e40, sector: 8, dev, background, bytes: 0 };
         for (event, want, extras) in [
             (
                 "bio_add_folio:        id=7 bio=0xff11000000896e40x start=4096 len=512 dev=254,16 ino=13",
@@ -489,8 +396,27 @@ mod tests {
                 Kind::WbStart { id: 9 },
                 "reason=periodic;dev=254,16;ino=13;origin=background",
             ),
-            ("commit_end: id=9 dev=254,16 tid=2 ret=0", Kind::WbEnd { id: 9 }, "dev=254,16;data_tid=2;ret=0"),
-            ("commit_wait_start: id=9 dev=254,16 tid=2", Kind::Other, "id=9;dev=254,16;data_tid=2"),
+            (
+                "commit_end: id=9 dev=254,16 tid=2 ret=0",
+                Kind::WaitEnd { id: 9, wait: Wait::Commit, transaction: 2 },
+                "dev=254,16;ret=0",
+            ),
+            (
+                "commit_wait_start: id=9 dev=254,16 tid=2",
+                Kind::WaitStart { id: 9, wait: Wait::CommitWait, transaction: 2 },
+                "dev=254,16",
+            ),
+            (
+                "fc_end: id=9 dev=254,16 tid=2 status=ok blocks=1",
+                Kind::WaitEnd { id: 9, wait: Wait::FastCommit, transaction: 2 },
+                "dev=254,16;status=ok;blocks=1",
+            ),
+            (
+                "flush_start: id=9 dev=254,16",
+                Kind::WaitStart { id: 9, wait: Wait::Flush, transaction: 0 },
+                "dev=254,16",
+            ),
+            ("bh_complete: bio=0x4 bh=0x5 status=0", Kind::Other, "bio=4;bh=5;status=0"),
         ] {
             let (kind, _, have) = one(event);
             assert_eq!((kind, have.as_str()), (want, extras), "{event}");

@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use memchr::{memchr, memmem};
 
 use self::line::{
@@ -91,6 +92,10 @@ impl Source for Strace {
         lines(head).filter_map(Prefix::take).all(|prefix| prefix.tid.is_none())
     }
 
+    fn lies_in_parts(&self) -> bool {
+        true
+    }
+
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let path = input.path.clone();
         let clock = clock_of(input.head()).ok_or_else(|| Error::Read {
@@ -110,6 +115,15 @@ impl Source for Strace {
         let facts = vec![("clock", name.to_owned()), ("recorder", NAME.to_owned())];
         Ok(Reader { settle: Some(settle), facts, ..Reader::of_text(cut, parse, input) })
     }
+}
+
+/// Words of the low-level log for lines that are no call.
+const SIGNAL: &[u8] = b"signal";
+const ENDED: &[u8] = b"ended";
+
+/// A call as a word of the low-level log, where `exit` would be the end of a request.
+fn word_of(name: &[u8]) -> &[u8] {
+    if name == b"exit" { b"_exit" } else { name }
 }
 
 /// Whether a call hands something to io_uring, in which strace cannot see it.
@@ -272,6 +286,8 @@ enum What {
         by: u32,
     },
     Attached,
+    /// A thread that makes calls which nobody needs.
+    Seen,
     Other,
 }
 
@@ -286,6 +302,7 @@ struct Line {
     time: i64,
     resolution: i64,
     phase: Phase,
+    known: Option<Known>,
     what: What,
     /// Path or comm, by `what`.
     name: NameId,
@@ -319,7 +336,15 @@ impl Parse for Records {
         aside.lines.clear();
         aside.extras.clear();
         aside.times = None;
-        let mut parser = Parser { of: self, batch, aside: &mut aside, in_event: None, stack: None };
+        let mut parser = Parser {
+            of: self,
+            batch,
+            aside: &mut aside,
+            in_event: None,
+            stack: None,
+            passed: None,
+            seen: HashSet::default(),
+        };
         parser.chunk(chunk);
         batch.aside = Some(aside);
     }
@@ -334,6 +359,11 @@ struct Parser<'a> {
     in_event: Option<Option<usize>>,
     /// Where its stack stands in the chunk.
     stack: Option<(usize, usize)>,
+    /// The PID of the last line that nobody needs, if no other stands behind it.
+    #[expect(clippy::option_option, reason = "no such line, one without a PID, or one with")]
+    passed: Option<Option<u32>>,
+    /// All PIDs of such lines.
+    seen: HashSet<u32, FixedState>,
 }
 
 impl Parser<'_> {
@@ -382,11 +412,11 @@ impl Parser<'_> {
         self.in_event = None;
     }
 
-    /// Whether a line is one of the many that nobody needs, printed to the letter; others are left to `event`, which finds the same.
+    /// PID and call of a line, if that is one of the many that nobody needs, printed to the letter; others are left to `event`, which finds the same.
     #[inline]
-    fn is_other(&self, line: &[u8]) -> bool {
+    fn other<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         if self.of.keep_extras || self.of.clock != Clock::Unix {
-            return false;
+            return None;
         }
         let digits = |from: usize| line[from..].iter().take_while(|b| b.is_ascii_digit()).count();
         let pid = digits(0);
@@ -394,23 +424,36 @@ impl Parser<'_> {
         let seconds = pid + spaces;
         // Longer numbers are not a PID, and where the time is padded it is another one.
         if !(1..=6).contains(&pid) || spaces != 1.max(6 - pid) {
-            return false;
+            return None;
         }
         let name = seconds + 18;
         let is_time = line.len() > name
             && line[seconds..seconds + 10].iter().chain(&line[seconds + 11..name - 1]).all(u8::is_ascii_digit)
             && line[seconds + 10] == b'.'
             && line[name - 1] == b' ';
-        let rest = if is_time { &line[name..] } else { return false };
+        let rest = if is_time { &line[name..] } else { return None };
         let len =
             rest.iter().take(64).take_while(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || **b == b'_').count();
-        len > 0 && rest.get(len) == Some(&b'(') && Known::of(&rest[..len]).is_none()
+        (len > 0 && rest.get(len) == Some(&b'(') && Known::of(&rest[..len]).is_none())
+            .then(|| (&line[..pid], word_of(&rest[..len])))
+    }
+
+    /// Of a line that nobody needs its thread counts all the same: by those that are there it is known whose lines without a PID are.
+    #[inline]
+    fn pass(&mut self, tid: Option<u32>) {
+        if self.passed.replace(tid) == Some(tid) {
+            return;
+        }
+        if tid.is_none_or(|tid| self.seen.insert(tid)) {
+            self.push(tid, What::Seen);
+        }
     }
 
     #[inline]
     fn line(&mut self, line: &[u8]) {
-        if self.is_other(line) {
-            self.batch.others += 1;
+        if let Some((pid, name)) = self.other(line) {
+            self.pass(whole(pid, Cursor::decimal).and_then(|pid| u32::try_from(pid).ok()));
+            self.batch.other(|| name);
             self.in_event = Some(None);
             return;
         }
@@ -442,8 +485,17 @@ impl Parser<'_> {
             Text::Ended(text) => (None, ended(text)),
         };
         if known.is_none() && what == What::Other && !self.of.keep_extras {
-            self.batch.others += 1;
+            self.batch.other(|| match text {
+                Text::Call { name, .. } => word_of(name),
+                Text::Signal(_) => SIGNAL,
+                Text::Ended(_) => ENDED,
+            });
+            self.pass(prefix.tid);
             return Ok(());
+        }
+        self.passed = None;
+        if matches!(what, What::Ended | What::Superseded { .. }) {
+            self.seen.clear();
         }
         let comm = prefix.comm.map_or(NameId::NONE, |comm| self.batch.names.intern(&unescape(comm)));
         let mut line = Line {
@@ -453,6 +505,7 @@ impl Parser<'_> {
             time: now,
             resolution: time.resolution,
             phase: Phase::Whole,
+            known,
             what,
             name: NameId::NONE,
             file: NameId::NONE,
@@ -467,8 +520,8 @@ impl Parser<'_> {
                 line.phase = phase;
                 self.call(&mut line, known, name, rest)?;
             }
-            Text::Signal(text) => self.mark(&mut line, b"signal", text),
-            Text::Ended(text) => self.mark(&mut line, b"ended", text),
+            Text::Signal(text) => self.mark(&mut line, SIGNAL, text),
+            Text::Ended(text) => self.mark(&mut line, ENDED, text),
         }
         if known == Some(Known::IoUring) && line.phase != Phase::Resumed {
             self.batch.note(NoteKind::IoUring);
@@ -495,8 +548,10 @@ impl Parser<'_> {
 
     /// A line of which only the low-level log has the text.
     fn mark(&mut self, line: &mut Line, word: &[u8], text: &[u8]) {
-        if self.of.keep_extras {
+        if self.of.keep_extras || self.batch.named_others.is_some() {
             line.word = self.batch.names.intern(word);
+        }
+        if self.of.keep_extras {
             let from = self.aside.extras.len() as u32;
             self.extra(b"text", text);
             line.extras = (from, self.aside.extras.len() as u32);
@@ -518,6 +573,7 @@ impl Parser<'_> {
             time: 0,
             resolution: 0,
             phase: Phase::Whole,
+            known: None,
             what,
             name: none,
             file: none,
@@ -552,9 +608,10 @@ impl Parser<'_> {
                 line.file = self.batch.names.intern(&path);
             }
         }
+        if self.of.keep_extras || self.batch.named_others.is_some() {
+            line.word = self.batch.names.intern(word_of(name));
+        }
         if self.of.keep_extras {
-            // As a word of the low-level log it would be the end of a request.
-            line.word = self.batch.names.intern(if name == b"exit" { b"_exit" } else { name });
             let from = self.aside.extras.len() as u32;
             self.extras(line, known, &call);
             line.extras = (from, self.aside.extras.len() as u32);

@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::line::{Clock, Phase};
-use super::{Aside, Line, What, join};
+use super::{Aside, Known, Line, What, join};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::{Batch, Extra, Settle};
@@ -38,6 +38,7 @@ type Files = HashMap<i32, File, FixedState>;
 
 /// A call that has begun, with what its first line told.
 struct Pending {
+    known: Known,
     what: What,
     text: Option<Rc<[u8]>>,
     /// What was behind the descriptor that is doubled, or that a path is relative to.
@@ -45,6 +46,13 @@ struct Pending {
     since: i64,
     /// Tells one making of a child from another.
     number: u64,
+}
+
+impl Pending {
+    /// Whether the call makes a child.
+    fn makes(&self) -> bool {
+        matches!(self.what, What::Clone { .. })
+    }
 }
 
 struct Task {
@@ -175,15 +183,16 @@ impl Tasks {
     }
 
     fn line(&mut self, line: &Line, base: i64, aside: &Aside, batch: &mut Batch) {
-        if !self.keep_extras && !self.any_sync && matches!(line.what, What::Write { says_sync: false, .. }) {
-            // Most lines of a program that writes; a write that is resumed was known for a sync when it began.
-            let is_sync = line.phase == Phase::Resumed && self.is_syncing(line.tid);
-            if !is_sync {
-                batch.others += 1;
-                return;
-            }
-        }
+        // Most lines of a program that writes; a write that is resumed was known for a sync when it began.
+        let is_plain = !self.any_sync
+            && matches!(line.what, What::Write { says_sync: false, .. })
+            && !(line.phase == Phase::Resumed && self.is_syncing(line.tid));
         let tid = self.tid_of(line);
+        if is_plain && !self.keep_extras {
+            self.task(tid);
+            batch.other_name(line.word);
+            return;
+        }
         let mut at = At { line, tid, ts: line.time.saturating_add(base), aside, keep_extras: self.keep_extras };
         let any_sync = self.any_sync;
         let task = self.task(tid);
@@ -191,10 +200,12 @@ impl Tasks {
             // Times are cut down to what the clock shows.
             at.ts = task.until;
         }
-        let pending = if line.phase == Phase::Resumed { task.pending.take() } else { None };
-        if pending.as_ref().is_some_and(|pending| matches!(pending.what, What::Clone { .. })) {
-            self.making -= 1;
+        if is_plain {
+            return self.other_event(&at, batch);
         }
+        // Where the line that tells how a call went on is lost, the next such line is another call's.
+        let pending = task.pending.take_if(|p| line.phase == Phase::Resumed && line.known == Some(p.known));
+        self.making -= usize::from(pending.as_ref().is_some_and(Pending::makes));
         match line.what {
             What::Sync { op, fd } => self.sync(&at, op, fd, pending.as_ref(), batch),
             What::Write { fd, says_sync } => {
@@ -211,7 +222,7 @@ impl Tasks {
                 }
             }
             // By looking it up it has been taken for the child that it is.
-            What::Attached => {}
+            What::Attached | What::Seen => {}
             what => {
                 self.other_event(&at, batch);
                 self.other(&at, what, pending, batch);
@@ -222,7 +233,8 @@ impl Tasks {
     /// Whether the thread is in a write that is a sync.
     fn is_syncing(&self, tid: Option<u32>) -> bool {
         let task = self.by_tid.get(&tid.unwrap_or(self.alone));
-        task.and_then(|task| task.pending.as_ref()).is_some_and(|pending| matches!(pending.what, What::Sync { .. }))
+        let pending = task.and_then(|task| task.pending.as_ref());
+        pending.is_some_and(|p| p.known == Known::Write && matches!(p.what, What::Sync { .. }))
     }
 
     /// An event that only the low-level log has.
@@ -230,7 +242,7 @@ impl Tasks {
         if self.keep_extras {
             at.other(self.task(at.tid), batch);
         } else {
-            batch.others += 1;
+            batch.other_name(at.line.word);
         }
     }
 
@@ -254,12 +266,19 @@ impl Tasks {
         };
         at.event(task, at.ts, Kind::CallEnter { op, stack: line.stack, path, alone: true }, b"", true, batch);
         if line.phase == Phase::Begun {
-            task.pending =
-                Some(Pending { what: What::Sync { op, fd }, text: None, file: None, since: at.ts, number: 0 });
+            self.begin(at, What::Sync { op, fd }, None, None, 0);
         } else if line.ret.is_some() {
             let end = line.dur.map_or(at.ts, |dur| at.ts.saturating_add(dur));
             at.exit(task, end, op, NameId::NONE, line.dur.is_none(), batch);
         }
+    }
+
+    /// A call goes on in a later line. What nobody needs is passed over, also as what ends another call.
+    fn begin(&mut self, at: &At<'_>, what: What, text: Option<Rc<[u8]>>, file: Option<File>, number: u64) {
+        let Some(known) = at.line.known else { return };
+        let pending = Pending { known, what, text, file, since: at.ts, number };
+        let before = self.task(at.tid).pending.replace(pending);
+        self.making -= usize::from(before.as_ref().is_some_and(Pending::makes));
     }
 
     fn other(&mut self, at: &At<'_>, what: What, pending: Option<Pending>, batch: &mut Batch) {
@@ -267,11 +286,8 @@ impl Tasks {
         let text = || line.name.is_some().then(|| Rc::from(batch.names.get(line.name)));
         match what {
             What::Ended => {
-                if let Some(task) = self.by_tid.remove(&at.tid)
-                    && let Some(Pending { what: What::Clone { .. }, .. }) = task.pending
-                {
-                    self.making -= 1;
-                }
+                let pending = self.by_tid.remove(&at.tid).and_then(|task| task.pending);
+                self.making -= usize::from(pending.as_ref().is_some_and(Pending::makes));
                 return;
             }
             What::Superseded { by } => {
@@ -300,10 +316,8 @@ impl Tasks {
                 self.making += 1;
                 number = self.children;
             }
-            let task = self.task(at.tid);
-            let file = behind(what, &task.files.borrow());
-            task.pending = Some(Pending { what, text: text(), file, since: at.ts, number });
-            return;
+            let file = behind(what, &self.task(at.tid).files.borrow());
+            return self.begin(at, what, text(), file, number);
         }
         // What is resumed says no more of itself than its name.
         let (what, text, behind, born) = match pending {

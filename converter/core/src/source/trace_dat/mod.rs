@@ -381,8 +381,11 @@ impl Records {
         let Some(known) = self.known.get(&(id as u16)) else {
             return batch.unparsed(format!("event number {id}").as_bytes(), NO_EVENT);
         };
+        if ts < 0 {
+            return batch.unparsed(known.format.name.as_bytes(), "its time is out of range");
+        }
         if known.plan.is_other() && !self.keep_extras {
-            batch.others += 1;
+            batch.other(|| &known.format.name);
             return;
         }
         if let Some(field) = known.plan.lacks {
@@ -390,11 +393,11 @@ impl Records {
             return batch.unparsed(event.as_bytes(), "Syncline needs it");
         }
         let kind = known.plan.kind(&known.format.name, self.machine, self.shape, record, &mut batch.names);
-        let (Some(kind), Ok(ts)) = (kind, u64::try_from(ts)) else {
+        let Some(kind) = kind else {
             return batch.unparsed(known.format.name.as_bytes(), "a field of the event is missing or out of range");
         };
         if kind == Kind::Other && !self.keep_extras {
-            batch.others += 1;
+            batch.other(|| &known.format.name);
             return;
         }
         let pid = known.pid.and_then(|pid| pid.unsigned(self.shape, record));
@@ -407,7 +410,7 @@ impl Records {
         if self.keep_extras {
             self.extras(known, kind, record, batch);
         }
-        batch.events.push(Event { ts: ts as i64, tid, pid: UNKNOWN_TASK, comm, line: 0, kind });
+        batch.events.push(Event { ts, tid, pid: UNKNOWN_TASK, comm, line: 0, kind });
     }
 
     /// The tracer's word and every field that the event has no place for.

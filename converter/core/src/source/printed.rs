@@ -1,16 +1,140 @@
-//! What an event says of itself: the fields that its print format writes.
+//! Tracepoints as text: what the print format of each writes of its fields, in the text of the ring buffer and in that of perf.
 
 use std::borrow::Cow;
 
-use crate::event::{Dev, Op};
+use crate::event::{Dev, Event, Kind, Op};
+use crate::names::NameId;
 use crate::source::cursor::{Cursor, whole};
 use crate::source::thesis::device;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
-use crate::source::words::{Word, is_background};
+use crate::source::words::{Word, extra_key, is_background};
+use crate::source::{Batch, Extra, SourceOptions};
 
 /// What the kernel calls `sys_CALL` is the tracepoint of this name and that.
 const ENTER: &[u8] = b"sys_enter_";
 const EXIT: &[u8] = b"sys_exit_";
+
+/// Of a text, without what ends them.
+pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+/// When and where an event happened.
+pub(super) struct Task<'a> {
+    pub(super) ts: i64,
+    pub(super) tid: u32,
+    pub(super) pid: u32,
+    pub(super) comm: &'a [u8],
+}
+
+/// Makes events of what is printed.
+pub(super) struct Printer<'a> {
+    pub(super) options: &'a SourceOptions,
+    pub(super) batch: &'a mut Batch,
+    /// The last name of a few threads: its bytes, how many, its name.
+    comms: [(u128, u8, NameId); 64],
+}
+
+impl<'a> Printer<'a> {
+    pub(super) fn new(options: &'a SourceOptions, batch: &'a mut Batch) -> Self {
+        Self { options, batch, comms: [(0, 0, NameId::NONE); 64] }
+    }
+
+    /// Appends the event; false where it is one that nobody asked for.
+    #[inline]
+    pub(super) fn event(&mut self, of: &Task<'_>, said: &Said<'_>) -> Result<bool, &'static str> {
+        let point = said.point();
+        let kind = match point {
+            Some(point) => self.kind(point, said).ok_or_else(|| bad_data(point))?,
+            None => Kind::Other,
+        };
+        if kind == Kind::Other && !self.options.keep_extras {
+            self.batch.other(|| said.full_name());
+            return Ok(false);
+        }
+        if self.options.keep_extras {
+            self.extras(said, point, kind);
+        }
+        let (ts, tid, pid, comm) = (of.ts, of.tid, of.pid, self.comm(of.tid, of.comm));
+        self.batch.events.push(Event { ts, tid, pid, comm, line: self.batch.lines as u32, kind });
+        Ok(true)
+    }
+
+    #[inline]
+    fn kind(&mut self, point: Tracepoint, said: &Said<'_>) -> Option<Kind> {
+        let mut slots = Slots::default();
+        if !point.needs().is_empty() {
+            each(said, &mut |key, value| slots.put(key, value))?;
+        }
+        point.kind(said.name, self.options.machine, &slots, &mut self.batch.names)
+    }
+
+    /// The tracer's word and every field that the event has no place for.
+    fn extras(&mut self, said: &Said<'_>, point: Option<Tracepoint>, kind: Kind) {
+        let Batch { names, extras, events, words, .. } = &mut *self.batch;
+        let name = said.full_name();
+        words.push(names.intern(&point.map_or_else(|| name.clone(), |point| point.word(&name, kind))));
+        let event = events.len() as u32;
+        let taken = point.map_or(&[][..], |point| point.fields(kind));
+        let before = extras.len();
+        let mut torn = false;
+        let all = each(said, &mut |key, value| {
+            if !taken.iter().any(|field| field.as_bytes() == key) {
+                let value = shown(said.grammar, key, value);
+                let key = names.intern(&extra_key(key));
+                // A field that is there twice is that of a torn line.
+                torn |= extras[before..].iter().any(|extra| extra.key == key);
+                extras.push(Extra { event, key, value: names.intern(&value) });
+            }
+        });
+        if all.is_none() || torn {
+            extras.truncate(before);
+            if !said.data.is_empty() && said.grammar != Grammar::Stack {
+                let (key, value) = (names.intern(b"text"), names.intern(said.data));
+                extras.push(Extra { event, key, value });
+            }
+        }
+    }
+
+    #[inline]
+    fn comm(&mut self, tid: u32, comm: &[u8]) -> NameId {
+        if comm.len() > 15 {
+            return self.batch.names.intern(comm);
+        }
+        let mut bytes = [0; 16];
+        bytes[..comm.len()].copy_from_slice(comm);
+        let key = (u128::from_le_bytes(bytes), comm.len() as u8);
+        let slot = &mut self.comms[tid as usize % 64];
+        if (slot.0, slot.1) != key || !slot.2.is_some() {
+            *slot = (key.0, key.1, self.batch.names.intern(comm));
+        }
+        slot.2
+    }
+}
+
+fn bad_data(point: Tracepoint) -> &'static str {
+    match point {
+        Tracepoint::RawEnter => "the data of sys_enter is not `NR N (...)`",
+        Tracepoint::RawExit => "the data of sys_exit is not `NR N = N`",
+        Tracepoint::Of(word) => match word {
+            Word::Start => {
+                "the data of sync_start is not `id=N start=N end=N datasync=0 dev=MAJOR,MINOR ino=N path=REST`"
+            }
+            Word::FsStart => "the data of sync_fs_start is not `id=N dev=MAJOR,MINOR fs=NAME`",
+            Word::End => "the data of sync_end is not `id=N ret=N`",
+            Word::AddFolio => "the data of bio_add_folio is not `id=N bio=0xADDR start=N len=N`",
+            Word::Submit => "the data of bio_submit is not `id=N bio=0xADDR dev=MAJOR,MINOR sector=N`",
+            Word::Complete => "the data of bio_complete is not `bio=0xADDR`",
+            Word::WbStart | Word::WbEnd | Word::WaitStart(_) | Word::WaitEnd(_) => "its data has no `id=N`",
+            Word::Exit(_) => "the data of the call's exit is not one number",
+            Word::Enter(_) => "the data of the call is not `ARG: VALUE`",
+            Word::StartWithoutId => "its data has no `ino N`",
+            Word::EndWithoutId => "its data has no `ret N`",
+            Word::BlockSubmit | Word::BlockComplete => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`",
+            Word::BlockRemap => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS <- (MAJOR,MINOR) SECTOR`",
+        },
+    }
+}
 
 /// An event as its line has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +176,7 @@ impl<'a> Said<'a> {
     }
 
     #[inline]
-    pub(super) fn point(&self) -> Option<Tracepoint> {
+    fn point(&self) -> Option<Tracepoint> {
         match self.prefix {
             b"" => Tracepoint::of(self.name),
             ENTER => Op::from_name(self.name).map(|op| Tracepoint::Of(Word::Enter(op))),
@@ -61,7 +185,7 @@ impl<'a> Said<'a> {
         }
     }
 
-    pub(super) fn full_name(&self) -> Cow<'a, [u8]> {
+    fn full_name(&self) -> Cow<'a, [u8]> {
         if self.prefix.is_empty() { self.name.into() } else { [self.prefix, self.name].concat().into() }
     }
 }
@@ -119,7 +243,7 @@ impl Grammar {
 
 /// Hands on each field; `None` where the data is not written so.
 #[inline]
-pub(super) fn each<'a>(said: &Said<'a>, take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+fn each<'a>(said: &Said<'a>, take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
     let (name, data) = (said.name, said.data);
     match said.grammar {
         Grammar::Pairs => pairs(data, take),
@@ -330,7 +454,7 @@ fn address(text: &[u8]) -> Option<u64> {
 }
 
 /// A value as the low-level log shows it: numbers are decimal there.
-pub(super) fn shown<'a>(grammar: Grammar, key: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
+fn shown<'a>(grammar: Grammar, key: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
     let value = if grammar == Grammar::HexArgs { Cow::Owned([b"0x", value].concat()) } else { value.into() };
     if value.starts_with(b"0x")
         && let Some(number) = number(&value)
@@ -345,11 +469,11 @@ pub(super) fn shown<'a>(grammar: Grammar, key: &[u8], value: &'a [u8]) -> Cow<'a
 
 /// The fields that an event of Syncline's is made of.
 #[derive(Default)]
-pub(super) struct Slots<'a>([Option<&'a [u8]>; Field::COUNT]);
+struct Slots<'a>([Option<&'a [u8]>; Field::COUNT]);
 
 impl<'a> Slots<'a> {
     #[inline]
-    pub(super) fn put(&mut self, key: &[u8], value: &'a [u8]) {
+    fn put(&mut self, key: &[u8], value: &'a [u8]) {
         if let Some(field) = Field::of(key) {
             self.0[field as usize] = Some(value);
         }

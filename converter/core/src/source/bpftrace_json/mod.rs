@@ -1,0 +1,420 @@
+//! What `bpftrace -f json` writes: one JSON object a line, of what a script prints and of what bpftrace says itself.
+//!
+//! ```text
+//! {"type": "attached_probes", "data": {"probes": 27}}
+//! {"type": "printf", "data": "252 53 wl fdatasync\n    fdatasync+60\n"}
+//! {"type": "lost_events", "data": {"events": 3}}
+//! {"type": "value", "data": ["track_event",["name","fsync"],["type","BEGIN"],["ts",252],["pid",53],["tid",53]]}
+//! {"type": "map", "data": {"@events": {"fsync": 3, "start": 3}}}
+//! ```
+//!
+//! What is printed with `printf` is put together to the text that bpftrace would have written without `-f json`, which `thesis` reads.
+
+mod btetto;
+mod json;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+use self::json::{Shape, Value};
+use super::cursor::{Cursor, whole};
+use super::thesis::{Thesis, introduce};
+use super::{Batch, Lines, NoteKind, Parse, Reader, Settle, Source, SourceOptions};
+use crate::error::Result;
+use crate::input::Input;
+
+pub const NAME: &str = "bpftrace-json";
+
+/// As bpftrace writes what most lines are.
+const PRINTF: &[u8] = b"{\"type\": \"printf\", \"data\": \"";
+const PRINTF_END: &[u8] = b"\"}";
+
+pub struct BpftraceJson;
+
+impl Source for BpftraceJson {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        let mut at = 0;
+        for line in head.split(|&b| b == b'\n') {
+            if line.starts_with(b"{") {
+                // In a log as text a program may print such a line, too.
+                let mut before = Batch::default();
+                Thesis.parse_lines(&SourceOptions::default(), &head[..at], &mut before);
+                return Object::of(line).is_some_and(|object| object.kind().is_some()) && before.events.is_empty();
+            }
+            at += line.len() + 1;
+        }
+        false
+    }
+
+    fn stands_alone(&self, head: &[u8]) -> bool {
+        Thesis.stands_alone(&printed(head))
+    }
+
+    fn says_its_end(&self, head: &[u8]) -> bool {
+        Thesis.says_its_end(&printed(head))
+    }
+
+    fn pid_is_process(&self, head: &[u8]) -> Option<bool> {
+        let has = |line: &[u8], key| memchr::memmem::find(line, key).is_some();
+        let values = || head.split(|&b| b == b'\n').filter(|line| has(line, b"\"track_event\""));
+        let any_has = |key| values().any(|line| has(line, key));
+        // The text of a printf has no such ids, and then it is for the user to say.
+        if any_has(b"\"tid\"") { Some(false) } else { any_has(b"\"pid\"").then_some(true) }
+    }
+
+    fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
+        let mut options = *options;
+        let facts = introduce(&printed(input.head()), &mut options);
+        let mut reader = Reader::of_text(cut, Arc::new(Parser { options }), input);
+        reader.settle = Some(Box::new(Counts { in_hex: false }));
+        reader.facts = facts;
+        Ok(reader)
+    }
+}
+
+/// What the lines of a head print.
+fn printed(head: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(head.len());
+    let end = memrchr(b'\n', head).unwrap_or(head.len());
+    for line in head[..end].split(|&b| b == b'\n') {
+        // A torn one prints nothing.
+        let before = text.len();
+        if print(line, &mut text).is_none() {
+            text.truncate(before);
+        }
+    }
+    text
+}
+
+/// What a line of output is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Output {
+    /// Text as it is printed.
+    Text,
+    /// Text without the end of its line.
+    Join,
+    Value,
+    Lost,
+    Map,
+    /// Nothing that tells of an event.
+    Word,
+}
+
+/// The beginning of a line: `{"type": "NAME"`, and what stands behind it.
+struct Object<'a> {
+    name: &'a [u8],
+    rest: &'a [u8],
+}
+
+impl<'a> Object<'a> {
+    fn of(line: &'a [u8]) -> Option<Self> {
+        let mut cursor = Cursor::new(line);
+        for token in [b"{".as_slice(), b"\"type\"", b":", b"\""] {
+            cursor.literal(token)?;
+            // Other programs write it without the spaces.
+            if token != b"\"" {
+                cursor.rest = cursor.rest.trim_ascii_start();
+            }
+        }
+        let (name, rest) = cursor.rest.split_at(memchr(b'"', cursor.rest)?);
+        Some(Self { name, rest: &rest[1..] })
+    }
+
+    fn kind(&self) -> Option<Output> {
+        Some(match self.name {
+            b"printf" | b"cat" | b"time" | b"syscall" => Output::Text,
+            b"join" => Output::Join,
+            b"value" => Output::Value,
+            b"lost_events" => Output::Lost,
+            b"map" => Output::Map,
+            b"attached_probes" | b"hist" | b"stats" | b"tseries" | b"helper_error" | b"runtime_error" | b"warnf" => {
+                Output::Word
+            }
+            _ => return None,
+        })
+    }
+
+    /// What it prints, from behind the first quote on; the rest of the line may not be there.
+    fn text(&self) -> Option<&'a [u8]> {
+        self.kind().filter(|kind| matches!(kind, Output::Text | Output::Join))?;
+        let mut cursor = Cursor::new(self.rest);
+        for token in [b",".as_slice(), b"\"data\"", b":"] {
+            cursor.rest = cursor.rest.trim_ascii_start();
+            cursor.literal(token)?;
+        }
+        cursor.rest.trim_ascii_start().strip_prefix(b"\"")
+    }
+}
+
+/// Appends what a line prints, if it prints text; whether a character of it is written by its number.
+#[inline]
+fn print(line: &[u8], text: &mut Vec<u8>) -> Option<bool> {
+    if let Some(inner) = line.strip_prefix(PRINTF).and_then(|rest| rest.strip_suffix(PRINTF_END)) {
+        return json::unescape(inner, text);
+    }
+    let object = Object::of(line)?;
+    let inner = object.text()?.trim_ascii_end().strip_suffix(b"}")?.trim_ascii_end().strip_suffix(b"\"")?;
+    let numbered = json::unescape(inner, text)?;
+    if object.kind() == Some(Output::Join) {
+        text.push(b'\n');
+    }
+    Some(numbered)
+}
+
+/// After how many bytes a record surely ends: a line of what is printed may go on in the next object, and a stack in the next line.
+pub fn cut(bytes: &[u8]) -> Option<usize> {
+    let mut end = bytes.len();
+    while let Some(newline) = memrchr(b'\n', &bytes[..end]) {
+        if begins_anew(&bytes[newline + 1..]) && is_closed(&bytes[..newline]) {
+            return Some(newline + 1);
+        }
+        end = newline;
+    }
+    None
+}
+
+/// Whether what begins here is no stack line, and nothing else that belongs to what stands before it.
+fn begins_anew(line: &[u8]) -> bool {
+    match line.strip_prefix(PRINTF).or_else(|| Object::of(line)?.text()) {
+        Some(text) => {
+            text.first().is_some_and(|first| !matches!(first, b' ' | b'\t' | b'\\' | b'[' | b'(' | b']' | b'"'))
+        }
+        None => Object::of(line).is_some_and(|object| object.kind() == Some(Output::Value)),
+    }
+}
+
+/// Whether what is printed up to here ends with a line.
+fn is_closed(mut lines: &[u8]) -> bool {
+    let mut text = Vec::new();
+    loop {
+        let begin = memrchr(b'\n', lines).map_or(0, |newline| newline + 1);
+        if print(&lines[begin..], &mut text).is_some()
+            && let Some(last) = text.last()
+        {
+            return *last == b'\n';
+        }
+        if begin == 0 {
+            return true;
+        }
+        text.clear();
+        lines = &lines[..begin - 1];
+    }
+}
+
+/// A number of lost events, which may be written in hex.
+struct Lost {
+    note: usize,
+    digits: Box<[u8]>,
+    /// Within the chunk something before it is written by its number.
+    after_numbered: bool,
+}
+
+/// What `Parser` leaves to `Counts`, and memory that is used again.
+#[derive(Default)]
+struct Aside {
+    /// What is printed and not read yet.
+    text: Vec<u8>,
+    /// The line of the log that each line of `text` begins in.
+    lines: Vec<u32>,
+    lost: Vec<Lost>,
+    numbered: bool,
+}
+
+/// bpftrace 0.24 and later write a character by its number in hex, and all counts behind it in hex as well: their stream is never set back.
+struct Counts {
+    in_hex: bool,
+}
+
+impl Settle for Counts {
+    fn settle(&mut self, batch: &mut Batch) {
+        let Some(aside) = batch.aside.as_mut().and_then(|aside| aside.downcast_mut::<Aside>()) else { return };
+        for lost in &aside.lost {
+            let decimal = whole(&lost.digits, Cursor::decimal).filter(|_| !self.in_hex && !lost.after_numbered);
+            let hex = || whole(&[b"0x", &*lost.digits].concat(), Cursor::hex);
+            batch.notes[lost.note].kind = match decimal.or_else(hex) {
+                Some(count) => NoteKind::Lost { count },
+                None => NoteKind::LostUncounted,
+            };
+        }
+        self.in_hex |= aside.numbered;
+    }
+}
+
+struct Parser {
+    options: SourceOptions,
+}
+
+impl Parse for Parser {
+    fn parse(&self, chunk: &[u8], batch: &mut Batch) {
+        let aside = batch.aside.take().and_then(|aside: Box<dyn Any + Send>| aside.downcast::<Aside>().ok());
+        let mut aside = aside.unwrap_or_default();
+        aside.text.clear();
+        aside.lines.clear();
+        aside.lost.clear();
+        aside.numbered = false;
+        let mut chunk_parser = ChunkParser { options: &self.options, batch, aside: &mut aside };
+        let mut at = 0;
+        while at < chunk.len() {
+            let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
+            chunk_parser.batch.lines += 1;
+            chunk_parser.line(&chunk[at..end]);
+            at = end + 1;
+        }
+        // The last line of a log may be torn.
+        let end = chunk_parser.aside.text.len();
+        chunk_parser.read_until(end);
+        batch.aside = Some(aside);
+    }
+}
+
+struct ChunkParser<'a, 'b> {
+    options: &'a SourceOptions,
+    batch: &'b mut Batch,
+    aside: &'b mut Aside,
+}
+
+impl ChunkParser<'_, '_> {
+    #[inline]
+    fn line(&mut self, line: &[u8]) {
+        let from = self.aside.text.len();
+        if let Some(numbered) = print(line, &mut self.aside.text) {
+            self.aside.numbered |= numbered;
+            self.printed(from);
+        } else {
+            self.aside.text.truncate(from);
+            self.no_text(line.trim_ascii());
+        }
+    }
+
+    /// Remembers where the lines of the text from `from` on begin.
+    #[inline]
+    fn printed(&mut self, from: usize) {
+        let Aside { text, lines, .. } = &mut *self.aside;
+        let line = self.batch.lines as u32;
+        if from < text.len() && from.checked_sub(1).is_none_or(|before| text[before] == b'\n') {
+            lines.push(line);
+        }
+        let begun = memchr_iter(b'\n', &text[from..]).filter(|newline| from + newline + 1 < text.len());
+        lines.extend(begun.map(|_| line));
+    }
+
+    fn no_text(&mut self, line: &[u8]) {
+        if line.is_empty() {
+            return;
+        }
+        if !line.starts_with(b"{") {
+            // bpftrace's warnings, and what a command prints.
+            return self.own_line(line);
+        }
+        if let Err(why) = self.object(line) {
+            self.read();
+            self.batch.unparsed(line, why);
+        }
+    }
+
+    fn object(&mut self, line: &[u8]) -> std::result::Result<(), &'static str> {
+        const TORN: &str = "it is no whole object of `bpftrace -f json`";
+        let (object, numbered) = json::parse(line).ok_or(TORN)?;
+        let kind =
+            Object::of(line).ok_or("it is no object of `bpftrace -f json`, which begin with their `type`")?.kind();
+        // Before it is known what comes behind.
+        let after_numbered = self.aside.numbered;
+        self.aside.numbered |= numbered;
+        match kind {
+            Some(Output::Value) => {
+                let value = object.get(b"data").ok_or(TORN)?;
+                self.read();
+                btetto::event(self.options, value, self.batch)
+            }
+            Some(Output::Lost) => self.lost(&object, after_numbered).ok_or("it does not say how many events were lost"),
+            Some(Output::Map) => {
+                self.counted(object.get(b"data").ok_or(TORN)?);
+                Ok(())
+            }
+            Some(Output::Word) => Ok(()),
+            Some(Output::Text | Output::Join) => Err("its `data` is no text"),
+            None => Err("bpftrace writes something that Syncline does not know"),
+        }
+    }
+
+    /// `{"events": N}`; from 0.24 on `count` stands before it.
+    fn lost(&mut self, object: &Value<'_>, after_numbered: bool) -> Option<()> {
+        let count = object.get(b"data")?.get(b"events")?;
+        self.read();
+        if object.get(b"count").is_some() {
+            let lost = Lost { note: self.batch.notes.len(), digits: count.raw.into(), after_numbered };
+            self.aside.lost.push(lost);
+            self.batch.note(NoteKind::LostUncounted);
+        } else {
+            self.batch.note(NoteKind::Lost { count: count.number()? });
+        }
+        Some(())
+    }
+
+    /// `{"@events": {"WORD": N}}`, as the text has it.
+    fn counted(&mut self, maps: &Value<'_>) {
+        let Some(Value { shape: Shape::Object(counts), .. }) = maps.get(b"@events") else { return };
+        for (word, count) in counts {
+            if let Some(count) = count.number().filter(|_| !word.contains(&b'\n')) {
+                self.own_line(&[b"@events[", &**word, b"]: ", count.to_string().as_bytes()].concat());
+            }
+        }
+    }
+
+    /// A line of its own, also amid what is printed.
+    fn own_line(&mut self, line: &[u8]) {
+        let is_open = self.aside.text.last().is_some_and(|&last| last != b'\n');
+        if is_open {
+            self.read();
+            self.parse_text(line, &[self.batch.lines as u32]);
+            return;
+        }
+        let from = self.aside.text.len();
+        self.aside.text.extend_from_slice(line);
+        self.aside.text.push(b'\n');
+        self.printed(from);
+    }
+
+    /// Reads the lines that are printed whole.
+    fn read(&mut self) {
+        let end = memrchr(b'\n', &self.aside.text).map_or(0, |newline| newline + 1);
+        self.read_until(end);
+    }
+
+    fn read_until(&mut self, end: usize) {
+        if end == 0 {
+            return;
+        }
+        let text = std::mem::take(&mut self.aside.text);
+        let lines = std::mem::take(&mut self.aside.lines);
+        self.parse_text(&text[..end], &lines);
+        self.aside.text = text;
+        self.aside.lines = lines;
+        self.aside.text.drain(..end);
+        // Of a line that is not whole yet.
+        let last = self.aside.lines.pop().filter(|_| !self.aside.text.is_empty());
+        self.aside.lines.clear();
+        self.aside.lines.extend(last);
+    }
+
+    /// `lines` are those of the log in which each line of the text begins.
+    fn parse_text(&mut self, text: &[u8], lines: &[u32]) {
+        let (events, notes) = (self.batch.events.len(), self.batch.notes.len());
+        let line = std::mem::take(&mut self.batch.lines);
+        Thesis.parse_lines(self.options, text, self.batch);
+        let of = |line: u64| lines[line as usize - 1];
+        for event in &mut self.batch.events[events..] {
+            event.line = of(u64::from(event.line));
+        }
+        for note in &mut self.batch.notes[notes..] {
+            note.line = u64::from(of(note.line));
+        }
+        self.batch.lines = line;
+    }
+}

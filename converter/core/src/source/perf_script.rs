@@ -1,0 +1,472 @@
+//! The text of `perf script`: tracepoints, with or without call graphs.
+//!
+//! ```text
+//! # os release : 6.12.107+deb13-amd64
+//! # clockid: monotonic (1)
+//! # reference time: 2026-11-22 03:29:41.029531 = 1795318181.029531 (TOD) = 8.983160050 (monotonic)
+//! wl     254 [000]    52.529894317:      syscalls:sys_enter_fsync: fd: 0x00000003
+//!         ffffffffaf20e6a5 syscall_trace_enter+0xe5 ([kernel.kallsyms])
+//!             7f62436e9b57 fsync+0x7 (/usr/lib/x86_64-linux-gnu/libc.so.6)
+//!
+//!               wl   254 [001]    52.531967:         block:block_bio_queue: 254,16 WS 274984 + 8 [wl]
+//! swapper       0 [000]    52.533387: PERF_RECORD_LOST lost 3
+//! ```
+
+use memchr::{memchr, memrchr};
+
+use super::cursor::{Cursor, whole};
+use super::printed::{Grammar, Printer, Said, Task, lines};
+use super::tracepoints::Machine;
+use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions};
+use crate::error::{Error, Refused, Result};
+use crate::event::{Kind, UNKNOWN_TASK};
+use crate::input::Input;
+
+pub const NAME: &str = "perf";
+/// What perf writes itself begins so, in either byte order.
+const DATA_MAGIC: [&[u8]; 2] = [b"PERFILE2", b"2ELIFREP"];
+/// More than names that are set have, and than the columns before a name.
+const MAX_COMM_COLUMN: usize = 64;
+/// Of the kernel is what lies in the upper half.
+const KERNEL: u64 = 1 << 63;
+/// `:uppp` is the longest.
+const MAX_FLAGS: usize = 5;
+const PROBES: [&[u8]; 3] = [b"probe", b"sdt_", b"uprobe"];
+const NANO: i64 = 1_000_000_000;
+
+pub struct PerfScript;
+
+impl Source for PerfScript {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        let is_data = DATA_MAGIC.iter().any(|magic| head.starts_with(magic));
+        let first = lines(head).find(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
+        is_data || facts(head).is_some() || first.is_some_and(|line| context(line).is_some())
+    }
+
+    fn pid_is_process(&self, _: &[u8]) -> Option<bool> {
+        Some(false)
+    }
+
+    fn stands_alone(&self, _: &[u8]) -> bool {
+        true
+    }
+
+    fn lies_in_parts(&self) -> bool {
+        true
+    }
+
+    fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
+        if DATA_MAGIC.iter().any(|magic| input.head().starts_with(magic)) {
+            let source = Refused::error(
+                "it is perf's own file, of which Syncline reads what `perf script` prints",
+                format!("print it: `perf script --header --ns -i {} > perf.txt`, and convert that", input.path),
+            );
+            return Err(Error::Read { path: input.path.clone(), source });
+        }
+        let mut options = *options;
+        // perf's own clock is none of user space.
+        let told = facts(input.head());
+        let mut told = told.unwrap_or_else(|| Facts { clock: Some("unknown".into()), ..Facts::default() });
+        if let Some(release) = &told.release {
+            options.machine = Machine::of(told.arch.as_deref().unwrap_or(release));
+        }
+        let mut reader = Reader::of_lines(self, input, &options);
+        reader.facts.push(("clock", told.clock.take().unwrap_or_else(|| "local".into())));
+        reader.facts.extend(told.release.map(|release| ("kernel", format!("Linux {release}"))));
+        reader.facts.extend(told.host.map(|host| ("host", host)));
+        reader.facts.extend(told.realtime_offset_ns.map(|offset| ("realtime_offset_ns", offset.to_string())));
+        reader.facts.push(("recorder", NAME.into()));
+        Ok(reader)
+    }
+}
+
+/// What `perf script --header` prints.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Facts {
+    release: Option<String>,
+    arch: Option<String>,
+    host: Option<String>,
+    clock: Option<String>,
+    realtime_offset_ns: Option<i64>,
+}
+
+/// `None` without a header.
+fn facts(head: &[u8]) -> Option<Facts> {
+    let mut facts = Facts::default();
+    let mut header = lines(head).take_while(|line| line.starts_with(b"#")).peekable();
+    if header.peek()? != b"# ========" {
+        return None;
+    }
+    for line in header {
+        let Some((key, value)) = std::str::from_utf8(&line[1..]).ok().and_then(|line| line.split_once(':')) else {
+            continue;
+        };
+        let value = value.trim();
+        match key.trim() {
+            "os release" => facts.release = Some(value.into()),
+            "arch" => facts.arch = Some(value.into()),
+            "hostname" => facts.host = Some(value.into()),
+            "clockid" => facts.clock = value.split(' ').next().map(Into::into),
+            "reference time" => facts.realtime_offset_ns = reference(value),
+            _ => {}
+        }
+    }
+    Some(facts)
+}
+
+/// `2026-11-22 03:29:41.029531 = 1795318181.029531 (TOD) = 8.983160050 (monotonic)`
+fn reference(text: &str) -> Option<i64> {
+    let mut times = text.split(" = ").skip(1).map(|part| {
+        let mut cursor = Cursor::new(part.as_bytes());
+        seconds(&mut cursor)
+    });
+    times.next()??.checked_sub(times.next()??)
+}
+
+/// `S.FRACTION`, in ns.
+fn seconds(cursor: &mut Cursor<'_>) -> Option<i64> {
+    let whole = i64::try_from(cursor.decimal()?).ok()?;
+    cursor.literal(b".")?;
+    let before = cursor.rest.len();
+    let fraction = i64::try_from(cursor.decimal()?).ok()?;
+    let digits = u32::try_from(before - cursor.rest.len()).ok().filter(|&n| n <= 9)?;
+    whole.checked_mul(NANO)?.checked_add(fraction * 10i64.pow(9 - digits))
+}
+
+impl Lines for PerfScript {
+    fn cut(&self, bytes: &[u8]) -> Option<usize> {
+        // The lines of a stack belong to the event before them.
+        let mut end = bytes.len();
+        while let Some(newline) = memrchr(b'\n', &bytes[..end]) {
+            let after = &bytes[newline + 1..];
+            let line = &after[..memchr(b'\n', after).unwrap_or(after.len())];
+            if line.first() != Some(&b'\t') && (context(line).is_some() || line.starts_with(b"#")) {
+                return Some(newline + 1);
+            }
+            end = newline;
+        }
+        None
+    }
+
+    fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
+        let mut parser = Parser { printer: Printer::new(options, batch), stack: None };
+        let mut at = 0;
+        while at < chunk.len() {
+            let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
+            let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
+            at = end + 1;
+            parser.printer.batch.lines += 1;
+            parser.line(line);
+        }
+        parser.end_stack();
+    }
+}
+
+/// The functions so far of the last event.
+#[derive(Default)]
+struct Stack {
+    /// The event in the batch, if it is in it.
+    event: Option<usize>,
+    frames: Vec<u8>,
+    /// Those of the program alone.
+    of_user: Vec<u8>,
+}
+
+struct Parser<'a> {
+    printer: Printer<'a>,
+    stack: Option<Stack>,
+}
+
+impl Parser<'_> {
+    fn line(&mut self, line: &[u8]) {
+        // Most lines are those of stacks, most of them of events that have no use for one.
+        if line.first() == Some(&b'\t') {
+            if !matches!(self.stack, Some(Stack { event: None, .. })) {
+                self.frame(line);
+            }
+        } else if let Some(found) = context(line) {
+            self.end_stack();
+            if let Err(why) = self.event(&found) {
+                self.printer.batch.unparsed(line, why);
+            }
+        } else if line.trim_ascii().is_empty() || line.starts_with(b"#") {
+            self.end_stack();
+        } else if line.starts_with(b"Processed ") && line.ends_with(b"!") {
+            // `Processed 9 events and lost 2 chunks!`, of as many events as there were in them.
+            self.printer.batch.note(NoteKind::LostUncounted);
+        } else {
+            self.frame(line);
+        }
+    }
+
+    fn frame(&mut self, line: &[u8]) {
+        let Some((address, frame)) = frame(line) else {
+            return self.printer.batch.unparsed(line, "it does not begin with `COMM TID [CPU] TIME: `");
+        };
+        let Some(stack) = &mut self.stack else {
+            return self.printer.batch.unparsed(line, "a function of a stack, but no event stands before it");
+        };
+        push_line(&mut stack.frames, frame);
+        if address & KERNEL == 0 {
+            push_line(&mut stack.of_user, frame);
+        }
+    }
+
+    fn event(&mut self, of: &Context<'_>) -> Result<(), &'static str> {
+        let ts = of.ts.ok_or("its time does not fit 63 bits of ns")?;
+        if let Some(lost) = of.event.strip_prefix(b"PERF_RECORD_LOST") {
+            let count = memchr::memmem::find(lost, b"lost ").and_then(|at| whole(&lost[at + 5..], Cursor::decimal));
+            self.printer.batch.note(count.map_or(NoteKind::LostUncounted, |count| NoteKind::Lost { count }));
+            return Ok(());
+        }
+        let said = said(of.event).ok_or("no event stands behind its time")?;
+        let task = Task { ts, tid: of.tid, pid: of.pid, comm: of.comm };
+        let at = self.printer.batch.events.len();
+        let event = self.printer.event(&task, &said)?.then_some(at);
+        self.stack = Some(Stack { event, ..Stack::default() });
+        Ok(())
+    }
+
+    /// A call has the functions of its program; with `keep_extras` other events have all of theirs.
+    fn end_stack(&mut self) {
+        let Some(Stack { event: Some(event), frames, of_user }) = self.stack.take() else { return };
+        let keep_extras = self.printer.options.keep_extras;
+        let Batch { events, extras, names, .. } = &mut *self.printer.batch;
+        match &mut events[event].kind {
+            Kind::CallEnter { stack, .. } | Kind::CallExit { stack, .. } if !of_user.is_empty() => {
+                *stack = names.intern(&of_user);
+            }
+            _ if keep_extras && !frames.is_empty() => {
+                let (key, value) = (names.intern(b"stack"), names.intern(&frames));
+                extras.push(Extra { event: event as u32, key, value });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn push_line(to: &mut Vec<u8>, line: &[u8]) {
+    if !to.is_empty() {
+        to.push(b'\n');
+    }
+    to.extend_from_slice(line);
+}
+
+/// Address and text of `ffffffffaf625bcd __traceiter_block_bio_queue+0x2d ([kernel.kallsyms])`, which is indented.
+fn frame(line: &[u8]) -> Option<(u64, &[u8])> {
+    if !line.starts_with(b"\t") && !line.starts_with(b"   ") {
+        return None;
+    }
+    let text = line.trim_ascii();
+    let end = memchr(b' ', text)?;
+    let digits = std::str::from_utf8(&text[..end]).ok()?;
+    Some((u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))?, text))
+}
+
+/// What stands before an event on its line.
+#[derive(Debug, PartialEq, Eq)]
+struct Context<'a> {
+    comm: &'a [u8],
+    tid: u32,
+    pid: u32,
+    /// `None` if it has more than 63 bits.
+    ts: Option<i64>,
+    event: &'a [u8],
+}
+
+/// A name is aligned to the right in 16 columns, or not at all where stacks are printed; it may hold anything.
+fn context(line: &[u8]) -> Option<Context<'_>> {
+    if line.get(16) == Some(&b' ')
+        && let Some(found) = after_name(line[..16].trim_ascii(), &line[17..])
+    {
+        return Some(found);
+    }
+    let spaces = memchr::memchr_iter(b' ', &line[..line.len().min(MAX_COMM_COLUMN)]);
+    spaces
+        .filter(|&at| line.get(at + 1).is_some_and(|b| *b == b' ' || b.is_ascii_digit()))
+        .find_map(|at| after_name(line[..at].trim_ascii(), &line[at + 1..]))
+}
+
+/// `254 [000]    52.529894317: EVENT`; with `-F +pid` it is `253/254`.
+fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
+    let mut cursor = Cursor::new(rest.trim_ascii_start());
+    let (mut tid, mut pid) = (task(&mut cursor)?, UNKNOWN_TASK);
+    if cursor.literal(b"/").is_some() {
+        (pid, tid) = (tid, task(&mut cursor)?);
+    }
+    cursor.literal(b" ")?;
+    cursor.rest = cursor.rest.trim_ascii_start();
+    if cursor.literal(b"[").is_some() {
+        cursor.decimal()?;
+        cursor.literal(b"]")?;
+        cursor.literal(b" ")?;
+        cursor.rest = cursor.rest.trim_ascii_start();
+    }
+    let time = cursor.rest;
+    let digits = time.iter().take_while(|b| b.is_ascii_digit()).count();
+    let fraction = time.get(digits..)?.strip_prefix(b".")?.iter().take_while(|b| b.is_ascii_digit()).count();
+    let end = digits + 1 + fraction;
+    if digits == 0 || !matches!(fraction, 6 | 9) {
+        return None;
+    }
+    let event = time[end..].strip_prefix(b": ")?.trim_ascii_start();
+    let ts = seconds(&mut Cursor::new(&time[..end]));
+    Some(Context { comm, tid, pid, ts, event })
+}
+
+/// The kernel's ids end at 2^22; Perfetto's at 2^31. What has none, as an event of a CPU alone, has -1.
+fn task(cursor: &mut Cursor<'_>) -> Option<u32> {
+    if cursor.literal(b"-1").is_some() {
+        return Some(UNKNOWN_TASK);
+    }
+    cursor.decimal().and_then(|id| i32::try_from(id).ok()).map(|id| id as u32)
+}
+
+/// `GROUP:NAME: DATA`; what is no tracepoint of the kernel's is an event that means nothing here.
+fn said(event: &[u8]) -> Option<Said<'_>> {
+    // How many went by since the last sample, of events that are counted.
+    let digits = event.iter().take_while(|b| b.is_ascii_digit()).count();
+    let event = if digits > 0 { event[digits..].strip_prefix(b" ")?.trim_ascii_start() } else { event };
+    let word = event.iter().position(|b| *b == b' ').unwrap_or(event.len());
+    let (name, data) = event.split_at(word);
+    let full = name.strip_suffix(b":").unwrap_or(name);
+    // Of the processor's own events flags stand behind the colon; probes are named by whoever made them.
+    if let Some(colon) = memchr(b':', full).filter(|colon| full.len() - colon > MAX_FLAGS)
+        && !PROBES.iter().any(|probe| full.starts_with(probe))
+    {
+        return Said::of(&event[colon + 1..]);
+    }
+    let data = data.trim_ascii_start();
+    (!full.is_empty()).then_some(Said { prefix: b"", name: full, grammar: Grammar::Free, data })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Dev, NO_ID, Op};
+
+    fn parse(text: &str, keep_extras: bool) -> Batch {
+        let mut batch = Batch::default();
+        PerfScript.parse_lines(&SourceOptions { keep_extras, ..SourceOptions::default() }, text.as_bytes(), &mut batch);
+        batch
+    }
+
+    fn name(batch: &Batch, id: crate::names::NameId) -> String {
+        String::from_utf8_lossy(batch.names.get(id)).into_owned()
+    }
+
+    #[test]
+    fn what_stands_before_an_event() {
+        for (line, comm, tid, pid, ns) in [
+            ("              wl     254 [001]    52.531967: x:y: a=1", "wl", 254, UNKNOWN_TASK, 52_531_967_000),
+            ("              wl     254 [001]    52.531967123: x:y: a=1", "wl", 254, UNKNOWN_TASK, 52_531_967_123),
+            ("wl     254 [001]    52.531967123: x:y: a=1", "wl", 254, UNKNOWN_TASK, 52_531_967_123),
+            ("a 12     254 [001]    52.531967: x:y: a=1", "a 12", 254, UNKNOWN_TASK, 52_531_967_000),
+            ("kworker/1:2-ev     254/255    [001]    52.531967: x:y: a=1", "kworker/1:2-ev", 255, 254, 52_531_967_000),
+            ("   [000] 1.000000     254    52.531967: x:y: a=1", "[000] 1.000000", 254, UNKNOWN_TASK, 52_531_967_000),
+            (":-1      -1 [001]    52.531967: x:y: a=1", ":-1", UNKNOWN_TASK, UNKNOWN_TASK, 52_531_967_000),
+        ] {
+            let ts = Some(ns);
+            assert_eq!(
+                context(line.as_bytes()),
+                Some(Context { comm: comm.as_bytes(), tid, pid, ts, event: b"x:y: a=1" }),
+                "{line}"
+            );
+        }
+        for line in [
+            "",
+            "\tffffffffaf625bcd f+0x2d ([kernel.kallsyms])",
+            "              wl-254     [001] .....    52.531967: x: a=1",
+            "254 1795196964.924525 fsync(3) = 0",
+            "2694  1795196964.924525 fsync(3) = 0",
+            "252 53 wl fdatasync",
+            "253,0    1        1     0.000000000  1234  Q  WS 8 + 8 [wl]",
+        ] {
+            assert_eq!(context(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn events_and_their_stacks() {
+        let text = "\
+wl     254 [000]    52.5: syscalls:sys_enter_fsync: fd: 0x00000003
+wl     254 [000]    52.500000001:      syscalls:sys_enter_fsync: fd: 0x00000003
+\tffffffffaf20e6a5 syscall_trace_enter+0xe5 ([kernel.kallsyms])
+\t    7f62436e9b57 fsync+0x7 (/usr/lib/libc.so.6)
+\t    5623aa912d70 [unknown] (/opt/a b)
+
+wl     254 [000]    52.500000002:  ext4:ext4_sync_file_exit: dev 254,16 ino 19 ret 0
+\tffffffffaf20e6a5 ext4_sync_file+0xe5 ([kernel.kallsyms])
+
+wl     254 [000]    52.500000003:     250000 cycles:u:      7f62436e9b57 fsync+0x7 (/usr/lib/libc.so.6)
+wl     254 [000]    52.500000004: probe:sync_start: (ffffffffaf20e6a5) id=3
+wl     254 [000]    52.500000005: PERF_RECORD_COMM exec: wl:254/254
+wl     254 [000]    52.500000006: PERF_RECORD_LOST lost 3
+wl     254 [000]    52.500000007:                  block:block_bio_queue: 254,16 WS 8 + 8 [wl]
+Processed 9 events and lost 2 chunks!
+";
+        let batch = parse(text, true);
+        let events: Vec<_> = batch
+            .events
+            .iter()
+            .map(|event| {
+                (event.ts % 10, name(&batch, batch.words[batch.events.iter().position(|e| e == event).unwrap()]))
+            })
+            .collect();
+        let words = [
+            "sys_enter_fsync",
+            "ext4_sync_file_exit",
+            "cycles:u",
+            "probe:sync_start",
+            "PERF_RECORD_COMM",
+            "block_bio_queue",
+        ];
+        assert_eq!(events, [1, 2, 3, 4, 5, 7].into_iter().zip(words.map(str::to_owned)).collect::<Vec<_>>());
+        let Kind::CallEnter { op: Op::Fsync, stack, .. } = batch.events[0].kind else { panic!() };
+        assert_eq!(
+            name(&batch, stack),
+            "7f62436e9b57 fsync+0x7 (/usr/lib/libc.so.6)\n5623aa912d70 [unknown] (/opt/a b)"
+        );
+        assert_eq!(batch.events[1].kind, Kind::SyncEnd { id: NO_ID, ret: 0 });
+        assert_eq!(batch.events[5].kind, Kind::BlockSubmit { dev: Dev::new(254, 16), sector: 8, bytes: 4096 });
+        let stacks: Vec<_> = batch
+            .extras
+            .iter()
+            .filter(|e| name(&batch, e.key) == "stack")
+            .map(|e| (e.event, name(&batch, e.value)))
+            .collect();
+        assert_eq!(stacks, [(1, "ffffffffaf20e6a5 ext4_sync_file+0xe5 ([kernel.kallsyms])".to_owned())]);
+        let notes: Vec<_> = batch.notes.iter().map(|note| (note.line, &note.kind)).collect();
+        let why = "it does not begin with `COMM TID [CPU] TIME: `";
+        let first = text.lines().next().unwrap().as_bytes();
+        assert_eq!(
+            notes,
+            [
+                (1, &NoteKind::Unparsed { text: first.into(), why }),
+                (13, &NoteKind::Lost { count: 3 }),
+                (15, &NoteKind::LostUncounted)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_header_tells_clock_and_machine() {
+        let head = b"# ========\n# captured on    : Sun Nov 22\n# hostname : guest\n# os release : 6.12.107+deb13-amd64\n# arch : x86_64\n\
+            # cmdline : /usr/bin/perf record -k mono\n# clockid: monotonic (1)\n\
+            # reference time: 2026-11-22 03:29:41.029531 = 1795318181.029531 (TOD) = 8.983160050 (monotonic)\n";
+        let text = |text: &str| Some(text.to_owned());
+        let want = Facts {
+            release: text("6.12.107+deb13-amd64"),
+            arch: text("x86_64"),
+            host: text("guest"),
+            clock: text("monotonic"),
+            realtime_offset_ns: Some(1_795_318_181_029_531_000 - 8_983_160_050),
+        };
+        assert_eq!(facts(head), Some(want));
+        assert_eq!(facts(b"# tracer: nop\n#\n"), None);
+    }
+}

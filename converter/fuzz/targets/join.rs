@@ -1,0 +1,42 @@
+//! Any bytes as two logs of one run, which may tell of the same things.
+#![no_main]
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use syncline_core::error::Error;
+use syncline_core::input::Input;
+use syncline_core::merge::Beside;
+use syncline_core::run::{self, Options};
+use syncline_core::sink::rows::Jsonl;
+use syncline_fuzz::Checker;
+
+/// Parts the two.
+const MARK: &[u8] = b"\n----\n";
+
+fuzz_target!(|data: &[u8]| {
+    let [text @ .., offset] = data else { return };
+    let Some(at) = text.windows(MARK.len()).position(|window| window == MARK) else { return };
+    let halves = [&text[..at], &text[at + MARK.len()..]];
+    // Neither is asked for its clock.
+    let beside = |offset_ns| Beside { offset_ns: Some(offset_ns), ..Beside::default() };
+    let offset = i64::from(*offset as i8) * 1000;
+    let options = Options {
+        workers: 1,
+        beside: [("0".to_owned(), beside(0)), ("1".to_owned(), beside(offset.max(0)))].into(),
+        ..Options::default()
+    };
+    let mut inputs = Vec::new();
+    for (name, half) in ["0", "1"].into_iter().zip(halves) {
+        let Ok(input) = Input::from_bytes(name, half.to_vec()) else { return };
+        let Ok(input) = run::with_source(&options, input) else { return };
+        inputs.push(input);
+    }
+    let mut sink = Jsonl::create(Path::new("-")).expect("standard output is open");
+    let mut checker = Checker::new(&mut sink, false);
+    match run::convert_into(&options, inputs, &mut checker, &mut |_| true) {
+        Ok(_) | Err(Error::NoEvents { .. } | Error::NoCalls { .. } | Error::Read { .. } | Error::BeforeZero { .. }) => {
+        }
+        Err(other) => panic!("{other}"),
+    }
+});

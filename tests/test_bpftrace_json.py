@@ -1,0 +1,469 @@
+"""`bpftrace -f json`: the same as the text that it stands for, btetto's events against a plain second reader, and bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from syncline import _core
+
+from tests.coretools import RECORDINGS, ROOT, convert, core, recording
+from tests.reference import bpftrace_json, loggen
+from tests.test_commands import fails, ok, run
+
+DATA = ROOT / "tests" / "data" / "bpftrace-json"
+# No request is in what async.bt tells.
+OWN = [
+    p for p in sorted((ROOT / "tests" / "data" / "bpf").glob("*.log*")) if p.name != "async.log.gz"
+]
+VERSIONS = ("0.17", "0.23", "0.27")
+SYNCS = [f"{name}-{version}" for name in ("stock", "btetto") for version in VERSIONS]
+
+Row = dict[str, Any]
+
+
+def log(name: str) -> bytes:
+    return gzip.decompress((DATA / f"{name}.json.gz").read_bytes())
+
+
+def low_level(folder: Path, data: bytes) -> list[Row]:
+    made = convert(folder, data, "out.events.jsonl")
+    return [json.loads(line) for line in made.read_text().splitlines()]
+
+
+def losses(made: dict[str, Any]) -> dict[str, int]:
+    return {row["reason"]: row["count"] for row in made["loss"]}
+
+
+def plain(rows: list[Row]) -> list[Row]:
+    """Without what cannot be the same: the format, and the number of a line."""
+    for row in rows:
+        row.pop("source")
+        row.pop("line", None)
+    return rows
+
+
+def assert_as_text(folder: Path, data: bytes, text: bytes) -> None:
+    """A log as JSON gives what it gives as text."""
+    (folder / "json").mkdir(exist_ok=True)
+    (folder / "text").mkdir(exist_ok=True)
+    have, want = core(folder / "json", data), core(folder / "text", text)
+    for table in ("sync", "bio", "call", "wait", "mark"):
+        assert have[table] == want[table], table
+    assert losses(have) == losses(want)
+    meta = [
+        {row["key"]: row["value"] for row in made["meta"] if row["key"] not in ("source", "inputs")}
+        for made in (have, want)
+    ]
+    for key in ("clock", "kernel", "boot_id", "host", "recorder", "filter", "events"):
+        assert meta[0].get(key) == meta[1].get(key), key
+    assert plain(low_level(folder / "json", data)) == plain(low_level(folder / "text", text))
+
+
+# What is printed with printf.
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_our_own_recorder_gives_what_its_text_gives(version: str, tmp_path: Path) -> None:
+    data = log(f"stock-{version}")
+    text = bpftrace_json.text(data)
+    made = core(tmp_path, data)
+    # The workload: ten files of 200 bytes, each with an fsync, by two threads.
+    assert [row["op"] for row in made["sync"]] == ["fsync"] * 10
+    assert [row["bytes"] for row in made["sync"]] == [4096] * 10
+    assert len({row["tid"] for row in made["sync"]}) == 2
+    assert losses(made) == {}
+    counted = dict(re.findall(rb"^@events\[(\w+)\]: (\d+)$", text, re.MULTILINE))
+    assert counted[b"fsync"] == b"10"
+    assert re.search(rb"^# end \d+$", text, re.MULTILINE)
+    assert_as_text(tmp_path, data, text)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_odd_output_is_what_the_same_bpftrace_printed_as_text(version: str, tmp_path: Path) -> None:
+    """Both were recorded, one run after the other; values have no text that is read."""
+    texts = {}
+    for kind in ("json", "text"):
+        data = gzip.decompress((DATA / f"odd-{version}.{kind}.gz").read_bytes())
+        rows = plain(low_level(tmp_path, data))
+        assert [row["event"] for row in rows] == ["fsync", "fsync_exit"] + ["unparsed_line"] * 5
+        assert rows[0]["stack"] == ["main+1", 'f"\\+2']
+        assert (rows[0]["comm"], rows[1]["ret"]) == ("a\tb", 0)
+        texts[kind] = [row["text"] for row in rows[2:]]
+    assert (texts["json"][0], texts["json"][4]) == (texts["text"][0], texts["text"][4])
+    assert all('"value"' in text for text in texts["json"][1:4])
+
+
+def test_a_printed_line_of_two_objects_has_the_number_of_the_first(tmp_path: Path) -> None:
+    data = bpftrace_json.write(b"", random.Random(1)) + (
+        b'{"type": "printf", "data": "1 7 a fsync\\n2 7 a fs"}\n'
+        b'{"type": "lost_events", "data": {"events": 3}}\n'
+        b'{"type": "printf", "data": "ync_exit x\\n3 7 a fsync\\n"}\n'
+    )
+    rows = low_level(tmp_path, data)
+    assert [row["event"] for row in rows] == ["fsync", "lost_events", "unparsed_line", "fsync"]
+    assert (rows[2]["line"], rows[2]["text"]) == (2, "2 7 a fsync_exit x")
+    assert rows[1]["count"] == 3
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_lost_events_are_those_that_were_not_printed(version: str, tmp_path: Path) -> None:
+    """dd wrote 3000 times, and three lines of what it did: 0.27 says so in hex, after a \\u0001."""
+    data = log(f"lost-{version}")
+    printed = data.count(b'"2 7 aaaa')
+    made = low_level(tmp_path, data)
+    lost = sum(row["count"] for row in made if row["event"] == "lost_events")
+    assert printed + lost == 3003
+    if version == "0.27":
+        assert b'"count": a4e,' in data
+        assert lost == 0xA4E
+        # A chunk before it, or after a path with an accent, it is as well.
+        hundreds = data.replace(b"a4e", b"100")
+        far = hundreds.replace(
+            b'{"type": "lost',
+            b'{"type": "printf", "data": "3 7 a fsync\\n"}\n' * 60000 + b'{"type": "lost',
+        )
+        for text, want in (
+            (hundreds, 256),
+            (far, 256),
+            (far.replace(b"\\u0001", b"\\\\u0001"), 100),
+        ):
+            rows = low_level(tmp_path, text)
+            assert [row["count"] for row in rows if row["event"] == "lost_events"] == [want]
+
+
+@pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
+@pytest.mark.parametrize("version", [17, 27])
+def test_every_recording_of_ours_as_json(path: Path, version: int, tmp_path: Path) -> None:
+    data = path.read_bytes()
+    text = gzip.decompress(data) if path.suffix == ".gz" else data
+    made = bpftrace_json.write(text, random.Random(version), version)
+    assert bpftrace_json.text(made) == text
+    assert_as_text(tmp_path, made, text)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in RECORDINGS if name not in ("bg.log.gz", "sync.log")]
+)
+def test_recordings_of_the_thesis_as_json(name: str, tmp_path: Path) -> None:
+    text = recording(name)
+    lines = text.splitlines(keepends=True)
+    lines.insert(len(lines) // 2, b"Lost 255 events\n")
+    lines.insert(3, "5 7 caf\u00e9\x01 fsync\n".encode())
+    text = b"".join(lines)
+    for signed in (True, False):
+        made = bpftrace_json.write(text, random.Random(name), 27, signed)
+        assert_as_text(tmp_path, made, text)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), version=st.sampled_from([17, 23, 27]), signed=st.booleans())
+def test_made_logs_as_json(
+    seed: int, version: int, signed: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    rng = random.Random(seed)
+    params = loggen.random_params(rng)
+    params.requests = 30
+    text = loggen.generate(params, rng).log
+    made = bpftrace_json.write(text, rng, version, signed)
+    assert_as_text(tmp_path_factory.mktemp("log"), made, text)
+
+
+def test_a_long_log_is_read_in_pieces(tmp_path: Path) -> None:
+    """Cut anywhere, amid lines and stacks, into chunks that several threads read."""
+    text = b"".join(
+        recording(name) for name in RECORDINGS if name.startswith("s") and name.endswith(".log")
+    )
+    text *= 8
+    made = bpftrace_json.write(text, random.Random(5))
+    assert len(made) > 4 << 20
+    have, want = low_level(tmp_path, made), low_level(tmp_path, text)
+    numbers = [row["line"] for row in have if "line" in row]
+    assert numbers == sorted(numbers)
+    assert plain(have) == plain(want)
+
+
+# Events for btetto.
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_event_for_btetto_is_what_a_plain_reader_reads(version: str, tmp_path: Path) -> None:
+    data = log(f"btetto-{version}")
+    want = bpftrace_json.rows(data)
+    have = [row for row in plain(low_level(tmp_path, data)) if row["event"] != "unparsed_line"]
+    assert have == want
+    assert len(want) == data.count(b'["track_event"') + data.count(b'["call_stack"')
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_syncs_of_btettos_events_are_those_of_the_workload(
+    version: str, tmp_path: Path
+) -> None:
+    made = core(tmp_path, log(f"btetto-{version}"))
+    assert [row["op"] for row in made["sync"]] == ["fsync"] * 10
+    assert [(row["bytes"], row["bios"], row["ret"]) for row in made["sync"]] == [(4096, 1, 0)] * 10
+    assert len({row["ino"] for row in made["sync"]}) == 10
+    assert {(row["fs"], row["dev"], row["confidence"]) for row in made["sync"]} == {
+        ("ext4", "254,16", "inferred")
+    }
+    # What the workload itself printed between bpftrace's lines.
+    assert losses(made).get("unparsed_line", 0) == (version != "0.27")
+    assert losses(made).keys() <= {"unparsed_line", "completed_after_end"}
+
+
+def test_a_request_by_hand(tmp_path: Path) -> None:
+    """The first of thread 254 in btetto-0.17, by its seven lines."""
+    (row, *_) = [row for row in core(tmp_path, log("btetto-0.17"))["sync"] if row["tid"] == 254]
+    enter, start, queued = 161633807355, 161633943550, 161634462281
+    done, end, leave = 161637109602, 161705995918, 161706164948
+    assert (row["ts_ns"], row["start_ns"]) == (enter, start)
+    assert (row["dur_ns"], row["syscall_ns"]) == (end - enter, leave - enter)
+    assert row["writeback_ns"] == done - queued
+    assert (row["before_submit_ns"], row["after_complete_ns"]) == (queued - start, end - done)
+    assert (row["pid"], row["ino"], row["stack"]) == (253, 34, "0x7f8a42d1a72e")
+
+
+def test_both_engines_report_the_same(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(log("btetto-0.23"))
+    ok("convert", "-q", tmp_path / "log", "-o", tmp_path / "x.pftrace")
+    for report in ("summary", "files", "latency", "losses"):
+        a, b = (
+            run("report", "--format", "csv", tmp_path / name, report)
+            for name in ("log", "x.pftrace")
+        )
+        assert a.returncode == 0, a.stderr
+        assert a.stdout == b.stdout
+
+
+def value(*items: Any) -> bytes:
+    return json.dumps({"type": "value", "data": ["track_event", *items]}).encode() + b"\n"
+
+
+def event(name: str, phase: str, **more: Any) -> bytes:
+    pairs = {"name": name, "type": phase, "ts": 5, "pid": 6, "tid": 7, "thread_name": "wl"} | more
+    return value(*map(list, pairs.items()))
+
+
+@pytest.mark.parametrize("said", ["thread", "process"])
+@pytest.mark.parametrize("left_out", ["pid", "tid", None])
+def test_threads_are_told_by_the_events_themselves(
+    said: str, left_out: str | None, tmp_path: Path
+) -> None:
+    """`--pid-is` is for logs that do not tell: a wrong one would pair nothing, or what does not belong together."""
+    data = b""
+    for ts, phase, task in ((1, "BEGIN", 20), (3, "BEGIN", 30), (7, "END", 20), (9, "END", 30)):
+        pairs = {
+            "name": "ext4_sync_file",
+            "type": phase,
+            "ts": ts,
+            "tid": task,
+            "pid": task - 1,
+            "ret": 0,
+        }
+        pairs.pop(left_out, None)
+        data += value(*map(list, pairs.items()))
+    rows = core(tmp_path, data, pid_is=said)["sync"]
+    if left_out == "tid":
+        # Threads of a process look alike, and a request without an id could be any one's.
+        assert sorted(row["incomplete"] for row in rows) == ["end", "end", "start", "start"]
+    else:
+        assert [(row["ts_ns"], row["dur_ns"]) for row in rows] == [(1, 6), (3, 6)]
+    assert all(
+        (row[key] is not None) == (key != left_out) for row in rows for key in ("tid", "pid")
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "phase", "more", "want", "kind"),
+    [
+        ("fsync", "BEGIN", {}, "fsync", "call_enter"),
+        ("fsync", "END", {}, "fsync_exit", "call_exit"),
+        ("fsync", "INSTANT", {}, "track_event fsync", "other"),
+        ("sync_file_range", "END", {"ret": "-5"}, "sync_file_range_exit", "call_exit"),
+        ("sys_enter_msync", "BEGIN", {}, "sys_enter_msync", "call_enter"),
+        ("tracepoint:syscalls:sys_enter_msync", "END", {}, "sys_exit_msync", "call_exit"),
+        ("tracepoint:syscalls:sys_exit_sync", "INSTANT", {"ret": 0}, "sys_exit_sync", "call_exit"),
+        ("sys_exit_sync", "BEGIN", {}, "track_event sys_exit_sync", "other"),
+        ("ext4_sync_file", "BEGIN", {}, "ext4_sync_file_enter", "sync_start"),
+        ("f2fs_sync_file", "END", {"ret": -5}, "f2fs_sync_file_exit", "sync_end"),
+        ("xfs_file_fsync", "BEGIN", {"ino": 3, "dev": "8,16"}, "xfs_file_fsync", "sync_start"),
+        ("xfs_file_fsync", "END", {"ret": 0}, "track_event xfs_file_fsync", "other"),
+        ("start", "BEGIN", {"id": 1}, "track_event start", "other"),
+        ("Q", "INSTANT", {"op": "write"}, "track_event Q", "other"),
+        ("flush", "BEGIN", {}, "flush", "other"),
+        ("commit", "COUNTER", {"counter_value": 3}, "commit", "other"),
+        ("lost_events", "INSTANT", {"count": 3}, "track_event lost_events", "other"),
+        (
+            "block_rq_complete",
+            "INSTANT",
+            {"dev": 8 << 20 | 16, "sector": 8, "nr_sector": 8, "rwbs": "WFS"},
+            "block_rq_complete",
+            "block_complete",
+        ),
+        (
+            "tracepoint:block:block_bio_remap",
+            "INSTANT",
+            {"dev": 9, "sector": 8, "nr_sector": 1, "rwbs": "W", "old_dev": 8, "old_sector": 1},
+            "block_bio_remap",
+            "block_remap",
+        ),
+        (
+            "block_rq_complete",
+            "INSTANT",
+            {"dev": 9, "sector": 8, "nr_sector": 8, "rwbs": "RA"},
+            "block_rq_complete",
+            "other",
+        ),
+        (
+            "bio_submit",
+            "INSTANT",
+            {"id": 3, "bio": "18446744072361114048", "dev": 9, "sector": 8},
+            "bio_submit",
+            "bio_submit",
+        ),
+    ],
+)
+def test_what_a_name_means(
+    name: str, phase: str, more: Row, want: str, kind: str, tmp_path: Path
+) -> None:
+    data = event(name, phase, **more) + event("end", "INSTANT")
+    (tmp_path / "x").write_bytes(data)
+    made = _core.convert([str(tmp_path / "x")], str(tmp_path / "x.events.jsonl"))
+    counted = {name: count for name, count in made["events_by_kind"].items() if count}
+    assert counted == ({"other": 2} if kind == "other" else {kind: 1, "other": 1})
+    rows = [json.loads(line) for line in (tmp_path / "x.events.jsonl").read_text().splitlines()]
+    assert rows[0]["event"] == want
+    assert (rows[0]["tid"], rows[0]["pid"], rows[0]["comm"]) == (7, 6, "wl")
+    # Read again it is the same, whatever the fields are called.
+    again = _core.convert([str(tmp_path / "x.events.jsonl")], str(tmp_path / "y.events.jsonl"))
+    assert again["events_by_kind"] == made["events_by_kind"]
+
+
+def test_pairs_that_mean_something_else_are_no_fields_of_the_event(tmp_path: Path) -> None:
+    """A `ret` at a call's beginning would make it an end where the low-level log is read again."""
+    data = event("fsync", "BEGIN", ret=3, op="write", path="/a", ustack="\n  f+1\n  g+2\n", comm=1)
+    data += event("fsync", "END", ret=-5, path="/b", ts=9)
+    first = convert(tmp_path, data, "a.events.jsonl")
+    second = convert(tmp_path, first.read_bytes(), "b.events.jsonl")
+    assert first.read_text() == second.read_text().replace("events-jsonl", "bpftrace-json")
+    enter, leave = (json.loads(line) for line in first.read_text().splitlines())
+    assert (enter["data_ret"], enter["data_op"], enter["data_comm"]) == (3, "write", 1)
+    assert (enter["path"], enter["stack"]) == ("/a", ["f+1", "g+2"])
+    assert (leave["ret"], leave["data_path"]) == (-5, "/b")
+
+
+def test_what_has_no_time_and_is_for_the_reader_of_the_script(tmp_path: Path) -> None:
+    said = (["stdout", "Tracing"], ["call_stack", ["kstack", "\n  f+1\n"], ["ustack", ""]])
+    lines = [json.dumps({"type": "value", "data": data}) for data in said]
+    data = "\n".join(lines).encode() + b"\n" + event("fsync", "BEGIN")
+    assert [row["event"] for row in low_level(tmp_path, data)] == ["fsync"]
+    assert "unparsed_line" not in losses(core(tmp_path, data))
+
+
+@pytest.mark.parametrize("name", SYNCS)
+def test_the_low_level_log_gives_the_same_requests(name: str, tmp_path: Path) -> None:
+    first = convert(tmp_path, log(name), "a.events.jsonl")
+    second = convert(tmp_path, first.read_bytes(), "b.events.jsonl")
+    assert second.read_text().replace("events-jsonl", "bpftrace-json") == first.read_text()
+    have, want = core(tmp_path, first.read_bytes()), core(tmp_path, log(name))
+    for table in ("sync", "call", "bio"):
+        assert have[table] == want[table], table
+
+
+# What it is told by, and what is wrong.
+
+
+@pytest.mark.parametrize("name", [*SYNCS, "utf-0.27", "odd-0.17"])
+def test_it_is_told_by_its_content(name: str, tmp_path: Path) -> None:
+    for data in (
+        log(name),
+        b'ntf", "data": "5 7 wl fsync\\n"}\n' + log(name),
+        b"x.bt:8:28-36: WARNING: Unnecessary cast\n    print(1)\n" + log(name),
+        # As `jq -c` writes it.
+        re.sub(
+            rb'^\{"type": ("\w+"), "data": (.*)\}$',
+            rb'{"type":\1,"data":\2}',
+            log(name),
+            flags=re.M,
+        ),
+    ):
+        (tmp_path / "x").write_bytes(data)
+        made = _core.convert([str(tmp_path / "x")], str(tmp_path / "x.events.jsonl"))
+        assert made["source"] == "bpftrace-json"
+    assert len(
+        ok("convert", "-q", "-", "-o", "-", "--to", "events.jsonl", stdin=gzip.compress(data))
+    )
+
+
+def test_a_log_as_text_that_holds_such_a_line_is_a_log_as_text(tmp_path: Path) -> None:
+    lines = recording("small1.log").splitlines(keepends=True)
+    lines.insert(30, event("fsync", "BEGIN"))
+    (tmp_path / "x").write_bytes(b"".join(lines))
+    made = _core.convert([str(tmp_path / "x")], str(tmp_path / "x.csv"))
+    assert made["source"] == "thesis"
+    assert losses({"loss": made["losses"]}) == {"unparsed_line": 1}
+
+
+def test_bytes_that_are_no_text_are_kept(tmp_path: Path) -> None:
+    rows = low_level(tmp_path, log("utf-0.27"))
+    paths = [row["path"] for row in rows if row["event"] == "openat"]
+    assert "/mnt/data/caf\u00e9" in paths
+    assert "/mnt/data/a\\xff\x01b" in paths
+
+
+def test_what_was_cut_off_is_said(tmp_path: Path) -> None:
+    data = log("stock-0.27")
+    whole, cut = core(tmp_path, data), core(tmp_path, data[: data.rindex(b"# end ")])
+    assert "cut_off" not in losses(whole)
+    assert losses(cut)["cut_off"] == 1
+    assert losses(whole) == {}
+    assert losses(cut)["unparsed_line"] == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b'{"type": "printf", "data": "5 7 wl fs', "no whole object"),
+        (b'{"type": "printf", "data": "5 7 \\x41"}', "no whole object"),
+        (b'{"type": "printf", "data": 5}', "its `data` is no text"),
+        (b'{"data": "x"}', "begin with their `type`"),
+        (b'{"type": "errorf", "msg": "x"}', "does not know"),
+        (b'{"type": "lost_events", "data": {}}', "how many events were lost"),
+        (b'{"type": "value", "data": [1,2]}', "no tuple of `track_event`"),
+        (b'{"type": "value", "data": ["track_event", ["a", 1, 2]]}', "no tuple of `track_event`"),
+        (value(["name", "x"], ["type", "BEGIN"]), "it has no `ts`"),
+        (event("x", "BEGIN", ts=2**63), "it has no `ts`"),
+        (event("", "BEGIN"), "it has no `name`"),
+        (event("x", "begin"), "is not BEGIN, END, INSTANT or COUNTER"),
+        (event("x", "BEGIN", tid=2**32), "out of range"),
+        (event("ext4_sync_file", "END"), "has no `ret`"),
+        (event("ext4_sync_file", "BEGIN", ino="x"), "its `ino` or `ret` is no number"),
+        (event("block_bio_queue", "INSTANT", dev=1), "`nr_sector` or `rwbs` is missing"),
+        (event("sync_start", "INSTANT"), "tracepoint of the patch"),
+        (value(["name", "fsync"], ["type", "BEGIN"], ["ts", 1]), "neither `tid` nor `pid`"),
+        (b"something else", "does not begin with a time"),
+    ],
+)
+def test_what_is_no_event_is_told_with_its_place(line: bytes, why: str, tmp_path: Path) -> None:
+    source = tmp_path / "x.json"
+    data = b'{"type": "printf", "data": "1 7 a fsync\\n2 7 a fsync_exit\\n"}\n'
+    source.write_bytes(data + line.removesuffix(b"\n") + b"\n" + data)
+    said = run("convert", source, "-o", tmp_path / "x.csv").stderr
+    assert "1 of 3 lines: unparsed_line" in said
+    assert f"{source}:2: " in said
+    assert why in said
+    fails(4, "convert", "--max-loss", "0", source, "-o", tmp_path / "x.csv")
+
+
+def test_the_clock_is_that_of_bpftrace(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes(log("btetto-0.23"))
+    other = ROOT / "tests" / "data" / "blktrace" / "small1.blktrace.0"
+    said = fails(3, "convert", tmp_path / "x.json", other, "-o", tmp_path / "x.csv")
+    assert "boottime" in said
