@@ -17,7 +17,7 @@ SQL = Path(__file__).parents[1] / "sql"
 WIDTH = 80
 
 # Folders whose files are a head comment and one SELECT each.
-_SELECTS = ("diff", "flamegraph", "page", "reports")
+_SELECTS = ("diff", "flamegraph", "inspect", "page", "reports")
 # A SELECT: all of a report from the end of its head comment, or the body of a CREATE ... AS.
 _REPORT = re.compile(r"\A(?P<head>(?:--[^\n]*\n)+)(?P<body>.*)\Z", re.S)
 _BODY = re.compile(

@@ -36,6 +36,7 @@ FILES: dict[str, dict[str, str]] = {
     | dict.fromkeys(
         (
             *("ret", "syscall_ns", "writeback_ns", "before_submit_ns", "after_complete_ns"),
+            *("journal_ns", "flush_ns", "residue_ns"),
             *("bytes", "folios", "bios", "ranges", "first_offset", "last_offset"),
         ),
         "BIGINT",
@@ -52,6 +53,8 @@ FILES: dict[str, dict[str, str]] = {
     "call": dict.fromkeys(("call_id", "ts_ns", "dur_ns", "tid", "pid"), "BIGINT")
     | {"comm": "VARCHAR", "op": "VARCHAR", "ret": "BIGINT", "stack": "VARCHAR"}
     | {"sync_id": "BIGINT", "lone": "BOOLEAN"},
+    "wait": {"sync_id": "BIGINT", "number": "BIGINT", "wait": "VARCHAR"}
+    | dict.fromkeys(("ts_ns", "dur_ns", "transaction_id"), "BIGINT"),
     "loss": {"reason": "VARCHAR", "severity": "VARCHAR"}
     | dict.fromkeys(("count", "first_ts_ns", "last_ts_ns"), "BIGINT")
     | {"example": "VARCHAR", "meaning": "VARCHAR"},
@@ -67,6 +70,7 @@ class Run:
     sync: list[Row] = field(default_factory=list)
     bio: list[Row] = field(default_factory=list)
     call: list[Row] = field(default_factory=list)
+    wait: list[Row] = field(default_factory=list)
     loss: list[Row] = field(default_factory=list)
     mark: list[Row] = field(default_factory=list)
     meta: dict[str, str] = field(default_factory=lambda: {"schema_version": "1"})
@@ -178,6 +182,11 @@ def write_trace(run: Run, path: Path) -> Path:
         tracks.setdefault(_thread(row), []).append(
             _Slice(start, end, "ext4_sync_file", "syncline.sync", args, row["sync_id"])
         )
+    threads = {row["sync_id"]: _thread(row) for row in run.sync}
+    for wait in run.wait:
+        span = (wait["ts_ns"], wait["ts_ns"] + wait["dur_ns"])
+        args = {key: value for key, value in wait.items() if key != "wait"}
+        tracks[threads[wait["sync_id"]]].append(_Slice(*span, wait["wait"], "syncline.wait", args))
     for bio in run.bio:
         args = {key: value for key, value in bio.items() if key not in _NOT_ARGS["bio"]}
         whole = bio.get("incomplete") is None

@@ -32,6 +32,11 @@ FIGURES = {
         for kind in ("syscall", "writeback")
         for part in ("avg", "p50", "p90", "p99", "p999", "max", "sum")
     },
+    **{
+        f"{kind}_wait_{part}": "ns"
+        for kind in ("journal", "flush")
+        for part in ("avg", "p50", "p99", "sum")
+    },
     **{f"writeback_amount_{part}": "bytes" for part in ("avg", "p50", "p99", "max", "sum")},
     "sync_time_sum": "ns",
     "sync_wall_time": "ns",

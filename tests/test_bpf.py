@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.coretools import ROOT
+from tests.coretools import ROOT, convert, core
 
 RECORDINGS = sorted((ROOT / "tests" / "data" / "bpf").glob("*.log*"))
 # No request is in what async.bt tells.
@@ -63,3 +63,21 @@ def test_what_happens_beside_syncs_is_in_the_low_level_log(tmp_path: Path) -> No
     renamed = [e for e in events if e["event"] == "rename_from"]
     assert renamed
     assert all(event["path"].startswith("/") and event["ret"] == 0 for event in renamed)
+
+
+def test_a_log_without_page_cache_tells_the_bytes_of_bios(tmp_path: Path) -> None:
+    """Tracepoints of a stock kernel have no folios: how many bytes were written is known, in what is not."""
+    data = gzip.decompress((ROOT / "tests/data/bpf/stock-tracepoints.log.gz").read_bytes())
+    of_id: Counter[int] = Counter()
+    for line in data.decode().splitlines():
+        if found := re.search(r" bio_submit id (\d+) .* bytes (\d+)", line):
+            of_id[int(found[1])] += int(found[2])
+    for again in (data, convert(tmp_path, data, "x.events.jsonl").read_bytes()):
+        made = core(tmp_path, again)
+        for row in made["sync"]:
+            assert row["bytes"] == of_id[row["id"]], row
+            seen = 0 if row["bios"] == 0 else None
+            assert (row["folios"], row["ranges"]) == (seen, seen), row
+        assert sum(row["bytes"] for row in made["sync"]) == 494_080
+        assert sum(row["bytes"] for row in made["bio"]) == of_id.total()
+        assert {row["folios"] for row in made["bio"]} == {None}

@@ -125,7 +125,7 @@ def test_a_folder_that_lacks_a_table(made: Path, tmp_path: Path) -> None:
     (tmp_path / "syncline_sync.parquet").unlink()
     message = fails(3, "report", tmp_path)
     assert "syncline_sync.parquet is missing" in message
-    assert "bio, loss, mark, meta alone" in message
+    assert "bio, wait, loss, mark, meta alone" in message
     assert "convert LOG -o DIR/" in message
 
 
@@ -341,13 +341,14 @@ def test_percentile_is_in_both_engines(made: Path) -> None:
 
 def test_the_help_of_query_names_every_table(made: Path) -> None:
     text = ok("query", "--help")
-    for table in ("sync", "bio", "call", "stack", "parallel", "loss", "mark", "meta"):
+    for table in ("sync", "bio", "call", "wait", "stack", "parallel", "loss", "mark", "meta"):
         assert f"syncline_{table}" in text
         for path in (made / "t.pftrace", made / "t"):
             ok("query", path, f"SELECT COUNT(*) FROM syncline_{table}")
     # A folder holds six; the engine derives the others.
     assert left(made / "t") == [
-        f"syncline_{table}.parquet" for table in ("bio", "call", "loss", "mark", "meta", "sync")
+        f"syncline_{table}.parquet"
+        for table in ("bio", "call", "loss", "mark", "meta", "sync", "wait")
     ]
 
 

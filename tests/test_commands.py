@@ -80,7 +80,7 @@ def test_version_and_list() -> None:
     assert re.fullmatch(r"syncline \d+\.\d+\.\d+\n", ok("--version"))
     names = [line.split()[0] for line in ok("report", "--list").splitlines()]
     assert names[0] == "summary"
-    assert len(names) == 11
+    assert len(names) == 12
 
 
 def test_stdin_gz_and_zst_are_read_like_the_file(tmp_path: Path) -> None:

@@ -7,17 +7,21 @@ whole house.
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import itertools
 import json
+import math
 import random
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from syncline.diff import baseline, output
-from syncline.diff.compare import Comparison, Row, compare
-from syncline.diff.metrics import Tolerance
+from syncline.diff.compare import CUT_OFF, Comparison, Row, compare
+from syncline.diff.metrics import GROUP_METRICS, Tolerance, bounds, figure, grows, total
 from syncline.diff.policy import Policy, PolicyError, read
 from syncline.diff.sides import Figure, Query, Run, collect, runs_of
 from syncline.engine import EngineError
@@ -200,6 +204,22 @@ def test_blocks_add_up_to_the_whole(tmp_path: Path) -> None:
             assert parts == run.figures[metric, "all"].value, metric
 
 
+def test_a_rule_for_more_files_than_the_blocks_hold(tmp_path: Path) -> None:
+    # 100 files, of which blocks are kept of the 20 costliest: no interval, and so no verdict.
+    base, new = (
+        collect("side", [str(DATA / name)], READING).runs
+        for name in ("small4.log", "small4-slowdisk.log")
+    )
+    rule = "[[diff.rule]]\nmetric = '*'\nfile = '*'\ntolerance = 0"
+    comparison = diff(base, new, policy(tmp_path, rule), by=())
+    for metric in ("syncs", "writeback_amount_sum"):
+        row = rows(comparison)["file", "*", metric]
+        assert (row.interval.low, row.interval.high) == (-math.inf, math.inf)
+        assert row.verdict == "can't tell"
+        assert row in comparison.unsure()
+    assert "one run of each side, and no blocks" in output.render("table", comparison)
+
+
 def test_too_few_requests_for_blocks(tmp_path: Path) -> None:
     tiny = [single(tmp_path, dataclasses.replace(SOURCE, requests=20), seed) for seed in (1, 2)]
     comparison = diff(tiny[:1], tiny[1:])
@@ -231,27 +251,21 @@ def test_groups_are_the_reports(tmp_path: Path) -> None:
         both.columns.close()
     of_files = [row for row in groups if row[0] == "file"]
     assert len(of_files) == len(files)
-    for (
-        _,
-        name,
-        syncs,
-        _,
-        empty,
-        syscalls,
-        syscall_ns,
-        _,
-        writeback_ns,
-        _,
-        time_ns,
-        size,
-        _,
-    ) in of_files:
-        file = files[name]
-        assert (syncs, empty, size, time_ns) == (
-            file["syncs"], file["empty"], file["bytes"], file["sync_time_sum_ns"]
-        )  # fmt: skip
-        assert (syscall_ns, writeback_ns) == (file["latency_sum_ns"], file["writeback_sum_ns"])
-        assert same(syscall_ns / syscalls, file["latency_avg_ns"])
+    columns = (
+        *("kind", "name", "syncs", "whole", "empty", "syscalls", "syscall_ns", "writebacks"),
+        *("writeback_ns", "times", "time_ns", "amounts", "bytes", "whole_bytes"),
+    )
+    for row in of_files:
+        group = dict(zip(columns, row, strict=True))
+        file = files[group["name"]]
+        assert group["amounts"] == group["syncs"]
+        for mine, theirs in {
+            **{"syncs": "syncs", "empty": "empty", "bytes": "bytes"},
+            **{"time_ns": "sync_time_sum_ns", "syscall_ns": "latency_sum_ns"},
+            "writeback_ns": "writeback_sum_ns",
+        }.items():
+            assert group[mine] == file[theirs], mine
+        assert same(group["syscall_ns"] / group["syscalls"], file["latency_avg_ns"])
     for kind in ("thread", "stack"):
         assert sum(row[2] for row in groups if row[0] == kind) == sum(row[2] for row in of_files)
 
@@ -281,8 +295,8 @@ def test_a_trace_a_log_and_parquet_are_one_run(tmp_path: Path) -> None:
         for path in (log, f"{tmp_path}/p.pftrace", f"{tmp_path}/p")
     ]
     for other in runs[1:]:
-        for key, figure in runs[0].figures.items():
-            assert same(figure.value, other.figures[key].value), key
+        for key, one in runs[0].figures.items():
+            assert same(one.value, other.figures[key].value), key
         assert other.groups == runs[0].groups
         assert other.facts == runs[0].facts
 
@@ -299,7 +313,7 @@ def test_runs_of_a_side(tmp_path: Path) -> None:
     (folder / "README.md").write_text("notes")
     said: list[str] = []
     want = [str(folder / name) for name in ("a.log", "b.log", "c")]
-    assert runs_of(str(folder), said.append) == want
+    assert runs_of(str(folder), say=said.append) == want
     assert said == [f"note: {folder}/README.md is taken for no run"]
     assert runs_of(str(folder / "c")) == [str(folder / "c")]
     assert runs_of(str(folder / "*.log")) == want[:2]
@@ -312,13 +326,68 @@ def test_runs_of_a_side(tmp_path: Path) -> None:
         collect("base", [want[0], str(folder)], READING)
 
 
+# A run counts once.
+
+
+def test_copies_and_forms_of_a_run_count_once(tmp_path: Path) -> None:
+    folder = tmp_path / "forms"
+    folder.mkdir()
+    log = folder / "a.log"
+    log.write_bytes((DATA / "small1.log").read_bytes())
+    for name in ("b.pftrace", "c/", "d.parquet", "e.csv", "f.jsonl"):
+        READING.convert([str(log)], f"{folder}/{name}")
+    baseline.save(collect("a", [str(log)], READING).runs, [], str(folder / "g.json"))
+    shutil.copy(log, folder / "h.log")
+    once = collect("base", [str(folder)], READING)
+    # That of the form which knows most: 50 requests, and what was lost.
+    assert [run.lost for run in once.runs] == [0]
+    (warning,) = once.warnings
+    assert warning.startswith("base: the same run, counted once: ")
+    assert all(f"{folder}/{name}" in warning for name in ("a.log", "b.pftrace", "g.json", "h.log"))
+    # A run that stands alone after all has its blocks, wherever it was found first.
+    copies = collect("base", [str(log), str(folder / "h.log")], READING)
+    assert copies.runs[0].blocks == collect("base", [str(log)], READING).runs[0].blocks != {}
+    # Another run is another, and of more there is no warning.
+    more = collect("base", [str(log), str(DATA / "parallel4.log")], READING)
+    assert (len(more.runs), more.warnings) == (2, [])
+
+
+def test_runs_of_both_sides_are_named(pool) -> None:
+    runs = pool(SOURCE, 8)
+    same_sides = diff(runs[:4], runs[:4]).warnings
+    assert same_sides[0].startswith("base and new are the same, so that nothing is compared: ")
+    shared = diff(runs[:5], runs[4:]).warnings
+    assert shared[0].startswith("base and new have runs in common")
+    assert shared[0].endswith(f": {runs[4].name}")
+
+
+def test_parts_of_a_run_are_named(pool) -> None:
+    runs = pool(SOURCE, 6)
+    part = altered(runs[0], identity=["other"])
+    (warning,) = diff([runs[0], part, runs[1]], runs[2:5]).warnings
+    assert "one may be a part of the other" in warning
+    boot = [
+        altered(run, identity=[str(n)], boot_id=["b"], first_ts_ns=[f"{first}"], last_ts_ns=[f"{first + 100}"])
+        for n, (run, first) in enumerate(zip(runs, (0, 101, 202, 203, 400, 600), strict=True))
+    ]  # fmt: skip
+    (warning,) = [text for text in diff(boot[:3], boot[3:]).warnings if "lack names" not in text]
+    assert warning.endswith(f": {boot[2].name} and {boot[3].name}")
+
+
+def test_a_run_without_a_request_is_known_by_its_events() -> None:
+    facts = {"first_ts_ns": ["1"], "last_ts_ns": ["2"], "events": ["7"]}
+    assert Run("a", facts=facts).identity == Run("b", facts=facts).identity == "- 1 2 7"
+    assert Run("a", facts=facts).identity != Run("b", facts=facts | {"events": ["8"]}).identity
+    assert Run("a").identity is None
+
+
 # A stored baseline.
 
 
 def test_a_baseline_says_what_its_runs_say(pool, tmp_path: Path) -> None:
     runs, new = pool(SOURCE, 8), pool(SOURCE.changed(shift=1.1), 8, first=1000)
     for name in ("b.json", "b.json.gz"):
-        size = baseline.save(runs, [], tmp_path / name)
+        size = baseline.save(runs, [], str(tmp_path / name))
         assert size == (tmp_path / name).stat().st_size < 200_000
         assert baseline.is_baseline(tmp_path / name)
         again = collect("base", [str(tmp_path / name)], READING).runs
@@ -332,7 +401,7 @@ def test_a_baseline_says_what_its_runs_say(pool, tmp_path: Path) -> None:
 
 def test_a_single_runs_baseline_keeps_its_blocks(tmp_path: Path) -> None:
     base, new = single(tmp_path, SOURCE, 1), single(tmp_path, SOURCE, 2)
-    baseline.save([base], [], tmp_path / "one.json")
+    baseline.save([base], [], str(tmp_path / "one.json"))
     again = collect("base", [str(tmp_path / "one.json")], READING).runs
     stored, fresh = diff(again, [new]), diff([base], [new])
     assert stored.method == fresh.method
@@ -346,10 +415,24 @@ def test_a_baseline_of_another_schema_version(tmp_path: Path) -> None:
         collect("base", [str(path)], READING)
     assert "schema version 99, written by syncline 9.9" in caught.value.message
     assert "syncline baseline save INPUT... -o" in caught.value.hint
-    for damaged in ('{"syncline_baseline":1', '{"syncline_baseline":1,"runs":[{}],"names":[]}'):
+    begin = f'{{"syncline_baseline":{baseline.SCHEMA_VERSION}'
+    for damaged in (begin, begin + ',"runs":[{}],"names":[]}'):
         path.write_text(damaged)
         with pytest.raises(InputError, match="damaged baseline"):
             collect("base", [str(path)], READING)
+
+
+@pytest.mark.parametrize("value", ["12", math.nan, math.inf, [1]])
+def test_a_baseline_with_a_figure_that_is_no_number_is_damaged(
+    value: object, tmp_path: Path
+) -> None:
+    path = tmp_path / "one.json"
+    baseline.save([single(tmp_path, SOURCE, 1)], [], str(path))
+    kept = json.loads(path.read_text())
+    kept["runs"][0]["figures"][3][2] = value
+    path.write_text(json.dumps(kept, separators=(",", ":")))
+    with pytest.raises(InputError, match="damaged baseline"):
+        collect("base", [str(path)], READING)
 
 
 def test_a_baseline_keeps_the_costliest_groups(tmp_path: Path) -> None:
@@ -357,7 +440,7 @@ def test_a_baseline_keeps_the_costliest_groups(tmp_path: Path) -> None:
     group |= {"writeback_ns": 1, "times": 1, "bytes": 1, "whole_bytes": 1}
     files = {f"/f{n}": group | {"time_ns": n} for n in range(5000)}
     runs = [Run(f"r{n}", groups={"file": files}) for n in range(20)]
-    assert baseline.save(runs, [], tmp_path / "b.json") < 400_000
+    assert baseline.save(runs, [], str(tmp_path / "b.json")) < 400_000
     kept = baseline.load(str(tmp_path / "b.json"))[0]
     assert kept.cut == ("file",)
     assert "/f4999" in kept.groups["file"]
@@ -422,6 +505,7 @@ def test_rules_for_what_there_is_not(pool, tmp_path: Path) -> None:
         runs[:2], runs[2:], policy(tmp_path, "[[diff.rule]]\nmetric = 'syncs'\nfile = '/none/*'")
     )
     assert any("nothing matches on either side" in note for note in none.notes)
+    assert any("watches nothing" in warning for warning in none.warnings)
 
 
 def test_a_policy_decides(pool, tmp_path: Path) -> None:
@@ -456,6 +540,46 @@ def test_a_policy_decides(pool, tmp_path: Path) -> None:
     assert "the policy asks for 6" in (few.no_verdict or "")
 
 
+def test_a_listed_gate_alone_fails_the_build(pool, tmp_path: Path) -> None:
+    # Twice the syncs, each as long as before.
+    base, new = pool(SOURCE, 5), pool(SOURCE.changed(requests=600), 5, first=1000)
+    listed = policy(tmp_path, "[diff]\nmetrics = ['empty_share']")
+    found = diff(base, new, listed)
+    assert rows(found)["", "all", "syncs"].verdict == "notable"
+    assert not regressions(found)
+    assert found.verdict != "regression"
+    # All 5 % are the gate's, and what is beside it has its own.
+    assert (found.method.gate_alpha, found.method.detail_alpha) == pytest.approx((0.05, 0.05))
+    for form, word in {
+        "table": "notable",
+        "md": "| notable |",
+        "json": '"verdict": "notable"',
+    }.items():
+        assert word in output.render(form, found), form
+    suite = ElementTree.fromstring(output.render("junit", found))
+    assert suite.attrib["failures"] == "0"
+    case = next(c for c in suite.findall("testcase") if c.attrib["name"] == "syncs")
+    assert (case.findtext("system-out") or "").startswith("notable: 300 -> 600")
+    # A rule puts it into the gate; and without a list the same fails.
+    rule = "\n[[diff.rule]]\nmetric = 'syncs'"
+    assert "syncs" in regressions(diff(base, new, policy(tmp_path, "[diff]\nmetrics = ['empty_share']" + rule)))  # fmt: skip
+    assert {"syncs", "sync_time_sum"} <= regressions(diff(base, new))
+
+
+def test_a_listed_gate_alarms_as_seldom(pool) -> None:
+    # As above: the same eight runs, dealt in all 70 ways.
+    runs = pool(SOURCE, 8)
+    listed = Policy(metrics=("syscall_latency_avg", "empty_share"))
+    alarms = notable = 0
+    for chosen in itertools.combinations(range(8), 4):
+        rest = [run for number, run in enumerate(runs) if number not in chosen]
+        comparison = diff(rest, [runs[number] for number in chosen], listed)
+        alarms += comparison.verdict == "regression"
+        notable += any(row.verdict == "notable" for row in comparison.rows)
+    assert alarms <= 70 * 0.05
+    assert notable <= 70 * 0.05
+
+
 def test_a_rule_for_files_adds_them_up(pool, tmp_path: Path) -> None:
     base, new = pool(SOURCE, 4), pool(SOURCE.changed(requests=600), 4, first=1000)
     rule = "[[diff.rule]]\nmetric = '*'\nfile = '*'\ntolerance = '10%'"
@@ -465,6 +589,166 @@ def test_a_rule_for_files_adds_them_up(pool, tmp_path: Path) -> None:
         assert files.gate
         assert same(files.base_values, whole.base_values), metric
     assert found["file", "*", "syncs"].verdict == "regression"
+
+
+# Names of functions, which a recorder finds or not.
+
+PATHS = {
+    "main;store;wal;fsync": 40,
+    "main;store;checkpoint;fdatasync": 30,
+    "main;compact;fsync": 20,
+}
+LIBC = ("fsync", "fdatasync")
+
+
+def named_by_luck(
+    folder: Path, seeds: range, *, lost: float = 0.0, times: float = 1, name: str = "run"
+) -> list[Run]:
+    """Runs of one workload. Of so many requests the functions of libc have no name, but an address of that process.
+
+    `times` is how often the first path is there, as a real change.
+    """
+    runs = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in seeds:
+        dice, libc = random.Random(seed), 0x7F00_0000_0000 + 0x1000 * seed
+        lines, clock, number = [], 1_000_000, 0
+        for path, count in PATHS.items():
+            for _ in range(round(count * (times if path == next(iter(PATHS)) else 1))):
+                number += 1
+                unnamed = dice.random() < lost
+                frames = [
+                    f"{libc + LIBC.index(frame):#x}" if unnamed and frame in LIBC else f"{frame}+11"
+                    for frame in path.split(";")
+                ]
+                lines += [
+                    f"{clock} 7 db fsync",
+                    *(f"        {frame}" for frame in reversed(frames)),
+                ]
+                begin = f"start id {number} start 0 end 9 datasync 0 path /f"
+                lines.append(f"{clock + 10} 7 db {begin}")
+                length = round(1_000_000 * dice.lognormvariate(0, 0.1))
+                lines.append(f"{clock + length} 7 db exit id {number} ret 0")
+                clock += length + 1000
+        log = folder / f"{name}{seed}.log"
+        log.write_text("\n".join(lines) + "\n")
+        runs += collect("side", [str(log)], READING, blocks=False).runs
+    return runs
+
+
+def by_stack(comparison: Comparison) -> dict[tuple[str, str], Row]:
+    return {(row.name, row.metric): row for row in comparison.rows if row.kind == "stack"}
+
+
+@pytest.mark.parametrize("lost", [0.5, 1.0])
+def test_names_that_one_side_lacks_are_no_change(lost: float, tmp_path: Path) -> None:
+    base = named_by_luck(tmp_path, range(6))
+    new = named_by_luck(tmp_path, range(100, 106), lost=lost)
+    for sides in ((base, new), (new, base)):
+        comparison = diff(*sides)
+        assert not {row.verdict for row in comparison.rows} & {"regression", "improvement"}
+        rows = by_stack(comparison)
+        names = {name for name, _ in rows}
+        assert {"main;store;wal;fsync", "main;compact;[address]"} <= names
+        assert all(rows[name, "syncs"].verdict == "can't tell" for name in names)
+        row = rows["main;store;wal;fsync", "syncs"]
+        # It does look like a change: 40 in each run of base, of which so many are addresses in new.
+        assert abs(row.new - row.base) == pytest.approx(40 * lost, abs=6)
+        assert "functions lack names" in row.why
+        assert any("functions lack names in" in warning for warning in comparison.warnings)
+    # What has the same names on both sides is judged as ever.
+    equal = diff(base, named_by_luck(tmp_path, range(50, 56)))
+    assert {row.verdict for row in by_stack(equal).values()} == {"no change"}
+    assert not any("lack names" in warning for warning in equal.warnings)
+
+
+def test_a_change_that_missing_names_cannot_make_is_found(tmp_path: Path) -> None:
+    base = named_by_luck(tmp_path, range(6), lost=0.05)
+    new = named_by_luck(tmp_path, range(100, 106), lost=0.05, times=3)
+    rows = by_stack(diff(base, new))
+    assert rows["main;store;wal;fsync", "syncs"].verdict == "regression"
+    # 20 of each run of both sides, and a few that have lost their names: no more than that is known.
+    assert rows["main;compact;fsync", "syncs"].verdict == "can't tell"
+
+
+def test_what_a_stack_may_be_is_told_by_hand(tmp_path: Path) -> None:
+    base = named_by_luck(tmp_path, range(2))
+    new = named_by_luck(tmp_path, range(100, 102), lost=0.5)
+    row = by_stack(diff(base, new))["main;store;wal;fsync", "syncs"]
+    # Nothing in base lacks a name; in new the forty are those with a name and those with an address.
+    assert row.perhaps == ((40, 40), (row.new, 40))
+    assert row.perhaps_syncs == (0, round(2 * (40 - row.new)))
+
+
+def test_bounds_hold_whatever_belongs_to_a_group() -> None:
+    """All ways to add some of three requests, one by one."""
+    columns = ("syncs", "whole", "empty", "syscalls", "syscall_ns", "whole_bytes", "bytes")
+    group = dict(zip(columns, (4, 4, 1, 4, 400, 40, 40), strict=True))
+    more = [
+        dict(zip(columns, one, strict=True))
+        for one in ((1, 1, 1, 1, 5, 0, 0), (1, 1, 0, 1, 900, 70, 70), (1, 1, 0, 0, 0, 3, 3))
+    ]
+    perhaps = total(more)
+    for metric in (
+        "syncs", "empty_share", "syscall_latency_avg", "syscall_latency_sum", "writeback_amount_avg"
+    ):  # fmt: skip
+        low, high = bounds(metric, group, perhaps)
+        values = [
+            figure(metric, total([group, *some]))
+            for count in range(4)
+            for some in itertools.combinations(more, count)
+        ]
+        assert low <= min(values), metric
+        assert max(values) <= high, metric
+        if metric in ("syncs", "empty_share", "syscall_latency_sum"):
+            # Exact.
+            assert (low, high) == (min(values), max(values))
+    assert bounds("syncs", group, None) == (4, 4)
+    assert bounds("syncs", None, perhaps) == (0, 3)
+    assert bounds("syscall_latency_avg", None, perhaps) == (None, None)
+
+
+def test_a_rule_for_stacks_cannot_tell_where_names_are_missing(tmp_path: Path) -> None:
+    base = named_by_luck(tmp_path, range(6))
+    new = named_by_luck(tmp_path, range(100, 106), lost=0.5)
+    rule = "[[diff.rule]]\nmetric = 'syncs'\nstack = '*fsync'\n"
+    comparison = diff(base, new, policy(tmp_path, rule))
+    (row,) = [row for row in comparison.rows if row.name == "*fsync"]
+    assert row.gate
+    # Fewer than in base, and no improvement; all that have an address may be fsync, and then they are more.
+    assert row.new < row.base
+    assert row.perhaps is not None
+    assert row.perhaps[1][1] > 1.05 * row.base
+    assert (row.verdict, comparison.verdict) == ("can't tell", "can't tell")
+    # All of them are a rule's, however they are named.
+    everything = diff(base, new, policy(tmp_path, rule.replace("*fsync", "*")))
+    (row,) = [row for row in everything.rows if row.name == "*"]
+    assert (row.base, row.new, row.verdict) == (90, 90, "no change")
+
+
+def test_what_moved_is_not_a_name_that_was_lost(tmp_path: Path) -> None:
+    base = named_by_luck(tmp_path, range(6))
+    new = named_by_luck(tmp_path, range(100, 106), lost=0.5, times=3)
+    comparison = diff(base, new)
+    stacks = {name for one in comparison.moved for kind, name, *_ in one.groups if kind == "stack"}
+    # 40 became 120, half of them with a name: each half is more than all that base has, whatever its name.
+    assert stacks == {"main;store;wal;fsync", "main;store;wal;[address]"}
+
+
+def test_part_of_a_stack_has_no_blocks(tmp_path: Path) -> None:
+    """Addresses of more processes than the blocks hold stacks: what they hold is no figure of the whole."""
+    lines, clock = [], 1_000_000
+    for number in range(1, 201):
+        lines += [f"{clock} 7 db fsync", f"        {0x7F0000000000 + number % 40:#x}"]
+        lines.append(f"{clock + 10} 7 db start id {number} start 0 end 9 datasync 0 path /f")
+        lines.append(f"{clock + 1000} 7 db exit id {number} ret 0")
+        clock += 2000
+    log = tmp_path / "x.log"
+    log.write_text("\n".join(lines) + "\n")
+    run = collect("side", [str(log)], READING, blocks=True).runs[0]
+    assert run.groups["stack"]["[address]"]["syncs"] == 200
+    assert not [name for by in run.group_blocks.values() for kind, name in by if kind == "stack"]
+    assert [name for by in run.group_blocks.values() for kind, name in by if kind == "file"]
 
 
 # What is odd about the sides.
@@ -488,6 +772,21 @@ def test_what_differs_between_the_sides_is_named(pool) -> None:
     assert "file systems differ: ext4 in base, xfs in new" in warnings
     assert "kernels differ: 6.12 in base, 6.13 in new" in warnings
     assert "marks differ: none in base, load in new" in warnings
+    inferred = [
+        dataclasses.replace(
+            run,
+            figures=run.figures
+            | {
+                ("attribution_share", "exact"): Figure(0.5, "share"),
+                # As many as there are requests.
+                ("lone_calls", "all"): run.figures["syncs", "all"],
+            },
+        )
+        for run in runs[2:]
+    ]
+    warnings = "\n".join(diff(base, inferred).warnings)
+    assert "attribution is exact for 100% in base, for 50% in new" in warnings
+    assert "are 0% of all calls and requests in base, 50% in new" in warnings
     assert not diff(runs[:2], runs[2:]).warnings
     mixed = [runs[0], altered(runs[1], fs=["ext4"], source=["trace-dat"])]
     assert any("formats differ" in warning for warning in diff(mixed, runs[2:]).warnings)
@@ -508,6 +807,61 @@ def test_too_much_lost_takes_the_verdict(pool) -> None:
         assert not regressions(comparison)
         assert f"new lost more than --max-loss {limit} allows" in (comparison.no_verdict or "")
     assert diff(base, lossy, max_loss="50").verdict == "regression"
+
+
+def test_a_run_that_is_cut_off_is_no_improvement(tmp_path: Path) -> None:
+    for number in (1, 2, 3, 4):
+        whole = gzip.decompress((REAL / "same" / f"run{number}.log.gz").read_bytes())
+        # All but the first loses what comes after 23 of its 40 requests, and its last lines.
+        (tmp_path / f"run{number}.log").write_bytes(whole if number == 1 else whole[:20_000])
+    base = collect("base", [str(REAL / "base")], READING)
+    new = collect("new", [str(tmp_path)], READING)
+    assert [run.cut_off for run in new.runs] == [False, True, True, True]
+    for comparison in (compare(base, new, Policy()), compare(new, base, Policy())):
+        found = rows(comparison)
+        for metric in ("syncs", "writeback_amount_sum", "sync_wall_time", "syscall_latency_sum"):
+            assert found["", "all", metric].verdict == "can't tell", metric
+            assert found["", "all", metric].why == CUT_OFF
+        assert found["", "all", "writeback_amount_avg"].verdict == "no change"
+        assert comparison.verdict == "can't tell"
+        assert CUT_OFF in output.render("table", comparison)
+        (warning,) = (one for one in comparison.warnings if "cut off, so" in one)
+        assert all(f"{tmp_path}/run{number}.log" in warning for number in (2, 3, 4))
+        assert f"{tmp_path}/run1.log" not in warning
+    # A baseline of it knows it, too.
+    baseline.save(new.runs, [], str(tmp_path / "b.json"))
+    assert "cut off" in collect("new", [str(tmp_path / "b.json")], READING).warnings[0]
+
+
+def test_of_every_metric_it_is_known_whether_a_longer_run_has_more(tmp_path: Path) -> None:
+    # A run and two of it in a row: what stays is of a request, what doubles is of the run.
+    log = (DATA / "small1.log").read_bytes()
+    later = re.sub(rb"^(\d{8,}) ", lambda time: b"%d " % (int(time[1]) + 10**9), log, flags=re.M)
+    (tmp_path / "one.log").write_bytes(log)
+    (tmp_path / "two.log").write_bytes(log + later)
+    once, twice = (
+        collect("side", [str(tmp_path / name)], READING).runs[0].figures
+        for name in ("one.log", "two.log")
+    )
+    assert twice["syncs", "all"].value == 100
+    stay = {"unique_files", "runs"}
+    for key, one in once.items():
+        if not one.value or key[0].endswith("_max") or key[0] in stay:
+            continue
+        grown = twice[key].value == pytest.approx(2 * one.value)
+        assert grown == grows(key[0]), key
+
+
+def test_a_run_of_few_requests_is_named(tmp_path: Path) -> None:
+    # The thesis's logs do not say where they end.
+    for number, requests in enumerate((300, 310, 290, 140)):
+        log = SOURCE.changed(requests=requests).log(number)
+        (tmp_path / f"run{number}.log").write_bytes(log)
+    (warning,) = collect("new", [str(tmp_path)], READING).warnings
+    assert warning.startswith("new: less than half the 295 requests of the other runs")
+    assert warning.endswith(f": {tmp_path}/run3.log (140)")
+    (tmp_path / "run3.log").unlink()
+    assert not collect("new", [str(tmp_path)], READING).warnings
 
 
 def test_what_one_side_does_not_know_has_no_row(pool) -> None:
@@ -532,6 +886,43 @@ def test_what_one_side_does_not_know_has_no_row(pool) -> None:
     row = rows(some)["", "all", "syscall_latency_avg"]
     assert row.new_values.count(None) == 1
     assert row.new == pytest.approx(sum(v for v in row.new_values if v) / 3)
+
+
+def test_what_is_not_known_of_a_file_is_no_zero(tmp_path: Path) -> None:
+    # strace sees calls alone: how long they took, and not what was written back for them.
+    run = collect("base", [str(DATA.parent / "strace" / "small4.log")], READING, blocks=True).runs[
+        0
+    ]
+    unknown = {"empty_share", "writeback_latency_avg", "writeback_latency_sum"}
+    unknown |= {"writeback_amount_avg", "writeback_amount_sum"}
+    for group in run.groups["file"].values():
+        assert {m for m in GROUP_METRICS if figure(m, group) is None} == unknown
+    for values in run.blocks.values():
+        assert set(values["empty_share"]) == {None}
+    rule = policy(tmp_path, "[[diff.rule]]\nmetric = '*'\nfile = '*'")
+    whole = collect("new", [str(DATA / "small4.log")], READING, blocks=True).runs[0]
+    found = rows(diff([run], [whole], rule, by=()))
+    assert {m for kind, _, m in found if kind == "file"} == {*GROUP_METRICS} - unknown
+
+
+def test_what_one_side_does_not_know_has_not_moved() -> None:
+    base, new = (collect(name, [str(REAL / name)], READING).runs for name in ("base", "slower"))
+    measure = "syscall latency, summed"
+
+    def movers(runs: list[Run]) -> dict[str, float]:
+        (found,) = (one for one in diff(runs, new).moved if one.measure == measure)
+        return {name: before for kind, name, before, _ in found.groups if kind == "file"}
+
+    def blind(run: Run) -> Run:
+        files = dict(run.groups["file"])
+        files[name] = {**files[name], "syscalls": 0, "syscall_ns": 0}
+        return dataclasses.replace(run, groups=run.groups | {"file": files})
+
+    name = next(iter(movers(base)))
+    assert name not in movers([blind(run) for run in base])
+    # Where some runs of a side know it, they speak for the side.
+    known = [run.groups["file"][name]["syscall_ns"] for run in base[1:]]
+    assert movers([blind(base[0]), *base[1:]])[name] == pytest.approx(sum(known) / 4)
 
 
 def test_a_file_that_is_new_counts_from_zero(pool) -> None:
@@ -562,7 +953,7 @@ def test_a_query_of_ones_own(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(EngineError, match=message):
             collect("base", [str(DATA / "small1.log")], READING, queries=[Query("q.sql", wrong)])
-    baseline.save(side_.runs, [query], tmp_path / "b.json")
+    baseline.save(side_.runs, [query], str(tmp_path / "b.json"))
     stored = [str(tmp_path / "b.json")]
     assert (
         collect("base", stored, READING, queries=[query]).runs[0].answers == side_.runs[0].answers

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
+import threading
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -78,6 +80,11 @@ def test_outputs(sides: Path, tmp_path: Path) -> None:
     suite = ElementTree.fromstring(files[2].read_text())
     assert int(suite.attrib["failures"]) == sum(r["verdict"] == "regression" for r in said["rows"])
     assert "Regression: " in files[3].read_text()
+    # A CI server shows what a test case says.
+    told = suite.findtext("testcase[@name='verdict']/system-out") or ""
+    assert told.startswith("Regression: ")
+    assert said["warnings"]
+    assert all(f"warning: {warning}" in told for warning in said["warnings"])
     assert "changes no" not in done.stderr
     assert "no ending that chooses a format" in fails(2, "diff", SMALL1, SMALL1, "-o", "x.html")
     assert "cannot write" in fails(2, "diff", SMALL1, SMALL4, "-o", tmp_path / "no" / "x.md")
@@ -86,6 +93,40 @@ def test_outputs(sides: Path, tmp_path: Path) -> None:
         assert done.returncode == 1
         # What a program reads goes to stdout, and a person is told all the same.
         assert done.stderr.endswith("regression\n")
+        assert all(f"warning: {warning}\n" in done.stderr for warning in said["warnings"])
+
+
+def test_an_output_that_is_an_input_is_refused(tmp_path: Path) -> None:
+    log, runs = tmp_path / "a.log", tmp_path / "runs"
+    shutil.copy(SMALL1, log)
+    runs.mkdir()
+    shutil.copy(SMALL1, runs / "b.txt")
+    (tmp_path / "link.txt").symlink_to(runs / "b.txt")
+    shutil.copy(PARALLEL, tmp_path / "p.json")
+    ok("convert", "-q", SMALL1, "-o", f"{tmp_path}/t/")
+    marks, query = tmp_path / "m.md", tmp_path / "q.txt"
+    marks.write_text("time,name\n41753514022,load\n")
+    query.write_text("SELECT 'a' AS key, 1 AS value")
+    for words in (
+        ("diff", runs, SMALL4, "-o", runs / "b.txt"),
+        ("diff", runs, SMALL4, "-o", tmp_path / "link.txt"),
+        ("diff", SMALL1, "--new", tmp_path / "p.json", "-o", tmp_path / "p.json"),
+        ("diff", log, SMALL4, "--query", query, "-o", query),
+        ("diff", log, SMALL4, "--marks", marks, "-o", marks),
+        ("baseline", "save", log, "-o", log),
+        ("convert", log, "-o", log, "--to", "csv"),
+        ("report", log, "--html", log),
+        ("report", SMALL1, "--base", log, "--html", log),
+        ("report", tmp_path / "t", "--html", tmp_path / "t" / "syncline_sync.parquet"),
+        ("flamegraph", log, "-o", log, "--to", "folded"),
+    ):
+        assert f"cannot write {words[words.index('-o' if '-o' in words else '--html') + 1]}: it is an input" in fails(2, *words)  # fmt: skip
+    assert log.read_bytes() == (DATA / "small1.log").read_bytes()
+    assert (runs / "b.txt").read_bytes() == log.read_bytes()
+    # A report of before beside the runs is no input.
+    (runs / "diff.md").write_text("old")
+    assert run("diff", runs, SMALL4, "-o", runs / "diff.md").returncode in (0, 1, 5)
+    assert (runs / "diff.md").read_text().startswith("## Writeback: ")
 
 
 def test_a_baseline_in_place_of_the_runs(sides: Path, tmp_path: Path) -> None:
@@ -111,6 +152,76 @@ def test_a_baseline_in_place_of_the_runs(sides: Path, tmp_path: Path) -> None:
     assert "syncline diff" in message
 
 
+def test_standard_input_and_pipes(sides: Path, tmp_path: Path) -> None:
+    plain, packed = tmp_path / "b.json", tmp_path / "b.json.gz"
+    for kept in (plain, packed):
+        ok("baseline", "save", sides / "base", "-o", kept)
+    named = json.loads(run("diff", plain, sides / "worse", "--format", "json").stdout)
+    for kept in (plain, packed):
+        piped = run("diff", "-", sides / "worse", "--format", "json", stdin=kept.read_bytes())
+        assert json.loads(piped.stdout)["rows"] == named["rows"], piped.stderr
+    ok("convert", "-q", SMALL4, "-o", tmp_path / "t.pftrace")
+    log = run("diff", SMALL4, SLOW, "--format", "json")
+    for what in (Path(SMALL4), tmp_path / "t.pftrace"):
+        piped = run("diff", "-", SLOW, "--format", "json", stdin=what.read_bytes())
+        mine, theirs = (json.loads(done.stdout)["rows"] for done in (piped, log))
+        assert [row["verdict"] for row in mine] == [row["verdict"] for row in theirs]
+        assert [row["new"] for row in mine] == [row["new"] for row in theirs]
+    # What bash makes of <(zcat a.log.gz).
+    os.mkfifo(tmp_path / "pipe")
+    feeder = threading.Thread(
+        target=lambda: (tmp_path / "pipe").write_bytes(Path(SMALL4).read_bytes())
+    )
+    feeder.start()
+    piped = run("diff", tmp_path / "pipe", SLOW, "--format", "json")
+    feeder.join()
+    assert json.loads(piped.stdout)["rows"] == json.loads(log.stdout)["rows"]
+    assert "standard input is in no format" in fails(3, "diff", "-", SLOW, stdin=b"hello\n")
+
+
+def test_what_is_no_run_in_a_folder_is_left_out(sides: Path, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    shutil.copytree(sides / "base", runs)
+    (runs / "run0.log").rename(runs / "run0.txt")
+    (runs / "notes.txt").write_text("Recorded on Friday.\n")
+    (runs / "empty.txt").touch()
+    done = run("diff", runs, sides / "worse", "--format", "json")
+    assert done.returncode == 1
+    names = [Path(name).name for name in json.loads(done.stdout)["base"]["runs"]]
+    assert names == ["run0.txt", "run1.log", "run2.log", "run3.log"]
+    for name in ("notes.txt", "empty.txt"):
+        assert f"note: {runs}/{name} is taken for no run\n" in done.stderr
+    # A log that cannot be read is no note.
+    (runs / "run4.log").write_text("Recorded on Friday.\n")
+    broken = run("diff", runs, sides / "worse")
+    assert broken.returncode == 3
+    assert f"error: {runs}/run4.log is in no format" in broken.stderr
+    # Whoever names the format means all.
+    (runs / "run4.log").unlink()
+    assert "empty.txt is empty" in fails(3, "diff", runs, sides / "worse", "--from", "thesis")
+
+
+def test_a_table_that_lacks_a_column(tmp_path: Path) -> None:
+    ok("convert", "-q", SMALL1, "-o", tmp_path / "a.csv")
+    header, *lines = (tmp_path / "a.csv").read_text().splitlines()
+    for column in ("ts_ns", "sync_id", "bios"):
+        at = header.split(",").index(column)
+        # No path of small1 has a comma.
+        text = [",".join(row[:at] + row[at + 1 :]) for row in (line.split(",") for line in [header, *lines])]  # fmt: skip
+        (tmp_path / "b.csv").write_text("\n".join(text) + "\n")
+        message = fails(3, "diff", tmp_path / "b.csv", SMALL4)
+        assert f"{tmp_path}/b.csv: not a high-level log: no column {column}\n" in message
+        assert "hint: leave in all columns that `syncline convert LOG -o OUT.csv` writes" in message
+    (tmp_path / "b.csv").write_text("\n".join([header, lines[0].replace("31002295", "soon", 1)]))
+    message = fails(3, "diff", tmp_path / "b.csv", SMALL4)
+    assert "Could not convert string 'soon' to INT64" in message
+    assert "dur_ns" in message
+    (tmp_path / "b.csv").write_text("\n".join([header, *lines[:-1], lines[-1][:20]]))
+    message = fails(3, "diff", tmp_path / "b.csv", SMALL4)
+    assert "is it cut off" in message
+    assert len(message.splitlines()) == 2
+
+
 def test_a_baseline_of_another_version_says_what_to_type(tmp_path: Path) -> None:
     old = tmp_path / "old.json"
     old.write_text('{"syncline_baseline":7,"syncline_version":"3.1","names":[],"runs":[]}')
@@ -119,6 +230,14 @@ def test_a_baseline_of_another_version_says_what_to_type(tmp_path: Path) -> None
     assert (
         f"hint: save it again, from the runs: syncline baseline save INPUT... -o {old}" in message
     )
+
+
+def test_max_loss_says_what_it_does_here() -> None:
+    told = " ".join(ok("diff", "--help").split())
+    assert "--max-loss N|N% No verdict and exit code 4 when any run of a side lost more" in told
+    for command in (("report",), ("convert",), ("baseline", "save")):
+        told = " ".join(ok(*command, "--help").split())
+        assert "--max-loss N|N% Write nothing and stop with exit code 4 when" in told
 
 
 def test_too_much_lost(tmp_path: Path) -> None:

@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 from syncline.cli import cli, errors
+from syncline.diff.differences import differences
+from syncline.diff.sides import collect
+from syncline.engine.columns import open_columns
 from syncline.inputs import Reading, opened
-from syncline.report import html, run_report
+from syncline.report import html, run_report, sql_root
 from syncline.report.html import Limits
 
 from tests.coretools import DATA
-from tests.sqltools import Row, Run
+from tests.sqltools import Row, Run, write_parquet
 from tests.test_sql import RUNS, Both, T, one_run
 
 # So small that what is counted by bins can be counted by hand.
@@ -58,8 +61,11 @@ def rounded(value: Any) -> Any:
 @pytest.mark.parametrize("limits", [Limits(), FEW], ids=["all", "few"])
 @pytest.mark.parametrize("run", RUNS)
 def test_both_engines_tell_the_same(both, run: str, limits: Limits) -> None:
-    ours, theirs = (html.describe(engine, "x", limits) for engine in both(run).engines())
-    assert rounded(ours) == rounded(theirs)
+    for compared in (False, True):
+        ours, theirs = (
+            html.describe(engine, "x", limits, compared=compared) for engine in both(run).engines()
+        )
+        assert rounded(ours) == rounded(theirs)
 
 
 # By hand.
@@ -118,7 +124,7 @@ class Counted:
 
 
 @pytest.mark.parametrize("limits", [FEW, ROOM], ids=["few", "room"])
-@pytest.mark.parametrize("run", ["crowd", "one"])
+@pytest.mark.parametrize("run", ["crowd", "one", "waiting"])
 def test_the_cubes_count_every_request(both, run: str, limits: Limits) -> None:
     told = html.describe(both(run).columns, "x", limits)
     assert told["mode"] == "bins"
@@ -140,13 +146,17 @@ def test_the_cubes_count_every_request(both, run: str, limits: Limits) -> None:
         sums.update(syncs=1, whole=whole, empty=whole and row["bios"] == 0)
         sums.update(incomplete=row.get("incomplete") is not None, attributed=1)
         sums.update(exact=row["confidence"] == "exact", amounts=1, bytes=row["bytes"])
-        for kind in ("syscall", "writeback"):
-            if row[f"{kind}_ns"] is not None:
+        for kind in ("syscall", "writeback", "journal"):
+            if row.get(f"{kind}_ns") is not None:
                 sums.update({f"{kind}s": 1, f"{kind}_ns": row[f"{kind}_ns"]})
                 tops = most.setdefault((bin_, file, thread), {})
                 tops[kind] = max(tops.get(kind, 0), row[f"{kind}_ns"])
         if row["dur_ns"] is not None:
             sums.update(timed=1, dur_ns=row["dur_ns"])
+        if row.get("journal_ns") is not None:
+            sums.update(journal_dur_ns=row["dur_ns"])
+        if row.get("flush_ns") is not None:
+            sums.update(flushes=1, flush_ns=row["flush_ns"])
     found = rows(told["cubes"]["slot"])
     assert [(row["bin"], row["file"], row["thread"]) for row in found] == sorted(slots)
     for row in found:
@@ -154,14 +164,23 @@ def test_the_cubes_count_every_request(both, run: str, limits: Limits) -> None:
         for name, value in slots[key].items():
             # A sum over none is not known.
             assert (row[name] or 0) == value, (key, name)
-        for kind in ("syscall", "writeback"):
+        for kind in ("syscall", "writeback", *(["journal"] if run == "waiting" else [])):
             assert row[f"{kind}_max_ns"] == most.get(key, {}).get(kind)
+        if run == "waiting":
+            for known, sums_ in (("journals", "journal_ns"), ("flushes", "flush_ns")):
+                assert row[known] == slots[key][known]
+                # What none tells is not known, and no zero.
+                assert row[sums_] == (slots[key][sums_] if slots[key][known] else None)
+        else:
+            assert not [name for name in row if name.startswith(("journal", "flush"))]
 
-    for kind, of in (("syscall", latency_bucket), ("writeback", latency_bucket)):
+    kinds = ["syscall", "writeback", *(["journal"] if run == "waiting" else [])]
+    assert sorted(told["cubes"]) == sorted([*kinds, "slot", "amount", "busy", "code"])
+    for kind in kinds:
         expected = Counter(
-            (bin_, file, thread, of(row[f"{kind}_ns"]))
+            (bin_, file, thread, latency_bucket(row[f"{kind}_ns"]))
             for bin_, file, thread, row in counted.rows
-            if row[f"{kind}_ns"] is not None
+            if row.get(f"{kind}_ns") is not None
         )
         assert Counter(tuple_of(told["cubes"][kind], "bucket")) == expected
     expected = Counter(
@@ -212,6 +231,76 @@ def test_stacks_are_counted_by_all_three_or_by_each(both) -> None:
             for row, stack in zip(counted.rows, counted.stack, strict=True)
         )
         assert Counter(tuple_of(told["cubes"]["code"][part], "stack")) == expected
+
+
+@pytest.mark.parametrize("limits", [Limits(), ROOM], ids=["all", "bins"])
+def test_what_is_compared_has_no_addresses(tmp_path: Path, limits: Limits) -> None:
+    """Ten processes, each with its own address of one function: one stack, and the most frequent."""
+    run = Run()
+    for number in range(30):
+        stack = ["main;write", f"main;{0x7F0000 + number % 10:#x}", "main;[libx.so]"][number % 3]
+        run.add(1000 * number, 500, stack=stack, path="/f", comm="db", bytes=4096, bios=1)
+    run.add(40_000, 500, stack="main;write", path="/f", comm="db", bytes=4096, bios=1)
+    run.add(41_000, 500, stack=None, path="/f", comm="db", bytes=4096, bios=1)
+    with open_columns(write_parquet(run, tmp_path / "run"), sql=sql_root() / "duckdb") as engine:
+        alone = html.describe(engine, "x", limits)
+        told = html.describe(engine, "x", limits, compared=True)
+    assert any(name.startswith("main;0x7f") for name in alone["stack_names"])
+    assert "nameless" not in alone
+    assert told["stack_names"] == ["main;write", "main;[address]", "main;[libx.so]"]
+    assert told["stacks"] == 3
+    assert told["nameless"] == ["[address]", "[libx.so]"]
+    # Eleven of one, ten of the two others, and one without any.
+    expected = Counter({0: 11, 1: 10, 2: 10})
+    if limits is ROOM:
+        cells = rows(told["cubes"]["code"]["all"])
+        found: Counter = Counter()
+        for cell in cells:
+            found[cell["stack"]] += cell["syncs"]
+        assert found == expected + Counter({-1: 1})
+    else:
+        assert Counter(told["rows"]["stack"]) == expected + Counter({None: 1})
+
+
+def test_stacks_have_what_was_waited_for(both) -> None:
+    told = html.describe(both("waiting").columns, "x", ROOM)
+    counted = Counted(RUNS["waiting"](), told["limits"])
+    for name in ("journal_ns", "flush_ns"):
+        expected: dict[tuple, int] = {}
+        for row, stack in zip(counted.rows, counted.stack, strict=True):
+            if row[3].get(name) is not None:
+                key = (*row[:3], stack)
+                expected[key] = expected.get(key, 0) + row[3][name]
+        found = {
+            (row["bin"], row["file"], row["thread"], row["stack"]): row[name]
+            for row in rows(told["cubes"]["code"]["all"])
+            if row[name] is not None
+        }
+        assert found == expected
+
+
+def test_a_small_run_has_what_was_waited_for(both) -> None:
+    told = html.describe(both("waits").columns, "x")
+    assert (told["journals"], told["flushes"]) == (3, 4)
+    assert told["rows"]["journal_ns"] == [30, 70, 0, None, None]
+    assert told["rows"]["flush_ns"] == [5, 10, 0, 0, None]
+
+
+@pytest.mark.parametrize("limits", [Limits(), FEW], ids=["all", "few"])
+def test_where_nothing_is_known_of_waits_the_page_has_nothing_of_them(limits: Limits) -> None:
+    with opened(str(DATA / "parallel4.log"), Reading()) as engine:
+        told = html.describe(engine, "x", limits)
+
+    def names(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            yield from value
+        for one in value.values() if isinstance(value, dict) else ():
+            yield from names(one)
+
+    found = {name for name in names(told) if name.startswith(("journal", "flush"))}
+    # How many tell it: none.
+    assert found == {"journals", "flushes"}
+    assert (told["journals"], told["flushes"]) == (0, 0)
 
 
 def test_a_sample_is_every_nth_and_the_longest(both) -> None:
@@ -357,6 +446,39 @@ class TestCommand:
             str(self.LOG),
         ]
         assert sorted(tmp_path.iterdir()) == [one, two]
+
+    def test_what_differs_is_said_as_diff_says_it(self, tmp_path: Path) -> None:
+        bpf = DATA.parent / "bpf"
+        base, new, out = bpf / "patched.log.gz", bpf / "stock.log.gz", tmp_path / "two.html"
+        assert syncline("report", new, "--html", out, "--base", base)[0] == 0
+        warnings = embedded(out.read_bytes())["warnings"]
+        for words in ("recorders differ", "kernels differ", "file systems differ", "attribution"):
+            assert any(warning.startswith(words) for warning in warnings), words
+        sides = [
+            collect(name, [str(path)], Reading()) for name, path in (("base", base), ("new", new))
+        ]
+        assert warnings == differences(*sides)
+        assert syncline("report", new, "--html", out)[0] == 0
+        assert embedded(out.read_bytes())["warnings"] == []
+        assert syncline("report", new, "--html", out, "--base", new)[0] == 0
+        (same,) = embedded(out.read_bytes())["warnings"]
+        assert same.startswith("base and new are the same, so that nothing is compared")
+
+    def test_filters_marks_and_units_that_differ(self, tmp_path: Path) -> None:
+        log, out = DATA / "parallel4.log", tmp_path / "two.html"
+        marks = tmp_path / "marks.csv"
+        marks.write_text("time,name\n48000000000,load\n")
+        kept = tmp_path / "some.parquet"
+        tables = f"{tmp_path}/some/"
+        options = ("--min-latency", "1us", "--marks", marks)
+        assert syncline("convert", log, "-o", tables, *options)[0] == 0
+        assert syncline("report", tables, "--html", out, "--base", log)[0] == 0
+        warnings = "\n".join(embedded(out.read_bytes())["warnings"])
+        assert "filters differ: all requests in base, " in warnings
+        assert "marks differ: none in base, load in new" in warnings
+        # A file of requests alone: what was lost, and all the rest, is not known.
+        assert syncline("convert", log, "-o", kept)[0] == 0
+        assert syncline("report", kept, "--html", out, "--base", log)[0] == 0
 
     @pytest.mark.parametrize(
         ("arguments", "words"),

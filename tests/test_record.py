@@ -284,6 +284,26 @@ def test_a_tracer_that_fails_says_why(tmp_path: Path) -> None:
         tracer.wait_until_attached()
 
 
+def test_a_tracer_that_is_never_quiet_is_attached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine that syncs all the time bpftrace works all the time, too."""
+    held = iter([0, 0, 3, 4, 4, 5])
+    monkeypatch.setattr(programs.Tracer, "_probes", lambda _: next(held, 6))
+    monkeypatch.setattr(programs, "_SETTLED_S", 0.3)
+    monkeypatch.setattr(programs, "_QUIET_S", 60.0)
+    tracer = programs.Tracer("busy", [sys.executable, "-c", "while True: pass"], tmp_path / "x.log")
+    try:
+        tracer.wait_until_attached()
+        assert next(held, None) is None, "probes were still being added"
+        monkeypatch.setattr(programs.Tracer, "_probes", lambda _: 0)
+        monkeypatch.setattr(programs, "_READY_WITHIN_S", 1.0)
+        with pytest.raises(RecordError, match="has not attached"):
+            tracer.wait_until_attached()
+    finally:
+        tracer.kill()
+
+
 class TestSymbols:
     """Addresses of a process that has gone."""
 

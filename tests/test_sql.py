@@ -147,6 +147,41 @@ def odd_names() -> Run:
     return run
 
 
+def waits() -> Run:
+    """What syncs waited for beside their data, as a patched kernel tells it.
+
+    r1 start 10, bio 20-50, commit wait 55-85, flush 90-95, end 100
+    r2 start 210, fast commit 220-290 with a flush 230-240 and a bio 250-270, end 300
+    r3 no wait: start 410, end 500; r4 one end of its wait is lost; r5 of a file system that does not tell
+    """
+    run = Run()
+    bio = {"bytes": 4096, "folios": 1, "bios": 1, "ranges": 1}
+    times = {"before_submit_ns": 10, "writeback_ns": 30, "after_complete_ns": 50}
+    run.add(T, 100, **bio, **times, journal_ns=30, flush_ns=5, residue_ns=25)
+    times = {"before_submit_ns": 40, "writeback_ns": 20, "after_complete_ns": 30}
+    run.add(T + 200, 100, **bio, **times, journal_ns=70, flush_ns=10, residue_ns=20)
+    run.add(T + 400, 100, tid=2, journal_ns=0, flush_ns=0, residue_ns=90)
+    run.add(T + 600, 100, tid=2, flush_ns=0)
+    run.add(T + 800, 100, tid=2, fs="btrfs", path="/b")
+    plain = {"transaction_id": None, "number": 1}
+    run.wait = [
+        plain
+        | {"sync_id": 1, "wait": "commit wait", "ts_ns": T + 55, "dur_ns": 30, "transaction_id": 7},
+        plain | {"sync_id": 1, "number": 2, "wait": "flush", "ts_ns": T + 90, "dur_ns": 5},
+        plain
+        | {
+            "sync_id": 2,
+            "wait": "fast commit",
+            "ts_ns": T + 220,
+            "dur_ns": 70,
+            "transaction_id": 8,
+        },
+        plain | {"sync_id": 2, "number": 2, "wait": "flush", "ts_ns": T + 230, "dur_ns": 10},
+        plain | {"sync_id": 4, "wait": "flush", "ts_ns": T + 650, "dur_ns": 0},
+    ]
+    return run
+
+
 def crowd() -> Run:
     """600 requests of 40 threads, among them one as long as the run, and equal times."""
     dice = random.Random(7)
@@ -170,15 +205,31 @@ def crowd() -> Run:
     return run
 
 
+def waiting() -> Run:
+    """The crowd on two file systems: one tells what its syncs waited for, unless a wait is torn."""
+    dice = random.Random(8)
+    run = crowd()
+    for row in run.sync:
+        if row["path"] in ("/f1", "/f2", "/f3"):
+            row["fs"] = "btrfs"
+            continue
+        length = row["dur_ns"] - 10
+        row["journal_ns"] = dice.choice((None, 0, dice.randrange(length), dice.randrange(length)))
+        row["flush_ns"] = dice.choice((None, 0, 0, dice.randrange(length)))
+    return run
+
+
 RUNS = {
     "empty": Run,
     "one": one_run,
+    "waits": waits,
     "marked": marked,
     "processes": processes,
     "process_ids": process_ids,
     "cut_off": cut_off,
     "odd_names": odd_names,
     "crowd": crowd,
+    "waiting": waiting,
 }
 
 
@@ -249,6 +300,7 @@ KEYS = {"sync": "sync_id", "bio": "bio_id", "call": "call_id", "loss": "reason"}
     "meta": "key",
     "stack": "stack_id, depth",
     "parallel": "sync_id",
+    "wait": "sync_id, number",
 }
 
 
@@ -268,9 +320,9 @@ def test_tables_hold_what_the_run_has(both, run: str, table: str) -> None:
         if (full.get("id") or 0) > 2**63 - 1:
             full["id"] -= 2**64  # SQL has signed integers alone.
         given.append(tuple(full.values()))
-    key = [*FILES[table]].index(KEYS[table])
+    keys = [[*FILES[table]].index(key) for key in KEYS[table].split(", ")]
     got = pair.query(f"SELECT * FROM syncline_{table} ORDER BY {KEYS[table]}")
-    assert got == sorted(given, key=lambda row: row[key])
+    assert got == sorted(given, key=lambda row: [row[key] for key in keys])
 
 
 def test_a_folded_stack_is_taken_apart(both) -> None:
@@ -422,6 +474,38 @@ def test_summary_says_how_many_values_a_figure_is_taken_over(both) -> None:
     assert marked_["writeback_amount_per_mark", "all"] == (7, 7)
     assert marked_["sync_wall_time_per_mark", "all"] == (6, 7)
     assert marked_["syncs_per_mark", "all"] == (None, None)
+
+
+def test_summary_of_waits_is_over_what_is_known(both) -> None:
+    rows = both("waits").report("summary")
+    found = [row for row in rows if "_wait_" in row["metric"]]
+    assert [row["metric"] for row in found] == [
+        f"{what}_wait_{part}"
+        for what in ("journal", "flush")
+        for part in ("avg", "p50", "p99", "sum")
+    ]
+    assert [(row["value"], row["unit"], row["known"], row["syncs"]) for row in found] == [
+        # 30, 70, 0; the fourth is torn, the fifth is not told.
+        (pytest.approx(100 / 3), "ns", 3, 5),
+        (30.0, "ns", 3, 5),
+        (pytest.approx(30 + 0.98 * 40), "ns", 3, 5),
+        (100.0, "ns", 3, 5),
+        # 5, 10, 0, 0
+        (3.75, "ns", 4, 5),
+        (2.5, "ns", 4, 5),
+        (pytest.approx(5 + 0.97 * 5), "ns", 4, 5),
+        (15.0, "ns", 4, 5),
+    ]
+    assert not [row for row in both("one").report("summary") if "_wait_" in row["metric"]]
+
+
+def test_phases_add_up(both) -> None:
+    shares = [part / 270 for part in (50, 100, 15, 135)]
+    assert [tuple(row.values()) for row in both("waits").report("phases")] == [
+        # Of the first three: 90 + 90 + 90 from start to end; after: 50 + 30, and all 90 of the one with no bio.
+        ("fsync", "ext4", None, 4, 3, 270, 50, 50, 170, 100, 15, 135, *shares, ""),
+        ("fsync", "btrfs", None, 1, 1, 90, 0, 0, 90, None, None, None, 0.0, None, None, None, ""),
+    ]
 
 
 def test_summary_per_mark(both) -> None:

@@ -23,7 +23,7 @@ from tests.coretools import DATA, RECORDINGS, convert, recording
 from tests.reference import badinputs, loggen, thesis
 from tests.sqltools import same
 
-TABLES = ("sync", "bio", "call", "stack", "loss", "mark", "meta")
+TABLES = ("sync", "bio", "call", "wait", "stack", "loss", "mark", "meta")
 # Those of the bad inputs that are a log after all; the very long ones only take time here.
 ODD = sorted(
     name

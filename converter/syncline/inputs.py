@@ -17,12 +17,24 @@ from syncline.engine import EngineError
 from syncline.engine.columns import is_columns
 from syncline.errors import InputError
 from syncline.marks import Mark, complaint, read_marks
-from syncline.recordings import Filter, clocks_beside, is_recording, joined, recording_of
+from syncline.recordings import (
+    Beside,
+    Filter,
+    Recording,
+    clocks_beside,
+    is_recording,
+    joined,
+    recording_of,
+)
 
 # How a stored baseline begins.
 BASELINE = b'{"syncline_baseline":'
 # NTP makes a clock go faster or slower by a two-thousandth at most.
 _CLOCK_SET_NS = 10**9
+
+# Columns of requests, and how many of them no other file's first line has.
+_COLUMNS = {b"ts_ns", b"sync_id", b"syscall_ns", b"writeback_ns", b"bytes", b"bios", b"dur_ns"}
+_COLUMNS_ENOUGH = 3
 
 Kind = Literal["trace", "tables", "rows", "log"]
 Progress = Callable[[int, int | None, int], None]
@@ -40,6 +52,8 @@ class Reading:
     max_loss: str | None = None
     marks: str | None = None
     filter: Filter = field(default_factory=Filter)
+    # What is to be added to the times of inputs, in ns.
+    offsets: tuple[tuple[str, int], ...] = ()
     # Fields that the user has said something of.
     given: frozenset[str] = frozenset()
     warn: Warn = lambda message, hint: None
@@ -70,7 +84,7 @@ class Reading:
             time_unit=self.time_unit,
             pid_is=self.pid_is,
             window_ns=self.window_ns,
-            clocks=self.clocks_of(recording.files),
+            beside=self.beside(recording),
             max_loss=self.max_loss,
             marks=[mark[:3] for mark in marks],
             filter=self.filter.over(recording.filter).for_core(),
@@ -83,17 +97,18 @@ class Reading:
         self.check_marks(marks, summary["first_ts_ns"], summary["last_ts_ns"])
         return summary
 
-    def clocks_of(self, logs: list[str]) -> dict[str, list[int]]:
-        """Of logs in a run directory, what CLOCK_REALTIME and CLOCK_BOOTTIME showed at both ends.
+    def beside(self, recording: Recording) -> dict[str, Beside]:
+        """What is known of files and does not stand in them.
 
         strace has times of day; the rest of a recording, and of the boot, is on CLOCK_BOOTTIME.
         """
         found = {}
-        for log in logs:
+        for log in recording.files:
             clocks = clocks_beside(log) if log != "-" else None
+            known = recording.beside.get(log, Beside())
+            found[log] = known._replace(clocks=clocks, offset_ns=self.offset_of(log))
             if clocks is None:
                 continue
-            found[log] = clocks
             set_by = (clocks[3] - clocks[2]) - (clocks[1] - clocks[0])
             if abs(set_by) > _CLOCK_SET_NS:
                 self.warn(
@@ -101,6 +116,11 @@ class Reading:
                     "its times are spread over that, and are not those of other recordings",
                 )
         return found
+
+    def offset_of(self, file: str) -> int | None:
+        """What `--offset` says of a file, or of the run directory that it is of."""
+        named = (ns for path, ns in self.offsets if path in (file, str(Path(file).parent)))
+        return next(named, None)
 
     def check_marks(self, marks: list[Mark], first_ns: int | None, last_ns: int | None) -> None:
         """Warns of marks outside the log, whose times may have another unit or clock."""
@@ -140,7 +160,7 @@ def kind_of(path: str, source: str | None = None) -> Kind:
             f"{path} is a stored baseline, which holds no run to look at",
             f"it is a side of a diff: syncline diff {shlex.quote(path)} NEW",
         )
-    if head[:4] == b"PAR1" or (head.startswith((b"ts_ns,", b'{"ts_ns":')) and _is_rows(head)):
+    if head[:4] == b"PAR1" or _is_rows(head):
         return "rows"
     # The first packet of a trace; a log never begins with a line end and a length.
     if head[:1] == b"\x0a" and not head[:64].isspace() and _is_packet(head):
@@ -162,8 +182,12 @@ def _head(file: Path) -> bytes:
 
 
 def _is_rows(head: bytes) -> bool:
-    first = head.split(b"\n", 1)[0]
-    return b"syscall_ns" in first and b"sync_id" in first
+    """Whether it is a high-level log, though a column be missing; which one, the engine says."""
+    first = head.split(b"\n", 1)[0].strip()
+    if first.startswith(b"{"):
+        # So begins a line of the low-level log, too.
+        return first.startswith(b'{"ts_ns":') and b'"sync_id":' in first
+    return len(_COLUMNS & {*first.replace(b'"', b"").split(b",")}) >= _COLUMNS_ENOUGH
 
 
 def _is_packet(head: bytes) -> bool:
@@ -194,13 +218,19 @@ def no_runs(folder: str) -> InputError:
 
 @contextmanager
 def opened(
-    path: str, reading: Reading, engine: str = "auto", progress: Progress | None = None
+    path: str,
+    reading: Reading,
+    engine: str = "auto",
+    progress: Progress | None = None,
+    *,
+    converted: Callable[[dict[str, Any]], None] = lambda summary: None,
+    **options: Any,
 ) -> Iterator[Any]:
     """An engine with the tables of docs/tables.md for any INPUT.
 
     A trace goes to a trace processor; anything else to DuckDB, by way of columns. `engine` may
     force one: `duckdb`, or one of `syncline.engine.open_trace`, for which a log is first converted
-    to a trace.
+    to a trace. `converted` is told what the core says of a log, which is converted with `options`.
 
     Raises:
         InputError, CoreError, EngineError.
@@ -212,10 +242,12 @@ def opened(
         if kind == "log":
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="syncline-"))
             if engine in ("auto", "duckdb"):
-                reading.convert([path], f"{folder}/", progress=progress)
+                converted(reading.convert([path], f"{folder}/", progress=progress, **options))
                 made = stack.enter_context(_columns(folder))
             else:
-                reading.convert([path], f"{folder}/trace.pftrace", progress=progress)
+                converted(
+                    reading.convert([path], f"{folder}/trace.pftrace", progress=progress, **options)
+                )
                 made = stack.enter_context(_trace(f"{folder}/trace.pftrace", engine))
             # Messages name what the user gave, not where it is kept meanwhile.
             made.path = Path(path)

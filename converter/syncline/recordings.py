@@ -6,7 +6,7 @@ import json
 import shlex
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncline import _core
 from syncline.errors import InputError
@@ -43,6 +43,18 @@ class Filter:
         return (self.pid, self.comm, self.path, self.device, self.min_latency_ns)
 
 
+class Beside(NamedTuple):
+    """What is known of a file and does not stand in it, as `_core.convert` takes it."""
+
+    # CLOCK_REALTIME and CLOCK_BOOTTIME at the begin and at the end of the recording, of strace's times of day.
+    clocks: list[int] | None = None
+    boot_id: str | None = None
+    # By the names of clocks, what is to be added to their times for ns since 1970.
+    to_realtime_ns: dict[str, int] | None = None
+    # What is to be added to its times, as the user says.
+    offset_ns: int | None = None
+
+
 @dataclass(frozen=True)
 class Recording:
     """What is read of one INPUT that is a log."""
@@ -54,6 +66,8 @@ class Recording:
     processes: dict[int, str] = field(default_factory=dict)
     # (process, address, text)
     frames: list[tuple[int, int, str]] = field(default_factory=list)
+    # Of files.
+    beside: dict[str, Beside] = field(default_factory=dict)
 
 
 def is_recording(path: str | Path) -> bool:
@@ -80,6 +94,7 @@ def recording_of(path: str) -> Recording:
         found = json.loads(symbols.read_text()) if symbols.is_file() else []
         frames = [(int(pid), int(address), str(text)) for pid, address, text in found]
         processes = {int(pid): str(name) for pid, name in known.get("processes", {}).items()}
+        boot_id = told.get("before", {}).get("boot_id")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{manifest} is no manifest of a recording: {type(error).__name__}: {error}",
@@ -92,7 +107,31 @@ def recording_of(path: str) -> Recording:
             f"{path} is a recording that this version cannot convert: it holds {named}",
             "record again with another route: syncline record --route bpftrace",
         )
-    return Recording(readable, left, threads, processes, frames)
+    beside = Beside(
+        boot_id=str(boot_id) if boot_id else None,
+        to_realtime_ns=_to_realtime_ns(told.get("before", {})),
+    )
+    return Recording(readable, left, threads, processes, frames, dict.fromkeys(readable, beside))
+
+
+def _to_realtime_ns(machine: dict[str, Any]) -> dict[str, int]:
+    clocks = machine.get("clocks_ns", {})
+    realtime = clocks.get("realtime")
+    others = {name: int(ns) for name, ns in clocks.items() if name != "realtime"}
+    return {} if realtime is None else {name: int(realtime) - ns for name, ns in others.items()}
+
+
+def facts_beside(path: str) -> dict[str, Any]:
+    """What the manifest of a run directory tells of how and where it was recorded; nothing without one."""
+    try:
+        told = json.loads(Path(path, MANIFEST).read_text())
+        facts = {"route": told.get("route"), "cannot_see": told.get("cannot_see")}
+        before = told.get("before", {})
+        facts |= {key: before.get(key) for key in ("boot_id", "host", "kernel")}
+        facts["realtime_offset_ns"] = _to_realtime_ns(before).get("boottime")
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+    return {key: value for key, value in facts.items() if value not in (None, "")}
 
 
 def clocks_beside(log: str) -> list[int] | None:
@@ -126,4 +165,5 @@ def joined(recordings: list[Recording]) -> Recording:
         [pair for recording in recordings for pair in recording.threads],
         {pid: name for recording in recordings for pid, name in recording.processes.items()},
         [frame for recording in recordings for frame in recording.frames],
+        {file: known for recording in recordings for file, known in recording.beside.items()},
     )

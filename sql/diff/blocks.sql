@@ -58,7 +58,12 @@ WITH
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ns,
       sync.dur_ns,
-      CASE WHEN incomplete IN ('start', 'end') THEN 0 ELSE 1 END AS whole,
+      CASE
+        WHEN incomplete IN ('start', 'end') THEN 0
+        -- Of a call alone nobody knows what was written back.
+        WHEN bios IS NULL THEN 0
+        ELSE 1
+      END AS whole,
       sync.bios,
       sync.bytes,
       sync.syscall_ns,

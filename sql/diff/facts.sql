@@ -3,8 +3,10 @@
 -- Columns:
 --   fact   text  A key of syncline_meta; fs (a file system), mark (a name of a
 --                mark), loss.REASON (how often, where something is missing
---                from the statistics), or known.WHAT (of how many requests it
---                is known).
+--                from the statistics), known.WHAT (of how many requests it is
+--                known), or identity (what no two runs have in common, and all
+--                forms of one run: how many requests, the first and the last
+--                beginning, time and bytes; none without a request).
 --   value  text  Its value.
 SELECT fact, value
 FROM (
@@ -28,6 +30,18 @@ FROM (
   SELECT 'known.thread', CAST(COUNT(comm) AS TEXT) FROM syncline_sync
   UNION ALL
   SELECT 'known.stack', CAST(COUNT(stack) AS TEXT) FROM syncline_sync
+  UNION ALL
+  SELECT
+    'identity',
+    CAST(COUNT(*) AS TEXT) || ' ' || CAST(MIN(ts_ns) AS TEXT) || ' '
+    || CAST(MAX(ts_ns) AS TEXT)
+    || ' '
+    || COALESCE(CAST(SUM(dur_ns) AS TEXT), '-')
+    || ' '
+    || COALESCE(CAST(SUM(bytes) AS TEXT), '-')
+  FROM syncline_sync
+  HAVING
+    COUNT(*) > 0
 )
 ORDER BY
   fact,

@@ -10,7 +10,7 @@
 --   kind           text   file, thread or stack.
 --   name           text   Path, name of the thread, or folded stack.
 --   syncs          count  Requests.
---   whole          count  Those seen from start to end.
+--   whole          count  Those seen from start to end, with known bios.
 --   empty          count  Those of them that caused no bio.
 --   syscalls       count  Requests with a known syscall latency.
 --   syscall_ns     ns     Their syscall latency, summed.
@@ -19,7 +19,8 @@
 --   times          count  Requests with a known start and end.
 --   time_ns        ns     From the call (the start, with no call) to the end,
 --                         summed over these.
---   bytes          bytes  Written back for all.
+--   amounts        count  Requests of which it is known what was written back.
+--   bytes          bytes  Written back for these.
 --   whole_bytes    bytes  Written back for those seen from start to end.
 WITH
   cut AS (
@@ -49,7 +50,12 @@ WITH
       sync.dur_ns,
       sync.syscall_ns,
       sync.writeback_ns,
-      CASE WHEN incomplete IN ('start', 'end') THEN 0 ELSE 1 END AS whole
+      CASE
+        WHEN incomplete IN ('start', 'end') THEN 0
+        -- Of a call alone nobody knows what was written back.
+        WHEN bios IS NULL THEN 0
+        ELSE 1
+      END AS whole
     FROM syncline_sync AS sync
     JOIN span ON span.run = sync.run
   ),
@@ -111,6 +117,7 @@ WITH
       COALESCE(SUM(writeback_ns), 0) AS writeback_ns,
       COUNT(dur_ns) AS times,
       COALESCE(SUM(dur_ns), 0) AS time_ns,
+      COUNT(bytes) AS amounts,
       COALESCE(SUM(bytes), 0) AS bytes,
       COALESCE(SUM(whole * bytes), 0) AS whole_bytes
     FROM placed
@@ -134,6 +141,7 @@ SELECT
   CAST(writeback_ns AS BIGINT) AS writeback_ns,
   times,
   CAST(time_ns AS BIGINT) AS time_ns,
+  amounts,
   CAST(bytes AS BIGINT) AS bytes,
   CAST(whole_bytes AS BIGINT) AS whole_bytes
 FROM caused

@@ -23,6 +23,9 @@ CREATE OR REPLACE TABLE _syncline_columns_sync(
   writeback_ns BIGINT,
   before_submit_ns BIGINT,
   after_complete_ns BIGINT,
+  journal_ns BIGINT,
+  flush_ns BIGINT,
+  residue_ns BIGINT,
   bytes BIGINT,
   folios BIGINT,
   bios BIGINT,
@@ -70,6 +73,15 @@ CREATE OR REPLACE TABLE _syncline_columns_call(
   stack VARCHAR,
   sync_id BIGINT,
   lone BOOLEAN
+);
+
+CREATE OR REPLACE TABLE _syncline_columns_wait(
+  sync_id BIGINT,
+  number BIGINT,
+  wait VARCHAR,
+  ts_ns BIGINT,
+  dur_ns BIGINT,
+  transaction_id BIGINT
 );
 
 CREATE OR REPLACE TABLE _syncline_columns_loss(

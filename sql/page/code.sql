@@ -12,6 +12,8 @@ SELECT
   COUNT(*) AS syncs,
   SUM(syscall_ns) AS syscall_ns,
   SUM(writeback_ns) AS writeback_ns,
+  SUM(journal_ns) AS journal_ns,
+  SUM(flush_ns) AS flush_ns,
   SUM(bytes) AS bytes
 FROM _page_request
 GROUP BY

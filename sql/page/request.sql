@@ -69,14 +69,6 @@ WITH RECURSIVE
       comm,
       process
   ),
-  stack AS MATERIALIZED (
-    SELECT stack, ROW_NUMBER() OVER (ORDER BY COUNT(*) DESC, stack) - 1 AS place
-    FROM syncline_sync
-    WHERE
-      stack IS NOT NULL
-    GROUP BY
-      stack
-  ),
   operation AS MATERIALIZED (
     SELECT COALESCE(op, 'none') AS op, ROW_NUMBER() OVER by_count - 1 AS place
     FROM syncline_sync
@@ -111,11 +103,12 @@ SELECT
   file.file,
   thread.thread,
   CAST(stack.place AS BIGINT) AS stack_place,
-  sync.stack,
   operation.place AS op_place,
   operation.op,
   sync.syscall_ns,
   sync.writeback_ns,
+  sync.journal_ns,
+  sync.flush_ns,
   sync.bytes,
   sync.ranges,
   sync.bios,
@@ -142,6 +135,16 @@ SELECT
       ELSE 0
     END
   END AS writeback_bucket,
+  CASE
+    WHEN sync.journal_ns IS NULL THEN NULL
+    WHEN sync.journal_ns < 1 THEN 0
+    ELSE LENGTH(CAST(sync.journal_ns AS VARCHAR)) * 3
+    - CASE
+      WHEN SUBSTR(CAST(sync.journal_ns AS VARCHAR), 1, 1) < '2' THEN 2
+      WHEN SUBSTR(CAST(sync.journal_ns AS VARCHAR), 1, 1) < '5' THEN 1
+      ELSE 0
+    END
+  END AS journal_bucket,
   -- Of one that was cut off the log may not hold all; 0 is below 1 byte.
   CASE
     WHEN sync.incomplete IS NULL THEN amount.place
@@ -158,5 +161,5 @@ JOIN thread
   AND thread.comm IS NOT DISTINCT FROM sync.comm
   AND thread.process IS NOT DISTINCT FROM sync.process
 JOIN operation ON operation.op = COALESCE(sync.op, 'none')
-LEFT JOIN stack ON stack.stack = sync.stack
+LEFT JOIN _page_stack AS stack ON stack.stack = sync.stack
 LEFT JOIN amount ON amount.bytes = sync.bytes;

@@ -8,6 +8,8 @@ SELECT
   stack_place AS stack,
   syscall_ns,
   writeback_ns,
+  journal_ns,
+  flush_ns,
   bytes,
   ranges,
   bios,

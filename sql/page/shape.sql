@@ -4,6 +4,8 @@ SELECT
   COUNT(DISTINCT file) AS files,
   COUNT(DISTINCT thread) AS threads,
   COUNT(DISTINCT stack_place) AS stacks,
+  COUNT(journal_ns) AS journals,
+  COUNT(flush_ns) AS flushes,
   MAX(width_ns) AS width_ns,
   MAX(bin) + 1 AS bins,
   MAX(since_ns) AS last_ns,

@@ -23,6 +23,13 @@ SELECT
   COUNT(writeback_ns) AS writebacks,
   SUM(writeback_ns) AS writeback_ns,
   MAX(writeback_ns) AS writeback_max_ns,
+  COUNT(journal_ns) AS journals,
+  SUM(journal_ns) AS journal_ns,
+  MAX(journal_ns) AS journal_max_ns,
+  -- Of those that tell it, for its share.
+  SUM(CASE WHEN journal_ns IS NOT NULL THEN dur_ns END) AS journal_dur_ns,
+  COUNT(flush_ns) AS flushes,
+  SUM(flush_ns) AS flush_ns,
   COUNT(dur_ns) AS timed,
   SUM(dur_ns) AS dur_ns
 FROM _page_request

@@ -1,10 +1,10 @@
--- Stacks by their numbers, up to :stacks.
-SELECT stack_place, stack
-FROM _page_request
+-- Stacks with their numbers, by how often they occur.
+SELECT
+  stack,
+  COUNT(*) AS syncs,
+  ROW_NUMBER() OVER (ORDER BY COUNT(*) DESC, stack) - 1 AS place
+FROM syncline_sync
 WHERE
-  stack_place < :stacks
+  stack IS NOT NULL
 GROUP BY
-  stack_place,
-  stack
-ORDER BY
-  stack_place;
+  stack;

@@ -49,6 +49,16 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   -- From the last bio_complete to `sync_end`; negative when a bio completed
   -- after the request had ended. Null with no bio or where a bound is missing.
   after_complete_ns LONG,
+  -- Waiting for a commit of the journal, or making one; what lies in another is
+  -- counted once. 0 with none. Null where the recorder or the file system does
+  -- not tell, or one end of a wait is missing.
+  journal_ns LONG,
+  -- In cache flushes that its thread asked for; those of a journal's thread are
+  -- in journal_ns, and f2fs' checkpoint has some in both. 0 and null as above.
+  flush_ns LONG,
+  -- What of `sync_start` to `sync_end` is in none of writeback_ns, journal_ns
+  -- and flush_ns, of which two may overlap. Null where one of them is.
+  residue_ns LONG,
   -- Sum of its folios, as added; without them, of its bios. This and the next
   -- three are null where the source does not tell.
   bytes LONG,
@@ -120,6 +130,9 @@ SELECT
   extract_arg(arg_set_id, 'debug.writeback_ns') AS writeback_ns,
   extract_arg(arg_set_id, 'debug.before_submit_ns') AS before_submit_ns,
   extract_arg(arg_set_id, 'debug.after_complete_ns') AS after_complete_ns,
+  extract_arg(arg_set_id, 'debug.journal_ns') AS journal_ns,
+  extract_arg(arg_set_id, 'debug.flush_ns') AS flush_ns,
+  extract_arg(arg_set_id, 'debug.residue_ns') AS residue_ns,
   extract_arg(arg_set_id, 'debug.bytes') AS bytes,
   extract_arg(arg_set_id, 'debug.folios') AS folios,
   extract_arg(arg_set_id, 'debug.bios') AS bios,

@@ -11,6 +11,9 @@
 -- * Amounts and empty_share: requests seen from start to end; one that was cut
 --   off may have written more than the log holds. writeback_amount_sum is over
 --   all requests. Those of which only the call is known have neither.
+-- * journal_wait: time for a commit of the journal, flush_wait: in cache
+--   flushes that the syncs asked for. Only where the recorder tells them; over
+--   the requests of file systems that do.
 -- * sync_time_sum adds up the requests, each from its call (its start, with no
 --   call) to its end. sync_wall_time is the time during which at least one
 --   request was in flight: what these syncs really cost. parallelism is the one
@@ -69,6 +72,14 @@ WITH
       percentile(writeback_ns, 99) AS writeback_p99,
       percentile(writeback_ns, 99.9) AS writeback_p999,
       MAX(writeback_ns) AS writeback_max,
+      COUNT(journal_ns) AS journal_count,
+      SUM(journal_ns) AS journal_sum,
+      percentile(journal_ns, 50) AS journal_p50,
+      percentile(journal_ns, 99) AS journal_p99,
+      COUNT(flush_ns) AS flush_count,
+      SUM(flush_ns) AS flush_sum,
+      percentile(flush_ns, 50) AS flush_p50,
+      percentile(flush_ns, 99) AS flush_p99,
       COUNT(bytes) AS amount_count,
       SUM(bytes) AS amount_sum,
       SUM(CASE WHEN incomplete = 'start' THEN 1 ELSE 0 END) AS no_start,
@@ -442,6 +453,81 @@ WITH
     UNION ALL
     SELECT
       20,
+      'journal_wait_avg',
+      'all',
+      CAST(journal_sum AS DOUBLE) / journal_count,
+      'ns',
+      journal_count,
+      syncs
+    FROM total
+    WHERE
+      journal_count > 0
+    UNION ALL
+    SELECT
+      21,
+      'journal_wait_p50',
+      'all',
+      journal_p50,
+      'ns',
+      journal_count,
+      syncs
+    FROM total
+    WHERE
+      journal_count > 0
+    UNION ALL
+    SELECT
+      22,
+      'journal_wait_p99',
+      'all',
+      journal_p99,
+      'ns',
+      journal_count,
+      syncs
+    FROM total
+    WHERE
+      journal_count > 0
+    UNION ALL
+    SELECT
+      23,
+      'journal_wait_sum',
+      'all',
+      journal_sum,
+      'ns',
+      journal_count,
+      syncs
+    FROM total
+    WHERE
+      journal_count > 0
+    UNION ALL
+    SELECT
+      24,
+      'flush_wait_avg',
+      'all',
+      CAST(flush_sum AS DOUBLE) / flush_count,
+      'ns',
+      flush_count,
+      syncs
+    FROM total
+    WHERE
+      flush_count > 0
+    UNION ALL
+    SELECT 25, 'flush_wait_p50', 'all', flush_p50, 'ns', flush_count, syncs
+    FROM total
+    WHERE
+      flush_count > 0
+    UNION ALL
+    SELECT 26, 'flush_wait_p99', 'all', flush_p99, 'ns', flush_count, syncs
+    FROM total
+    WHERE
+      flush_count > 0
+    UNION ALL
+    SELECT 27, 'flush_wait_sum', 'all', flush_sum, 'ns', flush_count, syncs
+    FROM total
+    WHERE
+      flush_count > 0
+    UNION ALL
+    SELECT
+      28,
       'writeback_amount_avg',
       'all',
       CAST(amount.sum AS DOUBLE) / NULLIF(amount.count, 0),
@@ -452,7 +538,7 @@ WITH
     CROSS JOIN total
     UNION ALL
     SELECT
-      21,
+      29,
       'writeback_amount_p50',
       'all',
       p50,
@@ -463,7 +549,7 @@ WITH
     CROSS JOIN total
     UNION ALL
     SELECT
-      22,
+      30,
       'writeback_amount_p99',
       'all',
       p99,
@@ -474,7 +560,7 @@ WITH
     CROSS JOIN total
     UNION ALL
     SELECT
-      23,
+      31,
       'writeback_amount_max',
       'all',
       max,
@@ -485,7 +571,7 @@ WITH
     CROSS JOIN total
     UNION ALL
     SELECT
-      24,
+      32,
       'writeback_amount_sum',
       'all',
       COALESCE(amount_sum, 0),
@@ -494,14 +580,14 @@ WITH
       syncs
     FROM total
     UNION ALL
-    SELECT 25, 'sync_time_sum', scope, COALESCE(time_sum, 0), 'ns', known, syncs
+    SELECT 33, 'sync_time_sum', scope, COALESCE(time_sum, 0), 'ns', known, syncs
     FROM scoped
     UNION ALL
-    SELECT 26, 'sync_wall_time', scope, COALESCE(wall, 0), 'ns', known, syncs
+    SELECT 34, 'sync_wall_time', scope, COALESCE(wall, 0), 'ns', known, syncs
     FROM scoped
     UNION ALL
     SELECT
-      27,
+      35,
       'parallelism',
       scope,
       CAST(time_sum AS DOUBLE) / NULLIF(wall, 0),
@@ -511,7 +597,7 @@ WITH
     FROM scoped
     UNION ALL
     SELECT
-      28,
+      36,
       'attribution_share',
       'exact',
       CAST(exact AS DOUBLE) / NULLIF(attributed, 0),
@@ -521,7 +607,7 @@ WITH
     FROM total
     UNION ALL
     SELECT
-      29,
+      37,
       'attribution_share',
       'inferred',
       CAST(inferred AS DOUBLE) / NULLIF(attributed, 0),
@@ -531,7 +617,7 @@ WITH
     FROM total
     UNION ALL
     SELECT
-      30,
+      38,
       'attribution_share',
       'unknown',
       CAST(unknown AS DOUBLE) / NULLIF(attributed, 0),
@@ -540,26 +626,26 @@ WITH
       syncs
     FROM total
     UNION ALL
-    SELECT 31, 'incomplete', 'start', COALESCE(no_start, 0), 'count', NULL, NULL
+    SELECT 39, 'incomplete', 'start', COALESCE(no_start, 0), 'count', NULL, NULL
     FROM total
     UNION ALL
-    SELECT 32, 'incomplete', 'end', COALESCE(no_end, 0), 'count', NULL, NULL
+    SELECT 40, 'incomplete', 'end', COALESCE(no_end, 0), 'count', NULL, NULL
     FROM total
     UNION ALL
-    SELECT 33, 'incomplete', 'bio', COALESCE(no_bio, 0), 'count', NULL, NULL
+    SELECT 41, 'incomplete', 'bio', COALESCE(no_bio, 0), 'count', NULL, NULL
     FROM total
     UNION ALL
-    SELECT 34, 'lone_calls', 'all', calls * yes, 'count', NULL, NULL
+    SELECT 42, 'lone_calls', 'all', calls * yes, 'count', NULL, NULL
     FROM lone
     CROSS JOIN whole_input
     UNION ALL
-    SELECT 35, 'background_bios', 'all', bios * yes * seen, 'count', NULL, NULL
+    SELECT 43, 'background_bios', 'all', bios * yes * seen, 'count', NULL, NULL
     FROM background
     CROSS JOIN bios_seen
     CROSS JOIN whole_input
     UNION ALL
     SELECT
-      36,
+      44,
       'background_bytes',
       'all',
       bytes * yes * seen,
@@ -570,17 +656,17 @@ WITH
     CROSS JOIN bios_seen
     CROSS JOIN whole_input
     UNION ALL
-    SELECT 37, 'losses', 'all', events * yes, 'count', NULL, NULL
+    SELECT 45, 'losses', 'all', events * yes, 'count', NULL, NULL
     FROM loss
     CROSS JOIN whole_input
     UNION ALL
-    SELECT 38, 'marks', 'all', marks, 'count', NULL, NULL
+    SELECT 46, 'marks', 'all', marks, 'count', NULL, NULL
     FROM per_mark_count
     WHERE
       marks > 0
     UNION ALL
     SELECT
-      39,
+      47,
       'syncs_per_mark',
       'all',
       CAST(syncs AS DOUBLE) / marks,
@@ -593,7 +679,7 @@ WITH
       marks > 0
     UNION ALL
     SELECT
-      40,
+      48,
       'syscall_latency_per_mark',
       'all',
       CAST(syscall AS DOUBLE) / marks,
@@ -606,7 +692,7 @@ WITH
       marks > 0
     UNION ALL
     SELECT
-      41,
+      49,
       'writeback_latency_per_mark',
       'all',
       CAST(writeback AS DOUBLE) / marks,
@@ -619,7 +705,7 @@ WITH
       marks > 0
     UNION ALL
     SELECT
-      42,
+      50,
       'writeback_amount_per_mark',
       'all',
       CAST(amount AS DOUBLE) / marks,
@@ -632,7 +718,7 @@ WITH
       marks > 0
     UNION ALL
     SELECT
-      43,
+      51,
       'sync_wall_time_per_mark',
       'all',
       CAST(wall AS DOUBLE) / marks,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import random
 import re
@@ -23,7 +24,9 @@ from syncline.report.html import Limits
 
 from tests.reference import loggen
 from tests.sqltools import Run, write_parquet
+from tests.test_flamegraph import write
 from tests.test_html import HOSTILE
+from tests.test_sql import waiting
 from tests.ui import browser
 
 DATA = Path(__file__).parents[1] / "data/thesis"
@@ -41,6 +44,16 @@ def visit(
     assert seen["console"] == []
     assert seen["requests"] == []
     return seen["found"]
+
+
+# Of each frame, by sides.
+LABELS = "[...document.querySelectorAll('#flame .pane')].map((pane) => [...pane.querySelectorAll('.frame')].map((one) => one.getAttribute('aria-label')))"
+
+
+def described(path: Path) -> dict[str, Any]:
+    """A side of a comparison."""
+    with opened(str(path), Reading()) as engine:
+        return html.describe(engine, path.name, compared=True)
 
 
 def get(name: str, script: str) -> Step:
@@ -75,10 +88,7 @@ class Inputs:
                 html.page([html.describe(self.engine, "made.log", limits_)])
             )
         two = [DATA / "small4.log", DATA / "small4-slowdisk.log"]
-        sides = []
-        for path in two:
-            with opened(str(path), Reading()) as engine:
-                sides.append(html.describe(engine, path.name))
+        sides = [described(path) for path in two]
         self.pages["compared"] = folder / "compared.html"
         self.pages["compared"].write_bytes(html.page(sides))
 
@@ -560,20 +570,318 @@ class TestCompared:
                 ).rows
                 maxima.append(human.text(value, "ns"))
         assert found["row"][0] == maxima[1]
-        assert found["row"][1].startswith(maxima[0])
+        assert found["row"][1].startswith(f"{maxima[0]} ")
 
-    def test_what_flame_graphs_have_gained(self, inputs: Inputs) -> None:
-        signs = "[...document.querySelectorAll('#flame .pane')].map((pane) => [...pane.querySelectorAll('.frame')].map((one) => one.getAttribute('aria-label')))"
-        (base, new) = visit(inputs.pages["compared"], [get("signs", signs)])["signs"]
-        # Of 100 syncs each, 84 came with no symbols before, and none does now.
-        told = [re.search(r"(\S+): .*in the new ([+-][\d.]+) %", label) for label in (*base, *new)]
-        moved = {match[1]: float(match[2]) for match in told if match}
-        with opened(str(DATA / "small4.log"), Reading()) as engine:
-            ((bare,),) = run_query(
-                engine, "SELECT COUNT(*) FROM syncline_sync WHERE stack LIKE '0x%'"
+    def test_names_that_are_missing_are_no_change(self, inputs: Inputs) -> None:
+        base, new = visit(inputs.pages["compared"], [get("labels", LABELS)])["labels"]
+        # Of 100 syncs each, 84 came with no names before, and none does now: all may be one path.
+        assert [label.partition(":")[0] for label in base] == [
+            "all syncs",
+            *["[address]"] * 4,
+            *("start_thread", "small_thr", "save_small", "__syscall_cancel_arch"),
+        ]
+        assert "in the new 0.0 pp of all" in base[0]
+        for label in (*base[1:], *new[1:]):
+            assert "cannot be told, as names of functions are missing" in label
+            assert " pp " not in label
+
+    def test_what_flame_graphs_have_gained(self, tmp_path: Path) -> None:
+        stack = lambda path, count: [(f"main;{path}", 100)] * count  # noqa: E731
+        before = stack("a;fsync", 10) + stack("b;fsync", 4) + stack("c", 2)
+        after = stack("a;fsync", 5) + stack("a;0x7f12", 5) + stack("b;fsync", 4)
+        after += stack("c", 6) + stack("[libc.so.6]", 1)
+        sides = [write(tmp_path, "base.log", before), write(tmp_path, "new.log", after)]
+        out = tmp_path / "x.html"
+        for path in sides:
+            path.write_text(re.sub(r"(0x\w+|\])\+1", r"\1", path.read_text()))
+        out.write_bytes(html.page([described(path) for path in sides]))
+        _, new = visit(out, [get("labels", LABELS)])["labels"]
+        told = {label.split(": ")[0]: label.rpartition("; ")[2] for label in new}
+        # c: of 16 it was 2; of 21 it is 6, or 7 with the one of libc.
+        assert (
+            told["c"]
+            == f"in the new at least +{600 / 21 - 200 / 16:.1f} pp of all against the base"
+        )
+        # a: it was 10, and is 10, or 11.
+        assert (
+            told["a"]
+            == f"in the new at least {1100 / 21 - 1000 / 16:.1f} pp of all against the base"
+        )
+        # Five or ten of them are fsync's now.
+        assert "cannot be told" in told["[address]"]
+        assert "cannot be told" in told["[libc.so.6]"]
+        assert "in the new 0.0 pp" in told["main"]
+
+    def test_shares_differ_by_points(self, tmp_path: Path) -> None:
+        """All syncs of one input are empty, none of the other's."""
+        out = tmp_path / "x.html"
+        sides = [described(DATA / name) for name in ("small1.log", "empty.log")]
+        out.write_bytes(html.page(sides, ["kernels differ: <b> in base"]))
+        tile = "document.querySelector('.tile[data-figure=empty]').innerText"
+        row = "[...document.querySelectorAll('#summary-table tr[data-metric=empty_share] td')].map((one) => one.textContent)"
+        differing = "document.querySelector('main section').innerText"
+        steps = [get("tile", tile), get("row", row), get("differing", differing)]
+        found = visit(out, steps)
+        with opened(str(DATA / "empty.log"), Reading()) as engine:
+            ((share,),) = run_query(
+                engine, "SELECT AVG(CASE WHEN bios = 0 THEN 100.0 ELSE 0 END) FROM syncline_sync"
             ).rows
-        assert moved["0x7ffff7e5a8bb"] == -bare
-        assert moved["start_thread"] == bare
+        assert share > 50
+        assert f"base 0.0 % ▲ +{share:.1f} pp" in found["tile"]
+        assert f"▲ +{share:.1f} pp" in found["row"]
+        # What is not alike stands first of all, as text.
+        assert found["differing"].startswith("▲ Not alike on both sides")
+        assert "kernels differ: <b> in base" in found["differing"]
+
+    def test_a_tiles_figure_stays_on_its_line(self, inputs: Inputs) -> None:
+        lines = "[...document.querySelectorAll('.tile .big')].map((one) => one.getClientRects().length > 1 || one.getBoundingClientRect().height > 40)"
+        for size in ((800, 900), (1280, 900), (1920, 1000)):
+            for page in ("all", "compared"):
+                found = visit(inputs.pages[page], [get("lines", lines)], size)
+                assert found["lines"] == [False] * 7, (page, size)
+
+
+class Waiting:
+    """A run of which some requests tell what they waited for, as a page of all and as one of counts."""
+
+    def __init__(self, folder: Path) -> None:
+        tables = write_parquet(waiting(), folder / "waiting")
+        self.engine: ColumnsEngine = open_columns(tables, sql=sql_root() / "duckdb")
+        self.pages = {}
+        for name, limits in (
+            ("all", Limits()),
+            ("counted", Limits(requests=10, points=200, stacks=900, ladder=((12, 9, 1),))),
+        ):
+            self.pages[name] = folder / f"{name}.html"
+            side = html.describe(self.engine, "waiting", limits)
+            self.width = side["width_ns"]
+            self.pages[name].write_bytes(html.page([side]))
+
+    def one(self, select: str, where: str = "true") -> tuple[Any, ...]:
+        (row,) = run_query(self.engine, f"SELECT {select} FROM syncline_sync WHERE {where}").rows
+        return row
+
+
+@pytest.fixture(scope="module")
+def waits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Waiting]:
+    made = Waiting(tmp_path_factory.mktemp("waits"))
+    yield made
+    made.engine.close()
+
+
+OPTIONS = "[...document.querySelectorAll('#flame select, #time select')].flatMap((one) => [...one.options].map(({value}) => value))"
+SUMS = "Object.fromEntries(['files', 'threads'].map((id) => [id, Object.fromEntries([...document.querySelectorAll(`#${id} tbody tr`)].map((row) => [row.dataset.name, ['journal', 'flush'].map((key) => row.querySelector(`[data-column=${key}]`)?.dataset.value ?? null)]))]))"
+ROOT = "document.querySelector('#flame .frame')?.dataset.value ?? null"
+
+
+@pytest.mark.parametrize("page", ["all", "counted"])
+class TestWaits:
+    FIGURES = {
+        "journal": "percentile(journal_ns, 50)",
+        "journal p99": "percentile(journal_ns, 99)",
+        "journal sum": "SUM(journal_ns)",
+        "journal share of sync time": "SUM(journal_ns) / SUM(dur_ns) FILTER (journal_ns IS NOT NULL)",
+        "journal known of": "COUNT(journal_ns)",
+    }
+
+    def check(self, waits: Waiting, figures: dict[str, str | None], where: str) -> None:
+        for name, select in self.FIGURES.items():
+            (value,) = waits.one(select, where)
+            told = figures[name]
+            if value is None:
+                assert told is None, (name, where)
+            elif told is not None and ".." in told:
+                assert where != "true"
+                bounds = self.bounds(waits, where, 99 if "p99" in name else 50)
+                assert tuple(map(float, told.split(".."))) == bounds, (name, where)
+            else:
+                assert told is not None, (name, where)
+                assert float(told) == pytest.approx(value), (name, where)
+
+    def bounds(self, waits: Waiting, where: str, percent: int) -> tuple[float, float]:
+        """Of the buckets of the two values between which a percentile lies."""
+        rows = run_query(
+            waits.engine,
+            f"SELECT journal_ns FROM syncline_sync WHERE journal_ns IS NOT NULL AND {where} ORDER BY 1",
+        ).rows
+        values = [value for (value,) in rows]
+        place = (len(values) - 1) * percent / 100
+        edges = [0, *(lead * 10**power for power in range(9) for lead in (1, 2, 5))]
+        low = max(edge for edge in edges if edge <= values[math.floor(place)])
+        high = min(edge for edge in edges if edge > values[math.ceil(place)])
+        return low, min(high, values[-1])
+
+    def tables(self, waits: Waiting, told: dict[str, Any], where: str = "true") -> None:
+        """Against SQL: the rows that have a name of their own, and all together."""
+        for view, key in (("files", "path"), ("threads", "comm || ' ' || tid")):
+            rows = run_query(
+                waits.engine,
+                f"SELECT {key}, SUM(journal_ns), SUM(flush_ns) FROM syncline_sync WHERE {where} GROUP BY 1",
+            ).rows
+            expected = {name: [journal, flush] for name, journal, flush in rows}
+            found = {
+                name: [None if value is None else int(value) for value in values]
+                for name, values in told[view].items()
+            }
+            others = found.pop("others", None)
+            assert found == {name: expected[name] for name in found}
+            if others is None:
+                assert len(found) == len(expected)
+            else:
+                rest = [values for name, values in expected.items() if name not in found]
+                assert others == [sum(one[at] or 0 for one in rest) for at in (0, 1)]
+
+    def test_everything(self, waits: Waiting, page: str) -> None:
+        steps = [get("figures", FIGURES), get("sums", SUMS), get("options", OPTIONS)]
+        steps += [
+            get(
+                "notes",
+                "['files', 'threads'].map((id) => document.querySelector(`#${id} > .body > .note`).textContent)",
+            )
+        ]
+        for weight in ("journal", "flush"):
+            steps += [{"choose": ["#flame select >> nth=0", weight]}, get(weight, ROOT)]
+        steps += [{"choose": ["#time select", "journal"]}, get("bins", bars("time"))]
+        found = visit(waits.pages[page], steps)
+        self.check(waits, found["figures"], "true")
+        self.tables(waits, found["sums"])
+        # Of btrfs nothing is told, and not 0.
+        if page == "all":
+            assert found["sums"]["files"]["/f1"] == [None, None]
+        assert [found["options"].count(name) for name in ("journal", "flush")] == [2, 2]
+        sums = waits.one("SUM(journal_ns), SUM(flush_ns), COUNT(*)")
+        assert (int(found["journal"]), int(found["flush"])) == sums[:2]
+        known = waits.one("COUNT(journal_ns), COUNT(flush_ns)")
+        for note in found["notes"]:
+            assert f"of {sums[2]} syncs, journal wait of {known[0]}, flushes of {known[1]};" in note
+        bins = run_query(
+            waits.engine,
+            f"SELECT (ts_ns - (SELECT MIN(ts_ns) FROM syncline_sync)) // {waits.width}, AVG(journal_ns) FROM syncline_sync GROUP BY 1",
+        ).rows
+        expected = dict(bins)
+        assert [row[1] for row in found["bins"]] == [
+            human.text(expected.get(number), "ns") for number in range(len(found["bins"]))
+        ]
+
+    def test_what_is_selected(self, waits: Waiting, page: str) -> None:
+        """By file, thread and time, alone and together; the flame graph by stack too."""
+        path = run_report(waits.engine, "files").rows[1][0]
+        assert path not in ("/f1", "/f2", "/f3")
+        both = [
+            step
+            for weight in ("journal", "flush")
+            for step in ({"choose": ["#flame select >> nth=0", weight]}, get(weight, ROOT))
+        ]
+        told = [get("figures", FIGURES), get("sums", SUMS), get("sql", IN_SQL)]
+        parts = {
+            "file": [{"click": f"#files tr[data-name='{path}'] .pick"}],
+            "thread": [{"click": "#threads tbody tr:nth-child(2) .pick"}],
+            "time": [
+                {"focus": "#time .handle[aria-label^=begin]"},
+                *[{"press": "ArrowRight"}] * 8,
+                {"focus": "#time .handle[aria-label^=end]"},
+                *[{"press": "ArrowLeft"}] * 20,
+            ],
+        }
+        parts["all three"] = [*parts["time"], *parts["file"], *parts["thread"]]
+        for name, steps in parts.items():
+            found = visit(waits.pages[page], [*steps, *told, *both])
+            where = found["sql"].partition("WHERE ")[2]
+            self.check(waits, found["figures"], where)
+            (syncs, *sums) = waits.one("COUNT(*), SUM(journal_ns), SUM(flush_ns)", where)
+            assert 0 < syncs < 601
+            told_sums = [found["journal"], found["flush"]]
+            # With nothing to draw there is no frame.
+            assert [int(one or 0) for one in told_sums] == [one or 0 for one in sums], name
+            if name == "time":
+                self.tables(waits, found["sums"], where)
+
+    def test_of_a_file_that_does_not_tell(self, waits: Waiting, page: str) -> None:
+        if page == "counted":
+            names = (
+                "[...document.querySelectorAll('#files tbody tr')].map((row) => row.dataset.name)"
+            )
+            shown = visit(waits.pages[page], [get("names", names)])["names"]
+            path = next(name for name in shown if name in ("/f1", "/f2", "/f3"))
+        else:
+            path = "/f1"
+        steps = [
+            {"click": f"#files tr[data-name='{path}'] .pick"},
+            {"choose": ["#flame select >> nth=0", "journal"]},
+            get("figures", FIGURES),
+            get("flame", "document.querySelector('#flame .body').textContent"),
+        ]
+        found = visit(waits.pages[page], steps)
+        assert found["figures"]["journal known of"] == "0"
+        for name in ("journal", "journal p99", "journal sum", "journal share of sync time"):
+            assert found["figures"][name] is None, name
+        assert "Nothing to draw: wait for the journal, known of no sync." in found["flame"]
+
+
+@pytest.mark.parametrize("page", ["all", "counted", "compared"])
+def test_where_nobody_tells_of_waits_there_is_no_word_of_them(inputs: Inputs, page: str) -> None:
+    steps = [
+        get("figures", FIGURES),
+        get("options", OPTIONS),
+        get(
+            "columns",
+            "[...document.querySelectorAll('#files thead th, #threads thead th')].map((one) => one.textContent)",
+        ),
+        get("text", "document.getElementById('page').textContent"),
+    ]
+    found = visit(inputs.pages[page], steps)
+    assert len(found["columns"]) > 15
+    for name in (*found["figures"], *found["options"], *found["columns"]):
+        assert not re.search("journal|flush", name), name
+    assert not re.search("journal|flush", found["text"].replace("fflush", ""), re.I)
+
+
+class TestWaitsCompared:
+    def shown(self, folder: Path, base: str, new: str, weight: str) -> dict[str, Any]:
+        samples = Path(__file__).parents[2] / "kernel-patch/samples"
+        paths = [DATA / one if one.endswith(".log") else samples / one for one in (base, new)]
+        out = folder / "x.html"
+        out.write_bytes(html.page([described(path) for path in paths]))
+        steps = [
+            {"choose": ["#flame select >> nth=0", weight]},
+            get("figures", FIGURES),
+            get("tile", "document.querySelector('.tile[data-figure=journal]').innerText"),
+            get(
+                "threads",
+                "[...document.querySelectorAll('#threads tbody tr')].map((row) => [...row.querySelectorAll('[data-column=journal] > *, [data-column=flush] > *')].map((one) => one.textContent))",
+            ),
+            get(
+                "flame",
+                "[...document.querySelectorAll('#flame .pane')].map((one) => one.innerText)",
+            ),
+            get("labels", LABELS),
+        ]
+        return visit(out, steps)
+
+    def test_what_is_not_known_is_not_0(self, tmp_path: Path) -> None:
+        found = self.shown(tmp_path, "ext4.trace.txt", "btrfs.trace.txt", "journal")
+        assert found["figures"]["journal"] is None
+        assert found["figures"]["journal known of"] == "0"
+        assert found["tile"].split("\n")[1] == "-"
+        assert not re.search("[▲▼=]", found["tile"])
+        for cells in found["threads"]:
+            assert cells[0] == cells[2] == "-"
+            assert not re.search("[▲▼=]", cells[1] + cells[3])
+        assert "Nothing to draw: wait for the journal, known of no sync." in found["flame"][1]
+        found = self.shown(tmp_path, "small4.log", "ext4.trace.txt", "journal")
+        assert "known of no sync" in found["flame"][0]
+        assert "What has changed is not told" in found["flame"][1]
+        assert not any(" pp " in label for label in found["labels"][1])
+
+    def test_0_is_known(self, tmp_path: Path) -> None:
+        found = self.shown(tmp_path, "ext4.trace.txt", "ext4-nojournal.trace.txt", "journal")
+        assert (found["figures"]["journal"], found["figures"]["journal sum"]) == ("0", "0")
+        assert found["figures"]["journal known of"] == "10"
+        assert "▼ -100 %" in found["tile"]
+        assert (
+            "Nothing to draw: wait for the journal, 0 ns in all of 10 syncs." in found["flame"][1]
+        )
+        assert any("▼ -100 %" in cells[1] for cells in found["threads"])
 
 
 def test_text_of_a_log_does_nothing(tmp_path: Path) -> None:

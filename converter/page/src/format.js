@@ -51,12 +51,17 @@ export function printable(value) {
   return value.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (char) => `\\x{${char.codePointAt(0).toString(16)}}`);
 }
 
+// A difference of shares: percentage points, since a share of a share misleads.
+export const points = (value) => `${value > 0 ? '+' : ''}${grouped(100 * value, 1, 1)} pp`;
+
 // How a figure has changed, in a sign and words.
-export function change(base, now) {
+export function change(base, now, unit) {
   if (base == null || now == null) return '';
   if (base === now) return '= same';
   const arrow = now > base ? '▲' : '▼';
-  if (base === 0) return `${arrow} from 0`;
+  if (unit === 'share') return `${arrow} ${points(now - base)}`;
+  // Of nothing there is no part; what it was stands before the sign.
+  if (base === 0) return arrow;
   const times = now / base;
   if (times >= 10) return `${arrow} ${grouped(times, times < 100 ? 1 : 0)} times`;
   const percent = 100 * (times - 1);

@@ -7,7 +7,7 @@ import {flameView} from './views/flame.js';
 import {amountView, latencyView} from './views/histogram.js';
 import {lanesView} from './views/lanes.js';
 import {scatterView} from './views/scatter.js';
-import {caveats, tiles, wholeSummary} from './views/summary.js';
+import {caveats, differing, tiles, wholeSummary} from './views/summary.js';
 import {filesView, threadsView} from './views/tables.js';
 import {timeView} from './views/time.js';
 
@@ -52,7 +52,7 @@ function draw(ids = null) {
 
 function drawView(view) {
   const host = hosts.get(view.id);
-  const controls = view.controls?.(state, set) ?? [];
+  const controls = view.controls?.(state, set, sides) ?? [];
   // A field in which is typed stays as it is.
   if (!(host.controls.contains(document.activeElement) && document.activeElement.matches('input'))) replace(host.controls, controls);
   if (view.merged) {
@@ -76,7 +76,7 @@ function drawFilters() {
       const entry = sides.flatMap((side) => side[`${field}s`]).find(({key}) => key === state[field]);
       return format.printable(comparing ? state[field] : (entry?.label ?? state[field]));
     }
-    return field === 'file' ? 'the others, together' : 'the others, together';
+    return 'the others, together';
   };
   const chips = [
     state.file != null && chip('file', label('file'), {file: null}),
@@ -142,6 +142,7 @@ function start() {
   const main = h('main', {});
   const page = document.getElementById('page');
   page.replaceChildren(h('a.skip', {href: '#files'}, 'To the tables'), head(), main, h('footer', {}, `Syncline ${data.syncline}. The numbers are those of `, h('code', {}, 'syncline report'), '; nothing on this page is fetched from anywhere.'));
+  if (data.warnings.length) main.append(differing(data.warnings));
   main.append(...sides.map((side) => caveats(side, comparing)), h('section', {'aria-label': 'Summary'}, top, wholeSummary(sides)), bar);
   if (comparing) main.append(h('p.note.verdict', {}, 'Same scales on both sides. A difference here is no verdict: it may be chance.'));
   if (!sides.some((side) => side.raw.requests)) {

@@ -9,7 +9,11 @@ import {count} from './format.js';
 // Of files and threads that have no number of their own on the page.
 export const OTHERS = '\u0000others';
 export const NO_STACK = '[no stack]';
-const OTHER_STACKS = '[other stacks]';
+export const OTHER_STACKS = '[other stacks]';
+// What is summed up, by kind: the field with how many requests tell it.
+const KNOWN = {syscall: 'syscalls', writeback: 'writebacks', journal: 'journals', flush: 'flushes', bytes: 'amounts'};
+// What only some recorders tell, and of some file systems alone: it is shown only where a request does.
+export const WAITS = ['journal', 'flush'];
 
 class Sums {
   syncs = 0;
@@ -27,6 +31,13 @@ class Sums {
   writebacks = 0;
   writeback_ns = 0;
   writeback_max_ns = null;
+  journals = 0;
+  journal_ns = 0;
+  journal_max_ns = null;
+  // Length of those that tell of the journal.
+  journal_dur_ns = 0;
+  flushes = 0;
+  flush_ns = 0;
   timed = 0;
   dur_ns = 0;
   // Of counted requests: how many in each bucket of syscall latency; of single ones: each.
@@ -35,8 +46,13 @@ class Sums {
   // Threads of a file, files of a thread.
   partners = new Set();
 
+  // Of how many requests it is known; of the number of them there is nothing to know.
+  known(kind) {
+    return this[KNOWN[kind] ?? 'syncs'];
+  }
+
   average(kind) {
-    return this[`${kind}s`] ? this[`${kind}_ns`] / this[`${kind}s`] : null;
+    return this.known(kind) ? this[`${kind}_ns`] / this.known(kind) : null;
   }
 
   // A sum over requests none of which is known is not 0.
@@ -60,6 +76,7 @@ export class Side {
     this.otherThreads = (raw.threads ?? 0) - this.threads.length;
     if (this.otherFiles) this.files.push({key: OTHERS, label: `${count(this.otherFiles)} other files, together`, number: this.files.length});
     if (this.otherThreads) this.threads.push({key: OTHERS, label: `${count(this.otherThreads)} other threads, together`, number: this.threads.length});
+    this.tells = Object.fromEntries(WAITS.map((wait) => [wait, (raw[KNOWN[wait]] ?? 0) > 0]));
     this.numbers = {file: byKey(this.files), thread: byKey(this.threads)};
     this.binAs(this.width);
     this.cache = new Map();
@@ -91,6 +108,11 @@ export class Side {
     return at < 0 ? null : {value: summary.value[at], unit: summary.unit[at], known: summary.known[at], syncs: summary.syncs[at]};
   }
 
+  // A sum of what is waited for; where no request of the side tells it, it is not 0 of a selection of none, either.
+  waited(sums, wait) {
+    return this.tells[wait] ? sums.sum(`${wait}_ns`, KNOWN[wait]) : null;
+  }
+
   // Answers to a filter are kept: views ask for them one after the other.
   select(filter) {
     const key = JSON.stringify([filter.file, filter.thread, filter.time]);
@@ -118,7 +140,7 @@ export class Side {
     const test = this.#test(filter);
     const found = {
       filter, test, total: new Sums(), files: new Map(), threads: new Map(), time: Array.from({length: this.bins}, () => new Sums()),
-      buckets: {syscall: [], writeback: [], amount: []}, stacks: new Map(), inexact: new Set(), points: [], pointsOf: 0, longest: 0,
+      buckets: {syscall: [], writeback: [], journal: [], amount: []}, stacks: new Map(), inexact: new Set(), points: [], pointsOf: 0, longest: 0,
       values: null, wall: null,
     };
     if (test.unknown) found.inexact.add('others');
@@ -129,7 +151,7 @@ export class Side {
     const found = this.#empty(filter);
     const {test, total} = found;
     const {rows} = this.raw;
-    const values = {syscall: [], writeback: [], amount: []};
+    const values = {syscall: [], writeback: [], journal: [], amount: []};
     const spans = [];
     for (let row = 0; row < rows.since_ns.length; row++) {
       const file = rows.file[row];
@@ -143,12 +165,12 @@ export class Side {
       if (!inFile || !inThread || !inTime) continue;
       addRow(total, rows, row);
       const amount = rows.incomplete[row] === 1 || rows.incomplete[row] === 2 ? null : rows.bytes[row];
-      for (const [name, value, of] of [['syscall', rows.syscall_ns[row], LATENCY.of], ['writeback', rows.writeback_ns[row], LATENCY.of], ['amount', amount, AMOUNT.of]]) {
+      for (const [name, value, of] of [['syscall', rows.syscall_ns[row], LATENCY.of], ['writeback', rows.writeback_ns[row], LATENCY.of], ['journal', rows.journal_ns?.[row], LATENCY.of], ['amount', amount, AMOUNT.of]]) {
         if (value == null) continue;
         values[name].push(value);
         bump(found.buckets[name], of(value));
       }
-      addStack(found.stacks, this.stackName(rows.stack[row]), 1, rows.syscall_ns[row], rows.writeback_ns[row], rows.bytes[row]);
+      addStack(found.stacks, this.stackName(rows.stack[row]), 1, rows, row);
       found.points.push(row);
       if (rows.dur_ns[row] != null) spans.push([this.threads[thread].run, rows.since_ns[row], rows.since_ns[row] + rows.dur_ns[row]]);
     }
@@ -173,8 +195,9 @@ export class Side {
       if (inFile && inThread) addSlot(found.time[Math.floor(begin(slot.bin[cell]) / this.width)], slot, cell);
       if (inFile && inThread && inTime) addSlot(total, slot, cell);
     }
-    for (const kind of ['syscall', 'writeback', 'amount']) {
+    for (const kind of ['syscall', 'writeback', 'journal', 'amount']) {
       const cube = others[kind];
+      if (!cube) continue;
       for (let cell = 0; cell < cube.bin.length; cell++) {
         const inFile = test.file(cube.file[cell]);
         const inThread = test.thread(cube.thread[cell]);
@@ -210,7 +233,7 @@ export class Side {
       if (uses('file') && !test.file(cube.file[cell])) continue;
       if (uses('thread') && !test.thread(cube.thread[cell])) continue;
       if (uses('time') && !test.time(cube.bin[cell] * this.raw.width_ns)) continue;
-      addStack(found.stacks, this.stackName(cube.stack[cell]), cube.syncs[cell], cube.syscall_ns[cell], cube.writeback_ns[cell], cube.bytes[cell]);
+      addStack(found.stacks, this.stackName(cube.stack[cell]), cube.syncs[cell], cube, cell);
     }
   }
 
@@ -243,6 +266,9 @@ export class Side {
     return threads;
   }
 }
+
+// Of choices, by their keys, those of which there is anything to see.
+export const offered = (sides, entries) => entries.filter(([key]) => !WAITS.includes(key) || sides.some(({tells}) => tells[key]));
 
 export const filtered = (filter) => filter.file != null || filter.thread != null || filter.time != null;
 
@@ -292,6 +318,18 @@ function addRow(sums, rows, row, partner) {
     sums[`${kind}_max_ns`] = Math.max(sums[`${kind}_max_ns`] ?? 0, value);
     if (kind === 'syscall') (sums.values ??= []).push(value);
   }
+  const journal = rows.journal_ns?.[row];
+  if (journal != null) {
+    sums.journals++;
+    sums.journal_ns += journal;
+    sums.journal_max_ns = Math.max(sums.journal_max_ns ?? 0, journal);
+    sums.journal_dur_ns += rows.dur_ns[row];
+  }
+  const flush = rows.flush_ns?.[row];
+  if (flush != null) {
+    sums.flushes++;
+    sums.flush_ns += flush;
+  }
   if (rows.dur_ns[row] != null) {
     sums.timed++;
     sums.dur_ns += rows.dur_ns[row];
@@ -316,18 +354,31 @@ function addSlot(sums, slot, cell, partner) {
   sums.timed += slot.timed[cell];
   sums.dur_ns += slot.dur_ns[cell];
   const syscall = slot.syscall_max_ns[cell];
-  if (syscall !== null && !(sums.syscall_max_ns >= syscall)) sums.syscall_max_ns = syscall;
+  if (syscall !== null && (sums.syscall_max_ns === null || sums.syscall_max_ns < syscall)) sums.syscall_max_ns = syscall;
   const writeback = slot.writeback_max_ns[cell];
-  if (writeback !== null && !(sums.writeback_max_ns >= writeback)) sums.writeback_max_ns = writeback;
+  if (writeback !== null && (sums.writeback_max_ns === null || sums.writeback_max_ns < writeback)) sums.writeback_max_ns = writeback;
+  if (slot.journals) {
+    sums.journals += slot.journals[cell];
+    sums.journal_ns += slot.journal_ns[cell];
+    sums.journal_dur_ns += slot.journal_dur_ns[cell];
+    const journal = slot.journal_max_ns[cell];
+    if (journal !== null && (sums.journal_max_ns === null || sums.journal_max_ns < journal)) sums.journal_max_ns = journal;
+  }
+  if (slot.flushes) {
+    sums.flushes += slot.flushes[cell];
+    sums.flush_ns += slot.flush_ns[cell];
+  }
   if (partner != null) sums.partners.add(partner);
 }
 
-function addStack(stacks, name, syncs, syscall, writeback, bytes) {
-  const sums = at(stacks, name, () => ({syncs: 0, syscall: 0, writeback: 0, bytes: 0}));
+function addStack(stacks, name, syncs, table, row) {
+  const sums = at(stacks, name, () => ({syncs: 0, syscall: 0, writeback: 0, journal: 0, flush: 0, bytes: 0}));
   sums.syncs += syncs;
-  sums.syscall += syscall ?? 0;
-  sums.writeback += writeback ?? 0;
-  sums.bytes += bytes ?? 0;
+  sums.syscall += table.syscall_ns[row] ?? 0;
+  sums.writeback += table.writeback_ns[row] ?? 0;
+  sums.journal += table.journal_ns?.[row] ?? 0;
+  sums.flush += table.flush_ns?.[row] ?? 0;
+  sums.bytes += table.bytes[row] ?? 0;
 }
 
 // Time during which at least one is in flight, in each run.

@@ -13,6 +13,7 @@ import click
 COMMANDS = {
     "record": "record",
     "convert": "convert",
+    "inspect": "inspect",
     "report": "report",
     "query": "query",
     "flamegraph": "flamegraph",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from syncline.cli.diff import checked_limit, read_queries, read_side, sides_options
+from syncline.cli.diff import (
+    checked_limit,
+    read_queries,
+    read_side,
+    refuse_overwriting,
+    sides_options,
+)
 from syncline.cli.errors import TOO_MUCH_LOST, Failure, say
-from syncline.cli.options import example, reading
+from syncline.cli.options import example, reading_with
 from syncline.inputs import Reading
 
 
@@ -29,15 +33,18 @@ def command() -> None:
     "-o",
     "--output",
     required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False),
     metavar="FILE",
     help="A new file; compressed if its name ends in .gz.",
 )
 @sides_options
-@reading
+@reading_with(
+    max_loss="Write nothing and stop with exit code 4 when any run lost more than this: a number of losses,"
+    " or a share of its events and losses together."
+)
 def save(
     inputs: tuple[str, ...],
-    output: Path,
+    output: str,
     queries: tuple[str, ...],
     engine: str,
     reading: Reading,
@@ -51,7 +58,10 @@ def save(
 
     max_loss = checked_limit(reading)
     asked = read_queries(queries)
+    refuse_overwriting(output, inputs, reading, *queries)
     side = read_side("baseline", list(inputs), reading, engine, asked)
+    for warning in side.warnings:
+        say(f"warning: {warning}")
     for run in side.runs:
         told = run.too_much_lost(losses.Limit.parse(max_loss)) if max_loss else None
         if told:
@@ -60,8 +70,5 @@ def save(
                 f"see what: syncline report {run.name} losses",
                 TOO_MUCH_LOST,
             )
-    try:
-        size = baseline.save(side.runs, asked, output)
-    except OSError as error:
-        raise Failure(f"cannot write {output}: {error.strerror}") from None
+    size = baseline.save(side.runs, asked, output)
     say(f"{len(side.runs)} run{'s' * (len(side.runs) > 1)} -> {output} ({size / 1000:.1f} kB)")

@@ -9,7 +9,8 @@ import click
 
 from syncline import _core, losses
 from syncline.cli.errors import Failure, say
-from syncline.cli.options import FILTERS, example, reading
+from syncline.cli.options import FILTERS, example, offsets, reading, with_offsets
+from syncline.cli.output import refuse_inputs
 from syncline.cli.progress import bar
 from syncline.engine.columns import is_columns
 from syncline.inputs import InputError, Reading, kind_of
@@ -32,7 +33,7 @@ FORMATS = [name for name, _ in _core.FORMATS]
     "--output",
     required=True,
     metavar="OUT",
-    help="Its ending chooses the format: .pftrace[.gz] .parquet .csv .jsonl (requests), .events.jsonl (events), .perf .folded (samples), DIR/ (six tables as Parquet). `-` is standard output.",
+    help="Its ending chooses the format: .pftrace[.gz] .parquet .csv .jsonl (requests), .events.jsonl (events), .perf .folded (samples), DIR/ (seven tables as Parquet). `-` is standard output.",
 )
 @click.option("--to", type=click.Choice(FORMATS), help="The format, whatever the ending.")
 @click.option(
@@ -53,6 +54,7 @@ FORMATS = [name for name, _ in _core.FORMATS]
     help="Put stacks into a trace as Perfetto callstacks too, for a UI of v53 or later (v52 counts them as import errors).",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing when all is well.")
+@offsets
 @reading
 def command(
     inputs: tuple[str, ...],
@@ -62,6 +64,7 @@ def command(
     by: str | None,
     callstacks: bool,
     quiet: bool,
+    offsets: tuple[tuple[str, int], ...],
     reading: Reading,
 ) -> None:
     """Converts logs. Several INPUTs are pieces of one log, in their order; `-` is standard input."""
@@ -84,6 +87,8 @@ def command(
             f"say which with --to: {', '.join(FORMATS)}",
         )
     _refuse_unused(output, to, reading, weight=weight, by=by, callstacks=callstacks)
+    refuse_inputs(output, [*inputs, reading.marks])
+    reading = with_offsets(reading, inputs, offsets)
     with bar("converting") as progress:
         summary = reading.convert(
             list(inputs),

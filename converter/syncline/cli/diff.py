@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ import click
 from syncline import losses
 from syncline.cli import options
 from syncline.cli.errors import BAD_INPUT, CANNOT_TELL, OK, REGRESSION, TOO_MUCH_LOST, Failure, say
-from syncline.cli.options import example, reading
+from syncline.cli.options import example, reading_with
+from syncline.cli.output import refuse_inputs
 from syncline.cli.progress import bar
 from syncline.inputs import Reading
 from syncline.recordings import Filter
@@ -82,7 +84,10 @@ def sides_options(function: Any) -> Any:
 @click.option("--all", "everything", is_flag=True, help="Print every row, not what matters alone.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of what is drawn by chance.")
 @sides_options
-@reading
+@reading_with(
+    max_loss="No verdict and exit code 4 when any run of a side lost more than this: a number of losses,"
+    " or a share of its events and losses together; overrides the policy's max_loss."
+)
 def command(
     base: str | None,
     new: str | None,
@@ -101,11 +106,12 @@ def command(
     """Compares two sides, BASE and NEW, and says what got worse.
 
     A side is a log, a trace, Parquet, a recording, a stored baseline, a folder of several of these (each a
-    run), or a pattern in quotes. The more runs, the surer: five of each side find most (docs/diff.md).
+    run), a pattern in quotes, or `-`. The more runs, the surer: five of each side find most (docs/diff.md).
 
     Exit codes: 0 no regression, 1 a regression, 5 can't tell (too few runs, or too much noise), and
     those of all commands (2 wrong use, 3 unreadable, 4 more lost than --max-loss allows).
     """
+    from syncline import _core
     from syncline.diff import output
     from syncline.diff.compare import compare
     from syncline.diff.metrics import KINDS
@@ -126,13 +132,15 @@ def command(
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise Failure(f"--by: no kind '{unknown[0]}'", f"the kinds are: {', '.join(KINDS)}")
-    targets = [(Path(path), _format_of(path)) for path in outputs]
+    targets = [(path, _format_of(path)) for path in outputs]
     try:
         rules = read_policy(policy)
     except PolicyError as error:
         raise Failure(error.message, error.hint) from None
     max_loss = checked_limit(reading)
     asked = read_queries(queries)
+    for path in outputs:
+        refuse_overwriting(path, sides[0] + sides[1], reading, rules.path, *queries)
     base_side, new_side = (
         read_side(name, inputs, reading, engine, asked)
         for name, inputs in zip(("base", "new"), sides, strict=True)
@@ -147,13 +155,12 @@ def command(
     except PolicyError as error:
         raise Failure(error.message, error.hint) from None
     for path, kind in targets:
-        try:
-            path.write_text(output.render(kind, comparison, everything=True), encoding="utf-8")
-        except OSError as error:
-            raise Failure(f"cannot write {path}: {error.strerror}") from None
+        _core.write(path, output.render(kind, comparison, everything=True).encode())
     click.echo(output.render(form, comparison, everything=everything, terminal=True), nl=False)
     if form != "table":
         # What a program reads must not be all that a person sees.
+        for warning in comparison.warnings:
+            say(f"warning: {warning}")
         say(f"{comparison.verdict}" + (f": {comparison.no_verdict}" if comparison.no_verdict else ""))  # fmt: skip
     return exit_code(comparison)
 
@@ -183,6 +190,20 @@ def _refuse_other_requests(base: Side, new: Side, reading: Reading) -> None:
             "is the filter spelt as the log has it? syncline report INPUT files threads",
             code=BAD_INPUT,
         )
+
+
+def refuse_overwriting(
+    output: str, inputs: Sequence[str], reading: Reading, *others: str | Path | None
+) -> None:
+    """The runs in a folder are inputs, too.
+
+    Raises:
+        Failure: the output is one of them.
+    """
+    from syncline.diff.sides import runs_of
+
+    runs = [run for path in inputs for run in runs_of(path, reading.source)]
+    refuse_inputs(output, [*runs, reading.marks, *(str(one) for one in others if one)])
 
 
 def exit_code(comparison: Comparison) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 
 import click
 
@@ -16,6 +17,8 @@ OK, REGRESSION, WRONG_USE, BAD_INPUT, TOO_MUCH_LOST, CANNOT_TELL, INTERRUPTED = 
     5,
     130,
 )
+# As sysexits.h has it: no fault of Syncline's own may look like a regression.
+FAULT = 70
 
 # Classes of `syncline._core.CoreError`; an output that cannot be written is the user's to mend.
 _CORE_CODES = {
@@ -47,12 +50,24 @@ def say(message: str, hint: str | None = None) -> None:
         click.echo(f"hint: {hint}", err=True)
 
 
-def run(cli: click.Group) -> int:
-    """Runs the command line and returns its exit code."""
+def code_of(error: Exception) -> int | None:
+    """Says what is wrong with an input, and returns the exit code; None for an error of another kind."""
     from syncline._core import CoreError
     from syncline.engine import EngineError, SqlError
     from syncline.inputs import InputError
 
+    if isinstance(error, CoreError):
+        message, hint, kind = error.args
+        say(f"error: {message}", hint)
+        return _CORE_CODES[kind]
+    if isinstance(error, EngineError | InputError):
+        say(f"error: {error.message}", error.hint)
+        return WRONG_USE if isinstance(error, SqlError) else BAD_INPUT
+    return None
+
+
+def run(cli: click.Group) -> int:
+    """Runs the command line and returns its exit code."""
     try:
         code = cli.main(standalone_mode=False)
         return code if isinstance(code, int) else OK
@@ -64,14 +79,14 @@ def run(cli: click.Group) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except CoreError as error:
-        message, hint, kind = error.args
-        say(f"error: {message}", hint)
-        return _CORE_CODES[kind]
-    except (EngineError, InputError) as error:
-        say(f"error: {error.message}", error.hint)
-        return WRONG_USE if isinstance(error, SqlError) else BAD_INPUT
     except BrokenPipeError:
         # `syncline report ... | head`: what the reader wanted it has.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    except Exception as error:
+        code = code_of(error)
+        if code is None:
+            traceback.print_exc()
+            say("error: a fault of Syncline's own", "report it with the lines above")
+            return FAULT
+        return code

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,15 +11,14 @@ import click
 from syncline.cli import options
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading
+from syncline.cli.output import refuse_inputs
 from syncline.cli.progress import bar
 from syncline.inputs import InputError, Reading, opened
 from syncline.render import human
 
 # As `syncline.flamegraph` has them, which is imported when the command runs: `--help` stays fast.
 _BY = ("stack", "file", "thread")
-_WEIGHTS = ("count", "syscall", "writeback", "bytes")
-# What is asked for, and no table tells yet.
-_LATER = {"journal": "no table tells how long a request waited for the journal"}
+_WEIGHTS = ("count", "syscall", "writeback", "journal", "flush", "bytes")
 _FORMATS = ("svg", "folded", "speedscope", "perf", "pprof")
 # Formats with room for two weights.
 _DIFFERENTIAL = ("svg", "folded")
@@ -62,11 +60,10 @@ def _percent(_ctx: click.Context, _param: click.Parameter, value: str | None) ->
 )
 @click.option(
     "--weight",
-    type=click.Choice([*_WEIGHTS, *_LATER]),
-    metavar=f"[{'|'.join(_WEIGHTS)}]",
+    type=click.Choice(_WEIGHTS),
     default="count",
     show_default=True,
-    help="What the width is: requests, their syscall latency, their writeback latency, or the bytes written back for them.",
+    help="What the width is: requests, their syscall latency, their writeback latency, their wait for the journal or for cache flushes (from the ring buffer of a patched kernel), or the bytes written back for them.",
 )
 @click.option(
     "--diff",
@@ -111,14 +108,13 @@ def command(
     from syncline.flamegraph.picture import Picture
 
     form = _format(output, to)
-    _refuse(form, weight, base, normalize, hide_under, reading)
+    _refuse(form, base, normalize, hide_under, reading)
     paths = [input] if base is None else [input, base]
     if paths == ["-", "-"]:
         raise Failure("standard input cannot be both sides", "name a file for one of them")
     for path in paths:
         options.refuse_for_converted(path, reading)
-        if path != "-" and output != "-" and _same_file(path, output):
-            raise Failure(f"{output} is an input", "give the output another name")
+    refuse_inputs(output, [*paths, reading.marks])
     new, *bases = [_side(path, by, engine, reading, compared=base is not None) for path in paths]
     _check(new, by, weight, may_be_0=False)
     for side in bases:
@@ -148,18 +144,12 @@ def _format(output: str, to: str | None) -> str:
 
 def _refuse(
     form: str,
-    weight: str,
     base: str | None,
     normalize: bool,
     hide_under: float | None,
     reading: Reading,
 ) -> None:
     """Says of an option that cannot be met, or that would be without effect, what can."""
-    if weight in _LATER:
-        raise Failure(
-            f"--weight {weight} cannot be drawn yet: {_LATER[weight]}",
-            f"choose one of {', '.join(_WEIGHTS)}",
-        )
     if base is not None and form not in _DIFFERENTIAL:
         raise Failure(
             f"--diff writes two weights a stack, for which {form} has no room",
@@ -177,10 +167,6 @@ def _refuse(
         raise Failure(
             "--marks changes nothing in a flame graph", "leave it out, or try: syncline report"
         )
-
-
-def _same_file(path: str, output: str) -> bool:
-    return Path(output).exists() and Path(path).exists() and Path(path).samefile(output)
 
 
 def _side(path: str, by: str, engine: str, reading: Reading, *, compared: bool) -> Any:

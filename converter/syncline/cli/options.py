@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import re
+import shlex
 import shutil
 import stat
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +28,15 @@ def example(*lines: str) -> str:
 
 class _Duration(click.ParamType):
     name = "DURATION"
-    _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+    UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value).strip()
-        for unit in sorted(self._UNITS, key=len, reverse=True):
+        for unit in sorted(self.UNITS, key=len, reverse=True):
             number = text.removesuffix(unit)
             if number != text:
                 try:
-                    ns = round(float(number) * self._UNITS[unit])
+                    ns = round(float(number) * self.UNITS[unit])
                 except ValueError:
                     break
                 if 0 <= ns < 2**62:
@@ -42,6 +46,62 @@ class _Duration(click.ParamType):
 
 
 DURATION = _Duration()
+
+
+class _Offset(click.ParamType):
+    """(INPUT, ns)"""
+
+    name = "INPUT=DURATION"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        path, equals, text = str(value).rpartition("=")
+        # Times of day in ns have more digits than a float.
+        told = re.fullmatch(r"([+-]?\d+(?:\.\d+)?)(ns|us|ms|s|min)|[+-]?0", text.strip())
+        if not path or not equals or not told:
+            self.fail(
+                f"'{value}' is no input and an offset; write LOG=-12.5s, or LOG=0 for one on the same clock",
+                param,
+                ctx,
+            )
+        number, unit = told.groups()
+        ns = round(Decimal(number or 0) * _Duration.UNITS[unit or "ns"])
+        if abs(ns) >= 2**62:
+            self.fail(f"'{text}' is longer than any clock has run", param, ctx)
+        return path, ns
+
+
+def offsets(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--offset`, for commands that lay several inputs side by side."""
+    return click.option(
+        "--offset",
+        "offsets",
+        type=_Offset(),
+        multiple=True,
+        help="What is to be added to the times of INPUT for those of the others: where clocks differ and do not"
+        " tell of each other (-12.5s), or are the same and do not say so (0).",
+    )(function)
+
+
+def with_offsets(
+    reading: inputs.Reading, paths: tuple[str, ...], offsets: tuple[tuple[str, int], ...]
+) -> inputs.Reading:
+    """The same reading, with what `--offset` says.
+
+    Raises:
+        Failure: of what is no input.
+    """
+    for path, _ in offsets:
+        if path not in paths:
+            raise Failure(
+                f"--offset {path}=...: {path} is none of the inputs",
+                f"write it as the input is written: {', '.join(map(shlex.quote, paths))}",
+            )
+    named = [path for path, _ in offsets]
+    if len(set(named)) < len(named):
+        raise Failure("--offset is there twice for one input", "leave one of them out")
+    return dataclasses.replace(reading, offsets=offsets)
 
 
 class _Device(click.ParamType):
@@ -86,8 +146,23 @@ def filters(
     ]
 
 
+_MAX_LOSS = (
+    "Write nothing and stop with exit code 4 when more than this is lost: a number of losses, or a share of"
+    " events and losses together."
+)
+
+
 def reading(function: Callable[..., Any]) -> Callable[..., Any]:
     """How a log is read; collected into one `inputs.Reading`."""
+    return reading_with(max_loss=_MAX_LOSS)(function)
+
+
+def reading_with(*, max_loss: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The same, for a command in which `--max-loss` does something else."""
+    return lambda function: _reading(function, max_loss)
+
+
+def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., Any]:
     from syncline import _core
 
     decorators = [
@@ -121,9 +196,8 @@ def reading(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--max-loss",
             metavar="N|N%",
-            help="Write nothing and stop with exit code 4 when more than this is lost: a number of"
-            " losses, or a share of events and losses together. What counts are the losses that"
-            " `syncline report INPUT losses` gives the severity loss.",
+            help=max_loss_help
+            + " What counts are the losses that `syncline report INPUT losses` gives the severity loss.",
         ),
         click.option(
             "--marks",

@@ -1,16 +1,44 @@
-"""An output file that appears whole or not at all."""
+"""An output file that is no input, and appears whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from syncline.cli.errors import Failure
+from syncline.recordings import is_recording, recording_of
+
+
+def refuse_inputs(output: str | Path, inputs: Iterable[str | None]) -> None:
+    """Whoever names an input as the output has mistyped, and would lose it.
+
+    Args:
+        inputs: what the command reads: files, run directories, folders of tables; None for none.
+
+    Raises:
+        Failure: the output is one of the files.
+    """
+    target = Path(output)
+    if str(output) == "-" or not target.exists():
+        return
+    for path in inputs:
+        if path is None or path == "-":
+            continue
+        files = [Path(path)]
+        if is_recording(path):
+            files = [Path(file) for file in recording_of(path).files]
+        elif Path(path).is_dir():
+            files = list(Path(path).glob("*.parquet"))
+        if any(file.exists() and file.samefile(target) for file in files):
+            raise Failure(
+                f"cannot write {output}: it is an input of the same command",
+                "give the output another name",
+            )
 
 
 @contextmanager

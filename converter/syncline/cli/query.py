@@ -31,8 +31,8 @@ from syncline.inputs import Reading, opened
 def command(input: str, sql: str, form: str, engine: str, reading: Reading) -> None:
     """Runs SQL on a log, a trace, or Parquet.
 
-    The tables are syncline_sync, syncline_bio, syncline_call, syncline_stack, syncline_parallel, syncline_loss,
-    syncline_mark and syncline_meta; docs/tables.md has their columns. A trace is asked through trace_processor (and
+    The tables are syncline_sync, syncline_bio, syncline_call, syncline_wait, syncline_stack, syncline_parallel,
+    syncline_loss, syncline_mark and syncline_meta; docs/tables.md has their columns. A trace is asked through trace_processor (and
     has Perfetto's tables too), all else through DuckDB. percentile(x, p), p from 0 to 100, is in both.
     """
     from syncline import render

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from syncline.cli import options
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading
-from syncline.cli.output import written
+from syncline.cli.output import refuse_inputs, written
 from syncline.cli.progress import bar
 from syncline.inputs import Reading, opened
 from syncline.render import human
@@ -119,6 +119,7 @@ def _page(
     reading: Reading,
 ) -> None:
     """One page for one input or two."""
+    from syncline.diff.differences import differences, glance
     from syncline.report import html
 
     if names:
@@ -134,16 +135,21 @@ def _page(
         html.template()
     except html.PageMissing as error:
         raise Failure(str(error), "in a checkout: make page (it needs Node.js and npm)") from None
+    refuse_inputs(out, [input, base, reading.marks])
     with written(out) as file:
         sides: list[dict[str, Any]] = []
+        glances = []
         for path in [base, input] if base is not None else [input]:
             options.refuse_for_converted(path, reading)
             with (
                 bar(f"reading {path}") as progress,
                 opened(path, reading, engine, progress) as open_engine,
             ):
-                sides.append(html.describe(open_engine, _name(path)))
-        page = html.page(sides)
+                sides.append(html.describe(open_engine, _name(path), compared=base is not None))
+                if base is not None:
+                    summary = zip(*sides[-1]["summary"].values(), strict=True)
+                    glances.append(glance(open_engine, _name(path), summary))
+        page = html.page(sides, differences(*glances) if glances else ())
         file.write(page)
     if str(out) != "-":
         say(f"{human.text(len(page), 'bytes')} -> {out}: open it in a browser")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import tempfile
+import math
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from syncline import _core
 from syncline.errors import InputError
+from syncline.frames import has_nameless
 from syncline.inputs import BASELINE
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMA_VERSION", "is_baseline", "load", "save"]
 
 # Counts up whenever a file of before would be misread.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _GZIP = b"\x1f\x8b"
 # Of each kind, per run: by time and by count. Rules with patterns need the others, too.
 _GROUPS = 150
@@ -40,11 +41,11 @@ def is_baseline(path: Path) -> bool:
     return head == BASELINE
 
 
-def save(runs: list[Run], queries: list[Query], path: Path) -> int:
+def save(runs: list[Run], queries: list[Query], path: str) -> int:
     """Writes a baseline, whole or not at all; compressed if the name ends in .gz. Returns its size.
 
     Raises:
-        OSError: it cannot be written.
+        CoreError: it cannot be written.
     """
     names: dict[str, int] = {}
     data = {
@@ -56,21 +57,9 @@ def save(runs: list[Run], queries: list[Query], path: Path) -> int:
     # Names of groups are long and the same in most runs.
     data["names"] = list(names)
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    if path.name.endswith(".gz"):
+    if path.endswith(".gz"):
         text = gzip.compress(text, mtime=0)
-    with tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
-        try:
-            file.write(text)
-            file.close()
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(file.name).chmod(0o666 & ~umask)
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+    _core.write(path, text)
     return len(text)
 
 
@@ -79,6 +68,9 @@ def _packed(run: Run, names: dict[str, int], *, alone: bool) -> dict[str, Any]:
     columns: list[str] = []
     for kind, all_of_kind in run.groups.items():
         kept = _costliest(all_of_kind)
+        if kind == "stack":
+            # Of these any may be one of those that are kept.
+            kept |= {name: one for name, one in all_of_kind.items() if has_nameless(name)}
         if len(kept) < len(all_of_kind) and kind not in cut:
             cut.append(kind)
         columns = columns or list(next(iter(kept.values()), {}))
@@ -130,6 +122,28 @@ def _costliest(groups: dict[str, Any]) -> dict[str, Any]:
 def _short(value: float | None) -> float | None:
     """More digits than any interval has."""
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+
+
+def _check(runs: list[Run]) -> None:
+    """What is no number would be counted with.
+
+    Raises:
+        ValueError: a figure or a sum is none.
+    """
+    figures = [one.value for run in runs for one in run.figures.values()]
+    figures += [one.value for run in runs for by in run.answers.values() for one in by.values()]
+    sums = [
+        value
+        for run in runs
+        for by in run.groups.values()
+        for group in by.values()
+        for value in group.values()
+    ]
+    for value in figures + sums:
+        if value is None:
+            continue
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError(f"{value!r} stands where a number should")
 
 
 def load(path: str) -> list[Run]:
@@ -188,6 +202,7 @@ def load(path: str) -> list[Run]:
                     cut=tuple(one["cut"]),
                 )
             )
+        _check(runs)
     except (
         OSError,
         EOFError,

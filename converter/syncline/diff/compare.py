@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from syncline import losses
+from syncline.frames import Partners, has_nameless
 
 from . import statistics
 from .differences import differences
@@ -17,21 +18,26 @@ from .metrics import (
     BLOCK_SUMS,
     GROUP_METRICS,
     KINDS,
+    Bounds,
     Group,
     Tolerance,
+    bounds,
     figure,
+    grows,
     measure_of,
+    summed,
     total,
 )
 from .policy import Policy, Watch
 from .sides import Figure, Query, Run, Side
 from .statistics import Arrangements, Interval
 
-__all__ = ["CANT_TELL", "Comparison", "Method", "Moved", "Row", "compare"]
+__all__ = ["CANT_TELL", "CUT_OFF", "Comparison", "Method", "Moved", "Row", "compare"]
 
-Verdict = Literal["regression", "improvement", "no change", "can't tell", "-"]
+Verdict = Literal["regression", "notable", "improvement", "no change", "can't tell", "-"]
 Whole = Literal["regression", "can't tell", "no regression"]
 CANT_TELL: Literal["can't tell"] = "can't tell"
+CUT_OFF = "a run is cut off: its counts and sums are not known"
 
 # Of each kind, by time and by count; the more are looked at, the less can be said of each.
 _GROUPS = 6
@@ -78,6 +84,10 @@ class Row:
     watch: Watch
     # The figures of the whole sides, where the values are those of blocks.
     centres: tuple[float, float] | None = None
+    # Of a stack: what base and new may be, if requests of stacks that lack names are its own.
+    perhaps: tuple[tuple[float, float], tuple[float, float]] | None = None
+    # How many requests these are, of base and of new.
+    perhaps_syncs: tuple[int, int] = (0, 0)
     # Of new / base - 1, or of new - base, as `relative` says.
     relative: bool = True
     change: float | None = None
@@ -191,8 +201,9 @@ def compare(
     comparison = Comparison(
         base, new, rows, _judge_all(rows, units, policy, seed, blocks=blocks), policy
     )
-    comparison.warnings = _warnings(base, new, policy, blocks)
+    comparison.warnings = [*_warnings(base, new, policy, blocks), *maker.watches_nothing]
     comparison.notes = [*maker.notes(), *notes]
+    _refuse_cut_off(comparison)
     _refuse_verdicts(comparison, max_loss or policy.max_loss)
     comparison.moved = list(_moved(comparison))
     return comparison
@@ -214,6 +225,8 @@ class _Rows:
         # Metrics without a row, by the sides that do not know them.
         self.unknown: dict[str, list[str]] = {}
         self.said: list[str] = []
+        # Rules of the gate that have nothing to watch.
+        self.watches_nothing: list[str] = []
 
     def row(
         self,
@@ -320,6 +333,16 @@ class _Rows:
                 for name in run.groups.get(kind, {})
             ):
                 self.said.append(f"no row for {kind} {pattern}: nothing matches on either side")
+                nameless = kind == "stack" and any(
+                    has_nameless(name)
+                    for side in self.sides
+                    for run in side.runs
+                    for name in run.groups.get(kind, {})
+                )
+                self.watches_nothing.append(
+                    f"the rule for {kind} {pattern} watches nothing: it matches nothing on either side"
+                    + (", where stacks without names may be any" if nameless else "")
+                )
                 for rule in list(self.policy.unused):
                     if (rule.kind, rule.pattern) == (kind, pattern):
                         self.policy.unused.discard(rule)
@@ -376,11 +399,18 @@ class _Rows:
             return total(g for n, g in groups.items() if fnmatchcase(n, pattern))
 
         sums = [[of(run.groups.get(kind, {})) for run in side.runs] for side in self.sides]
+        others = self.perhaps(name, pattern) if kind == "stack" else set()
+        perhaps = [
+            [total(g for n, g in run.groups.get(kind, {}).items() if n in others) for run in side.runs]
+            for side in self.sides
+        ]  # fmt: skip
         for metric in metrics:
             unit = GROUP_METRICS[metric][0]
             values = [[figure(metric, group) for group in side] for side in sums]
             if not self.blocks:
-                yield from self.row(kind, name, metric, values, unit)
+                for row in self.row(kind, name, metric, values, unit):
+                    _doubt(row, sums, perhaps)
+                    yield row
                 continue
             whole = (values[0][0], values[1][0])
             parts: list[list[float | None]] = [[], []]
@@ -388,9 +418,21 @@ class _Rows:
             if cells[0] and cells[1]:
                 parts = [[figure(metric, cell) for cell in side] for side in cells]
             for row in self.row(kind, name, metric, parts, unit, whole=whole):
-                if self.count and GROUP_METRICS[metric][2] is None and row.centres:
+                if self.count and parts[0] and GROUP_METRICS[metric][2] is None and row.centres:
                     row.centres = (row.centres[0] / self.count, row.centres[1] / self.count)
+                _doubt(row, sums, perhaps)
                 yield row
+
+    def perhaps(self, name: str, pattern: str | None) -> set[str]:
+        """Stacks of which requests may be this stack's, or match the pattern: names of functions are missing."""
+        names = {n for side in self.sides for run in side.runs for n in run.groups.get("stack", {})}
+        if pattern is None:
+            return set(Partners(names).of(name))
+        inside = {one for one in names if fnmatchcase(one, pattern)}
+        outside = names - inside
+        found = set(filter(has_nameless, outside))
+        partners = Partners(outside)
+        return found.union(*(partners.of(one) for one in filter(has_nameless, inside)))
 
     def cells(
         self, run: Run, kind: str, name: str, pattern: str | None
@@ -411,6 +453,25 @@ class _Rows:
             total(cells[block] for cells in found if cells[block] is not None)  # type: ignore[misc]
             for block in range(self.count)
         ]
+
+
+def _doubt(row: Row, sums: list[list[Group | None]], perhaps: list[list[Group | None]]) -> None:
+    """Tells a row what it may be, by the means over the runs."""
+    counts = [sum(int(one["syncs"]) for one in side if one) for side in perhaps]
+    if not any(counts):
+        return
+    sides: list[tuple[float, float]] = []
+    for groups, more in zip(sums, perhaps, strict=True):
+        each: list[Bounds] = [
+            bounds(row.metric, group, one) for group, one in zip(groups, more, strict=True)
+        ]
+        low, high = (statistics.mean([one[place] for one in each]) for place in (0, 1))
+        # As a row has a figure of both sides.
+        assert low is not None
+        assert high is not None
+        sides.append((low, high))
+    row.perhaps = (sides[0], sides[1])
+    row.perhaps_syncs = (counts[0], counts[1])
 
 
 def _value(one: Figure | None, missing: float | None) -> float | None:
@@ -473,15 +534,21 @@ def _judge_all(
         for row in rows
         if not row.gate and row.watch.worse != "none" and not (blocks and row.kind in KINDS)
     ]
-    # Told by the numbers of runs and rows alone, so that the data cannot choose.
-    split = gate and details and least <= alpha * _DETAIL_PART * (1 + 1e-9)
-    gate_alpha = alpha * (1 - _DETAIL_PART) if split else alpha
-    detail_alpha = alpha * _DETAIL_PART if split else 0.0 if gate else alpha
+    gate_alpha = detail_alpha = alpha
+    # What cannot fail a build takes nothing of the chance of a false alarm.
+    if gate and details and not policy.narrow:
+        # Told by the numbers of runs and rows alone, so that the data cannot choose.
+        split = least <= alpha * _DETAIL_PART * (1 + 1e-9)
+        gate_alpha, detail_alpha = (
+            (alpha * (1 - _DETAIL_PART), alpha * _DETAIL_PART) if split else (alpha, 0.0)
+        )
     for family, part in ((gate, gate_alpha), (details, detail_alpha)):
         _adjust(family, arrangements)
         for row in family:
             _judge(row, part, units, blocks)
     for row in rows:
+        if policy.narrow and not row.gate and row.verdict == "regression":
+            row.verdict = "notable"
         if row.watch.worse == "none":
             _measure(row)
         elif row.verdict == "-":
@@ -524,9 +591,9 @@ def _measure(row: Row) -> None:
     assert base is not None
     assert new is not None
     row.relative = row.watch.tolerance.relative and base > 0
+    row.change = _change(row, base, new)
     confidence = row.watch.confidence
     if row.relative:
-        row.change = new / base - 1
         ratio = statistics.ratio_interval(row.base_values, row.new_values, confidence, row.centres)
         low = ratio.low - 1
         if low > -math.inf and min(v for v in row.new_values if v is not None) >= 0:
@@ -534,7 +601,6 @@ def _measure(row: Row) -> None:
             low = max(low, -1.0)
         row.interval = Interval(low, ratio.high - 1)
         return
-    row.change = new - base
     row.interval = statistics.difference_interval(
         row.base_values, row.new_values, confidence, row.centres
     )
@@ -575,6 +641,42 @@ def _judge(row: Row, alpha: float, units: tuple[int, int], blocks: bool) -> None
     else:
         row.verdict = CANT_TELL
         row.why = "no worse, perhaps better" if not row.open else "too wide an interval"
+    _beware_of_luck(row, tolerance)
+
+
+def _beware_of_luck(row: Row, tolerance: float) -> None:
+    """Takes a verdict back that symbolisation may have made: which functions had a name on which side."""
+    if row.perhaps is None:
+        return
+    base, new = row.perhaps
+    # Turned so that up is worse.
+    low, high = _change(row, base[1], new[0]), _change(row, base[0], new[1])
+    if row.watch.worse == "lower":
+        low, high = -high, -low
+    both = row.watch.worse == "both"
+    stands = {
+        "regression": low > tolerance or (both and high < -tolerance),
+        "improvement": high < -tolerance,
+        "no change": -tolerance <= low and high <= tolerance,
+    }
+    if stands.get(row.verdict, False):
+        return
+    if row.verdict in stands:
+        sides = zip(("base", "new"), row.perhaps_syncs, strict=True)
+        more = " and ".join(f"{count:,} more of {side}" for side, count in sides if count)
+        row.why = f"functions lack names: {more} may be of this stack"
+        row.verdict = CANT_TELL
+    if high > tolerance or (both and low < -tolerance):
+        row.open = row.suspect = True
+
+
+def _change(row: Row, base: float, new: float) -> float:
+    """On the scale of the row's change."""
+    if not row.relative:
+        return new - base
+    if base:
+        return new / base - 1
+    return math.inf if new else 0.0
 
 
 def _allowed(row: Row) -> float:
@@ -611,6 +713,18 @@ def _not_sure(row: Row, alpha: float, units: tuple[int, int], word: str) -> str:
 # ---------------------------------------------------------------- what else is to be said
 
 
+def _refuse_cut_off(comparison: Comparison) -> None:
+    """A run that was cut off has less of all that is counted or summed, and nobody knows how much."""
+    sides = (comparison.base, comparison.new)
+    if not any(run.cut_off for side in sides for run in side.runs):
+        return
+    for row in comparison.rows:
+        # Nobody knows what a query of one's own asks for.
+        if row.watch.worse != "none" and (row.kind == "query" or grows(row.metric)):
+            row.verdict, row.why = CANT_TELL, CUT_OFF
+            row.open = row.suspect = True
+
+
 def _refuse_verdicts(comparison: Comparison, max_loss: str | None) -> None:
     """Takes all verdicts back where a side cannot be trusted, or has fewer runs than are asked for."""
     sides = (comparison.base, comparison.new)
@@ -643,7 +757,7 @@ def _refuse_verdicts(comparison: Comparison, max_loss: str | None) -> None:
 
 
 def _warnings(base: Side, new: Side, policy: Policy, blocks: bool) -> list[str]:
-    found = differences(base, new)
+    found = [*base.warnings, *new.warnings, *differences(base, new)]
     if blocks:
         found.append(
             "one run of each side: chance is judged by blocks of time within the runs, which cannot"
@@ -689,18 +803,33 @@ def _movers(
     comparison: Comparison, column: str, worse: str
 ) -> Iterator[tuple[str, str, float, float]]:
     for kind in ("stack", "file", "thread"):
-        sums: dict[str, list[float]] = {}
-        for place, side in enumerate((comparison.base, comparison.new)):
-            for run in side.runs:
-                for name, group in run.groups.get(kind, {}).items():
-                    sums.setdefault(name, [0.0, 0.0])[place] += group[column] / len(side.runs)
-        if len(sums) < 2:
+        sides = [comparison.base.runs, comparison.new.runs]
+        names = {name for runs in sides for run in runs for name in run.groups.get(kind, {})}
+        sums = {}
+        for name in names:
+            groups = [[run.groups.get(kind, {}).get(name) for run in runs] for runs in sides]
+            base, new = (statistics.mean([summed(column, one) for one in side]) for side in groups)
+            # What one side does not know may not have moved.
+            if base is not None and new is not None:
+                sums[name] = (base, new)
+        if len(names) < 2:
             continue
         way = {"higher": 1, "lower": -1}.get(worse, 0)
         apart = {name: b - a for name, (a, b) in sums.items()}
+        if kind == "stack":
+            partners = Partners(sums)
+            apart = {name: _surely_apart(name, sums, partners.of(name)) for name in apart}
         all_of_it = sum(map(abs, apart.values()))
         ranked = sorted(apart, key=lambda name: (-(apart[name] * way or abs(apart[name])), name))
         for name in ranked[:_MOVED_GROUPS]:
             moved = apart[name] * way if way else abs(apart[name])
             if all_of_it and moved >= _MOVED_LEAST * all_of_it:
                 yield kind, name, sums[name][0], sums[name][1]
+
+
+def _surely_apart(name: str, sums: dict[str, list[float]], others: list[str]) -> float:
+    """The least that a stack moved, whatever of the others is the same call path."""
+    base, new = sums[name]
+    if new < base:
+        return min(0.0, new + sum(sums[one][1] for one in others) - base)
+    return max(0.0, new - base - sum(sums[one][0] for one in others))

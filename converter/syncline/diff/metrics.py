@@ -13,11 +13,15 @@ __all__ = [
     "GROUP_METRICS",
     "KINDS",
     "NO_DIRECTION",
+    "Bounds",
     "Group",
     "Tolerance",
+    "bounds",
     "default_tolerance",
     "figure",
+    "grows",
     "measure_of",
+    "summed",
     "total",
 ]
 
@@ -88,6 +92,15 @@ def default_tolerance(metric: str) -> Tolerance:
     return Tolerance(0.1 if metric.endswith(("_p99", "_p999")) else 0.05)
 
 
+# What a longer run has not more of; of any other metric it has.
+_OF_A_REQUEST = ("_avg", "_p50", "_p90", "_p99", "_p999", "_share", "parallelism")
+
+
+def grows(metric: str) -> bool:
+    """Whether a run that was cut off has less of it for that alone: counts, sums, the largest."""
+    return not metric.endswith(_OF_A_REQUEST)
+
+
 # A row of sql/diff/groups.sql, or several of them added up.
 Group = Mapping[str, float]
 
@@ -104,19 +117,49 @@ GROUP_METRICS: dict[str, tuple[str, str, str | None]] = {
     "sync_time_sum": ("ns", "time_ns", None),
 }
 # A sum over requests none of which has a known value is no zero.
-_KNOWN_BY = {"syscall_ns": "syscalls", "writeback_ns": "writebacks", "time_ns": "times"}
+_KNOWN_BY = {
+    "empty": "whole",
+    "syscall_ns": "syscalls",
+    "writeback_ns": "writebacks",
+    "time_ns": "times",
+    "bytes": "amounts",
+}
 
 
 def figure(metric: str, group: Group | None) -> float | None:
     """A metric of a group; a group that is not there has no requests, and no averages."""
     _, part, whole = GROUP_METRICS[metric]
+    if whole is None:
+        return summed(part, group)
+    return group[part] / group[whole] if group and group[whole] else None
+
+
+def summed(column: str, group: Group | None) -> float | None:
+    """A sum or count of a group: 0 without requests, None where it is known of none of them."""
     if group is None:
-        return 0.0 if whole is None else None
-    if whole is not None:
-        return group[part] / group[whole] if group[whole] else None
-    if group["syncs"] and not group[_KNOWN_BY.get(part, "syncs")]:
+        return 0.0
+    if group["syncs"] and not group[_KNOWN_BY.get(column, "syncs")]:
         return None
-    return float(group[part])
+    return float(group[column])
+
+
+# Between these a figure lies, or is not known.
+Bounds = tuple[float | None, float | None]
+
+
+def bounds(metric: str, group: Group | None, perhaps: Group | None) -> Bounds:
+    """A metric of a group to which some of the requests of another may belong."""
+    value = figure(metric, group)
+    if value is None or perhaps is None:
+        return value, value
+    unit, part, whole = GROUP_METRICS[metric]
+    if whole is None or group is None:
+        return value, value + perhaps[part]
+    # Each bound has what moves the figure its way, and nothing of what moves it back. Of an average both may be one request.
+    counted = unit == "share"
+    low = group[part] / (group[whole] + perhaps[whole] - (perhaps[part] if counted else 0))
+    high = (group[part] + perhaps[part]) / (group[whole] + (perhaps[part] if counted else 0))
+    return low, high
 
 
 def total(groups: Iterable[Group]) -> Group | None:

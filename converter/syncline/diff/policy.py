@@ -92,6 +92,11 @@ class Policy:
     # Rules that no row has met yet; a rule that says nothing is a mistake.
     unused: set[Rule] = field(default_factory=set, compare=False)
 
+    @property
+    def narrow(self) -> bool:
+        """Whether the gate was listed: then nothing beside it fails a build."""
+        return self.metrics is not DEFAULT_GATE
+
     def watch(self, kind: str, name: str, metric: str, unit: str, *, gate: bool = False) -> Watch:
         """How a row is judged: by the defaults, then by each rule that speaks of it."""
         chosen = gate or (kind == "" and name == "all" and _any(self.metrics, metric))
@@ -133,7 +138,7 @@ class Policy:
                     _meant(rule.metric, there),
                 )
         for name in self.metrics:
-            if self.metrics is not DEFAULT_GATE and not any(fnmatchcase(m, name) for m in known):
+            if self.narrow and not any(fnmatchcase(m, name) for m in known):
                 raise PolicyError(
                     f"{self.path}: diff.metrics: no metric '{name}'", _meant(name, known)
                 )

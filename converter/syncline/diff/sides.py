@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
-import re
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from syncline import losses
+from syncline import _core, losses
 from syncline.engine import EngineError
 from syncline.errors import InputError
-from syncline.inputs import Progress, Reading, opened
+from syncline.frames import comparable_stacks, has_nameless
+from syncline.inputs import Progress, Reading, kind_of, opened
 from syncline.recordings import is_recording
 from syncline.report import caveats, run_query, run_report, sql_root
 
 from . import baseline
 from .metrics import Group, total
 
-__all__ = ["Figure", "Query", "Run", "Side", "collect", "runs_of"]
+__all__ = ["Figure", "Query", "Run", "Side", "collect", "listed", "runs_of"]
 
-# Of files in a folder of runs; what ends otherwise is none, and is named.
-_ENDINGS = (".log", ".txt", ".pftrace", ".perfetto-trace", ".dat", ".parquet", ".csv", ".jsonl")
+# Of files in a folder of runs; what ends otherwise is none, and is named. A .txt is one if it begins so.
+_ENDINGS = (".log", ".pftrace", ".perfetto-trace", ".dat", ".parquet", ".csv", ".jsonl")
 _PACKED = (".gz", ".zst")
-_ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
+# A run of fewer requests than this part of its side's median, where so many runs make one.
+_SHORT = 0.5
+_SHORT_RUNS = 3
+_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,21 @@ class Run:
         return int(value) if value is not None and value.lstrip("-").isdigit() else None
 
     @property
+    def identity(self) -> str | None:
+        """The same for all copies and forms of one run; None where nothing tells."""
+        told = self.fact("identity")
+        if told is None and self.number("first_ts_ns") is not None:
+            # Without a request: by its events.
+            facts = (self.fact(name) for name in ("boot_id", "first_ts_ns", "last_ts_ns", "events"))
+            told = " ".join(fact or "-" for fact in facts)
+        return told
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether its recorder's last line is missing."""
+        return bool(self.number("loss.cut_off"))
+
+    @property
     def lost(self) -> int | None:
         """How many losses; None where the input cannot tell."""
         # A high-level log alone, or a folder without that table, knows of no loss.
@@ -108,10 +131,17 @@ class Side:
     name: str
     inputs: tuple[str, ...]
     runs: list[Run]
+    # Of what was found when they were read.
+    warnings: list[str] = field(default_factory=list)
 
 
-def runs_of(path: str, say: Callable[[str], None] = lambda _: None) -> list[str]:
+def runs_of(
+    path: str, source: str | None = None, say: Callable[[str], None] = lambda _: None
+) -> list[str]:
     """The runs of an INPUT: itself, those in a folder of runs, or those that a pattern matches.
+
+    Args:
+        source: the format that all logs are said to be in.
 
     Raises:
         InputError: there is none.
@@ -125,14 +155,14 @@ def runs_of(path: str, say: Callable[[str], None] = lambda _: None) -> list[str]
                 f"cannot read {path}: no such file or folder",
                 "check the name; a pattern in quotes stands for several runs: 'base/*.log'",
             )
-        return [run for one in found for run in runs_of(one, say)]
-    if not Path(path).is_dir() or _is_run(Path(path)):
+        return [run for one in found for run in runs_of(one, source, say)]
+    if not Path(path).is_dir() or _is_run(Path(path), source):
         return [path]
     runs, others = [], []
     for child in sorted(Path(path).iterdir()):
         if child.name.startswith("."):
             continue
-        (runs if _is_run(child) else others).append(str(child))
+        (runs if _is_run(child, source) else others).append(str(child))
     if not runs:
         raise InputError(
             f"{path} is a folder without runs: no logs, traces, recordings, tables or baselines",
@@ -143,13 +173,17 @@ def runs_of(path: str, say: Callable[[str], None] = lambda _: None) -> list[str]
     return runs
 
 
-def _is_run(path: Path) -> bool:
+def _is_run(path: Path, source: str | None) -> bool:
     if path.is_dir():
         return is_recording(path) or (path / "syncline_sync.parquet").is_file()
     name = path.name.lower()
     for packed in _PACKED:
         name = name.removesuffix(packed)
-    return name.endswith(_ENDINGS) or baseline.is_baseline(path)
+    if name.endswith(_ENDINGS) or baseline.is_baseline(path):
+        return True
+    return name.endswith(".txt") and (
+        source is not None or kind_of(str(path)) != "log" or _core.source_of(str(path)) is not None
+    )
 
 
 @cache
@@ -178,26 +212,102 @@ def collect(
     Raises:
         InputError, CoreError, EngineError.
     """
-    paths = [run for path in inputs for run in runs_of(path, say)]
+    paths = [run for path in inputs for run in runs_of(path, reading.source, say)]
     repeated = sorted({path for path in paths if paths.count(path) > 1})
     if repeated:
         raise InputError(
             f"{name}: {repeated[0]} is named twice", "a run counts once; name each of them once"
         )
-    runs: list[Run] = []
-    kept = {path: baseline.load(path) for path in paths if path != "-" and baseline.is_baseline(Path(path))}  # fmt: skip
-    if blocks is None:
-        blocks = sum(len(kept[path]) if path in kept else 1 for path in paths) == 1
-    for path in paths:
-        if path in kept:
-            for run in kept[path]:
-                _check_answers(run, queries, path)
-            runs += kept[path]
-            continue
-        check(path)
-        with opened(path, reading, engine, progress) as open_engine:
-            runs.append(_boil_down(path, open_engine, queries, blocks))
-    return Side(name, tuple(inputs), runs)
+    found: list[tuple[str, Run]] = []
+    with tempfile.TemporaryDirectory(prefix="syncline-") as folder:
+        files = {path: _readable_twice(path, Path(folder)) for path in paths}
+        kept = {
+            path: baseline.load(file)
+            for path, file in files.items()
+            if baseline.is_baseline(Path(file))
+        }
+        wanted = blocks
+        if blocks is None:
+            blocks = sum(len(kept[path]) if path in kept else 1 for path in paths) == 1
+        for path, file in files.items():
+            if path in kept:
+                for run in kept[path]:
+                    _check_answers(run, queries, path)
+                    found.append((path, run))
+                continue
+            check(file)
+            with opened(file, reading, engine, progress) as open_engine:
+                found.append((path, _boil_down(path, open_engine, queries, blocks)))
+        runs, warnings = _once(name, found)
+        if wanted is None and len(runs) == 1 and not runs[0].blocks and runs[0].name in files:
+            # What was taken for several runs is one.
+            with opened(files[runs[0].name], reading, engine, progress) as open_engine:
+                _add_blocks(runs[0], open_engine)
+    return Side(name, tuple(inputs), runs, warnings + _too_short(name, runs))
+
+
+def _readable_twice(path: str, folder: Path) -> str:
+    """The file itself; of standard input or another pipe a copy, as what it is, is told by reading."""
+    if path != "-" and (not Path(path).exists() or Path(path).is_file() or Path(path).is_dir()):
+        return path
+    copy = folder / ("standard input" if path == "-" else path.replace("/", "_"))
+    with contextlib.ExitStack() as stack:
+        source = sys.stdin.buffer if path == "-" else stack.enter_context(Path(path).open("rb"))
+        shutil.copyfileobj(source, stack.enter_context(copy.open("wb")))
+    return str(copy)
+
+
+def _once(side: str, found: list[tuple[str, Run]]) -> tuple[list[Run], list[str]]:
+    """Each run once, whatever its copies and forms: several of one would make chance look small.
+
+    Args:
+        found: each run with the INPUT that it was read of.
+    """
+    copies: dict[str, list[tuple[str, Run]]] = {}
+    for place, (path, run) in enumerate(found):
+        copies.setdefault(run.identity or f"unknown {place}", []).append((path, run))
+    runs = []
+    warnings = []
+    for forms in copies.values():
+        # The one that tells most: a high-level log knows of no loss.
+        runs.append(max((run for _, run in forms), key=lambda run: (run.lost is not None, bool(run.blocks))))  # fmt: skip
+        if len(forms) > 1:
+            names = [
+                run.name if run.name == path else f"{run.name} in {path}" for path, run in forms
+            ]
+            warnings.append(f"{side}: the same run, counted once: {', '.join(names)}")
+    return runs, warnings
+
+
+def _too_short(side: str, runs: list[Run]) -> list[str]:
+    """Runs that ended before their time, and those that look it, for not all formats tell."""
+    warnings = []
+    cut = [run.name for run in runs if run.cut_off]
+    if cut:
+        warnings.append(
+            f"{side}: cut off, so that no count and no sum has a verdict: {listed(cut)}; record"
+            f" {'it' if len(cut) == 1 else 'them'} again, or leave {'it' if len(cut) == 1 else 'them'} out"
+        )
+    counts = [run.number("known.syncs") or 0 for run in runs]
+    if len(runs) < _SHORT_RUNS:
+        return warnings
+    usual = median(counts)
+    short = [
+        f"{run.name} ({count:,})"
+        for run, count in zip(runs, counts, strict=True)
+        if count < _SHORT * usual and not run.cut_off
+    ]
+    if short:
+        warnings.append(
+            f"{side}: less than half the {usual:,.0f} requests of the other runs, as if cut off: {listed(short)}"
+        )
+    return warnings
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return ", ".join(names[:_NAMES]) + more
 
 
 def _check_answers(run: Run, queries: Sequence[Query], path: str) -> None:
@@ -214,25 +324,29 @@ def _boil_down(path: str, engine: Any, queries: Sequence[Query], blocks: bool) -
     for metric, scope, value, unit, known, syncs in run_report(engine, "summary").rows:
         run.figures[metric, scope] = Figure(value, unit, known, syncs)
     table = run_query(engine, _sql("groups"))
+    # A stack without what is another in every process: several become one.
+    stacks = comparable_stacks(group for kind, group, *_ in table.rows if kind == "stack")
     for kind, group, *sums in table.rows:
         _add(
             run.groups.setdefault(kind, {}),
-            _comparable(kind, group),
+            stacks[group] if kind == "stack" else group,
             dict(zip(table.columns[2:], sums, strict=True)),
         )
     for fact, value in run_query(engine, _sql("facts")).rows:
         run.facts.setdefault(fact, []).append("" if value is None else value)
     run.caveats = caveats(engine)
+    nameless = [
+        group["syncs"]
+        for stack, group in run.groups.get("stack", {}).items()
+        if has_nameless(stack)
+    ]
+    # Beside `known.stack`, of how many requests there is one at all.
+    run.facts["nameless.stack"] = [str(int(sum(nameless)))]
     for query in queries:
         run.answers[query.digest] = _answers(engine, query)
     if blocks:
         _add_blocks(run, engine)
     return run
-
-
-def _comparable(kind: str, name: str) -> str:
-    """A stack without the addresses that had no name, which are others in every process."""
-    return _ADDRESS.sub("[address]", name) if kind == "stack" else name
 
 
 def _add(groups: dict[str, Group], name: str, sums: Group) -> None:
@@ -271,8 +385,19 @@ def _add_blocks(run: Run, engine: Any) -> None:
         for metric, value in zip(table.columns[2:], values, strict=True):
             columns.setdefault(metric, [None] * count)[block] = value
     table = run_query(engine, _sql("group-blocks"))
+    stacks = comparable_stacks({row[3] for row in table.rows if row[2] == "stack"})
     for count, block, kind, group, *sums in table.rows:
-        key = (kind, _comparable(kind, group))
+        key = (kind, stacks[group] if kind == "stack" else group)
         cells = run.group_blocks.setdefault(count, {}).setdefault(key, [None] * count)
         sums_by_name = dict(zip(table.columns[4:], sums, strict=True))
         cells[block] = total([cells[block] or {}, sums_by_name])
+    _drop_parts(run)
+
+
+def _drop_parts(run: Run) -> None:
+    """Of the stacks that became one the blocks hold the costliest alone: a part is not what the whole is."""
+    for by in run.group_blocks.values():
+        for kind, name in [key for key in by if key[0] == "stack"]:
+            syncs = sum(cell["syncs"] for cell in by[kind, name] if cell)
+            if syncs != run.groups[kind][name]["syncs"]:
+                del by[kind, name]

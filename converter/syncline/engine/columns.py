@@ -27,7 +27,7 @@ __all__ = ["ColumnsEngine", "is_columns", "open_columns"]
 
 log = logging.getLogger(__name__)
 
-TABLES = ("sync", "bio", "call", "loss", "mark", "meta")
+TABLES = ("sync", "bio", "call", "wait", "loss", "mark", "meta")
 # Files first, then what is built on them. Each is a file of sql/duckdb/.
 _SQL_BEFORE = ("macros", "columns")
 _SQL_AFTER = (*TABLES, "stack", "parallel")
@@ -160,7 +160,11 @@ def open_columns(path: Path | str, *, sql: Path, memory_limit: int | None = None
             db.close()
         shutil.rmtree(scratch, ignore_errors=True)
         if isinstance(error, duckdb.Error):
-            raise EngineError(f"{path}: cannot read the columns: {error}", _CONVERT) from error
+            # What comes after the first line is the SQL, and what its author could do.
+            reason = str(error).partition("\n")[0].rstrip(".")
+            if isinstance(error, duckdb.InvalidInputException):
+                reason += ": is it cut off, or are there more columns in one row than in another?"
+            raise EngineError(f"{path}: cannot read the columns: {reason}", _CONVERT) from error
         raise
     return ColumnsEngine(db, path, scratch)
 
@@ -288,7 +292,9 @@ def _typed(
     # Only requests come from a file that the user named; the other tables stand beside it.
     if "bios" in types and missing:
         raise EngineError(
-            f"{files[0][0]}: not a high-level log: no column {', '.join(missing)}", _CONVERT
+            f"{files[0][0]}: not a high-level log: no column {', '.join(missing)}",
+            "leave in all columns that `syncline convert LOG -o OUT.csv` writes (docs/tables.md says what"
+            " they are), or give the log",
         )
     columns = ", ".join(
         f'CAST("{name}" AS {kind}) AS "{name}"'

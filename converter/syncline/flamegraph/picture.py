@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from syncline.frames import doubts
 from syncline.render import human
 
 from .stacks import BY, WEIGHTS, By, Stacks, Weight
@@ -48,8 +49,9 @@ class Picture:
     def title(self) -> str:
         """What is shown, and of which input."""
         text = f"{self.what.text[0].upper()}{self.what.text[1:]} by {self.how.text}"
-        name = short(self.new.path)
-        return f"{text}: {name} against {short(self.base.path)}" if self.base else f"{text}: {name}"
+        if not self.base:
+            return f"{text}: {short(self.new.path)}"
+        return f"{text}: {' against '.join(told_apart(self.new.path, self.base.path))}"
 
     def total_text(self, side: Side) -> str:
         """The whole with its unit: `492 ms in 100 requests`."""
@@ -88,9 +90,29 @@ class Picture:
         rows = [(frames, new.get(frames, 0), old.get(frames, 0.0)) for frames in both]
         return [row for row in rows if row[1] > 0 or row[2] > 0]
 
+    def doubts(self) -> dict[tuple[str, ...], tuple[float, float]]:
+        """How much more a frame, with its callers, may be of new and of base: names of functions are missing."""
+        if not self.base or self.by != "stack":
+            return {}
+        # The outermost is the name of the thread.
+        return doubts(((frames, new, base or 0) for frames, new, base in self.rows()), named=1)
 
-def short(path: str, width: int = 32) -> str:
-    """The name of an input without its folders, and not too long for a title."""
-    name = "standard input" if path == "-" else PurePath(path).name or path
+
+def short(path: str, width: int = 32, folders: int = 0) -> str:
+    """The name of an input without its folders, or with the last of them, and not too long for a title."""
+    name = (
+        "standard input" if path == "-" else "/".join(PurePath(path).parts[-1 - folders :]) or path
+    )
     half = width // 2 - 1
     return name if len(name) <= width else f"{name[:half]}…{name[-half:]}"
+
+
+def told_apart(a: str, b: str) -> tuple[str, str]:
+    """The names of two inputs, with as much of them as they need to differ."""
+    for folders in range(max(len(PurePath(path).parts) for path in (a, b))):
+        for width in (32, 56):
+            names = short(a, width, folders), short(b, width, folders)
+            if names[0] != names[1]:
+                return names
+    # One and the same, or too long.
+    return (short(a), short(b)) if a == b else (a, b)

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import gc
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncline import _core
+from syncline.frames import NO_CALL, NO_STACK, UNKNOWN_FILE, comparable, is_nameless, readable
 from syncline.report.catalogue import sql_root
 from syncline.report.run import SqlEngine, Table, check_trace, run_query
 
-__all__ = ["BY", "WEIGHTS", "By", "Stack", "Stacks", "Weight", "is_nameless", "read"]
-
-NO_STACK, UNKNOWN_FILE, NO_CALL = "[no stack]", "[unknown file]", "[no call]"
-# Words that stand for what a log does not tell; any other name in brackets is a library's.
-_OURS = {NO_STACK, UNKNOWN_FILE, NO_CALL, "[no name]"}
-_ADDRESS = re.compile(r"0x[0-9a-f]+", re.I)
+__all__ = ["BY", "WEIGHTS", "By", "Stack", "Stacks", "Weight", "query", "read"]
 
 Row = dict[str, Any]
 
@@ -33,11 +27,15 @@ class Weight:
     known: str
 
 
-# Another one is a line here, and two columns in each query of sql/flamegraph/.
+# All weights that there are. Another one is a line here, its two columns in sql/flamegraph/by.sql, and its name in the
+# options of cli/flamegraph.py, which a test compares with these. (The page draws its own: `WEIGHTS` of views/flame.js;
+# `convert -o X.folded` knows those of the core.)
 WEIGHTS = {
     "count": Weight("sync requests", "count", "syncs", "syncs"),
     "syscall": Weight("syscall latency", "ns", "syscall_ns", "syscall_known"),
     "writeback": Weight("writeback latency", "ns", "writeback_ns", "writeback_known"),
+    "journal": Weight("wait for the journal", "ns", "journal_ns", "journal_known"),
+    "flush": Weight("wait for cache flushes", "ns", "flush_ns", "flush_known"),
     "bytes": Weight("bytes written back", "bytes", "bytes", "bytes_known"),
 }
 
@@ -86,6 +84,8 @@ class By:
     text: str
     frame_is: str
     palette: str
+    # Columns of syncline_sync, each combination of which is a row.
+    keys: tuple[str, ...]
     frames: Callable[[Row, bool], list[str]]
     # The column without which the picture says nothing.
     needs: str | None = None
@@ -114,9 +114,11 @@ def _thread_frames(row: Row, numbers: bool) -> list[str]:
 
 # The name on the command line, which is the query's, too.
 BY = {
-    "stack": By("call stack", "Function", "warm", _stack_frames, needs="stack"),
-    "file": By("file", "File", "green", _file_frames, needs="path"),
-    "thread": By("thread", "Thread", "blue", _thread_frames),
+    "stack": By("call stack", "Function", "warm", ("comm", "stack"), _stack_frames, needs="stack"),
+    "file": By("file", "File", "green", ("comm", "path"), _file_frames, needs="path"),
+    "thread": By(
+        "thread", "Thread", "blue", ("run", "process", "pid", "comm", "tid", "op"), _thread_frames
+    ),
 }
 
 
@@ -133,11 +135,16 @@ def read(engine: SqlEngine, by: str, *, compared: bool = False) -> Stacks:
         EngineError: the trace is not Syncline's.
     """
     check_trace(engine)
-    sql = (sql_root() / "flamegraph" / f"{by}.sql").read_text(encoding="utf-8")
-    table = run_query(engine, sql)
+    table = run_query(engine, query(by))
     # There may be a row a file, and a million files: of each no more is kept than is needed.
     with _no_collection():
         return _stacks(table, by, compared=compared)
+
+
+def query(by: str) -> str:
+    """The SQL of a flame graph."""
+    sql = (sql_root() / "flamegraph" / "by.sql").read_text(encoding="utf-8")
+    return sql.replace("  :keys", "  " + ", ".join(BY[by].keys))
 
 
 def _stacks(table: Table, by: str, *, compared: bool) -> Stacks:
@@ -146,7 +153,7 @@ def _stacks(table: Table, by: str, *, compared: bool) -> Stacks:
 
     how = BY[by]
     numbers = not compared and len({row.get("run") for row in rows()}) <= 1
-    names = _readable({frame for row in rows() for frame in how.frames(row, numbers)})
+    names = readable({frame for row in rows() for frame in how.frames(row, numbers)})
     found = Stacks([], known=dict.fromkeys(WEIGHTS, 0))
     merged: dict[tuple[str, ...], Stack] = {}
     for row in rows():
@@ -157,11 +164,11 @@ def _stacks(table: Table, by: str, *, compared: bool) -> Stacks:
         if how.needs and row[how.needs] in (None, ""):
             found.unrecorded += row["syncs"]
         if by == "stack":
-            without = set(filter(is_nameless, frames[1:]))
+            without = {frame for frame in frames[1:] if is_nameless(comparable(frame))}
             found.nameless += row["syncs"] if without else 0
             found.nameless_frames |= without
-        if compared:
-            frames = tuple(["0x..." if _ADDRESS.fullmatch(frame) else frame for frame in frames])
+            if compared:
+                frames = (frames[0], *map(comparable, frames[1:]))
         one = _stack(frames, row)
         merged[frames] = merged[frames] + one if frames in merged else one
     found.stacks = [merged[frames] for frames in sorted(merged)]
@@ -180,19 +187,7 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def is_nameless(frame: str) -> bool:
-    """An address, or a library of which no more is known."""
-    if _ADDRESS.fullmatch(frame):
-        return True
-    return frame not in _OURS and frame.startswith("[") and frame.endswith("]")
-
-
-def _readable(names: Iterable[str]) -> dict[str, str]:
-    known = list(names)
-    return dict(zip(known, _core.readable(known), strict=True))
-
-
 def _stack(frames: tuple[str, ...], row: Row) -> Stack:
     # Events out of order (`late_event`) may make a length negative, and a width cannot be.
     sums = {name: max(0, row[one.column]) for name, one in WEIGHTS.items() if row[one.known]}
-    return Stack(frames, sums, row["tid"] or 0, row["first_ts_ns"])
+    return Stack(frames, sums, row["some_tid"] or 0, row["first_ts_ns"])

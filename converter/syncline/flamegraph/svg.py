@@ -25,16 +25,18 @@ def render(picture: Picture) -> bytes:
     total = picture.new.stacks.total(picture.weight)
     unit, size = _scale(picture.what.unit, total)
     hide_under = _LEAST if picture.hide_under is None else picture.hide_under
+    doubts = picture.doubts()
     svg, hidden = _core.draw(
         rows,
         title=picture.title(),
-        subtitle=_subtitle(picture),
+        subtitle=_subtitle(picture, in_doubt=bool(doubts)),
         notes="\n".join(_notes(picture)),
         unit=unit,
         factor=1 / size,
         frame_is=picture.how.frame_is,
         palette=picture.how.palette,
         hide_under=hide_under,
+        perhaps=[([*frames], *more) for frames, more in doubts.items()],
     )
     if hidden:
         frames = "1 frame" if hidden == 1 else f"{hidden:,} frames"
@@ -47,13 +49,16 @@ def _scale(unit: str, total: int) -> tuple[str, int]:
     return fine[-1] if fine else _SCALES[unit][0]
 
 
-def _subtitle(picture: Picture) -> str:
+def _subtitle(picture: Picture, *, in_doubt: bool) -> str:
     """What a reader must know to read the widths; short, since it is one line."""
     new, base = picture.new, picture.base
     parts = [picture.total_text(new)]
     if base:
         scaled = ", scaled to equal" if picture.normalize else ""
-        parts += [f"base {picture.total_text(base)}{scaled}", "red [+] more, blue [-] less"]
+        # The line has room for a window of 900 pixels.
+        total = picture.total_text(base).removesuffix(" requests")
+        parts.append(f"base {total}{scaled}")
+        parts.append("red + more, blue - less" + (", ? names missing" if in_doubt else ""))
     elif left_out := picture.left_out(new):
         parts.append(f"{left_out:,} more not known")
     if picture.hide_under is not None:

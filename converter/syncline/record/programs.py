@@ -17,6 +17,8 @@ from syncline.record.errors import RecordError
 
 # A tracer that has nothing to say for so long has attached its probes.
 _QUIET_S = 0.5
+# One that has much to say has, if nothing was added for so long: the kernel takes seconds to verify a program.
+_SETTLED_S = 20.0
 _READY_WITHIN_S = 300.0
 _DRAINED_WITHIN_S = 300.0
 # Pages for each CPU on their way out of the kernel. bpftrace's own 64 are full within a few syncs.
@@ -108,20 +110,25 @@ class Tracer:
     def wait_until_attached(self) -> None:
         """Returns when its probes are in place.
 
-        bpftrace does not say when they are. It works hard until then, and sleeps after it.
+        bpftrace does not say when they are. It works hard until then, and sleeps after it, unless there are syncs all the time.
 
         Raises:
             RecordError: it has ended, or takes too long.
         """
         until = time.monotonic() + _READY_WITHIN_S
-        quiet_since, before = time.monotonic(), -1
+        quiet_since = settled_since = time.monotonic()
+        ticks_before, probes_before = -1, 0
         while time.monotonic() < until:
             if self._process.poll() is not None:
                 raise self._ended()
-            now = self._cpu_ticks()
-            if now != before or not self._has_probes():
-                quiet_since, before = time.monotonic(), now
-            elif time.monotonic() - quiet_since >= _QUIET_S:
+            now, ticks, probes = time.monotonic(), self._cpu_ticks(), self._probes()
+            if ticks != ticks_before:
+                quiet_since, ticks_before = now, ticks
+            if probes != probes_before:
+                quiet_since = settled_since = now
+                probes_before = probes
+            is_quiet, is_settled = now - quiet_since >= _QUIET_S, now - settled_since >= _SETTLED_S
+            if probes and (is_quiet or is_settled):
                 return
             time.sleep(0.05)
         raise RecordError(
@@ -135,13 +142,15 @@ class Tracer:
             return int(fields[11]) + int(fields[12])
         return -2
 
-    def _has_probes(self) -> bool:
+    def _probes(self) -> int:
+        """Programs, maps and events of the kernel's that it holds."""
+        held = 0
         with contextlib.suppress(OSError):
             for fd in Path(f"/proc/{self.pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
-                    if str(fd.readlink()).startswith(("anon_inode:bpf", "anon_inode:[perf_event")):
-                        return True
-        return False
+                    name = str(fd.readlink())
+                    held += name.startswith(("anon_inode:bpf", "anon_inode:[perf_event"))
+        return held
 
     def _ended(self) -> RecordError:
         text = self.errors.read_text(errors="replace").strip()

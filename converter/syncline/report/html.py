@@ -11,12 +11,15 @@ import functools
 import importlib.metadata
 import json
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from syncline.engine import Value
 from syncline.engine.columns import ColumnsEngine
+from syncline.frames import comparable_stacks, is_nameless, readable_stacks
 
 from . import catalogue
 from .run import SqlEngine, Table, caveats, run_query, run_report
@@ -74,9 +77,15 @@ def template() -> bytes:
     return found
 
 
-def page(sides: list[dict[str, Any]]) -> bytes:
-    """The whole page; with two sides the first is the base that the second is compared to."""
-    data = {"schema": SCHEMA, "syncline": importlib.metadata.version("syncline"), "sides": sides}
+def page(sides: list[dict[str, Any]], warnings: Sequence[str] = ()) -> bytes:
+    """The whole page.
+
+    Args:
+        sides: with two the first is the base that the second is compared to.
+        warnings: what else differs between them.
+    """
+    data = {"schema": SCHEMA, "syncline": importlib.metadata.version("syncline")}
+    data |= {"warnings": [*warnings], "sides": sides}
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     # Text of a log may be any; in a script nothing but its end has a meaning.
     for char in "<>&":
@@ -84,8 +93,13 @@ def page(sides: list[dict[str, Any]]) -> bytes:
     return template().replace(_DATA, text.encode("ascii"))
 
 
-def describe(engine: SqlEngine, name: str, limits: Limits | None = None) -> dict[str, Any]:
+def describe(
+    engine: SqlEngine, name: str, limits: Limits | None = None, *, compared: bool = False
+) -> dict[str, Any]:
     """All that the page tells of one input.
+
+    Args:
+        compared: with another, which has other addresses: only what of stacks is alike in all processes is told.
 
     Raises:
         EngineError: it cannot be read, or the trace is not Syncline's.
@@ -97,43 +111,61 @@ def describe(engine: SqlEngine, name: str, limits: Limits | None = None) -> dict
     facts = run_query(engine, "SELECT key, value FROM syncline_meta ORDER BY run, key").rows
     # Of many runs those of the last.
     side["facts"] = {str(key): value for key, value in facts if key in _FACTS}
-    _materialise(engine)
+    stacks = _number_stacks(engine, limits, compared=compared)
+    _materialise(engine, "_page_request", "request")
     shape = _run(engine, "shape")
     side |= dict(zip(shape.columns, shape.rows[0], strict=True))
     side["operations"] = [op for _, op in _run(engine, "operation").rows]
     side["marks"] = _table(_run(engine, "mark", marks=limits.marks))
     side["begun"] = _table(_run(engine, "span"))
+    waits = {"journal": int(side["journals"] or 0), "flush": int(side["flushes"] or 0)}
+    unknown = tuple(name for name, known in waits.items() if not known)
     if int(side["requests"] or 0) <= limits.requests:
-        return side | _whole(engine, limits)
-    return side | _counted(engine, limits, int(side["requests"]))
+        side |= _whole(engine, limits, unknown)
+        side["stack_names"] = stacks
+    else:
+        side |= _counted(engine, limits, int(side["requests"]), unknown)
+        side["stack_names"] = stacks[: limits.stacks]
+    if compared:
+        # What the page compares with care: in the other run these may have a name.
+        frames = {frame for stack in side["stack_names"] for frame in stack.split(";")}
+        side["nameless"] = sorted(filter(is_nameless, frames))
+    return side
 
 
 _FACTS = ("source", "input", "pid_is", "clock", "first_ts_ns", "last_ts_ns", "lines", "events")
 
 
-def _whole(engine: SqlEngine, limits: Limits) -> dict[str, Any]:
-    """Each request."""
-    return _names(engine, limits.requests, limits.requests, limits.requests) | {
+def _whole(engine: SqlEngine, limits: Limits, unknown: tuple[str, ...]) -> dict[str, Any]:
+    """Each request, without the waits of which none tells."""
+    return _names(engine, limits.requests, limits.requests) | {
         "mode": "requests",
-        "rows": _table(_run(engine, "row")),
+        "rows": _table(_run(engine, "row"), unknown),
     }
 
 
-def _counted(engine: SqlEngine, limits: Limits, requests: int) -> dict[str, Any]:
-    """Counts and sums, and a sample."""
+def _counted(
+    engine: SqlEngine, limits: Limits, requests: int, unknown: tuple[str, ...]
+) -> dict[str, Any]:
+    """Counts and sums, and a sample; without the waits of which no request tells."""
     for rung in limits.ladder:
         chosen = dict(zip(("files", "threads", "step"), rung, strict=True))
         ((cells,),) = _run(engine, "cells", **chosen).rows
         if int(cells or 0) <= limits.cells:
             break
     every = -(-requests // limits.points)
-    cubes = {
-        name: _table(_run(engine, name, **chosen))
-        for name in ("slot", "syscall", "writeback", "amount", "busy")
+    cubes: dict[str, Any] = {
+        name: _table(_run(engine, name, **chosen), unknown) for name in ("slot", "busy")
     }
-    cubes["code"] = _code(engine, chosen | {"stacks": limits.stacks}, limits.cells)
+    cubes |= {
+        name: _table(_run(engine, "bucket", column=f"{name}_bucket", **chosen))
+        for name in ("syscall", "writeback", "journal", "amount")
+        if name not in unknown
+    }
+    stacks = chosen | {"stacks": limits.stacks}
+    cubes["code"] = _code(engine, stacks, limits.cells, unknown)
     points = _run(engine, "point", every=every, longest=limits.longest, **chosen)
-    return _names(engine, chosen["files"], chosen["threads"], limits.stacks) | {
+    return _names(engine, chosen["files"], chosen["threads"]) | {
         "mode": "bins",
         "limits": chosen | {"stacks": limits.stacks, "every": every, "longest": limits.longest},
         "cubes": cubes,
@@ -141,28 +173,48 @@ def _counted(engine: SqlEngine, limits: Limits, requests: int) -> dict[str, Any]
     }
 
 
-def _code(engine: SqlEngine, chosen: dict[str, int], most: int) -> dict[str, Any]:
+def _code(
+    engine: SqlEngine, chosen: dict[str, int], most: int, unknown: tuple[str, ...]
+) -> dict[str, Any]:
     """Stacks by time, file and thread at once; by each alone where that were too many cells."""
     ((cells,),) = _run(engine, "folded", **chosen).rows
     if int(cells or 0) <= most:
-        return {"all": _table(_run(engine, "code", **chosen))}
+        return {"all": _table(_run(engine, "code", **chosen), unknown)}
     alone = {"files": 0, "threads": 0, "step": _ALL_BINS}
     parts = {"time": "step", "file": "files", "thread": "threads"}
     return {
-        name: _table(_run(engine, "code", **chosen | alone | {part: chosen[part]}))
+        name: _table(_run(engine, "code", **chosen | alone | {part: chosen[part]}), unknown)
         for name, part in parts.items()
     }
 
 
-def _names(engine: SqlEngine, files: int, threads: int, stacks: int) -> dict[str, Any]:
-    """Files and threads as their reports have them, the costliest; and stacks, the most frequent."""
-    found = {
+def _names(engine: SqlEngine, files: int, threads: int) -> dict[str, Any]:
+    """Files and threads as their reports have them, the costliest."""
+    return {
         f"{name}_table": _table(_first(engine, name, count))
         for name, count in (("files", files), ("threads", threads))
     }
-    return found | {
-        "stack_names": [stack for _, stack in _run(engine, "stack", stacks=stacks).rows]
-    }
+
+
+def _number_stacks(engine: SqlEngine, limits: Limits, *, compared: bool) -> list[str]:
+    """Makes `_page_stack`, the number of each stack; gives their names, as many as a page may hold."""
+    if not compared:
+        _materialise(engine, "_page_stack", "stack")
+        named = _run(engine, "name", stacks=max(limits.requests, limits.stacks)).rows
+        names = readable_stacks(str(stack) for _, stack in named)
+        return [names[str(stack)] for _, stack in named]
+    _materialise(engine, "_page_raw_stack", "stack")
+    rows = [(str(stack), int(syncs or 0)) for stack, syncs, _ in _run(engine, "raw-stack").rows]
+    names = comparable_stacks(stack for stack, _ in rows)
+    counts: Counter[str] = Counter()
+    for stack, syncs in rows:
+        counts[names[stack]] += syncs
+    order = sorted(counts, key=lambda name: (-counts[name], name))
+    numbers = {name: number for number, name in enumerate(order)}
+    pairs = [f"{place}, {numbers[names[stack]]}" for place, (stack, _) in enumerate(rows)]
+    # Where there is no stack at all there are no numbers either.
+    _materialise(engine, "_page_stack", "fold", folds="), (".join(pairs) or "-1, -1")
+    return order
 
 
 def _first(engine: SqlEngine, report: str, count: int) -> Table:
@@ -171,24 +223,29 @@ def _first(engine: SqlEngine, report: str, count: int) -> Table:
     return run_query(engine, f"{sql}\nLIMIT {count};")
 
 
-def _sql(name: str, **parameters: int) -> str:
-    """The SQL of a file in sql/page/ with numbers for its parameters."""
+def _sql(name: str, **parameters: int | str) -> str:
+    """The SQL of a file in sql/page/ with its parameters: numbers, pairs of them, or a column."""
     text = (catalogue.sql_root() / "page" / f"{name}.sql").read_text(encoding="utf-8")
     body = re.sub(r"^--[^\n]*\n", "", text, flags=re.M)
     return _PARAMETER.sub(lambda match: str(parameters[match[1]]), body)
 
 
-def _run(engine: SqlEngine, name: str, **parameters: int) -> Table:
+def _run(engine: SqlEngine, name: str, **parameters: int | str) -> Table:
     return run_query(engine, _sql(name, **parameters))
 
 
-def _materialise(engine: SqlEngine) -> None:
-    """Makes `_page_request`, on which the others are built."""
+def _materialise(engine: SqlEngine, table: str, name: str, **parameters: int | str) -> None:
+    """Makes a table of the rows of a file in sql/page/."""
     kind = "TABLE" if engine.name == ColumnsEngine.name else "PERFETTO TABLE"
-    run_query(engine, f"CREATE OR REPLACE {kind} _page_request AS\n{_sql('request')}")
+    run_query(engine, f"CREATE OR REPLACE {kind} {table} AS\n{_sql(name, **parameters)}")
 
 
-def _table(table: Table) -> dict[str, list[Value]]:
-    """Columns by name, each a list: a page is smaller, and read faster, by columns."""
+def _table(table: Table, without: tuple[str, ...] = ()) -> dict[str, list[Value]]:
+    """Columns by name, each a list: a page is smaller, and read faster, by columns.
+
+    Args:
+        without: how the names of columns begin that the page does not get.
+    """
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.columns)
-    return {name: list(values) for name, values in zip(table.columns, columns, strict=True)}
+    named = zip(table.columns, columns, strict=True)
+    return {name: list(values) for name, values in named if not name.startswith(without)}

@@ -140,6 +140,6 @@ def caveats(engine: SqlEngine) -> list[str]:
         else:
             found.append(
                 f"tables of a run are missing, all there is is {tables}: what the others would"
-                " tell is not known (syncline convert LOG -o DIR/ writes six)"
+                " tell is not known (syncline convert LOG -o DIR/ writes seven)"
             )
     return found

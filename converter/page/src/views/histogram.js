@@ -70,13 +70,11 @@ function histogram(describe) {
       const most = Math.max(0.001, ...bars.map(({value}) => Math.abs(value)));
       return [draw(bars, scale, {width, label: `${label} (logarithmic)`, buckets, unit, height: 150, aria: `Difference of the shares by ${label}`,
         fill: (bar) => (bar.value > 0 ? 'var(--more)' : 'var(--less)'),
-        title: (bar) => `${format.text(bar.lower, unit)} to ${format.text(bar.upper, unit)}\n${points(bar.value)} of the syncs`,
-        y: {domain: [-most, most], format: points, integers: false, label: 'share of the syncs, new less base'}})];
+        title: (bar) => `${format.text(bar.lower, unit)} to ${format.text(bar.upper, unit)}\n${format.points(bar.value)} of the syncs`,
+        y: {domain: [-most, most], format: format.points, integers: false, label: 'share of the syncs, new less base'}})];
     },
   };
 }
-
-const points = (value) => `${value > 0 ? '+' : ''}${(100 * value).toFixed(1)} %`;
 
 function counts(side, state, kind) {
   const list = Array.from(side.select(state).buckets[kind], (count) => count ?? 0);

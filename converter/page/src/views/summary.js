@@ -6,13 +6,14 @@ import {h} from '../dom.js';
 import {filtered, percentile, percentileBounds} from '../model.js';
 
 // What stands in the tiles, of a side under a filter: value, unit, and whether it is between bounds or not known.
-export function figures(side, state) {
+// `journal`: with the wait for the journal, as one of the sides tells it.
+export function figures(side, state, journal = side.tells.journal) {
   const found = side.select(state);
   const {total, values, buckets} = found;
   const all = !filtered(state);
   const metric = (name, scope) => side.metric(name, scope)?.value ?? null;
   const quantile = (kind, percent) => {
-    if (all) return metric(`${{syscall: 'syscall_latency', writeback: 'writeback_latency', amount: 'writeback_amount'}[kind]}_p${percent}`);
+    if (all) return metric(`${{syscall: 'syscall_latency', writeback: 'writeback_latency', journal: 'journal_wait', amount: 'writeback_amount'}[kind]}_p${percent}`);
     if (values) return percentile(values[kind], percent);
     return percentileBounds(buckets[kind], percent, kind === 'amount' ? AMOUNT : LATENCY, total[`${kind}_max_ns`]);
   };
@@ -20,8 +21,9 @@ export function figures(side, state) {
   const wall = all ? metric('sync_wall_time') : total.timed ? found.wall : null;
   return {
     syncs: {label: 'Syncs', value: all ? metric('syncs') : total.syncs, unit: 'count', more: [...(all ? [] : [['of', side.raw.requests, 'count']]), ['files', files(side, found, all), 'count'], ['threads', threads(side, found, all), 'count']]},
-    syscall: {label: 'Syscall latency', value: quantile('syscall', 50), unit: 'ns', suffix: 'median', more: [['p99', quantile('syscall', 99), 'ns'], ['max', all ? metric('syscall_latency_max') : total.syscall_max_ns, 'ns'], ['known of', total.syscalls, 'count']]},
-    writeback: {label: 'Writeback latency', value: quantile('writeback', 50), unit: 'ns', suffix: 'median', more: [['p99', quantile('writeback', 99), 'ns'], ['max', all ? metric('writeback_latency_max') : total.writeback_max_ns, 'ns'], ['known of', total.writebacks, 'count']]},
+    syscall: {label: 'Syscall latency, median', value: quantile('syscall', 50), unit: 'ns', more: [['p99', quantile('syscall', 99), 'ns'], ['max', all ? metric('syscall_latency_max') : total.syscall_max_ns, 'ns'], ['known of', total.syscalls, 'count']]},
+    writeback: {label: 'Writeback latency, median', value: quantile('writeback', 50), unit: 'ns', more: [['p99', quantile('writeback', 99), 'ns'], ['max', all ? metric('writeback_latency_max') : total.writeback_max_ns, 'ns'], ['known of', total.writebacks, 'count']]},
+    ...(journal ? {journal: {label: 'Journal wait, median', value: quantile('journal', 50), unit: 'ns', more: [['p99', quantile('journal', 99), 'ns'], ['sum', side.waited(total, 'journal'), 'ns'], ['share of sync time', total.journal_dur_ns ? total.journal_ns / total.journal_dur_ns : null, 'share'], ['known of', total.journals, 'count']]}} : {}),
     amount: {label: 'Written back', value: all ? metric('writeback_amount_sum') : total.sum('bytes', 'amounts'), unit: 'bytes', more: [['median', quantile('amount', 50), 'bytes'], ['p99', quantile('amount', 99), 'bytes']]},
     empty: {label: 'Empty syncs', value: all ? metric('empty_share') : total.whole && total.amounts ? total.empty / total.whole : null, unit: 'share', more: [['wrote nothing', total.amounts || !total.syncs ? total.empty : null, 'count'], ['incomplete', total.incomplete, 'count']]},
     time: {label: 'Time in sync', value: sum, unit: 'ns', more: [['wall time', wall, 'ns', side.counted && !all], ['parallelism', wall ? sum / wall : null, 'ratio', side.counted && !all]]},
@@ -39,14 +41,15 @@ function distinct(found, field, side, others) {
 }
 
 export function tiles(sides, state) {
-  const all = sides.map((side) => figures(side, state));
+  const journal = sides.some(({tells}) => tells.journal);
+  const all = sides.map((side) => figures(side, state, journal));
   const now = all.at(-1);
-  return h('dl.tiles', {}, Object.entries(now).map(([key, figure]) => {
+  return h(`dl.tiles${sides.length > 1 ? '.two' : ''}`, {}, Object.entries(now).map(([key, figure]) => {
     const base = sides.length > 1 ? all[0][key] : null;
     return h('div.tile', {'data-figure': key, 'data-value': raw(figure.value)},
       h('dt', {}, figure.label),
-      h('dd.big', {}, shown(figure.value, figure.unit), figure.suffix ? h('span.suffix', {}, ` ${figure.suffix}`) : null),
-      base ? h('dd.was', {}, `base ${shown(base.value, figure.unit)}  ${format.change(plain(base.value), plain(figure.value))}`) : null,
+      h('dd.big', {}, shown(figure.value, figure.unit)),
+      base ? h('dd.was', {}, `base ${shown(base.value, figure.unit)}  ${format.change(plain(base.value), plain(figure.value), figure.unit)}`) : null,
       h('dd.more', {}, figure.more.map(([name, value, unit, unknown], index) => h('span', {'data-figure': name, 'data-value': raw(value), title: unknown ? 'Not known of a selection: this page holds sums by bin of time. The SQL of the selection tells.' : null},
         `${name} ${shown(value, unit)}${unknown ? ' (not known of a selection)' : ''}${base && !unknown ? ` (base ${shown(base.more[index][1], unit)})` : ''}`))));
   }));
@@ -76,8 +79,15 @@ export function wholeSummary(sides) {
         h('th', {scope: 'row'}, one.metric), h('td.left', {}, format.printable(one.scope)),
         base ? h('td', {}, format.text(of(base, one.base, 'value'), one.unit)) : null,
         h('td', {}, format.text(of(now, one.now, 'value'), one.unit)),
-        base ? h('td', {}, format.change(of(base, one.base, 'value'), of(now, one.now, 'value'))) : null,
+        base ? h('td', {}, format.change(of(base, one.base, 'value'), of(now, one.now, 'value'), one.unit)) : null,
         h('td', {}, format.count(of(now, one.now, 'known'))), h('td', {}, format.count(of(now, one.now, 'syncs')))))))));
+}
+
+// What is not alike on both sides, and so may be why the figures differ; `syncline diff` has the same sentences.
+export function differing(warnings) {
+  return h('section.caveats.some', {'aria-label': 'What differs between the two'},
+    h('p', {}, h('strong', {}, '▲ Not alike on both sides, and so perhaps why figures differ')),
+    h('ul', {}, warnings.map((text) => h('li', {}, format.printable(text)))));
 }
 
 export function caveats(side, titled) {

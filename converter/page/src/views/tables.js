@@ -3,7 +3,7 @@
 import {LATENCY} from '../buckets.js';
 import * as format from '../format.js';
 import {h} from '../dom.js';
-import {OTHERS, percentile, percentileBounds} from '../model.js';
+import {OTHERS, WAITS, offered, percentile, percentileBounds} from '../model.js';
 
 const ROWS = 50;
 
@@ -20,6 +20,9 @@ const COMMON = [
   {key: 'empty', label: 'empty', unit: 'count', of: (sums) => (sums.amounts ? sums.empty : null)},
   {key: 'bytes', label: 'written back', unit: 'bytes', of: (sums) => sums.sum('bytes', 'amounts')},
   {key: 'sum', label: 'time in sync', unit: 'ns', of: (sums) => sums.sum('dur_ns', 'timed')},
+  // Only where a side tells them.
+  {key: 'journal', label: 'journal wait', unit: 'ns', of: (sums, side) => side.waited(sums, 'journal')},
+  {key: 'flush', label: 'flushes', unit: 'ns', of: (sums, side) => side.waited(sums, 'flush')},
   {key: 'average', label: 'latency avg', unit: 'ns', of: (sums) => sums.average('syscall')},
   {key: 'p99', label: 'latency p99', unit: 'ns', of: p99},
   {key: 'max', label: 'latency max', unit: 'ns', of: (sums) => sums.syscall_max_ns},
@@ -31,17 +34,17 @@ export const filesView = tableView({
   help: 'What each file cost. Latencies are syscall latencies, over the syncs that have one; time in sync is from the call, or the start, to the end.',
   // As the report has them, which counts all.
   exact: (side, number) => ({p99: side.raw.files_table.latency_p99_ns[number], partners: side.raw.files_table.threads[number]}),
-  columns: [...COMMON.slice(0, 7), {key: 'partners', label: 'threads', unit: 'count', of: (sums) => sums.partners.size}, COMMON[7]],
+  columns: [...COMMON.slice(0, -1), {key: 'partners', label: 'threads', unit: 'count', of: (sums) => sums.partners.size}, COMMON.at(-1)],
 });
 
 export const threadsView = tableView({
   id: 'threads', title: 'Threads', one: 'thread', heading: 'thread', field: 'thread',
   help: 'What each thread waited for. Parallel: syncs in flight at once, its own included, averaged over its time in sync; of the whole run, whatever is filtered.',
   exact: (side, number) => ({parallel: side.raw.threads_table.parallel_avg[number]}),
-  columns: [...COMMON.slice(0, 7), {key: 'parallel', label: 'parallel', unit: 'ratio', whole: true, of: () => null}, COMMON[7]],
+  columns: [...COMMON.slice(0, -1), {key: 'parallel', label: 'parallel', unit: 'ratio', whole: true, of: () => null}, COMMON.at(-1)],
 });
 
-function tableView({id, title, one, heading, field, help, columns, exact}) {
+function tableView({id, title, one, heading, field, help, columns: all, exact}) {
   return {
     id, title, help, wide: true, merged: true,
     controls(state, set) {
@@ -50,6 +53,8 @@ function tableView({id, title, one, heading, field, help, columns, exact}) {
     },
     draw(sides, state, {set}) {
       const comparing = sides.length > 1;
+      const told = new Set(offered(sides, all.map(({key}) => [key])).flat());
+      const columns = all.filter(({key}) => told.has(key));
       const entries = merge(sides, state, field, exact, columns);
       const words = state.search[id].toLowerCase();
       const matching = entries.filter(({label}) => label.toLowerCase().includes(words));
@@ -58,8 +63,8 @@ function tableView({id, title, one, heading, field, help, columns, exact}) {
       const value = (entry) => {
         if (!column) return entry.label;
         if (!changed) return plain(entry.values.at(-1)?.[key] ?? entry.values[0]?.[key]);
-        const [base, new_] = entry.values.map((values) => plain(values?.[key]) ?? 0);
-        return Math.abs((new_ ?? 0) - (base ?? 0));
+        const [base, new_] = entry.values.map((values) => plain(values?.[key]));
+        return base == null || new_ == null ? null : Math.abs(new_ - base);
       };
       matching.sort((a, b) => compare(value(a), value(b), down) || (a.label < b.label ? -1 : 1));
       const rows = matching.slice(0, state.rows[id]);
@@ -80,6 +85,14 @@ function tableView({id, title, one, heading, field, help, columns, exact}) {
         if (others) notes.push(`${comparing ? `${side.name}: the` : 'The'} ${format.count(others)} ${one}s with the least time in sync are put together in one row; the report \`${id}\` names them.`);
       }
       if (sides.some((side) => side.counted)) notes.push('A percentile with two bounds lies between them: of a selection this page holds counts by bucket.');
+      const waits = columns.filter(({key}) => WAITS.includes(key));
+      if (waits.length) notes.push('Journal wait and flushes: what of the time in sync went by waiting for commits of the journal, and in cache flushes that the syncs asked for.');
+      for (const side of sides) {
+        const {total} = side.select(state);
+        const lacking = waits.filter(({key}) => total.known(key) < total.syncs).map(({key, label}) => `${label} of ${format.count(total.known(key))}`);
+        if (lacking.length) notes.push(`${comparing ? (side.index ? 'New: k' : 'Base: k') : 'K'}nown is, of ${format.count(total.syncs)} syncs, ${lacking.join(', ')}; sums are over these.`);
+      }
+      if (comparing) notes.push('Below each figure: the base\u2019s, and how the new one differs from it.');
       if (comparing && field === 'thread') notes.push('Threads of one name are added up, as their numbers differ between runs.');
       return [
         comparing ? h('label.choice', {}, h('input', {type: 'checkbox', checked: changed, 'data-key': `changed-${id}`, onchange: () => set({sort: {...state.sort, [id]: {...state.sort[id], changed: !changed}}}, [id])}), ' sort by what has changed most') : null,
@@ -95,7 +108,7 @@ function cell(column, entry, comparing) {
   const now = values.at(-1);
   const attributes = {'data-column': column.key, 'data-value': now == null ? null : typeof now === 'object' ? `${now.from}..${now.to}` : now};
   if (!comparing) return h('td', attributes, shown(now, column.unit));
-  return h('td', attributes, h('div', {}, shown(now, column.unit)), h('div.was', {}, `${shown(values[0], column.unit)} ${format.change(plain(values[0]), plain(now))}`));
+  return h('td', attributes, h('div', {}, shown(now, column.unit)), h('div.was', {}, `${shown(values[0], column.unit)} ${format.change(plain(values[0]), plain(now), column.unit)}`));
 }
 
 function shown(value, unit) {
@@ -131,7 +144,8 @@ function merge(sides, state, field, exact, columns) {
     row.values = row.sums.map((list, place) => {
       if (list.length) return valuesOf(list, sides[place], columns, exact, row.key);
       // Where nothing is put together, what has no row has no sync.
-      return (field === 'file' ? sides[place].otherFiles : sides[place].otherThreads) ? null : {...NOTHING};
+      const side = sides[place];
+      return (field === 'file' ? side.otherFiles : side.otherThreads) ? null : {...NOTHING, ...Object.fromEntries(WAITS.map((wait) => [wait, side.tells[wait] ? 0 : null]))};
     });
   }
   return [...rows.values()];
@@ -140,7 +154,7 @@ function merge(sides, state, field, exact, columns) {
 function valuesOf(list, side, columns, exact, key) {
   const [{number, free}] = list;
   const sums = list.length === 1 ? list[0].sums : together(list.map(({sums}) => sums));
-  const values = Object.fromEntries(columns.map((column) => [column.key, column.of(sums)]));
+  const values = Object.fromEntries(columns.map((column) => [column.key, column.of(sums, side)]));
   // What the report says of all its syncs is exact; a selection is counted here.
   const known = list.length === 1 && key !== OTHERS ? exact(side, number) : {};
   for (const column of columns) if (column.key in known && (free || column.whole)) values[column.key] = known[column.key];

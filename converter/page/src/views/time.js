@@ -3,6 +3,7 @@
 import * as Plot from '@observablehq/plot';
 import * as format from '../format.js';
 import {choice, h} from '../dom.js';
+import {offered} from '../model.js';
 import {table} from './numbers.js';
 import {HEIGHT, niceTicks, plot, timeAxis} from './plot.js';
 
@@ -13,13 +14,15 @@ const MEASURES = {
   syscall: {label: 'average syscall latency', unit: 'ns', of: (sums) => sums.average('syscall')},
   syscallMax: {label: 'longest syscall latency', unit: 'ns', of: (sums) => sums.syscall_max_ns},
   writeback: {label: 'average writeback latency', unit: 'ns', of: (sums) => sums.average('writeback')},
+  journal: {label: 'average wait for the journal', unit: 'ns', of: (sums) => sums.average('journal')},
+  flush: {label: 'average time in cache flushes', unit: 'ns', of: (sums) => sums.average('flush')},
 };
 
 export const timeView = {
   id: 'time',
   title: 'Over time',
   help: 'A sync counts in the bin in which it begins. Drag over the chart, or move the two handles with the arrow keys, to select a range of time; every view follows.',
-  controls: (state, set) => [choice('Show', Object.entries(MEASURES).map(([key, {label}]) => [key, label]), state.measure, (measure) => set({measure}))],
+  controls: (state, set, sides) => [choice('Show', offered(sides, Object.entries(MEASURES)).map(([key, {label}]) => [key, label]), state.measure, (measure) => set({measure}))],
   scale(sides, state) {
     const {of} = MEASURES[state.measure];
     const most = Math.max(0, ...sides.flatMap((side) => side.select(state).time.map((sums) => of(sums) ?? 0)));
@@ -54,7 +57,7 @@ export const timeView = {
     const unknown = bins.filter(({value}) => value == null).length;
     return [
       host,
-      h('p.note', {}, `${bins.length} bins of ${format.ns(side.width)}${unknown && measure.unit === 'ns' ? `; ${unknown} of them have no sync with a known latency` : ''}.`),
+      h('p.note', {}, `${bins.length} bins of ${format.ns(side.width)}${unknown && measure.unit === 'ns' ? `; ${unknown} of them have no sync of which this is known` : ''}.`),
       table(`Over time as a table${side.total > 1 ? `, ${side.name}` : ''}`, ['begin', measure.label], () => bins.map(({from, value}) => [format.ns(from), format.text(value, measure.unit)])),
     ];
   },

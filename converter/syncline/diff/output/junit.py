@@ -13,7 +13,10 @@ __all__ = ["render"]
 
 
 def render(comparison: Comparison, *, everything: bool = True) -> str:
-    """A regression is a failure, what cannot be told is skipped; too much lost is an error."""
+    """A regression is a failure, what cannot be told is skipped; too much lost is an error.
+
+    What is notable passes, and says why.
+    """
     rows = [row for row in comparison.rows if row.verdict != "-"]
     failures = sum(row.verdict == "regression" for row in rows)
     skipped = sum(row.verdict == CANT_TELL for row in rows)
@@ -38,10 +41,11 @@ def render(comparison: Comparison, *, everything: bool = True) -> str:
         ElementTree.SubElement(whole, "error", message=_clean(words.headline(comparison)))
     elif comparison.verdict == CANT_TELL:
         ElementTree.SubElement(whole, "skipped", message=_clean(words.headline(comparison)))
+    # Of a test case, as many a CI server shows nothing that is of the suite alone.
+    said = [words.headline(comparison), *(f"warning: {one}" for one in comparison.warnings)]
+    ElementTree.SubElement(whole, "system-out").text = _clean("\n".join([*said, *comparison.notes]))
     for row in rows:
         _case(suite, row)
-    if comparison.warnings:
-        ElementTree.SubElement(suite, "system-err").text = _clean("\n".join(comparison.warnings))
     ElementTree.indent(suite)
     suites = ElementTree.tostring(suite, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{suites}\n'
@@ -62,6 +66,8 @@ def _case(suite: ElementTree.Element, row: Row) -> None:
     )
     if row.verdict == "regression":
         ElementTree.SubElement(case, "failure", message=_clean(figures), type="regression")
+    elif row.verdict == "notable":
+        ElementTree.SubElement(case, "system-out").text = _clean(f"notable: {figures}")
     else:
         ElementTree.SubElement(case, "skipped", message=_clean(f"{row.why}: {figures}"))
 

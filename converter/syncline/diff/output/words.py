@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from syncline.render import human
 from syncline.report import Column, Report, Table
 
-from ..compare import CANT_TELL, Comparison, Row
+from ..compare import CANT_TELL, CUT_OFF, Comparison, Row
 from ..sides import Side
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 # What a reader looks for first.
-_ORDER = ("regression", CANT_TELL, "improvement", "no change", "-")
+_ORDER = ("regression", CANT_TELL, "notable", "improvement", "no change", "-")
 _COLUMNS = (
     Column("of", "text", "What of."),
     Column("metric", "text", "Metric."),
@@ -90,15 +90,12 @@ def headline(comparison: Comparison) -> str:
     if comparison.verdict == "regression":
         others = sum(row.verdict == "regression" for row in comparison.rows) - counts["regression"]
         beside = f", and {others} beside them" if others else ""
-        return (
-            f"Regression: {counts['regression']} of the {len(gate)} figures that the gate watches"
-            f" got worse{beside}."
-        )
+        return f"Regression: {counts['regression']} of the {_watched(gate)} got worse{beside}."
     if comparison.verdict == CANT_TELL:
         if not gate:
             return "Can't tell: the sides have no figure in common that the gate watches."
         unsure = comparison.unsure()
-        few = [row for row in unsure if row.why.startswith("too few")]
+        few = [row for row in unsure if row.why == CUT_OFF or row.why.startswith("too few")]
         if few:
             return f"Can't tell: {few[0].why}."
         looks = (
@@ -107,13 +104,18 @@ def headline(comparison: Comparison) -> str:
             else "look worse, or could be anything"
         )
         return (
-            f"Can't tell: {len(unsure)} of the {len(gate)} figures that the gate watches {looks};"
-            " more runs narrow it down."
+            f"Can't tell: {len(unsure)} of the {_watched(gate)} {looks}; more runs narrow it down."
         )
     better = f"; {counts['improvement']} got better" if counts["improvement"] else ""
     room = sum(row.verdict == CANT_TELL and row.open for row in gate)
     wide = f"; the intervals of {room} leave room for one" if room else ""
-    return f"No regression found in the {len(gate)} figures that the gate watches{better}{wide}."
+    notable = sum(row.verdict == "notable" for row in comparison.rows)
+    beside = f"; {notable} that it does not watch got worse" if notable else ""
+    return f"No regression found in the {_watched(gate)}{better}{wide}{beside}."
+
+
+def _watched(gate: list[Row]) -> str:
+    return f"{len(gate)} figure{'s' * (len(gate) != 1)} that the gate watches"
 
 
 def method(comparison: Comparison) -> str:
@@ -136,6 +138,8 @@ def method(comparison: Comparison) -> str:
         if how.gate_rows and how.detail_alpha
         else ""
     )
+    if comparison.policy.narrow:
+        parts = f" of the gate ({how.gate_rows}), and as few say notable of any other ({how.detail_rows})"
     return (
         f"{how.base_units} against {how.new_units} {units}; each bound of an interval holds with"
         f" {how.confidence:.0%}; of diffs of equal sides at most {percent} say regression of any"
@@ -152,7 +156,7 @@ def rows_to_show(comparison: Comparison, everything: bool) -> list[Row]:
     rows = [
         row
         for row in comparison.rows
-        if everything or row.gate or row.verdict in ("regression", "improvement")
+        if everything or row.gate or row.verdict in ("regression", "notable", "improvement")
     ]
     return sorted(rows, key=lambda row: (_ORDER.index(row.verdict), not row.gate))
 

@@ -1,13 +1,14 @@
--- Buckets of the writeback latency, by bin of time, file and thread.
+-- Buckets of a latency, a wait or an amount, by bin of time, file and thread;
+-- :column of _page_request has their numbers.
 SELECT
   bin - bin % :step AS bin,
   CASE WHEN file < :files THEN file ELSE :files END AS file,
   CASE WHEN thread < :threads THEN thread ELSE :threads END AS thread,
-  writeback_bucket AS bucket,
+  :column AS bucket,
   COUNT(*) AS syncs
 FROM _page_request
 WHERE
-  writeback_bucket IS NOT NULL
+  :column IS NOT NULL
 GROUP BY
   1,
   2,

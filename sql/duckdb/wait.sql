@@ -1,0 +1,5 @@
+-- Waits of sync requests. The columns are those of sql/perfetto/wait.sql.
+
+CREATE OR REPLACE VIEW syncline_wait AS
+SELECT sync_id, number, wait, ts_ns, dur_ns, transaction_id, run
+FROM _syncline_file_wait;

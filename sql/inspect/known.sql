@@ -1,0 +1,35 @@
+-- Of how many requests each column is known, and to how many it applies.
+--
+-- A row. `syncs` is all requests, `with_bios` those that made a bio: no other
+-- has a time before its first bio or after its last one. The rest are columns
+-- of syncline_sync.
+SELECT
+  COUNT(*) AS syncs,
+  SUM(CASE WHEN bios > 0 THEN 1 ELSE 0 END) AS with_bios,
+  COUNT(tid) AS tid,
+  COUNT(pid) AS pid,
+  COUNT(comm) AS comm,
+  COUNT(process) AS process,
+  COUNT(op) AS op,
+  COUNT(datasync) AS datasync,
+  COUNT(path) AS path,
+  COUNT(dev) AS dev,
+  COUNT(ino) AS ino,
+  COUNT(fs) AS fs,
+  COUNT(id) AS id,
+  COUNT(ret) AS ret,
+  COUNT(start_ns) AS start_ns,
+  COUNT(dur_ns) AS dur_ns,
+  COUNT(syscall_ns) AS syscall_ns,
+  COUNT(writeback_ns) AS writeback_ns,
+  COUNT(before_submit_ns) AS before_submit_ns,
+  COUNT(after_complete_ns) AS after_complete_ns,
+  COUNT(journal_ns) AS journal_ns,
+  COUNT(flush_ns) AS flush_ns,
+  COUNT(residue_ns) AS residue_ns,
+  COUNT(bytes) AS bytes,
+  COUNT(folios) AS folios,
+  COUNT(bios) AS bios,
+  COUNT(ranges) AS ranges,
+  COUNT(stack) AS stack
+FROM syncline_sync;

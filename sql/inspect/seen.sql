@@ -1,0 +1,169 @@
+-- Threads, processes, devices, file systems, files and operations: how many
+-- there are, and the five with the most requests, calls without one, and bios.
+--
+-- A thread is seen where it syncs or submits a bio; whatever was on the CPU
+-- when a bio completed is not.
+WITH
+  part AS (
+    SELECT
+      'thread' AS what,
+      run || ':' || CAST(tid AS TEXT) AS thing,
+      tid AS number,
+      comm AS name,
+      COUNT(*) AS syncs,
+      0 AS lone_calls,
+      0 AS bios
+    FROM syncline_sync
+    WHERE
+      tid IS NOT NULL
+    GROUP BY
+      run,
+      tid,
+      comm
+    UNION ALL
+    SELECT 'thread', run || ':' || CAST(tid AS TEXT), tid, comm, 0, COUNT(*), 0
+    FROM syncline_call
+    WHERE
+      tid IS NOT NULL
+      AND lone
+    GROUP BY
+      run,
+      tid,
+      comm
+    UNION ALL
+    SELECT 'thread', run || ':' || CAST(tid AS TEXT), tid, comm, 0, 0, COUNT(*)
+    FROM syncline_bio
+    WHERE
+      tid IS NOT NULL
+    GROUP BY
+      run,
+      tid,
+      comm
+    UNION ALL
+    SELECT
+      'process',
+      run || ':' || CAST(pid AS TEXT),
+      pid,
+      COALESCE(process, comm),
+      COUNT(*),
+      0,
+      0
+    FROM syncline_sync
+    WHERE
+      pid IS NOT NULL
+    GROUP BY
+      run,
+      pid,
+      COALESCE(process, comm)
+    UNION ALL
+    SELECT 'process', run || ':' || CAST(pid AS TEXT), pid, comm, 0, COUNT(*), 0
+    FROM syncline_call
+    WHERE
+      pid IS NOT NULL
+      AND lone
+    GROUP BY
+      run,
+      pid,
+      comm
+    UNION ALL
+    SELECT 'process', run || ':' || CAST(pid AS TEXT), pid, comm, 0, 0, COUNT(*)
+    FROM syncline_bio
+    WHERE
+      pid IS NOT NULL
+    GROUP BY
+      run,
+      pid,
+      comm
+    UNION ALL
+    SELECT 'device', dev, NULL, dev, COUNT(*), 0, 0
+    FROM syncline_sync
+    WHERE
+      dev IS NOT NULL
+    GROUP BY
+      dev
+    UNION ALL
+    SELECT 'device', dev, NULL, dev, 0, 0, COUNT(*)
+    FROM syncline_bio
+    WHERE
+      dev IS NOT NULL
+    GROUP BY
+      dev
+    UNION ALL
+    SELECT 'file system', fs, NULL, fs, COUNT(*), 0, 0
+    FROM syncline_sync
+    WHERE
+      fs IS NOT NULL
+    GROUP BY
+      fs
+    UNION ALL
+    SELECT 'file', path, NULL, path, COUNT(*), 0, 0
+    FROM syncline_sync
+    WHERE
+      path IS NOT NULL
+    GROUP BY
+      path
+    UNION ALL
+    SELECT 'operation', op, NULL, op, COUNT(*), 0, 0
+    FROM syncline_sync
+    WHERE
+      op IS NOT NULL
+    GROUP BY
+      op
+    UNION ALL
+    SELECT 'operation', op, NULL, op, 0, COUNT(*), 0
+    FROM syncline_call
+    WHERE
+      op IS NOT NULL
+      AND lone
+    GROUP BY
+      op
+  ),
+  seen AS (
+    SELECT
+      what,
+      thing,
+      MIN(number) AS number,
+      MIN(name) AS name,
+      SUM(syncs) AS syncs,
+      SUM(lone_calls) AS lone_calls,
+      SUM(bios) AS bios
+    FROM part
+    GROUP BY
+      what,
+      thing
+  ),
+  ranked AS (
+    SELECT
+      what,
+      number,
+      name,
+      syncs,
+      lone_calls,
+      bios,
+      COUNT(*) OVER (PARTITION BY what) AS things,
+      SUM(CASE WHEN syncs + lone_calls > 0 THEN 1 ELSE 0 END) OVER (
+        PARTITION BY
+          what
+      ) AS syncing,
+      ROW_NUMBER() OVER (
+        PARTITION BY
+          what
+        ORDER BY syncs DESC, lone_calls DESC, bios DESC, thing
+      ) AS place
+    FROM seen
+  )
+SELECT
+  what,
+  things,
+  CAST(syncing AS BIGINT) AS syncing,
+  number,
+  name,
+  CAST(syncs AS BIGINT) AS syncs,
+  CAST(lone_calls AS BIGINT) AS lone_calls,
+  CAST(bios AS BIGINT) AS bios
+FROM ranked
+WHERE
+  place <= 5
+ORDER BY
+  what,
+  place;

@@ -1,0 +1,111 @@
+-- Phases: what syncs waited for: the data, the journal, a cache flush.
+--
+-- A row an operation, file system and device. Times are sums over the requests
+-- of which all parts are known (known of syncs), from the start of the file
+-- system's sync function to its end, and their shares of that. Phases can
+-- overlap: a fast commit writes data. residue is what none of them explains:
+-- looking for dirty pages, waiting for locks and for writeback that somebody
+-- else has begun. Only a patched kernel tells of the journal and of flushes,
+-- and not for every file system; where it does not, the columns are null, and
+-- after_ns is what is known: the time after the last bio.
+--
+-- Columns:
+--   op               text   The syscall. Null with no call.
+--   fs               text   The file system.
+--   dev              text   The device that it is on.
+--   syncs            count  Requests.
+--   known            count  Those that the times are taken over.
+--   time_ns          ns     From start to end, summed.
+--   before_ns        ns     Of that, before the first bio's submit.
+--   writeback_ns     ns     From the first bio's submit to the last one's
+--                           completion.
+--   after_ns         ns     After the last bio's completion; all of a request
+--                           with no bio.
+--   journal_ns       ns     For commits of the journal.
+--   flush_ns         ns     In cache flushes that the syncs asked for.
+--   residue_ns       ns     In none of writeback, journal and flush.
+--   writeback_share  share  writeback_ns / time_ns.
+--   journal_share    share  journal_ns / time_ns.
+--   flush_share      share  flush_ns / time_ns.
+--   residue_share    share  residue_ns / time_ns.
+--   run              text   The run, where the input holds several.
+WITH
+  request AS (
+    SELECT
+      run,
+      op,
+      fs,
+      dev,
+      ts_ns + dur_ns - start_ns AS time_ns,
+      COALESCE(before_submit_ns, 0) AS before_ns,
+      after_complete_ns,
+      writeback_ns,
+      journal_ns,
+      flush_ns,
+      residue_ns,
+      bios,
+      -- Where a file system tells of its waits, a request with a torn one is
+      -- left out.
+      CASE
+        WHEN dur_ns IS NULL
+        OR start_ns IS NULL
+        OR writeback_ns IS NULL THEN 0
+        WHEN COUNT(residue_ns) OVER (PARTITION BY run, op, fs, dev) = 0 THEN 1
+        WHEN residue_ns IS NULL THEN 0
+        ELSE 1
+      END AS known
+    FROM syncline_sync
+  ),
+  total AS (
+    SELECT
+      run,
+      op,
+      fs,
+      dev,
+      COUNT(*) AS syncs,
+      SUM(known) AS known,
+      SUM(CASE WHEN known = 1 THEN time_ns END) AS time_ns,
+      SUM(CASE WHEN known = 1 THEN before_ns END) AS before_ns,
+      SUM(CASE WHEN known = 1 THEN writeback_ns END) AS writeback_ns,
+      SUM(
+        CASE
+          WHEN known = 1
+          AND bios = 0 THEN time_ns
+          WHEN known = 1 THEN after_complete_ns
+        END
+      ) AS after_ns,
+      SUM(CASE WHEN known = 1 THEN journal_ns END) AS journal_ns,
+      SUM(CASE WHEN known = 1 THEN flush_ns END) AS flush_ns,
+      SUM(CASE WHEN known = 1 THEN residue_ns END) AS residue_ns
+    FROM request
+    GROUP BY
+      run,
+      op,
+      fs,
+      dev
+  )
+SELECT
+  op,
+  fs,
+  dev,
+  syncs,
+  CAST(known AS BIGINT) AS known,
+  CAST(time_ns AS BIGINT) AS time_ns,
+  CAST(before_ns AS BIGINT) AS before_ns,
+  CAST(writeback_ns AS BIGINT) AS writeback_ns,
+  CAST(after_ns AS BIGINT) AS after_ns,
+  CAST(journal_ns AS BIGINT) AS journal_ns,
+  CAST(flush_ns AS BIGINT) AS flush_ns,
+  CAST(residue_ns AS BIGINT) AS residue_ns,
+  CAST(writeback_ns AS DOUBLE) / NULLIF(time_ns, 0) AS writeback_share,
+  CAST(journal_ns AS DOUBLE) / NULLIF(time_ns, 0) AS journal_share,
+  CAST(flush_ns AS DOUBLE) / NULLIF(time_ns, 0) AS flush_share,
+  CAST(residue_ns AS DOUBLE) / NULLIF(time_ns, 0) AS residue_share,
+  run
+FROM total
+ORDER BY
+  COALESCE(time_ns, 0) DESC,
+  run,
+  op NULLS LAST,
+  fs NULLS LAST,
+  dev NULLS LAST;

@@ -1,0 +1,467 @@
+"""`syncline inspect`: each line of it held against the recording, counted another way."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline.inputs import Reading, opened
+from syncline.report import catalogue
+from syncline.report.inspect import FILLED_BY, NEEDS, ROUTES, uses
+from syncline.report.run import run_query, run_report
+
+from tests.coretools import DATA, ROOT
+from tests.reference import blktrace, thesis
+from tests.test_commands import fails, ok, run
+
+TESTS = ROOT / "tests" / "data"
+THESIS = DATA / "small4.log"
+BPF = TESTS / "bpf" / "patched-0.27.log"
+FTRACE = TESTS / "ftrace" / "small4.trace.txt.gz"
+TRACE_DAT = TESTS / "tracecmd" / "small4.dat"
+BLKTRACE = TESTS / "blktrace" / "small4.blktrace.0"
+BLKPARSE = TESTS / "blktrace" / "small4.blkparse.txt.gz"
+STRACE = TESTS / "strace" / "small4.log"
+# Tracepoints of one kind of event.
+ALIKE = {
+    "sync_start": "ext4_sync_file_enter",
+    "sync_end": "ext4_sync_file_exit",
+    "bio_submit": "",
+    "bio_complete": "",
+    "bio_add_folio": "",
+}
+KINDS = [THESIS, BPF, FTRACE, TRACE_DAT, BLKTRACE, BLKPARSE, STRACE]
+
+
+def inspected(*arguments: str | Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(ok("inspect", "--format", "json", *arguments))
+    return told
+
+
+def one(*arguments: str | Path) -> dict[str, Any]:
+    told: dict[str, Any] = inspected(*arguments)["inputs"][0]
+    return told
+
+
+def text_of(file: Path) -> str:
+    data = file.read_bytes()
+    return (gzip.decompress(data) if file.suffix == ".gz" else data).decode()
+
+
+def others(told: dict[str, Any]) -> dict[str, int]:
+    """By name; none twice."""
+    named = {row["event"]: row["count"] for row in told["other_events"]}
+    assert len(named) == len(told["other_events"])
+    return named
+
+
+def seen(told: dict[str, Any], what: str) -> dict[str, Any]:
+    return next(row for row in told["seen"] if row["what"] == what)
+
+
+def answers(told: dict[str, Any]) -> dict[str, str]:
+    return {row["report"]: row["answer"] for row in told["reports"]}
+
+
+@pytest.mark.parametrize("file", sorted(DATA.glob("*.log*")), ids=lambda file: file.name)
+def test_a_log_of_the_thesis_is_what_the_reference_reads(file: Path) -> None:
+    told = one(file)
+    tables = thesis.read_file(file)
+    losses = thesis.Losses(file.name)
+    data = file.read_bytes()
+    data = gzip.decompress(data) if file.suffix == ".gz" else data
+    events, lines = thesis.parse(data, losses)
+    assert (told["format"], told["lines"], told["syncs"]) == ("thesis", lines, len(tables.sync))
+    assert sum(told["events"].values()) == len(events)
+    times = [event.ts for event in events]
+    span = told["span"]
+    assert (span["first_ns"], span["last_ns"]) == (min(times), max(times))
+    assert span["length_ns"] == max(times) - min(times)
+    assert {row["reason"]: row["count"] for row in told["losses"]} == {
+        row["reason"]: row["count"] for row in tables.loss
+    }
+    syncing = {row["tid"] for row in [*tables.sync, *(c for c in tables.call if c["lone"])]}
+    threads = syncing | {row["tid"] for row in tables.bio}
+    assert (seen(told, "thread")["count"] or 0) == len(threads)
+    assert (seen(told, "thread")["syncing"] or 0) == len(syncing)
+    assert (seen(told, "file")["count"] or 0) == len({row["path"] for row in tables.sync} - {None})
+    # No thesis log names a device or a process: not known, and not none.
+    assert (seen(told, "device")["count"], seen(told, "process")["count"]) == (None, None)
+    known = {row["column"]: (row["known"], row["of"]) for row in told["columns"]}
+    with_bios = sum(bool(row["bios"]) for row in tables.sync)
+    for column, (count, of) in known.items():
+        have = [row for row in tables.sync if row.get(column) is not None]
+        assert count == len(have), column
+        limited = column in ("before_submit_ns", "after_complete_ns")
+        assert of == (with_bios if limited else len(tables.sync)), column
+    for row, table in zip(told["attribution"], (tables.sync, tables.bio), strict=True):
+        confidence = Counter(r["confidence"] for r in table if r["confidence"])
+        total = sum(confidence.values())
+        assert row["number"] == total
+        for word in ("exact", "inferred", "unknown"):
+            assert row[word] == (confidence[word] / total if total else None)
+    assert (told["clock"]["name"], told["clock"]["is_told"]) == ("boottime", False)
+
+
+def test_the_text_of_the_ring_buffer_counted_with_a_search() -> None:
+    told = one(FTRACE)
+    # `COMM-PID [CPU] FLAGS TIME: NAME...`
+    words = Counter(re.findall(r"^ .*?-\d+ +\[\d+\] .*? *[\d.]+: (\w+)", text_of(FTRACE), re.M))
+    kinds = told["events"]
+    for name, alike in ALIKE.items():
+        assert kinds[name] == words[name] + words[alike] > 0, name
+    named = others(told)
+    assert sum(named.values()) == kinds["other"]
+    for name in ("writeback_mark_inode_dirty", "block_rq_issue", "writeback_dirty_folio"):
+        assert named[name] == words[name] > 0, name
+    assert (told["clock"]["name"], told["clock"]["is_told"]) == ("unknown", False)
+    assert seen(told, "file system")["most"][0]["name"] == "ext4"
+
+
+def test_a_trace_dat_is_what_trace_cmd_prints() -> None:
+    told = one(TRACE_DAT)
+    printed = text_of(TESTS / "tracecmd" / "small4.report.txt.gz")
+    words = Counter(re.findall(r"\[\d+\] .*? [\d.]+: (\w+): ", printed))
+    kinds, named = told["events"], others(told)
+    for name, alike in ALIKE.items():
+        assert kinds[name] == words[name] + words[alike] > 0, name
+    assert kinds["other"] == sum(named.values())
+    # What is of one kind for Syncline whatever it holds.
+    for name in ("writeback_mark_inode_dirty", "block_rq_issue", "sys_enter_write"):
+        assert named[name] == words[name] > 0, name
+    assert (told["clock"]["name"], told["clock"]["is_told"]) == ("local", True)
+    assert told["lines"] == 0
+
+
+def test_blktrace_is_what_its_records_are() -> None:
+    told = one(BLKTRACE)
+    files = [file.read_bytes() for file in sorted(BLKTRACE.parent.glob("small4.blktrace.*"))]
+    rows = blktrace.rows(files)
+    assert sum(told["events"].values()) == len(rows)
+    words = Counter(row["event"] for row in rows)
+    named = others(told)
+    # All of these are none of Syncline's.
+    for word in "DMGPUI":
+        assert named[word] == words[word] > 0
+    assert sum(named.values()) == told["events"]["other"]
+    assert told["syncs"] == 0
+    assert set(answers(told).values()) == {"no", "part", "full"}
+    assert {name for name, answer in answers(told).items() if answer != "no"} == {
+        "summary",
+        "losses",
+    }
+    text = one(BLKPARSE)
+    assert others(text)["D"] == named["D"]
+    assert text["clock"]["name"] == "relative"
+    # The kernel's note says when it began: 1970 and the log's first times are the same moment.
+    offset = told["clock"]["realtime_offset_ns"]
+    assert told["span"]["first_realtime_ns"] == told["span"]["first_ns"] + offset
+
+
+def test_a_log_of_strace_counted_with_a_search() -> None:
+    told = one(STRACE)
+    lines = text_of(STRACE).splitlines()
+    calls = Counter(
+        re.findall(r"^\d+ +[\d.]+ (?:<\.\.\. )?(\w+)(?=\(| resumed)", "\n".join(lines), re.M)
+    )
+    assert told["lines"] == len(lines)
+    assert told["syncs"] == sum(bool(re.search(r"\bfsync\(", line)) for line in lines)
+    named = others(told)
+    assert named["openat"] == calls["openat"] > 0
+    assert named["write"] == calls["write"] > 0
+    assert named["ended"] == sum(" +++ " in line for line in lines)
+    assert named["signal"] == sum(" --- " in line for line in lines)
+    assert sum(named.values()) == told["events"]["other"]
+    assert told["clock"]["realtime_offset_ns"] == 0
+    # 1795196964 is 2026-11-20 17:49:24 UTC (date -u -d @1795196964).
+    assert "2026-11-20 17:49:24 UTC" in ok("inspect", STRACE)
+    # strace sees no bio: their number is not known.
+    assert [row["number"] for row in told["attribution"]] == [100, None]
+    assert answers(told)["amount"] == answers(told)["empty"] == answers(told)["phases"] == "no"
+
+
+def test_other_events_are_those_of_the_low_level_log(tmp_path: Path) -> None:
+    """Of what is not of one kind, too: a write is a sync or not, a completion has data or not."""
+    for file in KINDS:
+        ok("convert", "-q", file, "-o", tmp_path / "x.events.jsonl")
+        events = Counter(
+            json.loads(line).get("event") for line in (tmp_path / "x.events.jsonl").open()
+        )
+        told = one(file)
+        named = others(told) if told["other_events"] else {}
+        assert all(count <= events[name] for name, count in named.items()), file
+        again = one(tmp_path / "x.events.jsonl")
+        assert others(again) == named, file
+        # It does not keep the clock of what it was made from.
+        assert (again["clock"]["name"], again["clock"]["is_told"]) == ("unknown", False)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *KINDS,
+        DATA / "odsync.log",
+        DATA / "empty.log",
+        DATA / "sync.log",
+        TESTS / "bpf" / "stock-tracepoints.log.gz",
+    ],
+    ids=lambda file: file.name,
+)
+def test_what_is_said_of_a_report_is_what_it_prints(file: Path) -> None:
+    told = {row["report"]: row for row in one(file)["reports"]}
+    assert list(told) == catalogue.names()
+    with opened(str(file), Reading()) as engine:
+        for name, said in told.items():
+            table = run_report(engine, name)
+            columns = {
+                column: [row[at] for row in table.rows if row[at] is not None]
+                for at, column in enumerate(table.columns)
+            }
+            null = {column for column, values in columns.items() if not values and table.rows}
+            if name == "summary":
+                # A metric a row.
+                values = [row[table.columns.index("value")] for row in table.rows]
+                assert said["answer"] != "no"
+                known = said["answer"] == "full"
+                assert known == (
+                    None not in values and "journal_wait_avg" in {r[0] for r in table.rows}
+                )
+            elif said["answer"] == "full":
+                # A loss need not have a time, and nothing has no shares.
+                nothing = name == "amount" and not sum(columns["bytes"])
+                allowed = {"bytes_share"} if nothing else {"first_ts_ns", "last_ts_ns"}
+                assert null <= allowed, (name, null)
+            elif said["answer"] == "part":
+                # As reports call what they make of it.
+                alike = {"syscall_ns": "latency", "tid": "threads"}
+                shown = " ".join(null) + (" " if name != "latency" else " latency writeback")
+                words = [word for c in said["null"] for word in (c.split("_")[0], alike.get(c, c))]
+                assert null or name == "latency", name
+                assert any(word in shown for word in words), (name, null, words)
+            elif table.rows and name != "losses":
+                # Rows without a figure: of no file, of no stack, of time that nobody knows.
+                figures = null | set(NEEDS[name][0])
+                assert figures & {"path", "stack", "time_ns", "bytes", "start_ns"}, name
+
+
+ADVICE = {
+    "bpftrace": [TESTS / "bpf" / "patched.log.gz"],
+    "strace": [STRACE],
+    # As the text of a patched kernel's ring buffer has it.
+    "ring-buffer": [TRACE_DAT],
+}
+# What needs more than the route: bpftrace beside it, the folder of a recording, the waits of the newest patch (tests/test_waits.py).
+BESIDE = {
+    "ring-buffer": {"stack", "pid", "process", "journal_ns", "flush_ns", "residue_ns"},
+    "bpftrace": {"pid", "process"},
+    "strace": set(),
+}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_route_tells_the_columns_that_it_is_advised_for(route: str) -> None:
+    known = {
+        row["column"] for file in ADVICE[route] for row in one(file)["columns"] if row["known"]
+    }
+    advised = {c for filler in FILLED_BY if route in filler.routes for c in filler.columns}
+    assert advised - known == BESIDE[route] & advised
+    # And no route is left out that has them.
+    if route == "strace":
+        assert known <= advised | {"comm", "pid"}
+
+
+def test_columns_of_reports_are_known_to_the_advice() -> None:
+    """Each column of a request that a report names is one that can be filled, or one that says what is missing."""
+    described = {row[0] for row in _describe("syncline_sync")}
+    advised = [column for filler in FILLED_BY for column in filler.columns]
+    assert len(advised) == len(set(advised))
+    assert set(advised) <= described
+    beside = {"ts_ns", "run", "sync_id", "incomplete", "confidence", "first_offset", "last_offset"}
+    assert described == set(advised) | beside
+    assert set(NEEDS) <= set(catalogue.names())
+    for name, groups in NEEDS.items():
+        assert {column for group in groups for column in group} <= uses(name)[1], name
+
+
+def _describe(table: str) -> list[Any]:
+    with opened(str(THESIS), Reading()) as engine:
+        return run_query(engine, f"DESCRIBE {table}").rows
+
+
+def test_the_docs_have_the_same_advice() -> None:
+    page = (ROOT / "docs" / "inspect.md").read_text()
+    for filler in FILLED_BY:
+        columns, routes = ", ".join(filler.columns), ", ".join(filler.routes)
+        assert f"| {columns} | {routes} | {filler.text} |" in page
+
+
+def test_a_trace_and_tables_tell_what_the_log_does(tmp_path: Path) -> None:
+    want = one(THESIS)
+    for name in ("t.pftrace", "t/"):
+        ok("convert", "-q", THESIS, "-o", f"{tmp_path}/{name}")
+        told = one(f"{tmp_path}/{name}")
+        for key in (
+            "events",
+            "span",
+            "syncs",
+            "seen",
+            "attribution",
+            "columns",
+            "unknown",
+            "reports",
+            "lines",
+        ):
+            assert told[key] == want[key], (name, key)
+        # What a run leaves behind does not keep whether the log said its clock, nor words.
+        assert (told["clock"]["is_told"], told["other_events"], told["unparsed"]) == (
+            None,
+            None,
+            None,
+        )
+    for name in ("t.csv", "t.parquet", "t.jsonl"):
+        ok("convert", "-q", THESIS, "-o", tmp_path / name)
+        told = one(tmp_path / name)
+        assert told["columns"] == want["columns"]
+        # Not held by it, and not 0.
+        assert (told["events"], told["losses"], told["lines"]) == (None, None, None)
+        assert told["attribution"][1]["number"] is None
+        assert answers(told)["losses"] == "no"
+        assert "syncline_call" in told["reports"][0]["tables"]
+    runs = tmp_path / "runs"
+    for run_name in ("a", "b"):
+        ok("convert", "-q", THESIS, "-o", f"{runs}/{run_name}/")
+    told = one(runs)
+    assert (told["runs"], told["syncs"], told["lines"]) == (2, 200, 2 * want["lines"])
+    assert told["span"]["length_ns"] == 2 * want["span"]["length_ns"]
+    assert told["span"]["first_ns"] is None
+    assert seen(told, "thread")["count"] == 8
+
+
+def test_stdin_and_marks() -> None:
+    done = run("inspect", "-", "--format", "json", stdin=THESIS.read_bytes())
+    assert json.loads(done.stdout)["inputs"][0]["syncs"] == 100
+
+
+def test_torn_lines_are_told_with_their_place(tmp_path: Path) -> None:
+    log = tmp_path / "torn.log"
+    log.write_bytes(THESIS.read_bytes() + b"48250740680 637 wl bio_comp\n?!\n")
+    told = one(log)
+    lost = {row["reason"]: row for row in told["losses"]}
+    assert lost["unparsed_line"]["count"] == 2
+    assert lost["unparsed_line"]["example"] == f"{log}:988: 48250740680 637 wl bio_comp"
+    assert len(told["unparsed"]) == 2
+    assert "torn.log:989: ?!" in ok("inspect", log)
+
+
+def recorded(
+    folder: Path, boot: str, log: Path = THESIS, name: str = "events.log", source: str = "thesis"
+) -> Path:
+    """A folder as `syncline record` leaves it."""
+    folder.mkdir()
+    (folder / name).write_bytes(log.read_bytes())
+    ends = {
+        "boot_id": boot,
+        "host": "h",
+        "clocks_ns": {"boottime": 5, "monotonic": 5, "realtime": 1_795_196_964_000_000_005},
+    }
+    manifest = {
+        "route": "bpftrace",
+        "inputs": [{"file": name, "source": source}],
+        "before": ends,
+        "after": ends,
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def test_a_recording_tells_its_boot_and_time_of_day(tmp_path: Path) -> None:
+    told = one(recorded(tmp_path / "run", "b-1"))
+    assert (told["clock"]["boot_id"], told["clock"]["realtime_offset_ns"]) == (
+        "b-1",
+        1_795_196_964 * 10**9,
+    )
+    # 48.05 s after 17:49:24.
+    assert "2026-11-20 17:50:12 UTC" in ok("inspect", tmp_path / "run")
+
+
+def test_inputs_of_one_boot_agree_and_others_do_not(tmp_path: Path) -> None:
+    logs = [TESTS / "bpf" / name for name in ("patched-0.17.log", "patched-0.27.log")]
+    boots = [re.search(r"boot_id=?:? ?(\S+)", text_of(log)).group(1) for log in logs]  # type: ignore[union-attr]
+    told = inspected(*logs)["together"]
+    same = boots[0] == boots[1]
+    assert (told["clocks"], told["convertible"]) == (
+        ("agree", True) if same else ("disagree", False)
+    )
+    done = run("convert", "-q", *logs, "-o", tmp_path / "both.pftrace")
+    assert (done.returncode == 0) == same
+    # Of another boot: the header's id is changed.
+    other = tmp_path / "other.log"
+    other.write_text(text_of(logs[0]).replace(boots[0], "another"))
+    told = inspected(logs[0], other)["together"]
+    assert (told["clocks"], told["convertible"]) == ("disagree", False)
+    assert "another" in told["text"]
+    assert "different boots" in fails(3, "convert", logs[0], other, "-o", tmp_path / "x.pftrace")
+    # So by the manifests, where the logs do not tell.
+    a, b, c = (
+        recorded(tmp_path / name, boot) for name, boot in (("a", "1"), ("b", "2"), ("c", "1"))
+    )
+    assert inspected(a, b)["together"]["clocks"] == "disagree"
+    assert "different boots" in fails(3, "convert", a, b, "-o", tmp_path / "x.pftrace")
+    assert inspected(a, c)["together"]["convertible"] is True
+    assert not (tmp_path / "x.pftrace").exists()
+
+
+def test_inputs_whose_clocks_are_not_known_or_not_one(tmp_path: Path) -> None:
+    told = inspected(THESIS, STRACE)["together"]
+    assert (told["clocks"], told["convertible"]) == ("disagree", False)
+    assert "realtime" in told["text"]
+    assert told["text"] in fails(3, "convert", THESIS, STRACE, "-o", tmp_path / "x.pftrace")
+    lines = THESIS.read_bytes().splitlines(keepends=True)
+    for number, part in enumerate((lines[:500], lines[500:])):
+        (tmp_path / str(number)).write_bytes(b"".join(part))
+    told = inspected(tmp_path / "0", tmp_path / "1")["together"]
+    assert (told["clocks"], told["convertible"]) == ("unknown", True)
+    # Pieces of one log.
+    assert [row["log"] for row in told["logs"]] == [0, 0]
+    told = inspected(STRACE, TESTS / "strace" / "rename.log")["together"]
+    assert (told["clocks"], told["convertible"]) == ("agree", True)
+    ok("convert", "-q", THESIS, "-o", tmp_path / "t.pftrace")
+    told = inspected(THESIS, tmp_path / "t.pftrace")["together"]
+    assert (told["clocks"], told["convertible"]) == (None, False)
+    assert "t.pftrace" in told["text"]
+
+
+def test_bad_input_is_told_and_the_others_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "elf").write_bytes(b"\x7fELF" + bytes(1000))
+    (tmp_path / "main.baseline.json").write_text('{"syncline_baseline": 1}')
+    for name, word in (
+        ("empty", "is empty"),
+        ("elf", "ELF"),
+        ("main.baseline.json", "stored baseline"),
+        ("no", "no such file"),
+    ):
+        assert word in fails(3, "inspect", tmp_path / name)
+        assert fails(3, "report", tmp_path / name)
+    assert fails(2, "inspect", THESIS, "--from", "dtrace")
+    done = run("inspect", "--format", "json", tmp_path / "empty", THESIS)
+    assert done.returncode == 3
+    told = json.loads(done.stdout)
+    assert [each["input"] for each in told["inputs"]] == [str(THESIS)]
+    assert told["together"]["convertible"] is False
+    done = run("inspect", THESIS, "--max-loss", "0")
+    assert (done.returncode, done.stdout) == (4, "")
+    ok("convert", "-q", THESIS, "-o", tmp_path / "t.pftrace")
+    assert "would change nothing" in fails(2, "inspect", tmp_path / "t.pftrace", "--window", "1s")
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "embedded"])
+def test_both_engines_tell_the_same(engine: str) -> None:
+    for file in (THESIS, STRACE, BLKTRACE, TESTS / "bpf" / "patched.log.gz"):
+        want, told = one(file), one(file, "--engine", engine)
+        assert told == want, file
