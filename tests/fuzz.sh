@@ -1,19 +1,23 @@
 #!/usr/bin/env bash
-# Runs the fuzz targets of converter/fuzz: tests/fuzz.sh [SECONDS [TARGET...]]
+# Runs the fuzz targets of converter/fuzz: tests/fuzz.sh [same|SECONDS [TARGET...]]
+#
+# `same`, as `make test` does it: the seeds, and some thousand inputs like them for each target (tests/fuzz_mutants.py). They are the
+# same each time and on every machine, so that it fails for what was changed. libFuzzer's own search is steered by the very code
+# that is tested, by addresses and by the clock, and finds something else each time.
+# SECONDS: libFuzzer's search, so long for each target. What it finds on the way is kept in converter/fuzz/corpus, and the next one begins there;
+# SYNCLINE_FUZZ_SEED=N makes it another one.
 #
 # Stable Rust is enough, and so is a C++ compiler for libFuzzer itself; converter/fuzz/rustc.sh says how. A crash is kept in
-# converter/fuzz/artifacts, and its command to run again is printed. What is found on the way is kept in converter/fuzz/corpus.
+# converter/fuzz/artifacts, and its command to run again is printed.
 # The last line is `fuzz: N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 BIN=${BIN:-$PWD/.venv/bin}
-seconds=${1:-10}
+how=${1:-same}
 shift || true
-# The same inputs each time in a short run, so that a test fails for what changed; give more seconds, or a seed, to search.
-runs_at_most=-1
-[ "$seconds" -gt 10 ] || runs_at_most=15000
 targets=${*:-assemble source_thesis source_events_jsonl source_ftrace source_perf source_trace_dat source_strace source_bpftrace_json source_blktrace source_blkparse convert join}
-corpus=converter/fuzz/corpus
+work=$(mktemp -d) || exit
+trap 'rm -rf "$work"' EXIT
 artifacts=converter/fuzz/artifacts
 built=${CARGO_TARGET_DIR:-converter/target}/release
 
@@ -29,17 +33,25 @@ if ! RUSTC_WRAPPER=$PWD/converter/fuzz/rustc.sh cargo build -q --release \
   echo "fuzz: 0 passed, 1 failed"
   exit 1
 fi
-"$BIN/python" -m tests.fuzz_seeds "$corpus" || exit 1
+"$BIN/python" -m tests.fuzz_seeds "$work/seeds" || exit 1
+[ "$how" != same ] || "$BIN/python" -m tests.fuzz_mutants "$work/seeds" "$work/mutants" 8000 || exit 1
 mkdir -p "$artifacts"
 
 passed=0 failed=0
 for target in $targets; do
+  begun=$SECONDS
+  if [ "$how" = same ]; then
+    inputs=("$work/seeds/$target" "$work/mutants/$target" -runs=0)
+  else
+    mkdir -p "converter/fuzz/corpus/$target"
+    inputs=("converter/fuzz/corpus/$target" "$work/seeds/$target" -max_total_time="$how" -seed="${SYNCLINE_FUZZ_SEED:-1}")
+  fi
   # What a target writes to standard output is what it converts to.
-  if output=$("$built/$target" "$corpus/$target" -max_total_time="$seconds" -seed="${SYNCLINE_FUZZ_SEED:-1}" -runs="$runs_at_most" -max_len=10000 -timeout=20 -rss_limit_mb=2048 \
+  if output=$("$built/$target" "${inputs[@]}" -max_len=10000 -timeout=20 -rss_limit_mb=2048 \
     -verbosity=0 -print_final_stats=1 -artifact_prefix="$artifacts/$target-" 2>&1 >/dev/null); then
     passed=$((passed + 1))
     runs=$(sed -n 's/.*number_of_executed_units: *//p' <<<"$output")
-    echo "fuzz: $target: ok, ${runs:-?} runs in $seconds s"
+    echo "fuzz: $target: ok, ${runs:-?} runs in $((SECONDS - begun)) s"
   else
     failed=$((failed + 1))
     echo "fuzz: $target: FAILED"

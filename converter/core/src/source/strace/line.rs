@@ -116,7 +116,7 @@ fn take_time(cursor: &mut Cursor<'_>, padded: bool) -> Option<Time> {
         cursor.literal(b":")?;
         // 60 is a leap second.
         let seconds = cursor.decimal().filter(|s| *s <= 60)?;
-        (Clock::Day, (first < 24).then_some((first * 60 + minutes) * 60 + seconds)?)
+        (Clock::Day, (first < 24).then(|| (first * 60 + minutes) * 60 + seconds)?)
     } else if padded && first < FIRST_UNIX_SECOND {
         (Clock::Relative, first)
     } else {
@@ -487,6 +487,13 @@ mod tests {
         let Some(Text::Call { phase, rest, .. }) = Text::of(text.as_bytes()) else { panic!("{text}") };
         let call = Call::of(rest, phase).unwrap();
         (String::from_utf8_lossy(call.args).into_owned(), call.end.ret, call.end.dur)
+    }
+
+    #[test]
+    fn an_hour_that_is_none_is_no_time() {
+        assert!(take_time(&mut Cursor::new(b"23:59:60.5 x"), true).is_some());
+        assert!(take_time(&mut Cursor::new(b"24:00:00 x"), true).is_none());
+        assert!(take_time(&mut Cursor::new(b"18446744073709551615:00:00 x"), true).is_none());
     }
 
     #[test]

@@ -1,0 +1,152 @@
+"""Writes inputs like the fuzzers' seeds, each changed in a few places: `python -m tests.fuzz_mutants SEEDS OUT COUNT [SEED]`.
+
+The same ones each time and on every machine, COUNT for each target, so that a run over them fails for what was changed;
+another SEED gives others.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+MAX_CHANGES = 4
+NUMBER = re.compile(rb"\d+")
+# Where numbers of some width end, and what is none.
+NUMBERS = (
+    b"0",
+    b"1",
+    b"-1",
+    b"65536",
+    b"4294967295",
+    b"4294967296",
+    b"9223372036854775807",
+    b"9223372036854775808",
+    b"18446744073709551615",
+    b"18446744073709551616",
+    b"99999999999999999999999",
+    b"1.5",
+    b"0x",
+    b"",
+)
+BYTES = (
+    b"\n",
+    b"\r\n",
+    b"\n\n",
+    b" ",
+    b"\t",
+    b"\0",
+    b"\xff",
+    b"\xc3",
+    b'"',
+    b"\\",
+    b"[",
+    b"{",
+    b"(",
+    b"#",
+    b"@",
+    b":",
+    b",",
+    b"=",
+)
+
+Change = Callable[[random.Random, bytes, list[bytes]], bytes]
+
+
+def _span(rng: random.Random, text: bytes) -> tuple[int, int]:
+    first = rng.randrange(len(text) + 1)
+    return first, min(len(text), first + rng.choice((1, 2, 4, 8, 30, 200)))
+
+
+def lines(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
+    """A line away, there twice, elsewhere, or its end away."""
+    parts = text.split(b"\n")
+    at, to = rng.randrange(len(parts)), rng.randrange(len(parts))
+    match rng.randrange(4):
+        case 0:
+            del parts[at]
+        case 1:
+            parts.insert(to, parts[at])
+        case 2:
+            parts.insert(to, parts.pop(at))
+        case _:
+            parts[at] = parts[at][: rng.randrange(len(parts[at]) + 1)]
+    return b"\n".join(parts)
+
+
+def number(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
+    """A number another one, of the text or of those that are no good."""
+    found = list(NUMBER.finditer(text))
+    if not found:
+        return text
+    at = rng.choice(found)
+    new = rng.choice(found).group() if rng.random() < 0.5 else rng.choice(NUMBERS)
+    return text[: at.start()] + new + text[at.end() :]
+
+
+def word(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
+    """One, two, four or eight bytes as a number in binary."""
+    width = rng.choice((1, 2, 4, 8))
+    value = rng.choice(
+        (0, 1, 2 ** (8 * width) - 1, 2 ** (8 * width - 1), rng.getrandbits(8 * width))
+    )
+    at = rng.randrange(len(text) + 1)
+    order = "little" if rng.random() < 0.8 else "big"
+    return text[:at] + value.to_bytes(width, order) + text[at + width :]
+
+
+def insert(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
+    at = rng.randrange(len(text) + 1)
+    return text[:at] + rng.choice(BYTES) + text[at:]
+
+
+def cut(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
+    """A piece away, or all that follows."""
+    first, end = _span(rng, text)
+    return text[:first] if rng.random() < 0.3 else text[:first] + text[end:]
+
+
+def copy(rng: random.Random, text: bytes, others: list[bytes]) -> bytes:
+    """A piece of this or of another seed, put in or over what is there."""
+    source = rng.choice(others) if rng.random() < 0.5 else text
+    first, end = _span(rng, source)
+    at = rng.randrange(len(text) + 1)
+    piece = source[first:end]
+    return text[:at] + piece + text[at + (len(piece) if rng.random() < 0.5 else 0) :]
+
+
+def splice(rng: random.Random, text: bytes, others: list[bytes]) -> bytes:
+    """This one's head and another one's tail, each in whole lines."""
+    other = rng.choice(others)
+    head = text.rfind(b"\n", 0, rng.randrange(len(text) + 1)) + 1
+    return text[:head] + other[other.rfind(b"\n", 0, rng.randrange(len(other) + 1)) + 1 :]
+
+
+def options(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
+    """What a target reads from the last bytes."""
+    return text[:-2] + rng.randbytes(2)
+
+
+CHANGES: tuple[Change, ...] = (lines, number, word, insert, cut, copy, splice, options)
+
+
+def main() -> int:
+    seeds, out, count = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    seed = "".join(sys.argv[4:])
+    for folder in sorted(path for path in seeds.iterdir() if path.is_dir()):
+        rng = random.Random(folder.name + seed)
+        texts = [path.read_bytes() for path in sorted(folder.iterdir())]
+        into = out / folder.name
+        into.mkdir(parents=True)
+        for i in range(count):
+            text = texts[i % len(texts)]
+            for _ in range(rng.randint(1, MAX_CHANGES)):
+                text = rng.choice(CHANGES)(rng, text, texts)
+            (into / f"{i:05}").write_bytes(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
