@@ -1004,7 +1004,7 @@ def test_people_read_verdict_rows_and_method(pool) -> None:
     assert line.split() == ["whole", "syncs", "300", "600", "+100.0", "%", "+100.0", "%", "to", "+100.0", "%", "regression"]  # fmt: skip
     assert "4 against 4 runs" in text
     assert "all 70 ways to deal them" in text
-    assert "Moved most for syncs (syncs, per run):" in text
+    assert "Moved most for syncs (syncs, per run; not judged):" in text
     assert "--all prints them" in text
     markdown = output.render("md", comparison)
     assert markdown.startswith("## Writeback: regression\n")

@@ -282,6 +282,30 @@ def test_warnings_name_what_differs(tmp_path: Path) -> None:
     assert run("diff", SMALL4, SLOW, "--marks", marks).returncode == 1
 
 
+def test_a_side_that_was_converted_in_another_unit(tmp_path: Path) -> None:
+    ok("convert", "-q", SMALL4, "--time-unit", "us", "-o", f"{tmp_path}/us/")
+    for sides, longer in (((SMALL4, tmp_path / "us"), "new"), ((tmp_path / "us", SMALL4), "base")):
+        told = run("diff", *sides).stdout
+        assert f"all times of {longer} are some 1,000 times those of" in told
+        assert "another --time-unit" in told
+    assert "--time-unit" not in run("diff", SMALL4, SLOW).stdout
+
+
+def test_the_same_on_both_sides_is_no_comparison(tmp_path: Path) -> None:
+    ok("convert", "-q", SMALL4, "-o", tmp_path / "a.pftrace")
+    same = run("diff", SMALL4, tmp_path / "a.pftrace")
+    assert same.returncode == 0
+    assert "\nNothing was compared: base and new are the same.\n" in same.stdout
+
+
+def test_the_rows_that_a_gate_watches_are_marked() -> None:
+    told = run("diff", SMALL4, SLOW).stdout.splitlines()
+    gate = [line for line in told if " gate  " in line and line.startswith("whole")]
+    of_all = next(line for line in told if line.startswith("Regression: "))
+    assert sum(line.endswith("  regression") for line in gate) == int(of_all.split()[1])
+    assert len(gate) == int(of_all.split()[4])
+
+
 def test_a_query_of_ones_own(sides: Path, tmp_path: Path) -> None:
     query = tmp_path / "ops.sql"
     query.write_text(

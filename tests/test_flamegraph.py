@@ -640,6 +640,8 @@ def test_nothing_is_not_drawn(tmp_path: Path) -> None:
     assert "are 0" in fails(
         3, "flamegraph", DATA / "small1.log", "--weight", "bytes", "--diff", log, "--normalize"
     )
+    message = fails(3, "flamegraph", DATA / "small1.log", "--path", "/nothing")
+    assert "no sync request of it is of path /nothing" in message
     # Against nothing all is new.
     made = ok("flamegraph", DATA / "small1.log", "--weight", "bytes", "--diff", log)
     assert {line.split()[-2] for line in made.splitlines()} == {"0"}

@@ -821,6 +821,11 @@ def test_a_log_may_lack_columns(tmp_path: Path) -> None:
         assert run_query(engine, query).rows == [(1, "007", None, ""), (2, None, None, "")]
         for report in names():
             run_report(engine, report)
+        told = next(
+            caveat for caveat in caveats(engine) if caveat.startswith("columns are missing")
+        )
+        assert "dur_ns, tid" in told
+        assert told.endswith("requests that lack a half are not told from the others")
 
 
 def test_many_runs_stay_apart(both, tmp_path: Path) -> None:

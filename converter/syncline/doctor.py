@@ -120,6 +120,15 @@ def _cache(_root: Path) -> Finding:
     return "ok", f"{folder}: {len(files)} compiled modules, {size / 1e6:.0f} MB"
 
 
+def _sql(_root: Path) -> Finding:
+    from syncline.report.catalogue import sql_root
+
+    package = sql_root() / "perfetto"
+    if not (package / "summary.textproto").is_file():
+        return "missing", f"{package} is not whole", "Install Syncline again."
+    return "ok", f"{package} (dev.syncline, for Perfetto's own tools)"
+
+
 def _package(name: str) -> Callable[[Path], Finding]:
     def probe(_root: Path) -> Finding:
         try:
@@ -282,6 +291,7 @@ _PROBES: tuple[tuple[str, Callable[[Path], Finding]], ...] = (
     ("embedded engine", _embedded),
     ("native engine", _native),
     ("engine cache", _cache),
+    ("SQL package", _sql),
     ("duckdb", _package("duckdb")),
     ("perfetto", _package("perfetto")),
     ("UI", _ui),

@@ -23,4 +23,7 @@ CROSS JOIN (
 ) AS fact
 WHERE
   fact.key = 'tables'
-  OR log.path IS NOT NULL;
+  OR log.path IS NOT NULL
+UNION ALL
+-- Columns of requests that all files lack, which are null then.
+SELECT 'missing_columns', columns, run FROM _syncline_lacks;

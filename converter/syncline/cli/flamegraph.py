@@ -182,7 +182,8 @@ def _side(path: str, by: str, engine: str, reading: Reading, *, compared: bool) 
             " GROUP BY reason HAVING SUM(count) > 0 ORDER BY SUM(count) DESC, reason",
         ).rows
         losses = [(str(reason), int(count or 0)) for reason, count in lost]
-        return Side(path, stacks, losses, caveats(made))
+        wanted = run_query(made, "SELECT value FROM syncline_meta WHERE key = 'requests_of'").rows
+        return Side(path, stacks, losses, caveats(made), str(wanted[0][0]) if wanted else None)
 
 
 def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
@@ -195,6 +196,11 @@ def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
 
     stacks, path = side.stacks, side.path
     again = f"syncline flamegraph {shlex.quote(path)}"
+    if not stacks.syncs and side.wanted:
+        raise InputError(
+            f"{path}: there is nothing to draw: no sync request of it is of {side.wanted}",
+            f"is the filter spelt as the log has it? syncline report {shlex.quote(path)} files threads",
+        )
     if not stacks.syncs:
         raise InputError(
             f"{path}: there is nothing to draw: it holds no sync request",

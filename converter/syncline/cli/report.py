@@ -149,6 +149,10 @@ def _page(
                 if base is not None:
                     summary = zip(*sides[-1]["summary"].values(), strict=True)
                     glances.append(glance(open_engine, _name(path), summary))
+        for path, side in zip([base, input] if base is not None else [input], sides, strict=True):
+            of = f"{_name(path)}: " if base is not None else ""
+            for caveat in side["caveats"]:
+                say(f"warning: {of}{caveat}")
         page = html.page(sides, differences(*glances) if glances else ())
         file.write(page)
     if str(out) != "-":

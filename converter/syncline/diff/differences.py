@@ -13,7 +13,7 @@ from syncline.report.catalogue import sql_root
 
 from .sides import Figure, Run, Side, listed
 
-__all__ = ["differences", "glance"]
+__all__ = ["differences", "glance", "same_runs"]
 
 # Facts of a run, and what a person calls them.
 _FACTS = {
@@ -34,6 +34,8 @@ _NONE_OF_IT = {"mark": "none", "fs": "none known", "requests_of": "all requests"
 # A part of one side's requests whose value is known that the other side does not have.
 _KNOWN_APART = 0.05
 _LENGTH_APART = 1.25
+# How many times as long a time is that was read in the next smaller unit, and how far from that it may be.
+_UNIT, _UNIT_APART = 1000, 3
 _NAMES = 3
 
 
@@ -50,7 +52,7 @@ def differences(base: Side, new: Side) -> list[str]:
                 if len(values) > 1:
                     found.append(f"{word} differ within {side.name}: {listed(sorted(values))}")
                     break
-    parts = (_known, _attribution, _lone_calls, _stacks, _lengths)
+    parts = (_known, _attribution, _lone_calls, _stacks, _lengths, _units)
     return found + [sentence for part in parts for sentence in part(base, new)]
 
 
@@ -77,14 +79,23 @@ def glance(engine: Any, name: str, summary: Iterable[tuple[Any, ...]]) -> Side:
     return Side(name, (name,), [run])
 
 
+def same_runs(base: Side, new: Side) -> bool:
+    """Whether both sides are the same runs, and no others."""
+    return len(_in_common(base, new)) == len(base.runs) == len(new.runs)
+
+
+def _in_common(base: Side, new: Side) -> list[tuple[str, str]]:
+    theirs = {run.identity: run.name for run in base.runs if run.identity}
+    return [(theirs[run.identity], run.name) for run in new.runs if run.identity in theirs]
+
+
 def _same(base: Side, new: Side) -> list[str]:
     """Runs that both sides have."""
-    theirs = {run.identity: run.name for run in base.runs if run.identity}
-    both = [(theirs[run.identity], run.name) for run in new.runs if run.identity in theirs]
+    both = _in_common(base, new)
     if not both:
         return []
     named = listed([old if old == name else f"{old} = {name}" for old, name in both])
-    if len(both) == len(base.runs) == len(new.runs):
+    if same_runs(base, new):
         return [f"base and new are the same, so that nothing is compared: {named}"]
     return [f"base and new have runs in common, which hides what differs: {named}"]
 
@@ -143,7 +154,7 @@ def _known(base: Side, new: Side) -> list[str]:
             syncs = sum(one.syncs or 0 for one in figures if one)
             shares.append(sum(one.known or 0 for one in figures if one) / syncs if syncs else None)
         a, b = shares
-        if a and b and abs(a - b) > _KNOWN_APART:
+        if a is not None and b is not None and abs(a - b) > _KNOWN_APART:
             found.append(
                 f"{metric.removesuffix('_avg')} is known of {a:.0%} of the requests in base, of {b:.0%} in new"
             )
@@ -209,14 +220,34 @@ def _stacks(base: Side, new: Side) -> list[str]:
     return found
 
 
-def _lengths(base: Side, new: Side) -> list[str]:
-    lengths = []
+def _length(side: Side) -> float | None:
+    """Of a run, in seconds, on average."""
+    spans = [
+        (run.number("last_ts_ns") or 0) - (run.number("first_ts_ns") or 0) for run in side.runs
+    ]
+    return sum(spans) / len(spans) / 1e9 if spans and all(spans) else None
+
+
+def _units(base: Side, new: Side) -> list[str]:
+    """A side whose log was converted with another unit of time than the one that it is in."""
+    parts = []
     for side in (base, new):
-        spans = [
-            (run.number("last_ts_ns") or 0) - (run.number("first_ts_ns") or 0) for run in side.runs
-        ]
-        lengths.append(sum(spans) / len(spans) / 1e9 if spans and all(spans) else None)
-    a, b = lengths
+        syncs = _total(side, "syncs")
+        latency = _total(side, "syscall_latency_sum") or _total(side, "sync_time_sum")
+        parts.append((_length(side), latency / syncs if latency and syncs else None))
+    ratios = [a / b for a, b in zip(*parts, strict=True) if a and b]
+    for power, longer, shorter in ((1, base, new), (-1, new, base)):
+        apart = [ratio**power / _UNIT for ratio in ratios]
+        if len(apart) > 1 and all(1 / _UNIT_APART < one < _UNIT_APART for one in apart):
+            return [
+                f"all times of {longer.name} are some {_UNIT:,} times those of {shorter.name}: is one of"
+                " them converted with another --time-unit than its log is in?"
+            ]
+    return []
+
+
+def _lengths(base: Side, new: Side) -> list[str]:
+    a, b = _length(base), _length(new)
     if a and b and max(a, b) > _LENGTH_APART * min(a, b):
         return [
             f"a run lasts {a:.3g} s in base, {b:.3g} s in new: counts and sums are per run, not per second"

@@ -150,6 +150,7 @@ def open_columns(path: Path | str, *, sql: Path, memory_limit: int | None = None
         )
         for name in _SQL_BEFORE:
             _execute(db, sql / f"{name}.sql")
+        db.execute("CREATE TABLE _syncline_lacks(run VARCHAR, columns VARCHAR)")
         for table in TABLES:
             _attach(db, path, table, runs)
         _attach_logs(db, runs)
@@ -295,6 +296,11 @@ def _typed(
             f"{files[0][0]}: not a high-level log: no column {', '.join(missing)}",
             "leave in all columns that `syncline convert LOG -o OUT.csv` writes (docs/tables.md says what"
             " they are), or give the log",
+        )
+    if "bios" in types and (lacks := [name for name in types if name not in present]):
+        db.executemany(
+            "INSERT INTO _syncline_lacks VALUES (?, ?)",
+            [[run, ", ".join(lacks)] for _, run in files],
         )
     columns = ", ".join(
         f'CAST("{name}" AS {kind}) AS "{name}"'

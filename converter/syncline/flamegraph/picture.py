@@ -22,6 +22,8 @@ class Side:
     stacks: Stacks
     losses: Sequence[tuple[str, int]] = ()
     caveats: Sequence[str] = ()
+    # What was asked for, of all requests; None without a filter.
+    wanted: str | None = None
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,16 @@ def caveats(engine: SqlEngine) -> list[str]:
     ).rows
     if filters:
         found.append(losses.filtered(" or ".join(str(wanted) for (wanted,) in filters), whole))
+    lacking = run_query(
+        engine,
+        "SELECT DISTINCT value FROM syncline_meta WHERE key = 'missing_columns' ORDER BY value",
+    ).rows
+    for (columns,) in lacking:
+        told = f"columns are missing, and taken for unknown: {columns}"
+        # Null means complete there.
+        if "incomplete" in str(columns).split(", "):
+            told += "; requests that lack a half are not told from the others"
+        found.append(told)
     parts = run_query(
         engine, "SELECT DISTINCT value FROM syncline_meta WHERE key = 'tables' ORDER BY value"
     ).rows

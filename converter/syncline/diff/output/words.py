@@ -10,6 +10,7 @@ from syncline.render import human
 from syncline.report import Column, Report, Table
 
 from ..compare import CANT_TELL, CUT_OFF, Comparison, Row
+from ..differences import same_runs
 from ..sides import Side
 
 __all__ = [
@@ -29,6 +30,7 @@ _ORDER = ("regression", CANT_TELL, "notable", "improvement", "no change", "-")
 _COLUMNS = (
     Column("of", "text", "What of."),
     Column("metric", "text", "Metric."),
+    Column("gate", "text", "Whether the gate watches it."),
     Column("base", "unit", "Mean over the runs of the base."),
     Column("new", "unit", "Mean over the new runs."),
     Column("change", "ratio", "Of the mean."),
@@ -85,6 +87,8 @@ def headline(comparison: Comparison) -> str:
     """The verdict of the whole, in a sentence."""
     if comparison.no_verdict is not None:
         return f"No verdict: {comparison.no_verdict}."
+    if same_runs(comparison.base, comparison.new):
+        return "Nothing was compared: base and new are the same."
     gate = [row for row in comparison.rows if row.gate]
     counts = Counter(row.verdict for row in gate)
     if comparison.verdict == "regression":
@@ -165,12 +169,15 @@ def table(rows: list[Row]) -> tuple[Table, Report]:
     """The rows as a table of the house."""
     names = [column.name for column in _COLUMNS]
     body = [
-        (of(row), row.metric, row.base, row.new, change(row), interval(row), row.verdict, row.why, row.unit)
+        (of(row), row.metric, "gate" if row.gate else None, row.base, row.new, change(row), interval(row), row.verdict, row.why, row.unit)
         for row in rows
     ]  # fmt: skip
     report = Report("diff", "", "", _COLUMNS, "")
-    if not any(row.why for row in rows):
-        index = names.index("why")
+    untold = ["why"] if not any(row.why for row in rows) else []
+    # Where it says nothing: all are, or none is.
+    untold += ["gate"] if len({row.gate for row in rows}) == 1 else []
+    for name in untold:
+        index = names.index(name)
         names.pop(index)
         body = [line[:index] + line[index + 1 :] for line in body]
     return Table([*names, "unit"], body), report
@@ -183,4 +190,4 @@ def moved(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
         for kind, name, base, new in one.groups:
             a, b = human.text(base, one.unit), human.text(new, one.unit)
             lines.append(f"{kind} {human.text(name, 'text')}: {a} -> {b}")
-        yield f"Moved most for {one.row.metric} ({one.measure}, per run)", lines
+        yield f"Moved most for {one.row.metric} ({one.measure}, per run; not judged)", lines
