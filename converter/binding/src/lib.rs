@@ -182,7 +182,7 @@ fn together(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
         Clock { name, boot_id, to_realtime, is_told: false }
     };
     for input in &inputs {
-        clocks.tell(&told(input));
+        clocks.tell(&input.0, &told(input)).map_err(|e| raise(&e))?;
     }
     for input in &inputs {
         clocks.add(&input.0, &told(input)).map_err(|e| raise(&e))?;

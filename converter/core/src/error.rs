@@ -56,6 +56,8 @@ pub enum Error {
         "{first} and {second} are of different boots, {first_boot} and {second_boot}, of which each has a clock of its own"
     )]
     Boots { first: String, first_boot: String, second: String, second_boot: String },
+    #[error("{first} and {second} tell different times of day of the clock {clock}, {:.1} s apart", *apart_ns as f64 / 1e9)]
+    TimeOfDay { first: String, second: String, clock: String, apart_ns: u64 },
     #[error("{path}: moved to the clock of the other inputs, its times lie before that clock's zero")]
     BeforeZero { path: String },
     #[error("no input format is called '{name}'")]
@@ -102,6 +104,7 @@ impl Error {
             | Self::NoCalls { .. }
             | Self::Clocks { .. }
             | Self::Boots { .. }
+            | Self::TimeOfDay { .. }
             | Self::BeforeZero { .. }
             | Self::Reader => ErrorClass::Input,
             Self::UnknownSource { .. } | Self::UnknownSink { .. } | Self::NotHere { .. } => ErrorClass::Usage,
@@ -168,6 +171,9 @@ impl Error {
                  one clock all the same"
                     .into()
             }
+            Self::TimeOfDay { .. } => "convert each on its own if they are of different boots; if the time of day was set in between, say what is \
+                 to be added to the times of one: `--offset FILE=0`"
+                .into(),
             Self::BeforeZero { .. } => {
                 "give another `--offset`: it is added to each time, in the unit that it names".into()
             }

@@ -196,27 +196,41 @@ pub fn assumed_clock(source: &str) -> Option<&'static str> {
     matches!(source, "thesis" | bpftrace_json::NAME).then_some(BOOTTIME)
 }
 
+/// A clock's time of day may be set while it runs, by less than this; by another boot it is off by more.
+const MAX_APART_NS: u64 = 1_000_000_000;
+
 /// The first input that has a clock, and the first that tells of its boot.
 #[derive(Default)]
 pub struct Clocks {
     clock: Option<(String, String)>,
     boot: Option<(String, String)>,
-    /// What is to be added to the times of clocks for ns since 1970.
-    to_realtime: HashMap<String, i64>,
+    /// What is to be added to the times of clocks for ns since 1970, and the first input that tells it.
+    to_realtime: HashMap<String, (String, i64)>,
 }
 
 impl Clocks {
     /// Takes what an input knows of the time of day, for all that are on its clock.
-    pub fn tell(&mut self, its: &Clock) {
+    pub fn tell(&mut self, path: &str, its: &Clock) -> Result<()> {
         for (name, offset) in &its.to_realtime {
-            if !OF_ONE_LOG.contains(&name.as_str()) {
-                self.to_realtime.entry(name.clone()).or_insert(*offset);
+            if OF_ONE_LOG.contains(&name.as_str()) {
+                continue;
+            }
+            let (first, told) = self.to_realtime.entry(name.clone()).or_insert_with(|| (path.to_owned(), *offset));
+            let apart_ns = told.abs_diff(*offset);
+            if apart_ns > MAX_APART_NS {
+                return Err(Error::TimeOfDay {
+                    first: first.clone(),
+                    second: path.to_owned(),
+                    clock: name.clone(),
+                    apart_ns,
+                });
             }
         }
+        Ok(())
     }
 
     fn to_realtime(&self, clock: &str) -> Option<i64> {
-        if clock == REALTIME { Some(0) } else { self.to_realtime.get(clock).copied() }
+        if clock == REALTIME { Some(0) } else { self.to_realtime.get(clock).map(|(_, offset)| *offset) }
     }
 
     /// What is to be added to the times of an input, so that they can be laid beside those of the inputs before it.
@@ -344,6 +358,7 @@ impl Merge {
             && let Some(input) = lane.waiting.pop_front()
         {
             let opened = self.open(input)?;
+            self.seen.tell(&opened.path, &opened.clock)?;
             self.start(at, opened)?;
         }
         let lane = &mut self.lanes[at];
@@ -378,7 +393,7 @@ impl Merge {
         for (at, input) in first.into_iter().enumerate() {
             let Some(input) = input else { continue };
             let input = self.open(input)?;
-            self.seen.tell(&input.clock);
+            self.seen.tell(&input.path, &input.clock)?;
             opened.push((at, input));
         }
         opened.into_iter().try_for_each(|(at, input)| self.start(at, input))
@@ -471,13 +486,17 @@ mod tests {
             clock("strace", &[("clock", "realtime")]),
         ];
         for input in &inputs {
-            seen.tell(input);
+            seen.tell("a", input).unwrap();
         }
         let offsets = inputs.iter().map(|input| seen.add("a", input).unwrap()).collect::<Vec<_>>();
         // At 1400 by the time of day the one is at 400, the other at 1000.
         assert_eq!(offsets, [0, 0, -600, -1000]);
         seen.add("b", &clock("strace", &[("clock", "relative")])).unwrap_err();
         seen.add("b", &clock("ftrace", &[("clock", "local")])).unwrap_err();
+        // A clock that is read twice in one boot is not off by seconds.
+        seen.tell("c", &on("boottime", "999999999")).unwrap();
+        let error = seen.tell("d", &on("boottime", "-5000000000")).unwrap_err();
+        assert_eq!(error.to_string(), "a and d tell different times of day of the clock boottime, 5.0 s apart");
     }
 
     #[test]

@@ -233,6 +233,8 @@ impl Tracepoint {
                 });
             }
         };
+        // The largest number stands for no id.
+        let id = || number(Field::Id).filter(|&id| id != NO_ID);
         Some(match word {
             Word::Enter(op) => Kind::enter(op),
             Word::Exit(op) => Kind::exit(op, Some(number(Field::Ret)? as i64)),
@@ -240,7 +242,7 @@ impl Tracepoint {
                 let path = fields.text(Field::Path)?;
                 let fs = fields.text(Field::Fs);
                 Kind::SyncStart {
-                    id: number(Field::Id)?,
+                    id: id()?,
                     start: number(Field::Start)?,
                     end: number(Field::End)?,
                     // The first patch knew one file system, and no escapes.
@@ -252,16 +254,14 @@ impl Tracepoint {
                     by_thread: false,
                 }
             }
-            Word::FsStart => {
-                whole_fs(number(Field::Id)?, fields.dev(Field::Dev)?, names.intern(fields.text(Field::Fs)?))
-            }
+            Word::FsStart => whole_fs(id()?, fields.dev(Field::Dev)?, names.intern(fields.text(Field::Fs)?)),
             Word::AddFolio => {
                 let (offset, len) = (number(Field::Start)?, number(Field::Len)?);
                 sane_range(offset, len)?;
-                Kind::BioAddFolio { id: number(Field::Id)?, bio: number(Field::Bio)?, offset, len }
+                Kind::BioAddFolio { id: id()?, bio: number(Field::Bio)?, offset, len }
             }
             Word::Submit => Kind::BioSubmit {
-                id: number(Field::Id)?,
+                id: id()?,
                 bio: number(Field::Bio)?,
                 dev: fields.dev(Field::Dev)?,
                 sector: sector(number(Field::Sector)?),
@@ -269,14 +269,14 @@ impl Tracepoint {
                 bytes: 0,
             },
             Word::Complete => Kind::BioComplete { bio: number(Field::Bio)?, sector: NO_SECTOR, dev: Dev::UNKNOWN },
-            Word::End => Kind::SyncEnd { id: number(Field::Id)?, ret: number(Field::Ret)? as i64 },
-            Word::WbStart => Kind::WbStart { id: number(Field::Id)? },
-            Word::WbEnd => Kind::WbEnd { id: number(Field::Id)? },
+            Word::End => Kind::SyncEnd { id: id()?, ret: number(Field::Ret)? as i64 },
+            Word::WbStart => Kind::WbStart { id: id()? },
+            Word::WbEnd => Kind::WbEnd { id: id()? },
             Word::WaitStart(wait) => {
-                Kind::WaitStart { id: number(Field::Id)?, wait, transaction: number(Field::Transaction).unwrap_or(0) }
+                Kind::WaitStart { id: id()?, wait, transaction: number(Field::Transaction).unwrap_or(0) }
             }
             Word::WaitEnd(wait) => {
-                Kind::WaitEnd { id: number(Field::Id)?, wait, transaction: number(Field::Transaction).unwrap_or(0) }
+                Kind::WaitEnd { id: id()?, wait, transaction: number(Field::Transaction).unwrap_or(0) }
             }
             Word::StartWithoutId => Kind::SyncStart {
                 id: NO_ID,
