@@ -196,6 +196,7 @@ def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
 
     stacks, path = side.stacks, side.path
     again = f"syncline flamegraph {shlex.quote(path)}"
+    kept = "" if by == "stack" else f" --by {by}"
     if not stacks.syncs and side.wanted:
         raise InputError(
             f"{path}: there is nothing to draw: no sync request of it is of {side.wanted}",
@@ -215,15 +216,14 @@ def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
         )
     if not stacks.known[weight]:
         raise InputError(
-            f"{path}: of none of the {_count(stacks.syncs)} sync requests is the"
-            f" {WEIGHTS[weight].text} known",
-            f"draw something else: {again} --weight count",
+            f"{path}: the {WEIGHTS[weight].text} is known of none of the {_count(stacks.syncs)} sync requests",
+            f"draw something else: {again} --weight count{kept}",
         )
     if not (may_be_0 or stacks.total(weight)):
         raise InputError(
             f"{path}: there is nothing to draw: the {WEIGHTS[weight].text} of all"
             f" {_count(stacks.known[weight])} sync requests are 0",
-            f"draw something else: {again} --weight count",
+            f"draw something else: {again} --weight count{kept}",
         )
 
 

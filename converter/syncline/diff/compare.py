@@ -204,7 +204,7 @@ def compare(
     comparison.warnings = [*_warnings(base, new, policy, blocks), *maker.watches_nothing]
     comparison.notes = [*maker.notes(), *notes]
     _refuse_cut_off(comparison)
-    _refuse_verdicts(comparison, max_loss or policy.max_loss)
+    _refuse_verdicts(comparison, max_loss)
     comparison.moved = list(_moved(comparison))
     return comparison
 
@@ -728,20 +728,26 @@ def _refuse_cut_off(comparison: Comparison) -> None:
 def _refuse_verdicts(comparison: Comparison, max_loss: str | None) -> None:
     """Takes all verdicts back where a side cannot be trusted, or has fewer runs than are asked for."""
     sides = (comparison.base, comparison.new)
+    option, max_loss = (
+        (f"--max-loss {max_loss}", max_loss)
+        if max_loss is not None
+        else (f"the policy's max_loss of {comparison.policy.max_loss}", comparison.policy.max_loss)
+    )
+    why = "too few runs"
     if max_loss is not None:
         limit = losses.Limit.parse(max_loss)
         for side in sides:
             told = [told for run in side.runs if (told := run.too_much_lost(limit))]
             if told:
                 more = f" (and {len(told) - 1} more runs)" if len(told) > 1 else ""
-                comparison.lost = True
+                comparison.lost, why = True, "too much lost"
                 comparison.no_verdict = (
-                    f"{side.name} lost more than --max-loss {max_loss} allows: {told[0]}{more}"
+                    f"{side.name} lost more than {option} allows: {told[0]}{more}"
                 )
                 break
             if any(run.lost is None for run in side.runs):
                 comparison.warnings.append(
-                    f"{side.name}: a high-level log does not say what was lost; --max-loss cannot be checked"
+                    f"{side.name}: a high-level log does not say what was lost; {option} cannot be checked"
                 )
     few = [side for side in sides if len(side.runs) < comparison.policy.min_runs]
     if few and comparison.no_verdict is None:
@@ -752,7 +758,7 @@ def _refuse_verdicts(comparison: Comparison, max_loss: str | None) -> None:
     if comparison.no_verdict is not None:
         for row in comparison.rows:
             if row.watch.worse != "none":
-                row.verdict, row.why = CANT_TELL, comparison.no_verdict
+                row.verdict, row.why = CANT_TELL, why
                 row.open = row.suspect = True
 
 

@@ -96,6 +96,8 @@ def headline(comparison: Comparison) -> str:
         beside = f", and {others} beside them" if others else ""
         return f"Regression: {counts['regression']} of the {_watched(gate)} got worse{beside}."
     if comparison.verdict == CANT_TELL:
+        if not gate and comparison.policy.narrow:
+            return "Can't tell: of what the policy watches the sides have nothing in common."
         if not gate:
             return "Can't tell: the sides have no figure in common that the gate watches."
         unsure = comparison.unsure()
