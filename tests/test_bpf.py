@@ -81,3 +81,16 @@ def test_a_log_without_page_cache_tells_the_bytes_of_bios(tmp_path: Path) -> Non
         assert sum(row["bytes"] for row in made["sync"]) == 494_080
         assert sum(row["bytes"] for row in made["bio"]) == of_id.total()
         assert {row["folios"] for row in made["bio"]} == {None}
+
+
+def test_the_low_level_log_keeps_what_its_log_lacks(tmp_path: Path) -> None:
+    lines = gzip.decompress((ROOT / "tests/data/bpf/patched.log.gz").read_bytes()).splitlines(True)
+    gone = [i for i, line in enumerate(lines) if b" bio_add_folio " in line][10:13]
+    torn = b"".join(line for i, line in enumerate(lines) if i not in gone)
+    cut = b"".join(lines[: gone[0]])
+    for log, wanted in ((torn, {"missing_line": 3}), (cut, {"cut_off": 1})):
+        told = []
+        for form in (log, convert(tmp_path, log, "x.events.jsonl").read_bytes()):
+            losses = {row["reason"]: row["count"] for row in core(tmp_path, form)["loss"]}
+            told.append({reason: losses.get(reason, 0) for reason in ("missing_line", "cut_off")})
+        assert told == [{"missing_line": 0, "cut_off": 0} | wanted] * 2

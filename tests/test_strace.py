@@ -543,3 +543,17 @@ def test_a_packed_log_through_a_pipe(tmp_path: Path) -> None:
 def test_thesis_recordings_have_no_such_rows(tmp_path: Path) -> None:
     made = core(tmp_path, (THESIS / "small1.log").read_bytes())
     assert all(row["id"] is not None and row["bytes"] is not None for row in made["sync"])
+
+
+def test_a_broken_line_does_not_go_on_behind_a_stack(tmp_path: Path) -> None:
+    data = lines(
+        "7 1795294620.000001 fsync(3) = 0 <0.000010>",
+        "7 1795294620.000020 fsync(3strace: Process 8 attached",
+        " > /usr/lib/libc.so.6(fsync+0x7) [0x3c267]",
+        "8 1795294620.000030 fsync(4) = 0 <0.000010>",
+    )
+    made = core(tmp_path, data)
+    assert [(row["tid"], row["dur_ns"]) for row in made["sync"]] == [(7, 10_000), (8, 10_000)]
+    # The torn line, and the stack that is nobody's.
+    losses = {row["reason"]: row["count"] for row in made["loss"]}
+    assert losses == {"unparsed_line": 2, "call_alone": 2}

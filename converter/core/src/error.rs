@@ -149,7 +149,7 @@ impl Error {
             Self::Empty { path } if path == "-" => "did the command before the pipe fail?".into(),
             Self::Empty { .. } => "was the recorder stopped before it had written anything?".into(),
             Self::Foreign { .. } => {
-                "name the format with `--from thesis`, `--from ftrace`, `--from strace` or `--from events-jsonl` to read it all the same; \
+                "name its format to read it all the same: `--from` thesis, bpftrace-json, ftrace, perf, strace, blkparse or events-jsonl; \
                  docs/formats.md shows what each looks like"
                     .into()
             }

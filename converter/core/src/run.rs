@@ -477,9 +477,10 @@ fn run(
             Step::End => break,
             Step::Idle => {}
             Step::EndOf(file) => {
-                files[file].check(&mut summary.losses)?;
-                if let Through::Pairing(pairing) = through {
-                    pairing.assemble.ended(file);
+                let lacks = files[file].check(&mut summary.losses)?;
+                match through {
+                    Through::Pairing(pairing) => pairing.assemble.ended(file),
+                    Through::Log(log) => lacks.iter().for_each(|note| log.sink.note(note, 0, files[file].source)),
                 }
             }
             Step::Piece(piece) => {
@@ -611,24 +612,32 @@ impl FileSoFar {
     }
 
     /// At its end: what it lacks of what it says itself.
-    fn check(&self, losses: &mut Losses) -> Result<()> {
+    fn check(&self, losses: &mut Losses) -> Result<Vec<NoteKind>> {
+        let mut lacks = Vec::new();
         let counted = self.counted.iter().zip(self.kinds);
         let missing: u64 = counted.map(|(counted, have)| counted.unwrap_or(0).saturating_sub(have)).sum();
         // Each line that was torn is counted as such.
         let missing = missing.saturating_sub(self.unparsed_lines);
         if missing > 0 {
-            let tally = losses.add(Reason::MissingLine, missing, self.last_event);
-            tally.example.get_or_insert_with(|| tell(&self.path, 0, "its recorder counted more than it holds"));
+            self.missing(missing, losses);
+            lacks.push(NoteKind::Missing { count: missing });
         }
         if self.says_its_end && !self.ended {
-            let tally = losses.add(Reason::CutOff, 1, self.last_event);
-            tally.example.get_or_insert_with(|| tell(&self.path, self.lines, "its last line is not the recorder's"));
+            self.cut_off(losses);
+            lacks.push(NoteKind::CutOff);
         }
         // A recorder that says its end has seen nothing; the inputs beside it may have.
-        if self.events > 0 || self.ended {
-            return Ok(());
-        }
-        Err(self.no_events())
+        if self.events > 0 || self.ended { Ok(lacks) } else { Err(self.no_events()) }
+    }
+
+    fn missing(&self, count: u64, losses: &mut Losses) {
+        let tally = losses.add(Reason::MissingLine, count, self.last_event);
+        tally.example.get_or_insert_with(|| tell(&self.path, 0, "its recorder counted more than it holds"));
+    }
+
+    fn cut_off(&self, losses: &mut Losses) {
+        let tally = losses.add(Reason::CutOff, 1, self.last_event);
+        tally.example.get_or_insert_with(|| tell(&self.path, self.lines, "its last line is not the recorder's"));
     }
 
     fn no_events(&self) -> Error {
@@ -681,6 +690,8 @@ impl FileSoFar {
                     *counted = counted.saturating_add(*count);
                 }
                 NoteKind::End => self.ended = true,
+                NoteKind::Missing { count } => self.missing(*count, &mut summary.losses),
+                NoteKind::CutOff => self.cut_off(&mut summary.losses),
                 NoteKind::IoUring => {
                     self.io_uring += 1;
                     let tally = summary.losses.add(Reason::IoUring, 1, None);

@@ -68,6 +68,12 @@ impl EventsJsonl {
             NoteKind::Lost { count } => {
                 let _ = write!(buffer, "{{\"event\":\"lost_events\",\"source\":\"{source}\",\"count\":{count}");
             }
+            NoteKind::Missing { count } => {
+                let _ = write!(buffer, "{{\"event\":\"missing_lines\",\"source\":\"{source}\",\"count\":{count}");
+            }
+            NoteKind::CutOff => {
+                let _ = write!(buffer, "{{\"event\":\"cut_off\",\"source\":\"{source}\"");
+            }
             NoteKind::Unparsed { text, .. } => {
                 let _ = write!(buffer, "{{\"event\":\"unparsed_line\",\"source\":\"{source}\",\"line\":{line}");
                 bytes_field(buffer, "text", text);

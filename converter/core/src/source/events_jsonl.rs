@@ -82,6 +82,15 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
             });
             return Ok(());
         }
+        b"missing_lines" => {
+            let count = unsigned(object, "count").ok_or("`count` is no number of events")?;
+            batch.note(NoteKind::Missing { count });
+            return Ok(());
+        }
+        b"cut_off" => {
+            batch.note(NoteKind::CutOff);
+            return Ok(());
+        }
         b"unparsed_line" => {
             let mut text = bytes(object, "text").unwrap_or_default();
             text.truncate(MAX_NOTE_BYTES);

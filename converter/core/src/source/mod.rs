@@ -97,6 +97,10 @@ pub enum NoteKind {
     Counted { kind: usize, count: u64 },
     /// The recorder says that this is the end.
     End,
+    /// So many that a recorder had counted were not in the log from which a low-level log was made.
+    Missing { count: u64 },
+    /// That log ended before its recorder had.
+    CutOff,
     /// Something was handed to io_uring, which the recorder does not see into.
     IoUring,
 }

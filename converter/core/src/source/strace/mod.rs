@@ -375,6 +375,11 @@ impl Parser<'_> {
             let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
             self.batch.lines += 1;
             if is_stack(line) {
+                // What goes on is the line itself, not what stands below it.
+                if !begun.is_empty() {
+                    self.end_stack(chunk);
+                    self.line(&std::mem::take(&mut begun));
+                }
                 match self.in_event {
                     Some(_) => self.stack = Some((self.stack.map_or(at, |(from, _)| from), at + line.len())),
                     None => self.batch.unparsed(line, "a stack line, but no call stands before it"),
