@@ -296,6 +296,13 @@ pub trait Lines: Sync {
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch);
 }
 
+/// Behind the last newline that parts what stands before it from what follows, as `parts` says of the two.
+fn last_newline(bytes: &[u8], parts: impl Fn(&[u8], &[u8]) -> bool) -> Option<usize> {
+    memchr::memrchr_iter(b'\n', bytes)
+        .find(|&newline| parts(&bytes[..newline], &bytes[newline + 1..]))
+        .map(|newline| newline + 1)
+}
+
 /// As `Lines::cut`.
 type Cut = Box<dyn Fn(&[u8]) -> Option<usize> + Send>;
 

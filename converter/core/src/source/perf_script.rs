@@ -12,12 +12,12 @@
 //! swapper       0 [000]    52.533387: PERF_RECORD_LOST lost 3
 //! ```
 
-use memchr::{memchr, memrchr};
+use memchr::memchr;
 
 use super::cursor::{Cursor, whole};
 use super::printed::{Grammar, Printer, Said, Task, lines};
 use super::tracepoints::Machine;
-use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions};
+use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline};
 use crate::error::{Error, Refused, Result};
 use crate::event::{Kind, UNKNOWN_TASK};
 use crate::input::Input;
@@ -140,25 +140,15 @@ fn seconds(cursor: &mut Cursor<'_>) -> Option<i64> {
 impl Lines for PerfScript {
     fn cut(&self, bytes: &[u8]) -> Option<usize> {
         // The lines of a stack belong to the event before them.
-        let mut end = bytes.len();
-        while let Some(newline) = memrchr(b'\n', &bytes[..end]) {
-            let after = &bytes[newline + 1..];
+        last_newline(bytes, |_, after| {
             let line = &after[..memchr(b'\n', after).unwrap_or(after.len())];
-            if line.first() != Some(&b'\t') && (context(line).is_some() || line.starts_with(b"#")) {
-                return Some(newline + 1);
-            }
-            end = newline;
-        }
-        None
+            line.first() != Some(&b'\t') && (context(line).is_some() || line.starts_with(b"#"))
+        })
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
         let mut parser = Parser { printer: Printer::new(options, batch), stack: None };
-        let mut at = 0;
-        while at < chunk.len() {
-            let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
-            let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
-            at = end + 1;
+        for line in lines(chunk) {
             parser.printer.batch.lines += 1;
             parser.line(line);
         }

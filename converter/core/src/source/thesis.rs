@@ -15,7 +15,7 @@ use memchr::memchr;
 use super::cursor::{Cursor, whole};
 use super::escape;
 use super::words::{Word, extra_key};
-use super::{Batch, Extra, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock};
+use super::{Batch, Extra, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock, last_newline};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
 use crate::input::Input;
@@ -71,14 +71,9 @@ impl Source for Thesis {
 impl Lines for Thesis {
     fn cut(&self, bytes: &[u8]) -> Option<usize> {
         // Stack lines and the inner lines of a printed map belong to the line before them.
-        let mut end = bytes.len();
-        while let Some(newline) = memchr::memrchr(b'\n', &bytes[..end]) {
-            match bytes.get(newline + 1) {
-                Some(b' ' | b'\t' | b'\n' | b'\r' | b'[' | b'(' | b']') | None => end = newline,
-                Some(_) => return Some(newline + 1),
-            }
-        }
-        None
+        last_newline(bytes, |_, after| {
+            !matches!(after.first(), Some(b' ' | b'\t' | b'\n' | b'\r' | b'[' | b'(' | b']') | None)
+        })
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {

@@ -21,7 +21,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 use self::json::{Shape, Value};
 use super::cursor::{Cursor, whole};
 use super::thesis::{Thesis, introduce};
-use super::{Batch, Lines, NoteKind, Parse, Reader, Settle, Source, SourceOptions};
+use super::{Batch, Lines, NoteKind, Parse, Reader, Settle, Source, SourceOptions, last_newline};
 use crate::error::Result;
 use crate::input::Input;
 
@@ -169,14 +169,7 @@ fn print(line: &[u8], text: &mut Vec<u8>) -> Option<bool> {
 
 /// After how many bytes a record surely ends: a line of what is printed may go on in the next object, and a stack in the next line.
 pub fn cut(bytes: &[u8]) -> Option<usize> {
-    let mut end = bytes.len();
-    while let Some(newline) = memrchr(b'\n', &bytes[..end]) {
-        if begins_anew(&bytes[newline + 1..]) && is_closed(&bytes[..newline]) {
-            return Some(newline + 1);
-        }
-        end = newline;
-    }
-    None
+    last_newline(bytes, |before, after| begins_anew(after) && is_closed(before))
 }
 
 /// Whether what begins here is no stack line, and nothing else that belongs to what stands before it.

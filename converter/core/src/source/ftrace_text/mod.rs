@@ -18,7 +18,7 @@ use self::context::{Context, Time, context};
 use super::cursor::{Cursor, whole};
 use super::printed::{Grammar, Printer, Said, Task, lines};
 use super::tracepoints::Machine;
-use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions};
+use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline};
 use crate::error::{Error, Refused, Result};
 use crate::input::Input;
 
@@ -93,24 +93,12 @@ fn of_event(line: &[u8]) -> Option<bool> {
 impl Lines for FtraceText {
     fn cut(&self, bytes: &[u8]) -> Option<usize> {
         // The lines of a stack belong to the event before them.
-        let mut end = bytes.len();
-        while let Some(newline) = memchr::memrchr(b'\n', &bytes[..end]) {
-            let after = &bytes[newline + 1..];
-            if !is_frame(after) && !FRAMES.iter().any(|begin| begin.starts_with(after)) {
-                return Some(newline + 1);
-            }
-            end = newline;
-        }
-        None
+        last_newline(bytes, |_, after| !is_frame(after) && !FRAMES.iter().any(|begin| begin.starts_with(after)))
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
         let mut parser = Parser { printer: Printer::new(options, batch), stack: None };
-        let mut at = 0;
-        while at < chunk.len() {
-            let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
-            let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
-            at = end + 1;
+        for line in lines(chunk) {
             parser.printer.batch.lines += 1;
             parser.line(line);
         }

@@ -27,7 +27,7 @@ use self::line::{
 };
 use self::settle::Tasks;
 use super::cursor::{Cursor, whole};
-use super::{Batch, NoteKind, Parse, Reader, Source, SourceOptions};
+use super::{Batch, NoteKind, Parse, Reader, Source, SourceOptions, last_newline};
 use crate::error::{Error, Refused, Result};
 use crate::event::{Op, UNKNOWN_TASK};
 use crate::input::Input;
@@ -183,18 +183,11 @@ fn message(line: &[u8]) -> Option<(&[u8], u32)> {
 
 /// Stack lines belong to the call before them, and what follows a message in the middle of a line to that line.
 pub fn cut(bytes: &[u8]) -> Option<usize> {
-    let mut end = bytes.len();
-    while let Some(newline) = memchr::memrchr(b'\n', &bytes[..end]) {
-        let after = &bytes[newline + 1..];
-        let line = &bytes[..newline];
-        let may_go_on = line.ends_with(b"tached") || line.ends_with(b"tached\r");
+    last_newline(bytes, |before, after| {
+        let may_go_on = before.ends_with(b"tached") || before.ends_with(b"tached\r");
         // Too little of the next line may be the begin of a stack.
-        if after.len() >= 3 && !is_stack(after) && !may_go_on {
-            return Some(newline + 1);
-        }
-        end = newline;
-    }
-    None
+        after.len() >= 3 && !is_stack(after) && !may_go_on
+    })
 }
 
 /// What is known of a call by its name.
