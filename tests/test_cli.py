@@ -441,3 +441,31 @@ def test_a_file_that_is_none_of_marks(text: str | None, word: str, tmp_path: Pat
         assert "\nhint: " in message
         assert "Errno" not in message
     assert not (tmp_path / "x.pftrace").exists()
+
+
+def test_a_byte_order_mark_is_no_part_of_a_log(tmp_path: Path) -> None:
+    for name in ("small1.log", "parallel4.log"):
+        (tmp_path / "plain.log").write_bytes(recording(name))
+        (tmp_path / "marked.log").write_bytes(b"\xef\xbb\xbf" + recording(name))
+        tables = [
+            ok("convert", "-q", tmp_path / f"{form}.log", "-o", "-", "--to", "csv")
+            for form in ("plain", "marked")
+        ]
+        assert tables[0] == tables[1]
+
+
+def test_a_folder_that_was_made_for_nothing_is_taken_away(tmp_path: Path) -> None:
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(recording("small1.log"))[:-300])
+    fails(3, "convert", tmp_path / "cut.gz", "-o", f"{tmp_path}/new/")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "old").mkdir()
+    fails(3, "convert", tmp_path / "cut.gz", "-o", f"{tmp_path}/old/")
+    assert (tmp_path / "old").is_dir()
+
+
+def test_what_is_said_of_requests_counts_requests(tmp_path: Path) -> None:
+    buffer = DATA.parent / "ftrace" / "small4.trace.txt.gz"
+    # The kernel tells each start twice there: sync_start, and ext4_sync_file_enter.
+    assert "(100 sync requests)" in run("convert", buffer, "-o", tmp_path / "x.csv").stderr
+    message = fails(2, "report", DATA / "small1.log", DATA / "small4.log")
+    assert "a report is of one input, and" in message

@@ -311,3 +311,27 @@ def test_events_of_all_are_in_the_low_level_log(tmp_path: Path) -> None:
     assert {line["source"] for line in lines} == {"trace-dat", "perf", "blktrace", "strace"}
     times = [line["ts_ns"] for line in lines]
     assert times == sorted(times)
+
+
+def test_a_log_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.gz"
+    copy.write_bytes((DATA / "perf.txt.gz").read_bytes())
+    for first, second in ((DATA / "strace.log",) * 2, (DATA / "perf.txt.gz", copy)):
+        message = fails(3, "convert", first, second, "-o", tmp_path / "x.csv")
+        assert f"{second} is the same log as {first}" in message
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_recordings_without_a_time_in_common_are_warned_of(
+    alone: dict[str, dict[str, Rows]], tmp_path: Path
+) -> None:
+    strace = DATA / "strace.log"
+    starts = [min(row["ts_ns"] for row in alone[way]["sync"]) for way in ("ring.dat", "strace.log")]
+    for offset, apart in (("0", True), (f"{starts[0] - starts[1]}ns", False)):
+        words = ("convert", DATA / "ring.dat", strace, "--offset", f"{strace}={offset}")
+        told = run(*words, "-o", tmp_path / "x.csv").stderr
+        assert ("has ended" in told and "is --offset right?" in told) == apart
+    assert (
+        "has ended"
+        not in run("convert", *(DATA / way for way in WAYS), "-o", tmp_path / "x.csv").stderr
+    )

@@ -210,7 +210,8 @@ def no_runs(folder: str) -> InputError:
     return InputError(
         f"{folder} is a folder without runs: it holds neither syncline_sync.parquet"
         " nor .parquet, .csv or .jsonl files or folders that do",
-        "logs in a folder have to be converted first, traces are read one at a time. Type:"
+        "logs in a folder have to be converted first (those of one run by several recorders together),"
+        " traces are read one at a time. Type:"
         f" mkdir runs; for log in {quoted}/*; do"
         ' syncline convert "$log" -o "runs/$(basename "$log")/"; done; syncline report runs',
     )

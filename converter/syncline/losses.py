@@ -8,10 +8,10 @@ from typing import Any
 
 __all__ = ["TOLD", "Limit", "filtered", "of_conversion", "sentence"]
 
-# Numbers that add up to what a reason is a part of: keys of `syncline_meta`, or reasons, taken off
-# with a `-`. A request has a start or is counted as one without; so has a bio its submit.
+# Numbers that add up to what a reason is a part of: keys of `syncline_meta`, or reasons. A bio has a
+# submit, or is counted as one without.
 _BIOS = ("bios", ("events.bio_submit", "never_submitted"))
-_REQUESTS = ("requests", ("events.sync_start", "-duplicate_start", "start_missing"))
+_REQUESTS = ("requests", ("requests",))
 _PART_OF = {
     "never_completed": _BIOS,
     "never_submitted": _BIOS,
@@ -38,10 +38,7 @@ def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 
     """
     count = numbers[reason]
     noun, parts = _PART_OF.get(reason, _EVENTS)
-    total = sum(
-        -numbers.get(part[1:], 0) if part.startswith("-") else numbers.get(part, 0)
-        for part in parts
-    )
+    total = sum(numbers.get(part, 0) for part in parts)
     # Events that the tracer lost are not among those that the log holds.
     beside = "beside" if reason == "lost_by_tracer" else "of"
     part = (
@@ -67,6 +64,8 @@ def filtered(wanted: str, numbers: Mapping[str, int]) -> str:
 def of_conversion(summary: Mapping[str, Any]) -> list[str]:
     """A sentence for each reason of a loss, from what `_core.convert` returns."""
     numbers = {"lines": summary["lines"], "events": summary["events"]}
+    if summary["requests"] is not None:
+        numbers["requests"] = summary["requests"]
     numbers |= {f"events.{kind}": count for kind, count in summary["events_by_kind"].items()}
     numbers |= {loss["reason"]: loss["count"] for loss in summary["losses"]}
     told = [
@@ -75,6 +74,11 @@ def of_conversion(summary: Mapping[str, Any]) -> list[str]:
         if loss["severity"] == "loss" or loss["reason"] in TOLD
     ]
     left_out = filtered(summary["filter"], numbers)
+    told += [
+        f"{first} has ended {gap / 1e9:,.1f} s before {second} begins, so nothing is joined: are they of one"
+        " run and of one clock, and is --offset right?"
+        for first, second, gap in summary["apart"]
+    ]
     return [*told, left_out] if left_out else told
 
 

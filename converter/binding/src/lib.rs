@@ -181,8 +181,9 @@ fn together(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
         let (name, boot_id, to_realtime) = (name.clone(), boot_id.clone(), to_realtime.clone());
         Clock { name, boot_id, to_realtime, is_told: false }
     };
-    for input in &inputs {
-        clocks.tell(&input.0, &told(input)).map_err(|e| raise(&e))?;
+    let known: Vec<_> = inputs.iter().map(|input| (&input.0, told(input))).collect();
+    for (path, clock) in Clocks::best_first(&known, |(_, clock)| clock) {
+        clocks.tell(path, clock).map_err(|e| raise(&e))?;
     }
     for input in &inputs {
         clocks.add(&input.0, &told(input)).map_err(|e| raise(&e))?;
@@ -253,6 +254,8 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
     }
     dict.set_item("losses", losses)?;
     dict.set_item("unparsed", &summary.unparsed)?;
+    dict.set_item("requests", summary.requests)?;
+    dict.set_item("apart", &summary.apart)?;
     dict.set_item("left_out", summary.left_out)?;
     dict.set_item("filter", &summary.filter)?;
     Ok(dict)

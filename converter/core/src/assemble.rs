@@ -217,6 +217,8 @@ pub struct Assemble {
     /// When what is open was last looked through.
     looked_at: i64,
     pub losses: Losses,
+    /// Requests that have been handed on.
+    pub requests_made: u64,
 }
 
 impl Assemble {
@@ -251,6 +253,7 @@ impl Assemble {
             places,
             looked_at: i64::MIN,
             losses: Losses::default(),
+            requests_made: 0,
         }
     }
 
@@ -1293,6 +1296,7 @@ impl Assemble {
             })
             .collect();
         group_requests.extend(alone.iter().map(|request| GroupRequest { request, bio_ids: &[] }));
+        self.requests_made += group_requests.len() as u64;
         sink.group(&Group { call: group.call.as_ref(), requests: &group_requests }, names)?;
         drop(group_requests);
         for slot in group.requests.drain(..) {

@@ -58,6 +58,8 @@ pub enum Error {
     Boots { first: String, first_boot: String, second: String, second_boot: String },
     #[error("{first} and {second} tell different times of day of the clock {clock}, {:.1} s apart", *apart_ns as f64 / 1e9)]
     TimeOfDay { first: String, second: String, clock: String, apart_ns: u64 },
+    #[error("{second} is the same log as {first}")]
+    Twice { first: String, second: String },
     #[error("{path}: moved to the clock of the other inputs, its times lie before that clock's zero")]
     BeforeZero { path: String },
     #[error("no input format is called '{name}'")]
@@ -105,6 +107,7 @@ impl Error {
             | Self::Clocks { .. }
             | Self::Boots { .. }
             | Self::TimeOfDay { .. }
+            | Self::Twice { .. }
             | Self::BeforeZero { .. }
             | Self::Reader => ErrorClass::Input,
             Self::UnknownSource { .. } | Self::UnknownSink { .. } | Self::NotHere { .. } => ErrorClass::Usage,
@@ -168,9 +171,11 @@ impl Error {
             }
             Self::Clocks { .. } => {
                 "convert each on its own, or say what is to be added to the times of one: `--offset FILE=-12.5s`, 0 if they are of \
-                 one clock all the same"
+                 one clock all the same; a third input that tells the time of day of its clock joins them, too: what `syncline record` made, files of \
+                 blktrace, perf's text of `-k mono`"
                     .into()
             }
+            Self::Twice { .. } => "name each log once".into(),
             Self::TimeOfDay { .. } => "convert each on its own if they are of different boots; if the time of day was set in between, say what is \
                  to be added to the times of one: `--offset FILE=0`"
                 .into(),

@@ -14,6 +14,8 @@ const MAX_CHUNK_BYTES: usize = 64 << 20;
 const HEAD_BYTES: usize = 1 << 16;
 const MAX_HEAD_BYTES: usize = 8 << 20;
 
+/// What some editors put before a text in UTF-8; no format begins so.
+const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
@@ -167,6 +169,9 @@ impl Input {
             if before == 0 && memchr::memchr(b'\n', &head).is_some() {
                 break;
             }
+        }
+        if head.starts_with(BYTE_ORDER_MARK) {
+            head.drain(..BYTE_ORDER_MARK.len());
         }
         Ok(Self {
             path: path.to_owned(),

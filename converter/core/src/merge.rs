@@ -209,6 +209,13 @@ pub struct Clocks {
 }
 
 impl Clocks {
+    /// Who knows several clocks has read them at one time, and knows best how far they are from each other.
+    pub fn best_first<T>(inputs: &[T], clock: impl Fn(&T) -> &Clock) -> Vec<&T> {
+        let mut inputs: Vec<_> = inputs.iter().collect();
+        inputs.sort_by_key(|input| std::cmp::Reverse(clock(input).to_realtime.len()));
+        inputs
+    }
+
     /// Takes what an input knows of the time of day, for all that are on its clock.
     pub fn tell(&mut self, path: &str, its: &Clock) -> Result<()> {
         for (name, offset) in &its.to_realtime {
@@ -392,9 +399,10 @@ impl Merge {
         let mut opened = Vec::new();
         for (at, input) in first.into_iter().enumerate() {
             let Some(input) = input else { continue };
-            let input = self.open(input)?;
+            opened.push((at, self.open(input)?));
+        }
+        for (_, input) in Clocks::best_first(&opened, |(_, input)| &input.clock) {
             self.seen.tell(&input.path, &input.clock)?;
-            opened.push((at, input));
         }
         opened.into_iter().try_for_each(|(at, input)| self.start(at, input))
     }
@@ -493,6 +501,15 @@ mod tests {
         assert_eq!(offsets, [0, 0, -600, -1000]);
         seen.add("b", &clock("strace", &[("clock", "relative")])).unwrap_err();
         seen.add("b", &clock("ftrace", &[("clock", "local")])).unwrap_err();
+        // Who knows both clocks knows best how far they are apart, wherever it stands.
+        let both =
+            Clock { to_realtime: [("boottime".into(), 400), ("monotonic".into(), 700)].into(), ..inputs[2].clone() };
+        let known = [inputs[1].clone(), both];
+        let mut better = Clocks::default();
+        for input in Clocks::best_first(&known, |input| input) {
+            better.tell("a", input).unwrap();
+        }
+        assert_eq!(known.each_ref().map(|input| better.add("a", input).unwrap()), [0, -300]);
         // A clock that is read twice in one boot is not off by seconds.
         seen.tell("c", &on("boottime", "999999999")).unwrap();
         let error = seen.tell("d", &on("boottime", "-5000000000")).unwrap_err();

@@ -2,7 +2,7 @@
 //!
 //! Workers take chunks of the input in turn and parse them; the calling thread puts the batches back in order, pairs and writes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -163,6 +163,10 @@ pub struct Summary {
     pub losses: Losses,
     /// The first unparsed lines: `file:line: text (why)`.
     pub unparsed: Vec<String>,
+    /// Requests that were made of them, before any was filtered out; None for the low-level log.
+    pub requests: Option<u64>,
+    /// Pairs of inputs, of which the one has ended so many ns before the other begins.
+    pub apart: Vec<(String, String, i64)>,
     /// Requests that the output has no place for.
     pub left_out: u64,
     /// Which requests were wanted, in words; empty for all.
@@ -224,7 +228,7 @@ pub fn convert(
 }
 
 pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
-    let mut inputs = Vec::new();
+    let mut inputs: Vec<OpenInput> = Vec::new();
     // Files that an input before them has taken in.
     let mut taken: Vec<PathBuf> = Vec::new();
     let whole = |path: &str| Path::new(path).canonicalize().ok();
@@ -233,6 +237,9 @@ pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
             continue;
         }
         let mut input = Input::open(path)?;
+        if let Some((first, _)) = inputs.iter().find(|(first, _)| same_log(first, &input)) {
+            return Err(Error::Twice { first: first.path.clone(), second: input.path });
+        }
         if input.head().is_empty()
             && let Some(other) = source::instead_of_empty(path)
         {
@@ -252,6 +259,11 @@ pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
         inputs.push((input, source));
     }
     Ok(inputs)
+}
+
+/// The same file, or a copy of it.
+fn same_log(first: &Input, second: &Input) -> bool {
+    first.total_bytes.is_some() && first.total_bytes == second.total_bytes && first.head() == second.head()
 }
 
 pub fn with_source(options: &Options, input: Input) -> Result<OpenInput> {
@@ -463,6 +475,7 @@ fn run(
             sources.push(file.source);
         }
     }
+    let recordings = recordings_of(&inputs);
     let mut merge = Merge::new(
         inputs,
         options.window_ns,
@@ -499,6 +512,8 @@ fn run(
                 for event in &batch.events {
                     summary.events[event.kind.index()] += 1;
                     file.kinds[event.kind.index()] += 1;
+                    file.span =
+                        Some(file.span.map_or((event.ts, event.ts), |(a, b)| (a.min(event.ts), b.max(event.ts))));
                     summary.first_ts = Some(summary.first_ts.map_or(event.ts, |ts| ts.min(event.ts)));
                     summary.last_ts = Some(summary.last_ts.map_or(event.ts, |ts| ts.max(event.ts)));
                 }
@@ -550,6 +565,7 @@ fn run(
             events: file.events,
         })
         .collect();
+    summary.apart = apart(&files, &recordings);
     match through {
         Through::Log(log) => {
             check_loss(options, &summary)?;
@@ -562,6 +578,7 @@ fn run(
                 merge_losses(&mut summary.losses, losses);
             }
             check_loss(options, &summary)?;
+            summary.requests = Some(pairing.assemble.requests_made);
             let facts = facts(options, &summary, &sources, &merge.facts);
             pairing.sink.finish(&facts, &summary.losses, &pairing.names)?;
             summary.left_out = pairing.sink.left_out();
@@ -579,6 +596,8 @@ struct FileSoFar {
     events: u64,
     read_bytes: u64,
     last_event: Option<i64>,
+    /// Its oldest and its newest event.
+    span: Option<(i64, i64)>,
     /// Its first line that is no event, and how many there are.
     unparsed: Option<String>,
     unparsed_lines: u64,
@@ -600,6 +619,7 @@ impl FileSoFar {
             events: 0,
             read_bytes: 0,
             last_event: None,
+            span: None,
             unparsed: None,
             unparsed_lines: 0,
             io_uring: 0,
@@ -718,6 +738,30 @@ impl FileSoFar {
     }
 }
 
+/// Recordings that have no time in common, each with the one before it.
+fn apart(files: &[FileSoFar], recordings: &[usize]) -> Vec<(String, String, i64)> {
+    let mut spans: BTreeMap<usize, (i64, i64, &str)> = BTreeMap::new();
+    for (file, recording) in files.iter().zip(recordings) {
+        if let Some((from, to)) = file.span {
+            let span = spans.entry(*recording).or_insert((from, to, &file.path));
+            *span = (span.0.min(from), span.1.max(to), span.2);
+        }
+    }
+    let mut spans: Vec<_> = spans.into_values().collect();
+    spans.sort_unstable();
+    let mut found = Vec::new();
+    let mut before: Option<(i64, &str)> = None;
+    for (from, to, path) in spans {
+        if let Some((end, first)) = before
+            && end < from
+        {
+            found.push((first.to_owned(), path.to_owned(), from - end));
+        }
+        before = before.filter(|(end, _)| *end > to).or(Some((to, path)));
+    }
+    found
+}
+
 /// A line as it can stand in a message.
 fn shorten(text: &str) -> String {
     const SHOWN: usize = 160;
@@ -777,6 +821,7 @@ fn facts(options: &Options, summary: &Summary, sources: &[&str], told: &[(&str, 
         ("last_ts_ns", optional(summary.last_ts)),
         ("lines", summary.lines.to_string()),
         ("events", summary.event_count().to_string()),
+        ("requests", summary.requests.unwrap_or_default().to_string()),
     ]
     .into_iter()
     .map(|(key, value)| (key.to_owned(), value))

@@ -155,11 +155,12 @@ def tell(summary: dict[str, Any], output: str, quiet: bool) -> None:
         events = summary["events"]
         span = ((summary["last_ts_ns"] or 0) - (summary["first_ts_ns"] or 0)) / 1e9
         kinds = summary["events_by_kind"]
-        done = f"{count(kinds['sync_start'])} sync requests started"
-        if not kinds["sync_start"] and kinds["call_enter"]:
-            done = f"{count(kinds['call_enter'])} sync calls"
+        requests = summary["requests"]
+        done = "" if requests is None else f" ({count(requests)} sync requests)"
+        if not requests and kinds["call_enter"]:
+            done = f" ({count(kinds['call_enter'])} sync calls)"
         target = "standard output" if output == "-" else output
-        say(f"{count(events)} events of {span:.3f} s ({done}) -> {target}")
+        say(f"{count(events)} events of {span:.3f} s{done} -> {target}")
     for line in losses.of_conversion(summary):
         say(f"warning: {line}")
     for line in summary["unparsed"]:

@@ -96,6 +96,11 @@ def command(
     try:
         reports = [catalogue.load(name) for name in names or ("summary",)]
     except catalogue.UnknownReport as error:
+        if other := next((name for name in names if Path(name).exists()), None):
+            raise Failure(
+                f"a report is of one input, and {other} is another",
+                "recorders of one run: syncline convert LOG... -o run.pftrace; runs: syncline diff, or a folder of them",
+            ) from None
         raise Failure(str(error), "`syncline report --list` tells what each answers") from None
     if form == "csv" and len(reports) > 1:
         raise Failure("CSV holds one table", "ask for one report at a time, or for --format json")

@@ -111,7 +111,7 @@ def caveats(engine: SqlEngine) -> list[str]:
     numbers = run_query(
         engine,
         "SELECT key, SUM(CAST(value AS BIGINT)) FROM syncline_meta"
-        " WHERE key IN ('lines', 'events') OR key LIKE 'events.%' GROUP BY key"
+        " WHERE key IN ('lines', 'events', 'requests') OR key LIKE 'events.%' GROUP BY key"
         " UNION ALL SELECT reason, SUM(count) FROM syncline_loss GROUP BY reason",
     ).rows
     whole = {str(key): int(value) for key, value in numbers if value is not None}

@@ -200,18 +200,41 @@ pub struct TablesFolder {
     bio: Table,
     call: Table,
     wait: Table,
+    /// Dropped after the tables, whose unfinished files lie in it.
+    _made: MadeFolder,
+}
+
+/// A folder that is made for the tables, and taken away again where none of them was finished.
+struct MadeFolder(Option<PathBuf>);
+
+impl MadeFolder {
+    fn make(folder: &Path) -> Result<Self> {
+        let made = (!folder.exists()).then(|| folder.to_owned());
+        std::fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+        Ok(Self(made))
+    }
+}
+
+impl Drop for MadeFolder {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.0 {
+            // With tables in it, it stays.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
 }
 
 impl TablesFolder {
     /// The folder is made if it is missing; its table files are replaced, others left alone.
     pub fn create(folder: &Path) -> Result<Self> {
-        std::fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+        let made = MadeFolder::make(folder)?;
         Ok(Self {
             folder: folder.to_owned(),
             sync: Table::of::<Request>(folder)?,
             bio: Table::of::<Bio>(folder)?,
             call: Table::of::<Call>(folder)?,
             wait: Table::of::<Waited>(folder)?,
+            _made: made,
         })
     }
 
