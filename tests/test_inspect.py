@@ -410,6 +410,10 @@ def test_inputs_of_one_boot_agree_and_others_do_not(tmp_path: Path) -> None:
     a, b, c = (
         recorded(tmp_path / name, boot) for name, boot in (("a", "1"), ("b", "2"), ("c", "1"))
     )
+    with (b / "events.log").open("a") as log:
+        log.write("\n")
+    with (c / "events.log").open("a") as log:
+        log.write("\n\n")
     assert inspected(a, b)["together"]["clocks"] == "disagree"
     assert "different boots" in fails(3, "convert", a, b, "-o", tmp_path / "x.pftrace")
     assert inspected(a, c)["together"]["convertible"] is True

@@ -139,7 +139,7 @@ def test_with_no_way_to_record_each_is_told(tmp_path: Path) -> None:
     if tracefs.find() is not None and os.geteuid() == 0:
         pytest.skip("this machine can record")
     # Nothing is on PATH, and what is in the folders of administrators is not strace.
-    done = record("-o", tmp_path / "run", "--", "true", path=str(tmp_path))
+    done = record("-o", tmp_path / "run", "--", shutil.which("true"), path=str(tmp_path))
     assert done.returncode == 3
     assert "no way to record here" in done.stderr
     for name in routes.NAMES:

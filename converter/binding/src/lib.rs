@@ -14,7 +14,7 @@ use syncline_core::flamegraph::{self, Look, PALETTES, Stack};
 use syncline_core::input::Input;
 use syncline_core::merge::{Beside, BesideBoot, Clock, Clocks, logs_of_formats};
 use syncline_core::output::Output;
-use syncline_core::run::{Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
+use syncline_core::run::{self, Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
 use syncline_core::sink::Mark;
 use syncline_core::sink::filtered::Filter;
 use syncline_core::sink::samples::{By, Weight, write_sample};
@@ -151,7 +151,7 @@ fn convert<'py>(
     };
     let mut raised = None;
     let result = py.detach(|| {
-        syncline_core::run::convert(&options, output, format, &mut |now: Progress| {
+        run::convert(&options, output, format, &mut |now: Progress| {
             let told = Python::attach(|py| {
                 py.check_signals()?;
                 if let Some(progress) = &progress {
@@ -181,6 +181,13 @@ fn together(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
         let (name, boot_id, to_realtime) = (name.clone(), boot_id.clone(), to_realtime.clone());
         Clock { name, boot_id, to_realtime, is_told: false }
     };
+    let files: Vec<_> = inputs.iter().filter(|(path, ..)| path != "-").filter_map(|i| Input::open(&i.0).ok()).collect();
+    for (at, second) in files.iter().enumerate() {
+        if let Some(first) = files[..at].iter().find(|first| run::same_log(first, second)) {
+            let (first, second) = (first.path.clone(), second.path.clone());
+            return Err(raise(&Error::Twice { first, second }));
+        }
+    }
     let known: Vec<_> = inputs.iter().map(|input| (&input.0, told(input))).collect();
     for (path, clock) in Clocks::best_first(&known, |(_, clock)| clock) {
         clocks.tell(path, clock).map_err(|e| raise(&e))?;

@@ -261,8 +261,8 @@ pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
     Ok(inputs)
 }
 
-/// The same file, or a copy of it.
-fn same_log(first: &Input, second: &Input) -> bool {
+/// The same file, or a copy of it, as far as their beginnings and their sizes tell.
+pub fn same_log(first: &Input, second: &Input) -> bool {
     first.total_bytes.is_some() && first.total_bytes == second.total_bytes && first.head() == second.head()
 }
 
