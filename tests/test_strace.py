@@ -557,3 +557,25 @@ def test_a_broken_line_does_not_go_on_behind_a_stack(tmp_path: Path) -> None:
     # The torn line, and the stack that is nobody's.
     losses = {row["reason"]: row["count"] for row in made["loss"]}
     assert losses == {"unparsed_line": 2, "call_alone": 2}
+
+
+def test_threads_that_sync_nothing_may_lie_beside_others(tmp_path: Path) -> None:
+    """`strace -ff` writes a file for each, and most are of little interest."""
+    files = {
+        "x.1": lines("1795294620.000001 fsync(3) = 0"),
+        "x.2": lines("1795294620.000003 getpid() = 3", "1795294620.000004 +++ exited with 0 +++"),
+        "x.3": lines("1795294620.000004 +++ exited with 0 +++"),
+        "x.4": lines("1795294620.000004 +++ exited with 0 +++"),
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    paths = [tmp_path / name for name in files]
+    for order in (paths, paths[::-1]):
+        table = ok("convert", "-q", *order, "-o", "-", "--to", "csv")
+        assert len(table.splitlines()) == 2
+    for nothing in (paths[1:], paths[1:2]):
+        assert "is a sync call" in fails(3, "convert", *nothing, "-o", tmp_path / "x.csv")
+    (tmp_path / "x.3").write_bytes(
+        lines("1795294620.000003 getpid() = 3", "1795294620.000004 fsync(3")
+    )
+    assert "x.3: none of its 2 lines" in fails(3, "convert", *paths, "-o", tmp_path / "x.csv")
