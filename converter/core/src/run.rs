@@ -231,9 +231,8 @@ pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
     let mut inputs: Vec<OpenInput> = Vec::new();
     // Files that an input before them has taken in.
     let mut taken: Vec<PathBuf> = Vec::new();
-    let whole = |path: &str| Path::new(path).canonicalize().ok();
     for path in &options.inputs {
-        if whole(path).is_some_and(|file| taken.contains(&file)) {
+        if file_of(path).is_some_and(|file| taken.contains(&file)) {
             continue;
         }
         let mut input = Input::open(path)?;
@@ -243,7 +242,7 @@ pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
         if input.head().is_empty()
             && let Some(other) = source::instead_of_empty(path)
         {
-            if whole(&other).is_some_and(|file| taken.contains(&file)) {
+            if file_of(&other).is_some_and(|file| taken.contains(&file)) {
                 continue;
             }
             input = Input::open(&other)?;
@@ -254,22 +253,27 @@ pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
                 let bytes = Path::new(&part).metadata().map(|meta| meta.len()).ok();
                 input.total_bytes = input.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
             }
-            taken.extend(whole(&part));
+            taken.extend(file_of(&part));
         }
         inputs.push((input, source));
     }
     Ok(inputs)
 }
 
+/// The file itself, whatever leads to it.
+fn file_of(path: &str) -> Option<PathBuf> {
+    Path::new(path).canonicalize().ok()
+}
+
 /// The same file, or a copy of it, as far as their beginnings and their sizes tell.
 pub fn same_log(first: &Input, second: &Input) -> bool {
     // Two threads that did next to nothing may have the same few lines in files of their own.
     const SURELY_BYTES: u64 = 4096;
-    let whole = |input: &Input| Path::new(&input.path).canonicalize().ok();
     let of_one_size = first.total_bytes.is_some() && first.total_bytes == second.total_bytes;
     of_one_size
         && first.head() == second.head()
-        && (first.total_bytes >= Some(SURELY_BYTES) || whole(first).is_some_and(|file| whole(second) == Some(file)))
+        && (first.total_bytes >= Some(SURELY_BYTES)
+            || file_of(&first.path).is_some_and(|file| file_of(&second.path) == Some(file)))
 }
 
 pub fn with_source(options: &Options, input: Input) -> Result<OpenInput> {

@@ -296,6 +296,19 @@ pub trait Lines: Sync {
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch);
 }
 
+/// The lines of a text, without what ends them.
+fn lines(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (line, rest) = match memchr::memchr(b'\n', text) {
+            Some(newline) => (&text[..newline], &text[newline + 1..]),
+            None if text.is_empty() => return None,
+            None => (text, &text[text.len()..]),
+        };
+        text = rest;
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    })
+}
+
 /// Behind the last newline that parts what stands before it from what follows, as `parts` says of the two.
 fn last_newline(bytes: &[u8], parts: impl Fn(&[u8], &[u8]) -> bool) -> Option<usize> {
     memchr::memrchr_iter(b'\n', bytes)

@@ -15,9 +15,9 @@
 use memchr::memchr;
 
 use super::cursor::{Cursor, whole};
-use super::printed::{Grammar, Printer, Said, Task, lines};
+use super::printed::{Grammar, Printer, Said, Task};
 use super::tracepoints::Machine;
-use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline};
+use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
 use crate::event::{Kind, UNKNOWN_TASK};
 use crate::input::Input;

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr;
-
 use crate::event::{Dev, Event, Kind, Op};
 use crate::names::NameId;
 use crate::source::cursor::{Cursor, whole};
@@ -15,19 +13,6 @@ use crate::source::{Batch, Extra, SourceOptions};
 /// What the kernel calls `sys_CALL` is the tracepoint of this name and that.
 const ENTER: &[u8] = b"sys_enter_";
 const EXIT: &[u8] = b"sys_exit_";
-
-/// Of a text, without what ends them.
-pub(super) fn lines(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let (line, rest) = match memchr(b'\n', text) {
-            Some(newline) => (&text[..newline], &text[newline + 1..]),
-            None if text.is_empty() => return None,
-            None => (text, &text[text.len()..]),
-        };
-        text = rest;
-        Some(line.strip_suffix(b"\r").unwrap_or(line))
-    })
-}
 
 /// When and where an event happened.
 pub(super) struct Task<'a> {

@@ -16,9 +16,9 @@ use memchr::memchr;
 
 use self::context::{Context, Time, context};
 use super::cursor::{Cursor, whole};
-use super::printed::{Grammar, Printer, Said, Task, lines};
+use super::printed::{Grammar, Printer, Said, Task};
 use super::tracepoints::Machine;
-use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline};
+use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
 use crate::input::Input;
 

@@ -27,7 +27,7 @@ use self::line::{
 };
 use self::settle::Tasks;
 use super::cursor::{Cursor, whole};
-use super::{Batch, NoteKind, Parse, Reader, Source, SourceOptions, last_newline};
+use super::{Batch, NoteKind, Parse, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
 use crate::event::{Op, UNKNOWN_TASK};
 use crate::input::Input;
@@ -60,7 +60,7 @@ impl Source for Strace {
 
     fn sniff(&self, head: &[u8]) -> bool {
         let (mut ours, mut others) = (0, 0);
-        for line in lines(head).filter(|line| !is_stack(line) && !is_message(line)).take(SNIFFED_LINES) {
+        for line in whole_lines(head).filter(|line| !is_stack(line) && !is_message(line)).take(SNIFFED_LINES) {
             match Prefix::take(line).and_then(|prefix| Text::of(prefix.rest)) {
                 Some(Text::Call { phase, name, rest }) => {
                     let known = is_io_uring(name)
@@ -89,7 +89,7 @@ impl Source for Strace {
 
     /// Without PIDs it is the log of one thread, of which there may be several side by side (`-ff`).
     fn stands_alone(&self, head: &[u8]) -> bool {
-        lines(head).filter_map(Prefix::take).all(|prefix| prefix.tid.is_none())
+        whole_lines(head).filter_map(Prefix::take).all(|prefix| prefix.tid.is_none())
     }
 
     fn lies_in_parts(&self) -> bool {
@@ -132,12 +132,9 @@ pub(super) fn is_io_uring(name: &[u8]) -> bool {
 }
 
 /// The lines of a head, without the last one that may be cut off.
-fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let end = memchr::memrchr(b'\n', head).unwrap_or(head.len());
-    head[..end]
-        .split(|&b| b == b'\n')
-        .map(|l| l.strip_suffix(b"\r").unwrap_or(l))
-        .filter(|l| !l.trim_ascii().is_empty())
+    lines(&head[..end]).filter(|line| !line.trim_ascii().is_empty())
 }
 
 fn is_stack(line: &[u8]) -> bool {
@@ -151,7 +148,7 @@ fn is_message(line: &[u8]) -> bool {
 
 /// The clock of the first time.
 fn clock_of(head: &[u8]) -> Option<Clock> {
-    lines(head)
+    whole_lines(head)
         .filter_map(Prefix::take)
         .filter(|p| Text::of(p.rest).is_some())
         .find_map(|p| p.time)
@@ -161,7 +158,7 @@ fn clock_of(head: &[u8]) -> Option<Clock> {
 /// The thread of the lines without a PID: strace names the first one only when there are others; the file of `-ff` is named by it.
 fn first_task(path: &str, head: &[u8]) -> u32 {
     let mut attached = HashSet::new();
-    for line in lines(head) {
+    for line in whole_lines(head) {
         if let Some((_, number)) = message(line) {
             attached.insert(number);
         } else if let Some(tid) = Prefix::take(line).and_then(|prefix| prefix.tid)
