@@ -17,48 +17,69 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes one or more decimal digits that fit a u64.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "else the cursor lives in memory, which costs as much again")]
     pub(super) fn decimal(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        // Eight digits at a time; two rounds take all but the largest numbers, which go the slow way.
-        for round in 0..2 {
-            let Some(chunk) = self.rest.first_chunk::<8>() else { break };
+        let Some(chunk) = self.rest.first_chunk::<8>() else { return self.few_digits() };
+        let digits = u64::from_le_bytes(*chunk) ^ 0x3030_3030_3030_3030;
+        let n = first_set_byte(not_digits(digits));
+        if n == 0 {
+            return None;
+        }
+        if n < 8 {
+            self.rest = &self.rest[n..];
+            return Some(eight_digits(digits << (64 - 8 * n)));
+        }
+        self.many_digits(digits)
+    }
+
+    /// Of a text that ends soon, so that they cannot be too many.
+    #[inline]
+    fn few_digits(&mut self) -> Option<u64> {
+        let mut value = 0;
+        let mut n = 0;
+        while let Some(digit) = self.rest.get(n).map(|b| b.wrapping_sub(b'0')).filter(|&d| d <= 9) {
+            value = value * 10 + u64::from(digit);
+            n += 1;
+        }
+        self.rest = &self.rest[n..];
+        (n > 0).then_some(value)
+    }
+
+    /// Eight digits have been seen.
+    fn many_digits(&mut self, digits: u64) -> Option<u64> {
+        let mut value = eight_digits(digits);
+        self.rest = &self.rest[8..];
+        if let Some(chunk) = self.rest.first_chunk::<8>() {
             let digits = u64::from_le_bytes(*chunk) ^ 0x3030_3030_3030_3030;
-            let others = ((digits & LOW_BITS) + 0x7676_7676_7676_7676 | digits) & HIGH_BITS;
-            let n = others.trailing_zeros() as usize / 8;
+            let n = first_set_byte(not_digits(digits));
+            if n == 0 {
+                return Some(value);
+            }
             if n < 8 {
-                if n == 0 {
-                    return (round > 0).then_some(value);
-                }
                 self.rest = &self.rest[n..];
                 return Some(value * POWERS[n] + eight_digits(digits << (64 - 8 * n)));
             }
             value = value * 100_000_000 + eight_digits(digits);
             self.rest = &self.rest[8..];
-            if round == 1 {
-                return self.more_digits(value, true);
-            }
-            if self.rest.len() < 8 {
-                return self.more_digits(value, true);
-            }
         }
-        self.more_digits(0, false)
-    }
-
-    #[cold]
-    fn more_digits(&mut self, mut value: u64, mut any: bool) -> Option<u64> {
         while let Some(digit) = self.rest.first().map(|b| b.wrapping_sub(b'0')).filter(|&d| d <= 9) {
             value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
             self.rest = &self.rest[1..];
-            any = true;
         }
-        any.then_some(value)
+        Some(value)
     }
 
     /// Takes `0x` and one to sixteen hex digits.
     #[inline]
     pub(super) fn hex(&mut self) -> Option<u64> {
         self.literal(b"0x")?;
+        self.hex_digits()
+    }
+
+    /// Takes one to sixteen hex digits.
+    #[inline]
+    pub(super) fn hex_digits(&mut self) -> Option<u64> {
         if let Some((chunk, after)) = self.rest.split_first_chunk::<16>() {
             let (high, low) = chunk.split_at(8);
             if let (Some(high), Some(low)) = (eight_hex_digits(high), eight_hex_digits(low)) {
@@ -78,6 +99,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes a decimal number with an optional minus that fits an i64.
+    #[inline]
     pub(super) fn signed(&mut self) -> Option<i64> {
         if self.literal(b"-").is_some() {
             0i64.checked_sub_unsigned(self.decimal()?)
@@ -86,11 +108,86 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    #[inline]
+    pub(super) fn spaces(&mut self) {
+        self.rest = without_spaces(self.rest);
+    }
+
     pub(super) fn at_end(&self) -> Option<()> {
         self.rest.is_empty().then_some(())
     }
 }
 
+/// What follows the spaces that a text begins with.
+#[inline]
+pub(super) fn without_spaces(mut text: &[u8]) -> &[u8] {
+    while let Some(chunk) = text.first_chunk::<8>() {
+        let others = u64::from_le_bytes(*chunk) ^ ONES * u64::from(b' ');
+        let n = first_set_byte(others);
+        text = &text[n..];
+        if n < 8 {
+            return text;
+        }
+    }
+    while let Some(rest) = text.strip_prefix(b" ") {
+        text = rest;
+    }
+    text
+}
+
+/// Where a byte stands that is to be expected soon.
+#[inline]
+pub(super) fn find(byte: u8, text: &[u8]) -> Option<usize> {
+    let at_byte = |chunk: &[u8; 8]| {
+        let others = u64::from_le_bytes(*chunk) ^ ONES * u64::from(byte);
+        first_set_byte(others.wrapping_sub(ONES) & !others & HIGH_BITS)
+    };
+    let mut at = 0;
+    while let Some(chunk) = text[at..].first_chunk::<8>() {
+        let n = at_byte(chunk);
+        if n < 8 {
+            return Some(at + n);
+        }
+        at += 8;
+    }
+    if let Some(chunk) = text.last_chunk::<8>() {
+        // What of it has been seen holds no such byte.
+        let n = at_byte(chunk);
+        return (n < 8).then(|| text.len() - 8 + n);
+    }
+    text.iter().position(|&b| b == byte)
+}
+
+/// Letters, digits and `_`.
+const WORD: [bool; 256] = {
+    let mut is = [false; 256];
+    let mut byte = 0;
+    while byte < is.len() {
+        is[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    is
+};
+
+/// How many letters, digits and `_` a text begins with.
+#[inline]
+pub(super) fn word_len(text: &[u8]) -> usize {
+    text.iter().position(|&b| !WORD[usize::from(b)]).unwrap_or(text.len())
+}
+
+/// The first of eight bytes that is not zero; 8 if none is.
+#[inline]
+fn first_set_byte(bytes: u64) -> usize {
+    bytes.trailing_zeros() as usize / 8
+}
+
+/// The highest bits of those bytes that are no digits less `0`.
+#[inline]
+fn not_digits(digits: u64) -> u64 {
+    ((digits & LOW_BITS) + 0x7676_7676_7676_7676 | digits) & HIGH_BITS
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
 const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 const POWERS: [u64; 8] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000];
@@ -163,6 +260,19 @@ mod tests {
             let mut cursor = Cursor::new(&line);
             prop_assert_eq!(cursor.decimal(), digits.parse().ok());
             prop_assert_eq!(cursor.rest.first(), Some(&next));
+        }
+
+        #[test]
+        fn a_byte_is_found_where_it_first_stands(text in prop::collection::vec(prop_oneof![Just(b' '), Just(b'!'), any::<u8>()], 0..40)) {
+            for byte in [b' ', b'!', 0, 0x80, 0xff] {
+                prop_assert_eq!(find(byte, &text), text.iter().position(|&b| b == byte));
+            }
+        }
+
+        #[test]
+        fn spaces_are_left_behind(spaces in 0usize..30, rest in "[^ ]?.{0,12}") {
+            let text = format!("{}{rest}", " ".repeat(spaces));
+            prop_assert_eq!(without_spaces(text.as_bytes()), text.trim_start_matches(' ').as_bytes());
         }
 
         #[test]

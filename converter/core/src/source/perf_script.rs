@@ -15,7 +15,7 @@
 use memchr::memchr;
 
 use super::cursor::{Cursor, whole};
-use super::printed::{Grammar, Printer, Said, Task};
+use super::printed::{Grammar, Printer, Said, Seen, Task};
 use super::tracepoints::Machine;
 use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
@@ -147,7 +147,7 @@ impl Lines for PerfScript {
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
-        let mut parser = Parser { printer: Printer::new(options, batch), stack: None };
+        let mut parser = Parser { printer: Printer::new(options, batch), seen: Seen::new(), stack: None };
         for line in lines(chunk) {
             parser.printer.batch.lines += 1;
             parser.line(line);
@@ -166,13 +166,14 @@ struct Stack {
     of_user: Vec<u8>,
 }
 
-struct Parser<'a> {
+struct Parser<'a, 't> {
     printer: Printer<'a>,
+    seen: Seen<'t>,
     stack: Option<Stack>,
 }
 
-impl Parser<'_> {
-    fn line(&mut self, line: &[u8]) {
+impl<'t> Parser<'_, 't> {
+    fn line(&mut self, line: &'t [u8]) {
         // Most lines are those of stacks, most of them of events that have no use for one.
         if line.first() == Some(&b'\t') {
             if !matches!(self.stack, Some(Stack { event: None, .. })) {
@@ -206,14 +207,14 @@ impl Parser<'_> {
         }
     }
 
-    fn event(&mut self, of: &Context<'_>) -> Result<(), &'static str> {
+    fn event(&mut self, of: &Context<'t>) -> Result<(), &'static str> {
         let ts = of.ts.ok_or("its time does not fit 63 bits of ns")?;
         if let Some(lost) = of.event.strip_prefix(b"PERF_RECORD_LOST") {
             let count = memchr::memmem::find(lost, b"lost ").and_then(|at| whole(&lost[at + 5..], Cursor::decimal));
             self.printer.batch.note(count.map_or(NoteKind::LostUncounted, |count| NoteKind::Lost { count }));
             return Ok(());
         }
-        let said = said(of.event).ok_or("no event stands behind its time")?;
+        let said = said(of.event, &mut self.seen).ok_or("no event stands behind its time")?;
         let task = Task { ts, tid: of.tid, pid: of.pid, comm: of.comm };
         let at = self.printer.batch.events.len();
         let event = self.printer.event(&task, &said)?.then_some(at);
@@ -317,7 +318,7 @@ fn task(cursor: &mut Cursor<'_>) -> Option<u32> {
 }
 
 /// `GROUP:NAME: DATA`; what is no tracepoint of the kernel's is an event that means nothing here.
-fn said(event: &[u8]) -> Option<Said<'_>> {
+fn said<'a>(event: &'a [u8], seen: &mut Seen<'a>) -> Option<Said<'a>> {
     // How many went by since the last sample, of events that are counted.
     let digits = event.iter().take_while(|b| b.is_ascii_digit()).count();
     let event = if digits > 0 { event[digits..].strip_prefix(b" ")?.trim_ascii_start() } else { event };
@@ -328,10 +329,10 @@ fn said(event: &[u8]) -> Option<Said<'_>> {
     if let Some(colon) = memchr(b':', full).filter(|colon| full.len() - colon > MAX_FLAGS)
         && !PROBES.iter().any(|probe| full.starts_with(probe))
     {
-        return Said::of(&event[colon + 1..]);
+        return Said::of(&event[colon + 1..], seen);
     }
     let data = data.trim_ascii_start();
-    (!full.is_empty()).then_some(Said { prefix: b"", name: full, grammar: Grammar::Free, data })
+    (!full.is_empty()).then(|| Said::meaningless(b"", full, Grammar::Free, data))
 }
 
 #[cfg(test)]

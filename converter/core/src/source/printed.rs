@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::event::{Dev, Event, Kind, Op};
 use crate::names::NameId;
-use crate::source::cursor::{Cursor, whole};
+use crate::source::cursor::{Cursor, find, whole, word_len};
 use crate::source::thesis::device;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
 use crate::source::words::{Word, extra_key, is_background};
@@ -38,7 +38,7 @@ impl<'a> Printer<'a> {
     /// Appends the event; false where it is one that nobody asked for.
     #[inline]
     pub(super) fn event(&mut self, of: &Task<'_>, said: &Said<'_>) -> Result<bool, &'static str> {
-        let point = said.point();
+        let point = said.point;
         let kind = match point {
             Some(point) => self.kind(point, said).ok_or_else(|| bad_data(point))?,
             None => Kind::Other,
@@ -137,47 +137,91 @@ pub(super) struct Said<'a> {
     /// What the tracepoint is called: `prefix` and `name`.
     pub(super) prefix: &'static [u8],
     pub(super) name: &'a [u8],
+    pub(super) point: Option<Tracepoint>,
     pub(super) grammar: Grammar,
     pub(super) data: &'a [u8],
+}
+
+/// Names of events that stand before a colon, as they came up last: what each is need not be looked up on every line.
+pub(super) struct Seen<'a>([Option<Known<'a>>; 64]);
+
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    name: &'a [u8],
+    point: Option<Tracepoint>,
+    shape: Shape,
+}
+
+impl<'a> Seen<'a> {
+    pub(super) fn new() -> Self {
+        Self([None; 64])
+    }
+
+    /// The name that an event begins with, if it is known and a colon follows it.
+    #[inline]
+    fn known(&self, event: &[u8]) -> Option<Known<'a>> {
+        let name = &event[..find(b':', event)?];
+        self.0[Self::slot(name)?].filter(|known| known.name == name)
+    }
+
+    fn learn(&mut self, name: &'a [u8]) -> Known<'a> {
+        let known = Known { name, point: Tracepoint::of(name), shape: Shape::of(name) };
+        if let Some(slot) = Self::slot(name) {
+            self.0[slot] = Some(known);
+        }
+        known
+    }
+
+    #[inline]
+    fn slot(name: &[u8]) -> Option<usize> {
+        let (middle, last) = (name.get(name.len() / 2)?, name.last()?);
+        Some((usize::from(*middle) * 5 + usize::from(*last) * 3 + name.len()) % 64)
+    }
 }
 
 impl<'a> Said<'a> {
     /// `NAME: DATA`, `sys_CALL(ARG: HEX, ...)`, `sys_CALL -> 0xHEX`, `FUNCTION <-CALLER`, `<stack trace>`.
     #[inline]
-    pub(super) fn of(event: &'a [u8]) -> Option<Self> {
+    pub(super) fn of(event: &'a [u8], seen: &mut Seen<'a>) -> Option<Self> {
         let event = without_difference(event);
-        let end = event.iter().position(|&b| !(b.is_ascii_alphanumeric() || b == b'_')).unwrap_or(event.len());
+        if let Some(known) = seen.known(event) {
+            return Some(Self::of_known(known, &event[known.name.len() + 1..]));
+        }
+        Self::of_other(event, seen)
+    }
+
+    #[inline]
+    fn of_known(known: Known<'a>, data: &'a [u8]) -> Self {
+        let data = data.trim_ascii_start();
+        let data = data.strip_prefix(b"[FAILED TO PARSE]").map_or(data, <[u8]>::trim_ascii_start);
+        let Known { name, point, shape } = known;
+        Self { prefix: b"", name, point, grammar: shape.grammar(data), data }
+    }
+
+    fn of_other(event: &'a [u8], seen: &mut Seen<'a>) -> Option<Self> {
+        let end = word_len(event);
         let (name, rest) = event.split_at(end);
         let call = name.strip_prefix(b"sys_").unwrap_or_default();
         Some(match rest {
-            [b':', data @ ..] if end > 0 => {
-                let data = data.trim_ascii_start();
-                let data = data.strip_prefix(b"[FAILED TO PARSE]").map_or(data, <[u8]>::trim_ascii_start);
-                Self { prefix: b"", name, grammar: Grammar::of(name, data), data }
-            }
+            [b':', data @ ..] if end > 0 => Self::of_known(seen.learn(name), data),
             [b'(', data @ .., b')'] if !call.is_empty() => {
-                Self { prefix: ENTER, name: call, grammar: Grammar::HexArgs, data }
+                let point = Op::from_name(call).map(|op| Tracepoint::Of(Word::Enter(op)));
+                Self { prefix: ENTER, name: call, point, grammar: Grammar::HexArgs, data }
             }
             [b' ', b'-', b'>', b' ', data @ ..] if !call.is_empty() => {
-                Self { prefix: EXIT, name: call, grammar: Grammar::Ret, data }
+                let point = Op::from_name(call).map(|op| Tracepoint::Of(Word::Exit(op)));
+                Self { prefix: EXIT, name: call, point, grammar: Grammar::Ret, data }
             }
-            [b' ', b'<', b'-', ..] if end > 0 => {
-                Self { prefix: b"function", name: b"", grammar: Grammar::Free, data: event }
-            }
-            b"<stack trace>" => Self { prefix: b"", name: b"kernel_stack", grammar: Grammar::Stack, data: b"" },
-            b"<user stack trace>" => Self { prefix: b"", name: b"user_stack", grammar: Grammar::Stack, data: b"" },
+            [b' ', b'<', b'-', ..] if end > 0 => Self::meaningless(b"function", b"", Grammar::Free, event),
+            b"<stack trace>" => Self::meaningless(b"", b"kernel_stack", Grammar::Stack, b""),
+            b"<user stack trace>" => Self::meaningless(b"", b"user_stack", Grammar::Stack, b""),
             _ => return None,
         })
     }
 
-    #[inline]
-    fn point(&self) -> Option<Tracepoint> {
-        match self.prefix {
-            b"" => Tracepoint::of(self.name),
-            ENTER => Op::from_name(self.name).map(|op| Tracepoint::Of(Word::Enter(op))),
-            EXIT => Op::from_name(self.name).map(|op| Tracepoint::Of(Word::Exit(op))),
-            _ => None,
-        }
+    /// An event that is none of the kernel's tracepoints.
+    pub(super) fn meaningless(prefix: &'static [u8], name: &'a [u8], grammar: Grammar, data: &'a [u8]) -> Self {
+        Self { prefix, name, point: None, grammar, data }
     }
 
     fn full_name(&self) -> Cow<'a, [u8]> {
@@ -220,18 +264,41 @@ pub(super) enum Grammar {
     Stack,
 }
 
-impl Grammar {
-    #[inline]
-    fn of(name: &[u8], data: &[u8]) -> Self {
+/// What the name of an event tells of its grammar.
+#[derive(Clone, Copy)]
+enum Shape {
+    Always(Grammar),
+    /// With names of fields before them it is as other events are, which is how `sys_enter` is printed by some.
+    Call(Grammar),
+    RawCall,
+    Block,
+    Any,
+}
+
+impl Shape {
+    fn of(name: &[u8]) -> Self {
         match name {
-            b"kernel_stack" | b"user_stack" => Self::Stack,
-            b"tracing_mark_write" | b"print" | b"bprint" | b"bputs" | b"raw_data" => Self::Free,
-            b"sync_start" | b"sync_end" | b"bio_add_folio" | b"bio_submit" | b"bio_complete" => Self::Pairs,
-            _ if name.starts_with(b"sys_enter_") && !data.starts_with(b"__") => Self::Args,
-            _ if name.starts_with(b"sys_exit_") && !data.starts_with(b"__") => Self::Ret,
-            b"sys_enter" | b"sys_exit" if data.starts_with(b"NR ") => Self::Ret,
-            _ if name.starts_with(b"block_") && data.first().is_some_and(u8::is_ascii_digit) => Self::Block,
+            b"kernel_stack" | b"user_stack" => Self::Always(Grammar::Stack),
+            b"tracing_mark_write" | b"print" | b"bprint" | b"bputs" | b"raw_data" => Self::Always(Grammar::Free),
+            b"sync_start" | b"sync_end" | b"bio_add_folio" | b"bio_submit" | b"bio_complete" => {
+                Self::Always(Grammar::Pairs)
+            }
+            _ if name.starts_with(b"sys_enter_") => Self::Call(Grammar::Args),
+            _ if name.starts_with(b"sys_exit_") => Self::Call(Grammar::Ret),
+            b"sys_enter" | b"sys_exit" => Self::RawCall,
+            _ if name.starts_with(b"block_") => Self::Block,
             _ => Self::Any,
+        }
+    }
+
+    #[inline]
+    fn grammar(self, data: &[u8]) -> Grammar {
+        match self {
+            Self::Always(grammar) => grammar,
+            Self::Call(grammar) if !data.starts_with(b"__") => grammar,
+            Self::RawCall if data.starts_with(b"NR ") => Grammar::Ret,
+            Self::Block if data.first().is_some_and(u8::is_ascii_digit) => Grammar::Block,
+            _ => Grammar::Any,
         }
     }
 }
@@ -263,44 +330,64 @@ fn each<'a>(said: &Said<'a>, take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Optio
     }
 }
 
-fn split_at<'a>(text: &'a [u8], by: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let at = memchr::memmem::find(text, by)?;
-    Some((&text[..at], &text[at + by.len()..]))
+/// `by` is short and soon there, which a search made for long texts is not good at.
+#[inline]
+fn split_at<'a, const N: usize>(text: &'a [u8], by: &[u8; N]) -> Option<(&'a [u8], &'a [u8])> {
+    let mut from = 0;
+    loop {
+        let at = from + find(by[0], &text[from..])?;
+        if let Some(rest) = text[at..].strip_prefix(by) {
+            return Some((&text[..at], rest));
+        }
+        from = at + 1;
+    }
 }
 
 fn is_key(key: &[u8]) -> bool {
-    key.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
-        && key.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
+    key.first().is_some_and(|b| !b.is_ascii_digit()) && word_len(key) == key.len()
 }
 
 /// A value may hold spaces; a path is all that follows.
 #[inline]
 fn pairs<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
-    let mut rest = data;
-    while !rest.is_empty() {
-        let equals = rest.iter().position(|&b| b == b'=' || b == b' ')?;
-        let (key, value) = rest.split_at(equals);
-        let value = value.strip_prefix(b"=")?;
-        if !is_key(key) {
-            return None;
-        }
+    if data.is_empty() {
+        return Some(());
+    }
+    let mut begin = 0;
+    let mut equals = key_len(data)?;
+    loop {
+        let (key, value) = (&data[begin..equals], equals + 1);
         if key == b"path" {
-            take(key, value);
+            take(key, &data[value..]);
             return Some(());
         }
-        let mut end = value.iter().position(|&b| b == b' ').unwrap_or(value.len());
-        // What is no pair belongs to the value before it.
-        while let Some(after) = value.get(end + 1..) {
-            let next = after.iter().position(|&b| b == b'=' || b == b' ').unwrap_or(after.len());
-            if after.is_empty() || after.get(next) == Some(&b'=') && is_key(&after[..next]) {
+        let mut end = value;
+        loop {
+            let Some(space) = find(b' ', &data[end..]).map(|n| end + n) else {
+                take(key, &data[value..]);
+                return Some(());
+            };
+            let next = &data[space + 1..];
+            if next.is_empty() {
+                take(key, &data[value..space]);
+                return Some(());
+            }
+            // What is no pair belongs to the value before it.
+            if let Some(len) = key_len(next) {
+                take(key, &data[value..space]);
+                (begin, equals) = (space + 1, space + 1 + len);
                 break;
             }
-            end += 1 + after.iter().position(|&b| b == b' ').unwrap_or(after.len());
+            end = space + 1;
         }
-        take(key, &value[..end]);
-        rest = value.get(end + 1..).unwrap_or_default();
     }
-    Some(())
+}
+
+/// Of the key that stands before a `=`.
+#[inline]
+fn key_len(text: &[u8]) -> Option<usize> {
+    let len = word_len(text);
+    (text.get(len) == Some(&b'=') && len > 0 && !text[0].is_ascii_digit()).then_some(len)
 }
 
 fn args<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
@@ -444,8 +531,7 @@ fn address(text: &[u8]) -> Option<u64> {
         let text = text.strip_suffix(b"x").filter(|text| text.len() > 2).unwrap_or(text);
         return whole(text, Cursor::hex);
     }
-    let is_hex = (1..=16).contains(&text.len()) && text.iter().all(u8::is_ascii_hexdigit);
-    u64::from_str_radix(std::str::from_utf8(text).ok().filter(|_| is_hex)?, 16).ok()
+    whole(text, Cursor::hex_digits)
 }
 
 /// A value as the low-level log shows it: numbers are decimal there.

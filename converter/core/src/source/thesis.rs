@@ -667,13 +667,13 @@ pub(super) fn device(text: &[u8]) -> Option<Dev> {
     (major < 1 << 12 && minor < 1 << 20).then(|| Dev::new(major as u32, minor as u32))
 }
 
-/// File offsets end at 2^63, and no piece of page cache is as large as 2^40: what lies beyond was never printed by a kernel.
 /// A pass over a whole file system, for sync() or syncfs(): a request of no one file.
 pub(super) fn whole_fs(id: u64, dev: Dev, fs: NameId) -> Kind {
     let (path, end) = (NameId::NONE, i64::MAX as u64);
     Kind::SyncStart { id, start: 0, end, path, fs, ino: 0, dev, datasync: false, by_thread: false }
 }
 
+/// File offsets end at 2^63, and no piece of page cache is as large as 2^40: what lies beyond was never printed by a kernel.
 pub(super) fn sane_range(offset: u64, len: u64) -> Option<()> {
     (i64::try_from(offset.checked_add(len)?).is_ok() && len <= 1 << 40).then_some(())
 }

@@ -10,7 +10,7 @@
 use memchr::memchr;
 
 use crate::event::UNKNOWN_TASK;
-use crate::source::cursor::Cursor;
+use crate::source::cursor::{Cursor, find, without_spaces};
 
 /// A name is aligned to the right in so many bytes, of which it fills one less at most.
 const COMM_COLUMN: usize = 16;
@@ -83,10 +83,10 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
     if cursor.rest.first() != Some(&b' ') {
         return None;
     }
-    skip_spaces(&mut cursor);
+    cursor.spaces();
     let mut pid = UNKNOWN_TASK;
     if cursor.literal(b"(").is_some() {
-        skip_spaces(&mut cursor);
+        cursor.spaces();
         if let Some(process) = cursor.decimal() {
             pid = task(process)?;
         } else {
@@ -94,7 +94,7 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
             cursor.rest = &cursor.rest[dashes..];
         }
         cursor.literal(b")")?;
-        skip_spaces(&mut cursor);
+        cursor.spaces();
     }
     if cursor.literal(b"[").is_some() {
         cursor.decimal()?;
@@ -106,17 +106,17 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
             return None;
         }
     }
-    let comm = comm.trim_ascii_start();
+    let comm = without_spaces(comm).trim_ascii_start();
     // Flags are the kernel's five characters, fewer of older ones, more with a lazy preemption; a number with `-R`; or none.
-    let word = cursor.rest.trim_ascii_start();
-    let flags = word.iter().take(MAX_FLAGS + 1).position(|&b| b == b' ')?;
+    let word = without_spaces(cursor.rest).trim_ascii_start();
+    let flags = find(b' ', &word[..word.len().min(MAX_FLAGS + 1)])?;
     if word[flags - 1] != b':' {
         cursor.rest = &word[flags..];
     } else if !word[0].is_ascii_digit() {
         // A count that fills its column follows them at once; behind a number nobody can say where it begins.
         cursor.rest = word.get(FLAGS..).filter(|_| word[0] != b'-')?;
     }
-    skip_spaces(&mut cursor);
+    cursor.spaces();
     let time = time(&mut cursor)?;
     cursor.literal(b": ")?;
     Some(Context { comm, tid, pid, time, event: cursor.rest })
@@ -125,13 +125,6 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
 /// The kernel's ids end at 2^22; Perfetto's at 2^31.
 fn task(id: u64) -> Option<u32> {
     i32::try_from(id).ok().map(|id| id as u32)
-}
-
-#[inline]
-fn skip_spaces(cursor: &mut Cursor<'_>) {
-    while let Some(rest) = cursor.rest.strip_prefix(b" ") {
-        cursor.rest = rest;
-    }
 }
 
 /// `S.FRACTION`, `Nus` and a mark, or a bare number.

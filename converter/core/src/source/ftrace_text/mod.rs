@@ -16,7 +16,7 @@ use memchr::memchr;
 
 use self::context::{Context, Time, context};
 use super::cursor::{Cursor, whole};
-use super::printed::{Grammar, Printer, Said, Task};
+use super::printed::{Grammar, Printer, Said, Seen, Task};
 use super::tracepoints::Machine;
 use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
@@ -97,7 +97,7 @@ impl Lines for FtraceText {
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
-        let mut parser = Parser { printer: Printer::new(options, batch), stack: None };
+        let mut parser = Parser { printer: Printer::new(options, batch), seen: Seen::new(), stack: None };
         for line in lines(chunk) {
             parser.printer.batch.lines += 1;
             parser.line(line);
@@ -113,13 +113,14 @@ struct Stack {
     frames: Vec<u8>,
 }
 
-struct Parser<'a> {
+struct Parser<'a, 't> {
     printer: Printer<'a>,
+    seen: Seen<'t>,
     stack: Option<Stack>,
 }
 
-impl Parser<'_> {
-    fn line(&mut self, line: &[u8]) {
+impl<'t> Parser<'_, 't> {
+    fn line(&mut self, line: &'t [u8]) {
         if let Some(found) = context(line) {
             self.end_stack();
             if let Err(why) = self.event(&found) {
@@ -163,9 +164,9 @@ impl Parser<'_> {
     }
 
     #[inline]
-    fn event(&mut self, of: &Context<'_>) -> Result<(), &'static str> {
+    fn event(&mut self, of: &Context<'t>) -> Result<(), &'static str> {
         let (Time::Ns(ts) | Time::Count(ts)) = of.time else { return Err("its time does not fit 63 bits of ns") };
-        let said = Said::of(of.event).ok_or("no event stands behind its time")?;
+        let said = Said::of(of.event, &mut self.seen).ok_or("no event stands behind its time")?;
         if said.grammar == Grammar::Stack {
             let event = self.printer.options.keep_extras.then_some(self.printer.batch.events.len() as u32);
             self.stack = Some(Stack { event, frames: Vec::new() });
