@@ -4,10 +4,15 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::proto::{interned, nested, uint};
+use crate::event::Dev;
 use crate::names::{NameId, Names};
 
-/// Iids below are for fixed words; those of a `NameId` begin here.
+/// Iids below are for fixed words.
+const DEV_BASE: u64 = 1 << 9;
+/// And below for devices; those of a `NameId` begin here.
 const NAME_BASE: u64 = 1 << 10;
+/// A broken log may have any number of devices: those that are too many have iids behind all names.
+const MORE_DEVS_BASE: u64 = NAME_BASE + (1 << 32);
 
 #[derive(Default)]
 struct Seen(Vec<bool>);
@@ -28,6 +33,9 @@ pub(super) struct Interner {
     /// Entries that the next packet must carry.
     pub(super) pending: Vec<u8>,
     words: Vec<&'static str>,
+    devs: HashMap<Dev, u64, FixedState>,
+    /// That of the last event, which most have.
+    last_dev: Option<(Dev, u64)>,
     event_names: HashMap<String, u64, FixedState>,
     /// Names that are words of this program, found by where they stand.
     word_names: Vec<(&'static str, u64)>,
@@ -94,8 +102,28 @@ impl Interner {
         }
         self.words.push(word);
         let iid = self.words.len() as u64;
-        debug_assert!(iid < NAME_BASE);
+        debug_assert!(iid < DEV_BASE);
         entry(&mut self.pending, interned::DEBUG_ANNOTATION_STRING_VALUES, iid, word.as_bytes());
+        iid
+    }
+
+    #[inline]
+    pub(super) fn dev(&mut self, dev: Dev) -> u64 {
+        match self.last_dev {
+            Some((last, iid)) if last == dev => iid,
+            _ => self.other_dev(dev),
+        }
+    }
+
+    fn other_dev(&mut self, dev: Dev) -> u64 {
+        let next = DEV_BASE + self.devs.len() as u64;
+        let next = if next < NAME_BASE { next } else { MORE_DEVS_BASE + u64::from(dev.0) };
+        let iid = *self.devs.entry(dev).or_insert_with(|| {
+            let text = dev.to_string();
+            entry(&mut self.pending, interned::DEBUG_ANNOTATION_STRING_VALUES, next, text.as_bytes());
+            next
+        });
+        self.last_dev = Some((dev, iid));
         iid
     }
 

@@ -10,7 +10,8 @@ use hashbrown::HashMap;
 
 use self::intern::Interner;
 use self::proto::{
-    annotation, bytes, clock, descriptor, event, fixed64, int, nested, nested_long, packet, small_pair, trace, uint,
+    Tag, annotation, bytes, clock, descriptor, event, fixed64, int, nested, nested_long, packet, small_pair, trace,
+    uint,
 };
 use super::{Facts, Group, GroupRequest, Sink};
 use crate::error::Result;
@@ -652,22 +653,18 @@ fn value(b: &mut Vec<u8>, name_iid: u64, value: Value, interner: &mut Interner, 
     const NAME_IID: u8 = (annotation::NAME_IID << 3) as u8;
     // All names of columns fit one byte.
     let first = [NAME_IID, name_iid as u8];
-    let (tag, v): (&[u8], u64) = match value {
-        Value::Int(v) => (&[(annotation::INT_VALUE << 3) as u8], v as u64),
-        Value::Name(v) => (&STRING_VALUE_IID_TAG, interner.string(v, names)),
-        Value::Word(v) => (&STRING_VALUE_IID_TAG, interner.word(v)),
-        other => {
-            return nested(b, event::DEBUG_ANNOTATIONS, |b| {
-                uint(b, annotation::NAME_IID, name_iid);
-                value_field(b, other, interner, names);
-            });
-        }
+    let (tag, v) = match value {
+        Value::Null => return,
+        Value::Int(v) => (const { Tag::of(annotation::INT_VALUE) }, v as u64),
+        Value::UInt(v) => (const { Tag::of(annotation::UINT_VALUE) }, v),
+        Value::Bool(v) => (const { Tag::of(annotation::BOOL_VALUE) }, u64::from(v)),
+        Value::Name(v) => (const { Tag::of(annotation::STRING_VALUE_IID) }, interner.string(v, names)),
+        Value::Word(v) => (const { Tag::of(annotation::STRING_VALUE_IID) }, interner.word(v)),
+        Value::Address(v) => (const { Tag::of(annotation::POINTER_VALUE) }, v),
+        Value::Dev(v) => (const { Tag::of(annotation::STRING_VALUE_IID) }, interner.dev(v)),
     };
     small_pair(b, OUTER, first, tag, v);
 }
-
-const STRING_VALUE_IID_TAG: [u8; 2] =
-    [(annotation::STRING_VALUE_IID << 3) as u8 | 0x80, (annotation::STRING_VALUE_IID << 3 >> 7) as u8];
 
 #[inline]
 fn value_field(b: &mut Vec<u8>, value: Value, interner: &mut Interner, names: &Names) {
@@ -685,7 +682,7 @@ fn value_field(b: &mut Vec<u8>, value: Value, interner: &mut Interner, names: &N
             uint(b, annotation::STRING_VALUE_IID, iid);
         }
         Value::Address(v) => uint(b, annotation::POINTER_VALUE, v),
-        Value::Dev(v) => bytes(b, annotation::STRING_VALUE, v.to_string().as_bytes()),
+        Value::Dev(v) => uint(b, annotation::STRING_VALUE_IID, interner.dev(v)),
     }
 }
 

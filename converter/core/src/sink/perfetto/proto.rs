@@ -7,8 +7,51 @@ const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
 const BYTES: u32 = 2;
 
+/// Values below this take eight bytes at most, which fit a register.
+const WIDE: u64 = 1 << 56;
+
+/// A value below `WIDE` in seven-bit groups, the lowest first.
 #[inline]
-pub(super) fn varint(buffer: &mut Vec<u8>, mut value: u64) {
+const fn spread(value: u64) -> u64 {
+    let fours = value & 0x0fff_ffff | (value & 0x00ff_ffff_f000_0000) << 4;
+    let pairs = fours & 0x0000_3fff_0000_3fff | (fours & 0x0fff_c000_0fff_c000) << 2;
+    pairs & 0x007f_007f_007f_007f | (pairs & 0x3f80_3f80_3f80_3f80) << 1
+}
+
+/// The highest bit of each byte: more follow.
+const MORE: u64 = 0x8080_8080_8080_8080;
+
+/// A value below `WIDE` as a varint, and its length.
+#[inline]
+const fn groups(value: u64) -> (u64, usize) {
+    let groups = spread(value);
+    let len = 8 - (groups | 1).leading_zeros() as usize / 8;
+    (groups | MORE & ((1 << (8 * (len - 1))) - 1), len)
+}
+
+/// Appends the lowest bytes of two registers at once: one check for room, no loop.
+#[inline]
+fn put(buffer: &mut Vec<u8>, low: u64, high: u64, len: usize) {
+    let end = buffer.len() + len;
+    buffer.extend_from_slice(&(u128::from(low) | u128::from(high) << 64).to_le_bytes());
+    buffer.truncate(end);
+}
+
+#[inline]
+pub(super) fn varint(buffer: &mut Vec<u8>, value: u64) {
+    if value >= WIDE {
+        return wide_varint(buffer, value);
+    }
+    let (groups, len) = groups(value);
+    put(buffer, groups, 0, len);
+}
+
+/// Times since 1970 take nine bytes, numbers below zero ten.
+#[inline(never)]
+fn wide_varint(buffer: &mut Vec<u8>, mut value: u64) {
+    if value < 1 << 63 {
+        return put(buffer, spread(value & (WIDE - 1)) | MORE, value >> 56, 9);
+    }
     while value >= 0x80 {
         buffer.push(value as u8 | 0x80);
         value >>= 7;
@@ -16,10 +59,30 @@ pub(super) fn varint(buffer: &mut Vec<u8>, mut value: u64) {
     buffer.push(value as u8);
 }
 
+/// A field that is a varint, as it is written: two bytes at most.
+#[derive(Clone, Copy)]
+pub(super) struct Tag {
+    bytes: u64,
+    len: usize,
+}
+
+impl Tag {
+    #[inline]
+    pub(super) const fn of(field: u32) -> Self {
+        let (bytes, len) = groups((field << 3 | VARINT) as u64);
+        Self { bytes, len }
+    }
+}
+
 #[inline]
 pub(super) fn uint(buffer: &mut Vec<u8>, field: u32, value: u64) {
-    varint(buffer, u64::from(field << 3 | VARINT));
-    varint(buffer, value);
+    let tag = Tag::of(field);
+    if value >= WIDE {
+        put(buffer, tag.bytes, 0, tag.len);
+        return wide_varint(buffer, value);
+    }
+    let (groups, len) = groups(value);
+    put(buffer, tag.bytes | groups << (8 * tag.len), groups >> (64 - 8 * tag.len), tag.len + len);
 }
 
 /// int64 and int32: negative numbers take ten bytes.
@@ -75,26 +138,20 @@ fn make_room(buffer: &mut Vec<u8>, at: usize, kept: usize, len: usize) {
     buffer.splice(at..at + kept, prefix);
 }
 
-/// A message of one-byte field `outer` with two varint fields, the first with a one-byte value; `tag` is that of the second, in
-/// its wire form. What most of a trace consists of, so it is put together in registers and copied at once.
+/// A message of one-byte field `outer` with two varint fields, the first with a one-byte value.
+/// What most of a trace consists of, so it is put together in a register.
 #[inline]
-pub(super) fn small_pair(buffer: &mut Vec<u8>, outer: u8, first: [u8; 2], tag: &[u8], value: u64) {
-    let mut bytes = [0u8; 16];
-    bytes[0] = outer;
-    bytes[2..4].copy_from_slice(&first);
-    let mut at = 4 + tag.len();
-    bytes[4..at].copy_from_slice(tag);
-    let mut value = value;
-    while value >= 0x80 {
-        bytes[at] = value as u8 | 0x80;
-        value >>= 7;
-        at += 1;
+pub(super) fn small_pair(buffer: &mut Vec<u8>, outer: u8, first: [u8; 2], tag: Tag, value: u64) {
+    if value >= WIDE {
+        let len = 2 + tag.len as u8 + if value < 1 << 63 { 9 } else { 10 };
+        buffer.extend_from_slice(&[outer, len, first[0], first[1]]);
+        put(buffer, tag.bytes, 0, tag.len);
+        return wide_varint(buffer, value);
     }
-    bytes[at] = value as u8;
-    bytes[1] = (at - 1) as u8;
-    let end = buffer.len() + at + 1;
-    buffer.extend_from_slice(&bytes);
-    buffer.truncate(end);
+    let (groups, len) = groups(value);
+    let head = u32::from_le_bytes([outer, (2 + tag.len + len) as u8, first[0], first[1]]);
+    let at = 32 + 8 * tag.len;
+    put(buffer, u64::from(head) | tag.bytes << 32 | groups << at, groups >> (64 - at), 4 + tag.len + len);
 }
 
 pub(super) mod trace {
@@ -183,4 +240,48 @@ pub(super) mod interned {
     pub(in super::super) const NAME: u32 = 2;
     pub(in super::super) const FRAME_FUNCTION_NAME_ID: u32 = 2;
     pub(in super::super) const CALLSTACK_FRAME_IDS: u32 = 2;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn by_the_book(mut value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while value >= 0x80 {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn varints_by_the_book(value: u64, zeros in 0u32..64, field in prop_oneof![1u32..16, 16u32..200]) {
+            let value = value >> zeros;
+            let mut have = vec![7];
+            varint(&mut have, value);
+            uint(&mut have, field, value);
+            small_pair(&mut have, 0x22, [8, 5], Tag::of(field), value);
+            let number = by_the_book(value);
+            let pair = [by_the_book(u64::from(field) << 3), number.clone()].concat();
+            let inner = [&[8, 5][..], &pair].concat();
+            let want = [&[7][..], &number, &pair, &[0x22, inner.len() as u8], &inner].concat();
+            prop_assert_eq!(have, want);
+        }
+    }
+
+    #[test]
+    fn each_length() {
+        for bits in 0..64 {
+            for value in [(1u64 << bits) - 1, 1 << bits] {
+                let mut have = Vec::new();
+                varint(&mut have, value);
+                assert_eq!(have, by_the_book(value), "{value}");
+            }
+        }
+    }
 }
