@@ -559,6 +559,20 @@ def test_a_broken_line_does_not_go_on_behind_a_stack(tmp_path: Path) -> None:
     assert losses == {"unparsed_line": 2, "call_alone": 2}
 
 
+@pytest.mark.parametrize("to", ["csv", "events.jsonl"])
+def test_a_log_that_ends_inside_a_line_says_so(to: str, tmp_path: Path) -> None:
+    """Also where it is that of a call which is no sync."""
+    source = tmp_path / "cut.log"
+    first, last = f"7 {T}.1 fsync(3) = 0 <0.1>\n", f'7 {T}.2 stat("/a(b", {{st_size=7}}) = 0 <0.1>'
+    # Without -T a line ends behind its result.
+    is_whole = [*range(last.index(" <"), last.index("<") + 1), len(last)]
+    for length in [*range(1, last.index("<") + 1), len(last)]:
+        source.write_text(first + last[:length])
+        summary = _core.convert([str(source)], f"{tmp_path}/out.{to}", source="strace")
+        torn = [of["count"] for of in summary["losses"] if of["reason"] == "unparsed_line"]
+        assert torn == ([] if length in is_whole else [1]), last[:length]
+
+
 def test_threads_that_sync_nothing_may_lie_beside_others(tmp_path: Path) -> None:
     """`strace -ff` writes a file for each, and most are of little interest."""
     files = {

@@ -9,6 +9,8 @@ use crate::source::cursor::{Cursor, whole};
 
 /// The largest PID of a kernel; a larger number at the begin of a line is a time.
 const MAX_PID: u64 = 1 << 22;
+/// A PID that is shorter is padded to so many bytes.
+pub(super) const PID_COLUMN: usize = 6;
 const SECOND_NS: i64 = 1_000_000_000;
 /// Less than this is no time since 1970 that a log was written at.
 const FIRST_UNIX_SECOND: u64 = 100_000_000;
@@ -62,7 +64,7 @@ impl<'a> Prefix<'a> {
             match cursor.rest.first()? {
                 b' ' if number <= MAX_PID => {
                     tid = Some(number as u32);
-                    padding = spaces(&mut cursor).saturating_sub(1.max(6usize.saturating_sub(digits)));
+                    padding = spaces(&mut cursor).saturating_sub(1.max(PID_COLUMN.saturating_sub(digits)));
                 }
                 b'<' => {
                     tid = Some(task(number)?);
@@ -127,6 +129,9 @@ fn take_time(cursor: &mut Cursor<'_>, padded: bool) -> Option<Time> {
     Some(Time { clock, ns, resolution })
 }
 
+/// What the last of so many digits of a fraction is worth.
+const UNITS_NS: [i64; 10] = [SECOND_NS, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1000, 100, 10, 1];
+
 /// `.123456` or nothing, in ns, and what its last digit is worth.
 fn fraction(cursor: &mut Cursor<'_>) -> Option<(i64, i64)> {
     if cursor.literal(b".").is_none() {
@@ -135,7 +140,7 @@ fn fraction(cursor: &mut Cursor<'_>) -> Option<(i64, i64)> {
     let before = cursor.rest.len();
     let value = cursor.decimal()?;
     let digits = before - cursor.rest.len();
-    let unit = 10i64.pow(9u32.checked_sub(digits as u32)?);
+    let unit = *UNITS_NS.get(digits)?;
     Some((value as i64 * unit, unit))
 }
 
@@ -176,8 +181,9 @@ impl<'a> Text<'a> {
                 Some(Self::Call { phase: Phase::Resumed, name, rest })
             }
             _ => {
-                let (name, rest) = text.split_at(text.iter().take(64).position(|b| !is_of_name(*b))?);
-                let rest = rest.strip_prefix(b"(").filter(|_| !name.is_empty())?;
+                let len = text.iter().take(MAX_NAME).position(|&b| !OF_NAME[usize::from(b)])?;
+                let (name, rest) = text.split_at(len);
+                let rest = rest.strip_prefix(b"(").filter(|_| len > 0)?;
                 let phase = if is_unfinished(rest) { Phase::Begun } else { Phase::Whole };
                 Some(Self::Call { phase, name, rest })
             }
@@ -185,9 +191,19 @@ impl<'a> Text<'a> {
     }
 }
 
-fn is_of_name(byte: u8) -> bool {
-    // `????` is a call that strace came too late for.
-    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'?'
+const MAX_NAME: usize = 64;
+/// `????` is a call that strace came too late for.
+const OF_NAME: [bool; 256] = bytes(b"abcdefghijklmnopqrstuvwxyz0123456789_?");
+
+/// A table of some bytes.
+const fn bytes(some: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut i = 0;
+    while i < some.len() {
+        table[some[i] as usize] = true;
+        i += 1;
+    }
+    table
 }
 
 #[inline]
@@ -277,8 +293,10 @@ fn error_name(text: &[u8]) -> Option<&[u8]> {
 
 /// `<0.000123>` at the end of a line.
 fn duration(text: &[u8]) -> Option<i64> {
+    const USUAL: usize = b"<0.000123".len();
     let text = text.strip_suffix(b">")?;
-    let mut cursor = Cursor::new(&text[memrchr(b'<', text)? + 1..]);
+    let usual = text.len().checked_sub(USUAL).filter(|&at| text[at] == b'<' && !text[at + 1..].contains(&b'<'));
+    let mut cursor = Cursor::new(&text[usual.or_else(|| memrchr(b'<', text))? + 1..]);
     let seconds = i64::try_from(cursor.decimal()?).ok()?.checked_mul(SECOND_NS)?;
     let (fraction, _) = fraction(&mut cursor)?;
     cursor.at_end()?;
@@ -291,27 +309,16 @@ fn close(text: &[u8]) -> Option<usize> {
     skip_to(text, |byte| byte == b')')
 }
 
-/// Bytes that no call ends with, and nothing else.
-const PLAIN: [bool; 256] = {
-    let mut plain = [true; 256];
-    let marks = b"\"()[]{}<,";
-    let mut i = 0;
-    while i < marks.len() {
-        plain[marks[i] as usize] = false;
-        i += 1;
-    }
-    plain
-};
+/// Bytes with which a call may end, or something in it may begin or end.
+const MARK: [bool; 256] = bytes(b"\"()[]{}<,");
 
 /// The first byte that `stop` wants outside of strings, brackets and names of files.
 #[inline]
 fn skip_to(text: &[u8], stop: impl Fn(u8) -> bool) -> Option<usize> {
     let (mut at, mut depth) = (0usize, 0usize);
-    while let Some(&byte) = text.get(at) {
-        if PLAIN[usize::from(byte)] {
-            at += 1;
-            continue;
-        }
+    loop {
+        at += text.get(at..)?.iter().position(|&b| MARK[usize::from(b)])?;
+        let byte = text[at];
         if depth == 0 && stop(byte) {
             return Some(at);
         }
@@ -329,7 +336,6 @@ fn skip_to(text: &[u8], stop: impl Fn(u8) -> bool) -> Option<usize> {
         }
         at += 1;
     }
-    None
 }
 
 /// What stands between quotes, as printed; `text` begins behind the first.

@@ -23,7 +23,8 @@ use foldhash::fast::FixedState;
 use memchr::{memchr, memmem};
 
 use self::line::{
-    Args, Call, Clock, Phase, Prefix, Returned, Text, descriptor, flags, has_flag, path_of, quoted, unescape,
+    Args, Call, Clock, PID_COLUMN, Phase, Prefix, Returned, Text, Time, descriptor, flags, has_flag, path_of, quoted,
+    unescape,
 };
 use self::settle::Tasks;
 use super::cursor::{Cursor, whole};
@@ -334,6 +335,7 @@ impl Parse for Records {
             stack: None,
             passed: None,
             seen: HashSet::default(),
+            is_ended: true,
         };
         parser.chunk(chunk);
         batch.aside = Some(aside);
@@ -354,6 +356,8 @@ struct Parser<'a> {
     passed: Option<Option<u32>>,
     /// All PIDs of such lines.
     seen: HashSet<u32, FixedState>,
+    /// A newline follows the line at hand; where none does, the log may have been cut off in it.
+    is_ended: bool,
 }
 
 impl Parser<'_> {
@@ -361,7 +365,9 @@ impl Parser<'_> {
         let mut begun: Vec<u8> = Vec::new();
         let mut at = 0;
         while at < chunk.len() {
-            let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
+            let newline = memchr(b'\n', &chunk[at..]);
+            self.is_ended = newline.is_some();
+            let end = newline.map_or(chunk.len(), |n| at + n);
             let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
             self.batch.lines += 1;
             if is_stack(line) {
@@ -407,30 +413,36 @@ impl Parser<'_> {
         self.in_event = None;
     }
 
-    /// PID and call of a line, if that is one of the many that nobody needs, printed to the letter; others are left to `event`, which finds the same.
+    /// What stands before a call as `-f -ttt` prints it, to the letter; of other lines, `Prefix::take` finds the same.
     #[inline]
-    fn other<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-        if self.of.keep_extras || self.of.clock != Clock::Unix {
+    fn usual_prefix<'a>(&self, line: &'a [u8]) -> Option<Prefix<'a>> {
+        const SECONDS: usize = 10;
+        const FRACTION: usize = 6;
+        const RESOLUTION_NS: i64 = 1000;
+        if self.of.clock != Clock::Unix {
             return None;
         }
-        let digits = |from: usize| line[from..].iter().take_while(|b| b.is_ascii_digit()).count();
-        let pid = digits(0);
-        let spaces = line[pid..].iter().take_while(|b| **b == b' ').count();
-        let seconds = pid + spaces;
+        let mut cursor = Cursor::new(line);
+        let pid = cursor.decimal()?;
+        let digits = line.len() - cursor.rest.len();
+        cursor.spaces();
+        let time = cursor.rest;
         // Longer numbers are not a PID, and where the time is padded it is another one.
-        if !(1..=6).contains(&pid) || spaces != 1.max(6 - pid) {
+        if digits > PID_COLUMN || line.len() - time.len() != PID_COLUMN.max(digits + 1) {
             return None;
         }
-        let name = seconds + 18;
-        let is_time = line.len() > name
-            && line[seconds..seconds + 10].iter().chain(&line[seconds + 11..name - 1]).all(u8::is_ascii_digit)
-            && line[seconds + 10] == b'.'
-            && line[name - 1] == b' ';
-        let rest = if is_time { &line[name..] } else { return None };
-        let len =
-            rest.iter().take(64).take_while(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || **b == b'_').count();
-        (len > 0 && rest.get(len) == Some(&b'(') && Known::of(&rest[..len]).is_none())
-            .then(|| (&line[..pid], word_of(&rest[..len])))
+        let seconds = cursor.decimal()?;
+        let seconds_len = time.len() - cursor.rest.len();
+        cursor.literal(b".")?;
+        let fraction = cursor.decimal()?;
+        if (seconds_len, time.len() - cursor.rest.len()) != (SECONDS, SECONDS + 1 + FRACTION) {
+            return None;
+        }
+        cursor.literal(b" ")?;
+        let ns = (seconds * 1_000_000 + fraction) as i64 * RESOLUTION_NS;
+        let time = Time { clock: Clock::Unix, ns, resolution: RESOLUTION_NS };
+        let rest = Some(cursor.rest).filter(|rest| !rest.starts_with(b"("))?;
+        Some(Prefix { tid: Some(pid as u32), comm: None, time: Some(time), rest })
     }
 
     /// Of a line that nobody needs its thread counts all the same: by those that are there it is known whose lines without a PID are.
@@ -446,12 +458,6 @@ impl Parser<'_> {
 
     #[inline]
     fn line(&mut self, line: &[u8]) {
-        if let Some((pid, name)) = self.other(line) {
-            self.pass(whole(pid, Cursor::decimal).and_then(|pid| u32::try_from(pid).ok()));
-            self.batch.other(|| name);
-            self.in_event = Some(None);
-            return;
-        }
         let before = self.aside.lines.len();
         match self.event(line) {
             Ok(()) if self.aside.lines.len() > before => {
@@ -467,7 +473,8 @@ impl Parser<'_> {
     }
 
     fn event(&mut self, line: &[u8]) -> Result<(), &'static str> {
-        let prefix = Prefix::take(line).ok_or("it begins with neither a PID, a time nor a call")?;
+        let prefix = self.usual_prefix(line).or_else(|| Prefix::take(line));
+        let prefix = prefix.ok_or("it begins with neither a PID, a time nor a call")?;
         let text = Text::of(prefix.rest).ok_or("it is neither a call nor a signal nor the end of a process")?;
         let time = prefix.time.ok_or("it has no time")?;
         if time.clock != self.of.clock {
@@ -479,6 +486,13 @@ impl Parser<'_> {
             Text::Signal(_) => (None, What::Other),
             Text::Ended(text) => (None, ended(text)),
         };
+        // What nobody needs may look like anything, but not like a part of it.
+        if !self.is_ended
+            && known.is_none()
+            && let Text::Call { phase, rest, .. } = text
+        {
+            Call::of(rest, phase)?;
+        }
         if known.is_none() && what == What::Other && !self.of.keep_extras {
             self.batch.other(|| match text {
                 Text::Call { name, .. } => word_of(name),

@@ -164,10 +164,13 @@ impl Tasks {
     }
 
     /// A thread, which may have begun to run before the call that made it has returned.
+    #[inline]
     fn task(&mut self, tid: u32) -> &mut Task {
-        if !self.by_tid.contains_key(&tid) {
-            let made = if self.making > 0 { self.maker(tid) } else { None };
-            self.by_tid.insert(tid, made.unwrap_or_else(Task::unknown));
+        if self.making > 0
+            && !self.by_tid.contains_key(&tid)
+            && let Some(made) = self.maker(tid)
+        {
+            self.by_tid.insert(tid, made);
         }
         self.by_tid.entry(tid).or_insert_with(Task::unknown)
     }
