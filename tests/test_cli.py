@@ -469,3 +469,23 @@ def test_what_is_said_of_requests_counts_requests(tmp_path: Path) -> None:
     assert "(100 sync requests)" in run("convert", buffer, "-o", tmp_path / "x.csv").stderr
     message = fails(2, "report", DATA / "small1.log", DATA / "small4.log")
     assert "a report is of one input, and" in message
+
+
+def test_an_empty_first_line_makes_no_trace_of_a_text(tmp_path: Path) -> None:
+    """A trace begins with the same byte, and a length, as which any letter may be taken."""
+    for name, begin in {
+        "small1.log": b"\n",
+        "small4.log": b"\n\n",
+        "parallel4.log": b"\r\n",
+    }.items():
+        (tmp_path / "x.log").write_bytes(begin + recording(name))
+        table = ok("convert", "-q", tmp_path / "x.log", "-o", "-", "--to", "csv")
+        (tmp_path / "x.log").write_bytes(recording(name))
+        assert table == ok("convert", "-q", tmp_path / "x.log", "-o", "-", "--to", "csv")
+    (tmp_path / "x.json").write_bytes(b'\n{"type": "map", "data": {"@a": 1}}\n')
+    assert "no event in 2 lines" in fails(
+        3, "convert", tmp_path / "x.json", "-o", tmp_path / "x.csv"
+    )
+    ok("convert", "-q", DATA / "small1.log", "-o", tmp_path / "x.pftrace")
+    message = fails(3, "convert", tmp_path / "x.pftrace", "-o", tmp_path / "x.csv")
+    assert "x.pftrace is already converted" in message

@@ -162,8 +162,8 @@ def kind_of(path: str, source: str | None = None) -> Kind:
         )
     if head[:4] == b"PAR1" or _is_rows(head):
         return "rows"
-    # The first packet of a trace; a log never begins with a line end and a length.
-    if head[:1] == b"\x0a" and not head[:64].isspace() and _is_packet(head):
+    # The first packet of a trace; a log may begin with an empty line.
+    if head[:1] == b"\x0a" and not _is_text(head[:256]) and _is_packet(head):
         return "trace"
     return "log"
 
@@ -188,6 +188,13 @@ def _is_rows(head: bytes) -> bool:
         # So begins a line of the low-level log, too.
         return first.startswith(b'{"ts_ns":') and b'"sync_id":' in first
     return len(_COLUMNS & {*first.replace(b'"', b"").split(b",")}) >= _COLUMNS_ENOUGH
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether no byte is one that only binary data has; a character may be cut off at the end."""
+    text = head.decode("utf-8", "ignore")
+    is_utf8 = len(head) - len(text.encode()) < 4
+    return is_utf8 and all(char.isprintable() or char.isspace() for char in text)
 
 
 def _is_packet(head: bytes) -> bool:
