@@ -134,6 +134,9 @@ def main() -> None:
         raise SystemExit("syncline is not installed; run `make .venv/.installed` first")
 
     with tempfile.TemporaryDirectory(prefix="syncline-bench-") as folder:
+        # Modules are compiled by the first run, as those of an installed program are.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = f"{folder}/pycache"
         bench(Path(folder), options)
 
 

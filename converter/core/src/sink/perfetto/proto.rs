@@ -77,6 +77,16 @@ impl Tag {
 #[inline]
 pub(super) fn uint(buffer: &mut Vec<u8>, field: u32, value: u64) {
     let tag = Tag::of(field);
+    // Its length is known here, so that what follows need not wait for it.
+    if value < 0x80 {
+        put(buffer, tag.bytes | value << (8 * tag.len), 0, tag.len + 1);
+    } else {
+        long_uint(buffer, tag, value);
+    }
+}
+
+#[inline(never)]
+fn long_uint(buffer: &mut Vec<u8>, tag: Tag, value: u64) {
     if value >= WIDE {
         put(buffer, tag.bytes, 0, tag.len);
         return wide_varint(buffer, value);
@@ -148,10 +158,13 @@ pub(super) fn small_pair(buffer: &mut Vec<u8>, outer: u8, first: [u8; 2], tag: T
         put(buffer, tag.bytes, 0, tag.len);
         return wide_varint(buffer, value);
     }
-    let (groups, len) = groups(value);
-    let head = u32::from_le_bytes([outer, (2 + tag.len + len) as u8, first[0], first[1]]);
     let at = 32 + 8 * tag.len;
-    put(buffer, u64::from(head) | tag.bytes << 32 | groups << at, groups >> (64 - at), 4 + tag.len + len);
+    let head = |len: usize| u64::from(u32::from_le_bytes([outer, (2 + tag.len + len) as u8, first[0], first[1]]));
+    if value < 0x80 {
+        return put(buffer, head(1) | tag.bytes << 32 | value << at, 0, 5 + tag.len);
+    }
+    let (groups, len) = groups(value);
+    put(buffer, head(len) | tag.bytes << 32 | groups << at, groups >> (64 - at), 4 + tag.len + len);
 }
 
 pub(super) mod trace {
