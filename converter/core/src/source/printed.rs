@@ -268,7 +268,7 @@ pub(super) enum Grammar {
 #[derive(Clone, Copy)]
 enum Shape {
     Always(Grammar),
-    /// With names of fields before them it is as other events are, which is how `sys_enter` is printed by some.
+    /// Unless all fields are printed as those of any event are, from `__syscall_nr` on.
     Call(Grammar),
     RawCall,
     Block,
