@@ -10,8 +10,8 @@ use hashbrown::HashMap;
 
 use self::intern::Interner;
 use self::proto::{
-    Tag, annotation, bytes, clock, descriptor, event, fixed64, int, nested, nested_long, packet, small_pair, trace,
-    uint,
+    Tag, annotation, bytes, clock, descriptor, event, fixed64, int, nested, nested_long, packet, small_pair, tagged,
+    trace, uint,
 };
 use super::{Facts, Group, GroupRequest, Sink};
 use crate::error::Result;
@@ -530,7 +530,9 @@ impl PerfettoTrace {
             for &(key, v) in args {
                 nested(b, event::DEBUG_ANNOTATIONS, |b| {
                     bytes(b, annotation::NAME, key.as_bytes());
-                    value_field(b, v, interner, &none);
+                    if let Some((tag, v)) = wire(v, interner, &none) {
+                        tagged(b, tag, v);
+                    }
                 });
             }
             for &(key, text) in texts {
@@ -653,8 +655,16 @@ fn value(b: &mut Vec<u8>, name_iid: u64, value: Value, interner: &mut Interner, 
     const NAME_IID: u8 = (annotation::NAME_IID << 3) as u8;
     // All names of columns fit one byte.
     let first = [NAME_IID, name_iid as u8];
-    let (tag, v) = match value {
-        Value::Null => return,
+    if let Some((tag, v)) = wire(value, interner, names) {
+        small_pair(b, OUTER, first, tag, v);
+    }
+}
+
+/// An annotation's value: its field, and what stands in it.
+#[inline]
+fn wire(value: Value, interner: &mut Interner, names: &Names) -> Option<(Tag, u64)> {
+    Some(match value {
+        Value::Null => return None,
         Value::Int(v) => (const { Tag::of(annotation::INT_VALUE) }, v as u64),
         Value::UInt(v) => (const { Tag::of(annotation::UINT_VALUE) }, v),
         Value::Bool(v) => (const { Tag::of(annotation::BOOL_VALUE) }, u64::from(v)),
@@ -662,28 +672,7 @@ fn value(b: &mut Vec<u8>, name_iid: u64, value: Value, interner: &mut Interner, 
         Value::Word(v) => (const { Tag::of(annotation::STRING_VALUE_IID) }, interner.word(v)),
         Value::Address(v) => (const { Tag::of(annotation::POINTER_VALUE) }, v),
         Value::Dev(v) => (const { Tag::of(annotation::STRING_VALUE_IID) }, interner.dev(v)),
-    };
-    small_pair(b, OUTER, first, tag, v);
-}
-
-#[inline]
-fn value_field(b: &mut Vec<u8>, value: Value, interner: &mut Interner, names: &Names) {
-    match value {
-        Value::Null => {}
-        Value::Int(v) => int(b, annotation::INT_VALUE, v),
-        Value::UInt(v) => uint(b, annotation::UINT_VALUE, v),
-        Value::Bool(v) => uint(b, annotation::BOOL_VALUE, u64::from(v)),
-        Value::Name(v) => {
-            let iid = interner.string(v, names);
-            uint(b, annotation::STRING_VALUE_IID, iid);
-        }
-        Value::Word(v) => {
-            let iid = interner.word(v);
-            uint(b, annotation::STRING_VALUE_IID, iid);
-        }
-        Value::Address(v) => uint(b, annotation::POINTER_VALUE, v),
-        Value::Dev(v) => uint(b, annotation::STRING_VALUE_IID, interner.dev(v)),
-    }
+    })
 }
 
 impl Sink for PerfettoTrace {

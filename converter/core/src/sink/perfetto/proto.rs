@@ -76,7 +76,11 @@ impl Tag {
 
 #[inline]
 pub(super) fn uint(buffer: &mut Vec<u8>, field: u32, value: u64) {
-    let tag = Tag::of(field);
+    tagged(buffer, Tag::of(field), value);
+}
+
+#[inline]
+pub(super) fn tagged(buffer: &mut Vec<u8>, tag: Tag, value: u64) {
     // Its length is known here, so that what follows need not wait for it.
     if value < 0x80 {
         put(buffer, tag.bytes | value << (8 * tag.len), 0, tag.len + 1);
