@@ -328,6 +328,30 @@ def test_what_a_thread_was_called_then(tmp_path: Path) -> None:
     ]
 
 
+def test_a_thread_of_many_names(tmp_path: Path) -> None:
+    """Its last until then, by the notes' times, wherever they stand; before them all, the one that was read first."""
+    rng = random.Random(5)
+    write = blktrace.QUEUE | blktrace.WRITE
+    records, names = [], []
+    for time in range(100, 700):
+        if rng.random() < 0.5:
+            tid, at = rng.choice((7, 8)), rng.randrange(130, 800)
+            names.append((tid, at, f"n{len(names)}"))
+            records.append(blktrace.process(at, 0, tid, names[-1][2].encode()))
+        records.append(Record(time, 0, 1, write, bytes=512, pid=rng.choice((7, 8))))
+    paths = blktrace.write(tmp_path, World([records]).files())
+    rows = [row for row in low_level(tmp_path, *paths) if row["event"] == "Q"]
+    assert len(rows) == 600
+
+    def called(tid: int, ts: int) -> str:
+        own = [(at, comm) for thread, at, comm in names if thread == tid]
+        # The last of those at one time is the last that was read.
+        until = [name for name in reversed(own) if name[0] <= ts]
+        return max(until, key=lambda name: name[0])[1] if until else own[0][1]
+
+    assert [row["comm"] for row in rows] == [called(row["tid"], row["ts_ns"]) for row in rows]
+
+
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_splits_and_merges_conserve_bytes(tmp_path: Path, parts: int) -> None:
     """Bios that are merged complete at once, those that are split in parts; all bytes are there once."""

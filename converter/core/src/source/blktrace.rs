@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -343,44 +344,59 @@ struct Name {
     /// How many notes came before it.
     number: u32,
     time: u64,
-    cpu: u32,
     comm: [u8; COMM_BYTES],
+}
+
+impl Name {
+    fn comm(&self) -> &[u8] {
+        &self.comm[..memchr::memchr(0, &self.comm).unwrap_or(COMM_BYTES)]
+    }
+}
+
+/// The names of one thread.
+struct Thread {
+    /// Of its first note.
+    first: u32,
+    /// By time, and those of one time as they came.
+    names: Vec<Name>,
 }
 
 #[derive(Default)]
 struct Names {
-    of: HashMap<u32, Vec<Name>, FixedState>,
+    of: HashMap<(u32, u32), Thread, FixedState>,
     count: u32,
 }
 
 impl Names {
+    /// The thread of a record. The idle thread of each CPU has the number 0.
+    fn key(record: &Record<'_>) -> (u32, u32) {
+        (record.pid, if record.pid == 0 { record.cpu } else { 0 })
+    }
+
     fn add(&mut self, note: &Record<'_>) {
         let mut comm = [0; COMM_BYTES];
         let text = note.text();
         let len = text.len().min(COMM_BYTES - 1);
         comm[..len].copy_from_slice(&text[..len]);
-        let name = Name { number: self.count, time: note.time, cpu: note.cpu, comm };
-        self.of.entry(note.pid).or_default().push(name);
+        let name = Name { number: self.count, time: note.time, comm };
+        let new = || Thread { first: name.number, names: Vec::new() };
+        let names = &mut self.of.entry(Self::key(note)).or_insert_with(new).names;
+        let at = names.partition_point(|other| other.time <= name.time);
+        names.insert(at, name);
         self.count += 1;
     }
 
-    /// What the thread of a record was called then, by the notes that were `known`; and whether it has no other name among these.
-    fn find(&self, record: &Record<'_>, known: u32) -> Option<(&[u8], bool)> {
-        // The idle thread of each CPU has the number 0.
-        let mut of = self.of.get(&record.pid)?.iter();
-        let mut first = None;
-        let mut found: Option<&Name> = None;
-        let mut only = true;
-        for name in of.by_ref().filter(|name| name.number < known && (record.pid != 0 || name.cpu == record.cpu)) {
-            only &= first.is_none();
-            first.get_or_insert(name);
-            if name.time <= record.time && found.is_none_or(|before| before.time <= name.time) {
-                found = Some(name);
-            }
+    /// What a thread was called at a time, by the notes that were `known`: its last name until then, or its first at all;
+    /// and the times at which it was called so.
+    fn find(&self, key: (u32, u32), time: u64, known: u32) -> Option<(&[u8], Range<u64>)> {
+        let thread = self.of.get(&key).filter(|thread| thread.first < known)?;
+        let next = thread.names.partition_point(|name| name.time <= time);
+        let until = thread.names.get(next).map_or(u64::MAX, |name| name.time);
+        if let Some(name) = thread.names[..next].iter().rfind(|name| name.number < known) {
+            return Some((name.comm(), name.time..until));
         }
-        let name = found.or(first)?;
-        let end = memchr::memchr(0, &name.comm).unwrap_or(COMM_BYTES);
-        Some((&name.comm[..end], only))
+        let first = thread.names.iter().find(|name| name.number == thread.first)?;
+        Some((first.comm(), 0..until))
     }
 }
 
@@ -679,21 +695,22 @@ struct Records {
     keep_extras: bool,
 }
 
-/// Threads of a chunk whose names are known.
-type Comms = HashMap<(u32, u32), NameId, FixedState>;
+/// What threads of a chunk were called last, and when.
+type Comms = HashMap<(u32, u32), (NameId, Range<u64>), FixedState>;
 
 impl Records {
     fn comm(&self, record: &Record<'_>, known: u32, comms: &mut Comms, batch: &mut Batch) -> NameId {
-        let key = (record.pid, if record.pid == 0 { record.cpu } else { 0 });
-        if let Some(comm) = comms.get(&key) {
+        let key = Names::key(record);
+        if let Some((comm, times)) = comms.get(&key)
+            && times.contains(&record.time)
+        {
             return *comm;
         }
         let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
-        let (comm, only) =
-            names.find(record, known).map_or((NameId::NONE, true), |(comm, only)| (batch.names.intern(comm), only));
-        if only {
-            comms.insert(key, comm);
-        }
+        let (comm, times) = names
+            .find(key, record.time, known)
+            .map_or((NameId::NONE, 0..u64::MAX), |(comm, times)| (batch.names.intern(comm), times));
+        comms.insert(key, (comm, times));
         comm
     }
 
