@@ -207,6 +207,24 @@ def test_unreadable_or_foreign_input_is_3(tmp_path: Path) -> None:
     assert left(tmp_path) == sorted([*cases, "t.pftrace"])
 
 
+@pytest.mark.parametrize("name", ["small1.log.gz", "base.json.gz"])
+def test_a_packed_file_with_a_changed_byte_is_3(name: str, tmp_path: Path) -> None:
+    """Whatever zlib makes of it: of its header, its blocks or its checksum."""
+    baseline = tmp_path / "base.json"
+    ok("baseline", "save", SMALL1, "-o", baseline)
+    whole = {"small1.log.gz": recording("small1.log"), "base.json.gz": baseline.read_bytes()}[name]
+    packed = gzip.compress(whole, mtime=0)
+    for at in (3, 10, 11, 12, 60, 100, len(packed) - 6):
+        changed = bytearray(packed)
+        changed[at] ^= 0xFF
+        (tmp_path / name).write_bytes(changed)
+        command = ("convert", tmp_path / name, "-o", tmp_path / "out.csv")
+        if name.startswith("base"):
+            command = ("diff", tmp_path / name, SMALL1)
+        assert name in fails(3, *command), at
+    assert not (tmp_path / "out.csv").exists()
+
+
 def test_more_lost_than_allowed_is_4(tmp_path: Path) -> None:
     out = tmp_path / "x.csv"
     assert "15 never_completed" in fails(

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import shlex
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -177,7 +178,7 @@ def _head(file: Path) -> bytes:
         try:
             with gzip.open(stream) as unpacked:
                 return unpacked.read(4096)
-        except (OSError, EOFError):
+        except (OSError, EOFError, zlib.error):
             return b""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import zlib
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ def is_baseline(path: Path) -> bool:
                 file.seek(0)
                 with gzip.open(file) as unpacked:
                     head = unpacked.read(len(BASELINE))
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         return False
     return head == BASELINE
 
@@ -206,6 +207,7 @@ def load(path: str) -> list[Run]:
     except (
         OSError,
         EOFError,
+        zlib.error,
         ValueError,
         KeyError,
         TypeError,

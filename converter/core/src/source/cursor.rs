@@ -175,6 +175,21 @@ pub(super) fn word_len(text: &[u8]) -> usize {
     text.iter().position(|&b| !WORD[usize::from(b)]).unwrap_or(text.len())
 }
 
+/// `4.488395`: one digit and six of a fraction.
+#[inline]
+pub(super) fn digit_and_micros(text: [u8; 8]) -> Option<(u64, u64)> {
+    const POINT: u64 = 0xff << 8;
+    let digits = (u64::from_le_bytes(text) ^ 0x3030_3030_3030_3030) & !POINT;
+    (text[1] == b'.' && not_digits(digits) == 0).then(|| (digits & 0xf, eight_digits(digits & !0xff)))
+}
+
+/// Eight digits and no other byte.
+#[inline]
+pub(super) fn all_digits(text: [u8; 8]) -> Option<u64> {
+    let digits = u64::from_le_bytes(text) ^ 0x3030_3030_3030_3030;
+    (not_digits(digits) == 0).then(|| eight_digits(digits))
+}
+
 /// The first of eight bytes that is not zero; 8 if none is.
 #[inline]
 fn first_set_byte(bytes: u64) -> usize {
@@ -243,6 +258,15 @@ mod tests {
             if value.is_some() {
                 prop_assert_eq!(cursor.rest, &text.as_bytes()[digits.len()..]);
             }
+        }
+
+        #[test]
+        fn digits_in_their_places(text in "[0-9]{8}|[0-9][.][0-9]{6}|[0-9][./0-9x-][0-9.x]{6}|[ -~]{8}") {
+            let bytes: [u8; 8] = text.as_bytes().try_into().unwrap();
+            let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u64>().unwrap());
+            prop_assert_eq!(all_digits(bytes), number(&text));
+            let split = number(&text[..1]).zip(number(&text[2..])).filter(|_| &text[1..2] == ".");
+            prop_assert_eq!(digit_and_micros(bytes), split);
         }
 
         #[test]

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2, memrchr};
+use memchr::{memchr, memrchr};
 
 use super::errno;
-use crate::source::cursor::{Cursor, whole};
+use crate::source::cursor::{Cursor, digit_and_micros, whole};
 
 /// The largest PID of a kernel; a larger number at the begin of a line is a time.
 const MAX_PID: u64 = 1 << 22;
@@ -181,7 +181,7 @@ impl<'a> Text<'a> {
                 Some(Self::Call { phase: Phase::Resumed, name, rest })
             }
             _ => {
-                let len = text.iter().take(MAX_NAME).position(|&b| !OF_NAME[usize::from(b)])?;
+                let len = text[..text.len().min(MAX_NAME)].iter().position(|&b| !OF_NAME[usize::from(b)])?;
                 let (name, rest) = text.split_at(len);
                 let rest = rest.strip_prefix(b"(").filter(|_| len > 0)?;
                 let phase = if is_unfinished(rest) { Phase::Begun } else { Phase::Whole };
@@ -208,17 +208,18 @@ const fn bytes(some: &[u8]) -> [bool; 256] {
 
 #[inline]
 fn is_unfinished(rest: &[u8]) -> bool {
-    if rest.ends_with(b" ...>") {
-        return rest.ends_with(UNFINISHED) || rest.ends_with(b"<detached ...>");
+    match rest {
+        [.., b'.', b'>'] => rest.ends_with(UNFINISHED) || rest.ends_with(b"<detached ...>"),
+        // strace lost the thread in the middle of the call.
+        [.., b's', b'>'] => rest.ends_with(b"No such process>"),
+        _ => false,
     }
-    // strace lost the thread in the middle of the call.
-    rest.ends_with(b"No such process>")
 }
 
 /// Arguments of a call and what it returned.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
-    pub(super) args: &'a [u8],
+    pub(super) args: Args<'a>,
     pub(super) end: Returned<'a>,
 }
 
@@ -238,22 +239,44 @@ impl<'a> Call<'a> {
     pub(super) fn of(rest: &'a [u8], phase: Phase) -> Result<Self, &'static str> {
         if is_unfinished(rest) {
             let end = memrchr(b'<', rest).unwrap_or(rest.len());
-            return Ok(Self { args: rest[..end].trim_ascii(), end: Returned::default() });
+            return Ok(Self { args: Args::of(rest[..end].trim_ascii()), end: Returned::default() });
         }
-        let end = close(rest).ok_or("the call has no end")?;
-        let args = rest[..end].trim_ascii();
-        // What is resumed begins with the rest of its arguments.
-        let args = if phase == Phase::Resumed { args.strip_prefix(b",").unwrap_or(args).trim_ascii() } else { args };
+        let (end, commas) = close(rest).ok_or("the call has no end")?;
+        let text = &rest[..end];
+        let args = if phase == Phase::Resumed {
+            // It begins with the rest of the arguments.
+            let text = text.trim_ascii();
+            Args::of(text.strip_prefix(b",").unwrap_or(text).trim_ascii())
+        } else {
+            Args { text, at: Some(0), commas, passed: 0 }
+        };
         Ok(Self { args, end: Returned::of(&rest[end + 1..])? })
     }
 }
 
 impl<'a> Returned<'a> {
+    /// `200 <0.000123>`, to the letter; of others, `of` finds the same.
+    #[inline]
+    fn usual(text: &[u8]) -> Option<Self> {
+        let (ret, dur) = text.split_at_checked(text.len().checked_sub(USUAL_DURATION.len())?)?;
+        let ([b'<', time @ ..], b">") = dur.split_at(USUAL_DURATION.len() - 1) else { return None };
+        let (second, micros) = digit_and_micros(*time.first_chunk()?)?;
+        let mut cursor = Cursor::new(ret);
+        let ret = i64::try_from(cursor.decimal()?).ok()?;
+        cursor.literal(b" ")?;
+        cursor.at_end()?;
+        let dur = second as i64 * SECOND_NS + micros as i64 * 1000;
+        Some(Self { ret: Some(ret), dur: Some(dur), ..Self::default() })
+    }
+
     /// ` = -1 EIO (Input/output error) <0.000123>`
     #[inline]
     fn of(tail: &'a [u8]) -> Result<Self, &'static str> {
         const WRONG: &str = "the result is not a number";
         let text = tail.trim_ascii_start().strip_prefix(b"= ").ok_or("the call has no result")?;
+        if let Some(end) = Self::usual(text) {
+            return Ok(end);
+        }
         let mut end = Self { dur: duration(text), ..Self::default() };
         let mut cursor = Cursor::new(text);
         if cursor.literal(b"?").is_some() {
@@ -283,6 +306,8 @@ impl<'a> Returned<'a> {
     }
 }
 
+const USUAL_DURATION: &[u8] = b"<0.000123>";
+
 /// ` EIO (...` after a result.
 fn error_name(text: &[u8]) -> Option<&[u8]> {
     let text = text.strip_prefix(b" ")?;
@@ -293,9 +318,11 @@ fn error_name(text: &[u8]) -> Option<&[u8]> {
 
 /// `<0.000123>` at the end of a line.
 fn duration(text: &[u8]) -> Option<i64> {
-    const USUAL: usize = b"<0.000123".len();
     let text = text.strip_suffix(b">")?;
-    let usual = text.len().checked_sub(USUAL).filter(|&at| text[at] == b'<' && !text[at + 1..].contains(&b'<'));
+    let usual = text
+        .len()
+        .checked_sub(USUAL_DURATION.len() - 1)
+        .filter(|&at| text[at] == b'<' && !text[at + 1..].contains(&b'<'));
     let mut cursor = Cursor::new(&text[usual.or_else(|| memrchr(b'<', text))? + 1..]);
     let seconds = i64::try_from(cursor.decimal()?).ok()?.checked_mul(SECOND_NS)?;
     let (fraction, _) = fraction(&mut cursor)?;
@@ -303,23 +330,36 @@ fn duration(text: &[u8]) -> Option<i64> {
     seconds.checked_add(fraction)
 }
 
-/// Where the parenthesis closes that was open at the begin of `text`; strings and names of files may hold any.
-#[inline]
-fn close(text: &[u8]) -> Option<usize> {
-    skip_to(text, |byte| byte == b')')
-}
-
 /// Bytes with which a call may end, or something in it may begin or end.
 const MARK: [bool; 256] = bytes(b"\"()[]{}<,");
 
+/// Where the parenthesis closes that was open at the begin of `text`; strings and names of files may hold any.
+#[inline]
+fn close(text: &[u8]) -> Option<(usize, Commas)> {
+    let mut commas = [text.len(); COMMAS];
+    let mut n = 0;
+    let end = skip_to(text, |at, byte| {
+        if byte == b',' && n < COMMAS {
+            commas[n] = at;
+            n += 1;
+        }
+        byte == b')'
+    })?;
+    Some((end, commas))
+}
+
+/// Where the first commas stand between arguments, and the end of the text for those that are not there.
+type Commas = [usize; COMMAS];
+const COMMAS: usize = 3;
+
 /// The first byte that `stop` wants outside of strings, brackets and names of files.
 #[inline]
-fn skip_to(text: &[u8], stop: impl Fn(u8) -> bool) -> Option<usize> {
+fn skip_to(text: &[u8], mut stop: impl FnMut(usize, u8) -> bool) -> Option<usize> {
     let (mut at, mut depth) = (0usize, 0usize);
     loop {
         at += text.get(at..)?.iter().position(|&b| MARK[usize::from(b)])?;
         let byte = text[at];
-        if depth == 0 && stop(byte) {
+        if depth == 0 && stop(at, byte) {
             return Some(at);
         }
         match byte {
@@ -339,17 +379,34 @@ fn skip_to(text: &[u8], stop: impl Fn(u8) -> bool) -> Option<usize> {
 }
 
 /// What stands between quotes, as printed; `text` begins behind the first.
+#[inline]
 fn string(text: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
+    while let Some(chunk) = text.get(at..)?.first_chunk::<16>() {
+        let mut marks = [0; 16];
+        for (mark, &byte) in marks.iter_mut().zip(chunk) {
+            // Without a branch, so that the compiler compares all at once.
+            *mark = (u8::from(byte == b'"') | u8::from(byte == b'\\')).wrapping_neg();
+        }
+        let mut marks = u128::from_le_bytes(marks);
+        let mut next = chunk.len();
+        while marks != 0 {
+            let n = marks.trailing_zeros() as usize / 8;
+            if chunk[n] == b'"' {
+                return Some(&text[..at + n]);
+            }
+            // What follows it means nothing else.
+            next = next.max(n + 2);
+            marks &= u128::MAX.checked_shl(8 * (n as u32 + 2)).unwrap_or(0);
+        }
+        at += next;
+    }
     loop {
-        at += memchr2(b'"', b'\\', &text[at..])?;
+        at += text.get(at..)?.iter().position(|b| matches!(b, b'"' | b'\\'))?;
         if text[at] == b'"' {
             return Some(&text[..at]);
         }
         at += 2;
-        if at > text.len() {
-            return None;
-        }
     }
 }
 
@@ -378,29 +435,44 @@ fn deleted(text: &[u8]) -> usize {
 }
 
 /// The arguments, one after the other.
+#[derive(Clone, Debug)]
 pub(super) struct Args<'a> {
-    rest: Option<&'a [u8]>,
+    pub(super) text: &'a [u8],
+    /// Where the next begins.
+    at: Option<usize>,
+    commas: Commas,
+    /// So many of these have been passed; all of them where none is known.
+    passed: usize,
 }
 
 impl<'a> Args<'a> {
     pub(super) fn of(text: &'a [u8]) -> Self {
-        Self { rest: Some(text) }
+        Self { text, at: Some(0), commas: [0; COMMAS], passed: COMMAS }
     }
 }
 
 impl<'a> Iterator for Args<'a> {
     type Item = &'a [u8];
 
+    #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
-        let rest = self.rest.take()?;
-        let end = skip_to(rest, |byte| byte == b',');
-        self.rest = end.map(|end| &rest[end + 1..]);
-        Some(rest[..end.unwrap_or(rest.len())].trim_ascii())
+        let from = self.at?;
+        let end = match self.commas.get(self.passed) {
+            Some(&comma) => Some(comma).filter(|comma| *comma < self.text.len()),
+            None => skip_to(&self.text[from..], |_, byte| byte == b',').map(|len| from + len),
+        };
+        self.passed += usize::from(self.passed < COMMAS);
+        self.at = end.map(|end| end + 1);
+        Some(self.text[from..end.unwrap_or(self.text.len())].trim_ascii())
     }
 }
 
 /// A descriptor, and its file where it is printed: `3`, `3</a/b>`, `3</a/b>(deleted)`, `AT_FDCWD</a>`.
+#[inline]
 pub(super) fn descriptor(arg: &[u8]) -> Option<(i32, Option<&[u8]>)> {
+    if let [digit @ b'0'..=b'9'] = arg {
+        return Some((i32::from(digit - b'0'), None));
+    }
     let at = memchr(b'<', arg).unwrap_or(arg.len());
     let fd = match &arg[..at] {
         b"AT_FDCWD" => super::AT_FDCWD,
@@ -422,7 +494,8 @@ pub(super) fn path_of(file: &[u8]) -> Option<Cow<'_, [u8]>> {
 
 /// A text in quotes, as it was; one that strace cut off ends in `...`.
 pub(super) fn quoted(arg: &[u8]) -> Option<Cow<'_, [u8]>> {
-    let raw = string(arg.strip_prefix(b"\"")?)?;
+    let text = arg.strip_prefix(b"\"")?;
+    let raw = string(text)?;
     let mut text = unescape(raw);
     if arg[raw.len() + 2..].starts_with(b"...") {
         text.to_mut().extend_from_slice(b"...");
@@ -492,7 +565,7 @@ mod tests {
     fn call(text: &str) -> (String, Option<i64>, Option<i64>) {
         let Some(Text::Call { phase, rest, .. }) = Text::of(text.as_bytes()) else { panic!("{text}") };
         let call = Call::of(rest, phase).unwrap();
-        (String::from_utf8_lossy(call.args).into_owned(), call.end.ret, call.end.dur)
+        (String::from_utf8_lossy(call.args.text.trim_ascii()).into_owned(), call.end.ret, call.end.dur)
     }
 
     #[test]

@@ -20,14 +20,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr3, memmem};
 
 use self::line::{
     Args, Call, Clock, PID_COLUMN, Phase, Prefix, Returned, Text, Time, descriptor, flags, has_flag, path_of, quoted,
     unescape,
 };
 use self::settle::Tasks;
-use super::cursor::{Cursor, whole};
+use super::cursor::{Cursor, all_digits, digit_and_micros, whole};
 use super::{Batch, NoteKind, Parse, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
 use crate::event::{Op, UNKNOWN_TASK};
@@ -173,6 +173,9 @@ fn first_task(path: &str, head: &[u8]) -> u32 {
 
 /// `strace: Process 12 attached`, which a terminal gets in the middle of a line: what stands before it, and the number.
 fn message(line: &[u8]) -> Option<(&[u8], u32)> {
+    if !line.ends_with(b"tached") {
+        return None;
+    }
     let line = line.strip_suffix(b" attached").or_else(|| line.strip_suffix(b" detached"))?;
     let at = memmem::rfind(line, MESSAGE)?;
     let number = whole(&line[at + MESSAGE.len()..], Cursor::decimal)?;
@@ -416,8 +419,8 @@ impl Parser<'_> {
     /// What stands before a call as `-f -ttt` prints it, to the letter; of other lines, `Prefix::take` finds the same.
     #[inline]
     fn usual_prefix<'a>(&self, line: &'a [u8]) -> Option<Prefix<'a>> {
-        const SECONDS: usize = 10;
-        const FRACTION: usize = 6;
+        // `1795196964.488395 `
+        const TIME: usize = 18;
         const RESOLUTION_NS: i64 = 1000;
         if self.of.clock != Clock::Unix {
             return None;
@@ -425,23 +428,19 @@ impl Parser<'_> {
         let mut cursor = Cursor::new(line);
         let pid = cursor.decimal()?;
         let digits = line.len() - cursor.rest.len();
-        cursor.spaces();
-        let time = cursor.rest;
         // Longer numbers are not a PID, and where the time is padded it is another one.
-        if digits > PID_COLUMN || line.len() - time.len() != PID_COLUMN.max(digits + 1) {
+        let column = if digits <= PID_COLUMN { PID_COLUMN.max(digits + 1) } else { return None };
+        let (padding, rest) = cursor.rest.split_at_checked(column - digits)?;
+        let (time, rest) = rest.split_first_chunk::<TIME>()?;
+        if padding.iter().any(|&b| b != b' ') || !time[8].is_ascii_digit() || time[17] != b' ' || rest.starts_with(b"(")
+        {
             return None;
         }
-        let seconds = cursor.decimal()?;
-        let seconds_len = time.len() - cursor.rest.len();
-        cursor.literal(b".")?;
-        let fraction = cursor.decimal()?;
-        if (seconds_len, time.len() - cursor.rest.len()) != (SECONDS, SECONDS + 1 + FRACTION) {
-            return None;
-        }
-        cursor.literal(b" ")?;
-        let ns = (seconds * 1_000_000 + fraction) as i64 * RESOLUTION_NS;
+        let (high, low) = (time.first_chunk::<8>()?, time[9..17].first_chunk::<8>()?);
+        let (second, micros) = digit_and_micros(*low)?;
+        let seconds = all_digits(*high)? * 100 + u64::from(time[8] - b'0') * 10 + second;
+        let ns = i64::try_from(seconds * 1_000_000 + micros).ok()?.checked_mul(RESOLUTION_NS)?;
         let time = Time { clock: Clock::Unix, ns, resolution: RESOLUTION_NS };
-        let rest = Some(cursor.rest).filter(|rest| !rest.starts_with(b"("))?;
         Some(Prefix { tid: Some(pid as u32), comm: None, time: Some(time), rest })
     }
 
@@ -598,7 +597,7 @@ impl Parser<'_> {
         let call = match Call::of(rest, line.phase) {
             Ok(call) => call,
             // What nobody needs may look like anything.
-            Err(_) if known.is_none() => Call { args: rest, end: Returned::default() },
+            Err(_) if known.is_none() => Call { args: Args::of(rest), end: Returned::default() },
             Err(why) => return Err(why),
         };
         line.ret = call.end.ret;
@@ -607,7 +606,8 @@ impl Parser<'_> {
             if line.phase == Phase::Resumed {
                 line.what = resumed(known);
             } else {
-                let (what, text) = what(known, name, call.args).ok_or("its arguments are not those of the call")?;
+                let (what, text) =
+                    what(known, name, call.args.clone()).ok_or("its arguments are not those of the call")?;
                 line.what = what;
                 line.name = text.map_or(NameId::NONE, |text| self.batch.names.intern(&text));
             }
@@ -634,15 +634,16 @@ impl Parser<'_> {
             Phase::Begun => self.extra(b"unfinished", b"1"),
             Phase::Resumed => self.extra(b"resumed", b"1"),
         }
-        if line.phase != Phase::Resumed || !call.args.is_empty() {
-            self.extra(b"args", call.args);
+        let args = call.args.text.trim_ascii();
+        if line.phase != Phase::Resumed || !args.is_empty() {
+            self.extra(b"args", args);
         }
         if matches!(line.what, What::Sync { .. }) {
             return;
         }
         // Fields of what is no sync: the others are those of the event.
         if known == Some(Known::Rename) && line.phase != Phase::Resumed {
-            let paths: Vec<_> = Args::of(call.args).filter_map(quoted).collect();
+            let paths: Vec<_> = call.args.clone().filter_map(quoted).collect();
             if let [from, to] = &paths[..] {
                 self.extra(b"path", from);
                 self.extra(b"new_path", to);
@@ -692,8 +693,8 @@ fn resumed(known: Known) -> What {
 }
 
 /// What a call does, and the text that belongs to it; `None` where its arguments are not its own.
-fn what<'a>(known: Known, name: &[u8], args: &'a [u8]) -> Option<(What, Option<Cow<'a, [u8]>>)> {
-    let mut arg = Args::of(args);
+fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<Cow<'a, [u8]>>)> {
+    let (args, mut arg) = (args.text, args);
     let mut next = || arg.next().unwrap_or_default();
     let plain = |what| Some((what, None));
     match known {
@@ -720,7 +721,10 @@ fn what<'a>(known: Known, name: &[u8], args: &'a [u8]) -> Option<(What, Option<C
             };
             let path = quoted(next()).map(|path| absolute(path, of_dir));
             let (mut sync, mut cloexec, mut no_name) = (false, false, false);
-            for flag in flags(if name == b"creat" { b"" } else { next() }) {
+            let flags_arg = if name == b"creat" { b"".as_slice() } else { next() };
+            // Each of those that are wanted has one of these letters.
+            let any = memchr3(b'Y', b'X', b'P', flags_arg).is_some();
+            for flag in flags(if any { flags_arg } else { b"" }) {
                 match flag {
                     b"O_SYNC" | b"O_DSYNC" => sync = true,
                     b"O_CLOEXEC" => cloexec = true,
