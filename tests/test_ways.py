@@ -8,6 +8,7 @@ import json
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from syncline import _core
 
 from tests.coretools import ROOT, tables
+from tests.reference import blktrace, tracedat
 from tests.test_commands import fails, ok, run
 
 DATA = ROOT / "tests" / "data" / "ways"
@@ -286,6 +288,75 @@ def test_a_log_that_was_cut_off_hides_nothing(keep: float, end: bool, tmp_path: 
         assert SYNCS - 2 <= len(whole) <= SYNCS
         assert len(joint["sync"]) <= SYNCS + 4
         assert {row["bytes"] for row in whole} == {4096}
+        assert sum(row["op"] is None for row in joint["sync"]) <= 1
+
+
+@pytest.mark.parametrize("keep", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("end", [True, False])
+def test_a_blktrace_that_was_cut_off_hides_nothing(
+    keep: float, end: bool, alone: dict[str, dict[str, Rows]], tmp_path: Path
+) -> None:
+    """A binary log that is named first is believed until its last record, though the other is read further at once."""
+    files = [blktrace.records((DATA / f"disk.blktrace.{cpu}").read_bytes()) for cpu in (0, 1)]
+    times = sorted(record.time for records in files for record in records)
+    # Where the disk is idle: what lies within 0.2 ms of an end is taken for the same, whoever tells it.
+    at = int(len(times) * keep)
+    near = range(max(1, at - 100), min(len(times), at + 100))
+    cut = times[max(near, key=lambda n: times[n] - times[n - 1])]
+    for cpu, records in enumerate(files):
+        kept = [
+            record
+            for record in records
+            if (record.time < cut) == end or record.category & blktrace.NOTIFY
+        ]
+        path = tmp_path / f"disk.blktrace.{cpu}"
+        path.write_bytes(b"".join(record.packed() for record in kept))
+    disk = tmp_path / "disk.blktrace.0"
+    for ways in ([disk, DATA / "ring.dat"], [DATA / "ring.dat", disk]):
+        ok("convert", "-q", *ways, "-o", f"{tmp_path}/x/")
+        joint = tables(tmp_path / "x")
+        assert {row["bytes"] for row in joint["sync"]} == {4096}
+        assert len(joint["sync"]) == SYNCS
+        assert len(joint["bio"]) == len(alone["ring.dat"]["bio"])
+
+
+def test_requests_that_a_log_leaves_open_take_nothing_from_another(tmp_path: Path) -> None:
+    """When the one log that tells of a thread's syncs is over, its thread may do anything."""
+    text = gzip.decompress((DATA / "perf.txt.gz").read_bytes()).decode()
+    head, *events = re.split(r"(?m)^(?=\S.* \[\d+\] )", text)
+    starts = [n for n, event in enumerate(events) if "ext4_sync_file_enter" in event]
+    perf = tmp_path / "perf.txt"
+    perf.write_text(head + "".join(events[: starts[SYNCS // 2] + 1]))
+    for ways in ([perf, DATA / "disk.blktrace.0"], [DATA / "disk.blktrace.0", perf]):
+        ok("convert", "-q", *ways, "-o", f"{tmp_path}/x/")
+        joint = tables(tmp_path / "x")
+        assert len(joint["sync"]) == SYNCS // 2 + 1
+        assert {row["bytes"] for row in joint["sync"]} <= {0, 4096}
+        assert len(joint["bio"]) == 173
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pieces_of_a_recording_are_as_the_whole(seed: int, tmp_path: Path) -> None:
+    """`trace-cmd split` makes files of its own, one after the other; named in any order they tell the same."""
+    rng = random.Random(seed)
+    world = tracedat.world(rng, 30)
+    # Each has something to tell.
+    cuts = [len(world.events) * n // 4 + rng.randrange(-20, 20) for n in (1, 2, 3)]
+    parts = [world.events[a:b] for a, b in itertools.pairwise([0, *cuts, len(world.events)])]
+    paths = []
+    for number, events in enumerate([world.events, *parts]):
+        paths.append(tmp_path / f"{number}.dat")
+        paths[-1].write_bytes(
+            tracedat.file(replace(world, events=events), tracedat.Shape(clock="boot"))
+        )
+    whole, *pieces = paths
+    ok("convert", "-q", whole, "-o", f"{tmp_path}/whole/")
+    expected = tables(tmp_path / "whole")
+    rng.shuffle(pieces)
+    ok("convert", "-q", *pieces, "-o", f"{tmp_path}/pieces/")
+    found = tables(tmp_path / "pieces")
+    for table in ("sync", "bio"):
+        assert found[table] == expected[table], table
 
 
 def test_a_log_of_one_thread_leaves_the_others_theirs(tmp_path: Path) -> None:

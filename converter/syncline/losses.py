@@ -10,7 +10,8 @@ __all__ = ["TOLD", "Limit", "filtered", "of_conversion", "sentence"]
 
 # Numbers that add up to what a reason is a part of: keys of `syncline_meta`, or reasons. A bio has a
 # submit, or is counted as one without.
-_BIOS = ("bios", ("events.bio_submit", "never_submitted"))
+_SUBMITS = ("events.bio_submit", "events.block_submit")
+_BIOS = ("bios", (*_SUBMITS, "never_submitted"))
 _REQUESTS = ("requests", ("requests",))
 _PART_OF = {
     "never_completed": _BIOS,
@@ -19,13 +20,15 @@ _PART_OF = {
     "end_missing": _REQUESTS,
     "duplicate_start": ("starts", ("events.sync_start",)),
     "duplicate_end": ("ends", ("events.sync_end",)),
-    "unmatched_complete": ("completions", ("events.bio_complete",)),
+    "unmatched_complete": ("completions", ("events.bio_complete", "events.block_complete")),
     "unmatched_exit": ("exits", ("events.call_exit",)),
     "length_missing": ("calls", ("events.call_enter",)),
     "call_alone": ("calls", ("events.call_enter",)),
     "unparsed_line": ("lines", ("lines",)),
 }
 _EVENTS = ("events", ("events",))
+# Less than this would be told as 0.0 s.
+AT_ONCE_NS = 50_000_000
 # No loss, but whoever reads a figure has to know why so many others are missing.
 TOLD = ("call_alone",)
 
@@ -39,11 +42,16 @@ def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 
     count = numbers[reason]
     noun, parts = _PART_OF.get(reason, _EVENTS)
     total = sum(numbers.get(part, 0) for part in parts)
+    if noun == "bios" and all(numbers.get(submits, 0) > 0 for submits in _SUBMITS):
+        # Some are told by both, and it is not counted how many.
+        total = 0
     # Events that the tracer lost are not among those that the log holds.
     beside = "beside" if reason == "lost_by_tracer" else "of"
     part = (
         f"{count:,} {beside} {total:,} {noun}"
         if total > 0 and parts[0] in numbers
+        else f"{count:,} {noun}"
+        if noun == "bios"
         else f"{count:,}"
     )
     where = f" in {runs:,} runs" if runs > 1 else ""
@@ -78,6 +86,8 @@ def of_conversion(summary: Mapping[str, Any]) -> list[str]:
         f"{first} has ended {gap / 1e9:,.1f} s before {second} begins, so nothing is joined: are they of one"
         " run and of one clock, and is --offset right?"
         for first, second, gap in summary["apart"]
+        # Pieces of one recording follow each other at once.
+        if gap >= AT_ONCE_NS
     ]
     return [*told, left_out] if left_out else told
 

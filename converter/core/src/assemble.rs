@@ -1626,6 +1626,9 @@ impl Assemble {
         }
         let inside =
             self.open_without_id(self.task_of(e)).filter(|&slot| self.requests[slot as usize].row.start.is_some());
+        // Where every log that could tell the request's end is over, it is not known what the thread does.
+        let log = self.places.log_of(self.at);
+        let inside = inside.filter(|_| !self.tellers.several() || self.tellers.anyone_tells(e.tid, e.ts, log));
         let slot = self.bio_of(e, NO_ID, 0, inside.unwrap_or(NO_SLOT));
         self.blocks.queue(dev, sector, bytes, e.ts, slot);
         let load = self.load(dev);

@@ -98,7 +98,12 @@ impl Lane {
         if self.is_over() {
             return i64::MAX;
         }
-        self.until.or_else(|| self.newest.map(|ts| ts.saturating_sub(window_ns))).unwrap_or(i64::MIN)
+        match (self.until, self.newest) {
+            // Nothing more is to come, but that the log has ended is not told yet: the others wait for it.
+            (Some(i64::MAX), newest) => newest.unwrap_or(i64::MIN),
+            (Some(until), _) => until,
+            (None, newest) => newest.map_or(i64::MIN, |ts| ts.saturating_sub(window_ns)),
+        }
     }
 }
 
@@ -375,6 +380,7 @@ impl Merge {
             Next::End => {
                 let file = current.file;
                 lane.current = None;
+                lane.until = None;
                 Ok(Step::EndOf(file))
             }
             Next::Batch(mut batch, consumed_bytes) => {

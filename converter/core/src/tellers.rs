@@ -40,6 +40,7 @@ struct Teller {
 
 #[derive(Clone, Copy, Debug)]
 struct Log {
+    oldest: i64,
     newest: i64,
     open_files: usize,
 }
@@ -80,14 +81,15 @@ impl Tellers {
     pub fn of_logs(files: &[usize]) -> Self {
         let logs = 0..files.iter().max().map_or(0, |last| last + 1);
         let files_of = |log| files.iter().filter(|of| **of == log).count();
-        let logs = logs.map(|log| Log { newest: i64::MIN, open_files: files_of(log) }).collect();
+        let logs = logs.map(|log| Log { oldest: i64::MAX, newest: i64::MIN, open_files: files_of(log) }).collect();
         Self { logs, ..Self::default() }
     }
 
     /// Events that a log will tell; all of them are announced before any of that time is asked for.
     pub fn announce<'a>(&mut self, log: usize, events: impl Iterator<Item = &'a Event>) {
         for event in events {
-            self.logs[log].newest = self.logs[log].newest.max(event.ts);
+            let span = &mut self.logs[log];
+            (span.oldest, span.newest) = (span.oldest.min(event.ts), span.newest.max(event.ts));
             match event.kind {
                 Kind::BlockComplete { dev, .. } => _ = self.completes.insert((log, dev)),
                 Kind::BlockSubmit { dev, .. } | Kind::BioSubmit { dev, .. } => _ = self.submits.insert((log, dev)),
@@ -130,33 +132,40 @@ impl Tellers {
     pub fn told(&mut self, event: &Event, log: usize) -> Told {
         let Some((of, _)) = of(event) else { return Told::First };
         let Some(tellers) = self.who.get(&of) else { return Told::First };
-        if !tellers.iter().any(|teller| teller.log == log) {
+        let Some(its_rank) = tellers.iter().find(|teller| teller.log == log).map(|teller| teller.rank) else {
             return Told::First;
-        }
+        };
         if let Of::Bios(_, tid) = of
-            && self.best(Of::BiosWithoutPlace(tid), event.ts, event.ts, None).is_some_and(|best| best != log)
+            && self.best(Of::BiosWithoutPlace(tid), event.ts, event.ts, log, None).is_some_and(|best| best != log)
         {
             return Told::Again;
         }
-        // Calls and requests of one thread are paired best where one clock tells of both.
+        // The first call that the kernel tells may have begun long before by a tracer's word, and must not be half of the one, half of the other.
+        let by_tracer = matches!(of, Of::Calls(_)) && its_rank == TRACER;
+        let ts = if by_tracer { event.ts.saturating_add(CALL_NS) } else { event.ts };
+        // Calls and requests of one thread are paired best where one clock tells of both; a request begins some time after its call.
         let pairs = match of {
-            Of::Calls(tid) => self.best(Of::Requests(tid), event.ts.saturating_add(CALL_NS), event.ts, None),
+            Of::Calls(tid) => self.best(Of::Requests(tid), event.ts.saturating_add(CALL_NS), event.ts, log, None),
             _ => None,
         };
-        // The first call that a log tells may have begun long before by another's word, and must not be half of the one, half of the other.
-        let ts = if matches!(of, Of::Calls(_)) { event.ts.saturating_add(CALL_NS) } else { event.ts };
-        if self.best(of, ts, event.ts, pairs).is_none_or(|best| best == log) { Told::First } else { Told::Again }
+        if self.best(of, ts, event.ts, log, pairs).is_none_or(|best| best == log) { Told::First } else { Told::Again }
     }
 
-    /// The log that is believed at `ts`, of those that have `begun` by then; of those of one rank, `first`.
-    fn best(&self, of: Of, begun: i64, ts: i64, first: Option<usize>) -> Option<usize> {
+    /// The log that is believed at `ts`, of those that have `begun` by then; of those of one rank, `first`. `asked`: the log whose event it is.
+    fn best(&self, of: Of, begun: i64, ts: i64, asked: usize, first: Option<usize>) -> Option<usize> {
         let lasts = |teller: &&Teller| {
             let log = self.logs[teller.log];
             let until = if log.open_files == 0 { log.newest.saturating_add(SKEW_NS) } else { i64::MAX };
-            teller.since.saturating_sub(SKEW_NS) <= begun && ts <= until
+            let apart = self.has_ended_before(teller.log, asked) || self.has_ended_before(asked, teller.log);
+            teller.since.saturating_sub(SKEW_NS) <= begun && ts <= until && !apart
         };
         let tellers = self.who.get(&of)?.iter().filter(lasts);
         tellers.min_by_key(|teller| (teller.rank, Some(teller.log) != first, teller.log)).map(|teller| teller.log)
+    }
+
+    /// What follows at once may be the next piece of a recording: nothing of it has been told before, whatever the clocks.
+    fn has_ended_before(&self, one: usize, other: usize) -> bool {
+        self.logs[one].open_files == 0 && self.logs[one].newest < self.logs[other].oldest
     }
 
     /// Whether a log's word of a completion counts. `of`: the log that has told the bio in flight there, if there is one.
@@ -175,6 +184,11 @@ impl Tellers {
     /// Whether any log tells of requests of a thread.
     pub fn tells_requests(&self, tid: u32) -> bool {
         self.who.contains_key(&Of::Requests(tid))
+    }
+
+    /// Whether any log that lasts at `ts`, the time of an event of `log`, tells of requests or calls of a thread.
+    pub fn anyone_tells(&self, tid: u32, ts: i64, log: usize) -> bool {
+        [Of::Requests(tid), Of::Calls(tid)].into_iter().any(|of| self.best(of, ts, ts, log, None).is_some())
     }
 
     /// Whether a log tells of the calls of a thread as a tracer of calls does, beside one of the kernel's.
@@ -293,6 +307,9 @@ mod tests {
         let before = [wait(S), wait(2 * S)];
         let after = [wait(S), wait(2 * S + SKEW_NS), wait(3 * S)];
         assert_eq!(first(&[&before, &after]), [vec![true, true], vec![false, false, true]]);
+        let next = [wait(2 * S + 1), wait(3 * S)];
+        assert_eq!(first(&[&before, &next]), [vec![true, true], vec![true, true]]);
+        assert_eq!(first(&[&next, &before]), [vec![true, true], vec![true, true]]);
     }
 
     #[test]
