@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use memchr::{memchr, memchr3, memmem};
+use memchr::{memchr, memchr2, memchr3, memmem};
 
 use self::line::{
     Args, Call, Clock, PID_COLUMN, Phase, Prefix, Returned, Text, Time, descriptor, flags, has_flag, path_of, quoted,
@@ -201,8 +201,15 @@ enum Known {
     CloseRange,
     Dup,
     Fcntl,
+    /// `ioctl` with which a descriptor is closed by exec, or no more.
+    Cloexec,
     /// It returns a descriptor of what is no file.
     Gives,
+    /// It stores several such descriptors.
+    GivesTwo,
+    /// A message with descriptors of another process.
+    Receives,
+    Unshare,
     Clone,
     Exec,
     Prctl,
@@ -225,6 +232,10 @@ impl Known {
             | b"pidfd_open" | b"userfaultfd" | b"fanotify_init" | b"perf_event_open" | b"open_by_handle_at" => {
                 Self::Gives
             }
+            b"ioctl" => Self::Cloexec,
+            b"pipe" | b"pipe2" | b"socketpair" => Self::GivesTwo,
+            b"recvmsg" | b"recvmmsg" => Self::Receives,
+            b"unshare" => Self::Unshare,
             b"clone" | b"clone3" | b"fork" | b"vfork" => Self::Clone,
             b"execve" | b"execveat" => Self::Exec,
             b"prctl" => Self::Prctl,
@@ -232,6 +243,18 @@ impl Known {
             b"io_uring_setup" | b"io_uring_enter" => Self::IoUring,
             _ => return Op::from_name(name).map(Self::Sync),
         })
+    }
+
+    /// The same, but of what may do many things only where it does the one that counts.
+    #[inline]
+    fn of_line(name: &[u8], rest: &[u8]) -> Option<Self> {
+        let wanted: &[u8] = match Self::of(name)? {
+            Self::Cloexec => b"CLEX",
+            Self::Receives => b"SCM_RIGHTS",
+            Self::Unshare => b"CLONE_FILES",
+            known => return Some(known),
+        };
+        Self::of(name).filter(|_| memmem::find(rest, wanted).is_some())
     }
 }
 
@@ -257,6 +280,7 @@ enum What {
     Close {
         first: u32,
         last: u32,
+        unshare: bool,
     },
     /// `to` is what was returned where it is not given.
     Dup {
@@ -264,10 +288,17 @@ enum What {
         cloexec: bool,
     },
     Cloexec {
-        fd: i32,
+        first: u32,
+        last: u32,
         on: bool,
     },
+    /// A file table of the thread's own.
+    Unshare,
     Gives,
+    /// A descriptor that the call of the line before has stored.
+    Given {
+        fd: i32,
+    },
     Clone {
         files: bool,
         thread: bool,
@@ -481,7 +512,7 @@ impl Parser<'_> {
         }
         let now = self.time(time.ns);
         let (known, what) = match text {
-            Text::Call { name, .. } => (Known::of(name), What::Other),
+            Text::Call { name, rest, .. } => (Known::of_line(name, rest), What::Other),
             Text::Signal(_) => (None, What::Other),
             Text::Ended(text) => (None, ended(text)),
         };
@@ -535,7 +566,37 @@ impl Parser<'_> {
             self.batch.note(NoteKind::IoUring);
         }
         self.aside.lines.push(line);
+        if let Text::Call { rest, .. } = text
+            && matches!(known, Some(Known::GivesTwo | Known::Receives))
+            && line.ret.is_some_and(|ret| ret >= 0)
+        {
+            self.given(line, known, rest);
+        }
         Ok(())
+    }
+
+    /// What a call has stored stands among its arguments: `pipe([3, 4])`, `cmsg_type=SCM_RIGHTS, cmsg_data=[5</a>]`.
+    fn given(&mut self, line: Line, known: Option<Known>, rest: &[u8]) {
+        const RIGHTS: &[u8] = b"SCM_RIGHTS, cmsg_data=[";
+        let Ok(call) = Call::of(rest, line.phase) else { return };
+        let mut text = call.args.text;
+        while let Some(at) = match known {
+            Some(Known::Receives) => memmem::find(text, RIGHTS).map(|at| at + RIGHTS.len()),
+            _ => list_of_two(text),
+        } {
+            text = &text[at..];
+            let list = &text[..memchr2(b'{', b'}', text).unwrap_or(text.len())];
+            for fd in Args::of(list) {
+                // The last ends with the list.
+                let fd = fd.strip_suffix(b"]").unwrap_or(fd);
+                let Some((fd, file)) = descriptor(fd) else { break };
+                let file = file.and_then(path_of).map_or(NameId::NONE, |path| self.batch.names.intern(&path));
+                self.aside.lines.push(Line { what: What::Given { fd }, file, extras: (0, 0), ..line });
+            }
+            if known != Some(Known::Receives) {
+                return;
+            }
+        }
     }
 
     /// The time of a line: those that count from the line before or from midnight are added up.
@@ -683,12 +744,15 @@ fn resumed(known: Known) -> What {
         Known::Sync(op) => What::Sync { op, fd: NO_FD },
         Known::Write => What::Write { fd: NO_FD, says_sync: false },
         Known::Open => What::Open { dir: AT_FDCWD, sync: false, cloexec: false },
-        Known::Close | Known::CloseRange => What::Close { first: 1, last: 0 },
+        Known::Close | Known::CloseRange => What::Close { first: 1, last: 0, unshare: false },
         Known::Dup | Known::Fcntl => What::Dup { fd: NO_FD, cloexec: false },
+        Known::Unshare => What::Unshare,
         Known::Gives => What::Gives,
         Known::Clone => What::Clone { files: false, thread: false },
         Known::Exec => What::Exec,
-        Known::Prctl | Known::Rename | Known::IoUring => What::Other,
+        Known::Prctl | Known::Rename | Known::IoUring | Known::Cloexec | Known::GivesTwo | Known::Receives => {
+            What::Other
+        }
     }
 }
 
@@ -701,17 +765,15 @@ fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<C
         // Neither has a file: the one syncs memory, the others whole file systems.
         Known::Sync(op @ (Op::Msync | Op::Sync | Op::Syncfs)) => plain(What::Sync { op, fd: NO_FD }),
         Known::Sync(op) => {
-            let (fd, file) = descriptor(next())?;
-            Some((What::Sync { op, fd }, file.and_then(path_of)))
+            let (fd, path) = file_of(next())?;
+            Some((What::Sync { op, fd }, path))
         }
         Known::Write => {
-            let (fd, file) = descriptor(next())?;
+            let (fd, path) = file_of(next())?;
             let says_sync = name == b"pwritev2" && {
                 let flags = last(args);
                 has_flag(flags, b"RWF_SYNC") || has_flag(flags, b"RWF_DSYNC")
             };
-            // Only a sync needs its file, and that can be told later.
-            let path = if says_sync { file.and_then(path_of) } else { None };
             Some((What::Write { fd, says_sync }, path))
         }
         Known::Open => {
@@ -736,29 +798,42 @@ fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<C
         }
         Known::Close => {
             let (fd, _) = descriptor(next())?;
-            plain(u32::try_from(fd).map_or(What::Other, |fd| What::Close { first: fd, last: fd }))
+            plain(u32::try_from(fd).map_or(What::Other, |fd| What::Close { first: fd, last: fd, unshare: false }))
         }
         Known::CloseRange => {
             let first = whole(next(), Cursor::decimal)?;
             let last = whole(next(), Cursor::decimal).unwrap_or(u64::from(u32::MAX));
-            // With a flag nothing is closed yet.
-            let now = !has_flag(next(), b"CLOSE_RANGE_CLOEXEC");
+            let flags = next();
             let bound = |fd: u64| u32::try_from(fd).unwrap_or(u32::MAX);
-            plain(if now { What::Close { first: bound(first), last: bound(last) } } else { What::Other })
+            let (first, last) = (bound(first), bound(last));
+            plain(if has_flag(flags, b"CLOSE_RANGE_CLOEXEC") {
+                What::Cloexec { first, last, on: true }
+            } else {
+                What::Close { first, last, unshare: has_flag(flags, b"CLOSE_RANGE_UNSHARE") }
+            })
         }
         Known::Dup => {
-            let (fd, _) = descriptor(next())?;
+            let (fd, _) = file_of(next())?;
             plain(What::Dup { fd, cloexec: has_flag(last(args), b"O_CLOEXEC") })
         }
         Known::Fcntl => {
-            let (fd, _) = descriptor(next())?;
+            let (fd, _) = file_of(next())?;
             plain(match next() {
                 b"F_DUPFD" => What::Dup { fd, cloexec: false },
                 b"F_DUPFD_CLOEXEC" => What::Dup { fd, cloexec: true },
-                b"F_SETFD" => What::Cloexec { fd, on: has_flag(next(), b"FD_CLOEXEC") },
+                b"F_SETFD" => cloexec(fd, has_flag(next(), b"FD_CLOEXEC")),
                 _ => What::Other,
             })
         }
+        Known::Cloexec => {
+            let (fd, _) = descriptor(next())?;
+            plain(match next() {
+                b"FIOCLEX" => cloexec(fd, true),
+                b"FIONCLEX" => cloexec(fd, false),
+                _ => What::Other,
+            })
+        }
+        Known::Unshare => plain(What::Unshare),
         Known::Gives => plain(What::Gives),
         Known::Clone => {
             plain(What::Clone { files: has_flag(args, b"CLONE_FILES"), thread: has_flag(args, b"CLONE_THREAD") })
@@ -777,8 +852,25 @@ fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<C
             b"PR_SET_NAME" => Some((What::Named, quoted(next()))),
             _ => plain(What::Other),
         },
-        Known::Rename | Known::IoUring => plain(What::Other),
+        Known::Rename | Known::IoUring | Known::GivesTwo | Known::Receives => plain(What::Other),
     }
+}
+
+fn cloexec(fd: i32, on: bool) -> What {
+    u32::try_from(fd).map_or(What::Other, |fd| What::Cloexec { first: fd, last: fd, on })
+}
+
+/// A descriptor, and its path where it is printed. One of what is no file, as is printed too, is none that was opened.
+fn file_of(arg: &[u8]) -> Option<(i32, Option<Cow<'_, [u8]>>)> {
+    let (fd, file) = descriptor(arg)?;
+    let path = file.and_then(path_of);
+    Some((if file.is_some() && path.is_none() { NO_FD } else { fd }, path))
+}
+
+/// Where the last list of the arguments begins, behind its bracket: `[3, 4]`, `[3<pipe:[7]>, 4<pipe:[7]>]`.
+fn list_of_two(args: &[u8]) -> Option<usize> {
+    let last = Args::of(args).filter(|arg| arg.starts_with(b"[")).last()?;
+    Some(last.as_ptr() as usize - args.as_ptr() as usize + 1)
 }
 
 fn last(args: &[u8]) -> &[u8] {

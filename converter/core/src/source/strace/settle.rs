@@ -72,6 +72,12 @@ impl Task {
         Self { pid: UNKNOWN_TASK, comm: None, files: Rc::default(), pending: None, until: i64::MIN, born: 0 }
     }
 
+    /// It shares its files with no other thread any more.
+    fn unshare(&mut self) {
+        let own = self.files.borrow().clone();
+        self.files = Rc::new(RefCell::new(own));
+    }
+
     /// A child of `parent`, which is `tid`.
     fn child(parent: &Self, tid: u32, files: bool, thread: bool, born: u64) -> Self {
         Self {
@@ -163,34 +169,38 @@ impl Tasks {
         self.alone
     }
 
-    /// A thread, which may have begun to run before the call that made it has returned.
     #[inline]
     fn task(&mut self, tid: u32) -> &mut Task {
-        if self.making > 0
-            && !self.by_tid.contains_key(&tid)
-            && let Some(made) = self.maker(tid)
-        {
-            self.by_tid.insert(tid, made);
-        }
         self.by_tid.entry(tid).or_insert_with(Task::unknown)
     }
 
-    /// The child of the one call that makes one; with two of them it is not known whose it is.
-    fn maker(&self, tid: u32) -> Option<Task> {
-        let mut makers = self.by_tid.values().filter_map(|task| match task.pending {
-            Some(Pending { what: What::Clone { files, thread }, number, .. }) => Some((task, files, thread, number)),
-            _ => None,
-        });
-        let (parent, files, thread, number) = makers.next()?;
-        makers.next().is_none().then(|| Task::child(parent, tid, files, thread, number))
+    /// A thread that begins to run before the call that makes it has returned: the one whose number is returned by one of the `next` lines.
+    /// Whoever appears while a call is on its way need not be its child.
+    fn expect(&mut self, tid: u32, next: &[Line]) {
+        if self.by_tid.contains_key(&tid) {
+            return;
+        }
+        let returns = |line: &&Line| line.phase == Phase::Resumed && line.known == Some(Known::Clone);
+        let Some(line) = next.iter().filter(returns).find(|line| line.ret == Some(i64::from(tid))) else { return };
+        let parent = line.tid.unwrap_or(self.alone);
+        if let Some(task) = self.by_tid.get(&parent)
+            && let Some(Pending { what: What::Clone { files, thread }, number, .. }) = task.pending
+        {
+            let child = Task::child(task, tid, files, thread, number);
+            self.by_tid.insert(tid, child);
+        }
     }
 
-    fn line(&mut self, line: &Line, base: i64, aside: &Aside, batch: &mut Batch) {
+    fn line(&mut self, at: usize, base: i64, aside: &Aside, batch: &mut Batch) {
+        let line = &aside.lines[at];
         // Most lines of a program that writes; a write that is resumed was known for a sync when it began.
         let is_plain = !self.any_sync
             && matches!(line.what, What::Write { says_sync: false, .. })
             && !(line.phase == Phase::Resumed && self.is_syncing(line.tid));
         let tid = self.tid_of(line);
+        if self.making > 0 {
+            self.expect(tid, &aside.lines[at + 1..]);
+        }
         if is_plain && !self.keep_extras {
             self.task(tid);
             batch.other_name(line.word);
@@ -226,6 +236,14 @@ impl Tasks {
             }
             // By looking it up it has been taken for the child that it is.
             What::Attached | What::Seen => {}
+            What::Given { fd } => {
+                let path = line.file.is_some().then(|| Rc::from(batch.names.get(line.file)));
+                let mut files = self.task(tid).files.borrow_mut();
+                match path {
+                    Some(path) => files.insert(fd, File { path: Some(path), sync: false, cloexec: false }),
+                    None => files.remove(&fd),
+                };
+            }
             what => {
                 self.other_event(&at, batch);
                 self.other(&at, what, pending, batch);
@@ -301,13 +319,23 @@ impl Tasks {
                 return;
             }
             // The descriptor is free when the call begins, and another thread may have it before the call returns.
-            What::Close { first, last } => {
-                let mut files = self.task(at.tid).files.borrow_mut();
+            What::Close { first, last, unshare } => {
+                let task = self.task(at.tid);
+                if unshare {
+                    task.unshare();
+                }
+                let mut files = task.files.borrow_mut();
                 if first == last {
                     files.remove(&(first as i32));
                 } else {
                     files.retain(|&fd, _| !(first..=last).contains(&(fd as u32)));
                 }
+                return;
+            }
+            What::Cloexec { first, last, on } => {
+                let mut files = self.task(at.tid).files.borrow_mut();
+                let of_range = files.iter_mut().filter(|(fd, _)| (first..=last).contains(&(**fd as u32)));
+                of_range.for_each(|(_, file)| file.cloexec = on);
                 return;
             }
             _ => {}
@@ -338,6 +366,8 @@ impl Tasks {
                 let path = file().or_else(|| text.map(|path| in_folder(path, behind)));
                 files.borrow_mut().insert(fd, File { path, sync, cloexec });
             }
+            // It is doubled to itself.
+            What::Dup { fd: same, .. } if same == fd => {}
             What::Dup { cloexec, .. } => {
                 let told = || file().map(|path| File { path: Some(path), sync: false, cloexec });
                 let mut files = self.task(at.tid).files.borrow_mut();
@@ -346,11 +376,7 @@ impl Tasks {
                     None => files.remove(&fd),
                 };
             }
-            What::Cloexec { fd, on } => {
-                if let Some(file) = self.task(at.tid).files.borrow_mut().get_mut(&fd) {
-                    file.cloexec = on;
-                }
-            }
+            What::Unshare => self.task(at.tid).unshare(),
             What::Gives => {
                 self.task(at.tid).files.borrow_mut().remove(&fd);
             }
@@ -359,9 +385,8 @@ impl Tasks {
                 let task = self.task(at.tid);
                 task.pid = at.tid;
                 task.comm = text.or(task.comm.take());
-                let mut files = task.files.borrow().clone();
-                files.retain(|_, file| !file.cloexec);
-                task.files = Rc::new(RefCell::new(files));
+                task.unshare();
+                task.files.borrow_mut().retain(|_, file| !file.cloexec);
             }
             What::Named => self.task(at.tid).comm = text,
             _ => {}
@@ -475,13 +500,13 @@ impl Settle for Tasks {
         let Some(aside) = batch.aside.take().and_then(|aside| aside.downcast::<Aside>().ok()) else { return };
         let base = aside.times.map_or(0, |times| self.base(times));
         let mut notes = 0;
-        for line in &aside.lines {
+        for (at, line) in aside.lines.iter().enumerate() {
             // What was noted while lines were taken apart stands among the events now.
             while let Some(note) = batch.notes.get_mut(notes).filter(|note| note.line < u64::from(line.number)) {
                 note.after = batch.events.len() as u32;
                 notes += 1;
             }
-            self.line(line, base, &aside, batch);
+            self.line(at, base, &aside, batch);
         }
         let events = batch.events.len() as u32;
         batch.notes[notes..].iter_mut().for_each(|note| note.after = events);
