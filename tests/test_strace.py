@@ -369,6 +369,200 @@ def test_restarts_are_calls_of_their_own(tmp_path: Path) -> None:
     assert [(row["ret"], row["dur_ns"]) for row in rows] == [(-512, 10**7), (0, 2 * 10**7)]
 
 
+EXEC = '7 {t}.7 execve("/bin/x", ["x"], 0x7f /* 3 vars */) = 0 <0.01>'
+SYNC = "7 {t}.8 fsync(3) = 0 <0.01>"
+RECEIVED = (
+    "7 {t}.2 recvmsg(4, {msg_name=NULL, msg_namelen=0, msg_control=[{cmsg_len=20, cmsg_level=SOL_SOCKET,"
+    " cmsg_type=SCM_RIGHTS, cmsg_data=FD}], msg_controllen=24, msg_flags=0}, 0) = 1 <0.01>"
+)
+OPENED = f'7 {T}.01 openat(AT_FDCWD, "/old", O_RDWR|O_DSYNC|O_CREAT, 0644) = 3 <0.01>'
+
+
+@pytest.mark.parametrize(
+    ("between", "rows"),
+    [
+        # What is printed of a descriptor counts before what is remembered of it.
+        (["7 {t}.2 fsync(3<pipe:[17]>) = -1 EINVAL (Invalid argument) <0.01>"], [("fsync", None)]),
+        (
+            ['7 {t}.2 write(3<pipe:[17]>, "a", 1) = 1 <0.01>', "7 {t}.8 fsync(5) = 0 <0.01>"],
+            [("fsync", None)],
+        ),
+        (['7 {t}.2 write(3</new>, "a", 1) = 1 <0.01>'], [("write", "/new")]),
+        # Descriptors that are closed by exec.
+        (
+            ["7 {t}.2 close_range(3, 4294967295, CLOSE_RANGE_CLOEXEC) = 0 <0.01>", EXEC, SYNC],
+            [("fsync", None)],
+        ),
+        (["7 {t}.2 ioctl(3, FIOCLEX) = 0 <0.01>", EXEC, SYNC], [("fsync", None)]),
+        (
+            [
+                "7 {t}.2 ioctl(3, FIOCLEX) = 0 <0.01>",
+                "7 {t}.3 ioctl(3, FIONCLEX) = 0 <0.01>",
+                EXEC,
+                SYNC,
+            ],
+            [("fsync", "/old")],
+        ),
+        (
+            ["7 {t}.2 ioctl(3, FIOCLEX) = 0 <0.01>", "7 {t}.3 dup2(3, 3) = 3 <0.01>", EXEC, SYNC],
+            [("fsync", None)],
+        ),
+        # Descriptors that a call stores.
+        (["7 {t}.2 close(3) = 0", "7 {t}.3 pipe2([3, 4], O_CLOEXEC) = 0", SYNC], [("fsync", None)]),
+        (
+            ["7 {t}.2 pipe( <unfinished ...>", "7 {t}.3 <... pipe resumed>[3, 4]) = 0", SYNC],
+            [("fsync", None)],
+        ),
+        (["7 {t}.2 socketpair(AF_UNIX, SOCK_STREAM, 0, [5, 3]) = 0", SYNC], [("fsync", None)]),
+        (["7 {t}.2 pipe([3, 4]) = -1 EMFILE (Too many open files)", SYNC], [("fsync", "/old")]),
+        (
+            [RECEIVED.replace("FD", "[3]"), SYNC],
+            [("fsync", None)],
+        ),
+        (
+            [RECEIVED.replace("FD", "[9<socket:[5]>, 3</passed>]"), SYNC],
+            [("fsync", "/passed")],
+        ),
+        # A table of one's own.
+        (
+            [
+                "7 {t}.2 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 8 <0.01>",
+                "8 {t}.3 unshare(CLONE_FILES) = 0 <0.01>",
+                "8 {t}.4 close(3) = 0 <0.01>",
+                SYNC,
+            ],
+            [("fsync", "/old")],
+        ),
+        (
+            [
+                "7 {t}.2 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 8 <0.01>",
+                "8 {t}.3 close_range(3, 3, CLOSE_RANGE_UNSHARE) = 0 <0.01>",
+                SYNC,
+            ],
+            [("fsync", "/old")],
+        ),
+        # Who appears while a clone is on its way need not be its child.
+        (
+            [
+                "7 {t}.2 vfork( <unfinished ...>",
+                "9 {t}.3 fsync(3) = 0 <0.01>",
+                "8 {t}.4 fdatasync(3) = 0 <0.01>",
+                "7 {t}.5 <... vfork resumed>) = 8 <0.3>",
+                "8 {t}.6 fdatasync(3) = 0 <0.01>",
+            ],
+            [("fsync", None), ("fdatasync", "/old"), ("fdatasync", "/old")],
+        ),
+        # `[->` may be in a name.
+        (["7 {t}.2 fsync(3</b[2->) = 0 <0.01>"], [("fsync", "/b[2-")]),
+    ],
+)
+def test_descriptors_and_tables(
+    between: list[str], rows: list[tuple[str, str | None]], tmp_path: Path
+) -> None:
+    data = lines(OPENED, *(line.replace("{t}", str(T)) for line in between))
+    told = sorted(syncs(tmp_path, data), key=lambda row: row["ts_ns"])
+    assert [(row["op"], row["path"]) for row in told] == rows
+    assert not losses(core(tmp_path, data)).get("unparsed_line")
+
+
+def test_flags_as_numbers_are_no_flags(tmp_path: Path) -> None:
+    """`-X raw`, `-e verbose=none`: they do not say what is durable, nor what is shared."""
+    data = lines(
+        f'7 {T}.1 openat(-100, "/a", 0x1042, 0644) = 3 <0.01>',
+        f"7 {T}.2 clone3(0x7ffd, 88) = 8 <0.01>",
+        f'7 {T}.3 pwritev2(3, [{{iov_base="x", iov_len=1}}], 1, 0, 0x2) = 1 <0.01>',
+        f"7 {T}.4 fsync(3) = 0 <0.01>",
+    )
+    made = core(tmp_path, data)
+    assert [(row["op"], row["path"]) for row in made["sync"]] == [("fsync", None)]
+    assert losses(made)["unparsed_line"] == 3
+
+
+def test_the_number_that_is_left_out_without_messages(tmp_path: Path) -> None:
+    """With `-q` neither who attaches nor who exits is told; what clone returned and exit_group are."""
+    data = lines(
+        f"{T}.1 vfork() = 8 <0.01>",
+        f"{T}.2 fsync(3) = 0 <0.01>",
+        f"[pid 8] {T}.3 fsync(4) = 0 <0.01>",
+        f"[pid 7] {T}.4 fdatasync(3) = 0 <0.01>",
+        f"[pid 7] {T}.5 exit_group(0) = ?",
+        f"{T}.6 fdatasync(4) = 0 <0.01>",
+    )
+    told = [
+        (row["op"], row["tid"])
+        for row in sorted(syncs(tmp_path, data), key=lambda row: row["ts_ns"])
+    ]
+    assert told == [("fsync", 7), ("fsync", 8), ("fdatasync", 7), ("fdatasync", 8)]
+
+
+def test_exec_by_a_thread_in_a_file_of_its_own(tmp_path: Path) -> None:
+    data = lines(
+        f'8 {T}.1 execve("/bin/x", ["x"], 0x7f /* 3 vars */ <pid changed to 7 ...>',
+        f"7 {T}.2 +++ superseded by execve in pid 8 +++",
+        f"7 {T}.3 <... execve resumed>) = 0 <0.01>",
+        f"7 {T}.4 fsync(3) = 0 <0.01>",
+    )
+    made = core(tmp_path, data)
+    assert [(row["tid"], row["pid"], row["comm"]) for row in made["sync"]] == [(7, 7, "x")]
+    assert "unparsed_line" not in losses(made)
+
+
+def test_a_child_of_another_namespace_is_known_as_strace_knows_it(tmp_path: Path) -> None:
+    data = lines(
+        OPENED,
+        f"7 {T}.2 clone(child_stack=NULL, flags=SIGCHLD) = 2 /* 26513 in strace's PID NS */ <0.01>",
+        f"26513 {T}.3 fsync(3) = 0 <0.01>",
+    )
+    assert [(row["tid"], row["path"]) for row in syncs(tmp_path, data)] == [(26513, "/old")]
+
+
+def test_the_summary_at_the_end_is_no_loss(tmp_path: Path) -> None:
+    data = lines(
+        f"7 {T}.4 fsync(3) = 0 <0.01>",
+        "% time     seconds  usecs/call     calls    errors syscall",
+        "------ ----------- ----------- --------- --------- ----------------",
+        " 99.92    0.003699           1         3         1 fsync",
+        "  0.08    0.000003           1         3           gettid",
+        "------ ----------- ----------- --------- --------- ----------------",
+        "100.00    0.003702          14       253        25 total",
+    )
+    assert losses(core(tmp_path, data)) == {"call_alone": 1}
+
+
+@pytest.mark.parametrize(
+    ("length", "ns"),
+    [
+        ("<0>", None),
+        ("<0.000>", None),
+        ("<0.012>", 12 * 10**6),
+        ("<0.000000>", 0),
+        ("<2>", 2 * 10**9),
+    ],
+)
+def test_a_length_that_is_too_coarse_is_not_known(
+    length: str, ns: int | None, tmp_path: Path
+) -> None:
+    (row,) = syncs(tmp_path, lines(f"7 {T}.4 fsync(3) = 0 {length}"))
+    assert row["syscall_ns"] == ns
+
+
+def test_a_long_name_is_that_of_the_kernel(tmp_path: Path) -> None:
+    data = lines(
+        f'7 {T}.1 prctl(PR_SET_NAME, "a very long thr"...) = 0 <0.01>',
+        f"7 {T}.4 fsync(3) = 0 <0.01>",
+    )
+    assert [row["comm"] for row in syncs(tmp_path, data)] == ["a very long thr"]
+
+
+def test_syncs_by_aio_are_said(tmp_path: Path) -> None:
+    data = lines(
+        f"7 {T}.1 io_submit(0x7f, 1, [{{aio_data=0, aio_lio_opcode=IOCB_CMD_FDSYNC, aio_fildes=3}}]) = 1 <0.01>",
+        f"7 {T}.2 io_submit(0x7f, 1, [{{aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3}}]) = 1 <0.01>",
+        f"7 {T}.4 fsync(3) = 0 <0.01>",
+    )
+    assert losses(core(tmp_path, data))["io_uring"] == 1
+
+
 def test_io_uring_is_said(tmp_path: Path) -> None:
     data = log("uring.log")
     used = data.count(b" io_uring_enter(")
@@ -376,7 +570,7 @@ def test_io_uring_is_said(tmp_path: Path) -> None:
     with pytest.raises(_core.CoreError) as raised:
         core(tmp_path, data)
     message, hint, kind = raised.value.args
-    assert f"uses io_uring, whose syncs strace does not see ({used} times)" in message
+    assert f"uses io_uring or Linux AIO, whose syncs strace does not see ({used} times)" in message
     assert kind == "input"
     assert "syncline record" in hint
     made = core(tmp_path, data + lines(f"2708  {T}.1 fsync(8) = 0 <0.1>"))

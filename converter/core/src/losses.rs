@@ -51,7 +51,7 @@ reasons! {
     CutOff "cut_off" Loss
         "logs without the recorder's last line: it was killed, or the file was not copied whole"
     IoUring "io_uring" Loss
-        "uses of io_uring, in which strace sees neither writes nor syncs; record with another route: ring-buffer or bpftrace"
+        "uses of io_uring, in which strace sees neither writes nor syncs, and syncs by Linux AIO (io_submit), of which it does not see the end; record with another route: ring-buffer or bpftrace"
     LengthMissing "length_missing" Loss
         "calls of which the log does not say how long they took; record with strace -T"
     LateEvent "late_event" Loss

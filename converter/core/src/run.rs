@@ -676,7 +676,8 @@ impl FileSoFar {
         let detail = self.unparsed.as_ref().map_or(String::new(), |line| format!("; the first that is none: {line}"));
         let (path, lines) = (self.path.clone(), self.lines);
         if self.source == source::strace::NAME {
-            let seen = format!("; it uses io_uring, whose syncs strace does not see ({} times)", self.io_uring);
+            let seen =
+                format!("; it uses io_uring or Linux AIO, whose syncs strace does not see ({} times)", self.io_uring);
             let detail = if self.io_uring > 0 { seen + &detail } else { detail };
             Error::NoCalls { path, lines, detail }
         } else {

@@ -102,7 +102,8 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         }
         _ => {}
     }
-    if strace::is_io_uring(&word) && !object.contains_key("resumed") {
+    let args = object.get("args").and_then(Value::as_str).unwrap_or_default();
+    if strace::is_io_uring(&word, args.as_bytes()) && !object.contains_key("resumed") {
         batch.note(NoteKind::IoUring);
     }
     let word_kind = Word::of_any(&word).or_else(|| write_word(object, &word));

@@ -307,8 +307,9 @@ fn missing(word: Word) -> &'static str {
 
 /// Not to be read as an event that it is not.
 fn word_of_other(name: &[u8]) -> Cow<'_, [u8]> {
-    let means =
-        Word::of_any(name).is_some() || strace::is_io_uring(name) || matches!(name, b"lost_events" | b"unparsed_line");
+    let means = Word::of_any(name).is_some()
+        || strace::is_io_uring(name, b"")
+        || matches!(name, b"lost_events" | b"unparsed_line");
     if means { [b"track_event ", name].concat().into() } else { name.into() }
 }
 

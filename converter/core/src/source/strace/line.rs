@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memmem, memrchr};
 
 use super::errno;
 use crate::source::cursor::{Cursor, digit_and_micros, whole};
@@ -209,7 +209,12 @@ const fn bytes(some: &[u8]) -> [bool; 256] {
 #[inline]
 fn is_unfinished(rest: &[u8]) -> bool {
     match rest {
-        [.., b'.', b'>'] => rest.ends_with(UNFINISHED) || rest.ends_with(b"<detached ...>"),
+        [.., b'.', b'>'] => {
+            rest.ends_with(UNFINISHED)
+                || rest.ends_with(b"<detached ...>")
+                // Another thread of the process calls exec, and goes on under the number of the first one.
+                || rest.ends_with(b" ...>") && memmem::rfind(rest, b"<pid changed to ").is_some()
+        }
         // strace lost the thread in the middle of the call.
         [.., b's', b'>'] => rest.ends_with(b"No such process>"),
         _ => false,
@@ -289,7 +294,7 @@ impl<'a> Returned<'a> {
             end.ret = Some(cursor.hex().ok_or(WRONG)? as i64);
             return Ok(end);
         }
-        let ret = cursor.signed().ok_or(WRONG)?;
+        let ret = in_own_namespace(text).or_else(|| cursor.signed()).ok_or(WRONG)?;
         end.ret = Some(ret);
         if ret == -1
             && let Some(name) = error_name(cursor.rest)
@@ -304,6 +309,12 @@ impl<'a> Returned<'a> {
         }
         Ok(end)
     }
+}
+
+/// A PID as strace itself knows it, where that of the call is another: `3 /* 26533 in strace's PID NS */`.
+fn in_own_namespace(text: &[u8]) -> Option<i64> {
+    let text = &text[..memmem::find(text, b" in strace's PID NS */")?];
+    whole(&text[memmem::rfind(text, b"/* ")? + 3..], Cursor::signed)
 }
 
 const USUAL_DURATION: &[u8] = b"<0.000123>";
@@ -325,9 +336,10 @@ fn duration(text: &[u8]) -> Option<i64> {
         .filter(|&at| text[at] == b'<' && !text[at + 1..].contains(&b'<'));
     let mut cursor = Cursor::new(&text[usual.or_else(|| memrchr(b'<', text))? + 1..]);
     let seconds = i64::try_from(cursor.decimal()?).ok()?.checked_mul(SECOND_NS)?;
-    let (fraction, _) = fraction(&mut cursor)?;
+    let (fraction, resolution) = fraction(&mut cursor)?;
     cursor.at_end()?;
-    seconds.checked_add(fraction)
+    // With `--syscall-times=s` all of them are none.
+    seconds.checked_add(fraction).filter(|dur| *dur > 0 || resolution <= 1000)
 }
 
 /// Bytes with which a call may end, or something in it may begin or end.
@@ -418,8 +430,8 @@ fn decoration(text: &[u8]) -> Option<usize> {
             b'\\' => at += 1,
             b'"' => at += string(&text[at + 1..])?.len() + 1,
             b'<' => depth += 1,
-            // `1.2.3.4:5->6.7.8.9:10`
-            b'>' if at > 0 && text[at - 1] == b'-' && memchr(b'[', &text[..at]).is_some() => {}
+            // `1.2.3.4:5->6.7.8.9:10`; in a path it would be escaped.
+            b'>' if at > 0 && text[at - 1] == b'-' && text[0] != b'/' && memchr(b'[', &text[..at]).is_some() => {}
             b'>' if depth == 0 => return Some(at),
             b'>' => depth -= 1,
             _ => {}

@@ -64,7 +64,7 @@ impl Source for Strace {
         for line in whole_lines(head).filter(|line| !is_stack(line) && !is_message(line)).take(SNIFFED_LINES) {
             match Prefix::take(line).and_then(|prefix| Text::of(prefix.rest)) {
                 Some(Text::Call { phase, name, rest }) => {
-                    let known = is_io_uring(name)
+                    let known = is_io_uring(name, rest)
                         || COMMON.split(' ').any(|common| common.as_bytes() == name)
                         || Known::of(name).is_some();
                     if known && (phase != Phase::Whole || Call::of(rest, phase).is_ok()) {
@@ -127,9 +127,13 @@ fn word_of(name: &[u8]) -> &[u8] {
     if name == b"exit" { b"_exit" } else { name }
 }
 
-/// Whether a call hands something to io_uring, in which strace cannot see it.
-pub(super) fn is_io_uring(name: &[u8]) -> bool {
-    matches!(name, b"io_uring_setup" | b"io_uring_enter")
+/// Whether a call hands something to io_uring, in which strace cannot see it, or syncs to Linux's AIO, of which it does not see the end.
+pub(super) fn is_io_uring(name: &[u8], args: &[u8]) -> bool {
+    match name {
+        b"io_uring_setup" | b"io_uring_enter" => true,
+        b"io_submit" => memmem::find(args, b"SYNC").is_some(),
+        _ => false,
+    }
 }
 
 /// The lines of a head, without the last one that may be cut off.
@@ -144,7 +148,29 @@ fn is_stack(line: &[u8]) -> bool {
 
 /// What strace says between the lines.
 fn is_message(line: &[u8]) -> bool {
-    line.starts_with(b"strace: ") || line.starts_with(b"[ Process PID=")
+    match line {
+        [b's', ..] => line.starts_with(b"strace: "),
+        [b'[', ..] => line.starts_with(b"[ Process PID="),
+        // The summary that `-C` prints at the end.
+        [b'%', ..] => line.starts_with(b"% time "),
+        [b'-', ..] => line.starts_with(b"------ ----"),
+        [b' ' | b'1', ..] => is_summary(line),
+        _ => false,
+    }
+}
+
+/// `  0.08    0.000003           1         3           gettid`: of the time, seconds, and how often, in columns of their own.
+fn is_summary(line: &[u8]) -> bool {
+    const SHARE: usize = 6;
+    const SECONDS: usize = 12;
+    let Some((share, rest)) = line.split_at_checked(SHARE) else { return false };
+    let Some((seconds, rest)) = rest.split_at_checked(SECONDS) else { return false };
+    let is = |text: &[u8], decimals: usize| {
+        let text = text.trim_ascii_start();
+        text.len() > decimals + 1
+            && text.iter().rev().enumerate().all(|(i, b)| if i == decimals { *b == b'.' } else { b.is_ascii_digit() })
+    };
+    is(share, 2) && is(seconds, 6) && rest.first() == Some(&b' ')
 }
 
 /// The clock of the first time.
@@ -162,10 +188,20 @@ fn first_task(path: &str, head: &[u8]) -> u32 {
     for line in whole_lines(head) {
         if let Some((_, number)) = message(line) {
             attached.insert(number);
-        } else if let Some(tid) = Prefix::take(line).and_then(|prefix| prefix.tid)
+            continue;
+        }
+        let Some(prefix) = Prefix::take(line) else { continue };
+        if let Some(tid) = prefix.tid
             && !attached.contains(&tid)
         {
             return tid;
+        }
+        // With `-q` only the call that makes it tells of a child.
+        if let Some(Text::Call { phase, name, rest }) = Text::of(prefix.rest)
+            && Known::of(name) == Some(Known::Clone)
+            && let Ok(call) = Call::of(rest, phase)
+        {
+            attached.extend(call.end.ret.and_then(|ret| u32::try_from(ret).ok()));
         }
     }
     path.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).filter(|tid| *tid > 0).unwrap_or(UNKNOWN_TASK)
@@ -212,6 +248,7 @@ enum Known {
     Unshare,
     Clone,
     Exec,
+    Exit,
     Prctl,
     Rename,
     IoUring,
@@ -238,9 +275,10 @@ impl Known {
             b"unshare" => Self::Unshare,
             b"clone" | b"clone3" | b"fork" | b"vfork" => Self::Clone,
             b"execve" | b"execveat" => Self::Exec,
+            b"exit" | b"exit_group" => Self::Exit,
             b"prctl" => Self::Prctl,
             b"rename" | b"renameat" | b"renameat2" => Self::Rename,
-            b"io_uring_setup" | b"io_uring_enter" => Self::IoUring,
+            b"io_uring_setup" | b"io_uring_enter" | b"io_submit" => Self::IoUring,
             _ => return Op::from_name(name).map(Self::Sync),
         })
     }
@@ -252,6 +290,7 @@ impl Known {
             Self::Cloexec => b"CLEX",
             Self::Receives => b"SCM_RIGHTS",
             Self::Unshare => b"CLONE_FILES",
+            Self::IoUring if name == b"io_submit" => b"SYNC",
             known => return Some(known),
         };
         Self::of(name).filter(|_| memmem::find(rest, wanted).is_some())
@@ -305,6 +344,10 @@ enum What {
     },
     Exec,
     Named,
+    /// With all threads of its process, or alone.
+    Exit {
+        all: bool,
+    },
     Ended,
     /// The thread took the number of its process, in a call of exec that another thread made.
     Superseded {
@@ -565,6 +608,9 @@ impl Parser<'_> {
         if known == Some(Known::IoUring) && line.phase != Phase::Resumed {
             self.batch.note(NoteKind::IoUring);
         }
+        if matches!(line.what, What::Exit { .. }) {
+            self.seen.clear();
+        }
         self.aside.lines.push(line);
         if let Text::Call { rest, .. } = text
             && matches!(known, Some(Known::GivesTwo | Known::Receives))
@@ -750,6 +796,7 @@ fn resumed(known: Known) -> What {
         Known::Gives => What::Gives,
         Known::Clone => What::Clone { files: false, thread: false },
         Known::Exec => What::Exec,
+        Known::Exit => What::Other,
         Known::Prctl | Known::Rename | Known::IoUring | Known::Cloexec | Known::GivesTwo | Known::Receives => {
             What::Other
         }
@@ -771,7 +818,10 @@ fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<C
         Known::Write => {
             let (fd, path) = file_of(next())?;
             let says_sync = name == b"pwritev2" && {
-                let flags = last(args);
+                let flags = last(args).trim_ascii();
+                if flags != b"0" && is_raw(flags) {
+                    return None;
+                }
                 has_flag(flags, b"RWF_SYNC") || has_flag(flags, b"RWF_DSYNC")
             };
             Some((What::Write { fd, says_sync }, path))
@@ -784,6 +834,9 @@ fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<C
             let path = quoted(next()).map(|path| absolute(path, of_dir));
             let (mut sync, mut cloexec, mut no_name) = (false, false, false);
             let flags_arg = if name == b"creat" { b"".as_slice() } else { next() };
+            if is_raw(flags_arg) {
+                return None;
+            }
             // Each of those that are wanted has one of these letters.
             let any = memchr3(b'Y', b'X', b'P', flags_arg).is_some();
             for flag in flags(if any { flags_arg } else { b"" }) {
@@ -835,6 +888,10 @@ fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<C
         }
         Known::Unshare => plain(What::Unshare),
         Known::Gives => plain(What::Gives),
+        // As a number, or the address of a struct, they do not say what is shared.
+        Known::Clone if name.starts_with(b"clone") && !args.is_empty() && memmem::find(args, b"flags=").is_none() => {
+            None
+        }
         Known::Clone => {
             plain(What::Clone { files: has_flag(args, b"CLONE_FILES"), thread: has_flag(args, b"CLONE_THREAD") })
         }
@@ -848,12 +905,21 @@ fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<C
             });
             Some((What::Exec, comm))
         }
+        Known::Exit => plain(What::Exit { all: name == b"exit_group" }),
         Known::Prctl => match next() {
-            b"PR_SET_NAME" => Some((What::Named, quoted(next()))),
+            // What strace cuts off, the kernel does too.
+            b"PR_SET_NAME" => {
+                Some((What::Named, quoted(next()).map(|name| name[..name.len().min(COMM_BYTES)].to_vec().into())))
+            }
             _ => plain(What::Other),
         },
         Known::Rename | Known::IoUring | Known::GivesTwo | Known::Receives => plain(What::Other),
     }
+}
+
+/// Flags as `-X raw` prints them.
+fn is_raw(flags: &[u8]) -> bool {
+    flags.first().is_some_and(u8::is_ascii_digit)
 }
 
 fn cloexec(fd: i32, on: bool) -> What {

@@ -311,6 +311,18 @@ impl Tasks {
                 self.making -= usize::from(pending.as_ref().is_some_and(Pending::makes));
                 return;
             }
+            What::Exit { all } => {
+                let pid = self.task(at.tid).pid;
+                let making = |task: &Task| usize::from(task.pending.as_ref().is_some_and(Pending::makes));
+                let mut ended = 0;
+                self.by_tid.retain(|&tid, task| {
+                    let stays = tid != at.tid && !(all && pid != UNKNOWN_TASK && task.pid == pid);
+                    ended += if stays { 0 } else { making(task) };
+                    stays
+                });
+                self.making -= ended;
+                return;
+            }
             What::Superseded { by } => {
                 // The thread that calls exec goes on under the number of the process.
                 if let Some(task) = self.by_tid.remove(&by) {
@@ -366,8 +378,8 @@ impl Tasks {
                 let path = file().or_else(|| text.map(|path| in_folder(path, behind)));
                 files.borrow_mut().insert(fd, File { path, sync, cloexec });
             }
-            // It is doubled to itself.
-            What::Dup { fd: same, .. } if same == fd => {}
+            // It is doubled to itself, and has not been closed meanwhile.
+            What::Dup { fd: same, .. } if same == fd && self.task(at.tid).files.borrow().contains_key(&fd) => {}
             What::Dup { cloexec, .. } => {
                 let told = || file().map(|path| File { path: Some(path), sync: false, cloexec });
                 let mut files = self.task(at.tid).files.borrow_mut();
