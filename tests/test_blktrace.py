@@ -21,7 +21,7 @@ from syncline import _core
 from tests.coretools import tables
 from tests.reference import blktrace
 from tests.reference.blktrace import Record, World
-from tests.test_commands import run
+from tests.test_commands import fails, run
 
 DATA = Path(__file__).parent / "data" / "blktrace"
 RECORDINGS = {"small1": 1682, "small4": 1899, "rename": 1200, "uring": 1286}
@@ -528,3 +528,30 @@ def test_the_command(tmp_path: Path) -> None:
     assert run("convert", text("small4"), "--from", "blkparse", "-o", str(out)).returncode == 0
     done = run("convert", binary("small4")[0], "--from", "blkparse", "-o", str(out))
     assert done.returncode == 3
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("x/small4.blktrace.0", "y/small4.blktrace.1")])
+def test_files_of_cpus_that_lost_their_names_are_one_recording(
+    names: tuple[str, str], tmp_path: Path
+) -> None:
+    """Their records say which CPU they are of; a thread may have moved from one to the other."""
+    paths = []
+    for cpu, name in enumerate(names):
+        paths.append(tmp_path / name)
+        paths[-1].parent.mkdir(exist_ok=True)
+        paths[-1].write_bytes((DATA / f"small4.blktrace.{cpu}").read_bytes())
+    _core.convert([str(DATA / "small4.blktrace.0")], f"{tmp_path}/whole/")
+    for order in (paths, paths[::-1]):
+        _core.convert([str(path) for path in order], f"{tmp_path}/parts/")
+        whole, parts = tables(tmp_path / "whole"), tables(tmp_path / "parts")
+        keys = ("ts_ns", "tid", "sector", "bytes", "dur_ns")
+        assert [[row[key] for key in keys] for row in parts["bio"]] == [
+            [row[key] for key in keys] for row in whole["bio"]
+        ]
+
+
+def test_a_copy_under_the_number_of_another_cpu_is_refused(tmp_path: Path) -> None:
+    for cpu in (0, 1):
+        (tmp_path / f"x.blktrace.{cpu}").write_bytes((DATA / "small4.blktrace.0").read_bytes())
+    said = fails(3, "convert", tmp_path / "x.blktrace.0", "-o", tmp_path / "x.csv")
+    assert "x.blktrace.1 is the same log as" in said

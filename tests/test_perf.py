@@ -118,3 +118,16 @@ def test_perfs_own_file_is_refused_with_what_to_type(tmp_path: Path) -> None:
     assert not (tmp_path / "x.pftrace").exists()
     (tmp_path / "perf.txt").write_bytes(TEXT)
     ok("report", tmp_path / "perf.txt")
+
+
+def test_times_that_begin_at_0_are_refused(tmp_path: Path) -> None:
+    """`--reltime`, `--deltatime`; what perf tells of threads that were there before it has no time of its own."""
+    head, first, *rest = TEXT.partition(b"\next4lazyinit")
+    cut = head + b"\nperf     1 [000]     0.000000000: PERF_RECORD_COMM: perf:1/1"
+    whole = b"".join([cut, first, *rest])
+    assert len(core(tmp_path, whole)["sync"]) == 40
+    relative = (
+        head + b"\nperf     1 [000]     0.000000000:      sched:sched_process_fork: x=1" + first
+    )
+    (tmp_path / "r.txt").write_bytes(relative + b"".join(rest))
+    assert "--reltime" in fails(3, "convert", tmp_path / "r.txt", "-o", tmp_path / "x.csv")

@@ -548,3 +548,21 @@ def test_a_file_with_wrong_bytes_is_read_or_refused(
 def test_what_is_no_trace_dat_is_not_taken_for_one(tmp_path: Path) -> None:
     with pytest.raises(_core.CoreError, match=r"it is no trace\.dat: it does not begin as one"):
         convert(tmp_path, b"1 2 wl fsync\n", source="trace-dat")
+
+
+@pytest.mark.parametrize("clock", ["counter", "uptime", "x86-tsc", "ppc-tb", "s390-tod"])
+def test_a_clock_that_counts_no_ns_is_refused(clock: str, tmp_path: Path) -> None:
+    world = tracedat.world(random.Random(1))
+    with pytest.raises(_core.CoreError, match=f"its clock, {clock}, counts"):
+        convert(tmp_path, tracedat.file(world, Shape(clock=clock)), name="in.dat")
+
+
+def test_a_page_of_zeros_is_told(tmp_path: Path) -> None:
+    """A sparse copy: trace-cmd says nothing of it."""
+    world = tracedat.world(random.Random(3), requests=60)
+    made = tracedat.file(world, Shape(clock="boot"))
+    # The first page of the CPU that has the first event begins with its time.
+    at = made.index(world.events[0].ts.to_bytes(8, "little"))
+    for data, holes in ((made, 0), (made[:at] + bytes(4096) + made[at + 4096 :], 1)):
+        rows = tables(convert(tmp_path, data, name="in.dat"))["loss"]
+        assert sum(row["count"] for row in rows if row["reason"] == "unparsed_line") == holes

@@ -387,7 +387,10 @@ def test_events_of_all_are_in_the_low_level_log(tmp_path: Path) -> None:
 def test_a_log_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     copy = tmp_path / "copy.gz"
     copy.write_bytes((DATA / "perf.txt.gz").read_bytes())
-    for first, second in ((DATA / "strace.log",) * 2, (DATA / "perf.txt.gz", copy)):
+    plain = tmp_path / "perf.txt"
+    plain.write_bytes(gzip.decompress(copy.read_bytes()))
+    of_perf = [(DATA / "perf.txt.gz", copy), (plain, copy), (copy, plain)]
+    for first, second in ((DATA / "strace.log",) * 2, *of_perf):
         message = fails(3, "convert", first, second, "-o", tmp_path / "x.csv")
         assert f"{second} is the same log as {first}" in message
     assert not (tmp_path / "x.csv").exists()

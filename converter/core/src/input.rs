@@ -186,6 +186,10 @@ impl Input {
     }
 
     /// The first bytes, for the sniffer; still to be read.
+    pub fn is_packed(&self) -> bool {
+        self.is_packed
+    }
+
     pub fn head(&self) -> &[u8] {
         &self.head
     }

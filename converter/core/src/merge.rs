@@ -155,7 +155,23 @@ pub fn logs_of(inputs: &[OpenInput]) -> Vec<usize> {
 /// As `logs_of`, with those as one that are parts of one recording.
 pub fn recordings_of(inputs: &[OpenInput]) -> Vec<usize> {
     let alone = |(_, source): &OpenInput, head: &[u8]| source.stands_alone(head) && !source.lies_in_parts();
-    logs_of_formats(inputs.iter().map(|input| (input.1.name(), alone(input, input.0.head()))))
+    let mut recordings = logs_of_formats(inputs.iter().map(|input| (input.1.name(), alone(input, input.0.head()))));
+    // What is of other CPUs than all that came before is of the same recorder.
+    let mut seen: Vec<(&str, usize, Vec<u32>)> = Vec::new();
+    for (at, (input, source)) in inputs.iter().enumerate() {
+        let Some(cpus) = source.cpus_of(input) else { continue };
+        match seen
+            .iter_mut()
+            .find(|(name, _, others)| *name == source.name() && !others.iter().any(|other| cpus.contains(other)))
+        {
+            Some((_, recording, others)) => {
+                recordings[at] = *recording;
+                others.extend(cpus);
+            }
+            None => seen.push((source.name(), recordings[at], cpus)),
+        }
+    }
+    recordings
 }
 
 /// As `logs_of`, of the name of each input's format and whether it stands alone.

@@ -270,10 +270,15 @@ pub fn same_log(first: &Input, second: &Input) -> bool {
     // Two threads that did next to nothing may have the same few lines in files of their own.
     const SURELY_BYTES: u64 = 4096;
     let of_one_size = first.total_bytes.is_some() && first.total_bytes == second.total_bytes;
-    of_one_size
+    let is_long = |input: &Input| input.head().len() as u64 >= SURELY_BYTES;
+    // How long the text in a packed file is, is not known; a text that begins with the same times is the same one. The beginning of
+    // a binary file may be what the kernel always says.
+    let may_be_packed = (first.is_packed() || second.is_packed()) && !first.head().contains(&0);
+    (of_one_size && first.total_bytes >= Some(SURELY_BYTES) || may_be_packed && is_long(first))
         && first.head() == second.head()
-        && (first.total_bytes >= Some(SURELY_BYTES)
-            || file_of(&first.path).is_some_and(|file| file_of(&second.path) == Some(file)))
+        || of_one_size
+            && first.head() == second.head()
+            && file_of(&first.path).is_some_and(|file| file_of(&second.path) == Some(file))
 }
 
 pub fn with_source(options: &Options, input: Input) -> Result<OpenInput> {

@@ -75,6 +75,23 @@ impl Source for Blktrace {
         parts(path)
     }
 
+    fn cpus_of(&self, input: &Input) -> Option<Vec<u32>> {
+        if parts(&input.path).len() > 1 {
+            return None;
+        }
+        let mut cpus = Vec::new();
+        let mut rest = input.head();
+        while let Some(shape) = Shape::of(rest) {
+            let Some(bytes) = rest.get(..shape.header_bytes()? + shape.pdu_bytes(rest)) else { break };
+            let record = Record::read(shape, bytes)?;
+            if !record.is(category::NOTIFY) && !cpus.contains(&record.cpu) {
+                cpus.push(record.cpu);
+            }
+            rest = &rest[bytes.len()..];
+        }
+        Some(cpus).filter(|cpus| !cpus.is_empty())
+    }
+
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let recording = Recording::open(input)?;
         // The kernel stamps records by ktime_get().
@@ -451,6 +468,14 @@ impl File {
         Ok(Self { name, store, shape, at: 0, buffer: Vec::new(), taken: 0, read_bytes: HEAD_BYTES, head: None })
     }
 
+    /// Whether it is a copy of another, as far as their beginnings and their sizes tell.
+    fn is_as(&self, other: &Self) -> io::Result<bool> {
+        const SURELY_BYTES: u64 = 4096;
+        Ok(self.store.len() >= SURELY_BYTES
+            && self.store.len() == other.store.len()
+            && self.store.read_at(0, SURELY_BYTES)? == other.store.read_at(0, SURELY_BYTES)?)
+    }
+
     fn rest(&self) -> &[u8] {
         &self.buffer[self.taken..]
     }
@@ -588,6 +613,13 @@ impl Recording {
         }
         if let Some(input) = own {
             files.push(File::open(input)?);
+        }
+        for (at, file) in files.iter().enumerate() {
+            let copy_of = |other: &&File| other.is_as(file).unwrap_or(false);
+            if let Some(first) = files[..at].iter().find(copy_of) {
+                let path = |file: &File| Path::new(&path).with_file_name(&file.name).to_string_lossy().into_owned();
+                return Err(Error::Twice { first: path(first), second: path(file) });
+            }
         }
         let mut recording = Self {
             heads: BinaryHeap::new(),

@@ -239,6 +239,11 @@ pub trait Source: Sync {
         false
     }
 
+    /// The CPUs whose records a file holds that is not read along with others of its name: several such files may be parts of one recording.
+    fn cpus_of(&self, _input: &Input) -> Option<Vec<u32>> {
+        None
+    }
+
     /// Whether inputs that stand alone may each hold a part of one recording, as that of one CPU or of one thread.
     fn lies_in_parts(&self) -> bool {
         false

@@ -14,7 +14,7 @@
 
 use memchr::memchr;
 
-use super::cursor::{Cursor, whole};
+use super::cursor::{Cursor, whole, word_len};
 use super::printed::{Grammar, Printer, Said, Seen, Task};
 use super::tracepoints::Machine;
 use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
@@ -64,6 +64,15 @@ impl Source for PerfScript {
             let source = Refused::error(
                 "it is perf's own file, of which Syncline reads what `perf script` prints",
                 format!("print it: `perf script --header --ns -i {} > perf.txt`, and convert that", input.path),
+            );
+            return Err(Error::Read { path: input.path.clone(), source });
+        }
+        // What perf tells of threads that were there before it has no time.
+        let first = lines(input.head()).filter_map(context).find(|line| !line.event.starts_with(b"PERF_RECORD_"));
+        if first.is_some_and(|first| first.ts == Some(0)) {
+            let source = Refused::error(
+                "its times begin at 0: --reltime and --deltatime leave out when it was",
+                "print it without: `perf script --header --ns -i perf.data > perf.txt`",
             );
             return Err(Error::Read { path: input.path.clone(), source });
         }
@@ -322,6 +331,12 @@ fn said<'a>(event: &'a [u8], seen: &mut Seen<'a>) -> Option<Said<'a>> {
     // How many went by since the last sample, of events that are counted.
     let digits = event.iter().take_while(|b| b.is_ascii_digit()).count();
     let event = if digits > 0 { event[digits..].strip_prefix(b" ")?.trim_ascii_start() } else { event };
+    if event.starts_with(b"PERF_RECORD_") {
+        // `PERF_RECORD_FORK(254:255):(253:253)`
+        let (name, data) = event.split_at(word_len(event));
+        let data = data.strip_prefix(b":").unwrap_or(data).trim_ascii_start();
+        return Some(Said::meaningless(b"", name, Grammar::Free, data));
+    }
     let word = event.iter().position(|b| *b == b' ').unwrap_or(event.len());
     let (name, data) = event.split_at(word);
     let full = name.strip_suffix(b":").unwrap_or(name);
@@ -396,6 +411,7 @@ wl     254 [000]    52.500000002:  ext4:ext4_sync_file_exit: dev 254,16 ino 19 r
 wl     254 [000]    52.500000003:     250000 cycles:u:      7f62436e9b57 fsync+0x7 (/usr/lib/libc.so.6)
 wl     254 [000]    52.500000004: probe:sync_start: (ffffffffaf20e6a5) id=3
 wl     254 [000]    52.500000005: PERF_RECORD_COMM exec: wl:254/254
+wl     254 [000]    52.500000005: PERF_RECORD_FORK(254:255):(253:253)
 wl     254 [000]    52.500000006: PERF_RECORD_LOST lost 3
 wl     254 [000]    52.500000007:                  block:block_bio_queue: 254,16 WS 8 + 8 [wl]
 Processed 9 events and lost 2 chunks!
@@ -414,16 +430,17 @@ Processed 9 events and lost 2 chunks!
             "cycles:u",
             "probe:sync_start",
             "PERF_RECORD_COMM",
+            "PERF_RECORD_FORK",
             "block_bio_queue",
         ];
-        assert_eq!(events, [1, 2, 3, 4, 5, 7].into_iter().zip(words.map(str::to_owned)).collect::<Vec<_>>());
+        assert_eq!(events, [1, 2, 3, 4, 5, 5, 7].into_iter().zip(words.map(str::to_owned)).collect::<Vec<_>>());
         let Kind::CallEnter { op: Op::Fsync, stack, .. } = batch.events[0].kind else { panic!() };
         assert_eq!(
             name(&batch, stack),
             "7f62436e9b57 fsync+0x7 (/usr/lib/libc.so.6)\n5623aa912d70 [unknown] (/opt/a b)"
         );
         assert_eq!(batch.events[1].kind, Kind::SyncEnd { id: NO_ID, ret: 0 });
-        assert_eq!(batch.events[5].kind, Kind::BlockSubmit { dev: Dev::new(254, 16), sector: 8, bytes: 4096 });
+        assert_eq!(batch.events[6].kind, Kind::BlockSubmit { dev: Dev::new(254, 16), sector: 8, bytes: 4096 });
         let stacks: Vec<_> = batch
             .extras
             .iter()
@@ -438,8 +455,8 @@ Processed 9 events and lost 2 chunks!
             notes,
             [
                 (1, &NoteKind::Unparsed { text: first.into(), why }),
-                (13, &NoteKind::Lost { count: 3 }),
-                (15, &NoteKind::LostUncounted)
+                (14, &NoteKind::Lost { count: 3 }),
+                (16, &NoteKind::LostUncounted)
             ]
         );
     }

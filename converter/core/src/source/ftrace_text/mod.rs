@@ -67,7 +67,7 @@ impl Source for FtraceText {
             // The kernel knows which of its clocks count ns; trace-cmd takes boot for one that does not.
             if !lines(head).any(counts_cpus) || first < LEAST_COUNT_NS {
                 let source = Refused::error(
-                    "its times are of a clock that counts no time, counter or x86-tsc",
+                    "its times are of a clock that counts no ns, such as counter, uptime or x86-tsc",
                     "record with one that does: `echo boot >/sys/kernel/tracing/trace_clock`, `trace-cmd record -C boot`",
                 );
                 return Err(Error::Read { path: input.path.clone(), source });

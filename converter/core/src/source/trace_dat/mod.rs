@@ -90,6 +90,14 @@ fn clock_of(file: &TraceDat) -> io::Result<&str> {
         "x86-tsc" | "tsc2nsec" => {
             Err(Refused::error("its clock, x86-tsc, counts cycles, and it does not say how long they are", HINT))
         }
+        // trace_clocks[] of kernel/trace/trace.c: those that do not say `in_ns`.
+        "uptime" => {
+            Err(Refused::error("its clock, uptime, counts jiffies, and it does not say how long they are", HINT))
+        }
+        "ppc-tb" | "s390-tod" => Err(Refused::error(
+            format!("its clock, {clock}, counts ticks, and it does not say how long they are"),
+            HINT,
+        )),
         other => Ok(other),
     }
 }
@@ -454,6 +462,10 @@ impl Records {
     }
 }
 
+fn page_of(header: &[u8]) -> String {
+    format!("a page of CPU {}", u32::from_le_bytes([header[0], header[1], header[2], header[3]]))
+}
+
 impl Parse for Records {
     fn parse(&self, chunk: &[u8], batch: &mut Batch) {
         let mut comms = HashMap::new();
@@ -474,14 +486,15 @@ impl Parse for Records {
                 self.record(self.clock.ns(time), record, &mut comms, batch);
             });
             match read {
+                // A recorder writes none: a copy has a hole there.
+                Ok(Lost::None) if page.iter().all(|b| *b == 0) => {
+                    batch.unparsed(page_of(header).as_bytes(), "it is all zeros: was the file copied whole?");
+                }
                 Ok(Lost::None) => {}
                 // Before the page's first event.
                 Ok(Lost::Some(count)) => batch.note_at(before, NoteKind::Lost { count }),
                 Ok(Lost::Unknown) => batch.note_at(before, NoteKind::LostUncounted),
-                Err(why) => {
-                    let cpu = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
-                    batch.unparsed(format!("a page of CPU {cpu}").as_bytes(), why);
-                }
+                Err(why) => batch.unparsed(page_of(header).as_bytes(), why),
             }
         }
     }
