@@ -44,8 +44,6 @@ RECORDED = ROOT / "tests" / "data" / "tracecmd" / "small4.dat"
 BUFFER = 3
 PERF_RECORDED = ROOT / "tests" / "data" / "ways" / "perf.txt.gz"
 FTRACE_RECORDED = ROOT / "tests" / "data" / "ftrace" / "small4.trace.txt.gz"
-# They take a while to make.
-FTRACE_BYTES = 300_000_000
 # btetto keeps all in memory, so it gets a part of the log.
 BTETTO_BYTES = 20_000_000
 JSON_BYTES = 200_000_000
@@ -282,8 +280,9 @@ def bench_ftrace(folder: Path, options: argparse.Namespace) -> None:
     print()
     made, recorded = folder / "made.txt", folder / "recorded.txt"
     with made.open("wb") as out:
-        size = int(min(options.size, FTRACE_BYTES))
-        subprocess.run([*FTRACE, "--bytes", str(size)], stdout=out, cwd=ROOT, check=True)
+        subprocess.run(
+            [*FTRACE, "--bytes", str(int(options.size))], stdout=out, cwd=ROOT, check=True
+        )
     lines = gzip.decompress(FTRACE_RECORDED.read_bytes()).splitlines(keepends=True)
     events = [line for line in lines if not line.startswith(b"#")]
     at = [line.index(b"] ", 16) + 8 for line in events]
