@@ -555,3 +555,7 @@ def test_a_copy_under_the_number_of_another_cpu_is_refused(tmp_path: Path) -> No
         (tmp_path / f"x.blktrace.{cpu}").write_bytes((DATA / "small4.blktrace.0").read_bytes())
     said = fails(3, "convert", tmp_path / "x.blktrace.0", "-o", tmp_path / "x.csv")
     assert "x.blktrace.1 is the same log as" in said
+    (tmp_path / "x.blktrace.1").write_bytes(b"hello, world\n")
+    said = fails(3, "convert", tmp_path / "x.blktrace.0", "-o", tmp_path / "x.csv")
+    assert "x.blktrace.1: it is no file of blktrace's" in said
+    assert f"of the recording of {tmp_path}/x.blktrace.0, and is read with it" in said

@@ -563,6 +563,14 @@ def test_syncs_by_aio_are_said(tmp_path: Path) -> None:
     assert losses(core(tmp_path, data))["io_uring"] == 1
 
 
+def test_times_that_count_from_the_lines_of_other_files_are_refused(tmp_path: Path) -> None:
+    """strace keeps one time for all files of -ff: after a call of 100 ms the next line cannot come 12 ms later."""
+    begin = "     0.000000 fsync(3) = 0 <0.100000>"
+    assert len(syncs(tmp_path, lines(begin, "     0.100020 fsync(3) = 0 <0.01>"))) == 2
+    with pytest.raises(_core.CoreError, match="with -ff, -r counts from the lines of other files"):
+        core(tmp_path, lines(begin, "     0.012000 fsync(3) = 0 <0.01>"))
+
+
 def test_io_uring_is_said(tmp_path: Path) -> None:
     data = log("uring.log")
     used = data.count(b" io_uring_enter(")
@@ -634,7 +642,7 @@ def test_clocks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         assert word in message
     assert kind == "input"
     assert hint
-    relative = lines("     0.000100 fsync(3) = 0 <0.1>")
+    relative = lines("     0.000100 fsync(3) = 0 <0.00001>")
     with pytest.raises(_core.CoreError, match="not on one clock"):
         beside(tmp_path, ("a.1", relative), ("a.2", relative + relative))
 

@@ -48,9 +48,7 @@ pub enum Error {
     NoEvents { path: String, lines: u64, detail: String, of_blocks: bool },
     #[error("{path}: none of its {lines} lines is a sync call{detail}")]
     NoCalls { path: String, lines: u64, detail: String },
-    #[error(
-        "{first} and {second} are not on one clock: that of the one is {first_clock}, that of the other {second_clock}"
-    )]
+    #[error("{first} and {second} are not on one clock: {}", clocks(first_clock, second_clock))]
     Clocks { first: String, first_clock: String, second: String, second_clock: String },
     #[error(
         "{first} and {second} are of different boots, {first_boot} and {second_boot}, of which each has a clock of its own"
@@ -95,6 +93,15 @@ fn in_lines(lines: u64) -> String {
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Clocks of one name begin anew with each log.
+fn clocks(first: &str, second: &str) -> String {
+    if first == second {
+        format!("{first} has a zero of its own in each log")
+    } else {
+        format!("that of the one is {first}, that of the other {second}")
+    }
+}
 
 impl Error {
     pub fn class(&self) -> ErrorClass {

@@ -185,11 +185,11 @@ impl Input {
         })
     }
 
-    /// The first bytes, for the sniffer; still to be read.
     pub fn is_packed(&self) -> bool {
         self.is_packed
     }
 
+    /// The first bytes, for the sniffer; still to be read.
     pub fn head(&self) -> &[u8] {
         &self.head
     }

@@ -450,11 +450,18 @@ struct File {
 }
 
 impl File {
-    fn open(input: Input) -> Result<Self> {
+    /// `of`: the file that was named, with which this one is read.
+    fn open(input: Input, of: &str) -> Result<Self> {
         let path = input.path.clone();
         let fail = |source| Error::Read { path: path.clone(), source };
         let shape = Shape::of(input.head()).ok_or_else(|| {
-            let hint = "leave out `--from`, and the format is told from the file itself";
+            let hint = if path == of {
+                "leave out `--from`, and the format is told from the file itself".to_owned()
+            } else {
+                format!(
+                    "by its name it is of the recording of {of}, and is read with it: copy it again, or move it away"
+                )
+            };
             fail(Refused::error("it is no file of blktrace's: it does not begin with a record", hint))
         })?;
         if shape.header_bytes().is_none() {
@@ -609,10 +616,10 @@ impl Recording {
         }
         for part in &parts {
             let input = if *part == path { own.take() } else { None };
-            files.push(File::open(input.map_or_else(|| Input::open(part), Ok)?)?);
+            files.push(File::open(input.map_or_else(|| Input::open(part), Ok)?, &path)?);
         }
         if let Some(input) = own {
-            files.push(File::open(input)?);
+            files.push(File::open(input, &path)?);
         }
         for (at, file) in files.iter().enumerate() {
             let copy_of = |other: &&File| other.is_as(file).unwrap_or(false);

@@ -106,6 +106,15 @@ impl Source for Strace {
                 "record with times: strace -f -ttt -T -yy -o FILE COMMAND",
             ),
         })?;
+        if clock == Clock::Relative && self.stands_alone(input.head()) && counts_from_others(input.head()) {
+            return Err(Error::Read {
+                path,
+                source: Refused::error(
+                    "a line of it comes sooner than the call before it has returned: with -ff, -r counts from the lines of other files, too",
+                    "record with times that count from one zero: strace -ff -ttt -T -yy -o FILE COMMAND",
+                ),
+            });
+        }
         let name = match clock {
             Clock::Unix => "realtime",
             Clock::Day => "time_of_day",
@@ -180,6 +189,24 @@ fn clock_of(head: &[u8]) -> Option<Clock> {
         .filter(|p| Text::of(p.rest).is_some())
         .find_map(|p| p.time)
         .map(|time| time.clock)
+}
+
+/// Whether times since the line before cannot be since a line of this log: the thread was in a call for longer.
+fn counts_from_others(head: &[u8]) -> bool {
+    /// `-T` is another clock's.
+    const APART_NS: i64 = 1_000_000;
+    let mut lasted = None;
+    whole_lines(head).filter_map(Prefix::take).any(|prefix| {
+        let sooner =
+            lasted.zip(prefix.time).is_some_and(|(lasted, time)| time.ns + time.resolution + APART_NS < lasted);
+        lasted = match Text::of(prefix.rest) {
+            Some(Text::Call { phase: Phase::Whole, rest, .. }) => {
+                Call::of(rest, Phase::Whole).ok().and_then(|call| call.end.dur)
+            }
+            _ => None,
+        };
+        sooner
+    })
 }
 
 /// The thread of the lines without a PID: strace names the first one only when there are others; the file of `-ff` is named by it.
