@@ -86,6 +86,8 @@ struct Lane {
     newest: Option<i64>,
     /// All that is older has been read, as the source itself says.
     until: Option<i64>,
+    /// It has said so before.
+    is_exact: bool,
 }
 
 impl Lane {
@@ -409,6 +411,7 @@ impl Merge {
                 let lines_before = current.lines;
                 current.lines += batch.lines;
                 lane.until = batch.until;
+                lane.is_exact |= batch.until.is_some();
                 lane.newest = batch.events.iter().map(|e| e.ts).max().max(lane.newest);
                 Ok(Step::Piece(Piece { batch, file: current.file, lines_before, consumed_bytes, lane: at }))
             }
@@ -459,7 +462,7 @@ impl Merge {
 
     /// How many events may wait for older ones: a source that knows until when it has been read says that none comes.
     pub fn may_wait(&self) -> usize {
-        if self.lanes.iter().any(|lane| lane.until.is_some()) { MAX_WAITING_EXACT } else { crate::order::MAX_WAITING }
+        if self.lanes.iter().any(|lane| lane.is_exact) { MAX_WAITING_EXACT } else { crate::order::MAX_WAITING }
     }
 
     pub fn give_back(&self, piece: Piece) {

@@ -328,7 +328,7 @@ def _child(wanted: Wanted, route: Route, recorders: _Recorders) -> subprocess.Po
             "clone", "clone3", "fork", "vfork", "execve", "prctl",
             "rename", "renameat", "renameat2", "pwritev2",
             # That they are used is all that can be seen of them.
-            "io_uring_setup", "io_uring_enter",
+            "io_uring_setup", "io_uring_enter", "io_submit",
         ]  # fmt: skip
         strace = [
             programs.which("strace") or "strace", "-I", "2", "-f", "-ttt", "-T", "-yy", "-s", "256",
