@@ -212,9 +212,12 @@ impl<'a> Said<'a> {
                 let point = Op::from_name(call).map(|op| Tracepoint::Of(Word::Exit(op)));
                 Self { prefix: EXIT, name: call, point, grammar: Grammar::Ret, data }
             }
-            [b' ', b'<', b'-', ..] if end > 0 => Self::meaningless(b"function", b"", Grammar::Free, event),
             b"<stack trace>" => Self::meaningless(b"", b"kernel_stack", Grammar::Stack, b""),
             b"<user stack trace>" => Self::meaningless(b"", b"user_stack", Grammar::Stack, b""),
+            // Of `foo.isra.0 <-bar`, and `foo(a=1) <-bar` of `options/func-args`, too.
+            _ if end > 0 && memchr::memmem::find(rest, b" <-").is_some() => {
+                Self::meaningless(b"function", b"", Grammar::Free, event)
+            }
             _ => return None,
         })
     }

@@ -551,6 +551,8 @@ mod tests {
             ("writeback_pages_written: 12", "writeback_pages_written", "text=12"),
             ("tracing_mark_write: case fsync ino=257", "tracing_mark_write", "text=case fsync ino=257"),
             ("vfs_fsync_range <-do_fsync", "function", "text=vfs_fsync_range <-do_fsync"),
+            ("f.isra.0 <-g", "function", "text=f.isra.0 <-g"),
+            ("f(file=0xff, start=0) <-g", "function", "text=f(file=0xff, start=0) <-g"),
             ("block_plug: [wl]", "block_plug", "text=[wl]"),
             ("x: [FAILED TO PARSE] a=1 b=0x10", "x", "a=1;b=16"),
             ("empty:", "empty", ""),
