@@ -450,7 +450,7 @@ OPENED = f'7 {T}.01 openat(AT_FDCWD, "/old", O_RDWR|O_DSYNC|O_CREAT, 0644) = 3 <
                 "7 {t}.5 <... vfork resumed>) = 8 <0.3>",
                 "8 {t}.6 fdatasync(3) = 0 <0.01>",
             ],
-            [("fsync", None), ("fdatasync", "/old"), ("fdatasync", "/old")],
+            [("fsync", None), ("fdatasync", None), ("fdatasync", "/old")],
         ),
         # `[->` may be in a name.
         (["7 {t}.2 fsync(3</b[2->) = 0 <0.01>"], [("fsync", "/b[2-")]),
@@ -463,6 +463,23 @@ def test_descriptors_and_tables(
     told = sorted(syncs(tmp_path, data), key=lambda row: row["ts_ns"])
     assert [(row["op"], row["path"]) for row in told] == rows
     assert not losses(core(tmp_path, data)).get("unparsed_line")
+
+
+def test_a_child_that_runs_before_it_is_told(tmp_path: Path) -> None:
+    """Where the log begins with the program, it is of the one clone on its way; with two of them, of neither."""
+    data = lines(
+        f'7 {T}.00 execve("/bin/x", ["x"], 0x7f /* 3 vars */) = 0 <0.01>',
+        OPENED,
+        f"7 {T}.2 vfork( <unfinished ...>",
+        f"8 {T}.3 fsync(3) = 0 <0.01>",
+        f"8 {T}.4 vfork( <unfinished ...>",
+        f"9 {T}.5 fsync(3) = 0 <0.01>",
+        f"8 {T}.6 <... vfork resumed>) = 9 <0.3>",
+        f"9 {T}.7 fdatasync(3) = 0 <0.01>",
+    )
+    told = sorted(syncs(tmp_path, data), key=lambda row: row["ts_ns"])
+    found = [(row["tid"], row["op"], row["path"]) for row in told]
+    assert found == [(8, "fsync", "/old"), (9, "fsync", None), (9, "fdatasync", "/old")]
 
 
 def test_flags_as_numbers_are_no_flags(tmp_path: Path) -> None:
@@ -493,6 +510,45 @@ def test_the_number_that_is_left_out_without_messages(tmp_path: Path) -> None:
         for row in sorted(syncs(tmp_path, data), key=lambda row: row["ts_ns"])
     ]
     assert told == [("fsync", 7), ("fsync", 8), ("fdatasync", 7), ("fdatasync", 8)]
+
+
+def test_threads_that_are_ending_return_from_what_they_are_in(tmp_path: Path) -> None:
+    """exit_group is printed before it has ended the others."""
+    data = lines(
+        f'7 {T}.00 execve("/bin/x", ["x"], 0x7f /* 3 vars */) = 0 <0.01>',
+        OPENED,
+        f"7 {T}.1 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 8 <0.01>",
+        f'8 {T}.2 write(3, "a", 1 <unfinished ...>',
+        f"7 {T}.3 exit_group(0 <unfinished ...>",
+        f"8 {T}.4 <... write resumed>) = 1 <0.15>",
+        f"8 {T}.5 fdatasync(3) = 0 <0.01>",
+        f"8 {T}.6 +++ exited with 0 +++",
+        f"7 {T}.7 <... exit_group resumed>) = ?",
+        f"7 {T}.8 +++ exited with 0 +++",
+    )
+    made = core(tmp_path, data)
+    told = [
+        (row["tid"], row["pid"], row["op"], row["path"], row["ret"], row["syscall_ns"])
+        for row in made["sync"]
+    ]
+    assert told == [
+        (8, 7, "write", "/old", 1, 15 * 10**7),
+        (8, 7, "fdatasync", "/old", 0, 10**7),
+    ]
+    assert losses(made) == {"call_alone": 2}
+
+
+def test_calls_that_fail_close_nothing(tmp_path: Path) -> None:
+    failed = "= -1 ENOSYS (Function not implemented) <0.01>"
+    data = lines(
+        OPENED,
+        f"7 {T}.2 close_range(3, 4294967295, 0) {failed}",
+        f"7 {T}.3 close_range(3, 4294967295, CLOSE_RANGE_CLOEXEC) {failed}",
+        f"7 {T}.4 fsync(3) = 0 <0.01>",
+        f"7 {T}.5 close(3) = -1 EIO (Input/output error) <0.01>",
+        f"7 {T}.6 fsync(3) = 0 <0.01>",
+    )
+    assert [row["path"] for row in syncs(tmp_path, data)] == ["/old", None]
 
 
 def test_exec_by_a_thread_in_a_file_of_its_own(tmp_path: Path) -> None:

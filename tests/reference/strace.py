@@ -82,6 +82,8 @@ class Reader:
         self.tasks: dict[int | None, Task] = {}
         self.unparsed: list[int] = []
         self.io_uring = 0
+        # Its first call is that which starts the program.
+        self.is_tree: bool | None = None
 
     def read(self, data: bytes) -> Reader:
         last: Row | None = None
@@ -109,6 +111,9 @@ class Reader:
         else:
             ts = seconds(match["number"])
         text = match["text"]
+        call = CALL.match(text)
+        if self.is_tree is None and call:
+            self.is_tree = call["name"] == "execve"
         if tid not in self.tasks:
             self.tasks[tid] = self.born(tid)
         task = self.tasks[tid]
@@ -135,7 +140,9 @@ class Reader:
         return self.call(tid, task, text, ts, number)
 
     def born(self, tid: int | None) -> Task:
-        """A thread that runs before the call that makes it has returned, if only one does."""
+        """A thread that runs before the call that makes it has returned, if only one does and the log has all."""
+        if not self.is_tree:
+            return Task()
         makers = [task for task in self.tasks.values() if task.clone is not None]
         return self.child(makers[0], tid, makers[0].clone or "") if len(makers) == 1 else Task()
 
@@ -256,8 +263,19 @@ class Reader:
         elif name in ("socket", "accept4", "epoll_create1", "eventfd2", "memfd_create"):
             task.files.pop(ret, None)
         elif name in ("clone", "clone3", "fork", "vfork"):
-            # It may have been born already, and is what it became.
-            self.tasks.setdefault(ret, self.child(task, ret, args))
+            # It may have been born already, and is what it became; but whose it is may be known only now.
+            known = self.tasks.get(ret)
+            if known is None or (known.pid is None and not self.is_tree):
+                made = self.child(task, ret, args)
+                if known is not None:
+                    made.files.update(known.files)
+                    made.begun, made.row, made.clone, made.comm = (
+                        known.begun,
+                        known.row,
+                        known.clone,
+                        known.comm or made.comm,
+                    )
+                self.tasks[ret] = made
         elif name == "execve":
             task.pid = tid
             task.comm = text_of(strings[0].rsplit(b"/", 1)[-1][:15])

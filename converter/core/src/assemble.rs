@@ -1661,7 +1661,7 @@ impl Assemble {
         if self.tellers.several() {
             let slot = self.blocks.at(dev, sector).filter(|&slot| slot != NO_SLOT);
             let of = slot.map(|slot| self.places.log_of(self.bios[slot as usize].place));
-            if !self.tellers.completes(dev, self.places.log_of(self.at), of) {
+            if !self.tellers.completes(dev, e.ts, self.places.log_of(self.at), of) {
                 return Ok(());
             }
         }

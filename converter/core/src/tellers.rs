@@ -169,9 +169,11 @@ impl Tellers {
     }
 
     /// Whether a log's word of a completion counts. `of`: the log that has told the bio in flight there, if there is one.
-    pub fn completes(&self, dev: Dev, log: usize, of: Option<usize>) -> bool {
+    /// What comes after the end of that one counts by any.
+    pub fn completes(&self, dev: Dev, ts: i64, log: usize, of: Option<usize>) -> bool {
+        let is_over = |log: Log| log.open_files == 0 && log.newest.saturating_add(SKEW_NS) < ts;
         match of {
-            Some(of) => of == log || !self.completes.contains(&(of, dev)),
+            Some(of) => of == log || !self.completes.contains(&(of, dev)) || is_over(self.logs[of]),
             // Another has told it, if another tells of this device at all.
             None => !(0..self.logs.len()).any(|other| other != log && self.submits.contains(&(other, dev))),
         }

@@ -121,7 +121,12 @@ impl Source for Strace {
             Clock::Relative => "relative",
         };
         let parse = Arc::new(Records { clock, keep_extras: options.keep_extras });
-        let settle = Box::new(Tasks::new(clock, first_task(&path, input.head()), options.keep_extras));
+        let settle = Box::new(Tasks::new(
+            clock,
+            first_task(&path, input.head()),
+            begins_with_exec(input.head()),
+            options.keep_extras,
+        ));
         let facts = vec![("clock", name.to_owned()), ("recorder", NAME.to_owned())];
         Ok(Reader { settle: Some(settle), facts, ..Reader::of_text(cut, parse, input) })
     }
@@ -189,6 +194,15 @@ fn clock_of(head: &[u8]) -> Option<Clock> {
         .filter(|p| Text::of(p.rest).is_some())
         .find_map(|p| p.time)
         .map(|time| time.clock)
+}
+
+/// Whether the first call is that which starts the program.
+fn begins_with_exec(head: &[u8]) -> bool {
+    let first = whole_lines(head).filter_map(Prefix::take).find_map(|prefix| match Text::of(prefix.rest) {
+        Some(Text::Call { phase, name, .. }) => Some((phase, name)),
+        _ => None,
+    });
+    first.is_some_and(|(phase, name)| phase != Phase::Resumed && Known::of(name) == Some(Known::Exec))
 }
 
 /// Whether times since the line before cannot be since a line of this log: the thread was in a call for longer.
@@ -357,6 +371,7 @@ enum What {
         first: u32,
         last: u32,
         on: bool,
+        unshare: bool,
     },
     /// A file table of the thread's own.
     Unshare,
@@ -886,10 +901,11 @@ fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<C
             let flags = next();
             let bound = |fd: u64| u32::try_from(fd).unwrap_or(u32::MAX);
             let (first, last) = (bound(first), bound(last));
+            let unshare = has_flag(flags, b"CLOSE_RANGE_UNSHARE");
             plain(if has_flag(flags, b"CLOSE_RANGE_CLOEXEC") {
-                What::Cloexec { first, last, on: true }
+                What::Cloexec { first, last, on: true, unshare }
             } else {
-                What::Close { first, last, unshare: has_flag(flags, b"CLOSE_RANGE_UNSHARE") }
+                What::Close { first, last, unshare }
             })
         }
         Known::Dup => {
@@ -950,7 +966,7 @@ fn is_raw(flags: &[u8]) -> bool {
 }
 
 fn cloexec(fd: i32, on: bool) -> What {
-    u32::try_from(fd).map_or(What::Other, |fd| What::Cloexec { first: fd, last: fd, on })
+    u32::try_from(fd).map_or(What::Other, |fd| What::Cloexec { first: fd, last: fd, on, unshare: false })
 }
 
 /// A descriptor, and its path where it is printed. One of what is no file, as is printed too, is none that was opened.

@@ -65,11 +65,21 @@ struct Task {
     until: i64,
     /// `Pending::number` of the call that made it; 0 where that is not known.
     born: u64,
+    /// Its process has called exit_group: what it was in still returns, and then it is gone, which with `-q` is not told.
+    is_ending: bool,
 }
 
 impl Task {
     fn unknown() -> Self {
-        Self { pid: UNKNOWN_TASK, comm: None, files: Rc::default(), pending: None, until: i64::MIN, born: 0 }
+        Self {
+            pid: UNKNOWN_TASK,
+            comm: None,
+            files: Rc::default(),
+            pending: None,
+            until: i64::MIN,
+            born: 0,
+            is_ending: false,
+        }
     }
 
     /// It shares its files with no other thread any more.
@@ -92,6 +102,7 @@ impl Task {
             pending: None,
             until: i64::MIN,
             born,
+            is_ending: false,
         }
     }
 }
@@ -99,6 +110,9 @@ impl Task {
 pub(super) struct Tasks {
     clock: Clock,
     keep_extras: bool,
+    /// The log begins with the program itself: all threads come from its first one. Of a log that begins later, or of several
+    /// programs, who appears while a clone is on its way need not be its child.
+    is_tree: bool,
     by_tid: HashMap<u32, Task, FixedState>,
     /// The thread of lines without a PID.
     alone: u32,
@@ -107,36 +121,36 @@ pub(super) struct Tasks {
     making: usize,
     /// Some file was opened so that writes to it are syncs.
     any_sync: bool,
+    /// Calls that end threads, of which it may not be told that they are gone.
+    ending: usize,
     /// Of the last line.
-    now: i64,
-    /// A time has been seen.
-    begun: bool,
+    now: Option<i64>,
 }
 
 impl Tasks {
-    pub(super) fn new(clock: Clock, alone: u32, keep_extras: bool) -> Self {
+    pub(super) fn new(clock: Clock, alone: u32, is_tree: bool, keep_extras: bool) -> Self {
         Self {
             clock,
             keep_extras,
+            is_tree,
             by_tid: HashMap::default(),
             alone,
             children: 0,
             making: 0,
             any_sync: false,
-            now: 0,
-            begun: false,
+            ending: 0,
+            now: None,
         }
     }
 
     /// What is to be added to the times of a chunk, of which the first and the last are given.
     fn base(&mut self, (first, last): (i64, i64)) -> i64 {
-        let base = match self.clock {
-            Clock::Relative => self.now,
-            Clock::Day if self.begun => on_day_of(self.now, first) - first,
-            Clock::Unix | Clock::Day => 0,
+        let base = match (self.clock, self.now) {
+            (Clock::Relative, Some(now)) => now,
+            (Clock::Day, Some(now)) => on_day_of(now, first) - first,
+            _ => 0,
         };
-        self.begun = true;
-        self.now = base.saturating_add(last);
+        self.now = Some(base.saturating_add(last));
         base
     }
 
@@ -161,6 +175,11 @@ impl Tasks {
             return tid;
         }
         // strace leaves the number out while there is one thread only.
+        if std::mem::take(&mut self.ending) > 0 && self.by_tid.values().any(|task| !task.is_ending) {
+            let makes = |task: &Task| usize::from(task.pending.as_ref().is_some_and(Pending::makes));
+            self.making -= self.by_tid.values().filter(|task| task.is_ending).map(makes).sum::<usize>();
+            self.by_tid.retain(|_, task| !task.is_ending);
+        }
         if self.by_tid.len() == 1
             && let Some((&tid, _)) = self.by_tid.iter().next()
         {
@@ -169,38 +188,35 @@ impl Tasks {
         self.alone
     }
 
+    /// A thread, which may have begun to run before the call that makes it has returned.
     #[inline]
     fn task(&mut self, tid: u32) -> &mut Task {
+        if self.making > 0
+            && self.is_tree
+            && !self.by_tid.contains_key(&tid)
+            && let Some(made) = self.maker(tid)
+        {
+            self.by_tid.insert(tid, made);
+        }
         self.by_tid.entry(tid).or_insert_with(Task::unknown)
     }
 
-    /// A thread that begins to run before the call that makes it has returned: the one whose number is returned by one of the `next` lines.
-    /// Whoever appears while a call is on its way need not be its child.
-    fn expect(&mut self, tid: u32, next: &[Line]) {
-        if self.by_tid.contains_key(&tid) {
-            return;
-        }
-        let returns = |line: &&Line| line.phase == Phase::Resumed && line.known == Some(Known::Clone);
-        let Some(line) = next.iter().filter(returns).find(|line| line.ret == Some(i64::from(tid))) else { return };
-        let parent = line.tid.unwrap_or(self.alone);
-        if let Some(task) = self.by_tid.get(&parent)
-            && let Some(Pending { what: What::Clone { files, thread }, number, .. }) = task.pending
-        {
-            let child = Task::child(task, tid, files, thread, number);
-            self.by_tid.insert(tid, child);
-        }
+    /// The child of the one call that makes one; with two of them it is not known whose it is.
+    fn maker(&self, tid: u32) -> Option<Task> {
+        let mut makers = self.by_tid.values().filter_map(|task| match task.pending {
+            Some(Pending { what: What::Clone { files, thread }, number, .. }) => Some((task, files, thread, number)),
+            _ => None,
+        });
+        let (parent, files, thread, number) = makers.next()?;
+        makers.next().is_none().then(|| Task::child(parent, tid, files, thread, number))
     }
 
-    fn line(&mut self, at: usize, base: i64, aside: &Aside, batch: &mut Batch) {
-        let line = &aside.lines[at];
+    fn line(&mut self, line: &Line, base: i64, aside: &Aside, batch: &mut Batch) {
         // Most lines of a program that writes; a write that is resumed was known for a sync when it began.
         let is_plain = !self.any_sync
             && matches!(line.what, What::Write { says_sync: false, .. })
             && !(line.phase == Phase::Resumed && self.is_syncing(line.tid));
         let tid = self.tid_of(line);
-        if self.making > 0 {
-            self.expect(tid, &aside.lines[at + 1..]);
-        }
         if is_plain && !self.keep_extras {
             self.task(tid);
             batch.other_name(line.word);
@@ -313,14 +329,10 @@ impl Tasks {
             }
             What::Exit { all } => {
                 let pid = self.task(at.tid).pid;
-                let making = |task: &Task| usize::from(task.pending.as_ref().is_some_and(Pending::makes));
-                let mut ended = 0;
-                self.by_tid.retain(|&tid, task| {
-                    let stays = tid != at.tid && !(all && pid != UNKNOWN_TASK && task.pid == pid);
-                    ended += if stays { 0 } else { making(task) };
-                    stays
-                });
-                self.making -= ended;
+                for (&tid, task) in &mut self.by_tid {
+                    task.is_ending |= tid == at.tid || all && pid != UNKNOWN_TASK && task.pid == pid;
+                }
+                self.ending += 1;
                 return;
             }
             What::Superseded { by } => {
@@ -331,6 +343,8 @@ impl Tasks {
                 return;
             }
             // The descriptor is free when the call begins, and another thread may have it before the call returns.
+            // A number that is no descriptor is not closed, but one of which closing has told an error is.
+            What::Close { first, last, .. } if first != last && line.ret.is_some_and(|ret| ret < 0) => return,
             What::Close { first, last, unshare } => {
                 let task = self.task(at.tid);
                 if unshare {
@@ -344,8 +358,13 @@ impl Tasks {
                 }
                 return;
             }
-            What::Cloexec { first, last, on } => {
-                let mut files = self.task(at.tid).files.borrow_mut();
+            What::Cloexec { .. } if line.ret.is_some_and(|ret| ret < 0) => return,
+            What::Cloexec { first, last, on, unshare } => {
+                let task = self.task(at.tid);
+                if unshare {
+                    task.unshare();
+                }
+                let mut files = task.files.borrow_mut();
                 let of_range = files.iter_mut().filter(|(fd, _)| (first..=last).contains(&(**fd as u32)));
                 of_range.for_each(|(_, file)| file.cloexec = on);
                 return;
@@ -417,6 +436,7 @@ impl Tasks {
         let mut made = Task::child(self.task(parent), child, files, thread, number);
         // One that ran before it was known whose it is has opened files; another of this number is long gone.
         if let Some(known) = self.by_tid.remove(&child)
+            && !known.is_ending
             && born > 0
             && known.born == 0
         {
@@ -512,13 +532,13 @@ impl Settle for Tasks {
         let Some(aside) = batch.aside.take().and_then(|aside| aside.downcast::<Aside>().ok()) else { return };
         let base = aside.times.map_or(0, |times| self.base(times));
         let mut notes = 0;
-        for (at, line) in aside.lines.iter().enumerate() {
+        for line in &aside.lines {
             // What was noted while lines were taken apart stands among the events now.
             while let Some(note) = batch.notes.get_mut(notes).filter(|note| note.line < u64::from(line.number)) {
                 note.after = batch.events.len() as u32;
                 notes += 1;
             }
-            self.line(at, base, &aside, batch);
+            self.line(line, base, &aside, batch);
         }
         let events = batch.events.len() as u32;
         batch.notes[notes..].iter_mut().for_each(|note| note.after = events);
