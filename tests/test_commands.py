@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 import pytest
 from syncline.cli import cli
+from syncline.losses import sentence
 
 from tests.coretools import DATA, ROOT, recording
 
@@ -223,6 +224,24 @@ def test_a_packed_file_with_a_changed_byte_is_3(name: str, tmp_path: Path) -> No
             command = ("diff", tmp_path / name, SMALL1)
         assert name in fails(3, *command), at
     assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("reason", "numbers", "told"),
+    [
+        ("never_completed", {"events.bio_submit": 10}, "3 of 10 bios"),
+        ("never_completed", {"events.bio_submit": 0, "events.block_submit": 10}, "3 of 10 bios"),
+        # Some of these may be the same ones.
+        ("never_completed", {"events.bio_submit": 2, "events.block_submit": 10}, "3 bios"),
+        (
+            "unmatched_complete",
+            {"events.bio_complete": 2, "events.block_complete": 3},
+            "3 of 5 completions",
+        ),
+    ],
+)
+def test_a_part_is_not_more_than_the_whole(reason: str, numbers: dict[str, int], told: str) -> None:
+    assert sentence(reason, "", numbers | {reason: 3}) == f"{told}: {reason}"
 
 
 def test_more_lost_than_allowed_is_4(tmp_path: Path) -> None:

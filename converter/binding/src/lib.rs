@@ -183,7 +183,7 @@ fn together(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
     };
     let files: Vec<_> = inputs.iter().filter(|(path, ..)| path != "-").filter_map(|i| Input::open(&i.0).ok()).collect();
     for (at, second) in files.iter().enumerate() {
-        if let Some(first) = files[..at].iter().find(|first| run::same_log(first, second)) {
+        if let Some(first) = files[..at].iter().find(|first| first.is_same_log(second)) {
             let (first, second) = (first.path.clone(), second.path.clone());
             return Err(raise(&Error::Twice { first, second }));
         }

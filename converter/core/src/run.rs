@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::assemble::Assemble;
 use crate::error::{Error, Result};
 use crate::event::{Event, Kind, UNKNOWN_TASK};
-use crate::input::Input;
+use crate::input::{Input, file_of};
 use crate::losses::{Losses, Reason};
 use crate::merge::{Beside, Clock, Merge, OpenInput, Piece, Step, assumed_clock, recordings_of};
 use crate::names::{NameId, Names, text_of};
@@ -236,7 +236,7 @@ pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
             continue;
         }
         let mut input = Input::open(path)?;
-        if let Some((first, _)) = inputs.iter().find(|(first, _)| same_log(first, &input)) {
+        if let Some((first, _)) = inputs.iter().find(|(first, _)| first.is_same_log(&input)) {
             return Err(Error::Twice { first: first.path.clone(), second: input.path });
         }
         if input.head().is_empty()
@@ -258,27 +258,6 @@ pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
         inputs.push((input, source));
     }
     Ok(inputs)
-}
-
-/// The file itself, whatever leads to it.
-fn file_of(path: &str) -> Option<PathBuf> {
-    Path::new(path).canonicalize().ok()
-}
-
-/// The same file, or a copy of it, as far as their beginnings and their sizes tell.
-pub fn same_log(first: &Input, second: &Input) -> bool {
-    // Two threads that did next to nothing may have the same few lines in files of their own.
-    const SURELY_BYTES: u64 = 4096;
-    let of_one_size = first.total_bytes.is_some() && first.total_bytes == second.total_bytes;
-    let is_long = |input: &Input| input.head().len() as u64 >= SURELY_BYTES;
-    // How long the text in a packed file is, is not known; a text that begins with the same times is the same one. The beginning of
-    // a binary file may be what the kernel always says.
-    let may_be_packed = (first.is_packed() || second.is_packed()) && !first.head().contains(&0);
-    (of_one_size && first.total_bytes >= Some(SURELY_BYTES) || may_be_packed && is_long(first))
-        && first.head() == second.head()
-        || of_one_size
-            && first.head() == second.head()
-            && file_of(&first.path).is_some_and(|file| file_of(&second.path) == Some(file))
 }
 
 pub fn with_source(options: &Options, input: Input) -> Result<OpenInput> {

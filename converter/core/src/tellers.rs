@@ -315,6 +315,19 @@ mod tests {
     }
 
     #[test]
+    fn bios_of_a_log_that_is_over_are_completed_by_any() {
+        let done = |ts| event(ts, 0, Kind::BlockComplete { dev: DISK, sector: 8, bytes: 4096 });
+        let mut tellers = Tellers::of_logs(&[0, 1]);
+        tellers.announce(0, [event(S, 7, BLOCK), done(2 * S)].iter());
+        tellers.announce(1, [event(S, 7, BLOCK), done(3 * S)].iter());
+        assert!(!tellers.completes(DISK, 3 * S, 1, Some(0)));
+        tellers.ended(0);
+        assert!(tellers.completes(DISK, 3 * S, 1, Some(0)));
+        // Within what clocks are apart it may have been told.
+        assert!(!tellers.completes(DISK, 2 * S + SKEW_NS, 1, Some(0)));
+    }
+
+    #[test]
     fn what_the_block_layer_tells_gives_way_to_bios() {
         let block = [event(S, 7, BLOCK), event(S, 7, Kind::BlockSubmit { dev: Dev(9 << 20), sector: 8, bytes: 1 })];
         assert_eq!(first(&[&block, &[event(S, 7, bio(DISK))]]), [vec![false, true], vec![true]]);

@@ -475,14 +475,6 @@ impl File {
         Ok(Self { name, store, shape, at: 0, buffer: Vec::new(), taken: 0, read_bytes: HEAD_BYTES, head: None })
     }
 
-    /// Whether it is a copy of another, as far as their beginnings and their sizes tell.
-    fn is_as(&self, other: &Self) -> io::Result<bool> {
-        const SURELY_BYTES: u64 = 4096;
-        Ok(self.store.len() >= SURELY_BYTES
-            && self.store.len() == other.store.len()
-            && self.store.read_at(0, SURELY_BYTES)? == other.store.read_at(0, SURELY_BYTES)?)
-    }
-
     fn rest(&self) -> &[u8] {
         &self.buffer[self.taken..]
     }
@@ -609,25 +601,21 @@ impl Recording {
         let path = input.path.clone();
         let parts = parts(&path);
         let mut aside = Vec::new();
-        let mut files = Vec::new();
-        let mut own = Some(input);
         for hole in holes(&path) {
             tell(&mut aside, NO_FILE, hole.len() as u64, hole.as_bytes());
         }
+        let mut inputs: Vec<Input> = Vec::new();
         for part in &parts {
-            let input = if *part == path { own.take() } else { None };
-            files.push(File::open(input.map_or_else(|| Input::open(part), Ok)?, &path)?);
-        }
-        if let Some(input) = own {
-            files.push(File::open(input, &path)?);
-        }
-        for (at, file) in files.iter().enumerate() {
-            let copy_of = |other: &&File| other.is_as(file).unwrap_or(false);
-            if let Some(first) = files[..at].iter().find(copy_of) {
-                let path = |file: &File| Path::new(&path).with_file_name(&file.name).to_string_lossy().into_owned();
-                return Err(Error::Twice { first: path(first), second: path(file) });
+            let input = Input::open(part)?;
+            if let Some(first) = inputs.iter().find(|first| first.is_same_log(&input)) {
+                return Err(Error::Twice { first: first.path.clone(), second: input.path });
             }
+            inputs.push(input);
         }
+        if inputs.is_empty() {
+            inputs.push(input);
+        }
+        let files = inputs.into_iter().map(|input| File::open(input, &path)).collect::<Result<Vec<_>>>()?;
         let mut recording = Self {
             heads: BinaryHeap::new(),
             per_cpu: !parts.is_empty(),

@@ -364,6 +364,11 @@ fn close(text: &[u8]) -> Option<(usize, Commas)> {
 type Commas = [usize; COMMAS];
 const COMMAS: usize = 3;
 
+/// Where the list closes whose bracket stands before `text`.
+pub(super) fn list_end(text: &[u8]) -> Option<usize> {
+    skip_to(text, |_, byte| byte == b']')
+}
+
 /// The first byte that `stop` wants outside of strings, brackets and names of files.
 #[inline]
 fn skip_to(text: &[u8], mut stop: impl FnMut(usize, u8) -> bool) -> Option<usize> {

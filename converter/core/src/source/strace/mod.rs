@@ -20,11 +20,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use memchr::{memchr, memchr2, memchr3, memmem};
+use memchr::{memchr, memchr3, memmem};
 
 use self::line::{
-    Args, Call, Clock, PID_COLUMN, Phase, Prefix, Returned, Text, Time, descriptor, flags, has_flag, path_of, quoted,
-    unescape,
+    Args, Call, Clock, PID_COLUMN, Phase, Prefix, Returned, Text, Time, descriptor, flags, has_flag, list_end, path_of,
+    quoted, unescape,
 };
 use self::settle::Tasks;
 use super::cursor::{Cursor, all_digits, digit_and_micros, whole};
@@ -327,14 +327,15 @@ impl Known {
     /// The same, but of what may do many things only where it does the one that counts.
     #[inline]
     fn of_line(name: &[u8], rest: &[u8]) -> Option<Self> {
-        let wanted: &[u8] = match Self::of(name)? {
+        let known = Self::of(name)?;
+        let wanted: &[u8] = match known {
             Self::Cloexec => b"CLEX",
             Self::Receives => b"SCM_RIGHTS",
             Self::Unshare => b"CLONE_FILES",
             Self::IoUring if name == b"io_submit" => b"SYNC",
-            known => return Some(known),
+            _ => return Some(known),
         };
-        Self::of(name).filter(|_| memmem::find(rest, wanted).is_some())
+        memmem::find(rest, wanted).map(|_| known)
     }
 }
 
@@ -668,22 +669,23 @@ impl Parser<'_> {
         const RIGHTS: &[u8] = b"SCM_RIGHTS, cmsg_data=[";
         let Ok(call) = Call::of(rest, line.phase) else { return };
         let mut text = call.args.text;
-        while let Some(at) = match known {
-            Some(Known::Receives) => memmem::find(text, RIGHTS).map(|at| at + RIGHTS.len()),
-            _ => list_of_two(text),
-        } {
-            text = &text[at..];
-            let list = &text[..memchr2(b'{', b'}', text).unwrap_or(text.len())];
-            for fd in Args::of(list) {
-                // The last ends with the list.
-                let fd = fd.strip_suffix(b"]").unwrap_or(fd);
-                let Some((fd, file)) = descriptor(fd) else { break };
-                let file = file.and_then(path_of).map_or(NameId::NONE, |path| self.batch.names.intern(&path));
-                self.aside.lines.push(Line { what: What::Given { fd }, file, extras: (0, 0), ..line });
+        if known == Some(Known::GivesTwo) {
+            if let Some(list) = Args::of(text).filter_map(|arg| arg.strip_prefix(b"[")).last() {
+                self.given_in(line, list);
             }
-            if known != Some(Known::Receives) {
-                return;
-            }
+            return;
+        }
+        while let Some(at) = memmem::find(text, RIGHTS) {
+            text = &text[at + RIGHTS.len()..];
+            self.given_in(line, text);
+        }
+    }
+
+    fn given_in(&mut self, line: Line, text: &[u8]) {
+        let Some(end) = list_end(text) else { return };
+        for (fd, file) in Args::of(&text[..end]).map_while(descriptor) {
+            let file = file.and_then(path_of).map_or(NameId::NONE, |path| self.batch.names.intern(&path));
+            self.aside.lines.push(Line { what: What::Given { fd }, file, extras: (0, 0), ..line });
         }
     }
 
@@ -974,12 +976,6 @@ fn file_of(arg: &[u8]) -> Option<(i32, Option<Cow<'_, [u8]>>)> {
     let (fd, file) = descriptor(arg)?;
     let path = file.and_then(path_of);
     Some((if file.is_some() && path.is_none() { NO_FD } else { fd }, path))
-}
-
-/// Where the last list of the arguments begins, behind its bracket: `[3, 4]`, `[3<pipe:[7]>, 4<pipe:[7]>]`.
-fn list_of_two(args: &[u8]) -> Option<usize> {
-    let last = Args::of(args).filter(|arg| arg.starts_with(b"[")).last()?;
-    Some(last.as_ptr() as usize - args.as_ptr() as usize + 1)
 }
 
 fn last(args: &[u8]) -> &[u8] {

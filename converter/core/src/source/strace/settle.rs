@@ -343,7 +343,7 @@ impl Tasks {
                 return;
             }
             // The descriptor is free when the call begins, and another thread may have it before the call returns.
-            // A number that is no descriptor is not closed, but one of which closing has told an error is.
+            // A range that cannot be closed is left as it is; a descriptor is gone though its close tells an error.
             What::Close { first, last, .. } if first != last && line.ret.is_some_and(|ret| ret < 0) => return,
             What::Close { first, last, unshare } => {
                 let task = self.task(at.tid);
