@@ -8,7 +8,7 @@ use std::time::Instant;
 use hashbrown::HashMap;
 
 use syncline_core::assemble::Assemble;
-use syncline_core::error::Result;
+use syncline_core::error::{Error, Result};
 use syncline_core::event::Event;
 use syncline_core::input::{Chunk, Input};
 use syncline_core::losses::Losses;
@@ -96,9 +96,16 @@ fn main() -> Result<()> {
                 reorder.push(event, Place::default());
             }
             newest = batch.events.iter().map(|e| e.ts).max().unwrap_or(newest).max(newest);
-            reorder.hand_on(newest.saturating_sub(DEFAULT_WINDOW_NS), MAX_WAITING, |event, _| {
+            let until = newest.saturating_sub(DEFAULT_WINDOW_NS);
+            reorder.hand_on(until, MAX_WAITING, |event, _| {
                 ready.push(event);
-                Ok::<_, syncline_core::error::Error>(())
+                Ok::<_, Error>(())
+            })?;
+        }
+        if !more {
+            reorder.hand_on_all(|event, _| {
+                ready.push(event);
+                Ok::<_, Error>(())
             })?;
         }
         order_s += begun.elapsed().as_secs_f64();

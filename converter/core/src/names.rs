@@ -71,6 +71,14 @@ impl Names {
         }
     }
 
+    /// Appends the names of another from an id on, to be had by their ids: they are not looked for among those that are here.
+    pub fn append(&mut self, other: &Self, from: usize) {
+        let Some(&[begin, ..]) = other.ends.get(from - 1..) else { return };
+        let moved = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes[begin..]);
+        self.ends.extend(other.ends[from..].iter().map(|end| end - begin + moved));
+    }
+
     /// The id of a name that has one, else NONE.
     pub fn find(&self, name: &[u8]) -> NameId {
         let hash = self.hasher.hash_one(name);
@@ -131,6 +139,25 @@ mod tests {
         assert_eq!(names.intern(b"a"), a);
         assert_eq!(names.get(b), b"b");
         assert_eq!(names.get(NameId::NONE), b"");
+    }
+
+    #[test]
+    fn appended_names_keep_their_order() {
+        let (mut from, mut to) = (Names::default(), Names::default());
+        for name in [&b"a"[..], b"", b"bc", b"d"] {
+            from.intern(name);
+        }
+        to.append(&from, 1);
+        from.intern(b"ef");
+        to.append(&from, 5);
+        to.append(&from, 6);
+        assert_eq!(to.len(), from.len());
+        for id in 0..6 {
+            assert_eq!(to.get(NameId(id)), from.get(NameId(id)));
+        }
+        let mut rest = Names::default();
+        rest.append(&from, 3);
+        assert_eq!((rest.len(), rest.get(NameId(1)), rest.get(NameId(3))), (4, &b"bc"[..], &b"ef"[..]));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use super::{Facts, Group, GroupRequest, Sink};
 use crate::error::{Error, Result};
 use crate::losses::{Losses, Reason};
-use crate::names::{NameId, Names};
+use crate::names::Names;
 use crate::request::{Bio, Call, Request};
 
 /// Steps that are handed over at once.
@@ -46,9 +46,7 @@ impl Batch {
     }
 
     fn tell(&self, sink: &mut dyn Sink, names: &mut Names) -> Result<()> {
-        for id in 1..self.names.len() as u32 {
-            names.intern(self.names.get(NameId(id)));
-        }
+        names.append(&self.names, 1);
         let (mut bios, mut calls, mut requests) = (self.bios.iter(), self.calls.iter(), self.requests.iter());
         let mut bio_ids = &self.bio_ids[..];
         let mut group = Vec::new();
@@ -104,10 +102,10 @@ impl Behind {
     /// Names that a row at hand may use go with it.
     #[inline]
     fn take_names(&mut self, names: &Names) {
-        for id in self.names_taken..names.len() {
-            self.batch.names.intern(names.get(NameId(id as u32)));
+        if self.names_taken < names.len() {
+            self.batch.names.append(names, self.names_taken);
+            self.names_taken = names.len();
         }
-        self.names_taken = names.len();
     }
 
     #[inline]

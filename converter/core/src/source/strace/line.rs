@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memmem, memrchr};
 
-use super::errno;
+use super::{errno, what};
 use crate::source::cursor::{Cursor, digit_and_micros, whole};
 
 /// The largest PID of a kernel; a larger number at the begin of a line is a time.
@@ -196,7 +196,7 @@ const MAX_NAME: usize = 64;
 const OF_NAME: [bool; 256] = bytes(b"abcdefghijklmnopqrstuvwxyz0123456789_?");
 
 /// A table of some bytes.
-const fn bytes(some: &[u8]) -> [bool; 256] {
+pub(super) const fn bytes(some: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut i = 0;
     while i < some.len() {
@@ -276,7 +276,7 @@ impl<'a> Returned<'a> {
 
     /// ` = -1 EIO (Input/output error) <0.000123>`
     #[inline]
-    fn of(tail: &'a [u8]) -> Result<Self, &'static str> {
+    pub(super) fn of(tail: &'a [u8]) -> Result<Self, &'static str> {
         const WRONG: &str = "the result is not a number";
         let text = tail.trim_ascii_start().strip_prefix(b"= ").ok_or("the call has no result")?;
         if let Some(end) = Self::usual(text) {
@@ -397,7 +397,7 @@ fn skip_to(text: &[u8], mut stop: impl FnMut(usize, u8) -> bool) -> Option<usize
 
 /// What stands between quotes, as printed; `text` begins behind the first.
 #[inline]
-fn string(text: &[u8]) -> Option<&[u8]> {
+pub(super) fn string(text: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     while let Some(chunk) = text.get(at..)?.first_chunk::<16>() {
         let mut marks = [0; 16];
@@ -492,7 +492,7 @@ pub(super) fn descriptor(arg: &[u8]) -> Option<(i32, Option<&[u8]>)> {
     }
     let at = memchr(b'<', arg).unwrap_or(arg.len());
     let fd = match &arg[..at] {
-        b"AT_FDCWD" => super::AT_FDCWD,
+        b"AT_FDCWD" => what::AT_FDCWD,
         number => i32::try_from(whole(number, Cursor::signed)?).ok()?,
     };
     Some((fd, (at < arg.len()).then_some(&arg[at..])))
@@ -686,7 +686,7 @@ mod tests {
         let text = b"AT_FDCWD</a, b>, \"c, \\\"d\", {flags=O_RDWR|O_SYNC, x=[1, 2]}, 24";
         let args: Vec<_> = Args::of(text).collect();
         assert_eq!(args.len(), 4);
-        assert_eq!(descriptor(args[0]), Some((super::super::AT_FDCWD, Some(b"</a, b>".as_slice()))));
+        assert_eq!(descriptor(args[0]), Some((super::what::AT_FDCWD, Some(b"</a, b>".as_slice()))));
         assert_eq!(*quoted(args[1]).unwrap(), *b"c, \"d");
         assert!(has_flag(args[2], b"O_SYNC") && !has_flag(args[2], b"SYNC") && !has_flag(b"O_DSYNC", b"O_SYNC"));
         assert_eq!(descriptor(b"99"), Some((99, None)));

@@ -14,32 +14,29 @@
 mod errno;
 mod line;
 mod settle;
+mod usual;
+mod what;
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use memchr::{memchr, memchr3, memmem};
+use memchr::{memchr, memmem};
 
 use self::line::{
-    Args, Call, Clock, PID_COLUMN, Phase, Prefix, Returned, Text, Time, descriptor, flags, has_flag, list_end, path_of,
-    quoted, unescape,
+    Args, Call, Clock, PID_COLUMN, Phase, Prefix, Returned, Text, Time, descriptor, list_end, path_of, quoted, unescape,
 };
 use self::settle::Tasks;
+use self::usual::{Told, usual};
+use self::what::{Known, What, ended, resumed, what};
 use super::cursor::{Cursor, all_digits, digit_and_micros, whole};
 use super::{Batch, NoteKind, Parse, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
-use crate::event::{Op, UNKNOWN_TASK};
+use crate::event::UNKNOWN_TASK;
 use crate::input::Input;
 use crate::names::NameId;
 
 pub const NAME: &str = "strace";
-/// In the place of a descriptor: the process's own folder.
-const AT_FDCWD: i32 = -100;
-const NO_FD: i32 = -1;
-/// `TASK_COMM_LEN` less its NUL.
-const COMM_BYTES: usize = 15;
 /// So many lines are looked at to tell the format.
 const SNIFFED_LINES: usize = 200;
 /// What strace tells its user, in a line of its own or in the middle of another.
@@ -268,140 +265,6 @@ pub fn cut(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// What is known of a call by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
-    Sync(Op),
-    Write,
-    Open,
-    Close,
-    CloseRange,
-    Dup,
-    Fcntl,
-    /// `ioctl` with which a descriptor is closed by exec, or no more.
-    Cloexec,
-    /// It returns a descriptor of what is no file.
-    Gives,
-    /// It stores several such descriptors.
-    GivesTwo,
-    /// A message with descriptors of another process.
-    Receives,
-    Unshare,
-    Clone,
-    Exec,
-    Exit,
-    Prctl,
-    Rename,
-    IoUring,
-}
-
-impl Known {
-    #[inline]
-    fn of(name: &[u8]) -> Option<Self> {
-        Some(match name {
-            b"write" | b"pwrite64" | b"writev" | b"pwritev" | b"pwritev2" => Self::Write,
-            b"openat" | b"open" | b"openat2" | b"creat" => Self::Open,
-            b"close" => Self::Close,
-            b"close_range" => Self::CloseRange,
-            b"dup" | b"dup2" | b"dup3" => Self::Dup,
-            b"fcntl" | b"fcntl64" => Self::Fcntl,
-            b"socket" | b"accept" | b"accept4" | b"eventfd" | b"eventfd2" | b"epoll_create" | b"epoll_create1"
-            | b"timerfd_create" | b"signalfd" | b"signalfd4" | b"inotify_init" | b"inotify_init1" | b"memfd_create"
-            | b"pidfd_open" | b"userfaultfd" | b"fanotify_init" | b"perf_event_open" | b"open_by_handle_at" => {
-                Self::Gives
-            }
-            b"ioctl" => Self::Cloexec,
-            b"pipe" | b"pipe2" | b"socketpair" => Self::GivesTwo,
-            b"recvmsg" | b"recvmmsg" => Self::Receives,
-            b"unshare" => Self::Unshare,
-            b"clone" | b"clone3" | b"fork" | b"vfork" => Self::Clone,
-            b"execve" | b"execveat" => Self::Exec,
-            b"exit" | b"exit_group" => Self::Exit,
-            b"prctl" => Self::Prctl,
-            b"rename" | b"renameat" | b"renameat2" => Self::Rename,
-            b"io_uring_setup" | b"io_uring_enter" | b"io_submit" => Self::IoUring,
-            _ => return Op::from_name(name).map(Self::Sync),
-        })
-    }
-
-    /// The same, but of what may do many things only where it does the one that counts.
-    #[inline]
-    fn of_line(name: &[u8], rest: &[u8]) -> Option<Self> {
-        let known = Self::of(name)?;
-        let wanted: &[u8] = match known {
-            Self::Cloexec => b"CLEX",
-            Self::Receives => b"SCM_RIGHTS",
-            Self::Unshare => b"CLONE_FILES",
-            Self::IoUring if name == b"io_submit" => b"SYNC",
-            _ => return Some(known),
-        };
-        memmem::find(rest, wanted).map(|_| known)
-    }
-}
-
-/// What a line does, as far as it tells itself; its text is the line's `name`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    /// `fd`: of the file whose path is wanted.
-    Sync {
-        op: Op,
-        fd: i32,
-    },
-    /// A sync if the file was opened so, or if it says so.
-    Write {
-        fd: i32,
-        says_sync: bool,
-    },
-    /// `dir`: what a path that does not begin with `/` is relative to.
-    Open {
-        dir: i32,
-        sync: bool,
-        cloexec: bool,
-    },
-    Close {
-        first: u32,
-        last: u32,
-        unshare: bool,
-    },
-    /// `to` is what was returned where it is not given.
-    Dup {
-        fd: i32,
-        cloexec: bool,
-    },
-    Cloexec {
-        first: u32,
-        last: u32,
-        on: bool,
-        unshare: bool,
-    },
-    /// A file table of the thread's own.
-    Unshare,
-    Gives,
-    /// A descriptor that the call of the line before has stored.
-    Given {
-        fd: i32,
-    },
-    Clone {
-        files: bool,
-        thread: bool,
-    },
-    Exec,
-    Named,
-    /// With all threads of its process, or alone.
-    Exit {
-        all: bool,
-    },
-    Ended,
-    /// The thread took the number of its process, in a call of exec that another thread made.
-    Superseded {
-        by: u32,
-    },
-    Attached,
-    /// A thread that makes calls which nobody needs.
-    Seen,
-    Other,
-}
-
 /// A line, taken apart; names are the batch's.
 #[derive(Clone, Copy, Debug)]
 struct Line {
@@ -591,12 +454,13 @@ impl Parser<'_> {
     fn event(&mut self, line: &[u8]) -> Result<(), &'static str> {
         let prefix = self.usual_prefix(line).or_else(|| Prefix::take(line));
         let prefix = prefix.ok_or("it begins with neither a PID, a time nor a call")?;
-        let text = Text::of(prefix.rest).ok_or("it is neither a call nor a signal nor the end of a process")?;
-        let time = prefix.time.ok_or("it has no time")?;
-        if time.clock != self.of.clock {
-            return Err("its time is not like that of the first line");
+        if !self.wants_text()
+            && let Some(told) = usual(prefix.rest)
+        {
+            return self.told(&prefix, told);
         }
-        let now = self.time(time.ns);
+        let text = Text::of(prefix.rest).ok_or("it is neither a call nor a signal nor the end of a process")?;
+        let time = self.time(&prefix)?;
         let (known, what) = match text {
             Text::Call { name, rest, .. } => (Known::of_line(name, rest), What::Other),
             Text::Signal(_) => (None, What::Other),
@@ -622,24 +486,7 @@ impl Parser<'_> {
         if matches!(what, What::Ended | What::Superseded { .. }) {
             self.seen.clear();
         }
-        let comm = prefix.comm.map_or(NameId::NONE, |comm| self.batch.names.intern(&unescape(comm)));
-        let mut line = Line {
-            number: self.batch.lines as u32,
-            tid: prefix.tid,
-            comm,
-            time: now,
-            resolution: time.resolution,
-            phase: Phase::Whole,
-            known,
-            what,
-            name: NameId::NONE,
-            file: NameId::NONE,
-            ret: None,
-            dur: None,
-            stack: NameId::NONE,
-            word: NameId::NONE,
-            extras: (0, 0),
-        };
+        let mut line = self.begin(&prefix, time, known, what);
         match text {
             Text::Call { phase, name, rest } => {
                 line.phase = phase;
@@ -689,25 +536,81 @@ impl Parser<'_> {
         }
     }
 
-    /// The time of a line: those that count from the line before or from midnight are added up.
+    /// Of a call that has been read as it mostly stands.
     #[inline]
-    fn time(&mut self, ns: i64) -> i64 {
-        let (first, last) = self.aside.times.unwrap_or(match self.of.clock {
+    fn told(&mut self, prefix: &Prefix<'_>, told: Told<'_>) -> Result<(), &'static str> {
+        let time = self.time(prefix)?;
+        self.passed = None;
+        let mut line = self.begin(prefix, time, Some(told.known), told.what);
+        line.phase = told.phase;
+        line.name = told.path.map_or(NameId::NONE, |path| self.batch.names.intern(&path));
+        self.returned(&mut line, &told.end);
+        self.aside.lines.push(line);
+        Ok(())
+    }
+
+    #[inline]
+    fn begin(&mut self, prefix: &Prefix<'_>, (time, resolution): (i64, i64), known: Option<Known>, what: What) -> Line {
+        let comm = prefix.comm.map_or(NameId::NONE, |comm| self.batch.names.intern(&unescape(comm)));
+        Line {
+            number: self.batch.lines as u32,
+            tid: prefix.tid,
+            comm,
+            time,
+            resolution,
+            phase: Phase::Whole,
+            known,
+            what,
+            name: NameId::NONE,
+            file: NameId::NONE,
+            ret: None,
+            dur: None,
+            stack: NameId::NONE,
+            word: NameId::NONE,
+            extras: (0, 0),
+        }
+    }
+
+    #[inline]
+    fn returned(&mut self, line: &mut Line, end: &Returned<'_>) {
+        line.ret = end.ret;
+        line.dur = end.dur;
+        if let Some(file) = end.file
+            && let Some(path) = path_of(file)
+        {
+            line.file = self.batch.names.intern(&path);
+        }
+    }
+
+    /// Someone asks for the words of lines.
+    #[inline]
+    fn wants_text(&self) -> bool {
+        self.of.keep_extras || self.batch.named_others.is_some()
+    }
+
+    /// The time of a line, and its resolution: those that count from the line before or from midnight are added up.
+    #[inline]
+    fn time(&mut self, prefix: &Prefix<'_>) -> Result<(i64, i64), &'static str> {
+        let Time { clock, ns, resolution } = prefix.time.ok_or("it has no time")?;
+        if clock != self.of.clock {
+            return Err("its time is not like that of the first line");
+        }
+        let (first, last) = self.aside.times.unwrap_or(match clock {
             Clock::Relative => (0, 0),
             Clock::Unix | Clock::Day => (ns, ns),
         });
-        let now = match self.of.clock {
+        let now = match clock {
             Clock::Unix => ns,
             Clock::Relative => last.saturating_add(ns),
             Clock::Day => settle::on_day_of(last, ns),
         };
         self.aside.times = Some((first, now));
-        now
+        Ok((now, resolution))
     }
 
     /// A line of which only the low-level log has the text.
     fn mark(&mut self, line: &mut Line, word: &[u8], text: &[u8]) {
-        if self.of.keep_extras || self.batch.named_others.is_some() {
+        if self.wants_text() {
             line.word = self.batch.names.intern(word);
         }
         if self.of.keep_extras {
@@ -751,8 +654,6 @@ impl Parser<'_> {
             Err(_) if known.is_none() => Call { args: Args::of(rest), end: Returned::default() },
             Err(why) => return Err(why),
         };
-        line.ret = call.end.ret;
-        line.dur = call.end.dur;
         if let Some(known) = known {
             if line.phase == Phase::Resumed {
                 line.what = resumed(known);
@@ -762,13 +663,12 @@ impl Parser<'_> {
                 line.what = what;
                 line.name = text.map_or(NameId::NONE, |text| self.batch.names.intern(&text));
             }
-            if let Some(file) = call.end.file
-                && let Some(path) = path_of(file)
-            {
-                line.file = self.batch.names.intern(&path);
-            }
+            self.returned(line, &call.end);
+        } else {
+            line.ret = call.end.ret;
+            line.dur = call.end.dur;
         }
-        if self.of.keep_extras || self.batch.named_others.is_some() {
+        if self.wants_text() {
             line.word = self.batch.names.intern(word_of(name));
         }
         if self.of.keep_extras {
@@ -817,180 +717,4 @@ impl Parser<'_> {
             self.extra(b"dur_ns", dur.to_string().as_bytes());
         }
     }
-}
-
-/// `exited with 0`, `killed by SIGKILL`, `superseded by execve in pid 12`.
-fn ended(text: &[u8]) -> What {
-    let by = text.strip_prefix(b"superseded by execve in pid ");
-    match by.and_then(|number| whole(number, Cursor::decimal)).and_then(|number| u32::try_from(number).ok()) {
-        Some(by) => What::Superseded { by },
-        None => What::Ended,
-    }
-}
-
-/// A line that goes on says only which call; what it does was said before.
-fn resumed(known: Known) -> What {
-    match known {
-        Known::Sync(op) => What::Sync { op, fd: NO_FD },
-        Known::Write => What::Write { fd: NO_FD, says_sync: false },
-        Known::Open => What::Open { dir: AT_FDCWD, sync: false, cloexec: false },
-        Known::Close | Known::CloseRange => What::Close { first: 1, last: 0, unshare: false },
-        Known::Dup | Known::Fcntl => What::Dup { fd: NO_FD, cloexec: false },
-        Known::Unshare => What::Unshare,
-        Known::Gives => What::Gives,
-        Known::Clone => What::Clone { files: false, thread: false },
-        Known::Exec => What::Exec,
-        Known::Exit => What::Other,
-        Known::Prctl | Known::Rename | Known::IoUring | Known::Cloexec | Known::GivesTwo | Known::Receives => {
-            What::Other
-        }
-    }
-}
-
-/// What a call does, and the text that belongs to it; `None` where its arguments are not its own.
-fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<Cow<'a, [u8]>>)> {
-    let (args, mut arg) = (args.text, args);
-    let mut next = || arg.next().unwrap_or_default();
-    let plain = |what| Some((what, None));
-    match known {
-        // Neither has a file: the one syncs memory, the others whole file systems.
-        Known::Sync(op @ (Op::Msync | Op::Sync | Op::Syncfs)) => plain(What::Sync { op, fd: NO_FD }),
-        Known::Sync(op) => {
-            let (fd, path) = file_of(next())?;
-            Some((What::Sync { op, fd }, path))
-        }
-        Known::Write => {
-            let (fd, path) = file_of(next())?;
-            let says_sync = name == b"pwritev2" && {
-                let flags = last(args).trim_ascii();
-                if flags != b"0" && is_raw(flags) {
-                    return None;
-                }
-                has_flag(flags, b"RWF_SYNC") || has_flag(flags, b"RWF_DSYNC")
-            };
-            Some((What::Write { fd, says_sync }, path))
-        }
-        Known::Open => {
-            let (dir, of_dir) = match name {
-                b"openat" | b"openat2" => descriptor(next())?,
-                _ => (AT_FDCWD, None),
-            };
-            let path = quoted(next()).map(|path| absolute(path, of_dir));
-            let (mut sync, mut cloexec, mut no_name) = (false, false, false);
-            let flags_arg = if name == b"creat" { b"".as_slice() } else { next() };
-            if is_raw(flags_arg) {
-                return None;
-            }
-            // Each of those that are wanted has one of these letters.
-            let any = memchr3(b'Y', b'X', b'P', flags_arg).is_some();
-            for flag in flags(if any { flags_arg } else { b"" }) {
-                match flag {
-                    b"O_SYNC" | b"O_DSYNC" => sync = true,
-                    b"O_CLOEXEC" => cloexec = true,
-                    b"O_TMPFILE" | b"__O_TMPFILE" => no_name = true,
-                    _ => {}
-                }
-            }
-            Some((What::Open { dir, sync, cloexec }, path.filter(|_| !no_name)))
-        }
-        Known::Close => {
-            let (fd, _) = descriptor(next())?;
-            plain(u32::try_from(fd).map_or(What::Other, |fd| What::Close { first: fd, last: fd, unshare: false }))
-        }
-        Known::CloseRange => {
-            let first = whole(next(), Cursor::decimal)?;
-            let last = whole(next(), Cursor::decimal).unwrap_or(u64::from(u32::MAX));
-            let flags = next();
-            let bound = |fd: u64| u32::try_from(fd).unwrap_or(u32::MAX);
-            let (first, last) = (bound(first), bound(last));
-            let unshare = has_flag(flags, b"CLOSE_RANGE_UNSHARE");
-            plain(if has_flag(flags, b"CLOSE_RANGE_CLOEXEC") {
-                What::Cloexec { first, last, on: true, unshare }
-            } else {
-                What::Close { first, last, unshare }
-            })
-        }
-        Known::Dup => {
-            let (fd, _) = file_of(next())?;
-            plain(What::Dup { fd, cloexec: has_flag(last(args), b"O_CLOEXEC") })
-        }
-        Known::Fcntl => {
-            let (fd, _) = file_of(next())?;
-            plain(match next() {
-                b"F_DUPFD" => What::Dup { fd, cloexec: false },
-                b"F_DUPFD_CLOEXEC" => What::Dup { fd, cloexec: true },
-                b"F_SETFD" => cloexec(fd, has_flag(next(), b"FD_CLOEXEC")),
-                _ => What::Other,
-            })
-        }
-        Known::Cloexec => {
-            let (fd, _) = descriptor(next())?;
-            plain(match next() {
-                b"FIOCLEX" => cloexec(fd, true),
-                b"FIONCLEX" => cloexec(fd, false),
-                _ => What::Other,
-            })
-        }
-        Known::Unshare => plain(What::Unshare),
-        Known::Gives => plain(What::Gives),
-        // As a number, or the address of a struct, they do not say what is shared.
-        Known::Clone if name.starts_with(b"clone") && !args.is_empty() && memmem::find(args, b"flags=").is_none() => {
-            None
-        }
-        Known::Clone => {
-            plain(What::Clone { files: has_flag(args, b"CLONE_FILES"), thread: has_flag(args, b"CLONE_THREAD") })
-        }
-        Known::Exec => {
-            if name == b"execveat" {
-                next();
-            }
-            let comm = quoted(next()).map(|path| {
-                let name = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
-                name[..name.len().min(COMM_BYTES)].to_vec().into()
-            });
-            Some((What::Exec, comm))
-        }
-        Known::Exit => plain(What::Exit { all: name == b"exit_group" }),
-        Known::Prctl => match next() {
-            // What strace cuts off, the kernel does too.
-            b"PR_SET_NAME" => {
-                Some((What::Named, quoted(next()).map(|name| name[..name.len().min(COMM_BYTES)].to_vec().into())))
-            }
-            _ => plain(What::Other),
-        },
-        Known::Rename | Known::IoUring | Known::GivesTwo | Known::Receives => plain(What::Other),
-    }
-}
-
-/// Flags as `-X raw` prints them.
-fn is_raw(flags: &[u8]) -> bool {
-    flags.first().is_some_and(u8::is_ascii_digit)
-}
-
-fn cloexec(fd: i32, on: bool) -> What {
-    u32::try_from(fd).map_or(What::Other, |fd| What::Cloexec { first: fd, last: fd, on, unshare: false })
-}
-
-/// A descriptor, and its path where it is printed. One of what is no file, as is printed too, is none that was opened.
-fn file_of(arg: &[u8]) -> Option<(i32, Option<Cow<'_, [u8]>>)> {
-    let (fd, file) = descriptor(arg)?;
-    let path = file.and_then(path_of);
-    Some((if file.is_some() && path.is_none() { NO_FD } else { fd }, path))
-}
-
-fn last(args: &[u8]) -> &[u8] {
-    memchr::memrchr(b',', args).map_or(args, |comma| &args[comma + 1..])
-}
-
-/// A path in a folder that is printed beside it.
-fn absolute<'a>(path: Cow<'a, [u8]>, dir: Option<&[u8]>) -> Cow<'a, [u8]> {
-    match dir.filter(|_| !path.starts_with(b"/")).and_then(path_of) {
-        Some(dir) => join(&dir, &path).into(),
-        None => path,
-    }
-}
-
-fn join(dir: &[u8], path: &[u8]) -> Vec<u8> {
-    let slash: &[u8] = if dir.ends_with(b"/") { b"" } else { b"/" };
-    [dir, slash, path].concat()
 }

@@ -9,7 +9,8 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::line::{Clock, Phase};
-use super::{Aside, Known, Line, What, join};
+use super::what::{Known, NO_FD, What, join};
+use super::{Aside, Line};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::{Batch, Extra, Settle};
@@ -188,9 +189,9 @@ impl Tasks {
         self.alone
     }
 
-    /// A thread, which may have begun to run before the call that makes it has returned.
+    /// A thread may have begun to run before the call that makes it has returned.
     #[inline]
-    fn task(&mut self, tid: u32) -> &mut Task {
+    fn take_child(&mut self, tid: u32) {
         if self.making > 0
             && self.is_tree
             && !self.by_tid.contains_key(&tid)
@@ -198,6 +199,10 @@ impl Tasks {
         {
             self.by_tid.insert(tid, made);
         }
+    }
+
+    fn task(&mut self, tid: u32) -> &mut Task {
+        self.take_child(tid);
         self.by_tid.entry(tid).or_insert_with(Task::unknown)
     }
 
@@ -217,51 +222,57 @@ impl Tasks {
             && matches!(line.what, What::Write { says_sync: false, .. })
             && !(line.phase == Phase::Resumed && self.is_syncing(line.tid));
         let tid = self.tid_of(line);
+        self.take_child(tid);
+        let task = match self.by_tid.get_mut(&tid) {
+            Some(task) => task,
+            None => self.by_tid.entry(tid).or_insert_with(Task::unknown),
+        };
         if is_plain && !self.keep_extras {
-            self.task(tid);
             batch.other_name(line.word);
             return;
         }
         let mut at = At { line, tid, ts: line.time.saturating_add(base), aside, keep_extras: self.keep_extras };
-        let any_sync = self.any_sync;
-        let task = self.task(tid);
         if task.until > at.ts && task.until - at.ts <= line.resolution {
             // Times are cut down to what the clock shows.
             at.ts = task.until;
         }
         if is_plain {
-            return self.other_event(&at, batch);
+            return at.other(task, batch);
         }
         // Where the line that tells how a call went on is lost, the next such line is another call's.
         let pending = task.pending.take_if(|p| line.phase == Phase::Resumed && line.known == Some(p.known));
         self.making -= usize::from(pending.as_ref().is_some_and(Pending::makes));
         match line.what {
-            What::Sync { op, fd } => self.sync(&at, op, fd, pending.as_ref(), batch),
+            What::Sync { op, fd } => self.making -= at.sync(task, op, fd, pending.as_ref(), batch),
             What::Write { fd, says_sync } => {
                 let is_sync = match &pending {
                     Some(pending) => matches!(pending.what, What::Sync { .. }),
-                    None => {
-                        says_sync || any_sync && self.task(tid).files.borrow().get(&fd).is_some_and(|file| file.sync)
-                    }
+                    None => says_sync || self.any_sync && task.files.borrow().get(&fd).is_some_and(|file| file.sync),
                 };
                 if is_sync {
-                    self.sync(&at, Op::Write, fd, pending.as_ref(), batch);
+                    self.making -= at.sync(task, Op::Write, fd, pending.as_ref(), batch);
                 } else {
-                    self.other_event(&at, batch);
+                    at.other(task, batch);
                 }
             }
             // By looking it up it has been taken for the child that it is.
             What::Attached | What::Seen => {}
             What::Given { fd } => {
                 let path = line.file.is_some().then(|| Rc::from(batch.names.get(line.file)));
-                let mut files = self.task(tid).files.borrow_mut();
+                let mut files = task.files.borrow_mut();
                 match path {
                     Some(path) => files.insert(fd, File { path: Some(path), sync: false, cloexec: false }),
                     None => files.remove(&fd),
                 };
             }
+            // The descriptor is free when the call begins, and another thread may have it before the call returns.
+            // It is gone though its close tells an error.
+            What::Close { first, last, unshare: false } if first == last => {
+                at.other(task, batch);
+                task.files.borrow_mut().remove(&(first as i32));
+            }
             what => {
-                self.other_event(&at, batch);
+                at.other(task, batch);
                 self.other(&at, what, pending, batch);
             }
         }
@@ -272,50 +283,6 @@ impl Tasks {
         let task = self.by_tid.get(&tid.unwrap_or(self.alone));
         let pending = task.and_then(|task| task.pending.as_ref());
         pending.is_some_and(|p| p.known == Known::Write && matches!(p.what, What::Sync { .. }))
-    }
-
-    /// An event that only the low-level log has.
-    fn other_event(&mut self, at: &At<'_>, batch: &mut Batch) {
-        if self.keep_extras {
-            at.other(self.task(at.tid), batch);
-        } else {
-            batch.other_name(at.line.word);
-        }
-    }
-
-    fn sync(&mut self, at: &At<'_>, op: Op, fd: i32, pending: Option<&Pending>, batch: &mut Batch) {
-        let line = at.line;
-        let task = self.task(at.tid);
-        if line.phase == Phase::Resumed {
-            // The length is that of a clock which is never set.
-            let end = match (pending, line.dur) {
-                (Some(pending), Some(dur)) => pending.since.saturating_add(dur),
-                _ => at.ts,
-            };
-            let untimed = line.dur.is_none() && line.resolution > COARSE_NS;
-            at.exit(task, end, op, line.stack, untimed, batch);
-            return;
-        }
-        let path = match &task.files.borrow().get(&fd) {
-            _ if line.name.is_some() => line.name,
-            Some(File { path: Some(path), .. }) => batch.names.intern(path),
-            _ => NameId::NONE,
-        };
-        at.event(task, at.ts, Kind::CallEnter { op, stack: line.stack, path, alone: true }, b"", true, batch);
-        if line.phase == Phase::Begun {
-            self.begin(at, What::Sync { op, fd }, None, None, 0);
-        } else if line.ret.is_some() {
-            let end = line.dur.map_or(at.ts, |dur| at.ts.saturating_add(dur));
-            at.exit(task, end, op, NameId::NONE, line.dur.is_none(), batch);
-        }
-    }
-
-    /// A call goes on in a later line. What nobody needs is passed over, also as what ends another call.
-    fn begin(&mut self, at: &At<'_>, what: What, text: Option<Rc<[u8]>>, file: Option<File>, number: u64) {
-        let Some(known) = at.line.known else { return };
-        let pending = Pending { known, what, text, file, since: at.ts, number };
-        let before = self.task(at.tid).pending.replace(pending);
-        self.making -= usize::from(before.as_ref().is_some_and(Pending::makes));
     }
 
     fn other(&mut self, at: &At<'_>, what: What, pending: Option<Pending>, batch: &mut Batch) {
@@ -342,20 +309,14 @@ impl Tasks {
                 }
                 return;
             }
-            // The descriptor is free when the call begins, and another thread may have it before the call returns.
-            // A range that cannot be closed is left as it is; a descriptor is gone though its close tells an error.
-            What::Close { first, last, .. } if first != last && line.ret.is_some_and(|ret| ret < 0) => return,
+            // A range that cannot be closed is left as it is, and one that goes on was closed when it began.
+            What::Close { first, last, .. } if first > last || line.ret.is_some_and(|ret| ret < 0) => return,
             What::Close { first, last, unshare } => {
                 let task = self.task(at.tid);
                 if unshare {
                     task.unshare();
                 }
-                let mut files = task.files.borrow_mut();
-                if first == last {
-                    files.remove(&(first as i32));
-                } else {
-                    files.retain(|&fd, _| !(first..=last).contains(&(fd as u32)));
-                }
+                task.files.borrow_mut().retain(|&fd, _| !(first..=last).contains(&(fd as u32)));
                 return;
             }
             What::Cloexec { .. } if line.ret.is_some_and(|ret| ret < 0) => return,
@@ -378,8 +339,10 @@ impl Tasks {
                 self.making += 1;
                 number = self.children;
             }
-            let file = behind(what, &self.task(at.tid).files.borrow());
-            return self.begin(at, what, text(), file, number);
+            let task = self.task(at.tid);
+            let file = behind(what, &task.files.borrow());
+            self.making -= at.begin(task, what, text(), file, number);
+            return;
         }
         // What is resumed says no more of itself than its name.
         let (what, text, behind, born) = match pending {
@@ -388,7 +351,7 @@ impl Tasks {
             None => (what, text(), behind(what, &self.task(at.tid).files.borrow()), 0),
         };
         let Some(ret) = line.ret.filter(|ret| *ret >= 0) else { return };
-        let fd = i32::try_from(ret).unwrap_or(super::NO_FD);
+        let fd = i32::try_from(ret).unwrap_or(NO_FD);
         let file = || line.file.is_some().then(|| Rc::from(batch.names.get(line.file)));
         match what {
             What::Open { sync, cloexec, .. } => {
@@ -510,6 +473,46 @@ impl At<'_> {
         batch.events.push(Event { ts, tid: self.tid, pid: task.pid, comm, line: line.number, kind });
     }
 
+    /// What it returns is how many calls that make a child are taken for over.
+    fn sync(&self, task: &mut Task, op: Op, fd: i32, pending: Option<&Pending>, batch: &mut Batch) -> usize {
+        let line = self.line;
+        if line.phase == Phase::Resumed {
+            // The length is that of a clock which is never set.
+            let end = match (pending, line.dur) {
+                (Some(pending), Some(dur)) => pending.since.saturating_add(dur),
+                _ => self.ts,
+            };
+            let untimed = line.dur.is_none() && line.resolution > COARSE_NS;
+            self.exit(task, end, op, line.stack, untimed, batch);
+            return 0;
+        }
+        let path = if line.name.is_some() {
+            line.name
+        } else {
+            let files = task.files.borrow();
+            let path = files.get(&fd).and_then(|file| file.path.as_ref());
+            path.map_or(NameId::NONE, |path| batch.names.intern(path))
+        };
+        self.event(task, self.ts, Kind::CallEnter { op, stack: line.stack, path, alone: true }, b"", true, batch);
+        if line.phase == Phase::Begun {
+            return self.begin(task, What::Sync { op, fd }, None, None, 0);
+        }
+        if line.ret.is_some() {
+            let end = line.dur.map_or(self.ts, |dur| self.ts.saturating_add(dur));
+            self.exit(task, end, op, NameId::NONE, line.dur.is_none(), batch);
+        }
+        0
+    }
+
+    /// A call goes on in a later line. What nobody needs is passed over, also as what ends another call.
+    /// What it returns is how many calls that make a child are taken for over.
+    fn begin(&self, task: &mut Task, what: What, text: Option<Rc<[u8]>>, file: Option<File>, number: u64) -> usize {
+        let Some(known) = self.line.known else { return 0 };
+        let pending = Pending { known, what, text, file, since: self.ts, number };
+        let before = task.pending.replace(pending);
+        usize::from(before.as_ref().is_some_and(Pending::makes))
+    }
+
     fn exit(&self, task: &mut Task, ts: i64, op: Op, stack: NameId, untimed: bool, batch: &mut Batch) {
         // Without a result it did not return: the thread is gone.
         let Some(ret) = self.line.ret else { return };
@@ -518,7 +521,17 @@ impl At<'_> {
         task.until = task.until.max(ts);
     }
 
+    /// An event that only the low-level log has.
+    #[inline]
     fn other(&self, task: &Task, batch: &mut Batch) {
+        if self.keep_extras {
+            self.other_event(task, batch);
+        } else {
+            batch.other_name(self.line.word);
+        }
+    }
+
+    fn other_event(&self, task: &Task, batch: &mut Batch) {
         self.event(task, self.ts, Kind::Other, b"", true, batch);
         if let (What::Write { .. }, Some(ret)) = (self.line.what, self.line.ret) {
             let (key, value) = (batch.names.intern(b"ret"), batch.names.intern(ret.to_string().as_bytes()));

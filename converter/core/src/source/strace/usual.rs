@@ -1,0 +1,202 @@
+//! The calls that most lines are of a program that syncs, where they are printed as strace mostly does: read from left to right
+//! in one go. Of all lines that it reads, `Call::of` and `what` tell the same.
+
+use std::borrow::Cow;
+
+use super::line::{Phase, Returned, bytes, string, unescape};
+use super::what::{AT_FDCWD, Known, OpenFlags, What, resumed};
+use crate::event::Op;
+use crate::source::cursor::{Cursor, find};
+
+/// A call with what it does, and the path that belongs to it.
+#[derive(Debug)]
+pub(super) struct Told<'a> {
+    pub(super) known: Known,
+    pub(super) phase: Phase,
+    pub(super) what: What,
+    pub(super) path: Option<Cow<'a, [u8]>>,
+    pub(super) end: Returned<'a>,
+}
+
+/// `text` is what follows the time.
+#[inline]
+pub(super) fn usual(text: &[u8]) -> Option<Told<'_>> {
+    if let Some(text) = text.strip_prefix(b"<... ") {
+        return goes_on(text);
+    }
+    let (name, rest) = text.split_at(find(b'(', text)?);
+    let mut cursor = Cursor::new(&rest[1..]);
+    let known = Known::of(name)?;
+    let (what, path) = match known {
+        Known::Sync(Op::Fsync | Op::Fdatasync) | Known::Close => {
+            let fd = i32::try_from(cursor.decimal()?).ok()?;
+            let path = decoration(&mut cursor)?;
+            let what = match known {
+                Known::Sync(op) => What::Sync { op, fd },
+                _ => What::close(fd),
+            };
+            let path = path.filter(|_| known != Known::Close);
+            if cursor.rest == b" <unfinished ...>" {
+                return Some(Told { known, phase: Phase::Begun, what, path, end: Returned::default() });
+            }
+            (what, path)
+        }
+        Known::Write if name == b"write" || name == b"pwrite64" => {
+            let fd = i32::try_from(cursor.decimal()?).ok()?;
+            let path = decoration(&mut cursor)?;
+            cursor.literal(b", \"")?;
+            cursor.rest = &cursor.rest[string(cursor.rest)?.len() + 1..];
+            let _ = cursor.literal(b"...");
+            while cursor.literal(b", ").is_some() {
+                cursor.decimal()?;
+            }
+            (What::Write { fd, says_sync: false }, path)
+        }
+        Known::Open if name == b"openat" => {
+            cursor.literal(b"AT_FDCWD")?;
+            let folder = decoration(&mut cursor)?;
+            cursor.literal(b", \"")?;
+            let raw = string(cursor.rest)?;
+            let path = unescape(raw);
+            // One that is relative is put into the folder where that is printed.
+            if folder.is_some() && !path.starts_with(b"/") {
+                return None;
+            }
+            cursor.rest = &cursor.rest[raw.len() + 1..];
+            cursor.literal(b", ")?;
+            let args = &cursor.rest[..find(b')', cursor.rest)?];
+            if args.iter().any(|&b| !OF_FLAGS[usize::from(b)]) {
+                return None;
+            }
+            cursor.rest = &cursor.rest[args.len()..];
+            let args = args.split(|&b| b == b',').next().unwrap_or_default();
+            if !args.starts_with(b"O_") {
+                return None;
+            }
+            let OpenFlags { sync, cloexec, has_no_name } = OpenFlags::of(args);
+            (What::Open { dir: AT_FDCWD, sync, cloexec }, Some(path).filter(|_| !has_no_name))
+        }
+        _ => return None,
+    };
+    Some(Told { known, phase: Phase::Whole, what, path, end: end(&mut cursor)? })
+}
+
+/// `<... fsync resumed>) = 0 <0.003689>`
+fn goes_on(text: &[u8]) -> Option<Told<'_>> {
+    let (name, rest) = text.split_at(find(b' ', text)?);
+    let known = Known::of(name).filter(|known| matches!(known, Known::Sync(_) | Known::Write | Known::Close))?;
+    let mut cursor = Cursor::new(rest);
+    cursor.literal(b" resumed>")?;
+    Some(Told { known, phase: Phase::Resumed, what: resumed(known), path: None, end: end(&mut cursor)? })
+}
+
+/// What an open's flags and mode are made of.
+const OF_FLAGS: [bool; 256] = bytes(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ_|0123456789, ");
+
+/// The path behind a descriptor, where it is printed; nothing else that may stand there is taken.
+#[inline]
+#[expect(clippy::option_option, reason = "no path, or something that is none")]
+fn decoration<'a>(cursor: &mut Cursor<'a>) -> Option<Option<Cow<'a, [u8]>>> {
+    if cursor.rest.first() != Some(&b'<') {
+        return Some(None);
+    }
+    let text = &cursor.rest[1..];
+    let len = text.iter().position(|b| matches!(b, b'<' | b'>' | b'\\' | b'"'))?;
+    if text[len] != b'>' || text[0] != b'/' {
+        return None;
+    }
+    cursor.rest = &text[len + 1..];
+    Some(Some(Cow::Borrowed(&text[..len])))
+}
+
+/// `) = 200 <0.000123>`, or another result that ends neither in a word nor in points, as that of a call does which goes on.
+#[inline]
+fn end<'a>(cursor: &mut Cursor<'a>) -> Option<Returned<'a>> {
+    cursor.literal(b")")?;
+    let text = cursor.rest.strip_suffix(b">").unwrap_or(cursor.rest);
+    text.last().filter(|last| last.is_ascii_digit())?;
+    Returned::of(cursor.rest).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::line::{Call, Text};
+    use super::super::what::what;
+    use super::*;
+
+    const LINES: [&str; 16] = [
+        "close(4) = 0 <0.000010>",
+        "close(31</run/mnt/a b>)              = -1 EIO (Input/output error) <0.000010>",
+        "fsync(4 <unfinished ...>",
+        "fsync(4</run/mnt/s4/small-00000001>) = 0 <1.000089>",
+        "fdatasync(17</run/mnt/s4/a> <unfinished ...>",
+        "fdatasync(3)            = 0",
+        "<... fsync resumed>) = 0 <0.000089>",
+        "<... write resumed>)    = 200 <0.000089>",
+        "<... close resumed>)    = ? <0.000089>",
+        r#"write(4, "bb\n\"b"..., 200) = 200 <0.000046>"#,
+        r#"write(4</run/a>, "", 0) = 0 <0.000046>"#,
+        r#"pwrite64(4</run/a>, "b)\\", 3, 4096) = 3 <0.000046>"#,
+        r#"openat(AT_FDCWD, "/run/mnt/s4/small-00000001", O_WRONLY|O_CREAT|O_TRUNC, 0644) = 4 <0.000707>"#,
+        r#"openat(AT_FDCWD</root>, "/run/\303\244", O_RDWR|O_DSYNC|O_CLOEXEC) = 4</run/\303\244> <0.000707>"#,
+        r#"openat(AT_FDCWD, "a", O_RDWR|O_TMPFILE, 0600) = 4 <0.000707>"#,
+        r#"openat(AT_FDCWD, "a", O_RDONLY) = -1 ENOENT (No such file or directory) <0.000707>"#,
+    ];
+
+    /// What is told of a call: by its name, how far it has come, what it does, its path, and what it returned.
+    type All = (Known, Phase, What, Option<Vec<u8>>, Option<i64>, Option<Vec<u8>>, Option<Vec<u8>>, Option<i64>);
+
+    fn all(known: Known, phase: Phase, what: What, path: Option<&[u8]>, end: &Returned<'_>) -> All {
+        let own = |text: Option<&[u8]>| text.map(<[u8]>::to_vec);
+        (known, phase, what, own(path), end.ret, own(end.error), own(end.file), end.dur)
+    }
+
+    fn usually(text: &[u8]) -> Option<All> {
+        usual(text).map(|told| all(told.known, told.phase, told.what, told.path.as_deref(), &told.end))
+    }
+
+    /// The same for any line.
+    fn at_length(text: &[u8]) -> Option<All> {
+        let Text::Call { phase, name, rest } = Text::of(text)? else { return None };
+        let known = Known::of_line(name, rest)?;
+        let call = Call::of(rest, phase).ok()?;
+        let (does, path) =
+            if phase == Phase::Resumed { (resumed(known), None) } else { what(known, name, call.args.clone())? };
+        Some(all(known, phase, does, path.as_deref(), &call.end))
+    }
+
+    #[test]
+    fn lines_as_they_mostly_stand() {
+        for line in LINES {
+            assert_eq!(usually(line.as_bytes()), Some(at_length(line.as_bytes()).expect(line)), "{line}");
+        }
+        for line in [
+            r#"openat(AT_FDCWD</root>, "a", O_RDONLY) = 3 <0.000707>"#,
+            r#"openat(AT_FDCWD, "a", 0x42) = 3 <0.000707>"#,
+            r#"openat(AT_FDCWD, "a"..., O_RDONLY) = 3 <0.000707>"#,
+            "fsync(4<pipe:[1]>) = 0 <0.000010>",
+            "fsync(4</a>(deleted)) = 0 <0.000010>",
+            "futex(0x7f2d34e6f0, FUTEX_WAKE_PRIVATE, 1) = 0 <0.000012>",
+        ] {
+            assert_eq!(usually(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    proptest! {
+        /// What one of two lines begins with and another ends with, and some bytes in between.
+        #[test]
+        fn what_is_read_is_read_at_length_too(
+            (one, other) in (0..LINES.len(), 0..LINES.len()),
+            (from, to) in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
+            between in r#"([ -~]|[<>(){}"\\,=.]|, |\) = |</a>){0,4}"#,
+        ) {
+            let (one, other) = (LINES[one], LINES[other]);
+            let line = [&one[..from.index(one.len())], &between, &other[to.index(other.len())..]].concat();
+            if let Some(told) = usually(line.as_bytes()) {
+                prop_assert_eq!(Some(told), at_length(line.as_bytes()), "{}", line);
+            }
+        }
+    }
+}
