@@ -154,21 +154,29 @@ fn make_room(buffer: &mut Vec<u8>, at: usize, kept: usize, len: usize) {
 
 /// A message of one-byte field `outer` with two varint fields, the first with a one-byte value.
 /// What most of a trace consists of, so it is put together in a register.
-#[inline]
+#[inline(never)]
 pub(super) fn small_pair(buffer: &mut Vec<u8>, outer: u8, first: [u8; 2], tag: Tag, value: u64) {
+    let head = u64::from(u32::from_le_bytes([outer, 0, first[0], first[1]])) | tag.bytes << 32;
+    if value >= 0x4000 {
+        return long_pair(buffer, head, tag.len, value);
+    }
+    let is_long = u64::from(value >= 0x80);
+    let groups = value & 0x7f | is_long << 7 | (value >> 7) << 8;
+    let len = 1 + is_long as usize;
+    put(buffer, head | ((2 + tag.len + len) as u64) << 8 | groups << (32 + 8 * tag.len), 0, 4 + tag.len + len);
+}
+
+/// `head` is all that stands before the value, but without the length.
+#[inline(never)]
+fn long_pair(buffer: &mut Vec<u8>, head: u64, tag_len: usize, value: u64) {
+    let head = |len: usize| head | ((2 + tag_len + len) as u64) << 8;
     if value >= WIDE {
-        let len = 2 + tag.len as u8 + if value < 1 << 63 { 9 } else { 10 };
-        buffer.extend_from_slice(&[outer, len, first[0], first[1]]);
-        put(buffer, tag.bytes, 0, tag.len);
+        put(buffer, head(if value < 1 << 63 { 9 } else { 10 }), 0, 4 + tag_len);
         return wide_varint(buffer, value);
     }
-    let at = 32 + 8 * tag.len;
-    let head = |len: usize| u64::from(u32::from_le_bytes([outer, (2 + tag.len + len) as u8, first[0], first[1]]));
-    if value < 0x80 {
-        return put(buffer, head(1) | tag.bytes << 32 | value << at, 0, 5 + tag.len);
-    }
+    let at = 32 + 8 * tag_len;
     let (groups, len) = groups(value);
-    put(buffer, head(len) | tag.bytes << 32 | groups << at, groups >> (64 - at), 4 + tag.len + len);
+    put(buffer, head(len) | groups << at, groups >> (64 - at), 4 + tag_len + len);
 }
 
 pub(super) mod trace {
