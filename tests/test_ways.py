@@ -378,7 +378,8 @@ def test_events_of_all_are_in_the_low_level_log(tmp_path: Path) -> None:
     files = [str(DATA / way) for way in WAYS[1:]]
     out = tmp_path / "x.events.jsonl"
     _core.convert(files, str(out))
-    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    first, *lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert first["event"] == "several_recordings"
     assert {line["source"] for line in lines} == {"trace-dat", "perf", "blktrace", "strace"}
     times = [line["ts_ns"] for line in lines]
     assert times == sorted(times)

@@ -77,7 +77,8 @@ class Reading:
             InputError, CoreError.
         """
         marks = self.mark_rows()
-        recording = joined([recording_of(path) for path in inputs])
+        recordings = [recording_of(path) for path in inputs]
+        recording = joined(recordings)
         summary: dict[str, Any] = _core.convert(
             recording.files,
             output,
@@ -85,7 +86,7 @@ class Reading:
             time_unit=self.time_unit,
             pid_is=self.pid_is,
             window_ns=self.window_ns,
-            beside=self.beside(recording),
+            beside=self.beside(recording, self.offsets_of(inputs, recordings)),
             max_loss=self.max_loss,
             marks=[mark[:3] for mark in marks],
             filter=self.filter.over(recording.filter).for_core(),
@@ -98,8 +99,8 @@ class Reading:
         self.check_marks(marks, summary["first_ts_ns"], summary["last_ts_ns"])
         return summary
 
-    def beside(self, recording: Recording) -> dict[str, Beside]:
-        """What is known of files and does not stand in them.
+    def beside(self, recording: Recording, offsets: dict[str, int]) -> dict[str, Beside]:
+        """What is known of files and does not stand in them, `offsets` among it.
 
         strace has times of day; the rest of a recording, and of the boot, is on CLOCK_BOOTTIME.
         """
@@ -107,7 +108,7 @@ class Reading:
         for log in recording.files:
             clocks = clocks_beside(log) if log != "-" else None
             known = recording.beside.get(log, Beside())
-            found[log] = known._replace(clocks=clocks, offset_ns=self.offset_of(log))
+            found[log] = known._replace(clocks=clocks, offset_ns=offsets.get(log))
             if clocks is None:
                 continue
             set_by = (clocks[3] - clocks[2]) - (clocks[1] - clocks[0])
@@ -118,10 +119,16 @@ class Reading:
                 )
         return found
 
-    def offset_of(self, file: str) -> int | None:
-        """What `--offset` says of a file, or of the run directory that it is of."""
-        named = (ns for path, ns in self.offsets if path in (file, str(Path(file).parent)))
-        return next(named, None)
+    def offsets_of(self, inputs: list[str], recordings: list[Recording]) -> dict[str, int]:
+        """What `--offset` says of files: a run directory's is that of its files, but of those that are named themselves."""
+        named = dict(self.offsets)
+        of_runs = {
+            file: named[path]
+            for path, recording in zip(inputs, recordings, strict=True)
+            for file in recording.files
+            if path in named
+        }
+        return of_runs | {path: named[path] for path in inputs if path in named}
 
     def check_marks(self, marks: list[Mark], first_ns: int | None, last_ns: int | None) -> None:
         """Warns of marks outside the log, whose times may have another unit or clock."""

@@ -87,7 +87,7 @@ fn beside((clocks, boot_id, to_realtime, offset_ns): BesideOf) -> Beside {
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the work.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, beside=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, name_others=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, beside=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, name_others=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -105,6 +105,7 @@ fn convert<'py>(
     by: &str,
     callstacks: bool,
     name_others: bool,
+    one_of_several: bool,
     filter: Option<FilterOf>,
     processes: Vec<(u32, u32)>,
     process_names: HashMap<u32, String>,
@@ -125,7 +126,7 @@ fn convert<'py>(
         source_options: SourceOptions {
             escapes: Escapes::default(),
             time_unit_ns: choose("time_unit", time_unit, &[("ns", 1), ("us", 1000)])?,
-            pid_is_process: choose("pid_is", pid_is, &[("thread", false), ("process", true)])?,
+            pid_is_process: choose("pid_is", pid_is, PID_IS)?,
             keep_extras: false,
             stock: None,
             machine: None,
@@ -138,6 +139,7 @@ fn convert<'py>(
         by: choose("by", by, By::NAMES)?,
         callstacks,
         name_others,
+        one_of_several,
         filter: filter.map_or_else(Filter::default, |(pid, comm, path, dev, min_latency_ns)| Filter {
             pid,
             comm,
@@ -169,10 +171,31 @@ fn convert<'py>(
     summary(py, &result.map_err(|e| raise(&e))?)
 }
 
+const PID_IS: &[(&str, bool)] = &[("thread", false), ("process", true)];
+
 /// (path, format, whether it stands alone, clock, boot id, by clock what to add for ns since 1970), as `convert` tells them of each of its inputs.
 type InputOf = (String, String, bool, Option<String>, Option<String>, BTreeMap<String, i64>);
 
-/// The log that each of several inputs is a piece of, from 0, if they can be converted together. Raises CoreError.
+/// Refuses inputs that cannot be converted together, whatever their clocks are: two that are one log, or whose threads cannot be told apart.
+/// Raises CoreError.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
+fn check_apart(inputs: Vec<InputOf>, pid_is: &str) -> PyResult<()> {
+    let mut files: Vec<(Input, &'static dyn Source)> = Vec::new();
+    for (path, format, alone, ..) in inputs.iter().filter(|input| input.0 != "-") {
+        let Ok(file) = Input::open(path) else { continue };
+        let source = source::by_name(format).map_err(|e| raise(&e))?;
+        let of_threads = *alone && format == source::strace::NAME;
+        if let Some((first, _)) = files.iter().find(|(first, _)| first.is_same_log(&file, of_threads)) {
+            let (first, second) = (first.path.clone(), file.path);
+            return Err(raise(&Error::Twice { first, second }));
+        }
+        files.push((file, source));
+    }
+    run::pid_is_process(&files, choose("pid_is", pid_is, PID_IS)?).map(|_| ()).map_err(|e| raise(&e))
+}
+
+/// The log that each of several inputs is a piece of, from 0, if their clocks allow that they are converted together. Raises CoreError.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn together(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
@@ -181,13 +204,6 @@ fn together(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
         let (name, boot_id, to_realtime) = (name.clone(), boot_id.clone(), to_realtime.clone());
         Clock { name, boot_id, to_realtime, is_told: false }
     };
-    let files: Vec<_> = inputs.iter().filter(|(path, ..)| path != "-").filter_map(|i| Input::open(&i.0).ok()).collect();
-    for (at, second) in files.iter().enumerate() {
-        if let Some(first) = files[..at].iter().find(|first| first.is_same_log(second)) {
-            let (first, second) = (first.path.clone(), second.path.clone());
-            return Err(raise(&Error::Twice { first, second }));
-        }
-    }
     let known: Vec<_> = inputs.iter().map(|input| (&input.0, told(input))).collect();
     for (path, clock) in Clocks::best_first(&known, |(_, clock)| clock) {
         clocks.tell(path, clock).map_err(|e| raise(&e))?;
@@ -333,6 +349,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BY", By::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add_function(wrap_pyfunction!(convert, module)?)?;
     module.add_function(wrap_pyfunction!(together, module)?)?;
+    module.add_function(wrap_pyfunction!(check_apart, module)?)?;
     module.add_function(wrap_pyfunction!(nameless_addresses, module)?)?;
     module.add_function(wrap_pyfunction!(source_of, module)?)?;
     module.add_function(wrap_pyfunction!(functions_at, module)?)?;

@@ -9,7 +9,7 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::blocks::{Blocks, Queued};
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, Wait};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, Wait};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::place::{Place, Places};
@@ -179,7 +179,7 @@ fn tells_waits(fs: &[u8], ino: u64) -> (bool, bool) {
 
 pub struct Assemble {
     /// Tasks are processes, whose calls overlap.
-    tasks_are_processes: bool,
+    pub tasks_are_processes: bool,
     /// Of processes, where they are known.
     process_names: Map<u32, NameId>,
     tasks: Map<u32, Task>,
@@ -262,7 +262,10 @@ impl Assemble {
     }
 
     fn task_of(&self, event: &Event) -> u32 {
-        if self.tasks_are_processes { event.pid } else { event.tid }
+        // Larger than any number of a task.
+        const OF_OTHER_KIND: u32 = 1 << 31;
+        let (task, other) = if self.tasks_are_processes { (event.pid, event.tid) } else { (event.tid, event.pid) };
+        if task == UNKNOWN_TASK && other != UNKNOWN_TASK { other | OF_OTHER_KIND } else { task }
     }
 
     pub fn event<S: Sink + ?Sized>(&mut self, event: &Event, place: Place, names: &Names, sink: &mut S) -> Result<()> {

@@ -56,6 +56,8 @@ pub enum Error {
     Boots { first: String, first_boot: String, second: String, second_boot: String },
     #[error("{first} and {second} tell different times of day of the clock {clock}, {:.1} s apart", *apart_ns as f64 / 1e9)]
     TimeOfDay { first: String, second: String, clock: String, apart_ns: u64 },
+    #[error("{of_processes} tells of processes, and {of_threads} of threads: whose call is whose cannot be told")]
+    Tasks { of_processes: String, of_threads: String },
     #[error("{second} is the same log as {first}")]
     Twice { first: String, second: String },
     #[error("{path}: moved to the clock of the other inputs, its times lie before that clock's zero")]
@@ -114,6 +116,7 @@ impl Error {
             | Self::Clocks { .. }
             | Self::Boots { .. }
             | Self::TimeOfDay { .. }
+            | Self::Tasks { .. }
             | Self::Twice { .. }
             | Self::BeforeZero { .. }
             | Self::Reader => ErrorClass::Input,
@@ -183,6 +186,10 @@ impl Error {
                     .into()
             }
             Self::Twice { .. } => "name each log once".into(),
+            Self::Tasks { of_processes, .. } => format!(
+                "convert {of_processes} on its own, or record it with thread ids: `tid` in bpftrace's tuples; \
+                 without `--pid-is process` the ids of a log that does not tell are threads"
+            ),
             Self::TimeOfDay { .. } => "convert each on its own if they are of different boots; if the time of day was set in between, say what is \
                  to be added to the times of one: `--offset FILE=0`"
                 .into(),

@@ -23,6 +23,8 @@ const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// Reads one input. The path `-` is standard input.
 pub struct Input {
     pub path: String,
+    /// As the caller named it: another file may be read in the place of one that is empty.
+    pub named: String,
     /// Bytes on disk, where known; for progress.
     pub total_bytes: Option<u64>,
     reader: Box<dyn Read + Send>,
@@ -181,6 +183,7 @@ impl Input {
         }
         Ok(Self {
             path: path.to_owned(),
+            named: path.to_owned(),
             total_bytes,
             reader,
             head,
@@ -192,17 +195,18 @@ impl Input {
     }
 
     /// The same file, or a copy of it, packed or not, as far as their beginnings and their sizes tell.
-    pub fn is_same_log(&self, other: &Self) -> bool {
-        // Two threads that did next to nothing may have the same few lines in files of their own.
-        const SURELY_BYTES: u64 = 4096;
+    /// `of_threads`: two that did next to nothing may have the same few lines in files of their own.
+    pub fn is_same_log(&self, other: &Self, of_threads: bool) -> bool {
+        let surely_bytes = if of_threads { 4096 } else { 1 };
         let of_one_size = self.total_bytes.is_some() && self.total_bytes == other.total_bytes;
         let is_one = || file_of(&self.path).is_some_and(|file| file_of(&other.path) == Some(file));
-        // How long a packed text is, is not known, but one that begins with the same times is the same; a binary file may begin with what
+        // How long a packed text is, or one from a pipe, is not known, but one that begins with the same times is the same; a binary file may begin with what
         // the kernel always says.
-        let of_text = (self.is_packed || other.is_packed) && !self.head.contains(&0);
+        let has_no_size = |input: &Self| input.is_packed || input.total_bytes.is_none();
+        let of_text = (has_no_size(self) || has_no_size(other)) && !self.head.contains(&0);
         self.head == other.head
-            && (of_one_size && (self.total_bytes >= Some(SURELY_BYTES) || is_one())
-                || of_text && self.head.len() as u64 >= SURELY_BYTES)
+            && (of_one_size && (self.total_bytes >= Some(surely_bytes) || is_one())
+                || of_text && self.head.len() as u64 >= surely_bytes)
     }
 
     /// The first bytes, for the sniffer; still to be read.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::error::{Error, Result};
 use crate::input::Input;
-use crate::source::{Batch, Reader, Source, SourceOptions, bpftrace_json};
+use crate::source::{Batch, Reader, Settle, Source, SourceOptions, bpftrace_json};
 use crate::stream::{Next, Stream};
 
 pub type OpenInput = (Input, &'static dyn Source);
@@ -84,6 +84,10 @@ struct Lane {
     waiting: VecDeque<(usize, OpenInput)>,
     current: Option<Current>,
     newest: Option<i64>,
+    /// How its pieces are written, where one of them has said so.
+    options: Option<SourceOptions>,
+    /// What the last piece leaves to the next.
+    settle: Option<Box<dyn Settle>>,
     /// All that is older has been read, as the source itself says.
     until: Option<i64>,
     /// It has said so before.
@@ -387,7 +391,8 @@ impl Merge {
         if lane.current.is_none()
             && let Some(input) = lane.waiting.pop_front()
         {
-            let opened = self.open(input)?;
+            let options = lane.options.unwrap_or(self.options);
+            let opened = self.open(input, &options)?;
             self.seen.tell(&opened.path, &opened.clock)?;
             self.start(at, opened)?;
         }
@@ -397,7 +402,7 @@ impl Merge {
             Next::Idle => Ok(Step::Idle),
             Next::End => {
                 let file = current.file;
-                lane.current = None;
+                lane.settle = lane.current.take().and_then(|current| current.stream.into_settle());
                 lane.until = None;
                 Ok(Step::EndOf(file))
             }
@@ -424,7 +429,7 @@ impl Merge {
         let mut opened = Vec::new();
         for (at, input) in first.into_iter().enumerate() {
             let Some(input) = input else { continue };
-            opened.push((at, self.open(input)?));
+            opened.push((at, self.open(input, &self.options)?));
         }
         for (_, input) in Clocks::best_first(&opened, |(_, input)| &input.clock) {
             self.seen.tell(&input.path, &input.clock)?;
@@ -432,9 +437,9 @@ impl Merge {
         opened.into_iter().try_for_each(|(at, input)| self.start(at, input))
     }
 
-    fn open(&self, (file, input): (usize, OpenInput)) -> Result<Opened> {
-        let beside = self.beside.get(&input.0.path).cloned().unwrap_or_default();
-        Opened::of(file, input, &self.options, beside)
+    fn open(&self, (file, input): (usize, OpenInput), options: &SourceOptions) -> Result<Opened> {
+        let beside = self.beside.get(&input.0.named).cloned().unwrap_or_default();
+        Opened::of(file, input, options, beside)
     }
 
     fn start(&mut self, lane: usize, opened: Opened) -> Result<()> {
@@ -449,6 +454,11 @@ impl Merge {
             if !self.facts.iter().any(|(k, _)| k == key) {
                 self.facts.push((key, value.clone()));
             }
+        }
+        self.lanes[lane].options = reader.pieces.or(self.lanes[lane].options);
+        let before = self.lanes[lane].settle.take();
+        if !reader.begins_anew && before.is_some() {
+            reader.settle = before;
         }
         let stream = Stream::start(reader, self.workers, self.name_others);
         self.lanes[lane].current = Some(Current { file, path, stream, lines: 0, moved });

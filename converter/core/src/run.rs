@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::assemble::Assemble;
-use crate::error::{Error, Result};
+use crate::error::{Error, Refused, Result};
 use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::input::{Input, file_of};
 use crate::losses::{Losses, Reason};
-use crate::merge::{Beside, Clock, Merge, OpenInput, Piece, Step, assumed_clock, recordings_of};
+use crate::merge::{Beside, Clock, Merge, OpenInput, Piece, Step, assumed_clock, logs_of, recordings_of};
 use crate::names::{NameId, Names, text_of};
 use crate::order::Reorder;
 use crate::place::{Place, Places, tell};
@@ -103,6 +103,8 @@ pub struct Options {
     pub callstacks: bool,
     /// Events that no report uses are counted by the tracer's words.
     pub name_others: bool,
+    /// The inputs are looked at alone, and will be read beside others.
+    pub one_of_several: bool,
     /// 0: as many as there are cores.
     pub workers: usize,
 }
@@ -124,6 +126,7 @@ impl Default for Options {
             by: By::Stack,
             callstacks: false,
             name_others: false,
+            one_of_several: false,
             workers: 0,
         }
     }
@@ -204,6 +207,10 @@ pub fn convert(
     let inputs = open_inputs(options)?;
     if format == Format::EventsJsonl {
         let mut log = EventsJsonl::create(&path)?;
+        let recordings = recordings_of(&inputs);
+        if recordings.iter().any(|recording| Some(recording) != recordings.first()) {
+            log.of_several();
+        }
         return run(options, inputs, &mut Through::Log(&mut Log::new(&mut log)), progress);
     }
     let sink: Box<dyn Sink + Send> = match format {
@@ -230,30 +237,42 @@ pub fn convert(
 pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
     let mut inputs: Vec<OpenInput> = Vec::new();
     // Files that an input before them has taken in.
-    let mut taken: Vec<PathBuf> = Vec::new();
+    let mut taken: Vec<(PathBuf, String)> = Vec::new();
+    let offset_of = |path: &str| options.beside.get(path).and_then(|beside| beside.offset_ns);
     for path in &options.inputs {
-        if file_of(path).is_some_and(|file| taken.contains(&file)) {
-            continue;
-        }
+        let is_taken = |path: &str, taken: &[(PathBuf, String)]| {
+            let file = file_of(path)?;
+            taken.iter().find(|(other, _)| *other == file).map(|(_, by)| by.clone())
+        };
+        let mut by = is_taken(path, &taken);
         let mut input = Input::open(path)?;
-        if let Some((first, _)) = inputs.iter().find(|(first, _)| first.is_same_log(&input)) {
-            return Err(Error::Twice { first: first.path.clone(), second: input.path });
-        }
-        if input.head().is_empty()
+        if by.is_none()
+            && input.head().is_empty()
             && let Some(other) = source::instead_of_empty(path)
         {
-            if file_of(&other).is_some_and(|file| taken.contains(&file)) {
-                continue;
-            }
+            by = is_taken(&other, &taken);
             input = Input::open(&other)?;
+            input.named.clone_from(path);
+        }
+        if let Some(by) = by {
+            if offset_of(path).is_some() && offset_of(path) != offset_of(&by) {
+                let message = format!("its offset is another than that of {by}, with which it is read");
+                let source = Refused::error(message, format!("say it of that one: --offset {by}=..."));
+                return Err(Error::Read { path: path.clone(), source });
+            }
+            continue;
         }
         let (mut input, source) = with_source(options, input)?;
+        let of_threads = source.name() == source::strace::NAME && source.stands_alone(input.head());
+        if let Some((first, _)) = inputs.iter().find(|(first, _)| first.is_same_log(&input, of_threads)) {
+            return Err(Error::Twice { first: first.path.clone(), second: input.path });
+        }
         for part in source.parts(&input.path) {
             if part != input.path {
                 let bytes = Path::new(&part).metadata().map(|meta| meta.len()).ok();
                 input.total_bytes = input.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
             }
-            taken.extend(file_of(&part));
+            taken.extend(file_of(&part).map(|file| (file, path.clone())));
         }
         inputs.push((input, source));
     }
@@ -281,8 +300,7 @@ pub fn convert_into(
     sink: &mut dyn Sink,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Summary> {
-    let told = inputs.iter().find_map(|(input, source)| source.pid_is_process(input.head()));
-    let pid_is_process = told.unwrap_or(options.source_options.pid_is_process);
+    let pid_is_process = pid_is_process(&inputs, options.source_options.pid_is_process)?;
     let files = inputs.iter().map(|(input, _)| input.path.clone()).collect();
     let places = Places { files, logs: recordings_of(&inputs) };
     let mut names = Names::default();
@@ -299,6 +317,30 @@ pub fn convert_into(
         sink,
     };
     run(options, inputs, &mut Through::Pairing(&mut pairing), progress)
+}
+
+/// Whether the ids of the inputs are processes, as they say or else the caller: of all of them, or of none. Refuses what cannot be told apart.
+pub fn pid_is_process(inputs: &[OpenInput], otherwise: bool) -> Result<bool> {
+    if inputs.len() > 1
+        && let Some((input, _)) = inputs.iter().find(|(input, source)| source.is_of_nobody(input))
+    {
+        let path = input.path.clone();
+        let message = "neither its lines nor its name say which thread it is of, and so its calls are not told from those of the other inputs";
+        let hint = "convert it on its own, give it the name that strace -ff gives (NAME.PID), or record with -f, which tells the thread of each line";
+        return Err(Error::Read { path, source: Refused::error(message, hint) });
+    }
+    let told: Vec<_> = inputs.iter().map(|(input, source)| source.pid_is_process(input.head())).collect();
+    let logs = logs_of(inputs);
+    // A piece may begin with what does not tell.
+    let of_log =
+        |log: usize| told.iter().zip(&logs).find_map(|(told, of)| told.filter(|_| *of == log)).unwrap_or(otherwise);
+    let of_processes = logs.iter().position(|&log| of_log(log));
+    let of_threads = logs.iter().position(|&log| !of_log(log));
+    if let (Some(processes), Some(threads)) = (of_processes, of_threads) {
+        let path = |at: usize| inputs[at].0.path.clone();
+        return Err(Error::Tasks { of_processes: path(processes), of_threads: path(threads) });
+    }
+    Ok(of_processes.is_some())
 }
 
 struct Pairing<'a> {
@@ -462,7 +504,8 @@ fn run(
     let mut source_options = options.source_options;
     source_options.keep_extras = matches!(through, Through::Log(_));
     let total_bytes = inputs.iter().map(|(input, _)| input.total_bytes).sum::<Option<u64>>();
-    let mut files: Vec<FileSoFar> = inputs.iter().map(FileSoFar::of).collect();
+    let mut files: Vec<FileSoFar> =
+        inputs.iter().zip(logs_of(&inputs)).map(|(input, log)| FileSoFar::of(input, log)).collect();
     let mut sources: Vec<&str> = Vec::new();
     for file in &files {
         if !sources.contains(&file.source) {
@@ -484,7 +527,12 @@ fn run(
             Step::End => break,
             Step::Idle => {}
             Step::EndOf(file) => {
-                let lacks = files[file].check(files.len() > 1, &mut summary.losses)?;
+                files[file].check(files.len() > 1 || options.one_of_several)?;
+                let log = files[file].log;
+                let pieces: Vec<&FileSoFar> = files.iter().filter(|file| file.log == log).collect();
+                // They are read one after the other.
+                let is_last = files.iter().rposition(|file| file.log == log) == Some(file);
+                let lacks = if is_last { FileSoFar::lacks(&pieces, &mut summary.losses) } else { Vec::new() };
                 match through {
                     Through::Pairing(pairing) => pairing.assemble.ended(file),
                     Through::Log(log) => lacks.iter().for_each(|note| log.sink.note(note, 0, files[file].source)),
@@ -542,6 +590,7 @@ fn run(
     }
     if summary.event_count() == summary.events[Kind::Other.index()]
         && !matches!(through, Through::Log(_))
+        && !options.one_of_several
         && let Some(file) = files.first()
     {
         return Err(file.no_events());
@@ -573,7 +622,8 @@ fn run(
             }
             check_loss(options, &summary)?;
             summary.requests = Some(pairing.assemble.requests_made);
-            let facts = facts(options, &summary, &sources, &merge.facts);
+            let of_processes = pairing.assemble.tasks_are_processes;
+            let facts = facts(options, of_processes, &summary, &sources, &merge.facts);
             pairing.sink.finish(&facts, &summary.losses, &pairing.names)?;
             summary.left_out = pairing.sink.left_out();
             summary.filter = options.filter.tell();
@@ -584,6 +634,8 @@ fn run(
 
 /// An input as far as it has been read.
 struct FileSoFar {
+    /// The log that it is a piece of.
+    log: usize,
     path: String,
     source: &'static str,
     lines: u64,
@@ -605,8 +657,9 @@ struct FileSoFar {
 }
 
 impl FileSoFar {
-    fn of((input, source): &OpenInput) -> Self {
+    fn of((input, source): &OpenInput, log: usize) -> Self {
         Self {
+            log,
             path: input.path.clone(),
             source: source.name(),
             lines: 0,
@@ -625,25 +678,39 @@ impl FileSoFar {
         }
     }
 
-    /// At its end: what it lacks of what it says itself. Others may be `beside` it.
-    fn check(&self, beside: bool, losses: &mut Losses) -> Result<Vec<NoteKind>> {
-        let mut lacks = Vec::new();
-        let counted = self.counted.iter().zip(self.kinds);
-        let missing: u64 = counted.map(|(counted, have)| counted.unwrap_or(0).saturating_sub(have)).sum();
-        // Each line that was torn is counted as such.
-        let missing = missing.saturating_sub(self.unparsed_lines);
-        if missing > 0 {
-            self.missing(missing, losses);
-            lacks.push(NoteKind::Missing { count: missing });
-        }
-        if self.says_its_end && !self.ended {
-            self.cut_off(losses);
-            lacks.push(NoteKind::CutOff);
-        }
+    /// At its end: whether it told of anything. Others may be `beside` it.
+    fn check(&self, beside: bool) -> Result<()> {
         // A recorder that says its end has seen nothing, and so has strace of a thread of `-ff` that makes no sync call; the
         // inputs beside it may have.
         let of_a_thread = beside && self.source == source::strace::NAME && self.unparsed_lines == 0;
-        if self.events > 0 || self.ended || of_a_thread { Ok(lacks) } else { Err(self.no_events()) }
+        if self.events > 0 || self.ended || of_a_thread { Ok(()) } else { Err(self.no_events()) }
+    }
+
+    /// At the end of a log, of which these are the pieces: what it lacks of what it says itself.
+    fn lacks(pieces: &[&Self], losses: &mut Losses) -> Vec<NoteKind> {
+        let mut lacks = Vec::new();
+        let Some(last) = pieces.last() else { return lacks };
+        let (says_its_end, ended) = (pieces.iter().any(|p| p.says_its_end), pieces.iter().any(|p| p.ended));
+        if !says_its_end && !ended {
+            // Counts of a map that has the name of ours are not those of our recorder.
+            return lacks;
+        }
+        let of_kind = |kind: usize| {
+            let have: u64 = pieces.iter().map(|p| p.kinds[kind]).sum();
+            pieces.iter().fold(0u64, |sum, p| sum.saturating_add(p.counted[kind].unwrap_or(0))).saturating_sub(have)
+        };
+        let missing = (0..Kind::COUNT).fold(0u64, |sum, kind| sum.saturating_add(of_kind(kind)));
+        // Each line that was torn is counted as such.
+        let missing = missing.saturating_sub(pieces.iter().map(|p| p.unparsed_lines).sum());
+        if missing > 0 {
+            last.missing(missing, losses);
+            lacks.push(NoteKind::Missing { count: missing });
+        }
+        if says_its_end && !ended {
+            last.cut_off(losses);
+            lacks.push(NoteKind::CutOff);
+        }
+        lacks
     }
 
     fn missing(&self, count: u64, losses: &mut Losses) {
@@ -799,21 +866,23 @@ fn check_loss(options: &Options, summary: &Summary) -> Result<()> {
     Err(Error::TooMuchLoss { lost, total, limit, detail: format!(": {}", worst.join(", ")) })
 }
 
-fn facts(options: &Options, summary: &Summary, sources: &[&str], told: &[(&str, String)]) -> Facts {
+fn facts(options: &Options, of_processes: bool, summary: &Summary, sources: &[&str], told: &[(&str, String)]) -> Facts {
     let names: Vec<String> = options
         .inputs
         .iter()
         .map(|path| Path::new(path).file_name().map_or_else(|| path.clone(), |n| n.to_string_lossy().into_owned()))
         .collect();
     let optional = |ts: Option<i64>| ts.map_or_else(String::new, |ts| ts.to_string());
+    // Those of inputs that `--offset` has moved are another's.
+    let assumed = summary.inputs.iter().find_map(|input| input.clock.name.as_ref().and(assumed_clock(input.source)));
     let mut meta = vec![
         ("schema_version", SCHEMA_VERSION.to_string()),
         ("syncline_version", env!("CARGO_PKG_VERSION").to_owned()),
         ("source", sources.join(", ")),
         ("input", names.join(", ")),
-        ("pid_is", if options.source_options.pid_is_process { "process" } else { "thread" }.to_owned()),
+        ("pid_is", if of_processes { "process" } else { "thread" }.to_owned()),
         ("time_unit", if options.source_options.time_unit_ns == 1000 { "us" } else { "ns" }.to_owned()),
-        ("clock", sources.first().and_then(|source| assumed_clock(source)).unwrap_or("unknown").to_owned()),
+        ("clock", assumed.unwrap_or("unknown").to_owned()),
         ("first_ts_ns", optional(summary.first_ts)),
         ("last_ts_ns", optional(summary.last_ts)),
         ("lines", summary.lines.to_string()),

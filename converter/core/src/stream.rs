@@ -116,6 +116,11 @@ impl Stream {
         }
     }
 
+    /// What the input before leaves to a piece that goes on.
+    pub fn into_settle(self) -> Option<Box<dyn Settle>> {
+        self.settle
+    }
+
     /// Its memory is used again.
     pub fn give_back(&self, batch: Batch) {
         let _ = self.give_back.send(batch);

@@ -54,7 +54,7 @@ def command(
     found: list[dict[str, Any]] = []
     for number, path in enumerate(inputs_):
         try:
-            told = _inspect(path, engine, reading)
+            told = _inspect(path, engine, reading, one_of_several=len(inputs_) > 1)
         except Exception as error:
             failed = code_of(error)
             if failed is None:
@@ -65,7 +65,7 @@ def command(
         if form == "table":
             between = "\n" if number else ""
             click.echo(between + render(told), nl=False)
-    joint = _together(inputs_, found) if len(inputs_) > 1 else None
+    joint = _together(inputs_, found, reading) if len(inputs_) > 1 else None
     if form == "json":
         click.echo(json.dumps({"inputs": found, "together": joint}, indent=1, ensure_ascii=False))
     elif joint:
@@ -73,7 +73,7 @@ def command(
     return code
 
 
-def _inspect(path: str, engine: str, reading: Reading) -> dict[str, Any]:
+def _inspect(path: str, engine: str, reading: Reading, *, one_of_several: bool) -> dict[str, Any]:
     from syncline.report.inspect import inspect
 
     options.refuse_for_converted(path, reading)
@@ -81,41 +81,52 @@ def _inspect(path: str, engine: str, reading: Reading) -> dict[str, Any]:
     with (
         bar(f"reading {path}") as progress,
         opened(
-            path, reading, engine, progress, converted=core.update, name_others=True
+            path,
+            reading,
+            engine,
+            progress,
+            converted=core.update,
+            name_others=True,
+            one_of_several=one_of_several,
         ) as open_engine,
     ):
         told = inspect(open_engine, core or None, recordings.facts_beside(path))
     return {"input": path, "kind": inputs.kind_of(path, reading.source), **told}
 
 
-def _together(paths: tuple[str, ...], found: list[dict[str, Any]]) -> dict[str, Any]:
+def _together(
+    paths: tuple[str, ...], found: list[dict[str, Any]], reading: Reading
+) -> dict[str, Any]:
     """Whether `convert` takes the inputs together, by its own rules, and what is known of their clocks."""
     joint: dict[str, Any] = {"convertible": False, "clocks": None, "logs": None}
     if len(found) < len(paths):
         return joint | {"text": "not all of them can be read"}
-    converted = [told["input"] for told in found if told["inputs_read"] is None]
+    converted = [one["input"] for one in found if one["inputs_read"] is None]
     if converted:
         return joint | {
             "text": f"already converted: {', '.join(converted)}; `convert` joins logs alone"
         }
-    files = [one for told in found for one in told["inputs_read"]]
+    files = [one for its in found for one in its["inputs_read"]]
+    told = [
+        (
+            one["path"],
+            one["source"],
+            one["stands_alone"],
+            one["clock"],
+            one["boot_id"],
+            one["to_realtime_ns"],
+        )
+        for one in files
+    ]
     try:
         recordings.joined([recordings.recording_of(path) for path in paths])
-        logs = _core.together(
-            [
-                (
-                    one["path"],
-                    one["source"],
-                    one["stands_alone"],
-                    one["clock"],
-                    one["boot_id"],
-                    one["to_realtime_ns"],
-                )
-                for one in files
-            ]
-        )
+        _core.check_apart(told, reading.pid_is)
     except inputs.InputError as error:
         return joint | {"text": error.message}
+    except _core.CoreError as error:
+        return joint | {"text": error.args[0]}
+    try:
+        logs = _core.together(told)
     except _core.CoreError as error:
         return joint | {"clocks": "disagree", "text": error.args[0]}
     clocks = _clocks(files)

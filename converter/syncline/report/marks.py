@@ -12,11 +12,11 @@ __all__ = ["replace_marks", "span"]
 _SPAN = """
 SELECT
   COALESCE(
-    MIN(CASE WHEN key = 'first_ts_ns' THEN CAST(value AS BIGINT) END),
+    MIN(CASE WHEN key = 'first_ts_ns' THEN CAST(NULLIF(value, '') AS BIGINT) END),
     (SELECT MIN(ts_ns) FROM syncline_sync)
   ),
   COALESCE(
-    MAX(CASE WHEN key = 'last_ts_ns' THEN CAST(value AS BIGINT) END),
+    MAX(CASE WHEN key = 'last_ts_ns' THEN CAST(NULLIF(value, '') AS BIGINT) END),
     (SELECT MAX(ts_ns + COALESCE(dur_ns, 0)) FROM syncline_sync)
   )
 FROM syncline_meta

@@ -11,6 +11,10 @@ use crate::output::Output;
 use crate::source::{Batch, NoteKind};
 use crate::stack;
 
+/// The first line of the log of several recordings, as which it cannot be read back: who is believed in what is told by their clocks, ends and
+/// formats, which a line does not have.
+pub const OF_SEVERAL: &str = r#"{"event":"several_recordings","source":"syncline"}"#;
+
 pub struct EventsJsonl {
     out: Output,
 }
@@ -18,6 +22,13 @@ pub struct EventsJsonl {
 impl EventsJsonl {
     pub fn create(path: &Path) -> Result<Self> {
         Ok(Self { out: Output::create(path, false)? })
+    }
+
+    /// Says that more than one recording is to come, which tell of the same.
+    pub fn of_several(&mut self) {
+        let buffer = self.out.buffer();
+        buffer.extend_from_slice(OF_SEVERAL.as_bytes());
+        buffer.push(b'\n');
     }
 
     /// Appends a batch as it was parsed. `source` names its format, `lines_before` how many lines of its file come before it.

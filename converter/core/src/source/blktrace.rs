@@ -98,7 +98,7 @@ impl Source for Blktrace {
         let mut facts = vec![("clock", "monotonic".to_owned())];
         facts.extend(recording.realtime_offset_ns().map(|offset| ("realtime_offset_ns", offset.to_string())));
         let parse = Arc::new(Records { names: Arc::clone(&recording.names), keep_extras: options.keep_extras });
-        Ok(Reader { chunks: Box::new(recording), parse, settle: None, facts })
+        Ok(Reader { chunks: Box::new(recording), parse, settle: None, facts, pieces: None, begins_anew: true })
     }
 }
 
@@ -607,7 +607,7 @@ impl Recording {
         let mut inputs: Vec<Input> = Vec::new();
         for part in &parts {
             let input = Input::open(part)?;
-            if let Some(first) = inputs.iter().find(|first| first.is_same_log(&input)) {
+            if let Some(first) = inputs.iter().find(|first| first.is_same_log(&input, false)) {
                 return Err(Error::Twice { first: first.path.clone(), second: input.path });
             }
             inputs.push(input);

@@ -9,10 +9,11 @@ use super::words::{Word, is_background, writes_data};
 use super::{
     Batch, Extra, Lines, MAX_NOTE_BYTES, Note, NoteKind, Reader, Source, SourceOptions, bpftrace_json, strace,
 };
-use crate::error::Result;
+use crate::error::{Error, Refused, Result};
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
 use crate::input::Input;
 use crate::names::{NameId, Names};
+use crate::sink::events_jsonl::OF_SEVERAL;
 
 pub struct EventsJsonl;
 
@@ -44,6 +45,11 @@ impl Source for EventsJsonl {
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
+        if input.head().starts_with(OF_SEVERAL.as_bytes()) {
+            let message = "it is the low-level log of several recordings, which tell of the same things twice";
+            let hint = "convert the recordings themselves, all in one command: then what they tell twice is joined";
+            return Err(Error::Read { path: input.path, source: Refused::error(message, hint) });
+        }
         Ok(Reader::of_lines(self, input, options))
     }
 }

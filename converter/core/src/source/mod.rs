@@ -249,6 +249,11 @@ pub trait Source: Sync {
         false
     }
 
+    /// Whether neither its lines nor its name say which thread an input is of.
+    fn is_of_nobody(&self, _input: &Input) -> bool {
+        false
+    }
+
     /// Whether an input that begins so tells its end, by `NoteKind::End`.
     fn says_its_end(&self, _head: &[u8]) -> bool {
         false
@@ -270,6 +275,10 @@ pub struct Reader {
     pub settle: Option<Box<dyn Settle>>,
     /// What the input says of itself: keys and values of `syncline_meta`.
     pub facts: Vec<(&'static str, String)>,
+    /// How the pieces are written that follow this one, where it says so.
+    pub pieces: Option<SourceOptions>,
+    /// It is no piece that goes on where the one before it ended.
+    pub begins_anew: bool,
 }
 
 pub trait Chunks: Send {
@@ -358,7 +367,7 @@ impl Reader {
     /// `cut` as in `Lines`.
     fn of_text(cut: impl Fn(&[u8]) -> Option<usize> + Send + 'static, parse: Arc<dyn Parse>, input: Input) -> Self {
         let chunks = Box::new(LineChunks { cut: Box::new(cut), reader: ChunkReader::new(input) });
-        Self { chunks, parse, settle: None, facts: Vec::new() }
+        Self { chunks, parse, settle: None, facts: Vec::new(), pieces: None, begins_anew: false }
     }
 }
 

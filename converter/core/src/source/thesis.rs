@@ -64,6 +64,7 @@ impl Source for Thesis {
         let facts = introduce(input.head(), &mut options);
         let mut reader = Reader::of_lines(self, input, &options);
         reader.facts = facts;
+        reader.pieces = Some(options);
         Ok(reader)
     }
 }

@@ -16,13 +16,14 @@ mod json;
 use std::any::Any;
 use std::sync::Arc;
 
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 use self::json::{Shape, Value};
 use super::cursor::{Cursor, whole};
 use super::thesis::{Thesis, introduce};
 use super::{Batch, Lines, NoteKind, Parse, Reader, Settle, Source, SourceOptions, last_newline};
 use crate::error::Result;
+use crate::event::{Kind, UNKNOWN_TASK};
 use crate::input::Input;
 
 pub const NAME: &str = "bpftrace-json";
@@ -61,11 +62,17 @@ impl Source for BpftraceJson {
     }
 
     fn pid_is_process(&self, head: &[u8]) -> Option<bool> {
-        let has = |line: &[u8], key| memchr::memmem::find(line, key).is_some();
-        let values = || head.split(|&b| b == b'\n').filter(|line| has(line, b"\"track_event\""));
-        let any_has = |key| values().any(|line| has(line, key));
-        // The text of a printf has no such ids, and then it is for the user to say.
-        if any_has(b"\"tid\"") { Some(false) } else { any_has(b"\"pid\"").then_some(true) }
+        // The text of a printf has no such ids, and then it is for the user to say. What is no event of a sync may have others.
+        let mut batch = Batch::default();
+        let values = head.split(|&b| b == b'\n').filter(|line| memmem::find(line, b"\"track_event\"").is_some());
+        let values = values.collect::<Vec<_>>().join(&b'\n');
+        Parser { options: SourceOptions::default() }.parse(&values, &mut batch);
+        let mut events = batch.events.iter().filter(|event| event.kind != Kind::Other).peekable();
+        events.peek()?;
+        if events.clone().any(|event| event.tid != UNKNOWN_TASK) {
+            return Some(false);
+        }
+        events.any(|event| event.pid != UNKNOWN_TASK).then_some(true)
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
@@ -74,6 +81,7 @@ impl Source for BpftraceJson {
         let mut reader = Reader::of_text(cut, Arc::new(Parser { options }), input);
         reader.settle = Some(Box::new(Counts { in_hex: false }));
         reader.facts = facts;
+        reader.pieces = Some(options);
         Ok(reader)
     }
 }

@@ -8,7 +8,7 @@ use super::{errno, what};
 use crate::source::cursor::{Cursor, digit_and_micros, whole};
 
 /// The largest PID of a kernel; a larger number at the begin of a line is a time.
-const MAX_PID: u64 = 1 << 22;
+pub(super) const MAX_PID: u64 = 1 << 22;
 /// A PID that is shorter is padded to so many bytes.
 pub(super) const PID_COLUMN: usize = 6;
 const SECOND_NS: i64 = 1_000_000_000;

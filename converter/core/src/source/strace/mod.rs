@@ -90,6 +90,10 @@ impl Source for Strace {
         whole_lines(head).filter_map(Prefix::take).all(|prefix| prefix.tid.is_none())
     }
 
+    fn is_of_nobody(&self, input: &Input) -> bool {
+        self.stands_alone(input.head()) && first_task(&input.path, input.head()) == UNKNOWN_TASK
+    }
+
     fn lies_in_parts(&self) -> bool {
         true
     }
@@ -118,14 +122,11 @@ impl Source for Strace {
             Clock::Relative => "relative",
         };
         let parse = Arc::new(Records { clock, keep_extras: options.keep_extras });
-        let settle = Box::new(Tasks::new(
-            clock,
-            first_task(&path, input.head()),
-            begins_with_exec(input.head()),
-            options.keep_extras,
-        ));
+        let begins_anew = begins_with_exec(input.head());
+        let first = first_task(&path, input.head());
+        let settle = Box::new(Tasks::new(clock, first, begins_anew, options.keep_extras));
         let facts = vec![("clock", name.to_owned()), ("recorder", NAME.to_owned())];
-        Ok(Reader { settle: Some(settle), facts, ..Reader::of_text(cut, parse, input) })
+        Ok(Reader { settle: Some(settle), facts, begins_anew, ..Reader::of_text(cut, parse, input) })
     }
 }
 
@@ -220,6 +221,9 @@ fn counts_from_others(head: &[u8]) -> bool {
     })
 }
 
+/// How the file of a thread may end that has been packed.
+const PACKED: [&str; 3] = [".gz", ".zst", ".zstd"];
+
 /// The thread of the lines without a PID: strace names the first one only when there are others; the file of `-ff` is named by it.
 fn first_task(path: &str, head: &[u8]) -> u32 {
     let mut attached = HashSet::new();
@@ -242,7 +246,9 @@ fn first_task(path: &str, head: &[u8]) -> u32 {
             attached.extend(call.end.ret.and_then(|ret| u32::try_from(ret).ok()));
         }
     }
-    path.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).filter(|tid| *tid > 0).unwrap_or(UNKNOWN_TASK)
+    let path = PACKED.iter().find_map(|ending| path.strip_suffix(ending)).unwrap_or(path);
+    let number = path.rsplit_once('.').and_then(|(_, number)| number.parse().ok());
+    number.filter(|tid| (1..=line::MAX_PID as u32).contains(tid)).unwrap_or(UNKNOWN_TASK)
 }
 
 /// `strace: Process 12 attached`, which a terminal gets in the middle of a line: what stands before it, and the number.

@@ -187,7 +187,7 @@ pub(super) fn resumed(known: Known) -> What {
 /// What a call does, and the text that belongs to it; `None` where its arguments are not its own.
 pub(super) fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<Cow<'a, [u8]>>)> {
     let (args, mut arg) = (args.text, args);
-    let mut next = || arg.next().unwrap_or_default();
+    let mut next = || in_words(arg.next().unwrap_or_default());
     let plain = |what| Some((what, None));
     match known {
         // Neither has a file: the one syncs memory, the others whole file systems.
@@ -199,7 +199,7 @@ pub(super) fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(Wha
         Known::Write => {
             let (fd, path) = file_of(next())?;
             let says_sync = name == b"pwritev2" && {
-                let flags = last(args).trim_ascii();
+                let flags = in_words(last(args).trim_ascii());
                 if flags != b"0" && is_raw(flags) {
                     return None;
                 }
@@ -315,6 +315,14 @@ impl OpenFlags {
         }
         found
     }
+}
+
+/// What `-X verbose` prints beside a number: `-100 /* AT_FDCWD */`, `0x1042 /* O_RDWR|O_CREAT|O_DSYNC */`.
+#[inline]
+fn in_words(arg: &[u8]) -> &[u8] {
+    const BEGIN: &[u8] = b" /* ";
+    let Some(said) = arg.strip_suffix(b" */") else { return arg };
+    memmem::find(said, BEGIN).map_or(arg, |at| &said[at + BEGIN.len()..])
 }
 
 /// Flags as `-X raw` prints them.
