@@ -12,6 +12,7 @@ use syncline_core::error::{Error, ErrorClass};
 use syncline_core::event::{Dev, Kind};
 use syncline_core::flamegraph::{self, Look, PALETTES, Stack};
 use syncline_core::input::Input;
+use syncline_core::inputs;
 use syncline_core::merge::{Beside, BesideBoot, Clock, Clocks, logs_of_formats};
 use syncline_core::output::Output;
 use syncline_core::run::{self, Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
@@ -192,7 +193,7 @@ fn check_apart(inputs: Vec<InputOf>, pid_is: &str) -> PyResult<()> {
         }
         files.push((file, source));
     }
-    run::pid_is_process(&files, choose("pid_is", pid_is, PID_IS)?).map(|_| ()).map_err(|e| raise(&e))
+    inputs::pid_is_process(&files, choose("pid_is", pid_is, PID_IS)?).map(|_| ()).map_err(|e| raise(&e))
 }
 
 /// The log that each of several inputs is a piece of, from 0, if their clocks allow that they are converted together. Raises CoreError.

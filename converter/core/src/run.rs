@@ -2,19 +2,19 @@
 //!
 //! Workers take chunks of the input in turn and parse them; the calling thread puts the batches back in order, pairs and writes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::assemble::Assemble;
-use crate::error::{Error, Refused, Result};
+use crate::error::{Error, Result};
 use crate::event::{Event, Kind, UNKNOWN_TASK};
-use crate::input::{Input, file_of};
-use crate::losses::{Losses, Reason};
+use crate::inputs::{open_inputs, pid_is_process};
+use crate::losses::Losses;
 use crate::merge::{Beside, Clock, Merge, OpenInput, Piece, Step, assumed_clock, logs_of, recordings_of};
-use crate::names::{NameId, Names, text_of};
+use crate::names::{NameId, Names};
 use crate::order::Reorder;
-use crate::place::{Place, Places, tell};
+use crate::place::{Place, Places};
 use crate::sink::behind::Behind;
 use crate::sink::columns::{RequestsParquet, TablesFolder};
 use crate::sink::events_jsonl::EventsJsonl;
@@ -23,7 +23,8 @@ use crate::sink::perfetto::PerfettoTrace;
 use crate::sink::rows::{Csv, Jsonl};
 use crate::sink::samples::{By, Folded, PerfScript, Weight};
 use crate::sink::{Facts, Mark, Sink};
-use crate::source::{self, Batch, NoteKind, Others, SourceOptions};
+use crate::so_far::{FileSoFar, apart};
+use crate::source::{Batch, Others, SourceOptions};
 use crate::stack::Stacks;
 use crate::symbols::Symbols;
 use crate::tasks::Tasks;
@@ -33,8 +34,6 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// So often the caller is told how far it is.
 const SHOW_EVERY: Duration = Duration::from_millis(50);
-/// Unparsed lines that are shown whole.
-const SHOWN_LINES: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -234,65 +233,6 @@ pub fn convert(
     }
 }
 
-pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
-    let mut inputs: Vec<OpenInput> = Vec::new();
-    // Files that an input before them has taken in.
-    let mut taken: Vec<(PathBuf, String)> = Vec::new();
-    let offset_of = |path: &str| options.beside.get(path).and_then(|beside| beside.offset_ns);
-    for path in &options.inputs {
-        let is_taken = |path: &str, taken: &[(PathBuf, String)]| {
-            let file = file_of(path)?;
-            taken.iter().find(|(other, _)| *other == file).map(|(_, by)| by.clone())
-        };
-        let mut by = is_taken(path, &taken);
-        let mut input = Input::open(path)?;
-        if by.is_none()
-            && input.head().is_empty()
-            && let Some(other) = source::instead_of_empty(path)
-        {
-            by = is_taken(&other, &taken);
-            input = Input::open(&other)?;
-            input.named.clone_from(path);
-        }
-        if let Some(by) = by {
-            if offset_of(path).is_some() && offset_of(path) != offset_of(&by) {
-                let message = format!("its offset is another than that of {by}, with which it is read");
-                let source = Refused::error(message, format!("say it of that one: --offset {by}=..."));
-                return Err(Error::Read { path: path.clone(), source });
-            }
-            continue;
-        }
-        let (mut input, source) = with_source(options, input)?;
-        let of_threads = source.name() == source::strace::NAME && source.stands_alone(input.head());
-        if let Some((first, _)) = inputs.iter().find(|(first, _)| first.is_same_log(&input, of_threads)) {
-            return Err(Error::Twice { first: first.path.clone(), second: input.path });
-        }
-        for part in source.parts(&input.path) {
-            if part != input.path {
-                let bytes = Path::new(&part).metadata().map(|meta| meta.len()).ok();
-                input.total_bytes = input.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
-            }
-            taken.extend(file_of(&part).map(|file| (file, path.clone())));
-        }
-        inputs.push((input, source));
-    }
-    Ok(inputs)
-}
-
-pub fn with_source(options: &Options, input: Input) -> Result<OpenInput> {
-    let source = match &options.source {
-        Some(name) => {
-            let source = source::by_name(name)?;
-            if input.head().is_empty() {
-                return Err(Error::Empty { path: input.path });
-            }
-            source
-        }
-        None => source::sniff(&input.path, input.head())?,
-    };
-    Ok((input, source))
-}
-
 /// As `convert`, into any sink.
 pub fn convert_into(
     options: &Options,
@@ -317,30 +257,6 @@ pub fn convert_into(
         sink,
     };
     run(options, inputs, &mut Through::Pairing(&mut pairing), progress)
-}
-
-/// Whether the ids of the inputs are processes, as they say or else the caller: of all of them, or of none. Refuses what cannot be told apart.
-pub fn pid_is_process(inputs: &[OpenInput], otherwise: bool) -> Result<bool> {
-    if inputs.len() > 1
-        && let Some((input, _)) = inputs.iter().find(|(input, source)| source.is_of_nobody(input))
-    {
-        let path = input.path.clone();
-        let message = "neither its lines nor its name say which thread it is of, and so its calls are not told from those of the other inputs";
-        let hint = "convert it on its own, give it the name that strace -ff gives (NAME.PID), or record with -f, which tells the thread of each line";
-        return Err(Error::Read { path, source: Refused::error(message, hint) });
-    }
-    let told: Vec<_> = inputs.iter().map(|(input, source)| source.pid_is_process(input.head())).collect();
-    let logs = logs_of(inputs);
-    // A piece may begin with what does not tell.
-    let of_log =
-        |log: usize| told.iter().zip(&logs).find_map(|(told, of)| told.filter(|_| *of == log)).unwrap_or(otherwise);
-    let of_processes = logs.iter().position(|&log| of_log(log));
-    let of_threads = logs.iter().position(|&log| !of_log(log));
-    if let (Some(processes), Some(threads)) = (of_processes, of_threads) {
-        let path = |at: usize| inputs[at].0.path.clone();
-        return Err(Error::Tasks { of_processes: path(processes), of_threads: path(threads) });
-    }
-    Ok(of_processes.is_some())
 }
 
 struct Pairing<'a> {
@@ -541,11 +457,12 @@ fn run(
             Step::Piece(piece) => {
                 let file = &mut files[piece.file];
                 let batch = &piece.batch;
-                file.read_bytes = piece.consumed_bytes;
-                file.take_notes(batch, piece.lines_before, through, &mut summary)?;
-                file.lines += batch.lines;
-                file.events += batch.events.len() as u64;
-                file.last_event = batch.events.last().map(|e| e.ts).or(file.last_event);
+                let sink = match &mut *through {
+                    Through::Pairing(pairing) if pairing.begun => Some(&mut *pairing.sink as &mut dyn Sink),
+                    _ => None,
+                };
+                file.take_notes(batch, piece.lines_before, sink, &mut summary)?;
+                file.take_events(batch, piece.consumed_bytes);
                 summary.lines += batch.lines;
                 summary.events[Kind::Other.index()] += batch.others;
                 if let Some(named) = &batch.named_others {
@@ -553,9 +470,6 @@ fn run(
                 }
                 for event in &batch.events {
                     summary.events[event.kind.index()] += 1;
-                    file.kinds[event.kind.index()] += 1;
-                    file.span =
-                        Some(file.span.map_or((event.ts, event.ts), |(a, b)| (a.min(event.ts), b.max(event.ts))));
                     summary.first_ts = Some(summary.first_ts.map_or(event.ts, |ts| ts.min(event.ts)));
                     summary.last_ts = Some(summary.last_ts.map_or(event.ts, |ts| ts.max(event.ts)));
                 }
@@ -630,210 +544,6 @@ fn run(
         }
     }
     Ok(summary)
-}
-
-/// An input as far as it has been read.
-struct FileSoFar {
-    /// The log that it is a piece of.
-    log: usize,
-    path: String,
-    source: &'static str,
-    lines: u64,
-    events: u64,
-    read_bytes: u64,
-    last_event: Option<i64>,
-    /// Its oldest and its newest event.
-    span: Option<(i64, i64)>,
-    /// Its first line that is no event, and how many there are.
-    unparsed: Option<String>,
-    unparsed_lines: u64,
-    io_uring: u64,
-    kinds: [u64; Kind::COUNT],
-    /// What the recorder counted, of the kinds that it did.
-    counted: [Option<u64>; Kind::COUNT],
-    ended: bool,
-    says_its_end: bool,
-    stands_alone: bool,
-}
-
-impl FileSoFar {
-    fn of((input, source): &OpenInput, log: usize) -> Self {
-        Self {
-            log,
-            path: input.path.clone(),
-            source: source.name(),
-            lines: 0,
-            events: 0,
-            read_bytes: 0,
-            last_event: None,
-            span: None,
-            unparsed: None,
-            unparsed_lines: 0,
-            io_uring: 0,
-            kinds: [0; Kind::COUNT],
-            counted: [None; Kind::COUNT],
-            ended: false,
-            says_its_end: source.says_its_end(input.head()),
-            stands_alone: source.stands_alone(input.head()),
-        }
-    }
-
-    /// At its end: whether it told of anything. Others may be `beside` it.
-    fn check(&self, beside: bool) -> Result<()> {
-        // A recorder that says its end has seen nothing, and so has strace of a thread of `-ff` that makes no sync call; the
-        // inputs beside it may have.
-        let of_a_thread = beside && self.source == source::strace::NAME && self.unparsed_lines == 0;
-        if self.events > 0 || self.ended || of_a_thread { Ok(()) } else { Err(self.no_events()) }
-    }
-
-    /// At the end of a log, of which these are the pieces: what it lacks of what it says itself.
-    fn lacks(pieces: &[&Self], losses: &mut Losses) -> Vec<NoteKind> {
-        let mut lacks = Vec::new();
-        let Some(last) = pieces.last() else { return lacks };
-        let (says_its_end, ended) = (pieces.iter().any(|p| p.says_its_end), pieces.iter().any(|p| p.ended));
-        if !says_its_end && !ended {
-            // Counts of a map that has the name of ours are not those of our recorder.
-            return lacks;
-        }
-        let of_kind = |kind: usize| {
-            let have: u64 = pieces.iter().map(|p| p.kinds[kind]).sum();
-            pieces.iter().fold(0u64, |sum, p| sum.saturating_add(p.counted[kind].unwrap_or(0))).saturating_sub(have)
-        };
-        let missing = (0..Kind::COUNT).fold(0u64, |sum, kind| sum.saturating_add(of_kind(kind)));
-        // Each line that was torn is counted as such.
-        let missing = missing.saturating_sub(pieces.iter().map(|p| p.unparsed_lines).sum());
-        if missing > 0 {
-            last.missing(missing, losses);
-            lacks.push(NoteKind::Missing { count: missing });
-        }
-        if says_its_end && !ended {
-            last.cut_off(losses);
-            lacks.push(NoteKind::CutOff);
-        }
-        lacks
-    }
-
-    fn missing(&self, count: u64, losses: &mut Losses) {
-        let tally = losses.add(Reason::MissingLine, count, self.last_event);
-        tally.example.get_or_insert_with(|| tell(&self.path, 0, "its recorder counted more than it holds"));
-    }
-
-    fn cut_off(&self, losses: &mut Losses) {
-        let tally = losses.add(Reason::CutOff, 1, self.last_event);
-        tally.example.get_or_insert_with(|| tell(&self.path, self.lines, "its last line is not the recorder's"));
-    }
-
-    fn no_events(&self) -> Error {
-        let detail = self.unparsed.as_ref().map_or(String::new(), |line| format!("; the first that is none: {line}"));
-        let (path, lines) = (self.path.clone(), self.lines);
-        if self.source == source::strace::NAME {
-            let seen =
-                format!("; it uses io_uring or Linux AIO, whose syncs strace does not see ({} times)", self.io_uring);
-            let detail = if self.io_uring > 0 { seen + &detail } else { detail };
-            Error::NoCalls { path, lines, detail }
-        } else {
-            let of_blocks = matches!(self.source, "blktrace" | "blkparse");
-            Error::NoEvents { path, lines, detail, of_blocks }
-        }
-    }
-
-    /// Counts what in a batch is no event.
-    fn take_notes(
-        &mut self,
-        batch: &Batch,
-        lines_before: u64,
-        through: &mut Through<'_, '_>,
-        summary: &mut Summary,
-    ) -> Result<()> {
-        let path = &self.path;
-        for note in &batch.notes {
-            // A low-level log tells the line of the log that it was made from.
-            let told =
-                matches!(note.kind, NoteKind::Unparsed { why, .. } if why == source::events_jsonl::UNPARSED_BEFORE);
-            let line = if told || note.line == 0 { note.line } else { lines_before + note.line };
-            match &note.kind {
-                NoteKind::Lost { .. } | NoteKind::LostUncounted => {
-                    // It has no time of its own: that of the event before it.
-                    let before = (note.after as usize).checked_sub(1).and_then(|i| batch.events.get(i));
-                    let ts = before.map(|e| e.ts).or(self.last_event);
-                    let (count, what) = match note.kind {
-                        NoteKind::Lost { count } => (count, format!("Lost {count} events")),
-                        _ => (1, "Lost events, it is not told how many".to_owned()),
-                    };
-                    let tally = summary.losses.add(Reason::LostByTracer, count, ts);
-                    let text = tell(path, line, &what);
-                    if let (Through::Pairing(pairing), Some(ts)) = (&mut *through, ts)
-                        && pairing.begun
-                    {
-                        pairing.sink.loss(Reason::LostByTracer, ts, &text)?;
-                    }
-                    tally.example.get_or_insert(text);
-                }
-                NoteKind::Counted { kind, count } => {
-                    let counted = self.counted[*kind].get_or_insert(0);
-                    *counted = counted.saturating_add(*count);
-                }
-                NoteKind::End => self.ended = true,
-                NoteKind::Missing { count } => self.missing(*count, &mut summary.losses),
-                NoteKind::CutOff => self.cut_off(&mut summary.losses),
-                NoteKind::IoUring => {
-                    self.io_uring += 1;
-                    let tally = summary.losses.add(Reason::IoUring, 1, None);
-                    tally.example.get_or_insert_with(|| tell(path, line, "io_uring"));
-                }
-                NoteKind::Unparsed { text, why } => {
-                    self.unparsed_lines += 1;
-                    let tally = summary.losses.add(Reason::UnparsedLine, 1, None);
-                    let wanted =
-                        summary.unparsed.len() < SHOWN_LINES || tally.example.is_none() || self.unparsed.is_none();
-                    if wanted {
-                        let shown = shorten(&text_of(text));
-                        let example = tell(path, line, &shown);
-                        if summary.unparsed.len() < SHOWN_LINES {
-                            summary.unparsed.push(format!("{example} ({why})"));
-                        }
-                        self.unparsed.get_or_insert_with(|| format!("{example} ({why})"));
-                        tally.example.get_or_insert(example);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Recordings that have no time in common, each with the one before it.
-fn apart(files: &[FileSoFar], recordings: &[usize]) -> Vec<(String, String, i64)> {
-    let mut spans: BTreeMap<usize, (i64, i64, &str)> = BTreeMap::new();
-    for (file, recording) in files.iter().zip(recordings) {
-        if let Some((from, to)) = file.span {
-            let span = spans.entry(*recording).or_insert((from, to, &file.path));
-            *span = (span.0.min(from), span.1.max(to), span.2);
-        }
-    }
-    let mut spans: Vec<_> = spans.into_values().collect();
-    spans.sort_unstable();
-    let mut found = Vec::new();
-    let mut before: Option<(i64, &str)> = None;
-    for (from, to, path) in spans {
-        if let Some((end, first)) = before
-            && end < from
-        {
-            found.push((first.to_owned(), path.to_owned(), from - end));
-        }
-        before = before.filter(|(end, _)| *end > to).or(Some((to, path)));
-    }
-    found
-}
-
-/// A line as it can stand in a message.
-fn shorten(text: &str) -> String {
-    const SHOWN: usize = 160;
-    let mut shown: String = text.chars().take(SHOWN).map(|c| if c.is_control() { '\u{b7}' } else { c }).collect();
-    if text.chars().nth(SHOWN).is_some() {
-        shown.push_str("...");
-    }
-    shown
 }
 
 fn merge_losses(into: &mut Losses, from: &Losses) {

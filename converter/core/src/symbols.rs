@@ -10,8 +10,9 @@ use object::{Endianness, FileKind, Object, ObjectSymbol, SymbolKind, elf};
 
 use crate::error::Result;
 use crate::event::Kind;
+use crate::inputs::open_inputs;
 use crate::merge::{Merge, Step};
-use crate::run::{Options, open_inputs};
+use crate::run::Options;
 use crate::stack::lines;
 
 /// What a recorder has found beside its log: texts of frames, by process and address.
