@@ -278,9 +278,12 @@ def test_threads_that_are_not_known_are_not_joined(tmp_path: Path) -> None:
             shutil.copy(file, tmp_path / name) for file, name in zip(files, pair, strict=True)
         ]
         message = fails(3, "convert", *copies, "-o", tmp_path / "x.csv")
-        assert "say which thread it is of" in message
+        assert "does not say which thread makes it" in message
         assert "give it the name that strace -ff gives (NAME.PID)" in message
         assert fails(3, "convert", WAYS / "run", copies[0], "-o", tmp_path / "x.csv")
+        together = json.loads(ok("inspect", "--format", "json", *copies))["together"]
+        assert not together["convertible"]
+        assert "do not say which thread" in together["text"]
         assert {row["tid"] for row in made(tmp_path / "o", copies[0])["sync"]} == {None}
 
 
@@ -311,11 +314,123 @@ def test_words_beside_numbers_are_read(tmp_path: Path) -> None:
         '7  1795373395.269018 write(3, "x", 1) = 1 <0.000149>\n'
         '7  1795373395.269218 openat(-100 /* AT_FDCWD */, "/a/ee", 0x42 /* O_RDWR|O_CREAT */, 0644) = 4 <0.000033>\n'
         '7  1795373395.269418 write(4, "x", 1) = 1 <0.000149>\n'
+        '7  1795373395.269518 openat(-100 /* AT_FDCWD */</a, (b>, "ff", 0x1041 /* O_WRONLY|O_CREAT|O_DSYNC */, 0644) = 5</a, (b/ff> <0.000033>\n'
+        '7  1795373395.269618 write(5</a, (b/ff>, "x", 1) = 1 <0.000149>\n'
         "7  1795373395.269975 fsync(4) = 0 <0.000156>\n"
     )
     told = made(tmp_path / "o", log)
     assert [(row["op"], row["path"]) for row in told["sync"]] == [
         ("write", "/a/dd"),
+        ("write", "/a, (b/ff"),
         ("fsync", "/a/ee"),
     ]
     assert {row["reason"] for row in told["loss"]} == {"call_alone"}
+
+
+def strace_of(path: Path, tid: int, begin_s: int, times: str = "day") -> Path:
+    """Two syncs a second apart of a file that is opened first; without execve, as of a program that runs already."""
+    lines = []
+    calls = [
+        f'openat(AT_FDCWD, "/{tid}", O_RDWR) = 3',
+        "fsync(3) = 0",
+        "fsync(3) = 0",
+    ]
+    for number, call in enumerate(calls):
+        at = begin_s + number
+        shown = {
+            "day": f"{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}.000000",
+            "unix": f"{1795132800 + at}.000000",
+            "relative": f"{'':5}{1 if number else at}.000000",
+        }[times]
+        lines.append(f"{tid}  {shown} {call} <0.010000>\n")
+    path.write_text("".join(lines))
+    return path
+
+
+def seconds(told: Tables) -> dict[int, list[float]]:
+    found: dict[int, list[float]] = {}
+    for row in told["sync"]:
+        found.setdefault(row["tid"], []).append(row["ts_ns"] / 1e9)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "offset"),
+    [("day", "day", "0"), ("day", "unix", "-1795132800s"), ("relative", "unix", "-1795132800s")],
+)
+def test_another_program_is_no_piece(first: str, second: str, offset: str, tmp_path: Path) -> None:
+    """Two that ran at the same time: neither the day nor the files of the one are those of the other."""
+    one = strace_of(tmp_path / "one.log", 1000, 40_000, first)
+    other = strace_of(tmp_path / "other.log", 2000, 32_000, second)
+    told = made(tmp_path / "o", one, other, "--offset", f"{other}={offset}")
+    assert seconds(told) == {1000: [40_001, 40_002], 2000: [32_001, 32_002]}
+    assert {(row["tid"], row["path"]) for row in told["sync"]} == {(1000, "/1000"), (2000, "/2000")}
+
+
+def test_files_of_one_program_are_not_those_of_another(tmp_path: Path) -> None:
+    """The first thread of each has no number in its log: it is not the same one."""
+    one, other = tmp_path / "one.log", tmp_path / "other.log"
+    one.write_text(
+        '1795132800.000000 openat(AT_FDCWD, "/one", O_RDWR|O_DSYNC) = 3 <0.000010>\n'
+        "1795132800.100000 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) = 78 <0.000010>\n"
+        "[pid    77] 1795132800.200000 fsync(3) = 0 <0.000010>\n"
+    )
+    other.write_text(
+        '1795132801.000000 write(3, "x", 1) = 1 <0.000010>\n'
+        "1795132801.100000 fsync(3) = 0 <0.000010>\n"
+        "1795132801.200000 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) = 99 <0.000010>\n"
+        "[pid    98] 1795132801.300000 fsync(3) = 0 <0.000010>\n"
+    )
+    rows = made(tmp_path / "o", one, other)["sync"]
+    assert [(row["op"], row["path"]) for row in rows] == [
+        ("fsync", "/one"),
+        ("fsync", None),
+        ("fsync", None),
+    ]
+
+
+def test_a_thread_may_be_named_late(tmp_path: Path) -> None:
+    """strace leaves the number out until there is a second thread, which may be long after the begin."""
+    log = tmp_path / "term.log"
+    reads = "".join(f'1795132800.{n:06} read(3, "", 4096) = 0 <0.000010>\n' for n in range(1500))
+    log.write_text(
+        reads
+        + '1795132801.000000 openat(AT_FDCWD, "/data", O_RDWR) = 3 <0.000010>\n'
+        + "1795132801.100000 clone(child_stack=NULL, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD) = 77 <0.000010>\n"
+        + "[pid    76] 1795132801.200000 fsync(3) = 0 <0.000010>\n"
+    )
+    assert log.stat().st_size > 1 << 16
+    beside = WAYS / "disk.blktrace.0"
+    rows = made(tmp_path / "o", log, beside, "--offset", f"{beside}=0")["sync"]
+    assert [(row["tid"], row["path"]) for row in rows] == [(76, "/data")]
+
+
+def test_calls_of_a_process_overlap_wherever_it_is_told(tmp_path: Path) -> None:
+    """Two threads of one process are in a call each: whose is whose is not told, and is not guessed from the begin of the log."""
+    log = tmp_path / "x.json"
+    times = [("BEGIN", 500), ("END", 900), ("BEGIN", 1000), ("BEGIN", 1100), ("END", 1200)]
+    calls = [[["name", "fsync"], ["type", kind], ["ts", ts], ["pid", 5]] for kind, ts in times]
+    other = [["name", "sched_switch"], ["type", "INSTANT"], ["ts", 1], ["pid", 5]]
+    told = []
+    for before in (0, 900):
+        lines = [
+            {"type": "value", "data": ["track_event", *event]} for event in [other] * before + calls
+        ]
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        rows = made(tmp_path / "o", log)["call"]
+        told.append([(row["ts_ns"], row["dur_ns"]) for row in rows])
+    assert told[0] == told[1]
+    assert sorted(told[0], key=str) == sorted([(500, 400), (1000, None), (1100, None)], key=str)
+
+
+def test_a_log_that_begins_anew_is_read_as_it_says_itself(tmp_path: Path) -> None:
+    """That of the thesis's script, behind one of our recorder for stock kernels, whose edges are inferred."""
+    thesis = tmp_path / "small1.log"
+    thesis.write_bytes(recording("small1.log"))
+    stock = ROOT / "tests" / "data" / "bpf" / "stock-tracepoints.log.gz"
+    want = {(row["ts_ns"], row["confidence"]) for row in made(tmp_path / "a", thesis)["sync"]}
+    have = {
+        (row["ts_ns"], row["confidence"]) for row in made(tmp_path / "b", stock, thesis)["sync"]
+    }
+    assert want <= have
+    assert {confidence for _, confidence in want} == {"exact"}

@@ -57,6 +57,13 @@ fn join(call: &mut Call, other: &Call) {
     }
 }
 
+/// Larger than any number of a task.
+const OF_OTHER_KIND: u32 = 1 << 31;
+
+fn overlaps(tasks_are_processes: bool, task: u32) -> bool {
+    tasks_are_processes || task != UNKNOWN_TASK && task & OF_OTHER_KIND != 0
+}
+
 /// Index into a slab.
 type Slot = u32;
 const NO_SLOT: Slot = Slot::MAX;
@@ -261,11 +268,19 @@ impl Assemble {
         self.process_names.get(&pid).copied().unwrap_or(NameId::NONE)
     }
 
-    fn task_of(&self, event: &Event) -> u32 {
-        // Larger than any number of a task.
-        const OF_OTHER_KIND: u32 = 1 << 31;
-        let (task, other) = if self.tasks_are_processes { (event.pid, event.tid) } else { (event.tid, event.pid) };
+    /// The number of a thread, or that of a process where ids are processes; a task that tells the other one alone is told apart by a bit.
+    fn task(&self, tid: u32, pid: u32) -> u32 {
+        let (task, other) = if self.tasks_are_processes { (pid, tid) } else { (tid, pid) };
         if task == UNKNOWN_TASK && other != UNKNOWN_TASK { other | OF_OTHER_KIND } else { task }
+    }
+
+    fn task_of(&self, event: &Event) -> u32 {
+        self.task(event.tid, event.pid)
+    }
+
+    /// Whether it is a process, of which several threads may be in a call.
+    fn overlaps(&self, task: u32) -> bool {
+        overlaps(self.tasks_are_processes, task)
     }
 
     pub fn event<S: Sink + ?Sized>(&mut self, event: &Event, place: Place, names: &Names, sink: &mut S) -> Result<()> {
@@ -434,8 +449,9 @@ impl Assemble {
     /// Whether a call is that which the thread has open by the word of another log: it cannot make two at once. From now on it is
     /// this log's.
     fn is_open_call(&mut self, call: &Call) -> bool {
+        let task = self.task(call.tid, call.pid);
         let log = self.places.log_of(self.at);
-        let Some(group) = self.tasks.get_mut(&call.tid).and_then(|task| task.groups.back_mut()) else { return false };
+        let Some(group) = self.tasks.get_mut(&task).and_then(|task| task.groups.back_mut()) else { return false };
         let other = self.places.log_of(group.place);
         if !group.call_open || other == log || group.told_by & bit(log) != 0 {
             return false;
@@ -471,12 +487,11 @@ impl Assemble {
         call.call_id = self.next_call;
         self.next_call += 1;
         self.leave_sync(id, names, sink)?;
+        let overlaps = self.overlaps(id);
         let task = self.tasks.entry(id).or_default();
         task.exited = None;
         let mut closed = false;
-        if !self.tasks_are_processes
-            && let Some(group) = task.groups.back_mut()
-        {
+        if !overlaps && let Some(group) = task.groups.back_mut() {
             closed = std::mem::take(&mut group.call_open);
             group.land(&mut self.requests_in_flight);
         }
@@ -507,7 +522,7 @@ impl Assemble {
         for place in joined {
             self.count(Reason::ToldTwice, since, place, || op.name().to_owned());
         }
-        if closed || self.tasks_are_processes { self.flush(id, names, sink) } else { Ok(()) }
+        if closed || overlaps { self.flush(id, names, sink) } else { Ok(()) }
     }
 
     /// A call is told by a log that is not believed for its thread: it is that which the other log has told, or tells next. A tracer
@@ -659,8 +674,9 @@ impl Assemble {
         let log = self.places.log_of(self.at);
         let again = self.told_of_call(e) == Told::Again;
         let by_tracer = self.tellers.is_tracer(e.tid, log);
+        let task = self.task_of(e);
         let requests = &self.requests;
-        let Some(task) = self.tasks.get_mut(&e.tid) else { return Exit::First };
+        let Some(task) = self.tasks.get_mut(&task) else { return Exit::First };
         if let Some(aside) = task.asides.iter_mut().find(|a| a.log == log && a.call.op == op && !a.over) {
             aside.over = true;
             aside.call.exit = (!untimed).then_some(e.ts);
@@ -885,7 +901,7 @@ impl Assemble {
 
     fn owner(&self, slot: Slot) -> u32 {
         let row = &self.requests[slot as usize].row;
-        if self.tasks_are_processes { row.pid } else { row.tid }
+        self.task(row.tid, row.pid)
     }
 
     /// The request that a thread has open, if no id tells it.
@@ -988,7 +1004,7 @@ impl Assemble {
             self.by_id.insert(id, slot);
         }
 
-        let overlap = self.tasks_are_processes;
+        let overlap = self.overlaps(task_id);
         let task = self.tasks.entry(task_id).or_default();
         task.open = (!overlap).then_some(slot);
         let mut closed_a_call = false;
@@ -1039,6 +1055,7 @@ impl Assemble {
 
     /// The last call of the task that no request has taken becomes the request's.
     fn take_call(&mut self, task_id: u32, slot: Slot) {
+        let overlaps = self.overlaps(task_id);
         let Some(task) = self.tasks.get_mut(&task_id) else { return };
         let row = &mut self.requests[slot as usize].row;
         // A late request may be older than the call that stands open now.
@@ -1055,7 +1072,7 @@ impl Assemble {
                 stack: call.stack,
             });
         };
-        if !self.tasks_are_processes {
+        if !overlaps {
             if let Some(group) = task.groups.back_mut().filter(|g| free(g))
                 && let Some(call) = &mut group.call
             {
@@ -1247,13 +1264,14 @@ impl Assemble {
 
     /// Hands on the groups of a task that are settled, in their order.
     fn flush<S: Sink + ?Sized>(&mut self, task_id: u32, names: &Names, sink: &mut S) -> Result<()> {
+        let overlaps = self.overlaps(task_id);
         let mut at = 0;
         loop {
             let Some(task) = self.tasks.get_mut(&task_id) else { return Ok(()) };
             let Some(group) = task.groups.get(at) else { return Ok(()) };
             let ready = !group.call_open && group.requests.iter().all(|&r| self.requests[r as usize].settled);
             if !ready {
-                if self.tasks_are_processes {
+                if overlaps {
                     // Overlapping requests have no order to keep.
                     at += 1;
                     continue;
@@ -1383,16 +1401,15 @@ impl Assemble {
                     self.give_up_bio(slot, names, sink)?;
                 }
             }
-            if self.tasks_are_processes {
-                self.expire_calls(names, sink)?;
-            }
+            self.expire_calls(names, sink)?;
         }
         Ok(())
     }
 
     fn expire_calls<S: Sink + ?Sized>(&mut self, names: &Names, sink: &mut S) -> Result<()> {
         let mut due = Vec::new();
-        for (&id, task) in &mut self.tasks {
+        let of_processes = self.tasks_are_processes;
+        for (&id, task) in self.tasks.iter_mut().filter(|(id, _)| overlaps(of_processes, **id)) {
             let too_many = task.groups.len() > MAX_LINGERING;
             for group in task.groups.iter_mut().filter(|group| group.call_open) {
                 if too_many || self.now.saturating_sub(group.since) > LINGER_NS {

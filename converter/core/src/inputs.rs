@@ -67,16 +67,8 @@ pub fn with_source(options: &Options, input: Input) -> Result<OpenInput> {
     Ok((input, source))
 }
 
-/// Whether the ids of the inputs are processes, as they say or else the caller: of all of them, or of none. Refuses what cannot be told apart.
+/// Whether the ids of the inputs are processes, as they say or else the caller: of all of them, or of none.
 pub fn pid_is_process(inputs: &[OpenInput], otherwise: bool) -> Result<bool> {
-    if inputs.len() > 1
-        && let Some((input, _)) = inputs.iter().find(|(input, source)| source.is_of_nobody(input))
-    {
-        let path = input.path.clone();
-        let message = "neither its lines nor its name say which thread it is of, and so its calls are not told from those of the other inputs";
-        let hint = "convert it on its own, give it the name that strace -ff gives (NAME.PID), or record with -f, which tells the thread of each line";
-        return Err(Error::Read { path, source: Refused::error(message, hint) });
-    }
     let told: Vec<_> = inputs.iter().map(|(input, source)| source.pid_is_process(input.head())).collect();
     let logs = logs_of(inputs);
     // A piece may begin with what does not tell.

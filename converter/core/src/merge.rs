@@ -43,7 +43,7 @@ pub struct Beside {
 }
 
 /// How times are laid beside those of other inputs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Move {
     By(i64),
     Boot(BesideBoot),
@@ -86,8 +86,8 @@ struct Lane {
     newest: Option<i64>,
     /// How its pieces are written, where one of them has said so.
     options: Option<SourceOptions>,
-    /// What the last piece leaves to the next.
-    settle: Option<Box<dyn Settle>>,
+    /// What the last piece leaves to the next, and how its times were moved.
+    settle: Option<(Box<dyn Settle>, Option<Move>)>,
     /// All that is older has been read, as the source itself says.
     until: Option<i64>,
     /// It has said so before.
@@ -156,6 +156,20 @@ pub struct Merge {
 /// The log that each input is a piece of, from 0.
 pub fn logs_of(inputs: &[OpenInput]) -> Vec<usize> {
     logs_of_formats(inputs.iter().map(|(input, source)| (source.name(), source.stands_alone(input.head()))))
+}
+
+/// As `logs_of`, but what begins anew is a log of its own, though it be read after another.
+pub fn whole_logs_of(inputs: &[OpenInput]) -> Vec<usize> {
+    let mut last: HashMap<usize, usize> = HashMap::new();
+    let logs = logs_of(inputs).into_iter().zip(inputs).enumerate();
+    logs.map(|(at, (lane, (input, source)))| {
+        let log = last.entry(lane).or_insert(at);
+        if source.begins(input.head()) {
+            *log = at;
+        }
+        *log
+    })
+    .collect()
 }
 
 /// As `logs_of`, with those as one that are parts of one recording.
@@ -391,7 +405,10 @@ impl Merge {
         if lane.current.is_none()
             && let Some(input) = lane.waiting.pop_front()
         {
-            let options = lane.options.unwrap_or(self.options);
+            let (_, (log, source)) = &input;
+            let begins = source.begins(log.head());
+            let options = lane.options.filter(|_| !begins).unwrap_or(self.options);
+            lane.settle.take_if(|(settle, _)| begins || !settle.is_continued_by(log.head()));
             let opened = self.open(input, &options)?;
             self.seen.tell(&opened.path, &opened.clock)?;
             self.start(at, opened)?;
@@ -402,7 +419,8 @@ impl Merge {
             Next::Idle => Ok(Step::Idle),
             Next::End => {
                 let file = current.file;
-                lane.settle = lane.current.take().and_then(|current| current.stream.into_settle());
+                let ended = lane.current.take();
+                lane.settle = ended.and_then(|current| Some((current.stream.into_settle()?, current.moved)));
                 lane.until = None;
                 Ok(Step::EndOf(file))
             }
@@ -456,9 +474,10 @@ impl Merge {
             }
         }
         self.lanes[lane].options = reader.pieces.or(self.lanes[lane].options);
-        let before = self.lanes[lane].settle.take();
-        if !reader.begins_anew && before.is_some() {
-            reader.settle = before;
+        if let Some((settle, of)) = self.lanes[lane].settle.take()
+            && of == moved
+        {
+            reader.settle = Some(settle);
         }
         let stream = Stream::start(reader, self.workers, self.name_others);
         self.lanes[lane].current = Some(Current { file, path, stream, lines: 0, moved });

@@ -11,7 +11,9 @@ use crate::error::{Error, Result};
 use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::inputs::{open_inputs, pid_is_process};
 use crate::losses::Losses;
-use crate::merge::{Beside, Clock, Merge, OpenInput, Piece, Step, assumed_clock, logs_of, recordings_of};
+use crate::merge::{
+    Beside, Clock, Merge, OpenInput, Piece, Step, assumed_clock, logs_of, recordings_of, whole_logs_of,
+};
 use crate::names::{NameId, Names};
 use crate::order::Reorder;
 use crate::place::{Place, Places};
@@ -421,7 +423,9 @@ fn run(
     source_options.keep_extras = matches!(through, Through::Log(_));
     let total_bytes = inputs.iter().map(|(input, _)| input.total_bytes).sum::<Option<u64>>();
     let mut files: Vec<FileSoFar> =
-        inputs.iter().zip(logs_of(&inputs)).map(|(input, log)| FileSoFar::of(input, log)).collect();
+        inputs.iter().zip(whole_logs_of(&inputs)).map(|(input, log)| FileSoFar::of(input, log)).collect();
+    let logs = logs_of(&inputs);
+    let are_several = logs.iter().any(|log| Some(log) != logs.first());
     let mut sources: Vec<&str> = Vec::new();
     for file in &files {
         if !sources.contains(&file.source) {
@@ -476,6 +480,9 @@ fn run(
                 let until = merge.until();
                 match through {
                     Through::Pairing(pairing) => {
+                        if are_several && !pairing.assemble.tasks_are_processes {
+                            file.check_threads(batch, piece.lines_before)?;
+                        }
                         pairing.piece(&piece, until, merge.may_wait())?;
                         merge.give_back(piece);
                     }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Error, Result};
-use crate::event::Kind;
+use crate::error::{Error, Refused, Result};
+use crate::event::{Kind, UNKNOWN_TASK};
 use crate::losses::{Losses, Reason};
 use crate::merge::OpenInput;
 use crate::names::text_of;
@@ -130,6 +130,29 @@ impl FileSoFar {
             self.kinds[event.kind.index()] += 1;
             self.span = Some(self.span.map_or((event.ts, event.ts), |(a, b)| (a.min(event.ts), b.max(event.ts))));
         }
+    }
+
+    /// Beside other logs each call must say its thread.
+    pub(crate) fn check_threads(&self, batch: &Batch, lines_before: u64) -> Result<()> {
+        let needs = |kind: &Kind| {
+            matches!(
+                kind,
+                Kind::CallEnter { .. } | Kind::CallExit { .. } | Kind::SyncStart { .. } | Kind::SyncEnd { .. }
+            )
+        };
+        let Some(event) = batch.events.iter().find(|event| event.tid == UNKNOWN_TASK && needs(&event.kind)) else {
+            return Ok(());
+        };
+        let line = lines_before + u64::from(event.line);
+        let message = format!(
+            "the call in line {line} does not say which thread makes it, and so it is not told from those of the other inputs"
+        );
+        let hint = if self.source == source::strace::NAME {
+            "convert it on its own, give it the name that strace -ff gives (NAME.PID), or record with -f, which tells the thread of each line"
+        } else {
+            "convert it on its own, or record it with thread ids: `tid` in bpftrace's tuples"
+        };
+        Err(Error::Read { path: self.path.clone(), source: Refused::error(message, hint) })
     }
 
     /// Counts what in a batch is no event.

@@ -7,6 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use syncline_core::error::Error;
 use syncline_core::event::{Event, Kind};
 use syncline_core::input::{Chunk, Input};
+use syncline_core::inputs;
 use syncline_core::run::{self, Format, Options};
 use syncline_core::sink::Sink;
 use syncline_core::sink::perfetto::PerfettoTrace;
@@ -38,7 +39,7 @@ fn options_for(text: &[u8], how: u8) -> Option<Options> {
         ..Options::default()
     };
     let input = Input::from_bytes("fuzz", text.to_vec()).ok()?;
-    let (_, source) = run::with_source(&options, input).ok()?;
+    let (_, source) = inputs::with_source(&options, input).ok()?;
     // A low-level log says itself what its ids are.
     options.source_options.pid_is_process &= matches!(source.name(), "thesis" | "bpftrace-json");
     Some(options)
@@ -46,7 +47,7 @@ fn options_for(text: &[u8], how: u8) -> Option<Options> {
 
 fn tables(options: &Options, text: &[u8], what: u8) {
     let Ok(input) = Input::from_bytes("fuzz", text.to_vec()) else { return };
-    let Ok((input, source)) = run::with_source(options, input) else { return };
+    let Ok((input, source)) = inputs::with_source(options, input) else { return };
     let out = Path::new("-");
     let weight = Weight::NAMES[usize::from(what >> 3 & 3)].1;
     let by = By::NAMES[usize::from(what >> 5 & 1)].1;
@@ -86,7 +87,7 @@ struct Read {
 /// An input, parsed in one thread; `None` if it cannot be read to its end.
 fn read(options: &Options, text: &[u8]) -> Option<Read> {
     let input = Input::from_bytes("fuzz", text.to_vec()).ok()?;
-    let (input, source) = run::with_source(options, input).ok()?;
+    let (input, source) = inputs::with_source(options, input).ok()?;
     let mut reader = source.open(input, &options.source_options).ok()?;
     let (mut chunk, mut batch) = (Chunk::default(), Batch::default());
     let mut read = Read { events: Vec::new(), others: 0, late: false };

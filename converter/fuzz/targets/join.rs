@@ -6,6 +6,7 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use syncline_core::error::Error;
 use syncline_core::input::Input;
+use syncline_core::inputs;
 use syncline_core::merge::Beside;
 use syncline_core::run::{self, Options};
 use syncline_core::sink::rows::Jsonl;
@@ -29,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     let mut inputs = Vec::new();
     for (name, half) in ["0", "1"].into_iter().zip(halves) {
         let Ok(input) = Input::from_bytes(name, half.to_vec()) else { return };
-        let Ok(input) = run::with_source(&options, input) else { return };
+        let Ok(input) = inputs::with_source(&options, input) else { return };
         inputs.push(input);
     }
     let mut sink = Jsonl::create(Path::new("-")).expect("standard output is open");

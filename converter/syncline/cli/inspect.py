@@ -129,6 +129,10 @@ def _together(
         logs = _core.together(told)
     except _core.CoreError as error:
         return joint | {"clocks": "disagree", "text": error.args[0]}
+    of_nobody = [one["input"] for one in found if _is_of_nobody(one)]
+    if of_nobody and len(set(logs)) > 1:
+        text = f"calls of {', '.join(of_nobody)} do not say which thread makes them, and so they are not told from those of the others"
+        return joint | {"text": text}
     clocks = _clocks(files)
     return joint | {
         "convertible": True,
@@ -136,6 +140,12 @@ def _together(
         "logs": [{"path": one["path"], "log": log} for one, log in zip(files, logs, strict=True)],
         "text": f"{_joined(files, logs)}. {_CLOCKS[clocks]}",
     }
+
+
+def _is_of_nobody(told: dict[str, Any]) -> bool:
+    """Whether some call tells neither thread nor process."""
+    unknown = [one for one in told["columns"] if one["column"] in ("tid", "pid")]
+    return all(one["known"] < one["of"] for one in unknown) and bool(unknown)
 
 
 _CLOCKS = {

@@ -98,7 +98,7 @@ impl Source for Blktrace {
         let mut facts = vec![("clock", "monotonic".to_owned())];
         facts.extend(recording.realtime_offset_ns().map(|offset| ("realtime_offset_ns", offset.to_string())));
         let parse = Arc::new(Records { names: Arc::clone(&recording.names), keep_extras: options.keep_extras });
-        Ok(Reader { chunks: Box::new(recording), parse, settle: None, facts, pieces: None, begins_anew: true })
+        Ok(Reader { chunks: Box::new(recording), parse, settle: None, facts, pieces: None })
     }
 }
 

@@ -249,9 +249,9 @@ pub trait Source: Sync {
         false
     }
 
-    /// Whether neither its lines nor its name say which thread an input is of.
-    fn is_of_nobody(&self, _input: &Input) -> bool {
-        false
+    /// Whether an input that begins so is no piece that goes on where another ended.
+    fn begins(&self, head: &[u8]) -> bool {
+        self.stands_alone(head)
     }
 
     /// Whether an input that begins so tells its end, by `NoteKind::End`.
@@ -277,8 +277,6 @@ pub struct Reader {
     pub facts: Vec<(&'static str, String)>,
     /// How the pieces are written that follow this one, where it says so.
     pub pieces: Option<SourceOptions>,
-    /// It is no piece that goes on where the one before it ended.
-    pub begins_anew: bool,
 }
 
 pub trait Chunks: Send {
@@ -297,6 +295,11 @@ pub trait Parse: Send + Sync {
 
 /// Follows `Parse` in the order of the input, on one thread, and may keep state.
 pub trait Settle {
+    /// Whether an input that begins so, on the same clock, goes on where this one has ended.
+    fn is_continued_by(&self, _head: &[u8]) -> bool {
+        true
+    }
+
     /// Makes the events of a batch from what `Parse` has left aside.
     fn settle(&mut self, batch: &mut Batch);
 }
@@ -367,7 +370,7 @@ impl Reader {
     /// `cut` as in `Lines`.
     fn of_text(cut: impl Fn(&[u8]) -> Option<usize> + Send + 'static, parse: Arc<dyn Parse>, input: Input) -> Self {
         let chunks = Box::new(LineChunks { cut: Box::new(cut), reader: ChunkReader::new(input) });
-        Self { chunks, parse, settle: None, facts: Vec::new(), pieces: None, begins_anew: false }
+        Self { chunks, parse, settle: None, facts: Vec::new(), pieces: None }
     }
 }
 

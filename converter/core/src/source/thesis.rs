@@ -59,6 +59,11 @@ impl Source for Thesis {
         own_header(head).is_some()
     }
 
+    fn begins(&self, head: &[u8]) -> bool {
+        let first = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty());
+        own_header(head).is_some() || first.is_some_and(|line| is_header(line) || is_attach(line))
+    }
+
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let mut options = *options;
         let facts = introduce(input.head(), &mut options);

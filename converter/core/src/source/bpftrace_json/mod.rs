@@ -57,6 +57,11 @@ impl Source for BpftraceJson {
         Thesis.stands_alone(&printed(head))
     }
 
+    fn begins(&self, head: &[u8]) -> bool {
+        let first = head.split(|&b| b == b'\n').find_map(Object::of);
+        first.is_some_and(|object| object.name == b"attached_probes") || Thesis.begins(&printed(head))
+    }
+
     fn says_its_end(&self, head: &[u8]) -> bool {
         Thesis.says_its_end(&printed(head))
     }

@@ -383,8 +383,8 @@ fn skip_to(text: &[u8], mut stop: impl FnMut(usize, u8) -> bool) -> Option<usize
             b'"' => at += string(&text[at + 1..])?.len() + 1,
             b'(' | b'[' | b'{' => depth += 1,
             b')' | b']' | b'}' => depth = depth.checked_sub(1)?,
-            // Of a descriptor, or of AT_FDCWD.
-            b'<' if at > 0 && (text[at - 1].is_ascii_digit() || text[at - 1] == b'D') => {
+            // Of a descriptor, or of AT_FDCWD, which may be in words beside a number.
+            b'<' if at > 0 && matches!(text[at - 1], b'0'..=b'9' | b'D' | b'/') => {
                 if let Some(len) = decoration(&text[at + 1..]) {
                     at += len + 1;
                 }
@@ -491,7 +491,7 @@ pub(super) fn descriptor(arg: &[u8]) -> Option<(i32, Option<&[u8]>)> {
         return Some((i32::from(digit - b'0'), None));
     }
     let at = memchr(b'<', arg).unwrap_or(arg.len());
-    let fd = match &arg[..at] {
+    let fd = match what::in_words(&arg[..at]) {
         b"AT_FDCWD" => what::AT_FDCWD,
         number => i32::try_from(whole(number, Cursor::signed)?).ok()?,
     };

@@ -90,8 +90,8 @@ impl Source for Strace {
         whole_lines(head).filter_map(Prefix::take).all(|prefix| prefix.tid.is_none())
     }
 
-    fn is_of_nobody(&self, input: &Input) -> bool {
-        self.stands_alone(input.head()) && first_task(&input.path, input.head()) == UNKNOWN_TASK
+    fn begins(&self, head: &[u8]) -> bool {
+        self.stands_alone(head) || begins_with_exec(head)
     }
 
     fn lies_in_parts(&self) -> bool {
@@ -122,11 +122,10 @@ impl Source for Strace {
             Clock::Relative => "relative",
         };
         let parse = Arc::new(Records { clock, keep_extras: options.keep_extras });
-        let begins_anew = begins_with_exec(input.head());
         let first = first_task(&path, input.head());
-        let settle = Box::new(Tasks::new(clock, first, begins_anew, options.keep_extras));
+        let settle = Box::new(Tasks::new(clock, first, begins_with_exec(input.head()), options.keep_extras));
         let facts = vec![("clock", name.to_owned()), ("recorder", NAME.to_owned())];
-        Ok(Reader { settle: Some(settle), facts, begins_anew, ..Reader::of_text(cut, parse, input) })
+        Ok(Reader { settle: Some(settle), facts, ..Reader::of_text(cut, parse, input) })
     }
 }
 
@@ -201,6 +200,14 @@ fn begins_with_exec(head: &[u8]) -> bool {
         _ => None,
     });
     first.is_some_and(|(phase, name)| phase != Phase::Resumed && Known::of(name) == Some(Known::Exec))
+}
+
+/// What stands before the first call, where each line of the head names its thread.
+fn first_of_known(head: &[u8]) -> Option<Prefix<'_>> {
+    let mut calls =
+        whole_lines(head).filter_map(Prefix::take).filter(|prefix| Text::of(prefix.rest).is_some()).peekable();
+    let first = calls.next()?;
+    (first.tid.is_some() && calls.all(|prefix| prefix.tid.is_some())).then_some(first)
 }
 
 /// Whether times since the line before cannot be since a line of this log: the thread was in a call for longer.

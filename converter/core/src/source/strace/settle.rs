@@ -8,9 +8,9 @@ use std::rc::Rc;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::line::{Clock, Phase};
+use super::line::{Clock, Phase, Prefix};
 use super::what::{Known, NO_FD, What, join};
-use super::{Aside, Line};
+use super::{Aside, Line, first_of_known};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::{Batch, Extra, Settle};
@@ -541,6 +541,13 @@ impl At<'_> {
 }
 
 impl Settle for Tasks {
+    /// As far as the first line shows: its thread is one of these, and its time does not lie before the last one.
+    fn is_continued_by(&self, head: &[u8]) -> bool {
+        let Some(Prefix { tid: Some(tid), time: Some(time), .. }) = first_of_known(head) else { return false };
+        let is_later = time.clock != Clock::Unix || self.now.is_none_or(|now| now <= time.ns);
+        time.clock == self.clock && is_later && self.by_tid.contains_key(&tid)
+    }
+
     fn settle(&mut self, batch: &mut Batch) {
         let Some(aside) = batch.aside.take().and_then(|aside| aside.downcast::<Aside>().ok()) else { return };
         let base = aside.times.map_or(0, |times| self.base(times));

@@ -319,7 +319,7 @@ impl OpenFlags {
 
 /// What `-X verbose` prints beside a number: `-100 /* AT_FDCWD */`, `0x1042 /* O_RDWR|O_CREAT|O_DSYNC */`.
 #[inline]
-fn in_words(arg: &[u8]) -> &[u8] {
+pub(super) fn in_words(arg: &[u8]) -> &[u8] {
     const BEGIN: &[u8] = b" /* ";
     let Some(said) = arg.strip_suffix(b" */") else { return arg };
     memmem::find(said, BEGIN).map_or(arg, |at| &said[at + BEGIN.len()..])

@@ -70,7 +70,7 @@ impl Source for TraceDatSource {
         facts.extend(file.recorder.clone().map(|recorder| ("recorder", format!("trace-cmd {recorder}"))));
         let chunks = Box::new(Pages::new(store, &file, path.clone()).map_err(fail)?);
         let parse = Arc::new(Records::new(file, options));
-        Ok(Reader { chunks, parse, settle: None, facts, pieces: None, begins_anew: true })
+        Ok(Reader { chunks, parse, settle: None, facts, pieces: None })
     }
 }
 
