@@ -212,12 +212,13 @@ def bench_btetto(folder: Path, log: Path, rate: float) -> None:
 
 def bench_json(folder: Path, log: Path, options: argparse.Namespace) -> None:
     """A log as `bpftrace -f json` writes it, against the same as text."""
-    with log.open("rb") as stream:
-        head = stream.read(JSON_BYTES)
     text, made = folder / "x.log", folder / "x.json"
-    text.write_bytes(head[: head.rindex(b"\n") + 1])
-    with text.open("rb") as lines, made.open("wb") as out:
+    # Line by line: what this process has had in memory at its most counts as the peak of those that it starts, too.
+    with log.open("rb") as lines, text.open("wb") as plain, made.open("wb") as out:
         for line in lines:
+            if plain.tell() >= JSON_BYTES:
+                break
+            plain.write(line)
             quoted = json.dumps(line.decode("latin-1")).encode()
             out.write(b'{"type": "printf", "data": %s}\n' % quoted)
     print()
