@@ -69,6 +69,25 @@ def test_a_log_may_be_cut_anywhere(name: str, tmp_path: Path) -> None:
     pieces_of(log, tmp_path, len(lines) // 12, begin + 3)
 
 
+def test_a_log_may_be_cut_where_a_thread_begins(tmp_path: Path) -> None:
+    """Its first line, or the exec of a child, is no begin of a log."""
+    log, first, second = (tmp_path / name for name in ("log", "1", "2"))
+    shutil.copy(WAYS / "strace.log", log)
+    lines = log.read_text().splitlines()
+    whole = figures(made(tmp_path / "whole", log))
+    seen: set[str] = set()
+    places = []
+    for number, line in enumerate(lines):
+        tid = line.split()[0]
+        if number > 0 and (tid not in seen or "execve(" in line):
+            places.append(number)
+        seen.add(tid)
+    assert len(places) >= 5
+    for at in places:
+        cut(log, at, first, second)
+        assert figures(made(tmp_path / "pieces", first, second)) == whole, at
+
+
 def test_what_our_recorder_prints_as_json_may_be_cut_anywhere(tmp_path: Path) -> None:
     text = (WAYS / "run" / "events.log").read_text().splitlines(keepends=True)
     log = tmp_path / "log.json"

@@ -90,10 +90,6 @@ impl Source for Strace {
         whole_lines(head).filter_map(Prefix::take).all(|prefix| prefix.tid.is_none())
     }
 
-    fn begins(&self, head: &[u8]) -> bool {
-        self.stands_alone(head) || begins_with_exec(head)
-    }
-
     fn lies_in_parts(&self) -> bool {
         true
     }
@@ -202,12 +198,9 @@ fn begins_with_exec(head: &[u8]) -> bool {
     first.is_some_and(|(phase, name)| phase != Phase::Resumed && Known::of(name) == Some(Known::Exec))
 }
 
-/// What stands before the first call, where each line of the head names its thread.
-fn first_of_known(head: &[u8]) -> Option<Prefix<'_>> {
-    let mut calls =
-        whole_lines(head).filter_map(Prefix::take).filter(|prefix| Text::of(prefix.rest).is_some()).peekable();
-    let first = calls.next()?;
-    (first.tid.is_some() && calls.all(|prefix| prefix.tid.is_some())).then_some(first)
+/// What stands before the calls of a head.
+fn prefixes(head: &[u8]) -> impl Iterator<Item = Prefix<'_>> {
+    whole_lines(head).filter_map(Prefix::take).filter(|prefix| Text::of(prefix.rest).is_some())
 }
 
 /// Whether times since the line before cannot be since a line of this log: the thread was in a call for longer.

@@ -8,9 +8,9 @@ use std::rc::Rc;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::line::{Clock, Phase, Prefix};
+use super::line::{Clock, Phase};
 use super::what::{Known, NO_FD, What, join};
-use super::{Aside, Line, first_of_known};
+use super::{Aside, Line, prefixes};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::{Batch, Extra, Settle};
@@ -541,11 +541,14 @@ impl At<'_> {
 }
 
 impl Settle for Tasks {
-    /// As far as the first line shows: its thread is one of these, and its time does not lie before the last one.
+    /// Each line of its begin names its thread, of which one is known, and its time does not lie before the last one.
     fn is_continued_by(&self, head: &[u8]) -> bool {
-        let Some(Prefix { tid: Some(tid), time: Some(time), .. }) = first_of_known(head) else { return false };
-        let is_later = time.clock != Clock::Unix || self.now.is_none_or(|now| now <= time.ns);
-        time.clock == self.clock && is_later && self.by_tid.contains_key(&tid)
+        let Some(first) = prefixes(head).next().and_then(|prefix| prefix.time) else { return false };
+        let is_later = first.clock != Clock::Unix || self.now.is_none_or(|now| now <= first.ns);
+        first.clock == self.clock
+            && is_later
+            && prefixes(head).all(|prefix| prefix.tid.is_some())
+            && prefixes(head).any(|prefix| prefix.tid.is_some_and(|tid| self.by_tid.contains_key(&tid)))
     }
 
     fn settle(&mut self, batch: &mut Batch) {
