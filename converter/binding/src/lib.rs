@@ -13,7 +13,7 @@ use syncline_core::event::{Dev, Kind};
 use syncline_core::flamegraph::{self, Look, PALETTES, Stack};
 use syncline_core::input::Input;
 use syncline_core::inputs;
-use syncline_core::merge::{Beside, BesideBoot, Clock, Clocks, logs_of_formats};
+use syncline_core::merge::{Beside, BesideBoot, Clock, Clocks, OpenInput, logs_of_formats};
 use syncline_core::output::Output;
 use syncline_core::run::{self, Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
 use syncline_core::sink::Mark;
@@ -182,16 +182,12 @@ type InputOf = (String, String, bool, Option<String>, Option<String>, BTreeMap<S
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn check_apart(inputs: Vec<InputOf>, pid_is: &str) -> PyResult<()> {
-    let mut files: Vec<(Input, &'static dyn Source)> = Vec::new();
-    for (path, format, alone, ..) in inputs.iter().filter(|input| input.0 != "-") {
+    let mut files: Vec<OpenInput> = Vec::new();
+    for (path, format, ..) in inputs.iter().filter(|input| input.0 != "-") {
         let Ok(file) = Input::open(path) else { continue };
-        let source = source::by_name(format).map_err(|e| raise(&e))?;
-        let of_threads = *alone && format == source::strace::NAME;
-        if let Some((first, _)) = files.iter().find(|(first, _)| first.is_same_log(&file, of_threads)) {
-            let (first, second) = (first.path.clone(), file.path);
-            return Err(raise(&Error::Twice { first, second }));
-        }
-        files.push((file, source));
+        let opened = (file, source::by_name(format).map_err(|e| raise(&e))?);
+        inputs::check_twice(&files, &opened).map_err(|e| raise(&e))?;
+        files.push(opened);
     }
     inputs::pid_is_process(&files, choose("pid_is", pid_is, PID_IS)?).map(|_| ()).map_err(|e| raise(&e))
 }

@@ -36,11 +36,9 @@ pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
             }
             continue;
         }
-        let (mut input, source) = with_source(options, input)?;
-        let of_threads = source.name() == source::strace::NAME && source.stands_alone(input.head());
-        if let Some((first, _)) = inputs.iter().find(|(first, _)| first.is_same_log(&input, of_threads)) {
-            return Err(Error::Twice { first: first.path.clone(), second: input.path });
-        }
+        let opened = with_source(options, input)?;
+        check_twice(&inputs, &opened)?;
+        let (mut input, source) = opened;
         for part in source.parts(&input.path) {
             if part != input.path {
                 let bytes = Path::new(&part).metadata().map(|meta| meta.len()).ok();
@@ -51,6 +49,15 @@ pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
         inputs.push((input, source));
     }
     Ok(inputs)
+}
+
+/// Refuses a log that is among the others already.
+pub fn check_twice(others: &[OpenInput], (input, source): &OpenInput) -> Result<()> {
+    let of_threads = source.name() == source::strace::NAME && source.stands_alone(input.head());
+    match others.iter().find(|(other, _)| other.is_same_log(input, of_threads)) {
+        Some((first, _)) => Err(Error::Twice { first: first.path.clone(), second: input.path.clone() }),
+        None => Ok(()),
+    }
 }
 
 pub fn with_source(options: &Options, input: Input) -> Result<OpenInput> {

@@ -182,11 +182,7 @@ fn is_summary(line: &[u8]) -> bool {
 
 /// The clock of the first time.
 fn clock_of(head: &[u8]) -> Option<Clock> {
-    whole_lines(head)
-        .filter_map(Prefix::take)
-        .filter(|p| Text::of(p.rest).is_some())
-        .find_map(|p| p.time)
-        .map(|time| time.clock)
+    prefixes(head).find_map(|prefix| prefix.time).map(|time| time.clock)
 }
 
 /// Whether the first call is that which starts the program.
