@@ -308,9 +308,9 @@ def main(folder: Path) -> None:
     for name, data in perfs().items():
         for number, options in enumerate((b"\x00\x00", b"\x04\x07")):
             (folder / "convert" / f"{name}-{number}").write_bytes(data + options)
-    (folder / "assemble").mkdir(parents=True, exist_ok=True)
+    (folder / "pair").mkdir(parents=True, exist_ok=True)
     for seed in range(20):
-        (folder / "assemble" / f"random-{seed}").write_bytes(random.Random(seed).randbytes(91))
+        (folder / "pair" / f"random-{seed}").write_bytes(random.Random(seed).randbytes(91))
 
 
 if __name__ == "__main__":

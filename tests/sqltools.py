@@ -52,7 +52,7 @@ FILES: dict[str, dict[str, str]] = {
     | dict.fromkeys(("comm", "origin", "confidence", "incomplete"), "VARCHAR"),
     "call": dict.fromkeys(("call_id", "ts_ns", "dur_ns", "tid", "pid"), "BIGINT")
     | {"comm": "VARCHAR", "op": "VARCHAR", "ret": "BIGINT", "stack": "VARCHAR"}
-    | {"sync_id": "BIGINT", "lone": "BOOLEAN"},
+    | {"sync_id": "BIGINT", "unmatched": "BOOLEAN"},
     "wait": {"sync_id": "BIGINT", "number": "BIGINT", "wait": "VARCHAR"}
     | dict.fromkeys(("ts_ns", "dur_ns", "transaction_id"), "BIGINT"),
     "loss": {"reason": "VARCHAR", "severity": "VARCHAR"}
@@ -117,7 +117,7 @@ class Run:
         if call:
             self.call.append(
                 {key: row.get(key) for key in ("ts_ns", "tid", "pid", "comm", "op", "stack")}
-                | {"call_id": len(self.call) + 1, "sync_id": number, "lone": False}
+                | {"call_id": len(self.call) + 1, "sync_id": number, "unmatched": False}
                 | {"dur_ns": row["syscall_ns"], "ret": row["ret"]}
             )
         return row
@@ -214,7 +214,7 @@ def write_trace(run: Run, path: Path) -> Path:
 
 _NOT_ARGS = {
     "sync": {"ts_ns", "dur_ns", "start_ns"},
-    "call": {"ts_ns", "dur_ns", "op", "lone"},
+    "call": {"ts_ns", "dur_ns", "op", "unmatched"},
     "bio": {"ts_ns", "dur_ns"},
 }
 

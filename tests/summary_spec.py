@@ -41,7 +41,7 @@ FIGURES = {
     "sync_time_sum": "ns",
     "sync_wall_time": "ns",
     "parallelism": "ratio",
-    "lone_calls": "count",
+    "unmatched_calls": "count",
     "background_bios": "count",
     "background_bytes": "bytes",
     "losses": "count",

@@ -88,9 +88,9 @@ def test_the_low_level_log_keeps_what_its_log_lacks(tmp_path: Path) -> None:
     gone = [i for i, line in enumerate(lines) if b" bio_add_folio " in line][10:13]
     torn = b"".join(line for i, line in enumerate(lines) if i not in gone)
     cut = b"".join(lines[: gone[0]])
-    for log, wanted in ((torn, {"missing_line": 3}), (cut, {"cut_off": 1})):
+    for log, wanted in ((torn, {"missing_event": 3}), (cut, {"cut_off": 1})):
         told = []
         for form in (log, convert(tmp_path, log, "x.events.jsonl").read_bytes()):
             losses = {row["reason"]: row["count"] for row in core(tmp_path, form)["loss"]}
-            told.append({reason: losses.get(reason, 0) for reason in ("missing_line", "cut_off")})
-        assert told == [{"missing_line": 0, "cut_off": 0} | wanted] * 2
+            told.append({reason: losses.get(reason, 0) for reason in ("missing_event", "cut_off")})
+        assert told == [{"missing_event": 0, "cut_off": 0} | wanted] * 2

@@ -119,9 +119,9 @@ def test_a_folder_that_lacks_a_table(made: Path, tmp_path: Path) -> None:
     (tmp_path / "syncline_call.parquet").unlink()
     done = run("report", tmp_path, "--format", "csv")
     # Not known is not 0, and is said.
-    assert "lone_calls,all,,count,," in done.stdout.splitlines()
+    assert "unmatched_calls,all,,count,," in done.stdout.splitlines()
     assert "tables of a run are missing" in done.stderr
-    assert "lone_calls,all,0.0,count,," in ok("report", made / "t", "--format", "csv").splitlines()
+    assert "unmatched_calls,all,0.0,count,," in ok("report", made / "t", "--format", "csv").splitlines()
     (tmp_path / "syncline_sync.parquet").unlink()
     message = fails(3, "report", tmp_path)
     assert "syncline_sync.parquet is missing" in message

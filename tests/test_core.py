@@ -284,7 +284,7 @@ def test_lines_that_come_later_than_the_window_are_counted(tmp_path: Path) -> No
         out = f"{tmp_path}/out/"
         losses = _core.convert([str(source)], out, window_ns=seconds * 10**9)["losses"]
         late[seconds] = sum(loss["count"] for loss in losses if loss["reason"] == "late_event")
-        assert sum(row["lone"] for row in coretools.tables(Path(out))["call"]) == 4
+        assert sum(row["unmatched"] for row in coretools.tables(Path(out))["call"]) == 4
     assert late == {1: 1, 100: 0}
 
 
@@ -325,7 +325,7 @@ def test_a_loss_names_the_line_of_the_event_that_it_is_about(tmp_path: Path) -> 
         "unparsed_line": f"{log}:9: what is this",
         "unmatched_exit": f"{log}:10: fsync exit",
         "lost_by_tracer": f"{log}:11: Lost 3 events",
-        "lone_call": f"{log}:12: fsync",
+        "unmatched_call": f"{log}:12: fsync",
         "end_missing": f"{log}:14: start id 6",
         "duplicate_start": f"{log}:15: start id 6",
         "completed_after_end": f"{log}:22: bio_complete bio 0x8",
@@ -368,8 +368,8 @@ def test_a_call_that_two_logs_tell_is_one_and_pieces_of_a_log_tell_two(tmp_path:
         (101, 799, "main")
     ]
     assert {loss["reason"]: loss["count"] for loss in tables["loss"]} == {
-        "told_twice": 2,
-        "lone_call": 1,
+        "duplicate": 2,
+        "unmatched_call": 1,
     }
     # One after the other: a second call begins in the first, whose exit comes twice for the one that is open.
     _core.convert([f"{tmp_path}/all.log", f"{tmp_path}/piece.log"], f"{tmp_path}/one/")
@@ -377,5 +377,5 @@ def test_a_call_that_two_logs_tell_is_one_and_pieces_of_a_log_tell_two(tmp_path:
     assert len(tables["call"]) == 2
     assert {loss["reason"]: loss["count"] for loss in tables["loss"]} == {
         "unmatched_exit": 1,
-        "lone_call": 2,
+        "unmatched_call": 2,
     }

@@ -779,7 +779,7 @@ def test_what_differs_between_the_sides_is_named(pool) -> None:
             | {
                 ("attribution_share", "exact"): Figure(0.5, "share"),
                 # As many as there are requests.
-                ("lone_calls", "all"): run.figures["syncs", "all"],
+                ("unmatched_calls", "all"): run.figures["syncs", "all"],
             },
         )
         for run in runs[2:]

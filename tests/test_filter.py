@@ -58,7 +58,7 @@ def test_what_is_left_is_what_sql_finds(
     assert in_order(some["bio"]) == in_order(bios)
     assert {row["sync_id"] for row in some["call"]} <= {*ids, None}
     out = {loss["reason"]: loss["count"] for loss in some["loss"]}
-    lone = sum(row["lone"] for row in whole["call"]) - sum(row["lone"] for row in some["call"])
+    lone = sum(row["unmatched"] for row in whole["call"]) - sum(row["unmatched"] for row in some["call"])
     left_out = out.get("filtered_out", 0) + out.get("filter_unknown", 0)
     assert left_out == len(whole["sync"]) - len(kept) + lone
 

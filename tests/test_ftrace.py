@@ -74,8 +74,8 @@ def test_requests_are_those_of_the_reference(name: str, tmp_path: Path) -> None:
     data = recording(name)
     want = thesis.read(ftrace.as_thesis(list(ftrace.read(data.decode()))))
     made = tables(convert(tmp_path, data))
-    assert losses(made).keys() <= {"told_twice", "lone_call"}
-    assert not {row["reason"] for row in want.loss} - {"lone_call"}
+    assert losses(made).keys() <= {"duplicate", "unmatched_call"}
+    assert not {row["reason"] for row in want.loss} - {"unmatched_call"}
     requests = {row["id"]: row for row in want.sync}
     assert {row["id"] for row in made["sync"]} == requests.keys()
     assert len(made["sync"]) == len(want.sync)
@@ -87,7 +87,7 @@ def test_requests_are_those_of_the_reference(name: str, tmp_path: Path) -> None:
     calls = {(row["ts_ns"], row["tid"]): row for row in want.call}
     for row in made["call"]:
         other = calls.pop((row["ts_ns"], row["tid"]))
-        for column in ("dur_ns", "comm", "op", "ret", "stack", "lone"):
+        for column in ("dur_ns", "comm", "op", "ret", "stack", "unmatched"):
             assert row[column] == other[column]
     assert not calls
 

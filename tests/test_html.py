@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from syncline.cli import cli, errors
-from syncline.diff.differences import differences
+from syncline.diff.comparability import differences
 from syncline.diff.sides import collect
 from syncline.engine.columns import open_columns
 from syncline.inputs import Reading, opened

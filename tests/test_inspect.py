@@ -85,7 +85,7 @@ def test_a_log_of_the_thesis_is_what_the_reference_reads(file: Path) -> None:
     assert {row["reason"]: row["count"] for row in told["losses"]} == {
         row["reason"]: row["count"] for row in tables.loss
     }
-    syncing = {row["tid"] for row in [*tables.sync, *(c for c in tables.call if c["lone"])]}
+    syncing = {row["tid"] for row in [*tables.sync, *(c for c in tables.call if c["unmatched"])]}
     threads = syncing | {row["tid"] for row in tables.bio}
     assert (seen(told, "thread")["count"] or 0) == len(threads)
     assert (seen(told, "thread")["syncing"] or 0) == len(syncing)

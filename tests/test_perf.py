@@ -64,7 +64,7 @@ def test_a_long_log_is_read_in_pieces(tmp_path: Path) -> None:
     )
     made = core(tmp_path, body)
     assert len(body) > 2**20
-    assert [row["reason"] for row in made["loss"]] == ["lone_call"]
+    assert [row["reason"] for row in made["loss"]] == ["unmatched_call"]
     assert len(made["call"]) == pairs - 1
     assert {row["stack"] for row in made["call"]} == {";".join(["fdatasync"] * 5)}
 

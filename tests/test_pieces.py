@@ -108,11 +108,11 @@ def test_pieces_lack_what_all_of_them_lack(tmp_path: Path) -> None:
     log.write_bytes(b"".join(line for n, line in enumerate(lines) if n not in gone))
     cut(log, 400, first, second)
     missing = {row["reason"]: row["count"] for row in made(tmp_path / "a", first, second)["loss"]}
-    assert missing["missing_line"] == 3
+    assert missing["missing_event"] == 3
     assert "cut_off" not in missing
     alone = {row["reason"]: row["count"] for row in made(tmp_path / "b", first)["loss"]}
     assert alone["cut_off"] == 1
-    assert "missing_line" not in alone
+    assert "missing_event" not in alone
 
 
 def test_a_map_of_another_script_counts_nothing(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_words_beside_numbers_are_read(tmp_path: Path) -> None:
         ("write", "/a, (b/ff"),
         ("fsync", "/a/ee"),
     ]
-    assert {row["reason"] for row in told["loss"]} == {"call_alone"}
+    assert {row["reason"] for row in told["loss"]} == {"call_only"}
 
 
 def strace_of(path: Path, tid: int, begin_s: int, times: str = "day") -> Path:

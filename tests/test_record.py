@@ -194,7 +194,7 @@ class TestStrace:
             check=False,
         )
         assert said.returncode == 0, said.stderr
-        assert "call_alone" in said.stderr
+        assert "call_only" in said.stderr
         rows = json.loads(said.stdout)
         assert [(row["op"], row["path"], row["bytes"]) for row in rows] == [
             ("fsync", str(tmp_path / "x"), None),
@@ -332,7 +332,7 @@ class TestSymbols:
         log = tmp_path / "stacks.log"
         frames = "\t7f01 0x7f01 ([unknown])\n\t7f02 main+3 (/bin/x)\n\n"
         log.write_text(f"# syncline-log 1\n100 5 a fsync\n{frames}200 6 b fsync\n{frames}# end 9\n")
-        assert _core.nameless_addresses([str(log)]) == [(5, "a", {0x7F01}), (6, "b", {0x7F01})]
+        assert _core.unresolved_addresses([str(log)]) == [(5, "a", {0x7F01}), (6, "b", {0x7F01})]
         manifest = {"inputs": [{"file": log.name, "source": "thesis"}]}
         (tmp_path / "manifest.json").write_text(json.dumps(manifest))
         (tmp_path / "tasks.json").write_text('{"threads": [[5, 4], [6, 6]]}')

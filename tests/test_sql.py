@@ -72,7 +72,7 @@ def one_run() -> Run:
     run.add(T + 650, 100, call=False, path=None, dev="254,16", ino=7, comm="iou", datasync=None)
     run.call.append(
         {"call_id": 6, "ts_ns": T + 1000, "dur_ns": 5, "tid": 1, "comm": "app", "op": "syncfs"}
-        | {"ret": -5, "stack": "main;other", "sync_id": None, "lone": True}
+        | {"ret": -5, "stack": "main;other", "sync_id": None, "unmatched": True}
     )
     plain = {"id": 1001, "bio": "0xff1", "tid": 1, "comm": "app", "origin": "sync"}
     run.bio = [
@@ -92,7 +92,7 @@ def one_run() -> Run:
         | {"last_ts_ns": T + 620, "example": None, "meaning": "The completion is not in the log."},
         {"reason": "unparsed_line", "severity": "loss", "count": 2, "first_ts_ns": None}
         | {"last_ts_ns": None, "example": "a.log:7: x | y", "meaning": "Not of the format."},
-        {"reason": "lone_call", "severity": "info", "count": 1, "first_ts_ns": T + 1000}
+        {"reason": "unmatched_call", "severity": "info", "count": 1, "first_ts_ns": T + 1000}
         | {"last_ts_ns": T + 1000, "example": None, "meaning": "A call with no request."},
     ]
     run.meta |= {"lines": "50", "events": "45", "events.bio_submit": "3", "source": "thesis"}
@@ -436,7 +436,7 @@ def test_summary(both) -> None:
         ("incomplete", "start"): 0,
         ("incomplete", "end"): 1,
         ("incomplete", "bio"): 1,
-        ("lone_calls", "all"): 1,
+        ("unmatched_calls", "all"): 1,
         ("background_bios", "all"): 1,
         ("background_bytes", "all"): 65536,
         ("losses", "all"): 3,
@@ -770,7 +770,7 @@ def test_losses_come_first(both) -> None:
     assert [(row["reason"], row["severity"], row["count"]) for row in rows] == [
         ("unparsed_line", "loss", 2),
         ("never_completed", "loss", 1),
-        ("lone_call", "info", 1),
+        ("unmatched_call", "info", 1),
     ]
 
 
@@ -803,7 +803,7 @@ def test_a_high_level_log_answers_as_the_folder_does(
             assert same(run_report(engine, report).rows, run_report(pair.columns, report).rows)
         # What the log does not hold is not known, which is not zero.
         summary = {row[:2]: row[2] for row in run_report(engine, "summary").rows}
-        for metric in ("lone_calls", "background_bios", "background_bytes", "losses"):
+        for metric in ("unmatched_calls", "background_bios", "background_bytes", "losses"):
             assert summary.pop((metric, "all")) is None
         whole = pair.summary()
         assert all(same(value, whole[key]) for key, value in summary.items())
@@ -846,7 +846,7 @@ def test_many_runs_stay_apart(both, tmp_path: Path) -> None:
             assert summary[metric, "all"] == sum(part[metric, "all"] for part in parts)
         assert summary["runs", "all"] == 3
         # Of two runs known, of the log not.
-        assert summary["lone_calls", "all"] is None
+        assert summary["unmatched_calls", "all"] is None
         # Same times and ids, but no request of one run is beside one of another.
         parallel = run_query(
             engine,

@@ -39,7 +39,7 @@ def test_without_the_patch_the_same_requests_are_found(tmp_path: Path) -> None:
     events = events_of(SMALL4, tmp_path)
     exact = tables(events, tmp_path, "exact")
     stock = tables([e for e in events if e["event"] not in WITH_IDS], tmp_path, "stock")
-    assert losses(exact) == {"told_twice": 300}
+    assert losses(exact) == {"duplicate": 300}
     assert losses(stock) == {}
 
     def told(row: Event) -> tuple[Any, ...]:

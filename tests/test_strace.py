@@ -76,7 +76,7 @@ def test_a_second_reader_finds_the_same(name: str, tmp_path: Path) -> None:
     want, made = strace.Reader().read(log(name)), core(tmp_path, log(name))
     assert compared(made["sync"]) == compared(want.rows)
     assert want.unparsed == []
-    assert losses(made).keys() <= {"call_alone", "length_missing"}
+    assert losses(made).keys() <= {"call_only", "duration_missing"}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_odd_names_in_every_form(name: str, tmp_path: Path) -> None:
     # Without -T only calls that others interrupt have a length.
     unknown = [row for row in rows if row["dur_ns"] is None]
     assert bool(unknown) == (name == "day")
-    assert losses(made).get("length_missing", 0) == len(unknown)
+    assert losses(made).get("duration_missing", 0) == len(unknown)
 
 
 def test_a_file_for_each_thread(tmp_path: Path) -> None:
@@ -163,11 +163,11 @@ def test_what_strace_cannot_know_is_null(tmp_path: Path) -> None:
         assert row["confidence"] == "unknown"
         assert row["syscall_ns"] == row["dur_ns"]
     assert made["bio"] == []
-    assert losses(made) == {"call_alone": 12}
+    assert losses(made) == {"call_only": 12}
     calls = {call["call_id"]: call for call in made["call"]}
     assert len(calls) == 12
     assert {call["sync_id"] for call in calls.values()} == {row["sync_id"] for row in made["sync"]}
-    assert not any(call["lone"] for call in calls.values())
+    assert not any(call["unmatched"] for call in calls.values())
     assert {row["key"]: row["value"] for row in made["meta"]}["clock"] == "realtime"
 
 
@@ -182,8 +182,8 @@ def test_reports_are_the_same_on_both_engines(name: str, report: str, tmp_path: 
     assert by_columns.returncode == 0, by_columns.stderr
     assert by_trace.stdout == by_columns.stdout
     # The reader is told what is null, and which source has it.
-    assert "call_alone" in by_columns.stderr
-    assert "call_alone" in by_trace.stderr
+    assert "call_only" in by_columns.stderr
+    assert "call_only" in by_trace.stderr
     assert "ring-buffer" in by_columns.stderr
     if report in ("empty", "amount", "scatter"):
         assert len(by_columns.stdout.splitlines()) == 1
@@ -229,7 +229,7 @@ def test_the_low_level_log_has_every_line(tmp_path: Path) -> None:
     lines = log("odd-yy.log").decode("latin-1").splitlines()
     # A sync call that stands on one line is two events.
     whole = [e for e in events if e["event"].endswith("_exit")]
-    begun = [e for e in events if e.get("unfinished") and e.get("alone")]
+    begun = [e for e in events if e.get("unfinished") and e.get("call_only")]
     assert len(events) == len(lines) + len(whole) - len(begun)
     opened = [e for e in events if e["event"] == "openat" and e.get("path", "").endswith("/rel")]
     assert opened[-1]["ret"] == 3
@@ -268,7 +268,7 @@ def test_made_logs_give_what_they_were_made_of(
     ]
     found = core(tmp_path_factory.mktemp("log"), made.text)
     assert compared(found["sync"], keys) == compared(want, keys)
-    assert losses(found).keys() <= {"call_alone", "length_missing"}
+    assert losses(found).keys() <= {"call_only", "duration_missing"}
     if style.clock != "r":
         assert compared(strace.rows(made.text), keys) == compared(want, keys)
 
@@ -327,7 +327,7 @@ def test_a_call_that_never_returns(tmp_path: Path) -> None:
         (8, "end", None),
         (9, "end", None),
     ]
-    assert losses(made) == {"call_alone": 3, "end_missing": 3, "unmatched_exit": 1}
+    assert losses(made) == {"call_only": 3, "end_missing": 3, "unmatched_exit": 1}
 
 
 def test_the_end_of_another_call_ends_no_sync(tmp_path: Path) -> None:
@@ -535,7 +535,7 @@ def test_threads_that_are_ending_return_from_what_they_are_in(tmp_path: Path) ->
         (8, 7, "write", "/old", 1, 15 * 10**7),
         (8, 7, "fdatasync", "/old", 0, 10**7),
     ]
-    assert losses(made) == {"call_alone": 2}
+    assert losses(made) == {"call_only": 2}
 
 
 def test_calls_that_fail_close_nothing(tmp_path: Path) -> None:
@@ -582,7 +582,7 @@ def test_the_summary_at_the_end_is_no_loss(tmp_path: Path) -> None:
         "------ ----------- ----------- --------- --------- ----------------",
         "100.00    0.003702          14       253        25 total",
     )
-    assert losses(core(tmp_path, data)) == {"call_alone": 1}
+    assert losses(core(tmp_path, data)) == {"call_only": 1}
 
 
 @pytest.mark.parametrize(
@@ -674,8 +674,8 @@ def test_a_call_that_two_inputs_tell_is_one(order: int, tmp_path: Path) -> None:
     ends = [T * 10**9, BOOT, (T + 1) * 10**9, BOOT + 10**9]
     inputs = [("kernel.log", KERNEL), ("strace.log", STRACE)][::order]
     known = {f"{tmp_path}/strace.log": (ends, None, None, None)}
-    made = beside(tmp_path, *inputs, beside=known)
-    assert losses(made) == {"told_twice": 4, "call_alone": 1, "lone_call": 1}
+    made = beside(tmp_path, *inputs, hints=known)
+    assert losses(made) == {"duplicate": 4, "call_only": 1, "unmatched_call": 1}
     first, second = made["sync"]
     assert (first["path"], first["bytes"], first["op"]) == ("/a/b", 0, "fsync")
     # The kernel's own times are kept.
@@ -683,7 +683,7 @@ def test_a_call_that_two_inputs_tell_is_one(order: int, tmp_path: Path) -> None:
     # What only strace tells has no more.
     assert (second["path"], second["bytes"], second["ts_ns"]) == ("/proc/x", None, BOOT + 3_000_000)
     # What the other input tells, too, and nothing was done for, stays a call.
-    assert [call["lone"] for call in sorted(made["call"], key=lambda c: c["ts_ns"])] == [
+    assert [call["unmatched"] for call in sorted(made["call"], key=lambda c: c["ts_ns"])] == [
         False,
         False,
         True,
@@ -814,7 +814,7 @@ def test_a_broken_line_does_not_go_on_behind_a_stack(tmp_path: Path) -> None:
     assert [(row["tid"], row["dur_ns"]) for row in made["sync"]] == [(7, 10_000), (8, 10_000)]
     # The torn line, and the stack that is nobody's.
     losses = {row["reason"]: row["count"] for row in made["loss"]}
-    assert losses == {"unparsed_line": 2, "call_alone": 2}
+    assert losses == {"unparsed_line": 2, "call_only": 2}
 
 
 @pytest.mark.parametrize("to", ["csv", "events.jsonl"])

@@ -174,7 +174,7 @@ def test_its_requests_are_those_of_the_report(tmp_path: Path) -> None:
     assert not in_flight
 
     made = tables(convert(tmp_path, SMALL4.read_bytes(), name="in.dat"))
-    assert {row["reason"]: row["count"] for row in made["loss"]} == {"told_twice": 300}
+    assert {row["reason"]: row["count"] for row in made["loss"]} == {"duplicate": 300}
     bios = [row for row in made["bio"] if row["sync_id"] is not None]
     assert len(made["sync"]) == len(made["call"]) == len(bios) == 100
     # What the block layer tells beside them is the journal's.

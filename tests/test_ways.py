@@ -62,7 +62,7 @@ def test_each_tells_every_call(way: str, alone: dict[str, dict[str, Rows]]) -> N
     # Four threads, ten files each.
     assert sorted(Counter(row["tid"] for row in rows).values()) == [SYNCS // 4] * 4
     assert {row["ret"] for row in rows} == {0}
-    assert not {row["reason"] for row in alone[way]["loss"]} - {"call_alone"}
+    assert not {row["reason"] for row in alone[way]["loss"]} - {"call_only"}
 
 
 def test_calls_take_as_long_by_each(alone: dict[str, dict[str, Rows]]) -> None:
@@ -129,7 +129,7 @@ def test_together_they_tell_each_thing_once(
     told = {row["reason"]: row["count"] for row in joint["loss"]}
     bios = len(alone["run"]["bio"])
     # Calls and their exits by three more, requests by two more, bios by three more.
-    assert told == {"told_twice": 3 * 2 * SYNCS + 2 * 2 * SYNCS + 3 * bios}
+    assert told == {"duplicate": 3 * 2 * SYNCS + 2 * 2 * SYNCS + 3 * bios}
     assert_as(joint, alone["run"])
 
 
@@ -144,7 +144,7 @@ def test_any_two_tell_each_thing_once(
         )
         return
     joint = made(tmp_path, *ways)
-    assert not {row["reason"] for row in joint["loss"]} - {"told_twice", "call_alone"}
+    assert not {row["reason"] for row in joint["loss"]} - {"duplicate", "call_only"}
     best = next((way for way in WAYS[:3] if way in ways), None)
     if best:
         assert_as(joint, alone[best])
@@ -371,7 +371,7 @@ def test_a_log_of_one_thread_leaves_the_others_theirs(tmp_path: Path) -> None:
         assert {(row["bytes"], row["bios"]) for row in joint["sync"]} == {(4096, 1)}
         assert len(joint["sync"]) == SYNCS
         # Completions come in whatever thread runs: what was left out of them is missed.
-        assert {row["reason"] for row in joint["loss"]} <= {"told_twice", "never_completed"}
+        assert {row["reason"] for row in joint["loss"]} <= {"duplicate", "never_completed"}
 
 
 def test_events_of_all_are_in_the_low_level_log(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ class Reading:
             time_unit=self.time_unit,
             pid_is=self.pid_is,
             window_ns=self.window_ns,
-            beside=self.beside(recording, self.offsets_of(inputs, recordings)),
+            hints=self.beside(recording, self.offsets_of(inputs, recordings)),
             max_loss=self.max_loss,
             marks=[mark[:3] for mark in marks],
             filter=self.filter.over(recording.filter).for_core(),

@@ -22,15 +22,15 @@ _PART_OF = {
     "duplicate_end": ("ends", ("events.sync_end",)),
     "unmatched_complete": ("completions", ("events.bio_complete", "events.block_complete")),
     "unmatched_exit": ("exits", ("events.call_exit",)),
-    "length_missing": ("calls", ("events.call_enter",)),
-    "call_alone": ("calls", ("events.call_enter",)),
+    "duration_missing": ("calls", ("events.call_enter",)),
+    "call_only": ("calls", ("events.call_enter",)),
     "unparsed_line": ("lines", ("lines",)),
 }
 _EVENTS = ("events", ("events",))
 # Less than this would be told as 0.0 s.
 AT_ONCE_NS = 50_000_000
 # No loss, but whoever reads a figure has to know why so many others are missing.
-TOLD = ("call_alone",)
+TOLD = ("call_only",)
 
 
 def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 1) -> str:
@@ -85,7 +85,7 @@ def of_conversion(summary: Mapping[str, Any]) -> list[str]:
     told += [
         f"{first} has ended {gap / 1e9:,.1f} s before {second} begins, so nothing is joined: are they of one"
         " run and of one clock, and is --offset right?"
-        for first, second, gap in summary["apart"]
+        for first, second, gap in summary["disjoint"]
         # Pieces of one recording follow each other at once.
         if gap >= AT_ONCE_NS
     ]

@@ -12,6 +12,6 @@ SELECT
   ret,
   stack,
   sync_id,
-  lone,
+  unmatched,
   run
 FROM _syncline_file_call;

@@ -72,7 +72,7 @@ CREATE OR REPLACE TABLE _syncline_columns_call(
   ret BIGINT,
   stack VARCHAR,
   sync_id BIGINT,
-  lone BOOLEAN
+  unmatched BOOLEAN
 );
 
 CREATE OR REPLACE TABLE _syncline_columns_wait(

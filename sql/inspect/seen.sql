@@ -11,7 +11,7 @@ WITH
       tid AS number,
       comm AS name,
       COUNT(*) AS syncs,
-      0 AS lone_calls,
+      0 AS unmatched_calls,
       0 AS bios
     FROM syncline_sync
     WHERE
@@ -25,7 +25,7 @@ WITH
     FROM syncline_call
     WHERE
       tid IS NOT NULL
-      AND lone
+      AND unmatched
     GROUP BY
       run,
       tid,
@@ -60,7 +60,7 @@ WITH
     FROM syncline_call
     WHERE
       pid IS NOT NULL
-      AND lone
+      AND unmatched
     GROUP BY
       run,
       pid,
@@ -114,7 +114,7 @@ WITH
     FROM syncline_call
     WHERE
       op IS NOT NULL
-      AND lone
+      AND unmatched
     GROUP BY
       op
   ),
@@ -125,7 +125,7 @@ WITH
       MIN(number) AS number,
       MIN(name) AS name,
       SUM(syncs) AS syncs,
-      SUM(lone_calls) AS lone_calls,
+      SUM(unmatched_calls) AS unmatched_calls,
       SUM(bios) AS bios
     FROM part
     GROUP BY
@@ -138,17 +138,17 @@ WITH
       number,
       name,
       syncs,
-      lone_calls,
+      unmatched_calls,
       bios,
       COUNT(*) OVER (PARTITION BY what) AS things,
-      SUM(CASE WHEN syncs + lone_calls > 0 THEN 1 ELSE 0 END) OVER (
+      SUM(CASE WHEN syncs + unmatched_calls > 0 THEN 1 ELSE 0 END) OVER (
         PARTITION BY
           what
       ) AS syncing,
       ROW_NUMBER() OVER (
         PARTITION BY
           what
-        ORDER BY syncs DESC, lone_calls DESC, bios DESC, thing
+        ORDER BY syncs DESC, unmatched_calls DESC, bios DESC, thing
       ) AS place
     FROM seen
   )
@@ -159,7 +159,7 @@ SELECT
   number,
   name,
   CAST(syncs AS BIGINT) AS syncs,
-  CAST(lone_calls AS BIGINT) AS lone_calls,
+  CAST(unmatched_calls AS BIGINT) AS unmatched_calls,
   CAST(bios AS BIGINT) AS bios
 FROM ranked
 WHERE

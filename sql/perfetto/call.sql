@@ -21,10 +21,10 @@ CREATE OR REPLACE PERFETTO TABLE syncline_call (
   ret LONG,
   -- User stack: functions folded by `;`, outermost first. Null without one.
   stack STRING,
-  -- The request that took it. Null for a lone call.
+  -- The request that took it. Null for a unmatched call.
   sync_id LONG,
   -- Whether no request took it: another file system, or lost events.
-  lone BOOL,
+  unmatched BOOL,
   -- Always '' here: a trace holds one run. Joins over several runs need it.
   run STRING
 ) AS
@@ -40,7 +40,7 @@ SELECT
   extract_arg(arg_set_id, 'debug.ret') AS ret,
   extract_arg(arg_set_id, 'debug.stack') AS stack,
   extract_arg(arg_set_id, 'debug.sync_id') AS sync_id,
-  extract_arg(arg_set_id, 'debug.sync_id') IS NULL AS lone,
+  extract_arg(arg_set_id, 'debug.sync_id') IS NULL AS unmatched,
   '' AS run
 FROM slice
 WHERE

@@ -260,7 +260,7 @@ WITH
     WHERE
       key = 'tables'
   ),
-  lone AS (SELECT COUNT(*) AS calls FROM syncline_call WHERE lone),
+  unmatched AS (SELECT COUNT(*) AS calls FROM syncline_call WHERE unmatched),
   background AS (
     SELECT COUNT(*) AS bios, COALESCE(SUM(bytes), 0) AS bytes
     FROM syncline_bio
@@ -635,8 +635,8 @@ WITH
     SELECT 41, 'incomplete', 'bio', COALESCE(no_bio, 0), 'count', NULL, NULL
     FROM total
     UNION ALL
-    SELECT 42, 'lone_calls', 'all', calls * yes, 'count', NULL, NULL
-    FROM lone
+    SELECT 42, 'unmatched_calls', 'all', calls * yes, 'count', NULL, NULL
+    FROM unmatched
     CROSS JOIN whole_input
     UNION ALL
     SELECT 43, 'background_bios', 'all', bios * yes * seen, 'count', NULL, NULL

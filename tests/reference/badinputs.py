@@ -240,7 +240,7 @@ def path_with_a_newline() -> BadInput:
 def path_with_a_newline_and_an_event() -> BadInput:
     # Nothing tells the second half of such a path from a line of its own.
     data = text(*request(path=b"/a\n1001 6 fake fsync"))
-    return BadInput(data, {"lone_call": 1}, shown=("/a", "fake"), **(GOOD | {"call": 2}))
+    return BadInput(data, {"unmatched_call": 1}, shown=("/a", "fake"), **(GOOD | {"call": 2}))
 
 
 @bad_input
@@ -335,14 +335,14 @@ def largest_id() -> BadInput:
 
 @bad_input
 def id_that_is_none() -> BadInput:
-    losses = {"unparsed_line": 4, "unmatched_complete": 1, "lone_call": 1}
+    losses = {"unparsed_line": 4, "unmatched_complete": 1, "unmatched_call": 1}
     return BadInput(text(*request(id=b"18446744073709551615")), losses, call=1)
 
 
 @bad_input
 def id_beyond_u64() -> BadInput:
     # start, folio, submit and exit name it; the call and the completion do not.
-    losses = {"unparsed_line": 4, "unmatched_complete": 1, "lone_call": 1}
+    losses = {"unparsed_line": 4, "unmatched_complete": 1, "unmatched_call": 1}
     return BadInput(text(*request(id=b"18446744073709551616")), losses, call=1)
 
 
@@ -456,7 +456,7 @@ def later_than_the_window() -> BadInput:
     lines = [*request(), *request(t=100 * 10**9, id=b"8")]
     lines += [b"%d 6 filler fsync" % (100 * 10**9 + i) for i in range(count)]
     lines.append(b"500 7 late fsync")
-    losses = {"late_event": 1, "lone_call": count + 1}
+    losses = {"late_event": 1, "unmatched_call": count + 1}
     rows = {"sync": 2, "bio": 2, "call": count + 3, "bytes": 8192}
     return BadInput(text(*lines), losses, shown=("late",), **rows)
 
@@ -465,7 +465,7 @@ def later_than_the_window() -> BadInput:
 def more_than_the_window_holds() -> BadInput:
     count = 300_000
     lines = [b"%d 5 wl fsync" % t for t in range(1000, 1000 + count)]
-    losses = {"late_event": 1, "lone_call": count + 1}
+    losses = {"late_event": 1, "unmatched_call": count + 1}
     return BadInput(text(*lines, b"500 6 late fsync"), losses, call=count + 1)
 
 

@@ -816,8 +816,8 @@ def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
         row |= {"dur_ns": ns(end) - ns(call.entry) if end else None}
         row |= who(call.entry.pid) | {"comm": text(call.entry.comm), "op": call.op}
         row |= {"ret": dict(left.data).get("ret") if left else None, "stack": call.stack}
-        row |= {"sync_id": sync_id[id(request)] if request else None, "lone": request is None}
-        losses["lone_call"] += request is None
+        row |= {"sync_id": sync_id[id(request)] if request else None, "unmatched": request is None}
+        losses["unmatched_call"] += request is None
         call_rows.append(row)
 
     lost = [
@@ -980,7 +980,7 @@ def bulk(
         "requests": rounds * len(truth.sync),
         "bios": rounds * len(truth.bio),
         "calls": rounds * len(truth.call),
-        "lone_calls": rounds * truth.losses.get("lone_call", 0),
+        "unmatched_calls": rounds * truth.losses.get("unmatched_call", 0),
         "folio_bytes": rounds * truth.folio_bytes,
     }
 

@@ -424,7 +424,7 @@ def test_the_example_of_the_format() -> None:
             "ret": None,
             "stack": "save_small;__syscall_cancel_arch",
             "sync_id": 1,
-            "lone": False,
+            "unmatched": False,
         }
     ]
     assert tables.loss == []
@@ -471,17 +471,17 @@ def test_syscall_exit_bounds_the_call_and_frees_nothing() -> None:
     first, second = tables.sync
     assert (first["dur_ns"], first["syscall_ns"], first["ret"]) == (50, 60, -5)
     assert (second["op"], second["ts_ns"], second["syscall_ns"]) == (None, 300, None)
-    assert [(c["dur_ns"], c["ret"], c["lone"]) for c in tables.call] == [
+    assert [(c["dur_ns"], c["ret"], c["unmatched"]) for c in tables.call] == [
         (60, -5, False),
         (50, 0, True),
     ]
-    assert counts(tables) == {"unmatched_exit": 1, "lone_call": 1}
+    assert counts(tables) == {"unmatched_exit": 1, "unmatched_call": 1}
 
 
 def test_a_new_call_closes_the_one_before() -> None:
     tables = read("100 5 wl fsync", "200 5 wl msync", start(210, 5, 1), "220 5 wl exit id 1 ret 0")
     assert tables.sync[0]["op"] == "msync"
-    assert [call["lone"] for call in tables.call] == [True, False]
+    assert [call["unmatched"] for call in tables.call] == [True, False]
 
 
 def test_a_new_start_means_that_an_end_was_lost() -> None:
@@ -711,7 +711,7 @@ def test_a_request_after_its_calls_exit_has_none() -> None:
         "310 6 wl exit id 2 ret 0",
     )
     assert [row["op"] for row in tables.sync] == [None, "fsync"]
-    assert counts(tables) == {"lone_call": 1}
+    assert counts(tables) == {"unmatched_call": 1}
 
 
 def test_completions_by_device_and_sector() -> None:
@@ -787,7 +787,7 @@ def test_exits_where_pid_is_process() -> None:
         pid_is="process",
     )
     assert [call["dur_ns"] for call in tables.call] == [None, None, 8]
-    assert counts(tables) == {"unmatched_exit": 1, "lone_call": 3}
+    assert counts(tables) == {"unmatched_exit": 1, "unmatched_call": 3}
     tables = read(
         "100 5 wl fsync",
         start(110, 5, 1),
@@ -818,7 +818,7 @@ def test_own_lines_of_bpftrace() -> None:
         "Lost 5 events",
         loggen.MAP_DUMP.decode(),
     )
-    assert counts(tables) == {"lost_by_tracer": 12, "lone_call": 1}
+    assert counts(tables) == {"lost_by_tracer": 12, "unmatched_call": 1}
     lost = tables.loss[0]
     # They have no time of their own: that of the event before them.
     assert (lost["first_ts_ns"], lost["last_ts_ns"], lost["severity"]) == (100, 100, "loss")
@@ -898,7 +898,7 @@ def test_reference_finds_the_truth(seed: int) -> None:
 # Each trouble alone and strong, with what shows that it is really there.
 TROUBLES = {
     "syscall_exits": {"syscall_exits": True},
-    "lone": {"p_lone": 0.5},
+    "unmatched": {"p_lone": 0.5},
     "empty": {"p_empty": 0.9},
     "one_file": {"files": 1, "threads": 8},
     "one_address": {"addresses": 1, "threads": 1, "max_bios": 4},
@@ -1029,7 +1029,7 @@ def test_bulk_sums() -> None:
     assert len(tables.bio) == sums["bios"]
     assert len(tables.call) == sums["calls"]
     assert sum(row["bytes"] for row in tables.sync) == sums["folio_bytes"]
-    assert counts(tables) == {"lone_call": sums["lone_calls"]}
+    assert counts(tables) == {"unmatched_call": sums["unmatched_calls"]}
     assert all(row["incomplete"] is None for row in tables.sync)
     assert len({row["id"] for row in tables.sync}) == len(tables.sync)
 

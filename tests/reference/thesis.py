@@ -40,7 +40,7 @@ COLUMNS = {
             "bio_id sync_id id ts_ns dur_ns bio dev sector bytes folios ranges first_offset"
             " last_offset tid pid comm origin confidence incomplete"
         ),
-        "call": "call_id ts_ns dur_ns tid pid comm op ret stack sync_id lone",
+        "call": "call_id ts_ns dur_ns tid pid comm op ret stack sync_id unmatched",
         "loss": "reason severity count first_ts_ns last_ts_ns example meaning",
     }.items()
 }
@@ -58,7 +58,7 @@ REASONS = {
     "duplicate_start": ("loss", "a second sync_start of a request that is open"),
     "duplicate_end": ("loss", "a second sync_end for an id that has just ended"),
     "unmatched_exit": ("loss", "a syscall exit with no entry on that thread"),
-    "lone_call": ("info", "a sync call with no request"),
+    "unmatched_call": ("info", "a sync call with no request"),
     "completed_after_end": ("info", "a bio that completed after its request had ended"),
 }
 
@@ -473,7 +473,7 @@ class Assembly:
                 self.losses.event("completed_after_end", bio.complete)
         for call in self.calls:
             if call.request is None:
-                self.losses.event("lone_call", call.entry)
+                self.losses.event("unmatched_call", call.entry)
 
     # calls
 
@@ -775,7 +775,7 @@ def _call_row(call: Call) -> Row:
         "op": call.entry.fields["op"],
         "ret": call.exit.fields.get("ret") if call.exit else None,
         "stack": _stack(call),
-        "lone": call.request is None,
+        "unmatched": call.request is None,
     }
 
 

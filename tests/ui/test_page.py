@@ -222,8 +222,8 @@ class TestNumbers:
         )
         told = {name: int(number) for name, number in found["bins"]}
         assert sum(told.values()) == count
-        assert {name: by_thread[name] for name in told if name != "others"} == {
-            name: number for name, number in told.items() if name != "others"
+        assert {name: by_thread[name] for name in told if name != "other_events"} == {
+            name: number for name, number in told.items() if name != "other_events"
         }
         if page == "all":
             assert float(found["figures"]["time wall time"]) == wall(inputs, where)
@@ -271,12 +271,12 @@ class TestNumbers:
         told = {name: (syncs, spent) for name, syncs, spent in found["files"]}
         (total,) = inputs.one("COUNT(*)")
         assert sum(syncs for syncs, _ in told.values()) == total
-        assert ("others" in told) == (page == "counted")
+        assert ("other_events" in told) == (page == "counted")
         if page == "counted":
             assert len(told) == 11
             assert f"{len(report) - 10} files with the least time in sync are put" in found["text"]
-        assert {name: report[name] for name in told if name != "others"} == {
-            name: value for name, value in told.items() if name != "others"
+        assert {name: report[name] for name in told if name != "other_events"} == {
+            name: value for name, value in told.items() if name != "other_events"
         }
 
     @pytest.mark.parametrize(
@@ -723,7 +723,7 @@ class TestWaits:
                 name: [None if value is None else int(value) for value in values]
                 for name, values in told[view].items()
             }
-            others = found.pop("others", None)
+            others = found.pop("other_events", None)
             assert found == {name: expected[name] for name in found}
             if others is None:
                 assert len(found) == len(expected)

@@ -7,21 +7,21 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use syncline_core::demangle;
 use syncline_core::error::{Error, ErrorClass};
 use syncline_core::event::{Dev, Kind};
-use syncline_core::flamegraph::{self, Look, PALETTES, Stack};
 use syncline_core::input::Input;
-use syncline_core::inputs;
-use syncline_core::merge::{Beside, BesideBoot, Clock, Clocks, OpenInput, logs_of_formats};
+use syncline_core::input::open;
+use syncline_core::merge::{Clock, ClockPair, Clocks, InputHints, OpenInput, logs_of_formats};
 use syncline_core::output::Output;
 use syncline_core::run::{self, Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
 use syncline_core::sink::Mark;
 use syncline_core::sink::filtered::Filter;
 use syncline_core::sink::samples::{By, Weight, write_sample};
-use syncline_core::source::{self, Escapes, Others, SOURCES, Source, SourceOptions};
-use syncline_core::symbols::{self, Nameless, Symbols};
-use syncline_core::tasks::Tasks;
+use syncline_core::source::{self, Escapes, OtherEvents, SOURCES, Source, SourceOptions};
+use syncline_core::stacks::demangle;
+use syncline_core::stacks::flamegraph::{self, PALETTES, Stack, Style};
+use syncline_core::stacks::symbols::{self, Symbols, UnresolvedFrames};
+use syncline_core::thread_table::ThreadTable;
 
 create_exception!(
     _core,
@@ -72,23 +72,23 @@ fn max_loss(text: &str) -> PyResult<MaxLoss> {
 /// - the id of the boot
 /// - by the names of clocks, what is to be added to their times for ns since 1970
 /// - what is to be added to its times
-type BesideOf = (Option<[i64; 4]>, Option<String>, Option<BTreeMap<String, i64>>, Option<i64>);
+type HintsOf = (Option<[i64; 4]>, Option<String>, Option<BTreeMap<String, i64>>, Option<i64>);
 
-fn beside((clocks, boot_id, to_realtime, offset_ns): BesideOf) -> Beside {
-    let boot = clocks.map(|[r0, b0, r1, b1]| BesideBoot { first: (r0, b0), last: (r1, b1) });
-    Beside { boot, boot_id, to_realtime: to_realtime.unwrap_or_default(), offset_ns }
+fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
+    let boot = clocks.map(|[r0, b0, r1, b1]| ClockPair { first: (r0, b0), last: (r1, b1) });
+    InputHints { boot, boot_id, to_realtime: to_realtime.unwrap_or_default(), offset_ns }
 }
 
 /// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all.
 ///
 /// `filter` is (pid, comm, path prefix, device as major << 20 | minor, least latency in ns), each None for any; `processes` are threads
 /// with their processes, `frames` texts for the addresses of processes.
-/// `beside`: of inputs by their path, what is known beside them (`BesideOf`).
+/// `hints`: of inputs by their path, what is known beside them (`HintsOf`).
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the work.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, beside=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, name_others=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -99,13 +99,13 @@ fn convert<'py>(
     time_unit: &str,
     pid_is: &str,
     window_ns: Option<i64>,
-    beside: HashMap<String, BesideOf>,
+    hints: HashMap<String, HintsOf>,
     marks: Vec<(i64, String, Option<i64>)>,
     max_loss: Option<&str>,
     weight: &str,
     by: &str,
     callstacks: bool,
-    name_others: bool,
+    count_other_events: bool,
     one_of_several: bool,
     filter: Option<FilterOf>,
     processes: Vec<(u32, u32)>,
@@ -133,13 +133,13 @@ fn convert<'py>(
             machine: None,
         },
         window_ns: window_ns.unwrap_or(defaults.window_ns),
-        beside: beside.into_iter().map(|(path, told)| (path, self::beside(told))).collect(),
+        hints: hints.into_iter().map(|(path, told)| (path, hints_of(told))).collect(),
         marks: marks.into_iter().map(|(ts, name, dur)| Mark { name, ts, dur }).collect(),
         max_loss: max_loss.map(self::max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
         callstacks,
-        name_others,
+        count_other_events,
         one_of_several,
         filter: filter.map_or_else(Filter::default, |(pid, comm, path, dev, min_latency_ns)| Filter {
             pid,
@@ -148,7 +148,7 @@ fn convert<'py>(
             dev: dev.map(Dev),
             min_latency_ns,
         }),
-        tasks: Tasks::new(processes, process_names),
+        tasks: ThreadTable::new(processes, process_names),
         symbols: Symbols::new(frames),
         workers: 0,
     };
@@ -181,21 +181,21 @@ type InputOf = (String, String, bool, Option<String>, Option<String>, BTreeMap<S
 /// Raises CoreError.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
-fn check_apart(inputs: Vec<InputOf>, pid_is: &str) -> PyResult<()> {
+fn check_compatible(inputs: Vec<InputOf>, pid_is: &str) -> PyResult<()> {
     let mut files: Vec<OpenInput> = Vec::new();
     for (path, format, ..) in inputs.iter().filter(|input| input.0 != "-") {
         let Ok(file) = Input::open(path) else { continue };
         let opened = (file, source::by_name(format).map_err(|e| raise(&e))?);
-        inputs::check_twice(&files, &opened).map_err(|e| raise(&e))?;
+        open::check_twice(&files, &opened).map_err(|e| raise(&e))?;
         files.push(opened);
     }
-    inputs::pid_is_process(&files, choose("pid_is", pid_is, PID_IS)?).map(|_| ()).map_err(|e| raise(&e))
+    open::pid_is_process(&files, choose("pid_is", pid_is, PID_IS)?).map(|_| ()).map_err(|e| raise(&e))
 }
 
 /// The log that each of several inputs is a piece of, from 0, if their clocks allow that they are converted together. Raises CoreError.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
-fn together(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
+fn join_logs(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
     let mut clocks = Clocks::default();
     let told = |(_, _, _, name, boot_id, to_realtime): &InputOf| {
         let (name, boot_id, to_realtime) = (name.clone(), boot_id.clone(), to_realtime.clone());
@@ -213,14 +213,14 @@ fn together(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
 
 /// Threads of logs that have stacks with addresses that have no name: (tid, comm, addresses). Raises CoreError.
 #[pyfunction]
-fn nameless_addresses(py: Python<'_>, inputs: Vec<String>) -> PyResult<Vec<(u32, String, BTreeSet<u64>)>> {
+fn unresolved_addresses(py: Python<'_>, inputs: Vec<String>) -> PyResult<Vec<(u32, String, BTreeSet<u64>)>> {
     let found = py.detach(|| symbols::nameless(inputs)).map_err(|e| raise(&e))?;
-    Ok(found.into_iter().map(|Nameless { tid, comm, addresses }| (tid, comm, addresses)).collect())
+    Ok(found.into_iter().map(|UnresolvedFrames { tid, comm, addresses }| (tid, comm, addresses)).collect())
 }
 
 /// The name of the format that a file begins as; None if it is in none, or empty.
 #[pyfunction]
-fn source_of(py: Python<'_>, path: &str) -> PyResult<Option<&'static str>> {
+fn detect_format(py: Python<'_>, path: &str) -> PyResult<Option<&'static str>> {
     let input = py.detach(|| Input::open(path)).map_err(|e| raise(&e))?;
     Ok(source::sniff(path, input.head()).ok().map(Source::name))
 }
@@ -240,9 +240,9 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
         let one = PyDict::new(py);
         one.set_item("path", &input.path)?;
         one.set_item("source", input.source)?;
-        one.set_item("stands_alone", input.stands_alone)?;
+        one.set_item("is_standalone", input.is_standalone)?;
         one.set_item("clock", input.clock.name.as_deref())?;
-        one.set_item("clock_is_told", input.clock.is_told)?;
+        one.set_item("clock_is_recorded", input.clock.is_told)?;
         one.set_item("boot_id", input.clock.boot_id.as_deref())?;
         one.set_item("to_realtime_ns", &input.clock.to_realtime)?;
         one.set_item("lines", input.lines)?;
@@ -257,7 +257,7 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
         by_kind.set_item(name, count)?;
     }
     dict.set_item("events_by_kind", by_kind)?;
-    dict.set_item("others", summary.others.as_ref().map(Others::sorted))?;
+    dict.set_item("other_events", summary.others.as_ref().map(OtherEvents::sorted))?;
     dict.set_item("first_ts_ns", summary.first_ts)?;
     dict.set_item("last_ts_ns", summary.last_ts)?;
     let losses = PyList::empty(py);
@@ -275,7 +275,7 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
     dict.set_item("losses", losses)?;
     dict.set_item("unparsed", &summary.unparsed)?;
     dict.set_item("requests", summary.requests)?;
-    dict.set_item("apart", &summary.apart)?;
+    dict.set_item("disjoint", &summary.apart)?;
     dict.set_item("left_out", summary.left_out)?;
     dict.set_item("filter", &summary.filter)?;
     Ok(dict)
@@ -308,7 +308,7 @@ fn draw(
 ) -> PyResult<(Vec<u8>, usize)> {
     choose("palette", palette, PALETTES)?;
     let perhaps = perhaps.into_iter().map(|(frames, more, more_base)| (frames, (more, more_base))).collect();
-    let look = Look { title, subtitle, notes, unit, factor, frame_is, palette, hide_under, perhaps };
+    let look = Style { title, subtitle, notes, unit, factor, frame_is, palette, hide_under, perhaps };
     let stacks = stacks.into_iter().map(|(frames, weight, base)| Stack { frames, weight, base }).collect();
     let drawing = py.detach(|| flamegraph::draw(stacks, &look)).map_err(usage)?;
     Ok((drawing.svg, drawing.hidden))
@@ -345,10 +345,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("WEIGHTS", Weight::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add("BY", By::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add_function(wrap_pyfunction!(convert, module)?)?;
-    module.add_function(wrap_pyfunction!(together, module)?)?;
-    module.add_function(wrap_pyfunction!(check_apart, module)?)?;
-    module.add_function(wrap_pyfunction!(nameless_addresses, module)?)?;
-    module.add_function(wrap_pyfunction!(source_of, module)?)?;
+    module.add_function(wrap_pyfunction!(join_logs, module)?)?;
+    module.add_function(wrap_pyfunction!(check_compatible, module)?)?;
+    module.add_function(wrap_pyfunction!(unresolved_addresses, module)?)?;
+    module.add_function(wrap_pyfunction!(detect_format, module)?)?;
     module.add_function(wrap_pyfunction!(functions_at, module)?)?;
     module.add_function(wrap_pyfunction!(readable, module)?)?;
     module.add_function(wrap_pyfunction!(draw, module)?)?;

@@ -7,16 +7,16 @@ use std::time::Instant;
 
 use hashbrown::HashMap;
 
-use syncline_core::assemble::Assemble;
 use syncline_core::error::{Error, Result};
 use syncline_core::event::Event;
 use syncline_core::input::{Chunk, Input};
+use syncline_core::location::{Location, Locations};
 use syncline_core::losses::Losses;
+use syncline_core::merge::reorder::{DEFAULT_WINDOW_NS, MAX_WAITING, Reorder};
 use syncline_core::names::Names;
-use syncline_core::order::{DEFAULT_WINDOW_NS, MAX_WAITING, Reorder};
-use syncline_core::place::{Place, Places};
+use syncline_core::pair::Pairer;
 use syncline_core::sink::perfetto::PerfettoTrace;
-use syncline_core::sink::{Facts, Group, Sink};
+use syncline_core::sink::{Group, RunFacts, Sink};
 use syncline_core::source::{self, Batch, SourceOptions};
 
 #[derive(Default)]
@@ -30,7 +30,7 @@ impl Sink for Count {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Facts, _: &Losses, _: &Names) -> Result<()> {
+    fn finish(&mut self, _: &RunFacts, _: &Losses, _: &Names) -> Result<()> {
         Ok(())
     }
 }
@@ -59,8 +59,8 @@ fn main() -> Result<()> {
     let mut reorder = Reorder::default();
     let mut newest = i64::MIN;
     let (mut assemble, mut traced) = (
-        Assemble::new(false, Places::default(), HashMap::default()),
-        Assemble::new(false, Places::default(), HashMap::default()),
+        Pairer::new(false, Locations::default(), HashMap::default()),
+        Pairer::new(false, Locations::default(), HashMap::default()),
     );
     let mut count = Count::default();
     // Never committed, so removed at the end.
@@ -93,17 +93,17 @@ fn main() -> Result<()> {
             for event in &batch.events {
                 let mut event = *event;
                 event.names_mut(&mut |id| *id = names.intern(batch.names.get(*id)));
-                reorder.push(event, Place::default());
+                reorder.push(event, Location::default());
             }
             newest = batch.events.iter().map(|e| e.ts).max().unwrap_or(newest).max(newest);
             let until = newest.saturating_sub(DEFAULT_WINDOW_NS);
-            reorder.hand_on(until, MAX_WAITING, |event, _| {
+            reorder.release(until, MAX_WAITING, |event, _| {
                 ready.push(event);
                 Ok::<_, Error>(())
             })?;
         }
         if !more {
-            reorder.hand_on_all(|event, _| {
+            reorder.release_all(|event, _| {
                 ready.push(event);
                 Ok::<_, Error>(())
             })?;
@@ -112,12 +112,12 @@ fn main() -> Result<()> {
 
         let begun = Instant::now();
         for event in &ready {
-            assemble.event(event, Place::default(), &names, &mut count)?;
+            assemble.event(event, Location::default(), &names, &mut count)?;
         }
         assemble_s += begun.elapsed().as_secs_f64();
         let begun = Instant::now();
         for event in &ready {
-            traced.event(event, Place::default(), &names, &mut trace)?;
+            traced.event(event, Location::default(), &names, &mut trace)?;
         }
         trace_s += begun.elapsed().as_secs_f64();
     }

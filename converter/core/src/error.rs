@@ -57,7 +57,7 @@ pub enum Error {
     #[error("{first} and {second} tell different times of day of the clock {clock}, {:.1} s apart", *apart_ns as f64 / 1e9)]
     TimeOfDay { first: String, second: String, clock: String, apart_ns: u64 },
     #[error("{of_processes} tells of processes, and {of_threads} of threads: whose call is whose cannot be told")]
-    Tasks { of_processes: String, of_threads: String },
+    ThreadTable { of_processes: String, of_threads: String },
     #[error("{second} is the same log as {first}")]
     Twice { first: String, second: String },
     #[error("{path}: moved to the clock of the other inputs, its times lie before that clock's zero")]
@@ -116,7 +116,7 @@ impl Error {
             | Self::Clocks { .. }
             | Self::Boots { .. }
             | Self::TimeOfDay { .. }
-            | Self::Tasks { .. }
+            | Self::ThreadTable { .. }
             | Self::Twice { .. }
             | Self::BeforeZero { .. }
             | Self::Reader => ErrorClass::Input,
@@ -186,7 +186,7 @@ impl Error {
                     .into()
             }
             Self::Twice { .. } => "name each log once".into(),
-            Self::Tasks { of_processes, .. } => format!(
+            Self::ThreadTable { of_processes, .. } => format!(
                 "convert {of_processes} on its own, or record it with thread ids: `tid` in bpftrace's tuples; \
                  without `--pid-is process` the ids of a log that does not tell are threads"
             ),

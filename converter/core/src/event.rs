@@ -50,7 +50,7 @@ impl Op {
 
 /// What a thread does or waits for in a sync when its data is on its way or written. Called as the kernel's events are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wait {
+pub enum WaitKind {
     /// A commit of the journal that it makes itself, as f2fs does.
     Commit,
     CommitWait,
@@ -61,7 +61,7 @@ pub enum Wait {
     Flush,
 }
 
-impl Wait {
+impl WaitKind {
     pub const ALL: [Self; 5] = [Self::Commit, Self::CommitWait, Self::FastCommit, Self::FastCommitWait, Self::Flush];
 
     pub fn name(self) -> &'static str {
@@ -120,7 +120,7 @@ pub const NO_SECTOR: i64 = -1;
 pub enum Kind {
     /// Entry of a sync syscall; `stack` is the raw lines as printed, innermost first. `alone`: its source tells of calls
     /// alone, and not of what a file system does in them.
-    CallEnter { op: Op, stack: NameId, path: NameId, alone: bool },
+    CallEnter { op: Op, stack: NameId, path: NameId, call_only: bool },
     /// Exit of a sync syscall; a stack that is printed when the call returns. `untimed`: it is not known when it returned.
     CallExit { op: Op, ret: Option<i64>, stack: NameId, untimed: bool },
     /// The file system's sync function is entered. `by_thread`: the kernel knows no id; the recorder made one of thread and time, so what
@@ -151,9 +151,9 @@ pub enum Kind {
     /// It has written it.
     WbEnd { id: u64 },
     /// A thread begins to wait, in the request of this id; or a journal's thread begins a commit, of an id of its own.
-    WaitStart { id: u64, wait: Wait, transaction: u64 },
+    WaitStart { id: u64, wait: WaitKind, transaction: u64 },
     /// `transaction` is 0 where it is not told.
-    WaitEnd { id: u64, wait: Wait, transaction: u64 },
+    WaitEnd { id: u64, wait: WaitKind, transaction: u64 },
     /// The block layer's own telling of a bio that writes data: neither an address nor an id goes with it.
     BlockSubmit { dev: Dev, sector: i64, bytes: u64 },
     /// Of so many bytes, which may be several bios that were merged, or a part of one.
@@ -238,7 +238,7 @@ pub struct Event {
 
 impl Kind {
     pub fn enter(op: Op) -> Self {
-        Self::CallEnter { op, stack: NameId::NONE, path: NameId::NONE, alone: false }
+        Self::CallEnter { op, stack: NameId::NONE, path: NameId::NONE, call_only: false }
     }
 
     pub fn exit(op: Op, ret: Option<i64>) -> Self {

@@ -2,30 +2,22 @@
 //! logs. It knows no Python and no SQL.
 //!
 //! ```text
-//! source -> event -> order -> assemble -> request -> sink
+//! source -> event -> merge -> dedup -> pair -> rows -> sink
 //! ```
 
-pub mod assemble;
-pub mod blocks;
-pub mod demangle;
+pub mod dedup;
 pub mod error;
 pub mod event;
-pub mod flamegraph;
 pub mod input;
-pub mod inputs;
+pub mod location;
 pub mod losses;
 pub mod merge;
 pub mod names;
-pub mod order;
 pub mod output;
-pub mod place;
-pub mod request;
+pub mod pair;
+pub mod rows;
 pub mod run;
 pub mod sink;
-mod so_far;
 pub mod source;
-pub mod stack;
-pub mod stream;
-pub mod symbols;
-pub mod tasks;
-pub mod tellers;
+pub mod stacks;
+pub mod thread_table;

@@ -46,13 +46,13 @@ reasons! {
         "the tracer says that it lost these events; record again with larger buffers (bpftrace: BPFTRACE_PERF_RB_PAGES)"
     UnparsedLine "unparsed_line" Loss
         "lines that are not of the format; torn by the recorder, or of another tool"
-    MissingLine "missing_line" Loss
+    MissingEvent "missing_event" Loss
         "events that the recorder counted and the log lacks: lost or torn on their way out of the kernel"
-    CutOff "cut_off" Loss
+    Truncated "cut_off" Loss
         "logs without the recorder's last line: it was killed, or the file was not copied whole"
     IoUring "io_uring" Loss
         "uses of io_uring, in which strace sees neither writes nor syncs, and syncs by Linux AIO (io_submit), of which it does not see the end; record with another route: ring-buffer or bpftrace"
-    LengthMissing "length_missing" Loss
+    DurationMissing "duration_missing" Loss
         "calls of which the log does not say how long they took; record with strace -T"
     LateEvent "late_event" Loss
         "events that came later than the reorder window allows, used out of order; convert again with a larger --window"
@@ -74,13 +74,13 @@ reasons! {
         "waits for a commit or a flush of which the log has one end, or that lie outside of their request; journal_ns or flush_ns of their request is null"
     UnmatchedExit "unmatched_exit" Loss
         "exits of a sync syscall whose entry is not in the log, or cannot be told from another's"
-    LoneCall "lone_call" Info
+    UnmatchedCall "unmatched_call" Info
         "sync calls with no request: of a kind or a file system that the recorder does not follow, or with no inode to sync"
-    CallAlone "call_alone" Info
+    CallOnly "call_only" Info
         "syncs of which only the call is known: what was written back for them (bytes, bios, writeback latency) is null; the routes ring-buffer and bpftrace record it"
-    ToldTwice "told_twice" Info
+    Duplicate "duplicate" Info
         "what two inputs or two tracepoints tell of one call, request or bio, and that was joined"
-    ToldAlone "told_alone" Info
+    SupersededBio "superseded_bio" Info
         "bios that one input tells of and that are not used: another input tells of their device's bios, and not of these, or not where its bios go"
     Remapped "remapped" Info
         "bios that a device mapper or a partition passes on, which are told at the device that they were meant for"
@@ -93,7 +93,7 @@ reasons! {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct LossCount {
     pub count: u64,
     pub first_ts: Option<i64>,
     pub last_ts: Option<i64>,
@@ -103,17 +103,17 @@ pub struct Tally {
 
 #[derive(Clone, Debug)]
 pub struct Losses {
-    tallies: Vec<Tally>,
+    tallies: Vec<LossCount>,
 }
 
 impl Default for Losses {
     fn default() -> Self {
-        Self { tallies: vec![Tally::default(); Reason::ALL.len()] }
+        Self { tallies: vec![LossCount::default(); Reason::ALL.len()] }
     }
 }
 
 impl Losses {
-    pub fn add(&mut self, reason: Reason, count: u64, ts: Option<i64>) -> &mut Tally {
+    pub fn add(&mut self, reason: Reason, count: u64, ts: Option<i64>) -> &mut LossCount {
         let tally = &mut self.tallies[reason as usize];
         // What a column can hold: a tracer may say any number.
         tally.count = tally.count.saturating_add(count).min(i64::MAX as u64);
@@ -124,12 +124,12 @@ impl Losses {
         tally
     }
 
-    pub fn get(&self, reason: Reason) -> &Tally {
+    pub fn get(&self, reason: Reason) -> &LossCount {
         &self.tallies[reason as usize]
     }
 
     /// Reasons that occurred, in the order of `Reason::ALL`.
-    pub fn iter(&self) -> impl Iterator<Item = (Reason, &Tally)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Reason, &LossCount)> {
         Reason::ALL.iter().map(|&r| (r, self.get(r))).filter(|(_, t)| t.count > 0)
     }
 

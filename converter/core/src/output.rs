@@ -53,12 +53,12 @@ struct Writer {
 impl Writer {
     fn start(mut target: Target) -> io::Result<Self> {
         let (full, buffers) = sync_channel::<Vec<u8>>(BUFFERS);
-        let (give_back, empty): (Sender<Vec<u8>>, _) = channel();
+        let (recycle, empty): (Sender<Vec<u8>>, _) = channel();
         let thread = thread::Builder::new().name("syncline-write".into()).spawn(move || {
             for mut buffer in buffers {
                 target.write(&buffer)?;
                 buffer.clear();
-                let _ = give_back.send(buffer);
+                let _ = recycle.send(buffer);
             }
             target.finish()
         })?;

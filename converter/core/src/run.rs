@@ -6,33 +6,33 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::assemble::Assemble;
 use crate::error::{Error, Result};
 use crate::event::{Event, Kind, UNKNOWN_TASK};
-use crate::inputs::{open_inputs, pid_is_process};
+use crate::input::open::{open_inputs, pid_is_process};
+use crate::input::tally::{InputTally, apart};
+use crate::location::{Location, Locations};
 use crate::losses::Losses;
+use crate::merge::reorder::Reorder;
 use crate::merge::{
-    Beside, Clock, Merge, OpenInput, Piece, Step, assumed_clock, logs_of, recordings_of, whole_logs_of,
+    Clock, InputHints, Merge, MergeStep, MergedBatch, OpenInput, assumed_clock, logs_of, recordings_of, whole_logs_of,
 };
 use crate::names::{NameId, Names};
-use crate::order::Reorder;
-use crate::place::{Place, Places};
-use crate::sink::behind::Behind;
+use crate::pair::Pairer;
 use crate::sink::columns::{RequestsParquet, TablesFolder};
 use crate::sink::events_jsonl::EventsJsonl;
 use crate::sink::filtered::{Filter, Filtered};
 use crate::sink::perfetto::PerfettoTrace;
 use crate::sink::rows::{Csv, Jsonl};
 use crate::sink::samples::{By, Folded, PerfScript, Weight};
-use crate::sink::{Facts, Mark, Sink};
-use crate::so_far::{FileSoFar, apart};
-use crate::source::{Batch, Others, SourceOptions};
-use crate::stack::Stacks;
-use crate::symbols::Symbols;
-use crate::tasks::Tasks;
+use crate::sink::threaded::Threaded;
+use crate::sink::{Mark, RunFacts, Sink};
+use crate::source::{Batch, OtherEvents, SourceOptions};
+use crate::stacks::Stacks;
+use crate::stacks::symbols::Symbols;
+use crate::thread_table::ThreadTable;
 
 /// Version of the tables in docs/tables.md and of the trace layout.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// So often the caller is told how far it is.
 const SHOW_EVERY: Duration = Duration::from_millis(50);
@@ -91,19 +91,19 @@ pub struct Options {
     pub source_options: SourceOptions,
     pub window_ns: i64,
     /// What is known of inputs and does not stand in them, by their paths.
-    pub beside: HashMap<String, Beside>,
+    pub hints: HashMap<String, InputHints>,
     pub marks: Vec<Mark>,
     pub max_loss: Option<MaxLoss>,
     /// Of which requests the output is.
     pub filter: Filter,
-    pub tasks: Tasks,
+    pub tasks: ThreadTable,
     pub symbols: Symbols,
     pub weight: Weight,
     pub by: By,
     /// Stacks as Perfetto callstacks too, which its engine and UI know from v53 on.
     pub callstacks: bool,
     /// Events that no report uses are counted by the tracer's words.
-    pub name_others: bool,
+    pub count_other_events: bool,
     /// The inputs are looked at alone, and will be read beside others.
     pub one_of_several: bool,
     /// 0: as many as there are cores.
@@ -116,17 +116,17 @@ impl Default for Options {
             inputs: Vec::new(),
             source: None,
             source_options: SourceOptions::default(),
-            window_ns: crate::order::DEFAULT_WINDOW_NS,
-            beside: HashMap::new(),
+            window_ns: crate::merge::reorder::DEFAULT_WINDOW_NS,
+            hints: HashMap::new(),
             marks: Vec::new(),
             max_loss: None,
             filter: Filter::default(),
-            tasks: Tasks::default(),
+            tasks: ThreadTable::default(),
             symbols: Symbols::default(),
             weight: Weight::Count,
             by: By::Stack,
             callstacks: false,
-            name_others: false,
+            count_other_events: false,
             one_of_several: false,
             workers: 0,
         }
@@ -146,7 +146,7 @@ pub struct InputRead {
     pub path: String,
     pub source: &'static str,
     /// It is a log of its own, and no piece of the one before it.
-    pub stands_alone: bool,
+    pub is_standalone: bool,
     pub clock: Clock,
     pub lines: u64,
     /// Without those that nobody asked for.
@@ -161,7 +161,7 @@ pub struct Summary {
     pub lines: u64,
     pub events: [u64; Kind::COUNT],
     /// Those of `Kind::Other` by the tracer's words, where they were to be counted.
-    pub others: Option<Others>,
+    pub others: Option<OtherEvents>,
     pub first_ts: Option<i64>,
     pub last_ts: Option<i64>,
     pub losses: Losses,
@@ -226,7 +226,7 @@ pub fn convert(
         Format::Folded => Box::new(Folded::create(&path, options.weight, options.by)?),
         Format::EventsJsonl => unreachable!("handled above"),
     };
-    let behind = Behind::new(sink)?;
+    let behind = Threaded::new(sink)?;
     if options.filter.is_empty() {
         let mut sink = behind;
         convert_into(options, inputs, &mut sink, progress)
@@ -244,14 +244,14 @@ pub fn convert_into(
 ) -> Result<Summary> {
     let pid_is_process = pid_is_process(&inputs, options.source_options.pid_is_process)?;
     let files = inputs.iter().map(|(input, _)| input.path.clone()).collect();
-    let places = Places { files, logs: recordings_of(&inputs) };
+    let places = Locations { files, logs: recordings_of(&inputs) };
     let mut names = Names::default();
     let process_names = options.tasks.names().map(|(pid, name)| (pid, names.intern(name.as_bytes()))).collect();
     let mut pairing = Pairing {
         names,
         stacks: Stacks::default(),
         reorder: Reorder::default(),
-        assemble: Assemble::new(pid_is_process, places, process_names),
+        assemble: Pairer::new(pid_is_process, places, process_names),
         begun: false,
         map: Vec::new(),
         tasks: &options.tasks,
@@ -265,11 +265,11 @@ struct Pairing<'a> {
     names: Names,
     stacks: Stacks,
     reorder: Reorder,
-    assemble: Assemble,
+    assemble: Pairer,
     begun: bool,
     /// Names of the batch at hand as names of the run; NONE where not yet asked.
     map: Vec<NameId>,
-    tasks: &'a Tasks,
+    tasks: &'a ThreadTable,
     symbols: &'a Symbols,
     sink: &'a mut dyn Sink,
 }
@@ -305,7 +305,7 @@ impl<'a> Log<'a> {
             self.sink.note(&note.kind, note.line + lines_before, source);
         }
         for (i, event) in batch.events.iter().enumerate() {
-            self.reorder.push(*event, Place::new(self.next, i as u64));
+            self.reorder.push(*event, Location::new(self.next, i as u64));
         }
         let left = batch.events.len();
         if left > 0 {
@@ -317,7 +317,7 @@ impl<'a> Log<'a> {
 
     fn write(&mut self, until: i64) -> Result<()> {
         let Self { sink, reorder, held, .. } = self;
-        reorder.hand_on(until, usize::MAX, |_, place| {
+        reorder.release(until, usize::MAX, |_, place| {
             let Some(of) = held.get_mut(&place.file()) else { return Ok(()) };
             sink.event(&of.batch, place.line() as usize, of.source)?;
             of.left -= 1;
@@ -336,20 +336,20 @@ impl<'a> Log<'a> {
 
 impl Pairing<'_> {
     /// `until`: no event that comes later is older, but for late ones. More than `may_wait` do not wait for that.
-    fn piece(&mut self, piece: &Piece, until: i64, may_wait: usize) -> Result<()> {
+    fn piece(&mut self, piece: &MergedBatch, until: i64, may_wait: usize) -> Result<()> {
         let batch = &piece.batch;
         self.map.clear();
         self.map.resize(batch.names.len(), NameId::NONE);
         self.assemble.announce(piece.file, &batch.events);
         for event in &batch.events {
             let event = self.adopt(*event, batch);
-            let place = Place::new(piece.file, piece.lines_before + u64::from(event.line));
+            let place = Location::new(piece.file, piece.lines_before + u64::from(event.line));
             if self.reorder.push(event, place) {
                 self.assemble.late(&event, place, self.sink)?;
             }
         }
         let Self { names, reorder, assemble, begun, sink, .. } = self;
-        reorder.hand_on(until, may_wait, |event, place| Self::event(&event, place, names, assemble, begun, *sink))
+        reorder.release(until, may_wait, |event, place| Self::event(&event, place, names, assemble, begun, *sink))
     }
 
     /// The same event with the run's names. A stack is folded here: from now on it is compared and shown, not printed as it came.
@@ -392,9 +392,9 @@ impl Pairing<'_> {
 
     fn event(
         event: &Event,
-        place: Place,
+        place: Location,
         names: &Names,
-        assemble: &mut Assemble,
+        assemble: &mut Pairer,
         begun: &mut bool,
         sink: &mut dyn Sink,
     ) -> Result<()> {
@@ -407,7 +407,7 @@ impl Pairing<'_> {
 
     fn finish(&mut self) -> Result<()> {
         let Self { names, reorder, assemble, begun, sink, .. } = self;
-        reorder.hand_on_all(|event, place| Self::event(&event, place, names, assemble, begun, *sink))?;
+        reorder.release_all(|event, place| Self::event(&event, place, names, assemble, begun, *sink))?;
         assemble.finish(names, *sink)
     }
 }
@@ -422,8 +422,8 @@ fn run(
     let mut source_options = options.source_options;
     source_options.keep_extras = matches!(through, Through::Log(_));
     let total_bytes = inputs.iter().map(|(input, _)| input.total_bytes).sum::<Option<u64>>();
-    let mut files: Vec<FileSoFar> =
-        inputs.iter().zip(whole_logs_of(&inputs)).map(|(input, log)| FileSoFar::of(input, log)).collect();
+    let mut files: Vec<InputTally> =
+        inputs.iter().zip(whole_logs_of(&inputs)).map(|(input, log)| InputTally::of(input, log)).collect();
     let logs = logs_of(&inputs);
     let are_several = logs.iter().any(|log| Some(log) != logs.first());
     let mut sources: Vec<&str> = Vec::new();
@@ -438,27 +438,27 @@ fn run(
         options.window_ns,
         options.workers,
         source_options,
-        options.beside.clone(),
-        options.name_others,
+        options.hints.clone(),
+        options.count_other_events,
     );
     let mut shown = Instant::now();
     loop {
         match merge.step()? {
-            Step::End => break,
-            Step::Idle => {}
-            Step::EndOf(file) => {
+            MergeStep::End => break,
+            MergeStep::Idle => {}
+            MergeStep::EndOf(file) => {
                 files[file].check(files.len() > 1 || options.one_of_several)?;
                 let log = files[file].log;
-                let pieces: Vec<&FileSoFar> = files.iter().filter(|file| file.log == log).collect();
+                let pieces: Vec<&InputTally> = files.iter().filter(|file| file.log == log).collect();
                 // They are read one after the other.
                 let is_last = files.iter().rposition(|file| file.log == log) == Some(file);
-                let lacks = if is_last { FileSoFar::lacks(&pieces, &mut summary.losses) } else { Vec::new() };
+                let lacks = if is_last { InputTally::lacks(&pieces, &mut summary.losses) } else { Vec::new() };
                 match through {
                     Through::Pairing(pairing) => pairing.assemble.ended(file),
                     Through::Log(log) => lacks.iter().for_each(|note| log.sink.note(note, 0, files[file].source)),
                 }
             }
-            Step::Piece(piece) => {
+            MergeStep::MergedBatch(piece) => {
                 let file = &mut files[piece.file];
                 let batch = &piece.batch;
                 let sink = match &mut *through {
@@ -469,7 +469,7 @@ fn run(
                 file.take_events(batch, piece.consumed_bytes);
                 summary.lines += batch.lines;
                 summary.events[Kind::Other.index()] += batch.others;
-                if let Some(named) = &batch.named_others {
+                if let Some(named) = &batch.other_events {
                     summary.others.get_or_insert_default().join(named);
                 }
                 for event in &batch.events {
@@ -484,18 +484,18 @@ fn run(
                             file.check_threads(batch, piece.lines_before)?;
                         }
                         pairing.piece(&piece, until, merge.may_wait())?;
-                        merge.give_back(piece);
+                        merge.recycle(piece);
                     }
                     Through::Log(log) if merge.is_one_log() && batch.until.is_none() => {
                         log.sink.batch(batch, file.source, piece.lines_before)?;
-                        merge.give_back(piece);
+                        merge.recycle(piece);
                     }
                     Through::Log(log) => {
                         // The batch stays; another takes its place among those on their way.
                         let mut piece = piece;
                         let batch = std::mem::take(&mut piece.batch);
                         log.merged(batch, file.source, piece.lines_before, until)?;
-                        merge.give_back(piece);
+                        merge.recycle(piece);
                     }
                 }
                 if shown.elapsed() < SHOW_EVERY {
@@ -523,7 +523,7 @@ fn run(
         .map(|(number, file)| InputRead {
             path: file.path.clone(),
             source: file.source,
-            stands_alone: file.stands_alone,
+            is_standalone: file.is_standalone,
             clock: merge.clocks.get(&number).cloned().unwrap_or_default(),
             lines: file.lines,
             events: file.events,
@@ -583,7 +583,13 @@ fn check_loss(options: &Options, summary: &Summary) -> Result<()> {
     Err(Error::TooMuchLoss { lost, total, limit, detail: format!(": {}", worst.join(", ")) })
 }
 
-fn facts(options: &Options, of_processes: bool, summary: &Summary, sources: &[&str], told: &[(&str, String)]) -> Facts {
+fn facts(
+    options: &Options,
+    of_processes: bool,
+    summary: &Summary,
+    sources: &[&str],
+    told: &[(&str, String)],
+) -> RunFacts {
     let names: Vec<String> = options
         .inputs
         .iter()
@@ -610,7 +616,7 @@ fn facts(options: &Options, of_processes: bool, summary: &Summary, sources: &[&s
     .map(|(key, value)| (key.to_owned(), value))
     .collect::<Vec<_>>();
     if !options.filter.is_empty() {
-        meta.push(("requests_of".to_owned(), options.filter.tell()));
+        meta.push(("request_filter".to_owned(), options.filter.tell()));
     }
     for (key, value) in told {
         match meta.iter_mut().find(|(k, _)| k == key) {
@@ -630,5 +636,5 @@ fn facts(options: &Options, of_processes: bool, summary: &Summary, sources: &[&s
             mark.dur = until.map(|until| (until - mark.ts).max(0));
         }
     }
-    Facts { first_ts: summary.first_ts, last_ts: summary.last_ts, meta, marks }
+    RunFacts { first_ts: summary.first_ts, last_ts: summary.last_ts, meta, marks }
 }

@@ -7,8 +7,8 @@ use syncline_core::event::{Event, Kind, NO_ID, UNKNOWN_TASK};
 use syncline_core::input::Input;
 use syncline_core::losses::{Losses, Reason};
 use syncline_core::names::Names;
-use syncline_core::request::{Bio, Missing, Request};
-use syncline_core::sink::{Facts, Group, Sink};
+use syncline_core::rows::{Bio, Missing, Request};
+use syncline_core::sink::{RunFacts, Group, Sink};
 use syncline_core::source::tracepoints::Machine;
 use syncline_core::source::{Batch, Escapes, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock};
 
@@ -65,7 +65,7 @@ pub struct Checker<'a> {
     never_completed: u64,
     start_missing: u64,
     end_missing: u64,
-    alone: u64,
+    call_only: u64,
     untimed: u64,
     completed_after_end: u64,
     /// Bios that the block layer tells of, and their bytes.
@@ -92,7 +92,7 @@ impl<'a> Checker<'a> {
             never_completed: 0,
             start_missing: 0,
             end_missing: 0,
-            alone: 0,
+            call_only: 0,
             untimed: 0,
             completed_after_end: 0,
             blocks: 0,
@@ -119,7 +119,7 @@ impl<'a> Checker<'a> {
             (request.submit_missing, request.complete_missing),
             "what is missing of {request:?}"
         );
-        if request.alone {
+        if request.call_only {
             return self.request_alone(request);
         }
         self.bytes += request.extent.bytes;
@@ -178,7 +178,7 @@ impl<'a> Checker<'a> {
     }
 
     fn request_alone(&mut self, request: &Request) {
-        self.alone += 1;
+        self.call_only += 1;
         self.end_missing += u64::from(request.missing().is_some());
         assert!(request.missing().is_none_or(|missing| missing == Missing::End), "{request:?}");
         let Some(call) = request.call else { panic!("{request:?} has no call") };
@@ -204,15 +204,15 @@ impl<'a> Checker<'a> {
         let [calls, exits, starts, _, submits, completes, ends, ..] = ledger.kinds;
         assert_eq!(self.kinds[0], calls, "calls");
         assert_eq!(self.kinds[1] + self.untimed + count(Reason::UnmatchedExit), exits, "exits");
-        assert_eq!(self.untimed, count(Reason::LengthMissing), "exits of unknown time");
-        assert_eq!(self.alone, count(Reason::CallAlone), "requests of calls alone");
-        let told_twice = count(Reason::ToldTwice);
+        assert_eq!(self.untimed, count(Reason::DurationMissing), "exits of unknown time");
+        assert_eq!(self.call_only, count(Reason::CallOnly), "requests known by their call only");
+        let duplicate = count(Reason::Duplicate);
         let used_starts = self.kinds[2] + count(Reason::DuplicateStart);
-        assert!(used_starts <= starts && used_starts + told_twice >= starts, "{used_starts} of {starts} starts");
+        assert!(used_starts <= starts && used_starts + duplicate >= starts, "{used_starts} of {starts} starts");
         assert_eq!(self.kinds[3], ledger.kinds[3], "folios");
         assert_eq!(self.kinds[4], submits, "submits");
         let [block_submits, block_completes] = [ledger.kinds[10], ledger.kinds[11]];
-        assert!(self.blocks + told_twice + count(Reason::Remapped) >= block_submits && self.blocks <= block_submits);
+        assert!(self.blocks + duplicate + count(Reason::Remapped) >= block_submits && self.blocks <= block_submits);
         let unmatched = count(Reason::UnmatchedComplete);
         assert!(self.kinds[5] <= completes && self.kinds[5] + unmatched >= completes, "completions");
         assert!(self.kinds[5] + unmatched <= completes + block_completes, "completions");
@@ -223,7 +223,7 @@ impl<'a> Checker<'a> {
             used_ends == ends || some_without_id || !self.ordered && used_ends < ends,
             "{used_ends} of {ends} ends"
         );
-        assert_eq!(self.lone, count(Reason::LoneCall), "lone calls");
+        assert_eq!(self.lone, count(Reason::UnmatchedCall), "lone calls");
         assert_eq!(self.never_submitted, count(Reason::NeverSubmitted), "bios with no submit");
         assert_eq!(self.never_completed, count(Reason::NeverCompleted), "bios with no completion");
         assert_eq!(self.start_missing, count(Reason::StartMissing), "requests with no start");
@@ -336,7 +336,7 @@ impl Sink for Checker<'_> {
         self.inner.left_out()
     }
 
-    fn finish(&mut self, facts: &Facts, losses: &Losses, names: &Names) -> Result<()> {
+    fn finish(&mut self, facts: &RunFacts, losses: &Losses, names: &Names) -> Result<()> {
         self.inner.finish(facts, losses, names)
     }
 }
@@ -349,7 +349,7 @@ impl Sink for Nowhere {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Facts, _: &Losses, _: &Names) -> Result<()> {
+    fn finish(&mut self, _: &RunFacts, _: &Losses, _: &Names) -> Result<()> {
         Ok(())
     }
 }
@@ -372,8 +372,8 @@ impl Plain {
         let mut extras = batch.extras.iter().peekable();
         for (i, event) in batch.events.iter().enumerate() {
             let kind = match event.kind {
-                Kind::CallEnter { op, stack, path, alone } => {
-                    format!("{op:?} {:?} {:?} {alone}", name(stack), name(path))
+                Kind::CallEnter { op, stack, path, call_only } => {
+                    format!("{op:?} {:?} {:?} {call_only}", name(stack), name(path))
                 }
                 Kind::CallExit { op, ret, stack, untimed } => {
                     format!("{op:?} {ret:?} {:?} {untimed}", name(stack))

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use syncline_core::error::Error;
 use syncline_core::event::{Event, Kind};
 use syncline_core::input::{Chunk, Input};
-use syncline_core::inputs;
+use syncline_core::input::open;
 use syncline_core::run::{self, Format, Options};
 use syncline_core::sink::Sink;
 use syncline_core::sink::perfetto::PerfettoTrace;

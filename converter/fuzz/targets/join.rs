@@ -6,8 +6,8 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use syncline_core::error::Error;
 use syncline_core::input::Input;
-use syncline_core::inputs;
-use syncline_core::merge::Beside;
+use syncline_core::input::open;
+use syncline_core::merge::InputHints;
 use syncline_core::run::{self, Options};
 use syncline_core::sink::rows::Jsonl;
 use syncline_fuzz::Checker;
@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     let Some(at) = text.windows(MARK.len()).position(|window| window == MARK) else { return };
     let halves = [&text[..at], &text[at + MARK.len()..]];
     // Neither is asked for its clock.
-    let beside = |offset_ns| Beside { offset_ns: Some(offset_ns), ..Beside::default() };
+    let beside = |offset_ns| InputHints { offset_ns: Some(offset_ns), ..InputHints::default() };
     let offset = i64::from(*offset as i8) * 1000;
     let options = Options {
         workers: 1,

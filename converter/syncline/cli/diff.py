@@ -171,7 +171,7 @@ def _refuse_other_requests(base: Side, new: Side, reading: Reading) -> None:
     Raises:
         Failure: the sides are of different requests, of none, or a filter would be without effect.
     """
-    wanted = {run.fact("requests_of") or "all" for side in (base, new) for run in side.runs}
+    wanted = {run.fact("request_filter") or "all" for side in (base, new) for run in side.runs}
     if len(wanted) > 1:
         raise Failure(
             f"the runs are of different requests: {' / '.join(sorted(wanted))}",

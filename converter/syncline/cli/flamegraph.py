@@ -182,7 +182,7 @@ def _side(path: str, by: str, engine: str, reading: Reading, *, compared: bool) 
             " GROUP BY reason HAVING SUM(count) > 0 ORDER BY SUM(count) DESC, reason",
         ).rows
         losses = [(str(reason), int(count or 0)) for reason, count in lost]
-        wanted = run_query(made, "SELECT value FROM syncline_meta WHERE key = 'requests_of'").rows
+        wanted = run_query(made, "SELECT value FROM syncline_meta WHERE key = 'request_filter'").rows
         return Side(path, stacks, losses, caveats(made), str(wanted[0][0]) if wanted else None)
 
 

@@ -86,7 +86,7 @@ def _inspect(path: str, engine: str, reading: Reading, *, one_of_several: bool) 
             engine,
             progress,
             converted=core.update,
-            name_others=True,
+            count_other_events=True,
             one_of_several=one_of_several,
         ) as open_engine,
     ):
@@ -111,7 +111,7 @@ def _together(
         (
             one["path"],
             one["source"],
-            one["stands_alone"],
+            one["is_standalone"],
             one["clock"],
             one["boot_id"],
             one["to_realtime_ns"],
@@ -120,13 +120,13 @@ def _together(
     ]
     try:
         recordings.joined([recordings.recording_of(path) for path in paths])
-        _core.check_apart(told, reading.pid_is)
+        _core.check_compatible(told, reading.pid_is)
     except inputs.InputError as error:
         return joint | {"text": error.message}
     except _core.CoreError as error:
         return joint | {"text": error.args[0]}
     try:
-        logs = _core.together(told)
+        logs = _core.join_logs(told)
     except _core.CoreError as error:
         return joint | {"clocks": "disagree", "text": error.args[0]}
     of_nobody = [one["input"] for one in found if _is_of_nobody(one)]
@@ -158,7 +158,7 @@ _CLOCKS = {
 
 def _clocks(files: list[dict[str, Any]]) -> str:
     """What is known of the clocks; that none contradicts another is known already."""
-    if not all(one["clock_is_told"] for one in files):
+    if not all(one["clock_is_recorded"] for one in files):
         return "unknown"
     if len({one["clock"] for one in files}) > 1:
         return "joined"

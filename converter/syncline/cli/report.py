@@ -124,7 +124,7 @@ def _page(
     reading: Reading,
 ) -> None:
     """One page for one input or two."""
-    from syncline.diff.differences import differences, glance
+    from syncline.diff.comparability import differences, glance
     from syncline.report import html
 
     if names:

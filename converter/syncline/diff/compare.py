@@ -12,7 +12,7 @@ from syncline import losses
 from syncline.frames import Partners, has_nameless
 
 from . import statistics
-from .differences import differences
+from .comparability import differences
 from .metrics import (
     BLOCK_METRICS,
     BLOCK_SUMS,

@@ -52,7 +52,7 @@ NO_DIRECTION = (
     "parallelism",
     "attribution_share",
     "incomplete",
-    "lone_calls",
+    "unmatched_calls",
     "background_bios",
     "background_bytes",
     "losses",

@@ -182,7 +182,7 @@ def _is_run(path: Path, source: str | None) -> bool:
     if name.endswith(_ENDINGS) or baseline.is_baseline(path):
         return True
     return name.endswith(".txt") and (
-        source is not None or kind_of(str(path)) != "log" or _core.source_of(str(path)) is not None
+        source is not None or kind_of(str(path)) != "log" or _core.detect_format(str(path)) is not None
     )
 
 

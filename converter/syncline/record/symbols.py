@@ -27,7 +27,7 @@ def write(file: Path, logs: list[Path], maps: Maps, tasks: Tasks) -> Named:
     done = Named()
     processes = tasks.processes()
     with contextlib.suppress(_core.CoreError):
-        for tid, comm, addresses in _core.nameless_addresses([str(log) for log in logs]):
+        for tid, comm, addresses in _core.unresolved_addresses([str(log) for log in logs]):
             done.addresses += len(addresses)
             pid = processes.get(tid)
             # A process that has become another program meanwhile has other maps.

@@ -160,7 +160,7 @@ def _most(one: dict[str, Any]) -> str:
             name = f"{name} {thing['number']}".strip()
         counts = [
             f"{thing[key]:,} {noun}{'s' * (thing[key] > 1)}"
-            for key, noun in (("syncs", "sync"), ("lone_calls", "lone call"), ("bios", "bio"))
+            for key, noun in (("syncs", "sync"), ("unmatched_calls", "lone call"), ("bios", "bio"))
             if thing[key]
         ]
         named.append(f"{text(name, 'text')} ({', '.join(counts)})")

@@ -250,7 +250,7 @@ def _format(meta: Meta) -> str | None:
 
 
 def _facts(meta: Meta, beside: dict[str, Any]) -> dict[str, str]:
-    found = {key: _one(meta, key) for key in ("recorder", "kernel", "host", "requests_of")}
+    found = {key: _one(meta, key) for key in ("recorder", "kernel", "host", "request_filter")}
     found |= {key: str(beside[key]) for key in ("route", "cannot_see") if key in beside}
     found["host"] = found["host"] or beside.get("host")
     found["kernel"] = found["kernel"] or beside.get("kernel")
@@ -261,7 +261,7 @@ def _clock(
     meta: Meta, core: dict[str, Any] | None, beside: dict[str, Any], runs: int
 ) -> dict[str, Any]:
     offset = _offset(meta, beside, runs)
-    told = all(one["clock_is_told"] for one in core["inputs"]) if core else None
+    told = all(one["clock_is_recorded"] for one in core["inputs"]) if core else None
     return {
         "name": _one(meta, "clock"),
         # Null of what was converted before: the tables do not keep it.
@@ -311,9 +311,9 @@ def _events(meta: Meta) -> dict[str, int] | None:
 
 
 def _others(core: dict[str, Any] | None) -> list[dict[str, Any]] | None:
-    if core is None or core["others"] is None:
+    if core is None or core["other_events"] is None:
         return None
-    return [{"event": name, "count": count} for name, count in core["others"]]
+    return [{"event": name, "count": count} for name, count in core["other_events"]]
 
 
 def _lacking_tables(meta: Meta) -> set[str]:
@@ -350,7 +350,7 @@ def _seen(engine: SqlEngine, lacks: set[str]) -> list[dict[str, Any]]:
                     {key: row[key] for key in ("number", "name", "syncs")}
                     | {
                         key: None if table in lacks or table not in tables else row[key]
-                        for key, table in (("lone_calls", "call"), ("bios", "bio"))
+                        for key, table in (("unmatched_calls", "call"), ("bios", "bio"))
                     }
                     for row in rows
                 ],
@@ -416,7 +416,7 @@ def _no_request(engine: SqlEngine, syncs: int) -> str:
     """Why it holds no request; empty if it holds some."""
     if syncs:
         return ""
-    calls = run_query(engine, "SELECT COUNT(*) FROM syncline_call WHERE lone").rows[0][0]
+    calls = run_query(engine, "SELECT COUNT(*) FROM syncline_call WHERE unmatched").rows[0][0]
     return _CALLS_ALONE if calls else _NO_REQUEST
 
 

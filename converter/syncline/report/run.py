@@ -68,7 +68,7 @@ def run_query(engine: SqlEngine, sql: str) -> Table:
         include(engine, sql)
         result = engine.query(sql)
     except SqlError as error:
-        from .mistakes import hint
+        from .sql_hints import hint
 
         error.hint = error.hint or hint(engine, sql, error.reason)
         raise
@@ -124,7 +124,7 @@ def caveats(engine: SqlEngine) -> list[str]:
     for reason, meaning, runs in lost:
         found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))
     filters = run_query(
-        engine, "SELECT DISTINCT value FROM syncline_meta WHERE key = 'requests_of' ORDER BY value"
+        engine, "SELECT DISTINCT value FROM syncline_meta WHERE key = 'request_filter' ORDER BY value"
     ).rows
     if filters:
         found.append(losses.filtered(" or ".join(str(wanted) for (wanted,) in filters), whole))

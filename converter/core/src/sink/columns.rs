@@ -12,12 +12,12 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use tempfile::NamedTempFile;
 
-use super::{Facts, Group, Mark, Sink};
+use super::{Group, Mark, RunFacts, Sink};
 use crate::error::{Error, Result};
-use crate::losses::{Losses, Reason, Tally};
+use crate::losses::{LossCount, Losses, Reason};
 use crate::names::Names;
 use crate::output::{beside, persist, resolve};
-use crate::request::{Bio, Call, Request, Row, Type, Value, Waited};
+use crate::rows::{Bio, Call, Request, Row, Type, Value, WaitInterval};
 
 /// Rows of a batch: large enough for the dictionary to pay, small enough to hold a few MB.
 const BATCH_ROWS: usize = 1 << 15;
@@ -173,7 +173,7 @@ impl Sink for RequestsParquet {
         group.requests.iter().try_for_each(|r| self.table.push(r.request, names))
     }
 
-    fn finish(&mut self, facts: &Facts, losses: &Losses, _: &Names) -> Result<()> {
+    fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
         let mut meta = facts.meta.clone();
         meta.extend(losses.iter().map(|(reason, tally)| (format!("loss.{}", reason.name()), tally.count.to_string())));
         self.table.commit(&meta)
@@ -233,7 +233,7 @@ impl TablesFolder {
             sync: Table::of::<Request>(folder)?,
             bio: Table::of::<Bio>(folder)?,
             call: Table::of::<Call>(folder)?,
-            wait: Table::of::<Waited>(folder)?,
+            wait: Table::of::<WaitInterval>(folder)?,
             _made: made,
         })
     }
@@ -260,7 +260,7 @@ impl TablesFolder {
     }
 }
 
-fn push_loss(table: &mut Table, reason: Reason, tally: &Tally) -> Result<()> {
+fn push_loss(table: &mut Table, reason: Reason, tally: &LossCount) -> Result<()> {
     let none = Names::default();
     table.builders[0].text(Some(reason.name()));
     table.builders[1].text(Some(reason.severity().name()));
@@ -288,7 +288,7 @@ impl Sink for TablesFolder {
         Ok(())
     }
 
-    fn finish(&mut self, facts: &Facts, losses: &Losses, _: &Names) -> Result<()> {
+    fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
         let mut rest = [self.losses(losses)?, self.marks(&facts.marks)?, {
             let mut meta = Table::create(&table_path(&self.folder, "syncline_meta"), META_COLUMNS)?;
             for (key, value) in &facts.meta {

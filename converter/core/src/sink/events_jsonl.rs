@@ -9,7 +9,6 @@ use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
 use crate::names::{NameId, Names, is_text};
 use crate::output::Output;
 use crate::source::{Batch, NoteKind};
-use crate::stack;
 
 /// The first line of the log of several recordings, as which it cannot be read back: who is believed in what is told by their clocks, ends and
 /// formats, which a line does not have.
@@ -80,9 +79,9 @@ impl EventsJsonl {
                 let _ = write!(buffer, "{{\"event\":\"lost_events\",\"source\":\"{source}\",\"count\":{count}");
             }
             NoteKind::Missing { count } => {
-                let _ = write!(buffer, "{{\"event\":\"missing_lines\",\"source\":\"{source}\",\"count\":{count}");
+                let _ = write!(buffer, "{{\"event\":\"missing_events\",\"source\":\"{source}\",\"count\":{count}");
             }
-            NoteKind::CutOff => {
+            NoteKind::Truncated => {
                 let _ = write!(buffer, "{{\"event\":\"cut_off\",\"source\":\"{source}\"");
             }
             NoteKind::Unparsed { text, .. } => {
@@ -115,10 +114,10 @@ fn begin(buffer: &mut Vec<u8>, event: &Event, word: NameId, names: &Names, sourc
 
 fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
     match event.kind {
-        Kind::CallEnter { op, stack, path, alone } => {
+        Kind::CallEnter { op, stack, path, call_only } => {
             of_write(buffer, op);
-            if alone {
-                buffer.extend_from_slice(b",\"alone\":true");
+            if call_only {
+                buffer.extend_from_slice(b",\"call_only\":true");
             }
             if stack.is_some() {
                 stack_field(buffer, names.get(stack));
@@ -262,7 +261,7 @@ fn bytes_field(buffer: &mut Vec<u8>, key: &str, bytes: &[u8]) {
 
 fn stack_field(buffer: &mut Vec<u8>, raw: &[u8]) {
     buffer.extend_from_slice(b",\"stack\":[");
-    for (i, line) in stack::lines(raw).enumerate() {
+    for (i, line) in crate::stacks::lines(raw).enumerate() {
         if i > 0 {
             buffer.push(b',');
         }

@@ -3,12 +3,12 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::{Facts, Group, GroupRequest, Sink};
+use super::{Group, GroupRequest, RunFacts, Sink};
 use crate::error::Result;
 use crate::event::{Dev, UNKNOWN_TASK};
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
-use crate::request::{Bio, Call, Request};
+use crate::rows::{Bio, Call, Request};
 
 /// What a request has to be; `None` is anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl<S: Sink> Sink for Filtered<S> {
         self.sink.left_out()
     }
 
-    fn finish(&mut self, facts: &Facts, losses: &Losses, names: &Names) -> Result<()> {
+    fn finish(&mut self, facts: &RunFacts, losses: &Losses, names: &Names) -> Result<()> {
         self.sink.finish(facts, losses, names)
     }
 }

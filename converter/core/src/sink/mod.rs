@@ -1,17 +1,17 @@
 //! Sinks write what `assemble` made; they know neither pairing nor input format.
 
-pub mod behind;
 pub mod columns;
 pub mod events_jsonl;
 pub mod filtered;
 pub mod perfetto;
 pub mod rows;
 pub mod samples;
+pub mod threaded;
 
 use crate::error::Result;
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
-use crate::request::{Bio, Call, Request};
+use crate::rows::{Bio, Call, Request};
 
 /// An application mark, from `--marks`.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Mark {
 
 /// What is known of the whole run at its end.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct RunFacts {
     pub first_ts: Option<i64>,
     pub last_ts: Option<i64>,
     /// Keys and values of `syncline_meta`.
@@ -74,5 +74,5 @@ pub trait Sink {
     }
 
     /// Writes what comes last and closes the output.
-    fn finish(&mut self, facts: &Facts, losses: &Losses, names: &Names) -> Result<()>;
+    fn finish(&mut self, facts: &RunFacts, losses: &Losses, names: &Names) -> Result<()>;
 }

@@ -3,12 +3,12 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use super::{Facts, Group, Sink};
+use super::{Group, RunFacts, Sink};
 use crate::error::Result;
 use crate::losses::Losses;
 use crate::names::{Names, text_of};
 use crate::output::Output;
-use crate::request::{Request, Row as _, Value};
+use crate::rows::{Request, Row as _, Value};
 
 pub struct Csv {
     out: Output,
@@ -44,7 +44,7 @@ impl Sink for Csv {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Facts, _: &Losses, _: &Names) -> Result<()> {
+    fn finish(&mut self, _: &RunFacts, _: &Losses, _: &Names) -> Result<()> {
         self.out.commit()
     }
 }
@@ -107,7 +107,7 @@ impl Sink for Jsonl {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Facts, _: &Losses, _: &Names) -> Result<()> {
+    fn finish(&mut self, _: &RunFacts, _: &Losses, _: &Names) -> Result<()> {
         self.out.commit()
     }
 }

@@ -6,14 +6,14 @@ use std::path::Path;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::{Facts, Group, Sink};
-use crate::demangle::plain;
+use super::{Group, RunFacts, Sink};
 use crate::error::Result;
 use crate::event::UNKNOWN_TASK;
 use crate::losses::Losses;
 use crate::names::{NameId, Names, text_of};
 use crate::output::Output;
-use crate::request::Request;
+use crate::rows::Request;
+use crate::stacks::demangle::plain;
 
 /// What a sample counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl Sink for PerfScript {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Facts, _: &Losses, _: &Names) -> Result<()> {
+    fn finish(&mut self, _: &RunFacts, _: &Losses, _: &Names) -> Result<()> {
         self.out.commit()
     }
 
@@ -192,7 +192,7 @@ impl Sink for Folded {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Facts, _: &Losses, names: &Names) -> Result<()> {
+    fn finish(&mut self, _: &RunFacts, _: &Losses, names: &Names) -> Result<()> {
         let mut lines: Vec<String> = self
             .sums
             .iter()

@@ -12,7 +12,7 @@ use memchr::{memchr, memrchr};
 
 use super::blktrace::Fields;
 use super::cursor::{Cursor, whole};
-use super::words::writes_data;
+use super::event_names::writes_data;
 use super::{Batch, Lines, NoteKind, Reader, Source, SourceOptions};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};

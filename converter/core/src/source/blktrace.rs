@@ -67,7 +67,7 @@ impl Source for Blktrace {
         Shape::of(head).is_some()
     }
 
-    fn stands_alone(&self, _: &[u8]) -> bool {
+    fn is_standalone(&self, _: &[u8]) -> bool {
         true
     }
 
@@ -128,7 +128,7 @@ fn siblings(path: &Path) -> Vec<(u32, PathBuf, bool)> {
             found.push((cpu, !asked, file.clone(), meta.len() == 0));
         }
     }
-    // Beside one that is compressed it may lie as it was: that which was asked for counts.
+    // InputHints one that is compressed it may lie as it was: that which was asked for counts.
     found.sort();
     found.dedup_by_key(|(cpu, ..)| *cpu);
     found.into_iter().map(|(cpu, _, file, empty)| (cpu, file, empty)).collect()

@@ -4,8 +4,8 @@ use memchr::memchr;
 use serde_json::{Map, Value};
 
 use super::cursor::{Cursor, whole};
+use super::event_names::{Word, is_background, writes_data};
 use super::thesis::{device, sane_range, whole_fs};
-use super::words::{Word, is_background, writes_data};
 use super::{
     Batch, Extra, Lines, MAX_NOTE_BYTES, Note, NoteKind, Reader, Source, SourceOptions, bpftrace_json, strace,
 };
@@ -88,13 +88,13 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
             });
             return Ok(());
         }
-        b"missing_lines" => {
+        b"missing_events" => {
             let count = unsigned(object, "count").ok_or("`count` is no number of events")?;
             batch.note(NoteKind::Missing { count });
             return Ok(());
         }
         b"cut_off" => {
-            batch.note(NoteKind::CutOff);
+            batch.note(NoteKind::Truncated);
             return Ok(());
         }
         b"unparsed_line" => {
@@ -161,7 +161,7 @@ fn is_of_call(key: &str, value: &Value, word: Option<Word>) -> bool {
     match word {
         Some(Word::Enter(op)) if key == "op" => op == Op::Write,
         Some(Word::Exit(op)) if key == "op" => op == Op::Write,
-        Some(Word::Enter(_)) => key == "path" && value.is_string() || key == "alone" && value.is_boolean(),
+        Some(Word::Enter(_)) => key == "path" && value.is_string() || key == "call_only" && value.is_boolean(),
         Some(Word::Exit(_)) => key == "stack" && value.is_array() || key == "untimed" && value.is_boolean(),
         _ => false,
     }
@@ -202,7 +202,7 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
         Word::Enter(op) if ret.is_some() => Kind::exit(op, ret),
         Word::Enter(op) => {
             let (stack, path) = (stack(object, names), name(object, "path", names));
-            Kind::CallEnter { op, stack, path, alone: is("alone") }
+            Kind::CallEnter { op, stack, path, call_only: is("call_only") }
         }
         Word::Exit(op) => Kind::CallExit { op, ret, stack: stack(object, names), untimed: is("untimed") },
         Word::Start => Kind::SyncStart {

@@ -5,15 +5,15 @@ pub mod blktrace;
 pub mod bpftrace_json;
 mod cursor;
 mod escape;
+mod event_names;
 pub mod events_jsonl;
 pub mod ftrace_text;
 pub mod perf_script;
-mod printed;
 pub mod strace;
 pub mod thesis;
 pub mod trace_dat;
+mod tracepoint_text;
 pub mod tracepoints;
-mod words;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ pub enum NoteKind {
     /// So many that a recorder had counted were not in the log from which a low-level log was made.
     Missing { count: u64 },
     /// That log ended before its recorder had.
-    CutOff,
+    Truncated,
     /// Something was handed to io_uring, which the recorder does not see into.
     IoUring,
 }
@@ -130,16 +130,16 @@ pub struct Batch {
     /// Events that nobody asked for: `Kind::Other` without `keep_extras`.
     pub others: u64,
     /// The same by the tracer's word, where that is wanted; it stays so when the batch is cleared.
-    pub named_others: Option<Others>,
+    pub other_events: Option<OtherEvents>,
     /// No event that comes later is older than this, where the source knows.
     pub until: Option<i64>,
-    /// What `Parse` leaves to `Settle`; its memory is used again.
+    /// What `Parse` leaves to `StatefulPass`; its memory is used again.
     pub aside: Option<Box<dyn Any + Send>>,
 }
 
 /// How many there are of each word. A broken log may have any number of words: those that are too many are not told apart.
 #[derive(Debug, Default)]
-pub struct Others {
+pub struct OtherEvents {
     names: Names,
     /// By the ids of the names.
     counts: Vec<u64>,
@@ -147,7 +147,7 @@ pub struct Others {
 
 const MAX_OTHERS: usize = 4096;
 
-impl Others {
+impl OtherEvents {
     fn add(&mut self, word: &[u8], count: u64) {
         let id = if self.counts.len() < MAX_OTHERS { self.names.intern(word) } else { self.names.find(word) };
         let at = id.0 as usize;
@@ -182,8 +182,8 @@ impl Batch {
         self.notes.clear();
         self.lines = 0;
         self.others = 0;
-        if let Some(named) = &mut self.named_others {
-            *named = Others::default();
+        if let Some(named) = &mut self.other_events {
+            *named = OtherEvents::default();
         }
         self.until = None;
     }
@@ -192,7 +192,7 @@ impl Batch {
     #[inline]
     fn other<W: AsRef<[u8]>>(&mut self, word: impl FnOnce() -> W) {
         self.others += 1;
-        if let Some(named) = &mut self.named_others {
+        if let Some(named) = &mut self.other_events {
             named.add(word().as_ref(), 1);
         }
     }
@@ -200,9 +200,9 @@ impl Batch {
     /// The same, of a word that is a name of the batch.
     #[inline]
     fn other_name(&mut self, word: NameId) {
-        let Self { names, others, named_others, .. } = self;
+        let Self { names, others, other_events, .. } = self;
         *others += 1;
-        if let Some(named) = named_others {
+        if let Some(named) = other_events {
             named.add(names.get(word), 1);
         }
     }
@@ -235,7 +235,7 @@ pub trait Source: Sync {
     }
 
     /// Whether an input that begins so is a log of its own, and no piece of the one before it.
-    fn stands_alone(&self, _head: &[u8]) -> bool {
+    fn is_standalone(&self, _head: &[u8]) -> bool {
         false
     }
 
@@ -251,7 +251,7 @@ pub trait Source: Sync {
 
     /// Whether an input that begins so is no piece that goes on where another ended.
     fn begins(&self, head: &[u8]) -> bool {
-        self.stands_alone(head)
+        self.is_standalone(head)
     }
 
     /// Whether an input that begins so tells its end, by `NoteKind::End`.
@@ -272,7 +272,7 @@ pub struct Reader {
     pub chunks: Box<dyn Chunks>,
     pub parse: Arc<dyn Parse>,
     /// Where the meaning of a record depends on those before it.
-    pub settle: Option<Box<dyn Settle>>,
+    pub settle: Option<Box<dyn StatefulPass>>,
     /// What the input says of itself: keys and values of `syncline_meta`.
     pub facts: Vec<(&'static str, String)>,
     /// How the pieces are written that follow this one, where it says so.
@@ -294,7 +294,7 @@ pub trait Parse: Send + Sync {
 }
 
 /// Follows `Parse` in the order of the input, on one thread, and may keep state.
-pub trait Settle {
+pub trait StatefulPass {
     /// Whether an input that begins so, on the same clock, goes on where this one has ended.
     fn is_continued_by(&self, _head: &[u8]) -> bool {
         true
@@ -326,7 +326,7 @@ fn lines(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Behind the last newline that parts what stands before it from what follows, as `parts` says of the two.
+/// Threaded the last newline that parts what stands before it from what follows, as `parts` says of the two.
 fn last_newline(bytes: &[u8], parts: impl Fn(&[u8], &[u8]) -> bool) -> Option<usize> {
     memchr::memrchr_iter(b'\n', bytes)
         .find(|&newline| parts(&bytes[..newline], &bytes[newline + 1..]))

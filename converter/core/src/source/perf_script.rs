@@ -15,7 +15,7 @@
 use memchr::memchr;
 
 use super::cursor::{Cursor, whole, word_len};
-use super::printed::{Grammar, Printer, Said, Seen, Task};
+use super::tracepoint_text::{Grammar, Seen, Task, TextDecoder, TextRecord};
 use super::tracepoints::Machine;
 use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
@@ -51,7 +51,7 @@ impl Source for PerfScript {
         Some(false)
     }
 
-    fn stands_alone(&self, _: &[u8]) -> bool {
+    fn is_standalone(&self, _: &[u8]) -> bool {
         true
     }
 
@@ -79,7 +79,7 @@ impl Source for PerfScript {
         let mut options = *options;
         // perf's own clock is none of user space.
         let told = facts(input.head());
-        let mut told = told.unwrap_or_else(|| Facts { clock: Some("unknown".into()), ..Facts::default() });
+        let mut told = told.unwrap_or_else(|| RunFacts { clock: Some("unknown".into()), ..RunFacts::default() });
         if let Some(release) = &told.release {
             options.machine = Machine::of(told.arch.as_deref().unwrap_or(release));
         }
@@ -95,7 +95,7 @@ impl Source for PerfScript {
 
 /// What `perf script --header` prints.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Facts {
+struct RunFacts {
     release: Option<String>,
     arch: Option<String>,
     host: Option<String>,
@@ -104,8 +104,8 @@ struct Facts {
 }
 
 /// `None` without a header.
-fn facts(head: &[u8]) -> Option<Facts> {
-    let mut facts = Facts::default();
+fn facts(head: &[u8]) -> Option<RunFacts> {
+    let mut facts = RunFacts::default();
     let mut header = lines(head).take_while(|line| line.starts_with(b"#")).peekable();
     if header.peek()? != b"# ========" {
         return None;
@@ -156,7 +156,7 @@ impl Lines for PerfScript {
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
-        let mut parser = Parser { printer: Printer::new(options, batch), seen: Seen::new(), stack: None };
+        let mut parser = Parser { printer: TextDecoder::new(options, batch), seen: Seen::new(), stack: None };
         for line in lines(chunk) {
             parser.printer.batch.lines += 1;
             parser.line(line);
@@ -176,7 +176,7 @@ struct Stack {
 }
 
 struct Parser<'a, 't> {
-    printer: Printer<'a>,
+    printer: TextDecoder<'a>,
     seen: Seen<'t>,
     stack: Option<Stack>,
 }
@@ -327,7 +327,7 @@ fn task(cursor: &mut Cursor<'_>) -> Option<u32> {
 }
 
 /// `GROUP:NAME: DATA`; what is no tracepoint of the kernel's is an event that means nothing here.
-fn said<'a>(event: &'a [u8], seen: &mut Seen<'a>) -> Option<Said<'a>> {
+fn said<'a>(event: &'a [u8], seen: &mut Seen<'a>) -> Option<TextRecord<'a>> {
     // How many went by since the last sample, of events that are counted.
     let digits = event.iter().take_while(|b| b.is_ascii_digit()).count();
     let event = if digits > 0 { event[digits..].strip_prefix(b" ")?.trim_ascii_start() } else { event };
@@ -335,7 +335,7 @@ fn said<'a>(event: &'a [u8], seen: &mut Seen<'a>) -> Option<Said<'a>> {
         // `PERF_RECORD_FORK(254:255):(253:253)`
         let (name, data) = event.split_at(word_len(event));
         let data = data.strip_prefix(b":").unwrap_or(data).trim_ascii_start();
-        return Some(Said::meaningless(b"", name, Grammar::Free, data));
+        return Some(TextRecord::meaningless(b"", name, Grammar::Free, data));
     }
     let word = event.iter().position(|b| *b == b' ').unwrap_or(event.len());
     let (name, data) = event.split_at(word);
@@ -344,10 +344,10 @@ fn said<'a>(event: &'a [u8], seen: &mut Seen<'a>) -> Option<Said<'a>> {
     if let Some(colon) = memchr(b':', full).filter(|colon| full.len() - colon > MAX_FLAGS)
         && !PROBES.iter().any(|probe| full.starts_with(probe))
     {
-        return Said::of(&event[colon + 1..], seen);
+        return TextRecord::of(&event[colon + 1..], seen);
     }
     let data = data.trim_ascii_start();
-    (!full.is_empty()).then(|| Said::meaningless(b"", full, Grammar::Free, data))
+    (!full.is_empty()).then(|| TextRecord::meaningless(b"", full, Grammar::Free, data))
 }
 
 #[cfg(test)]
@@ -467,7 +467,7 @@ Processed 9 events and lost 2 chunks!
             # cmdline : /usr/bin/perf record -k mono\n# clockid: monotonic (1)\n\
             # reference time: 2026-11-22 03:29:41.029531 = 1795318181.029531 (TOD) = 8.983160050 (monotonic)\n";
         let text = |text: &str| Some(text.to_owned());
-        let want = Facts {
+        let want = RunFacts {
             release: text("6.12.107+deb13-amd64"),
             arch: text("x86_64"),
             host: text("guest"),

@@ -14,7 +14,7 @@ use memchr::memchr;
 
 use super::cursor::{Cursor, whole};
 use super::escape;
-use super::words::{Word, extra_key};
+use super::event_names::{Word, extra_key};
 use super::{Batch, Extra, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock, last_newline};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
@@ -51,7 +51,7 @@ impl Source for Thesis {
                 .is_some_and(|l| is_header(l.trim_ascii()) || is_attach(l.trim_ascii()))
     }
 
-    fn stands_alone(&self, head: &[u8]) -> bool {
+    fn is_standalone(&self, head: &[u8]) -> bool {
         own_header(head).is_some()
     }
 

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::escape;
+use super::event_names::{Word, writes_data};
 use super::thesis::{sane_range, whole_fs};
-use super::words::{Word, writes_data};
 use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op};
 use crate::names::{NameId, Names};
 
@@ -195,7 +195,7 @@ impl Tracepoint {
             (_, Kind::Other) | (Self::RawEnter, _) => &[],
             (Self::RawExit, _) => &["ret"],
             (Self::Of(Word::AddFolio), _) => &["id", "bio", "start", "offset", "len"],
-            // Told by other names: where it comes from.
+            // Standing by other names: where it comes from.
             (Self::Of(Word::BlockRemap), _) => &["dev", "sector", "bytes", "old_dev", "old_sector"],
             (Self::Of(Word::WaitStart(_) | Word::WaitEnd(_)), _) => &["id", "tid"],
             (Self::Of(word), _) => word.fields(),

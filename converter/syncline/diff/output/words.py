@@ -10,7 +10,7 @@ from syncline.render import human
 from syncline.report import Column, Report, Table
 
 from ..compare import CANT_TELL, CUT_OFF, Comparison, Row
-from ..differences import same_runs
+from ..comparability import same_runs
 from ..sides import Side
 
 __all__ = [

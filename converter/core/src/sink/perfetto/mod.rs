@@ -13,13 +13,13 @@ use self::proto::{
     Tag, annotation, bytes, clock, descriptor, event, fixed64, int, nested, nested_long, packet, small_pair, tagged,
     trace, uint,
 };
-use super::{Facts, Group, GroupRequest, Sink};
+use super::{Group, GroupRequest, RunFacts, Sink};
 use crate::error::Result;
 use crate::event::{Dev, Op, UNKNOWN_TASK};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::output::Output;
-use crate::request::{Bio, Call, Confidence, Missing, Request, Row, Value, Waited};
+use crate::rows::{Bio, Call, Confidence, Missing, Request, Row, Value, WaitInterval};
 
 /// One sequence is enough: all is written by one thread.
 const SEQUENCE_ID: u64 = 1;
@@ -48,7 +48,7 @@ enum Category {
     Call = 1,
     Sync,
     Phase,
-    Wait,
+    WaitKind,
     Bio,
     Mark,
     Loss,
@@ -59,7 +59,7 @@ const CATEGORIES: [(Category, &str); 8] = [
     (Category::Call, "syncline.call"),
     (Category::Sync, "syncline.sync"),
     (Category::Phase, "syncline.phase"),
-    (Category::Wait, "syncline.wait"),
+    (Category::WaitKind, "syncline.wait"),
     (Category::Bio, "syncline.bio"),
     (Category::Mark, "syncline.mark"),
     (Category::Loss, "syncline.loss"),
@@ -389,7 +389,7 @@ impl PerfettoTrace {
     fn request_name(&mut self, request: &Request, names: &Names) -> u64 {
         let missing = request.missing().filter(|m| *m != Missing::Bio);
         let ino = if request.path.is_some() { 0 } else { request.ino };
-        let key = (request.fs, call_alone(request), request.path, ino, missing.map(|m| m as u8));
+        let key = (request.fs, call_only(request), request.path, ino, missing.map(|m| m as u8));
         let Self { event_names, interner, .. } = self;
         *event_names.requests.entry(key).or_insert_with(|| interner.event_name(&request_text(request, missing, names)))
     }
@@ -446,7 +446,7 @@ impl PerfettoTrace {
             if before.is_none() {
                 flows(b, r.bio_ids);
             }
-            if request.start.is_some() || request.alone {
+            if request.start.is_some() || request.call_only {
                 counters(b, &[(counter, u64::from(request.in_flight.0))]);
             }
             row(b, request, ids.sync, interner, names);
@@ -464,7 +464,7 @@ impl PerfettoTrace {
         }
         self.waits(request, (reached, end), track, names)?;
         self.event(end, track, event::SLICE_END, |b, _, _| {
-            if request.start.is_some() || request.alone {
+            if request.start.is_some() || request.call_only {
                 counters(b, &[(counter, u64::from(request.in_flight.1))]);
             }
         })
@@ -505,7 +505,7 @@ impl PerfettoTrace {
             // One that outlasts what it lies in, which no thread does, would break the order of slices.
             let end = open.last().map_or(end, |&until| end.min(until));
             self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
-                head(b, Category::Wait, interner.word_name(waited.wait.name()));
+                head(b, Category::WaitKind, interner.word_name(waited.wait.name()));
                 row(b, waited, ids.wait, interner, names);
             })?;
             open.push(end);
@@ -561,14 +561,14 @@ fn extent(request: &Request) -> (i64, i64) {
 }
 
 /// The call of a request of which nothing else is known.
-fn call_alone(request: &Request) -> Option<Op> {
-    request.call.filter(|_| request.alone).map(|call| call.op)
+fn call_only(request: &Request) -> Option<Op> {
+    request.call.filter(|_| request.call_only).map(|call| call.op)
 }
 
 /// The file comes first: that is what the thread waits for, and what a narrow slice still shows.
 fn request_text(request: &Request, missing: Option<Missing>, names: &Names) -> String {
     let fs = names.text(request.fs);
-    let function = match call_alone(request) {
+    let function = match call_only(request) {
         Some(op) => op.name().to_owned(),
         None if fs.is_empty() => "sync_file".to_owned(),
         None => format!("{fs}_sync_file"),
@@ -614,7 +614,7 @@ fn columns<R: Row>() -> impl Iterator<Item = &'static str> {
     R::COLUMNS.iter().map(|(name, _)| *name)
 }
 
-/// Place of a column among its row's.
+/// Location of a column among its row's.
 fn column<R: Row>(name: &str) -> u64 {
     columns::<R>().position(|n| n == name).unwrap_or_default() as u64
 }
@@ -699,7 +699,7 @@ impl Sink for PerfettoTrace {
         self.names.exact_bio = self.names.bio.without::<Bio>("confidence");
         self.names.call = Columns::of::<Call>(interner);
         // Its slice may be a piece of it.
-        self.names.wait = Columns { left_out: 0, ..Columns::of::<Waited>(interner) };
+        self.names.wait = Columns { left_out: 0, ..Columns::of::<WaitInterval>(interner) };
         let single = interner.annotation_names(["call_ts_ns", "open", "mark_id", "text"]);
         self.names.call_ts = single;
         self.names.open = single + 1;
@@ -847,7 +847,7 @@ impl Sink for PerfettoTrace {
         })
     }
 
-    fn finish(&mut self, facts: &Facts, losses: &Losses, _: &Names) -> Result<()> {
+    fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
         if !facts.marks.is_empty() {
             let mut lanes = Lanes::default();
             for (i, mark) in facts.marks.iter().enumerate() {
@@ -869,7 +869,7 @@ impl Sink for PerfettoTrace {
             }
         }
         let track =
-            self.group_track(Some(self.root), rank::RUN, "Run", "Facts about this recording and its conversion.")?;
+            self.group_track(Some(self.root), rank::RUN, "Run", "RunFacts about this recording and its conversion.")?;
         let ts = facts.first_ts.unwrap_or_default();
         let meta: Vec<(&str, &str)> = facts.meta.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         self.meta_instant(ts, track, "syncline", &[], &meta)?;

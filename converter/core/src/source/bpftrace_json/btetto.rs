@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use super::json::{Shape, Value};
 use crate::event::{Dev, Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
+use crate::source::event_names::{Word, extra_key, is_background};
 use crate::source::thesis::device;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
-use crate::source::words::{Word, extra_key, is_background};
 use crate::source::{Batch, Extra, SourceOptions, strace};
 
 /// More pairs than bpftrace's stack has room for; bounds the work on a hostile line.
@@ -35,7 +35,7 @@ const MEANT: [&[u8]; 18] = [
     b"from_sector",
     b"stack",
     b"op",
-    b"alone",
+    b"call_only",
     b"untimed",
     b"transaction",
 ];
@@ -58,7 +58,7 @@ pub(super) fn event(options: &SourceOptions, value: &Value<'_>, batch: &mut Batc
         return Err("it has more pairs than any script prints");
     }
     let pairs: Option<Vec<_>> = items[1..].iter().map(pair).collect();
-    let said = Said { pairs: pairs.ok_or(NO_TUPLE)? };
+    let said = TextRecord { pairs: pairs.ok_or(NO_TUPLE)? };
 
     // For flame graphs btetto takes samples without a time: they have no place in a log.
     if what == b"call_stack" && said.get(b"ts").is_none() {
@@ -114,11 +114,11 @@ fn pair<'v, 'a>(item: &'v Value<'a>) -> Option<Pair<'v, 'a>> {
     Some((name.text()?, value))
 }
 
-struct Said<'v, 'a> {
+struct TextRecord<'v, 'a> {
     pairs: Vec<Pair<'v, 'a>>,
 }
 
-impl<'v, 'a> Said<'v, 'a> {
+impl<'v, 'a> TextRecord<'v, 'a> {
     /// The last of this name, as btetto has it.
     fn get(&self, name: &[u8]) -> Option<&'v Value<'a>> {
         self.pairs.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value)
@@ -135,7 +135,7 @@ impl<'v, 'a> Said<'v, 'a> {
     }
 }
 
-impl Fields for Said<'_, '_> {
+impl Fields for TextRecord<'_, '_> {
     fn number(&self, field: Field) -> Option<u64> {
         // Here `tid` is the thread.
         let name = if field == Field::Transaction { "transaction" } else { field.name() };
@@ -145,7 +145,7 @@ impl Fields for Said<'_, '_> {
     }
 
     fn text(&self, field: Field) -> Option<&[u8]> {
-        Said::text(self, field.name().as_bytes())
+        TextRecord::text(self, field.name().as_bytes())
     }
 
     fn dev(&self, field: Field) -> Option<Dev> {
@@ -222,7 +222,7 @@ impl<'a> Meant<'a> {
         Some(Self { word, name })
     }
 
-    fn kind(&self, said: &Said<'_, '_>, batch: &mut Batch) -> Option<Kind> {
+    fn kind(&self, said: &TextRecord<'_, '_>, batch: &mut Batch) -> Option<Kind> {
         let ret = match said.get(b"ret") {
             Some(ret) => Some(ret.number()? as i64),
             None => None,
@@ -231,7 +231,7 @@ impl<'a> Meant<'a> {
             Word::Enter(op) => {
                 let stack = said.text(b"ustack").map_or(NameId::NONE, |stack| stack_of(stack, batch));
                 let path = said.text(b"path").map_or(NameId::NONE, |path| batch.names.intern(path));
-                Kind::CallEnter { op, stack, path, alone: false }
+                Kind::CallEnter { op, stack, path, call_only: false }
             }
             Word::Exit(op) => Kind::exit(op, ret),
             Word::StartWithoutId => {
@@ -254,7 +254,7 @@ impl<'a> Meant<'a> {
 }
 
 /// A script need not tell which file it is.
-struct WithIno<'a, 'v, 'b>(&'a Said<'v, 'b>);
+struct WithIno<'a, 'v, 'b>(&'a TextRecord<'v, 'b>);
 
 impl Fields for WithIno<'_, '_, '_> {
     fn number(&self, field: Field) -> Option<u64> {
@@ -314,7 +314,7 @@ fn word_of_other(name: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Every pair that the event has no place for.
-fn extras(said: &Said<'_, '_>, meant: Option<&Meant<'_>>, kind: Kind, batch: &mut Batch) {
+fn extras(said: &TextRecord<'_, '_>, meant: Option<&Meant<'_>>, kind: Kind, batch: &mut Batch) {
     let (event, before) = (batch.events.len() as u32, batch.extras.len());
     for (key, value) in &said.pairs {
         if OF_EVERY_EVENT.contains(key) || meant.is_some_and(|meant| meant.takes(key, kind)) {

@@ -21,7 +21,7 @@ use memchr::{memchr, memchr_iter, memmem, memrchr};
 use self::json::{Shape, Value};
 use super::cursor::{Cursor, whole};
 use super::thesis::{Thesis, introduce};
-use super::{Batch, Lines, NoteKind, Parse, Reader, Settle, Source, SourceOptions, last_newline};
+use super::{Batch, Lines, NoteKind, Parse, Reader, Source, SourceOptions, StatefulPass, last_newline};
 use crate::error::Result;
 use crate::event::{Kind, UNKNOWN_TASK};
 use crate::input::Input;
@@ -53,8 +53,8 @@ impl Source for BpftraceJson {
         false
     }
 
-    fn stands_alone(&self, head: &[u8]) -> bool {
-        Thesis.stands_alone(&printed(head))
+    fn is_standalone(&self, head: &[u8]) -> bool {
+        Thesis.is_standalone(&printed(head))
     }
 
     fn begins(&self, head: &[u8]) -> bool {
@@ -223,7 +223,7 @@ struct Lost {
 
 /// What `Parser` leaves to `Counts`, and memory that is used again.
 #[derive(Default)]
-struct Aside {
+struct PendingCall {
     /// What is printed and not read yet.
     text: Vec<u8>,
     /// The line of the log that each line of `text` begins in.
@@ -237,9 +237,9 @@ struct Counts {
     in_hex: bool,
 }
 
-impl Settle for Counts {
+impl StatefulPass for Counts {
     fn settle(&mut self, batch: &mut Batch) {
-        let Some(aside) = batch.aside.as_mut().and_then(|aside| aside.downcast_mut::<Aside>()) else { return };
+        let Some(aside) = batch.aside.as_mut().and_then(|aside| aside.downcast_mut::<PendingCall>()) else { return };
         for lost in &aside.lost {
             let decimal = whole(&lost.digits, Cursor::decimal).filter(|_| !self.in_hex && !lost.after_numbered);
             let hex = || whole(&[b"0x", &*lost.digits].concat(), Cursor::hex);
@@ -258,7 +258,7 @@ struct Parser {
 
 impl Parse for Parser {
     fn parse(&self, chunk: &[u8], batch: &mut Batch) {
-        let aside = batch.aside.take().and_then(|aside: Box<dyn Any + Send>| aside.downcast::<Aside>().ok());
+        let aside = batch.aside.take().and_then(|aside: Box<dyn Any + Send>| aside.downcast::<PendingCall>().ok());
         let mut aside = aside.unwrap_or_default();
         aside.text.clear();
         aside.lines.clear();
@@ -282,7 +282,7 @@ impl Parse for Parser {
 struct ChunkParser<'a, 'b> {
     options: &'a SourceOptions,
     batch: &'b mut Batch,
-    aside: &'b mut Aside,
+    aside: &'b mut PendingCall,
 }
 
 impl ChunkParser<'_, '_> {
@@ -301,7 +301,7 @@ impl ChunkParser<'_, '_> {
     /// Remembers where the lines of the text from `from` on begin.
     #[inline]
     fn printed(&mut self, from: usize) {
-        let Aside { text, lines, .. } = &mut *self.aside;
+        let PendingCall { text, lines, .. } = &mut *self.aside;
         let line = self.batch.lines as u32;
         if from < text.len() && from.checked_sub(1).is_none_or(|before| text[before] == b'\n') {
             lines.push(line);

@@ -16,7 +16,7 @@ use memchr::memchr;
 
 use self::context::{Context, Time, context};
 use super::cursor::{Cursor, whole};
-use super::printed::{Grammar, Printer, Said, Seen, Task};
+use super::tracepoint_text::{Grammar, Seen, Task, TextDecoder, TextRecord};
 use super::tracepoints::Machine;
 use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
@@ -50,7 +50,7 @@ impl Source for FtraceText {
     }
 
     /// One CPU's text lies beside another's as often as behind it.
-    fn stands_alone(&self, _: &[u8]) -> bool {
+    fn is_standalone(&self, _: &[u8]) -> bool {
         true
     }
 
@@ -97,7 +97,7 @@ impl Lines for FtraceText {
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
-        let mut parser = Parser { printer: Printer::new(options, batch), seen: Seen::new(), stack: None };
+        let mut parser = Parser { printer: TextDecoder::new(options, batch), seen: Seen::new(), stack: None };
         for line in lines(chunk) {
             parser.printer.batch.lines += 1;
             parser.line(line);
@@ -114,7 +114,7 @@ struct Stack {
 }
 
 struct Parser<'a, 't> {
-    printer: Printer<'a>,
+    printer: TextDecoder<'a>,
     seen: Seen<'t>,
     stack: Option<Stack>,
 }
@@ -166,7 +166,7 @@ impl<'t> Parser<'_, 't> {
     #[inline]
     fn event(&mut self, of: &Context<'t>) -> Result<(), &'static str> {
         let (Time::Ns(ts) | Time::Count(ts)) = of.time else { return Err("its time does not fit 63 bits of ns") };
-        let said = Said::of(of.event, &mut self.seen).ok_or("no event stands behind its time")?;
+        let said = TextRecord::of(of.event, &mut self.seen).ok_or("no event stands behind its time")?;
         if said.grammar == Grammar::Stack {
             let event = self.printer.options.keep_extras.then_some(self.printer.batch.events.len() as u32);
             self.stack = Some(Stack { event, frames: Vec::new() });
@@ -259,7 +259,7 @@ fn frame(line: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Dev, Kind, NO_ID, Op, UNKNOWN_TASK, Wait};
+    use crate::event::{Dev, Kind, NO_ID, Op, UNKNOWN_TASK, WaitKind};
     use crate::names::NameId;
     use crate::source::Note;
 
@@ -387,22 +387,22 @@ mod tests {
             ),
             (
                 "commit_end: id=9 dev=254,16 tid=2 ret=0",
-                Kind::WaitEnd { id: 9, wait: Wait::Commit, transaction: 2 },
+                Kind::WaitEnd { id: 9, wait: WaitKind::Commit, transaction: 2 },
                 "dev=254,16;ret=0",
             ),
             (
                 "commit_wait_start: id=9 dev=254,16 tid=2",
-                Kind::WaitStart { id: 9, wait: Wait::CommitWait, transaction: 2 },
+                Kind::WaitStart { id: 9, wait: WaitKind::CommitWait, transaction: 2 },
                 "dev=254,16",
             ),
             (
                 "fc_end: id=9 dev=254,16 tid=2 status=ok blocks=1",
-                Kind::WaitEnd { id: 9, wait: Wait::FastCommit, transaction: 2 },
+                Kind::WaitEnd { id: 9, wait: WaitKind::FastCommit, transaction: 2 },
                 "dev=254,16;status=ok;blocks=1",
             ),
             (
                 "flush_start: id=9 dev=254,16",
-                Kind::WaitStart { id: 9, wait: Wait::Flush, transaction: 0 },
+                Kind::WaitStart { id: 9, wait: WaitKind::Flush, transaction: 0 },
                 "dev=254,16",
             ),
             ("bh_complete: bio=0x4 bh=0x5 status=0", Kind::Other, "bio=4;bh=5;status=0"),

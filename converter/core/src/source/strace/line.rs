@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memmem, memrchr};
 
-use super::{errno, what};
+use super::{errno, syscall};
 use crate::source::cursor::{Cursor, digit_and_micros, whole};
 
 /// The largest PID of a kernel; a larger number at the begin of a line is a time.
@@ -491,8 +491,8 @@ pub(super) fn descriptor(arg: &[u8]) -> Option<(i32, Option<&[u8]>)> {
         return Some((i32::from(digit - b'0'), None));
     }
     let at = memchr(b'<', arg).unwrap_or(arg.len());
-    let fd = match what::in_words(&arg[..at]) {
-        b"AT_FDCWD" => what::AT_FDCWD,
+    let fd = match syscall::in_words(&arg[..at]) {
+        b"AT_FDCWD" => syscall::AT_FDCWD,
         number => i32::try_from(whole(number, Cursor::signed)?).ok()?,
     };
     Some((fd, (at < arg.len()).then_some(&arg[at..])))
@@ -686,7 +686,7 @@ mod tests {
         let text = b"AT_FDCWD</a, b>, \"c, \\\"d\", {flags=O_RDWR|O_SYNC, x=[1, 2]}, 24";
         let args: Vec<_> = Args::of(text).collect();
         assert_eq!(args.len(), 4);
-        assert_eq!(descriptor(args[0]), Some((super::what::AT_FDCWD, Some(b"</a, b>".as_slice()))));
+        assert_eq!(descriptor(args[0]), Some((super::syscall::AT_FDCWD, Some(b"</a, b>".as_slice()))));
         assert_eq!(*quoted(args[1]).unwrap(), *b"c, \"d");
         assert!(has_flag(args[2], b"O_SYNC") && !has_flag(args[2], b"SYNC") && !has_flag(b"O_DSYNC", b"O_SYNC"));
         assert_eq!(descriptor(b"99"), Some((99, None)));

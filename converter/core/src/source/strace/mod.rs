@@ -12,10 +12,10 @@
 //! of a descriptor, midnight. So its events are made afterwards, in the order of the lines, by `settle`.
 
 mod errno;
+mod fast_path;
 mod line;
-mod settle;
-mod usual;
-mod what;
+mod state;
+mod syscall;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use memchr::{memchr, memmem};
 
+use self::fast_path::{Standing, usual};
 use self::line::{
     Args, Call, Clock, PID_COLUMN, Phase, Prefix, Returned, Text, Time, descriptor, list_end, path_of, quoted, unescape,
 };
-use self::settle::Tasks;
-use self::usual::{Told, usual};
-use self::what::{Known, What, ended, resumed, what};
+use self::state::ThreadTable;
+use self::syscall::{Known, What, ended, resumed, what};
 use super::cursor::{Cursor, all_digits, digit_and_micros, whole};
 use super::{Batch, NoteKind, Parse, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
@@ -86,7 +86,7 @@ impl Source for Strace {
     }
 
     /// Without PIDs it is the log of one thread, of which there may be several side by side (`-ff`).
-    fn stands_alone(&self, head: &[u8]) -> bool {
+    fn is_standalone(&self, head: &[u8]) -> bool {
         whole_lines(head).filter_map(Prefix::take).all(|prefix| prefix.tid.is_none())
     }
 
@@ -103,7 +103,7 @@ impl Source for Strace {
                 "record with times: strace -f -ttt -T -yy -o FILE COMMAND",
             ),
         })?;
-        if clock == Clock::Relative && self.stands_alone(input.head()) && counts_from_others(input.head()) {
+        if clock == Clock::Relative && self.is_standalone(input.head()) && counts_from_others(input.head()) {
             return Err(Error::Read {
                 path,
                 source: Refused::error(
@@ -119,7 +119,7 @@ impl Source for Strace {
         };
         let parse = Arc::new(Records { clock, keep_extras: options.keep_extras });
         let first = first_task(&path, input.head());
-        let settle = Box::new(Tasks::new(clock, first, begins_with_exec(input.head()), options.keep_extras));
+        let settle = Box::new(ThreadTable::new(clock, first, begins_with_exec(input.head()), options.keep_extras));
         let facts = vec![("clock", name.to_owned()), ("recorder", NAME.to_owned())];
         Ok(Reader { settle: Some(settle), facts, ..Reader::of_text(cut, parse, input) })
     }
@@ -288,13 +288,13 @@ struct Line {
     dur: Option<i64>,
     stack: NameId,
     word: NameId,
-    /// In `Aside::extras`.
+    /// In `PendingCall::extras`.
     extras: (u32, u32),
 }
 
 /// What the parser leaves to `settle`.
 #[derive(Default)]
-struct Aside {
+struct PendingCall {
     lines: Vec<Line>,
     extras: Vec<(NameId, NameId)>,
     /// Time of the first line and of the last one.
@@ -308,7 +308,7 @@ struct Records {
 
 impl Parse for Records {
     fn parse(&self, chunk: &[u8], batch: &mut Batch) {
-        let mut aside = batch.aside.take().and_then(|aside| aside.downcast::<Aside>().ok()).unwrap_or_default();
+        let mut aside = batch.aside.take().and_then(|aside| aside.downcast::<PendingCall>().ok()).unwrap_or_default();
         aside.lines.clear();
         aside.extras.clear();
         aside.times = None;
@@ -330,7 +330,7 @@ impl Parse for Records {
 struct Parser<'a> {
     of: &'a Records,
     batch: &'a mut Batch,
-    aside: &'a mut Aside,
+    aside: &'a mut PendingCall,
     /// The line that a stack may follow; `Some(None)` is one that needs none.
     #[expect(clippy::option_option, reason = "no line, one without a stack, or one with")]
     in_event: Option<Option<usize>>,
@@ -540,7 +540,7 @@ impl Parser<'_> {
 
     /// Of a call that has been read as it mostly stands.
     #[inline]
-    fn told(&mut self, prefix: &Prefix<'_>, told: Told<'_>) -> Result<(), &'static str> {
+    fn told(&mut self, prefix: &Prefix<'_>, told: Standing<'_>) -> Result<(), &'static str> {
         let time = self.time(prefix)?;
         self.passed = None;
         let mut line = self.begin(prefix, time, Some(told.known), told.what);
@@ -587,7 +587,7 @@ impl Parser<'_> {
     /// Someone asks for the words of lines.
     #[inline]
     fn wants_text(&self) -> bool {
-        self.of.keep_extras || self.batch.named_others.is_some()
+        self.of.keep_extras || self.batch.other_events.is_some()
     }
 
     /// The time of a line, and its resolution: those that count from the line before or from midnight are added up.
@@ -604,7 +604,7 @@ impl Parser<'_> {
         let now = match clock {
             Clock::Unix => ns,
             Clock::Relative => last.saturating_add(ns),
-            Clock::Day => settle::on_day_of(last, ns),
+            Clock::Day => state::on_day_of(last, ns),
         };
         self.aside.times = Some((first, now));
         Ok((now, resolution))

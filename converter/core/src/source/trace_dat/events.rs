@@ -6,8 +6,8 @@ use super::format::{Field, Format, Layout};
 use super::page::Shape;
 use crate::event::{Dev, Kind};
 use crate::names::Names;
+use crate::source::event_names::is_background;
 use crate::source::tracepoints::{self, Machine, Tracepoint};
-use crate::source::words::is_background;
 
 /// A number in a record.
 #[derive(Clone, Copy, Debug)]

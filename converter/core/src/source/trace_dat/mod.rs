@@ -17,8 +17,8 @@ use self::events::{Number, Plan, text};
 use self::file::{Buffer, Compression, Cpu, Stats, TraceDat, TscToNs, bad};
 use self::format::{Field, Format, Layout};
 use self::page::{Lost, Shape};
+use super::event_names::extra_key;
 use super::tracepoints::Machine;
-use super::words::extra_key;
 use super::{Batch, Chunks, Extra, NoteKind, Parse, Reader, Source, SourceOptions};
 use crate::error::{Error, Refused, Result};
 use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
@@ -55,7 +55,7 @@ impl Source for TraceDatSource {
         file::is_trace_dat(head)
     }
 
-    fn stands_alone(&self, _: &[u8]) -> bool {
+    fn is_standalone(&self, _: &[u8]) -> bool {
         true
     }
 

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use syncline_core::assemble::Assemble;
-use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, Wait};
+use syncline_core::pair::Pairer;
+use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use syncline_core::names::{NameId, Names};
-use syncline_core::place::{Place, Places};
+use syncline_core::location::{Location, Locations};
 use syncline_fuzz::{Checker, Ledger, Nowhere};
 
 const STEPS: [i64; 8] = [0, 0, 1, 1, 10, 1_000, 7_000_000_000, 61_000_000_000];
@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     let mut nowhere = Nowhere;
     let mut checker = Checker::new(&mut nowhere, ordered);
     let mut ledger = Ledger::default();
-    let mut assemble = Assemble::new(processes, Places::default(), std::iter::empty().collect());
+    let mut assemble = Pairer::new(processes, Locations::default(), std::iter::empty().collect());
     let mut now = 1_000_000_000_000i64;
     for bytes in data.chunks_exact(3) {
         let [a, b, c] = [bytes[0], bytes[1], bytes[2]];
@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
         let op = Op::ALL[usize::from(b) % Op::ALL.len()];
         let of = if b & 3 == 3 && c & 0x40 != 0 { NO_ID } else { id };
         let kind = match a & 7 {
-            0 => Kind::CallEnter { op, stack: texts[2 + usize::from(c & 1)], path: texts[0], alone: c & 4 != 0 },
+            0 => Kind::CallEnter { op, stack: texts[2 + usize::from(c & 1)], path: texts[0], call_only: c & 4 != 0 },
             1 => Kind::CallExit {
                 op,
                 ret: (c & 1 == 0).then_some(0),
@@ -51,7 +51,7 @@ fuzz_target!(|data: &[u8]| {
                 by_thread: c & 8 != 0,
             },
             7 if c & 0x10 != 0 => {
-                let wait = Wait::ALL[usize::from(c & 15) % Wait::ALL.len()];
+                let wait = WaitKind::ALL[usize::from(c & 15) % WaitKind::ALL.len()];
                 let transaction = u64::from(b >> 6);
                 if c & 0x20 == 0 {
                     Kind::WaitStart { id, wait, transaction }
@@ -72,7 +72,7 @@ fuzz_target!(|data: &[u8]| {
         let (tid, pid) = if processes { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
         let event = Event { ts: now, tid, pid, comm: texts[usize::from(c >> 1 & 1)], line: 1, kind };
         ledger.add(&event);
-        assemble.event(&event, Place::default(), &names, &mut checker).expect("nothing can fail to be written nowhere");
+        assemble.event(&event, Location::default(), &names, &mut checker).expect("nothing can fail to be written nowhere");
     }
     assemble.finish(&names, &mut checker).expect("nothing can fail to be written nowhere");
     checker.balance(&ledger, &assemble.losses);

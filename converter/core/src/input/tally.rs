@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Refused, Result};
 use crate::event::{Kind, UNKNOWN_TASK};
+use crate::location::tell;
 use crate::losses::{Losses, Reason};
 use crate::merge::OpenInput;
 use crate::names::text_of;
-use crate::place::tell;
 use crate::run::Summary;
 use crate::sink::Sink;
 use crate::source::{self, Batch, NoteKind};
@@ -16,7 +16,7 @@ use crate::source::{self, Batch, NoteKind};
 const SHOWN_LINES: usize = 5;
 
 /// An input as far as it has been read.
-pub(crate) struct FileSoFar {
+pub(crate) struct InputTally {
     /// The log that it is a piece of.
     pub(crate) log: usize,
     pub(crate) path: String,
@@ -36,10 +36,10 @@ pub(crate) struct FileSoFar {
     counted: [Option<u64>; Kind::COUNT],
     ended: bool,
     says_its_end: bool,
-    pub(crate) stands_alone: bool,
+    pub(crate) is_standalone: bool,
 }
 
-impl FileSoFar {
+impl InputTally {
     pub(crate) fn of((input, source): &OpenInput, log: usize) -> Self {
         Self {
             log,
@@ -57,11 +57,11 @@ impl FileSoFar {
             counted: [None; Kind::COUNT],
             ended: false,
             says_its_end: source.says_its_end(input.head()),
-            stands_alone: source.stands_alone(input.head()),
+            is_standalone: source.is_standalone(input.head()),
         }
     }
 
-    /// At its end: whether it told of anything. Others may be `beside` it.
+    /// At its end: whether it told of anything. OtherEvents may be `beside` it.
     pub(crate) fn check(&self, beside: bool) -> Result<()> {
         // A recorder that says its end has seen nothing, and so has strace of a thread of `-ff` that makes no sync call; the
         // inputs beside it may have.
@@ -91,18 +91,18 @@ impl FileSoFar {
         }
         if says_its_end && !ended {
             last.cut_off(losses);
-            lacks.push(NoteKind::CutOff);
+            lacks.push(NoteKind::Truncated);
         }
         lacks
     }
 
     fn missing(&self, count: u64, losses: &mut Losses) {
-        let tally = losses.add(Reason::MissingLine, count, self.last_event);
+        let tally = losses.add(Reason::MissingEvent, count, self.last_event);
         tally.example.get_or_insert_with(|| tell(&self.path, 0, "its recorder counted more than it holds"));
     }
 
     fn cut_off(&self, losses: &mut Losses) {
-        let tally = losses.add(Reason::CutOff, 1, self.last_event);
+        let tally = losses.add(Reason::Truncated, 1, self.last_event);
         tally.example.get_or_insert_with(|| tell(&self.path, self.lines, "its last line is not the recorder's"));
     }
 
@@ -132,7 +132,7 @@ impl FileSoFar {
         }
     }
 
-    /// Beside other logs each call must say its thread.
+    /// InputHints other logs each call must say its thread.
     pub(crate) fn check_threads(&self, batch: &Batch, lines_before: u64) -> Result<()> {
         let needs = |kind: &Kind| {
             matches!(
@@ -191,7 +191,7 @@ impl FileSoFar {
                 }
                 NoteKind::End => self.ended = true,
                 NoteKind::Missing { count } => self.missing(*count, &mut summary.losses),
-                NoteKind::CutOff => self.cut_off(&mut summary.losses),
+                NoteKind::Truncated => self.cut_off(&mut summary.losses),
                 NoteKind::IoUring => {
                     self.io_uring += 1;
                     let tally = summary.losses.add(Reason::IoUring, 1, None);
@@ -219,7 +219,7 @@ impl FileSoFar {
 }
 
 /// Recordings that have no time in common, each with the one before it.
-pub(crate) fn apart(files: &[FileSoFar], recordings: &[usize]) -> Vec<(String, String, i64)> {
+pub(crate) fn apart(files: &[InputTally], recordings: &[usize]) -> Vec<(String, String, i64)> {
     let mut spans: BTreeMap<usize, (i64, i64, &str)> = BTreeMap::new();
     for (file, recording) in files.iter().zip(recordings) {
         if let Some((from, to)) = file.span {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use crate::event::Dev;
 
 const SECTOR_BYTES: u64 = 512;
-/// Places that a remap has named and no bio has come to.
+/// Locations that a remap has named and no bio has come to.
 const MAX_REMAPS: usize = 65_536;
 
 /// A bio that has been queued; requests may be a part of it, or of several.
@@ -28,7 +28,7 @@ pub enum Queued {
 
 /// `T` is what the caller calls a bio by.
 #[derive(Debug, Default)]
-pub struct Blocks<T> {
+pub struct BlockQueue<T> {
     devices: Vec<(Dev, OnDevice<T>)>,
     /// Where a bio that is told already will be queued next.
     remaps: HashSet<(Dev, i64)>,
@@ -46,7 +46,7 @@ fn sectors(bytes: u64) -> i64 {
     i64::try_from(bytes.div_ceil(SECTOR_BYTES)).unwrap_or(i64::MAX)
 }
 
-impl<T: Copy + PartialEq> Blocks<T> {
+impl<T: Copy + PartialEq> BlockQueue<T> {
     pub fn new() -> Self {
         Self { devices: Vec::new(), remaps: HashSet::new(), remaps_order: VecDeque::new() }
     }
@@ -170,14 +170,14 @@ mod tests {
 
     const DISK: Dev = Dev(254 << 20);
 
-    fn done(blocks: &mut Blocks<u32>, sector: i64, bytes: u64) -> Option<Vec<u32>> {
+    fn done(blocks: &mut BlockQueue<u32>, sector: i64, bytes: u64) -> Option<Vec<u32>> {
         let mut found = Vec::new();
         blocks.complete(DISK, sector, bytes, 100, |of| found.push(of)).then_some(found)
     }
 
     #[test]
     fn merged_ones_are_done_together_and_split_ones_when_the_last_part_is() {
-        let mut blocks = Blocks::new();
+        let mut blocks = BlockQueue::new();
         for (of, sector) in [(1, 0), (2, 8), (3, 16), (4, 64)] {
             blocks.queue(DISK, sector, 4096, 10, of);
         }
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn of_two_at_one_place_the_older_is_done_first_and_none_before_it_was_queued() {
-        let mut blocks = Blocks::new();
+        let mut blocks = BlockQueue::new();
         blocks.queue(DISK, 8, 512, 10, 1);
         blocks.queue(DISK, 8, 512, 20, 2);
         blocks.queue(DISK, 9, 512, 200, 3);
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_remap_counts_once() {
-        let mut blocks: Blocks<u32> = Blocks::new();
+        let mut blocks: BlockQueue<u32> = BlockQueue::new();
         blocks.remap((DISK, 8));
         assert_eq!(blocks.arrives(DISK, 8), Queued::GoesOn);
         assert_eq!(blocks.arrives(DISK, 8), Queued::New);

@@ -23,14 +23,14 @@ _FACTS = {
     "source": "formats",
     "recorder": "recorders",
     "filter": "recorders' filters",
-    "requests_of": "filters",
+    "request_filter": "filters",
     "kernel": "kernels",
     "host": "hosts",
     "fs": "file systems",
     "mark": "marks",
     "tables": "tables",
 }
-_NONE_OF_IT = {"mark": "none", "fs": "none known", "requests_of": "all requests"}
+_NONE_OF_IT = {"mark": "none", "fs": "none known", "request_filter": "all requests"}
 # A part of one side's requests whose value is known that the other side does not have.
 _KNOWN_APART = 0.05
 _LENGTH_APART = 1.25
@@ -187,7 +187,7 @@ def _lone_calls(base: Side, new: Side) -> list[str]:
     """Calls that no request was seen of: on one side they may be the very requests of the other."""
     shares = []
     for side in (base, new):
-        lone, syncs = _total(side, "lone_calls"), _total(side, "syncs")
+        lone, syncs = _total(side, "unmatched_calls"), _total(side, "syncs")
         whole = (lone or 0) + (syncs or 0)
         shares.append(lone / whole if lone is not None and whole else None)
     a, b = shares

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use crate::event::UNKNOWN_TASK;
 
 #[derive(Clone, Debug, Default)]
-pub struct Tasks {
+pub struct ThreadTable {
     process_of: HashMap<u32, u32>,
     names: HashMap<u32, String>,
 }
 
-impl Tasks {
+impl ThreadTable {
     /// `process_of`: threads and their processes. A thread that is told to be of two, since its number was used again, is of none.
     pub fn new(process_of: impl IntoIterator<Item = (u32, u32)>, names: HashMap<u32, String>) -> Self {
         let mut known = HashMap::new();
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_number_that_was_used_again_is_of_no_process() {
-        let tasks = Tasks::new([(7, 7), (8, 7), (9, 7), (9, 9), (9, 7)], HashMap::new());
+        let tasks = ThreadTable::new([(7, 7), (8, 7), (9, 7), (9, 9), (9, 7)], HashMap::new());
         assert_eq!([7, 8, 9, 10].map(|tid| tasks.process_of(tid)), [7, 7, UNKNOWN_TASK, UNKNOWN_TASK]);
     }
 }

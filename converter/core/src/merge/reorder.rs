@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::event::Event;
-use crate::place::Place;
+use crate::location::Location;
 
 /// 5 s: three times the worst disorder seen in a real log (1.5 s, bpftrace 0.17).
 pub const DEFAULT_WINDOW_NS: i64 = 5_000_000_000;
@@ -18,14 +18,14 @@ const MAX_RUNS: usize = 8;
 struct Waiting {
     event: Event,
     /// Keeps equal times in the order of the input.
-    place: Place,
+    place: Location,
     /// The same where an input has no lines.
     number: u64,
 }
 
 /// What events are ordered by.
-type Key = (i64, Place, u64);
-const LAST: Key = (i64::MAX, Place::MAX, u64::MAX);
+type Key = (i64, Location, u64);
+const LAST: Key = (i64::MAX, Location::MAX, u64::MAX);
 
 impl Waiting {
     fn key(&self) -> Key {
@@ -77,7 +77,7 @@ impl Default for Reorder {
 
 impl Reorder {
     /// Takes an event; true if it is late: something newer has already gone out.
-    pub fn push(&mut self, event: Event, place: Place) -> bool {
+    pub fn push(&mut self, event: Event, place: Location) -> bool {
         let late = event.ts < self.handed_on;
         let waiting = Waiting { event, place, number: self.pushed };
         self.waiting += 1;
@@ -104,16 +104,16 @@ impl Reorder {
     }
 
     /// Hands on all events, in order: at the end of the input.
-    pub fn hand_on_all<E>(&mut self, take: impl FnMut(Event, Place) -> Result<(), E>) -> Result<(), E> {
-        self.hand_on(i64::MAX, 0, take)
+    pub fn release_all<E>(&mut self, take: impl FnMut(Event, Location) -> Result<(), E>) -> Result<(), E> {
+        self.release(i64::MAX, 0, take)
     }
 
     /// Hands on, in order, what is older than `until`, and the oldest while more than `keep` wait.
-    pub fn hand_on<E>(
+    pub fn release<E>(
         &mut self,
         until: i64,
         keep: usize,
-        mut take: impl FnMut(Event, Place) -> Result<(), E>,
+        mut take: impl FnMut(Event, Location) -> Result<(), E>,
     ) -> Result<(), E> {
         loop {
             // The run with the least head goes on until another's head, or a stray, is less.
@@ -183,16 +183,16 @@ mod tests {
         let (mut out, mut late, mut newest) = (Vec::new(), 0, i64::MIN);
         for (i, &ts) in times.iter().enumerate() {
             newest = newest.max(ts);
-            late += usize::from(order.push(event(ts, i as u64), Place::new(0, i as u64)));
+            late += usize::from(order.push(event(ts, i as u64), Location::new(0, i as u64)));
             order
-                .hand_on(newest - window_ns, MAX_WAITING, |e, _| {
+                .release(newest - window_ns, MAX_WAITING, |e, _| {
                     out.push(e.ts);
                     Ok::<_, ()>(())
                 })
                 .unwrap();
         }
         order
-            .hand_on_all(|e, _| {
+            .release_all(|e, _| {
                 out.push(e.ts);
                 Ok::<_, ()>(())
             })
@@ -215,8 +215,8 @@ mod tests {
     fn the_number_of_waiting_events_is_bounded() {
         let mut order = Reorder::default();
         for ts in 0..100 {
-            order.push(event(ts, 0), Place::default());
-            order.hand_on(i64::MIN, 4, |_, _| Ok::<_, ()>(())).unwrap();
+            order.push(event(ts, 0), Location::default());
+            order.release(i64::MIN, 4, |_, _| Ok::<_, ()>(())).unwrap();
             assert!(order.waiting <= 4);
         }
     }
@@ -228,11 +228,11 @@ mod tests {
             let mut out = Vec::new();
             for (i, &ts) in times.iter().enumerate() {
                 let line = if lines { i as u64 } else { 0 };
-                prop_assert!(!order.push(event(ts, i as u64), Place::new(0, line)));
-                order.hand_on(ts - 1000, MAX_WAITING, |_, _| Err("too early")).unwrap();
+                prop_assert!(!order.push(event(ts, i as u64), Location::new(0, line)));
+                order.release(ts - 1000, MAX_WAITING, |_, _| Err("too early")).unwrap();
             }
             order
-                .hand_on_all(|e, _| {
+                .release_all(|e, _| {
                     let Kind::BioComplete { bio, .. } = e.kind else { return Err("another event") };
                     out.push((e.ts, bio));
                     Ok(())

@@ -12,7 +12,7 @@ pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
     let mut inputs: Vec<OpenInput> = Vec::new();
     // Files that an input before them has taken in.
     let mut taken: Vec<(PathBuf, String)> = Vec::new();
-    let offset_of = |path: &str| options.beside.get(path).and_then(|beside| beside.offset_ns);
+    let offset_of = |path: &str| options.hints.get(path).and_then(|beside| beside.offset_ns);
     for path in &options.inputs {
         let is_taken = |path: &str, taken: &[(PathBuf, String)]| {
             let file = file_of(path)?;
@@ -53,7 +53,7 @@ pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
 
 /// Refuses a log that is among the others already.
 pub fn check_twice(others: &[OpenInput], (input, source): &OpenInput) -> Result<()> {
-    let of_threads = source.name() == source::strace::NAME && source.stands_alone(input.head());
+    let of_threads = source.name() == source::strace::NAME && source.is_standalone(input.head());
     match others.iter().find(|(other, _)| other.is_same_log(input, of_threads)) {
         Some((first, _)) => Err(Error::Twice { first: first.path.clone(), second: input.path.clone() }),
         None => Ok(()),
@@ -85,7 +85,7 @@ pub fn pid_is_process(inputs: &[OpenInput], otherwise: bool) -> Result<bool> {
     let of_threads = logs.iter().position(|&log| !of_log(log));
     if let (Some(processes), Some(threads)) = (of_processes, of_threads) {
         let path = |at: usize| inputs[at].0.path.clone();
-        return Err(Error::Tasks { of_processes: path(processes), of_threads: path(threads) });
+        return Err(Error::ThreadTable { of_processes: path(processes), of_threads: path(threads) });
     }
     Ok(of_processes.is_some())
 }

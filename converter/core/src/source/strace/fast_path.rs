@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 
 use super::line::{Phase, Returned, bytes, string, unescape};
-use super::what::{AT_FDCWD, Known, OpenFlags, What, resumed};
+use super::syscall::{AT_FDCWD, Known, OpenFlags, What, resumed};
 use crate::event::Op;
 use crate::source::cursor::{Cursor, find};
 
 /// A call with what it does, and the path that belongs to it.
 #[derive(Debug)]
-pub(super) struct Told<'a> {
+pub(super) struct Standing<'a> {
     pub(super) known: Known,
     pub(super) phase: Phase,
     pub(super) what: What,
@@ -20,7 +20,7 @@ pub(super) struct Told<'a> {
 
 /// `text` is what follows the time.
 #[inline]
-pub(super) fn usual(text: &[u8]) -> Option<Told<'_>> {
+pub(super) fn usual(text: &[u8]) -> Option<Standing<'_>> {
     if let Some(text) = text.strip_prefix(b"<... ") {
         return goes_on(text);
     }
@@ -37,7 +37,7 @@ pub(super) fn usual(text: &[u8]) -> Option<Told<'_>> {
             };
             let path = path.filter(|_| known != Known::Close);
             if cursor.rest == b" <unfinished ...>" {
-                return Some(Told { known, phase: Phase::Begun, what, path, end: Returned::default() });
+                return Some(Standing { known, phase: Phase::Begun, what, path, end: Returned::default() });
             }
             (what, path)
         }
@@ -78,16 +78,16 @@ pub(super) fn usual(text: &[u8]) -> Option<Told<'_>> {
         }
         _ => return None,
     };
-    Some(Told { known, phase: Phase::Whole, what, path, end: end(&mut cursor)? })
+    Some(Standing { known, phase: Phase::Whole, what, path, end: end(&mut cursor)? })
 }
 
 /// `<... fsync resumed>) = 0 <0.003689>`
-fn goes_on(text: &[u8]) -> Option<Told<'_>> {
+fn goes_on(text: &[u8]) -> Option<Standing<'_>> {
     let (name, rest) = text.split_at(find(b' ', text)?);
     let known = Known::of(name).filter(|known| matches!(known, Known::Sync(_) | Known::Write | Known::Close))?;
     let mut cursor = Cursor::new(rest);
     cursor.literal(b" resumed>")?;
-    Some(Told { known, phase: Phase::Resumed, what: resumed(known), path: None, end: end(&mut cursor)? })
+    Some(Standing { known, phase: Phase::Resumed, what: resumed(known), path: None, end: end(&mut cursor)? })
 }
 
 /// What an open's flags and mode are made of.
@@ -123,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::line::{Call, Text};
-    use super::super::what::what;
+    use super::super::syscall::what;
     use super::*;
 
     const LINES: [&str; 16] = [

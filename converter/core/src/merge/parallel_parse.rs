@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::input::Chunk;
-use crate::source::{Batch, Chunks, Others, Parse, Reader, Settle};
+use crate::source::{Batch, Chunks, OtherEvents, Parse, Reader, StatefulPass};
 
 /// So long the wait for the next batch is silent.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -56,11 +56,11 @@ impl Workers {
 
 pub struct Stream {
     parsed: Receiver<Parsed>,
-    give_back: Sender<Batch>,
+    recycle: Sender<Batch>,
     threads: Vec<JoinHandle<()>>,
     waiting: BTreeMap<u64, Result<(Batch, u64)>>,
     next: u64,
-    settle: Option<Box<dyn Settle>>,
+    settle: Option<Box<dyn StatefulPass>>,
 }
 
 pub enum Next {
@@ -73,13 +73,13 @@ pub enum Next {
 
 impl Stream {
     /// Dropped before its end it returns at once: a worker that waits for a slow pipe is left to itself.
-    pub fn start(reader: Reader, workers: usize, name_others: bool) -> Self {
+    pub fn start(reader: Reader, workers: usize, count_other_events: bool) -> Self {
         let workers = if workers == 0 { thread::available_parallelism().map_or(1, usize::from) } else { workers };
         let (done, parsed): (SyncSender<Parsed>, Receiver<Parsed>) = sync_channel(workers);
-        let (give_back, used): (Sender<Batch>, Receiver<Batch>) = channel();
+        let (recycle, used): (Sender<Batch>, Receiver<Batch>) = channel();
         for _ in 0..=workers * 2 {
-            let named_others = name_others.then(Others::default);
-            let _ = give_back.send(Batch { named_others, ..Batch::default() });
+            let other_events = count_other_events.then(OtherEvents::default);
+            let _ = recycle.send(Batch { other_events, ..Batch::default() });
         }
         let Reader { chunks, parse, settle, .. } = reader;
         let shared = Arc::new(Workers { chunks: Mutex::new((chunks, 0)), used: Mutex::new(used), parse });
@@ -89,7 +89,7 @@ impl Stream {
                 thread::spawn(move || shared.work(&done))
             })
             .collect();
-        Self { parsed, give_back, threads, waiting: BTreeMap::new(), next: 0, settle }
+        Self { parsed, recycle, threads, waiting: BTreeMap::new(), next: 0, settle }
     }
 
     /// The next batch in the order of the input.
@@ -117,12 +117,12 @@ impl Stream {
     }
 
     /// What the input before leaves to a piece that goes on.
-    pub fn into_settle(self) -> Option<Box<dyn Settle>> {
+    pub fn into_stateful_pass(self) -> Option<Box<dyn StatefulPass>> {
         self.settle
     }
 
     /// Its memory is used again.
-    pub fn give_back(&self, batch: Batch) {
-        let _ = self.give_back.send(batch);
+    pub fn recycle(&self, batch: Batch) {
+        let _ = self.recycle.send(batch);
     }
 }

@@ -10,10 +10,10 @@ use object::{Endianness, FileKind, Object, ObjectSymbol, SymbolKind, elf};
 
 use crate::error::Result;
 use crate::event::Kind;
-use crate::inputs::open_inputs;
-use crate::merge::{Merge, Step};
+use crate::input::open::open_inputs;
+use crate::merge::{Merge, MergeStep};
 use crate::run::Options;
-use crate::stack::lines;
+use crate::stacks::lines;
 
 /// What a recorder has found beside its log: texts of frames, by process and address.
 #[derive(Clone, Debug, Default)]
@@ -61,23 +61,23 @@ fn bare_address(line: &[u8]) -> Option<u64> {
 
 /// A thread that had a stack without names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Nameless {
+pub struct UnresolvedFrames {
     pub tid: u32,
     pub comm: String,
     pub addresses: BTreeSet<u64>,
 }
 
 /// The addresses without a name in the stacks of logs, by thread.
-pub fn nameless(inputs: Vec<String>) -> Result<Vec<Nameless>> {
+pub fn nameless(inputs: Vec<String>) -> Result<Vec<UnresolvedFrames>> {
     let options = Options { inputs, ..Options::default() };
     let mut merge =
         Merge::new(open_inputs(&options)?, options.window_ns, 1, options.source_options, HashMap::new(), false);
     let mut found: BTreeMap<(u32, String), BTreeSet<u64>> = BTreeMap::new();
     loop {
         match merge.step()? {
-            Step::End => break,
-            Step::Idle | Step::EndOf(_) => {}
-            Step::Piece(piece) => {
+            MergeStep::End => break,
+            MergeStep::Idle | MergeStep::EndOf(_) => {}
+            MergeStep::MergedBatch(piece) => {
                 let names = &piece.batch.names;
                 for event in &piece.batch.events {
                     let Kind::CallEnter { stack, .. } = event.kind else { continue };
@@ -90,11 +90,11 @@ pub fn nameless(inputs: Vec<String>) -> Result<Vec<Nameless>> {
                         found.entry(key).or_default().extend(bare);
                     }
                 }
-                merge.give_back(piece);
+                merge.recycle(piece);
             }
         }
     }
-    Ok(found.into_iter().map(|((tid, comm), addresses)| Nameless { tid, comm, addresses }).collect())
+    Ok(found.into_iter().map(|((tid, comm), addresses)| UnresolvedFrames { tid, comm, addresses }).collect())
 }
 
 /// Functions at offsets in an ELF file, as `function+offset`; `None` where its symbols name none there.

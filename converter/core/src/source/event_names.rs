@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::event::{Op, Wait};
+use crate::event::{Op, WaitKind};
 
 /// Names that the low-level log has for what is on every event.
 const OF_EVERY_EVENT: [&[u8]; 11] = [
@@ -46,8 +46,8 @@ pub(super) enum Word {
     FsStart,
     WbStart,
     WbEnd,
-    WaitStart(Wait),
-    WaitEnd(Wait),
+    WaitStart(WaitKind),
+    WaitEnd(WaitKind),
     /// As stock kernels tell them, without ids.
     StartWithoutId,
     EndWithoutId,
@@ -129,9 +129,9 @@ impl Word {
 
     fn of_wait(word: &[u8]) -> Option<Self> {
         if let Some(wait) = word.strip_suffix(b"_start") {
-            return Wait::from_word(wait).map(Self::WaitStart);
+            return WaitKind::from_word(wait).map(Self::WaitStart);
         }
-        word.strip_suffix(b"_end").and_then(Wait::from_word).map(Self::WaitEnd)
+        word.strip_suffix(b"_end").and_then(WaitKind::from_word).map(Self::WaitEnd)
     }
 
     fn of_call(word: &[u8]) -> Option<Self> {

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use crate::event::{Dev, Event, Kind, Op};
 use crate::names::NameId;
 use crate::source::cursor::{Cursor, find, whole, word_len};
+use crate::source::event_names::{Word, extra_key, is_background};
 use crate::source::thesis::device;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
-use crate::source::words::{Word, extra_key, is_background};
 use crate::source::{Batch, Extra, SourceOptions};
 
 /// What the kernel calls `sys_CALL` is the tracepoint of this name and that.
@@ -23,21 +23,21 @@ pub(super) struct Task<'a> {
 }
 
 /// Makes events of what is printed.
-pub(super) struct Printer<'a> {
+pub(super) struct TextDecoder<'a> {
     pub(super) options: &'a SourceOptions,
     pub(super) batch: &'a mut Batch,
     /// The last name of a few threads: its bytes, how many, its name.
     comms: [(u128, u8, NameId); 64],
 }
 
-impl<'a> Printer<'a> {
+impl<'a> TextDecoder<'a> {
     pub(super) fn new(options: &'a SourceOptions, batch: &'a mut Batch) -> Self {
         Self { options, batch, comms: [(0, 0, NameId::NONE); 64] }
     }
 
     /// Appends the event; false where it is one that nobody asked for.
     #[inline]
-    pub(super) fn event(&mut self, of: &Task<'_>, said: &Said<'_>) -> Result<bool, &'static str> {
+    pub(super) fn event(&mut self, of: &Task<'_>, said: &TextRecord<'_>) -> Result<bool, &'static str> {
         let point = said.point;
         let kind = match point {
             Some(point) => self.kind(point, said).ok_or_else(|| bad_data(point))?,
@@ -56,7 +56,7 @@ impl<'a> Printer<'a> {
     }
 
     #[inline]
-    fn kind(&mut self, point: Tracepoint, said: &Said<'_>) -> Option<Kind> {
+    fn kind(&mut self, point: Tracepoint, said: &TextRecord<'_>) -> Option<Kind> {
         let mut slots = Slots::default();
         if !point.needs().is_empty() {
             each(said, &mut |key, value| slots.put(key, value))?;
@@ -65,7 +65,7 @@ impl<'a> Printer<'a> {
     }
 
     /// The tracer's word and every field that the event has no place for.
-    fn extras(&mut self, said: &Said<'_>, point: Option<Tracepoint>, kind: Kind) {
+    fn extras(&mut self, said: &TextRecord<'_>, point: Option<Tracepoint>, kind: Kind) {
         let Batch { names, extras, events, words, .. } = &mut *self.batch;
         let name = said.full_name();
         words.push(names.intern(&point.map_or_else(|| name.clone(), |point| point.word(&name, kind))));
@@ -133,7 +133,7 @@ fn bad_data(point: Tracepoint) -> &'static str {
 
 /// An event as its line has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Said<'a> {
+pub(super) struct TextRecord<'a> {
     /// What the tracepoint is called: `prefix` and `name`.
     pub(super) prefix: &'static [u8],
     pub(super) name: &'a [u8],
@@ -179,7 +179,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> TextRecord<'a> {
     /// `NAME: DATA`, `sys_CALL(ARG: HEX, ...)`, `sys_CALL -> 0xHEX`, `FUNCTION <-CALLER`, `<stack trace>`.
     #[inline]
     pub(super) fn of(event: &'a [u8], seen: &mut Seen<'a>) -> Option<Self> {
@@ -308,7 +308,7 @@ impl Shape {
 
 /// Hands on each field; `None` where the data is not written so.
 #[inline]
-fn each<'a>(said: &Said<'a>, take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+fn each<'a>(said: &TextRecord<'a>, take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
     let (name, data) = (said.name, said.data);
     match said.grammar {
         Grammar::Pairs => pairs(data, take),

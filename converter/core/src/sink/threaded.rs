@@ -4,11 +4,11 @@ use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use super::{Facts, Group, GroupRequest, Sink};
+use super::{Group, GroupRequest, RunFacts, Sink};
 use crate::error::{Error, Result};
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
-use crate::request::{Bio, Call, Request};
+use crate::rows::{Bio, Call, Request};
 
 /// Steps that are handed over at once.
 const BATCH_STEPS: usize = 1024;
@@ -16,17 +16,17 @@ const BATCH_STEPS: usize = 1024;
 const BATCHES: usize = 4;
 
 /// What was told to the sink, in its order; rows stand in vectors of their own, one after the other.
-enum Step {
+enum SinkCall {
     Begin(i64),
     Bio,
     Group { call: bool, requests: u32 },
     Loss { reason: Reason, ts: i64, text: String },
-    Finish(Box<(Facts, Losses)>),
+    Finish(Box<(RunFacts, Losses)>),
 }
 
 #[derive(Default)]
-struct Batch {
-    steps: Vec<Step>,
+struct RowBatch {
+    steps: Vec<SinkCall>,
     bios: Vec<Bio>,
     calls: Vec<Call>,
     requests: Vec<(Request, u32)>,
@@ -35,7 +35,7 @@ struct Batch {
     names: Names,
 }
 
-impl Batch {
+impl RowBatch {
     fn clear(&mut self) {
         self.steps.clear();
         self.bios.clear();
@@ -52,9 +52,9 @@ impl Batch {
         let mut group = Vec::new();
         for step in &self.steps {
             match step {
-                Step::Begin(ts) => sink.begin(*ts)?,
-                Step::Bio => bios.next().map_or(Ok(()), |bio| sink.bio(bio, names))?,
-                Step::Group { call, requests: count } => {
+                SinkCall::Begin(ts) => sink.begin(*ts)?,
+                SinkCall::Bio => bios.next().map_or(Ok(()), |bio| sink.bio(bio, names))?,
+                SinkCall::Group { call, requests: count } => {
                     group.clear();
                     for (request, count) in requests.by_ref().take(*count as usize) {
                         let (own, rest) = bio_ids.split_at(*count as usize);
@@ -64,38 +64,38 @@ impl Batch {
                     let call = if *call { calls.next() } else { None };
                     sink.group(&Group { call, requests: &group }, names)?;
                 }
-                Step::Loss { reason, ts, text } => sink.loss(*reason, *ts, text)?,
-                Step::Finish(end) => sink.finish(&end.0, &end.1, names)?,
+                SinkCall::Loss { reason, ts, text } => sink.loss(*reason, *ts, text)?,
+                SinkCall::Finish(end) => sink.finish(&end.0, &end.1, names)?,
             }
         }
         Ok(())
     }
 }
 
-pub struct Behind {
-    batch: Batch,
+pub struct Threaded {
+    batch: RowBatch,
     names_taken: usize,
-    full: Option<SyncSender<Batch>>,
-    empty: Receiver<Batch>,
+    full: Option<SyncSender<RowBatch>>,
+    empty: Receiver<RowBatch>,
     thread: Option<JoinHandle<Result<u64>>>,
     left_out: u64,
 }
 
-impl Behind {
+impl Threaded {
     pub fn new(mut sink: Box<dyn Sink + Send>) -> Result<Self> {
-        let (full, batches) = sync_channel::<Batch>(BATCHES);
-        let (give_back, empty) = sync_channel(BATCHES + 2);
+        let (full, batches) = sync_channel::<RowBatch>(BATCHES);
+        let (recycle, empty) = sync_channel(BATCHES + 2);
         let work = move || {
             let mut names = Names::default();
             for mut batch in batches {
                 batch.tell(sink.as_mut(), &mut names)?;
                 batch.clear();
-                let _ = give_back.try_send(batch);
+                let _ = recycle.try_send(batch);
             }
             Ok(sink.left_out())
         };
         let thread = thread::Builder::new().name("syncline-encode".into()).spawn(work).map_err(Error::Thread)?;
-        let batch = Batch::default();
+        let batch = RowBatch::default();
         Ok(Self { batch, names_taken: 1, full: Some(full), empty, thread: Some(thread), left_out: 0 })
     }
 
@@ -109,7 +109,7 @@ impl Behind {
     }
 
     #[inline]
-    fn step(&mut self, step: Step) -> Result<()> {
+    fn step(&mut self, step: SinkCall) -> Result<()> {
         self.batch.steps.push(step);
         if self.batch.steps.len() >= BATCH_STEPS { self.send() } else { Ok(()) }
     }
@@ -131,22 +131,22 @@ impl Behind {
     }
 }
 
-impl Drop for Behind {
+impl Drop for Threaded {
     /// A sink that is not finished removes what it wrote, which must be done before the program ends.
     fn drop(&mut self) {
         let _ = self.join();
     }
 }
 
-impl Sink for Behind {
+impl Sink for Threaded {
     fn begin(&mut self, first_ts: i64) -> Result<()> {
-        self.step(Step::Begin(first_ts))
+        self.step(SinkCall::Begin(first_ts))
     }
 
     fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
         self.take_names(names);
         self.batch.bios.push(bio.clone());
-        self.step(Step::Bio)
+        self.step(SinkCall::Bio)
     }
 
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
@@ -156,20 +156,20 @@ impl Sink for Behind {
             self.batch.requests.push(((*request).clone(), bio_ids.len() as u32));
             self.batch.bio_ids.extend_from_slice(bio_ids);
         }
-        self.step(Step::Group { call: group.call.is_some(), requests: group.requests.len() as u32 })
+        self.step(SinkCall::Group { call: group.call.is_some(), requests: group.requests.len() as u32 })
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {
-        self.step(Step::Loss { reason, ts, text: text.to_owned() })
+        self.step(SinkCall::Loss { reason, ts, text: text.to_owned() })
     }
 
     fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    fn finish(&mut self, facts: &Facts, losses: &Losses, names: &Names) -> Result<()> {
+    fn finish(&mut self, facts: &RunFacts, losses: &Losses, names: &Names) -> Result<()> {
         self.take_names(names);
-        self.batch.steps.push(Step::Finish(Box::new((facts.clone(), losses.clone()))));
+        self.batch.steps.push(SinkCall::Finish(Box::new((facts.clone(), losses.clone()))));
         self.send()?;
         self.join()
     }

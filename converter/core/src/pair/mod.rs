@@ -2,20 +2,22 @@
 //!
 //! Events come in the order of time. What is open lives in slabs and leaves as soon as it is settled.
 
+pub mod block_layer;
+
 use std::collections::VecDeque;
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
-use crate::blocks::{Blocks, Queued};
+use crate::dedup::authority::{Authority, Standing};
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, Wait};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
+use crate::location::{Location, Locations};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
-use crate::place::{Place, Places};
-use crate::request::{Bio, Call, CallOf, Confidence, Extent, Ranges, Request, Waited};
+use crate::pair::block_layer::{BlockQueue, Queued};
+use crate::rows::{Bio, Call, CallOf, Confidence, Extent, Ranges, Request, WaitInterval};
 use crate::sink::{Group, GroupRequest, Sink};
-use crate::tellers::{Tellers, Told};
 
 /// A request that has ended waits so long for its bios.
 const LINGER_NS: i64 = 60_000_000_000;
@@ -42,7 +44,7 @@ fn bit(log: usize) -> u64 {
 }
 
 /// Whether a call that was told aside is the one that begins now.
-fn is_of(aside: &Aside, op: Op, enter: i64) -> bool {
+fn is_of(aside: &PendingCall, op: Op, enter: i64) -> bool {
     let last = aside.call.exit.unwrap_or(aside.call.enter);
     aside.call.op == op && (!aside.over || enter.saturating_sub(last) <= TRACED_BEFORE_NS)
 }
@@ -71,7 +73,7 @@ const NO_SLOT: Slot = Slot::MAX;
 struct OpenRequest {
     row: Request,
     /// Of its first event.
-    place: Place,
+    place: Location,
     ranges: Ranges,
     /// It has an id that its thread was made into: what has it is the thread's doing, no more.
     by_thread: bool,
@@ -102,11 +104,11 @@ impl OpenRequest {
 struct OpenBio {
     row: Bio,
     /// Of its first event, then of its submit.
-    place: Place,
+    place: Location,
     ranges: Ranges,
     request: Slot,
     /// A completion that came while it was being filled: its own if the submit was lost.
-    early_complete: Option<(i64, Place)>,
+    early_complete: Option<(i64, Location)>,
 }
 
 /// A call with its requests, or a request without a call.
@@ -115,7 +117,7 @@ struct OpenGroup {
     call_open: bool,
     since: i64,
     /// Of the call's entry.
-    place: Place,
+    place: Location,
     requests: Vec<Slot>,
     /// Requests in flight at the entry and the exit of a call that stands for one itself.
     in_flight: (u32, u32),
@@ -126,9 +128,9 @@ struct OpenGroup {
 }
 
 /// A call as told by a log that is not believed for its thread: it may be one that the other log has yet to tell.
-struct Aside {
+struct PendingCall {
     log: usize,
-    place: Place,
+    place: Location,
     call: Call,
     /// It has returned.
     over: bool,
@@ -140,7 +142,7 @@ enum Exit {
     /// Another log has told it, or will.
     Again,
     /// It is of a call that was told aside, and is counted when it is known what that is.
-    Aside,
+    PendingCall,
 }
 
 impl OpenGroup {
@@ -162,7 +164,7 @@ struct Task {
     exited: Option<(Op, usize)>,
     /// A file system tells without an id of a request that another event tells of with one.
     told_inside: bool,
-    asides: Vec<Aside>,
+    asides: Vec<PendingCall>,
     /// When its last call returned, and the other logs that have told it.
     closed: Option<(Op, i64, u64)>,
 }
@@ -184,8 +186,8 @@ fn tells_waits(fs: &[u8], ino: u64) -> (bool, bool) {
     }
 }
 
-pub struct Assemble {
-    /// Tasks are processes, whose calls overlap.
+pub struct Pairer {
+    /// ThreadTable are processes, whose calls overlap.
     pub tasks_are_processes: bool,
     /// Of processes, where they are known.
     process_names: Map<u32, NameId>,
@@ -201,7 +203,7 @@ pub struct Assemble {
     /// Those without an address, oldest first.
     flying_by_sector: Map<(Dev, i64), VecDeque<Slot>>,
     /// Those that the block layer tells of; `NO_SLOT` is one that is told by another event too.
-    blocks: Blocks<Slot>,
+    blocks: BlockQueue<Slot>,
     /// Ended requests that wait for bios: (end, slot, sync_id).
     lingering: VecDeque<(i64, Slot, u64)>,
     /// Ids of background writeback: what has them belongs to no request.
@@ -218,9 +220,9 @@ pub struct Assemble {
     next_call: u64,
     now: i64,
     /// Of the event at hand.
-    at: Place,
-    places: Places,
-    tellers: Tellers,
+    at: Location,
+    places: Locations,
+    tellers: Authority,
     /// When what is open was last looked through.
     looked_at: i64,
     pub losses: Losses,
@@ -228,8 +230,8 @@ pub struct Assemble {
     pub requests_made: u64,
 }
 
-impl Assemble {
-    pub fn new(tasks_are_processes: bool, places: Places, process_names: Map<u32, NameId>) -> Self {
+impl Pairer {
+    pub fn new(tasks_are_processes: bool, places: Locations, process_names: Map<u32, NameId>) -> Self {
         Self {
             tasks_are_processes,
             process_names,
@@ -242,7 +244,7 @@ impl Assemble {
             filling: Map::default(),
             flying: Map::default(),
             flying_by_sector: Map::default(),
-            blocks: Blocks::new(),
+            blocks: BlockQueue::new(),
             lingering: VecDeque::new(),
             passes: HashSet::default(),
             passes_order: VecDeque::new(),
@@ -255,8 +257,8 @@ impl Assemble {
             next_bio: 1,
             next_call: 1,
             now: i64::MIN,
-            at: Place::default(),
-            tellers: Tellers::of_logs(if tasks_are_processes { &[] } else { &places.logs }),
+            at: Location::default(),
+            tellers: Authority::of_logs(if tasks_are_processes { &[] } else { &places.logs }),
             places,
             looked_at: i64::MIN,
             losses: Losses::default(),
@@ -283,7 +285,13 @@ impl Assemble {
         overlaps(self.tasks_are_processes, task)
     }
 
-    pub fn event<S: Sink + ?Sized>(&mut self, event: &Event, place: Place, names: &Names, sink: &mut S) -> Result<()> {
+    pub fn event<S: Sink + ?Sized>(
+        &mut self,
+        event: &Event,
+        place: Location,
+        names: &Names,
+        sink: &mut S,
+    ) -> Result<()> {
         self.at = place;
         self.now = self.now.max(event.ts);
         self.expire(names, sink)?;
@@ -325,13 +333,13 @@ impl Assemble {
     /// Events that a log will tell; all of them are announced before any of that time comes.
     pub fn announce(&mut self, file: usize, events: &[Event]) {
         if self.tellers.several() {
-            self.tellers.announce(self.places.log_of(Place::new(file, 0)), events.iter());
+            self.tellers.announce(self.places.log_of(Location::new(file, 0)), events.iter());
         }
     }
 
     /// A file has been read to its end.
     pub fn ended(&mut self, file: usize) {
-        self.tellers.ended(self.places.log_of(Place::new(file, 0)));
+        self.tellers.ended(self.places.log_of(Location::new(file, 0)));
     }
 
     /// Whether another log is believed in what an event tells. Of calls it may still tell more than that one.
@@ -347,11 +355,11 @@ impl Assemble {
             let alone = self.tellers.bio(dev, sector, e.ts, log, told);
             self.tell_alone(alone, e.ts);
         }
-        if told == Told::First || matches!(e.kind, Kind::CallEnter { .. } | Kind::CallExit { .. }) {
+        if told == Standing::Authoritative || matches!(e.kind, Kind::CallEnter { .. } | Kind::CallExit { .. }) {
             return false;
         }
         if place.is_some() || matches!(e.kind, Kind::SyncStart { .. } | Kind::SyncEnd { .. } | Kind::BioSubmit { .. }) {
-            self.count(Reason::ToldTwice, e.ts, self.at, || Kind::NAMES[e.kind.index()].to_owned());
+            self.count(Reason::Duplicate, e.ts, self.at, || Kind::NAMES[e.kind.index()].to_owned());
         }
         true
     }
@@ -359,12 +367,12 @@ impl Assemble {
     /// Bios that a log tells which is not believed for their device, and the one that is does not.
     fn tell_alone(&mut self, bios: u64, ts: i64) {
         if bios > 0 {
-            self.losses.add(Reason::ToldAlone, bios, Some(ts));
+            self.losses.add(Reason::SupersededBio, bios, Some(ts));
         }
     }
 
     /// An event that comes when a newer one has gone through; `event` follows all the same.
-    pub fn late<S: Sink + ?Sized>(&mut self, event: &Event, place: Place, sink: &mut S) -> Result<()> {
+    pub fn late<S: Sink + ?Sized>(&mut self, event: &Event, place: Location, sink: &mut S) -> Result<()> {
         let text = || Kind::NAMES[event.kind.index()].to_owned();
         self.lose_at(Reason::LateEvent, event.ts, place, sink, text)
     }
@@ -414,7 +422,7 @@ impl Assemble {
     // ---- calls
 
     fn call_enter<S: Sink + ?Sized>(&mut self, e: &Event, names: &Names, sink: &mut S) -> Result<()> {
-        let Kind::CallEnter { op, stack, path, alone } = e.kind else { return Ok(()) };
+        let Kind::CallEnter { op, stack, path, call_only } = e.kind else { return Ok(()) };
         let call = Call {
             call_id: 0,
             op,
@@ -424,7 +432,7 @@ impl Assemble {
             process: self.process_name(e.pid),
             stack,
             path,
-            alone,
+            call_only,
             enter: e.ts,
             exit: None,
             untimed: false,
@@ -432,13 +440,13 @@ impl Assemble {
             sync_id: None,
             request_end: None,
         };
-        if self.tellers.several() && self.told_of_call(e) == Told::Again {
+        if self.tellers.several() && self.told_of_call(e) == Standing::Duplicate {
             return self.call_told_again(call, names, sink);
         }
         let id = self.task_of(e);
         if self.tellers.several() {
             if self.is_open_call(&call) {
-                self.count(Reason::ToldTwice, e.ts, self.at, || op.name().to_owned());
+                self.count(Reason::Duplicate, e.ts, self.at, || op.name().to_owned());
                 return Ok(());
             }
             self.release_aside(id, names, sink, false, |aside| aside.over && !is_of(aside, op, e.ts))?;
@@ -460,8 +468,8 @@ impl Assemble {
         if group.requests.is_empty() {
             its.enter = call.enter;
         }
-        let alone = call.alone || its.alone && !self.tellers.tells_requests(call.tid);
-        let was_alone = std::mem::replace(&mut its.alone, alone);
+        let alone = call.call_only || its.call_only && !self.tellers.tells_requests(call.tid);
+        let was_alone = std::mem::replace(&mut its.call_only, alone);
         join(its, call);
         group.told_by |= bit(other);
         group.place = self.at;
@@ -471,7 +479,7 @@ impl Assemble {
         true
     }
 
-    fn told_of_call(&mut self, e: &Event) -> Told {
+    fn told_of_call(&mut self, e: &Event) -> Standing {
         self.tellers.told(e, self.places.log_of(self.at))
     }
 
@@ -479,7 +487,7 @@ impl Assemble {
         &mut self,
         id: u32,
         mut call: Call,
-        place: Place,
+        place: Location,
         names: &Names,
         sink: &mut S,
     ) -> Result<()> {
@@ -499,7 +507,7 @@ impl Assemble {
         let mut joined = Vec::new();
         for aside in std::mem::take(&mut task.asides) {
             if aside.log != log && is_of(&aside, call.op, call.enter) {
-                call.alone |= aside.call.alone && !self.tellers.tells_requests(call.tid);
+                call.call_only |= aside.call.call_only && !self.tellers.tells_requests(call.tid);
                 join(&mut call, &aside.call);
                 told_by |= bit(aside.log);
                 joined.extend([Some(aside.place), aside.over.then_some(aside.place)].into_iter().flatten());
@@ -507,7 +515,7 @@ impl Assemble {
                 task.asides.push(aside);
             }
         }
-        let (alone, since, op) = (call.alone, call.enter, call.op);
+        let (alone, since, op) = (call.call_only, call.enter, call.op);
         self.requests_in_flight += u32::from(alone);
         task.groups.push_back(OpenGroup {
             call: Some(call),
@@ -520,7 +528,7 @@ impl Assemble {
             told_by,
         });
         for place in joined {
-            self.count(Reason::ToldTwice, since, place, || op.name().to_owned());
+            self.count(Reason::Duplicate, since, place, || op.name().to_owned());
         }
         if closed || overlaps { self.flush(id, names, sink) } else { Ok(()) }
     }
@@ -532,7 +540,7 @@ impl Assemble {
         let by_tracer = self.tellers.is_tracer(tid, log);
         self.release_aside(tid, names, sink, false, |aside| aside.log == log && aside.over)?;
         let tells_requests = self.tellers.tells_requests(tid);
-        let alone = call.alone && !tells_requests;
+        let alone = call.call_only && !tells_requests;
         let task = self.tasks.entry(tid).or_default();
         task.asides.retain(|aside| aside.log != log || aside.over);
         let last = task.groups.back_mut().filter(|group| group.call_open && group.told_by & bit(log) == 0);
@@ -540,9 +548,9 @@ impl Assemble {
             && let Some(its) = group.call.as_mut().filter(|its| its.op == op)
         {
             group.told_by |= bit(log);
-            let was_alone = its.alone;
-            its.alone = alone || was_alone && (by_tracer || !tells_requests);
-            if was_alone && !its.alone {
+            let was_alone = its.call_only;
+            its.call_only = alone || was_alone && (by_tracer || !tells_requests);
+            if was_alone && !its.call_only {
                 // It began by a tracer's word, before any other log had told of the thread.
                 group.place = self.at;
                 if group.requests.is_empty() {
@@ -561,10 +569,10 @@ impl Assemble {
                     of.stack = its.stack;
                 }
             }
-            if !its.alone {
+            if !its.call_only {
                 group.land(&mut self.requests_in_flight);
             }
-            self.count(Reason::ToldTwice, call.enter, self.at, || op.name().to_owned());
+            self.count(Reason::Duplicate, call.enter, self.at, || op.name().to_owned());
             return Ok(());
         }
         let is_of_last = |&(of, exit, told_by): &(Op, i64, u64)| {
@@ -574,9 +582,9 @@ impl Assemble {
             if let Some((_, _, told_by)) = &mut task.closed {
                 *told_by |= bit(log);
             }
-            self.count(Reason::ToldTwice, call.enter, self.at, || op.name().to_owned());
+            self.count(Reason::Duplicate, call.enter, self.at, || op.name().to_owned());
         } else {
-            task.asides.push(Aside { log, place: self.at, call, over: false });
+            task.asides.push(PendingCall { log, place: self.at, call, over: false });
         }
         Ok(())
     }
@@ -588,7 +596,7 @@ impl Assemble {
         names: &Names,
         sink: &mut S,
         at_end: bool,
-        which: impl Fn(&Aside) -> bool,
+        which: impl Fn(&PendingCall) -> bool,
     ) -> Result<()> {
         let Some(task) = self.tasks.get_mut(&id).filter(|task| !task.asides.is_empty()) else { return Ok(()) };
         // The call that the thread has open by another's word goes on.
@@ -597,7 +605,7 @@ impl Assemble {
         }
         let (go, stay): (Vec<_>, Vec<_>) = std::mem::take(&mut task.asides).into_iter().partition(|aside| which(aside));
         task.asides = stay;
-        for Aside { place, mut call, .. } in go {
+        for PendingCall { place, mut call, .. } in go {
             let (exit, ret, untimed) = (call.exit.take(), call.ret.take(), std::mem::take(&mut call.untimed));
             self.begin_call(id, call, place, names, sink)?;
             if let Some(group) = self.tasks.get_mut(&id).and_then(|task| task.groups.back_mut()) {
@@ -618,9 +626,9 @@ impl Assemble {
         if self.tellers.several() {
             match self.exit_is_told(e, op, ret, untimed) {
                 Exit::First => {}
-                Exit::Aside => return Ok(()),
+                Exit::PendingCall => return Ok(()),
                 Exit::Again => {
-                    self.count(Reason::ToldTwice, e.ts, self.at, || format!("{} exit", op.name()));
+                    self.count(Reason::Duplicate, e.ts, self.at, || format!("{} exit", op.name()));
                     return Ok(());
                 }
             }
@@ -665,14 +673,14 @@ impl Assemble {
             task.closed = Some((op, e.ts, told_by));
         }
         if untimed {
-            self.count(Reason::LengthMissing, e.ts, self.at, || op.name().to_owned());
+            self.count(Reason::DurationMissing, e.ts, self.at, || op.name().to_owned());
         }
         self.flush(id, names, sink)
     }
 
     fn exit_is_told(&mut self, e: &Event, op: Op, ret: Option<i64>, untimed: bool) -> Exit {
         let log = self.places.log_of(self.at);
-        let again = self.told_of_call(e) == Told::Again;
+        let again = self.told_of_call(e) == Standing::Duplicate;
         let by_tracer = self.tellers.is_tracer(e.tid, log);
         let task = self.task_of(e);
         let requests = &self.requests;
@@ -681,7 +689,7 @@ impl Assemble {
             aside.over = true;
             aside.call.exit = (!untimed).then_some(e.ts);
             (aside.call.ret, aside.call.untimed) = (ret, untimed);
-            return Exit::Aside;
+            return Exit::PendingCall;
         }
         if again {
             let ends_it = task.groups.back().is_some_and(|group| {
@@ -730,7 +738,7 @@ impl Assemble {
         let Kind::SyncStart { id, path, fs, ino, dev, datasync, by_thread, .. } = e.kind else { return Ok(()) };
         let task = self.task_of(e);
         if self.is_told_inside(task, id) {
-            self.count(Reason::ToldTwice, e.ts, self.at, || "the file system's start".to_owned());
+            self.count(Reason::Duplicate, e.ts, self.at, || "the file system's start".to_owned());
             if id == NO_ID {
                 return Ok(());
             }
@@ -742,7 +750,7 @@ impl Assemble {
                     && self.places.log_of(self.requests[slot as usize].place) != self.places.log_of(self.at) =>
             {
                 self.requests[slot as usize].place = self.at;
-                self.count(Reason::ToldTwice, e.ts, self.at, || "the file system's start".to_owned());
+                self.count(Reason::Duplicate, e.ts, self.at, || "the file system's start".to_owned());
                 return Ok(());
             }
             Some(slot) if self.requests[slot as usize].row.start.is_some() => {
@@ -798,7 +806,7 @@ impl Assemble {
     fn sync_end<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, ret: i64, names: &Names, sink: &mut S) -> Result<()> {
         let task = self.task_of(e);
         if id == NO_ID && self.tasks.get_mut(&task).is_some_and(|task| std::mem::take(&mut task.told_inside)) {
-            self.count(Reason::ToldTwice, e.ts, self.at, || "the file system's end".to_owned());
+            self.count(Reason::Duplicate, e.ts, self.at, || "the file system's end".to_owned());
             return Ok(());
         }
         let slot = match self.find(task, id) {
@@ -844,13 +852,13 @@ impl Assemble {
         &mut self,
         e: &Event,
         id: u64,
-        wait: Wait,
+        wait: WaitKind,
         transaction: u64,
         sink: &mut S,
     ) -> Result<()> {
         self.tells_waits = true;
         let Some(slot) = self.find_exact(self.task_of(e), id) else {
-            if wait == Wait::Commit {
+            if wait == WaitKind::Commit {
                 self.remember_pass(id);
                 return Ok(());
             }
@@ -860,7 +868,7 @@ impl Assemble {
         open.seen(e.ts);
         let waits = &mut open.row.waits;
         open.open_waits.push(waits.len());
-        waits.push(Waited { sync_id: open.row.sync_id, number: 0, wait, start: e.ts, end: e.ts, transaction });
+        waits.push(WaitInterval { sync_id: open.row.sync_id, number: 0, wait, start: e.ts, end: e.ts, transaction });
         Ok(())
     }
 
@@ -868,19 +876,19 @@ impl Assemble {
         &mut self,
         e: &Event,
         id: u64,
-        wait: Wait,
+        wait: WaitKind,
         transaction: u64,
         sink: &mut S,
     ) -> Result<()> {
         self.tells_waits = true;
         let Some(slot) = self.find_exact(self.task_of(e), id) else {
-            return if wait == Wait::Commit { Ok(()) } else { self.wait_of_nobody(e, id, wait, sink) };
+            return if wait == WaitKind::Commit { Ok(()) } else { self.wait_of_nobody(e, id, wait, sink) };
         };
         let open = &mut self.requests[slot as usize];
         open.seen(e.ts);
         let waits = &mut open.row.waits;
         let Some(at) = open.open_waits.iter().rposition(|&at| waits[at].wait == wait && waits[at].start <= e.ts) else {
-            open.torn_waits[usize::from(wait == Wait::Flush)] = true;
+            open.torn_waits[usize::from(wait == WaitKind::Flush)] = true;
             return self.lose(Reason::UnmatchedWait, e.ts, sink, || format!("end of a {} id {id}", wait.name()));
         };
         let waited = &mut waits[open.open_waits.remove(at)];
@@ -892,7 +900,7 @@ impl Assemble {
     }
 
     /// In a thread that works for nothing, for the background or for another's request it is none of ours.
-    fn wait_of_nobody<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, wait: Wait, sink: &mut S) -> Result<()> {
+    fn wait_of_nobody<S: Sink + ?Sized>(&mut self, e: &Event, id: u64, wait: WaitKind, sink: &mut S) -> Result<()> {
         if id == 0 || self.passes.contains(&id) || self.by_id.contains_key(&id) {
             return Ok(());
         }
@@ -953,7 +961,7 @@ impl Assemble {
             ino: 0,
             datasync: None,
             call: None,
-            alone: false,
+            call_only: false,
             first_event: e.ts,
             last_event: e.ts,
             start: None,
@@ -1142,7 +1150,7 @@ impl Assemble {
             let (is_open, inside) = (open.open_waits.contains(&at), from <= waited.start && waited.end <= to);
             at += 1;
             if is_open || !inside {
-                open.torn_waits[usize::from(waited.wait == Wait::Flush)] = true;
+                open.torn_waits[usize::from(waited.wait == WaitKind::Flush)] = true;
             }
             // Where the request has no end either, that says it all.
             if !inside || is_open && row.end.is_some() {
@@ -1305,7 +1313,7 @@ impl Assemble {
             call.request_end = own.and_then(|row| row.end);
             if call.sync_id.is_none() {
                 let (op, enter) = (call.op, call.enter);
-                self.count(Reason::LoneCall, enter, group.place, || op.name().to_owned());
+                self.count(Reason::UnmatchedCall, enter, group.place, || op.name().to_owned());
             }
         }
         let mut group_requests: Vec<GroupRequest<'_>> = group
@@ -1333,7 +1341,7 @@ impl Assemble {
     /// The request of a call that nobody took, if nobody could: no source tells more of it than that it was made.
     fn request_alone(&mut self, group: &mut OpenGroup) -> Option<Request> {
         let call =
-            group.call.as_mut().filter(|call| call.alone && call.sync_id.is_none() && group.requests.is_empty())?;
+            group.call.as_mut().filter(|call| call.call_only && call.sync_id.is_none() && group.requests.is_empty())?;
         let row = Request {
             sync_id: self.next_sync,
             id: NO_ID,
@@ -1353,7 +1361,7 @@ impl Assemble {
                 exit: call.exit,
                 stack: call.stack,
             }),
-            alone: true,
+            call_only: true,
             first_event: call.enter,
             last_event: call.exit.unwrap_or(call.enter),
             start: None,
@@ -1374,7 +1382,7 @@ impl Assemble {
         self.next_sync += 1;
         call.sync_id = Some(row.sync_id);
         let (op, enter) = (call.op.name(), call.enter);
-        self.count(Reason::CallAlone, enter, group.place, || op.to_owned());
+        self.count(Reason::CallOnly, enter, group.place, || op.to_owned());
         if row.missing().is_some() {
             self.count(Reason::EndMissing, enter, group.place, || format!("{op} without its return"));
         }
@@ -1640,7 +1648,7 @@ impl Assemble {
             return;
         }
         if self.flying_by_sector.contains_key(&(dev, sector)) {
-            self.count(Reason::ToldTwice, e.ts, self.at, || format!("a bio to dev {dev} sector {sector}"));
+            self.count(Reason::Duplicate, e.ts, self.at, || format!("a bio to dev {dev} sector {sector}"));
             self.blocks.queue(dev, sector, bytes, e.ts, NO_SLOT);
             return;
         }
@@ -1859,7 +1867,7 @@ impl Assemble {
         &mut self,
         reason: Reason,
         ts: i64,
-        place: Place,
+        place: Location,
         sink: &mut S,
         text: impl FnOnce() -> String,
     ) -> Result<()> {
@@ -1871,7 +1879,7 @@ impl Assemble {
     }
 
     /// A loss that has no mark in the trace of its own: its request or call shows it.
-    fn count(&mut self, reason: Reason, ts: i64, place: Place, text: impl FnOnce() -> String) {
+    fn count(&mut self, reason: Reason, ts: i64, place: Location, text: impl FnOnce() -> String) {
         let tally = self.losses.add(reason, 1, Some(ts));
         if tally.example.is_none() {
             tally.example = Some(self.places.tell(place, &text()));

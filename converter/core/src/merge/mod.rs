@@ -3,23 +3,26 @@
 //! Inputs of one format are pieces of one log, read one after the other, unless they say that they are not. All others tell of
 //! the same time side by side: the one that is furthest behind is read on, so that little has to wait in memory.
 
+pub mod parallel_parse;
+pub mod reorder;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::error::{Error, Result};
 use crate::input::Input;
-use crate::source::{Batch, Reader, Settle, Source, SourceOptions, bpftrace_json};
-use crate::stream::{Next, Stream};
+use crate::merge::parallel_parse::{Next, Stream};
+use crate::source::{Batch, Reader, Source, SourceOptions, StatefulPass, bpftrace_json};
 
 pub type OpenInput = (Input, &'static dyn Source);
 
 /// What two clocks showed at two moments: (CLOCK_REALTIME, CLOCK_BOOTTIME), in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BesideBoot {
+pub struct ClockPair {
     pub first: (i64, i64),
     pub last: (i64, i64),
 }
 
-impl BesideBoot {
+impl ClockPair {
     /// The time on CLOCK_BOOTTIME: both go evenly between the two moments, and alike before and after them.
     fn moved(self, realtime: i64) -> i64 {
         let (since, span) = (realtime - self.first.0, self.last.0 - self.first.0);
@@ -32,9 +35,9 @@ impl BesideBoot {
 
 /// What is known of an input, and does not stand in it.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
+pub struct InputHints {
     /// Times of the first clock are moved to the second.
-    pub boot: Option<BesideBoot>,
+    pub boot: Option<ClockPair>,
     pub boot_id: Option<String>,
     /// By the names of clocks, what is to be added to their times for ns since 1970.
     pub to_realtime: BTreeMap<String, i64>,
@@ -44,12 +47,12 @@ pub struct Beside {
 
 /// How times are laid beside those of other inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Move {
+enum ClockShift {
     By(i64),
-    Boot(BesideBoot),
+    Boot(ClockPair),
 }
 
-impl Move {
+impl ClockShift {
     fn moved(self, ts: i64) -> i64 {
         match self {
             Self::By(offset) => ts.saturating_add(offset),
@@ -75,7 +78,7 @@ struct Current {
     path: String,
     stream: Stream,
     lines: u64,
-    moved: Option<Move>,
+    moved: Option<ClockShift>,
 }
 
 /// Inputs that are read one after the other.
@@ -87,7 +90,7 @@ struct Lane {
     /// How its pieces are written, where one of them has said so.
     options: Option<SourceOptions>,
     /// What the last piece leaves to the next, and how its times were moved.
-    settle: Option<(Box<dyn Settle>, Option<Move>)>,
+    settle: Option<(Box<dyn StatefulPass>, Option<ClockShift>)>,
     /// All that is older has been read, as the source itself says.
     until: Option<i64>,
     /// It has said so before.
@@ -117,7 +120,7 @@ impl Lane {
 const MAX_WAITING_EXACT: usize = 4_000_000;
 
 /// A batch of one of the inputs.
-pub struct Piece {
+pub struct MergedBatch {
     pub batch: Box<Batch>,
     pub file: usize,
     /// Lines of the file before it.
@@ -127,8 +130,8 @@ pub struct Piece {
     lane: usize,
 }
 
-pub enum Step {
-    Piece(Piece),
+pub enum MergeStep {
+    MergedBatch(MergedBatch),
     /// Nothing has come for a while.
     Idle,
     /// An input has ended.
@@ -142,9 +145,9 @@ pub struct Merge {
     workers: usize,
     options: SourceOptions,
     /// By their paths.
-    beside: HashMap<String, Beside>,
+    beside: HashMap<String, InputHints>,
     /// Events that no report uses are counted by the tracer's words.
-    name_others: bool,
+    count_other_events: bool,
     begun: bool,
     seen: Clocks,
     /// Of each input that has been opened.
@@ -155,7 +158,7 @@ pub struct Merge {
 
 /// The log that each input is a piece of, from 0.
 pub fn logs_of(inputs: &[OpenInput]) -> Vec<usize> {
-    logs_of_formats(inputs.iter().map(|(input, source)| (source.name(), source.stands_alone(input.head()))))
+    logs_of_formats(inputs.iter().map(|(input, source)| (source.name(), source.is_standalone(input.head()))))
 }
 
 /// As `logs_of`, but what begins anew is a log of its own, though it be read after another.
@@ -174,7 +177,7 @@ pub fn whole_logs_of(inputs: &[OpenInput]) -> Vec<usize> {
 
 /// As `logs_of`, with those as one that are parts of one recording.
 pub fn recordings_of(inputs: &[OpenInput]) -> Vec<usize> {
-    let alone = |(_, source): &OpenInput, head: &[u8]| source.stands_alone(head) && !source.lies_in_parts();
+    let alone = |(_, source): &OpenInput, head: &[u8]| source.is_standalone(head) && !source.lies_in_parts();
     let mut recordings = logs_of_formats(inputs.iter().map(|input| (input.1.name(), alone(input, input.0.head()))));
     // What is of other CPUs than all that came before is of the same recorder.
     let mut seen: Vec<(&str, usize, Vec<u32>)> = Vec::new();
@@ -198,8 +201,8 @@ pub fn recordings_of(inputs: &[OpenInput]) -> Vec<usize> {
 pub fn logs_of_formats<'a>(inputs: impl Iterator<Item = (&'a str, bool)>) -> Vec<usize> {
     let mut names: Vec<&str> = Vec::new();
     inputs
-        .map(|(format, stands_alone)| {
-            names.iter().rposition(|name| !stands_alone && *name == format).unwrap_or_else(|| {
+        .map(|(format, is_standalone)| {
+            names.iter().rposition(|name| !is_standalone && *name == format).unwrap_or_else(|| {
                 names.push(format);
                 names.len() - 1
             })
@@ -322,11 +325,11 @@ struct Opened {
     reader: Reader,
     clock: Clock,
     /// Known without the other inputs.
-    moved: Option<Move>,
+    moved: Option<ClockShift>,
 }
 
 impl Opened {
-    fn of(file: usize, (input, source): OpenInput, options: &SourceOptions, beside: Beside) -> Result<Self> {
+    fn of(file: usize, (input, source): OpenInput, options: &SourceOptions, beside: InputHints) -> Result<Self> {
         let path = input.path.clone();
         let mut reader = source.open(input, options)?;
         let is = |reader: &Reader, clock: &str| reader.facts.iter().any(|(k, v)| *k == CLOCK && v == clock);
@@ -336,7 +339,7 @@ impl Opened {
         {
             forget_clock(&mut reader);
             reader.facts.push((CLOCK, BOOTTIME.to_owned()));
-            moved = Some(Move::Boot(clocks));
+            moved = Some(ClockShift::Boot(clocks));
         }
         let mut clock = Clock::of(source.name(), &reader.facts);
         if let Some(offset) = clock.name.as_ref().and_then(|name| beside.to_realtime.get(name))
@@ -350,7 +353,7 @@ impl Opened {
         clock.boot_id = clock.boot_id.or(beside.boot_id);
         if let Some(offset) = beside.offset_ns {
             forget_clock(&mut reader);
-            (clock, moved) = (Clock::default(), Some(Move::By(offset)));
+            (clock, moved) = (Clock::default(), Some(ClockShift::By(offset)));
         }
         Ok(Self { file, path, reader, clock, moved })
     }
@@ -367,8 +370,8 @@ impl Merge {
         window_ns: i64,
         workers: usize,
         options: SourceOptions,
-        beside: HashMap<String, Beside>,
-        name_others: bool,
+        beside: HashMap<String, InputHints>,
+        count_other_events: bool,
     ) -> Self {
         let logs = logs_of(&inputs);
         let mut lanes: Vec<Lane> =
@@ -382,7 +385,7 @@ impl Merge {
             workers,
             options,
             beside,
-            name_others,
+            count_other_events,
             begun: false,
             seen: Clocks::default(),
             clocks: HashMap::new(),
@@ -395,13 +398,15 @@ impl Merge {
         self.lanes.len() <= 1
     }
 
-    pub fn step(&mut self) -> Result<Step> {
+    pub fn step(&mut self) -> Result<MergeStep> {
         if !std::mem::replace(&mut self.begun, true) {
             self.begin()?;
         }
         let window_ns = self.window_ns;
         let behind = self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.is_over());
-        let Some((at, lane)) = behind.min_by_key(|(_, lane)| lane.reached(window_ns)) else { return Ok(Step::End) };
+        let Some((at, lane)) = behind.min_by_key(|(_, lane)| lane.reached(window_ns)) else {
+            return Ok(MergeStep::End);
+        };
         if lane.current.is_none()
             && let Some(input) = lane.waiting.pop_front()
         {
@@ -414,15 +419,15 @@ impl Merge {
             self.start(at, opened)?;
         }
         let lane = &mut self.lanes[at];
-        let Some(current) = &mut lane.current else { return Ok(Step::End) };
+        let Some(current) = &mut lane.current else { return Ok(MergeStep::End) };
         match current.stream.take()? {
-            Next::Idle => Ok(Step::Idle),
+            Next::Idle => Ok(MergeStep::Idle),
             Next::End => {
                 let file = current.file;
                 let ended = lane.current.take();
-                lane.settle = ended.and_then(|current| Some((current.stream.into_settle()?, current.moved)));
+                lane.settle = ended.and_then(|current| Some((current.stream.into_stateful_pass()?, current.moved)));
                 lane.until = None;
-                Ok(Step::EndOf(file))
+                Ok(MergeStep::EndOf(file))
             }
             Next::Batch(mut batch, consumed_bytes) => {
                 if let Some(moved) = current.moved {
@@ -436,7 +441,13 @@ impl Merge {
                 lane.until = batch.until;
                 lane.is_exact |= batch.until.is_some();
                 lane.newest = batch.events.iter().map(|e| e.ts).max().max(lane.newest);
-                Ok(Step::Piece(Piece { batch, file: current.file, lines_before, consumed_bytes, lane: at }))
+                Ok(MergeStep::MergedBatch(MergedBatch {
+                    batch,
+                    file: current.file,
+                    lines_before,
+                    consumed_bytes,
+                    lane: at,
+                }))
             }
         }
     }
@@ -465,7 +476,7 @@ impl Merge {
         let offset = self.seen.add(&path, &clock)?;
         if offset != 0 {
             forget_clock(&mut reader);
-            moved = Some(Move::By(offset));
+            moved = Some(ClockShift::By(offset));
         }
         self.clocks.insert(file, clock);
         for (key, value) in &reader.facts {
@@ -479,7 +490,7 @@ impl Merge {
         {
             reader.settle = Some(settle);
         }
-        let stream = Stream::start(reader, self.workers, self.name_others);
+        let stream = Stream::start(reader, self.workers, self.count_other_events);
         self.lanes[lane].current = Some(Current { file, path, stream, lines: 0, moved });
         Ok(())
     }
@@ -491,12 +502,12 @@ impl Merge {
 
     /// How many events may wait for older ones: a source that knows until when it has been read says that none comes.
     pub fn may_wait(&self) -> usize {
-        if self.lanes.iter().any(|lane| lane.is_exact) { MAX_WAITING_EXACT } else { crate::order::MAX_WAITING }
+        if self.lanes.iter().any(|lane| lane.is_exact) { MAX_WAITING_EXACT } else { crate::merge::reorder::MAX_WAITING }
     }
 
-    pub fn give_back(&self, piece: Piece) {
+    pub fn recycle(&self, piece: MergedBatch) {
         if let Some(current) = &self.lanes[piece.lane].current {
-            current.stream.give_back(*piece.batch);
+            current.stream.recycle(*piece.batch);
         }
     }
 }
@@ -507,11 +518,11 @@ mod tests {
 
     #[test]
     fn clocks_that_drift_are_moved_at_both_ends() {
-        let clocks = BesideBoot { first: (1_000_000, 500), last: (2_000_000, 1_000_600) };
+        let clocks = ClockPair { first: (1_000_000, 500), last: (2_000_000, 1_000_600) };
         assert_eq!([1_000_000, 1_500_000, 2_000_000].map(|t| clocks.moved(t)), [500, 500_550, 1_000_600]);
         // What was before and after has the offset of the nearer end.
         assert_eq!([999_900, 2_000_100].map(|t| clocks.moved(t)), [400, 1_000_700]);
-        let one = BesideBoot { first: (1_000_000, 500), last: (1_000_000, 500) };
+        let one = ClockPair { first: (1_000_000, 500), last: (1_000_000, 500) };
         assert_eq!(one.moved(1_000_007), 507);
     }
 

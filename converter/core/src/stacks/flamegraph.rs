@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap, StrokeColor};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use crate::demangle::plain;
+use crate::stacks::demangle::plain;
 
 /// What is drawn alike, with its weight.
 pub struct Stack {
@@ -17,7 +17,7 @@ pub struct Stack {
 }
 
 /// What stands around the frames, and how they are shown.
-pub struct Look<'a> {
+pub struct Style<'a> {
     pub title: &'a str,
     pub subtitle: &'a str,
     /// For who looks into the file.
@@ -51,7 +51,7 @@ const SAME: Color = Color { r: 240, g: 240, b: 240 };
 /// What may be more or less: no hue of either.
 const OPEN: Color = Color { r: 240, g: 228, b: 160 };
 
-/// Behind inferno's own style: its search button can hardly be seen, and it knows no dark screens.
+/// Threaded inferno's own style: its search button can hardly be seen, and it knows no dark screens.
 const STYLE: &str = "<style type=\"text/css\">
 #search { opacity:0.6; }
 @media (prefers-color-scheme: dark) {
@@ -77,7 +77,7 @@ struct Total {
 ///
 /// # Errors
 /// No stack has a weight.
-pub fn draw(mut stacks: Vec<Stack>, look: &Look<'_>) -> Result<Drawing, String> {
+pub fn draw(mut stacks: Vec<Stack>, look: &Style<'_>) -> Result<Drawing, String> {
     // By frames, and not by lines as inferno would: `db-wal` must not come between `db` and what is below it.
     stacks.sort_by(|a, b| a.frames.cmp(&b.frames));
     let tree = Tree::of(&stacks);
@@ -183,16 +183,16 @@ fn is_nameless(frame: &str) -> bool {
 struct Tree {
     totals: Vec<Total>,
     /// Of each stack.
-    places: Vec<Place>,
+    places: Vec<Location>,
 }
 
 /// Where the nodes of a stack are: so many are those of the stack before, the others follow one another.
-struct Place {
+struct Location {
     shared: usize,
     first: usize,
 }
 
-impl Place {
+impl Location {
     /// Makes the nodes of the stack before, with the root, those of this stack of so many frames.
     fn step(&self, path: &mut Vec<usize>, frames: usize) {
         path.truncate(self.shared);
@@ -207,7 +207,7 @@ impl Tree {
         let mut before: &[String] = &[];
         for stack in stacks {
             let alike = before.iter().zip(&stack.frames).take_while(|(a, b)| a == b).count();
-            let place = Place { shared: alike + 1, first: tree.totals.len() };
+            let place = Location { shared: alike + 1, first: tree.totals.len() };
             tree.totals.resize(tree.totals.len() + stack.frames.len() - alike, Total::default());
             place.step(&mut path, stack.frames.len());
             for &node in &path {
@@ -336,8 +336,8 @@ impl Changes {
 mod tests {
     use super::*;
 
-    fn look() -> Look<'static> {
-        Look {
+    fn look() -> Style<'static> {
+        Style {
             title: "t",
             subtitle: "s",
             notes: "a -- b",
@@ -355,7 +355,7 @@ mod tests {
     }
 
     /// Titles of the frames, sorted.
-    fn titles(stacks: Vec<Stack>, look: &Look<'_>) -> Vec<String> {
+    fn titles(stacks: Vec<Stack>, look: &Style<'_>) -> Vec<String> {
         let svg = String::from_utf8(draw(stacks, look).unwrap().svg).unwrap();
         let mut titles: Vec<_> =
             svg.split("<title>").skip(1).map(|rest| rest.split("</title>").next().unwrap().to_owned()).collect();
@@ -458,7 +458,7 @@ mod tests {
             ("wl;same", (3.0, 3.0)),
         ];
         let perhaps = perhaps.into_iter().map(|(folded, more)| (frame(folded), more)).collect();
-        let titles = titles(stacks, &Look { perhaps, ..look() });
+        let titles = titles(stacks, &Style { perhaps, ..look() });
         let names: Vec<_> = titles.iter().map(|title| title.split(" (").next().unwrap()).collect();
         // The whole: 20,188 against 10,208.
         let want = [
@@ -477,8 +477,8 @@ mod tests {
             let under = [stack("wl;b;under", 3, None), stack("wl;b;x;y", 1, None), stack("w;narrow", 2, None)];
             [stack("wl;a;deep", 94, None)].into_iter().chain(under).collect::<Vec<_>>()
         };
-        let titles = |hide_under| titles(stacks(), &Look { hide_under, ..look() });
-        let hidden = |hide_under| draw(stacks(), &Look { hide_under, ..look() }).unwrap().hidden;
+        let titles = |hide_under| titles(stacks(), &Style { hide_under, ..look() });
+        let hidden = |hide_under| draw(stacks(), &Style { hide_under, ..look() }).unwrap().hidden;
         assert_eq!(hidden(1.0), 0);
         assert_eq!(titles(1.0).len(), 10);
         // `x`, `y`, `w` and `narrow`, but the whole is what it was.

@@ -31,7 +31,7 @@ enum Of {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Teller {
+struct Reporter {
     /// Better ones are lower: ids before none, the kernel before a tracer of calls, bios before what the block layer makes of them.
     rank: u8,
     log: usize,
@@ -47,16 +47,16 @@ struct Log {
 
 /// What is to be done with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// It is the word of the log that is believed.
-    First,
-    /// Another log tells it.
-    Again,
+pub enum Standing {
+    /// It comes from the authoritative log.
+    Authoritative,
+    /// The authoritative log reports the same fact.
+    Duplicate,
 }
 
 #[derive(Debug, Default)]
-pub struct Tellers {
-    who: HashMap<Of, Vec<Teller>, FixedState>,
+pub struct Authority {
+    who: HashMap<Of, Vec<Reporter>, FixedState>,
     logs: Vec<Log>,
     /// Logs, and devices of whose bios they tell the end, or the begin.
     completes: HashSet<(usize, Dev), FixedState>,
@@ -71,7 +71,7 @@ pub struct Tellers {
 /// A place on a device, and the log that is not believed there.
 type Once = (usize, Dev, i64);
 
-impl Tellers {
+impl Authority {
     /// Whether there is more than one log.
     pub fn several(&self) -> bool {
         self.logs.len() > 1
@@ -101,7 +101,7 @@ impl Tellers {
             if matches!(event.kind, Kind::CallExit { .. } | Kind::BioComplete { .. }) {
                 continue;
             }
-            let new = Teller { rank, log, since: event.ts };
+            let new = Reporter { rank, log, since: event.ts };
             self.add(of, new);
             if let Kind::BioSubmit { dev, sector, .. } = event.kind {
                 let is_placed = dev.is_known() && sector != NO_SECTOR;
@@ -111,7 +111,7 @@ impl Tellers {
         }
     }
 
-    fn add(&mut self, of: Of, new: Teller) {
+    fn add(&mut self, of: Of, new: Reporter) {
         let tellers = self.who.entry(of).or_default();
         match tellers.iter_mut().find(|teller| teller.log == new.log) {
             Some(teller) => {
@@ -129,16 +129,16 @@ impl Tellers {
         }
     }
 
-    pub fn told(&mut self, event: &Event, log: usize) -> Told {
-        let Some((of, _)) = of(event) else { return Told::First };
-        let Some(tellers) = self.who.get(&of) else { return Told::First };
+    pub fn told(&mut self, event: &Event, log: usize) -> Standing {
+        let Some((of, _)) = of(event) else { return Standing::Authoritative };
+        let Some(tellers) = self.who.get(&of) else { return Standing::Authoritative };
         let Some(its_rank) = tellers.iter().find(|teller| teller.log == log).map(|teller| teller.rank) else {
-            return Told::First;
+            return Standing::Authoritative;
         };
         if let Of::Bios(_, tid) = of
             && self.best(Of::BiosWithoutPlace(tid), event.ts, event.ts, log, None).is_some_and(|best| best != log)
         {
-            return Told::Again;
+            return Standing::Duplicate;
         }
         // The first call that the kernel tells may have begun long before by a tracer's word, and must not be half of the one, half of the other.
         let by_tracer = matches!(of, Of::Calls(_)) && its_rank == TRACER;
@@ -148,12 +148,16 @@ impl Tellers {
             Of::Calls(tid) => self.best(Of::Requests(tid), event.ts.saturating_add(CALL_NS), event.ts, log, None),
             _ => None,
         };
-        if self.best(of, ts, event.ts, log, pairs).is_none_or(|best| best == log) { Told::First } else { Told::Again }
+        if self.best(of, ts, event.ts, log, pairs).is_none_or(|best| best == log) {
+            Standing::Authoritative
+        } else {
+            Standing::Duplicate
+        }
     }
 
     /// The log that is believed at `ts`, of those that have `begun` by then; of those of one rank, `first`. `asked`: the log whose event it is.
     fn best(&self, of: Of, begun: i64, ts: i64, asked: usize, first: Option<usize>) -> Option<usize> {
-        let lasts = |teller: &&Teller| {
+        let lasts = |teller: &&Reporter| {
             let log = self.logs[teller.log];
             let until = if log.open_files == 0 { log.newest.saturating_add(SKEW_NS) } else { i64::MAX };
             let apart = self.has_ended_before(teller.log, asked) || self.has_ended_before(asked, teller.log);
@@ -200,12 +204,12 @@ impl Tellers {
     }
 
     /// Takes a bio that a log tells; returns how many bios only a log has told that is not believed.
-    pub fn bio(&mut self, dev: Dev, sector: i64, ts: i64, log: usize, told: Told) -> u64 {
+    pub fn bio(&mut self, dev: Dev, sector: i64, ts: i64, log: usize, told: Standing) -> u64 {
         let (others, by) = match told {
-            Told::First => (0..self.logs.len(), 1),
-            Told::Again => (log..log + 1, -1),
+            Standing::Authoritative => (0..self.logs.len(), 1),
+            Standing::Duplicate => (log..log + 1, -1),
         };
-        for other in others.filter(|&other| told == Told::Again || other != log) {
+        for other in others.filter(|&other| told == Standing::Duplicate || other != log) {
             let key = (other, dev, sector);
             *self.once.entry(key).or_insert(0) += by;
             self.recent.push_back((ts, key, by));
@@ -215,7 +219,7 @@ impl Tellers {
 
     /// As `bio`, for all that is left.
     pub fn forget(&mut self, until: i64) -> u64 {
-        let mut alone = 0;
+        let mut call_only = 0;
         while let Some(&(ts, key, by)) = self.recent.front() {
             if ts > until {
                 break;
@@ -225,13 +229,13 @@ impl Tellers {
             // What is left of this sign was told once, and the oldest of them is this one.
             if left.signum() == by {
                 *left -= by;
-                alone += u64::from(by < 0);
+                call_only += u64::from(by < 0);
             }
             if *left == 0 {
                 self.once.remove(&key);
             }
         }
-        alone
+        call_only
     }
 }
 
@@ -240,7 +244,7 @@ const TRACER: u8 = 1;
 fn of(event: &Event) -> Option<(Of, u8)> {
     let of_thread = |of: fn(u32) -> Of, rank| (event.tid != UNKNOWN_TASK).then(|| (of(event.tid), rank));
     match event.kind {
-        Kind::CallEnter { alone, .. } => of_thread(Of::Calls, u8::from(alone)),
+        Kind::CallEnter { call_only, .. } => of_thread(Of::Calls, u8::from(call_only)),
         Kind::CallExit { .. } => of_thread(Of::Calls, TRACER),
         Kind::SyncStart { id, .. } | Kind::SyncEnd { id, .. } => of_thread(Of::Requests, u8::from(id == NO_ID)),
         Kind::BioAddFolio { .. } | Kind::BioSubmit { .. } | Kind::WaitStart { .. } | Kind::WaitEnd { .. } => {
@@ -256,7 +260,7 @@ fn of(event: &Event) -> Option<(Of, u8)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Op, Wait};
+    use crate::event::{Op, WaitKind};
     use crate::names::NameId;
 
     fn event(ts: i64, tid: u32, kind: Kind) -> Event {
@@ -268,8 +272,8 @@ mod tests {
         Kind::SyncStart { id, start: 0, end: 0, path, fs, ino: 0, dev: Dev::UNKNOWN, datasync: false, by_thread: false }
     }
 
-    fn enter(alone: bool) -> Kind {
-        Kind::CallEnter { op: Op::Fsync, stack: NameId::NONE, path: NameId::NONE, alone }
+    fn enter(call_only: bool) -> Kind {
+        Kind::CallEnter { op: Op::Fsync, stack: NameId::NONE, path: NameId::NONE, call_only }
     }
 
     const DISK: Dev = Dev(8 << 20);
@@ -282,13 +286,13 @@ mod tests {
 
     /// What each log tells, and then what is believed.
     fn first(logs: &[&[Event]]) -> Vec<Vec<bool>> {
-        let mut tellers = Tellers::of_logs(&(0..logs.len()).collect::<Vec<_>>());
+        let mut tellers = Authority::of_logs(&(0..logs.len()).collect::<Vec<_>>());
         for (log, events) in logs.iter().enumerate() {
             tellers.announce(log, events.iter());
             tellers.ended(log);
         }
         let told = |(log, events): (usize, &&[Event])| {
-            events.iter().map(|event| tellers.told(event, log) == Told::First).collect()
+            events.iter().map(|event| tellers.told(event, log) == Standing::Authoritative).collect()
         };
         logs.iter().enumerate().map(told).collect()
     }
@@ -305,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_log_is_believed_as_long_as_it_lasts() {
-        let wait = |ts| event(ts, 7, Kind::WaitStart { id: 1, wait: Wait::Flush, transaction: 0 });
+        let wait = |ts| event(ts, 7, Kind::WaitStart { id: 1, wait: WaitKind::Flush, transaction: 0 });
         let before = [wait(S), wait(2 * S)];
         let after = [wait(S), wait(2 * S + SKEW_NS), wait(3 * S)];
         assert_eq!(first(&[&before, &after]), [vec![true, true], vec![false, false, true]]);
@@ -317,7 +321,7 @@ mod tests {
     #[test]
     fn bios_of_a_log_that_is_over_are_completed_by_any() {
         let done = |ts| event(ts, 0, Kind::BlockComplete { dev: DISK, sector: 8, bytes: 4096 });
-        let mut tellers = Tellers::of_logs(&[0, 1]);
+        let mut tellers = Authority::of_logs(&[0, 1]);
         tellers.announce(0, [event(S, 7, BLOCK), done(2 * S)].iter());
         tellers.announce(1, [event(S, 7, BLOCK), done(3 * S)].iter());
         assert!(!tellers.completes(DISK, 3 * S, 1, Some(0)));
@@ -338,13 +342,23 @@ mod tests {
 
     #[test]
     fn bios_that_only_the_other_log_tells_are_counted() {
-        let mut tellers = Tellers::of_logs(&[0, 1, 2]);
+        let mut tellers = Authority::of_logs(&[0, 1, 2]);
         let mut bio = |sector, ts, log, told| tellers.bio(DISK, sector, ts, log, told);
         // By three logs, in any order; by two; by one that is believed; by one that is not, twice.
-        assert_eq!(bio(1, 5, 1, Told::Again) + bio(1, 7, 0, Told::First) + bio(1, 9, 2, Told::Again), 0);
-        assert_eq!(bio(2, 10, 0, Told::First) + bio(2, 11, 1, Told::Again) + bio(3, 12, 0, Told::First), 0);
-        assert_eq!(bio(4, 13, 2, Told::Again) + bio(4, 14, 2, Told::Again), 0);
-        assert_eq!(bio(4, 13 + SAME_BIO_NS, 1, Told::Again), 1);
+        assert_eq!(
+            bio(1, 5, 1, Standing::Duplicate)
+                + bio(1, 7, 0, Standing::Authoritative)
+                + bio(1, 9, 2, Standing::Duplicate),
+            0
+        );
+        assert_eq!(
+            bio(2, 10, 0, Standing::Authoritative)
+                + bio(2, 11, 1, Standing::Duplicate)
+                + bio(3, 12, 0, Standing::Authoritative),
+            0
+        );
+        assert_eq!(bio(4, 13, 2, Standing::Duplicate) + bio(4, 14, 2, Standing::Duplicate), 0);
+        assert_eq!(bio(4, 13 + SAME_BIO_NS, 1, Standing::Duplicate), 1);
         assert_eq!(tellers.forget(i64::MAX), 2);
         assert_eq!(tellers.once.len(), 0);
     }

@@ -2,11 +2,11 @@
 
 /// A line of one of the inputs; in the order of the inputs and their lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(u64);
+pub struct Location(u64);
 
 const LINE_BITS: u32 = 44;
 
-impl Place {
+impl Location {
     pub const MAX: Self = Self(u64::MAX);
 
     /// `file` counts the inputs from 0, `line` its lines from 1; 0 is none.
@@ -25,19 +25,19 @@ impl Place {
 
 /// The names of the inputs.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct Locations {
     pub files: Vec<String>,
     /// The log that each is a piece of; one whose parts lie side by side is one here.
     pub logs: Vec<usize>,
 }
 
-impl Places {
-    pub fn log_of(&self, place: Place) -> usize {
+impl Locations {
+    pub fn log_of(&self, place: Location) -> usize {
         self.logs.get(place.file()).copied().unwrap_or_default()
     }
 
     /// `file:line: what`; just `what` where there are no files.
-    pub fn tell(&self, place: Place, what: &str) -> String {
+    pub fn tell(&self, place: Location, what: &str) -> String {
         self.files.get(place.file()).map_or_else(|| what.to_owned(), |file| tell(file, place.line(), what))
     }
 }

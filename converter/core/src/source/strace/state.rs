@@ -9,11 +9,11 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::line::{Clock, Phase};
-use super::what::{Known, NO_FD, What, join};
-use super::{Aside, Line, prefixes};
+use super::syscall::{Known, NO_FD, What, join};
+use super::{Line, PendingCall, prefixes};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
-use crate::source::{Batch, Extra, Settle};
+use crate::source::{Batch, Extra, StatefulPass};
 
 const DAY_NS: i64 = 86_400_000_000_000;
 const BACK_NS: i64 = DAY_NS / 24;
@@ -108,7 +108,7 @@ impl Task {
     }
 }
 
-pub(super) struct Tasks {
+pub(super) struct ThreadTable {
     clock: Clock,
     keep_extras: bool,
     /// The log begins with the program itself: all threads come from its first one. Of a log that begins later, or of several
@@ -116,7 +116,7 @@ pub(super) struct Tasks {
     is_tree: bool,
     by_tid: HashMap<u32, Task, FixedState>,
     /// The thread of lines without a PID.
-    alone: u32,
+    only_tid: u32,
     /// Calls that make a child, so far and not returned.
     children: u64,
     making: usize,
@@ -128,14 +128,14 @@ pub(super) struct Tasks {
     now: Option<i64>,
 }
 
-impl Tasks {
-    pub(super) fn new(clock: Clock, alone: u32, is_tree: bool, keep_extras: bool) -> Self {
+impl ThreadTable {
+    pub(super) fn new(clock: Clock, only_tid: u32, is_tree: bool, keep_extras: bool) -> Self {
         Self {
             clock,
             keep_extras,
             is_tree,
             by_tid: HashMap::default(),
-            alone,
+            only_tid,
             children: 0,
             making: 0,
             any_sync: false,
@@ -159,12 +159,12 @@ impl Tasks {
     fn tid_of(&mut self, line: &Line) -> u32 {
         if let Some(tid) = line.tid {
             // The one whose number was left out is told by it now.
-            if self.alone == UNKNOWN_TASK
+            if self.only_tid == UNKNOWN_TASK
                 && self.making == 0
                 && line.what != What::Attached
                 && !self.by_tid.contains_key(&tid)
             {
-                self.alone = tid;
+                self.only_tid = tid;
                 if let Some(mut task) = self.by_tid.remove(&UNKNOWN_TASK) {
                     if task.comm.is_some() {
                         // It has called exec, as which it leads its process.
@@ -184,9 +184,9 @@ impl Tasks {
         if self.by_tid.len() == 1
             && let Some((&tid, _)) = self.by_tid.iter().next()
         {
-            self.alone = tid;
+            self.only_tid = tid;
         }
-        self.alone
+        self.only_tid
     }
 
     /// A thread may have begun to run before the call that makes it has returned.
@@ -216,7 +216,7 @@ impl Tasks {
         makers.next().is_none().then(|| Task::child(parent, tid, files, thread, number))
     }
 
-    fn line(&mut self, line: &Line, base: i64, aside: &Aside, batch: &mut Batch) {
+    fn line(&mut self, line: &Line, base: i64, aside: &PendingCall, batch: &mut Batch) {
         // Most lines of a program that writes; a write that is resumed was known for a sync when it began.
         let is_plain = !self.any_sync
             && matches!(line.what, What::Write { says_sync: false, .. })
@@ -280,7 +280,7 @@ impl Tasks {
 
     /// Whether the thread is in a write that is a sync.
     fn is_syncing(&self, tid: Option<u32>) -> bool {
-        let task = self.by_tid.get(&tid.unwrap_or(self.alone));
+        let task = self.by_tid.get(&tid.unwrap_or(self.only_tid));
         let pending = task.and_then(|task| task.pending.as_ref());
         pending.is_some_and(|p| p.known == Known::Write && matches!(p.what, What::Sync { .. }))
     }
@@ -444,7 +444,7 @@ struct At<'a> {
     line: &'a Line,
     tid: u32,
     ts: i64,
-    aside: &'a Aside,
+    aside: &'a PendingCall,
     keep_extras: bool,
 }
 
@@ -493,7 +493,7 @@ impl At<'_> {
             let path = files.get(&fd).and_then(|file| file.path.as_ref());
             path.map_or(NameId::NONE, |path| batch.names.intern(path))
         };
-        self.event(task, self.ts, Kind::CallEnter { op, stack: line.stack, path, alone: true }, b"", true, batch);
+        self.event(task, self.ts, Kind::CallEnter { op, stack: line.stack, path, call_only: true }, b"", true, batch);
         if line.phase == Phase::Begun {
             return self.begin(task, What::Sync { op, fd }, None, None, 0);
         }
@@ -540,7 +540,7 @@ impl At<'_> {
     }
 }
 
-impl Settle for Tasks {
+impl StatefulPass for ThreadTable {
     /// Each line of its begin names its thread, of which one is known, and its time does not lie before the last one.
     fn is_continued_by(&self, head: &[u8]) -> bool {
         let Some(first) = prefixes(head).next().and_then(|prefix| prefix.time) else { return false };
@@ -552,7 +552,7 @@ impl Settle for Tasks {
     }
 
     fn settle(&mut self, batch: &mut Batch) {
-        let Some(aside) = batch.aside.take().and_then(|aside| aside.downcast::<Aside>().ok()) else { return };
+        let Some(aside) = batch.aside.take().and_then(|aside| aside.downcast::<PendingCall>().ok()) else { return };
         let base = aside.times.map_or(0, |times| self.base(times));
         let mut notes = 0;
         for line in &aside.lines {

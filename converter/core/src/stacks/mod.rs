@@ -1,5 +1,9 @@
 //! User stacks as bpftrace prints them, folded to `outermost;...;innermost`.
 
+pub mod demangle;
+pub mod flamegraph;
+pub mod symbols;
+
 use hashbrown::HashMap;
 
 use crate::names::{NameId, Names};

@@ -1,6 +1,6 @@
 //! The rows that `assemble` makes and every sink writes: requests, bios, calls. docs/tables.md describes each column.
 
-use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, Wait};
+use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 
 /// How sure an edge is; the least sure is the greatest.
@@ -168,11 +168,11 @@ impl Extent {
 
 /// Time that the thread of a request spent for a commit or a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waited {
+pub struct WaitInterval {
     pub sync_id: u64,
     /// 1, 2, 3... in the request.
     pub number: u64,
-    pub wait: Wait,
+    pub wait: WaitKind,
     pub start: i64,
     pub end: i64,
     /// Of the journal; 0 where it is not told.
@@ -197,7 +197,7 @@ pub struct Request {
     pub datasync: Option<bool>,
     pub call: Option<CallOf>,
     /// All that is known of it is its call: whatever the file system did is null.
-    pub alone: bool,
+    pub call_only: bool,
     pub first_event: i64,
     pub last_event: i64,
     pub start: Option<i64>,
@@ -213,7 +213,7 @@ pub struct Request {
     pub bios_unseen: bool,
     pub confidence: Confidence,
     /// In the order of their starts; one may lie in another.
-    pub waits: Vec<Waited>,
+    pub waits: Vec<WaitInterval>,
     /// All of them are there: its source tells of the journal's and the device's part in it.
     pub waits_known: (bool, bool),
     /// Requests between start and end, right after this one's start and end.
@@ -222,7 +222,7 @@ pub struct Request {
 
 impl Request {
     pub fn missing(&self) -> Option<Missing> {
-        if self.alone {
+        if self.call_only {
             // A call that has returned may have done so at a time that is not known.
             (self.ret.is_none() && self.end.is_none()).then_some(Missing::End)
         } else if self.start.is_none() {
@@ -242,7 +242,7 @@ impl Request {
     }
 
     fn bounds(&self) -> Option<(i64, i64)> {
-        let start = if self.alone { Some(self.first_event) } else { self.start };
+        let start = if self.call_only { Some(self.first_event) } else { self.start };
         start.zip(self.end)
     }
 
@@ -295,15 +295,15 @@ impl Request {
 
     /// Time spent for the journal: waiting for a commit, or making one.
     pub fn journal(&self) -> Option<i64> {
-        self.waited(self.waits_known.0, |wait| wait != Wait::Flush)
+        self.waited(self.waits_known.0, |wait| wait != WaitKind::Flush)
     }
 
     /// Time in cache flushes that it asked for itself.
     pub fn flush(&self) -> Option<i64> {
-        self.waited(self.waits_known.1, |wait| wait == Wait::Flush)
+        self.waited(self.waits_known.1, |wait| wait == WaitKind::Flush)
     }
 
-    fn waited(&self, known: bool, of: impl Fn(Wait) -> bool) -> Option<i64> {
+    fn waited(&self, known: bool, of: impl Fn(WaitKind) -> bool) -> Option<i64> {
         self.bounds().filter(|_| known)?;
         Some(covered(self.waits.iter().filter(|waited| of(waited.wait)).map(|waited| (waited.start, waited.end))))
     }
@@ -403,7 +403,7 @@ impl Row for Request {
     }
 }
 
-impl Row for Waited {
+impl Row for WaitInterval {
     const TABLE: &'static str = "syncline_wait";
     const COLUMNS: &'static [(&'static str, Type)] = &[
         ("sync_id", Type::Int),
@@ -528,7 +528,7 @@ pub struct Call {
     /// Its file, where the tracer of the call tells.
     pub path: NameId,
     /// No source that sees requests has told of it.
-    pub alone: bool,
+    pub call_only: bool,
     pub enter: i64,
     pub exit: Option<i64>,
     /// It has returned, but it is not known when.
@@ -559,7 +559,7 @@ impl Row for Call {
         ("ret", Type::Int),
         ("stack", Type::Text),
         ("sync_id", Type::Int),
-        ("lone", Type::Bool),
+        ("unmatched", Type::Bool),
     ];
 
     fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
@@ -573,7 +573,7 @@ impl Row for Call {
         f("ret", Value::int(self.ret));
         f("stack", Value::name(self.stack));
         f("sync_id", Value::int(self.sync_id.map(|id| id as i64)));
-        f("lone", Value::Bool(self.sync_id.is_none()));
+        f("unmatched", Value::Bool(self.sync_id.is_none()));
     }
 }
 
