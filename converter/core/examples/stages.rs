@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use hashbrown::HashMap;
 
+use syncline_core::dedup::Provenance;
 use syncline_core::error::{Error, Result};
 use syncline_core::event::Event;
 use syncline_core::input::{Chunk, Input};
@@ -14,7 +15,7 @@ use syncline_core::location::{Location, Locations};
 use syncline_core::losses::Losses;
 use syncline_core::merge::reorder::{DEFAULT_WINDOW_NS, MAX_WAITING, Reorder};
 use syncline_core::names::Names;
-use syncline_core::pair::Pairer;
+use syncline_core::pair::{Out, Pairer};
 use syncline_core::sink::perfetto::PerfettoTrace;
 use syncline_core::sink::{Group, RunFacts, Sink};
 use syncline_core::source::{self, Batch, SourceOptions};
@@ -53,14 +54,15 @@ fn main() -> Result<()> {
     }
     report("read", begun.elapsed().as_secs_f64(), bytes as f64 / 1e6, "MB");
 
-    let (mut read_and_parse, mut order_s, mut assemble_s, mut trace_s) = (0.0, 0.0, 0.0, 0.0);
+    let (mut read_and_parse, mut order_s, mut pair_s, mut trace_s) = (0.0, 0.0, 0.0, 0.0);
     let mut reader = source.open(Input::open(&path)?, &options)?;
     let mut names = Names::default();
+    let provenance = Provenance::of_single_log(Location::default());
     let mut reorder = Reorder::default();
     let mut newest = i64::MIN;
-    let (mut assemble, mut traced) = (
-        Pairer::new(false, Locations::default(), HashMap::default()),
-        Pairer::new(false, Locations::default(), HashMap::default()),
+    let (mut pairer, mut traced) = (
+        Pairer::new(false, Arc::new(Locations::default()), HashMap::default()),
+        Pairer::new(false, Arc::new(Locations::default()), HashMap::default()),
     );
     let mut count = Count::default();
     // Never committed, so removed at the end.
@@ -112,20 +114,20 @@ fn main() -> Result<()> {
 
         let begun = Instant::now();
         for event in &ready {
-            assemble.event(event, Location::default(), &names, &mut count)?;
+            pairer.event(event, &provenance, &mut Out { names: &names, sink: &mut count })?;
         }
-        assemble_s += begun.elapsed().as_secs_f64();
+        pair_s += begun.elapsed().as_secs_f64();
         let begun = Instant::now();
         for event in &ready {
-            traced.event(event, Location::default(), &names, &mut trace)?;
+            traced.event(event, &provenance, &mut Out { names: &names, sink: &mut trace })?;
         }
         trace_s += begun.elapsed().as_secs_f64();
     }
     let events = events as f64 / 1e6;
     report("read + parse", read_and_parse, events, "M events");
     report("names + order", order_s, events, "M events");
-    report("assemble alone", assemble_s, count.requests as f64 / 1e6, "M requests");
-    report("assemble + trace", trace_s, count.requests as f64 / 1e6, "M requests");
+    report("pair", pair_s, count.requests as f64 / 1e6, "M requests");
+    report("pair + trace", trace_s, count.requests as f64 / 1e6, "M requests");
     Ok(())
 }
 

@@ -37,8 +37,8 @@ impl Locations {
     }
 
     /// `file:line: what`; just `what` where there are no files.
-    pub fn tell(&self, place: Location, what: &str) -> String {
-        self.files.get(place.file()).map_or_else(|| what.to_owned(), |file| tell(file, place.line(), what))
+    pub fn describe(&self, location: Location, what: &str) -> String {
+        self.files.get(location.file()).map_or_else(|| what.to_owned(), |file| tell(file, location.line(), what))
     }
 }
 

@@ -4,8 +4,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::dedup::{Dedup, Deduplicated};
 use crate::error::{Error, Result};
 use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::input::open::{open_inputs, pid_is_process};
@@ -17,7 +19,7 @@ use crate::merge::{
     Clock, InputHints, Merge, MergeStep, MergedBatch, OpenInput, assumed_clock, logs_of, recordings_of, whole_logs_of,
 };
 use crate::names::{NameId, Names};
-use crate::pair::Pairer;
+use crate::pair::{Out, Pairer};
 use crate::sink::columns::{RequestsParquet, TablesFolder};
 use crate::sink::events_jsonl::EventsJsonl;
 use crate::sink::filtered::{Filter, Filtered};
@@ -244,14 +246,16 @@ pub fn convert_into(
 ) -> Result<Summary> {
     let pid_is_process = pid_is_process(&inputs, options.source_options.pid_is_process)?;
     let files = inputs.iter().map(|(input, _)| input.path.clone()).collect();
-    let places = Locations { files, logs: recordings_of(&inputs) };
+    let locations = Arc::new(Locations { files, logs: recordings_of(&inputs) });
     let mut names = Names::default();
     let process_names = options.tasks.names().map(|(pid, name)| (pid, names.intern(name.as_bytes()))).collect();
     let mut pairing = Pairing {
         names,
         stacks: Stacks::default(),
         reorder: Reorder::default(),
-        assemble: Pairer::new(pid_is_process, places, process_names),
+        dedup: Dedup::new(Arc::clone(&locations), !pid_is_process),
+        pairer: Pairer::new(pid_is_process, locations, process_names),
+        ids_are_processes: pid_is_process,
         begun: false,
         map: Vec::new(),
         tasks: &options.tasks,
@@ -265,7 +269,9 @@ struct Pairing<'a> {
     names: Names,
     stacks: Stacks,
     reorder: Reorder,
-    assemble: Pairer,
+    dedup: Dedup,
+    pairer: Pairer,
+    ids_are_processes: bool,
     begun: bool,
     /// Names of the batch at hand as names of the run; NONE where not yet asked.
     map: Vec<NameId>,
@@ -335,21 +341,37 @@ impl<'a> Log<'a> {
 }
 
 impl Pairing<'_> {
-    /// `until`: no event that comes later is older, but for late ones. More than `may_wait` do not wait for that.
-    fn piece(&mut self, piece: &MergedBatch, until: i64, may_wait: usize) -> Result<()> {
+    /// `watermark`: no event that arrives later is older, apart from late ones. At most `may_wait` events wait for it.
+    fn piece(&mut self, piece: &MergedBatch, watermark: i64, may_wait: usize) -> Result<()> {
         let batch = &piece.batch;
         self.map.clear();
         self.map.resize(batch.names.len(), NameId::NONE);
-        self.assemble.announce(piece.file, &batch.events);
+        self.dedup.observe(piece.file, &batch.events);
         for event in &batch.events {
             let event = self.adopt(*event, batch);
             let place = Location::new(piece.file, piece.lines_before + u64::from(event.line));
             if self.reorder.push(event, place) {
-                self.assemble.late(&event, place, self.sink)?;
+                let mut out = Out { names: &self.names, sink: &mut *self.sink };
+                self.pairer.late(&event, place, &mut out)?;
             }
         }
-        let Self { names, reorder, assemble, begun, sink, .. } = self;
-        reorder.release(until, may_wait, |event, place| Self::event(&event, place, names, assemble, begun, *sink))
+        self.pass_on(|reorder, take| reorder.release(watermark, may_wait, take))
+    }
+
+    /// Passes the events that leave the reorder window through dedup and pairing.
+    fn pass_on(
+        &mut self,
+        release: impl FnOnce(&mut Reorder, &mut dyn FnMut(Event, Location) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        let Self { names, reorder, dedup, pairer, begun, sink, .. } = self;
+        let mut out = Out { names, sink: &mut **sink };
+        release(reorder, &mut |event, location| {
+            if !*begun {
+                *begun = true;
+                out.sink.begin(event.ts)?;
+            }
+            dedup.event(&event, location, |fact| pair(pairer, &fact, &mut out))
+        })
     }
 
     /// The same event with the run's names. A stack is folded here: from now on it is compared and shown, not printed as it came.
@@ -390,25 +412,22 @@ impl Pairing<'_> {
         event
     }
 
-    fn event(
-        event: &Event,
-        place: Location,
-        names: &Names,
-        assemble: &mut Pairer,
-        begun: &mut bool,
-        sink: &mut dyn Sink,
-    ) -> Result<()> {
-        if !*begun {
-            *begun = true;
-            sink.begin(event.ts)?;
-        }
-        assemble.event(event, place, names, sink)
-    }
-
     fn finish(&mut self) -> Result<()> {
-        let Self { names, reorder, assemble, begun, sink, .. } = self;
-        reorder.release_all(|event, place| Self::event(&event, place, names, assemble, begun, *sink))?;
-        assemble.finish(names, *sink)
+        self.pass_on(|reorder, take| reorder.release_all(take))?;
+        let Self { names, dedup, pairer, sink, .. } = self;
+        let mut out = Out { names, sink: &mut **sink };
+        dedup.finish(|fact| pair(pairer, &fact, &mut out))?;
+        pairer.finish(&mut out)
+    }
+}
+
+fn pair(pairer: &mut Pairer, fact: &Deduplicated, out: &mut Out<'_>) -> Result<()> {
+    match fact {
+        Deduplicated::Event(event, provenance) => pairer.event(event, provenance, out),
+        Deduplicated::CallDetail(detail) => {
+            pairer.call_detail(detail);
+            Ok(())
+        }
     }
 }
 
@@ -454,7 +473,7 @@ fn run(
                 let is_last = files.iter().rposition(|file| file.log == log) == Some(file);
                 let lacks = if is_last { InputTally::lacks(&pieces, &mut summary.losses) } else { Vec::new() };
                 match through {
-                    Through::Pairing(pairing) => pairing.assemble.ended(file),
+                    Through::Pairing(pairing) => pairing.dedup.end_file(file),
                     Through::Log(log) => lacks.iter().for_each(|note| log.sink.note(note, 0, files[file].source)),
                 }
             }
@@ -480,7 +499,7 @@ fn run(
                 let until = merge.until();
                 match through {
                     Through::Pairing(pairing) => {
-                        if are_several && !pairing.assemble.tasks_are_processes {
+                        if are_several && !pairing.ids_are_processes {
                             file.check_threads(batch, piece.lines_before)?;
                         }
                         pairing.piece(&piece, until, merge.may_wait())?;
@@ -537,13 +556,14 @@ fn run(
         }
         Through::Pairing(pairing) => {
             pairing.finish()?;
-            merge_losses(&mut summary.losses, &pairing.assemble.losses);
+            merge_losses(&mut summary.losses, &pairing.dedup.losses);
+            merge_losses(&mut summary.losses, &pairing.pairer.losses);
             if let Some(losses) = pairing.sink.losses() {
                 merge_losses(&mut summary.losses, losses);
             }
             check_loss(options, &summary)?;
-            summary.requests = Some(pairing.assemble.requests_made);
-            let of_processes = pairing.assemble.tasks_are_processes;
+            summary.requests = Some(pairing.pairer.request_count);
+            let of_processes = pairing.ids_are_processes;
             let facts = facts(options, of_processes, &summary, &sources, &merge.facts);
             pairing.sink.finish(&facts, &summary.losses, &pairing.names)?;
             summary.left_out = pairing.sink.left_out();

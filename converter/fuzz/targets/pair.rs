@@ -1,8 +1,11 @@
 //! Any sequence of events. Ids, addresses and tasks are few, so that they meet.
 #![no_main]
 
+use std::sync::Arc;
+
 use libfuzzer_sys::fuzz_target;
-use syncline_core::pair::Pairer;
+use syncline_core::dedup::Provenance;
+use syncline_core::pair::{Out, Pairer};
 use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use syncline_core::names::{NameId, Names};
 use syncline_core::location::{Location, Locations};
@@ -19,7 +22,8 @@ fuzz_target!(|data: &[u8]| {
     let mut nowhere = Nowhere;
     let mut checker = Checker::new(&mut nowhere, ordered);
     let mut ledger = Ledger::default();
-    let mut assemble = Pairer::new(processes, Locations::default(), std::iter::empty().collect());
+    let mut pairer = Pairer::new(processes, Arc::new(Locations::default()), std::iter::empty().collect());
+    let provenance = Provenance::of_single_log(Location::default());
     let mut now = 1_000_000_000_000i64;
     for bytes in data.chunks_exact(3) {
         let [a, b, c] = [bytes[0], bytes[1], bytes[2]];
@@ -72,8 +76,8 @@ fuzz_target!(|data: &[u8]| {
         let (tid, pid) = if processes { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
         let event = Event { ts: now, tid, pid, comm: texts[usize::from(c >> 1 & 1)], line: 1, kind };
         ledger.add(&event);
-        assemble.event(&event, Location::default(), &names, &mut checker).expect("nothing can fail to be written nowhere");
+        pairer.event(&event, &provenance, &mut Out { names: &names, sink: &mut checker }).expect("nothing can fail to be written nowhere");
     }
-    assemble.finish(&names, &mut checker).expect("nothing can fail to be written nowhere");
-    checker.balance(&ledger, &assemble.losses);
+    pairer.finish(&mut Out { names: &names, sink: &mut checker }).expect("nothing can fail to be written nowhere");
+    checker.balance(&ledger, &pairer.losses);
 });

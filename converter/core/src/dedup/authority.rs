@@ -1,92 +1,99 @@
-//! Several logs of one run may tell of the same thing: which of them is taken at its word.
+//! Which log is authoritative for a fact that several logs of one run record.
 //!
-//! A log that tells of a thread's syncs, or of a device's bios, does so for as long as it lasts. The others' words are the same thing
-//! told again, whatever their clocks are apart.
-
-use std::collections::VecDeque;
+//! A log that reports the requests of a thread, or the bios of a device, reports them from its first such event to its end. While the
+//! authoritative log lasts, what the other logs report of the same subject is a duplicate, even if their clocks differ.
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
+use super::LogSet;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
 
-/// So far may the clocks of two logs be apart.
-const SKEW_NS: i64 = 200_000;
-/// So long before the first word of a log a call may have begun that it tells.
-const CALL_NS: i64 = 100_000_000;
-/// A bio that two logs tell of has been told by both within this time.
-const SAME_BIO_NS: i64 = 1_000_000_000;
+/// Maximum clock skew between two logs.
+const MAX_SKEW_NS: i64 = 200_000;
+/// A call may begin this long before the first event of the log that reports its request.
+const MAX_CALL_LEAD_NS: i64 = 100_000_000;
 
-/// What is told, and of whom.
+/// What a log reports, and for which thread or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Of {
+enum Subject {
     Requests(u32),
     Calls(u32),
-    /// Of a thread, on a device.
+    /// The bios that a thread submits to a device.
     Bios(Dev, u32),
-    /// All bios that are told by their address.
+    /// All bios that are identified by their address.
     BiosByAddress,
-    /// Those of them of which it is not told where they go: what the block layer tells cannot be laid beside them.
-    BiosWithoutPlace(u32),
+    /// Bios of a thread that are reported without device and sector. Events of the block layer cannot be matched with them.
+    BiosWithoutSector(u32),
 }
 
+/// A log that reports a subject.
 #[derive(Clone, Copy, Debug)]
 struct Reporter {
-    /// Better ones are lower: ids before none, the kernel before a tracer of calls, bios before what the block layer makes of them.
+    /// The lowest rank wins: ids before none, the kernel before a tracer of calls, bios before block-layer requests.
     rank: u8,
     log: usize,
-    since: i64,
+    first_ts: i64,
 }
 
+/// The rank of a tracer that sees calls only.
+const CALL_TRACER: u8 = 1;
+
+/// The part of a log that has been read.
 #[derive(Clone, Copy, Debug)]
-struct Log {
+struct LogSpan {
     oldest: i64,
     newest: i64,
     open_files: usize,
 }
 
-/// What is to be done with an event.
+impl LogSpan {
+    fn has_ended(&self) -> bool {
+        self.open_files == 0
+    }
+}
+
+/// What one log's record of a fact is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub(super) enum Standing {
     /// It comes from the authoritative log.
     Authoritative,
-    /// The authoritative log reports the same fact.
+    /// The authoritative log records the same fact.
     Duplicate,
 }
 
-#[derive(Debug, Default)]
-pub struct Authority {
-    who: HashMap<Of, Vec<Reporter>, FixedState>,
-    logs: Vec<Log>,
-    /// Logs, and devices of whose bios they tell the end, or the begin.
+#[derive(Debug)]
+pub(super) struct Authority {
+    reporters: HashMap<Subject, Vec<Reporter>, FixedState>,
+    logs: Vec<LogSpan>,
+    /// (log, device): the log reports completions on the device.
     completes: HashSet<(usize, Dev), FixedState>,
+    /// (log, device): the log reports submits on the device.
     submits: HashSet<(usize, Dev), FixedState>,
-    /// Logs, and threads of whose calls they tell the return.
+    /// (log, thread): the log reports exits of the thread's calls.
     exits: HashSet<(usize, u32), FixedState>,
-    /// How many more times a bio was told by the log that is believed than by another one.
-    once: HashMap<Once, i32, FixedState>,
-    recent: VecDeque<(i64, Once, i32)>,
 }
 
-/// A place on a device, and the log that is not believed there.
-type Once = (usize, Dev, i64);
-
 impl Authority {
-    /// Whether there is more than one log.
-    pub fn several(&self) -> bool {
-        self.logs.len() > 1
+    /// `log_of_file`: for each input file the number of its log, from 0.
+    pub(super) fn new(log_of_file: &[usize]) -> Self {
+        let logs = 0..log_of_file.iter().max().map_or(0, |last| last + 1);
+        let files_of = |log| log_of_file.iter().filter(|of| **of == log).count();
+        Self {
+            reporters: HashMap::default(),
+            logs: logs.map(|log| LogSpan { oldest: i64::MAX, newest: i64::MIN, open_files: files_of(log) }).collect(),
+            completes: HashSet::default(),
+            submits: HashSet::default(),
+            exits: HashSet::default(),
+        }
     }
 
-    /// Of the log of each file.
-    pub fn of_logs(files: &[usize]) -> Self {
-        let logs = 0..files.iter().max().map_or(0, |last| last + 1);
-        let files_of = |log| files.iter().filter(|of| **of == log).count();
-        let logs = logs.map(|log| Log { oldest: i64::MAX, newest: i64::MIN, open_files: files_of(log) }).collect();
-        Self { logs, ..Self::default() }
+    pub(super) fn log_count(&self) -> usize {
+        self.logs.len()
     }
 
-    /// Events that a log will tell; all of them are announced before any of that time is asked for.
-    pub fn announce<'a>(&mut self, log: usize, events: impl Iterator<Item = &'a Event>) {
+    /// Registers the events of a batch. It must be called before `standing` is asked about any time in the batch.
+    pub(super) fn observe<'a>(&mut self, log: usize, events: impl Iterator<Item = &'a Event>) {
         for event in events {
             let span = &mut self.logs[log];
             (span.oldest, span.newest) = (span.oldest.min(event.ts), span.newest.max(event.ts));
@@ -96,163 +103,141 @@ impl Authority {
                 Kind::CallExit { .. } => _ = self.exits.insert((log, event.tid)),
                 _ => {}
             }
-            let Some((of, rank)) = of(event) else { continue };
-            // An exit does not tell what kind of tracer tells it; a completion may be of what no log tells the begin of.
+            let Some((subject, rank)) = subject_of(event) else { continue };
+            // An exit does not say which kind of tracer recorded it. A completion may belong to a bio that no log has submitted.
             if matches!(event.kind, Kind::CallExit { .. } | Kind::BioComplete { .. }) {
                 continue;
             }
-            let new = Reporter { rank, log, since: event.ts };
-            self.add(of, new);
+            let reporter = Reporter { rank, log, first_ts: event.ts };
+            self.add(subject, reporter);
             if let Kind::BioSubmit { dev, sector, .. } = event.kind {
-                let is_placed = dev.is_known() && sector != NO_SECTOR;
-                self.add(Of::BiosByAddress, new);
-                self.add(if is_placed { Of::Bios(dev, event.tid) } else { Of::BiosWithoutPlace(event.tid) }, new);
+                let has_sector = dev.is_known() && sector != NO_SECTOR;
+                self.add(Subject::BiosByAddress, reporter);
+                let bios =
+                    if has_sector { Subject::Bios(dev, event.tid) } else { Subject::BiosWithoutSector(event.tid) };
+                self.add(bios, reporter);
             }
         }
     }
 
-    fn add(&mut self, of: Of, new: Reporter) {
-        let tellers = self.who.entry(of).or_default();
-        match tellers.iter_mut().find(|teller| teller.log == new.log) {
-            Some(teller) => {
-                teller.since = teller.since.min(new.since);
-                teller.rank = teller.rank.min(new.rank);
+    fn add(&mut self, subject: Subject, new: Reporter) {
+        let reporters = self.reporters.entry(subject).or_default();
+        match reporters.iter_mut().find(|reporter| reporter.log == new.log) {
+            Some(reporter) => {
+                reporter.first_ts = reporter.first_ts.min(new.first_ts);
+                reporter.rank = reporter.rank.min(new.rank);
             }
-            None => tellers.push(new),
+            None => reporters.push(new),
         }
     }
 
-    /// One of a log's files tells no more than it has announced.
-    pub fn ended(&mut self, log: usize) {
+    /// Marks one file of a log as read to its end.
+    pub(super) fn end_file(&mut self, log: usize) {
         if let Some(log) = self.logs.get_mut(log) {
             log.open_files -= 1;
         }
     }
 
-    pub fn told(&mut self, event: &Event, log: usize) -> Standing {
-        let Some((of, _)) = of(event) else { return Standing::Authoritative };
-        let Some(tellers) = self.who.get(&of) else { return Standing::Authoritative };
-        let Some(its_rank) = tellers.iter().find(|teller| teller.log == log).map(|teller| teller.rank) else {
+    /// Whether `log` is authoritative for an event that it holds.
+    pub(super) fn standing(&self, event: &Event, log: usize) -> Standing {
+        let Some((subject, _)) = subject_of(event) else { return Standing::Authoritative };
+        let Some(reporters) = self.reporters.get(&subject) else { return Standing::Authoritative };
+        let Some(rank) = reporters.iter().find(|reporter| reporter.log == log).map(|reporter| reporter.rank) else {
             return Standing::Authoritative;
         };
-        if let Of::Bios(_, tid) = of
-            && self.best(Of::BiosWithoutPlace(tid), event.ts, event.ts, log, None).is_some_and(|best| best != log)
+        if let Subject::Bios(_, tid) = subject
+            && self.best(Subject::BiosWithoutSector(tid), event.ts, event.ts, log, None).is_some_and(|best| best != log)
         {
             return Standing::Duplicate;
         }
-        // The first call that the kernel tells may have begun long before by a tracer's word, and must not be half of the one, half of the other.
-        let by_tracer = matches!(of, Of::Calls(_)) && its_rank == TRACER;
-        let ts = if by_tracer { event.ts.saturating_add(CALL_NS) } else { event.ts };
-        // Calls and requests of one thread are paired best where one clock tells of both; a request begins some time after its call.
-        let pairs = match of {
-            Of::Calls(tid) => self.best(Of::Requests(tid), event.ts.saturating_add(CALL_NS), event.ts, log, None),
+        // strace may report the first call long before the kernel does. The call must not be split between the two logs.
+        let by_call_tracer = matches!(subject, Subject::Calls(_)) && rank == CALL_TRACER;
+        let ts = if by_call_tracer { event.ts.saturating_add(MAX_CALL_LEAD_NS) } else { event.ts };
+        // Calls and requests of a thread pair best when one clock has measured both. A request begins some time after its call.
+        let log_of_requests = match subject {
+            Subject::Calls(tid) => {
+                let begun = event.ts.saturating_add(MAX_CALL_LEAD_NS);
+                self.best(Subject::Requests(tid), begun, event.ts, log, None)
+            }
             _ => None,
         };
-        if self.best(of, ts, event.ts, log, pairs).is_none_or(|best| best == log) {
-            Standing::Authoritative
-        } else {
-            Standing::Duplicate
-        }
+        let best = self.best(subject, ts, event.ts, log, log_of_requests);
+        if best.is_none_or(|best| best == log) { Standing::Authoritative } else { Standing::Duplicate }
     }
 
-    /// The log that is believed at `ts`, of those that have `begun` by then; of those of one rank, `first`. `asked`: the log whose event it is.
-    fn best(&self, of: Of, begun: i64, ts: i64, asked: usize, first: Option<usize>) -> Option<usize> {
-        let lasts = |teller: &&Reporter| {
-            let log = self.logs[teller.log];
-            let until = if log.open_files == 0 { log.newest.saturating_add(SKEW_NS) } else { i64::MAX };
-            let apart = self.has_ended_before(teller.log, asked) || self.has_ended_before(asked, teller.log);
-            teller.since.saturating_sub(SKEW_NS) <= begun && ts <= until && !apart
+    /// The authoritative log for `subject` at `ts`, of the logs that have reported it by `begun`. Of several logs with the lowest rank,
+    /// `preferred` wins, then the earliest input. `asking` is the log that holds the event.
+    fn best(&self, subject: Subject, begun: i64, ts: i64, asking: usize, preferred: Option<usize>) -> Option<usize> {
+        let lasts = |reporter: &&Reporter| {
+            let log = self.logs[reporter.log];
+            let last_ts = if log.has_ended() { log.newest.saturating_add(MAX_SKEW_NS) } else { i64::MAX };
+            let is_disjoint = self.precedes(reporter.log, asking) || self.precedes(asking, reporter.log);
+            reporter.first_ts.saturating_sub(MAX_SKEW_NS) <= begun && ts <= last_ts && !is_disjoint
         };
-        let tellers = self.who.get(&of)?.iter().filter(lasts);
-        tellers.min_by_key(|teller| (teller.rank, Some(teller.log) != first, teller.log)).map(|teller| teller.log)
+        let reporters = self.reporters.get(&subject)?.iter().filter(lasts);
+        reporters
+            .min_by_key(|reporter| (reporter.rank, Some(reporter.log) != preferred, reporter.log))
+            .map(|reporter| reporter.log)
     }
 
-    /// What follows at once may be the next piece of a recording: nothing of it has been told before, whatever the clocks.
-    fn has_ended_before(&self, one: usize, other: usize) -> bool {
-        self.logs[one].open_files == 0 && self.logs[one].newest < self.logs[other].oldest
+    /// Whether one log ends before another begins. The second may be the next piece of a recording, so it holds no duplicate of the first.
+    fn precedes(&self, first: usize, second: usize) -> bool {
+        self.logs[first].has_ended() && self.logs[first].newest < self.logs[second].oldest
     }
 
-    /// Whether a log's word of a completion counts. `of`: the log that has told the bio in flight there, if there is one.
-    /// What comes after the end of that one counts by any.
-    pub fn completes(&self, dev: Dev, ts: i64, log: usize, of: Option<usize>) -> bool {
-        let is_over = |log: Log| log.open_files == 0 && log.newest.saturating_add(SKEW_NS) < ts;
-        match of {
-            Some(of) => of == log || !self.completes.contains(&(of, dev)) || is_over(self.logs[of]),
-            // Another has told it, if another tells of this device at all.
-            None => !(0..self.logs.len()).any(|other| other != log && self.submits.contains(&(other, dev))),
-        }
+    /// The logs whose bios a completion on `dev` at `ts` from `log` may complete: its own, those that report no completion on the device,
+    /// and those that have ended.
+    pub(super) fn completable(&self, dev: Dev, ts: i64, log: usize) -> LogSet {
+        let is_over =
+            |other: usize| self.logs[other].has_ended() && self.logs[other].newest.saturating_add(MAX_SKEW_NS) < ts;
+        (0..self.logs.len())
+            .filter(|&other| other == log || !self.completes.contains(&(other, dev)) || is_over(other))
+            .collect()
     }
 
-    pub fn tells_exits(&self, log: usize, tid: u32) -> bool {
+    /// Whether no other log reports submits on the device.
+    pub(super) fn is_only_submitter(&self, dev: Dev, log: usize) -> bool {
+        !(0..self.logs.len()).any(|other| other != log && self.submits.contains(&(other, dev)))
+    }
+
+    /// Whether a log reports exits of a thread's calls.
+    pub(super) fn reports_exits(&self, log: usize, tid: u32) -> bool {
         self.exits.contains(&(log, tid))
     }
 
-    /// Whether any log tells of requests of a thread.
-    pub fn tells_requests(&self, tid: u32) -> bool {
-        self.who.contains_key(&Of::Requests(tid))
+    /// Whether any log reports requests of a thread.
+    pub(super) fn reports_requests(&self, tid: u32) -> bool {
+        self.reporters.contains_key(&Subject::Requests(tid))
     }
 
-    /// Whether any log that lasts at `ts`, the time of an event of `log`, tells of requests or calls of a thread.
-    pub fn anyone_tells(&self, tid: u32, ts: i64, log: usize) -> bool {
-        [Of::Requests(tid), Of::Calls(tid)].into_iter().any(|of| self.best(of, ts, ts, log, None).is_some())
+    /// Whether a log that lasts at `ts` reports requests or calls of a thread. `asking` is the log that holds the event.
+    pub(super) fn covers_thread(&self, tid: u32, ts: i64, asking: usize) -> bool {
+        let subjects = [Subject::Requests(tid), Subject::Calls(tid)];
+        subjects.into_iter().any(|subject| self.best(subject, ts, ts, asking, None).is_some())
     }
 
-    /// Whether a log tells of the calls of a thread as a tracer of calls does, beside one of the kernel's.
-    pub fn is_tracer(&self, tid: u32, log: usize) -> bool {
-        let of = self.who.get(&Of::Calls(tid));
-        of.is_some_and(|tellers| tellers.iter().any(|teller| teller.log == log && teller.rank == TRACER))
-    }
-
-    /// Takes a bio that a log tells; returns how many bios only a log has told that is not believed.
-    pub fn bio(&mut self, dev: Dev, sector: i64, ts: i64, log: usize, told: Standing) -> u64 {
-        let (others, by) = match told {
-            Standing::Authoritative => (0..self.logs.len(), 1),
-            Standing::Duplicate => (log..log + 1, -1),
-        };
-        for other in others.filter(|&other| told == Standing::Duplicate || other != log) {
-            let key = (other, dev, sector);
-            *self.once.entry(key).or_insert(0) += by;
-            self.recent.push_back((ts, key, by));
-        }
-        self.forget(ts.saturating_sub(SAME_BIO_NS))
-    }
-
-    /// As `bio`, for all that is left.
-    pub fn forget(&mut self, until: i64) -> u64 {
-        let mut call_only = 0;
-        while let Some(&(ts, key, by)) = self.recent.front() {
-            if ts > until {
-                break;
-            }
-            self.recent.pop_front();
-            let Some(left) = self.once.get_mut(&key) else { continue };
-            // What is left of this sign was told once, and the oldest of them is this one.
-            if left.signum() == by {
-                *left -= by;
-                call_only += u64::from(by < 0);
-            }
-            if *left == 0 {
-                self.once.remove(&key);
-            }
-        }
-        call_only
+    /// Whether a log is that of a tracer that sees the thread's calls only, such as strace.
+    pub(super) fn is_call_tracer(&self, tid: u32, log: usize) -> bool {
+        let reporters = self.reporters.get(&Subject::Calls(tid));
+        reporters.is_some_and(|reporters| {
+            reporters.iter().any(|reporter| reporter.log == log && reporter.rank == CALL_TRACER)
+        })
     }
 }
 
-const TRACER: u8 = 1;
-
-fn of(event: &Event) -> Option<(Of, u8)> {
-    let of_thread = |of: fn(u32) -> Of, rank| (event.tid != UNKNOWN_TASK).then(|| (of(event.tid), rank));
+/// The subject of an event, and the rank that the event gives its log.
+fn subject_of(event: &Event) -> Option<(Subject, u8)> {
+    let of_thread = |subject: fn(u32) -> Subject, rank| (event.tid != UNKNOWN_TASK).then(|| (subject(event.tid), rank));
     match event.kind {
-        Kind::CallEnter { call_only, .. } => of_thread(Of::Calls, u8::from(call_only)),
-        Kind::CallExit { .. } => of_thread(Of::Calls, TRACER),
-        Kind::SyncStart { id, .. } | Kind::SyncEnd { id, .. } => of_thread(Of::Requests, u8::from(id == NO_ID)),
+        Kind::CallEnter { call_only, .. } => of_thread(Subject::Calls, u8::from(call_only)),
+        Kind::CallExit { .. } => of_thread(Subject::Calls, CALL_TRACER),
+        Kind::SyncStart { id, .. } | Kind::SyncEnd { id, .. } => of_thread(Subject::Requests, u8::from(id == NO_ID)),
         Kind::BioAddFolio { .. } | Kind::BioSubmit { .. } | Kind::WaitStart { .. } | Kind::WaitEnd { .. } => {
-            of_thread(Of::Requests, 0)
+            of_thread(Subject::Requests, 0)
         }
-        Kind::BlockSubmit { dev, .. } | Kind::BlockRemap { dev, .. } => Some((Of::Bios(dev, event.tid), 1)),
-        Kind::BioComplete { .. } => Some((Of::BiosByAddress, 0)),
-        // Whose thread a completion is means nothing: `completes` says whose word counts.
+        Kind::BlockSubmit { dev, .. } | Kind::BlockRemap { dev, .. } => Some((Subject::Bios(dev, event.tid), 1)),
+        Kind::BioComplete { .. } => Some((Subject::BiosByAddress, 0)),
+        // The thread of a completion means nothing. `completable` decides which completions are used.
         Kind::BlockComplete { .. } | Kind::WbStart { .. } | Kind::WbEnd { .. } | Kind::Other => None,
     }
 }
@@ -284,82 +269,59 @@ mod tests {
         Kind::BioSubmit { id: 1, bio: 2, sector: 8, dev, background: false, bytes: 0 }
     }
 
-    /// What each log tells, and then what is believed.
-    fn first(logs: &[&[Event]]) -> Vec<Vec<bool>> {
-        let mut tellers = Authority::of_logs(&(0..logs.len()).collect::<Vec<_>>());
+    /// For each event of each log: whether its log is authoritative.
+    fn authoritative(logs: &[&[Event]]) -> Vec<Vec<bool>> {
+        let mut authority = Authority::new(&(0..logs.len()).collect::<Vec<_>>());
         for (log, events) in logs.iter().enumerate() {
-            tellers.announce(log, events.iter());
-            tellers.ended(log);
+            authority.observe(log, events.iter());
+            authority.end_file(log);
         }
-        let told = |(log, events): (usize, &&[Event])| {
-            events.iter().map(|event| tellers.told(event, log) == Standing::Authoritative).collect()
+        let standing = |(log, events): (usize, &&[Event])| {
+            events.iter().map(|event| authority.standing(event, log) == Standing::Authoritative).collect()
         };
-        logs.iter().enumerate().map(told).collect()
+        logs.iter().enumerate().map(standing).collect()
     }
 
     #[test]
-    fn ids_count_more_than_none_and_the_kernel_more_than_a_tracer() {
+    fn ids_rank_before_none_and_the_kernel_before_a_call_tracer() {
         let calls = [event(1, 7, enter(true)), event(2, 8, enter(true))];
         let stock = [event(1, 7, enter(false)), event(1, 7, start(NO_ID)), event(1, 9, start(NO_ID))];
         let patched = [event(1, 7, enter(false)), event(1, 7, start(5))];
-        let believed = first(&[&calls, &stock, &patched]);
-        // Only the tracer tells of thread 8, only the stock kernel's log of thread 9; calls are of the log that tells the requests.
-        assert_eq!(believed, [vec![false, true], vec![false, false, true], vec![true, true]]);
+        // Only the call tracer reports thread 8, only the stock kernel's log thread 9. Calls follow the log of the requests.
+        let expected = [vec![false, true], vec![false, false, true], vec![true, true]];
+        assert_eq!(authoritative(&[&calls, &stock, &patched]), expected);
     }
 
     #[test]
-    fn a_log_is_believed_as_long_as_it_lasts() {
+    fn a_log_is_authoritative_until_it_ends() {
         let wait = |ts| event(ts, 7, Kind::WaitStart { id: 1, wait: WaitKind::Flush, transaction: 0 });
         let before = [wait(S), wait(2 * S)];
-        let after = [wait(S), wait(2 * S + SKEW_NS), wait(3 * S)];
-        assert_eq!(first(&[&before, &after]), [vec![true, true], vec![false, false, true]]);
+        let after = [wait(S), wait(2 * S + MAX_SKEW_NS), wait(3 * S)];
+        assert_eq!(authoritative(&[&before, &after]), [vec![true, true], vec![false, false, true]]);
         let next = [wait(2 * S + 1), wait(3 * S)];
-        assert_eq!(first(&[&before, &next]), [vec![true, true], vec![true, true]]);
-        assert_eq!(first(&[&next, &before]), [vec![true, true], vec![true, true]]);
+        assert_eq!(authoritative(&[&before, &next]), [vec![true, true], vec![true, true]]);
+        assert_eq!(authoritative(&[&next, &before]), [vec![true, true], vec![true, true]]);
     }
 
     #[test]
-    fn bios_of_a_log_that_is_over_are_completed_by_any() {
+    fn any_log_completes_the_bios_of_a_log_that_has_ended() {
         let done = |ts| event(ts, 0, Kind::BlockComplete { dev: DISK, sector: 8, bytes: 4096 });
-        let mut tellers = Authority::of_logs(&[0, 1]);
-        tellers.announce(0, [event(S, 7, BLOCK), done(2 * S)].iter());
-        tellers.announce(1, [event(S, 7, BLOCK), done(3 * S)].iter());
-        assert!(!tellers.completes(DISK, 3 * S, 1, Some(0)));
-        tellers.ended(0);
-        assert!(tellers.completes(DISK, 3 * S, 1, Some(0)));
-        // Within what clocks are apart it may have been told.
-        assert!(!tellers.completes(DISK, 2 * S + SKEW_NS, 1, Some(0)));
+        let mut authority = Authority::new(&[0, 1]);
+        authority.observe(0, [event(S, 7, BLOCK), done(2 * S)].iter());
+        authority.observe(1, [event(S, 7, BLOCK), done(3 * S)].iter());
+        assert!(!authority.completable(DISK, 3 * S, 1).contains(0));
+        authority.end_file(0);
+        assert!(authority.completable(DISK, 3 * S, 1).contains(0));
+        // Within the maximum clock skew log 0 may still have reported it.
+        assert!(!authority.completable(DISK, 2 * S + MAX_SKEW_NS, 1).contains(0));
     }
 
     #[test]
-    fn what_the_block_layer_tells_gives_way_to_bios() {
+    fn bios_rank_before_block_layer_requests() {
         let block = [event(S, 7, BLOCK), event(S, 7, Kind::BlockSubmit { dev: Dev(9 << 20), sector: 8, bytes: 1 })];
-        assert_eq!(first(&[&block, &[event(S, 7, bio(DISK))]]), [vec![false, true], vec![true]]);
-        // Where they go is not told: they may be any of them.
-        assert_eq!(first(&[&block, &[event(S, 7, bio(Dev::UNKNOWN))]]), [vec![false, false], vec![true]]);
-        assert_eq!(first(&[&block, &block]), [vec![true, true], vec![false, false]]);
-    }
-
-    #[test]
-    fn bios_that_only_the_other_log_tells_are_counted() {
-        let mut tellers = Authority::of_logs(&[0, 1, 2]);
-        let mut bio = |sector, ts, log, told| tellers.bio(DISK, sector, ts, log, told);
-        // By three logs, in any order; by two; by one that is believed; by one that is not, twice.
-        assert_eq!(
-            bio(1, 5, 1, Standing::Duplicate)
-                + bio(1, 7, 0, Standing::Authoritative)
-                + bio(1, 9, 2, Standing::Duplicate),
-            0
-        );
-        assert_eq!(
-            bio(2, 10, 0, Standing::Authoritative)
-                + bio(2, 11, 1, Standing::Duplicate)
-                + bio(3, 12, 0, Standing::Authoritative),
-            0
-        );
-        assert_eq!(bio(4, 13, 2, Standing::Duplicate) + bio(4, 14, 2, Standing::Duplicate), 0);
-        assert_eq!(bio(4, 13 + SAME_BIO_NS, 1, Standing::Duplicate), 1);
-        assert_eq!(tellers.forget(i64::MAX), 2);
-        assert_eq!(tellers.once.len(), 0);
+        assert_eq!(authoritative(&[&block, &[event(S, 7, bio(DISK))]]), [vec![false, true], vec![true]]);
+        // A bio without device and sector may be any of them.
+        assert_eq!(authoritative(&[&block, &[event(S, 7, bio(Dev::UNKNOWN))]]), [vec![false, false], vec![true]]);
+        assert_eq!(authoritative(&[&block, &block]), [vec![true, true], vec![false, false]]);
     }
 }

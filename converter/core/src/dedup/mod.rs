@@ -1,3 +1,256 @@
-//! Several logs of one run record the same facts. This stage keeps one record of each.
+//! Removes duplicates: facts that several logs of one run record.
+//!
+//! The stage stands between the reorder window and pairing. It passes on the events of the authoritative logs, counts the duplicates, and
+//! says of each event what pairing must know about its log. With one log it passes on every event.
 
-pub mod authority;
+mod authority;
+mod calls;
+mod superseded;
+
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use self::authority::{Authority, Standing};
+use self::calls::{Outcome, ThreadCalls};
+use self::superseded::SupersededBios;
+use crate::error::Result;
+use crate::event::{Event, Kind, NO_SECTOR, Op};
+use crate::location::{Location, Locations};
+use crate::losses::{Losses, Reason};
+use crate::names::NameId;
+
+/// A set of logs. Logs from 63 on share a bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogSet(u64);
+
+impl LogSet {
+    pub const ALL: Self = Self(u64::MAX);
+
+    fn bit(log: usize) -> u64 {
+        1 << log.min(63)
+    }
+
+    pub fn insert(&mut self, log: usize) {
+        self.0 |= Self::bit(log);
+    }
+
+    pub fn contains(self, log: usize) -> bool {
+        self.0 & Self::bit(log) != 0
+    }
+}
+
+impl FromIterator<usize> for LogSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(logs: I) -> Self {
+        let mut set = Self::default();
+        logs.into_iter().for_each(|log| set.insert(log));
+        set
+    }
+}
+
+/// What pairing must know about the log of an event.
+#[derive(Clone, Copy, Debug)]
+pub struct Provenance {
+    pub location: Location,
+    pub log: usize,
+    /// Of a `BlockComplete`: the logs whose bios it may complete.
+    pub completable: LogSet,
+    /// Of a `BlockComplete`: no other log reports the device, so a completion of no bio is a loss.
+    pub is_only_submitter: bool,
+    /// Of a `BlockSubmit`: a log that has not ended reports what the thread does.
+    pub thread_is_covered: bool,
+}
+
+impl Provenance {
+    /// Of an event of the only log.
+    pub fn of_single_log(location: Location) -> Self {
+        Self { location, log: 0, completable: LogSet::ALL, is_only_submitter: true, thread_is_covered: true }
+    }
+}
+
+/// What another log adds to the open call of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct CallDetail {
+    pub tid: u32,
+    pub pid: u32,
+    pub op: Op,
+    pub path: NameId,
+    pub stack: NameId,
+    /// The better time of the entry, for a call in which no request has begun.
+    pub enter: Option<i64>,
+    /// No log reports what the file system does in the call.
+    pub call_only: bool,
+}
+
+/// What the stage emits.
+pub enum Deduplicated {
+    Event(Event, Provenance),
+    CallDetail(CallDetail),
+}
+
+/// The stage for the logs of one run.
+pub struct Dedup {
+    /// `None` with one log.
+    logs: Option<SeveralLogs>,
+    locations: Arc<Locations>,
+    pub losses: Losses,
+}
+
+struct SeveralLogs {
+    authority: Authority,
+    superseded: SupersededBios,
+    threads: HashMap<u32, ThreadCalls, FixedState>,
+    last_ts: i64,
+}
+
+impl Dedup {
+    /// `ids_are_threads`: calls of processes cannot be matched between logs, so nothing is removed where ids are processes.
+    pub fn new(locations: Arc<Locations>, ids_are_threads: bool) -> Self {
+        let authority = Authority::new(if ids_are_threads { &locations.logs } else { &[] });
+        let logs = (authority.log_count() > 1).then(|| SeveralLogs {
+            authority,
+            superseded: SupersededBios::default(),
+            threads: HashMap::default(),
+            last_ts: i64::MIN,
+        });
+        Self { logs, locations, losses: Losses::default() }
+    }
+
+    /// Registers the events of a batch of a file. All files must have been observed up to a time before an event of that time is passed to
+    /// `event`.
+    pub fn observe(&mut self, file: usize, events: &[Event]) {
+        if let Some(logs) = &mut self.logs {
+            logs.authority.observe(self.locations.log_of(Location::new(file, 0)), events.iter());
+        }
+    }
+
+    /// Marks a file as read to its end.
+    pub fn end_file(&mut self, file: usize) {
+        if let Some(logs) = &mut self.logs {
+            logs.authority.end_file(self.locations.log_of(Location::new(file, 0)));
+        }
+    }
+
+    /// Takes the next event in the order of time. Emits what is no duplicate.
+    pub fn event(
+        &mut self,
+        event: &Event,
+        location: Location,
+        mut emit: impl FnMut(Deduplicated) -> Result<()>,
+    ) -> Result<()> {
+        let Some(logs) = &mut self.logs else {
+            return emit(Deduplicated::Event(*event, Provenance::of_single_log(location)));
+        };
+        let log = self.locations.log_of(location);
+        logs.last_ts = logs.last_ts.max(event.ts);
+        match event.kind {
+            Kind::CallEnter { .. } => {
+                let thread = logs.threads.entry(event.tid).or_default();
+                let outcome = thread.enter(event, location, log, &logs.authority);
+                self.emit(outcome, event.ts, &mut emit)
+            }
+            Kind::CallExit { .. } => {
+                let thread = logs.threads.entry(event.tid).or_default();
+                let outcome = thread.exit(event, location, log, &logs.authority);
+                self.emit(outcome, event.ts, &mut emit)
+            }
+            _ => {
+                if self.is_duplicate(event, location, log) {
+                    return Ok(());
+                }
+                emit(Deduplicated::Event(*event, self.provenance(event, location)))
+            }
+        }
+    }
+
+    /// Emits the calls that still wait for the report of another log.
+    pub fn finish(&mut self, mut emit: impl FnMut(Deduplicated) -> Result<()>) -> Result<()> {
+        let Some(logs) = &mut self.logs else { return Ok(()) };
+        let last_ts = logs.last_ts;
+        let superseded = logs.superseded.settle(i64::MAX);
+        let mut threads: Vec<_> = logs.threads.iter_mut().collect();
+        threads.sort_unstable_by_key(|(tid, _)| **tid);
+        let outcomes: Vec<_> = threads.into_iter().map(|(_, thread)| thread.finish(&logs.authority)).collect();
+        self.count_superseded(superseded, last_ts);
+        outcomes.into_iter().try_for_each(|outcome| self.emit(outcome, last_ts, &mut emit))
+    }
+
+    fn emit(&mut self, outcome: Outcome, ts: i64, emit: &mut impl FnMut(Deduplicated) -> Result<()>) -> Result<()> {
+        for (location, what) in outcome.duplicates {
+            self.count_duplicate(ts, location, &what);
+        }
+        if let Some(detail) = outcome.detail {
+            emit(Deduplicated::CallDetail(detail))?;
+        }
+        for (event, location) in outcome.events {
+            let provenance = self.provenance(&event, location);
+            emit(Deduplicated::Event(event, provenance))?;
+        }
+        Ok(())
+    }
+
+    fn provenance(&self, event: &Event, location: Location) -> Provenance {
+        let log = self.locations.log_of(location);
+        let mut provenance = Provenance { log, ..Provenance::of_single_log(location) };
+        let Some(SeveralLogs { authority, .. }) = &self.logs else { return provenance };
+        match event.kind {
+            Kind::BlockSubmit { .. } => {
+                provenance.thread_is_covered = authority.covers_thread(event.tid, event.ts, log);
+            }
+            Kind::BlockComplete { dev, .. } => {
+                provenance.completable = authority.completable(dev, event.ts, log);
+                provenance.is_only_submitter = authority.is_only_submitter(dev, log);
+            }
+            _ => {}
+        }
+        provenance
+    }
+
+    /// Whether another log is authoritative for an event that is no call. Counts it.
+    fn is_duplicate(&mut self, event: &Event, location: Location, log: usize) -> bool {
+        let Some(logs) = &mut self.logs else { return false };
+        let mut standing = logs.authority.standing(event, log);
+        let target = match event.kind {
+            Kind::BlockSubmit { dev, sector, .. } => Some((dev, sector)),
+            Kind::BioSubmit { dev, sector, .. } if dev.is_known() && sector != NO_SECTOR => Some((dev, sector)),
+            _ => None,
+        };
+        let mut superseded = 0;
+        if let Some(target) = target {
+            let log_count = logs.authority.log_count();
+            superseded = logs.superseded.submit(target, event.ts, log, standing, log_count);
+        }
+        if standing == Standing::Authoritative {
+            match event.kind {
+                Kind::SyncStart { id, .. } => {
+                    if logs.threads.entry(event.tid).or_default().start_request(id, log) {
+                        standing = Standing::Duplicate;
+                    }
+                }
+                Kind::SyncEnd { id, .. } => logs.threads.entry(event.tid).or_default().end_request(id),
+                _ => {}
+            }
+        }
+        self.count_superseded(superseded, event.ts);
+        let is_duplicate = standing == Standing::Duplicate;
+        // Folios, waits and completions belong to what is counted here.
+        let is_counted = target.is_some()
+            || matches!(event.kind, Kind::SyncStart { .. } | Kind::SyncEnd { .. } | Kind::BioSubmit { .. });
+        if is_duplicate && is_counted {
+            self.count_duplicate(event.ts, location, Kind::NAMES[event.kind.index()]);
+        }
+        is_duplicate
+    }
+
+    fn count_duplicate(&mut self, ts: i64, location: Location, what: &str) {
+        let count = self.losses.add(Reason::Duplicate, 1, Some(ts));
+        count.example.get_or_insert_with(|| self.locations.describe(location, what));
+    }
+
+    fn count_superseded(&mut self, bios: u64, ts: i64) {
+        if bios > 0 {
+            self.losses.add(Reason::SupersededBio, bios, Some(ts));
+        }
+    }
+}

@@ -1,44 +1,46 @@
-//! What the block layer has in flight, as it tells itself: by device and place, since no address and no id goes with it.
+//! The block layer's own events: a bio is queued, remapped and completed by device and sector. They carry neither an address nor an id.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use crate::event::Dev;
+use super::{NO_SLOT, Out, Pairer};
+use crate::error::Result;
+use crate::event::{Dev, Event, NO_ID};
+use crate::losses::Reason;
 
 const SECTOR_BYTES: u64 = 512;
-/// Locations that a remap has named and no bio has come to.
+/// Remap targets that are kept until a bio is queued there.
 const MAX_REMAPS: usize = 65_536;
 
-/// A bio that has been queued; requests may be a part of it, or of several.
+/// A bio that has been queued. One block request may complete a part of it, or several bios.
 #[derive(Clone, Copy, Debug)]
-struct Flight<T> {
-    of: T,
-    queued: i64,
-    end: i64,
+struct QueuedBio<T> {
+    bio: T,
+    queued_ts: i64,
+    end_sector: i64,
     left_bytes: u64,
 }
 
-/// What becomes of a bio that is queued.
+/// Whether a bio that is queued is a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queued {
-    /// It is a bio of its own.
+pub(super) enum Arrival {
     New,
-    /// A bio that is told already goes on to another device.
-    GoesOn,
+    /// A bio that was queued before and is redirected to another device.
+    Remapped,
 }
 
-/// `T` is what the caller calls a bio by.
+/// The bios that the block layer has in flight, by device and sector. `T` identifies a bio for the caller.
 #[derive(Debug, Default)]
-pub struct BlockQueue<T> {
-    devices: Vec<(Dev, OnDevice<T>)>,
-    /// Where a bio that is told already will be queued next.
-    remaps: HashSet<(Dev, i64)>,
-    remaps_order: VecDeque<(Dev, i64)>,
+pub(super) struct BlockQueue<T> {
+    devices: Vec<(Dev, DeviceQueue<T>)>,
+    /// Where redirected bios will be queued next.
+    remap_targets: HashSet<(Dev, i64)>,
+    remap_order: VecDeque<(Dev, i64)>,
 }
 
 #[derive(Debug)]
-struct OnDevice<T> {
-    /// By first sector; of two at one place the older comes first.
-    flights: BTreeMap<i64, VecDeque<Flight<T>>>,
+struct DeviceQueue<T> {
+    /// By first sector. Of two bios at one sector the older comes first.
+    queued: BTreeMap<i64, VecDeque<QueuedBio<T>>>,
     longest_sectors: i64,
 }
 
@@ -46,121 +48,199 @@ fn sectors(bytes: u64) -> i64 {
     i64::try_from(bytes.div_ceil(SECTOR_BYTES)).unwrap_or(i64::MAX)
 }
 
+impl<T> DeviceQueue<T> {
+    /// The bios in flight that cover a sector, the lowest first sector first.
+    fn covering(&self, sector: i64) -> impl Iterator<Item = &QueuedBio<T>> {
+        let from = sector.saturating_sub(self.longest_sectors);
+        let bios = self.queued.range(from..=sector).flat_map(|(_, bios)| bios);
+        bios.filter(move |bio| bio.end_sector > sector)
+    }
+}
+
 impl<T: Copy + PartialEq> BlockQueue<T> {
-    pub fn new() -> Self {
-        Self { devices: Vec::new(), remaps: HashSet::new(), remaps_order: VecDeque::new() }
+    pub(super) fn new() -> Self {
+        Self { devices: Vec::new(), remap_targets: HashSet::new(), remap_order: VecDeque::new() }
     }
 
-    fn on(&mut self, dev: Dev) -> &mut OnDevice<T> {
-        let at = self.devices.iter().position(|(known, _)| *known == dev).unwrap_or_else(|| {
-            self.devices.push((dev, OnDevice { flights: BTreeMap::new(), longest_sectors: 0 }));
-            self.devices.len() - 1
-        });
-        &mut self.devices[at].1
+    fn device(&self, dev: Dev) -> Option<&DeviceQueue<T>> {
+        self.devices.iter().find(|(known, _)| *known == dev).map(|(_, device)| device)
     }
 
-    /// Whether a bio has ever been queued, on the device or on any.
-    pub fn knows(&self, dev: Option<Dev>) -> bool {
+    fn device_mut(&mut self, dev: Dev) -> Option<&mut DeviceQueue<T>> {
+        self.devices.iter_mut().find(|(known, _)| *known == dev).map(|(_, device)| device)
+    }
+
+    /// Whether a bio has ever been queued on the device, or on any device with `None`.
+    pub(super) fn has_seen(&self, dev: Option<Dev>) -> bool {
         self.devices.iter().any(|(known, _)| dev.is_none_or(|dev| *known == dev))
     }
 
-    /// Whether one that is queued there is new, or one that a remap has told of.
-    pub fn arrives(&mut self, dev: Dev, sector: i64) -> Queued {
-        if self.remaps.remove(&(dev, sector)) { Queued::GoesOn } else { Queued::New }
+    /// Whether a bio that is queued at this sector is new. A remap announces its target once.
+    pub(super) fn arrival(&mut self, dev: Dev, sector: i64) -> Arrival {
+        if self.remap_targets.remove(&(dev, sector)) { Arrival::Remapped } else { Arrival::New }
     }
 
-    pub fn queue(&mut self, dev: Dev, sector: i64, bytes: u64, ts: i64, of: T) {
-        let on = self.on(dev);
+    pub(super) fn queue(&mut self, (dev, sector): (Dev, i64), bytes: u64, ts: i64, bio: T) {
+        if self.device(dev).is_none() {
+            self.devices.push((dev, DeviceQueue { queued: BTreeMap::new(), longest_sectors: 0 }));
+        }
+        let Some(device) = self.device_mut(dev) else { return };
         let length = sectors(bytes);
-        on.longest_sectors = on.longest_sectors.max(length);
-        let flight = Flight { of, queued: ts, end: sector.saturating_add(length), left_bytes: bytes };
-        on.flights.entry(sector).or_default().push_back(flight);
+        device.longest_sectors = device.longest_sectors.max(length);
+        let queued = QueuedBio { bio, queued_ts: ts, end_sector: sector.saturating_add(length), left_bytes: bytes };
+        device.queued.entry(sector).or_default().push_back(queued);
     }
 
-    /// What is in flight at a place, the oldest of it.
-    pub fn at(&self, dev: Dev, sector: i64) -> Option<T> {
-        let (_, on) = self.devices.iter().find(|(known, _)| *known == dev)?;
-        let from = sector.saturating_sub(on.longest_sectors);
-        let mut flights = on.flights.range(from..=sector).flat_map(|(_, flights)| flights);
-        flights.find(|flight| flight.end > sector).map(|flight| flight.of)
+    /// The oldest bio in flight at a sector.
+    pub(super) fn find(&self, dev: Dev, sector: i64) -> Option<T> {
+        self.device(dev)?.covering(sector).next().map(|queued| queued.bio)
     }
 
-    /// Whether a bio is in flight there.
-    pub fn flies(&self, dev: Dev, sector: i64) -> bool {
-        let Some((_, on)) = self.devices.iter().find(|(known, _)| *known == dev) else { return false };
-        let from = sector.saturating_sub(on.longest_sectors);
-        on.flights.range(from..=sector).any(|(_, flights)| flights.iter().any(|flight| flight.end > sector))
-    }
-
-    /// What begins at a place will go on at another one.
-    pub fn remap(&mut self, to: (Dev, i64)) {
-        if self.remaps.insert(to) {
-            self.remaps_order.push_back(to);
-            if self.remaps_order.len() > MAX_REMAPS
-                && let Some(old) = self.remaps_order.pop_front()
+    /// Announces that a bio will be queued again, at another device and sector.
+    pub(super) fn remap(&mut self, target: (Dev, i64)) {
+        if self.remap_targets.insert(target) {
+            self.remap_order.push_back(target);
+            if self.remap_order.len() > MAX_REMAPS
+                && let Some(old) = self.remap_order.pop_front()
             {
-                self.remaps.remove(&old);
+                self.remap_targets.remove(&old);
             }
         }
     }
 
-    /// Takes what is done from what flies; those that are done wholly leave. False where nothing flies there.
-    pub fn complete(&mut self, dev: Dev, sector: i64, bytes: u64, ts: i64, mut done: impl FnMut(T)) -> bool {
-        let Some((_, on)) = self.devices.iter_mut().find(|(known, _)| *known == dev) else { return false };
+    /// Completes a range of sectors. A bio leaves when all of its bytes are complete. Returns the bios that leave, or `None` if no bio is in
+    /// flight in the range.
+    pub(super) fn complete(&mut self, dev: Dev, sector: i64, bytes: u64, ts: i64) -> Option<Vec<T>> {
+        let device = self.device_mut(dev)?;
         let end = sector.saturating_add(sectors(bytes));
-        let from = sector.saturating_sub(on.longest_sectors);
-        let mut any = false;
-        let mut empty = Vec::new();
+        let from = sector.saturating_sub(device.longest_sectors);
         if from >= end {
-            return false;
+            return None;
         }
-        for (&start, flights) in on.flights.range_mut(from..end) {
-            // A place that is written twice at once is done by the older first.
-            let Some(flight) = flights.iter_mut().find(|flight| flight.queued <= ts && flight.end > sector) else {
+        let mut is_any_in_flight = false;
+        let (mut done, mut empty) = (Vec::new(), Vec::new());
+        for (&start, bios) in device.queued.range_mut(from..end) {
+            // Of two writes in flight to one sector the older completes first.
+            let Some(queued) = bios.iter_mut().find(|queued| queued.queued_ts <= ts && queued.end_sector > sector)
+            else {
                 continue;
             };
-            any = true;
-            let overlap = (end.min(flight.end) - sector.max(start)).unsigned_abs().saturating_mul(SECTOR_BYTES);
-            flight.left_bytes = flight.left_bytes.saturating_sub(overlap);
-            if flight.left_bytes == 0 {
-                let of = flight.of;
-                done(of);
-                flights.retain(|flight| flight.of != of);
-                if flights.is_empty() {
+            is_any_in_flight = true;
+            let overlap = (end.min(queued.end_sector) - sector.max(start)).unsigned_abs().saturating_mul(SECTOR_BYTES);
+            queued.left_bytes = queued.left_bytes.saturating_sub(overlap);
+            if queued.left_bytes == 0 {
+                let bio = queued.bio;
+                done.push(bio);
+                bios.retain(|queued| queued.bio != bio);
+                if bios.is_empty() {
                     empty.push(start);
                 }
             }
         }
         for start in empty {
-            on.flights.remove(&start);
+            device.queued.remove(&start);
         }
-        any
+        is_any_in_flight.then_some(done)
     }
 
-    /// One that will not be completed.
-    pub fn forget(&mut self, dev: Dev, sector: i64, of: T) {
-        let Some((_, on)) = self.devices.iter_mut().find(|(known, _)| *known == dev) else { return };
-        if let Some(flights) = on.flights.get_mut(&sector) {
-            flights.retain(|flight| flight.of != of);
-            if flights.is_empty() {
-                on.flights.remove(&sector);
+    /// Removes a bio that will not be completed.
+    pub(super) fn remove(&mut self, dev: Dev, sector: i64, bio: T) {
+        let Some(device) = self.device_mut(dev) else { return };
+        if let Some(bios) = device.queued.get_mut(&sector) {
+            bios.retain(|queued| queued.bio != bio);
+            if bios.is_empty() {
+                device.queued.remove(&sector);
             }
         }
     }
 
-    /// Those that were queued before a time, which leave.
-    pub fn take_older(&mut self, ts: i64) -> Vec<T> {
+    /// Removes and returns the bios that were queued before a time.
+    pub(super) fn take_older(&mut self, ts: i64) -> Vec<T> {
         let mut old = Vec::new();
-        for (_, on) in &mut self.devices {
-            on.flights.retain(|_, flights| {
-                while let Some(flight) = flights.front().filter(|flight| flight.queued < ts) {
-                    old.push(flight.of);
-                    flights.pop_front();
+        for (_, device) in &mut self.devices {
+            device.queued.retain(|_, bios| {
+                while let Some(queued) = bios.front().filter(|queued| queued.queued_ts < ts) {
+                    old.push(queued.bio);
+                    bios.pop_front();
                 }
-                !flights.is_empty()
+                !bios.is_empty()
             });
         }
         old
+    }
+}
+
+impl Pairer {
+    /// A bio that only the block layer reports. It belongs to the open request of its thread if that has no id, else to background writeback.
+    pub(super) fn block_submit(&mut self, e: &Event, target: (Dev, i64), bytes: u64) {
+        let (dev, sector) = target;
+        if self.block_queue.arrival(dev, sector) == Arrival::Remapped {
+            self.count(Reason::Remapped, e.ts, self.location(), || format!("to dev {dev} sector {sector}"));
+            self.block_queue.queue(target, bytes, e.ts, NO_SLOT);
+            return;
+        }
+        if self.bios.is_in_flight_at(target) {
+            // The file system's own event has reported this bio.
+            self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
+            self.block_queue.queue(target, bytes, e.ts, NO_SLOT);
+            return;
+        }
+        let request = self
+            .open_request_without_id(self.tasks.id_of(e))
+            .filter(|&slot| self.requests[slot].row.start.is_some())
+            // After the end of every log that reports the thread it is unknown whether it is still in the request.
+            .filter(|_| self.provenance.thread_is_covered);
+        let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(NO_SLOT));
+        self.block_queue.queue(target, bytes, e.ts, slot);
+        let row = &mut self.bios[slot].row;
+        row.submit = Some(e.ts);
+        row.sector = sector;
+        row.dev = dev;
+        row.extent.bytes = bytes;
+        self.bios.add_load(slot);
+        if let Some(request) = request {
+            let open = &mut self.requests[request];
+            open.row.extent.bytes += bytes;
+            open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
+            open.extend_to(e.ts);
+        }
+    }
+
+    pub(super) fn block_complete(
+        &mut self,
+        e: &Event,
+        (dev, sector): (Dev, i64),
+        bytes: u64,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        let is_authoritative = match self.block_queue.find(dev, sector).filter(|&slot| slot != NO_SLOT) {
+            Some(slot) => self.provenance.completable.contains(self.bios[slot].log),
+            None => self.provenance.is_only_submitter,
+        };
+        if !is_authoritative {
+            return Ok(());
+        }
+        let Some(done) = self.block_queue.complete(dev, sector, bytes, e.ts) else {
+            // On a device without queued bios the completions belong to bios that other events report.
+            if self.block_queue.has_seen(Some(dev)) {
+                let what = || format!("completion of dev {dev} sector {sector}");
+                return self.lose(Reason::UnmatchedComplete, e.ts, out, what);
+            }
+            return Ok(());
+        };
+        for slot in done.into_iter().filter(|&slot| slot != NO_SLOT) {
+            self.bios.remove_load(slot);
+            self.bios[slot].row.complete = Some(e.ts);
+            self.close_bio(slot, out)?;
+        }
+        Ok(())
+    }
+
+    /// A bio in flight is redirected to another device. What is queued there is the same bio.
+    pub(super) fn block_remap(&mut self, from: (Dev, i64), to: (Dev, i64)) {
+        if self.bios.is_in_flight_at(from) || self.block_queue.find(from.0, from.1).is_some() {
+            self.block_queue.remap(to);
+        }
     }
 }
 
@@ -170,42 +250,37 @@ mod tests {
 
     const DISK: Dev = Dev(254 << 20);
 
-    fn done(blocks: &mut BlockQueue<u32>, sector: i64, bytes: u64) -> Option<Vec<u32>> {
-        let mut found = Vec::new();
-        blocks.complete(DISK, sector, bytes, 100, |of| found.push(of)).then_some(found)
-    }
-
     #[test]
-    fn merged_ones_are_done_together_and_split_ones_when_the_last_part_is() {
-        let mut blocks = BlockQueue::new();
-        for (of, sector) in [(1, 0), (2, 8), (3, 16), (4, 64)] {
-            blocks.queue(DISK, sector, 4096, 10, of);
+    fn merged_bios_complete_together_and_a_split_bio_with_its_last_part() {
+        let mut queue = BlockQueue::new();
+        for (bio, sector) in [(1, 0), (2, 8), (3, 16), (4, 64)] {
+            queue.queue((DISK, sector), 4096, 10, bio);
         }
-        assert_eq!(done(&mut blocks, 0, 3 * 4096), Some(vec![1, 2, 3]));
-        assert_eq!(done(&mut blocks, 0, 4096), None);
-        assert_eq!(done(&mut blocks, 68, 2048), Some(vec![]));
-        assert_eq!(done(&mut blocks, 64, 2048), Some(vec![4]));
-        assert!(!blocks.flies(DISK, 64));
+        assert_eq!(queue.complete(DISK, 0, 3 * 4096, 100), Some(vec![1, 2, 3]));
+        assert_eq!(queue.complete(DISK, 0, 4096, 100), None);
+        assert_eq!(queue.complete(DISK, 68, 2048, 100), Some(vec![]));
+        assert_eq!(queue.complete(DISK, 64, 2048, 100), Some(vec![4]));
+        assert_eq!(queue.find(DISK, 64), None);
     }
 
     #[test]
-    fn of_two_at_one_place_the_older_is_done_first_and_none_before_it_was_queued() {
-        let mut blocks = BlockQueue::new();
-        blocks.queue(DISK, 8, 512, 10, 1);
-        blocks.queue(DISK, 8, 512, 20, 2);
-        blocks.queue(DISK, 9, 512, 200, 3);
-        assert_eq!(done(&mut blocks, 8, 1024), Some(vec![1]));
-        assert_eq!(done(&mut blocks, 8, 512), Some(vec![2]));
-        assert!(blocks.take_older(200).is_empty());
-        assert_eq!(blocks.take_older(201), [3]);
-        assert!(blocks.take_older(201).is_empty());
+    fn the_older_of_two_bios_at_a_sector_completes_first_and_none_before_it_was_queued() {
+        let mut queue = BlockQueue::new();
+        queue.queue((DISK, 8), 512, 10, 1);
+        queue.queue((DISK, 8), 512, 20, 2);
+        queue.queue((DISK, 9), 512, 200, 3);
+        assert_eq!(queue.complete(DISK, 8, 1024, 100), Some(vec![1]));
+        assert_eq!(queue.complete(DISK, 8, 512, 100), Some(vec![2]));
+        assert!(queue.take_older(200).is_empty());
+        assert_eq!(queue.take_older(201), [3]);
+        assert!(queue.take_older(201).is_empty());
     }
 
     #[test]
-    fn a_remap_counts_once() {
-        let mut blocks: BlockQueue<u32> = BlockQueue::new();
-        blocks.remap((DISK, 8));
-        assert_eq!(blocks.arrives(DISK, 8), Queued::GoesOn);
-        assert_eq!(blocks.arrives(DISK, 8), Queued::New);
+    fn a_remap_announces_its_target_once() {
+        let mut queue: BlockQueue<u32> = BlockQueue::new();
+        queue.remap((DISK, 8));
+        assert_eq!(queue.arrival(DISK, 8), Arrival::Remapped);
+        assert_eq!(queue.arrival(DISK, 8), Arrival::New);
     }
 }

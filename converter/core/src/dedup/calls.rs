@@ -1,0 +1,316 @@
+//! Calls that several logs report: one of them is emitted, and the others add the path and the stack that it lacks.
+//!
+//! Clocks differ, so a duplicate is found by its order on the thread, not by its time: a thread makes one call at a time. Only a call that
+//! no other log reports within `MAX_TRACER_LEAD_NS` is a call of its own.
+
+use super::authority::{Authority, Standing};
+use super::{CallDetail, LogSet};
+use crate::event::{Event, Kind, NO_ID, Op};
+use crate::location::Location;
+use crate::names::NameId;
+
+/// Entries of one call that two kernel tracers report differ at most by this: the time that a tracer needs to walk a stack.
+const SAME_ENTRY_NS: u64 = 100_000;
+/// strace reports an entry this long before the kernel does at most, if it has reported the exit as well.
+const MAX_TRACER_LEAD_NS: i64 = 100_000_000;
+/// A log may report a call this long after the call has returned.
+const MAX_REPORT_DELAY_NS: u64 = 20_000_000;
+
+/// The entry of a call, as one log reports it.
+#[derive(Clone, Copy)]
+struct Entry {
+    event: Event,
+    op: Op,
+    path: NameId,
+    stack: NameId,
+    call_only: bool,
+    location: Location,
+    log: usize,
+}
+
+impl Entry {
+    /// The entry as an event, with what this stage has found out about it.
+    fn event(&self) -> Event {
+        let Self { op, path, stack, call_only, .. } = *self;
+        Event { kind: Kind::CallEnter { op, stack, path, call_only }, ..self.event }
+    }
+
+    /// Takes the path and the stack from another log's report of the call.
+    fn complete_from(&mut self, other: &Self) {
+        if !self.path.is_some() {
+            self.path = other.path;
+        }
+        if !self.stack.is_some() {
+            self.stack = other.stack;
+        }
+    }
+}
+
+/// A call that was emitted and has not returned.
+struct OpenCall {
+    op: Op,
+    enter: i64,
+    log: usize,
+    call_only: bool,
+    /// A request has begun in it.
+    has_request: bool,
+    /// Other logs that have reported it.
+    reported_by: LogSet,
+}
+
+/// A call that a log without authority reports. The authoritative log may report it later.
+struct PendingCall {
+    entry: Entry,
+    exit: Option<Event>,
+}
+
+impl PendingCall {
+    /// Whether it may be the call that begins now.
+    fn may_be(&self, op: Op, enter: i64) -> bool {
+        let last = self.exit.map_or(self.entry.event.ts, |exit| exit.ts);
+        self.entry.op == op && (self.exit.is_none() || enter.saturating_sub(last) <= MAX_TRACER_LEAD_NS)
+    }
+}
+
+struct ReturnedCall {
+    op: Op,
+    exit: i64,
+    reported_by: LogSet,
+}
+
+/// The calls of one thread.
+#[derive(Default)]
+pub(super) struct ThreadCalls {
+    open: Option<OpenCall>,
+    /// The request that the thread is in: its id, and the log that reports it.
+    request: Option<(u64, usize)>,
+    pending: Vec<PendingCall>,
+    /// The exit that was emitted last, until the next call: its op and its log.
+    last_exit: Option<(Op, usize)>,
+    returned: Option<ReturnedCall>,
+}
+
+/// What becomes of a thread's event.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// Events to emit, in this order, with their locations.
+    pub(super) events: Vec<(Event, Location)>,
+    /// What a duplicate adds to the open call.
+    pub(super) detail: Option<CallDetail>,
+    /// Duplicates: where they are in the inputs, and what they are.
+    pub(super) duplicates: Vec<(Location, String)>,
+}
+
+impl Outcome {
+    fn duplicate(&mut self, location: Location, what: impl Into<String>) {
+        self.duplicates.push((location, what.into()));
+    }
+}
+
+impl ThreadCalls {
+    /// Takes the entry of a call. `event` is a `CallEnter`.
+    pub(super) fn enter(&mut self, event: &Event, location: Location, log: usize, authority: &Authority) -> Outcome {
+        let mut outcome = Outcome::default();
+        let Kind::CallEnter { op, stack, path, call_only } = event.kind else { return outcome };
+        let entry = Entry { event: *event, op, path, stack, call_only, location, log };
+        match authority.standing(event, log) {
+            Standing::Duplicate => self.enter_duplicate(entry, authority, &mut outcome),
+            Standing::Authoritative if self.take_over_open_call(&entry, authority, &mut outcome) => {
+                outcome.duplicate(location, op.name());
+            }
+            Standing::Authoritative => {
+                self.release_if(&mut outcome, authority, |pending| {
+                    pending.exit.is_some() && !pending.may_be(op, event.ts)
+                });
+                self.begin(entry, authority, &mut outcome);
+            }
+        }
+        outcome
+    }
+
+    /// The thread's open call is one that another log has reported first. A thread cannot make two calls at once, so both are the same, and
+    /// from now on it belongs to the authoritative log.
+    fn take_over_open_call(&mut self, entry: &Entry, authority: &Authority, outcome: &mut Outcome) -> bool {
+        let Some(open) = &mut self.open else { return false };
+        if open.log == entry.log || open.op != entry.op || open.reported_by.contains(entry.log) {
+            return false;
+        }
+        let reports_requests = authority.reports_requests(entry.event.tid);
+        open.call_only = entry.call_only || open.call_only && !reports_requests;
+        open.reported_by.insert(open.log);
+        open.log = entry.log;
+        if !open.has_request {
+            open.enter = entry.event.ts;
+        }
+        outcome.detail = Some(CallDetail::new(entry, Some(entry.event.ts), open.call_only));
+        true
+    }
+
+    /// Emits an entry, joined with the pending reports of the same call.
+    fn begin(&mut self, mut entry: Entry, authority: &Authority, outcome: &mut Outcome) {
+        let (op, enter, log) = (entry.op, entry.event.ts, entry.log);
+        let reports_requests = authority.reports_requests(entry.event.tid);
+        let mut reported_by = LogSet::default();
+        self.pending.retain(|pending| {
+            if pending.entry.log == log || !pending.may_be(op, enter) {
+                return true;
+            }
+            entry.call_only |= pending.entry.call_only && !reports_requests;
+            entry.complete_from(&pending.entry);
+            reported_by.insert(pending.entry.log);
+            // Its entry, and its exit.
+            for _ in 0..1 + usize::from(pending.exit.is_some()) {
+                outcome.duplicate(pending.entry.location, op.name());
+            }
+            false
+        });
+        self.last_exit = None;
+        self.request = None;
+        self.open = Some(OpenCall { op, enter, log, call_only: entry.call_only, has_request: false, reported_by });
+        outcome.events.push((entry.event(), entry.location));
+    }
+
+    /// A log without authority reports an entry: of the open call, of the call that has just returned, or of one that the authoritative log
+    /// reports later.
+    fn enter_duplicate(&mut self, entry: Entry, authority: &Authority, outcome: &mut Outcome) {
+        let (op, enter, log, tid) = (entry.op, entry.event.ts, entry.log, entry.event.tid);
+        let is_tracer = authority.is_call_tracer(tid, log);
+        self.release_if(outcome, authority, |pending| pending.entry.log == log && pending.exit.is_some());
+        let reports_requests = authority.reports_requests(tid);
+        let call_only = entry.call_only && !reports_requests;
+        self.pending.retain(|pending| pending.entry.log != log || pending.exit.is_some());
+        if let Some(open) = self.open.as_mut().filter(|open| open.op == op && !open.reported_by.contains(log)) {
+            open.reported_by.insert(log);
+            let was_call_only = open.call_only;
+            open.call_only = call_only || was_call_only && (is_tracer || !reports_requests);
+            let mut new_enter = None;
+            if was_call_only && !open.call_only {
+                // strace reported it before any other log had reported the thread.
+                new_enter = Some(enter);
+            }
+            let begun = new_enter.unwrap_or(open.enter);
+            if !is_tracer && enter.abs_diff(begun) <= SAME_ENTRY_NS {
+                // The tracer's own work lies between the two entries, such as walking a stack. Of the exits the first one counts.
+                new_enter = Some(begun.max(enter));
+            }
+            if let Some(new_enter) = new_enter.filter(|_| !open.has_request) {
+                open.enter = new_enter;
+            }
+            outcome.detail = Some(CallDetail::new(&entry, new_enter, open.call_only));
+            outcome.duplicate(entry.location, op.name());
+            return;
+        }
+        let is_returned_call = |returned: &&mut ReturnedCall| {
+            returned.op == op
+                && !returned.reported_by.contains(log)
+                && enter.abs_diff(returned.exit) <= MAX_REPORT_DELAY_NS
+        };
+        if let Some(returned) = self.returned.as_mut().filter(is_returned_call) {
+            returned.reported_by.insert(log);
+            outcome.duplicate(entry.location, op.name());
+        } else {
+            self.pending.push(PendingCall { entry, exit: None });
+        }
+    }
+
+    /// Takes the exit of a call. `event` is a `CallExit`.
+    pub(super) fn exit(&mut self, event: &Event, location: Location, log: usize, authority: &Authority) -> Outcome {
+        let mut outcome = Outcome::default();
+        let Kind::CallExit { op, .. } = event.kind else { return outcome };
+        let is_own =
+            |pending: &&mut PendingCall| pending.entry.log == log && pending.entry.op == op && pending.exit.is_none();
+        if let Some(pending) = self.pending.iter_mut().find(is_own) {
+            pending.exit = Some(*event);
+            return outcome;
+        }
+        let is_duplicate = match authority.standing(event, log) {
+            Standing::Duplicate if !self.ends_open_call(event.tid, log, authority) => true,
+            _ => self.last_exit.is_some_and(|(before, other)| before == op && other != log),
+        };
+        if is_duplicate {
+            outcome.duplicate(location, format!("{} exit", op.name()));
+            return outcome;
+        }
+        self.last_exit = Some((op, log));
+        self.request = None;
+        if let Some(open) = self.open.take_if(|open| open.op == op && open.enter <= event.ts) {
+            self.returned = Some(ReturnedCall { op, exit: event.ts, reported_by: open.reported_by });
+        }
+        outcome.events.push((*event, location));
+        outcome
+    }
+
+    /// Whether an exit from a log without authority ends the open call: the authoritative log may report no exits, and of several exits the
+    /// first one counts.
+    fn ends_open_call(&self, tid: u32, log: usize, authority: &Authority) -> bool {
+        self.open.as_ref().is_some_and(|open| {
+            let is_only_exit = !authority.reports_exits(open.log, tid);
+            let is_tracer = authority.is_call_tracer(tid, log);
+            open.reported_by.contains(log) && self.request.is_none() && (is_only_exit || !is_tracer && open.has_request)
+        })
+    }
+
+    /// Takes the start of a request. Returns whether another log has reported the request that the thread is in.
+    pub(super) fn start_request(&mut self, id: u64, log: usize) -> bool {
+        if let Some(open) = &mut self.open {
+            open.has_request = true;
+        }
+        match self.request {
+            // A kernel may report one request at two tracepoints, with an id and without. The id counts.
+            Some((open_id, _)) if id == NO_ID && open_id != NO_ID => false,
+            Some((open_id, other)) => {
+                self.request = Some((id, log));
+                open_id == id && other != log
+            }
+            None => {
+                self.request = Some((id, log));
+                false
+            }
+        }
+    }
+
+    pub(super) fn end_request(&mut self, id: u64) {
+        self.request.take_if(|(open_id, _)| id != NO_ID || *open_id == NO_ID);
+    }
+
+    /// Emits the pending calls that no other log can report any more, unless the thread is in a call or a request that another log reports.
+    fn release_if(&mut self, outcome: &mut Outcome, authority: &Authority, is_due: impl Fn(&PendingCall) -> bool) {
+        if self.open.is_none() && self.request.is_none() {
+            self.release(outcome, authority, is_due);
+        }
+    }
+
+    fn release(&mut self, outcome: &mut Outcome, authority: &Authority, is_due: impl Fn(&PendingCall) -> bool) {
+        let (due, pending): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.pending).into_iter().partition(|pending| is_due(pending));
+        self.pending = pending;
+        for PendingCall { entry, exit } in due {
+            self.begin(entry, authority, outcome);
+            self.open = None;
+            if let Some(exit) = exit {
+                outcome.events.push((exit, entry.location));
+            }
+        }
+    }
+
+    /// Emits all pending calls, at the end of the inputs.
+    pub(super) fn finish(&mut self, authority: &Authority) -> Outcome {
+        let mut outcome = Outcome::default();
+        self.release(&mut outcome, authority, |_| true);
+        outcome
+    }
+}
+
+impl CallDetail {
+    fn new(entry: &Entry, enter: Option<i64>, call_only: bool) -> Self {
+        Self {
+            tid: entry.event.tid,
+            pid: entry.event.pid,
+            op: entry.op,
+            path: entry.path,
+            stack: entry.stack,
+            enter,
+            call_only,
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! Bios: folios fill them, a submit sends them to the block layer, a completion ends them.
+
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+
+use super::{Map, NO_SLOT, Out, Pairer, Slot};
+use crate::error::Result;
+use crate::event::{Dev, Event, NO_ID, NO_SECTOR};
+use crate::location::Location;
+use crate::losses::Reason;
+use crate::rows::{Bio, Confidence, Extent, Ranges};
+
+pub(super) struct OpenBio {
+    pub(super) row: Bio,
+    /// Where its submit is in the inputs, else its first event.
+    pub(super) location: Location,
+    /// The log that reports it.
+    pub(super) log: usize,
+    pub(super) ranges: Ranges,
+    /// `NO_SLOT` for background writeback.
+    pub(super) request: Slot,
+    /// A completion that came while the bio was being filled. It is its own if the submit was lost.
+    pub(super) early_complete: Option<(i64, Location)>,
+}
+
+impl OpenBio {
+    /// Makes it a bio of background writeback.
+    pub(super) fn detach(&mut self) {
+        self.request = NO_SLOT;
+        self.row.sync_id = None;
+    }
+}
+
+/// What is in flight on a device.
+#[derive(Clone, Copy, Default)]
+struct Load {
+    bios: u32,
+    bytes: u64,
+}
+
+/// The bios that are being filled or in flight.
+pub(super) struct Bios {
+    slab: Vec<OpenBio>,
+    free: Vec<Slot>,
+    /// By address: bios to which folios are being added.
+    filling: Map<u64, Slot>,
+    /// By address: bios that were submitted.
+    in_flight: Map<u64, Slot>,
+    /// By device and sector: the same, oldest first, for completions without an address.
+    in_flight_by_sector: Map<(Dev, i64), VecDeque<Slot>>,
+    loads: Vec<(Dev, Load)>,
+    next_bio_id: u64,
+}
+
+impl Index<Slot> for Bios {
+    type Output = OpenBio;
+
+    fn index(&self, slot: Slot) -> &OpenBio {
+        &self.slab[slot as usize]
+    }
+}
+
+impl IndexMut<Slot> for Bios {
+    fn index_mut(&mut self, slot: Slot) -> &mut OpenBio {
+        &mut self.slab[slot as usize]
+    }
+}
+
+impl Bios {
+    pub(super) fn new() -> Self {
+        Self {
+            slab: Vec::new(),
+            free: Vec::new(),
+            filling: Map::default(),
+            in_flight: Map::default(),
+            in_flight_by_sector: Map::default(),
+            loads: Vec::new(),
+            next_bio_id: 1,
+        }
+    }
+
+    fn take_bio_id(&mut self) -> u64 {
+        let id = self.next_bio_id;
+        self.next_bio_id += 1;
+        id
+    }
+
+    fn store(&mut self, row: Bio, location: Location, log: usize, request: Slot) -> Slot {
+        if let Some(slot) = self.free.pop() {
+            let bio = &mut self[slot];
+            bio.row = row;
+            bio.location = location;
+            bio.log = log;
+            bio.ranges.clear();
+            bio.request = request;
+            bio.early_complete = None;
+            return slot;
+        }
+        self.slab.push(OpenBio { row, location, log, ranges: Ranges::default(), request, early_complete: None });
+        (self.slab.len() - 1) as Slot
+    }
+
+    /// Whether a bio that was submitted to this device and sector is in flight.
+    pub(super) fn is_in_flight_at(&self, target: (Dev, i64)) -> bool {
+        self.in_flight_by_sector.contains_key(&target)
+    }
+
+    /// Removes a bio from the maps that find it by its address or its sector.
+    fn unlink(&mut self, slot: Slot) {
+        let Bio { address, dev, sector, .. } = self[slot].row;
+        for map in [&mut self.filling, &mut self.in_flight] {
+            if map.get(&address) == Some(&slot) {
+                map.remove(&address);
+            }
+        }
+        if dev.is_known()
+            && sector != NO_SECTOR
+            && let Some(slots) = self.in_flight_by_sector.get_mut(&(dev, sector))
+        {
+            slots.retain(|&other| other != slot);
+            if slots.is_empty() {
+                self.in_flight_by_sector.remove(&(dev, sector));
+            }
+        }
+    }
+
+    /// Removes all bios from the maps and returns them.
+    pub(super) fn take_all(&mut self) -> Vec<Slot> {
+        let mut slots: Vec<Slot> = self.filling.drain().map(|(_, slot)| slot).collect();
+        slots.extend(self.in_flight.drain().map(|(_, slot)| slot));
+        // All of these are found by their address too.
+        self.in_flight_by_sector.clear();
+        slots
+    }
+
+    fn load(&mut self, dev: Dev) -> &mut Load {
+        let at = self.loads.iter().position(|(known, _)| *known == dev).unwrap_or_else(|| {
+            self.loads.push((dev, Load::default()));
+            self.loads.len() - 1
+        });
+        &mut self.loads[at].1
+    }
+
+    /// Adds a bio to the load of its device, at its submit.
+    pub(super) fn add_load(&mut self, slot: Slot) {
+        let Bio { dev, extent, .. } = self[slot].row;
+        let load = self.load(dev);
+        load.bios += 1;
+        load.bytes += extent.bytes;
+        self[slot].row.in_flight_at_submit = (load.bios, load.bytes);
+    }
+
+    /// Removes a bio from the load of its device, at its completion.
+    pub(super) fn remove_load(&mut self, slot: Slot) {
+        let Bio { dev, extent, .. } = self[slot].row;
+        let load = self.load(dev);
+        load.bios -= 1;
+        load.bytes -= extent.bytes;
+        self[slot].row.in_flight_at_complete = (load.bios, load.bytes);
+    }
+}
+
+impl Pairer {
+    pub(super) fn add_folio(
+        &mut self,
+        e: &Event,
+        id: u64,
+        address: u64,
+        (offset, len): (u64, u64),
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        let task = self.tasks.id_of(e);
+        let mut found = self.bios.filling.get(&address).copied();
+        if let Some(other) = found {
+            // A completion without a submit has ended it, so this folio is of the next bio at its address.
+            if self.bios[other].early_complete.is_some() || !self.is_filled_by(other, task, id) {
+                self.bios.filling.remove(&address);
+                self.give_up_bio(other, out)?;
+                found = None;
+            }
+        }
+        let slot = if let Some(slot) = found {
+            slot
+        } else {
+            // The kernel frees a bio before it uses the address again, so the completion of the earlier bio was lost.
+            if let Some(before) = self.bios.in_flight.remove(&address) {
+                self.give_up_bio(before, out)?;
+            }
+            let slot = self.open_bio(e, id, address, out)?;
+            self.bios.filling.insert(address, slot);
+            slot
+        };
+        let bio = &mut self.bios[slot];
+        bio.row.extent.bytes += len;
+        bio.row.extent.folios += 1;
+        bio.ranges.add(offset, len);
+        if bio.request != NO_SLOT {
+            let open = &mut self.requests[bio.request];
+            open.row.extent.bytes += len;
+            open.row.extent.folios += 1;
+            open.extend_to(e.ts);
+            open.ranges.add(offset, len);
+        }
+        Ok(())
+    }
+
+    /// Whether a folio or a submit with this task and id belongs to a bio that is being filled.
+    fn is_filled_by(&self, slot: Slot, task: u32, id: u64) -> bool {
+        let bio = &self.bios[slot];
+        bio.row.id == id
+            && (bio.request == NO_SLOT
+                || self.requests[bio.request].task == task
+                || self.find_own_request(task, id).is_none())
+    }
+
+    /// Opens a bio of the request with this id. An id of background writeback has no request.
+    fn open_bio(&mut self, e: &Event, id: u64, address: u64, out: &mut Out<'_>) -> Result<Slot> {
+        let request = if id == 0 || self.is_background(id) {
+            NO_SLOT
+        } else {
+            match self.find_request(self.tasks.id_of(e), id) {
+                Some(slot) => slot,
+                None => self.open_orphan(e, id, out)?,
+            }
+        };
+        Ok(self.open_bio_of(e, id, address, request))
+    }
+
+    /// Opens a bio of a request, or of background writeback with `NO_SLOT`.
+    pub(super) fn open_bio_of(&mut self, e: &Event, id: u64, address: u64, request: Slot) -> Slot {
+        let bio_id = self.bios.take_bio_id();
+        let mut sync_id = None;
+        let mut confidence = Confidence::Exact;
+        if request != NO_SLOT {
+            let open = &mut self.requests[request];
+            if open.by_thread {
+                confidence = Confidence::Inferred;
+                open.row.confidence = open.row.confidence.max(confidence);
+            }
+            open.row.bios += 1;
+            open.bio_ids.push(bio_id);
+            sync_id = Some(open.row.sync_id);
+        }
+        let row = Bio {
+            bio_id,
+            sync_id,
+            id,
+            address,
+            dev: Dev::UNKNOWN,
+            sector: NO_SECTOR,
+            tid: e.tid,
+            pid: e.pid,
+            comm: e.comm,
+            first_event: e.ts,
+            submit: None,
+            complete: None,
+            extent: Extent::default(),
+            confidence,
+            in_flight_at_submit: (0, 0),
+            in_flight_at_complete: (0, 0),
+        };
+        let slot = self.bios.store(row, self.location(), self.provenance.log, request);
+        if request != NO_SLOT {
+            self.requests[request].open_bios.push(slot);
+        }
+        slot
+    }
+
+    pub(super) fn submit(
+        &mut self,
+        e: &Event,
+        id: u64,
+        address: u64,
+        (dev, sector): (Dev, i64),
+        bytes: u64,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        let slot = match self.bios.filling.remove(&address) {
+            Some(slot) if self.is_filled_by(slot, self.tasks.id_of(e), id) => slot,
+            Some(other) => {
+                self.give_up_bio(other, out)?;
+                self.open_bio(e, id, address, out)?
+            }
+            None => self.open_bio(e, id, address, out)?,
+        };
+        if let Some(before) = self.bios.in_flight.remove(&address) {
+            self.give_up_bio(before, out)?;
+        }
+        if let Some((ts, location)) = self.bios[slot].early_complete.take() {
+            self.lose_at(Reason::UnmatchedComplete, ts, location, out, || format!("bio_complete bio 0x{address:x}"))?;
+        }
+        self.bios.in_flight.insert(address, slot);
+        let location = self.location();
+        let bio = &mut self.bios[slot];
+        bio.location = location;
+        bio.row.submit = Some(e.ts);
+        bio.row.sector = sector;
+        bio.row.dev = dev;
+        bio.row.tid = e.tid;
+        bio.row.pid = e.pid;
+        bio.row.comm = e.comm;
+        if bytes > 0 {
+            bio.row.extent.bytes += bytes;
+            bio.row.extent.of_bios = true;
+        }
+        let request = bio.request;
+        self.bios.add_load(slot);
+        if dev.is_known() && sector != NO_SECTOR {
+            self.bios.in_flight_by_sector.entry((dev, sector)).or_default().push_back(slot);
+        }
+        if request != NO_SLOT {
+            let open = &mut self.requests[request];
+            if bytes > 0 {
+                open.row.extent.bytes += bytes;
+                open.row.extent.of_bios = true;
+            }
+            open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
+            open.extend_to(e.ts);
+        }
+        Ok(())
+    }
+
+    pub(super) fn complete(
+        &mut self,
+        e: &Event,
+        address: u64,
+        (dev, sector): (Dev, i64),
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        let slot = if address == 0 {
+            self.bios.in_flight_by_sector.get(&(dev, sector)).and_then(|slots| slots.front().copied())
+        } else {
+            self.bios.in_flight.get(&address).copied()
+        };
+        // A late completion may be older than the submit. Then it belongs to an earlier bio at this address.
+        let slot = slot.filter(|&slot| self.bios[slot].row.submit.is_none_or(|submit| submit <= e.ts));
+        let Some(slot) = slot else {
+            // It may belong to a bio whose submit was lost. That is known when no submit follows.
+            if address != 0
+                && let Some(&filling) = self.bios.filling.get(&address)
+                && self.bios[filling].early_complete.is_none()
+                && self.bios[filling].row.first_event <= e.ts
+            {
+                self.bios[filling].early_complete = Some((e.ts, self.location()));
+                return Ok(());
+            }
+            return self.lose(Reason::UnmatchedComplete, e.ts, out, || {
+                if address == 0 {
+                    format!("bio_complete dev {dev} sector {sector}")
+                } else {
+                    format!("bio_complete bio 0x{address:x}")
+                }
+            });
+        };
+        self.bios.unlink(slot);
+        self.bios.remove_load(slot);
+        self.bios[slot].row.complete = Some(e.ts);
+        self.close_bio(slot, out)
+    }
+
+    /// Closes a bio whose submit or completion will not come.
+    pub(super) fn give_up_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        self.bios.unlink(slot);
+        let Bio { dev, sector, .. } = self.bios[slot].row;
+        self.block_queue.remove(dev, sector, slot);
+        let bio = &mut self.bios[slot];
+        let (ts, address, id, location) = (bio.row.ts(), bio.row.address, bio.row.id, bio.location);
+        let (reason, event) = if bio.row.submit.is_none() {
+            bio.row.complete = bio.early_complete.take().map(|(ts, _)| ts);
+            (Reason::NeverSubmitted, "bio_add_folio")
+        } else {
+            (Reason::NeverCompleted, "bio_submit")
+        };
+        if reason == Reason::NeverCompleted {
+            self.bios.remove_load(slot);
+        }
+        self.lose_at(reason, ts, location, out, || {
+            if id == NO_ID {
+                format!("a bio to dev {dev} sector {sector}")
+            } else {
+                format!("{event} id {id} bio 0x{address:x}")
+            }
+        })?;
+        self.close_bio(slot, out)
+    }
+
+    /// Writes the row of a bio, and settles its request if that has waited for it.
+    pub(super) fn close_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        let bio = &mut self.bios[slot];
+        (bio.row.extent.ranges, bio.row.extent.span) = bio.ranges.summary();
+        out.sink.bio(&bio.row, out.names)?;
+        let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);
+        self.bios.free.push(slot);
+        if request == NO_SLOT {
+            return Ok(());
+        }
+        let open = &mut self.requests[request];
+        open.open_bios.retain(|&other| other != slot);
+        if let Some(ts) = complete {
+            open.extend_to(ts);
+        }
+        let is_last = open.over && open.open_bios.is_empty() && !open.settled;
+        let task = open.task;
+        let row = &mut open.row;
+        row.submit_missing |= submit.is_none();
+        match complete {
+            None => row.complete_missing = true,
+            Some(ts) => row.last_complete = Some(row.last_complete.map_or(ts, |last| last.max(ts))),
+        }
+        let is_late = complete.zip(row.end).is_some_and(|(complete, end)| complete > end);
+        if is_late && let Some(ts) = complete {
+            self.count(Reason::CompletedAfterEnd, ts, self.location(), || format!("bio_complete bio 0x{address:x}"));
+        }
+        if is_last {
+            self.settle(request);
+            self.flush(task, out)?;
+        }
+        Ok(())
+    }
+}

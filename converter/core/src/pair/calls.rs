@@ -1,0 +1,302 @@
+//! Sync calls: which requests were made in them, and the rows that leave together.
+
+use super::requests::Requests;
+use super::tasks::{OpenGroup, Tasks};
+use super::{LINGER_NS, MAX_LINGERING, Out, Pairer, Slot};
+use crate::dedup::CallDetail;
+use crate::error::Result;
+use crate::event::{Dev, Event, Kind, NO_ID};
+use crate::losses::Reason;
+use crate::names::NameId;
+use crate::rows::{Call, CallOf, Confidence, Extent, Request};
+use crate::sink::{Group, GroupRequest};
+
+impl Pairer {
+    pub(super) fn call_enter(&mut self, e: &Event, out: &mut Out<'_>) -> Result<()> {
+        let Kind::CallEnter { op, stack, path, call_only } = e.kind else { return Ok(()) };
+        let task_id = self.tasks.id_of(e);
+        self.leave_request(task_id, out)?;
+        let call = Call {
+            call_id: self.next_call_id,
+            op,
+            tid: e.tid,
+            pid: e.pid,
+            comm: e.comm,
+            process: self.process_name(e.pid),
+            stack,
+            path,
+            call_only,
+            enter: e.ts,
+            exit: None,
+            untimed: false,
+            ret: None,
+            sync_id: None,
+            request_end: None,
+        };
+        self.next_call_id += 1;
+        let location = self.location();
+        let may_overlap = self.tasks.may_overlap(task_id);
+        let task = self.tasks.by_id.entry(task_id).or_default();
+        let mut closed_a_call = false;
+        if !may_overlap && let Some(group) = task.groups.back_mut() {
+            closed_a_call = std::mem::take(&mut group.call_open);
+            group.leave_flight(&mut self.requests.in_flight);
+        }
+        self.requests.in_flight += u32::from(call_only);
+        task.groups.push_back(OpenGroup::of_call(call, location, self.requests.in_flight));
+        if closed_a_call || may_overlap { self.flush(task_id, out) } else { Ok(()) }
+    }
+
+    /// Adds what another log has recorded of the open call of a thread.
+    pub fn call_detail(&mut self, detail: &CallDetail) {
+        let task_id = self.tasks.id(detail.tid, detail.pid);
+        let Some(group) = self.tasks.get_mut(task_id).and_then(|task| task.groups.back_mut()) else { return };
+        let Some(call) = group.call.as_mut().filter(|call| group.call_open && call.op == detail.op) else { return };
+        if !call.path.is_some() {
+            call.path = detail.path;
+        }
+        if !call.stack.is_some() {
+            call.stack = detail.stack;
+        }
+        if let Some(enter) = detail.enter
+            && group.requests.is_empty()
+        {
+            call.enter = enter;
+        }
+        call.call_only = detail.call_only;
+        for &slot in &group.requests {
+            if let Some(of) = self.requests[slot].call_of(call.call_id) {
+                of.stack = call.stack;
+            }
+        }
+        if !detail.call_only {
+            group.leave_flight(&mut self.requests.in_flight);
+        }
+    }
+
+    pub(super) fn call_exit(&mut self, e: &Event, out: &mut Out<'_>) -> Result<()> {
+        let Kind::CallExit { op, ret, stack, untimed } = e.kind else { return Ok(()) };
+        let task_id = self.tasks.id_of(e);
+        self.end_request_with_call(e, task_id, ret, out)?;
+        self.leave_request(task_id, out)?;
+        let requests = &mut self.requests;
+        let mut candidates = self
+            .tasks
+            .get_mut(task_id)
+            .into_iter()
+            .flat_map(|task| &mut task.groups)
+            .filter(|group| group.call_open && group.call.as_ref().is_some_and(|c| c.op == op && c.enter <= e.ts))
+            // A call does not return before its sync function has.
+            .filter(|group| group.requests.iter().all(|&slot| requests[slot].over));
+        let (first, second) = (candidates.next(), candidates.next());
+        let (Some(group), None) = (first, second) else {
+            return self.lose(Reason::UnmatchedExit, e.ts, out, || format!("{} exit", op.name()));
+        };
+        group.call_open = false;
+        group.leave_flight(&mut requests.in_flight);
+        let exit = (!untimed).then_some(e.ts);
+        if let Some(call) = &mut group.call {
+            call.exit = exit;
+            call.untimed = untimed;
+            call.ret = ret;
+            if stack.is_some() {
+                call.stack = stack;
+            }
+            // The row of the request that took the call has the exit too.
+            for &slot in &group.requests {
+                if let Some(of) = requests[slot].call_of(call.call_id) {
+                    of.exit = exit;
+                    of.stack = call.stack;
+                }
+            }
+        }
+        if untimed {
+            self.count(Reason::DurationMissing, e.ts, self.location(), || op.name().to_owned());
+        }
+        self.flush(task_id, out)
+    }
+
+    /// Ends the open request of a file system whose tracepoints report the start of a sync and not its end: it ends with the call.
+    fn end_request_with_call(&mut self, e: &Event, task: u32, ret: Option<i64>, out: &mut Out<'_>) -> Result<()> {
+        let Some(slot) = self.open_request_without_id(task) else { return Ok(()) };
+        let row = &mut self.requests[slot].row;
+        if row.start.is_none() || !matches!(out.names.get(row.fs), b"btrfs" | b"xfs") {
+            return Ok(());
+        }
+        row.confidence = row.confidence.max(Confidence::Inferred);
+        self.sync_end(e, NO_ID, ret.unwrap_or_default(), out)
+    }
+
+    /// Passes on the groups of a task that are final, in their order.
+    pub(super) fn flush(&mut self, task_id: u32, out: &mut Out<'_>) -> Result<()> {
+        let may_overlap = self.tasks.may_overlap(task_id);
+        let mut at = 0;
+        loop {
+            let Some(task) = self.tasks.get_mut(task_id) else { return Ok(()) };
+            let Some(group) = task.groups.get(at) else { return Ok(()) };
+            let is_final = !group.call_open && group.requests.iter().all(|&slot| self.requests[slot].settled);
+            if !is_final {
+                if may_overlap {
+                    // Overlapping requests have no order to keep.
+                    at += 1;
+                    continue;
+                }
+                return Ok(());
+            }
+            let Some(mut group) = task.groups.remove(at) else { return Ok(()) };
+            self.emit(&mut group, out)?;
+        }
+    }
+
+    /// Writes the rows of a group.
+    fn emit(&mut self, group: &mut OpenGroup, out: &mut Out<'_>) -> Result<()> {
+        group.leave_flight(&mut self.requests.in_flight);
+        let call_only_request = self.call_only_request(group);
+        if let Some(call) = &group.call
+            && call.path.is_some()
+        {
+            // Another log may know the file of the call where the kernel reports no path, or only the last part of it.
+            let path = out.names.get(call.path);
+            for &slot in &group.requests {
+                let row = &mut self.requests[slot].row;
+                let is_part = |own: &[u8]| !own.starts_with(b"/") && path.ends_with(own) && path.starts_with(b"/");
+                if call.sync_id == Some(row.sync_id) && (!row.path.is_some() || is_part(out.names.get(row.path))) {
+                    row.path = call.path;
+                }
+            }
+        }
+        if let Some(call) = &mut group.call {
+            let mut rows = group.requests.iter().map(|&slot| &self.requests[slot].row).chain(&call_only_request);
+            let own = rows.find(|row| Some(row.sync_id) == call.sync_id);
+            call.request_end = own.and_then(|row| row.end);
+            if call.sync_id.is_none() {
+                let (op, enter) = (call.op, call.enter);
+                self.count(Reason::UnmatchedCall, enter, group.location, || op.name().to_owned());
+            }
+        }
+        let mut group_requests: Vec<GroupRequest<'_>> = group
+            .requests
+            .iter()
+            .map(|&slot| {
+                let open = &self.requests[slot];
+                GroupRequest { request: &open.row, bio_ids: &open.bio_ids }
+            })
+            .collect();
+        group_requests.extend(call_only_request.iter().map(|request| GroupRequest { request, bio_ids: &[] }));
+        self.request_count += group_requests.len() as u64;
+        out.sink.group(&Group { call: group.call.as_ref(), requests: &group_requests }, out.names)?;
+        drop(group_requests);
+        for slot in group.requests.drain(..) {
+            self.requests.release(slot);
+        }
+        Ok(())
+    }
+
+    /// Makes the request of a call that no request has taken, if its sources report calls only.
+    fn call_only_request(&mut self, group: &mut OpenGroup) -> Option<Request> {
+        let call =
+            group.call.as_mut().filter(|call| call.call_only && call.sync_id.is_none() && group.requests.is_empty())?;
+        let row = Request {
+            sync_id: self.requests.take_sync_id(),
+            id: NO_ID,
+            tid: call.tid,
+            pid: call.pid,
+            comm: call.comm,
+            process: call.process,
+            fs: NameId::NONE,
+            path: call.path,
+            dev: Dev::UNKNOWN,
+            ino: 0,
+            datasync: None,
+            call: Some(call_of(call)),
+            call_only: true,
+            first_event: call.enter,
+            last_event: call.exit.unwrap_or(call.enter),
+            start: None,
+            end: call.exit,
+            ret: call.ret,
+            first_submit: None,
+            last_complete: None,
+            submit_missing: false,
+            complete_missing: false,
+            extent: Extent::default(),
+            bios: 0,
+            bios_unseen: true,
+            confidence: Confidence::Unknown,
+            waits: Vec::new(),
+            waits_known: (false, false),
+            in_flight: group.in_flight,
+        };
+        call.sync_id = Some(row.sync_id);
+        let (op, enter) = (call.op.name(), call.enter);
+        self.count(Reason::CallOnly, enter, group.location, || op.to_owned());
+        if row.missing().is_some() {
+            self.count(Reason::EndMissing, enter, group.location, || format!("{op} without its return"));
+        }
+        Some(row)
+    }
+
+    /// Closes calls of processes that no request has taken for a long time.
+    pub(super) fn expire_calls(&mut self, out: &mut Out<'_>) -> Result<()> {
+        let now = self.now;
+        let mut due = Vec::new();
+        for (id, task) in self.tasks.overlapping() {
+            let are_too_many = task.groups.len() > MAX_LINGERING;
+            let mut has_closed = false;
+            for group in task.groups.iter_mut().filter(|group| group.call_open) {
+                if !are_too_many && now.saturating_sub(group.since) <= LINGER_NS {
+                    break;
+                }
+                group.call_open = false;
+                has_closed = true;
+            }
+            if has_closed {
+                due.push(id);
+            }
+        }
+        due.into_iter().try_for_each(|id| self.flush(id, out))
+    }
+}
+
+/// Gives a request the last call of its task that no other request has taken.
+pub(super) fn take_call(tasks: &mut Tasks, requests: &mut Requests, task_id: u32, slot: Slot) {
+    let may_overlap = tasks.may_overlap(task_id);
+    let Some(task) = tasks.get_mut(task_id) else { return };
+    let row = &mut requests[slot].row;
+    // A late request may be older than the open call.
+    let since = row.first_event;
+    let is_free = |group: &OpenGroup| {
+        group.call_open && group.call.as_ref().is_some_and(|call| call.sync_id.is_none() && call.enter <= since)
+    };
+    let take = |call: &mut Call, row: &mut Request| {
+        call.sync_id = Some(row.sync_id);
+        row.call = Some(call_of(call));
+    };
+    if !may_overlap {
+        if let Some(group) = task.groups.back_mut().filter(|group| is_free(group))
+            && let Some(call) = &mut group.call
+        {
+            take(call, row);
+        }
+        return;
+    }
+    let candidates = task.groups.iter().filter(|group| is_free(group)).count();
+    let Some(index) = task.groups.iter().rposition(is_free) else { return };
+    if candidates > 1 {
+        row.confidence = Confidence::Inferred;
+    }
+    if let Some(call) = &mut task.groups[index].call {
+        take(call, row);
+    }
+    task.groups[index].leave_flight(&mut requests.in_flight);
+    // The request leaves the group of its own that it was opened in.
+    if let Some(own) = task.groups.iter().rposition(|group| group.call.is_none() && group.requests == [slot]) {
+        task.groups.remove(own);
+        let index = if own < index { index - 1 } else { index };
+        task.groups[index].requests.push(slot);
+    }
+}
+
+fn call_of(call: &Call) -> CallOf {
+    CallOf { call_id: call.call_id, op: call.op, enter: call.enter, exit: call.exit, stack: call.stack }
+}

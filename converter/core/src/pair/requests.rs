@@ -1,0 +1,561 @@
+//! Sync requests: from `sync_start` to `sync_end`, and until their bios are complete.
+
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
+
+use super::calls::take_call;
+use super::tasks::OpenGroup;
+use super::waits::reported_waits;
+use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot};
+use crate::error::Result;
+use crate::event::{Dev, Event, Kind, NO_ID, WaitKind};
+use crate::location::Location;
+use crate::losses::Reason;
+use crate::names::NameId;
+use crate::rows::{CallOf, Confidence, Extent, Ranges, Request};
+
+/// Ends that are remembered, to distinguish a line that is there twice from a lost start.
+const MAX_ENDED_IDS: usize = 4096;
+/// Requests in one open call. `sync()` makes one for each inode. With more the call is closed without its exit.
+const MAX_IN_CALL: usize = 16_384;
+
+pub(super) struct OpenRequest {
+    pub(super) row: Request,
+    pub(super) task: u32,
+    /// Where its first event is in the inputs.
+    pub(super) location: Location,
+    pub(super) ranges: Ranges,
+    /// The recorder made its id of thread and time. An event with this id is from the thread, which need not work for the request.
+    pub(super) by_thread: bool,
+    pub(super) bio_ids: Vec<u64>,
+    /// Its bios that are not complete.
+    pub(super) open_bios: Vec<Slot>,
+    /// Waits without their end, as indexes into the row's waits.
+    pub(super) open_waits: Vec<usize>,
+    /// An end of a wait was lost: [of the journal, of a flush].
+    pub(super) torn_waits: [bool; 2],
+    /// It has ended, or its thread has left it without an end.
+    pub(super) over: bool,
+    /// The row is final.
+    pub(super) settled: bool,
+    /// The next open request with the same id, of another thread.
+    same_id: Slot,
+}
+
+impl OpenRequest {
+    /// Extends the slice of the request to an event of it. Events that come after its end do not count.
+    pub(super) fn extend_to(&mut self, ts: i64) {
+        if !self.over {
+            self.row.last_event = self.row.last_event.max(ts);
+        }
+    }
+
+    /// Its copy of a call, if it has taken that call.
+    pub(super) fn call_of(&mut self, call_id: u64) -> Option<&mut CallOf> {
+        self.row.call.as_mut().filter(|call| call.call_id == call_id)
+    }
+
+    /// Prepares the slot for another request. Its buffers are used again.
+    fn clear(&mut self) {
+        self.ranges.clear();
+        self.bio_ids.clear();
+        self.open_bios.clear();
+    }
+}
+
+/// The requests that are open, or that wait for their bios.
+pub(super) struct Requests {
+    slab: Vec<OpenRequest>,
+    free: Vec<Slot>,
+    by_id: Map<u64, Slot>,
+    /// Requests that have ended and wait for bios: (end, slot, sync_id).
+    lingering: VecDeque<(i64, Slot, u64)>,
+    /// (task, id) of the requests that have ended last.
+    ended: HashSet<(u32, u64), FixedState>,
+    ended_order: VecDeque<(u32, u64)>,
+    /// Requests between start and end.
+    pub(super) in_flight: u32,
+    next_sync_id: u64,
+}
+
+impl Index<Slot> for Requests {
+    type Output = OpenRequest;
+
+    fn index(&self, slot: Slot) -> &OpenRequest {
+        &self.slab[slot as usize]
+    }
+}
+
+impl IndexMut<Slot> for Requests {
+    fn index_mut(&mut self, slot: Slot) -> &mut OpenRequest {
+        &mut self.slab[slot as usize]
+    }
+}
+
+impl Requests {
+    pub(super) fn new() -> Self {
+        Self {
+            slab: Vec::new(),
+            free: Vec::new(),
+            by_id: Map::default(),
+            lingering: VecDeque::new(),
+            ended: HashSet::default(),
+            ended_order: VecDeque::new(),
+            in_flight: 0,
+            next_sync_id: 1,
+        }
+    }
+
+    pub(super) fn take_sync_id(&mut self) -> u64 {
+        let id = self.next_sync_id;
+        self.next_sync_id += 1;
+        id
+    }
+
+    /// Stores a new request.
+    fn open(&mut self, row: Request, task: u32, location: Location) -> Slot {
+        let id = row.id;
+        let same_id = if id == NO_ID { NO_SLOT } else { self.by_id.get(&id).copied().unwrap_or(NO_SLOT) };
+        let slot = if let Some(slot) = self.free.pop() {
+            let open = &mut self[slot];
+            open.row = row;
+            open.task = task;
+            open.location = location;
+            open.by_thread = false;
+            open.open_waits.clear();
+            open.torn_waits = [false; 2];
+            open.over = false;
+            open.settled = false;
+            open.same_id = same_id;
+            slot
+        } else {
+            self.slab.push(OpenRequest {
+                row,
+                task,
+                location,
+                ranges: Ranges::default(),
+                by_thread: false,
+                bio_ids: Vec::new(),
+                open_bios: Vec::new(),
+                open_waits: Vec::new(),
+                torn_waits: [false; 2],
+                over: false,
+                settled: false,
+                same_id,
+            });
+            (self.slab.len() - 1) as Slot
+        };
+        if id != NO_ID {
+            self.by_id.insert(id, slot);
+        }
+        slot
+    }
+
+    /// Frees the slot of a request.
+    pub(super) fn release(&mut self, slot: Slot) {
+        self[slot].clear();
+        self.free.push(slot);
+    }
+
+    pub(super) fn has_id(&self, id: u64) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    /// The request of this task and id.
+    fn find_own(&self, task: u32, id: u64) -> Option<Slot> {
+        let mut slot = *self.by_id.get(&id)?;
+        while slot != NO_SLOT {
+            if self[slot].task == task {
+                return Some(slot);
+            }
+            slot = self[slot].same_id;
+        }
+        None
+    }
+
+    /// The request of this task and id, else the only one with this id.
+    fn find(&self, task: u32, id: u64) -> Option<Slot> {
+        let first = *self.by_id.get(&id)?;
+        if self[first].task == task || self[first].same_id == NO_SLOT {
+            return Some(first);
+        }
+        self.find_own(task, id)
+    }
+
+    /// Gives a request that was opened without an id the id of a later event.
+    fn set_id(&mut self, slot: Slot, id: u64) {
+        self[slot].row.id = id;
+        self[slot].same_id = self.by_id.insert(id, slot).unwrap_or(NO_SLOT);
+    }
+
+    /// Removes a request from the map of ids.
+    fn unlink(&mut self, slot: Slot) {
+        let (id, next) = (self[slot].row.id, self[slot].same_id);
+        let Some(&first) = self.by_id.get(&id) else { return };
+        if first == slot {
+            if next == NO_SLOT {
+                self.by_id.remove(&id);
+            } else {
+                self.by_id.insert(id, next);
+            }
+            return;
+        }
+        let mut at = first;
+        while at != NO_SLOT {
+            let after = self[at].same_id;
+            if after == slot {
+                self[at].same_id = next;
+                return;
+            }
+            at = after;
+        }
+    }
+
+    fn has_ended(&self, task: u32, id: u64) -> bool {
+        self.ended.contains(&(task, id))
+    }
+
+    fn remember_end(&mut self, task: u32, id: u64) {
+        if id != NO_ID && self.ended.insert((task, id)) {
+            self.ended_order.push_back((task, id));
+            if self.ended_order.len() > MAX_ENDED_IDS
+                && let Some(old) = self.ended_order.pop_front()
+            {
+                self.ended.remove(&old);
+            }
+        }
+    }
+
+    /// Keeps an ended request until its bios are complete.
+    fn linger(&mut self, since: i64, slot: Slot) {
+        let sync_id = self[slot].row.sync_id;
+        self.lingering.push_back((since, slot, sync_id));
+    }
+
+    /// Takes the next request that has waited long enough for its bios.
+    pub(super) fn take_expired(&mut self, now: i64) -> Option<Slot> {
+        while let Some(&(since, slot, sync_id)) = self.lingering.front() {
+            let is_gone = self[slot].settled || self[slot].row.sync_id != sync_id;
+            if !is_gone && now.saturating_sub(since) <= LINGER_NS && self.lingering.len() <= MAX_LINGERING {
+                return None;
+            }
+            self.lingering.pop_front();
+            if !is_gone {
+                return Some(slot);
+            }
+        }
+        None
+    }
+}
+
+impl Pairer {
+    pub(super) fn sync_start(&mut self, e: &Event, out: &mut Out<'_>) -> Result<()> {
+        let Kind::SyncStart { id, path, fs, ino, dev, datasync, by_thread, .. } = e.kind else { return Ok(()) };
+        let task = self.tasks.id_of(e);
+        if self.is_nested_start(task, id) {
+            self.count(Reason::Duplicate, e.ts, self.location(), || "the file system's start".to_owned());
+            if id == NO_ID {
+                return Ok(());
+            }
+        }
+        let found = self.find_own_request(task, id);
+        let slot = match found {
+            Some(slot) if self.requests[slot].row.start.is_some() => {
+                return self.lose(Reason::DuplicateStart, e.ts, out, || format!("start id {id}"));
+            }
+            // Its start is late: the reorder window was too short for it.
+            Some(slot) => slot,
+            None => self.open_request(e, id, out)?,
+        };
+        if self.requests[slot].row.end.is_none() {
+            self.requests.in_flight += 1;
+        }
+        let in_flight = self.requests.in_flight;
+        self.requests[slot].by_thread = by_thread;
+        let row = &mut self.requests[slot].row;
+        row.start = Some(e.ts);
+        row.path = path;
+        row.fs = fs;
+        row.ino = ino;
+        row.dev = dev;
+        let reports_datasync = id != NO_ID || matches!(out.names.get(fs), b"ext4" | b"btrfs");
+        row.datasync = reports_datasync.then_some(datasync);
+        row.waits_known = reported_waits(out.names.get(fs), ino);
+        row.comm = e.comm;
+        row.in_flight.0 = in_flight;
+        if found.is_none() {
+            row.confidence = Confidence::Exact;
+            take_call(&mut self.tasks, &mut self.requests, task, slot);
+        }
+        Ok(())
+    }
+
+    /// Whether a start reports the request that the thread has open: a kernel may have two tracepoints for it, one with an id and one
+    /// without. The id is used, whichever comes first.
+    fn is_nested_start(&mut self, task_id: u32, id: u64) -> bool {
+        let Some(task) = self.tasks.get_mut(task_id) else { return false };
+        task.has_nested_start = false;
+        let Some(slot) = task.open_request else { return false };
+        let row = &mut self.requests[slot].row;
+        if row.start.is_none() || (row.id == NO_ID) == (id == NO_ID) || row.bios > 0 && row.id == NO_ID {
+            return false;
+        }
+        task.has_nested_start = true;
+        if row.id == NO_ID {
+            row.start = None;
+            self.requests.in_flight -= 1;
+            self.requests.set_id(slot, id);
+        }
+        true
+    }
+
+    pub(super) fn sync_end(&mut self, e: &Event, id: u64, ret: i64, out: &mut Out<'_>) -> Result<()> {
+        let task = self.tasks.id_of(e);
+        if id == NO_ID && self.tasks.get_mut(task).is_some_and(|task| std::mem::take(&mut task.has_nested_start)) {
+            self.count(Reason::Duplicate, e.ts, self.location(), || "the file system's end".to_owned());
+            return Ok(());
+        }
+        let slot = match self.find_request(task, id) {
+            Some(slot) => slot,
+            None if self.requests.has_ended(task, id) => {
+                return self.lose(Reason::DuplicateEnd, e.ts, out, || format!("exit id {id}"));
+            }
+            None => self.open_orphan(e, id, out)?,
+        };
+        let open = &mut self.requests[slot];
+        if open.row.start.is_some_and(|start| start > e.ts) {
+            // It is counted as late. A negative duration would be wrong, so the request has no end.
+            return Ok(());
+        }
+        open.row.end = Some(e.ts);
+        open.row.ret = Some(ret);
+        open.row.last_event = open.row.last_event.max(e.ts);
+        open.over = true;
+        let (has_start, has_open_bios, owner) = (open.row.start.is_some(), !open.open_bios.is_empty(), open.task);
+        self.requests.in_flight -= u32::from(has_start);
+        self.requests[slot].row.in_flight.1 = self.requests.in_flight;
+        self.requests.unlink(slot);
+        self.requests.remember_end(owner, id);
+        if let Some(task) = self.tasks.get_mut(owner)
+            && task.open_request == Some(slot)
+        {
+            task.open_request = None;
+        }
+        if has_open_bios {
+            self.requests.linger(e.ts, slot);
+            return Ok(());
+        }
+        self.settle(slot);
+        self.flush(owner, out)
+    }
+
+    /// The request without an id that a thread has open.
+    pub(super) fn open_request_without_id(&self, task: u32) -> Option<Slot> {
+        let slot = self.tasks.open_request(task)?;
+        (self.requests[slot].row.id == NO_ID).then_some(slot)
+    }
+
+    /// The open request of this task and id.
+    pub(super) fn find_own_request(&self, task: u32, id: u64) -> Option<Slot> {
+        if id == NO_ID { self.open_request_without_id(task) } else { self.requests.find_own(task, id) }
+    }
+
+    /// The open request of this task and id, else the only open request with this id.
+    pub(super) fn find_request(&self, task: u32, id: u64) -> Option<Slot> {
+        if id == NO_ID { self.open_request_without_id(task) } else { self.requests.find(task, id) }
+    }
+
+    /// Opens a request at its first event.
+    fn open_request(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<Slot> {
+        let task_id = self.tasks.id_of(e);
+        self.leave_request(task_id, out)?;
+        let row = Request {
+            sync_id: self.requests.take_sync_id(),
+            id,
+            tid: e.tid,
+            pid: e.pid,
+            comm: e.comm,
+            process: self.process_name(e.pid),
+            fs: NameId::NONE,
+            path: NameId::NONE,
+            dev: Dev::UNKNOWN,
+            ino: 0,
+            datasync: None,
+            call: None,
+            call_only: false,
+            first_event: e.ts,
+            last_event: e.ts,
+            start: None,
+            end: None,
+            ret: None,
+            first_submit: None,
+            last_complete: None,
+            submit_missing: false,
+            complete_missing: false,
+            extent: Extent::default(),
+            bios: 0,
+            bios_unseen: false,
+            confidence: Confidence::Exact,
+            waits: Vec::new(),
+            waits_known: (false, false),
+            in_flight: (self.requests.in_flight, self.requests.in_flight),
+        };
+        let location = self.location();
+        let slot = self.requests.open(row, task_id, location);
+
+        let may_overlap = self.tasks.may_overlap(task_id);
+        let task = self.tasks.by_id.entry(task_id).or_default();
+        task.open_request = (!may_overlap).then_some(slot);
+        let mut call_was_closed = false;
+        let open_call = task.groups.back_mut().filter(|group| group.call_open && !may_overlap);
+        // A second request in a call is a part of it too, unless the exit of the call was lost.
+        let call_of_request = open_call.and_then(|group| {
+            group.leave_flight(&mut self.requests.in_flight);
+            let joins = group.requests.len() < MAX_IN_CALL;
+            group.call_open = joins;
+            call_was_closed = !joins;
+            joins.then_some(group)
+        });
+        match call_of_request {
+            Some(group) => group.requests.push(slot),
+            None => task.groups.push_back(OpenGroup::of_request(slot, e.ts, location)),
+        }
+        if call_was_closed {
+            self.flush(task_id, out)?;
+        }
+        Ok(slot)
+    }
+
+    /// Opens a request whose start is not in the log, at another event with its id.
+    pub(super) fn open_orphan(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<Slot> {
+        let slot = self.open_request(e, id, out)?;
+        let task = self.tasks.id_of(e);
+        take_call(&mut self.tasks, &mut self.requests, task, slot);
+        let row = &mut self.requests[slot].row;
+        if row.call.is_some() {
+            row.confidence = Confidence::Inferred;
+        }
+        Ok(slot)
+    }
+
+    /// A thread that enters or leaves a call, or another sync function, has left the request that it had open. The end of that was lost.
+    pub(super) fn leave_request(&mut self, task: u32, out: &mut Out<'_>) -> Result<()> {
+        match self.tasks.get_mut(task).and_then(|task| task.open_request.take()) {
+            Some(slot) => self.close_without_end(slot, out),
+            None => Ok(()),
+        }
+    }
+
+    fn close_without_end(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        // An end that comes after all would make it overlap the next request.
+        self.requests.unlink(slot);
+        let open = &mut self.requests[slot];
+        open.over = true;
+        if open.open_bios.is_empty() {
+            let task = open.task;
+            self.settle(slot);
+            return self.flush(task, out);
+        }
+        self.requests.linger(self.now, slot);
+        Ok(())
+    }
+
+    /// Makes the row final: no event of the request can come any more.
+    pub(super) fn settle(&mut self, slot: Slot) {
+        let open = &mut self.requests[slot];
+        if open.settled {
+            return;
+        }
+        open.settled = true;
+        let row = &mut open.row;
+        (row.extent.ranges, row.extent.span) = open.ranges.summary();
+        row.bios_unseen = row.id == NO_ID && !self.block_queue.has_seen(None);
+        if row.start.is_some() && row.end.is_none() {
+            self.requests.in_flight -= 1;
+            self.requests[slot].row.in_flight.1 = self.requests.in_flight;
+        }
+        let torn_waits = self.settle_waits(slot);
+        let open = &self.requests[slot];
+        let (id, first, location) = (open.row.id, open.row.first_event, open.location);
+        let (has_start, has_end) = (open.row.start.is_some(), open.row.end.is_some());
+        if !has_start {
+            self.count(Reason::StartMissing, first, location, || format!("the first event of request id {id}"));
+        }
+        for (wait, start) in torn_waits {
+            self.count(Reason::UnmatchedWait, start, location, || format!("{} id {id}", wait.name()));
+        }
+        if !has_end {
+            let what = if has_start { "start" } else { "the first event of request" };
+            self.count(Reason::EndMissing, first, location, || format!("{what} id {id}"));
+        }
+        self.requests.unlink(slot);
+    }
+
+    /// Keeps the waits that have both ends and are inside of the request. Returns the others, by their starts.
+    fn settle_waits(&mut self, slot: Slot) -> Vec<(WaitKind, i64)> {
+        let has_waits = self.has_waits;
+        let open = &mut self.requests[slot];
+        let row = &mut open.row;
+        let (from, to) = (row.start.unwrap_or(i64::MIN), row.end.unwrap_or(i64::MAX));
+        let (mut at, mut torn) = (0, Vec::new());
+        row.waits.retain(|wait| {
+            let (is_open, is_inside) = (open.open_waits.contains(&at), from <= wait.start && wait.end <= to);
+            at += 1;
+            if is_open || !is_inside {
+                open.torn_waits[usize::from(wait.wait == WaitKind::Flush)] = true;
+            }
+            // For a request without an end, `end_missing` covers the wait without an end.
+            if !is_inside || is_open && row.end.is_some() {
+                torn.push((wait.wait, wait.start));
+            }
+            !is_open && is_inside
+        });
+        row.waits.sort_by_key(|wait| (wait.start, std::cmp::Reverse(wait.end)));
+        row.waits.iter_mut().zip(1..).for_each(|(wait, number)| wait.number = number);
+        open.open_waits.clear();
+        let is_known = |reported: bool, torn: bool| reported && has_waits && !torn;
+        row.waits_known =
+            (is_known(row.waits_known.0, open.torn_waits[0]), is_known(row.waits_known.1, open.torn_waits[1]));
+        torn
+    }
+
+    /// Takes back a request that was opened for an id of background writeback. Its bios belong to no request.
+    pub(super) fn dissolve(&mut self, slot: Slot) {
+        self.requests.unlink(slot);
+        let open = &mut self.requests[slot];
+        for &bio in &open.open_bios {
+            self.bios[bio].detach();
+        }
+        open.settled = true;
+        let (owner, sync_id) = (open.task, open.row.sync_id);
+        self.requests.release(slot);
+        let Some(task) = self.tasks.get_mut(owner) else { return };
+        if task.open_request == Some(slot) {
+            task.open_request = None;
+        }
+        for group in &mut task.groups {
+            group.requests.retain(|&other| other != slot);
+            if let Some(call) = group.call.as_mut().filter(|call| call.sync_id == Some(sync_id)) {
+                call.sync_id = None;
+            }
+        }
+        task.groups.retain(|group| group.call.is_some() || !group.requests.is_empty());
+    }
+
+    /// Settles a request whose open bios will not complete any more.
+    pub(super) fn give_up_request(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        // A copy: each bio that is given up leaves the list, and the last one settles the request.
+        for bio in self.requests[slot].open_bios.clone() {
+            self.give_up_bio(bio, out)?;
+        }
+        if !self.requests[slot].settled {
+            let task = self.requests[slot].task;
+            self.settle(slot);
+            self.flush(task, out)?;
+        }
+        Ok(())
+    }
+}

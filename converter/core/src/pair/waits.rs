@@ -1,0 +1,88 @@
+//! Waits of requests: for a commit of the journal, and in a cache flush.
+
+use super::{Out, Pairer};
+use crate::error::Result;
+use crate::event::{Event, WaitKind};
+use crate::losses::Reason;
+use crate::rows::WaitInterval;
+
+/// Which waits the patched kernel reports for the requests of a file system: (commits, flushes).
+pub(super) fn reported_waits(fs: &[u8], ino: u64) -> (bool, bool) {
+    match fs {
+        b"ext2" | b"ext3" | b"ext4" | b"f2fs" | b"bdev" => (true, true),
+        // A request for the whole file system forces the log on another path, which has no tracepoint.
+        b"xfs" => (ino != 0, true),
+        // The commits and flushes of btrfs have no tracepoints.
+        _ => (false, false),
+    }
+}
+
+impl Pairer {
+    /// The start of a wait. It belongs to the request with this id in the same thread. The thread of a journal has an id of its own.
+    pub(super) fn wait_start(
+        &mut self,
+        e: &Event,
+        id: u64,
+        wait: WaitKind,
+        transaction: u64,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        self.has_waits = true;
+        let Some(slot) = self.find_own_request(self.tasks.id_of(e), id) else {
+            if wait == WaitKind::Commit {
+                self.remember_background(id);
+                return Ok(());
+            }
+            return self.unmatched_wait(e, id, wait, out);
+        };
+        let open = &mut self.requests[slot];
+        open.extend_to(e.ts);
+        open.open_waits.push(open.row.waits.len());
+        open.row.waits.push(WaitInterval {
+            sync_id: open.row.sync_id,
+            number: 0,
+            wait,
+            start: e.ts,
+            end: e.ts,
+            transaction,
+        });
+        Ok(())
+    }
+
+    /// The end of a wait. It ends the last open wait of its kind.
+    pub(super) fn wait_end(
+        &mut self,
+        e: &Event,
+        id: u64,
+        wait: WaitKind,
+        transaction: u64,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        self.has_waits = true;
+        let Some(slot) = self.find_own_request(self.tasks.id_of(e), id) else {
+            return if wait == WaitKind::Commit { Ok(()) } else { self.unmatched_wait(e, id, wait, out) };
+        };
+        let open = &mut self.requests[slot];
+        open.extend_to(e.ts);
+        let waits = &mut open.row.waits;
+        let Some(at) = open.open_waits.iter().rposition(|&at| waits[at].wait == wait && waits[at].start <= e.ts) else {
+            open.torn_waits[usize::from(wait == WaitKind::Flush)] = true;
+            return self.lose(Reason::UnmatchedWait, e.ts, out, || format!("end of a {} id {id}", wait.name()));
+        };
+        let interval = &mut waits[open.open_waits.remove(at)];
+        interval.end = e.ts;
+        if transaction != 0 {
+            interval.transaction = transaction;
+        }
+        Ok(())
+    }
+
+    /// A wait of a thread that has no open request with this id. It is a loss, unless the thread works for background writeback or for the
+    /// request of another thread.
+    fn unmatched_wait(&mut self, e: &Event, id: u64, wait: WaitKind, out: &mut Out<'_>) -> Result<()> {
+        if id == 0 || self.is_background(id) || self.requests.has_id(id) {
+            return Ok(());
+        }
+        self.lose(Reason::UnmatchedWait, e.ts, out, || format!("{} of no request, id {id}", wait.name()))
+    }
+}
