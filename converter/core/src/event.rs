@@ -1,11 +1,11 @@
-//! The one low-level event that every source produces and `assemble` consumes.
+//! The event: every source produces it, and pairing consumes it.
 
 use crate::names::NameId;
 
-/// Task id or similar that the source does not tell.
+/// A thread or process id that the source does not record.
 pub const UNKNOWN_TASK: u32 = u32::MAX;
 
-/// A sync syscall.
+/// A sync call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     Fsync,
@@ -14,7 +14,7 @@ pub enum Op {
     Sync,
     Syncfs,
     SyncFileRange,
-    /// A write that is durable when it returns: to a file opened with `O_SYNC` or `O_DSYNC`, or with such a flag of its own.
+    /// A write that is durable when it returns: the file was opened with `O_SYNC` or `O_DSYNC`, or the call has `RWF_SYNC` or `RWF_DSYNC`.
     Write,
 }
 
@@ -34,7 +34,7 @@ impl Op {
         }
     }
 
-    /// The syscall of this name, if each call of it is a sync: not of `write`.
+    /// The syscall of this name, if every call of it is a sync. A `write` is one only with certain flags.
     pub fn from_name(name: &[u8]) -> Option<Self> {
         Some(match name {
             b"fsync" => Self::Fsync,
@@ -48,16 +48,18 @@ impl Op {
     }
 }
 
-/// What a thread does or waits for in a sync when its data is on its way or written. Called as the kernel's events are.
+/// What the thread of a request waits for besides its data, named as in the kernel's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WaitKind {
-    /// A commit of the journal that it makes itself, as f2fs does.
+    /// A commit of the journal that the thread makes itself. f2fs does this.
     Commit,
+    /// A commit of the journal that another thread makes.
     CommitWait,
-    /// A fast commit of ext4, which it makes itself.
+    /// A fast commit of ext4 that the thread makes itself.
     FastCommit,
+    /// A fast commit of ext4 that another thread makes.
     FastCommitWait,
-    /// A cache flush of a device.
+    /// A cache flush of the device.
     Flush,
 }
 
@@ -74,9 +76,9 @@ impl WaitKind {
         }
     }
 
-    /// `start` and `end` alike: what its events are called by before `_start` and `_end`.
-    pub fn from_word(word: &[u8]) -> Option<Self> {
-        Some(match word {
+    /// The wait whose events have this name before `_start` and `_end`.
+    pub fn from_event_name(name: &[u8]) -> Option<Self> {
+        Some(match name {
             b"commit" => Self::Commit,
             b"commit_wait" => Self::CommitWait,
             b"fc" => Self::FastCommit,
@@ -87,7 +89,7 @@ impl WaitKind {
     }
 }
 
-/// A block device, as `major << 20 | minor`, the kernel's own packing; 0 is unknown.
+/// A block device number in the kernel's packing, `major << 20 | minor`. 0 is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Dev(pub u32);
 
@@ -109,22 +111,22 @@ impl std::fmt::Display for Dev {
     }
 }
 
-/// The id of a request where the source tells none: the thread says whose an event is.
+/// The id of a request in a source without request ids. Events are then assigned by their thread.
 pub const NO_ID: u64 = u64::MAX;
 
-/// No sector; flushes carry sector -1 as well.
+/// No sector. Flushes have sector -1 too.
 pub const NO_SECTOR: i64 = -1;
 
-/// What happened. Offsets and lengths are in bytes, sectors in 512 bytes.
+/// What happened. Offsets and lengths are in bytes, sectors in units of 512 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Entry of a sync syscall; `stack` is the raw lines as printed, innermost first. `alone`: its source tells of calls
-    /// alone, and not of what a file system does in them.
+    /// Entry of a sync call. `stack` holds the frames as printed, one a line, innermost first. `call_only`: the source records calls, and
+    /// not what the file system does in them.
     CallEnter { op: Op, stack: NameId, path: NameId, call_only: bool },
-    /// Exit of a sync syscall; a stack that is printed when the call returns. `untimed`: it is not known when it returned.
+    /// Exit of a sync call. `stack` is set if the tracer prints it at the exit. `untimed`: the time of the return is not known.
     CallExit { op: Op, ret: Option<i64>, stack: NameId, untimed: bool },
-    /// The file system's sync function is entered. `by_thread`: the kernel knows no id; the recorder made one of thread and time, so what
-    /// has it is what the thread did meanwhile.
+    /// The file system's sync function is entered. `by_thread`: the kernel has no request ids, and the recorder made one of thread and
+    /// time. Whatever the thread does until the end then has this id.
     SyncStart {
         id: u64,
         start: u64,
@@ -136,31 +138,30 @@ pub enum Kind {
         datasync: bool,
         by_thread: bool,
     },
-    /// A piece of page cache joins a bio.
+    /// A folio is added to a bio. Lengths are in bytes.
     BioAddFolio { id: u64, bio: u64, offset: u64, len: u64 },
-    /// A bio goes to the block layer.
-    /// `background`: the source says that it is for nobody's sync, whatever its id. `bytes`: those of the bio, where the source tells no
-    /// page cache; else 0.
+    /// A bio is submitted to the block layer. `background`: the source reports it as background writeback, whatever its id. `bytes`: the
+    /// size of the bio where the source records no folios, else 0.
     BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev, background: bool, bytes: u64 },
-    /// A bio is done. `bio` is 0 where the source has no address.
+    /// A bio is complete. `bio` is 0 where the source has no address.
     BioComplete { bio: u64, sector: i64, dev: Dev },
     /// The file system's sync function returns.
     SyncEnd { id: u64, ret: i64 },
-    /// A flusher thread begins to write an inode for nobody's sync; what has this id is background.
+    /// A flusher thread begins background writeback of an inode. Events with this id belong to no request.
     WbStart { id: u64 },
-    /// It has written it.
+    /// Background writeback of an inode ends.
     WbEnd { id: u64 },
-    /// A thread begins to wait, in the request of this id; or a journal's thread begins a commit, of an id of its own.
+    /// A thread begins to wait in the request with this id, or a journal thread begins a commit that has an id of its own.
     WaitStart { id: u64, wait: WaitKind, transaction: u64 },
-    /// `transaction` is 0 where it is not told.
+    /// A wait ends. `transaction` is 0 where the source does not record it.
     WaitEnd { id: u64, wait: WaitKind, transaction: u64 },
-    /// The block layer's own telling of a bio that writes data: neither an address nor an id goes with it.
+    /// The block layer queues a bio that writes data. The event has neither an address nor an id.
     BlockSubmit { dev: Dev, sector: i64, bytes: u64 },
-    /// Of so many bytes, which may be several bios that were merged, or a part of one.
+    /// The block layer completes `bytes` bytes: several bios that were merged, or a part of one bio.
     BlockComplete { dev: Dev, sector: i64, bytes: u64 },
-    /// What is to go to one device goes to another: that of a partition, or below a device mapper.
+    /// The block layer redirects a bio from a partition or a device mapper to the device below.
     BlockRemap { dev: Dev, sector: i64, bytes: u64, from_dev: Dev, from_sector: i64 },
-    /// An event of the tracer's that Syncline has no use for; only the low-level log has it.
+    /// An event of the tracer that no report uses. Only the low-level log holds it.
     Other,
 }
 
@@ -204,7 +205,7 @@ impl Kind {
         }
     }
 
-    /// Every name in the event, so that a batch's own ids can be replaced by the run's.
+    /// Visits every name of the event, so that the ids of a batch can be replaced by those of the run.
     fn names_mut(&mut self, f: &mut impl FnMut(&mut NameId)) {
         match self {
             Self::CallEnter { stack, path, .. } => {
@@ -224,14 +225,14 @@ impl Kind {
 /// One event of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// ns on the source's clock.
+    /// ns on the clock of the source.
     pub ts: i64,
     /// Thread id, or `UNKNOWN_TASK`.
     pub tid: u32,
     /// Process id, or `UNKNOWN_TASK`.
     pub pid: u32,
     pub comm: NameId,
-    /// Line of the chunk that it stands in, from 1; 0 where there are no lines.
+    /// Line in its chunk, from 1. 0 where the format has no lines.
     pub line: u32,
     pub kind: Kind,
 }

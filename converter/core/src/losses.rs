@@ -1,10 +1,10 @@
-//! What was not used, and why. Nothing is dropped without a count here.
+//! Losses: events that are missing or that were not used, by reason. Nothing is dropped without a count here.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// Something is missing from the statistics.
     Loss,
-    /// Counted for completeness.
+    /// Counted for completeness. The statistics lack nothing.
     Info,
 }
 
@@ -33,7 +33,7 @@ macro_rules! reasons {
                 match self { $(Self::$variant => Severity::$severity),* }
             }
 
-            /// What it means, and what to do.
+            /// What happened, and what the user can do about it.
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => $meaning),* }
             }
@@ -43,53 +43,53 @@ macro_rules! reasons {
 
 reasons! {
     LostByTracer "lost_by_tracer" Loss
-        "the tracer says that it lost these events; record again with larger buffers (bpftrace: BPFTRACE_PERF_RB_PAGES)"
+        "events that the tracer reported as lost; record again with larger buffers (syncline record: --buffer; bpftrace: BPFTRACE_PERF_RB_PAGES)"
     UnparsedLine "unparsed_line" Loss
-        "lines that are not of the format; torn by the recorder, or of another tool"
+        "lines that are not in the format of their log: torn by the recorder, or written by another tool"
     MissingEvent "missing_event" Loss
-        "events that the recorder counted and the log lacks: lost or torn on their way out of the kernel"
+        "events that the recorder counted and that are not in its log: lost or torn on their way out of the kernel"
     Truncated "cut_off" Loss
-        "logs without the recorder's last line: it was killed, or the file was not copied whole"
+        "logs without the recorder's last line: the recorder was killed, or the file was not copied whole"
     IoUring "io_uring" Loss
-        "uses of io_uring, in which strace sees neither writes nor syncs, and syncs by Linux AIO (io_submit), of which it does not see the end; record with another route: ring-buffer or bpftrace"
+        "uses of io_uring, whose writes and syncs strace does not see, and syncs by Linux AIO (io_submit), whose end it does not see; record with the route ring-buffer or bpftrace"
     DurationMissing "duration_missing" Loss
-        "calls of which the log does not say how long they took; record with strace -T"
+        "calls whose duration is not in the log; record with strace -T"
     LateEvent "late_event" Loss
-        "events that came later than the reorder window allows, used out of order; convert again with a larger --window"
+        "events that arrived after the reorder window, used out of order; convert again with a larger --window"
     UnmatchedComplete "unmatched_complete" Loss
-        "completions for a bio that is not in flight: its submit was lost, or the line is there twice"
+        "completions of a bio that is not in flight: its submit was lost, or the line is in the log twice"
     NeverCompleted "never_completed" Loss
-        "submitted bios whose completion is not in the log: it came after the log's end, or the tracer lost it, as bpftrace's tracepoint probes do without a word"
+        "submitted bios whose completion is not in the log: it came after the end of the log, or the tracer lost it (the tracepoint probes of bpftrace lose events without reporting it)"
     NeverSubmitted "never_submitted" Loss
-        "folios were added to a bio whose submit is not in the log"
+        "bios to which folios were added and whose submit is not in the log"
     StartMissing "start_missing" Loss
-        "requests whose start is not in the log: it begins in the middle of them, or the event was lost"
+        "requests whose start is not in the log: the log begins during the request, or the event was lost"
     EndMissing "end_missing" Loss
-        "requests whose end is not in the log: it ends in the middle of them, or the event was lost"
+        "requests whose end is not in the log: the log ends during the request, or the event was lost"
     DuplicateStart "duplicate_start" Loss
-        "a second start of a request that is open; the line is there twice"
+        "second starts of an open request: the line is in the log twice"
     DuplicateEnd "duplicate_end" Loss
-        "a second end of a request that has just ended; the line is there twice"
+        "second ends of a request that has just ended: the line is in the log twice"
     UnmatchedWait "unmatched_wait" Loss
-        "waits for a commit or a flush of which the log has one end, or that lie outside of their request; journal_ns or flush_ns of their request is null"
+        "waits for a commit or a flush with one end only, or outside of their request; journal_ns or flush_ns of the request is null"
     UnmatchedExit "unmatched_exit" Loss
-        "exits of a sync syscall whose entry is not in the log, or cannot be told from another's"
+        "exits of a sync call whose entry is not in the log, or that fit more than one open call"
     UnmatchedCall "unmatched_call" Info
-        "sync calls with no request: of a kind or a file system that the recorder does not follow, or with no inode to sync"
+        "sync calls without a request: the recorder does not follow this kind of call or file system, or there was no inode to sync"
     CallOnly "call_only" Info
-        "syncs of which only the call is known: what was written back for them (bytes, bios, writeback latency) is null; the routes ring-buffer and bpftrace record it"
+        "requests of which only the sync call was recorded; bytes, bios and writeback latency are null; the routes ring-buffer and bpftrace record them"
     Duplicate "duplicate" Info
-        "what two inputs or two tracepoints tell of one call, request or bio, and that was joined"
+        "records of a call, request or bio that another input or another tracepoint has recorded too; each fact is used once"
     SupersededBio "superseded_bio" Info
-        "bios that one input tells of and that are not used: another input tells of their device's bios, and not of these, or not where its bios go"
+        "bios that are not used: another input is authoritative for the bios of their device, and does not hold them or does not say where its bios go"
     Remapped "remapped" Info
-        "bios that a device mapper or a partition passes on, which are told at the device that they were meant for"
+        "bios that a device mapper or a partition redirects; they are counted on the device that they were first submitted to"
     FilteredOut "filtered_out" Info
-        "requests and lone calls that the filter leaves out"
+        "requests and unmatched calls that the filter excludes"
     FilterUnknown "filter_unknown" Info
-        "requests and lone calls left out since the log does not tell what the filter asks: process, path, device or length"
+        "requests and unmatched calls that the filter excludes because the log lacks what it asks for: process, path, device or duration"
     CompletedAfterEnd "completed_after_end" Info
-        "bios that completed after their request had ended: it did not wait for them"
+        "bios that completed after the end of their request, which did not wait for them"
 }
 
 #[derive(Clone, Debug, Default)]
@@ -97,35 +97,35 @@ pub struct LossCount {
     pub count: u64,
     pub first_ts: Option<i64>,
     pub last_ts: Option<i64>,
-    /// `file:line: text` of the first.
+    /// The first one: `file:line: text`.
     pub example: Option<String>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Losses {
-    tallies: Vec<LossCount>,
+    counts: Vec<LossCount>,
 }
 
 impl Default for Losses {
     fn default() -> Self {
-        Self { tallies: vec![LossCount::default(); Reason::ALL.len()] }
+        Self { counts: vec![LossCount::default(); Reason::ALL.len()] }
     }
 }
 
 impl Losses {
     pub fn add(&mut self, reason: Reason, count: u64, ts: Option<i64>) -> &mut LossCount {
-        let tally = &mut self.tallies[reason as usize];
-        // What a column can hold: a tracer may say any number.
-        tally.count = tally.count.saturating_add(count).min(i64::MAX as u64);
+        let loss = &mut self.counts[reason as usize];
+        // A tracer may report any number; a column holds 63 bits.
+        loss.count = loss.count.saturating_add(count).min(i64::MAX as u64);
         if let Some(ts) = ts {
-            tally.first_ts = Some(tally.first_ts.map_or(ts, |first| first.min(ts)));
-            tally.last_ts = Some(tally.last_ts.map_or(ts, |last| last.max(ts)));
+            loss.first_ts = Some(loss.first_ts.map_or(ts, |first| first.min(ts)));
+            loss.last_ts = Some(loss.last_ts.map_or(ts, |last| last.max(ts)));
         }
-        tally
+        loss
     }
 
     pub fn get(&self, reason: Reason) -> &LossCount {
-        &self.tallies[reason as usize]
+        &self.counts[reason as usize]
     }
 
     /// Reasons that occurred, in the order of `Reason::ALL`.
@@ -133,7 +133,7 @@ impl Losses {
         Reason::ALL.iter().map(|&r| (r, self.get(r))).filter(|(_, t)| t.count > 0)
     }
 
-    /// All that is missing from the statistics.
+    /// The number of losses of severity `Loss`.
     pub fn total(&self) -> u64 {
         self.iter().filter(|(r, _)| r.severity() == Severity::Loss).fold(0, |sum, (_, t)| sum.saturating_add(t.count))
     }

@@ -269,6 +269,17 @@ impl ThreadCalls {
         }
     }
 
+    /// Takes an event of a request that is not its start. If the start was lost, this event opens the request.
+    pub(super) fn use_request(&mut self, id: u64, log: usize) {
+        if self.request.is_some() || id == 0 || id == NO_ID {
+            return;
+        }
+        if let Some(open) = &mut self.open {
+            open.has_request = true;
+            self.request = Some((id, log));
+        }
+    }
+
     pub(super) fn end_request(&mut self, id: u64) {
         self.request.take_if(|(open_id, _)| id != NO_ID || *open_id == NO_ID);
     }
@@ -312,5 +323,82 @@ impl CallDetail {
             enter,
             call_only,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::UNKNOWN_TASK;
+
+    const STACK: NameId = NameId(1);
+    const PATH: NameId = NameId(2);
+
+    fn event(ts: i64, kind: Kind) -> Event {
+        Event { ts, tid: 7, pid: UNKNOWN_TASK, comm: NameId::NONE, line: 0, kind }
+    }
+
+    fn enter(ts: i64, stack: NameId, path: NameId, call_only: bool) -> Event {
+        event(ts, Kind::CallEnter { op: Op::Fsync, stack, path, call_only })
+    }
+
+    fn exit(ts: i64) -> Event {
+        event(ts, Kind::exit(Op::Fsync, Some(0)))
+    }
+
+    /// Passes the events of several logs through the stage, in the order of time. Returns the events and details that leave.
+    fn run(logs: &[&[Event]]) -> (Vec<Event>, Vec<CallDetail>, usize) {
+        let mut authority = Authority::new(&(0..logs.len()).collect::<Vec<_>>());
+        let mut merged = Vec::new();
+        for (log, events) in logs.iter().enumerate() {
+            authority.observe(log, events.iter());
+            authority.end_file(log);
+            merged.extend(events.iter().map(|event| (event.ts, log, *event)));
+        }
+        merged.sort_by_key(|&(ts, log, _)| (ts, log));
+        let mut thread = ThreadCalls::default();
+        let (mut events, mut details, mut duplicates) = (Vec::new(), Vec::new(), 0);
+        let mut take = |outcome: Outcome| {
+            events.extend(outcome.events.into_iter().map(|(event, _)| event));
+            details.extend(outcome.detail);
+            duplicates += outcome.duplicates.len();
+        };
+        for (_, log, event) in merged {
+            take(match event.kind {
+                Kind::CallEnter { .. } => thread.enter(&event, Location::default(), log, &authority),
+                _ => thread.exit(&event, Location::default(), log, &authority),
+            });
+        }
+        take(thread.finish(&authority));
+        (events, details, duplicates)
+    }
+
+    #[test]
+    fn a_call_that_two_logs_report_is_emitted_once_with_what_both_know() {
+        let kernel = [enter(100, STACK, NameId::NONE, false), exit(900)];
+        let strace = [enter(120, NameId::NONE, PATH, true), exit(950)];
+        let (events, details, duplicates) = run(&[&kernel, &strace]);
+        assert_eq!(events, kernel);
+        assert_eq!(details.iter().map(|detail| detail.path).collect::<Vec<_>>(), [PATH]);
+        assert_eq!(duplicates, 2);
+    }
+
+    #[test]
+    fn a_call_that_strace_reports_first_waits_for_the_kernel() {
+        let kernel = [enter(10_000, STACK, NameId::NONE, false), exit(20_000)];
+        let strace = [enter(100, NameId::NONE, PATH, true), exit(21_000)];
+        let (events, details, duplicates) = run(&[&kernel, &strace]);
+        assert_eq!(events, [enter(10_000, STACK, PATH, true), exit(20_000)]);
+        assert_eq!((details.len(), duplicates), (0, 2));
+    }
+
+    #[test]
+    fn a_call_that_only_strace_reports_is_emitted_when_the_kernel_reports_another() {
+        let later = MAX_TRACER_LEAD_NS + 10_000;
+        let kernel = [enter(later, STACK, NameId::NONE, false), exit(later + 100)];
+        let strace = [enter(100, NameId::NONE, PATH, true), exit(200), enter(later + 1, NameId::NONE, PATH, true)];
+        let (events, details, duplicates) = run(&[&kernel, &strace]);
+        assert_eq!(events, [&strace[..2], &kernel[..]].concat());
+        assert_eq!((details.len(), duplicates), (1, 1));
     }
 }

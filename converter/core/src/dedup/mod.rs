@@ -228,7 +228,14 @@ impl Dedup {
                         standing = Standing::Duplicate;
                     }
                 }
-                Kind::SyncEnd { id, .. } => logs.threads.entry(event.tid).or_default().end_request(id),
+                Kind::BioAddFolio { id, .. } | Kind::BioSubmit { id, background: false, .. } => {
+                    logs.threads.entry(event.tid).or_default().use_request(id, log);
+                }
+                Kind::SyncEnd { id, .. } => {
+                    let thread = logs.threads.entry(event.tid).or_default();
+                    thread.use_request(id, log);
+                    thread.end_request(id);
+                }
                 _ => {}
             }
         }

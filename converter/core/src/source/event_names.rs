@@ -129,9 +129,9 @@ impl Word {
 
     fn of_wait(word: &[u8]) -> Option<Self> {
         if let Some(wait) = word.strip_suffix(b"_start") {
-            return WaitKind::from_word(wait).map(Self::WaitStart);
+            return WaitKind::from_event_name(wait).map(Self::WaitStart);
         }
-        word.strip_suffix(b"_end").and_then(WaitKind::from_word).map(Self::WaitEnd)
+        word.strip_suffix(b"_end").and_then(WaitKind::from_event_name).map(Self::WaitEnd)
     }
 
     fn of_call(word: &[u8]) -> Option<Self> {
