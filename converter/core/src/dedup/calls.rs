@@ -271,7 +271,7 @@ impl ThreadCalls {
 
     /// Takes an event of a request that is not its start. If the start was lost, this event opens the request.
     pub(super) fn use_request(&mut self, id: u64, log: usize) {
-        if self.request.is_some() || id == 0 || id == NO_ID {
+        if self.request.is_some() || id == 0 {
             return;
         }
         if let Some(open) = &mut self.open {
