@@ -294,7 +294,7 @@ def _describe(table: str) -> list[Any]:
 
 
 def test_the_docs_have_the_same_advice() -> None:
-    page = (ROOT / "docs" / "inspect.md").read_text()
+    page = (ROOT / "docs" / "reference" / "inspect.md").read_text()
     for filler in FILLED_BY:
         columns, routes = ", ".join(filler.columns), ", ".join(filler.routes)
         assert f"| {columns} | {routes} | {filler.text} |" in page

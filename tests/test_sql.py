@@ -957,8 +957,8 @@ def test_a_foreign_trace_is_no_run_without_syncs(tmp_path: Path) -> None:
 
 
 def parsed_docs() -> dict[str, list[str]]:
-    """Names in docs/tables.md, by table: those of its rows, or all in code type."""
-    text = (SQL.parent / "docs" / "tables.md").read_text()
+    """Names in docs/reference/tables.md, by table: those of its rows, or all in code type."""
+    text = (SQL.parent / "docs" / "reference" / "tables.md").read_text()
     found = {}
     for section in re.split(r"^## ", text, flags=re.M)[1:]:
         table = section.split(":", 1)[0].strip()
