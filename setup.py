@@ -63,7 +63,9 @@ def build_page() -> None:
         print(f"page: {' '.join(command)}", flush=True)
         done = subprocess.run(command, cwd=SOURCES, check=False)
         if done.returncode != 0:
-            raise fail(f"`{' '.join(command)}` exited with {done.returncode}; its messages are above")
+            raise fail(
+                f"`{' '.join(command)}` exited with {done.returncode}; its messages are above"
+            )
 
 
 class BuildPy(build_py):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Formatters and linters for Rust, Python and SQL; --fix mends what a tool can mend.
-# Prints `N passed, N failed`.
+# Formatters and linters for Rust, Python, SQL and shell, and the checks of tests/lint. --fix fixes what a tool can fix.
+# The last line is `lint: N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 BIN=${BIN:-$PWD/.venv/bin}
@@ -38,11 +38,13 @@ else
 fi
 step ruff-check "$BIN/ruff" check converter tests
 step ruff-format "$BIN/ruff" format --check converter tests
+step imports "$BIN/python" -m tests.lint.imports
 step sql "$BIN/python" tests/sqlfmt.py --check
 if command -v shellcheck >/dev/null; then
   step shellcheck shellcheck -x tests/*.sh tests/kernel/*.sh tests/kernel/jobs/*.sh .ci/run
 else
   echo "lint: shellcheck: skipped, not installed (apt-get install shellcheck)"
 fi
+step words "$BIN/python" -m tests.lint.words
 echo "lint: $passed passed, $failed failed"
 [ "$failed" = 0 ]
