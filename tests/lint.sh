@@ -23,8 +23,8 @@ step() {
 if [ "${1:-}" = --fix ]; then
   cargo fmt --manifest-path converter/Cargo.toml --all
   cargo fmt --manifest-path converter/fuzz/Cargo.toml --all
-  "$BIN/ruff" check -q --fix converter tests
-  "$BIN/ruff" format -q converter tests
+  "$BIN/ruff" check -q --fix converter tests setup.py
+  "$BIN/ruff" format -q converter tests setup.py
   "$BIN/python" tests/sqlfmt.py
 fi
 
@@ -36,9 +36,10 @@ if command -v "${CXX:-c++}" >/dev/null; then
 else
   echo "lint: clippy-fuzz: skipped, no C++ compiler (apt-get install g++)"
 fi
-step ruff-check "$BIN/ruff" check converter tests
-step ruff-format "$BIN/ruff" format --check converter tests
+step ruff-check "$BIN/ruff" check converter tests setup.py
+step ruff-format "$BIN/ruff" format --check converter tests setup.py
 step imports "$BIN/python" -m tests.lint.imports
+step notices "$BIN/python" -m tests.lint.notices
 step sql "$BIN/python" tests/sqlfmt.py --check
 if command -v shellcheck >/dev/null; then
   step shellcheck shellcheck -x tests/*.sh tests/kernel/*.sh tests/kernel/jobs/*.sh .ci/run

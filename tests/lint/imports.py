@@ -8,6 +8,7 @@ RUST and PYTHON list the layers, lowest first. A file may import from its own la
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import sys
 from collections.abc import Iterator
@@ -277,7 +278,7 @@ def check(graph: Graph, layers: list[list[str]]) -> list[str]:
         findings.append("these files import each other in a circle:")
         findings += [
             f"  {graph.place(importer, imported)}: imports {'/'.join(imported) or 'the root'}"
-            for importer, imported in zip(circle, circle[1:], strict=False)
+            for importer, imported in itertools.pairwise(circle)
         ]
     return findings
 
