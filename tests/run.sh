@@ -1,42 +1,102 @@
 #!/usr/bin/env bash
-# All tests, the quick ones first; `make test` calls it. The last line is `N passed, N failed`.
+# All tests: tests/run.sh; `make test` calls it. tests/run.sh --quick (`make test-quick`) runs a part of each kind.
+# The last line is `N passed, N failed`.
 #
-# SYNCLINE_FUZZ_SECONDS: how long each fuzz target searches (not at all: the same inputs each time).
+# The steps run in two lanes side by side: what needs cargo, whose target folder has one lock, and what needs Python.
+# A step's output is printed when the step is over.
+#
+#   SYNCLINE_FUZZ_SECONDS   how long libFuzzer searches for each target; by default each run has the same inputs
+#   PYTEST_WORKERS          processes of pytest; by default one for each CPU
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 export BIN=${BIN:-$PWD/.venv/bin}
 export CARGO_TERM_COLOR=never
 log=$(mktemp -d)
 trap 'rm -rf "$log"' EXIT
-passed=0 failed=0
+# Lanes ignore an interrupt from the keyboard, as background jobs of a script do.
+trap 'trap "" TERM; kill 0; exit 130' INT TERM
 
-# Runs a step, shows its output, and adds what it counts: the numbers before `passed` and `failed` in the lines that PATTERN picks.
+# Runs a step, then prints its output and its counts: the numbers before `passed` and `failed` in the lines that PATTERN picks.
 count() {
   local name=$1 pattern=$2 code p f begun=$SECONDS
   shift 2
-  echo "== $name"
-  "$@" 2>&1 | tee "$log/$name"
-  code=${PIPESTATUS[0]}
+  echo "== $name: started"
+  "$@" >"$log/$name" 2>&1
+  code=$?
   p=$(grep -E "$pattern" "$log/$name" | grep -oE '[0-9]+ passed' | awk '{s += $1} END {print s + 0}')
   f=$(grep -E "$pattern" "$log/$name" | grep -oE '[0-9]+ (failed|error)' | awk '{s += $1} END {print s + 0}')
-  # A step that broke before it could count has failed.
+  # A step that ended before it could count has failed.
   if [ "$code" != 0 ] && [ "$f" = 0 ]; then f=1; fi
-  passed=$((passed + p)) failed=$((failed + f))
-  echo "== $name: $p passed, $f failed, $((SECONDS - begun)) s"
+  echo "$p $f" >"$log/$name.counts"
+  {
+    echo "== $name"
+    cat "$log/$name"
+    echo "== $name: $p passed, $f failed, $((SECONDS - begun)) s"
+  } >"$log/$name.block"
+  # One write for each block, so that blocks of the two lanes do not mix.
+  flock "$log" cat "$log/$name.block"
 }
 
-# As root, what only root can install; otherwise the tests that need it say what they skip.
-if [ "$(id -u)" = 0 ] && ! command -v chromium >/dev/null && command -v apt-get >/dev/null; then
-  echo "== installing chromium for the browser tests"
-  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >"$log/apt" 2>&1 ||
-    { echo "could not install chromium; the browser tests are skipped:"; tail -n 3 "$log/apt"; }
+# Installs packages that tests need. Only root can; for others, and where it fails, a line says what is skipped.
+install_tools() {
+  local program package missing=() packages=()
+  while read -r program package; do
+    command -v "$program" >/dev/null || { missing+=("$program") && packages+=("$package"); }
+  done <<'TOOLS'
+chromium chromium
+trace-cmd trace-cmd
+blkparse blktrace
+strace strace
+shellcheck shellcheck
+c++ g++
+TOOLS
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "== installing ${packages[*]}"
+    { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${packages[@]}"; } >"$log/apt" 2>&1 &&
+      return
+    tail -n 3 "$log/apt"
+  fi
+  echo "== skipped: tests that need ${missing[*]}; to run them: apt-get install ${packages[*]}"
+}
+
+pytest() {
+  "$BIN/python" -m pytest -rs "$@"
+}
+
+parallel=(-n "${PYTEST_WORKERS:-$(nproc)}" --dist worksteal)
+
+cargo_lane() {
+  count lint '^lint: [0-9]+ passed' tests/lint.sh
+  count cargo '^test result:' cargo test -q --release --manifest-path converter/Cargo.toml --workspace --exclude syncline-binding
+  count fuzz '^fuzz: [0-9]+ passed' tests/fuzz.sh "${SYNCLINE_FUZZ_SECONDS:-same}"
+}
+
+python_lane() {
+  count pytest ' in [0-9.]+s' pytest -m 'not ui' "${parallel[@]}"
+  count browser ' in [0-9.]+s' pytest -m ui tests/ui
+}
+
+quick_cargo_lane() {
+  count lint '^lint: [0-9]+ passed' tests/lint.sh --quick
+  count cargo '^test result:' cargo test -q --release --manifest-path converter/Cargo.toml -p syncline-core --lib
+}
+
+quick_python_lane() {
+  local tests
+  mapfile -t tests < <(grep -v '^#' tests/quick.txt)
+  count pytest ' in [0-9.]+s' pytest -m 'not ui' "${parallel[@]}" "${tests[@]}"
+}
+
+if [ "${1:-}" = --quick ]; then
+  quick_cargo_lane &
+  quick_python_lane &
+else
+  install_tools
+  cargo_lane &
+  python_lane &
 fi
-
-count lint '^lint: [0-9]+ passed' tests/lint.sh
-count cargo '^test result:' cargo test -q --release --manifest-path converter/Cargo.toml --workspace --exclude syncline-binding
-count pytest ' in [0-9.]+s' "$BIN/python" -m pytest -m 'not ui' -rs
-count browser ' in [0-9.]+s' "$BIN/python" -m pytest -m ui -rs tests/ui
-count fuzz '^fuzz: [0-9]+ passed' tests/fuzz.sh "${SYNCLINE_FUZZ_SECONDS:-same}"
-
+wait
+read -r passed failed < <(cat "$log"/*.counts | awk '{p += $1; f += $2} END {print p + 0, f + 0}')
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -1,11 +1,13 @@
-"""The wheel in a fresh environment, away from the checkout; and what the README says, run."""
+"""The wheel and the sdist, as a stranger builds and installs them; and the commands of the README."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -15,29 +17,88 @@ import pytest
 from tests.coretools import DATA, ROOT
 
 BIN = Path(sys.executable).parent
+PAGE = "syncline/report/page/page.html"
+
+# Compiles in ROOT, whose target folder has been built, instead of in a copy of it.
+CARGO = """\
+#!/usr/bin/env bash
+tree=$PWD
+cd "$ROOT" && exec "$REAL_CARGO" "${@//$tree/$ROOT}"
+"""
+
+
+def sources() -> list[str]:
+    """The files of the checkout, without tests, which no build needs."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = {name for name in listed.split("\0") if name and not name.startswith("tests/")}
+    return sorted(name for name in names if (ROOT / name).is_file())
+
+
+def copy_checkout(folder: Path) -> Path:
+    """What `git clone` would give: no page, no compiled core."""
+    for name in sources():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def build(kind: str, tree: Path, out: Path, path: str) -> subprocess.CompletedProcess[str]:
+    """Builds `wheel` or `sdist` from a tree, in an environment of its own, with this PATH."""
+    cargo = out / "cargo"
+    out.mkdir(exist_ok=True)
+    cargo.write_text(CARGO)
+    cargo.chmod(0o755)
+    env = {
+        **os.environ,
+        "PATH": path,
+        "CARGO": str(cargo),
+        "REAL_CARGO": shutil.which("cargo") or "cargo",
+        "CARGO_TARGET_DIR": str(ROOT / "converter" / "target"),
+        "ROOT": str(ROOT),
+    }
+    command = [sys.executable, "-m", "build", f"--{kind}", "--outdir", str(out), str(tree)]
+    return subprocess.run(command, env=env, cwd=out, capture_output=True, text=True, check=False)
+
+
+def path_without_node(folder: Path) -> str:
+    """A PATH with every program but Node.js and npm."""
+    folder.mkdir()
+    for directory in os.environ["PATH"].split(":"):
+        for program in Path(directory).glob("*") if Path(directory).is_dir() else ():
+            if (
+                program.name not in ("node", "nodejs", "npm")
+                and not (folder / program.name).exists()
+            ):
+                (folder / program.name).symlink_to(program)
+    return str(folder)
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "-w",
-        str(folder),
-        str(ROOT),
-    ]
-    # The target folder of the checkout has what is compiled already.
-    env = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "converter" / "target")}
-    subprocess.run(command, check=True, env=env)
-    return next(folder.glob("*.whl"))
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_checkout(tmp_path_factory.mktemp("packaging") / "checkout")
 
 
-def test_the_wheel_holds_the_program_and_its_sql_and_nothing_else(wheel: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel(checkout: Path) -> Path:
+    """From a clean checkout."""
+    out = checkout.parent / "wheel"
+    assert not (checkout / "converter" / PAGE).exists()
+    done = build("wheel", checkout, out, os.environ["PATH"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    return next(out.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def sdist(wheel: Path, checkout: Path) -> Path:
+    """From the same checkout."""
+    out = checkout.parent / "sdist"
+    done = build("sdist", checkout, out, os.environ["PATH"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    return next(out.glob("*.tar.gz"))
+
+
+def test_the_wheel_contains_the_program_and_nothing_else(wheel: Path) -> None:
     assert "-cp311-abi3-" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
     assert [
@@ -49,27 +110,72 @@ def test_the_wheel_holds_the_program_and_its_sql_and_nothing_else(wheel: Path) -
         for file in (ROOT / "sql").rglob(f"*.{ending}")
     } <= set(names)
     assert all(name.startswith(("syncline/", "syncline-")) for name in names)
-    assert "syncline/report/page/page.html" in names
+    assert PAGE in names
     assert [name for name in names if name.endswith(".so")] == ["syncline/_core.abi3.so"]
+    licences = {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
+    assert licences == {"LICENSE", "NOTICE", "converter/NOTICES.md"}
 
 
-def test_the_wheel_works_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
+def test_the_sdist_contains_all_that_a_build_needs(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    needed = (
+        "converter/core/",
+        "converter/binding/",
+        "converter/page/",
+        "converter/syncline/",
+        "sql/",
+        "bpf/",
+    )
+    files = {"pyproject.toml", "setup.py", "NOTICE", "LICENSE", "converter/Cargo.lock"}
+    files |= {"converter/Cargo.toml", "converter/.cargo/config.toml"}
+    assert files | {name for name in sources() if name.startswith(needed)} <= names
+    assert f"converter/{PAGE}" in names
+    assert not [name for name in names if "node_modules" in name or name.startswith("tests/")]
+
+
+def test_a_wheel_from_the_sdist_needs_no_node(sdist: Path, wheel: Path, tmp_path: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    tree = next(tmp_path.iterdir())
+    done = build("wheel", tree, tmp_path / "out", path_without_node(tmp_path / "bin"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    made = zipfile.ZipFile(next((tmp_path / "out").glob("*.whl")))
+    assert sorted(made.namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
+    assert made.read(PAGE) == zipfile.ZipFile(wheel).read(PAGE)
+
+
+def test_a_checkout_without_node_says_what_is_missing(tmp_path: Path) -> None:
+    tree = copy_checkout(tmp_path / "checkout")
+    done = build("sdist", tree, tmp_path / "out", path_without_node(tmp_path / "bin"))
+    assert done.returncode != 0
+    said = done.stdout + done.stderr
+    assert (
+        "cannot build the page of HTML reports (converter/syncline/report/page/page.html, from"
+        in said
+    )
+    assert "node was not found in PATH" in said
+    assert "Install Node.js 20 or later with npm" in said
+
+
+def test_every_command_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
-    subprocess.run(
-        [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", str(wheel)],
-        check=True,
-    )
+    install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    subprocess.run([*install, "-c", ROOT / "constraints.txt", wheel], check=True)
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     work = tmp_path / "elsewhere"
     work.mkdir()
-    (work / "small1.log").write_bytes((DATA / "small1.log").read_bytes())
+    for name in ("small1.log", "small4.log"):
+        (work / name).write_bytes((DATA / name).read_bytes())
 
-    def syncline(*arguments: str) -> str:
+    def syncline(*arguments: str, code: int = 0) -> str:
         command = [str(python.with_name("syncline")), *arguments]
-        return subprocess.run(
-            command, cwd=work, env=env, capture_output=True, text=True, check=True
-        ).stdout
+        done = subprocess.run(
+            command, cwd=work, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, (arguments, done.stderr)
+        return done.stdout
 
     syncline("convert", "small1.log", "-o", "small1.pftrace")
     of_log, of_trace = (
@@ -85,6 +191,15 @@ def test_the_wheel_works_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> 
     assert "syncs,all,50.0,count" in of_log
     syncline("report", "small1.log", "--html", "small1.html", "--base", "small1.pftrace")
     assert (work / "small1.html").stat().st_size > 300_000
+    assert "50" in syncline("query", "small1.log", "SELECT count(*) FROM syncline_sync")
+    assert "thesis" in syncline("inspect", "small1.log")
+    syncline("flamegraph", "small4.log", "-o", "small4.svg")
+    assert (work / "small4.svg").read_text().startswith("<?xml")
+    syncline("baseline", "save", "small1.log", "-o", "base.json")
+    syncline("diff", "base.json", "small1.log", code=5)  # One run a side is too few to tell.
+    assert "Usage" in syncline("open", "--help")
+    assert "Usage" in syncline("record", "--help")
+    assert "DuckDB" in syncline("doctor")
     where = "import syncline.report.catalogue as c; print(c.sql_root())"
     root = subprocess.run(
         [python, "-c", where], cwd=work, env=env, capture_output=True, text=True, check=True
@@ -118,7 +233,7 @@ def test_the_demo_runs(tmp_path: Path) -> None:
 
 
 def test_pages_point_at_pages_that_are_there() -> None:
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), (page.name, target)
