@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Runs the fuzz targets of converter/fuzz: tests/fuzz.sh [same|SECONDS [TARGET...]]
 #
-# `same`, as `make test` does it: the seeds, and some thousand inputs like them for each target (tests/fuzz_mutants.py). They are the
-# same each time and on every machine, so that it fails for what was changed. libFuzzer's own search is steered by the very code
-# that is tested, by addresses and by the clock, and finds something else each time.
-# SECONDS: libFuzzer's search, so long for each target. What it finds on the way is kept in converter/fuzz/corpus, and the next one begins there;
-# SYNCLINE_FUZZ_SEED=N makes it another one.
+# `same`, which `make test` uses: the seeds, and 8000 mutants of them for each target (tests/fuzz_mutants.py). These inputs are
+# the same on each run and on every machine, so that only a change of the code can make a target fail. libFuzzer's own search
+# depends on the tested code, on addresses and on the clock, and differs on each run.
+# SECONDS: libFuzzer searches for this long, for each target. The inputs that it finds are kept in converter/fuzz/corpus, from which the
+# next search starts. SYNCLINE_FUZZ_SEED=N seeds the search.
 #
-# Stable Rust is enough, and so is a C++ compiler for libFuzzer itself; converter/fuzz/rustc.sh says how. A crash is kept in
-# converter/fuzz/artifacts, and its command to run again is printed.
+# Stable Rust is enough (converter/fuzz/rustc.sh says why); libFuzzer itself needs a C++ compiler. An input that crashes a target is kept
+# in converter/fuzz/artifacts, and the command that repeats the crash is printed.
 # The last line is `fuzz: N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
@@ -27,7 +27,7 @@ if ! command -v "${CXX:-c++}" >/dev/null; then
   exit 0
 fi
 
-# In the main workspace's folder, where most of what is needed has been built already.
+# In the main workspace's target folder, which has most dependencies already.
 if ! RUSTC_WRAPPER=$PWD/converter/fuzz/rustc.sh cargo build -q --release \
   --manifest-path converter/fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-converter/target}"; then
   echo "fuzz: 0 passed, 1 failed"
@@ -46,7 +46,7 @@ for target in $targets; do
     mkdir -p "converter/fuzz/corpus/$target"
     inputs=("converter/fuzz/corpus/$target" "$work/seeds/$target" -max_total_time="$how" -seed="${SYNCLINE_FUZZ_SEED:-1}")
   fi
-  # What a target writes to standard output is what it converts to.
+  # A target writes what it converts to standard output.
   if output=$("$built/$target" "${inputs[@]}" -max_len=10000 -timeout=20 -rss_limit_mb=2048 \
     -verbosity=0 -print_final_stats=1 -artifact_prefix="$artifacts/$target-" 2>&1 >/dev/null); then
     passed=$((passed + 1))
