@@ -21,22 +21,27 @@ ROOT = Path(__file__).parents[2]
 RUST_ROOT = ROOT / "converter" / "core" / "src"
 RUST = [
     ["names", "event", "error", "location", "losses", "output", "thread_table", "stacks"],
+    # lib.rs lists the modules, which is no import, and defines constants.
+    ["lib", "low_level_log", "max_loss"],
     ["rows"],
     ["input/file"],
     ["source"],
     # A sink is given rows, and events as the source read them. Pairing writes to the `Sink` trait.
     ["sink"],
-    ["input", "merge"],
+    ["input"],
+    ["merge"],
     ["dedup"],
     ["pair"],
+    ["options", "summary"],
+    ["pipeline"],
     ["run"],
-    ["lib"],
+    ["unresolved_frames"],
 ]
 
 PYTHON_ROOT = ROOT / "converter" / "syncline"
 PYTHON = [
     ["_core", "errors", "__init__"],
-    ["folders", "frames", "losses", "marks", "recordings"],
+    ["finding", "folders", "frames", "kinds", "losses", "marks", "reading", "recordings"],
     ["engine"],
     ["report"],
     # Opens an input as tables, for which it asks `report` where the SQL is.
