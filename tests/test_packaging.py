@@ -199,7 +199,7 @@ def test_every_command_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     syncline("diff", "base.json", "small1.log", code=5)  # One run a side is too few to tell.
     assert "Usage" in syncline("open", "--help")
     assert "Usage" in syncline("record", "--help")
-    assert "DuckDB" in syncline("doctor")
+    assert "duckdb" in syncline("doctor").lower()
     where = "import syncline.report.catalogue as c; print(c.sql_root())"
     root = subprocess.run(
         [python, "-c", where], cwd=work, env=env, capture_output=True, text=True, check=True
