@@ -55,6 +55,9 @@ def build(kind: str, tree: Path, out: Path, path: str) -> subprocess.CompletedPr
         "CARGO": str(cargo),
         "REAL_CARGO": shutil.which("cargo") or "cargo",
         "CARGO_TARGET_DIR": str(ROOT / "converter" / "target"),
+        # PyO3 is compiled again for another path of Python, and each build has an environment of its own.
+        "PYO3_PYTHON": sys.executable,
+        "PYTHON_SYS_EXECUTABLE": sys.executable,
         "ROOT": str(ROOT),
     }
     command = [sys.executable, "-m", "build", f"--{kind}", "--outdir", str(out), str(tree)]
