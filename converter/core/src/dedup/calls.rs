@@ -84,6 +84,8 @@ pub(super) struct ThreadCalls {
     open: Option<OpenCall>,
     /// The request that the thread is in: its id, and the log that reports it.
     request: Option<(u64, usize)>,
+    /// The kernel reports the request at two tracepoints, with an id and without.
+    has_nested_start: bool,
     pending: Vec<PendingCall>,
     /// The exit that was emitted last, until the next call: its op and its log.
     last_exit: Option<(Op, usize)>,
@@ -255,18 +257,13 @@ impl ThreadCalls {
         if let Some(open) = &mut self.open {
             open.has_request = true;
         }
-        match self.request {
-            // A kernel may report one request at two tracepoints, with an id and without. The id counts.
-            Some((open_id, _)) if id == NO_ID && open_id != NO_ID => false,
-            Some((open_id, other)) => {
-                self.request = Some((id, log));
-                open_id == id && other != log
-            }
-            None => {
-                self.request = Some((id, log));
-                false
-            }
+        // A kernel may report one request at two tracepoints, with an id and without. The id counts.
+        let is_nested = self.request.is_some_and(|(open_id, _)| (open_id == NO_ID) != (id == NO_ID));
+        self.has_nested_start = is_nested;
+        if is_nested && id == NO_ID {
+            return false;
         }
+        self.request.replace((id, log)).is_some_and(|(open_id, other)| open_id == id && other != log)
     }
 
     /// Takes an event of a request that is not its start. If the start was lost, this event opens the request.
@@ -280,8 +277,12 @@ impl ThreadCalls {
         }
     }
 
+    /// Takes the end of a request. The end without an id of a nested start ends nothing.
     pub(super) fn end_request(&mut self, id: u64) {
-        self.request.take_if(|(open_id, _)| id != NO_ID || *open_id == NO_ID);
+        if id == NO_ID && std::mem::take(&mut self.has_nested_start) {
+            return;
+        }
+        self.request = None;
     }
 
     /// Emits the pending calls that no other log can report any more, unless the thread is in a call or a request that another log reports.
