@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from syncline import doctor
 from syncline.doctor import Check
+from syncline.record import checks as record_checks
 
 # Of `CapEff:`, as hex.
 EVERYTHING, NOTHING, BPF_AND_PERFMON = "1ffffffffff", "0", f"{1 << 38 | 1 << 39:x}"
@@ -99,7 +100,7 @@ def test_no_viztracer(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("bpftrace", "bpftrace v0.17.0", "warn", "0.17.0"),
         ("trace-cmd", "trace-cmd version 3.1.6 (not-a-git-repo)", "ok", "3.1.6"),
         ("strace", "strace -- version 6.1", "ok", "6.1"),
-        ("strace", "broken", "warn", "does not say"),
+        ("strace", "broken", "warn", "does not report"),
     ],
 )
 def test_recorders(machine: Path, name: str, says: str, status: str, detail: str) -> None:
@@ -118,12 +119,12 @@ def test_browser(machine: Path) -> None:
 
 def test_patched_kernel(machine: Path) -> None:
     events = machine / "sys/kernel/tracing/events/wb_tracer"
-    for name in doctor.PATCHED_EVENTS[:3]:
+    for name in record_checks.PATCHED_EVENTS[:3]:
         (events / name).mkdir(parents=True)
     check = find(machine)("patched tracepoints")
     assert check.status == "warn"
     assert "sync_end" in check.detail.partition("; not ")[2]
-    for name in doctor.PATCHED_EVENTS[3:]:
+    for name in record_checks.PATCHED_EVENTS[3:]:
         (events / name).mkdir()
     check = find(machine)("patched tracepoints")
     assert check.status == "ok"
@@ -181,14 +182,14 @@ def test_cache(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_never_raises(machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No /proc, no /sys, a program that hangs, and packages that cannot be imported."""
     program(machine, "bpftrace", "exec /bin/sleep 60")
-    monkeypatch.setattr(doctor, "_SECONDS", 0.2)
+    monkeypatch.setattr(record_checks, "VERSION_WITHIN_S", 0.2)
     monkeypatch.setitem(sys.modules, "syncline.engine", None)
     checks = {check.name: check for check in doctor.collect(tmp_path / "empty")}
     assert list(checks) == [name for name, _ in doctor._PROBES]
     assert all(check.status in ("ok", "warn", "missing") for check in checks.values())
     for name in ("bpftrace", "privileges", "embedded engine"):
         assert checks[name].status == "warn"
-        assert checks[name].detail.startswith("cannot tell")
+        assert checks[name].detail.startswith("unknown: ")
 
 
 def test_this_machine() -> None:

@@ -20,10 +20,19 @@ import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 from syncline import engine as engines
-from syncline.engine import EngineError, OutOfMemory, SqlError, TraceFile, open_trace
-from syncline.engine import embedded as embedded_module
+from syncline.engine import (
+    EngineError,
+    OutOfMemory,
+    SqlError,
+    TraceFile,
+    choice,
+    module_cache,
+    open_trace,
+)
+from syncline.engine import package as sql_package
 
 wasmtime = pytest.importorskip("wasmtime")
+wasm_host = pytest.importorskip("syncline.engine.wasm_host")
 
 BOOTTIME, MONOTONIC = 6, 3
 PACKETS_PER_SLICE = 2
@@ -65,6 +74,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("SYNCLINE_CACHE_DIR", str(folder))
         patch.delenv("SYNCLINE_TRACE_PROCESSOR", raising=False)
         patch.delenv("SYNCLINE_WEB_DIST", raising=False)
+        patch.delenv(choice.BITS_VARIABLE, raising=False)
         yield folder
 
 
@@ -95,8 +105,10 @@ def shell(tmp_path: Path) -> Path:
         if "--version" in sys.argv:
             print("Perfetto v57.2-cafe (cafe)\\nTrace Processor RPC API version: 14")
             sys.exit()
-        from syncline.engine import embedded, find_web_dist
-        engine = embedded.WasmTransport(find_web_dist(), embedded._VARIANTS[32])
+        from syncline.engine import find_web_dist
+        from syncline.engine.wasm_host import VARIANTS
+        from syncline.engine.wasm_transport import WasmTransport
+        engine = WasmTransport(find_web_dist(), VARIANTS[32])
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -126,14 +138,22 @@ def shell(tmp_path: Path) -> Path:
 # --- what every engine does ---------------------------------------------------------------------
 
 
-@pytest.fixture(params=["embedded32", "embedded64", "native"])
-def choice(request: pytest.FixtureRequest) -> str:
-    if request.param == "native":
-        return str(request.getfixturevalue("shell"))
+@pytest.fixture(params=["embedded", "embedded64", "native"])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name that the engine has."""
+    bits = {"embedded": "32", "embedded64": "64"}.get(request.param)
+    if bits:
+        monkeypatch.setenv(choice.BITS_VARIABLE, bits)
     return request.param
 
 
-def test_contract(choice: str, trace: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def chosen(kind: str, request: pytest.FixtureRequest) -> str:
+    """The argument that selects it."""
+    return str(request.getfixturevalue("shell")) if kind == "native" else "embedded"
+
+
+def test_contract(kind: str, chosen: str, trace: Path, tmp_path: Path) -> None:
     """One open engine for all of it: a native one takes a second to start."""
     package = tmp_path / "package"
     (package / "sub").mkdir(parents=True)
@@ -145,10 +165,8 @@ def test_contract(choice: str, trace: Path, tmp_path: Path) -> None:
     )
     (package / "broken.sql").write_text("CREATE PERFETTO TABLE broken AS SELECT nothing FROM one;")
 
-    with open_trace(trace, engine=choice, packages=[("dev.test", package)]) as engine:
-        assert engine.name == {"embedded32": "embedded", "embedded64": "embedded64"}.get(
-            choice, "native"
-        )
+    with open_trace(trace, engine=chosen, packages=[("dev.test", package)]) as engine:
+        assert engine.name == kind
         assert engine.version.startswith("v5")
         assert engine.stats() == []
         assert engine.query(
@@ -208,10 +226,10 @@ def test_contract(choice: str, trace: Path, tmp_path: Path) -> None:
     engine.close()
 
 
-def test_truncated(choice: str, tmp_path: Path) -> None:
+def test_truncated(chosen: str, tmp_path: Path) -> None:
     cut = write(tmp_path / "cut.pftrace", build_trace()[:-3])
     with pytest.raises(EngineError, match="ends in the middle of a packet") as caught:
-        open_trace(cut, engine=choice)
+        open_trace(cut, engine=chosen)
     assert str(cut) in caught.value.message
     assert "convert" in caught.value.hint
 
@@ -272,7 +290,7 @@ def test_what_finds_cuts_leaves_no_trace(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b"41753514022 559 wl fsync\n", "not a trace"),
         (bytes(1000), "not a trace"),
-        (b"\x0a\x05\xff\xff\xff\xff\xff" * 100, "does not load"),
+        (b"\x0a\x05\xff\xff\xff\xff\xff" * 100, "cannot be loaded"),
         (gzip.compress(build_trace())[:-9], "ends too early"),
         (gzip.compress(build_trace())[:60] + bytes(40), "damaged data"),
         (gzip.compress(build_trace()[:-3]), "middle of a packet"),
@@ -337,7 +355,7 @@ def test_json_trace(tmp_path: Path) -> None:
     """Perfetto's other formats work, and must not get what is appended to protos."""
     text = b'\n{"traceEvents":[{"ph":"X","ts":1,"dur":2,"pid":1,"tid":1,"name":"a"}]}'
     assert slices(write(tmp_path / "trace.json", text)) == 1
-    with pytest.raises(EngineError, match="does not load"):
+    with pytest.raises(EngineError, match="cannot be loaded"):
         slices(write(tmp_path / "trace.json", text[:-20]))
 
 
@@ -358,7 +376,7 @@ def test_package_names(tmp_path: Path) -> None:
     (tmp_path / "a.b").mkdir()
     for name in ("x.sql", "a.b/y.sql", "p.q.sql", "note.txt"):
         (tmp_path / name).write_text("SELECT 1;")
-    assert list(engines.read_package("dev.test", tmp_path)) == ["dev.test.x"]
+    assert list(sql_package.read_package("dev.test", tmp_path)) == ["dev.test.x"]
 
 
 def test_package_without_sql(trace: Path, tmp_path: Path) -> None:
@@ -445,8 +463,8 @@ def test_failed_opens_give_memory_back(tmp_path: Path) -> None:
 
 
 def variant(bits: int, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    changed = replace(embedded_module._VARIANTS[bits], limit=limit)
-    monkeypatch.setitem(embedded_module._VARIANTS, bits, changed)
+    changed = replace(wasm_host.VARIANTS[bits], limit=limit)
+    monkeypatch.setitem(wasm_host.VARIANTS, bits, changed)
 
 
 # What an engine has at the start, with its request buffer, is below; what the query takes, above.
@@ -464,7 +482,7 @@ def test_out_of_memory(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert engine.name == "embedded"
         with pytest.raises(OutOfMemory) as caught:
             engine.query(HUNGRY)
-        assert "embedded64" in caught.value.hint
+        assert f"{choice.BITS_VARIABLE}=64" in caught.value.hint
         assert str(trace) in str(caught.value)
         with pytest.raises(EngineError, match="stopped"):
             engine.query("SELECT 1")
@@ -473,8 +491,9 @@ def test_out_of_memory(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_64_bit_when_32_run_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variant(32, monkeypatch, SMALL)
     path = write(tmp_path / "big.pftrace", build_trace(1, name="x" * (24 << 20)))
-    with pytest.raises(OutOfMemory):
-        open_trace(path, engine="embedded32")
+    with monkeypatch.context() as forced, pytest.raises(OutOfMemory):
+        forced.setenv(choice.BITS_VARIABLE, "32")
+        open_trace(path, engine="embedded")
     with open_trace(path, engine="embedded") as engine:
         assert engine.name == "embedded64"
         assert engine.query("SELECT LENGTH(name) FROM slice").rows == [(24 << 20,)]
@@ -484,7 +503,7 @@ def test_64_bit_by_size(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert TraceFile(trace).uncompressed_size() == trace.stat().st_size
     packed = write(tmp_path / "packed.gz", gzip.compress(bytes(10_000_000)))
     assert TraceFile(packed).uncompressed_size() == 10_000_000
-    monkeypatch.setattr(engines, "LIMIT_32_BIT", 10)
+    monkeypatch.setattr(choice, "LIMIT_32_BIT", 10)
     with open_trace(trace, engine="embedded") as engine:
         assert engine.name == "embedded64"
 
@@ -583,7 +602,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], object
     wasm = write(tmp_path / "tiny.wasm", wasmtime.wat2wasm('(module (func (export "f")))'))
     monkeypatch.setenv("SYNCLINE_CACHE_DIR", str(tmp_path / "cache"))
     engine = wasmtime.Engine()
-    return lambda: embedded_module._load_module(engine, wasm, 1)
+    return lambda: module_cache._load_module(engine, wasm, 1)
 
 
 def compilations(caplog: pytest.LogCaptureFixture) -> int:
@@ -605,7 +624,7 @@ def test_cache_hit(
 def test_cache_of_the_engine(trace: Path, cache: Path, caplog: pytest.LogCaptureFixture) -> None:
     open_trace(trace, engine="embedded").close()
     assert list(cache.glob("trace_processor-*.cwasm"))
-    embedded_module._close_modules()
+    module_cache._close_modules()
     caplog.set_level(logging.INFO)
     open_trace(trace, engine="embedded").close()
     assert compilations(caplog) == 0
@@ -628,7 +647,7 @@ def damage_empty(file: Path) -> None:
 def damage_foreign(file: Path) -> None:
     """Whole, but not by this wasmtime."""
     file.write_bytes(b"\x7fELF not for us")
-    digest = embedded_module._digest(file.read_bytes())
+    digest = module_cache._digest(file.read_bytes())
     file.rename(file.with_name(f"{file.name.split('.')[0]}.{digest}.cwasm"))
 
 
@@ -690,18 +709,18 @@ def test_cache_without_a_home(load: Callable[[], object], monkeypatch: pytest.Mo
     monkeypatch.delenv("SYNCLINE_CACHE_DIR")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", homeless)
-    assert embedded_module.cache_dir() is None
+    assert module_cache.cache_dir() is None
     assert load()
 
 
 def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SYNCLINE_CACHE_DIR", "/here")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
-    assert embedded_module.cache_dir() == Path("/here")
+    assert module_cache.cache_dir() == Path("/here")
     monkeypatch.delenv("SYNCLINE_CACHE_DIR")
-    assert embedded_module.cache_dir() == Path("/xdg/syncline")
+    assert module_cache.cache_dir() == Path("/xdg/syncline")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert embedded_module.cache_dir() == Path.home() / ".cache/syncline"
+    assert module_cache.cache_dir() == Path.home() / ".cache/syncline"
 
 
 def test_cache_old_files_go(load: Callable[[], object], tmp_path: Path) -> None:
@@ -721,14 +740,14 @@ def test_cache_for_two_processes(load: Callable[[], object], tmp_path: Path) -> 
     """Each writes and reads while the others do, and the files vanish under them."""
     program = f"""
     import contextlib, pathlib, wasmtime
-    from syncline.engine import embedded
+    from syncline.engine import module_cache
     engine = wasmtime.Engine()
     for turn in range(40):
-        module = embedded._load_module(engine, pathlib.Path({str(tmp_path / "tiny.wasm")!r}), 1)
+        module = module_cache._load_module(engine, pathlib.Path({str(tmp_path / "tiny.wasm")!r}), 1)
         assert [export.name for export in module.exports] == ["f"]
         if turn % 5 == 0:
-            for file in embedded.cache_dir().glob("*.cwasm"):
-                embedded._remove(file)
+            for file in module_cache.cache_dir().glob("*.cwasm"):
+                module_cache._remove(file)
     """
     command = [sys.executable, "-c", textwrap.dedent(program)]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from syncline import _core
 from syncline.inputs import Reading
-from syncline.record import machine, programs, routes, trace_dat, tracefs
+from syncline.record import bpftrace, machine, processes, routes, trace_dat, tracefs, tracer
 from syncline.record.errors import RecordError
 
 from tests import coretools
@@ -112,9 +112,9 @@ def record(*arguments: object, path: str | None = None) -> subprocess.CompletedP
     [
         (["--pid", "1", "--", "true"], "both a command and --pid are given"),
         (["--route", "strace"], "strace needs a command or --pid"),
-        (["--buffer", "12"], "is no size"),
+        (["--buffer", "12"], "is not a size"),
         (["--device", "/nowhere/at/all", "--", "true"], "No such file"),
-        (["--for", "soon", "--", "true"], "is no duration"),
+        (["--for", "soon", "--", "true"], "is not a duration"),
     ],
 )
 def test_wrong_use(arguments: list[str], message: str, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_with_no_way_to_record_each_is_told(tmp_path: Path) -> None:
     # Nothing is on PATH, and what is in the folders of administrators is not strace.
     done = record("-o", tmp_path / "run", "--", shutil.which("true"), path=str(tmp_path))
     assert done.returncode == 3
-    assert "no way to record here" in done.stderr
+    assert "cannot record on this machine" in done.stderr
     for name in routes.NAMES:
         assert name in done.stderr
     assert "syncline doctor" in done.stderr
@@ -207,7 +207,7 @@ class TestStrace:
     def test_the_exit_code_of_the_command_is_told(self, tmp_path: Path) -> None:
         done = record("-o", tmp_path / "run", "--route", "strace", "--", "sh", "-c", "exit 3")
         assert done.returncode == 0
-        assert "ended with 3" in done.stderr
+        assert "exited with 3" in done.stderr
 
     def test_a_time_limit(self, tmp_path: Path) -> None:
         begun = time.monotonic()
@@ -234,7 +234,7 @@ def test_a_broken_manifest(tmp_path: Path) -> None:
         [BIN / "syncline", "report", tmp_path], capture_output=True, text=True, check=False
     )
     assert said.returncode == 3
-    assert "manifest.json is no manifest of a recording" in said.stderr
+    assert "manifest.json is not a manifest of a recording" in said.stderr
 
 
 def test_a_run_directory_is_its_logs(tmp_path: Path) -> None:
@@ -259,11 +259,11 @@ def test_a_run_directory_is_its_logs(tmp_path: Path) -> None:
 def test_the_script_for_each_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a.bt", "a-0.17.bt", "stacks.bt"):
         (tmp_path / name).write_text("")
-    monkeypatch.setattr(programs, "bpf_root", lambda: tmp_path)
-    assert programs.script("a", (0, 17)).name == "a-0.17.bt"
-    assert programs.script("a", (0, 23)).name == "a.bt"
-    assert programs.script("a", (1, 0)).name == "a.bt"
-    assert programs.script("stacks", (0, 17)).name == "stacks.bt"
+    monkeypatch.setattr(bpftrace, "bpf_root", lambda: tmp_path)
+    assert bpftrace.script("a", (0, 17)).name == "a-0.17.bt"
+    assert bpftrace.script("a", (0, 23)).name == "a.bt"
+    assert bpftrace.script("a", (1, 0)).name == "a.bt"
+    assert bpftrace.script("stacks", (0, 17)).name == "stacks.bt"
 
 
 def test_instances_of_the_dead_are_removed(tmp_path: Path) -> None:
@@ -272,16 +272,16 @@ def test_instances_of_the_dead_are_removed(tmp_path: Path) -> None:
     mine = instances / f"syncline-{os.getpid()}-{stat}"
     for folder in (mine, instances / f"syncline-{os.getpid()}-1", instances / "other-1-1"):
         folder.mkdir(parents=True)
-    assert tracefs.clean_up(tmp_path) == [f"syncline-{os.getpid()}-1"]
+    assert tracefs.remove_dead_instances(tmp_path) == [f"syncline-{os.getpid()}-1"]
     assert sorted(path.name for path in instances.iterdir()) == sorted([mine.name, "other-1-1"])
 
 
 def test_a_tracer_that_fails_says_why(tmp_path: Path) -> None:
-    tracer = programs.Tracer(
+    program = tracer.Tracer(
         "sh", ["sh", "-c", "echo no such probe >&2; exit 1"], tmp_path / "x.log"
     )
     with pytest.raises(RecordError, match="no such probe"):
-        tracer.wait_until_attached()
+        program.wait_until_attached()
 
 
 def test_a_tracer_that_is_never_quiet_is_attached(
@@ -289,27 +289,27 @@ def test_a_tracer_that_is_never_quiet_is_attached(
 ) -> None:
     """On a machine that syncs all the time bpftrace works all the time, too."""
     held = iter([0, 0, 3, 4, 4, 5])
-    monkeypatch.setattr(programs.Tracer, "_probes", lambda _: next(held, 6))
-    monkeypatch.setattr(programs, "_SETTLED_S", 0.3)
-    monkeypatch.setattr(programs, "_QUIET_S", 60.0)
-    tracer = programs.Tracer("busy", [sys.executable, "-c", "while True: pass"], tmp_path / "x.log")
+    monkeypatch.setattr(tracer.Tracer, "_probes", lambda _: next(held, 6))
+    monkeypatch.setattr(tracer, "_SETTLED_S", 0.3)
+    monkeypatch.setattr(tracer, "_QUIET_S", 60.0)
+    program = tracer.Tracer("busy", [sys.executable, "-c", "while True: pass"], tmp_path / "x.log")
     try:
-        tracer.wait_until_attached()
+        program.wait_until_attached()
         assert next(held, None) is None, "probes were still being added"
-        monkeypatch.setattr(programs.Tracer, "_probes", lambda _: 0)
-        monkeypatch.setattr(programs, "_READY_WITHIN_S", 1.0)
+        monkeypatch.setattr(tracer.Tracer, "_probes", lambda _: 0)
+        monkeypatch.setattr(tracer, "_READY_WITHIN_S", 1.0)
         with pytest.raises(RecordError, match="has not attached"):
-            tracer.wait_until_attached()
+            program.wait_until_attached()
     finally:
-        tracer.kill()
+        program.kill()
 
 
 class TestSymbols:
     """Addresses of a process that has gone."""
 
     def test_an_address_in_memory_finds_its_function(self) -> None:
-        maps = machine.Maps()
-        maps.look([os.getpid()])
+        maps = processes.Maps()
+        maps.scan([os.getpid()])
         libc = ctypes.CDLL(None)
         for name in ("fsync", "fdatasync", "msync"):
             address = ctypes.cast(getattr(libc, name), ctypes.c_void_p).value
@@ -319,8 +319,8 @@ class TestSymbols:
             found = _core.functions_at(mapped.file, [address + 3 - mapped.start + mapped.offset])
             assert found == [f"{name}+3"]
         assert maps.find(os.getpid(), 16) is None
-        assert maps.had(os.getpid(), Path("/proc/self/comm").read_text().strip())
-        assert not maps.had(os.getpid(), "another")
+        assert maps.has_comm(os.getpid(), Path("/proc/self/comm").read_text().strip())
+        assert not maps.has_comm(os.getpid(), "another")
 
     def test_what_is_no_program_has_no_functions(self, tmp_path: Path) -> None:
         (tmp_path / "x").write_bytes(b"\x7fELF and no more")
@@ -345,12 +345,12 @@ class TestSymbols:
         child = subprocess.Popen(["sh", "-c", "sleep 9 & wait"])
         try:
             until = time.monotonic() + 5
-            while len(family := machine.family(os.getpid())) < 3 and time.monotonic() < until:
+            while len(family := processes.family(os.getpid())) < 3 and time.monotonic() < until:
                 time.sleep(0.01)
             assert child.pid in family
-            assert set(machine._descendants(os.getpid())) >= set(family)
-            tasks = machine.Tasks()
-            tasks.look(family)
+            assert set(processes._descendants(os.getpid())) >= set(family)
+            tasks = processes.Tasks()
+            tasks.scan(family)
             assert tasks.processes()[child.pid] == child.pid
         finally:
             subprocess.run(["pkill", "-P", str(child.pid)], check=False)

@@ -1,1 +1,1 @@
-"""Syncline: fsync-driven writeback as a Perfetto trace, and answers about it."""
+"""Syncline: converts logs of fsync-driven writeback to Perfetto traces and reports."""

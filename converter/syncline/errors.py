@@ -1,4 +1,4 @@
-"""Errors that any module may raise about what the user gave."""
+"""Errors that any module may raise about an input of the user."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["InputError"]
 
 
 class InputError(Exception):
-    """What is wrong and where; `hint` says what to type next."""
+    """An input cannot be used. The message says what is wrong and where, `hint` what to type next."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)

@@ -311,7 +311,7 @@ class TestCommand:
         [
             (["--port", "9002", LOG], 2, "9001"),
             (["no-such-file"], 3, "no such file"),
-            ([DATA], 3, "tables"),
+            ([DATA], 3, "folder"),
             ([DATA.parent / "README.md"], 3, "README.md"),
         ],
     )

@@ -1,4 +1,4 @@
-"""The command line; a file a command. Nothing imports this package."""
+"""The command line: one module per command. No other package imports this one."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import NoReturn
 
 import click
 
-# Name of a command and the module that holds it, imported only when it is used: `--help` stays fast.
-COMMANDS = {
-    "record": "record",
-    "convert": "convert",
-    "inspect": "inspect",
-    "report": "report",
-    "query": "query",
-    "flamegraph": "flamegraph",
-    "diff": "diff",
-    "baseline": "baseline",
-    "open": "open",
-    "doctor": "doctor",
-}
+# Commands, each with the module of the same name. A module is imported only when it is used, so
+# that `--help` is fast.
+COMMANDS = (
+    "record",
+    "convert",
+    "inspect",
+    "report",
+    "query",
+    "flamegraph",
+    "diff",
+    "baseline",
+    "open",
+    "doctor",
+)
 
 
 class Commands(click.Group):
-    """Commands by name, each loaded when it is asked for."""
+    """A group that imports the module of a command when the command is requested."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -33,8 +34,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"syncline.cli.{COMMANDS[name]}")
-        return module.command
+        return importlib.import_module(f"syncline.cli.{name}").command
 
 
 @click.group(
@@ -44,13 +44,17 @@ class Commands(click.Group):
 )
 @click.version_option(package_name="syncline", message="syncline %(version)s")
 def cli() -> None:
-    """What your fsync waits for: writeback logs become Perfetto traces and reports."""
+    """Shows what fsync waits for: converts writeback logs to Perfetto traces and reports."""
 
 
 def main() -> NoReturn:
-    """Runs a command. Exit codes: 0 fine, 1 a regression (diff), 2 wrong use, 3 unreadable input, 4 too much lost, 5 a diff that cannot tell, 130 interrupted."""
+    """Runs a command.
+
+    Exit codes: 0 success, 1 a regression (diff), 2 wrong use, 3 unreadable input, 4 too many
+    losses, 5 a diff without a verdict, 130 interrupted.
+    """
     from syncline.cli import errors
 
-    # A killed conversion removes its half-written file, as an interrupted one does.
+    # So that a conversion that is terminated removes its partial file.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(errors.run(cli))

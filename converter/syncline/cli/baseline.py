@@ -1,24 +1,24 @@
-"""`syncline baseline save`: what a later diff needs of runs, in one small file."""
+"""`syncline baseline save`: stores what a later diff needs of runs in one small file."""
 
 from __future__ import annotations
 
 import click
 
-from syncline.cli.diff import (
+from syncline.cli.diff_input import (
     checked_limit,
     read_queries,
     read_side,
     refuse_overwriting,
-    sides_options,
+    side_options,
 )
 from syncline.cli.errors import TOO_MUCH_LOST, Failure, say
 from syncline.cli.options import example, reading_with
-from syncline.inputs import Reading
+from syncline.reading import Reading
 
 
 @click.group("baseline", epilog=example("syncline baseline save tests/data/diff/base -o main.baseline.json"))  # fmt: skip
 def command() -> None:
-    """Keeps runs for a later diff."""
+    """Stores runs for a later diff."""
 
 
 @command.command(
@@ -35,12 +35,13 @@ def command() -> None:
     required=True,
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="A new file; compressed if its name ends in .gz.",
+    help="Output file. It is compressed if its name ends in .gz.",
 )
-@sides_options
+@side_options
 @reading_with(
-    max_loss="Write nothing and stop with exit code 4 when any run lost more than this: a number of losses,"
-    " or a share of its events and losses together."
+    max_loss="Write nothing and exit with code 4 if any run lost more: a number of losses (100), or a"
+    " percentage of the events and losses of the run together (0.1%). Without it, losses are only"
+    " reported."
 )
 def save(
     inputs: tuple[str, ...],
@@ -49,26 +50,27 @@ def save(
     engine: str,
     reading: Reading,
 ) -> None:
-    """Keeps what `syncline diff` needs of the runs INPUT..., each as `diff` takes it.
+    """Stores what `syncline diff` needs of the runs INPUT...
 
-    The file holds figures, not events: a few kB a run. A diff takes it as a side, as it would the runs.
+    INPUT is anything that `diff` accepts. The file holds figures but no events: a few kB a run. `diff`
+    accepts the file as a side, like the runs themselves.
     """
     from syncline import losses
     from syncline.diff import baseline
 
     max_loss = checked_limit(reading)
-    asked = read_queries(queries)
+    parsed_queries = read_queries(queries)
     refuse_overwriting(output, inputs, reading, *queries)
-    side = read_side("baseline", list(inputs), reading, engine, asked)
+    side = read_side("baseline", list(inputs), reading, engine, parsed_queries)
     for warning in side.warnings:
         say(f"warning: {warning}")
     for run in side.runs:
-        told = run.too_much_lost(losses.Limit.parse(max_loss)) if max_loss else None
-        if told:
+        excess = run.too_much_lost(losses.Limit.parse(max_loss)) if max_loss else None
+        if excess:
             raise Failure(
-                f"{told}, more than --max-loss {max_loss} allows",
-                f"see what: syncline report {run.name} losses",
+                f"{excess}, more than --max-loss {max_loss} allows",
+                f"list the losses: syncline report {run.name} losses",
                 TOO_MUCH_LOST,
             )
-    size = baseline.save(side.runs, asked, output)
+    size = baseline.save(side.runs, parsed_queries, output)
     say(f"{len(side.runs)} run{'s' * (len(side.runs) > 1)} -> {output} ({size / 1000:.1f} kB)")

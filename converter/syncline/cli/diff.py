@@ -1,43 +1,30 @@
-"""`syncline diff`: did writeback get worse, and how surely."""
+"""`syncline diff`: compares two sets of runs and reports regressions."""
 
 from __future__ import annotations
 
-import dataclasses
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from syncline import losses
-from syncline.cli import options
+from syncline.cli.diff_input import (
+    checked_limit,
+    read_queries,
+    read_side,
+    refuse_overwriting,
+    side_options,
+)
 from syncline.cli.errors import BAD_INPUT, CANNOT_TELL, OK, REGRESSION, TOO_MUCH_LOST, Failure, say
 from syncline.cli.options import example, reading_with
-from syncline.cli.output import refuse_inputs
-from syncline.cli.progress import bar
-from syncline.inputs import Reading
+from syncline.reading import Reading
 from syncline.recordings import Filter
 
 if TYPE_CHECKING:
     from syncline.diff.compare import Comparison
     from syncline.diff.policy import Policy
-    from syncline.diff.sides import Query, Side
+    from syncline.diff.sides import Side
 
 _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
-
-
-def sides_options(function: Any) -> Any:
-    """What is kept of a run, for `diff` and `baseline save`."""
-    function = click.option(
-        "--query",
-        "queries",
-        multiple=True,
-        type=click.Path(dir_okay=False),
-        metavar="FILE.sql",
-        help="Compare the rows of your own query, too: columns key and value, perhaps unit.",
-    )(function)
-    return options.engine(function)
 
 
 @click.command(
@@ -50,20 +37,21 @@ def sides_options(function: Any) -> Any:
 )
 @click.argument("base", required=False)
 @click.argument("new", required=False)
-@click.option("--base", "more_base", multiple=True, metavar="INPUT", help="A run of the base; as often as you like.")  # fmt: skip
-@click.option("--new", "more_new", multiple=True, metavar="INPUT", help="A run of the new side; as often as you like.")  # fmt: skip
+@click.option("--base", "more_base", multiple=True, metavar="INPUT", help="A run of the base side. May be given several times.")  # fmt: skip
+@click.option("--new", "more_new", multiple=True, metavar="INPUT", help="A run of the new side. May be given several times.")  # fmt: skip
 @click.option(
     "--policy",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="What is watched, and how much of a change matters; ./syncline.toml by default.",
+    help="File that says which metrics are watched and which change matters. By default"
+    " ./syncline.toml, if it exists.",
 )
 @click.option(
     "--by",
     default="file,thread,stack",
     show_default=True,
     metavar="KIND,...",
-    help="What rows there are beside those of the whole; `none` for none.",
+    help="Compare groups of requests too, by these kinds. `none` compares only the whole run.",
 )
 @click.option(
     "--format",
@@ -71,6 +59,7 @@ def sides_options(function: Any) -> Any:
     type=click.Choice(["table", "json", "md", "junit"]),
     default="table",
     show_default=True,
+    help="Format of standard output.",
 )
 @click.option(
     "-o",
@@ -79,14 +68,23 @@ def sides_options(function: Any) -> Any:
     multiple=True,
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Write it here, too: .json .md .xml (JUnit) .txt; as often as you like.",
+    help="Write the result to a file too. The ending chooses the format: .json .md .xml (JUnit) .txt."
+    " May be given several times.",
 )
-@click.option("--all", "everything", is_flag=True, help="Print every row, not what matters alone.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of what is drawn by chance.")
-@sides_options
+@click.option(
+    "--all", "everything", is_flag=True, help="Print every row, not only those that matter."
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Seed of the random resampling.",
+)
+@side_options
 @reading_with(
-    max_loss="No verdict and exit code 4 when any run of a side lost more than this: a number of losses,"
-    " or a share of its events and losses together; overrides the policy's max_loss."
+    max_loss="Give no verdict and exit with code 4 if any run lost more: a number of losses (100), or a"
+    " percentage of the events and losses of the run together (0.1%). Overrides max_loss of the policy."
 )
 def command(
     base: str | None,
@@ -103,13 +101,14 @@ def command(
     engine: str,
     reading: Reading,
 ) -> int:
-    """Compares two sides, BASE and NEW, and says what got worse.
+    """Compares two sides, BASE and NEW, and reports what got worse.
 
-    A side is a log, a trace, Parquet, a recording, a stored baseline, a folder of several of these (each a
-    run), a pattern in quotes, or `-`. The more runs, the surer: five of each side find most (docs/diff.md).
+    A side is a log, a trace, Parquet, a recording, a stored baseline, a folder of several of these (each
+    is a run), a quoted pattern, or `-`. More runs give a surer verdict: five runs a side find most
+    regressions (docs/diff.md).
 
     Exit codes: 0 no regression, 1 a regression, 5 can't tell (too few runs, or too much noise), and
-    those of all commands (2 wrong use, 3 unreadable, 4 more lost than --max-loss allows).
+    those of all commands (2 wrong use, 3 unreadable input, 4 more losses than --max-loss allows).
     """
     from syncline import _core
     from syncline.diff import output
@@ -119,10 +118,10 @@ def command(
 
     sides = [[*([base] if base else []), *more_base], [*([new] if new else []), *more_new]]
     if base and not new and more_base and not more_new:
-        # `diff --base A NEW`: the one that stands alone is the new one.
+        # `diff --base A NEW`: the argument is the new side.
         sides = [[*more_base], [base]]
     if sum(side.count("-") for side in sides) > 1:
-        raise Failure("standard input can be one run alone", "name the others by their files")
+        raise Failure("standard input can be only one run", "name the others by their files")
     if not all(sides):
         raise Failure(
             "a diff has two sides, BASE and NEW",
@@ -134,23 +133,23 @@ def command(
         raise Failure(f"--by: no kind '{unknown[0]}'", f"the kinds are: {', '.join(KINDS)}")
     targets = [(path, _format_of(path)) for path in outputs]
     try:
-        rules = read_policy(policy)
+        rules = _read_policy(policy)
     except PolicyError as error:
         raise Failure(error.message, error.hint) from None
     max_loss = checked_limit(reading)
-    asked = read_queries(queries)
+    parsed_queries = read_queries(queries)
     for path in outputs:
         refuse_overwriting(path, sides[0] + sides[1], reading, rules.path, *queries)
     base_side, new_side = (
-        read_side(name, inputs, reading, engine, asked)
+        read_side(name, inputs, reading, engine, parsed_queries)
         for name, inputs in zip(("base", "new"), sides, strict=True)
     )
     if not base_side.runs or not new_side.runs:
-        raise Failure("a side without runs", "see docs/diff.md on what a side may be")
-    _refuse_other_requests(base_side, new_side, reading)
+        raise Failure("a side has no runs", "see docs/diff.md on what a side may be")
+    _refuse_different_filters(base_side, new_side, reading)
     try:
         comparison = compare(
-            base_side, new_side, rules, asked, seed=seed, by=kinds, max_loss=max_loss
+            base_side, new_side, rules, parsed_queries, seed=seed, by=kinds, max_loss=max_loss
         )
     except PolicyError as error:
         raise Failure(error.message, error.hint) from None
@@ -158,56 +157,41 @@ def command(
         _core.write(path, output.render(kind, comparison, everything=True).encode())
     click.echo(output.render(form, comparison, everything=everything, terminal=True), nl=False)
     if form != "table":
-        # What a program reads must not be all that a person sees.
+        # The other formats are for programs, so the user gets the verdict on stderr.
         for warning in comparison.warnings:
             say(f"warning: {warning}")
         say(f"{comparison.verdict}" + (f": {comparison.no_verdict}" if comparison.no_verdict else ""))  # fmt: skip
-    return exit_code(comparison)
+    return _exit_code(comparison)
 
 
-def _refuse_other_requests(base: Side, new: Side, reading: Reading) -> None:
-    """What was filtered in two ways is not alike, however alike the program is.
+def _refuse_different_filters(base: Side, new: Side, reading: Reading) -> None:
+    """Refuses to compare runs that were filtered differently.
 
     Raises:
-        Failure: the sides are of different requests, of none, or a filter would be without effect.
+        Failure: the runs have different filters, a filter has no effect, or no request passes it.
     """
-    wanted = {run.fact("request_filter") or "all" for side in (base, new) for run in side.runs}
-    if len(wanted) > 1:
+    filters = {run.fact("request_filter") or "all" for side in (base, new) for run in side.runs}
+    if len(filters) > 1:
         raise Failure(
-            f"the runs are of different requests: {' / '.join(sorted(wanted))}",
-            "a baseline keeps the filter that it was saved with: give the same one here, or save it again",
+            f"the runs have different filters: {' / '.join(sorted(filters))}",
+            "a baseline keeps the filter that it was saved with: give the same filter here, or save"
+            " the baseline again",
         )
-    asked = Filter() != reading.filter
-    if asked and wanted == {"all"}:
+    if Filter() != reading.filter and filters == {"all"}:
         raise Failure(
-            "stored baselines are filtered when they are saved: a filter would change nothing",
-            "syncline baseline save INPUT... -o FILE with the filter",
+            "a filter has no effect on stored baselines, which are filtered when they are saved",
+            "use the filter with: syncline baseline save INPUT... -o FILE",
         )
     syncs = [run.figures.get(("syncs", "all")) for side in (base, new) for run in side.runs]
-    if wanted != {"all"} and not any(one and one.value for one in syncs):
+    if filters != {"all"} and not any(one and one.value for one in syncs):
         raise Failure(
-            f"no request of {wanted.pop()} is on either side",
-            "is the filter spelt as the log has it? syncline report INPUT files threads",
+            f"no request on either side passes the filter {filters.pop()}",
+            "check the spelling against the log: syncline report INPUT files threads",
             code=BAD_INPUT,
         )
 
 
-def refuse_overwriting(
-    output: str, inputs: Sequence[str], reading: Reading, *others: str | Path | None
-) -> None:
-    """The runs in a folder are inputs, too.
-
-    Raises:
-        Failure: the output is one of them.
-    """
-    from syncline.diff.sides import runs_of
-
-    runs = [run for path in inputs for run in runs_of(path, reading.source)]
-    refuse_inputs(output, [*runs, reading.marks, *(str(one) for one in others if one)])
-
-
-def exit_code(comparison: Comparison) -> int:
-    """The verdict of the whole as an exit code."""
+def _exit_code(comparison: Comparison) -> int:
     if comparison.lost:
         return TOO_MUCH_LOST
     if comparison.verdict == "regression":
@@ -221,11 +205,13 @@ def _format_of(path: str) -> str:
     for ending, form in _ENDINGS.items():
         if path.endswith(ending):
             return form
-    raise Failure(f"{path} has no ending that chooses a format", f"end it in {' '.join(_ENDINGS)}")
+    raise Failure(
+        f"{path} has no ending that chooses a format", f"use one of: {' '.join(_ENDINGS)}"
+    )
 
 
-def read_policy(path: str | None) -> Policy:
-    """The policy that is named, else the one that lies here, else the defaults."""
+def _read_policy(path: str | None) -> Policy:
+    """Returns the policy that is named, else that in the current folder, else the defaults."""
     from syncline.diff import policy
 
     if path is not None:
@@ -235,54 +221,3 @@ def read_policy(path: str | None) -> Policy:
         return policy.Policy()
     say(f"policy: {here}")
     return policy.read(here)
-
-
-def checked_limit(reading: Reading) -> str | None:
-    """`--max-loss`, which here takes a side's verdict, not its runs."""
-    if reading.max_loss is not None:
-        try:
-            losses.Limit.parse(reading.max_loss)
-        except ValueError as error:
-            raise Failure(f"--max-loss: {error}", "write 100, or 0.1%") from None
-    return reading.max_loss
-
-
-def read_queries(paths: tuple[str, ...]) -> list[Query]:
-    """The user's own queries."""
-    from syncline.diff.sides import Query
-
-    found = []
-    for path in paths:
-        try:
-            found.append(Query(path, Path(path).read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = (getattr(error, "strerror", None) or str(error)).lower()
-            raise Failure(f"cannot read {path}: {reason}") from None
-    return found
-
-
-def read_side(
-    name: str,
-    inputs: list[str],
-    reading: Reading,
-    engine: str,
-    queries: list[Query],
-    *,
-    blocks: bool | None = None,
-) -> Side:
-    """Reads the runs of a side."""
-    from syncline.diff.sides import collect
-
-    how = dataclasses.replace(reading, max_loss=None, given=reading.given - {"max_loss"})
-    with bar(f"reading {name}") as progress:
-        return collect(
-            name,
-            inputs,
-            how,
-            engine=engine,
-            queries=queries,
-            blocks=blocks,
-            progress=progress,
-            check=lambda path: options.refuse_for_converted(path, how),
-            say=lambda message: click.echo(message, file=sys.stderr),
-        )

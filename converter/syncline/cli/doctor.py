@@ -1,4 +1,4 @@
-"""`syncline doctor`: what this machine can do."""
+"""`syncline doctor`: reports what this machine can do."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from syncline.cli.options import example
 
 @click.command("doctor", epilog=example("syncline doctor"))
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
 )
 def command(form: str) -> None:
-    """Says what is found: engine, DuckDB, recorders, kernel features, UI."""
+    """Checks this machine: engines, DuckDB, recorders, kernel features, UI."""
     checks = doctor.collect()
     click.echo(doctor.to_json(checks) if form == "json" else doctor.render(checks))

@@ -1,4 +1,4 @@
-"""Errors as messages: what is wrong, where, and what to type next."""
+"""Turns errors into messages on stderr and exit codes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ import traceback
 
 import click
 
-OK, REGRESSION, WRONG_USE, BAD_INPUT, TOO_MUCH_LOST, CANNOT_TELL, INTERRUPTED = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    130,
-)
-# As sysexits.h has it: no fault of Syncline's own may look like a regression.
-FAULT = 70
+OK = 0
+REGRESSION = 1
+WRONG_USE = 2
+BAD_INPUT = 3
+TOO_MUCH_LOST = 4
+CANNOT_TELL = 5
+# EX_SOFTWARE of sysexits.h: an internal error must not look like a regression.
+INTERNAL_ERROR = 70
+INTERRUPTED = 130
 
-# Classes of `syncline._core.CoreError`; an output that cannot be written is the user's to mend.
+# By the class of a `syncline._core.CoreError`.
 _CORE_CODES = {
     "usage": WRONG_USE,
     "output": WRONG_USE,
@@ -39,22 +37,25 @@ class Failure(click.ClickException):
         self.exit_code = code
 
     def show(self, file: object = None) -> None:
-        """Prints to stderr."""
+        """Prints the error to stderr."""
         say(f"error: {self.message}", self.hint)
 
 
 def say(message: str, hint: str | None = None) -> None:
-    """A message on stderr, with what to type next."""
+    """Prints a message to stderr. The hint says what to type next."""
     click.echo(message, err=True)
     if hint:
         click.echo(f"hint: {hint}", err=True)
 
 
 def code_of(error: Exception) -> int | None:
-    """Says what is wrong with an input, and returns the exit code; None for an error of another kind."""
+    """Prints an error of an input or an engine, and returns its exit code.
+
+    Returns None for any other error, and prints nothing.
+    """
     from syncline._core import CoreError
     from syncline.engine import EngineError, SqlError
-    from syncline.inputs import InputError
+    from syncline.errors import InputError
 
     if isinstance(error, CoreError):
         message, hint, kind = error.args
@@ -74,19 +75,19 @@ def run(cli: click.Group) -> int:
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
-        say("interrupted; nothing was left half written")
+        say("interrupted; no partial file was left")
         return INTERRUPTED
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except BrokenPipeError:
-        # `syncline report ... | head`: what the reader wanted it has.
+        # `syncline report ... | head`: the reader has what it wanted.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except Exception as error:
         code = code_of(error)
         if code is None:
             traceback.print_exc()
-            say("error: a fault of Syncline's own", "report it with the lines above")
-            return FAULT
+            say("error: an internal error of Syncline", "report it together with the lines above")
+            return INTERNAL_ERROR
         return code

@@ -1,8 +1,7 @@
-"""`syncline flamegraph`: what syncs wait for as a picture, by stack, file or thread."""
+"""`syncline flamegraph`: draws what syncs wait for, by stack, file or thread."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import Any
 
@@ -13,24 +12,18 @@ from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs
 from syncline.cli.progress import bar
-from syncline.inputs import InputError, Reading, opened
+from syncline.cli.types import PERCENT
+from syncline.errors import InputError
+from syncline.inputs import opened
+from syncline.reading import Reading
 from syncline.render import human
 
-# As `syncline.flamegraph` has them, which is imported when the command runs: `--help` stays fast.
+# Copies of the names in `syncline.flamegraph`, which is imported only when the command runs.
 _BY = ("stack", "file", "thread")
 _WEIGHTS = ("count", "syscall", "writeback", "journal", "flush", "bytes")
 _FORMATS = ("svg", "folded", "speedscope", "perf", "pprof")
-# Formats with room for two weights.
+# Formats that can hold two weights a stack.
 _DIFFERENTIAL = ("svg", "folded")
-
-
-def _percent(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
-    if value is None:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?%?", value.strip())
-    if not match or not 0 <= float(match[1]) < 100:
-        raise click.BadParameter(f"'{value}' is no share of the whole; write 3%")
-    return float(match[1])
 
 
 @click.command(
@@ -48,42 +41,49 @@ def _percent(_ctx: click.Context, _param: click.Parameter, value: str | None) ->
     "--output",
     default="-",
     metavar="OUT",
-    help="Its ending chooses the format: .svg (zooms and searches in a browser), .folded, .speedscope.json, .perf, .pb.gz (pprof). Folded stacks on standard output by default.",
+    help="Output file. The ending chooses the format: .svg (with zoom and search in a browser), .folded,"
+    " .speedscope.json, .perf, .pb.gz (pprof). By default `-`: folded stacks on standard output.",
 )
-@click.option("--to", type=click.Choice(_FORMATS), help="The format, whatever the ending.")
+@click.option(
+    "--to",
+    type=click.Choice(_FORMATS),
+    help="Format of the output. By default the ending of OUT chooses it.",
+)
 @click.option(
     "--by",
     type=click.Choice(_BY),
     default="stack",
     show_default=True,
-    help="What the frames are: functions, folders and files, or threads and their calls.",
+    help="What the frames are: functions (stack), folders and files, or threads and their calls.",
 )
 @click.option(
     "--weight",
     type=click.Choice(_WEIGHTS),
     default="count",
     show_default=True,
-    help="What the width is: requests, their syscall latency, their writeback latency, their wait for the journal or for cache flushes (from the ring buffer of a patched kernel), or the bytes written back for them.",
+    help="What the width of a frame is: the number of requests, their syscall latency, their writeback"
+    " latency, their wait for the journal or for cache flushes (both recorded by the ring buffer of a"
+    " patched kernel), or the bytes that were written back for them.",
 )
 @click.option(
     "--diff",
     "base",
     metavar="BASE",
-    help="Compare INPUT with BASE: widths are INPUT's, each frame says and shows by its colour how it differs (.svg, .folded).",
+    help="Compare INPUT with BASE. The widths are those of INPUT; the text and the colour of a frame"
+    " show the difference (.svg, .folded).",
 )
 @click.option(
     "--normalize",
     is_flag=True,
-    help="With --diff: scale BASE to INPUT's total, so that shares are compared and not amounts.",
+    help="With --diff: scale BASE to the total of INPUT, to compare shares instead of amounts.",
 )
 @click.option(
     "--hide-under",
-    metavar="N%",
-    callback=_percent,
-    help="Leave out frames narrower than this share of the whole (.svg).",
+    type=PERCENT,
+    help="Leave out frames that are narrower than this percentage of the whole (.svg).",
 )
 @options.engine
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing when all is well.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only warnings and notes.")
 @reading
 def command(
     input: str,
@@ -100,8 +100,8 @@ def command(
 ) -> None:
     """Draws a flame graph of a log, a trace, or Parquet.
 
-    Requests whose weight is not known are left out and counted; those without a stack are the frame
-    [no stack]. Functions of which the log has no more than an address are shown as that.
+    Requests with an unknown weight are left out and counted. Requests without a stack are the frame
+    [no stack]. A function is shown as an address if the log does not name it.
     """
     from syncline import _core
     from syncline.flamegraph import exporter
@@ -111,7 +111,7 @@ def command(
     _refuse(form, base, normalize, hide_under, reading)
     paths = [input] if base is None else [input, base]
     if paths == ["-", "-"]:
-        raise Failure("standard input cannot be both sides", "name a file for one of them")
+        raise Failure("standard input can be only one of the sides", "name a file for the other")
     for path in paths:
         options.refuse_for_converted(path, reading)
     refuse_inputs(output, [*paths, reading.marks])
@@ -124,7 +124,7 @@ def command(
     if not quiet:
         target = "standard output" if output == "-" else output
         say(f"{picture.title()}: {picture.total_text(picture.new)} -> {target}")
-    _tell(picture)
+    _print_notes(picture)
 
 
 def _format(output: str, to: str | None) -> str:
@@ -136,8 +136,8 @@ def _format(output: str, to: str | None) -> str:
     if form is None:
         endings = ", ".join(ends[0] for ends in FORMATS.values())
         raise Failure(
-            f"cannot tell from '{output}' what to write",
-            f"end the name in one of {endings}, or say --to FORMAT",
+            f"{output} has no ending that chooses a format",
+            f"use one of: {endings}; or name the format with --to",
         )
     return form
 
@@ -149,23 +149,29 @@ def _refuse(
     hide_under: float | None,
     reading: Reading,
 ) -> None:
-    """Says of an option that cannot be met, or that would be without effect, what can."""
+    """Refuses options that have no effect on the output.
+
+    Raises:
+        Failure: names the formats in which the option has an effect.
+    """
     if base is not None and form not in _DIFFERENTIAL:
         raise Failure(
-            f"--diff writes two weights a stack, for which {form} has no room",
-            "end the name in .svg or .folded; or write both sides and compare them elsewhere,"
-            " such as `go tool pprof -diff_base BASE.pb.gz NEW.pb.gz`",
+            f"--diff writes two weights a stack, and {form} holds only one",
+            "give the output the ending .svg or .folded; or write both sides and compare them with"
+            " another tool, such as `go tool pprof -diff_base BASE.pb.gz NEW.pb.gz`",
         )
     if normalize and base is None:
-        raise Failure("--normalize changes nothing without --diff", "leave it out, or name BASE")
+        raise Failure(
+            "--normalize has no effect without --diff", "leave it out, or add: --diff BASE"
+        )
     if hide_under is not None and form != "svg":
         raise Failure(
-            f"--hide-under changes nothing in {form}: it is for .svg",
-            "leave it out, or end the name of the output in .svg",
+            f"--hide-under has no effect on {form}: it is for .svg",
+            "leave it out, or give the output the ending .svg",
         )
     if "marks" in reading.given:
         raise Failure(
-            "--marks changes nothing in a flame graph", "leave it out, or try: syncline report"
+            "--marks has no effect on a flame graph", "leave it out, or use: syncline report"
         )
 
 
@@ -174,23 +180,27 @@ def _side(path: str, by: str, engine: str, reading: Reading, *, compared: bool) 
     from syncline.flamegraph.picture import Side
     from syncline.report.run import caveats, run_query
 
-    with bar("reading") as progress, opened(path, reading, engine, progress) as made:
-        stacks = read(made, by, compared=compared)
+    with bar("reading") as progress, opened(path, reading, engine, progress) as open_engine:
+        stacks = read(open_engine, by, compared=compared)
         lost = run_query(
-            made,
+            open_engine,
             "SELECT reason, SUM(count) AS count FROM syncline_loss WHERE severity = 'loss'"
             " GROUP BY reason HAVING SUM(count) > 0 ORDER BY SUM(count) DESC, reason",
         ).rows
         losses = [(str(reason), int(count or 0)) for reason, count in lost]
-        wanted = run_query(made, "SELECT value FROM syncline_meta WHERE key = 'request_filter'").rows
-        return Side(path, stacks, losses, caveats(made), str(wanted[0][0]) if wanted else None)
+        filters = run_query(
+            open_engine, "SELECT value FROM syncline_meta WHERE key = 'request_filter'"
+        ).rows
+        return Side(
+            path, stacks, losses, caveats(open_engine), str(filters[0][0]) if filters else None
+        )
 
 
 def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
-    """There must be something to draw.
+    """Checks that there is something to draw.
 
     Raises:
-        InputError: the input does not tell what is asked for; with what it tells.
+        InputError: the input does not record the weight or the frames; suggests others.
     """
     from syncline.flamegraph import WEIGHTS
 
@@ -199,13 +209,13 @@ def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
     kept = "" if by == "stack" else f" --by {by}"
     if not stacks.syncs and side.wanted:
         raise InputError(
-            f"{path}: there is nothing to draw: no sync request of it is of {side.wanted}",
-            f"is the filter spelt as the log has it? syncline report {shlex.quote(path)} files threads",
+            f"{path}: nothing to draw: no sync request passes the filter {side.wanted}",
+            f"check the spelling against the log: syncline report {shlex.quote(path)} files threads",
         )
     if not stacks.syncs:
         raise InputError(
-            f"{path}: there is nothing to draw: it holds no sync request",
-            f"see what it holds: syncline report {shlex.quote(path)}",
+            f"{path}: nothing to draw: it holds no sync request",
+            f"list what it holds: syncline inspect {shlex.quote(path)}",
         )
     if stacks.unrecorded == stacks.syncs:
         has = {"stack": "a call stack", "file": "a path"}[by]
@@ -216,19 +226,19 @@ def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
         )
     if not stacks.known[weight]:
         raise InputError(
-            f"{path}: the {WEIGHTS[weight].text} is known of none of the {_count(stacks.syncs)} sync requests",
+            f"{path}: the {WEIGHTS[weight].text} of all {_count(stacks.syncs)} sync requests is unknown",
             f"draw something else: {again} --weight count{kept}",
         )
     if not (may_be_0 or stacks.total(weight)):
         raise InputError(
-            f"{path}: there is nothing to draw: the {WEIGHTS[weight].text} of all"
-            f" {_count(stacks.known[weight])} sync requests are 0",
+            f"{path}: nothing to draw: the {WEIGHTS[weight].text} of all"
+            f" {_count(stacks.known[weight])} sync requests is 0",
             f"draw something else: {again} --weight count{kept}",
         )
 
 
-def _tell(picture: Any) -> None:
-    """What is missing from the picture; on stderr."""
+def _print_notes(picture: Any) -> None:
+    """Prints what the picture does not show to stderr."""
     from syncline.flamegraph.stacks import NO_STACK, UNKNOWN_FILE
 
     for side in filter(None, (picture.new, picture.base)):
@@ -239,28 +249,28 @@ def _tell(picture: Any) -> None:
         if left_out := picture.left_out(side):
             say(
                 f"warning: {of}{_count(left_out)} of {syncs} requests left out: their"
-                f" {picture.what.text} is not known"
+                f" {picture.what.text} is unknown"
             )
         if stacks.unrecorded:
-            word, frame = ("stack", NO_STACK) if picture.by == "stack" else ("path", UNKNOWN_FILE)
+            what, frame = ("stack", NO_STACK) if picture.by == "stack" else ("path", UNKNOWN_FILE)
             say(
-                f"note: {of}{_count(stacks.unrecorded)} of {syncs} requests have no {word} in the"
-                f" log: they are {frame}"
+                f"note: {of}{_count(stacks.unrecorded)} of {syncs} requests have no {what} in the"
+                f" log: they are shown as {frame}"
             )
         if stacks.nameless:
             few = sorted(stacks.nameless_frames)[:3]
             more = ", ..." if len(stacks.nameless_frames) > len(few) else ""
             say(
-                f"note: {of}{_count(stacks.nameless)} of {syncs} requests come from functions without"
-                f" a name, {_count(len(stacks.nameless_frames))} in all: {', '.join(few)}{more}"
+                f"note: {of}{_count(stacks.nameless)} of {syncs} requests come from"
+                f" {_count(len(stacks.nameless_frames))} functions without a name: {', '.join(few)}{more}"
             )
     if picture.base:
         gone = [base for _, weight, base in picture.rows() if weight == 0]
         if gone:
             stacks = "1 stack" if len(gone) == 1 else f"{_count(len(gone))} stacks"
             say(
-                f"note: {human.text(sum(gone), picture.what.unit)} of {picture.base.path} is of {stacks}"
-                f" that {picture.new.path} has not, and so has no width; to see it: syncline flamegraph"
+                f"note: {human.text(sum(gone), picture.what.unit)} of {picture.base.path} belongs to {stacks}"
+                f" that {picture.new.path} does not have, so it has no width; to see it: syncline flamegraph"
                 f" {shlex.quote(picture.base.path)} --diff {shlex.quote(picture.new.path)}"
             )
     for remark in picture.remarks:

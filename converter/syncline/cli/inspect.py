@@ -1,4 +1,4 @@
-"""`syncline inspect`: what an input is, what it holds, what was lost, which reports it can feed."""
+"""`syncline inspect`: reports what an input is, what it holds, what was lost, which reports it can feed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import Any
 
 import click
 
-from syncline import _core, inputs, recordings
+from syncline import _core
 from syncline.cli import options
 from syncline.cli.errors import OK, code_of
 from syncline.cli.options import example, reading
 from syncline.cli.progress import bar
-from syncline.inputs import Reading, opened
+from syncline.errors import InputError
+from syncline.inputs import opened
+from syncline.kinds import kind_of
+from syncline.reading import Reading
+from syncline.recordings import join_recordings, manifest_facts, read_recording
 
 
 @click.command(
@@ -30,7 +34,7 @@ from syncline.inputs import Reading, opened
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="json gives plain ns, and all that table shortens.",
+    help="Output format. json gives times in ns, and lists that table shortens in full.",
 )
 @options.engine
 @options.offsets
@@ -42,10 +46,10 @@ def command(
     offsets: tuple[tuple[str, int], ...],
     reading: Reading,
 ) -> int:
-    """Tells what each INPUT is: format, clock, span, events, losses, and which reports it can feed.
+    """Reports for each INPUT the format, clock, span, events, losses, and which reports it can feed.
 
-    INPUT is whatever `report` takes. Of several, those that can be read are told, and whether
-    `convert` can join them; the exit code is that of the first which cannot be read.
+    INPUT is anything that `report` accepts. For several INPUTs it also reports whether `convert` can join
+    them. Inputs that cannot be read are skipped; the exit code is then that of the first one.
     """
     from syncline.render.inspect import render
 
@@ -54,18 +58,18 @@ def command(
     found: list[dict[str, Any]] = []
     for number, path in enumerate(inputs_):
         try:
-            told = _inspect(path, engine, reading, one_of_several=len(inputs_) > 1)
+            description = _inspect(path, engine, reading, one_of_several=len(inputs_) > 1)
         except Exception as error:
             failed = code_of(error)
             if failed is None:
                 raise
             code = code or failed
             continue
-        found.append(told)
+        found.append(description)
         if form == "table":
             between = "\n" if number else ""
-            click.echo(between + render(told), nl=False)
-    joint = _together(inputs_, found, reading) if len(inputs_) > 1 else None
+            click.echo(between + render(description), nl=False)
+    joint = _joint(inputs_, found, reading) if len(inputs_) > 1 else None
     if form == "json":
         click.echo(json.dumps({"inputs": found, "together": joint}, indent=1, ensure_ascii=False))
     elif joint:
@@ -90,88 +94,81 @@ def _inspect(path: str, engine: str, reading: Reading, *, one_of_several: bool) 
             one_of_several=one_of_several,
         ) as open_engine,
     ):
-        told = inspect(open_engine, core or None, recordings.facts_beside(path))
-    return {"input": path, "kind": inputs.kind_of(path, reading.source), **told}
+        description = inspect(open_engine, core or None, manifest_facts(path))
+    return {"input": path, "kind": kind_of(path, reading.source), **description}
 
 
-def _together(
-    paths: tuple[str, ...], found: list[dict[str, Any]], reading: Reading
-) -> dict[str, Any]:
-    """Whether `convert` takes the inputs together, by its own rules, and what is known of their clocks."""
+def _joint(paths: tuple[str, ...], found: list[dict[str, Any]], reading: Reading) -> dict[str, Any]:
+    """Returns whether `convert` can join the inputs, and what is recorded about their clocks."""
     joint: dict[str, Any] = {"convertible": False, "clocks": None, "logs": None}
     if len(found) < len(paths):
         return joint | {"text": "not all of them can be read"}
     converted = [one["input"] for one in found if one["inputs_read"] is None]
     if converted:
         return joint | {
-            "text": f"already converted: {', '.join(converted)}; `convert` joins logs alone"
+            "text": f"already converted: {', '.join(converted)}; `convert` joins only logs"
         }
-    files = [one for its in found for one in its["inputs_read"]]
-    told = [
-        (
-            one["path"],
-            one["source"],
-            one["is_standalone"],
-            one["clock"],
-            one["boot_id"],
-            one["to_realtime_ns"],
-        )
-        for one in files
-    ]
+    files = [file for one in found for file in one["inputs_read"]]
+    keys = ("path", "source", "is_standalone", "clock", "boot_id", "to_realtime_ns")
+    described = [tuple(file[key] for key in keys) for file in files]
     try:
-        recordings.joined([recordings.recording_of(path) for path in paths])
-        _core.check_compatible(told, reading.pid_is)
-    except inputs.InputError as error:
+        join_recordings([read_recording(path) for path in paths])
+        _core.check_compatible(described, reading.pid_is)
+    except InputError as error:
         return joint | {"text": error.message}
     except _core.CoreError as error:
         return joint | {"text": error.args[0]}
     try:
-        logs = _core.join_logs(told)
+        logs = _core.join_logs(described)
     except _core.CoreError as error:
         return joint | {"clocks": "disagree", "text": error.args[0]}
-    of_nobody = [one["input"] for one in found if _is_of_nobody(one)]
-    if of_nobody and len(set(logs)) > 1:
-        text = f"calls of {', '.join(of_nobody)} do not say which thread makes them, and so they are not told from those of the others"
-        return joint | {"text": text}
+    threadless = [one["input"] for one in found if _lacks_threads(one)]
+    if threadless and len(set(logs)) > 1:
+        return joint | {
+            "text": f"calls in {', '.join(threadless)} do not record their thread, so they cannot be"
+            " matched with the calls in the other logs"
+        }
     clocks = _clocks(files)
     return joint | {
         "convertible": True,
         "clocks": clocks,
         "logs": [{"path": one["path"], "log": log} for one, log in zip(files, logs, strict=True)],
-        "text": f"{_joined(files, logs)}. {_CLOCKS[clocks]}",
+        "text": f"{_arrangement(files, logs)}. {_CLOCKS[clocks]}",
     }
 
 
-def _is_of_nobody(told: dict[str, Any]) -> bool:
-    """Whether some call tells neither thread nor process."""
-    unknown = [one for one in told["columns"] if one["column"] in ("tid", "pid")]
-    return all(one["known"] < one["of"] for one in unknown) and bool(unknown)
+def _lacks_threads(described: dict[str, Any]) -> bool:
+    """Returns whether some call records neither a thread nor a process."""
+    columns = [one for one in described["columns"] if one["column"] in ("tid", "pid")]
+    return all(one["known"] < one["of"] for one in columns) and bool(columns)
 
 
 _CLOCKS = {
-    "agree": "Their clock is the same, and they say so.",
-    "joined": "Their clocks differ, and each tells the time of day: by that they are joined, as well as it was kept.",
-    "unknown": "That their clock is the same is not known: they do not all tell clock and boot."
-    " If it is another, what is joined is wrong.",
+    "agree": "They record the same clock.",
+    "joined": "Their clocks differ, and each log records the time of day. They are joined by it, as"
+    " accurately as it was kept.",
+    "unknown": "It is unknown whether their clocks are the same: not all of them record clock and boot."
+    " If the clocks differ, the joined result is wrong.",
 }
 
 
 def _clocks(files: list[dict[str, Any]]) -> str:
-    """What is known of the clocks; that none contradicts another is known already."""
+    """Returns a key of `_CLOCKS` for logs whose clocks do not contradict each other."""
     if not all(one["clock_is_recorded"] for one in files):
         return "unknown"
     if len({one["clock"] for one in files}) > 1:
         return "joined"
     boots = {one["boot_id"] for one in files}
-    told = files[0]["clock"] == "realtime" or (None not in boots and len(boots) == 1)
-    return "agree" if told else "unknown"
+    is_same = files[0]["clock"] == "realtime" or (None not in boots and len(boots) == 1)
+    return "agree" if is_same else "unknown"
 
 
-def _joined(files: list[dict[str, Any]], logs: list[int]) -> str:
+def _arrangement(files: list[dict[str, Any]], logs: list[int]) -> str:
+    """Describes which files are pieces of one log."""
     pieces = [
         " then ".join(one["path"] for one, of in zip(files, logs, strict=True) if of == log)
         for log in sorted(set(logs))
     ]
     if len(pieces) == 1:
-        return f"`convert` takes them for pieces of one log, in this order: {pieces[0]}"
-    return f"`convert` lays them side by side by time: {'; '.join(pieces)}"
+        return f"`convert` reads them as pieces of one log, in this order: {pieces[0]}"
+    return f"`convert` merges them by time: {'; '.join(pieces)}"

@@ -1,4 +1,4 @@
-"""`syncline open`: a trace in the Perfetto UI."""
+"""`syncline open`: shows a trace in the Perfetto UI."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from syncline import losses
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading, refuse_for_converted
 from syncline.cli.progress import bar
-from syncline.inputs import InputError, Reading, kind_of
+from syncline.errors import InputError
+from syncline.kinds import kind_of
+from syncline.reading import Reading
 from syncline.ui.serve import ONLINE_PORT, ONLINE_UI, OfflineServer, OnlineServer, PortTaken
 
-# Endings that say "a log", which a trace made from it need not carry on.
+# Endings of logs, which are not part of the name of a trace.
 _LOG_ENDINGS = (".gz", ".zst", ".log", ".txt", ".events.jsonl", ".jsonl")
 
 
@@ -34,28 +36,32 @@ _LOG_ENDINGS = (".gz", ".zst", ".log", ".txt", ".events.jsonl", ".jsonl")
 )
 @click.argument("input", metavar="INPUT")
 @click.option(
-    "--offline", is_flag=True, help="Use the UI that is installed here; the page talks to nobody."
+    "--offline",
+    is_flag=True,
+    help="Use the UI that is installed on this machine. The page connects to no other machine.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help=f"Port on 127.0.0.1: {ONLINE_PORT} for ui.perfetto.dev, which fetches from no other;"
-    " with --offline, any free one by default.",
+    help=f"Port on 127.0.0.1. ui.perfetto.dev fetches only from port {ONLINE_PORT}, the default. With"
+    " --offline the default is any free port.",
 )
-@click.option("--no-browser", is_flag=True, help="Print the address of the page only.")
+@click.option(
+    "--no-browser", is_flag=True, help="Print the address of the page and open no browser."
+)
 @reading
 def command(
     input: str, offline: bool, port: int | None, no_browser: bool, reading: Reading
 ) -> None:
     """Shows a trace, or a log as a trace, in the Perfetto UI.
 
-    The page is that of ui.perfetto.dev, which fetches the trace from this machine and keeps it in
-    the browser: nothing is uploaded. With --offline the page comes from this machine too.
+    The page is that of ui.perfetto.dev. It fetches the trace from this machine and keeps it in the
+    browser: nothing is uploaded. With --offline the page comes from this machine too.
     """
     if not offline and port not in (None, ONLINE_PORT):
         raise Failure(
-            f"{ONLINE_UI} fetches traces from port {ONLINE_PORT} alone",
-            "leave out --port, or look at the trace with --offline",
+            f"{ONLINE_UI} fetches traces only from port {ONLINE_PORT}",
+            "leave out --port, or open the trace with --offline",
         )
     with _trace_of(input, reading, callstacks=not offline) as (trace, name):
         try:
@@ -64,7 +70,7 @@ def command(
             else:
                 server = OnlineServer(trace, name)
         except PortTaken as taken:
-            raise _port_taken(taken.args[0]) from None
+            raise _port_error(taken.args[0]) from None
         except OSError as error:
             raise Failure(f"cannot serve on 127.0.0.1: {error.strerror}") from None
         with server:
@@ -73,15 +79,17 @@ def command(
                 say("serving until Ctrl-C")
                 _until_interrupted()
             else:
-                say(f"waiting for the browser to fetch {name}; Ctrl-C gives up")
+                say(f"waiting for the browser to fetch {name}; Ctrl-C stops")
                 server.wait()
-                say("the browser has the trace; to load it once more, type the command once more")
+                say("the browser has the trace; to load it again, type the command again")
 
 
 @contextmanager
 def _trace_of(path: str, reading: Reading, *, callstacks: bool) -> Iterator[tuple[Path, str]]:
-    """The trace of an INPUT and what the UI calls it."""
+    """Yields the trace of an INPUT and its name in the UI."""
     kind = kind_of(path, reading.source)
+    if kind == "folder":
+        raise InputError(f"{path} is a folder, and the UI shows one trace", "name a log or a trace")
     if kind in ("tables", "rows"):
         raise InputError(
             f"{path} holds tables, and the UI shows traces", "open the log, or a trace made from it"
@@ -89,8 +97,8 @@ def _trace_of(path: str, reading: Reading, *, callstacks: bool) -> Iterator[tupl
     if kind == "trace" or _holds_traces(Path(path)):
         if reading.marks:
             raise Failure(
-                f"{path} is a trace already, which takes no marks",
-                "make it with marks: syncline convert LOG --marks FILE -o OUT.pftrace",
+                f"{path} is already a trace, and marks are added when a log is converted",
+                "convert the log with marks: syncline convert LOG --marks FILE -o OUT.pftrace",
             )
         refuse_for_converted(path, reading)
         yield Path(path), Path(path).name
@@ -105,7 +113,7 @@ def _trace_of(path: str, reading: Reading, *, callstacks: bool) -> Iterator[tupl
 
 
 def _holds_traces(path: Path) -> bool:
-    """A zip or tar: several traces, which Perfetto shows as one."""
+    """Returns whether a file is a zip or tar of traces, which Perfetto shows as one."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -129,18 +137,18 @@ def _web_dist() -> Path:
     return found
 
 
-def _port_taken(port: int) -> Failure:
+def _port_error(port: int) -> Failure:
     if port != ONLINE_PORT:
-        return Failure(f"port {port} is taken", "leave out --port, and any free one will do")
+        return Failure(f"port {port} is taken", "leave out --port to use any free one")
     return Failure(
-        f"port {port} is taken, and {ONLINE_UI} fetches from no other",
-        "another `syncline open` or a `trace_processor` may hold it:"
-        f" `ss -ltnp sport = :{port}` tells. End it, or look at the trace with --offline",
+        f"port {port} is taken, and {ONLINE_UI} fetches only from it",
+        "another `syncline open` or a `trace_processor` may use it: find it with"
+        f" `ss -ltnp sport = :{port}` and stop it, or open the trace with --offline",
     )
 
 
 def _show(page: str, no_browser: bool) -> None:
-    """Opens the page, or says where it is; the address goes to stdout when it is asked for."""
+    """Opens the page in a browser. Without one, prints its address to stdout."""
     if no_browser:
         click.echo(page)
     elif _has_display() and _open_quietly(page):
@@ -148,12 +156,15 @@ def _show(page: str, no_browser: bool) -> None:
     else:
         say("no browser found; open this address in one on this machine:")
         click.echo(page)
-    # Whoever reads a pipe waits for it.
+    # The reader of a pipe waits for the address.
     sys.stdout.flush()
 
 
 def _has_display() -> bool:
-    """Without one, `webbrowser` would take the terminal for a text browser that knows no UI."""
+    """Returns whether a browser can show a page.
+
+    Without a display, `webbrowser` would start a text browser, which cannot run the UI.
+    """
     if sys.platform != "linux" or os.environ.get("BROWSER"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

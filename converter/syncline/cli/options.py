@@ -3,138 +3,56 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import re
 import shlex
-import shutil
-import stat
 from collections.abc import Callable
-from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from syncline import inputs
+from syncline import _core
 from syncline.cli.errors import Failure, say
-from syncline.engine.columns import is_columns
+from syncline.cli.types import DEVICE, DURATION, OFFSET
+from syncline.engine import is_program
+from syncline.kinds import kind_of
+from syncline.reading import Reading
+from syncline.recordings import Filter
+
+# Parameters of a filter, as `Filter` takes them.
+_FILTER = ("pid", "comm", "path", "device", "min_latency")
+# Parameters that say how a log is read.
+_READING = ("source", "time_unit", "pid_is", "window", "max_loss", "marks", *_FILTER)
+
+_ENGINES = ("auto", "duckdb", "embedded", "native")
+
+_MAX_LOSS = (
+    "Write nothing and exit with code 4 if more is lost: a number of losses (100), or a percentage of"
+    " events and losses together (0.1%). Without it, losses are only reported."
+)
 
 
 def example(*lines: str) -> str:
-    """The end of a command's help: what to type in the checkout."""
+    """Returns the end of a command's help: examples that work in the checkout."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-class _Duration(click.ParamType):
-    name = "DURATION"
-    UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        text = str(value).strip()
-        for unit in sorted(self.UNITS, key=len, reverse=True):
-            number = text.removesuffix(unit)
-            if number != text:
-                try:
-                    ns = round(float(number) * self.UNITS[unit])
-                except ValueError:
-                    break
-                if 0 <= ns < 2**62:
-                    return ns
-                break
-        self.fail(f"'{text}' is no duration; write 500ms or 5s", param, ctx)
+def flag(name: str) -> str:
+    """Returns the option of a parameter."""
+    return "--from" if name == "source" else f"--{name.replace('_', '-')}"
 
 
-DURATION = _Duration()
-
-
-class _Offset(click.ParamType):
-    """(INPUT, ns)"""
-
-    name = "INPUT=DURATION"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int]:
-        path, equals, text = str(value).rpartition("=")
-        # Times of day in ns have more digits than a float.
-        told = re.fullmatch(r"([+-]?\d+(?:\.\d+)?)(ns|us|ms|s|min)|[+-]?0", text.strip())
-        if not path or not equals or not told:
-            self.fail(
-                f"'{value}' is no input and an offset; write LOG=-12.5s, or LOG=0 for one on the same clock",
-                param,
-                ctx,
-            )
-        number, unit = told.groups()
-        ns = round(Decimal(number or 0) * _Duration.UNITS[unit or "ns"])
-        if abs(ns) >= 2**62:
-            self.fail(f"'{text}' is longer than any clock has run", param, ctx)
-        return path, ns
-
-
-def offsets(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`--offset`, for commands that lay several inputs side by side."""
-    return click.option(
-        "--offset",
-        "offsets",
-        type=_Offset(),
-        multiple=True,
-        help="What is to be added to the times of INPUT for those of the others: where clocks differ and do not"
-        " tell of each other (-12.5s), or are the same and do not say so (0).",
-    )(function)
-
-
-def with_offsets(
-    reading: inputs.Reading, paths: tuple[str, ...], offsets: tuple[tuple[str, int], ...]
-) -> inputs.Reading:
-    """The same reading, with what `--offset` says.
-
-    Raises:
-        Failure: of what is no input.
-    """
-    for path, _ in offsets:
-        if path not in paths:
-            raise Failure(
-                f"--offset {path}=...: {path} is none of the inputs",
-                f"write it as the input is written: {', '.join(map(shlex.quote, paths))}",
-            )
-    named = [path for path, _ in offsets]
-    if len(set(named)) < len(named):
-        raise Failure("--offset is there twice for one input", "leave one of them out")
-    return dataclasses.replace(reading, offsets=offsets)
-
-
-class _Device(click.ParamType):
-    name = "DEVICE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        text = str(value)
-        major, _, minor = text.replace(",", ":").partition(":")
-        if major.isdigit() and minor.isdigit():
-            return int(major) << 20 | int(minor)
-        try:
-            found = Path(text).stat()
-        except OSError as error:
-            self.fail(f"{text}: {error.strerror}", param, ctx)
-        # A file or folder stands for the device that it is on.
-        device = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
-        return os.major(device) << 20 | os.minor(device)
-
-
-DEVICE = _Device()
-
-FILTERS = ("--pid", "--comm", "--path", "--device", "--min-latency")
+FILTERS = tuple(map(flag, _FILTER))
 
 
 def filters(
-    pid_help: str = "Only requests of this process, where the log tells processes.",
+    pid_help: str = "Only requests of the process with this id, if the log records processes.",
 ) -> list[Callable[..., Any]]:
-    """Options for which requests are wanted."""
+    """Returns the options that select requests."""
     return [
         click.option("--pid", type=click.IntRange(min=1), help=pid_help),
-        click.option("--comm", metavar="NAME", help="Only requests of threads of this name."),
+        click.option("--comm", metavar="NAME", help="Only requests of threads with this name."),
         click.option(
-            "--path", metavar="TEXT", help="Only requests for files whose path begins so."
+            "--path", metavar="TEXT", help="Only requests for files whose path begins with TEXT."
         ),
         click.option(
             "--device",
@@ -142,70 +60,100 @@ def filters(
             default=None,
             help="Only requests for files on this device: 254:16, /dev/sdb, or a file on it.",
         ),
-        click.option("--min-latency", type=DURATION, help="Only requests that took so long: 10ms."),
+        click.option(
+            "--min-latency",
+            type=DURATION,
+            help="Only requests that took at least this long, such as 10ms.",
+        ),
     ]
 
 
-_MAX_LOSS = (
-    "Write nothing and stop with exit code 4 when more than this is lost: a number of losses, or a share of"
-    " events and losses together."
-)
+def offsets(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--offset`, for commands that join several inputs."""
+    return click.option(
+        "--offset",
+        "offsets",
+        type=OFFSET,
+        multiple=True,
+        help="Add DURATION to the times of INPUT. Needed if the clocks of the inputs differ and no"
+        " input records how (-12.5s), or if they are the same and the inputs do not record it (0)."
+        " May be given once for each input.",
+    )(function)
+
+
+def with_offsets(
+    reading: Reading, paths: tuple[str, ...], offsets: tuple[tuple[str, int], ...]
+) -> Reading:
+    """Returns the reading with the values of `--offset`.
+
+    Raises:
+        Failure: an offset names a path that is not an input, or names an input twice.
+    """
+    for path, _ in offsets:
+        if path not in paths:
+            raise Failure(
+                f"--offset {path}=...: {path} is not one of the inputs",
+                f"write it exactly as the input: {', '.join(map(shlex.quote, paths))}",
+            )
+    named = [path for path, _ in offsets]
+    if len(set(named)) < len(named):
+        raise Failure("--offset is given twice for one input", "leave one of them out")
+    return dataclasses.replace(reading, offsets=offsets)
 
 
 def reading(function: Callable[..., Any]) -> Callable[..., Any]:
-    """How a log is read; collected into one `inputs.Reading`."""
+    """Adds the options of how a log is read. The command gets them as one `Reading`."""
     return reading_with(max_loss=_MAX_LOSS)(function)
 
 
 def reading_with(*, max_loss: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The same, for a command in which `--max-loss` does something else."""
+    """Returns the same for a command in which `--max-loss` has another effect."""
     return lambda function: _reading(function, max_loss)
 
 
 def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., Any]:
-    from syncline import _core
-
     decorators = [
         click.option(
             "--from",
             "source",
             type=click.Choice(_core.SOURCES),
-            help="Format of the log; told from its content by default.",
+            help="Format of the log. By default it is detected from the content.",
         ),
         click.option(
             "--time-unit",
             type=click.Choice(["ns", "us"]),
             default="ns",
             show_default=True,
-            help="Unit of the log's times.",
+            help="Unit of the times in the log.",
         ),
         click.option(
             "--pid-is",
             type=click.Choice(["thread", "process"]),
             default="thread",
             show_default=True,
-            help="What the log's PID column holds.",
+            help="What the PID column of the log holds.",
         ),
         click.option(
             "--window",
             type=DURATION,
             default="5s",
             show_default=True,
-            help="How far lines may run backwards in time.",
+            help="Reorder window: how late a line may be, by the times in the log.",
         ),
         click.option(
             "--max-loss",
             metavar="N|N%",
             help=max_loss_help
-            + " What counts are the losses that `syncline report INPUT losses` gives the severity loss.",
+            + " Only losses with the severity 'loss' count: see `syncline report INPUT losses`.",
         ),
         click.option(
             "--marks",
             type=click.Path(dir_okay=False),
             metavar="FILE",
-            help="CSV of application marks, time,name[,duration] in this order or as its header says:"
-            " on the log's clock (bpftrace's nsecs) and in --time-unit, or in the header's unit"
-            " (time_ms). Overlapping marks each count what they share.",
+            help="CSV file of application marks: time,name[,duration], in this order or in that of its"
+            " header. Times are on the clock of the log (nsecs of bpftrace) and in --time-unit, or in"
+            " the unit that the header names (time_ms). Where marks overlap, each counts the requests"
+            " in it.",
         ),
         *filters(),
     ]
@@ -225,21 +173,18 @@ def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., 
         min_latency: int | None,
         **rest: Any,
     ) -> Any:
-        how = inputs.Reading(
+        chosen = Reading(
             source=source,
             time_unit=time_unit,
             pid_is=pid_is,
             window_ns=window,
             max_loss=max_loss,
             marks=marks,
-            filter=inputs.Filter(pid, comm, path, device, min_latency),
-            given=_given(
-                *("source", "time_unit", "pid_is", "window", "max_loss", "marks"),
-                *("pid", "comm", "path", "device", "min_latency"),
-            ),
+            filter=Filter(pid, comm, path, device, min_latency),
+            given=_given(*_READING),
             warn=lambda message, hint: say(f"warning: {message}", hint),
         )
-        return function(*args, reading=how, **rest)
+        return function(*args, reading=chosen, **rest)
 
     wrapped.__name__ = function.__name__
     wrapped.__doc__ = function.__doc__
@@ -250,58 +195,45 @@ def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., 
 
 
 def _given(*names: str) -> frozenset[str]:
-    """Those of the options that the user has typed."""
+    """Returns the parameters that were given on the command line."""
     ctx = click.get_current_context()
     return frozenset(
         name for name in names if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     )
 
 
-def refuse_for_converted(path: str, reading: inputs.Reading) -> None:
-    """How a log is read can be said of a log alone.
+def refuse_for_converted(path: str, reading: Reading) -> None:
+    """Refuses options of how a log is read if the input is not a log.
 
     Raises:
-        Failure: an option would be without effect.
+        Failure: an option would have no effect.
     """
-    kind = inputs.kind_of(path, reading.source)
-    if kind == "log" or (kind == "tables" and not is_columns(path)):
+    if kind_of(path, reading.source) in ("log", "folder"):
         return
-    # The unit is that of the marks, too.
-    without_effect = {"source", "pid_is", "window", "max_loss"}
-    without_effect |= {"pid", "comm", "path", "device", "min_latency"}
-    without_effect |= set() if reading.marks else {"time_unit"}
-    names = sorted(_flag(name) for name in reading.given & without_effect)
+    # `--time-unit` is the unit of the marks, too.
+    without_effect = {*_READING} - {"marks"} - ({"time_unit"} if reading.marks else set())
+    names = sorted(flag(name) for name in reading.given & without_effect)
     if names:
         raise Failure(
-            f"{path} has been converted already: {', '.join(names)} would change nothing",
-            "give the log itself, or say it to `syncline convert`",
+            f"{path} is already converted: {', '.join(names)} would have no effect",
+            "give the log, or use the option with `syncline convert`",
         )
 
 
-def _flag(name: str) -> str:
-    return "--from" if name == "source" else f"--{name.replace('_', '-')}"
-
-
-def _known_engine(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    # A path may be wrong in many ways, which the engine tells better.
-    if (
-        value in _ENGINES
-        or os.sep in value
-        or Path(value).exists()
-        or shutil.which(value) is not None
-    ):
+def _checked_engine(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    # The engine reports what is wrong with a path.
+    if value in _ENGINES or is_program(value):
         return value
     raise click.BadParameter(
-        f"'{value}' is neither {', '.join(_ENGINES[:4])} nor a trace_processor_shell"
+        f"'{value}' is neither {', '.join(_ENGINES)} nor a trace_processor_shell"
     )
 
-
-_ENGINES = ("auto", "duckdb", "embedded", "native", "embedded32", "embedded64")
 
 engine = click.option(
     "--engine",
     default="auto",
     metavar="NAME",
-    callback=_known_engine,
-    help="duckdb, embedded, native or the path of a trace_processor_shell; chosen by the input by default.",
+    callback=_checked_engine,
+    help="Engine that runs the SQL: duckdb, embedded, native, or the path of a trace_processor_shell."
+    " By default, duckdb for logs and tables; for a trace a native one if there is one, else embedded.",
 )

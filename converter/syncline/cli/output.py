@@ -1,4 +1,4 @@
-"""An output file that is no input, and appears whole or not at all."""
+"""Output files: never an input, and written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from syncline.cli.errors import Failure
-from syncline.recordings import is_recording, recording_of
+from syncline.recordings import is_recording, read_recording
 
 
 def refuse_inputs(output: str | Path, inputs: Iterable[str | None]) -> None:
-    """Whoever names an input as the output has mistyped, and would lose it.
+    """Refuses an output that is an input, which would be lost.
 
     Args:
-        inputs: what the command reads: files, run directories, folders of tables; None for none.
+        output: the output of the command.
+        inputs: what the command reads: files, run directories, folders of tables. None is ignored.
 
     Raises:
         Failure: the output is one of the files.
@@ -31,7 +32,7 @@ def refuse_inputs(output: str | Path, inputs: Iterable[str | None]) -> None:
             continue
         files = [Path(path)]
         if is_recording(path):
-            files = [Path(file) for file in recording_of(path).files]
+            files = [Path(file) for file in read_recording(path).files]
         elif Path(path).is_dir():
             files = list(Path(path).glob("*.parquet"))
         if any(file.exists() and file.samefile(target) for file in files):
@@ -43,9 +44,10 @@ def refuse_inputs(output: str | Path, inputs: Iterable[str | None]) -> None:
 
 @contextmanager
 def written(path: Path) -> Iterator[BinaryIO]:
-    """A file beside `path` that takes its name when all is well, and is gone else; `-` is standard output.
+    """Yields a temporary file that is renamed to `path` on success and removed on failure.
 
-    It is made at once, so that a place where nothing can be written is told before the work.
+    `-` is standard output. The file is created at once, so that a path that cannot be written is
+    reported before the work.
 
     Raises:
         Failure: it cannot be written.
@@ -53,7 +55,7 @@ def written(path: Path) -> Iterator[BinaryIO]:
     if str(path) == "-":
         yield sys.stdout.buffer
         return
-    # A device or a pipe is written to as it is.
+    # A device or a pipe is written directly.
     if path.exists() and not path.is_file():
         with path.open("wb") as out:
             yield out
@@ -66,7 +68,7 @@ def written(path: Path) -> Iterator[BinaryIO]:
         part = Path(name)
         with os.fdopen(descriptor, "wb") as out:
             yield out
-        # As any new file: mkstemp's are the owner's alone.
+        # mkstemp creates a file that only its owner can read. Apply the usual permissions.
         mask = os.umask(0)
         os.umask(mask)
         part.chmod(0o666 & ~mask)

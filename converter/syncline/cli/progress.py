@@ -1,4 +1,4 @@
-"""A progress bar on stderr, when that is a terminal and the work is long."""
+"""A progress bar on stderr, shown if stderr is a terminal and the work takes long."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from syncline.inputs import Progress
+from syncline.reading import Progress
 
-# Shorter work is over before a bar could be read.
+# Work that is shorter shows no bar.
 _SHOW_AFTER_S = 0.5
 
 
 @contextmanager
 def bar(what: str) -> Iterator[Progress]:
-    """Yields what the core calls with (read bytes, total bytes or None, events)."""
+    """Yields the progress callback of the core: (bytes read, bytes in total or None, events)."""
     if not sys.stderr.isatty():
         yield lambda read, total, events: None
         return

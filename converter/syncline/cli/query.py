@@ -1,4 +1,4 @@
-"""`syncline query`: SQL on the tables of docs/tables.md."""
+"""`syncline query`: runs SQL on the tables of docs/tables.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import click
 from syncline.cli import options
 from syncline.cli.options import example, reading
 from syncline.cli.progress import bar
-from syncline.inputs import Reading, opened
+from syncline.inputs import opened
+from syncline.reading import Reading
 
 
 @click.command(
@@ -25,22 +26,24 @@ from syncline.inputs import Reading, opened
     type=click.Choice(["table", "csv", "json", "md"]),
     default="table",
     show_default=True,
+    help="Output format.",
 )
 @options.engine
 @reading
 def command(input: str, sql: str, form: str, engine: str, reading: Reading) -> None:
     """Runs SQL on a log, a trace, or Parquet.
 
-    The tables are syncline_sync, syncline_bio, syncline_call, syncline_wait, syncline_stack, syncline_parallel,
-    syncline_loss, syncline_mark and syncline_meta; docs/tables.md has their columns. A trace is asked through trace_processor (and
-    has Perfetto's tables too), all else through DuckDB. percentile(x, p), p from 0 to 100, is in both.
+    The tables are syncline_sync, syncline_bio, syncline_call, syncline_wait, syncline_stack,
+    syncline_parallel, syncline_loss, syncline_mark and syncline_meta; docs/tables.md lists their columns.
+    trace_processor runs the SQL for a trace, which has Perfetto's tables too; DuckDB runs it for all other
+    inputs. Both have percentile(x, p), with p from 0 to 100.
     """
     from syncline import render
     from syncline.report.run import caveats, run_query
 
     options.refuse_for_converted(input, reading)
     with bar("reading") as progress, opened(input, reading, engine, progress) as open_engine:
-        # To stderr in every format: the answer to a query is data.
+        # To stderr in every format, because standard output is data.
         click.echo(render.preface("csv", caveats(open_engine))[1], err=True, nl=False)
         table = run_query(open_engine, sql)
     click.echo(render.exporter(form)(table, None), nl=False)

@@ -1,4 +1,4 @@
-"""`syncline record`: a run directory, which every command takes as INPUT."""
+"""`syncline record`: records into a run directory, which every command accepts as INPUT."""
 
 from __future__ import annotations
 
@@ -10,36 +10,23 @@ from typing import Any
 import click
 
 from syncline.cli.errors import Failure, say
-from syncline.cli.options import DURATION, example, filters
+from syncline.cli.options import example, filters
+from syncline.cli.types import DURATION, SIZE
 from syncline.record import routes
 from syncline.record.errors import RecordError
 from syncline.recordings import Filter
 
 
-class _Size(click.ParamType):
-    name = "SIZE"
-    _UNITS = {"K": 1, "M": 1 << 10, "G": 1 << 20}
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        text = str(value).strip().upper().removesuffix("B")
-        unit = self._UNITS.get(text[-1:])
-        if unit is None or not text[:-1].isdigit() or not 0 < int(text[:-1]) * unit <= 1 << 24:
-            self.fail(f"'{value}' is no size; write 64M", param, ctx)
-        return int(text[:-1]) * unit
-
-
 def _filters(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
-        filters("Until this process ends, and only its requests; instead of CMD.")
+        filters("Record only the requests of this process, until it ends. Not together with CMD.")
     ):
         function = option(function)
     return function
 
 
 def _absolute(path: str) -> str:
-    """As the kernel tells paths; a slash at the end stays."""
+    """Returns the path as the kernel records it. A slash at the end is kept."""
     return str(Path(path).resolve()) + ("/" if path.endswith("/") and path != "/" else "")
 
 
@@ -56,26 +43,33 @@ def _absolute(path: str) -> str:
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="A new folder; named by the time by default.",
+    help="New folder for the recording. By default syncline-DATE-TIME.",
 )
-@click.option("--for", "duration", type=DURATION, help="No longer than this: 30s, 5min.")
+@click.option(
+    "--for",
+    "duration",
+    type=DURATION,
+    help="Stop after this time: 30s, 5min. By default there is no limit.",
+)
 @click.option(
     "--route",
     type=click.Choice(routes.NAMES),
-    help="How to record; by default the best way that this machine has.",
+    help="How to record. By default the best route that this machine has, in this order.",
 )
 @click.option(
     "--buffer",
     "buffer_kb",
-    type=_Size(),
+    type=SIZE,
     default="16M",
     show_default=True,
-    help="Memory of the ring buffer for each CPU.",
+    help="Size of the ring buffer of each CPU (route ring-buffer).",
 )
 @_filters
-@click.option("--force", is_flag=True, help="Replace a recording in DIR.")
+@click.option("--force", is_flag=True, help="Replace the recording in DIR.")
 @click.option(
-    "--and-report", is_flag=True, help="Then convert it to DIR/trace.pftrace and print the summary."
+    "--and-report",
+    is_flag=True,
+    help="Convert the recording to DIR/trace.pftrace and print the summary.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[--] [CMD...]")
 @click.pass_context
@@ -94,15 +88,15 @@ def command(
     and_report: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Records the syncs of the machine while CMD runs, a process lives, or a time passes; else until Ctrl-C."""
-    from syncline.record.session import Wanted, record
+    """Records the syncs of this machine until CMD or the process of --pid ends, the time of --for has passed, or Ctrl-C."""
+    from syncline.record.session import Request, record
 
     if command and pid is not None:
         raise Failure("both a command and --pid are given", "leave one of them out")
     if route == "strace" and not command and pid is None:
         raise Failure("strace needs a command or --pid", "syncline record --route strace -- CMD")
     folder = output or Path(time.strftime("syncline-%Y%m%d-%H%M%S"))
-    wanted = Wanted(
+    request = Request(
         folder=folder,
         command=list(command),
         seconds=None if duration is None else duration / 1e9,
@@ -112,13 +106,13 @@ def command(
         force=force,
     )
     try:
-        manifest = record(wanted, say)
+        manifest = record(request, say)
     except RecordError as error:
         raise Failure(error.message, error.hint or None, code=3) from None
     say(f"recorded in {folder}: {', '.join(one['file'] for one in manifest['inputs'])}")
     code = manifest["exit_code"]
     if code:
-        say(f"warning: the command ended with {code}")
+        say(f"warning: the command exited with {code}")
     if str(manifest["ended_by"]).startswith("failure"):
         raise Failure(
             f"the recording ended early: {manifest['ended_by'].partition(': ')[2]}",

@@ -1,4 +1,4 @@
-"""`syncline report`: canned answers."""
+"""`syncline report`: prints reports, or writes them as an HTML page."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading
 from syncline.cli.output import refuse_inputs, written
 from syncline.cli.progress import bar
-from syncline.inputs import Reading, opened
+from syncline.inputs import opened
+from syncline.reading import Reading
 from syncline.render import human
 
 
-def _list_reports(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+def _list_reports(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
     from syncline.report import catalogue
 
-    if wanted:
+    if is_given:
         for name in catalogue.names():
             click.echo(f"{name:10} {catalogue.load(name).title}")
         ctx.exit()
@@ -44,18 +45,19 @@ def _list_reports(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     type=click.Choice(["table", "csv", "json", "md"]),
     default="table",
     show_default=True,
-    help="csv and json give plain ns and bytes.",
+    help="Output format. csv and json give times in ns and sizes in bytes.",
 )
 @click.option(
     "--html",
     type=click.Path(dir_okay=False),
     metavar="OUT",
-    help="All of it as one page to look at, which needs no network: charts, flame graphs, tables.",
+    help="Write all reports as one HTML page with charts, flame graphs and tables. The page needs no"
+    " network.",
 )
 @click.option(
     "--base",
     metavar="BASE",
-    help="With --html: another input, to which INPUT is compared side by side.",
+    help="With --html: another input, which the page compares with INPUT.",
 )
 @options.engine
 @click.option(
@@ -64,7 +66,7 @@ def _list_reports(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     is_eager=True,
     expose_value=False,
     callback=_list_reports,
-    help="The reports, a line each.",
+    help="List the reports and exit.",
 )
 @reading
 def command(
@@ -76,17 +78,17 @@ def command(
     engine: str,
     reading: Reading,
 ) -> None:
-    """Prints reports on a log, a trace, or Parquet; the summary by default.
+    """Prints reports on a log, a trace, or Parquet. Without NAME it prints the summary.
 
-    INPUT is a log, a trace, a Parquet file or folder, a folder of runs that have been converted
-    (to .parquet, .csv, .jsonl or DIR/), or `-`.
+    INPUT is a log, a run directory, a trace, a Parquet file or folder, a folder of runs that are converted
+    to .parquet, .csv, .jsonl or DIR/, or `-`.
     """
     if html is not None:
-        _page(input, base, Path(html), names, engine, reading)
+        _write_page(input, base, Path(html), names, engine, reading)
         return
     if base is not None:
         raise Failure(
-            "--base changes nothing without --html",
+            "--base has no effect without --html",
             f"syncline report {input} --html OUT.html --base {base}",
         )
     from syncline import render
@@ -98,24 +100,26 @@ def command(
     except catalogue.UnknownReport as error:
         if other := next((name for name in names if Path(name).exists()), None):
             raise Failure(
-                f"a report is of one input, and {other} is another",
-                "recorders of one run: syncline convert LOG... -o run.pftrace; runs: syncline diff, or a folder of them",
+                f"a report reads one input, and {other} is a second one",
+                "for several logs of one run: syncline convert LOG... -o run.pftrace; for several runs:"
+                " syncline diff, or name a folder of runs",
             ) from None
-        raise Failure(str(error), "`syncline report --list` tells what each answers") from None
+        raise Failure(str(error), "list the reports: syncline report --list") from None
     if form == "csv" and len(reports) > 1:
-        raise Failure("CSV holds one table", "ask for one report at a time, or for --format json")
+        raise Failure("CSV holds one table", "name one report, or use --format json")
     options.refuse_for_converted(input, reading)
     with bar("reading") as progress, opened(input, reading, engine, progress) as open_engine:
-        before, beside = render.preface(form, caveats(open_engine))
+        stdout_preface, stderr_preface = render.preface(form, caveats(open_engine))
         tables = [(run_report(open_engine, report.name), report) for report in reports]
-    click.echo(beside, err=True, nl=False)
+    click.echo(stderr_preface, err=True, nl=False)
     export = render.exporter(form)
-    # JSON objects in a row are a stream that jq reads.
+    # jq reads several JSON objects as a stream.
     between = "" if form == "json" else "\n"
-    click.echo(before + between.join(export(table, report) for table, report in tables), nl=False)
+    text = between.join(export(table, report) for table, report in tables)
+    click.echo(stdout_preface + text, nl=False)
 
 
-def _page(
+def _write_page(
     input: str,
     base: str | None,
     out: Path,
@@ -123,19 +127,21 @@ def _page(
     engine: str,
     reading: Reading,
 ) -> None:
-    """One page for one input or two."""
+    """Writes one HTML page of one input or of two."""
     from syncline.diff.comparability import differences, glance
     from syncline.report import html
 
     if names:
         raise Failure(
-            f"the page of --html holds all reports: {', '.join(names)} would change nothing",
-            "leave the names out",
+            f"--html writes all reports: {', '.join(names)} has no effect",
+            "leave out the names of reports",
         )
     if click.get_current_context().get_parameter_source("form") is ParameterSource.COMMANDLINE:
-        raise Failure("--format changes nothing in the page of --html", "leave out one of the two")
+        raise Failure("--format has no effect on --html", "leave out one of the two")
     if input == base == "-":
-        raise Failure("standard input can be read once", "name one of the two inputs")
+        raise Failure(
+            "standard input can be read only once", "name a file for one of the two inputs"
+        )
     try:
         html.template()
     except html.PageMissing as error:

@@ -1,8 +1,8 @@
-"""A native `trace_processor_shell` that the user has: faster than the embedded one, and newer.
+"""The native engine: a `trace_processor_shell` of the user, faster and newer than the embedded one.
 
-It is run and talked to by PyPI's `perfetto`, over the `/rpc` endpoint of its HTTP server: alone of
-the endpoints it reports how the trace ended, and it registers SQL packages under the same names
-in every version. Nothing is ever downloaded, also not by Perfetto's own wrapper script.
+The package `perfetto` starts it and connects to the `/rpc` endpoint of its HTTP server. Only this
+endpoint reports a truncated trace, and it registers SQL packages under the same names in every
+version. Nothing is downloaded: Perfetto's wrapper script, which downloads, is rejected.
 """
 
 from __future__ import annotations
@@ -24,31 +24,33 @@ from perfetto.trace_processor.platform import PlatformDelegate
 from perfetto.trace_processor.protos import ProtoFactory
 from perfetto.trace_processor.shell import TraceProcessorHttpSubprocess
 
-from . import Engine, EngineError, TraceFile
-from .embedded import RpcBackend, load
+from .errors import EngineError
+from .processor import Engine
+from .rpc import RpcBackend, load
+from .trace_file import TraceFile
 
 log = logging.getLogger(__name__)
 
 VARIABLE = "SYNCLINE_TRACE_PROCESSOR"
 NAMES = ("trace_processor_shell", "trace_processor")
-_EMBEDDED = "Or leave it out: the embedded engine needs no binary (--engine embedded)."
+_EMBEDDED = "Or use the embedded engine, which needs no other program (--engine embedded)."
 
 
 @dataclass(frozen=True)
 class Shell:
-    """A trace_processor_shell that has run once, to say its version."""
+    """A trace_processor_shell and its version."""
 
     path: str
     version: str
 
 
 def find(named: str | None = None) -> Shell | None:
-    """The shell named by the caller, else by SYNCLINE_TRACE_PROCESSOR, else one on PATH.
+    """Returns the shell that the caller names, else SYNCLINE_TRACE_PROCESSOR, else one on PATH.
 
-    One on PATH that does not run is passed over: nobody asked for it.
+    A shell on PATH that does not run is skipped with a warning, because the user did not ask for it.
 
     Raises:
-        EngineError: a named one does not exist, or does not run.
+        EngineError: a shell that is named does not exist or does not run.
     """
     for name, origin in ((named, ""), (os.environ.get(VARIABLE), f" (named by {VARIABLE})")):
         if name:
@@ -69,7 +71,7 @@ def _version(path: str, origin: str) -> str:
     if _downloads(path):
         raise EngineError(
             f"{where}: this is Perfetto's wrapper script, which downloads the program it runs",
-            "Run it once yourself, then name the program that it has put under"
+            "Run the script once, then name the program that it has downloaded to"
             " ~/.local/share/perfetto/prebuilts/. " + _EMBEDDED,
         )
     try:
@@ -82,17 +84,17 @@ def _version(path: str, origin: str) -> str:
             timeout=10,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it gives no answer"
+        reason = error.strerror if isinstance(error, OSError) else "it does not reply"
         raise EngineError(f"{where}: cannot run this trace processor: {reason}", _hint()) from error
-    said = answer.stdout + answer.stderr
-    if answer.returncode or "RPC API version" not in said:
-        last = (said.strip().splitlines() or ["nothing"])[-1]
+    output = answer.stdout + answer.stderr
+    if answer.returncode or "RPC API version" not in output:
+        last = (output.strip().splitlines() or ["nothing"])[-1]
         raise EngineError(
-            f"{where}: not a trace_processor_shell: --version ended with"
-            f" {answer.returncode} and said: {last}",
+            f"{where}: not a trace_processor_shell: --version exited with"
+            f" {answer.returncode} and printed: {last}",
             _hint(),
         )
-    version = re.search(r"\bv\d+\.\d+", said)
+    version = re.search(r"\bv\d+\.\d+", output)
     return version.group() if version else "unknown"
 
 
@@ -111,7 +113,7 @@ def _downloads(path: str) -> bool:
 def open_native(
     source: TraceFile, shell: Shell, modules: Iterable[tuple[str, dict[str, str]]]
 ) -> Engine:
-    """Starts the shell and loads the trace into it. Raises EngineError."""
+    """Starts the shell and loads the trace. Raises EngineError."""
     return load(
         source,
         modules,
@@ -122,7 +124,7 @@ def open_native(
 
 
 class NativeBackend(RpcBackend):
-    """The RPC over HTTP, with a process of its own that ends with it."""
+    """The RPC over HTTP to a process that ends when the backend is closed."""
 
     def __init__(self, shell: Shell, protos: ProtoFactory) -> None:
         try:
@@ -132,10 +134,10 @@ class NativeBackend(RpcBackend):
         except (TraceProcessorException, OSError) as error:
             hint = _hint()
             if any(os.environ.get(name) for name in ("http_proxy", "HTTP_PROXY")):
-                hint = f"A proxy is set: type export no_proxy=localhost and try again. {hint}"
+                hint = f"A proxy is set: type export no_proxy=localhost and retry. {hint}"
             raise EngineError(f"{shell.path}: did not start: {error}", hint) from error
         finally:
-            # PyPI's code asks for the status by urlretrieve, which leaves a temporary file.
+            # The package `perfetto` requests the status by urlretrieve, which leaves a temporary file.
             urllib.request.urlcleanup()
         super().__init__(HttpTransport(shell.path, self._server.conn), protos)
 
@@ -149,7 +151,7 @@ class NativeBackend(RpcBackend):
 
 
 class HttpTransport:
-    """Each request of bytes is one POST, its reply the body."""
+    """Sends each request as a POST. The reply is the body."""
 
     def __init__(self, path: str, connection: http.client.HTTPConnection) -> None:
         self._path = path
@@ -170,10 +172,10 @@ class HttpTransport:
             self._stopped = "the trace processor has stopped"
             raise EngineError(
                 f"{self._path}: the trace processor has stopped: {error or type(error).__name__}",
-                "It may have run out of memory: look at the kernel's log (dmesg | tail).",
+                "It may have run out of memory: read the kernel log (dmesg | tail).",
             ) from error
         except BaseException:
-            # The rest of this reply must not be taken for the next one's.
+            # The rest of this reply must not be read as the next reply.
             self._stopped = "the trace processor was interrupted"
             raise
 
@@ -181,7 +183,7 @@ class HttpTransport:
         part, self._unread = self._unread[:size], self._unread[size:]
         if len(part) < size:
             self._stopped = "the trace processor has stopped"
-            raise EngineError(f"{self._path}: the trace processor broke off its answer")
+            raise EngineError(f"{self._path}: the reply of the trace processor is incomplete")
         return bytes(part)
 
     def close(self) -> None:

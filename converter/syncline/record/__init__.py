@@ -1,1 +1,1 @@
-"""Recording: routes by which events leave the kernel, and the folder that they end in. `record.session` puts them together."""
+"""Recording: the routes by which events leave the kernel, and the run directory. Start at `session`."""

@@ -1,10 +1,10 @@
-"""What can go wrong while recording."""
+"""Errors of recording."""
 
 from __future__ import annotations
 
 
 class RecordError(Exception):
-    """A message, and what to type next."""
+    """A recording fails. `hint` says what to type next; it may be empty."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -1,6 +1,6 @@
-"""The default route: the kernel's ring buffer, copied page by page, then put into a trace.dat.
+"""The default route: the ring buffer of the kernel, copied page by page, then written as trace.dat.
 
-Pages go from the kernel to a file as they are; nothing is parsed while it is recorded.
+Pages are copied to files unchanged. Nothing is parsed during the recording.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from pathlib import Path
 
 from syncline.record import trace_dat
 from syncline.record.errors import RecordError
-from syncline.record.machine import Tasks
+from syncline.record.processes import Tasks
+from syncline.record.sync_calls import SYNC_CALLS
 from syncline.record.tracefs import Instance
 
 CLOCK = "boot"
-SYNC_CALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
-_CALLS = [f"syscalls/sys_{way}_{call}" for call in SYNC_CALLS for way in ("enter", "exit")]
-# What a patched kernel says of a sync, and what the journal and the queue do meanwhile.
+_CALL_EVENTS = [f"syscalls/sys_{end}_{call}" for call in SYNC_CALLS for end in ("enter", "exit")]
+# The trace system of kernel-patch/.
 _WRITEBACK = "wb_tracer"
-_BESIDE = [
+# Events of the journal and of the block layer.
+_KERNEL_EVENTS = [
     "jbd2/jbd2_start_commit",
     "jbd2/jbd2_commit_locking",
     "jbd2/jbd2_commit_flushing",
@@ -35,15 +36,16 @@ _BESIDE = [
     "block/block_rq_issue",
     "block/block_rq_complete",
 ]
-# Full pages are fetched so often; a page that is not full waits for the end.
+# Interval at which full pages are copied. A page that is not full is copied at the end.
 _EVERY_S = 0.02
+# Interval at which thread names are recorded.
 _NAMES_EVERY_S = 0.25
 _SPLICE_BYTES = 1 << 18
 
 
 @dataclass
-class Recorded:
-    """What the kernel says of a recording."""
+class Counts:
+    """The events of a recording, and how many the kernel counted as recorded and as lost."""
 
     events: list[str]
     entries: int = 0
@@ -52,19 +54,19 @@ class Recorded:
 
 
 def is_patched(tracefs: Path) -> bool:
-    """Whether the kernel has the tracepoints of kernel-patch/."""
+    """Returns whether the kernel has the tracepoints of kernel-patch/."""
     return (tracefs / "events" / _WRITEBACK / "sync_start").is_dir()
 
 
 class RingBuffer:
-    """Records into `trace.dat` of a folder, between `start` and `stop`."""
+    """Records into `trace.dat` in a folder, from `start` to `stop`."""
 
     def __init__(self, tracefs: Path, folder: Path, buffer_kb: int, tasks: Tasks) -> None:
         self.folder = folder
         self._tasks = tasks
         self.instance = Instance.create(tracefs, clock=CLOCK, buffer_kb=buffer_kb)
         try:
-            # Kernels without it tell no processes; all else is as good.
+            # Without this option, processes of threads are not recorded. All else works.
             with contextlib.suppress(RecordError):
                 self.instance.write("options/record-tgid", "1")
             writeback = sorted(
@@ -72,7 +74,7 @@ class RingBuffer:
                 for path in (tracefs / "events" / _WRITEBACK).glob("*")
                 if path.is_dir()
             )
-            self.events = self.instance.enable([*writeback, *_CALLS, *_BESIDE])
+            self.events = self.instance.enable([*writeback, *_CALL_EVENTS, *_KERNEL_EVENTS])
             self._readers = [
                 _Reader(path, folder / f".{path.parent.name}.pages")
                 for path in sorted(self.instance.folder.glob("per_cpu/cpu*/trace_pipe_raw"))
@@ -86,17 +88,17 @@ class RingBuffer:
         self._thread = threading.Thread(target=self._copy, name="syncline-pages", daemon=True)
 
     def start(self) -> None:
-        """Events are recorded from here on."""
+        """Starts recording events."""
         self.instance.write("tracing_on", "1")
         self._thread.start()
 
     @property
     def failed(self) -> OSError | None:
-        """Why copying has ended early, if it has: a full disk, say."""
+        """The error that has stopped copying early, such as a full disk."""
         return self._failed
 
-    def stop(self) -> Recorded:
-        """Ends the recording, fetches what is left and writes the file.
+    def stop(self) -> Counts:
+        """Stops recording, copies the remaining pages and writes the file.
 
         Raises:
             RecordError: the pages could not be written.
@@ -107,23 +109,23 @@ class RingBuffer:
         if self._failed is not None:
             raise RecordError(
                 f"the recording could not be written: {self._failed.strerror}",
-                f"make room where {self.folder} is, or record to another disk with -o",
+                f"free space on the disk of {self.folder}, or record to another disk with -o",
             )
         for reader in self._readers:
             reader.drain()
-        self._look_at_names()
+        self._save_names()
         stats = self.instance.stats()
-        recorded = Recorded(self.events, cpus=stats)
+        counts = Counts(self.events, cpus=stats)
         for cpu in stats.values():
-            recorded.entries += cpu.get("read events", 0) + cpu.get("entries", 0)
-            recorded.lost += (
+            counts.entries += cpu.get("read events", 0) + cpu.get("entries", 0)
+            counts.lost += (
                 cpu.get("overrun", 0) + cpu.get("commit overrun", 0) + cpu.get("dropped events", 0)
             )
         self._write(stats)
-        return recorded
+        return counts
 
     def close(self) -> None:
-        """Undoes what was set up; to be called whatever happened."""
+        """Removes the tracing instance and temporary files. Must be called in any case."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -140,31 +142,31 @@ class RingBuffer:
                 waited += _EVERY_S
                 if waited >= _NAMES_EVERY_S:
                     waited = 0.0
-                    self._look_at_names()
+                    self._save_names()
         except OSError as error:
             self._failed = error
 
-    def _look_at_names(self) -> None:
-        """The kernel remembers the names of few threads, so they are asked for again and again."""
+    def _save_names(self) -> None:
+        """Records thread names, repeatedly, because the kernel saves only a limited number."""
         with contextlib.suppress(OSError):
             text = (self.instance.tracefs / "saved_cmdlines").read_bytes().decode(errors="replace")
             for line in text.splitlines():
                 pid, _, comm = line.partition(" ")
                 if pid.isdigit() and comm and comm != "<...>":
                     self.comms[int(pid)] = comm
-        self._tasks.look_at_saved(self.instance.tracefs)
+        self._tasks.scan_saved_tgids(self.instance.tracefs)
 
     def _write(self, stats: dict[int, dict[str, int]]) -> None:
         events = self.instance.folder / "events"
         header_page = (self.instance.tracefs / "events" / "header_page").read_text()
         data = re.search(r"field: char data;\s*offset:(\d+);\s*size:(\d+);", header_page)
         page_bytes = int(data[1]) + int(data[2]) if data else os.sysconf("SC_PAGE_SIZE")
-        described = [path.parent.relative_to(events) for path in events.glob("ftrace/*/format")]
+        ftrace_events = [path.parent.relative_to(events) for path in events.glob("ftrace/*/format")]
         trace_dat.write(
             self.folder / "trace.dat",
             header_page=header_page,
             header_event=(self.instance.tracefs / "events" / "header_event").read_text(),
-            ftrace_formats=[(events / name / "format").read_text() for name in described],
+            ftrace_formats=[(events / name / "format").read_text() for name in ftrace_events],
             formats=self.instance.formats(self.events),
             comms=self.comms,
             clock=(self.instance.folder / "trace_clock").read_text(),
@@ -180,7 +182,7 @@ class RingBuffer:
 
 
 class _Reader:
-    """Copies one CPU's pages to a file."""
+    """Copies the pages of one CPU to a file."""
 
     def __init__(self, source: Path, file: Path) -> None:
         self.file = file
@@ -189,7 +191,7 @@ class _Reader:
         self._pipe = os.pipe()
 
     def fetch(self) -> None:
-        """Takes all full pages."""
+        """Copies all full pages."""
         while True:
             try:
                 taken = os.splice(self._source, self._pipe[1], _SPLICE_BYTES)
@@ -203,7 +205,7 @@ class _Reader:
                 taken -= os.splice(self._pipe[0], self._out, taken)
 
     def drain(self) -> None:
-        """Takes what is left, full or not; for when tracing is off."""
+        """Copies the remaining pages, full or not, after tracing has stopped."""
         self.fetch()
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Which route a recording takes, and why: the best one that this machine, this kernel and this user have."""
+"""Chooses the route of a recording: the best one that the machine, the kernel and the user allow."""
 
 from __future__ import annotations
 
@@ -7,37 +7,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from syncline.record import programs, ring_buffer, tracefs
+from syncline.record import ring_buffer, tracefs
 from syncline.record.errors import RecordError
+from syncline.record.tracer import which
 
 Name = Literal["ring-buffer", "bpftrace", "strace"]
-# The parameters of the scripts in bpf/.
+# The conditions of a filter that the scripts in bpf/ apply.
 _BY_SCRIPT = ("pid", "comm", "device")
 NAMES: tuple[Name, ...] = ("ring-buffer", "bpftrace", "strace")
 
 
 @dataclass(frozen=True)
 class Route:
-    """A way to record; `why` is for people, `blind` what it cannot see."""
+    """A way to record. `why` says why it was chosen, `cannot_see` what it does not record."""
 
     name: Name
     why: str
-    # The bpftrace script of the route; for the ring buffer the one beside it, for the stacks.
+    # The bpftrace script of the route. With the ring buffer it records the stacks.
     script: str | None = None
-    blind: str = ""
-    # What it leaves out itself; the rest of a filter is left to the conversion.
+    cannot_see: str = ""
+    # The conditions of a filter that it applies. The conversion applies the others.
     filters: tuple[str, ...] = ()
 
 
-def choose(wanted: Name | None, has_command: bool) -> Route:
-    """The best route there is, or the one that is wanted.
+def choose(requested: Name | None, has_command: bool) -> Route:
+    """Returns the requested route, or the best one that is available.
 
     Raises:
-        RecordError: there is none, or the wanted one is not to be had; with the reason.
+        RecordError: no route, or not the requested one, is available. The message says why.
     """
     found: list[Route] = []
     missing: list[str] = []
-    for name in NAMES if wanted is None else (wanted,):
+    for name in NAMES if requested is None else (requested,):
         try:
             found.append(_PROBES[name](has_command))
             break
@@ -45,18 +46,24 @@ def choose(wanted: Name | None, has_command: bool) -> Route:
             missing.append(f"{name}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
     if not found:
         raise RecordError(
-            "no way to record here: " + "; ".join(missing) if wanted is None else missing[0],
-            "`syncline doctor` says what is missing and how to get it",
+            "cannot record on this machine: " + "; ".join(missing)
+            if requested is None
+            else missing[0],
+            "find out what is missing and how to get it: syncline doctor",
         )
     if not missing:
         return found[0]
     route = found[0]
     return Route(
-        route.name, f"{route.why}. {'. '.join(missing)}", route.script, route.blind, route.filters
+        route.name,
+        f"{route.why}. {'. '.join(missing)}",
+        route.script,
+        route.cannot_see,
+        route.filters,
     )
 
 
-def _rights() -> Path:
+def _require_tracefs() -> Path:
     if os.geteuid() != 0:
         raise RecordError("tracing the kernel needs root", "sudo syncline record ...")
     folder = tracefs.find()
@@ -66,54 +73,57 @@ def _rights() -> Path:
 
 
 def _ring_buffer(_has_command: bool) -> Route:
-    folder = _rights()
+    folder = _require_tracefs()
     if not ring_buffer.is_patched(folder):
         raise RecordError(
-            "this kernel lacks the tracepoints of kernel-patch/, without which the ring buffer does not say which write is for which sync"
+            "this kernel lacks the tracepoints of kernel-patch/, without which the ring buffer does not"
+            " record which write belongs to which sync"
         )
-    stacks = "stacks" if programs.which("bpftrace") else None
+    stacks = "stacks" if which("bpftrace") else None
     return Route(
         "ring-buffer",
-        "the kernel is patched, and its ring buffer loses nothing without saying so",
+        "the kernel is patched, and its ring buffer reports every loss",
         stacks,
         "" if stacks else "user stacks: bpftrace is not installed",
     )
 
 
 def _bpftrace(_has_command: bool) -> Route:
-    folder = _rights()
-    if programs.which("bpftrace") is None:
+    folder = _require_tracefs()
+    if which("bpftrace") is None:
         raise RecordError("bpftrace is not installed", "apt install bpftrace")
     if ring_buffer.is_patched(folder):
-        return Route("bpftrace", "asked for, on a patched kernel", "patched", filters=_BY_SCRIPT)
+        return Route(
+            "bpftrace", "it was requested, on a patched kernel", "patched", filters=_BY_SCRIPT
+        )
     if Path("/sys/kernel/btf/vmlinux").exists():
         return Route(
             "bpftrace",
-            "the kernel is not patched, and has BTF: probes at the functions of the kernel",
+            "the kernel is not patched and has BTF: probes on kernel functions",
             "stock",
-            "full paths, I/O that workers issue for a sync, and which commit a sync waits for",
+            "full paths, I/O that worker threads submit for a sync, and the commit that a sync waits for",
             _BY_SCRIPT,
         )
     return Route(
         "bpftrace",
         "the kernel is not patched and has no BTF: tracepoints only",
         "stock-tracepoints",
-        "which bio is for which sync, full paths, and which commit a sync waits for",
+        "which bio belongs to which sync, full paths, and the commit that a sync waits for",
         _BY_SCRIPT,
     )
 
 
 def _strace(has_command: bool) -> Route:
-    if programs.which("strace") is None:
+    if which("strace") is None:
         raise RecordError("strace is not installed", "apt install strace")
     if not has_command and os.geteuid() != 0:
-        raise RecordError("strace may attach to processes of others as root only")
+        raise RecordError("only root may attach strace to processes of other users")
     return Route(
         "strace",
-        "it needs no rights",
+        "it needs no privileges",
         None,
-        "all that happens in the kernel (what was written back, when, and for whom), and calls by io_uring",
-        # It attaches to the process.
+        "anything inside the kernel (what was written back, when, and for which sync), and syncs by io_uring",
+        # strace attaches to the process.
         ("pid",),
     )
 

@@ -1,4 +1,7 @@
-"""Names for the addresses that bpftrace could not look up, since the process had gone; found while its programs are still there."""
+"""Resolves addresses in stacks that bpftrace could not resolve, because the process had exited.
+
+It is done at the end of the recording, while the program files still exist.
+"""
 
 from __future__ import annotations
 
@@ -9,43 +12,43 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from syncline import _core
-from syncline.record.machine import Maps, Tasks
+from syncline.record.processes import Maps, Tasks
 
 
 @dataclass
-class Named:
-    """How many addresses, by process, there were, and of how many the function or only the file is known now."""
+class Resolved:
+    """The number of unresolved addresses, and of how many the function or only the file is known now."""
 
     addresses: int = 0
     functions: int = 0
     files: int = 0
 
 
-def write(file: Path, logs: list[Path], maps: Maps, tasks: Tasks) -> Named:
-    """Writes `[pid, address, "function+offset (file)"]` for what the logs' stacks lack."""
-    wanted: set[tuple[int, int]] = set()
-    done = Named()
+def write(file: Path, logs: list[Path], maps: Maps, tasks: Tasks) -> Resolved:
+    """Writes `[pid, address, "function+offset (file)"]` for the unresolved addresses in logs."""
+    addresses: set[tuple[int, int]] = set()
+    counts = Resolved()
     processes = tasks.processes()
     with contextlib.suppress(_core.CoreError):
-        for tid, comm, addresses in _core.unresolved_addresses([str(log) for log in logs]):
-            done.addresses += len(addresses)
+        for tid, comm, unresolved in _core.unresolved_addresses([str(log) for log in logs]):
+            counts.addresses += len(unresolved)
             pid = processes.get(tid)
-            # A process that has become another program meanwhile has other maps.
-            if pid is not None and maps.had(pid, comm):
-                wanted |= {(pid, address) for address in addresses}
-    in_files: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
-    for pid, address in sorted(wanted):
+            # After an exec, the recorded maps are those of another program.
+            if pid is not None and maps.has_comm(pid, comm):
+                addresses |= {(pid, address) for address in unresolved}
+    by_file: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for pid, address in sorted(addresses):
         mapped = maps.find(pid, address)
         if mapped is not None:
-            in_files[mapped.file].append((pid, address, address - mapped.start + mapped.offset))
+            by_file[mapped.file].append((pid, address, address - mapped.start + mapped.offset))
     frames: list[tuple[int, int, str]] = []
-    for name, places in in_files.items():
+    for name, places in by_file.items():
         with contextlib.suppress(OSError):
             found = _core.functions_at(name, [offset for *_, offset in places])
             for (pid, address, _), function in zip(places, found, strict=True):
                 frames.append((pid, address, f"{function or '[unknown]'} ({name})"))
-                done.functions += function is not None
-                done.files += function is None
+                counts.functions += function is not None
+                counts.files += function is None
     if frames:
         file.write_text(json.dumps(frames, separators=(",", ":")) + "\n")
-    return done
+    return counts

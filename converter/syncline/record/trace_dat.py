@@ -1,4 +1,4 @@
-"""Writes trace.dat, version 6, the format of trace-cmd (trace-cmd.dat(5)), around pages that are there already."""
+"""Writes recorded pages as trace.dat, version 6: the format of trace-cmd (trace-cmd.dat(5))."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ def write(
     page_bytes: int,
     pages: list[Path],
 ) -> None:
-    """Writes a file whole or not at all.
+    """Writes a file as a whole or not at all.
 
-    `formats` are the texts of `events/SYSTEM/EVENT/format` by system, `pages` one file a CPU in the order of the CPUs.
+    `formats` holds the texts of `events/SYSTEM/EVENT/format` by system. `pages` is one file per CPU, in
+    the order of the CPUs.
     """
     part = path.with_name(f".{path.name}.part")
     try:
@@ -47,7 +48,7 @@ def write(
                 out.write(system.encode() + b"\0" + struct.pack("=I", len(texts)))
                 for text in texts:
                     out.write(_sized(text))
-            # No symbols and no formats of trace_printk.
+            # No kernel symbols, and no formats of trace_printk.
             out.write(struct.pack("=II", 0, 0))
             out.write(_sized("".join(f"{pid} {comm}\n" for pid, comm in sorted(comms.items()))))
             out.write(struct.pack("=I", len(pages)))

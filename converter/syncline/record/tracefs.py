@@ -1,4 +1,4 @@
-"""A tracing instance of our own: events, clock and buffer, without a touch of what else is traced on the machine."""
+"""A tracing instance: events, clock and buffer that are separate from other tracing on the machine."""
 
 from __future__ import annotations
 
@@ -14,29 +14,32 @@ FOLDERS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _PREFIX = "syncline-"
 
 
-def find(root: Path = Path("/")) -> Path | None:
-    """Where tracefs is mounted, as far as this user can see."""
+def find(root: Path = Path("/"), holds: str = "instances") -> Path | None:
+    """Returns the mount point of tracefs, the first one that holds the folder `holds`.
+
+    None if there is none that this user can read.
+    """
     for name in FOLDERS:
         folder = root / name[1:]
         with contextlib.suppress(PermissionError):
-            if (folder / "instances").is_dir():
+            if (folder / holds).is_dir():
                 return folder
     return None
 
 
-def clean_up(tracefs: Path) -> list[str]:
-    """Removes instances of recorders that are no longer there (killed); returns their names."""
-    gone = []
+def remove_dead_instances(tracefs: Path) -> list[str]:
+    """Removes the instances of recorders that were killed, and returns their names."""
+    removed = []
     for folder in tracefs.glob(f"instances/{_PREFIX}*"):
         owner = re.fullmatch(rf"{_PREFIX}(\d+)-(\d+)", folder.name)
-        if owner and _started(int(owner[1])) != owner[2]:
+        if owner and _start_time(int(owner[1])) != owner[2]:
             Instance(tracefs, folder).remove()
-            gone.append(folder.name)
-    return gone
+            removed.append(folder.name)
+    return removed
 
 
-def _started(pid: int) -> str | None:
-    """Start time of a process in clock ticks: with its number it names the process for good."""
+def _start_time(pid: int) -> str | None:
+    """Returns the start time of a process in clock ticks. With the pid it is a unique id."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -44,8 +47,8 @@ def _started(pid: int) -> str | None:
     return stat.rpartition(")")[2].split()[19]
 
 
-def _put(file: Path, text: str) -> None:
-    # Never made where it is not there.
+def _write(file: Path, text: str) -> None:
+    # Without O_CREAT: a file that does not exist is an error.
     out = os.open(file, os.O_WRONLY | os.O_TRUNC)
     try:
         os.write(out, text.encode())
@@ -54,7 +57,7 @@ def _put(file: Path, text: str) -> None:
 
 
 class Instance:
-    """`instances/NAME` of tracefs. Every change is undone by `remove`."""
+    """`instances/NAME` of tracefs. `remove` undoes every change."""
 
     def __init__(self, tracefs: Path, folder: Path) -> None:
         self.tracefs = tracefs
@@ -62,17 +65,17 @@ class Instance:
 
     @classmethod
     def create(cls, tracefs: Path, *, clock: str, buffer_kb: int) -> Instance:
-        """A new instance, off.
+        """Creates an instance in which tracing is off.
 
         Raises:
-            RecordError: it cannot be made, or has not the clock.
+            RecordError: it cannot be created, or the kernel lacks the clock.
         """
-        folder = tracefs / "instances" / f"{_PREFIX}{os.getpid()}-{_started(os.getpid())}"
+        folder = tracefs / "instances" / f"{_PREFIX}{os.getpid()}-{_start_time(os.getpid())}"
         try:
             folder.mkdir()
         except OSError as error:
             raise RecordError(
-                f"cannot make a tracing instance: {error.strerror}",
+                f"cannot create a tracing instance: {error.strerror}",
                 "recording needs root and a kernel that is not locked down; see `syncline doctor`",
             ) from None
         instance = cls(tracefs, folder)
@@ -86,26 +89,28 @@ class Instance:
         return instance
 
     def write(self, name: str, value: str) -> None:
-        """Sets one of its files.
+        """Writes a value to one of its files.
 
         Raises:
-            RecordError: the kernel refuses.
+            RecordError: the kernel rejects the value.
         """
         try:
-            _put(self.folder / name, value)
+            _write(self.folder / name, value)
         except OSError as error:
-            hint = "give it less memory: --buffer" if name == "buffer_size_kb" else ""
+            hint = "use a smaller buffer: --buffer" if name == "buffer_size_kb" else ""
             raise RecordError(f"cannot set {name} to {value}: {error.strerror}", hint) from None
 
     def enable(self, events: list[str]) -> list[str]:
-        """Turns on those of the events (`system/name`) that this kernel has, and returns them."""
-        there = [event for event in events if (self.folder / "events" / event / "enable").exists()]
-        for event in there:
+        """Enables the events (`system/name`) that this kernel has, and returns them."""
+        available = [
+            event for event in events if (self.folder / "events" / event / "enable").exists()
+        ]
+        for event in available:
             self.write(f"events/{event}/enable", "1")
-        return there
+        return available
 
     def formats(self, events: list[str]) -> dict[str, list[str]]:
-        """Texts of the events' formats by system."""
+        """Returns the format texts of events by system."""
         texts: dict[str, list[str]] = {}
         for event in events:
             text = (self.folder / "events" / event / "format").read_text()
@@ -113,7 +118,7 @@ class Instance:
         return texts
 
     def stats(self) -> dict[int, dict[str, int]]:
-        """The kernel's counts for each CPU: entries, overrun, dropped events, read events."""
+        """Returns the counters of each CPU: entries, overrun, dropped events, read events, ..."""
         found = {}
         for file in sorted(self.folder.glob("per_cpu/cpu*/stats")):
             numbers = re.findall(r"^([a-z ]+): (\d+)$", file.read_text(), re.MULTILINE)
@@ -121,12 +126,12 @@ class Instance:
         return found
 
     def remove(self) -> None:
-        """Undoes all of it."""
+        """Stops tracing and removes the instance."""
         with contextlib.suppress(OSError):
-            _put(self.folder / "tracing_on", "0")
+            _write(self.folder / "tracing_on", "0")
         with contextlib.suppress(OSError):
-            _put(self.folder / "events" / "enable", "0")
-        # A reader that was killed a moment ago may still hold it.
+            _write(self.folder / "events" / "enable", "0")
+        # A reader that was just killed may still have it open.
         for _ in range(50):
             try:
                 self.folder.rmdir()

@@ -1,1 +1,1 @@
-"""The Perfetto UI: traces for it, and itself where there is no network."""
+"""Serves traces to the Perfetto UI, and the UI itself without a network."""

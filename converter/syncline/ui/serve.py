@@ -1,4 +1,4 @@
-"""Serves a trace to the Perfetto UI, and the UI itself where there is no network."""
+"""HTTP servers for the Perfetto UI: one for the trace only, one for the UI too (`--offline`)."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ __all__ = ["ONLINE_PORT", "ONLINE_UI", "OfflineServer", "OnlineServer", "PortTak
 
 HOST = "127.0.0.1"
 ONLINE_UI = "https://ui.perfetto.dev"
-# The one port that the UI's content security policy lets it fetch from.
+# The only local port from which the UI's content security policy allows a fetch.
 ONLINE_PORT = 9001
 
-# Groups that are open when the page appears (docs/trace-layout.md); a process is called NAME PID.
+# Track groups that are expanded when the page opens (docs/trace-layout.md). The group of a process
+# is called NAME PID.
 _EXPANDED = r"^(Syncs and writeback|Threads|Block I/O .*|.* \d+)$"
 _STARTUP = [{"id": "dev.perfetto.ExpandTracksByRegex", "args": [_EXPANDED]}]
 
 
 class PortTaken(Exception):
-    """Somebody listens on the port; its number is the argument."""
+    """Another program listens on the port. The argument is its number."""
 
 
 def ui_address(ui: str, trace: str) -> str:
-    """The page of the UI at `ui` that loads the trace at `trace` and unfolds its tracks."""
-    unfold = quote(json.dumps(_STARTUP, separators=(",", ":")), safe="")
-    return f"{ui}/#!/?url={quote(trace, safe=':/')}&startupCommands={unfold}"
+    """Returns the address of the UI at `ui` that loads the trace at `trace` and expands its tracks."""
+    commands = quote(json.dumps(_STARTUP, separators=(",", ":")), safe="")
+    return f"{ui}/#!/?url={quote(trace, safe=':/')}&startupCommands={commands}"
 
 
 class _Server(ThreadingHTTPServer):
-    """Serves while its context lasts."""
+    """Serves one trace inside a `with` block."""
 
-    # A browser holds connections open that it may never use.
+    # A browser may keep connections open without using them.
     daemon_threads = True
-    # What the path of the trace begins with.
+    # The prefix of the path of the trace.
     folder = "/"
     page: str
 
@@ -59,7 +60,7 @@ class _Server(ThreadingHTTPServer):
 
     @property
     def trace_url(self) -> str:
-        """Where the trace is."""
+        """The address of the trace."""
         return self.origin + quote(self.trace_path)
 
     def __enter__(self) -> Self:
@@ -72,36 +73,36 @@ class _Server(ThreadingHTTPServer):
         self.server_close()
 
     def trace_is_fetched(self) -> None:
-        """All of the trace is on its way to the browser."""
+        """Records that the whole trace has been sent."""
         self._fetched.set()
 
     def wait(self) -> None:
-        """Returns when the trace was fetched as a whole."""
-        # With a time limit, so that Ctrl-C is heard on every platform.
+        """Waits until the browser has fetched the whole trace."""
+        # With a timeout, so that Ctrl-C works on every platform.
         while not self._fetched.wait(0.5):
             pass
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing: a browser that goes away is no error."""
+        """Ignores errors, because a browser may close a connection at any time."""
 
 
 class _Handler(SimpleHTTPRequestHandler):
     server: _Server  # type: ignore[assignment]
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing: `syncline open` says what is served."""
+        """Prints nothing, because `syncline open` prints what is served."""
 
-    def meant_for_this_server(self) -> bool:
-        """False for a foreign name that points at this machine, which is a known attack."""
+    def is_for_this_server(self) -> bool:
+        """Returns whether `Host` is this server. Another name is an attack (DNS rebinding)."""
         port = self.server.server_port
         return self.headers.get("Host") in (f"{HOST}:{port}", f"localhost:{port}")
 
     def asks_for_trace(self) -> bool:
-        """Exactly the path that was announced, with no query."""
+        """Returns whether the request is for exactly the path of the trace, without a query."""
         return unquote(self.path) == self.server.trace_path
 
-    def answer(self, status: HTTPStatus, headers: Iterable[tuple[str, str]] = ()) -> None:
-        """An answer without a body."""
+    def reply(self, status: HTTPStatus, headers: Iterable[tuple[str, str]] = ()) -> None:
+        """Sends a reply without a body."""
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
@@ -110,7 +111,7 @@ class _Handler(SimpleHTTPRequestHandler):
         self.end_headers()
 
     def send_trace(self, headers: Iterable[tuple[str, str]] = ()) -> None:
-        """The trace, or to HEAD what would come with it."""
+        """Sends the trace; for HEAD only the headers."""
         with self.server.trace.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(0)
@@ -128,7 +129,7 @@ class _Handler(SimpleHTTPRequestHandler):
 
 
 class OnlineServer(_Server):
-    """One trace for ui.perfetto.dev, and nothing for anybody else."""
+    """Serves one trace, and only to the pages of ui.perfetto.dev."""
 
     def __init__(self, trace: Path, name: str, port: int = ONLINE_PORT) -> None:
         super().__init__(trace, name, port, _OnlineHandler)
@@ -141,36 +142,36 @@ class _OnlineHandler(_Handler):
         *_CORS,
         ("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS"),
         ("Access-Control-Allow-Headers", "*"),
-        # Chromium asks before it lets a public page fetch from this machine.
+        # Chromium requires this before a public page may fetch from this machine.
         ("Access-Control-Allow-Private-Network", "true"),
     )
 
-    def _refused(self) -> bool:
-        if not self.meant_for_this_server() or self.headers.get("Origin") != ONLINE_UI:
-            self.answer(HTTPStatus.FORBIDDEN)
+    def _refuse(self) -> bool:
+        if not self.is_for_this_server() or self.headers.get("Origin") != ONLINE_UI:
+            self.reply(HTTPStatus.FORBIDDEN)
         elif not self.asks_for_trace():
-            self.answer(HTTPStatus.NOT_FOUND, self._CORS)
+            self.reply(HTTPStatus.NOT_FOUND, self._CORS)
         else:
             return False
         return True
 
     def do_GET(self) -> None:
-        if not self._refused():
+        if not self._refuse():
             self.send_trace(self._CORS)
 
     do_HEAD = do_GET
 
     def do_OPTIONS(self) -> None:
-        if not self._refused():
-            self.answer(HTTPStatus.NO_CONTENT, self._PREFLIGHT)
+        if not self._refuse():
+            self.reply(HTTPStatus.NO_CONTENT, self._PREFLIGHT)
 
     def do_POST(self) -> None:
-        # The UI looks on this port for a trace_processor before it fetches the trace.
-        self.answer(HTTPStatus.NOT_FOUND)
+        # Before it fetches the trace, the UI looks for a trace_processor on this port.
+        self.reply(HTTPStatus.NOT_FOUND)
 
 
 class OfflineServer(_Server):
-    """The UI in `web_dist` and one trace, on one port; the page talks to nobody else."""
+    """Serves the UI in `web_dist` and one trace. The page connects to no other server."""
 
     folder = "/trace/"
 
@@ -183,28 +184,28 @@ class OfflineServer(_Server):
 class _OfflineHandler(_Handler):
     server: OfflineServer  # type: ignore[assignment]
     extensions_map = SimpleHTTPRequestHandler.extensions_map | {".wasm": "application/wasm"}
-    # Else the UI asks its maker's servers who its user is, and port 9001 for a trace_processor.
+    # Without it, the UI connects to servers of its vendor, and to port 9001 for a trace_processor.
     _POLICY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:"
 
     def __init__(self, request: Any, client_address: Any, server: OfflineServer) -> None:
         super().__init__(request, client_address, server, directory=str(server.web_dist))
 
     def do_GET(self) -> None:
-        if not self._answered():
+        if not self._handle():
             super().do_GET()
 
     def do_HEAD(self) -> None:
-        if not self._answered():
+        if not self._handle():
             super().do_HEAD()
 
-    def _answered(self) -> bool:
-        if not self.meant_for_this_server():
-            self.answer(HTTPStatus.FORBIDDEN)
+    def _handle(self) -> bool:
+        if not self.is_for_this_server():
+            self.reply(HTTPStatus.FORBIDDEN)
         elif self.asks_for_trace():
             self.send_trace()
         elif urlsplit(self.path).path == "/live_reload":
-            # Served from this machine, the UI takes itself for one that is being developed.
-            self.answer(HTTPStatus.NO_CONTENT)
+            # A UI that is served from localhost assumes that it runs on a development server.
+            self.reply(HTTPStatus.NO_CONTENT)
         else:
             return False
         return True
@@ -214,5 +215,5 @@ class _OfflineHandler(_Handler):
         super().end_headers()
 
     def list_directory(self, path: Any) -> None:
-        """No folder is listed."""
-        self.answer(HTTPStatus.NOT_FOUND)
+        """Replies 404 instead of listing a folder."""
+        self.reply(HTTPStatus.NOT_FOUND)

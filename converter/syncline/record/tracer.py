@@ -1,104 +1,63 @@
-"""Other programs that record: bpftrace with our scripts, and strace."""
+"""A program that records events into a log while it runs, such as bpftrace."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
-import re
 import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
 
-from syncline.folders import folder
 from syncline.record.errors import RecordError
 
-# A tracer that has nothing to say for so long has attached its probes.
+# A tracer that has used no CPU time for this long has attached its probes and read its buffers.
 _QUIET_S = 0.5
-# One that has much to say has, if nothing was added for so long: the kernel takes seconds to verify a program.
+# A busy tracer has attached its probes if it has added none for this long. The kernel may take
+# seconds to verify a program.
 _SETTLED_S = 20.0
 _READY_WITHIN_S = 300.0
 _DRAINED_WITHIN_S = 300.0
-# Pages for each CPU on their way out of the kernel. bpftrace's own 64 are full within a few syncs.
-_ROOM = {"BPFTRACE_PERF_RB_PAGES": "2048"}
-
-
-def bpf_root() -> Path:
-    """The folder with the bpftrace scripts, of the package or of the checkout."""
-    return folder("bpf", "stacks.bt")
-
-
-def bpftrace_version(program: str) -> tuple[int, int] | None:
-    """Its version, `None` where it does not say."""
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        said = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, timeout=30, check=False
-        )
-        found = re.search(r"v?(\d+)\.(\d+)", said.stdout + said.stderr)
-        if found:
-            return int(found[1]), int(found[2])
-    return None
-
-
-def script(name: str, version: tuple[int, int] | None) -> Path:
-    """The variant of a script that this bpftrace reads."""
-    old = bpf_root() / f"{name}-0.17.bt"
-    if version is not None and version < (0, 20) and old.is_file():
-        return old
-    return bpf_root() / f"{name}.bt"
-
-
-def fitted(path: Path, folder: Path) -> Path:
-    """The script with the parts switched on that this kernel has events for; in `folder` if it has such parts.
-
-    Raises:
-        RecordError: the events cannot be looked at.
-    """
-    if "\n// if " not in path.read_text():
-        return path
-    done = subprocess.run(
-        ["sh", str(path.with_name("fit.sh")), str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RecordError(f"{path.name} cannot be fitted to this kernel: {done.stderr.strip()}")
-    made = folder / path.name
-    made.write_text(done.stdout)
-    return made
-
+# A tracer that has been told to stop is killed if it makes no progress for this long.
+_STOP_IDLE_S = 60.0
+# Pages of the perf buffer of each CPU. bpftrace's default of 64 fills up within a few syncs.
+_ENVIRONMENT = {"BPFTRACE_PERF_RB_PAGES": "2048"}
 
 _PR_SET_PDEATHSIG = 1
 
 
-def _end_with_us() -> None:
-    """A tracer whose recorder is killed is told to stop by the kernel."""
+def which(name: str) -> str | None:
+    """Finds a program on PATH or in the sbin folders."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
+
+
+def _stop_with_parent() -> None:
+    """Lets the kernel stop the tracer if the recorder is killed."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 class Tracer:
-    """A program that writes a log until it is told to stop."""
+    """A program that writes a log until it gets SIGINT."""
 
     def __init__(self, name: str, command: list[str], log: Path) -> None:
-        """`log` takes its output, `log` with `.err` behind its name what it has to say."""
+        """Starts the program. Its output goes to `log`, its messages to `log` with `.err` appended."""
         self.name = name
         self.command = command
         self.log = log
         self.errors = log.with_name(f"{log.name}.err")
         with log.open("wb") as out, self.errors.open("wb") as err:
             try:
-                # Its own session: Ctrl-C is for us, who stop it in good order.
+                # A session of its own, so that Ctrl-C reaches only the recorder, which stops it.
                 self._process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
-                    env=os.environ | _ROOM,
+                    env=os.environ | _ENVIRONMENT,
                     start_new_session=True,
-                    preexec_fn=_end_with_us,
+                    preexec_fn=_stop_with_parent,
                 )
             except OSError as error:
                 raise RecordError(f"cannot start {command[0]}: {error.strerror}") from None
@@ -108,19 +67,20 @@ class Tracer:
         return self._process.pid
 
     def wait_until_attached(self) -> None:
-        """Returns when its probes are in place.
+        """Waits until the tracer has attached its probes.
 
-        bpftrace does not say when they are. It works hard until then, and sleeps after it, unless there are syncs all the time.
+        bpftrace does not report this. It is busy until then and sleeps afterwards, unless there are
+        syncs all the time.
 
         Raises:
-            RecordError: it has ended, or takes too long.
+            RecordError: the tracer has exited, or takes too long.
         """
         until = time.monotonic() + _READY_WITHIN_S
         quiet_since = settled_since = time.monotonic()
         ticks_before, probes_before = -1, 0
         while time.monotonic() < until:
             if self._process.poll() is not None:
-                raise self._ended()
+                raise self._exit_error()
             now, ticks, probes = time.monotonic(), self._cpu_ticks(), self._probes()
             if ticks != ticks_before:
                 quiet_since, ticks_before = now, ticks
@@ -133,7 +93,7 @@ class Tracer:
             time.sleep(0.05)
         raise RecordError(
             f"{self.name} has not attached its probes within {_READY_WITHIN_S:.0f} s",
-            f"try it by hand: {' '.join(self.command)}",
+            f"run it by hand: {' '.join(self.command)}",
         )
 
     def _cpu_ticks(self) -> int:
@@ -143,42 +103,43 @@ class Tracer:
         return -2
 
     def _probes(self) -> int:
-        """Programs, maps and events of the kernel's that it holds."""
-        held = 0
+        """Returns how many BPF programs, BPF maps and perf events the tracer has open."""
+        count = 0
         with contextlib.suppress(OSError):
             for fd in Path(f"/proc/{self.pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     name = str(fd.readlink())
-                    held += name.startswith(("anon_inode:bpf", "anon_inode:[perf_event"))
-        return held
+                    count += name.startswith(("anon_inode:bpf", "anon_inode:[perf_event"))
+        return count
 
-    def _ended(self) -> RecordError:
+    def _exit_error(self) -> RecordError:
         text = self.errors.read_text(errors="replace").strip()
-        reason = text.splitlines()[-1] if text else f"it ended with {self._process.returncode}"
+        reason = text.splitlines()[-1] if text else f"it exited with {self._process.returncode}"
         return RecordError(
             f"{self.name} failed: {reason}",
-            f"all that it said is in {self.errors}; see `syncline doctor`",
+            f"its messages are in {self.errors}; see `syncline doctor`",
         )
 
     @property
     def ended(self) -> bool:
-        """Whether it is gone, which it should not be before it is stopped."""
+        """Whether the tracer has exited. Before `stop` that is an error."""
         return self._process.poll() is not None
 
     def stop(self) -> int:
-        """Lets it drain its buffers, however long that takes as long as it gets on, and returns its exit code."""
+        """Waits until the tracer has read its buffers, stops it and returns its exit code."""
         if self._process.poll() is None:
             self._wait_until_drained()
             self._process.send_signal(signal.SIGINT)
-            self._wait_while_it_works()
+            self._wait_for_exit()
         if self.errors.exists() and self.errors.stat().st_size == 0:
             self.errors.unlink()
         return self._process.returncode
 
     def _wait_until_drained(self) -> None:
-        """bpftrace throws away what is in its buffers when it is told to stop, so it is told when it has read them.
+        """Waits until the tracer has read all events up to now.
 
-        That is when it rests, or, where new events never end, when it has come to those of after now.
+        bpftrace discards what is in its buffers when it gets a signal. It has read them when it is
+        idle or, if there are new events all the time, when it has written one that is newer than now.
         """
         now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         until = time.monotonic() + _DRAINED_WITHIN_S
@@ -192,7 +153,7 @@ class Tracer:
             time.sleep(0.05)
 
     def _last_time(self) -> int:
-        """Time of the last event in the log, 0 where it cannot be told."""
+        """Returns the time in ns of the last event in the log; 0 if it is unknown."""
         with contextlib.suppress(OSError, ValueError), self.log.open("rb") as log:
             log.seek(max(0, self.log.stat().st_size - (1 << 16)))
             for line in reversed(log.read().splitlines()[1:]):
@@ -200,25 +161,20 @@ class Tracer:
                     return int(line.split(b" ", 1)[0])
         return 0
 
-    def _wait_while_it_works(self) -> None:
+    def _wait_for_exit(self) -> None:
         idle_since, before = time.monotonic(), (-1, -1)
         while self._process.poll() is None:
             now = (self._cpu_ticks(), self.log.stat().st_size)
             if now != before:
                 idle_since, before = time.monotonic(), now
-            elif time.monotonic() - idle_since > 60:
+            elif time.monotonic() - idle_since > _STOP_IDLE_S:
                 self._process.kill()
                 self._process.wait()
                 return
             time.sleep(0.02)
 
     def kill(self) -> None:
-        """Ends it without ceremony."""
+        """Kills the tracer if it still runs."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-
-
-def which(name: str) -> str | None:
-    """A program on PATH, or where administrators' programs are."""
-    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")

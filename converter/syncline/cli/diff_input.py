@@ -1,0 +1,105 @@
+"""What `syncline diff` and `syncline baseline save` share: options, and reading the runs of a side."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from syncline import losses
+from syncline.cli import options
+from syncline.cli.errors import Failure
+from syncline.cli.output import refuse_inputs
+from syncline.cli.progress import bar
+from syncline.reading import Reading
+
+if TYPE_CHECKING:
+    from syncline.diff.sides import Query, Side
+
+
+def side_options(function: Any) -> Any:
+    """Adds the options of what is measured in each run."""
+    function = click.option(
+        "--query",
+        "queries",
+        multiple=True,
+        type=click.Path(dir_okay=False),
+        metavar="FILE.sql",
+        help="Compare the result of your own query too. Its columns are key, value and, optionally,"
+        " unit. May be given several times.",
+    )(function)
+    return options.engine(function)
+
+
+def checked_limit(reading: Reading) -> str | None:
+    """Returns `--max-loss`, which applies to each run of a side, not to the conversion.
+
+    Raises:
+        Failure: it is neither a number nor a percentage.
+    """
+    if reading.max_loss is not None:
+        try:
+            losses.Limit.parse(reading.max_loss)
+        except ValueError as error:
+            raise Failure(f"--max-loss: {error}", "write 100, or 0.1%") from None
+    return reading.max_loss
+
+
+def read_queries(paths: tuple[str, ...]) -> list[Query]:
+    """Reads the files of `--query`."""
+    from syncline.diff.sides import Query
+
+    found = []
+    for path in paths:
+        try:
+            found.append(Query(path, Path(path).read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
+            raise Failure(f"cannot read {path}: {reason}") from None
+    return found
+
+
+def read_side(
+    name: str,
+    inputs: list[str],
+    reading: Reading,
+    engine: str,
+    queries: list[Query],
+    *,
+    blocks: bool | None = None,
+) -> Side:
+    """Reads the runs of a side."""
+    from syncline.diff.sides import collect
+
+    # A limit of losses applies to the verdict, not to the conversion.
+    reading = dataclasses.replace(reading, max_loss=None, given=reading.given - {"max_loss"})
+    with bar(f"reading {name}") as progress:
+        return collect(
+            name,
+            inputs,
+            reading,
+            engine=engine,
+            queries=queries,
+            blocks=blocks,
+            progress=progress,
+            check=lambda path: options.refuse_for_converted(path, reading),
+            say=lambda message: click.echo(message, file=sys.stderr),
+        )
+
+
+def refuse_overwriting(
+    output: str, inputs: Sequence[str], reading: Reading, *others: str | Path | None
+) -> None:
+    """Refuses an output that is an input, or a run in a folder that is an input.
+
+    Raises:
+        Failure: the output would overwrite it.
+    """
+    from syncline.diff.sides import runs_of
+
+    runs = [run for path in inputs for run in runs_of(path, reading.source)]
+    refuse_inputs(output, [*runs, reading.marks, *(str(one) for one in others if one)])

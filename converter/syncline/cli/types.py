@@ -1,0 +1,117 @@
+"""Types of option values: durations, sizes, offsets, devices, shares."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["DEVICE", "DURATION", "OFFSET", "PERCENT", "SIZE"]
+
+_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+# Larger times do not fit the 64-bit ns of the core.
+_MAX_NS = 2**62
+
+
+class _Duration(click.ParamType):
+    """A duration with its unit, as ns."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value).strip()
+        for unit in sorted(_UNITS_NS, key=len, reverse=True):
+            number = text.removesuffix(unit)
+            if number != text:
+                try:
+                    ns = round(float(number) * _UNITS_NS[unit])
+                except ValueError:
+                    break
+                if 0 <= ns < _MAX_NS:
+                    return ns
+                break
+        self.fail(f"'{text}' is not a duration; write 500ms or 5s", param, ctx)
+
+
+class _Offset(click.ParamType):
+    """An input and its offset: (INPUT, ns)."""
+
+    name = "INPUT=DURATION"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        path, equals, text = str(value).rpartition("=")
+        match = re.fullmatch(r"([+-]?\d+(?:\.\d+)?)(ns|us|ms|s|min)|[+-]?0", text.strip())
+        if not path or not equals or not match:
+            self.fail(
+                f"'{value}' is not an input and an offset; write LOG=-12.5s, or LOG=0 for a log on"
+                " the same clock",
+                param,
+                ctx,
+            )
+        number, unit = match.groups()
+        # A time of day in ns has more digits than a float.
+        ns = round(Decimal(number or 0) * _UNITS_NS[unit or "ns"])
+        if abs(ns) >= _MAX_NS:
+            self.fail(f"'{text}' is longer than any clock has run", param, ctx)
+        return path, ns
+
+
+class _Device(click.ParamType):
+    """A block device, as the kernel numbers it internally: major << 20 | minor."""
+
+    name = "DEVICE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value)
+        major, _, minor = text.replace(",", ":").partition(":")
+        if major.isdigit() and minor.isdigit():
+            return int(major) << 20 | int(minor)
+        try:
+            found = Path(text).stat()
+        except OSError as error:
+            self.fail(f"{text}: {error.strerror}", param, ctx)
+        # A file or folder selects the device of its file system.
+        device = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
+        return os.major(device) << 20 | os.minor(device)
+
+
+class _Size(click.ParamType):
+    """A size with its unit, as KiB."""
+
+    name = "SIZE"
+    _UNITS_KB = {"K": 1, "M": 1 << 10, "G": 1 << 20}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value).strip().upper().removesuffix("B")
+        unit = self._UNITS_KB.get(text[-1:])
+        if unit is None or not text[:-1].isdigit() or not 0 < int(text[:-1]) * unit <= 1 << 24:
+            self.fail(f"'{value}' is not a size; write 64M", param, ctx)
+        return int(text[:-1]) * unit
+
+
+class _Percent(click.ParamType):
+    """A share below 100 %, as a number; the sign is optional."""
+
+    name = "N%"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?%?", str(value).strip())
+        if not match or not 0 <= float(match[1]) < 100:
+            self.fail(f"'{value}' is not a share of the whole; write 3%", param, ctx)
+        return float(match[1])
+
+
+DURATION = _Duration()
+OFFSET = _Offset()
+DEVICE = _Device()
+SIZE = _Size()
+PERCENT = _Percent()

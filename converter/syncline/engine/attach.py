@@ -1,0 +1,168 @@
+"""Attaches the files of runs to DuckDB as the tables of docs/tables.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from syncline.kinds import TABLE_ENDINGS
+
+from .errors import EngineError
+from .run_files import CONVERT, TABLES, RunFiles
+
+if TYPE_CHECKING:
+    import duckdb
+
+# Files of sql/duckdb/ that run before and after the files of the runs are attached.
+_SQL_BEFORE = ("macros", "columns")
+_SQL_AFTER = (*TABLES, "stack", "parallel")
+
+# Columns that a table of requests must have. Any other column may be missing.
+_REQUIRED = ("sync_id", "ts_ns", "bytes", "bios")
+
+
+def attach_runs(db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles], sql: Path) -> None:
+    """Creates the tables from the files of all runs.
+
+    Args:
+        db: an empty database.
+        path: the INPUT, for messages.
+        runs: the files.
+        sql: the folder `sql/duckdb`.
+
+    Raises:
+        EngineError: a file does not hold requests.
+        duckdb.Error: a file cannot be read.
+    """
+    for name in _SQL_BEFORE:
+        _execute(db, sql / f"{name}.sql")
+    db.execute("CREATE TABLE _syncline_lacks(run VARCHAR, columns VARCHAR)")
+    for table in TABLES:
+        _attach(db, path, table, runs)
+    _attach_logs(db, runs)
+    for name in _SQL_AFTER:
+        _execute(db, sql / f"{name}.sql")
+
+
+def _execute(db: duckdb.DuckDBPyConnection, file: Path) -> None:
+    db.execute(file.read_text(encoding="utf-8"))
+
+
+def _attach(db: duckdb.DuckDBPyConnection, path: Path, table: str, runs: list[RunFiles]) -> None:
+    """Creates `_syncline_file_TABLE`: the rows of all files, with types and the name of the run."""
+    described = db.execute(f"DESCRIBE _syncline_columns_{table}").fetchall()
+    types = {name: kind for name, kind, *_ in described}
+    files = [(run.tables[table], run.name) for run in runs if table in run.tables]
+    parts = []
+    for form, read in (("parquet", _read_parquet), ("csv", _read_csv), ("jsonl", _read_json)):
+        endings = TABLE_ENDINGS[form]
+        chosen = [(file, run) for file, run in files if file.name.lower().endswith(endings)]
+        if chosen:
+            source = read([file for file, _ in chosen], types)
+            select = _typed(db, source, types, chosen)
+            if read is not _read_parquet:
+                name = f"_syncline_parsed_{table}_{form}"
+                db.execute(f"CREATE TABLE {name} AS {select}")
+                select = f"SELECT * FROM {name}"
+            parts.append(select)
+    if not parts:
+        parts = [f"SELECT *, '' AS run FROM _syncline_columns_{table}"]
+    db.execute(f"CREATE VIEW _syncline_file_{table} AS " + " UNION ALL ".join(parts))
+    if table == "sync":
+        _check_requests(db, path)
+
+
+def _typed(
+    db: duckdb.DuckDBPyConnection,
+    source: str,
+    types: dict[str, str],
+    files: list[tuple[Path, str]],
+) -> str:
+    """Returns a SELECT of exactly the columns in `types`, and `run`."""
+    present = {row[0] for row in db.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+    missing = [name for name in _REQUIRED if name in types and name not in present]
+    # Only the file of requests may be one that the user has named and edited.
+    if "bios" in types and missing:
+        raise EngineError(
+            f"{files[0][0]}: not a high-level log: no column {', '.join(missing)}",
+            "keep all columns that `syncline convert LOG -o OUT.csv` writes (see docs/tables.md), or"
+            " give the log",
+        )
+    if "bios" in types and (lacks := [name for name in types if name not in present]):
+        db.executemany(
+            "INSERT INTO _syncline_lacks VALUES (?, ?)",
+            [[run, ", ".join(lacks)] for _, run in files],
+        )
+    columns = ", ".join(
+        f'CAST("{name}" AS {kind}) AS "{name}"'
+        if name in present
+        else f'CAST(NULL AS {kind}) AS "{name}"'
+        for name, kind in types.items()
+    )
+    names = {run for _, run in files}
+    if len(names) == 1:
+        return f"SELECT {columns}, {_text(names.pop())} AS run FROM {source}"
+    pairs = ", ".join(f"({_text(file)}, {_text(run)})" for file, run in files)
+    return (
+        f"SELECT {columns}, origin.run AS run FROM {source} AS source"
+        f" JOIN (VALUES {pairs}) AS origin(file, run) ON origin.file = source.syncline_file"
+    )
+
+
+def _read_parquet(files: list[Path], types: dict[str, str]) -> str:
+    return f"read_parquet({_files(files)}, union_by_name = true, filename = 'syncline_file')"
+
+
+def _read_csv(files: list[Path], types: dict[str, str]) -> str:
+    # Read as text and cast afterwards, so that DuckDB does not guess types from the first lines.
+    # "" is an empty text; an empty cell is null.
+    return (
+        f"read_csv({_files(files)}, header = true, all_varchar = true, delim = ',', quote = '\"',"
+        " escape = '\"', nullstr = '', allow_quoted_nulls = false, union_by_name = true,"
+        " filename = 'syncline_file')"
+    )
+
+
+def _read_json(files: list[Path], types: dict[str, str]) -> str:
+    columns = ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in types.items())
+    return (
+        f"read_json({_files(files)}, format = 'newline_delimited', columns = {{{columns}}},"
+        " filename = 'syncline_file')"
+    )
+
+
+def _files(files: Iterable[Path]) -> str:
+    """Returns a SQL list of file names, with the characters of patterns escaped."""
+    escape = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
+    return "[" + ", ".join(_text(str(file).translate(escape)) for file in files) + "]"
+
+
+def _text(value: object) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _check_requests(db: duckdb.DuckDBPyConnection, path: Path) -> None:
+    # JSON lines have no header by which a missing column would be detected.
+    row = db.execute(
+        "SELECT COUNT(*) FROM _syncline_file_sync WHERE sync_id IS NULL OR ts_ns IS NULL"
+    ).fetchone()
+    if row and row[0]:
+        raise EngineError(
+            f"{path}: not a high-level log: {row[0]:,} rows without sync_id or ts_ns", CONVERT
+        )
+
+
+def _attach_logs(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> None:
+    db.execute("CREATE TABLE _syncline_log(run VARCHAR, path VARCHAR, tables VARCHAR)")
+    parts = [
+        [
+            run.name,
+            run.log,
+            ", ".join(f"syncline_{table}" for table in TABLES if table in run.tables),
+        ]
+        for run in runs
+        if len(run.tables) < len(TABLES)
+    ]
+    if parts:
+        db.executemany("INSERT INTO _syncline_log VALUES (?, ?, ?)", parts)

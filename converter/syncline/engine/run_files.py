@@ -1,0 +1,80 @@
+"""Finds the files of one run or of many: tables that `syncline convert` wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from syncline.kinds import is_low_level_log, is_table_file, is_table_folder, runs_in, table_ending
+
+from .errors import EngineError
+
+# The tables that files hold. The engine derives the others.
+TABLES = ("sync", "bio", "call", "wait", "loss", "mark", "meta")
+
+# The hint for an input that is not a result of `syncline convert`.
+CONVERT = "Convert the log to a folder of tables: syncline convert LOG -o DIR/"
+
+
+@dataclass
+class RunFiles:
+    """The files of one run by table. `log` is set if the run is only a high-level log."""
+
+    name: str
+    tables: dict[str, Path] = field(default_factory=dict)
+    log: str | None = None
+
+
+def find_runs(path: Path) -> list[RunFiles]:
+    """Returns the runs of a path: a table folder, a high-level log, or a folder of several.
+
+    A single run has an empty name.
+
+    Raises:
+        EngineError: the path does not exist or holds no run.
+    """
+    if path.is_dir():
+        if is_table_folder(path):
+            return [_of_folder("", path)]
+        others = [table for table in TABLES if (path / f"syncline_{table}.parquet").is_file()]
+        if others:
+            raise EngineError(
+                f"{path}: syncline_sync.parquet is missing; the only tables of a run in it are"
+                f" {', '.join(others)}",
+                CONVERT,
+            )
+        runs = runs_in(path)
+        if not runs:
+            raise EngineError(
+                f"{path}: no syncline_sync.parquet in this folder, and no runs in its folders",
+                CONVERT,
+            )
+        stems = Counter(_stem(run) for run in runs)
+        return [
+            _of_folder(name, run) if run.is_dir() else _of_log(name, run)
+            for run in runs
+            # `a/` and `a.csv` have the same stem, so the full name distinguishes them.
+            for name in [_stem(run) if stems[_stem(run)] == 1 else run.name]
+        ]
+    if not path.exists():
+        raise EngineError(f"{path}: no such file or folder", "Check the path.")
+    if is_low_level_log(path):
+        raise EngineError(f"{path}: a low-level log holds events, not requests", CONVERT)
+    if not is_table_file(path):
+        raise EngineError(f"{path}: not .parquet, .csv or .jsonl, nor a folder of these", CONVERT)
+    return [_of_log("", path)]
+
+
+def _stem(path: Path) -> str:
+    found = table_ending(path) if path.is_file() else None
+    return path.name[: -len(found[1])] if found else path.name
+
+
+def _of_folder(name: str, folder: Path) -> RunFiles:
+    files = {table: folder / f"syncline_{table}.parquet" for table in TABLES}
+    return RunFiles(name, {table: file for table, file in files.items() if file.is_file()})
+
+
+def _of_log(name: str, file: Path) -> RunFiles:
+    return RunFiles(name, {"sync": file}, log=str(file))

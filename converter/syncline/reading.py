@@ -1,0 +1,130 @@
+"""How logs are read: the options that all commands share, applied to the core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from syncline import _core
+from syncline.marks import Mark, complaint, read_marks
+from syncline.recordings import (
+    Filter,
+    InputHints,
+    Recording,
+    join_recordings,
+    read_recording,
+    strace_clocks,
+)
+
+__all__ = ["Progress", "Reading", "Warn"]
+
+# NTP adjusts the rate of a clock by at most 500 ppm. A larger change means that the clock was set.
+_CLOCK_SET_NS = 10**9
+
+# Called with (bytes read, bytes in total or None, events).
+Progress = Callable[[int, int | None, int], None]
+# Called with (message, hint).
+Warn = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a log is read. The fields are the options of `syncline convert --help`."""
+
+    source: str | None = None
+    time_unit: str = "ns"
+    pid_is: str = "thread"
+    window_ns: int | None = None
+    max_loss: str | None = None
+    marks: str | None = None
+    filter: Filter = field(default_factory=Filter)
+    # (input, ns to add to its times)
+    offsets: tuple[tuple[str, int], ...] = ()
+    # Names of the options that the user has given.
+    given: frozenset[str] = frozenset()
+    warn: Warn = lambda message, hint: None
+
+    def mark_rows(self) -> list[Mark]:
+        """Reads the marks of `--marks`."""
+        return read_marks(Path(self.marks), self.time_unit) if self.marks else []
+
+    def convert(
+        self,
+        inputs: list[str],
+        output: str,
+        *,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Converts logs and run directories. Returns the summary of the core.
+
+        Raises:
+            InputError, CoreError.
+        """
+        marks = self.mark_rows()
+        recordings = [read_recording(path) for path in inputs]
+        recording = join_recordings(recordings)
+        summary: dict[str, Any] = _core.convert(
+            recording.files,
+            output,
+            source=self.source,
+            time_unit=self.time_unit,
+            pid_is=self.pid_is,
+            window_ns=self.window_ns,
+            hints=self._hints(recording, self._offset_of_file(inputs, recordings)),
+            max_loss=self.max_loss,
+            marks=[mark[:3] for mark in marks],
+            filter=self.filter.over(recording.filter).for_core(),
+            processes=recording.threads,
+            process_names=recording.processes,
+            frames=recording.frames,
+            progress=progress,
+            **options,
+        )
+        self.check_marks(marks, summary["first_ts_ns"], summary["last_ts_ns"])
+        return summary
+
+    def _hints(self, recording: Recording, offset_of: dict[str, int]) -> dict[str, InputHints]:
+        """Adds clocks and offsets to the hints of each file.
+
+        strace records times of day. All other logs of a run use CLOCK_BOOTTIME.
+        """
+        found = {}
+        for log in recording.files:
+            clocks = strace_clocks(log) if log != "-" else None
+            known = recording.hints.get(log, InputHints())
+            found[log] = known._replace(clocks=clocks, offset_ns=offset_of.get(log))
+            if clocks is None:
+                continue
+            change = (clocks[3] - clocks[2]) - (clocks[1] - clocks[0])
+            if abs(change) > _CLOCK_SET_NS:
+                self.warn(
+                    f"the time of day was set by {-change / 1e9:.3f} s during the recording of {log}",
+                    "its times are interpolated over this change and do not match those of other"
+                    " recordings",
+                )
+        return found
+
+    def _offset_of_file(self, inputs: list[str], recordings: list[Recording]) -> dict[str, int]:
+        """Returns the `--offset` of each file.
+
+        The offset of a run directory applies to its files, except for those with their own.
+        """
+        named = dict(self.offsets)
+        of_runs = {
+            file: named[path]
+            for path, recording in zip(inputs, recordings, strict=True)
+            for file in recording.files
+            if path in named
+        }
+        return of_runs | {path: named[path] for path in inputs if path in named}
+
+    def check_marks(self, marks: list[Mark], first_ns: int | None, last_ns: int | None) -> None:
+        """Warns of marks outside the log, whose times may have another unit or clock."""
+        if not marks or first_ns is None or last_ns is None:
+            return
+        wrong = complaint(marks, first_ns, last_ns, str(self.marks))
+        if wrong:
+            self.warn(*wrong)
