@@ -1,1 +1,1 @@
-"""The folder of bpftrace scripts, as a package so that the wheel carries it."""
+"""The bpftrace scripts. The folder is a package so that the wheel contains it."""

@@ -1,22 +1,22 @@
-"""The bpftrace recorders: written from their pieces, and what they have recorded is read without a loss."""
+"""The bpftrace recorders: generated from their parts, and their recordings are read without a loss."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import re
+import runpy
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from syncline.record.sync_calls import SYNC_CALLS
 
 from tests.coretools import ROOT, convert, core
 
 RECORDINGS = sorted((ROOT / "tests" / "data" / "bpf").glob("*.log*"))
-# No request is in what async.bt tells.
-READ = [path for path in RECORDINGS if not path.name.startswith("async")]
 
 
 def text(path: Path) -> str:
@@ -29,12 +29,16 @@ def syncline(*arguments: str | Path) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
-def test_the_scripts_are_what_their_pieces_make() -> None:
+def test_the_scripts_are_up_to_date() -> None:
     subprocess.run([sys.executable, str(ROOT / "bpf" / "generate.py"), "--check"], check=True)
 
 
+def test_the_scripts_trace_the_calls_that_record_traces() -> None:
+    assert tuple(runpy.run_path(str(ROOT / "bpf" / "generate.py"))["CALLS"]) == SYNC_CALLS
+
+
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
-def test_a_recording_has_each_line_that_was_counted(path: Path) -> None:
+def test_a_recording_holds_every_line_that_was_counted(path: Path) -> None:
     log = text(path)
     assert log.startswith("# syncline-log 1\n")
     assert re.search(r"^# end \d+$", log, re.MULTILINE)
@@ -47,26 +51,15 @@ def test_a_recording_has_each_line_that_was_counted(path: Path) -> None:
         assert len(lines) == n, word
 
 
-@pytest.mark.parametrize("path", READ, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
 def test_a_recording_is_read_without_a_loss(path: Path) -> None:
     losses = json.loads(syncline("report", path, "losses", "--format", "json"))
     rows = losses["rows"] if isinstance(losses, dict) else losses
     assert [row for row in rows if row["severity"] == "loss"] == []
 
 
-def test_what_happens_beside_syncs_is_in_the_low_level_log(tmp_path: Path) -> None:
-    path = ROOT / "tests" / "data" / "bpf" / "async.log.gz"
-    counted = {word: int(n) for word, n in re.findall(r"@events\[(\w+)\]: (\d+)", text(path))}
-    syncline("convert", path, "-o", tmp_path / "out.events.jsonl")
-    events = [json.loads(line) for line in (tmp_path / "out.events.jsonl").open()]
-    assert Counter(event["event"] for event in events) == counted
-    renamed = [e for e in events if e["event"] == "rename_from"]
-    assert renamed
-    assert all(event["path"].startswith("/") and event["ret"] == 0 for event in renamed)
-
-
-def test_a_log_without_page_cache_tells_the_bytes_of_bios(tmp_path: Path) -> None:
-    """Tracepoints of a stock kernel have no folios: how many bytes were written is known, in what is not."""
+def test_bytes_of_bios_are_known_without_page_cache(tmp_path: Path) -> None:
+    """Tracepoints of a stock kernel record bytes but no folios."""
     data = gzip.decompress((ROOT / "tests/data/bpf/stock-tracepoints.log.gz").read_bytes())
     of_id: Counter[int] = Counter()
     for line in data.decode().splitlines():
@@ -83,14 +76,14 @@ def test_a_log_without_page_cache_tells_the_bytes_of_bios(tmp_path: Path) -> Non
         assert {row["folios"] for row in made["bio"]} == {None}
 
 
-def test_the_low_level_log_keeps_what_its_log_lacks(tmp_path: Path) -> None:
+def test_the_low_level_log_keeps_the_losses_of_its_log(tmp_path: Path) -> None:
     lines = gzip.decompress((ROOT / "tests/data/bpf/patched.log.gz").read_bytes()).splitlines(True)
     gone = [i for i, line in enumerate(lines) if b" bio_add_folio " in line][10:13]
     torn = b"".join(line for i, line in enumerate(lines) if i not in gone)
     cut = b"".join(lines[: gone[0]])
-    for log, wanted in ((torn, {"missing_event": 3}), (cut, {"cut_off": 1})):
-        told = []
+    for log, expected in ((torn, {"missing_event": 3}), (cut, {"cut_off": 1})):
+        found = []
         for form in (log, convert(tmp_path, log, "x.events.jsonl").read_bytes()):
             losses = {row["reason"]: row["count"] for row in core(tmp_path, form)["loss"]}
-            told.append({reason: losses.get(reason, 0) for reason in ("missing_event", "cut_off")})
-        assert told == [{"missing_event": 0, "cut_off": 0} | wanted] * 2
+            found.append({reason: losses.get(reason, 0) for reason in ("missing_event", "cut_off")})
+        assert found == [{"missing_event": 0, "cut_off": 0} | expected] * 2

@@ -491,9 +491,10 @@ def test_out_of_memory(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_64_bit_when_32_run_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variant(32, monkeypatch, SMALL)
     path = write(tmp_path / "big.pftrace", build_trace(1, name="x" * (24 << 20)))
-    with monkeypatch.context() as forced, pytest.raises(OutOfMemory):
-        forced.setenv(choice.BITS_VARIABLE, "32")
+    monkeypatch.setenv(choice.BITS_VARIABLE, "32")
+    with pytest.raises(OutOfMemory):
         open_trace(path, engine="embedded")
+    monkeypatch.delenv(choice.BITS_VARIABLE)
     with open_trace(path, engine="embedded") as engine:
         assert engine.name == "embedded64"
         assert engine.query("SELECT LENGTH(name) FROM slice").rows == [(24 << 20,)]

@@ -1,5 +1,5 @@
 #!/bin/bash
-# `syncline record` when things go wrong: Ctrl-C, kill -9, a full disk, an overflow, a command that fails, no root. Each leaves the machine as it was.
+# `syncline record` with failures: Ctrl-C, kill -9, a full disk, an overflow, a command that fails, no root. None changes the machine.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -14,7 +14,7 @@ record() { syncline record --route "$route" "$@"; }
 
 says() { grep -q -- "$1" "$SAID"; }
 
-nothing_left() { # no instance, no tracer, and the machine's own tracing as it was
+nothing_left() { # no instance, no tracer, and the other tracing of the machine unchanged
   local state
   state=$(cat /sys/kernel/tracing/{tracing_on,current_tracer,set_event,buffer_size_kb})
   [ -z "$(ls /sys/kernel/tracing/instances)" ] && [ "$state" = "$before" ] && ! pgrep -x bpftrace >/dev/null
@@ -24,11 +24,11 @@ echo 1 >/sys/kernel/tracing/events/sched/sched_process_exit/enable
 before=$(cat /sys/kernel/tracing/{tracing_on,current_tracer,set_event,buffer_size_kb})
 
 record -o /tmp/fails -- sh -c 'exit 7' &>"$SAID"
-check 'a command that fails: its code is told' says 'the command ended with 7'
+check 'a command that fails: its exit code is reported' says 'the command exited with 7'
 check '... and nothing is left' nothing_left
 
 record -o /tmp/none -- /no/such/program &>"$SAID"
-check 'a command that does not exist: told' says 'cannot run /no/such/program'
+check 'a command that does not exist is reported' says 'cannot run /no/such/program'
 check '... no folder, and nothing is left' test ! -e /tmp/none -a "$(nothing_left && echo y)" = y
 
 record -o /tmp/ctrlc &>"$SAID" &
@@ -36,7 +36,7 @@ until says 'recording'; do sleep 0.5; done
 "$workload" "$DATA" files=20 >/dev/null
 pkill -INT -f 'record --route'
 wait
-check 'Ctrl-C: the recording is whole' grep -q '"ended_by": "SIGINT"' /tmp/ctrlc/manifest.json
+check 'Ctrl-C: the recording is complete' grep -q '"ended_by": "SIGINT"' /tmp/ctrlc/manifest.json
 check '... and nothing is left' nothing_left
 
 record -o /tmp/killed &>"$SAID" &
@@ -63,11 +63,11 @@ if [ "$route" = ring-buffer ]; then
   mkdir /tmp/small
   mount -t tmpfs -o size=300k none /tmp/small
   record -o /tmp/small/run -- "$workload" "$DATA" files=400 threads=4 &>"$SAID"
-  check 'a full disk: told' says 'No space left on device'
+  check 'a full disk is reported' says 'No space left on device'
   check '... and nothing is left' nothing_left
   umount /tmp/small
 
-  # Pages are not fetched for a while, and a CPU has 4 KB for them. The brackets keep pkill from its own shell.
+  # Pages are not copied for a while, and a CPU has 4 KB for them. The brackets keep pkill from matching its own shell.
   mkdir "$DATA/many"
   record --buffer 4K -o /tmp/overflow -- sh -c \
     "pkill -STOP -f '[r]ecord --route'; $workload $DATA/many files=200 threads=4; pkill -CONT -f '[r]ecord --route'" &>"$SAID"
@@ -78,7 +78,7 @@ if [ "$route" = ring-buffer ]; then
 fi
 
 su -s /bin/sh nobody -c "PYTHONPATH=$PYTHONPATH python3 -c 'from syncline.cli import main; main()' record -o /tmp/nobody -- true" &>"$SAID"
-check 'without root: strace, and what it cannot see' says 'it cannot see all that happens in the kernel'
+check 'without root: strace, and what it cannot see' says 'it cannot see anything inside the kernel'
 
 echo 0 >/sys/kernel/tracing/events/sched/sched_process_exit/enable
 counted record-luck
