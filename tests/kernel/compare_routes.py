@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What each route of `syncline record` saw of a workload, beside what the workload says that it did.
+"""Compares what each route of `syncline record` recorded of a workload with what the workload reports.
 
-tests/kernel/compare_routes.py FOLDER      the folder that jobs/routes.sh has filled
+tests/kernel/compare_routes.py FOLDER      the folder with the results of jobs/routes.sh
 
-Prints a Markdown table, a row a case: calls and requests of the workload's own files, bytes written back for them, what was
-lost, and the time of the workload with the route as a multiple of that without; one value where the routes agree. Ends with 1 if the ring buffer lost or
-missed anything.
+Prints a Markdown table with a row per case: calls and requests for the files of the workload, bytes written back for them, losses,
+and the time of the workload with the route as a multiple of the time without recording. A cell has one value if the routes agree.
+Exits with 1 if the ring buffer lost or missed anything.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 SYNCLINE = Path(sys.executable).parent / "syncline"
-# What a workload's truth calls by another name than the kernel.
+# Sync calls that have the same name in the report of a workload and in the kernel.
 CALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
 
 
 def truth_of(folder: Path) -> dict[str, Any] | None:
-    """The workload's last line; None where it failed."""
+    """Returns the report of the workload, its last line; None if it failed."""
     lines = (folder / "truth.json").read_text().strip().splitlines()
     try:
         found: dict[str, Any] = json.loads(lines[-1])
@@ -45,7 +45,7 @@ def query(tables: Path, sql: str) -> list[str]:
 
 
 def seen(run: Path, case: str) -> dict[str, int | None]:
-    """Of the files below the workload's folder, and all losses."""
+    """Returns counts for the files in the folder of the workload, and all losses."""
     with tempfile.TemporaryDirectory() as folder:
         tables = Path(folder) / "tables"
         subprocess.run(
@@ -56,7 +56,7 @@ def seen(run: Path, case: str) -> dict[str, int | None]:
             tables,
             f"SELECT COUNT(*), CASE WHEN COUNT(bytes) < COUNT(*) THEN NULL ELSE COALESCE(SUM(bytes), 0) END, COALESCE(SUM(CASE WHEN confidence = 'exact' THEN 1 ELSE 0 END), 0) FROM syncline_sync WHERE {mine}",
         )
-        # Calls of the workload: those of the threads that made its requests, and lone ones of the same name.
+        # Calls of the threads that have requests for these files, including unmatched calls.
         (calls,) = query(
             tables,
             f"SELECT COUNT(*) FROM syncline_call WHERE tid IN (SELECT tid FROM syncline_sync WHERE {mine})",
@@ -74,7 +74,7 @@ def seen(run: Path, case: str) -> dict[str, int | None]:
 
 
 def alike(values: list[str]) -> str:
-    """One value where all routes saw the same."""
+    """Returns one value if all are the same."""
     return values[0] if len(set(values)) == 1 else " / ".join(values)
 
 
@@ -112,7 +112,7 @@ def main() -> int:
                 (
                     f"{found['calls']} ({calls})",
                     f"{found['requests']} ({truth['requests']})",
-                    "not told" if found["bytes"] is None else f"{found['bytes'] / 1024:.0f}",
+                    "unknown" if found["bytes"] is None else f"{found['bytes'] / 1024:.0f}",
                     f"{found['lost']}",
                     f"{ratio:.1f}",
                 )

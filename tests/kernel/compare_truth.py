@@ -1,4 +1,4 @@
-"""Holds what the workloads say of themselves against strace's counts and the trace events of the file system."""
+"""Compares the reports of workloads with the counts of strace and the trace events of the file system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
 
 
 def strace_counts(path: Path) -> dict[str, int]:
-    """The table of `strace -c -U name,calls`."""
+    """Reads the table of `strace -c -U name,calls`."""
     counts = {}
     for line in path.read_text().splitlines():
         words = line.split()
@@ -20,7 +20,7 @@ def strace_counts(path: Path) -> dict[str, int]:
 
 
 def check(results: Path, name: str) -> tuple[list[str], str]:
-    """What is wrong with a case, and a line about it."""
+    """Returns the errors of a case and a line that describes it."""
     errors = results / f"{name}.err"
     output = (
         (results / f"{name}.out").read_text().splitlines()
@@ -28,14 +28,14 @@ def check(results: Path, name: str) -> tuple[list[str], str]:
         else []
     )
     if not output or not output[-1].startswith("{"):
-        return [f"no truth: {errors.read_text().strip()[-2000:]}"], ""
+        return [f"no report: {errors.read_text().strip()[-2000:]}"], ""
     truth = json.loads(output[-1])
     exact = truth["exact"]
     wrong = []
 
-    def compare(what: str, said: int, seen: int) -> None:
-        if seen < said or (exact and seen != said):
-            wrong.append(f"{what}: said {said}, seen {seen}")
+    def compare(what: str, reported: int, recorded: int) -> None:
+        if recorded < reported or (exact and recorded != reported):
+            wrong.append(f"{what}: reported {reported}, recorded {recorded}")
 
     seen_calls = strace_counts(results / f"{name}.strace")
     for call in CALLS:
@@ -46,7 +46,9 @@ def check(results: Path, name: str) -> tuple[list[str], str]:
         seen_requests = f", {requests.read_text().strip()} requests"
         compare("requests", truth["requests"], int(requests.read_text()))
     if truth.get("refused") is not None and sum(truth["errors"].values()) != truth["refused"]:
-        wrong.append(f"errors: {truth['refused']} writes were refused, {truth['errors']} came back")
+        wrong.append(
+            f"errors: {truth['refused']} writes were rejected, {truth['errors']} were reported"
+        )
     least = "" if exact else ">="
     calls = " ".join(f"{kind}{least or '='}{count}" for kind, count in truth["syncs"].items())
     seen = " ".join(f"{kind}={count}" for kind, count in seen_calls.items())

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The guest's init after the stub in its image: mounts, makes the file system, runs the job, powers off.
+# The init of the guest, run by the stub in its image: mounts, creates the file system, runs the job, powers off.
 set -uo pipefail
 shopt -s inherit_errexit
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
@@ -19,7 +19,7 @@ ip link set lo up 2>/dev/null
 mount -t tmpfs tmpfs /var/tmp
 mount -t tmpfs tmpfs /root
 mkdir -p /mnt/data
-# The root's own journal would be in each recording of the whole machine.
+# Otherwise the journal of the root would be in every recording of the whole machine.
 mount -o remount,ro /
 
 SETUP='' DEVICE='' MKFS_OPTS='' MOUNT_OPTS='' JOB_ARGS='' SHELL_WANTED=''
@@ -30,7 +30,7 @@ SETUP='' DEVICE='' MKFS_OPTS='' MOUNT_OPTS='' JOB_ARGS='' SHELL_WANTED=''
 . /project/tests/kernel/guest-lib.sh
 export PROJECT=/project OUT=/out DISK=/dev/vdb SPARE=/dev/vdc DATA=/mnt/data KERNEL_TESTS
 
-# Without a reader the job's output would be lost with the guest, so it goes to the share.
+# The output of the job goes to the share, because it would be lost with the guest.
 job() {
   set -e
   if [ "$SETUP" != none ]; then
@@ -56,7 +56,7 @@ else
   (job) </dev/null >/out/job.log 2>&1
   echo $? >/out/.guest/exit
 fi
-# Unmounting writes what is left; a job that wants it recorded does it itself.
+# Unmounting writes the remaining dirty pages. A job that records this unmounts before it ends.
 umount "$DATA" 2>/dev/null
 echo o >/proc/sysrq-trigger
 sleep 60

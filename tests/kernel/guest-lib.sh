@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# What jobs and the guest's init share: file systems and devices by the names of the two tables.
+# Functions for jobs and for the init of the guest: file systems and devices by their names in the two tables.
 
 KERNEL_TESTS=${KERNEL_TESTS:-/project/tests/kernel}
 
-# The columns of the row with that name, one a line; `-` is empty.
+# table_row TABLE NAME: prints the columns of a row, one per line; `-` is printed as empty.
 table_row() {
   awk -F '\t' -v name="$2" '$1 == name { for (i = 2; i <= NF; i++) print ($i == "-" ? "" : $i); found = 1 }
     END { exit !found }' "$KERNEL_TESTS/$1" || {
@@ -12,7 +12,7 @@ table_row() {
   }
 }
 
-# make_fs SETUP DEVICE DIR [MKFS_OPTS [MOUNT_OPTS]]: makes and mounts it; what was mounted at DIR goes.
+# make_fs SETUP DEVICE DIR [MKFS_OPTS [MOUNT_OPTS]]: creates a file system and mounts it at DIR, where it unmounts another one.
 make_fs() {
   local setup=$1 device=$2 dir=$3 more_mkfs=${4:-} more_mount=${5:-} row
   local -a columns command options
@@ -32,7 +32,7 @@ make_fs() {
   mount -t "$type" ${mount:+-o "$mount"} "$device" "$dir"
 }
 
-# make_device NAME DISK: prints the block device to use.
+# make_device NAME DISK: creates a device of devices.tsv and prints its path.
 make_device() {
   local name=$1 disk=$2 row kind size
   local -a columns numbers
@@ -64,7 +64,7 @@ make_device() {
       mkdir "$folder"
       echo 256 >"$folder/size"
       echo 1 >"$folder/memory_backed"
-      # 2: completion by a timer, which is what makes the time of a request settable.
+      # 2: completion by a timer, so that the time of a request can be set.
       echo 2 >"$folder/irqmode"
       echo "$((numbers[0] * 1000))" >"$folder/completion_nsec"
       echo "${numbers[1]}" >"$folder/cache_size"
@@ -72,7 +72,7 @@ make_device() {
       if [ -b "/dev/$name" ]; then echo "/dev/$name"; else echo "/dev/nullb$(cat "$folder/index")"; fi
       ;;
     *)
-      echo "devices.tsv: $name is of an unknown kind, $kind" >&2
+      echo "devices.tsv: $name has an unknown kind, $kind" >&2
       return 1
       ;;
   esac
@@ -87,28 +87,28 @@ drop_device() {
   fi
 }
 
-# mount_case SETUP DEVICE: an empty file system of that kind at $DATA; a second call for the same kind keeps it.
+# mount_case SETUP DEVICE: mounts an empty file system at $DATA. A second call with the same arguments keeps it.
 MOUNTED=''
 mount_case() {
   local device disk=${DISK:?}
   [ "$MOUNTED" = "$1 $2" ] && return
   if mountpoint -q "$DATA"; then umount "$DATA"; fi
   if [ -n "$MOUNTED" ]; then drop_device "${MOUNTED#* }"; fi
-  # Nothing of one kind may be taken for a part of the next.
+  # Otherwise signatures of the previous file system could be detected.
   wipefs -q -a "$disk"
   device=$(make_device "$2" "$disk") || return 1
   make_fs "$1" "$device" "$DATA" || return 1
   MOUNTED="$1 $2"
 }
 
-# The rows of cases.tsv whose name, file system, device or workload matches one of the patterns (all with none).
+# select_cases [PATTERN...]: prints the rows of cases.tsv whose name, file system, device or workload matches a pattern; all without one.
 select_cases() {
   local name setup device workload options pattern
   while IFS=$'\t' read -r name setup device workload options; do
     [[ $name == \#* ]] && continue
     [ $# -gt 0 ] || set -- '*'
     for pattern in "$@"; do
-      # shellcheck disable=SC2053  # a pattern is meant
+      # shellcheck disable=SC2053  # this is a pattern
       if [[ $name == $pattern || $setup == $pattern || $device == $pattern || $workload == $pattern ]]; then
         printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$setup" "$device" "$workload" "${options/#-/}"
         break
@@ -117,7 +117,7 @@ select_cases() {
   done <"$KERNEL_TESTS/cases.tsv"
 }
 
-# The trace events of a file system's own sync functions.
+# sync_event SETUP: prints the trace events of the sync functions of a file system.
 sync_event() {
   case $1 in
     ext4*) echo ext4/ext4_sync_file_enter ;;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Boots a kernel in QEMU, runs one job script in it and brings back its exit code and files.
+"""Boots a kernel in QEMU, runs one job script in it and returns its exit code and files.
 
 tests/kernel/guest.py prepare
 tests/kernel/guest.py boot --job tests/kernel/jobs/hello.sh --out /tmp/out
@@ -30,15 +30,15 @@ PROJECT = HERE.parent.parent
 CACHE = Path(os.environ.get("SYNCLINE_CACHE") or Path.home() / ".cache/syncline") / "guest"
 
 SUITE = "trixie"
-# What kernel-patch/build.sh builds unless it is told otherwise.
+# The default series of kernel-patch/build.sh.
 SERIES = "6.12"
-# Recorder scripts are tried on each bpftrace that a distribution ships; the guest's own is SUITE's.
+# Other versions of bpftrace that distributions ship, on which recorder scripts are tested.
 OTHER_BPFTRACE = {"bpftrace-0.17": "bookworm", "bpftrace-0.27": "sid"}
-# Raised when what `prepare` does changes in a way that the package list does not show.
+# Increment this when `prepare` changes in a way that the package list does not show.
 RECIPE = 1
 ROOT_SIZE = "6G"
 
-# Debian's kernel has these as modules; the initramfs needs them to reach the root and the shares.
+# Modules of Debian's kernel that the initramfs needs to mount the root and the shares.
 INITRAMFS_MODULES = ["virtio_pci", "virtio_blk", "ext4", "9pnet_virtio", "9p"]
 
 TOOLS = {
@@ -50,7 +50,7 @@ TOOLS = {
 }
 BOOT_TOOLS = ["qemu-system-x86_64"]
 
-# Kept this small because a change here needs a new image; the rest is guest-init.sh, read from the checkout.
+# A change here needs a new image, so it is small. guest-init.sh, which is read from the checkout, does the rest.
 STUB_INIT = """#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc
@@ -81,7 +81,7 @@ exec "$here/lib/ld.so" --inhibit-cache --library-path "$here/lib" "$here/bpftrac
 
 
 class Missing(Exception):
-    """Something that is needed is not there; the text says how to get it."""
+    """A requirement is missing. The text says how to get it."""
 
 
 def say(text: str) -> None:
@@ -89,23 +89,23 @@ def say(text: str) -> None:
 
 
 def run(command: list[str], **more: object) -> str:
-    """Runs a command that must succeed; on failure its output's end is in the exception."""
+    """Runs a command and returns its output. If it fails, the exception holds the last lines."""
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more
     )  # type: ignore[call-overload]
     if done.returncode:
         tail = "\n".join(done.stdout.splitlines()[-15:])
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{tail}")
+        raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}:\n{tail}")
     return str(done.stdout)
 
 
 def find(tool: str) -> str | None:
-    # mke2fs and debootstrap live in sbin, which a user's PATH may lack.
+    # mke2fs and debootstrap are in sbin, which may not be on the PATH of a user.
     return shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
 
 def need_tools(tools: list[str]) -> None:
-    """Installs missing tools where that is possible without asking, else says what to install."""
+    """Installs missing tools if this is root on a system with apt; otherwise says what to install."""
     packages = sorted({TOOLS[tool] for tool in tools if not find(tool)})
     if not packages:
         return
@@ -131,7 +131,7 @@ def package_list() -> list[str]:
 
 
 def image_key() -> str:
-    """What the cached image depends on."""
+    """Returns a hash of everything that the cached image depends on."""
     parts = [RECIPE, SUITE, ROOT_SIZE, package_list(), OTHER_BPFTRACE, INITRAMFS_MODULES]
     parts += [STUB_INIT, INITRAMFS_INIT, RUN_OTHER_BPFTRACE]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
@@ -149,13 +149,13 @@ def debootstrap(suite: str, target: Path, *more: str) -> None:
         f"--cache-dir={debs}",
         *more,
     ]
-    # Without a mirror debootstrap takes Debian's own.
+    # The default mirror is Debian's own.
     mirror = [os.environ["SYNCLINE_MIRROR"]] if os.environ.get("SYNCLINE_MIRROR") else []
     run([*command, suite, str(target), *mirror])
 
 
 def in_root(root: Path, script: str) -> str:
-    """Runs a shell script inside the guest's root; its mounts end with it."""
+    """Runs a shell script in the root of the guest. Its mounts are removed afterwards."""
     enter = 'mount -t proc proc "$1/proc" && mount --bind /dev "$1/dev" && exec chroot "$1" /bin/sh -euc "$2"'
     env = {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -167,10 +167,10 @@ def in_root(root: Path, script: str) -> str:
 
 
 def make_root(root: Path, work: Path) -> str:
-    """Makes the guest's root and puts the kernel into `work`; returns the kernel's version."""
+    """Creates the root of the guest and puts the kernel into `work`. Returns the kernel version."""
     say(f"debootstrap {SUITE}")
     debootstrap(SUITE, root)
-    # Services must neither start in the chroot nor leave a database cluster behind.
+    # Installing must not start services or create a database cluster.
     policy = root / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n")
     policy.chmod(0o755)
@@ -215,7 +215,7 @@ def make_root(root: Path, work: Path) -> str:
 
 
 def make_other_bpftrace(root: Path, name: str, suite: str, work: Path) -> None:
-    """Unpacks another suite's bpftrace with just the libraries that it loads."""
+    """Unpacks the bpftrace of another suite with the libraries that it loads."""
     say(f"{name} from {suite}")
     unpacked = work / name
     debs = work / f"{name}-debs"
@@ -231,7 +231,7 @@ def make_other_bpftrace(root: Path, name: str, suite: str, work: Path) -> None:
         for p in f.glob("ld-linux-x86-64.so.2")
     )
     binary = unpacked / "usr/bin/bpftrace"
-    # Some libraries lie in folders of their own and are found by the links beside them.
+    # Some libraries are in folders of their own. The loader finds them by links.
     listed = run(
         [str(loader.resolve()), "--inhibit-cache", "--library-path", path, "--list", str(binary)]
     )
@@ -251,7 +251,7 @@ def make_other_bpftrace(root: Path, name: str, suite: str, work: Path) -> None:
 
 
 def cpio(files: list[tuple[str, int, bytes]]) -> bytes:
-    """An archive in the kernel's `newc` format; modes as in stat."""
+    """Returns an archive in the `newc` format of the kernel. Modes are as in stat."""
     out = bytearray()
     for number, (name, mode, content) in enumerate([*files, ("TRAILER!!!", 0, b"")], 1):
         fields = [number, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name) + 1, 0]
@@ -262,7 +262,7 @@ def cpio(files: list[tuple[str, int, bytes]]) -> bytes:
 
 
 def make_initramfs(root: Path, version: str) -> bytes:
-    """A busybox and the modules up to the root file system, in the order in which they load."""
+    """Returns an initramfs with busybox and the modules for the root file system, in load order."""
     folder = root / "usr/lib/modules" / version
     needs: dict[str, list[str]] = {}
     paths: dict[str, str] = {}
@@ -274,7 +274,7 @@ def make_initramfs(root: Path, version: str) -> bytes:
     order: list[str] = []
 
     def add(name: str) -> None:
-        # ext4's checksums are asked for by name at mount, so modules.dep does not know of them.
+        # ext4 requests its checksum module by name at mount, so modules.dep does not list it.
         for each in needs[name]:
             add(each)
         if name not in order:
@@ -301,7 +301,7 @@ def make_initramfs(root: Path, version: str) -> bytes:
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """One preparation at a time; who comes second finds it done."""
+    """Holds a lock file, so that only one process prepares at a time."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / name).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -309,14 +309,14 @@ def locked(name: str) -> Iterator[None]:
 
 
 def prepare(again: bool = False) -> Path:
-    """The folder with the guest's root image, kernel and initramfs; made on the first call."""
+    """Returns the folder with root image, kernel and initramfs. The first call creates it."""
     ready = CACHE / image_key()
     with locked("lock"):
         if ready.is_dir() and not again:
             return ready
         if os.geteuid() != 0:
             raise Missing(
-                "no guest root yet, and only root can make it: sudo tests/kernel/guest.py prepare"
+                "there is no guest image, and only root can create it: sudo tests/kernel/guest.py prepare"
             )
         need_tools(list(TOOLS))
         begun = time.monotonic()
@@ -329,7 +329,7 @@ def prepare(again: bool = False) -> Path:
                 make_other_bpftrace(root, name, suite, work)
             (work / "initramfs").write_bytes(make_initramfs(root, version))
             (work / "version").write_text(version + "\n")
-            say("making the root image")
+            say("creating the root image")
             run(
                 [
                     find("mke2fs") or "mke2fs",
@@ -357,13 +357,13 @@ def prepare(again: bool = False) -> Path:
 
 
 def patched_kernel(series: str = SERIES) -> Path | None:
-    """A kernel with the project's patches, where kernel-patch/build.sh has built it; never builds one."""
+    """Returns the patched kernel that kernel-patch/build.sh has built; None without one."""
     if named := os.environ.get("SYNCLINE_BZIMAGE"):
         return Path(named)
     named = os.environ.get("SYNCLINE_KERNEL_DIR")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "syncline/kernel"
     folder = Path(named) if named else cache / series
-    # `built` is there when the build went to its end.
+    # The build creates `built` when it is complete.
     return folder / "build/arch/x86/boot/bzImage" if (folder / "built").exists() else None
 
 
@@ -395,7 +395,7 @@ def qemu(guest: Path, args: argparse.Namespace, out: Path, disks: Path) -> list[
             "-virtfs",
             f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap{flags}",
         ]
-    # On a busy host the timer's check at boot fails, and the kernel panics: no_timer_check.
+    # no_timer_check: on a busy host the timer check at boot fails, and the kernel panics.
     append = "console=ttyS0 root=/dev/vda rw init=/sbin/syncline-init panic=-1 no_timer_check net.ifnames=0"
     append += f" {args.append}"
     if args.kernel == "stock":
@@ -412,7 +412,7 @@ def qemu(guest: Path, args: argparse.Namespace, out: Path, disks: Path) -> list[
 
 
 class Follow:
-    """Shows what is new in a file that the guest writes."""
+    """Prints what the guest appends to a file."""
 
     def __init__(self, path: Path, quiet: bool) -> None:
         self.path, self.quiet, self.at = path, quiet, 0
@@ -429,7 +429,7 @@ class Follow:
 
 
 def boot(args: argparse.Namespace) -> int:
-    """Runs one guest; the exit code is the job's, 124 after the time limit, 125 where the guest died."""
+    """Runs one guest. Returns the exit code of the job, 124 after the time limit, 125 if the guest died."""
     if re.fullmatch(r"patched(-[0-9.]+)?", args.kernel):
         series = args.kernel.partition("-")[2] or SERIES
         kernel = patched_kernel(series)
@@ -466,7 +466,7 @@ def boot(args: argparse.Namespace) -> int:
         prefix="syncline-guest-", dir=os.environ.get("TMPDIR", "/var/tmp")
     ) as disks:
         command = qemu(guest, args, out, Path(disks))
-        # The root's snapshot lies beside the data disks, and goes with them.
+        # The snapshot of the root is in the folder of the data disks and is removed with it.
         env = os.environ | {"TMPDIR": disks}
         if args.command == "shell":
             return subprocess.run(command, env=env).returncode
@@ -490,12 +490,12 @@ def boot(args: argparse.Namespace) -> int:
     took = f"after {time.monotonic() - begun:.0f} s"
     if not timed_out and code_file.exists():
         code = int(code_file.read_text())
-        say(f"job ended with {code} {took}; results in {out}")
+        say(f"the job exited with {code} {took}; results in {out}")
         return code
     say(
-        f"the time limit of {args.time_limit:g} s is over"
+        f"the time limit of {args.time_limit:g} s has passed"
         if timed_out
-        else f"the guest died {took}, before the job's end"
+        else f"the guest died {took}, before the end of the job"
     )
     console = (
         (out / "console.log").read_text(errors="replace") if (out / "console.log").exists() else ""
@@ -509,13 +509,15 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser(
-        "prepare", help="make the guest's root, kernel and initramfs in the cache"
+        "prepare", help="create root, kernel and initramfs of the guest in the cache"
     )
-    one.add_argument("--again", action="store_true", help="also when the cache has them")
-    commands.add_parser("info", help="what is in the cache, and which kernels there are")
+    one.add_argument(
+        "--again", action="store_true", help="create them again if they are in the cache"
+    )
+    commands.add_parser("info", help="list what is in the cache, and the kernels")
     for name, text in (
         ("boot", "run one job in a fresh guest"),
-        ("shell", "a shell in a fresh guest, on this terminal"),
+        ("shell", "open a shell in a fresh guest, on this terminal"),
     ):
         one = commands.add_parser(name, help=text)
         one.add_argument(
@@ -524,34 +526,42 @@ def arguments() -> argparse.Namespace:
             help=f"stock; patched ({SERIES}) or patched-SERIES; or a bzImage with everything built in",
         )
         one.add_argument(
-            "--fs", default="ext4", help="a set-up of filesystems.tsv, or none (default: ext4)"
+            "--fs", default="ext4", help="a row of filesystems.tsv, or none (default: ext4)"
         )
         one.add_argument(
             "--device",
             default="plain",
-            help="a device of devices.tsv under the file system (default: plain)",
+            help="a row of devices.tsv: the device under the file system (default: plain)",
         )
         one.add_argument("--mkfs-opts", default="", help="more options for mkfs")
         one.add_argument("--mount-opts", default="", help="more options for mount")
         one.add_argument("--disk-size", default="1G")
-        one.add_argument("--spare-size", default="1G", help="the second disk, for dm and others")
+        one.add_argument(
+            "--spare-size",
+            default="1G",
+            help="size of the second disk, for device mapper and others",
+        )
         one.add_argument(
             "--disk-cache",
             default="writeback",
-            help="how QEMU keeps the disks; unsafe: flushes cost nothing",
+            help="cache mode of the disks in QEMU; unsafe: flushes cost nothing",
         )
         one.add_argument("--memory", default="2G")
         one.add_argument("--cpus", type=int, default=2)
         one.add_argument(
-            "--accel", default="tcg,thread=single", help="QEMU's accelerator; kvm where it works"
+            "--accel",
+            default="tcg,thread=single",
+            help="accelerator of QEMU; use kvm where it works",
         )
-        one.add_argument("--append", default="", help="more words for the kernel's command line")
+        one.add_argument("--append", default="", help="more arguments for the kernel command line")
         one.add_argument("--out", default="", help="folder for results, /out in the guest")
         if name == "boot":
             one.add_argument("--job", required=True, help="script that the guest runs; see jobs/")
             one.add_argument("--time-limit", type=float, default=600, metavar="S")
             one.add_argument(
-                "--quiet", action="store_true", help="do not show the job's output while it runs"
+                "--quiet",
+                action="store_true",
+                help="do not print the output of the job while it runs",
             )
             one.add_argument("job_args", nargs="*", help="arguments of the job, after --")
     return parser.parse_args()
@@ -559,7 +569,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     args = arguments()
-    # So that a guest and its disks go with a run that is ended from outside.
+    # So that the guest and its disks are removed when this process is terminated.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         if args.command == "prepare":

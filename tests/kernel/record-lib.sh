@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# What jobs share that run `syncline` in the guest and count what passes. Its Python packages are those of the checkout's environment.
+# Functions for jobs that run `syncline` in the guest and count checks. The Python packages are those of the checkout's environment.
 
 PACKAGES=$(echo "$PROJECT"/.venv/lib/python3*/site-packages)
 export PYTHONPATH=$PROJECT/converter:$PACKAGES PYTHONDONTWRITEBYTECODE=1
-# What the program under test said last.
+# The last output of the program under test.
 SAID=/tmp/said
 passed=0 failed=0
 
 syncline() { python3 -c 'from syncline.cli import main; main()' "$@"; }
 
-# The route that `record` chooses here.
+# The route that `record` chooses on this kernel.
 default_route() { if [ -d /sys/kernel/tracing/events/wb_tracer ]; then echo ring-buffer; else echo bpftrace; fi; }
 
-check() { # WHAT COMMAND...: passes if the command does
+check() { # WHAT COMMAND...: passes if the command succeeds
   local what=$1
   shift
   if "$@"; then
@@ -25,7 +25,7 @@ check() { # WHAT COMMAND...: passes if the command does
   fi
 }
 
-# The last line of a job that counts.
+# Prints the last line of a job that counts checks.
 counted() { # NAME
   echo "$1: $passed passed, $failed failed"
   [ "$failed" -eq 0 ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `make record-fixtures`: records cases in the guest; what comes of it is for tests/data, after a look at it.
+# `make record-fixtures`: records cases in the guest, as fixtures for tests/data. Review the recordings before you copy them.
 #
-# KERNEL: patched or stock; unset: patched where it was built.  RECORDERS: see jobs/record.sh.
+# KERNEL: patched or stock. Default: patched if it is built.  RECORDERS: see jobs/record.sh.
 # CASES: patterns of cases.tsv.  OUT: folder for the results.
 set -euo pipefail
 cd "$(dirname "$0")"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# `make kernel-test`: the workloads against strace and trace events in a guest. The last line is `kernel: N passed, N failed, N skipped`.
+# `make kernel-test`: tests workloads and recorders in a guest. The last line is `kernel: N passed, N failed, N skipped`.
 #
-# KERNEL: stock; patched or patched-SERIES, which builds it where it is not yet; unset: stock, and patched where it was built.
-# CASES: patterns of cases.tsv in place of the quick ones; CASES='*' is all.
+# KERNEL: stock; patched or patched-SERIES, which is built if needed. Default: stock, and patched if it is built.
+# CASES: patterns of cases.tsv. Default: the quick cases below; CASES='*' is all.
 set -uo pipefail
 cd "$(dirname "$0")" || exit
-# One of each way to sync, and one of each file system.
+# One case for each kind of sync and for each file system.
 read -ra cases <<<"${CASES:-small4 small-uring parallel4 overwrite-unaligned-cold rename msync odsync rwf-sync empty syncfs ranges odd-names
   sqlite-wal-full valkey io-error small4-null-cache small4-nojournal small4-fast-commit small4-xfs small4-btrfs small4-f2fs}"
 work=$(mktemp -d)
@@ -17,7 +17,7 @@ skip() {
   skipped=$((skipped + 1))
 }
 
-# step NAME KERNEL JOB [ARGUMENT...]: one guest. A job that counts says `N passed, N failed` in its last line; any other counts as one.
+# step NAME KERNEL JOB [ARGUMENT...]: runs a job in a guest. The last line of a job that counts checks is `N passed, N failed`. Any other job counts as one check.
 step() {
   local name=$1 kernel=$2 job=$3 out code line p=0 f=0 begun=$SECONDS
   shift 3
@@ -39,11 +39,11 @@ step() {
   fi
 }
 
-# First, since it takes minutes and shows how far it is.
+# First, because it takes minutes and prints its progress.
 ./guest.py prepare >/dev/null
 code=$?
 if [ $code = 77 ]; then
-  skip "all that needs a guest; the line above says why"
+  skip "everything that needs a guest; see the line above"
   echo "kernel: 0 passed, 0 failed, 1 skipped"
   exit 0
 elif [ $code != 0 ]; then
@@ -61,7 +61,7 @@ fi
 if [[ ${KERNEL:-} == patched* ]]; then
   series=()
   [ "$KERNEL" = patched ] || series=(--series "${KERNEL#patched-}")
-  # Its last line is the path; what is up to date is not built again.
+  # The last line of its output is the path. It builds only what is out of date.
   patched=$(nice ../../kernel-patch/build.sh "${series[@]}" | tail -n 1)
 else
   patched=$(./guest.py info | sed -n 's/^patched  *\(\/.*\)/\1/p')

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Appends to one file as a log does, and syncs after each record or each few."""
+"""Appends records to one file, as a log does, and syncs after each `every` records."""
 
 import os
 

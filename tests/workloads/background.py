@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A process writes 128 KiB at random places of a big file while another appends a little and syncs, every so often.
+"""A process writes 128 KiB blocks at random offsets of a big file while another appends little and syncs periodically.
 
-The periodic sync waits behind the writeback of the other; background=0 shows it alone.
+The periodic sync waits behind the writeback of the first process. background=0 runs it without that process.
 """
 
 import os
@@ -14,7 +14,7 @@ from workload import Run, main, pattern
 
 
 def write_at_random(path: Path, size: int, block: int, kb_per_second: int, report: int) -> None:
-    """Until the parent's signal; then says how many bytes it wrote."""
+    """Writes until SIGTERM, then reports the number of bytes to the parent."""
     stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stop.append(number))
     data = pattern(block, seed=2)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One big sequential write, then one sync that has to write it all."""
+"""One big sequential write, then one sync that writes back all of it."""
 
 import os
 

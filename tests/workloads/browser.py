@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What a browser does while pages load: cookies, history and favicons in SQLite files of their own, a session file.
+"""Imitates a browser while pages load: cookies, history and favicons in SQLite files, and a session file.
 
-Three threads work at once: history and favicons in WAL mode with NORMAL, cookies with a rollback journal and FULL, the session as
-JSON by temporary file, sync and rename. The syncs of SQLite are its own choice: the counts are the least.
+Three threads run in parallel: history and favicons in WAL mode with NORMAL, cookies with a rollback journal and FULL, the session as
+JSON by temporary file, sync and rename. SQLite chooses its syncs itself, so the counts are lower bounds.
 """
 
 import json
@@ -18,7 +18,7 @@ def table(run: Run, name: str, wal: bool) -> sqlite3.Connection:
     )
     base.execute(f"PRAGMA journal_mode = {'WAL' if wal else 'DELETE'}")
     base.execute(f"PRAGMA synchronous = {'NORMAL' if wal else 'FULL'}")
-    # A checkpoint, and its syncs, come early enough to be seen in a short run.
+    # So that a short run includes a checkpoint and its syncs.
     base.execute("PRAGMA wal_autocheckpoint = 20")
     base.execute("CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, url TEXT, data BLOB)")
     return base
@@ -48,7 +48,7 @@ def body(run: Run) -> None:
     def cookies(_: int) -> None:
         for page in range(pages):
             put(run, bases["cookies"], page, 3, 100)
-            # Journal and database, at each commit.
+            # Each commit syncs the journal and the database.
             run.count("fdatasync", 2)
 
     def session(_: int) -> None:

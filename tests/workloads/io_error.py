@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Overwrites and fdatasyncs pages while the device refuses writes for a part of the time. Needs root.
+"""Overwrites and fdatasyncs pages while the device rejects writes for a part of the time. Needs root.
 
-DIR must lie on a device-mapper device with one linear table (the device `flakey` of tests/kernel). The pages exist before, and fdatasync leaves
-times alone, so the errors hit data and not the journal, which would turn the file system read-only. Mount it with a long commit= interval.
+DIR must be on a device-mapper device with one linear table (the device `flakey` of tests/kernel). The pages exist before, and fdatasync
+does not write times, so the errors affect data and not the journal; errors of the journal would turn the file system read-only. Mount it
+with a long commit= interval.
 """
 
 import os
@@ -13,11 +14,11 @@ from workload import Run, main, pattern
 
 
 def mapping(directory: Path) -> str:
-    """The device-mapper name of the device under a directory."""
+    """Returns the device-mapper name of the device of a directory."""
     number = directory.stat().st_dev
     name = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/dm/name")
     if not name.exists():
-        raise SystemExit(f"io_error: {directory} is on no device-mapper device")
+        raise SystemExit(f"io_error: {directory} is not on a device-mapper device")
     return name.read_text().strip()
 
 
@@ -27,7 +28,7 @@ def dmsetup(*words: str) -> str:
 
 def load(name: str, table: str) -> None:
     dmsetup("load", name, "--table", table)
-    # Freezing the file system, which suspend else does, would sync it.
+    # --nolockfs: freezing the file system would sync it.
     dmsetup("suspend", "--nolockfs", "--noflush", name)
     dmsetup("resume", "--noudevsync", name)
 
@@ -39,7 +40,7 @@ def body(run: Run) -> None:
     start, length, kind, device, offset = healthy.split()[:5]
     if kind != "linear":
         raise SystemExit(f"io_error: the table of {name} is not linear but {kind}")
-    # No interval up, all down; reads still work.
+    # Never up, always down. Reads still work.
     broken = f"{start} {length} flakey {device} {offset} 0 3600 1 error_writes"
     fd = run.make_file(run.dir / "data", pages * size)
     first, last = pages // 3, pages * 2 // 3

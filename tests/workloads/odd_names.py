@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Files whose names are hard on a log: spaces, newlines, the words of events, other scripts, no UTF-8 at all."""
+"""Files whose names are hard to log: spaces, newlines, names of events, other scripts, bytes that are not UTF-8."""
 
 import os
 from pathlib import Path

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Saves a document as an office program does: a lock file, a zip written to a temporary file, sync, rename, sync of the directory."""
+"""Saves a document as an office program does: a lock file, a temporary zip file, sync, rename, sync of the directory."""
 
 import io
 import os
@@ -11,7 +11,7 @@ from workload import Run, main, pattern
 def document(save: int, kb: int) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        # Stored first and uncompressed, as the formats ask for.
+        # First and uncompressed, as the format requires.
         archive.writestr("mimetype", "application/vnd.oasis.opendocument.text")
         archive.writestr(
             "content.xml", f"<p>{save}</p>" + "<p>text</p>" * (kb * 20), zipfile.ZIP_DEFLATED

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Threads write their own parts of one file, and each syncs it: they write each other's pages."""
+"""Threads write separate parts of one file, and each syncs it, which writes back the pages of the others too."""
 
 import os
 

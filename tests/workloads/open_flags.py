@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes that are durable when they return, with no sync call: O_SYNC, O_DSYNC, O_DIRECT, or by a flag of the write."""
+"""Writes that are durable when they return, without a sync call: O_SYNC, O_DSYNC, O_DIRECT, or a flag of the write."""
 
 import mmap
 import os
@@ -19,7 +19,7 @@ def body(run: Run) -> None:
     kind = {"sync": "sync_write", "rwf-sync": "sync_write", "direct": ""}.get(flag, "dsync_write")
     per_write = {"rwf-sync": os.RWF_SYNC, "rwf-dsync": os.RWF_DSYNC}.get(flag, 0)
     fd = run.open(run.dir / flag, os.O_RDWR | os.O_CREAT | OPEN.get(flag, 0))
-    # O_DIRECT wants memory that is aligned; an anonymous mapping is.
+    # O_DIRECT requires aligned memory. An anonymous mapping is aligned.
     buffer = mmap.mmap(-1, size)
     buffer.write(pattern(size))
     with run.timed():
@@ -29,7 +29,7 @@ def body(run: Run) -> None:
             if kind:
                 run.count(kind)
         if not kind:
-            # O_DIRECT alone leaves the data in the disk's cache, and the file's size in memory.
+            # O_DIRECT leaves the data in the cache of the disk and the file size in memory.
             run.sync(fd)
     os.close(fd)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Overwrites an existing file from its beginning, aligned to pages or not, in the page cache or not.
+"""Overwrites an existing file from its start, with or without alignment to pages, cached or not.
 
 An unaligned write to a page that is not in the cache must read the page first.
 """
@@ -15,7 +15,7 @@ def body(run: Run) -> None:
     data = pattern(size, seed=1)
     fd = run.make_file(run.dir / "data", writes * run.number("size"))
     if run.text("cache") == "cold":
-        # All is clean after make_file, so it can be dropped without a privilege.
+        # All pages are clean after make_file, so they can be dropped without privileges.
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     with run.timed():
         for n in range(writes):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""pgbench on a PostgreSQL cluster of its own, in DIR, on a Unix socket. As root it runs as the user postgres.
+"""Runs pgbench on a new PostgreSQL cluster in DIR, over a Unix socket. Root runs it as the user postgres.
 
-The server's own statistics say how often it synced its WAL: the least that a recording must show.
+The statistics of the server count the syncs of its WAL: a lower bound for the recording.
 """
 
 import os
@@ -14,7 +14,7 @@ from workload import Run, main
 
 
 def programs() -> Path:
-    """The newest installed server's folder."""
+    """Returns the folder of the newest installed server."""
     found = sorted(
         Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name)
     )
@@ -70,7 +70,7 @@ def body(run: Run) -> None:
         clients, each = run.number("clients"), run.number("transactions")
         with run.timed():
             call("pgbench", "-n", "-c", str(clients), "-j", "1", "-t", str(each))
-        # Statistics arrive when a backend ends, at the latest.
+        # A backend reports its statistics when it exits, at the latest.
         syncs = wal_syncs() - before
     finally:
         call("pg_ctl", "-D", str(data), "-w", "-t", "300", "-m", "fast", "stop")

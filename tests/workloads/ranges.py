@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sync_file_range on parts of a file, and at the end the fdatasync without which nothing of it is durable."""
+"""Calls sync_file_range on parts of a file, and at the end fdatasync, which makes the data durable."""
 
 import os
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Saves a file safely: writes a temporary one, syncs it, renames it over the old, syncs the directory."""
+"""Saves a file safely: writes a temporary file, syncs it, renames it over the old one, syncs the directory."""
 
 import os
 

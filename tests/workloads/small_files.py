@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many small files, each written and synced on its own, by one or more threads."""
+"""Writes and syncs many small files one by one, in one or more threads."""
 
 import os
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Many small files, written and synced through io_uring: all are asked for at once, then waited for.
+"""Writes and syncs many small files by io_uring: submits all operations at once, then waits for them.
 
-link=1 makes each sync wait for its write; with link=0 the kernel may run it first, and it may sync nothing.
+With link=1 each sync waits for its write. With link=0 the kernel may run the sync first, which then syncs nothing.
 """
 
 import os
@@ -15,7 +15,7 @@ def body(run: Run) -> None:
     datasync = run.text("sync") == "fdatasync"
     data = pattern(run.number("size"))
     fds = [run.open(run.dir / f"small-{n:04}") for n in range(files)]
-    # A pair that is linked must lie in one submission, so the size is even.
+    # A linked pair must be in one submission, so the size is even.
     ring = Ring(max(2, min(files * 2, run.number("depth"))))
     with run.timed():
         outstanding = 0

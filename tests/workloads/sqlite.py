@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Small transactions on a SQLite database: rollback journal or WAL, synchronous NORMAL or FULL.
 
-SQLite chooses its syncs itself; what is said here is the least that its documentation promises.
+SQLite chooses its syncs itself. The counts are the lower bounds that its documentation guarantees.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ def body(run: Run) -> None:
     transactions = run.number("transactions")
     path = run.dir / "data.sqlite"
     with run.timed():
-        # autocommit: Python would else begin transactions on its own
+        # autocommit: otherwise Python begins transactions itself
         base = sqlite3.connect(path, isolation_level=None)
         base.execute(f"PRAGMA journal_mode = {'WAL' if run.text('mode') == 'wal' else 'DELETE'}")
         base.execute(f"PRAGMA synchronous = {run.text('sync')}")
@@ -29,7 +29,7 @@ def body(run: Run) -> None:
         base.close()
     run.files, run.exact = 1, False
     run.bytes = transactions * run.number("rows") * run.number("size")
-    # A commit syncs journal and database, in WAL mode the WAL alone, with NORMAL only at a checkpoint.
+    # A commit syncs journal and database. In WAL mode it syncs only the WAL, and with NORMAL only a checkpoint syncs.
     per_commit = {("wal", "NORMAL"): 0, ("wal", "FULL"): 1}.get(
         (run.text("mode"), run.text("sync")), 2
     )

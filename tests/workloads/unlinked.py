@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Files that have no name any more when they are synced; the names that they had hold a space."""
+"""Syncs files that have been unlinked. Their former names contain a space."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The little of io_uring that a workload needs, by system calls: no library is asked for."""
+"""A minimal io_uring by system calls, without a library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import struct
 
 from workload import LIBC, checked
 
-# The same numbers on all architectures.
+# System call numbers, the same on all architectures.
 SETUP, ENTER = 425, 426
 OP_FSYNC, OP_WRITE = 3, 23
 LINK = 1 << 2
@@ -20,7 +20,7 @@ FEAT_SINGLE_MMAP = 1
 
 
 class Ring:
-    """A submission and a completion queue. Nothing runs beside the caller: the entry calls order the memory."""
+    """A submission and a completion queue for one thread. The system calls order the memory accesses."""
 
     def __init__(self, entries: int) -> None:
         # struct io_uring_params: 10 words, then the offsets of both rings.
@@ -42,7 +42,7 @@ class Ring:
             self.fd, self.entries * 64, mmap.MAP_SHARED | mmap.MAP_POPULATE, offset=OFF_SQES
         )
         self.waiting = 0
-        # The kernel reads a buffer until its completion is there.
+        # Buffers must stay alive until their completion.
         self.kept: list[object] = []
 
     def _word(self, offset: int) -> int:
@@ -80,7 +80,7 @@ class Ring:
             wait = 0
 
     def complete(self, count: int) -> list[int]:
-        """Waits for so many completions; their results."""
+        """Waits for `count` completions and returns their results."""
         results: list[int] = []
         while len(results) < count:
             head = self._word(self.cq_head)

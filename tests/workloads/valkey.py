@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""SET commands to a Valkey (or Redis) server with an append-only file and `appendfsync always`, on a Unix socket.
+"""Sends SET commands to a Valkey (or Redis) server with an append-only file and `appendfsync always`, over a Unix socket.
 
-One client waits for each answer, so each command has a sync of its own; the server's start and end add some.
+One client waits for each reply, so each command has a sync of its own. The start and the end of the server add some.
 """
 
 import shutil
@@ -15,8 +15,8 @@ from workload import Run, main
 def body(run: Run) -> None:
     server = shutil.which("valkey-server") or shutil.which("redis-server")
     if not server:
-        raise SystemExit("valkey: no server; get it with: apt-get install valkey-server")
-    # In a socket's address there is room for about 100 bytes only, and DIR may be long: the server's folder is DIR.
+        raise SystemExit("valkey: the server is missing; install it: apt-get install valkey-server")
+    # A socket address holds only about 100 bytes, and DIR may be longer, so the server runs in DIR.
     words = [
         server,
         "--port",
@@ -49,7 +49,7 @@ def body(run: Run) -> None:
                             f"*3\r\n$3\r\nSET\r\n${len(key)}\r\n{key}\r\n${size}\r\n{value}\r\n".encode()
                         )
                         if answers.readline() != b"+OK\r\n":
-                            raise SystemExit("valkey: the server refused a command")
+                            raise SystemExit("valkey: the server rejected a command")
                         run.wrote(size)
         finally:
             process.terminate()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes some files, then one call for the whole file system (syncfs), or for all of them (sync)."""
+"""Writes some files, then syncs the whole file system (syncfs) or all file systems (sync)."""
 
 import os
 

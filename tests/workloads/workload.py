@@ -1,6 +1,6 @@
-"""What the workloads share: options, counted sync calls, and the line of JSON at the end.
+"""The base of all workloads: options, counted sync calls, and the report as a line of JSON at the end.
 
-A workload counts what it does itself, so that a recording of it can be checked against a second opinion.
+A workload counts its own sync calls and bytes, so that a recording of it can be checked.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
-# The kinds that reach a file system's sync function for one file, and so become sync requests.
-# sync, syncfs and sync_file_range write back by other ways.
+# The kinds of calls that enter the sync function of a file system for one file: sync requests.
+# sync, syncfs and sync_file_range write back without it.
 REQUEST_KINDS = (
     "fsync", "fdatasync", "msync", "sync_write", "dsync_write", "io_uring_fsync", "io_uring_fdatasync",
 )  # fmt: skip
@@ -30,7 +30,7 @@ Value = int | str
 
 
 class Run:
-    """One run: its options, and the truth about what it did."""
+    """One run: its options and the counts for its report."""
 
     def __init__(self, directory: Path, options: dict[str, Value]) -> None:
         self.dir = directory
@@ -39,7 +39,7 @@ class Run:
         self.errors: Counter[str] = Counter()
         self.files = 0
         self.bytes = 0
-        # False where other programs sync too (a database): then the counts are the least that must be seen.
+        # False if other programs sync too (a database). The counts are then lower bounds.
         self.exact = True
         self.more: dict[str, object] = {}
         self.wall_ns = 0
@@ -64,7 +64,7 @@ class Run:
             self.bytes += size
 
     def open(self, path: Path | bytes, flags: int = os.O_RDWR | os.O_CREAT) -> int:
-        """Opens a file that this run writes; counts it."""
+        """Opens a file that this run writes, and counts it."""
         with self._lock:
             self.files += 1
         return os.open(path, flags, 0o644)
@@ -76,7 +76,7 @@ class Run:
         self.wrote(done)
 
     def sync(self, fd: int, kind: str = "fsync") -> None:
-        """fsync, fdatasync or `none`. Counted also when it fails."""
+        """Calls fsync or fdatasync, or nothing for `none`. A call that fails is counted too."""
         if kind == "none":
             return
         self.count(kind)
@@ -117,7 +117,7 @@ class Run:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """What counts as the workload's wall time; the rest is preparation."""
+        """Measures the wall time of the workload, without its preparation."""
         begun = time.monotonic_ns()
         try:
             yield
@@ -125,7 +125,7 @@ class Run:
             self.wall_ns += time.monotonic_ns() - begun
 
     def in_threads(self, threads: int, body: Callable[[int], None]) -> None:
-        """Runs body(0), body(1), ... at once; the first exception is raised."""
+        """Runs body(0), body(1), ... in parallel and raises the first exception."""
         failures: list[BaseException] = []
         barrier = threading.Barrier(threads)
 
@@ -147,7 +147,7 @@ class Run:
             raise failures[0]
 
     def make_file(self, path: Path, size: int) -> int:
-        """A file that is wholly on the disk, with its blocks, before the timed part; counts its one fsync."""
+        """Writes a file and syncs it before the measured part. Its fsync is counted."""
         fd = self.open(path)
         block = pattern(1 << 20)
         for at in range(0, size, len(block)):
@@ -164,13 +164,16 @@ def checked(result: int) -> int:
 
 
 def pattern(size: int, seed: int = 0) -> bytes:
-    """Bytes that neither compress to nothing nor need a random generator; the same for the same seed."""
+    """Returns bytes that do not compress well. The same seed gives the same bytes."""
     block = bytes((i * 131 + i // 256 * 17 + seed * 29) % 251 for i in range(min(size, 4096)))
     return (block * (size // 4096 + 1))[:size]
 
 
 def main(body: Callable[[Run], None], doc: str | None, **defaults: Value | tuple[str, ...]) -> None:
-    """Reads `DIR [key=value ...]`, runs the body, prints the truth. A tuple is a choice, its first the default."""
+    """Reads `DIR [key=value ...]`, runs the body and prints the report.
+
+    A default that is a tuple lists the allowed values; the first one is the default.
+    """
     name = Path(sys.argv[0]).stem
     choices = {key: value for key, value in defaults.items() if isinstance(value, tuple)}
     options: dict[str, Value] = {
@@ -178,20 +181,22 @@ def main(body: Callable[[Run], None], doc: str | None, **defaults: Value | tuple
     }
     words = sys.argv[1:]
     if not words or words[0] in ("-h", "--help"):
-        print(f"{(doc or '').strip()}\n\nUse: {name}.py DIR [key=value ...]")
+        print(f"{(doc or '').strip()}\n\nUsage: {name}.py DIR [key=value ...]")
         for key, value in options.items():
             print(f"  {key}={'|'.join(choices[key]) if key in choices else value}")
         sys.exit(0 if words else 2)
     for word in words[1:]:
         key, equals, value = word.partition("=")
         if not equals or key not in options:
-            sys.exit(f"{name}: no option {word!r}; there are: {', '.join(options) or 'none'}")
+            sys.exit(
+                f"{name}: unknown option {word!r}; the options are: {', '.join(options) or 'none'}"
+            )
         if key in choices and value not in choices[key]:
-            sys.exit(f"{name}: {key} is one of {', '.join(choices[key])}")
+            sys.exit(f"{name}: {key} must be one of {', '.join(choices[key])}")
         try:
             options[key] = int(value) if isinstance(options[key], int) else value
         except ValueError:
-            sys.exit(f"{name}: {key} is a number")
+            sys.exit(f"{name}: {key} must be a number")
     directory = Path(words[0]).absolute()
     directory.mkdir(parents=True, exist_ok=True)
     run = Run(directory, options)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What bpftrace loses and tears, by the way in which completions of bios reach the log:
+# Measures which lines bpftrace loses or tears, by the way in which completions of bios reach the log:
 #   bpf-losses.sh [VERSION...]      (0.23 0.27 0.17)
-# For each way (WAYS) and each workload: what the kernel's ring buffer saw in the same run, in an instance of its own, against the lines of
-# the log. Prints a table; logs stay in the results' folder.
-# shellcheck disable=SC2016,SC2028  # much is for another shell or for bpftrace to expand
+# For each way (WAYS) and each workload it compares the log with the ring buffer of the kernel, which records the same run in an instance
+# of its own. Prints a table. The logs are kept in the folder of the results.
+# shellcheck disable=SC2016,SC2028  # expanded by another shell or by bpftrace
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -12,11 +12,11 @@ work=$(mktemp -d)
 tracing=/sys/kernel/tracing
 truth=$tracing/instances/truth
 
-# The scripts by the way in which completions come into the log.
+# Prints the script for a way in which completions reach the log.
 done='@bio[(uint64)args->bio] != 0 && args->bio->__bi_remaining.counter <= 1'
 way() {
   case $1 in
-    # As most scripts do it.
+    # As in most bpftrace scripts.
     tracepoint)
       sed -n '/^tracepoint:syscalls/,/^}/p' "$PROJECT/bpf/stacks.bt"
       for event in queue:bio_queue issue:rq_issue complete:rq_complete; do
@@ -25,12 +25,12 @@ way() {
 }"
       done
       ;;
-    # stock.bt, but for completions that are whole lines, with thread and name.
+    # stock.bt with completions that are full lines, with thread and name.
     fentry-long)
       sed 's/"%llu 0 - bio_complete bio 0x%llx status %d\\n", nsecs,/"%llu %d %r bio_complete bio 0x%llx status %d\\n", nsecs, tid, buf(comm, 16),/' \
         "$PROJECT/bpf/$2.bt"
       ;;
-    # Kept in a ring of this CPU, and printed from process context: at the next submit, and what is left at the end.
+    # Stored in a ring per CPU and printed in process context: at the next submit, the rest at the end.
     fentry-map) echo 'kfunc:submit_bio /(args->bio->bi_opf & 1) && args->bio->bi_iter.bi_size != 0/ {
 	@bio[(uint64)args->bio] = 1;
 	printf("%llu %d %r bio_submit id 0 bio 0x%llx\n", nsecs, tid, buf(comm, 16), (uint64)args->bio);
@@ -79,9 +79,9 @@ END {
 workloads() {
   local name workload options
   while read -r name workload options; do
-    # shellcheck disable=SC2086  # words are meant
+    # shellcheck disable=SC2086  # word splitting is intended
     "$PROJECT/tests/workloads/$workload.py" "$DATA/$1/$name" $options >"$work/$name.json"
-    # The times of the window on the clock of the log.
+    # The end of the time window, on the clock of the log.
     echo "$name $(awk '{printf "%.0f", $1 * 1e9}' /proc/uptime)" >>"$2"
   done <<<"small4 small_files files=60 threads=4
 overwrite overwrite writes=40
@@ -101,7 +101,7 @@ echo 8192 >"$truth/buffer_size_kb"
 } >"$tracing/kprobe_events"
 
 mount_case ext4 plain
-echo "| way | bpftrace | workload | submits | of them lost | completions | of them lost |"
+echo "| way | bpftrace | workload | submits | lost submits | completions | lost completions |"
 echo "|---|---|---|---|---|---|---|"
 for version in "$@"; do
   bpftrace=bpftrace
@@ -132,7 +132,7 @@ def window(ts):
     return next((n for n, until in windows if ts <= until), None)
 
 rows = {n: dict(submits=0, completes=0, log_submits=0, lost=0, doubles=0, recorded=0, torn=0) for n, _ in windows}
-# The ring buffer's own probes miss what comes amid another probe, and count it.
+# The probes of the ring buffer miss events inside another probe, and count them.
 flying, missed = set(), 0
 with open(prefix + ".truth") as lines:
     for line in lines:
@@ -172,10 +172,10 @@ for line in open(prefix + ".log", "rb"):
         if last["torn"] < 4:
             print("  torn:", line[:150], file=sys.stderr)
 for name, row in rows.items():
-    # A bio that is submitted is completed, whether or not the ring buffer's probe saw it.
+    # A submitted bio is completed, even if the probe of the ring buffer missed it.
     there = max(row["submits"], row["completes"]) if way != "tracepoint" else row["completes"]
     print(f"| {way} | {version} | {name} | {row['submits']} | {row['submits'] - row['log_submits']} | {there} | {there - row['recorded']} |")
-print(f"| {way} | {version} | lines that are none: {sum(r['torn'] for r in rows.values())}, said to be lost: {said}, missed by the ring buffer's probes since boot: {missed} |")
+print(f"| {way} | {version} | torn lines: {sum(r['torn'] for r in rows.values())}, reported as lost: {said}, missed by the ring buffer's probes since boot: {missed} |")
 P
     for kind in bt log truth windows; do gzip -c "$work/$name.$kind" >"$OUT/losses/$name.$kind.gz"; done
   done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Says what the guest is: the shortest job, and a start for one's own.
+# Prints the versions in the guest. The shortest job, as a start for new ones.
 set -euo pipefail
 uname -r
 grep " $DATA " /proc/mounts

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Filters of `syncline record`, the processes and the names of stacks that a recording knows: two workloads at once, of which one is asked for.
+# Tests the filters of `syncline record`, and the processes and stack frames in a recording: two workloads run, and one is selected.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -9,7 +9,7 @@ mountpoint -q "$DATA" || mount_case ext4 plain
 
 workload=$PROJECT/tests/workloads/small_files.py
 
-# Of the requests of a recording: EXPRESSION over `rows`, with the columns of docs/tables.md.
+# Evaluates a Python expression over the requests of a recording: `rows`, with the columns of docs/tables.md.
 rows() { # RUN EXPRESSION
   syncline convert "$1" -o "$1.csv" &>>"$SAID" || return 1
   python3 - "$1.csv" "$2" <<'END'
@@ -22,12 +22,12 @@ sys.exit(not result)
 END
 }
 
-nothing() { # RUN: no request, and where nothing at all was recorded the converter says so
+nothing() { # RUN: it holds no request, or no event at all
   rows "$1" 'not rows' || grep -q 'no event' "$SAID"
 }
 
 mkdir -p "$DATA/a" "$DATA/b"
-# So long that /proc is looked at while both live: where bpftrace records, nothing else tells whose threads they are.
+# Long enough that /proc is scanned while both run: bpftrace does not record the process of a thread.
 cat >/tmp/both <<END
 $workload $DATA/a files=60 & $workload $DATA/b files=90; wait
 END
@@ -38,7 +38,7 @@ for route in ${1:-$(default_route)}; do
   record -o /tmp/all -- sh /tmp/both &>"$SAID"
   check "$route: both are there" rows /tmp/all 'len([r for r in rows if r["path"].startswith(("/mnt/data/a/", "/mnt/data/b/"))]) == 150'
   check "$route: processes have names" rows /tmp/all 'all(r["pid"] and r["process"] == "python3" for r in rows if "/mnt/data/" in r["path"])'
-  # Since glibc 2.41 the innermost function is one that a stripped libc does not name.
+  # Since glibc 2.41 a stripped libc does not name its innermost function.
   check "$route: stacks have names" rows /tmp/all 'not any("0x" in r["stack"] for r in rows if "/mnt/data/" in r["path"])'
 
   record -o /tmp/path --path "$DATA/a" -- sh /tmp/both &>"$SAID"
@@ -50,7 +50,7 @@ for route in ${1:-$(default_route)}; do
   record -o /tmp/comm --comm nobody -- sh /tmp/both &>"$SAID"
   check "$route: --comm" nothing /tmp/comm
 
-  # Until it ends, and only what it does.
+  # Until the process exits, and only its requests.
   for name in b a; do
     python3 -c 'import os, sys, time
 fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
@@ -62,7 +62,7 @@ while os.pwrite(fd, b"x", 0):
   record -o /tmp/pid --pid $pid --for 3s &>"$SAID"
   kill %1 %2
   wait
-  # A sync that is under way when the recording begins has no start, and so no path.
+  # A sync that is in progress when the recording starts has no start event, and therefore no path.
   check "$route: --pid" rows /tmp/pid "len(rows) > 3 and all(r['path'].startswith('/mnt/data/a') or r['incomplete'] == 'start' for r in rows)"
   cp -r /tmp/all /tmp/pid "$OUT/"
 done

@@ -71,7 +71,7 @@ if [ "$route" = ring-buffer ]; then
   mkdir "$DATA/many"
   record --buffer 4K -o /tmp/overflow -- sh -c \
     "pkill -STOP -f '[r]ecord --route'; $workload $DATA/many files=200 threads=4; pkill -CONT -f '[r]ecord --route'" &>"$SAID"
-  check 'an overflow: told' says 'the kernel lost [1-9].* events of its ring buffer'
+  check 'an overflow is reported' says 'the kernel lost [1-9].* events because its ring buffer was full'
   syncline convert /tmp/overflow -o /tmp/overflow.csv &>"$SAID"
   check '... and by the converter' says 'lost_by_tracer'
   cp -r /tmp/overflow "$OUT/"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Records cases with one recorder after another, each in a run of its own:
+# Records cases with several recorders, each in a run of its own:
 #   record.sh RECORDER[,RECORDER...] [xTIMES] [PATTERN...]
 # RECORDER: strace, strace-y, ftrace, trace-cmd, perf, blktrace, none, or bpf:SCRIPT[@VERSION], a file SCRIPT.bt in the results' folder or
-# in bpf/ with the guest's bpftrace or another (0.17, 0.27); bpf-json:... the same with `-f json`. Results: recordings/RECORDER/CASE.*, with CASE.json, what the run said of itself;
-# with x8 eight runs of each case, CASE.1.* to CASE.8.*, the cases in turns, so that what changes with time changes all alike.
+# in bpf/ with the bpftrace of the guest or another version (0.17, 0.27); bpf-json:... the same with `-f json`. Results:
+# recordings/RECORDER/CASE.*, where CASE.json is the report of the workload. With x8 each case runs eight times, CASE.1.* to CASE.8.*; the
+# cases alternate, so that a drift over time affects all of them.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -19,7 +20,7 @@ tracing=/sys/kernel/tracing
 work=$(mktemp -d)
 failed=0
 
-# Events that tell of writeback; each is used where the kernel has it.
+# Prints the events of writeback that this kernel has.
 events() {
   local event
   for event in wb_tracer jbd2 ext4/ext4_sync_file_enter ext4/ext4_sync_file_exit ext4/ext4_writepages ext4/ext4_writepages_result \
@@ -30,7 +31,7 @@ events() {
   done
 }
 
-# The workload, then a wait until a log has not grown for 3 s: an emulated CPU drains slowly.
+# Runs the workload, then waits until the log has not grown for 3 s: an emulated CPU drains slowly.
 run_and_drain() {
   local log=$1 size=-1 now
   shift
@@ -47,7 +48,7 @@ record() {
   case $recorder in
     none) "$@" >"$prefix.json" ;;
     strace | strace-y)
-      # With -y descriptors come with their paths.
+      # -y: descriptors with their paths.
       local -a how=(-f -ttt -T)
       if [ "$recorder" = strace-y ]; then how+=(-y); fi
       strace "${how[@]}" -e trace="$calls,openat,write,pwrite64,rename,unlink,close" -o "$prefix.strace" "$@" >"$prefix.json"
@@ -58,7 +59,7 @@ record() {
       for event in $(events); do echo 1 >"$tracing/events/$event/enable"; done
       "$@" >"$prefix.json"
       echo 0 >"$tracing/events/enable"
-      # Not trace_pipe: it would trace its own reading and writing.
+      # Not trace_pipe, which would record its own reads and writes.
       cat "$tracing/trace" >"$prefix.ftrace"
       ;;
     trace-cmd)
@@ -80,7 +81,7 @@ record() {
       ;;
     blktrace)
       device=$(findmnt -n -o SOURCE "$DATA")
-      # An absolute path in -o fails with a misleading word.
+      # An absolute path in -o fails with a misleading message.
       (cd "$(dirname "$prefix")" && exec blktrace -d "$device" -o "$(basename "$prefix")") >"$prefix.blktrace.log" 2>&1 &
       local tracer=$!
       sleep 2
@@ -98,16 +99,16 @@ record() {
       if [ -f "$OUT/$script.bt" ]; then script=$OUT/$script.bt; else script=$PROJECT/bpf/$script.bt; fi
       program=bpftrace
       if [ -n "$version" ]; then program=/opt/bpftrace-$version/run; fi
-      # With -c the workload begins when all probes are attached.
+      # -c: the workload starts when all probes are attached.
       {
-        # Not by the environment: sh, between here and there, drops functions.
+        # Not by the environment, because sh, which is in between, drops functions.
         declare -f run_and_drain
         printf 'prefix=%q\nrun_and_drain %q' "$prefix" "$prefix.log"
         printf ' %q' "$@"
       } >"$work/command"
-      # The longest string that 0.17 takes; later versions have room enough, and with less the scripts do not fit their stack.
+      # The longest string of 0.17. Later versions have a sufficient default, and the scripts do not fit the stack with a shorter one.
       if [ "$version" = 0.17 ]; then export BPFTRACE_STRLEN=200; fi
-      # bpftrace starts ELF files only.
+      # bpftrace starts only ELF files.
       "$program" -f "$format" "$script" -c "/bin/bash $work/command" >"$prefix.log" 2>"$prefix.err"
       ;;
     *)
@@ -115,11 +116,11 @@ record() {
       return 1
       ;;
   esac
-  # A recorder that starts the workload may hide its failure.
+  # A recorder that starts the workload may hide that it failed.
   grep -q '^{' "$prefix.json"
 }
 
-# The chosen cases, once or as often as was asked for.
+# Prints the selected cases, once or as often as requested.
 cases() {
   local round
   if [ "$times" = 0 ]; then select_cases "$@"; fi
@@ -132,15 +133,15 @@ for recorder in "${recorders[@]}"; do
   folder=${recorder//[:@]/-}
   mkdir -p "$work/$folder"
   while IFS=$'\t' read -r name setup device workload options <&3; do
-    # A fresh file system for each: a recording must not depend on the ones before it.
+    # A new file system for each, so that a recording does not depend on the previous ones.
     if [ -n "$MOUNTED" ]; then umount "$DATA"; drop_device "${MOUNTED#* }"; MOUNTED=''; fi
     mount_case "$setup" "$device"
     read -ra words <<<"$options"
-    # Runs that are to be compared name their files alike.
+    # Runs that are compared use the same file names.
     place=$name
     if [ "$times" != 0 ]; then place=$workload; fi
     begun=$EPOCHREALTIME
-    # Not in the shell's condition, which would switch `set -e` off inside.
+    # Not in a condition of the shell, which would disable `set -e` inside.
     set +e
     (set -e; record "$recorder" "$work/$folder/$name" "$PROJECT/tests/workloads/$workload.py" "$DATA/$place" ${words[@]+"${words[@]}"})
     code=$?
@@ -150,7 +151,7 @@ for recorder in "${recorders[@]}"; do
       cat "$work/$folder/$name.err" 2>/dev/null || true
     fi
     echo "$recorder $name: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms$([ $code = 0 ] || echo ", FAILED with $code")"
-    # What many runs have brought is not to be lost with the last of them.
+    # Copied after each run, so that a failure of a later one does not lose it.
     if [ "$times" != 0 ]; then
       mkdir -p "$OUT/recordings/$folder"
       cp "$work/$folder/$name".* "$OUT/recordings/$folder/"

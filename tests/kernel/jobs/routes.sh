@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Records cases by each route of `syncline record`, and runs them without recording: ROUTES [PATTERN...], ROUTES with commas between.
-# tests/kernel/compare_routes.py holds the recordings against what the workloads say of themselves.
+# Records cases by each route of `syncline record`, and runs them without recording: ROUTES [PATTERN...]. ROUTES is a list with commas.
+# tests/kernel/compare_routes.py compares the recordings with the reports of the workloads.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -16,7 +16,7 @@ while IFS=$'\t' read -r name setup device workload options <&3; do
     to=$work/$name/$route
     mkdir -p "$to"
     mount_case "$setup" "$device" 2>/dev/null || continue 2
-    # A database finds nothing of the run before.
+    # So that a database starts without the files of the previous run.
     rm -rf "${DATA:?}/$name"
     sync
     command=("$PROJECT/tests/workloads/$workload.py" "$DATA/$name" ${words[@]+"${words[@]}"})

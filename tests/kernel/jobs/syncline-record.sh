@@ -1,5 +1,5 @@
 #!/bin/bash
-# `syncline record` in the guest: ROUTES WORKLOAD [ARGUMENT...], where ROUTES is a word of routes with commas between.
+# Runs `syncline record` in the guest: ROUTES WORKLOAD [ARGUMENT...]. ROUTES is a list with commas.
 set -euo pipefail
 
 routes=${1:-ring-buffer,bpftrace,strace}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whether the guest has the tools that recordings need, and each bpftrace attaches a probe. Prints `N passed, N failed`.
+# Checks that the guest has the tools for recordings and that each bpftrace attaches a probe. Prints `N passed, N failed`.
 set -euo pipefail
 passed=0 failed=0
 check() {
@@ -15,7 +15,7 @@ check() {
 }
 for tool in 'trace-cmd list -p' 'strace --version' 'fio --version' 'blkparse --version' 'sqlite3 --version' 'python3 --version'; do
   read -ra words <<<"$tool"
-  # The first line only: some print a licence after it.
+  # Only the first line: some tools print a licence after it.
   check "${words[0]}" bash -o pipefail -c '"$@" 2>&1 | sed -n 1p' bash "${words[@]}"
 done
 for program in bpftrace /opt/bpftrace-*/run; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs cases and holds what each says of itself against strace and the kernel's own trace events.
+# Runs cases and compares the report of each workload with strace and the trace events of the kernel.
 # Arguments: patterns of case, file system, device or workload. Prints `N passed, N failed`.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
@@ -8,11 +8,11 @@ calls=fsync,fdatasync,msync,sync,syncfs,sync_file_range
 results=$OUT/truth
 rm -rf "$results"
 mkdir -p "$results"
-# An instance of its own: what others trace does not mix in.
+# An instance of its own, separate from other tracing.
 trace=/sys/kernel/tracing/instances/truth
 mkdir -p "$trace"
 
-# 9p is slow for many small writes, so all is collected in memory first.
+# 9p is slow for many small writes, so results are collected in memory first.
 work=$(mktemp -d)
 while IFS=$'\t' read -r name setup device workload options <&3; do
   if ! mount_case "$setup" "$device"; then
@@ -23,7 +23,7 @@ while IFS=$'\t' read -r name setup device workload options <&3; do
   echo 0 >"$trace/tracing_on"
   echo 0 >"$trace/events/enable"
   echo >"$trace/trace"
-  # The root is ext4 too; the kernel packs a device's number in its own way.
+  # The root is ext4 too, so filter by device. In the kernel it is major << 20 | minor.
   read -r major minor < <(stat -c '%Hd %Ld' "$DATA")
   for event in "${events[@]}"; do
     if grep -q 'dev_t dev;' "$trace/events/$event/format"; then
@@ -36,7 +36,7 @@ while IFS=$'\t' read -r name setup device workload options <&3; do
   begun=$EPOCHREALTIME
   strace -f --seccomp-bpf -qq -c -U name,calls -o "$work/$name.strace" -e trace="$calls" \
     "$PROJECT/tests/workloads/$workload.py" "$DATA/$name" ${words[@]+"${words[@]}"} \
-    >"$work/$name.out" 2>"$work/$name.err" || echo "ended with $?" >>"$work/$name.err"
+    >"$work/$name.out" 2>"$work/$name.err" || echo "exited with $?" >>"$work/$name.err"
   echo 0 >"$trace/tracing_on"
   cat "$trace"/per_cpu/*/stats | awk '/^(entries|overrun):/ { n += $2 } END { print n + 0 }' >"$work/$name.requests"
   echo "$name: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms"

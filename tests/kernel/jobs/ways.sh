@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Records one run of one case by five recorders at once: ways.sh CASE. Results: ways/, with what the run said of itself.
+# Records one run of one case by five recorders at once: ways.sh CASE. Results: ways/, with the report of the workload.
 #
-# Each has another clock, where it can choose: bpftrace CLOCK_BOOTTIME, trace-cmd and perf CLOCK_MONOTONIC, blktrace that of the
-# kernel's, strace the time of day.
+# The recorders use different clocks: bpftrace CLOCK_BOOTTIME, trace-cmd and perf CLOCK_MONOTONIC, blktrace its own, strace the time
+# of day.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -13,7 +13,7 @@ IFS=$'\t' read -r name setup device workload options < <(select_cases "$1")
 mount_case "$setup" "$device"
 read -ra words <<<"$options"
 disk=$(findmnt -n -o SOURCE "$DATA")
-# As the kernel numbers it within. Other disks are left out, of which blktrace tells nothing either.
+# The number of the device inside the kernel. Other disks are left out, because blktrace records only this one.
 read -r major minor < <(stat -L -c '%Hr %Lr' "$disk")
 dev=$((major << 20 | minor))
 of_perf=() of_ring=()
@@ -25,7 +25,7 @@ for point in block:block_bio_queue block:block_rq_{issue,complete}; do
   of_perf+=(-e "$point" --filter "dev == $dev")
   of_ring+=(-e "$point" -f "dev == $dev")
 done
-# By clone strace tells that threads share their files.
+# clone: shows that threads share their files.
 calls=fsync,fdatasync,msync,sync,syncfs,sync_file_range,openat,write,pwrite64,rename,unlink,close,clone,clone3,execve
 work=$(mktemp -d)
 cd "$work"
@@ -34,7 +34,7 @@ blktrace -d "$disk" -o disk >blktrace.log 2>&1 &
 blktrace=$!
 perf record -q -a -g -k mono -m 16M -o perf.data "${of_perf[@]}" -- sleep 100000 2>perf.log &
 perf=$!
-# perf waits for the command that it starts, whatever it is told.
+# perf always waits for the command that it starts.
 trace-cmd start -C mono -b 16384 "${of_ring[@]}"
 sleep 5
 syncline record --route bpftrace -o run -- strace -f -ttt -T -e trace="$calls" -o strace.log \
@@ -45,7 +45,7 @@ wait "$blktrace" || true
 pkill -INT -x perf
 wait "$perf" || true
 perf script --header --ns -i perf.data >perf.txt
-# trace-cmd keeps the names of all functions, which no event here has and which are most of the file.
+# trace-cmd would store the names of all kernel functions: most of the file, and not used by these events.
 mount --bind /dev/null /proc/kallsyms
 trace-cmd extract -o ring.dat >extract.log 2>&1
 trace-cmd report -i ring.dat >ring.report.txt
