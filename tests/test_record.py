@@ -1,4 +1,4 @@
-"""`syncline record` where no kernel is needed: routes, messages, the file around the pages. tests/kernel has the rest."""
+"""`syncline record` as far as it needs no kernel: routes, messages, trace.dat. tests/kernel has the rest."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_pages_become_a_trace_dat(tmp_path: Path) -> None:
     events = tmp_path / "out.events.jsonl"
     _core.convert([str(out)], str(events))
     rows = [json.loads(line) for line in events.read_text().splitlines()]
-    # 5 ns after the beginning of its page each.
+    # Each event is 5 ns after the start of its page.
     assert [(row["ts_ns"], row["tid"], row["comm"], row["ret"]) for row in rows] == [
         (1005, 7, "a b", 0),
         (5005, 8, "c", 3),
@@ -78,15 +78,15 @@ def test_pages_become_a_trace_dat(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("trace-cmd") is None, reason="trace-cmd is not installed")
-def test_trace_cmd_reads_what_we_write(tmp_path: Path) -> None:
+def test_trace_cmd_reads_our_file(tmp_path: Path) -> None:
     test_pages_become_a_trace_dat(tmp_path)
-    said = subprocess.run(
+    done = subprocess.run(
         ["trace-cmd", "report", "-t", str(tmp_path / "trace.dat")],
         capture_output=True,
         text=True,
         check=True,
     )
-    lines = [line.split() for line in said.stdout.splitlines() if "sys_exit_fsync" in line]
+    lines = [line.split() for line in done.stdout.splitlines() if "sys_exit_fsync" in line]
     # -t: whole nanoseconds.
     assert [line[-3:] for line in lines] == [
         ["1005:", "sys_exit_fsync:", "0x0"],
@@ -124,7 +124,7 @@ def test_wrong_use(arguments: list[str], message: str, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
     for force in ([], ["--force"]):
         done = record("-o", tmp_path, *force, "--route", "strace", "--", "true")
@@ -135,10 +135,10 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
         assert (tmp_path / "mine").read_text() == "precious"
 
 
-def test_with_no_way_to_record_each_is_told(tmp_path: Path) -> None:
+def test_without_a_route_the_message_names_each_reason(tmp_path: Path) -> None:
     if tracefs.find() is not None and os.geteuid() == 0:
         pytest.skip("this machine can record")
-    # Nothing is on PATH, and what is in the folders of administrators is not strace.
+    # PATH is empty, and strace is not in the sbin folders.
     done = record("-o", tmp_path / "run", "--", shutil.which("true"), path=str(tmp_path))
     assert done.returncode == 3
     assert "cannot record on this machine" in done.stderr
@@ -150,7 +150,7 @@ def test_with_no_way_to_record_each_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 class TestStrace:
-    """The route without rights, as far as it goes without a kernel of our own."""
+    """The route that needs no privileges."""
 
     def test_a_command_is_recorded(self, tmp_path: Path) -> None:
         run = tmp_path / "run"
@@ -185,7 +185,7 @@ class TestStrace:
         assert manifest["exit_code"] == 0
         assert manifest["inputs"][0]["file"] == "strace.log"
         assert (run / "mountinfo").read_text() == machine.mounts()
-        # What the route cannot see is said, when it is recorded and when it is read.
+        # What the route cannot see is reported by record and by every reader.
         assert "it cannot see" in done.stderr
         said = subprocess.run(
             [BIN / "syncline", "query", run, QUERY, "--format", "json"],
@@ -200,11 +200,11 @@ class TestStrace:
             ("fsync", str(tmp_path / "x"), None),
             ("fdatasync", str(tmp_path / "x"), None),
         ]
-        # On the clock that the other recorders of this boot have.
+        # Times are on the clock that the other recorders use.
         begun, ended = (manifest[end]["clocks_ns"]["boottime"] for end in ("before", "after"))
         assert all(begun < row["ts_ns"] < ended for row in rows)
 
-    def test_the_exit_code_of_the_command_is_told(self, tmp_path: Path) -> None:
+    def test_the_exit_code_of_the_command_is_reported(self, tmp_path: Path) -> None:
         done = record("-o", tmp_path / "run", "--route", "strace", "--", "sh", "-c", "exit 3")
         assert done.returncode == 0
         assert "exited with 3" in done.stderr
@@ -219,7 +219,7 @@ class TestStrace:
         assert json.loads((tmp_path / "run/manifest.json").read_text())["ended_by"] == "time"
 
 
-def test_a_process_that_is_not_there(tmp_path: Path) -> None:
+def test_a_process_that_does_not_exist(tmp_path: Path) -> None:
     child = subprocess.Popen(["true"])
     child.wait()
     done = record("-o", tmp_path / "run", "--pid", child.pid)
@@ -237,7 +237,7 @@ def test_a_broken_manifest(tmp_path: Path) -> None:
     assert "manifest.json is not a manifest of a recording" in said.stderr
 
 
-def test_a_run_directory_is_its_logs(tmp_path: Path) -> None:
+def test_a_run_directory_is_read_like_its_logs(tmp_path: Path) -> None:
     log = ROOT / "tests/data/thesis/small4.log"
     shutil.copy(log, tmp_path / "events.log")
     (tmp_path / "manifest.json").write_text(
@@ -266,7 +266,7 @@ def test_the_script_for_each_version(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert bpftrace.script("stacks", (0, 17)).name == "stacks.bt"
 
 
-def test_instances_of_the_dead_are_removed(tmp_path: Path) -> None:
+def test_instances_of_killed_recorders_are_removed(tmp_path: Path) -> None:
     instances = tmp_path / "instances"
     stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     mine = instances / f"syncline-{os.getpid()}-{stat}"
@@ -276,7 +276,7 @@ def test_instances_of_the_dead_are_removed(tmp_path: Path) -> None:
     assert sorted(path.name for path in instances.iterdir()) == sorted([mine.name, "other-1-1"])
 
 
-def test_a_tracer_that_fails_says_why(tmp_path: Path) -> None:
+def test_a_failing_tracer_reports_the_reason(tmp_path: Path) -> None:
     program = tracer.Tracer(
         "sh", ["sh", "-c", "echo no such probe >&2; exit 1"], tmp_path / "x.log"
     )
@@ -284,18 +284,16 @@ def test_a_tracer_that_fails_says_why(tmp_path: Path) -> None:
         program.wait_until_attached()
 
 
-def test_a_tracer_that_is_never_quiet_is_attached(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a machine that syncs all the time bpftrace works all the time, too."""
-    held = iter([0, 0, 3, 4, 4, 5])
-    monkeypatch.setattr(tracer.Tracer, "_probes", lambda _: next(held, 6))
+def test_a_busy_tracer_is_attached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that syncs all the time, bpftrace is never idle."""
+    counts = iter([0, 0, 3, 4, 4, 5])
+    monkeypatch.setattr(tracer.Tracer, "_probes", lambda _: next(counts, 6))
     monkeypatch.setattr(tracer, "_SETTLED_S", 0.3)
     monkeypatch.setattr(tracer, "_QUIET_S", 60.0)
     program = tracer.Tracer("busy", [sys.executable, "-c", "while True: pass"], tmp_path / "x.log")
     try:
         program.wait_until_attached()
-        assert next(held, None) is None, "probes were still being added"
+        assert next(counts, None) is None, "probes were still being added"
         monkeypatch.setattr(tracer.Tracer, "_probes", lambda _: 0)
         monkeypatch.setattr(tracer, "_READY_WITHIN_S", 1.0)
         with pytest.raises(RecordError, match="has not attached"):
@@ -305,9 +303,9 @@ def test_a_tracer_that_is_never_quiet_is_attached(
 
 
 class TestSymbols:
-    """Addresses of a process that has gone."""
+    """Addresses of a process that has exited."""
 
-    def test_an_address_in_memory_finds_its_function(self) -> None:
+    def test_an_address_resolves_to_its_function(self) -> None:
         maps = processes.Maps()
         maps.scan([os.getpid()])
         libc = ctypes.CDLL(None)
@@ -322,13 +320,13 @@ class TestSymbols:
         assert maps.has_comm(os.getpid(), Path("/proc/self/comm").read_text().strip())
         assert not maps.has_comm(os.getpid(), "another")
 
-    def test_what_is_no_program_has_no_functions(self, tmp_path: Path) -> None:
+    def test_a_file_that_is_not_a_program_has_no_functions(self, tmp_path: Path) -> None:
         (tmp_path / "x").write_bytes(b"\x7fELF and no more")
         assert _core.functions_at(str(tmp_path / "x"), [0, 1]) == [None, None]
         with pytest.raises(OSError, match="No such file"):
             _core.functions_at(str(tmp_path / "y"), [0])
 
-    def test_a_stack_is_named_for_its_process_alone(self, tmp_path: Path) -> None:
+    def test_symbols_apply_only_to_their_process(self, tmp_path: Path) -> None:
         log = tmp_path / "stacks.log"
         frames = "\t7f01 0x7f01 ([unknown])\n\t7f02 main+3 (/bin/x)\n\n"
         log.write_text(f"# syncline-log 1\n100 5 a fsync\n{frames}200 6 b fsync\n{frames}# end 9\n")
@@ -341,7 +339,7 @@ class TestSymbols:
         stacks = coretools.tables(tmp_path / "out")["call"]
         assert [row["stack"] for row in stacks] == ["main;fsync", "main;0x7f01"]
 
-    def test_a_family_is_all_below(self) -> None:
+    def test_a_family_holds_all_descendants(self) -> None:
         child = subprocess.Popen(["sh", "-c", "sleep 9 & wait"])
         try:
             until = time.monotonic() + 5

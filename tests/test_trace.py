@@ -1,4 +1,4 @@
-"""The trace: official protos know every field of it, and it holds what the Parquet tables hold."""
+"""The trace: official protos define every field, and it holds the same tables as Parquet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.reference import badinputs, loggen, thesis
 from tests.sqltools import same
 
 TABLES = ("sync", "bio", "call", "wait", "stack", "loss", "mark", "meta")
-# Those of the bad inputs that are a log after all; the very long ones only take time here.
+# Bad inputs that are logs all the same, without the very long ones, which only take time here.
 ODD = sorted(
     name
     for name in badinputs.INPUTS
@@ -32,7 +32,7 @@ ODD = sorted(
     and not ((bad := badinputs.INPUTS[name]()).unreadable or bad.foreign)
     and bad.sync
 )
-# Every trouble of the generator, and whatever comes of mixing them.
+# Parameters of the generator: each kind of trouble, and some combinations.
 TROUBLES: dict[str, dict[str, Any]] = {
     "hostile_names": {"names": "hostile", "threads": 30, "stacks": "mixed"},
     "processes": {"threads": 6, "processes": 2, "pid_is": "process", "p_ends_early": 0.3},
@@ -43,7 +43,7 @@ TROUBLES: dict[str, dict[str, Any]] = {
     "parallel": {"threads": 12, "files": 1, "max_bios": 6, "p_ends_early": 1.0, "background": 40},
     "devices": {"extra_pairs": True, "syscall_exits": True, "lose_complete": 0.3},
     "largest_ids": {"first_id": 2**64 - 100},
-    "told_losses": {"bursts": 5, "garbage": 3, "double_complete": 0.2, "double_end": 0.2},
+    "recorded_losses": {"bursts": 5, "garbage": 3, "double_complete": 0.2, "double_end": 0.2},
     "late": {"disorder_ns": 2 * 10**9, "cpus": 4},
     "ties": {"p_tie": 0.9, "p_empty": 0.5},
     "microseconds": {"time_unit": "us", "p_tie": 0.3},
@@ -64,7 +64,7 @@ def generated(seed: int) -> tuple[bytes, Reading]:
 
 
 def unknown_fields(message: Message, path: str = "") -> Iterator[str]:
-    """Paths of fields that the message's class does not know, at any depth."""
+    """Yields the paths of fields that the class of the message does not define, at any depth."""
     for field in UnknownFieldSet(message):
         yield f"{path}.{field.field_number}"
     for field, value in message.ListFields():
@@ -75,7 +75,7 @@ def unknown_fields(message: Message, path: str = "") -> Iterator[str]:
 
 @contextmanager
 def both_engines(path: Path, reading: Reading) -> Iterator[tuple[Any, Any]]:
-    """A log as columns and as a trace."""
+    """Opens a log as columns and as a trace."""
     with (
         opened(str(path), reading, engine="duckdb") as columns,
         opened(str(path), reading, engine="embedded") as trace,
@@ -104,19 +104,19 @@ def assert_same_tables(path: Path, reading: Reading) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_official_protos_know_every_field(name: str, tmp_path: Path) -> None:
+def test_official_protos_define_every_field(name: str, tmp_path: Path) -> None:
     check_packets(convert(tmp_path, recording(name), "out.pftrace").read_bytes())
 
 
 @pytest.mark.parametrize("name", TROUBLES)
-def test_official_protos_know_every_field_of_a_generated_log(name: str, tmp_path: Path) -> None:
+def test_official_protos_define_every_field_of_a_generated_log(name: str, tmp_path: Path) -> None:
     log, reading = troubled(name)
     options = {"time_unit": reading.time_unit, "pid_is": reading.pid_is}
     check_packets(convert(tmp_path, log, "out.pftrace", **options).read_bytes())
 
 
 @pytest.mark.parametrize("name", ["small4.log", "sqlite_wal_full.log"])
-def test_official_protos_know_callstacks(name: str, tmp_path: Path) -> None:
+def test_official_protos_define_callstacks(name: str, tmp_path: Path) -> None:
     out = convert(tmp_path, recording(name), "out.pftrace", callstacks=True)
     packets = check_packets(out.read_bytes())
     frames: set[int] = set()
@@ -132,7 +132,7 @@ def test_official_protos_know_callstacks(name: str, tmp_path: Path) -> None:
 
 
 def check_packets(data: bytes) -> list[Any]:
-    """Decodes a trace, and checks what each packet may rest on."""
+    """Decodes a trace, and checks that each packet refers only to earlier definitions."""
     trace = Trace.FromString(data)
     assert list(unknown_fields(trace)) == []
     first = trace.packet[0]
@@ -174,14 +174,14 @@ def test_slices_of_a_track_nest_and_flows_meet(name: str, tmp_path: Path) -> Non
         log, options = recording(name), {}
     trace = Trace.FromString(convert(tmp_path, log, "out.pftrace", **options).read_bytes())
     open_slices: dict[int, int] = {}
-    begun: set[int] = set()
+    started: set[int] = set()
     ended: list[int] = []
-    # As trace_processor does: by time, then as written.
+    # In the order of trace_processor: by time, then as written.
     for packet in sorted(trace.packet, key=lambda packet: packet.timestamp):
         if not packet.HasField("track_event"):
             continue
         event = packet.track_event
-        begun |= set(event.flow_ids)
+        started |= set(event.flow_ids)
         ended += event.terminating_flow_ids
         if event.type == event.TYPE_SLICE_BEGIN:
             open_slices[event.track_uuid] = open_slices.get(event.track_uuid, 0) + 1
@@ -189,7 +189,7 @@ def test_slices_of_a_track_nest_and_flows_meet(name: str, tmp_path: Path) -> Non
             open_slices[event.track_uuid] -= 1
             assert open_slices[event.track_uuid] >= 0
     assert not any(open_slices.values())
-    assert set(ended) <= begun
+    assert set(ended) <= started
     assert len(set(ended)) == len(ended)
 
 
@@ -203,7 +203,7 @@ def test_a_gzipped_trace_is_the_trace(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["a.pftrace", "a.pftrace.gz", "a.parquet"])
-def test_two_conversions_are_equal_to_the_byte(to: str, tmp_path: Path) -> None:
+def test_two_conversions_are_identical(to: str, tmp_path: Path) -> None:
     for name in ("bg.log.gz", "small4-torn.log"):
         first = convert(tmp_path, recording(name), to).read_bytes()
         assert convert(tmp_path, recording(name), to).read_bytes() == first
@@ -244,7 +244,7 @@ def test_an_odd_logs_trace_holds_its_tables(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("window", [0, 10**6])
 def test_a_trace_of_late_lines_holds_their_tables(window: int, tmp_path: Path) -> None:
-    # What comes too late is used as it comes: requests may look odd then, but alike in both.
+    # Late events are used in the order of arrival. Requests may look odd, but are the same in both.
     params = loggen.Params(requests=4000, threads=6, cpus=3, disorder_ns=3 * 10**9)
     (tmp_path / "in.log").write_bytes(loggen.generate(params, random.Random(1)).log)
     assert_same_tables(tmp_path / "in.log", Reading(window_ns=window))

@@ -35,13 +35,13 @@ def truth_of(folder: Path) -> dict[str, Any] | None:
 
 
 def query(tables: Path, sql: str) -> list[str]:
-    said = subprocess.run(
+    done = subprocess.run(
         [SYNCLINE, "query", "--format", "csv", tables, sql],
         capture_output=True,
         text=True,
         check=True,
     )
-    return list(csv.reader(io.StringIO(said.stdout)))[1]
+    return list(csv.reader(io.StringIO(done.stdout)))[1]
 
 
 def seen(run: Path, case: str) -> dict[str, int | None]:

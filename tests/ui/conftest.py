@@ -1,4 +1,4 @@
-"""Tests in a real browser need one: without it they are skipped, and that is said."""
+"""Skips tests that need a browser if there is none, and reports it at the end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-// Opens a page of the Perfetto UI in Chromium and tells what it shows.
+// Opens a page of the Perfetto UI in Chromium and prints what it shows.
 //
 // Standard input: {page, chromium, width, height, queries: {name: sql}, views: [{name, span, select, shot, clip}]}.
-// `span` is SQL for two times, `select` for the id of a slice, `shot` the file of the screenshot.
+// `span` is SQL for a start and an end, `select` is SQL for the id of a slice, `shot` is the file of the screenshot.
 // Standard output: {console, dialogs, modals, failed, tracks, queries, views}.
 
 import {readFileSync} from 'node:fs';
@@ -64,13 +64,13 @@ async function show(page, view) {
 }
 
 async function settle(page) {
-  // Queries of a new view begin with its next frame.
+  // The queries of a new view start with its next frame.
   await page.waitForTimeout(300);
   await page.evaluate(() => window.waitForPerfettoIdle());
   await page.waitForTimeout(100);
 }
 
-// Rows of text and null: whole numbers may be longer than a double's.
+// Rows of text and null, because integers may exceed the precision of a double.
 function query(page, sql) {
   return page.evaluate(async (sql) => {
     const result = await window.app.trace.engine.query(sql);

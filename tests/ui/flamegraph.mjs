@@ -1,7 +1,7 @@
-// Opens a flame graph from disk in Chromium, uses it as a person would, and tells what it shows.
+// Opens a flame graph from disk in Chromium, uses it like a person, and prints what it shows.
 //
 // Standard input: {page, chromium, width, height, dark, steps: [{name, hover, click, search, unzoom, shot}]}.
-// `hover` and `click` name a frame by its whole text before the parenthesis; `search` is typed into the prompt.
+// `hover` and `click` name a frame by its text before the parenthesis. `search` is typed into the prompt.
 // Standard output: {console, steps: [{name, title, subtitle, details, matched, frames: [{text, title, fill, x, width}], overflow}]}.
 
 import {readFileSync} from 'node:fs';
@@ -48,7 +48,7 @@ async function look(job) {
 }
 
 function frame(page, text) {
-  // The exact name: `a` must not find `ab`.
+  // The exact name: `a` must not match `ab`.
   return page.locator('#frames > g').filter({has: page.locator('title', {hasText: new RegExp(`^${escaped(text)} \\(`)})}).first();
 }
 
@@ -56,7 +56,7 @@ function escaped(text) {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
 
-// In the page: what is on it, and texts that reach out of their frame or the window.
+// Runs in the page. Returns its content, and texts that overflow their frame or the window.
 function seen() {
   const text = (id) => document.getElementById(id)?.textContent ?? '';
   const frames = [...document.querySelectorAll('#frames > g')].filter((g) => !g.classList.contains('hide'));

@@ -1,8 +1,8 @@
-// Opens a page of `syncline report --html` from disk in Chromium, does what it is told, and tells what it saw.
+// Opens a page of `syncline report --html` from disk in Chromium, runs the steps, and prints the results.
 //
 // Standard input: {file, chromium, width, height, scheme, steps: [STEP]}. A STEP is one of {click: SELECTOR}, {press: KEY},
-// {focus: SELECTOR}, {choose: [SELECTOR, VALUE]}, {fill: [SELECTOR, TEXT]}, {drag: [SELECTOR, FROM, TO]} (parts of its width),
-// {scheme: light|dark}, {size: [WIDTH, HEIGHT]}, {shot: FILE, of: SELECTOR} (the whole page; what is seen of it, of: window), {name: NAME, get: JAVASCRIPT}.
+// {focus: SELECTOR}, {choose: [SELECTOR, VALUE]}, {fill: [SELECTOR, TEXT]}, {drag: [SELECTOR, FROM, TO]} (fractions of its width),
+// {scheme: light|dark}, {size: [WIDTH, HEIGHT]}, {shot: FILE, of: SELECTOR} (by default the whole page; of: window is the visible part), {name: NAME, get: JAVASCRIPT}.
 // Standard output: {console, requests, opened_ms, found: {NAME: VALUE}}.
 
 import {readFileSync} from 'node:fs';
@@ -10,7 +10,7 @@ import {pathToFileURL} from 'node:url';
 import {chromium} from 'playwright-core';
 
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 const job = JSON.parse(readFileSync(0, 'utf8'));
 const browser = await chromium.launch({executablePath: job.chromium, args: FLAGS});
@@ -23,7 +23,7 @@ try {
 async function look({file, width, height, scheme, steps}) {
   const context = await browser.newContext({viewport: {width, height}, colorScheme: scheme, reducedMotion: 'reduce'});
   const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
+  page.setDefaultTimeout(TIMEOUT_MS);
   const seen = {console: [], requests: [], found: {}};
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') seen.console.push(message.text());
@@ -55,7 +55,7 @@ async function take(page, step, seen) {
   else if (step.scheme) await page.emulateMedia({colorScheme: step.scheme});
   else if (step.size) {
     await page.setViewportSize({width: step.size[0], height: step.size[1]});
-    // The page waits for the end of a resize.
+    // The page redraws after the end of a resize.
     await page.waitForTimeout(400);
   } else if (step.shot) await shoot(page, step);
   else seen.found[step.name] = await page.evaluate(step.get);

@@ -1,9 +1,9 @@
-"""Makes docs/images/ anew.
+"""Creates the pictures in docs/images/.
 
     python -m tests.ui.picture
 
-timeline.png: four threads that save small files on a slow disk; one bio is selected, so that the
-arrow from its request shows. html-report.png: four threads that sync one file, one of them selected.
+timeline.png: four threads save small files on a slow disk. One bio is selected, to show the arrow
+from its request. html-report.png: four threads sync one file. One thread is selected.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ VIEW = {
     "select": "SELECT id FROM slice WHERE category = 'syncline.bio' AND name = 'wl 178'"
     " AND ts > (SELECT start_ts + 900000000 FROM trace_bounds) ORDER BY ts LIMIT 1",
     "shot": str(PICTURE),
-    # The tracks, without the bars around them.
+    # Only the tracks, without the bars around them.
     "clip": {"x": 0, "y": 114, "width": 1280, "height": 487},
 }
 
 
 def main() -> None:
-    """Takes the picture."""
+    """Takes the pictures."""
     if reason := browser.missing():
         sys.exit(reason)
     with tempfile.TemporaryDirectory() as folder:

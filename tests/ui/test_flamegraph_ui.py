@@ -1,4 +1,4 @@
-"""Flame graphs in a real browser, opened from disk: they zoom, search, and nothing reaches out of its place.
+"""Flame graphs in a real browser, opened from disk: zoom, search, and no text overflows.
 
 SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
 """
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.ui
 
 HERE = Path(__file__).parent
 SIZES = [(1600, 900), (900, 500)]
-# Left and right of the frames.
+# The space left and right of the frames, in pixels.
 MARGIN = 20
 
 # Functions as C++ names them, outermost first.
@@ -42,7 +42,7 @@ def shots(tmp_path: Path) -> Path:
 def drive(
     svg: Path, steps: list[dict[str, str]], size: tuple[int, int] = SIZES[0], *, dark: bool = False
 ) -> list[dict[str, Any]]:
-    """What each step shows; see flamegraph.mjs. No step may make the page complain."""
+    """Returns what each step shows; see flamegraph.mjs. No step may print an error."""
     job = {"page": svg.as_uri(), "chromium": browser.chromium(), "steps": steps, "dark": dark}
     job |= {"width": size[0], "height": size[1]}
     done = subprocess.run(
@@ -62,7 +62,7 @@ def drive(
 
 
 def frames(step: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The frames that are shown, by name."""
+    """Returns the frames that are shown, by name."""
     return {re.sub(r" \([^(]*\)$", "", frame["title"]): frame for frame in step["frames"]}
 
 
@@ -95,7 +95,7 @@ def test_a_click_zooms_and_back(stacks: Path, size: tuple[int, int], shots: Path
     assert frames(back) == frames(first)
 
 
-def test_search_marks_what_it_finds(stacks: Path, shots: Path) -> None:
+def test_search_highlights_matches(stacks: Path, shots: Path) -> None:
     steps = [
         {"name": "all"},
         {"name": "found", "search": "^save_", "shot": str(shots / "flame-search.png")},
@@ -137,7 +137,7 @@ def test_a_difference_can_be_read(
 
 
 def test_long_names_are_cut_to_their_frames(tmp_path: Path, shots: Path) -> None:
-    """Frames of all widths; what is cut shows the beginning."""
+    """A label that is cut shows the start of the name."""
     lines, clock = [], 1_000_000
     for number in range(1, 61):
         stack = [*LONG[number % 2], f"Caller{number % 7}<std::allocator<char>>::Write(int)"]

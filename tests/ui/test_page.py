@@ -1,4 +1,4 @@
-"""The page of `report --html` in a real browser: its numbers are those of the SQL, and it can be used.
+"""The page of `report --html` in a real browser: it shows the numbers of the SQL, and it can be used.
 
 SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
 """
@@ -39,14 +39,14 @@ pytestmark = pytest.mark.ui
 def visit(
     page: Path, steps: list[Step], size: tuple[int, int] = WIDE, scheme: str = "light"
 ) -> dict[str, Any]:
-    """What the browser found; nothing may go wrong on the way, or be fetched."""
+    """Returns what the browser finds. There must be no error and no request."""
     seen = browser.visit(page, steps, size, scheme)
     assert seen["console"] == []
     assert seen["requests"] == []
     return seen["found"]
 
 
-# Of each frame, by sides.
+# The values of each frame, by side.
 LABELS = "[...document.querySelectorAll('#flame .pane')].map((pane) => [...pane.querySelectorAll('.frame')].map((one) => one.getAttribute('aria-label')))"
 
 
@@ -68,7 +68,7 @@ def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Inputs:
-    """A run with all that a log may hold, as a page of every request and as one of counts."""
+    """A run with everything that a log may hold, as a page with every request and as one with counts."""
 
     def __init__(self, folder: Path) -> None:
         params = loggen.Params(requests=700, threads=6, files=15, dsync_threads=2)
@@ -79,7 +79,7 @@ class Inputs:
         self.tables = folder / "made"
         Reading().convert([str(log)], f"{self.tables}/")
         self.engine: ColumnsEngine = open_columns(self.tables, sql=sql_root() / "duckdb")
-        # Ten files and four threads by name, the others together.
+        # Ten files and four threads are named, the others are put together.
         limits = Limits(requests=10, points=200, stacks=9, ladder=((10, 4, 1),))
         self.pages = {}
         for name, limits_ in (("all", Limits()), ("counted", limits)):
@@ -110,7 +110,7 @@ FIGURES = """Object.fromEntries([...document.querySelectorAll('.tile')].flatMap(
 SELECTED = "document.getElementById('selected').textContent"
 IN_SQL = "document.querySelector('.sql code').textContent"
 
-# What the tiles say, in SQL.
+# The figures of the tiles, in SQL.
 EXACT = {
     "syncs": "COUNT(*)",
     "amount": "SUM(bytes)",
@@ -137,27 +137,27 @@ QUANTILES = {
 def check_figures(inputs: Inputs, figures: dict[str, str | None], where: str, counted: bool):
     for name, select in EXACT.items():
         (value,) = inputs.one(select, where)
-        told = figures[name]
-        assert (told is None) == (value is None), (name, told, value)
+        shown = figures[name]
+        assert (shown is None) == (value is None), (name, shown, value)
         if value is not None:
-            assert float(told) == pytest.approx(value), (name, where)
+            assert float(shown) == pytest.approx(value), (name, where)
     for name, select in QUANTILES.items():
         (value,) = inputs.one(select, where)
-        told = figures[name]
+        shown = figures[name]
         if value is None:
-            assert told is None
-        elif counted and ".." in told:
-            low, high = map(float, told.split(".."))
+            assert shown is None
+        elif counted and ".." in shown:
+            low, high = map(float, shown.split(".."))
             assert low <= value <= high, (name, where)
-            # No wider than two buckets.
+            # At most as wide as two buckets.
             assert high <= max(low, 1) * 5
         else:
-            assert float(told) == pytest.approx(value), (name, where)
+            assert float(shown) == pytest.approx(value), (name, where)
             assert not counted or where == "true"
 
 
 def wall(inputs: Inputs, where: str) -> int:
-    """Time during which a request is in flight, second by second as it were."""
+    """Returns the time during which at least one request is in flight."""
     spans = run_query(
         inputs.engine,
         f"SELECT ts_ns, ts_ns + dur_ns FROM syncline_sync WHERE dur_ns IS NOT NULL AND {where} ORDER BY 1",
@@ -172,7 +172,7 @@ def wall(inputs: Inputs, where: str) -> int:
 
 @pytest.mark.parametrize("page", ["all", "counted"])
 class TestNumbers:
-    def test_the_summary_is_that_of_the_report(self, inputs: Inputs, page: str) -> None:
+    def test_the_summary_is_the_same_as_in_the_report(self, inputs: Inputs, page: str) -> None:
         cells = """[...document.querySelectorAll('#summary-table tbody tr')].map((row) => [
           row.dataset.metric, row.dataset.scope, row.dataset.value ?? null, ...[...row.cells].slice(2).map((cell) => cell.textContent)])"""
         found = visit(inputs.pages[page], [get("summary", cells), get("figures", FIGURES)])
@@ -220,15 +220,15 @@ class TestNumbers:
                 f"SELECT comm || ' ' || tid, COUNT(*) FROM syncline_sync WHERE {where} GROUP BY 1",
             ).rows
         )
-        told = {name: int(number) for name, number in found["bins"]}
-        assert sum(told.values()) == count
-        assert {name: by_thread[name] for name in told if name != "other_events"} == {
-            name: number for name, number in told.items() if name != "other_events"
+        shown = {name: int(number) for name, number in found["bins"]}
+        assert sum(shown.values()) == count
+        assert {name: by_thread[name] for name in shown if name != "other_events"} == {
+            name: number for name, number in shown.items() if name != "other_events"
         }
         if page == "all":
             assert float(found["figures"]["time wall time"]) == wall(inputs, where)
         else:
-            # What sums by bin cannot tell is not told.
+            # What cannot be computed from sums by bin is not shown.
             assert found["figures"]["time wall time"] is None
 
     def test_a_file_a_thread_and_a_range_of_time(self, inputs: Inputs, page: str) -> None:
@@ -258,25 +258,25 @@ class TestNumbers:
             assert where.count(" AND ") >= 1
             check_figures(inputs, found[name], where, page == "counted")
             counts.append(float(found[name]["syncs"]))
-        # Each takes something away.
+        # Each of them excludes some requests.
         assert counts == sorted(set(counts), reverse=True)
         assert (found["chips"], found["no chips"]) == (3, 0)
         check_figures(inputs, found["cleared"], "true", page == "counted")
 
-    def test_what_is_put_together(self, inputs: Inputs, page: str) -> None:
+    def test_groups_that_are_put_together(self, inputs: Inputs, page: str) -> None:
         names = "[...document.querySelectorAll('#files tbody tr')].map((row) => [row.dataset.name, Number(row.querySelector('[data-column=syncs]').dataset.value), Number(row.querySelector('[data-column=sum]').dataset.value)])"
         steps = [get("files", names), get("text", "document.getElementById('files').textContent")]
         found = visit(inputs.pages[page], steps)
         report = {row[0]: (row[1], row[9]) for row in run_report(inputs.engine, "files").rows}
-        told = {name: (syncs, spent) for name, syncs, spent in found["files"]}
+        shown = {name: (syncs, spent) for name, syncs, spent in found["files"]}
         (total,) = inputs.one("COUNT(*)")
-        assert sum(syncs for syncs, _ in told.values()) == total
-        assert ("other_events" in told) == (page == "counted")
+        assert sum(syncs for syncs, _ in shown.values()) == total
+        assert ("other_events" in shown) == (page == "counted")
         if page == "counted":
-            assert len(told) == 11
+            assert len(shown) == 11
             assert f"{len(report) - 10} files with the least time in sync are put" in found["text"]
-        assert {name: report[name] for name in told if name != "other_events"} == {
-            name: value for name, value in told.items() if name != "other_events"
+        assert {name: report[name] for name in shown if name != "other_events"} == {
+            name: value for name, value in shown.items() if name != "other_events"
         }
 
     @pytest.mark.parametrize(
@@ -312,17 +312,17 @@ class TestNumbers:
                 ).rows
                 if value and value > total * 0.002
             }
-            told = {frame[1]: frame[2] for frame in found["stacks"] if frame[0] == 2}
-            assert {name: told[name] for name in expected} == expected
+            shown = {frame[1]: frame[2] for frame in found["stacks"] if frame[0] == 2}
+            assert {name: shown[name] for name in expected} == expected
 
 
 def bars(view: str) -> str:
-    """The table behind a chart."""
+    """Returns the table of a chart."""
     return f"(document.querySelector('#{view} .numbers').open = true, new Promise((done) => setTimeout(() => done([...document.querySelectorAll('#{view} .numbers tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))), 100)))"
 
 
 @pytest.mark.parametrize("page", ["all", "counted"])
-def test_histograms_are_those_of_the_reports(inputs: Inputs, page: str) -> None:
+def test_histograms_are_the_same_as_in_the_reports(inputs: Inputs, page: str) -> None:
     writeback = {"choose": ["#latency select >> nth=0", "writeback"]}
     found = visit(
         inputs.pages[page],
@@ -349,7 +349,7 @@ def test_histograms_are_those_of_the_reports(inputs: Inputs, page: str) -> None:
     assert [row[:3] for row in found["amount"] if row[2] != "0"] == expected
 
 
-def test_over_time_is_that_of_the_report(inputs: Inputs) -> None:
+def test_over_time_is_the_same_as_in_the_report(inputs: Inputs) -> None:
     steps = [{"choose": ["#time select", "bytes"]}, get("bytes", bars("time"))]
     found = visit(inputs.pages["all"], steps)
     report = run_report(inputs.engine, "over-time").rows
@@ -358,7 +358,7 @@ def test_over_time_is_that_of_the_report(inputs: Inputs) -> None:
 
 class TestUse:
     def test_a_drag_over_a_chart(self, inputs: Inputs) -> None:
-        """In both pages, over both charts of time."""
+        """In both pages, on both charts over time."""
         for page in ("all", "counted"):
             steps = [
                 {"drag": ["#time .brush", 0.3, 0.6]},
@@ -378,7 +378,7 @@ class TestUse:
             order = [int(found[name]["syncs"]) for name in ("second", "first", "all")]
             assert 0 < order[0] < order[1] < order[2] == total
 
-    def test_keys_alone(self, inputs: Inputs) -> None:
+    def test_use_by_keyboard(self, inputs: Inputs) -> None:
         focused = "(() => { const one = document.activeElement; const style = getComputedStyle(one); return [one.dataset.key ?? one.tagName, one.dataset.name ?? one.textContent.slice(0, 30), style.outlineStyle, parseFloat(style.outlineWidth)]; })()"
         tabs = [
             step
@@ -450,7 +450,7 @@ class TestUse:
         assert found["on it"][0].startswith("pick-files")
         assert found["lane"].startswith("thread: ")
 
-    def test_words_filter_a_table(self, inputs: Inputs) -> None:
+    def test_text_filters_a_table(self, inputs: Inputs) -> None:
         path = run_report(inputs.engine, "files").rows[4][0]
         names = "[...document.querySelectorAll('#files tbody tr')].map((row) => row.dataset.name)"
         word = path.rpartition("/")[2]
@@ -528,25 +528,25 @@ class TestCompared:
         found = visit(
             inputs.pages["compared"], [get("ticks", ticks), get("boxes", boxes), get("rows", rows)]
         )
-        # The same scales, one beside the other.
+        # Both sides have the same scales.
         for view, (left, right) in found["ticks"].items():
             assert left == right, view
             assert len(left) > 4
         assert found["boxes"][0] == found["boxes"][1]
-        told = {(row[0], row[1]): row[2:] for row in found["rows"]}
+        shown = {(row[0], row[1]): row[2:] for row in found["rows"]}
         with (
             opened(str(DATA / "small4.log"), Reading()) as base,
             opened(str(DATA / "small4-slowdisk.log"), Reading()) as new,
         ):
             before, now = (run_report(engine, "summary").rows for engine in (base, new))
         for row in before:
-            assert told[row[0], row[1]][0] == human.text(row[2], row[3])
+            assert shown[row[0], row[1]][0] == human.text(row[2], row[3])
         for row in now:
-            assert told[row[0], row[1]][1] == human.text(row[2], row[3])
-        assert told["syncs", "all"][2] == "= same"
-        assert told["syscall_latency_avg", "all"][2].startswith("▲ ")
+            assert shown[row[0], row[1]][1] == human.text(row[2], row[3])
+        assert shown["syncs", "all"][2] == "= same"
+        assert shown["syscall_latency_avg", "all"][2].startswith("▲ ")
 
-    def test_a_selection_is_of_both(self, inputs: Inputs) -> None:
+    def test_a_selection_applies_to_both(self, inputs: Inputs) -> None:
         steps = [
             {"click": "#threads tbody tr .pick"},
             {"click": "#files tr[data-name$='small-1-0003'] .pick"},
@@ -572,9 +572,9 @@ class TestCompared:
         assert found["row"][0] == maxima[1]
         assert found["row"][1].startswith(f"{maxima[0]} ")
 
-    def test_names_that_are_missing_are_no_change(self, inputs: Inputs) -> None:
+    def test_missing_names_are_not_a_change(self, inputs: Inputs) -> None:
         base, new = visit(inputs.pages["compared"], [get("labels", LABELS)])["labels"]
-        # Of 100 syncs each, 84 came with no names before, and none does now: all may be one path.
+        # 84 of 100 syncs have no names in the base, and none in the new run: all may be one path.
         assert [label.partition(":")[0] for label in base] == [
             "all syncs",
             *["[address]"] * 4,
@@ -585,7 +585,7 @@ class TestCompared:
             assert "cannot be told, as names of functions are missing" in label
             assert " pp " not in label
 
-    def test_what_flame_graphs_have_gained(self, tmp_path: Path) -> None:
+    def test_gains_in_flame_graphs(self, tmp_path: Path) -> None:
         stack = lambda path, count: [(f"main;{path}", 100)] * count  # noqa: E731
         before = stack("a;fsync", 10) + stack("b;fsync", 4) + stack("c", 2)
         after = stack("a;fsync", 5) + stack("a;0x7f12", 5) + stack("b;fsync", 4)
@@ -596,24 +596,24 @@ class TestCompared:
             path.write_text(re.sub(r"(0x\w+|\])\+1", r"\1", path.read_text()))
         out.write_bytes(html.page([described(path) for path in sides]))
         _, new = visit(out, [get("labels", LABELS)])["labels"]
-        told = {label.split(": ")[0]: label.rpartition("; ")[2] for label in new}
-        # c: of 16 it was 2; of 21 it is 6, or 7 with the one of libc.
+        shown = {label.split(": ")[0]: label.rpartition("; ")[2] for label in new}
+        # c was 2 of 16. It is 6 of 21, or 7 with the one of libc.
         assert (
-            told["c"]
+            shown["c"]
             == f"in the new at least +{600 / 21 - 200 / 16:.1f} pp of all against the base"
         )
-        # a: it was 10, and is 10, or 11.
+        # a was 10, and is 10 or 11.
         assert (
-            told["a"]
+            shown["a"]
             == f"in the new at least {1100 / 21 - 1000 / 16:.1f} pp of all against the base"
         )
-        # Five or ten of them are fsync's now.
-        assert "cannot be told" in told["[address]"]
-        assert "cannot be told" in told["[libc.so.6]"]
-        assert "in the new 0.0 pp" in told["main"]
+        # Five or ten of them belong to fsync now.
+        assert "cannot be told" in shown["[address]"]
+        assert "cannot be told" in shown["[libc.so.6]"]
+        assert "in the new 0.0 pp" in shown["main"]
 
-    def test_shares_differ_by_points(self, tmp_path: Path) -> None:
-        """All syncs of one input are empty, none of the other's."""
+    def test_shares_differ_in_percentage_points(self, tmp_path: Path) -> None:
+        """All syncs of one input are empty, and none of the other input."""
         out = tmp_path / "x.html"
         sides = [described(DATA / name) for name in ("small1.log", "empty.log")]
         out.write_bytes(html.page(sides, ["kernels differ: <b> in base"]))
@@ -629,11 +629,11 @@ class TestCompared:
         assert share > 50
         assert f"base 0.0 % ▲ +{share:.1f} pp" in found["tile"]
         assert f"▲ +{share:.1f} pp" in found["row"]
-        # What is not alike stands first of all, as text.
+        # Differences between the inputs are the first text.
         assert found["differing"].startswith("▲ Not alike on both sides")
         assert "kernels differ: <b> in base" in found["differing"]
 
-    def test_a_tiles_figure_stays_on_its_line(self, inputs: Inputs) -> None:
+    def test_the_figure_of_a_tile_is_on_one_line(self, inputs: Inputs) -> None:
         lines = "[...document.querySelectorAll('.tile .big')].map((one) => one.getClientRects().length > 1 || one.getBoundingClientRect().height > 40)"
         for size in ((800, 900), (1280, 900), (1920, 1000)):
             for page in ("all", "compared"):
@@ -642,7 +642,7 @@ class TestCompared:
 
 
 class Waiting:
-    """A run of which some requests tell what they waited for, as a page of all and as one of counts."""
+    """A run in which some requests have waits, as a page with every request and as one with counts."""
 
     def __init__(self, folder: Path) -> None:
         tables = write_parquet(waiting(), folder / "waiting")
@@ -687,19 +687,19 @@ class TestWaits:
     def check(self, waits: Waiting, figures: dict[str, str | None], where: str) -> None:
         for name, select in self.FIGURES.items():
             (value,) = waits.one(select, where)
-            told = figures[name]
+            shown = figures[name]
             if value is None:
-                assert told is None, (name, where)
-            elif told is not None and ".." in told:
+                assert shown is None, (name, where)
+            elif shown is not None and ".." in shown:
                 assert where != "true"
                 bounds = self.bounds(waits, where, 99 if "p99" in name else 50)
-                assert tuple(map(float, told.split(".."))) == bounds, (name, where)
+                assert tuple(map(float, shown.split(".."))) == bounds, (name, where)
             else:
-                assert told is not None, (name, where)
-                assert float(told) == pytest.approx(value), (name, where)
+                assert shown is not None, (name, where)
+                assert float(shown) == pytest.approx(value), (name, where)
 
     def bounds(self, waits: Waiting, where: str, percent: int) -> tuple[float, float]:
-        """Of the buckets of the two values between which a percentile lies."""
+        """Returns the bounds of the buckets of the two values between which a percentile is."""
         rows = run_query(
             waits.engine,
             f"SELECT journal_ns FROM syncline_sync WHERE journal_ns IS NOT NULL AND {where} ORDER BY 1",
@@ -711,8 +711,8 @@ class TestWaits:
         high = min(edge for edge in edges if edge > values[math.ceil(place)])
         return low, min(high, values[-1])
 
-    def tables(self, waits: Waiting, told: dict[str, Any], where: str = "true") -> None:
-        """Against SQL: the rows that have a name of their own, and all together."""
+    def tables(self, waits: Waiting, shown: dict[str, Any], where: str = "true") -> None:
+        """Compares the rows with names, and their sum, with SQL."""
         for view, key in (("files", "path"), ("threads", "comm || ' ' || tid")):
             rows = run_query(
                 waits.engine,
@@ -721,7 +721,7 @@ class TestWaits:
             expected = {name: [journal, flush] for name, journal, flush in rows}
             found = {
                 name: [None if value is None else int(value) for value in values]
-                for name, values in told[view].items()
+                for name, values in shown[view].items()
             }
             others = found.pop("other_events", None)
             assert found == {name: expected[name] for name in found}
@@ -745,7 +745,7 @@ class TestWaits:
         found = visit(waits.pages[page], steps)
         self.check(waits, found["figures"], "true")
         self.tables(waits, found["sums"])
-        # Of btrfs nothing is told, and not 0.
+        # The waits of btrfs are unknown, not 0.
         if page == "all":
             assert found["sums"]["files"]["/f1"] == [None, None]
         assert [found["options"].count(name) for name in ("journal", "flush")] == [2, 2]
@@ -764,7 +764,7 @@ class TestWaits:
         ]
 
     def test_what_is_selected(self, waits: Waiting, page: str) -> None:
-        """By file, thread and time, alone and together; the flame graph by stack too."""
+        """By file, thread and time, separately and together; the flame graph by stack too."""
         path = run_report(waits.engine, "files").rows[1][0]
         assert path not in ("/f1", "/f2", "/f3")
         both = [
@@ -772,7 +772,7 @@ class TestWaits:
             for weight in ("journal", "flush")
             for step in ({"choose": ["#flame select >> nth=0", weight]}, get(weight, ROOT))
         ]
-        told = [get("figures", FIGURES), get("sums", SUMS), get("sql", IN_SQL)]
+        shown = [get("figures", FIGURES), get("sums", SUMS), get("sql", IN_SQL)]
         parts = {
             "file": [{"click": f"#files tr[data-name='{path}'] .pick"}],
             "thread": [{"click": "#threads tbody tr:nth-child(2) .pick"}],
@@ -785,18 +785,18 @@ class TestWaits:
         }
         parts["all three"] = [*parts["time"], *parts["file"], *parts["thread"]]
         for name, steps in parts.items():
-            found = visit(waits.pages[page], [*steps, *told, *both])
+            found = visit(waits.pages[page], [*steps, *shown, *both])
             where = found["sql"].partition("WHERE ")[2]
             self.check(waits, found["figures"], where)
             (syncs, *sums) = waits.one("COUNT(*), SUM(journal_ns), SUM(flush_ns)", where)
             assert 0 < syncs < 601
-            told_sums = [found["journal"], found["flush"]]
-            # With nothing to draw there is no frame.
-            assert [int(one or 0) for one in told_sums] == [one or 0 for one in sums], name
+            shown_sums = [found["journal"], found["flush"]]
+            # Without anything to draw there is no frame.
+            assert [int(one or 0) for one in shown_sums] == [one or 0 for one in sums], name
             if name == "time":
                 self.tables(waits, found["sums"], where)
 
-    def test_of_a_file_that_does_not_tell(self, waits: Waiting, page: str) -> None:
+    def test_a_file_without_waits(self, waits: Waiting, page: str) -> None:
         if page == "counted":
             names = (
                 "[...document.querySelectorAll('#files tbody tr')].map((row) => row.dataset.name)"
@@ -819,7 +819,7 @@ class TestWaits:
 
 
 @pytest.mark.parametrize("page", ["all", "counted", "compared"])
-def test_where_nobody_tells_of_waits_there_is_no_word_of_them(inputs: Inputs, page: str) -> None:
+def test_without_waits_the_page_does_not_mention_them(inputs: Inputs, page: str) -> None:
     steps = [
         get("figures", FIGURES),
         get("options", OPTIONS),
@@ -858,7 +858,7 @@ class TestWaitsCompared:
         ]
         return visit(out, steps)
 
-    def test_what_is_not_known_is_not_0(self, tmp_path: Path) -> None:
+    def test_unknown_is_not_0(self, tmp_path: Path) -> None:
         found = self.shown(tmp_path, "ext4.trace.txt", "btrfs.trace.txt", "journal")
         assert found["figures"]["journal"] is None
         assert found["figures"]["journal known of"] == "0"
@@ -884,7 +884,7 @@ class TestWaitsCompared:
         assert any("▼ -100 %" in cells[1] for cells in found["threads"])
 
 
-def test_text_of_a_log_does_nothing(tmp_path: Path) -> None:
+def test_text_of_a_log_is_not_executed(tmp_path: Path) -> None:
     run = Run()
     for number in range(3):
         odd = f"{HOSTILE}{number}"
@@ -911,7 +911,7 @@ def test_text_of_a_log_does_nothing(tmp_path: Path) -> None:
     out = tmp_path / "hostile.html"
     with open_columns(write_parquet(run, tmp_path / "run"), sql=sql_root() / "duckdb") as engine:
         side = html.describe(engine, HOSTILE)
-    # Whatever has a place for text.
+    # Every field that holds text.
     for sides, name in (([side], "one"), ([side, side], "two")):
         out = tmp_path / f"{name}.html"
         out.write_bytes(html.page(sides))
@@ -931,7 +931,7 @@ def test_text_of_a_log_does_nothing(tmp_path: Path) -> None:
         assert found["images"] == 0
         assert found["scripts"] == 2
         assert "<img src=x onerror=alert(1)>" in found["title"]
-        # Shown, with what would move the cursor made visible.
+        # It is shown, with control characters made visible.
         assert found["name"].startswith("</script><img src=x onerror=alert(1)>")
         assert "\x1b" not in found["name"]
 
@@ -947,7 +947,7 @@ def test_no_requests(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("log", sorted(path.name for path in DATA.glob("*.log*")))
-def test_every_recording_has_its_page(log: str, tmp_path: Path) -> None:
+def test_every_recording_gives_a_page(log: str, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     with opened(str(DATA / log), Reading()) as engine:
         out.write_bytes(html.page([html.describe(engine, log)]))

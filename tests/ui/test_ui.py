@@ -1,4 +1,4 @@
-"""Traces in Perfetto's own UI, in a real browser; and `syncline open` as that UI asks it.
+"""Traces in the Perfetto UI in a real browser, and `syncline open` as the UI uses it.
 
 SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
 """
@@ -25,7 +25,7 @@ from tests.ui import browser
 DATA = Path(__file__).parents[1] / "data/thesis"
 LOGS = {"small4": "small4.log", "parallel4": "parallel4.log", "bg": "bg.log.gz"}
 
-# The sync in the middle of the run that has a bio of its own.
+# A sync with a bio, from the middle of the run.
 ONE = """
   SELECT slice.* FROM slice
   WHERE category = 'syncline.phase' AND name = 'before submit'
@@ -53,13 +53,13 @@ QUERIES = {
     "threads": "SELECT COUNT(*) FROM thread WHERE tid != 0",
     "bios_of_one": f"SELECT COUNT(*) FROM slice WHERE category = 'syncline.bio' AND {SYNC_ID} ="
     f" (SELECT {SYNC_ID} FROM ({ONE}))",
-    # A bio has the colour of the request it was made for.
+    # A bio has the colour of its request.
     "odd_colours": "SELECT COUNT(*) FROM slice WHERE category IN ('syncline.sync', 'syncline.bio')"
     f" AND extract_arg(arg_set_id, 'correlation_id') IS NOT 'tp:#' || {SYNC_ID}",
     "stats": "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0",
 }
 
-# What a page with no network says: the policy of `--offline` at work, and old words of the UI.
+# Console messages that are expected without a network: the policy of `--offline`, and the UI's own.
 HARMLESS = re.compile(r"Content.Security.Policy|LiveReload SSE|is_internal_user")
 
 
@@ -70,7 +70,7 @@ def lines(log: str) -> list[str]:
 
 
 def starts(log: str) -> Counter[str]:
-    """Requests by thread, as the log has them: `TIME PID COMM start id ...`."""
+    """Counts the requests of each thread in the log: `TIME PID COMM start id ...`."""
     found = (re.match(r"\d+ (\d+) (\S+) start id ", line) for line in lines(log))
     return Counter(f"{match[2]} {match[1]}" for match in found if match)
 
@@ -79,7 +79,7 @@ def starts(log: str) -> Counter[str]:
 def seen(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, dict[str, Any]]:
-    """A log in the UI, looked at from afar and from near."""
+    """Opens a log in the UI and looks at it at several zoom levels."""
     log = request.param
     shots = Path(os.environ.get("SYNCLINE_UI_SHOTS") or tmp_path_factory.mktemp("shots"))
     shots.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def seen(
 
 @pytest.mark.ui
 class TestTimeline:
-    def test_nothing_goes_wrong(self, seen: tuple[str, dict[str, Any]]) -> None:
+    def test_there_is_no_error(self, seen: tuple[str, dict[str, Any]]) -> None:
         _, found = seen
         assert found["dialogs"] == []
         assert found["modals"] == []
@@ -103,7 +103,7 @@ class TestTimeline:
         assert [text for text in found["console"] if not HARMLESS.search(text)] == []
         assert found["queries"]["stats"] == []
 
-    def test_tracks_stand_in_order(self, seen: tuple[str, dict[str, Any]]) -> None:
+    def test_tracks_are_in_order(self, seen: tuple[str, dict[str, Any]]) -> None:
         log, found = seen
         threads = sorted(starts(log), key=lambda name: int(name.split()[-1]))
         block = "Block I/O (device unknown)"
@@ -113,16 +113,16 @@ class TestTimeline:
         names = found["tracks"]
         assert sorted(expected) == sorted(set(names) - {"System", "Clock Snapshots"})
         shown = [path.rsplit("/", 1)[-1] for path in found["views"]["run"]["painted"]]
-        # What is below the fold is not on the page.
+        # Tracks below the visible area are not on the page.
         assert len(shown) > 5
         in_order = [name for name in expected if name != block]
         assert [n for n in in_order if n in shown] == [n for n in shown if n in in_order]
 
-    def test_no_thread_is_invented(self, seen: tuple[str, dict[str, Any]]) -> None:
+    def test_there_is_no_extra_thread(self, seen: tuple[str, dict[str, Any]]) -> None:
         _, found = seen
         assert found["queries"]["threads"] == [["0"]]
 
-    def test_every_sync_is_there(self, seen: tuple[str, dict[str, Any]]) -> None:
+    def test_every_sync_is_shown(self, seen: tuple[str, dict[str, Any]]) -> None:
         log, found = seen
         expected = starts(log)
         assert found["queries"]["syncs"] == [[str(expected.total())]]
@@ -134,19 +134,19 @@ class TestTimeline:
         painted = found["views"][view]["painted"]
         threads = {path: n for path, n in painted.items() if "/Threads/" in path}
         assert len(threads) == len(starts(log))
-        # In every thread in the whole run; near by, in that of the sync at least.
+        # In every thread in the view of the whole run, otherwise at least in that of the sync.
         least = min(threads.values()) if view == "run" else max(threads.values())
         assert least > 1000, painted
         assert sum(n for path, n in painted.items() if path.endswith("bios of syncs")) > 20, painted
 
-    def test_a_click_tells_the_facts(self, seen: tuple[str, dict[str, Any]]) -> None:
+    def test_a_click_shows_the_details(self, seen: tuple[str, dict[str, Any]]) -> None:
         _, found = seen
         (text,) = found["views"]["file"]["details"]
         for name in ("path", "bytes", "bios", "syscall_ns", "stack", "confidence", "sync_id"):
             assert name in text
         assert "save_small" in text or "start_thread" in text or "fsync" in text
 
-    def test_arrows_lead_to_the_bios(self, seen: tuple[str, dict[str, Any]]) -> None:
+    def test_arrows_point_to_the_bios(self, seen: tuple[str, dict[str, Any]]) -> None:
         _, found = seen
         bios = int(found["queries"]["bios_of_one"][0][0])
         assert bios > 0
@@ -155,7 +155,7 @@ class TestTimeline:
 
 
 class Visitor:
-    """Asks a server as a browser would."""
+    """Sends requests like a browser."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -175,13 +175,13 @@ class Visitor:
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
     path = tmp_path / "a trace.pftrace"
-    # More than sockets hold back.
+    # More than the socket buffers hold.
     path.write_bytes(b"\n" + os.urandom(16 << 20))
     return path
 
 
 class TestOnline:
-    """What https://ui.perfetto.dev fetches, without it."""
+    """The requests of https://ui.perfetto.dev, sent by the test."""
 
     @pytest.fixture
     def server(self, trace: Path) -> Any:
@@ -200,7 +200,7 @@ class TestOnline:
             assert re.match(pattern, group)
         assert not re.match(pattern, "System")
 
-    def test_the_trace_goes_to_the_ui_alone(self, server: OnlineServer, trace: Path) -> None:
+    def test_only_the_ui_gets_the_trace(self, server: OnlineServer, trace: Path) -> None:
         ask = Visitor(server.server_port).ask
         path = "/a%20trace.pftrace"
         assert ask("GET", path, origin=None)[0] == 403
@@ -209,7 +209,7 @@ class TestOnline:
         for other in ("/", "/a", path + "?", path + "/", "/../a%20trace.pftrace"):
             assert ask("GET", other)[0] == 404
         assert ask("POST", "/status")[0] == 404
-        # None of these was the fetch that ends it.
+        # None of these requests ends the server.
         assert not server._fetched.is_set()
         status, headers, body = ask("GET", path)
         assert (status, body) == (200, trace.read_bytes())
@@ -217,7 +217,7 @@ class TestOnline:
         assert headers["Content-Length"] == str(len(body))
         assert server._fetched.wait(5)
 
-    def test_questions_before_the_fetch(self, server: OnlineServer, trace: Path) -> None:
+    def test_requests_before_the_fetch(self, server: OnlineServer, trace: Path) -> None:
         ask = Visitor(server.server_port).ask
         status, headers, _ = ask(
             "OPTIONS", "/a%20trace.pftrace", Access_Control_Request_Private_Network="true"
@@ -231,7 +231,7 @@ class TestOnline:
         assert headers["Content-Length"] == str(trace.stat().st_size)
         assert not server._fetched.is_set()
 
-    def test_half_a_fetch_is_none(self, server: OnlineServer) -> None:
+    def test_a_partial_fetch_does_not_count(self, server: OnlineServer) -> None:
         with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
             host = f"127.0.0.1:{server.server_port}"
             connection.sendall(
@@ -242,7 +242,7 @@ class TestOnline:
         assert not server._fetched.wait(0.5)
         assert Visitor(server.server_port).ask("GET", "/a%20trace.pftrace")[0] == 200
 
-    def test_the_port_of_another(self, server: OnlineServer, trace: Path) -> None:
+    def test_a_port_in_use(self, server: OnlineServer, trace: Path) -> None:
         with pytest.raises(PortTaken):
             OnlineServer(trace, trace.name, server.server_port)
 
@@ -275,10 +275,10 @@ class TestCommand:
     LOG = DATA / "parallel4.log"
 
     def test_online_to_the_end(self) -> None:
-        """Address, one fetch, the end; a log becomes a trace on the way."""
+        """It converts the log, prints the address, and exits after one fetch."""
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", 9001)) == 0:
-                pytest.skip("port 9001 is taken: end what holds it")
+                pytest.skip("port 9001 is taken: stop the program that uses it")
         with browser.opened(self.LOG) as page:
             assert "url=http://127.0.0.1:9001/parallel4.pftrace&" in page
             status, _, body = Visitor(9001).ask("GET", "/parallel4.pftrace")
@@ -299,7 +299,7 @@ class TestCommand:
                 holder.bind(("127.0.0.1", 9001))
                 holder.listen()
             except OSError:
-                pass  # Somebody else holds it, which is as good.
+                pass  # Another program uses it, with the same effect.
             done = run("--no-browser", self.LOG)
         assert done.returncode == 2
         assert "port 9001 is taken" in done.stderr

@@ -20,7 +20,7 @@ _QUIET_S = 0.5
 _SETTLED_S = 20.0
 _READY_WITHIN_S = 300.0
 _DRAINED_WITHIN_S = 300.0
-# A tracer that has been told to stop is killed if it makes no progress for this long.
+# A tracer that has got SIGINT is killed if it makes no progress for this long.
 _STOP_IDLE_S = 60.0
 # Pages of the perf buffer of each CPU. bpftrace's default of 64 fills up within a few syncs.
 _ENVIRONMENT = {"BPFTRACE_PERF_RB_PAGES": "2048"}

@@ -154,7 +154,7 @@ with open(prefix + ".truth") as lines:
                 row["completes"] += 1
         elif found[2].startswith("block_") and way == "tracepoint" and row:
             row["completes" if found[2].endswith("complete") else "submits"] += 1
-said = 0
+reported = 0
 for line in open(prefix + ".log", "rb"):
     found = in_log.match(line.rstrip(b"\n"))
     if found:
@@ -165,7 +165,7 @@ for line in open(prefix + ".log", "rb"):
             elif found[4].startswith((b"bio_complete", b"rq_complete")):
                 row["recorded"] += 1
     elif line.startswith(b"Lost "):
-        said += int(line.split()[1])
+        reported += int(line.split()[1])
     elif not other.match(line):
         last = rows[windows[0][0]]
         last["torn"] += 1
@@ -175,7 +175,7 @@ for name, row in rows.items():
     # A submitted bio is completed, even if the probe of the ring buffer missed it.
     there = max(row["submits"], row["completes"]) if way != "tracepoint" else row["completes"]
     print(f"| {way} | {version} | {name} | {row['submits']} | {row['submits'] - row['log_submits']} | {there} | {there - row['recorded']} |")
-print(f"| {way} | {version} | torn lines: {sum(r['torn'] for r in rows.values())}, reported as lost: {said}, missed by the ring buffer's probes since boot: {missed} |")
+print(f"| {way} | {version} | torn lines: {sum(r['torn'] for r in rows.values())}, reported as lost: {reported}, missed by the ring buffer's probes since boot: {missed} |")
 P
     for kind in bt log truth windows; do gzip -c "$work/$name.$kind" >"$OUT/losses/$name.$kind.gz"; done
   done

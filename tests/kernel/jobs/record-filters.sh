@@ -36,7 +36,7 @@ for route in ${1:-$(default_route)}; do
   record() { syncline record --force --route "$route" "$@"; }
 
   record -o /tmp/all -- sh /tmp/both &>"$SAID"
-  check "$route: both are there" rows /tmp/all 'len([r for r in rows if r["path"].startswith(("/mnt/data/a/", "/mnt/data/b/"))]) == 150'
+  check "$route: both are recorded" rows /tmp/all 'len([r for r in rows if r["path"].startswith(("/mnt/data/a/", "/mnt/data/b/"))]) == 150'
   check "$route: processes have names" rows /tmp/all 'all(r["pid"] and r["process"] == "python3" for r in rows if "/mnt/data/" in r["path"])'
   # Since glibc 2.41 a stripped libc does not name its innermost function.
   check "$route: stacks have names" rows /tmp/all 'not any("0x" in r["stack"] for r in rows if "/mnt/data/" in r["path"])'
