@@ -211,14 +211,14 @@ def test_a_table_that_lacks_a_column(tmp_path: Path) -> None:
         (tmp_path / "b.csv").write_text("\n".join(text) + "\n")
         message = fails(3, "diff", tmp_path / "b.csv", SMALL4)
         assert f"{tmp_path}/b.csv: not a high-level log: no column {column}\n" in message
-        assert "hint: leave in all columns that `syncline convert LOG -o OUT.csv` writes" in message
+        assert "hint: keep all columns that `syncline convert LOG -o OUT.csv` writes" in message
     (tmp_path / "b.csv").write_text("\n".join([header, lines[0].replace("31002295", "soon", 1)]))
     message = fails(3, "diff", tmp_path / "b.csv", SMALL4)
     assert "Could not convert string 'soon' to INT64" in message
     assert "dur_ns" in message
     (tmp_path / "b.csv").write_text("\n".join([header, *lines[:-1], lines[-1][:20]]))
     message = fails(3, "diff", tmp_path / "b.csv", SMALL4)
-    assert "is it cut off" in message
+    assert "is the file cut off" in message
     assert len(message.splitlines()) == 2
 
 
@@ -234,10 +234,10 @@ def test_a_baseline_of_another_version_says_what_to_type(tmp_path: Path) -> None
 
 def test_max_loss_says_what_it_does_here() -> None:
     told = " ".join(ok("diff", "--help").split())
-    assert "--max-loss N|N% No verdict and exit code 4 when any run of a side lost more" in told
+    assert "--max-loss N|N% Give no verdict and exit with code 4 if any run lost more" in told
     for command in (("report",), ("convert",), ("baseline", "save")):
         told = " ".join(ok(*command, "--help").split())
-        assert "--max-loss N|N% Write nothing and stop with exit code 4 when" in told
+        assert "--max-loss N|N% Write nothing and exit with code 4 if" in told
 
 
 def test_too_much_lost(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_wrong_use(tmp_path: Path) -> None:
     assert "unknown key 'confidnce'" in message
     assert "did you mean confidence?" in message
     ok("convert", "-q", SMALL1, "-o", f"{tmp_path}/t/")
-    assert "--pid-is would change nothing" in fails(2, "diff", f"{tmp_path}/t", SMALL4, "--pid-is", "process")  # fmt: skip
+    assert "--pid-is would have no effect" in fails(2, "diff", f"{tmp_path}/t", SMALL4, "--pid-is", "process")  # fmt: skip
 
 
 def test_warnings_name_what_differs(tmp_path: Path) -> None:
@@ -336,15 +336,17 @@ def test_sides_of_different_requests_are_refused(sides: Path, tmp_path: Path) ->
     # A baseline is filtered when it is saved; one side filtered and the other not is no change of the program.
     for pair in ((stored, base), (base, stored)):
         message = fails(2, "diff", *pair, "--min-latency", "1ms")
-        assert "the runs are of different requests: 1 ms or longer / all" in message
-    assert "a filter would change nothing" in fails(2, "diff", stored, stored, "--comm", "db")
+        assert "the runs have different filters: 1 ms or longer / all" in message
+    assert "a filter has no effect on stored baselines" in fails(
+        2, "diff", stored, stored, "--comm", "db"
+    )
     ok("baseline", "save", base, "--min-latency", "1ms", "-o", tmp_path / "slow.json")
     same = run("diff", tmp_path / "slow.json", base, "--min-latency", "1ms")
     assert same.returncode in (0, 5), same.stderr
-    assert "different requests" in fails(2, "diff", tmp_path / "slow.json", base)
+    assert "different filters" in fails(2, "diff", tmp_path / "slow.json", base)
 
 
 def test_a_filter_that_leaves_nothing_is_no_pass(sides: Path) -> None:
     message = fails(3, "diff", sides / "base", sides / "worse", "--comm", "nosuch")
-    assert "no request of comm nosuch is on either side" in message
-    assert "standard input can be one run alone" in fails(2, "diff", "-", "-")
+    assert "no request on either side passes the filter comm nosuch" in message
+    assert "standard input can be only one run" in fails(2, "diff", "-", "-")

@@ -58,7 +58,9 @@ def test_what_is_left_is_what_sql_finds(
     assert in_order(some["bio"]) == in_order(bios)
     assert {row["sync_id"] for row in some["call"]} <= {*ids, None}
     out = {loss["reason"]: loss["count"] for loss in some["loss"]}
-    lone = sum(row["unmatched"] for row in whole["call"]) - sum(row["unmatched"] for row in some["call"])
+    lone = sum(row["unmatched"] for row in whole["call"]) - sum(
+        row["unmatched"] for row in some["call"]
+    )
     left_out = out.get("filtered_out", 0) + out.get("filter_unknown", 0)
     assert left_out == len(whole["sync"]) - len(kept) + lone
 
@@ -154,8 +156,8 @@ def test_recordings_with_different_filters_are_not_mixed(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["convert", "LOG", "-o", "x.events.jsonl", "--path", "/a"], "--path changes nothing in"),
-        (["report", "TRACE", "--min-latency", "1ms"], "--min-latency would change nothing"),
+        (["convert", "LOG", "-o", "x.events.jsonl", "--path", "/a"], "--path has no effect on"),
+        (["report", "TRACE", "--min-latency", "1ms"], "--min-latency would have no effect"),
         (["report", "LOG", "--device", "nowhere"], "nowhere: No such file"),
         (["report", "LOG", "--pid", "0"], "0 is not in the range"),
     ],

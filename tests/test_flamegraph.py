@@ -450,7 +450,7 @@ def test_a_difference_is_in_the_names(pair: tuple[Path, Path], tmp_path: Path) -
         ]
     )
     assert "note: 800 ns of " in done.stderr
-    assert "is of 1 stack that" in done.stderr
+    assert "belongs to 1 stack that" in done.stderr
     # What it says to type shows it.
     typed = done.stderr.partition("to see it: syncline ")[2].splitlines()[0]
     ok(*shlex.split(typed), "--weight", "syscall", "-o", out)
@@ -568,7 +568,7 @@ def test_addresses_are_shown_and_counted() -> None:
     done = run("flamegraph", DATA / "small4.log")
     stack = "wl;0x7ffff7e5a8bb;0x55555555567f;0x555555555584;0x7ffff7e6272e"
     assert folded(done.stdout)[stack] == 84
-    words = "note: 84 of 100 requests come from functions without a name, 4 in all: 0x555555555584,"
+    words = "note: 84 of 100 requests come from 4 functions without a name: 0x555555555584,"
     assert words in done.stderr
 
 
@@ -613,16 +613,16 @@ def test_odd_names_do_no_harm(tmp_path: Path) -> None:
         (
             ("uring.log", "--by", "file", "--weight", "syscall"),
             3,
-            "syscall latency is known of none of the",
+            "the syscall latency of all 49 sync requests is unknown",
         ),
         (("sync.log",), 3, "no sync request"),
         (("small1.log", "--diff", "uring.log"), 3, "uring.log: none of"),
         (
             ("small1.log", "--weight", "journal"),
             3,
-            "the wait for the journal is known of none of the 50 sync requests",
+            "the wait for the journal of all 50 sync requests is unknown",
         ),
-        (("small1.log", "--diff", "small4.log", "-o", "x.pb.gz"), 2, "pprof has no room"),
+        (("small1.log", "--diff", "small4.log", "-o", "x.pb.gz"), 2, "pprof holds only one"),
         (("small1.log", "-o", "x.png"), 2, ".speedscope.json"),
         (("small1.log", "--hide-under", "3%"), 2, "it is for .svg"),
         (("small1.log", "--hide-under", "much", "-o", "x.svg"), 2, "write 3%"),
@@ -649,7 +649,7 @@ def test_nothing_is_not_drawn(tmp_path: Path) -> None:
         3, "flamegraph", DATA / "small1.log", "--weight", "bytes", "--diff", log, "--normalize"
     )
     message = fails(3, "flamegraph", DATA / "small1.log", "--path", "/nothing")
-    assert "no sync request of it is of path /nothing" in message
+    assert "no sync request passes the filter path /nothing" in message
     # Against nothing all is new.
     made = ok("flamegraph", DATA / "small1.log", "--weight", "bytes", "--diff", log)
     assert {line.split()[-2] for line in made.splitlines()} == {"0"}
@@ -669,11 +669,14 @@ def test_some_without_a_stack_are_a_frame_and_counted(tmp_path: Path) -> None:
     log.write_text(log.read_text() + more)
     done = run("flamegraph", log)
     assert folded(done.stdout) == {"db;main;a": 1, "db;main;b": 1, "db;[no stack]": 1}
-    assert "note: 1 of 3 requests have no stack in the log: they are [no stack]" in done.stderr
+    assert (
+        "note: 1 of 3 requests have no stack in the log: they are shown as [no stack]"
+        in done.stderr
+    )
     # It has no call, so its latency is not known; that is not 0.
     done = run("flamegraph", log, "--weight", "syscall")
     assert folded(done.stdout) == {"db;main;a": 500, "db;main;b": 300}
-    assert "warning: 1 of 3 requests left out: their syscall latency is not known" in done.stderr
+    assert "warning: 1 of 3 requests left out: their syscall latency is unknown" in done.stderr
 
 
 def test_an_output_is_no_input(tmp_path: Path) -> None:

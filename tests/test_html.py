@@ -483,9 +483,9 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["--base", "x.log"], "--base changes nothing without --html"),
-            (["files", "--html", "OUT"], "files would change nothing"),
-            (["--format", "csv", "--html", "OUT"], "--format changes nothing"),
+            (["--base", "x.log"], "--base has no effect without --html"),
+            (["files", "--html", "OUT"], "files has no effect"),
+            (["--format", "csv", "--html", "OUT"], "--format has no effect"),
             (["--html", "missing/OUT"], "cannot write"),
         ],
     )

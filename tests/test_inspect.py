@@ -461,7 +461,7 @@ def test_bad_input_is_told_and_the_others_all_the_same(tmp_path: Path) -> None:
     done = run("inspect", THESIS, "--max-loss", "0")
     assert (done.returncode, done.stdout) == (4, "")
     ok("convert", "-q", THESIS, "-o", tmp_path / "t.pftrace")
-    assert "would change nothing" in fails(2, "inspect", tmp_path / "t.pftrace", "--window", "1s")
+    assert "would have no effect" in fails(2, "inspect", tmp_path / "t.pftrace", "--window", "1s")
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "embedded"])

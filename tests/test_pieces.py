@@ -302,7 +302,7 @@ def test_threads_that_are_not_known_are_not_joined(tmp_path: Path) -> None:
         assert fails(3, "convert", WAYS / "run", copies[0], "-o", tmp_path / "x.csv")
         together = json.loads(ok("inspect", "--format", "json", *copies))["together"]
         assert not together["convertible"]
-        assert "do not say which thread" in together["text"]
+        assert "do not record their thread" in together["text"]
         assert {row["tid"] for row in made(tmp_path / "o", copies[0])["sync"]} == {None}
 
 

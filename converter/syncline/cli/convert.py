@@ -76,7 +76,7 @@ def command(
     offsets: tuple[tuple[str, int], ...],
     reading: Reading,
 ) -> None:
-    """Converts logs.
+    """Converts logs to a trace, tables, requests, events or samples.
 
     Several INPUTs are logs of one run by several recorders, or pieces of one log in their order. `-`
     is standard input.

@@ -232,7 +232,7 @@ def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
     if not (may_be_0 or stacks.total(weight)):
         raise InputError(
             f"{path}: nothing to draw: the {WEIGHTS[weight].text} of all"
-            f" {_count(stacks.known[weight])} sync requests is 0",
+            f" {_count(stacks.known[weight])} sync requests are 0",
             f"draw something else: {again} --weight count{kept}",
         )
 

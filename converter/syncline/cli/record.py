@@ -88,7 +88,11 @@ def command(
     and_report: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Records the syncs of this machine until CMD or the process of --pid ends, the time of --for has passed, or Ctrl-C."""
+    """Records the syncs of this machine into a run directory.
+
+    The recording ends when CMD or the process of --pid exits, when the time of --for has passed, or with
+    Ctrl-C.
+    """
     from syncline.record.session import Request, record
 
     if command and pid is not None:
