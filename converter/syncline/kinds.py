@@ -1,4 +1,4 @@
-"""What an INPUT is. Every part that opens an INPUT asks this module."""
+"""Detects what an INPUT is. This is the only module that decides it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 # trace: Perfetto. tables: a folder of Parquet tables, or of several runs. rows: a high-level log.
-# log: a log or a run directory. folder: a folder that is none of these.
+# log: a log or a run directory. folder: any other folder.
 Kind = Literal["trace", "tables", "rows", "log", "folder"]
 
 # The first bytes of a stored baseline.
@@ -49,7 +49,7 @@ TABLE_ENDINGS = {
 }
 _LOW_LEVEL_ENDINGS = _with_compression(_ENDINGS["events.jsonl"])
 
-# A CSV file is a high-level log if its header has at least so many of these columns.
+# A CSV file is a high-level log if its header has at least _COLUMNS_REQUIRED of these columns.
 _COLUMNS = {b"ts_ns", b"sync_id", b"syscall_ns", b"writeback_ns", b"bytes", b"bios", b"dur_ns"}
 _COLUMNS_REQUIRED = 3
 

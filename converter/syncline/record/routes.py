@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -53,14 +53,8 @@ def choose(requested: Name | None, has_command: bool) -> Route:
         )
     if not missing:
         return found[0]
-    route = found[0]
-    return Route(
-        route.name,
-        f"{route.why}. {'. '.join(missing)}",
-        route.script,
-        route.cannot_see,
-        route.filters,
-    )
+    # A better route is not available: say why.
+    return replace(found[0], why=f"{found[0].why}. {'. '.join(missing)}")
 
 
 def _require_tracefs() -> Path:

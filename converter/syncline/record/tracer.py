@@ -162,6 +162,7 @@ class Tracer:
         return 0
 
     def _wait_for_exit(self) -> None:
+        """Waits until the tracer has exited. Kills it if it makes no progress."""
         idle_since, before = time.monotonic(), (-1, -1)
         while self._process.poll() is None:
             now = (self._cpu_ticks(), self.log.stat().st_size)

@@ -1,4 +1,4 @@
-"""Waits for the end of a recording, and scans processes meanwhile."""
+"""Waits for the end of a recording. Until then it scans processes from time to time."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def wait_for_end(
         seconds: the longest time.
         failure: returns why a recorder has stopped early, or None.
         stop: a signal.
-        scanner: scans the processes meanwhile.
+        scanner: scans processes during the wait.
 
     Returns:
         The reason (`command`, `process`, `time`, `failure: ...` or the name of a signal), and the
