@@ -47,7 +47,7 @@ class WasmTransport:
         try:
             exports = self._instantiate(web_dist, self._variant.reservation)
         except wasmtime.WasmtimeError as error:
-            # With a limit of address space (ulimit -v), a memory that is moved when it grows works.
+            # If address space is limited (ulimit -v), use a memory that is moved when it grows.
             log.info("%s; reserving no address space", error)
             exports = self._instantiate(web_dist, 0)
         pointer = getattr(wasmtime.ValType, f"i{bits}")()
