@@ -196,7 +196,7 @@ def test_the_report_is_the_same_on_both_engines(tmp_path: Path) -> None:
 
 def test_clocks_are_joined_by_the_time_of_day(tmp_path: Path) -> None:
     said = ok("inspect", *(DATA / way for way in WAYS))
-    assert "each tells the time of day" in said
+    assert "each log records the time of day" in said
     # By the offsets that each tells, calls by strace lie around those of the kernel.
     joint = {
         way: made(tmp_path, "disk.blktrace.0", way)["sync"] for way in ("ring.dat", "strace.log")
