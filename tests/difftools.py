@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from syncline.diff.sides import Run, Side, collect
+from syncline.diff.run import Run, Side
+from syncline.diff.sides import collect
 from syncline.inputs import Reading
 
 from tests.reference import loggen

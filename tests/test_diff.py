@@ -20,10 +20,14 @@ from xml.etree import ElementTree
 
 import pytest
 from syncline.diff import baseline, output
-from syncline.diff.compare import CUT_OFF, Comparison, Row, compare
+from syncline.diff.compare import compare
+from syncline.diff.comparison import CUT_OFF, Comparison, Row
+from syncline.diff.find_runs import runs_of
 from syncline.diff.metrics import GROUP_METRICS, Tolerance, bounds, figure, grows, total
-from syncline.diff.policy import Policy, PolicyError, read
-from syncline.diff.sides import Figure, Query, Run, collect, runs_of
+from syncline.diff.policy import read
+from syncline.diff.rules import Policy, PolicyError
+from syncline.diff.run import Figure, Query, Run
+from syncline.diff.sides import collect
 from syncline.engine import EngineError
 from syncline.errors import InputError
 
@@ -144,7 +148,7 @@ def test_two_runs_cannot_tell(pool) -> None:
     row = rows(comparison)["", "all", "syncs"]
     # What never varies is known all the same, but not that it is more than chance.
     assert (row.verdict, row.change) == ("can't tell", 1.0)
-    assert row.why == "too few runs: 3 of each side are needed"
+    assert row.reason == "too few runs: 3 of each side are needed"
     assert "too few runs" in output.render("table", comparison)
 
 
@@ -152,7 +156,7 @@ def test_one_run_against_several_cannot_tell(pool) -> None:
     comparison = diff(pool(SOURCE, 5), pool(SOURCE.changed(requests=600), 1, first=1000))
     assert comparison.verdict == "can't tell"
     assert (
-        rows(comparison)["", "all", "syncs"].why == "too few runs: one run says nothing of the next"
+        rows(comparison)["", "all", "syncs"].reason == "too few runs: one run does not show how much runs vary"
     )
 
 
@@ -177,7 +181,7 @@ def test_one_run_of_each_side_is_judged_by_its_blocks(tmp_path: Path) -> None:
     base = single(tmp_path, quiet, 1)
     worse = diff([base], [single(tmp_path, quiet.changed(shift=1.3), 2)])
     assert worse.method.units == "blocks"
-    assert any("cannot see how much one run differs from the next" in w for w in worse.warnings)
+    assert any("cannot show how much one run differs from the next" in w for w in worse.warnings)
     assert {"syscall_latency_avg", "sync_wall_time"} <= regressions(worse)
     equal = diff([base], [single(tmp_path, quiet, 3)])
     assert equal.verdict == "no regression"
@@ -216,7 +220,7 @@ def test_a_rule_for_more_files_than_the_blocks_hold(tmp_path: Path) -> None:
         row = rows(comparison)["file", "*", metric]
         assert (row.interval.low, row.interval.high) == (-math.inf, math.inf)
         assert row.verdict == "can't tell"
-        assert row in comparison.unsure()
+        assert row in comparison.undecided()
     assert "one run of each side, and no blocks" in output.render("table", comparison)
 
 
@@ -224,7 +228,7 @@ def test_too_few_requests_for_blocks(tmp_path: Path) -> None:
     tiny = [single(tmp_path, dataclasses.replace(SOURCE, requests=20), seed) for seed in (1, 2)]
     comparison = diff(tiny[:1], tiny[1:])
     assert comparison.verdict == "can't tell"
-    assert any("too few to cut it into blocks" in note for note in comparison.notes)
+    assert any("too few to divide it into blocks" in note for note in comparison.notes)
 
 
 # What is asked of a run: the same in both engines, and the report's.
@@ -314,7 +318,7 @@ def test_runs_of_a_side(tmp_path: Path) -> None:
     said: list[str] = []
     want = [str(folder / name) for name in ("a.log", "b.log", "c")]
     assert runs_of(str(folder), say=said.append) == want
-    assert said == [f"note: {folder}/README.md is taken for no run"]
+    assert said == [f"note: {folder}/README.md is skipped: it is not a run"]
     assert runs_of(str(folder / "c")) == [str(folder / "c")]
     assert runs_of(str(folder / "*.log")) == want[:2]
     with pytest.raises(InputError, match="no such file"):
@@ -342,7 +346,7 @@ def test_copies_and_forms_of_a_run_count_once(tmp_path: Path) -> None:
     # That of the form which knows most: 50 requests, and what was lost.
     assert [run.lost for run in once.runs] == [0]
     (warning,) = once.warnings
-    assert warning.startswith("base: the same run, counted once: ")
+    assert warning.startswith("base: these are the same run, counted once: ")
     assert all(f"{folder}/{name}" in warning for name in ("a.log", "b.pftrace", "g.json", "h.log"))
     # A run that stands alone after all has its blocks, wherever it was found first.
     copies = collect("base", [str(log), str(folder / "h.log")], READING)
@@ -355,7 +359,7 @@ def test_copies_and_forms_of_a_run_count_once(tmp_path: Path) -> None:
 def test_runs_of_both_sides_are_named(pool) -> None:
     runs = pool(SOURCE, 8)
     same_sides = diff(runs[:4], runs[:4]).warnings
-    assert same_sides[0].startswith("base and new are the same, so that nothing is compared: ")
+    assert same_sides[0].startswith("base and new are the same runs, so nothing is compared: ")
     shared = diff(runs[:5], runs[4:]).warnings
     assert shared[0].startswith("base and new have runs in common")
     assert shared[0].endswith(f": {runs[4].name}")
@@ -442,7 +446,7 @@ def test_a_baseline_keeps_the_costliest_groups(tmp_path: Path) -> None:
     runs = [Run(f"r{n}", groups={"file": files}) for n in range(20)]
     assert baseline.save(runs, [], str(tmp_path / "b.json")) < 400_000
     kept = baseline.load(str(tmp_path / "b.json"))[0]
-    assert kept.cut == ("file",)
+    assert kept.truncated_kinds == ("file",)
     assert "/f4999" in kept.groups["file"]
     assert "/f3000" not in kept.groups["file"]
 
@@ -457,18 +461,18 @@ def policy(folder: Path, text: str) -> Policy:
 
 
 WRONG_POLICIES = {
-    "x = = 1": ("is no TOML", "docs/diff.md"),
+    "x = = 1": ("is not valid TOML", "docs/diff.md"),
     "[dif]": ("unknown key 'dif'", "did you mean diff?"),
     "[diff]\ntolerence = '5%'": ("diff: unknown key 'tolerence'", "did you mean tolerance?"),
     "[diff]\nconfidence = 95": ("diff.confidence: 95", "from 0.5 to 0.9999"),
-    "[diff]\ntolerance = '5ms'": ("in one unit", "a part of the base"),
+    "[diff]\ntolerance = '5ms'": ("is an amount", "a share of the base"),
     "[diff]\ntolerance = 'much'": ("'much'", "'5%'"),
     "[diff]\nmin_runs = 0": ("0 runs", "1 or more"),
     "[diff]\nmin_runs = '3'": ("'3'", "a number of runs"),
     "[diff]\nmax_loss = 'few'": ("'few' is neither", "'1%'"),
     "[diff]\ncant_tell = 'ignore'": ("'ignore'", "fail, strict, pass"),
     "[diff]\nmetrics = 'syncs'": ("'syncs'", "a list"),
-    "[diff.rule]\nmetric = 'syncs'": ("diff.rule", "in two brackets"),
+    "[diff.rule]\nmetric = 'syncs'": ("diff.rule", "in double brackets"),
     "[[diff.rule]]\nworse = 'higher'": ("diff.rule 1: no metric", "metric ="),
     "[[diff.rule]]\nmetric = 'syncs'\nworse = 'more'": ("'more'", "higher, lower, both, none"),
     "[[diff.rule]]\nmetric = 'syncs'\npath = '/x'": ("unknown key 'path'", "file"),
@@ -549,7 +553,7 @@ def test_a_listed_gate_alone_fails_the_build(pool, tmp_path: Path) -> None:
     assert not regressions(found)
     assert found.verdict != "regression"
     # All 5 % are the gate's, and what is beside it has its own.
-    assert (found.method.gate_alpha, found.method.detail_alpha) == pytest.approx((0.05, 0.05))
+    assert (found.method.gate_alpha, found.method.other_alpha) == pytest.approx((0.05, 0.05))
     for form, word in {
         "table": "notable",
         "md": "| notable |",
@@ -654,7 +658,7 @@ def test_names_that_one_side_lacks_are_no_change(lost: float, tmp_path: Path) ->
         row = rows["main;store;wal;fsync", "syncs"]
         # It does look like a change: 40 in each run of base, of which so many are addresses in new.
         assert abs(row.new - row.base) == pytest.approx(40 * lost, abs=6)
-        assert "functions lack names" in row.why
+        assert "functions lack names" in row.reason
         assert any("functions lack names in" in warning for warning in comparison.warnings)
     # What has the same names on both sides is judged as ever.
     equal = diff(base, named_by_luck(tmp_path, range(50, 56)))
@@ -676,8 +680,8 @@ def test_what_a_stack_may_be_is_told_by_hand(tmp_path: Path) -> None:
     new = named_by_luck(tmp_path, range(100, 102), lost=0.5)
     row = by_stack(diff(base, new))["main;store;wal;fsync", "syncs"]
     # Nothing in base lacks a name; in new the forty are those with a name and those with an address.
-    assert row.perhaps == ((40, 40), (row.new, 40))
-    assert row.perhaps_syncs == (0, round(2 * (40 - row.new)))
+    assert row.possible == ((40, 40), (row.new, 40))
+    assert row.ambiguous_syncs == (0, round(2 * (40 - row.new)))
 
 
 def test_bounds_hold_whatever_belongs_to_a_group() -> None:
@@ -717,8 +721,8 @@ def test_a_rule_for_stacks_cannot_tell_where_names_are_missing(tmp_path: Path) -
     assert row.gate
     # Fewer than in base, and no improvement; all that have an address may be fsync, and then they are more.
     assert row.new < row.base
-    assert row.perhaps is not None
-    assert row.perhaps[1][1] > 1.05 * row.base
+    assert row.possible is not None
+    assert row.possible[1][1] > 1.05 * row.base
     assert (row.verdict, comparison.verdict) == ("can't tell", "can't tell")
     # All of them are a rule's, however they are named.
     everything = diff(base, new, policy(tmp_path, rule.replace("*fsync", "*")))
@@ -730,7 +734,7 @@ def test_what_moved_is_not_a_name_that_was_lost(tmp_path: Path) -> None:
     base = named_by_luck(tmp_path, range(6))
     new = named_by_luck(tmp_path, range(100, 106), lost=0.5, times=3)
     comparison = diff(base, new)
-    stacks = {name for one in comparison.moved for kind, name, *_ in one.groups if kind == "stack"}
+    stacks = {name for one in comparison.contributors for kind, name, *_ in one.groups if kind == "stack"}
     # 40 became 120, half of them with a name: each half is more than all that base has, whatever its name.
     assert stacks == {"main;store;wal;fsync", "main;store;wal;[address]"}
 
@@ -816,16 +820,16 @@ def test_a_run_that_is_cut_off_is_no_improvement(tmp_path: Path) -> None:
         (tmp_path / f"run{number}.log").write_bytes(whole if number == 1 else whole[:20_000])
     base = collect("base", [str(REAL / "base")], READING)
     new = collect("new", [str(tmp_path)], READING)
-    assert [run.cut_off for run in new.runs] == [False, True, True, True]
+    assert [run.is_cut_off for run in new.runs] == [False, True, True, True]
     for comparison in (compare(base, new, Policy()), compare(new, base, Policy())):
         found = rows(comparison)
         for metric in ("syncs", "writeback_amount_sum", "sync_wall_time", "syscall_latency_sum"):
             assert found["", "all", metric].verdict == "can't tell", metric
-            assert found["", "all", metric].why == CUT_OFF
+            assert found["", "all", metric].reason == CUT_OFF
         assert found["", "all", "writeback_amount_avg"].verdict == "no change"
         assert comparison.verdict == "can't tell"
         assert CUT_OFF in output.render("table", comparison)
-        (warning,) = (one for one in comparison.warnings if "cut off, so" in one)
+        (warning,) = (one for one in comparison.warnings if "cut off, so " in one)
         assert all(f"{tmp_path}/run{number}.log" in warning for number in (2, 3, 4))
         assert f"{tmp_path}/run1.log" not in warning
     # A baseline of it knows it, too.
@@ -879,8 +883,8 @@ def test_what_one_side_does_not_know_has_no_row(pool) -> None:
         row.metric.startswith("syscall_latency") and not row.kind for row in comparison.rows
     )
     notes = "\n".join(comparison.notes)
-    assert "no row, as not known in new: syscall_latency_avg, syscall_latency_p50" in notes
-    assert "no rows by stack: new knows of none" in notes
+    assert "no row, because it is not known in new: syscall_latency_avg, syscall_latency_p50" in notes
+    assert "no rows by stack: not known in new" in notes
     # Null in one run of several: over those that know.
     some = diff(runs[:4], [without_calls(runs[4]), *runs[5:]])
     row = rows(some)["", "all", "syscall_latency_avg"]
@@ -907,10 +911,10 @@ def test_what_is_not_known_of_a_file_is_no_zero(tmp_path: Path) -> None:
 
 def test_what_one_side_does_not_know_has_not_moved() -> None:
     base, new = (collect(name, [str(REAL / name)], READING).runs for name in ("base", "slower"))
-    measure = "syscall latency, summed"
+    measure = "total syscall latency"
 
     def movers(runs: list[Run]) -> dict[str, float]:
-        (found,) = (one for one in diff(runs, new).moved if one.measure == measure)
+        (found,) = (one for one in diff(runs, new).contributors if one.measure.text == measure)
         return {name: before for kind, name, before, _ in found.groups if kind == "file"}
 
     def blind(run: Run) -> Run:
@@ -948,8 +952,8 @@ def test_a_query_of_ones_own(tmp_path: Path) -> None:
     assert rows(comparison)["query", "", "fsync"].gate
     for wrong, message in {
         "SELECT 1 AS value": "no column key; it has value",
-        "SELECT 'a' AS key, 1 AS value UNION ALL SELECT 'a', 2": "two rows with the key 'a'",
-        "SELECT 'a' AS key, 'b' AS value": "is no number: 'b'",
+        "SELECT 'a' AS key, 1 AS value UNION ALL SELECT 'a', 2": "two rows have the key 'a'",
+        "SELECT 'a' AS key, 'b' AS value": "is not a number: 'b'",
     }.items():
         with pytest.raises(EngineError, match=message):
             collect("base", [str(DATA / "small1.log")], READING, queries=[Query("q.sql", wrong)])
@@ -972,8 +976,8 @@ def test_json_says_everything(pool) -> None:
     assert len(said["rows"]) == len(comparison.rows)
     row = next(r for r in said["rows"] if r["metric"] == "syncs" and r["name"] == "all")
     assert (row["base"], row["new"], row["change"]) == (300, 600, 1)
-    assert (row["verdict"], row["gate"], row["worse_p"]) == ("regression", True, 1 / 70)
-    moved = next(m for m in said["moved"] if m["metric"] == "syncs")
+    assert (row["verdict"], row["gate"], row["p_worse"]) == ("regression", True, 1 / 70)
+    moved = next(m for m in said["contributors"] if m["metric"] == "syncs")
     files = comparison.new.runs[0].groups["file"]
     assert {g["name"] for g in moved["groups"] if g["kind"] == "file"} <= set(files) | {
         name for run in comparison.new.runs for name in run.groups["file"]
@@ -1000,16 +1004,16 @@ def test_people_read_verdict_rows_and_method(pool) -> None:
     comparison = diff(pool(SOURCE, 4), pool(SOURCE.changed(requests=600), 4, first=1000))
     text = output.render("table", comparison)
     assert "Regression: " in text
-    line = next(line for line in text.splitlines() if line.startswith("whole  syncs "))
-    assert line.split() == ["whole", "syncs", "300", "600", "+100.0", "%", "+100.0", "%", "to", "+100.0", "%", "regression"]  # fmt: skip
+    line = next(line for line in text.splitlines() if line.startswith("all    syncs "))
+    assert line.split() == ["all", "syncs", "300", "600", "+100.0", "%", "+100.0", "%", "to", "+100.0", "%", "regression"]  # fmt: skip
     assert "4 against 4 runs" in text
-    assert "all 70 ways to deal them" in text
-    assert "Moved most for syncs (syncs, per run; not judged):" in text
+    assert "all 70 permutations of the runs" in text
+    assert "Largest contributors to syncs (syncs per run; not tested):" in text
     assert "--all prints them" in text
     markdown = output.render("md", comparison)
     assert markdown.startswith("## Writeback: regression\n")
     assert "<details><summary>" in markdown
-    assert "| whole | syncs | 300 | 600 |" in markdown
+    assert "| all | syncs | 300 | 600 |" in markdown
 
 
 # Of the summary, shown and judged beside the gate: they follow from what it watches, or vary more.
@@ -1034,12 +1038,12 @@ def test_of_every_metric_it_is_known_whether_more_is_worse(tmp_path: Path) -> No
         both.trace.close()
         both.columns.close()
     default = Policy()
-    watched = {name: default.watch("", "all", name, unit) for name, unit in metrics.items()}
+    watched = {name: default.criteria("", "all", name, unit) for name, unit in metrics.items()}
     beside = {name for name, one in watched.items() if not one.gate and one.worse != "none"}
     assert beside == BESIDE
     assert {"syncs", "syscall_latency_p99", "syncs_per_mark"} <= {
         name for name, one in watched.items() if one.gate
     }
     assert watched["parallelism"].worse == watched["syscall_latency_max"].worse == "none"
-    assert not default.watch("", "op:fsync", "syncs", "count").gate
+    assert not default.criteria("", "op:fsync", "syncs", "count").gate
     assert watched["empty_share"].tolerance == Tolerance(0.02, relative=False)

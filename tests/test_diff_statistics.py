@@ -8,7 +8,7 @@ import random
 
 import pytest
 from syncline.diff.statistics import (
-    Arrangements,
+    Permutations,
     adjusted,
     autocorrelation,
     difference_interval,
@@ -109,20 +109,20 @@ def test_how_many_runs_are_needed() -> None:
     assert runs_needed(0.01) == 5
 
 
-def test_arrangements_begin_with_the_real_one() -> None:
-    few = Arrangements(3, 2, seed=1)
+def test_permutations_begin_with_the_real_one() -> None:
+    few = Permutations(3, 2, seed=1)
     assert few.exhaustive
     assert few.chosen[0] == (3, 4)
     assert sorted(few.chosen) == sorted(itertools.combinations(range(5), 2))
-    many = Arrangements(10, 10, seed=1)
+    many = Permutations(10, 10, seed=1)
     assert not many.exhaustive
     assert many.chosen[0] == tuple(range(10, 20))
-    assert many.chosen == Arrangements(10, 10, seed=1).chosen
-    assert many.chosen != Arrangements(10, 10, seed=2).chosen
+    assert many.chosen == Permutations(10, 10, seed=1).chosen
+    assert many.chosen != Permutations(10, 10, seed=2).chosen
 
 
 def test_p_values_by_hand() -> None:
-    dealt = Arrangements(3, 3, seed=1)
+    dealt = Permutations(3, 3, seed=1)
     # The first row is apart as no other of the 20 ways could make it; the second is the same noise
     # on both sides; the third never moves.
     rows = [
@@ -165,7 +165,7 @@ def test_of_equal_sides_no_more_than_alpha_stand_out(sizes: tuple[int, int], see
     base, new = sizes
     units = range(base + new)
     rows = awkward_rows(random.Random(seed), base + new)
-    dealt = Arrangements(base, new, seed=1)
+    dealt = Permutations(base, new, seed=1)
     assert dealt.exhaustive
     alarms = ways = 0
     for chosen in itertools.combinations(units, new):
@@ -177,9 +177,9 @@ def test_of_equal_sides_no_more_than_alpha_stand_out(sizes: tuple[int, int], see
     assert alarms <= 0.05 * ways
 
 
-def test_of_equal_sides_drawn_arrangements_keep_alpha() -> None:
+def test_of_equal_sides_drawn_permutations_keep_alpha() -> None:
     dice = random.Random(11)
-    dealt = Arrangements(8, 8, seed=1)
+    dealt = Permutations(8, 8, seed=1)
     assert not dealt.exhaustive
     dealt.chosen = dealt.chosen[:500]
     rounds, alarms = 300, 0
@@ -197,7 +197,7 @@ def test_steps_down_to_what_stood_out_less() -> None:
     noise = [([dice.gauss(0, 1) for _ in range(5)], [dice.gauss(0, 1) for _ in range(5)], 1)]
     first = ([1.0, 1.1, 1.2, 1.1, 1.0], [9.0, 9.1, 9.2, 9.1, 9.0], 1)
     second = ([2.0, 2.1, 2.2, 2.1, 2.0], [4.0, 4.3, 4.2, 4.1, 4.5], 1)
-    found = adjusted([first, second, *noise], Arrangements(5, 5, seed=1))
+    found = adjusted([first, second, *noise], Permutations(5, 5, seed=1))
     assert found[0].up == 1 / 252
     assert found[0].up <= found[1].up <= 2 / 252
     assert found[2].up > found[1].up

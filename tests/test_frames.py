@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from syncline.frames import Partners, comparable, comparable_stacks, has_nameless
+from syncline.frames import PossibleMatches, comparable, comparable_stacks, has_nameless
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_names_of_two_builds_are_one() -> None:
     ],
 )
 def test_what_may_be_one_call_path(a: str, b: str, want: bool) -> None:
-    both = Partners([a, b])
+    both = PossibleMatches([a, b])
     assert both.of(a) == ([b] if want else [])
     assert both.of(b) == ([a] if want else [])
     assert has_nameless(b) or not want or has_nameless(a)

@@ -1,6 +1,6 @@
-"""Frames of call stacks: which have no name, and what of them is alike in two runs.
+"""Frames of call stacks: which lack a name, and how stacks of two runs are compared.
 
-The one place where stacks are made comparable: `diff`, `flamegraph --diff` and the page with a base all ask here.
+`diff`, `flamegraph --diff` and the HTML page with a base all compare stacks with the functions of this module.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ __all__ = [
     "NO_CALL",
     "NO_STACK",
     "UNKNOWN_FILE",
-    "Partners",
+    "PossibleMatches",
+    "ambiguous_weights",
     "comparable",
     "comparable_stacks",
-    "doubts",
     "has_nameless",
     "is_nameless",
     "readable",
     "readable_stacks",
 ]
 
-# What addresses are taken for: they are others in every process.
+# Replaces an address, which differs from process to process.
 ADDRESS = "[address]"
 NO_STACK, UNKNOWN_FILE, NO_CALL = "[no stack]", "[unknown file]", "[no call]"
-# Words that stand for what a log does not tell; any other name in brackets is a library's.
-_OURS = {NO_STACK, UNKNOWN_FILE, NO_CALL, "[no name]"}
+# Placeholders for what a log does not record. Any other name in brackets is a library.
+_PLACEHOLDERS = {NO_STACK, UNKNOWN_FILE, NO_CALL, "[no name]"}
 _HEX = re.compile(r"\b0x[0-9a-f]+\b", re.I)
 _OFFSET = re.compile(r"(?<=.)\+(?:0x[0-9a-f]+|\d+)$", re.I)
 _LIBRARY = re.compile(r"\[?([^\s\[\]]+\.so(?:\.\d+)*)(?: \(deleted\))?\]?")
-# A runtime's own names of its code, in a file that is named after its process.
+# The file in which a runtime names its generated code. Its name contains the pid.
 _OF_PROCESS = re.compile(r"\[perf-\d+\.map\]")
 
 
 def readable(names: Iterable[str]) -> dict[str, str]:
-    """Names as people read them: C++ and Rust demangled, Rust's without the hash that differs from build to build."""
+    """Demangles C++ and Rust names, and removes the hash of Rust names, which differs from build to build."""
     known = list(names)
     return dict(zip(known, _core.readable(known), strict=True))
 
 
 @lru_cache(1 << 16)
 def comparable(frame: str) -> str:
-    """A readable frame without what differs from process to process: an address, an offset in a function or a library."""
-    if frame in _OURS:
+    """Removes what differs from process to process from a readable frame: addresses, and offsets in a function or library."""
+    if frame in _PLACEHOLDERS:
         return frame
     bare = _OFFSET.sub("", frame)
     if _HEX.fullmatch(bare) or bare == "[unknown]":
@@ -61,14 +61,14 @@ def comparable(frame: str) -> str:
 
 
 def readable_stacks(stacks: Iterable[str]) -> dict[str, str]:
-    """Folded stacks of which each frame is readable, by what they are made of."""
+    """Returns each folded stack with readable frames, by the original stack."""
     known = list(stacks)
     names = readable({frame for stack in known for frame in stack.split(";")})
     return {stack: ";".join(names[frame] for frame in stack.split(";")) for stack in known}
 
 
 def comparable_stacks(stacks: Iterable[str]) -> dict[str, str]:
-    """Folded stacks as another run may have them, too, by what they are made of."""
+    """Returns each folded stack with comparable frames, by the original stack."""
     return {
         raw: ";".join(map(comparable, stack.split(";")))
         for raw, stack in readable_stacks(stacks).items()
@@ -76,32 +76,32 @@ def comparable_stacks(stacks: Iterable[str]) -> dict[str, str]:
 
 
 def is_nameless(frame: str) -> bool:
-    """An address, or a library of which no more is known."""
+    """Returns whether a frame is only an address, or only a library."""
     if _HEX.fullmatch(frame):
         return True
-    return frame not in _OURS and frame.startswith("[") and frame.endswith("]")
+    return frame not in _PLACEHOLDERS and frame.startswith("[") and frame.endswith("]")
 
 
 def has_nameless(stack: str) -> bool:
-    """Whether a folded stack has a frame without a name."""
+    """Returns whether a folded stack has a frame without a name."""
     return any(map(is_nameless, stack.split(";")))
 
 
-def _may_be_one(a: str, b: str) -> bool:
-    """Whether two comparable frames may be one function, of which a name is missing here or there."""
+def _may_match(a: str, b: str) -> bool:
+    """Returns whether two comparable frames may be the same function, because one of them lacks its name."""
     if a == b:
         return True
-    if a in _OURS or b in _OURS:
+    if a in _PLACEHOLDERS or b in _PLACEHOLDERS:
         return False
-    # Of two libraries it is known that they are two.
+    # Two different libraries are never the same function.
     return ADDRESS in (a, b) or is_nameless(a) != is_nameless(b)
 
 
-class Partners:
-    """Among comparable stacks those that may be the same call path: where their frames differ, a name is missing.
+class PossibleMatches:
+    """Finds comparable stacks that may be the same call path: where their frames differ, one lacks a name.
 
-    Whether a function has a name is the luck of a recording: its process had gone when it was looked up, or
-    symbols were not installed. So requests of one call path may be counted under several stacks.
+    A recorder cannot name a function if its process has ended before the lookup, or if symbols are not installed.
+    Requests of one call path may therefore be counted under several stacks.
     """
 
     def __init__(self, stacks: Iterable[str]) -> None:
@@ -111,45 +111,47 @@ class Partners:
             self._by_depth.setdefault(len(frames), []).append((stack, frames, has_nameless(stack)))
 
     def of(self, stack: str) -> list[str]:
-        """The other stacks that may be this one."""
-        frames, lacks = stack.split(";"), has_nameless(stack)
+        """Returns the other stacks that may be the same call path."""
+        frames, lacks_names = stack.split(";"), has_nameless(stack)
         return [
             other
-            for other, its, nameless in self._by_depth.get(len(frames), ())
-            if (lacks or nameless) and other != stack and all(map(_may_be_one, frames, its))
+            for other, other_frames, nameless in self._by_depth.get(len(frames), ())
+            if (lacks_names or nameless)
+            and other != stack
+            and all(map(_may_match, frames, other_frames))
         ]
 
 
 @dataclass
 class _Node:
-    """A frame with all that it called, of two runs."""
+    """A frame with the frames that it called, in two runs."""
 
     children: dict[str, _Node] = field(default_factory=dict)
     new: float = 0
     base: float = 0
 
-    def alike(self, frame: str) -> Iterator[_Node]:
-        """Called frames that may be this one, itself included."""
+    def matches(self, frame: str) -> Iterator[_Node]:
+        """Yields the called frames that may be this one, including itself."""
         if frame in self.children:
             yield self.children[frame]
         for name, child in self.children.items() if is_nameless(frame) else self._nameless():
-            if name != frame and _may_be_one(frame, name):
+            if name != frame and _may_match(frame, name):
                 yield child
 
     def _nameless(self) -> list[tuple[str, _Node]]:
         return [(name, child) for name, child in self.children.items() if is_nameless(name)]
 
 
-def doubts(
+def ambiguous_weights(
     stacks: Iterable[tuple[tuple[str, ...], float, float]], named: int = 0
 ) -> dict[tuple[str, ...], tuple[float, float]]:
-    """How much more each frame of a flame graph may be, on either side, if frames that lack names are the same.
+    """Returns the weight, in new and in base, of other frames that may be the same as a frame with its callers.
 
-    As `Partners`, but of a frame with its callers. The weights of frames of which nothing is in doubt are left out.
+    The rule is that of `PossibleMatches`. Frames without a possible match are left out.
 
     Args:
-        stacks: comparable frames, outermost first, and their weights, new and base.
-        named: so many outermost frames are no functions, and lack no names.
+        stacks: comparable frames, outermost first, and their weights in new and in base.
+        named: number of outermost frames that are not functions, and therefore do not lack names.
     """
     root = _Node()
     for frames, new, base in stacks:
@@ -159,16 +161,16 @@ def doubts(
             node.new += new
             node.base += base
     found: dict[tuple[str, ...], tuple[float, float]] = {}
-    # A frame, its callers, and what else may be it.
-    open_: list[tuple[_Node, tuple[str, ...], list[_Node]]] = [(root, (), [])]
-    while open_:
-        node, path, others = open_.pop()
+    # A frame, its path, and the other frames that may be the same.
+    pending: list[tuple[_Node, tuple[str, ...], list[_Node]]] = [(root, (), [])]
+    while pending:
+        node, path, others = pending.pop()
         for frame, child in node.children.items():
             here = (*path, frame)
             rest: list[_Node] = []
             if len(path) >= named:
-                rest = [one for parent in (node, *others) for one in parent.alike(frame) if one is not child]  # fmt: skip
+                rest = [one for parent in (node, *others) for one in parent.matches(frame) if one is not child]  # fmt: skip
             if rest:
                 found[here] = (sum(one.new for one in rest), sum(one.base for one in rest))
-            open_.append((child, here, rest))
+            pending.append((child, here, rest))
     return found

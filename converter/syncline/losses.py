@@ -1,4 +1,4 @@
-"""What a loss is a part of: the same words after a conversion and above a report."""
+"""Words losses as sentences, for the messages of a conversion and the warnings above a report."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["TOLD", "Limit", "filtered", "of_conversion", "sentence"]
+__all__ = ["REPORTED", "Limit", "filtered", "of_conversion", "sentence"]
 
-# Numbers that add up to what a reason is a part of: keys of `syncline_meta`, or reasons. A bio has a
-# submit, or is counted as one without.
+# Reason -> (noun, counts that add up to the total that the reason is a part of). A count is a key of
+# `syncline_meta` or another reason. Each bio has a submit, or is counted as `never_submitted`.
 _SUBMITS = ("events.bio_submit", "events.block_submit")
 _BIOS = ("bios", (*_SUBMITS, "never_submitted"))
 _REQUESTS = ("requests", ("requests",))
@@ -27,28 +27,30 @@ _PART_OF = {
     "unparsed_line": ("lines", ("lines",)),
 }
 _EVENTS = ("events", ("events",))
-# Less than this would be told as 0.0 s.
+# A shorter gap would be shown as 0.0 s.
 AT_ONCE_NS = 50_000_000
-# No loss, but whoever reads a figure has to know why so many others are missing.
-TOLD = ("call_only",)
+# Not a loss, but it explains why many figures are not known.
+REPORTED = ("call_only",)
 
 
 def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 1) -> str:
-    """`15 of 100 bios: never_completed: ...`.
+    """Words a loss as `15 of 100 bios: never_completed: ...`.
 
-    `numbers` holds the counts of `syncline_meta` (`lines`, `events`, `events.KIND`) and of all
-    reasons, summed over the runs; without those of the whole, the part stands alone.
+    Args:
+        numbers: the counts of `syncline_meta` (`lines`, `events`, `events.KIND`) and of all reasons, summed
+            over the runs. Without the counts of the total, the sentence has only the count of the reason.
+        runs: how many runs have the loss.
     """
     count = numbers[reason]
     noun, parts = _PART_OF.get(reason, _EVENTS)
     total = sum(numbers.get(part, 0) for part in parts)
     if noun == "bios" and all(numbers.get(submits, 0) > 0 for submits in _SUBMITS):
-        # Some are told by both, and it is not counted how many.
+        # The file system and the block layer both record some submits, and it is not known how many.
         total = 0
     # Events that the tracer lost are not among those that the log holds.
-    beside = "beside" if reason == "lost_by_tracer" else "of"
+    relation = "in addition to" if reason == "lost_by_tracer" else "of"
     part = (
-        f"{count:,} {beside} {total:,} {noun}"
+        f"{count:,} {relation} {total:,} {noun}"
         if total > 0 and parts[0] in numbers
         else f"{count:,} {noun}"
         if noun == "bios"
@@ -59,60 +61,64 @@ def sentence(reason: str, meaning: str, numbers: Mapping[str, int], runs: int = 
 
 
 def filtered(wanted: str, numbers: Mapping[str, int]) -> str:
-    """What a filter has left out; `wanted` is it in words, empty without one."""
+    """Words what a filter has left out.
+
+    Args:
+        wanted: the filter in words; empty without one.
+    """
     if not wanted:
         return ""
     out, unknown = numbers.get("filtered_out", 0), numbers.get("filter_unknown", 0)
-    told = f"only requests of {wanted} are here: {out:,} others and calls without a request are left out"
+    text = f"only requests of {wanted} are included: {out:,} others and calls without a request are left out"
     if unknown:
-        told += f", and {unknown:,} of which the log does not tell what the filter asks"
-    return told
+        text += f", and {unknown:,} for which the log does not record what the filter selects by"
+    return text
 
 
 def of_conversion(summary: Mapping[str, Any]) -> list[str]:
-    """A sentence for each reason of a loss, from what `_core.convert` returns."""
+    """Returns a sentence for each reason of a loss in the summary of `_core.convert`."""
     numbers = {"lines": summary["lines"], "events": summary["events"]}
     if summary["requests"] is not None:
         numbers["requests"] = summary["requests"]
     numbers |= {f"events.{kind}": count for kind, count in summary["events_by_kind"].items()}
     numbers |= {loss["reason"]: loss["count"] for loss in summary["losses"]}
-    told = [
+    found = [
         sentence(loss["reason"], loss["meaning"], numbers)
         for loss in summary["losses"]
-        if loss["severity"] == "loss" or loss["reason"] in TOLD
+        if loss["severity"] == "loss" or loss["reason"] in REPORTED
     ]
     left_out = filtered(summary["filter"], numbers)
-    told += [
-        f"{first} has ended {gap / 1e9:,.1f} s before {second} begins, so nothing is joined: are they of one"
-        " run and of one clock, and is --offset right?"
+    found += [
+        f"{first} ends {gap / 1e9:,.1f} s before {second} begins, so nothing is joined: are they of the"
+        " same run and clock, and is --offset right?"
         for first, second, gap in summary["disjoint"]
-        # Pieces of one recording follow each other at once.
+        # Pieces of one recording follow each other without a gap.
         if gap >= AT_ONCE_NS
     ]
-    return [*told, left_out] if left_out else told
+    return [*found, left_out] if left_out else found
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What `--max-loss` allows: a number of losses, or a share of events and losses together."""
+    """The value of `--max-loss`: a number of losses, or a percentage of events and losses together."""
 
     amount: float
-    share: bool
+    is_percentage: bool
 
     @staticmethod
     def parse(text: str) -> Limit:
-        """`N` or `N%`. Raises ValueError."""
-        number, share = text.strip(), text.strip().endswith("%")
+        """Parses `N` or `N%`. Raises ValueError."""
+        number, is_percentage = text.strip(), text.strip().endswith("%")
         try:
-            amount = float(number.removesuffix("%")) if share else int(number)
+            amount = float(number.removesuffix("%")) if is_percentage else int(number)
         except ValueError:
             amount = -1
-        if not 0 <= amount < (100.0001 if share else 2**63):
-            raise ValueError(f"'{text}' is neither a number of losses nor a share of them")
-        return Limit(amount, share)
+        if not 0 <= amount < (100.0001 if is_percentage else 2**63):
+            raise ValueError(f"'{text}' is neither a number of losses nor a percentage")
+        return Limit(amount, is_percentage)
 
     def allows(self, lost: int, events: int) -> bool:
-        """Whether so many losses are few enough, beside so many events."""
-        if not self.share:
+        """Returns whether the limit allows this number of losses, given the number of recorded events."""
+        if not self.is_percentage:
             return lost <= self.amount
         return 100 * lost <= self.amount * (lost + events)

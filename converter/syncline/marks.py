@@ -1,4 +1,4 @@
-"""Marks of `--marks FILE`: reading them, and telling when they miss the log."""
+"""Reads the marks of `--marks FILE`, and detects marks outside the time span of the log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HINT = "a mark is a line such as `41753514022,page 1` or `41753514022,page 1,25
 
 
 class Mark(NamedTuple):
-    """A mark in ns; without a length it lasts until the next one."""
+    """A mark in ns. Without a duration it lasts until the next mark."""
 
     ts_ns: int
     name: str
@@ -27,16 +27,16 @@ class Mark(NamedTuple):
 
 
 def read_marks(path: Path, time_unit: str = "ns") -> list[Mark]:
-    """Marks of a CSV file: time, name[, duration], in the log's unit or in that of the header (`time_ms`).
+    """Reads a CSV file with time, name[, duration], in the unit of the log or that of the header (`time_ms`).
 
     Raises:
-        InputError: not such a file; names the line.
+        InputError: the file cannot be read, or a line is not a mark.
     """
     scale = {"time": UNITS[time_unit], "duration": UNITS[time_unit]}
     columns: list[str] = list(_COLUMNS)
     marks: list[Mark] = []
     try:
-        # Spreadsheets begin a CSV with a byte order mark.
+        # Spreadsheets write a byte order mark at the start.
         with path.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.reader(stream)
             for row in reader:
@@ -55,21 +55,21 @@ def read_marks(path: Path, time_unit: str = "ns") -> list[Mark]:
             f"name a CSV file with --marks; {_HINT}",
         ) from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} is no CSV file of marks: {error}", _HINT) from None
+        raise InputError(f"{path} is not a CSV file of marks: {error}", _HINT) from None
     if not marks:
         raise InputError(f"{path} has no marks", _HINT)
     return marks
 
 
 def _header(where: str, cells: list[str], scale: dict[str, int]) -> list[str]:
-    """The names of the columns; puts the units that they name into `scale`."""
+    """Returns the names of the columns, and sets their units in `scale`."""
     columns = []
     for cell in cells:
         name, _, unit = cell.partition("_")
         if name not in _COLUMNS or unit not in ("", *UNITS):
             raise InputError(
                 f"{where}: unknown column '{cell}'",
-                "the columns are time, name and duration; time_ms and the like name the unit",
+                "the columns are time, name and duration; a suffix names the unit, as in time_ms",
             )
         columns.append(name)
         if unit:
@@ -96,52 +96,52 @@ def _mark(
 
 
 def _scaled(text: str, scale: int) -> int:
-    """Whole numbers exactly: ns since boot do not fit a float."""
+    """Converts to ns. Integers stay exact: ns since boot exceed the precision of a float."""
     return int(text) * scale if text.isdigit() else round(float(text) * scale)
 
 
 def complaint(
     marks: Sequence[Mark], first_ns: int, last_ns: int, path: str | os.PathLike[str]
 ) -> tuple[str, str] | None:
-    """What is wrong with marks that miss the log from `first_ns` to `last_ns`, and what to do.
+    """Returns an error message and a hint if marks are outside the log, which spans `first_ns` to `last_ns`.
 
-    A mark that begins before the log may reach into it, as a page load does that began before its
-    first sync. It is taken for a miss only if another unit would put its begin into the log.
+    A mark that begins before the log may end within it, such as a page load that began before the first
+    sync. It counts as outside only if another unit would move its begin into the log.
     """
     in_order = sorted(marks, key=lambda mark: mark.ts_ns)
     ends = [mark.ts_ns for mark in in_order[1:]] + [last_ns]
-    missing = []
+    outside = []
     for mark, until in zip(in_order, ends, strict=True):
         if first_ns <= mark.ts_ns <= last_ns:
             continue
         end = until if mark.dur_ns is None else mark.ts_ns + mark.dur_ns
         if mark.ts_ns > last_ns or end < first_ns or _other_unit([mark], first_ns, last_ns):
-            missing.append(mark)
-    if not missing:
+            outside.append(mark)
+    if not outside:
         return None
-    worst = min(missing, key=lambda mark: mark.line)
-    others = f", and {len(missing) - 1:,} more of {len(marks):,}," if len(missing) > 1 else ""
+    first = min(outside, key=lambda mark: mark.line)
+    others = f", and {len(outside) - 1:,} more of {len(marks):,}," if len(outside) > 1 else ""
     message = (
-        f"{path}:{worst.line}: the mark '{worst.name}' at {worst.ts_ns} ns{others}"
-        f" {'lie' if others else 'lies'} outside the log, which goes from {first_ns} to {last_ns} ns"
+        f"{path}:{first.line}: the mark '{first.name}' at {first.ts_ns} ns{others}"
+        f" {'are' if others else 'is'} outside the log, which spans {first_ns} to {last_ns} ns"
     )
     hint = (
-        "marks have the log's clock (bpftrace's nsecs, CLOCK_BOOTTIME), and the unit of --time-unit"
-        " or that of the header (time_us)"
+        "marks use the clock of the log (bpftrace's nsecs, CLOCK_BOOTTIME), and the unit of --time-unit"
+        " or of the header (time_us)"
     )
-    if change := _other_unit(missing, first_ns, last_ns):
-        hint += f"; {change} they would lie inside"
+    if change := _other_unit(outside, first_ns, last_ns):
+        hint += f"; {change} they would be inside"
     return message, hint
 
 
 def _other_unit(marks: Sequence[Mark], first_ns: int, last_ns: int) -> str:
-    """What to do to the times to put most of the marks into the log; "" if nothing does."""
+    """Returns the change of unit that moves most of the marks into the log; "" if there is none."""
     for power in (10**3, 10**6, 10**9):
         for change, scaled in (
             (f"multiplied by {power}", [mark.ts_ns * power for mark in marks]),
             (f"divided by {power}", [mark.ts_ns // power for mark in marks]),
         ):
-            # A coarser unit rounds: a mark at the first event may come to lie before it.
+            # A coarser unit rounds, which may move a mark at the first event before it.
             inside = sum(first_ns - power < ts < last_ns + power for ts in scaled)
             if 2 * inside > len(marks):
                 return change

@@ -1,1 +1,1 @@
-"""Two sides of runs compared: what got worse, how surely, and where."""
+"""Compares two sides of runs: which metrics got worse, how certain that is, and which files, threads and stacks contribute."""

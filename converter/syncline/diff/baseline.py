@@ -1,4 +1,4 @@
-"""A stored baseline: what a later diff needs of runs, in one small file."""
+"""Reads and writes a baseline: one small file that keeps what later diffs need of runs."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ import math
 import zlib
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from syncline import _core
 from syncline.errors import InputError
 from syncline.frames import has_nameless
 from syncline.inputs import BASELINE
 
-if TYPE_CHECKING:
-    from .sides import Query, Run
+from .run import Figure, Query, Run
 
 __all__ = ["SCHEMA_VERSION", "is_baseline", "load", "save"]
 
-# Counts up whenever a file of before would be misread.
+# Increases whenever this version would misread an older file.
 SCHEMA_VERSION = 2
 _GZIP = b"\x1f\x8b"
-# Of each kind, per run: by time and by count. Rules with patterns need the others, too.
+# Groups kept of each kind and run: this many by time, and as many by count. Rules with patterns need more than a diff shows.
 _GROUPS = 150
 _DIGITS = 12
 
 
 def is_baseline(path: Path) -> bool:
-    """Whether the file begins as a baseline does."""
+    """Returns whether the file begins as a baseline does."""
     try:
         with path.open("rb") as file:
             head = file.read(len(BASELINE))
@@ -43,19 +42,19 @@ def is_baseline(path: Path) -> bool:
 
 
 def save(runs: list[Run], queries: list[Query], path: str) -> int:
-    """Writes a baseline, whole or not at all; compressed if the name ends in .gz. Returns its size.
+    """Writes a baseline atomically, compressed if the name ends in .gz. Returns its size in bytes.
 
     Raises:
-        CoreError: it cannot be written.
+        CoreError: the file cannot be written.
     """
     names: dict[str, int] = {}
     data = {
         "syncline_baseline": SCHEMA_VERSION,
         "syncline_version": metadata.version("syncline"),
         "queries": {query.digest: query.path for query in queries},
-        "runs": [_packed(run, names, alone=len(runs) == 1) for run in runs],
+        "runs": [_packed(run, names, with_blocks=len(runs) == 1) for run in runs],
     }
-    # Names of groups are long and the same in most runs.
+    # Group names are long, and most runs have the same ones.
     data["names"] = list(names)
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     if path.endswith(".gz"):
@@ -64,16 +63,16 @@ def save(runs: list[Run], queries: list[Query], path: str) -> int:
     return len(text)
 
 
-def _packed(run: Run, names: dict[str, int], *, alone: bool) -> dict[str, Any]:
-    groups, cut = {}, list(run.cut)
+def _packed(run: Run, names: dict[str, int], *, with_blocks: bool) -> dict[str, Any]:
+    groups, truncated = {}, list(run.truncated_kinds)
     columns: list[str] = []
     for kind, all_of_kind in run.groups.items():
         kept = _costliest(all_of_kind)
         if kind == "stack":
-            # Of these any may be one of those that are kept.
+            # A stack with missing names may match any of the kept ones.
             kept |= {name: one for name, one in all_of_kind.items() if has_nameless(name)}
-        if len(kept) < len(all_of_kind) and kind not in cut:
-            cut.append(kind)
+        if len(kept) < len(all_of_kind) and kind not in truncated:
+            truncated.append(kind)
         columns = columns or list(next(iter(kept.values()), {}))
         groups[kind] = [
             [names.setdefault(name, len(names)), *(group[column] for column in columns)]
@@ -84,20 +83,20 @@ def _packed(run: Run, names: dict[str, int], *, alone: bool) -> dict[str, Any]:
         "facts": run.facts,
         "caveats": run.caveats,
         "figures": [
-            [*key, _short(one.value), one.unit, one.known, one.syncs]
+            [*key, _rounded(one.value), one.unit, one.known, one.syncs]
             for key, one in run.figures.items()
         ],
         "columns": columns,
         "groups": groups,
-        "cut": cut,
+        "cut": truncated,
         "answers": {
-            digest: {key: [_short(one.value), one.unit] for key, one in answers.items()}
+            digest: {key: [_rounded(one.value), one.unit] for key, one in answers.items()}
             for digest, answers in run.answers.items()
         },
     }
-    if alone:
+    if with_blocks:
         packed["blocks"] = {
-            count: {metric: [_short(value) for value in values] for metric, values in by.items()}
+            count: {metric: [_rounded(value) for value in values] for metric, values in by.items()}
             for count, by in run.blocks.items()
         }
         packed["group_blocks"] = {
@@ -120,16 +119,16 @@ def _costliest(groups: dict[str, Any]) -> dict[str, Any]:
     return {name: group for name, group in groups.items() if name in kept}
 
 
-def _short(value: float | None) -> float | None:
-    """More digits than any interval has."""
+def _rounded(value: float | None) -> float | None:
+    """Rounds to `_DIGITS` digits, which is finer than any interval."""
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
-def _check(runs: list[Run]) -> None:
-    """What is no number would be counted with.
+def _check_numbers(runs: list[Run]) -> None:
+    """Refuses values that are not finite numbers: the statistics would use them.
 
     Raises:
-        ValueError: a figure or a sum is none.
+        ValueError: a figure or a sum is not a finite number.
     """
     figures = [one.value for run in runs for one in run.figures.values()]
     figures += [one.value for run in runs for by in run.answers.values() for one in by.values()]
@@ -144,18 +143,16 @@ def _check(runs: list[Run]) -> None:
         if value is None:
             continue
         if not isinstance(value, int | float) or not math.isfinite(value):
-            raise ValueError(f"{value!r} stands where a number should")
+            raise ValueError(f"{value!r} is not a finite number")
 
 
 def load(path: str) -> list[Run]:
     """Reads a baseline.
 
     Raises:
-        InputError: of another schema version, or damaged.
+        InputError: the file has another schema version, or is damaged.
     """
-    from .sides import Figure, Run
-
-    again = f"save it again, from the runs: syncline baseline save INPUT... -o {path}"
+    again = f"save it again from the runs: syncline baseline save INPUT... -o {path}"
     try:
         raw = Path(path).read_bytes()
         data = json.loads(gzip.decompress(raw) if raw[:2] == _GZIP else raw)
@@ -167,43 +164,8 @@ def load(path: str) -> list[Run]:
                 again,
             )
         names = data["names"]
-        runs = []
-        for one in data["runs"]:
-            columns = one["columns"]
-            runs.append(
-                Run(
-                    name=one["name"],
-                    figures={
-                        (metric, scope): Figure(value, unit, known, syncs)
-                        for metric, scope, value, unit, known, syncs in one["figures"]
-                    },
-                    groups={
-                        kind: {
-                            names[number]: dict(zip(columns, sums, strict=True))
-                            for number, *sums in groups
-                        }
-                        for kind, groups in one["groups"].items()
-                    },
-                    facts=one["facts"],
-                    caveats=one["caveats"],
-                    answers={
-                        digest: {key: Figure(*figure) for key, figure in answers.items()}
-                        for digest, answers in one["answers"].items()
-                    },
-                    blocks={int(count): by for count, by in one.get("blocks", {}).items()},
-                    group_blocks={
-                        int(count): {
-                            (kind, names[number]): [
-                                cell and dict(zip(columns, cell, strict=True)) for cell in cells
-                            ]
-                            for kind, number, *cells in by
-                        }
-                        for count, by in one.get("group_blocks", {}).items()
-                    },
-                    cut=tuple(one["cut"]),
-                )
-            )
-        _check(runs)
+        runs = [_unpacked(one, names) for one in data["runs"]]
+        _check_numbers(runs)
     except (
         OSError,
         EOFError,
@@ -218,3 +180,35 @@ def load(path: str) -> list[Run]:
             f"{path} is a damaged baseline: {type(error).__name__}: {error}", again
         ) from None
     return runs
+
+
+def _unpacked(packed: dict[str, Any], names: list[str]) -> Run:
+    columns = packed["columns"]
+    return Run(
+        name=packed["name"],
+        figures={
+            (metric, scope): Figure(value, unit, known, syncs)
+            for metric, scope, value, unit, known, syncs in packed["figures"]
+        },
+        groups={
+            kind: {names[number]: dict(zip(columns, sums, strict=True)) for number, *sums in groups}
+            for kind, groups in packed["groups"].items()
+        },
+        facts=packed["facts"],
+        caveats=packed["caveats"],
+        answers={
+            digest: {key: Figure(*figure) for key, figure in answers.items()}
+            for digest, answers in packed["answers"].items()
+        },
+        blocks={int(count): by for count, by in packed.get("blocks", {}).items()},
+        group_blocks={
+            int(count): {
+                (kind, names[number]): [
+                    cell and dict(zip(columns, cell, strict=True)) for cell in cells
+                ]
+                for kind, number, *cells in by
+            }
+            for count, by in packed.get("group_blocks", {}).items()
+        },
+        truncated_kinds=tuple(packed["cut"]),
+    )

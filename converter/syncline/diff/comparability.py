@@ -1,4 +1,4 @@
-"""What is not alike on both sides, and so may be why the figures differ."""
+"""Finds differences between the sides that may explain why their figures differ, and words them as warnings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from syncline.frames import comparable_stacks, has_nameless
 from syncline.report import run_query
 from syncline.report.catalogue import sql_root
 
-from .sides import Figure, Run, Side, listed
+from .names import first_names
+from .run import Figure, Run, Side
 
 __all__ = ["differences", "glance", "same_runs"]
 
-# Facts of a run, and what a person calls them.
+# Fact of a run -> its name in a warning.
 _FACTS = {
     "time_unit": "units of time",
     "pid_is": "meanings of the PID column",
@@ -30,37 +31,40 @@ _FACTS = {
     "mark": "marks",
     "tables": "tables",
 }
-_NONE_OF_IT = {"mark": "none", "fs": "none known", "request_filter": "all requests"}
-# A part of one side's requests whose value is known that the other side does not have.
-_KNOWN_APART = 0.05
-_LENGTH_APART = 1.25
-# How many times as long a time is that was read in the next smaller unit, and how far from that it may be.
-_UNIT, _UNIT_APART = 1000, 3
-_NAMES = 3
+# Facts that differ even if only one side has a value, and the text for the side without one.
+_WITHOUT_VALUE = {"mark": "none", "fs": "none known", "request_filter": "all requests"}
+# Largest difference between two shares, of known values for example, without a warning.
+_MAX_SHARE_DIFFERENCE = 0.05
+_MAX_LENGTH_RATIO = 1.25
+# Ratio of a unit of time to the next smaller one, and the factor by which a ratio may miss it.
+_UNIT_RATIO, _UNIT_MARGIN = 1000, 3
+_MAX_VALUES = 3
 
 
 def differences(base: Side, new: Side) -> list[str]:
-    """A sentence for each thing that differs between the sides, or between runs of one."""
-    found = _same(base, new) + _of_one_time(base, new)
-    for fact, word in _FACTS.items():
+    """Returns a sentence for each difference between the sides, or between the runs of one side."""
+    found = _common_runs(base, new) + _simultaneous_runs(base, new)
+    for fact, label in _FACTS.items():
         sides = [_values(side, fact) for side in (base, new)]
-        if sides[0] != sides[1] and (all(sides) or (fact in _NONE_OF_IT and any(sides))):
-            a, b = _told(*sides, _NONE_OF_IT.get(fact, "not known"))
-            found.append(f"{word} differ: {a} in base, {b} in new")
+        if sides[0] != sides[1] and (all(sides) or (fact in _WITHOUT_VALUE and any(sides))):
+            without = _WITHOUT_VALUE.get(fact, "not known")
+            found.append(f"{label} differ: {_difference_text(*sides, without)}")
         elif fact != "fs" and fact != "mark":
             for side, values in zip((base, new), sides, strict=True):
                 if len(values) > 1:
-                    found.append(f"{word} differ within {side.name}: {listed(sorted(values))}")
+                    found.append(
+                        f"{label} differ within {side.name}: {first_names(sorted(values))}"
+                    )
                     break
-    parts = (_known, _attribution, _lone_calls, _stacks, _lengths, _units)
-    return found + [sentence for part in parts for sentence in part(base, new)]
+    checks = (_known_shares, _attribution, _unmatched_calls, _stacks, _lengths, _units)
+    return found + [sentence for check in checks for sentence in check(base, new)]
 
 
 def glance(engine: Any, name: str, summary: Iterable[tuple[Any, ...]]) -> Side:
-    """An input as `differences` needs it, for whoever compares without a diff.
+    """Reads only what `differences` needs from an input.
 
     Args:
-        summary: the rows of that report.
+        summary: the rows of the report `summary`.
     """
     run = Run(name)
     for metric, scope, value, unit, known, syncs in summary:
@@ -73,42 +77,41 @@ def glance(engine: Any, name: str, summary: Iterable[tuple[Any, ...]]) -> Side:
     nameless = sum(int(syncs) for stack, syncs, _ in stacks if has_nameless(names[str(stack)]))
     run.facts["nameless.stack"] = [str(nameless)]
     for fact in ("first_ts_ns", "last_ts_ns"):
-        # Of several runs in one input it is not known which first is whose.
+        # If the input holds several runs, the first and the last time cannot be assigned to one of them.
         if len(run.facts.get(fact, ())) > 1:
             del run.facts[fact]
     return Side(name, (name,), [run])
 
 
 def same_runs(base: Side, new: Side) -> bool:
-    """Whether both sides are the same runs, and no others."""
-    return len(_in_common(base, new)) == len(base.runs) == len(new.runs)
+    """Returns whether both sides consist of the same runs."""
+    return len(_in_both(base, new)) == len(base.runs) == len(new.runs)
 
 
-def _in_common(base: Side, new: Side) -> list[tuple[str, str]]:
-    theirs = {run.identity: run.name for run in base.runs if run.identity}
-    return [(theirs[run.identity], run.name) for run in new.runs if run.identity in theirs]
+def _in_both(base: Side, new: Side) -> list[tuple[str, str]]:
+    of_base = {run.identity: run.name for run in base.runs if run.identity}
+    return [(of_base[run.identity], run.name) for run in new.runs if run.identity in of_base]
 
 
-def _same(base: Side, new: Side) -> list[str]:
-    """Runs that both sides have."""
-    both = _in_common(base, new)
-    if not both:
+def _common_runs(base: Side, new: Side) -> list[str]:
+    pairs = _in_both(base, new)
+    if not pairs:
         return []
-    named = listed([old if old == name else f"{old} = {name}" for old, name in both])
+    names = first_names([old if old == name else f"{old} = {name}" for old, name in pairs])
     if same_runs(base, new):
-        return [f"base and new are the same, so that nothing is compared: {named}"]
-    return [f"base and new have runs in common, which hides what differs: {named}"]
+        return [f"base and new are the same runs, so nothing is compared: {names}"]
+    return [f"base and new have runs in common, which hides differences: {names}"]
 
 
-def _of_one_time(base: Side, new: Side) -> list[str]:
-    """Runs that are not the same, but of the same time of one machine: parts, or two recorders."""
+def _simultaneous_runs(base: Side, new: Side) -> list[str]:
+    """Different runs that overlap in time on one machine: parts of one run, or two recorders of it."""
     runs = {run.identity: run for side in (base, new) for run in side.runs if run.identity}
     pairs = [f"{a.name} and {b.name}" for a, b in combinations(runs.values(), 2) if _overlap(a, b)]
     if not pairs:
         return []
     return [
-        "runs of one machine and of the same time count as several, though one may be a part of the"
-        f" other: {listed(pairs)}"
+        "runs of one machine that overlap in time are counted as several runs, but one may be a part"
+        f" of the other: {first_names(pairs)}"
     ]
 
 
@@ -120,7 +123,7 @@ def _overlap(a: Run, b: Run) -> bool:
     if begin is None or end is None or other is None or other_end is None:
         return False
     boot = a.fact("boot_id")
-    # Without a boot's name, times can be alike by chance, but not to the ns.
+    # Without a boot id, times of two boots may overlap, but they do not begin at the same ns.
     return begin == other or (
         boot is not None and boot == b.fact("boot_id") and begin <= other_end and other <= end
     )
@@ -130,22 +133,24 @@ def _values(side: Side, fact: str) -> set[str]:
     return {value for run in side.runs for value in run.facts.get(fact, ()) if value}
 
 
-def _told(a: set[str], b: set[str], none: str) -> tuple[str, str]:
-    """Both, as short as they still differ: a kernel's release, unless only its build is another."""
-    short = [{re.sub(r"^Linux version (\S+).*", r"\1", value) for value in side} for side in (a, b)]
+def _difference_text(base: set[str], new: set[str], without: str) -> str:
+    # Shows the release of a kernel, or its full version if only the builds differ.
+    short = [
+        {re.sub(r"^Linux version (\S+).*", r"\1", value) for value in side} for side in (base, new)
+    ]
     if short[0] != short[1]:
-        a, b = short
-    # Marks that both have say nothing.
-    only_a, only_b = a - b, b - a
-    if len(a) > _NAMES or len(b) > _NAMES:
-        return (f"{listed(sorted(only_a))} alone" if only_a else "none of its own"), (
-            f"{listed(sorted(only_b))} alone" if only_b else "none of its own"
-        )
-    return listed(sorted(a)) or none, listed(sorted(b)) or none
+        base, new = short
+    if len(base) > _MAX_VALUES or len(new) > _MAX_VALUES:
+        # Values that both sides have are left out.
+        only = (("base", sorted(base - new)), ("new", sorted(new - base)))
+        return "; ".join(f"only {side} has {first_names(names)}" for side, names in only if names)
+    return (
+        f"{first_names(sorted(base)) or without} in base, {first_names(sorted(new)) or without} in new"
+    )  # fmt: skip
 
 
-def _known(base: Side, new: Side) -> list[str]:
-    """Figures that one side takes over more of its requests than the other."""
+def _known_shares(base: Side, new: Side) -> list[str]:
+    """Metrics that one side knows of a larger share of its requests."""
     found = []
     for metric in ("syscall_latency_avg", "writeback_latency_avg", "writeback_amount_avg"):
         shares = []
@@ -154,59 +159,59 @@ def _known(base: Side, new: Side) -> list[str]:
             syncs = sum(one.syncs or 0 for one in figures if one)
             shares.append(sum(one.known or 0 for one in figures if one) / syncs if syncs else None)
         a, b = shares
-        if a is not None and b is not None and abs(a - b) > _KNOWN_APART:
+        if a is not None and b is not None and abs(a - b) > _MAX_SHARE_DIFFERENCE:
             found.append(
-                f"{metric.removesuffix('_avg')} is known of {a:.0%} of the requests in base, of {b:.0%} in new"
+                f"{metric.removesuffix('_avg')} is known for {a:.0%} of the requests in base, for {b:.0%} in new"
             )
     return found
 
 
 def _total(side: Side, metric: str, scope: str = "all") -> float | None:
-    """Of all runs that know it."""
+    """Sums a metric over the runs that know it."""
     figures = [run.figures.get((metric, scope)) for run in side.runs]
     known = [one.value for one in figures if one and one.value is not None]
     return sum(known) if known else None
 
 
 def _attribution(base: Side, new: Side) -> list[str]:
-    """Recorders that know, and recorders that infer, which bio belongs to which request."""
+    """Recorders that record which request a bio belongs to, compared with recorders for which it is inferred."""
     shares = []
     for side in (base, new):
         known = [run.figures.get(("attribution_share", "exact")) for run in side.runs]
         values = [one.value for one in known if one and one.value is not None]
         shares.append(sum(values) / len(values) if values else None)
     a, b = shares
-    if a is None or b is None or abs(a - b) <= _KNOWN_APART:
+    if a is None or b is None or abs(a - b) <= _MAX_SHARE_DIFFERENCE:
         return []
     return [
-        f"attribution is exact for {a:.0%} in base, for {b:.0%} in new: what is inferred may be another request's"
+        f"attribution is exact for {a:.0%} in base, for {b:.0%} in new: inferred bios may belong to another request"
     ]
 
 
-def _lone_calls(base: Side, new: Side) -> list[str]:
-    """Calls that no request was seen of: on one side they may be the very requests of the other."""
+def _unmatched_calls(base: Side, new: Side) -> list[str]:
+    """Calls without a recorded request: they may be calls whose requests the other side has recorded."""
     shares = []
     for side in (base, new):
-        lone, syncs = _total(side, "unmatched_calls"), _total(side, "syncs")
-        whole = (lone or 0) + (syncs or 0)
-        shares.append(lone / whole if lone is not None and whole else None)
+        unmatched, syncs = _total(side, "unmatched_calls"), _total(side, "syncs")
+        whole = (unmatched or 0) + (syncs or 0)
+        shares.append(unmatched / whole if unmatched is not None and whole else None)
     a, b = shares
-    if a is None or b is None or abs(a - b) <= _KNOWN_APART:
+    if a is None or b is None or abs(a - b) <= _MAX_SHARE_DIFFERENCE:
         return []
     return [
-        f"lone calls, which no figure counts, are {a:.0%} of all calls and requests in base, {b:.0%} in new"
+        f"unmatched calls, which no figure includes, are {a:.0%} of all calls and requests in base, {b:.0%} in new"
     ]
 
 
 def _stacks(base: Side, new: Side) -> list[str]:
-    """Stacks that one side has, or has names for, more often than the other."""
+    """Differences in the shares of requests with a stack, and of stacks with all names."""
     found = []
-    for fact, of, words in (
-        ("known.stack", "known.syncs", "a stack is known of {} of the requests in base, of {} in new"),
+    for fact, of, text in (
+        ("known.stack", "known.syncs", "a stack is known for {} of the requests in base, for {} in new"),
         (
             "nameless.stack",
             "known.stack",
-            "functions lack names in {} of the stacks in base, in {} in new: what differs by stack may be luck",
+            "functions lack names in {} of the stacks in base, in {} in new: differences by stack may be caused by that",
         ),
     ):  # fmt: skip
         counts = [
@@ -215,13 +220,13 @@ def _stacks(base: Side, new: Side) -> list[str]:
         ]
         if all(whole for _, whole in counts):
             a, b = (part / whole for part, whole in counts)
-            if abs(a - b) > _KNOWN_APART:
-                found.append(words.format(f"{a:.0%}", f"{b:.0%}"))
+            if abs(a - b) > _MAX_SHARE_DIFFERENCE:
+                found.append(text.format(f"{a:.0%}", f"{b:.0%}"))
     return found
 
 
-def _length(side: Side) -> float | None:
-    """Of a run, in seconds, on average."""
+def _mean_length(side: Side) -> float | None:
+    """Returns the mean length of a run in seconds."""
     spans = [
         (run.number("last_ts_ns") or 0) - (run.number("first_ts_ns") or 0) for run in side.runs
     ]
@@ -229,26 +234,26 @@ def _length(side: Side) -> float | None:
 
 
 def _units(base: Side, new: Side) -> list[str]:
-    """A side whose log was converted with another unit of time than the one that it is in."""
+    """A side whose log was converted with the wrong unit of time."""
     parts = []
     for side in (base, new):
         syncs = _total(side, "syncs")
         latency = _total(side, "syscall_latency_sum") or _total(side, "sync_time_sum")
-        parts.append((_length(side), latency / syncs if latency and syncs else None))
+        parts.append((_mean_length(side), latency / syncs if latency and syncs else None))
     ratios = [a / b for a, b in zip(*parts, strict=True) if a and b]
     for power, longer, shorter in ((1, base, new), (-1, new, base)):
-        apart = [ratio**power / _UNIT for ratio in ratios]
-        if len(apart) > 1 and all(1 / _UNIT_APART < one < _UNIT_APART for one in apart):
+        errors = [ratio**power / _UNIT_RATIO for ratio in ratios]
+        if len(errors) > 1 and all(1 / _UNIT_MARGIN < one < _UNIT_MARGIN for one in errors):
             return [
-                f"all times of {longer.name} are some {_UNIT:,} times those of {shorter.name}: is one of"
-                " them converted with another --time-unit than its log is in?"
+                f"all times of {longer.name} are about {_UNIT_RATIO:,} times those of {shorter.name}:"
+                " was one of them converted with the wrong --time-unit?"
             ]
     return []
 
 
 def _lengths(base: Side, new: Side) -> list[str]:
-    a, b = _length(base), _length(new)
-    if a and b and max(a, b) > _LENGTH_APART * min(a, b):
+    a, b = _mean_length(base), _mean_length(new)
+    if a and b and max(a, b) > _MAX_LENGTH_RATIO * min(a, b):
         return [
             f"a run lasts {a:.3g} s in base, {b:.3g} s in new: counts and sums are per run, not per second"
         ]

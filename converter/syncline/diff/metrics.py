@@ -1,4 +1,4 @@
-"""What can be compared: which way is worse, how much of a change matters, what the gate watches."""
+"""The metrics of a diff: which direction is worse, which change matters, and which rows the gate watches by default."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ __all__ = [
     "NO_DIRECTION",
     "Bounds",
     "Group",
+    "Measure",
     "Tolerance",
     "bounds",
     "default_tolerance",
@@ -29,7 +30,7 @@ Worse = Literal["higher", "lower", "both", "none"]
 
 KINDS = ("file", "thread", "stack")
 
-# Of the summary, with the scope `all`; what else it has is shown, and judged by --all.
+# Metrics of the summary, of the scope `all`. All other metrics are judged too, and printed with --all.
 DEFAULT_GATE = (
     "syncs",
     "empty_share",
@@ -45,7 +46,7 @@ DEFAULT_GATE = (
     "*_per_mark",
 )
 
-# Neither more nor less of it is worse, or one request alone makes it.
+# Metrics that are worse in neither direction, or that a single request determines.
 NO_DIRECTION = (
     "runs",
     "unique_files",
@@ -60,7 +61,7 @@ NO_DIRECTION = (
     "*_max",
 )
 
-# What sql/diff/blocks.sql cuts into blocks of time: those of which the blocks add up, and others.
+# Metrics that sql/diff/blocks.sql computes for each block of time. BLOCK_SUMS add up over the blocks.
 BLOCK_SUMS = (
     "syncs",
     "syscall_latency_sum",
@@ -79,32 +80,32 @@ BLOCK_METRICS = (
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The smallest change that matters: a part of the base, or in the metric's own unit."""
+    """The smallest change that matters: a share of the base, or an amount in the metric's unit."""
 
     amount: float
     relative: bool = True
 
 
 def default_tolerance(metric: str) -> Tolerance:
-    """5 %; 10 % for a tail, of which few requests tell; two percentage points for a share."""
+    """Returns 2 percentage points for a share, 10 % for a tail percentile (few requests determine it), else 5 %."""
     if metric.endswith("_share"):
         return Tolerance(0.02, relative=False)
     return Tolerance(0.1 if metric.endswith(("_p99", "_p999")) else 0.05)
 
 
-# What a longer run has not more of; of any other metric it has.
-_OF_A_REQUEST = ("_avg", "_p50", "_p90", "_p99", "_p999", "_share", "parallelism")
+# Metrics of a single request: they do not grow with the length of a run. All others do.
+_PER_REQUEST = ("_avg", "_p50", "_p90", "_p99", "_p999", "_share", "parallelism")
 
 
 def grows(metric: str) -> bool:
-    """Whether a run that was cut off has less of it for that alone: counts, sums, the largest."""
-    return not metric.endswith(_OF_A_REQUEST)
+    """Returns whether a metric grows with the length of a run: a count, a sum or a maximum."""
+    return not metric.endswith(_PER_REQUEST)
 
 
-# A row of sql/diff/groups.sql, or several of them added up.
+# A row of sql/diff/groups.sql, or the sum of several rows.
 Group = Mapping[str, float]
 
-# Metrics of a group, with their unit: a sum, or (of what, over what).
+# Metric of a group -> (unit, column, column that it is divided by or None for a sum).
 GROUP_METRICS: dict[str, tuple[str, str, str | None]] = {
     "syncs": ("count", "syncs", None),
     "empty_share": ("share", "empty", "whole"),
@@ -116,8 +117,8 @@ GROUP_METRICS: dict[str, tuple[str, str, str | None]] = {
     "writeback_amount_sum": ("bytes", "bytes", None),
     "sync_time_sum": ("ns", "time_ns", None),
 }
-# A sum over requests none of which has a known value is no zero.
-_KNOWN_BY = {
+# Column -> the column with its number of known values. A sum over requests without a known value is null, not 0.
+_KNOWN_COUNT = {
     "empty": "whole",
     "syscall_ns": "syscalls",
     "writeback_ns": "writebacks",
@@ -127,7 +128,7 @@ _KNOWN_BY = {
 
 
 def figure(metric: str, group: Group | None) -> float | None:
-    """A metric of a group; a group that is not there has no requests, and no averages."""
+    """Returns a metric of a group. A group that does not exist has 0 requests and no averages."""
     _, part, whole = GROUP_METRICS[metric]
     if whole is None:
         return summed(part, group)
@@ -135,35 +136,35 @@ def figure(metric: str, group: Group | None) -> float | None:
 
 
 def summed(column: str, group: Group | None) -> float | None:
-    """A sum or count of a group: 0 without requests, None where it is known of none of them."""
+    """Returns a sum or count of a group: 0 without requests, None if no request has a known value."""
     if group is None:
         return 0.0
-    if group["syncs"] and not group[_KNOWN_BY.get(column, "syncs")]:
+    if group["syncs"] and not group[_KNOWN_COUNT.get(column, "syncs")]:
         return None
     return float(group[column])
 
 
-# Between these a figure lies, or is not known.
+# The lowest and the highest value that a metric may have; None where it is not known.
 Bounds = tuple[float | None, float | None]
 
 
-def bounds(metric: str, group: Group | None, perhaps: Group | None) -> Bounds:
-    """A metric of a group to which some of the requests of another may belong."""
+def bounds(metric: str, group: Group | None, ambiguous: Group | None) -> Bounds:
+    """Returns the range of a metric of `group` if any of the requests in `ambiguous` may belong to it."""
     value = figure(metric, group)
-    if value is None or perhaps is None:
+    if value is None or ambiguous is None:
         return value, value
     unit, part, whole = GROUP_METRICS[metric]
     if whole is None or group is None:
-        return value, value + perhaps[part]
-    # Each bound has what moves the figure its way, and nothing of what moves it back. Of an average both may be one request.
-    counted = unit == "share"
-    low = group[part] / (group[whole] + perhaps[whole] - (perhaps[part] if counted else 0))
-    high = (group[part] + perhaps[part]) / (group[whole] + (perhaps[part] if counted else 0))
+        return value, value + ambiguous[part]
+    # Each bound adds only what moves the metric in its direction. Of an average, a single request may do both.
+    is_share = unit == "share"
+    low = group[part] / (group[whole] + ambiguous[whole] - (ambiguous[part] if is_share else 0))
+    high = (group[part] + ambiguous[part]) / (group[whole] + (ambiguous[part] if is_share else 0))
     return low, high
 
 
 def total(groups: Iterable[Group]) -> Group | None:
-    """Groups added up; None for none."""
+    """Adds groups up; None if there are none."""
     sums: dict[str, float] = {}
     for group in groups:
         for name, value in group.items():
@@ -171,16 +172,26 @@ def total(groups: Iterable[Group]) -> Group | None:
     return sums or None
 
 
-def measure_of(metric: str) -> tuple[str, str, str]:
-    """What a metric's change is told by, group for group: (column of a group, its unit, its name)."""
+@dataclass(frozen=True)
+class Measure:
+    """The sum by which the groups that contribute to a change are ranked."""
+
+    # Of a group.
+    column: str
+    unit: str
+    text: str
+
+
+def measure_of(metric: str) -> Measure:
+    """Returns the measure for the contributors to a change of `metric`."""
     if metric.startswith("syscall_latency"):
-        return "syscall_ns", "ns", "syscall latency, summed"
+        return Measure("syscall_ns", "ns", "total syscall latency")
     if metric.startswith("writeback_latency"):
-        return "writeback_ns", "ns", "writeback latency, summed"
+        return Measure("writeback_ns", "ns", "total writeback latency")
     if metric.startswith("writeback_amount"):
-        return "bytes", "bytes", "bytes written back"
+        return Measure("bytes", "bytes", "bytes written back")
     if metric.startswith("empty"):
-        return "empty", "count", "empty syncs"
+        return Measure("empty", "count", "empty syncs")
     if metric.startswith("syncs"):
-        return "syncs", "count", "syncs"
-    return "time_ns", "ns", "time in syncs, summed"
+        return Measure("syncs", "count", "syncs")
+    return Measure("time_ns", "ns", "total time in syncs")

@@ -1,6 +1,6 @@
-"""The statistics of a diff, and nothing else: lists of numbers in, intervals and p-values out.
+"""The statistics of a diff: computes intervals and p-values from lists of numbers.
 
-docs/diff.md says why these methods and cites them.
+docs/diff.md explains the choice of methods and cites them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from operator import itemgetter
 
 __all__ = [
     "Adjusted",
-    "Arrangements",
     "Interval",
+    "Permutations",
     "adjusted",
     "autocorrelation",
     "difference_interval",
@@ -26,12 +26,12 @@ __all__ = [
     "student_quantile",
 ]
 
-# So many ways to deal the runs to two sides are all gone through; of more, so many are drawn.
+# Up to this many permutations are all tested; of more, a random sample is drawn.
 EXHAUSTIVE = 2_000
 DRAWN = 1_999
-# And at least so many for each one that may stand out.
-_DRAWN_EACH = 20
-# Sums of the same numbers in another order differ by less; what differs by less is a tie.
+# The sample is at least this many times 1 / alpha.
+_DRAWN_PER_ALPHA = 20
+# Two sums that differ by less are equal: the order of the addends changes a sum by less than this.
 _TIE = 1e-9
 
 Values = Sequence[float | None]
@@ -39,7 +39,7 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True)
 class Interval:
-    """Bounds, each of which holds with the confidence asked for; infinite where nothing is known."""
+    """Two bounds, each of which holds with the requested confidence; infinite if there is no information."""
 
     low: float
     high: float
@@ -49,22 +49,22 @@ UNKNOWN = Interval(-math.inf, math.inf)
 
 
 def mean(values: Values) -> float | None:
-    """Of the known values."""
+    """Returns the mean of the known values; None without any."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
 
 
 def _spread(values: Values, centre: float | None = None) -> tuple[int, float, float] | None:
-    """How many, their mean or `centre`, and the variance of that; None with fewer than two.
+    """Returns the number of known values, their mean or `centre`, and its variance; None with fewer than two values.
 
-    About a centre that is not their mean they spread more: so a part's bias widens the interval.
+    Values vary more about a centre that is not their mean, so a bias of the parts widens the interval.
     """
     known = [value for value in values if value is not None]
     if len(known) < 2:
         return None
     average = math.fsum(known) / len(known)
     if min(known) == max(known):
-        # Equal values have no spread, whatever rounding their mean has.
+        # Avoids a variance that is only the rounding error of the mean.
         average = known[0]
     if centre is None or math.isclose(centre, average, rel_tol=_TIE):
         centre = average
@@ -73,7 +73,7 @@ def _spread(values: Values, centre: float | None = None) -> tuple[int, float, fl
 
 
 def _welch(n: int, a: float, m: int, b: float) -> float:
-    """Welch's degrees of freedom for the sum of two variances of means."""
+    """Returns Welch's degrees of freedom for the sum of two variances of means."""
     if a + b == 0:
         return math.inf
     return (a + b) ** 2 / (a * a / (n - 1) + b * b / (m - 1))
@@ -82,12 +82,12 @@ def _welch(n: int, a: float, m: int, b: float) -> float:
 def ratio_interval(
     base: Values, new: Values, confidence: float, centres: tuple[float, float] | None = None
 ) -> Interval:
-    """Of mean(new) / mean(base): Fieller's interval, with Welch's degrees of freedom.
+    """Returns Fieller's interval for mean(new) / mean(base), with Welch's degrees of freedom.
 
     Args:
         base, new: a value for each unit; None where it is not known.
         confidence: of each bound.
-        centres: the figures of the whole sides, where the units are parts of them (sectioning).
+        centres: the figures of the whole sides, if the units are parts of them (sectioning).
     """
     whole = centres or (None, None)
     spreads = _spread(base, whole[0]), _spread(new, whole[1])
@@ -100,7 +100,7 @@ def ratio_interval(
         return Interval(y / x, y / x)
     ratio = y / x
     t = student_quantile(confidence, _welch(n, a * ratio * ratio, m, b))
-    # All r with |y - r x| <= t sqrt(b + r^2 a).
+    # The interval contains all r with |y - r x| <= t sqrt(b + r^2 a).
     square = x * x - t * t * a
     if square <= 0:
         return UNKNOWN
@@ -111,7 +111,7 @@ def ratio_interval(
 def difference_interval(
     base: Values, new: Values, confidence: float, centres: tuple[float, float] | None = None
 ) -> Interval:
-    """Of mean(new) - mean(base): Welch's interval."""
+    """Returns Welch's interval for mean(new) - mean(base); the arguments are those of `ratio_interval`."""
     whole = centres or (None, None)
     spreads = _spread(base, whole[0]), _spread(new, whole[1])
     if spreads[0] is None or spreads[1] is None:
@@ -124,86 +124,87 @@ def difference_interval(
 
 
 def autocorrelation(values: Values) -> float:
-    """Of neighbours; 0 where there is none to speak of."""
+    """Returns the correlation of neighbouring values; 0 with fewer than three values, or if all are equal."""
     known = [value for value in values if value is not None]
     if len(known) < 3 or min(known) == max(known):
         return 0.0
     centre = math.fsum(known) / len(known)
-    apart = [value - centre for value in known]
-    squares = math.fsum(value * value for value in apart)
-    return math.fsum(a * b for a, b in pairwise(apart)) / squares
+    deviations = [value - centre for value in known]
+    squares = math.fsum(value * value for value in deviations)
+    return math.fsum(a * b for a, b in pairwise(deviations)) / squares
 
 
 def least_p(base: int, new: int) -> float:
-    """The smallest p-value that so many units can give: that of one way to deal them of all."""
+    """Returns the smallest p-value that a permutation test of so many units can give."""
     return 1 / math.comb(base + new, new)
 
 
 def runs_needed(alpha: float) -> int:
-    """How many units on each side can give a p-value of `alpha`."""
+    """Returns how many units on each side are needed for a p-value of `alpha`."""
     count = 2
     while least_p(count, count) > alpha * (1 + _TIE):
         count += 1
     return count
 
 
-class Arrangements:
-    """Ways to deal the units of both sides to two sides of the same sizes; the real one is first."""
+class Permutations:
+    """Assignments of the units of both sides to two sides of the same sizes. The actual one is first."""
 
     def __init__(self, base: int, new: int, seed: int, alpha: float = 0.05) -> None:
-        """`alpha` is the smallest p-value that somebody asks for."""
+        """`alpha` is the smallest p-value that the caller needs."""
         self.base, self.new = base, new
         units = range(base + new)
         self.exhaustive = math.comb(base + new, new) <= EXHAUSTIVE
-        real = tuple(range(base, base + new))
-        self.chosen: list[tuple[int, ...]] = [real]
+        actual = tuple(range(base, base + new))
+        # The units on the new side, for each permutation.
+        self.new_units: list[tuple[int, ...]] = [actual]
         if self.exhaustive:
-            self.chosen += [chosen for chosen in combinations(units, new) if chosen != real]
+            self.new_units += [chosen for chosen in combinations(units, new) if chosen != actual]
         else:
             dice = random.Random(seed)
-            drawn = max(DRAWN, math.ceil(_DRAWN_EACH / alpha) - 1)
-            self.chosen += [tuple(dice.sample(units, new)) for _ in range(drawn)]
+            drawn = max(DRAWN, math.ceil(_DRAWN_PER_ALPHA / alpha) - 1)
+            self.new_units += [tuple(dice.sample(units, new)) for _ in range(drawn)]
 
     def __len__(self) -> int:
-        return len(self.chosen)
+        return len(self.new_units)
 
 
 @dataclass(frozen=True)
 class Adjusted:
-    """p-values of one row, adjusted for all rows: that it went up, that it went down."""
+    """p-values of one row, adjusted for all rows: that its values increased, that they decreased."""
 
     up: float
     down: float
 
 
 def adjusted(
-    rows: Sequence[tuple[Values, Values, int]], arrangements: Arrangements
+    rows: Sequence[tuple[Values, Values, int]], permutations: Permutations
 ) -> list[Adjusted]:
-    """Westfall and Young's step-down maxT, once for what went up and once for what went down.
+    """Computes Westfall and Young's step-down maxT, once for increases and once for decreases.
 
-    With every unit of both sides from one source, the chance that any row has `up` <= alpha is at
-    most alpha, exactly, however many rows there are and however they hang together.
+    If all units of both sides come from one distribution, the probability that any row has `up` <= alpha
+    is at most alpha. This is exact for any number of rows and any correlation between them.
 
     Args:
-        rows: (base, new, sign): a value for each unit; sign -1 turns up and down round.
+        rows: (base, new, sign): a value for each unit; sign -1 swaps increase and decrease.
     """
     if not rows:
         return []
     scores = [[sign * score for score in _scores([*base, *new])] for base, new, sign in rows]
-    # What never varies stands out in no arrangement.
+    # A row whose values are all equal is extreme in no permutation.
     varied = [row for row in range(len(rows)) if any(scores[row])]
-    takes = [_take(chosen) for chosen in arrangements.chosen]
+    takes = [_picker(chosen) for chosen in permutations.new_units]
     observed = {row: sum(takes[0](scores[row])) for row in varied}
     rising = sorted(varied, key=lambda row: observed[row])
     falling = rising[::-1]
     up, down = dict.fromkeys(varied, 0), dict.fromkeys(varied, 0)
-    # In the order of the sums from here on, from the least.
+    # From here on, in ascending order of the observed sums.
     ordered = [scores[row] for row in rising]
     above = [observed[row] - _TIE for row in rising]
     below = [observed[row] + _TIE for row in falling]
     for take in takes:
         sums = [sum(take(row)) for row in ordered]
-        # What is compared is the largest of a row and of all that stand out less.
+        # Step-down: compares with the maximum over the row and all rows that are less extreme.
         for row, most, least in zip(rising, accumulate(sums, max), above, strict=True):
             if most >= least:
                 up[row] += 1
@@ -215,24 +216,24 @@ def adjusted(
     return [Adjusted(ups.get(row, 1.0), downs.get(row, 1.0)) for row in range(len(rows))]
 
 
-def _take(chosen: tuple[int, ...]) -> Callable[[Sequence[float]], Iterable[float]]:
-    """Picks the units of an arrangement out of a row."""
+def _picker(chosen: tuple[int, ...]) -> Callable[[Sequence[float]], Iterable[float]]:
+    """Returns a function that picks the chosen units out of a row."""
     if len(chosen) == 1:
         return lambda row: (row[chosen[0]],)
     return itemgetter(*chosen)
 
 
 def _monotone(counts: dict[int, int], order: list[int], total: int) -> dict[int, float]:
-    """A row is never surer than one that stood out more."""
+    """Makes the p-values monotone: that of a row is at least that of any more extreme row."""
     shares = accumulate((counts[row] / total for row in order), max)
     return dict(zip(order, shares, strict=True))
 
 
 def _scores(values: Values) -> list[float]:
-    """The units' values on a scale that all rows share: centred, of length 1, missing ones 0.
+    """Standardizes the values of the units, so that all rows share a scale: centred, of length 1, 0 if unknown.
 
     The sum over the new side is then a monotone function of the two-sample t. Latencies and amounts
-    are skewed, and their changes are factors: logarithms, where there are any.
+    are skewed and change by factors, so their logarithms are used if all values are positive.
     """
     known = [value for value in values if value is not None]
     if not known or min(known) == max(known):
@@ -240,16 +241,16 @@ def _scores(values: Values) -> list[float]:
     logs = min(known) > 0
     scaled = [value if value is None else math.log(value) if logs else value for value in values]
     centre = mean(scaled) or 0.0
-    apart = [0.0 if value is None else value - centre for value in scaled]
-    length = math.sqrt(math.fsum(value * value for value in apart))
-    return [value / length for value in apart] if length else [0.0] * len(values)
+    deviations = [0.0 if value is None else value - centre for value in scaled]
+    length = math.sqrt(math.fsum(value * value for value in deviations))
+    return [value / length for value in deviations] if length else [0.0] * len(values)
 
 
 # ---------------------------------------------------------------- Student's t
 
 
 def student_quantile(probability: float, freedom: float) -> float:
-    """The value below which Student's t lies with this probability (0.5 to 1)."""
+    """Returns the quantile of Student's t for a probability from 0.5 to 1."""
     if probability <= 0.5:
         return 0.0
     low, high = 0.0, 1.0
@@ -259,7 +260,7 @@ def student_quantile(probability: float, freedom: float) -> float:
     for _ in range(100):
         beyond = _student_below(value, freedom) - probability
         low, high = (low, value) if beyond > 0 else (value, high)
-        # Newton's step, as long as it stays between the bounds.
+        # Newton's step, or bisection if that leaves the bounds.
         step = value - beyond / _student_density(value, freedom)
         step = step if low < step < high else (low + high) / 2
         if abs(step - value) <= 1e-12 * value:
@@ -277,14 +278,14 @@ def _student_density(t: float, freedom: float) -> float:
 
 
 def _student_below(t: float, freedom: float) -> float:
-    """P(T <= t), t >= 0."""
+    """Returns P(T <= t) for t >= 0."""
     if math.isinf(freedom):
         return 0.5 * math.erfc(-t / math.sqrt(2))
     return 1 - 0.5 * _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularized incomplete beta function, by its continued fraction (Lentz)."""
+    """Computes the regularized incomplete beta function by its continued fraction (Lentz)."""
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from syncline.frames import doubts
+from syncline.frames import ambiguous_weights
 from syncline.render import human
 
 from .stacks import BY, WEIGHTS, By, Stacks, Weight
@@ -97,7 +97,7 @@ class Picture:
         if not self.base or self.by != "stack":
             return {}
         # The outermost is the name of the thread.
-        return doubts(((frames, new, base or 0) for frames, new, base in self.rows()), named=1)
+        return ambiguous_weights(((frames, new, base or 0) for frames, new, base in self.rows()), named=1)
 
 
 def short(path: str, width: int = 32, folders: int = 0) -> str:

@@ -115,7 +115,7 @@ def caveats(engine: SqlEngine) -> list[str]:
         " UNION ALL SELECT reason, SUM(count) FROM syncline_loss GROUP BY reason",
     ).rows
     whole = {str(key): int(value) for key, value in numbers if value is not None}
-    told = ", ".join(f"'{reason}'" for reason in losses.TOLD)
+    told = ", ".join(f"'{reason}'" for reason in losses.REPORTED)
     lost = run_query(
         engine,
         "SELECT reason, MIN(meaning) AS meaning, COUNT(DISTINCT run) AS runs FROM syncline_loss"

@@ -1,4 +1,4 @@
-"""For programs: everything, ns and bytes as they are."""
+"""JSON for programs: everything, in plain ns and bytes."""
 
 from __future__ import annotations
 
@@ -6,50 +6,50 @@ import json
 import math
 from typing import Any
 
-from ..compare import Comparison, Row
-from ..sides import Side
+from ..comparison import Comparison, Row
+from ..run import Side
 
 __all__ = ["render"]
 
-# Counts up whenever a key goes or means something else.
+# Increases whenever a key is removed or changes its meaning.
 SCHEMA_VERSION = 1
 
 
 def render(comparison: Comparison, *, everything: bool = True) -> str:
-    """One object; all rows, a row a line."""
+    """Renders one object with all rows, one row a line."""
     how = comparison.method
     head = {
-        "syncline_diff": SCHEMA_VERSION,
+        "schema_version": SCHEMA_VERSION,
         "verdict": comparison.verdict,
-        "no_verdict": comparison.no_verdict,
+        "no_verdict_reason": comparison.no_verdict,
         "base": _side(comparison.base),
         "new": _side(comparison.new),
         "method": {
-            "units": how.units,
-            "base_units": how.base_units,
-            "new_units": how.new_units,
+            "sample_unit": how.units,
+            "base_samples": how.base_units,
+            "new_samples": how.new_units,
             "confidence": how.confidence,
             "seed": how.seed,
-            "arrangements": how.arrangements,
+            "permutations": how.permutations,
             "exhaustive": how.exhaustive,
             "gate_alpha": how.gate_alpha,
             "gate_rows": how.gate_rows,
-            "other_alpha": how.detail_alpha,
-            "other_rows": how.detail_rows,
+            "other_alpha": how.other_alpha,
+            "other_rows": how.other_rows,
         },
         "warnings": comparison.warnings,
         "notes": comparison.notes,
-        "moved": [
+        "contributors": [
             {
                 "metric": one.row.metric,
-                "measure": one.measure,
-                "unit": one.unit,
+                "measure": one.measure.text,
+                "unit": one.measure.unit,
                 "groups": [
                     {"kind": kind, "name": name, "base": base, "new": new}
                     for kind, name, base, new in one.groups
                 ],
             }
-            for one in comparison.moved
+            for one in comparison.contributors
         ],
     }
     rows = ",\n".join(_json(_row(row)) for row in comparison.rows)
@@ -62,27 +62,27 @@ def _side(side: Side) -> dict[str, Any]:
 
 def _row(row: Row) -> dict[str, Any]:
     return {
-        "kind": row.kind or "whole",
+        "kind": row.kind or "summary",
         "name": row.name,
         "metric": row.metric,
         "unit": row.unit,
         "gate": row.gate,
-        "worse": row.watch.worse,
+        "worse": row.criteria.worse,
         "base": row.base,
         "new": row.new,
         "base_values": row.base_values,
         "new_values": row.new_values,
         "change": row.change,
-        "low": _finite(row.interval.low),
-        "high": _finite(row.interval.high),
-        "relative": row.relative,
-        "tolerance": row.watch.tolerance.amount,
-        "tolerance_relative": row.watch.tolerance.relative,
-        "confidence": row.watch.confidence,
-        "worse_p": row.worse_p,
-        "better_p": row.better_p,
+        "change_low": _finite(row.interval.low),
+        "change_high": _finite(row.interval.high),
+        "change_is_relative": row.relative,
+        "tolerance": row.criteria.tolerance.amount,
+        "tolerance_is_relative": row.criteria.tolerance.relative,
+        "confidence": row.criteria.confidence,
+        "p_worse": row.worse_p,
+        "p_better": row.better_p,
         "verdict": row.verdict if row.verdict != "-" else None,
-        "why": row.why,
+        "reason": row.reason,
     }
 
 

@@ -1,4 +1,4 @@
-"""For a CI server: JUnit XML, a test case a row."""
+"""JUnit XML for CI servers: one test case for each row."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from xml.etree import ElementTree
 
 from syncline.render import human
 
-from ..compare import CANT_TELL, Comparison, Row
-from . import words
+from ..comparison import CANT_TELL, Comparison, Row
+from . import wording
 
 __all__ = ["render"]
 
 
 def render(comparison: Comparison, *, everything: bool = True) -> str:
-    """A regression is a failure, what cannot be told is skipped; too much lost is an error.
+    """Renders a test suite.
 
-    What is notable passes, and says why.
+    A regression is a failure, "can't tell" is skipped, and too many losses are an error. A notable row
+    passes, with its figures as output.
     """
     rows = [row for row in comparison.rows if row.verdict != "-"]
     failures = sum(row.verdict == "regression" for row in rows)
@@ -30,50 +31,52 @@ def render(comparison: Comparison, *, everything: bool = True) -> str:
     )
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in (
-        ("base", words.side(comparison.base)),
-        ("new", words.side(comparison.new)),
+        ("base", wording.side(comparison.base)),
+        ("new", wording.side(comparison.new)),
         ("verdict", comparison.verdict),
-        ("method", words.method(comparison)),
+        ("method", wording.method(comparison)),
     ):
-        ElementTree.SubElement(properties, "property", name=name, value=_clean(value))
-    whole = ElementTree.SubElement(suite, "testcase", classname="syncline.diff", name="verdict")
+        ElementTree.SubElement(properties, "property", name=name, value=_xml_text(value))
+    overall = ElementTree.SubElement(suite, "testcase", classname="syncline.diff", name="verdict")
     if comparison.lost:
-        ElementTree.SubElement(whole, "error", message=_clean(words.headline(comparison)))
+        ElementTree.SubElement(overall, "error", message=_xml_text(wording.headline(comparison)))
     elif comparison.verdict == CANT_TELL:
-        ElementTree.SubElement(whole, "skipped", message=_clean(words.headline(comparison)))
-    # Of a test case, as many a CI server shows nothing that is of the suite alone.
-    said = [words.headline(comparison), *(f"warning: {one}" for one in comparison.warnings)]
-    ElementTree.SubElement(whole, "system-out").text = _clean("\n".join([*said, *comparison.notes]))
+        ElementTree.SubElement(overall, "skipped", message=_xml_text(wording.headline(comparison)))
+    # The output belongs to a test case: many CI servers do not show that of the suite.
+    lines = [wording.headline(comparison), *(f"warning: {one}" for one in comparison.warnings)]
+    ElementTree.SubElement(overall, "system-out").text = _xml_text(
+        "\n".join([*lines, *comparison.notes])
+    )
     for row in rows:
-        _case(suite, row)
+        _add_case(suite, row)
     ElementTree.indent(suite)
     suites = ElementTree.tostring(suite, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{suites}\n'
 
 
-def _case(suite: ElementTree.Element, row: Row) -> None:
+def _add_case(suite: ElementTree.Element, row: Row) -> None:
     case = ElementTree.SubElement(
         suite,
         "testcase",
-        classname=f"syncline.diff.{row.kind or 'whole'}",
-        name=_clean(row.metric if row.name in ("all", "") else f"{row.metric} of {row.name}"),
+        classname=f"syncline.diff.{row.kind or 'summary'}",
+        name=_xml_text(row.metric if row.name in ("all", "") else f"{row.metric} of {row.name}"),
     )
     if row.verdict in ("no change", "improvement"):
         return
     figures = (
         f"{human.text(row.base, row.unit)} -> {human.text(row.new, row.unit)},"
-        f" {words.change(row)} ({words.interval(row)})"
+        f" {wording.change(row)} ({wording.interval(row)})"
     )
     if row.verdict == "regression":
-        ElementTree.SubElement(case, "failure", message=_clean(figures), type="regression")
+        ElementTree.SubElement(case, "failure", message=_xml_text(figures), type="regression")
     elif row.verdict == "notable":
-        ElementTree.SubElement(case, "system-out").text = _clean(f"notable: {figures}")
+        ElementTree.SubElement(case, "system-out").text = _xml_text(f"notable: {figures}")
     else:
-        ElementTree.SubElement(case, "skipped", message=_clean(f"{row.why}: {figures}"))
+        ElementTree.SubElement(case, "skipped", message=_xml_text(f"{row.reason}: {figures}"))
 
 
-def _clean(text: str) -> str:
-    """Without what XML cannot hold: names come from a log, and may hold anything."""
+def _xml_text(text: str) -> str:
+    """Escapes characters that XML cannot hold: names come from a log, and may contain any character."""
     return "".join(
         char if char in "\n\t" or char.isprintable() else char.encode("unicode_escape").decode()
         for char in text

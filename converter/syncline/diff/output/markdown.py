@@ -1,37 +1,39 @@
-"""For a pull request: the verdict, what changed, and all the rest folded away."""
+"""Markdown for a pull request: the verdict, the rows that changed, and the other rows collapsed."""
 
 from __future__ import annotations
 
-from syncline.render import markdown as house
+from syncline.render.markdown import escaped
+from syncline.render.markdown import render as render_table
 
-from ..compare import Comparison, Row
-from . import words
+from ..comparison import Comparison, Row
+from . import row_table, wording
 
 __all__ = ["render"]
 
 
 def render(comparison: Comparison, *, everything: bool = False) -> str:
-    """Markdown as GitHub shows it."""
-    lines = [f"## Writeback: {comparison.verdict}", "", words.headline(comparison), ""]
-    lines += [f"- base: {house.escaped(words.side(comparison.base))}"]
-    lines += [f"- new: {house.escaped(words.side(comparison.new))}", ""]
+    """Renders Markdown as GitHub shows it."""
+    lines = [f"## Writeback: {comparison.verdict}", "", wording.headline(comparison), ""]
+    lines += [f"- base: {escaped(wording.side(comparison.base))}"]
+    lines += [f"- new: {escaped(wording.side(comparison.new))}", ""]
     for warning in comparison.warnings:
-        lines += [f"> **Warning:** {house.escaped(warning)}", ""]
-    shown = words.rows_to_show(comparison, everything=False)
+        lines += [f"> **Warning:** {escaped(warning)}", ""]
+    shown = row_table.rows_to_show(comparison, everything=False)
     first = [row for row in shown if row.verdict != "no change"]
     if first:
         lines += [_table(first)]
-    for heading, moved in words.moved(comparison):
-        lines += [f"**{house.escaped(heading)}**", ""]
-        lines += [*(f"- {house.escaped(line)}" for line in moved), ""]
-    rest = words.rows_to_show(comparison, everything) if everything else shown
+    for heading, groups in wording.contributors(comparison):
+        lines += [f"**{escaped(heading)}**", ""]
+        lines += [*(f"- {escaped(line)}" for line in groups), ""]
+    rest = row_table.rows_to_show(comparison, everything=True) if everything else shown
     rest = [row for row in rest if row not in first]
     if rest:
         lines += [f"<details><summary>{len(rest)} more rows</summary>", "", _table(rest), "</details>", ""]  # fmt: skip
-    lines += [house.escaped(note) + "  " for note in comparison.notes]
-    lines.append(f"<sub>{house.escaped(words.method(comparison))}</sub>")
+    lines += [escaped(note) + "  " for note in comparison.notes]
+    lines.append(f"<sub>{escaped(wording.method(comparison))}</sub>")
     return "\n".join(lines) + "\n"
 
 
 def _table(rows: list[Row]) -> str:
-    return house.render(*words.table(rows)).removeprefix("## \n\n")
+    # Removes the heading: the table has no title.
+    return render_table(*row_table.table(rows)).removeprefix("## \n\n")

@@ -1,33 +1,33 @@
-"""For people at a terminal."""
+"""A table for a terminal."""
 
 from __future__ import annotations
 
-from syncline.render import table as house
+from syncline.render.table import render as render_table
 
-from ..compare import Comparison
-from . import words
+from ..comparison import Comparison
+from . import row_table, wording
 
 __all__ = ["render"]
 
 
 def render(comparison: Comparison, *, everything: bool = False, terminal: bool = False) -> str:
-    """Warnings, verdict, rows, what moved, method; in this order."""
-    lines = [f"base  {words.side(comparison.base)}", f"new   {words.side(comparison.new)}"]
+    """Renders warnings, verdict, rows, contributors and method, in this order."""
+    lines = [f"base  {wording.side(comparison.base)}", f"new   {wording.side(comparison.new)}"]
     lines += [f"warning: {warning}" for warning in comparison.warnings]
-    lines += ["", words.headline(comparison), ""]
-    rows = words.rows_to_show(comparison, everything)
-    text = house.render(
-        *words.table(rows),
+    lines += ["", wording.headline(comparison), ""]
+    rows = row_table.rows_to_show(comparison, everything=everything)
+    text = render_table(
+        *row_table.table(rows),
         rows=len(rows),
         width=None if terminal else 10_000,
         elsewhere="-o FILE.json",
     )
-    # The house's table begins with its title, of which this one has none.
+    # Removes the line of the title: the table has none.
     lines += text.strip("\n").splitlines()
-    for heading, moved in words.moved(comparison):
-        lines += ["", heading + ":", *(f"  {line}" for line in moved)]
+    for heading, groups in wording.contributors(comparison):
+        lines += ["", heading + ":", *(f"  {line}" for line in groups)]
     lines += ["", *comparison.notes]
-    lines.append(words.method(comparison))
+    lines.append(wording.method(comparison))
     left = len(comparison.rows) - len(rows)
     if left and not everything:
         lines.append(f"{left} more rows: --all prints them.")
