@@ -156,7 +156,8 @@ def test_one_run_against_several_cannot_tell(pool) -> None:
     comparison = diff(pool(SOURCE, 5), pool(SOURCE.changed(requests=600), 1, first=1000))
     assert comparison.verdict == "can't tell"
     assert (
-        rows(comparison)["", "all", "syncs"].reason == "too few runs: one run does not show how much runs vary"
+        rows(comparison)["", "all", "syncs"].reason
+        == "too few runs: one run does not show how much runs vary"
     )
 
 
@@ -734,7 +735,9 @@ def test_what_moved_is_not_a_name_that_was_lost(tmp_path: Path) -> None:
     base = named_by_luck(tmp_path, range(6))
     new = named_by_luck(tmp_path, range(100, 106), lost=0.5, times=3)
     comparison = diff(base, new)
-    stacks = {name for one in comparison.contributors for kind, name, *_ in one.groups if kind == "stack"}
+    stacks = {
+        name for one in comparison.contributors for kind, name, *_ in one.groups if kind == "stack"
+    }
     # 40 became 120, half of them with a name: each half is more than all that base has, whatever its name.
     assert stacks == {"main;store;wal;fsync", "main;store;wal;[address]"}
 
@@ -883,7 +886,9 @@ def test_what_one_side_does_not_know_has_no_row(pool) -> None:
         row.metric.startswith("syscall_latency") and not row.kind for row in comparison.rows
     )
     notes = "\n".join(comparison.notes)
-    assert "no row, because it is not known in new: syscall_latency_avg, syscall_latency_p50" in notes
+    assert (
+        "no row, because it is not known in new: syscall_latency_avg, syscall_latency_p50" in notes
+    )
     assert "no rows by stack: not known in new" in notes
     # Null in one run of several: over those that know.
     some = diff(runs[:4], [without_calls(runs[4]), *runs[5:]])

@@ -20,7 +20,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from syncline import _core
 from syncline.cli import flamegraph as command
 from syncline.flamegraph import BY, FORMATS, WEIGHTS, Picture, exporter, read
-from syncline.flamegraph.picture import Side, told_apart
+from syncline.flamegraph.picture import Side, distinct_names
 from syncline.flamegraph.stacks import query
 from syncline.inputs import Reading, opened
 from syncline.report import run_query
@@ -496,9 +496,9 @@ def test_titles_tell_the_sides_apart(tmp_path: Path) -> None:
     assert one.title() == "Sync requests by call stack: after/run.log against before/run.log"
     # Cut in the middle, where they differ, they would be one.
     long = ["x" * 20 + char + "y" * 20 for char in "ab"]
-    assert told_apart(*long) == (long[0], long[1])
-    assert told_apart("a/run.log", "a/run.log") == ("run.log", "run.log")
-    deep = told_apart("z/one/a/run.log", "z/two/a/run.log")
+    assert distinct_names(*long) == (long[0], long[1])
+    assert distinct_names("a/run.log", "a/run.log") == ("run.log", "run.log")
+    deep = distinct_names("z/one/a/run.log", "z/two/a/run.log")
     assert deep == ("one/a/run.log", "two/a/run.log")
 
 

@@ -61,7 +61,7 @@ def others(told: dict[str, Any]) -> dict[str, int]:
 
 
 def seen(told: dict[str, Any], what: str) -> dict[str, Any]:
-    return next(row for row in told["seen"] if row["what"] == what)
+    return next(row for row in told["entities"] if row["kind"] == what)
 
 
 def answers(told: dict[str, Any]) -> dict[str, str]:
@@ -81,14 +81,14 @@ def test_a_log_of_the_thesis_is_what_the_reference_reads(file: Path) -> None:
     times = [event.ts for event in events]
     span = told["span"]
     assert (span["first_ns"], span["last_ns"]) == (min(times), max(times))
-    assert span["length_ns"] == max(times) - min(times)
+    assert span["duration_ns"] == max(times) - min(times)
     assert {row["reason"]: row["count"] for row in told["losses"]} == {
         row["reason"]: row["count"] for row in tables.loss
     }
     syncing = {row["tid"] for row in [*tables.sync, *(c for c in tables.call if c["unmatched"])]}
     threads = syncing | {row["tid"] for row in tables.bio}
     assert (seen(told, "thread")["count"] or 0) == len(threads)
-    assert (seen(told, "thread")["syncing"] or 0) == len(syncing)
+    assert (seen(told, "thread")["with_syncs"] or 0) == len(syncing)
     assert (seen(told, "file")["count"] or 0) == len({row["path"] for row in tables.sync} - {None})
     # No thesis log names a device or a process: not known, and not none.
     assert (seen(told, "device")["count"], seen(told, "process")["count"]) == (None, None)
@@ -102,10 +102,10 @@ def test_a_log_of_the_thesis_is_what_the_reference_reads(file: Path) -> None:
     for row, table in zip(told["attribution"], (tables.sync, tables.bio), strict=True):
         confidence = Counter(r["confidence"] for r in table if r["confidence"])
         total = sum(confidence.values())
-        assert row["number"] == total
+        assert row["count"] == total
         for word in ("exact", "inferred", "unknown"):
             assert row[word] == (confidence[word] / total if total else None)
-    assert (told["clock"]["name"], told["clock"]["is_told"]) == ("boottime", False)
+    assert (told["clock"]["name"], told["clock"]["is_recorded"]) == ("boottime", False)
 
 
 def test_the_text_of_the_ring_buffer_counted_with_a_search() -> None:
@@ -119,8 +119,8 @@ def test_the_text_of_the_ring_buffer_counted_with_a_search() -> None:
     assert sum(named.values()) == kinds["other"]
     for name in ("writeback_mark_inode_dirty", "block_rq_issue", "writeback_dirty_folio"):
         assert named[name] == words[name] > 0, name
-    assert (told["clock"]["name"], told["clock"]["is_told"]) == ("unknown", False)
-    assert seen(told, "file system")["most"][0]["name"] == "ext4"
+    assert (told["clock"]["name"], told["clock"]["is_recorded"]) == ("unknown", False)
+    assert seen(told, "file system")["top"][0]["name"] == "ext4"
 
 
 def test_a_trace_dat_is_what_trace_cmd_prints() -> None:
@@ -134,7 +134,7 @@ def test_a_trace_dat_is_what_trace_cmd_prints() -> None:
     # What is of one kind for Syncline whatever it holds.
     for name in ("writeback_mark_inode_dirty", "block_rq_issue", "sys_enter_write"):
         assert named[name] == words[name] > 0, name
-    assert (told["clock"]["name"], told["clock"]["is_told"]) == ("local", True)
+    assert (told["clock"]["name"], told["clock"]["is_recorded"]) == ("local", True)
     assert told["lines"] == 0
 
 
@@ -181,7 +181,7 @@ def test_a_log_of_strace_counted_with_a_search() -> None:
     # 1795196964 is 2026-11-20 17:49:24 UTC (date -u -d @1795196964).
     assert "2026-11-20 17:49:24 UTC" in ok("inspect", STRACE)
     # strace sees no bio: their number is not known.
-    assert [row["number"] for row in told["attribution"]] == [100, None]
+    assert [row["count"] for row in told["attribution"]] == [100, None]
     assert answers(told)["amount"] == answers(told)["empty"] == answers(told)["phases"] == "no"
 
 
@@ -198,7 +198,7 @@ def test_other_events_are_those_of_the_low_level_log(tmp_path: Path) -> None:
         again = one(tmp_path / "x.events.jsonl")
         assert others(again) == named, file
         # It does not keep the clock of what it was made from.
-        assert (again["clock"]["name"], again["clock"]["is_told"]) == ("unknown", False)
+        assert (again["clock"]["name"], again["clock"]["is_recorded"]) == ("unknown", False)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_what_is_said_of_a_report_is_what_it_prints(file: Path) -> None:
                 # As reports call what they make of it.
                 alike = {"syscall_ns": "latency", "tid": "threads"}
                 shown = " ".join(null) + (" " if name != "latency" else " latency writeback")
-                words = [word for c in said["null"] for word in (c.split("_")[0], alike.get(c, c))]
+                words = [word for c in said["unknown_columns"] for word in (c.split("_")[0], alike.get(c, c))]
                 assert null or name == "latency", name
                 assert any(word in shown for word in words), (name, null, words)
             elif table.rows and name != "losses":
@@ -309,16 +309,16 @@ def test_a_trace_and_tables_tell_what_the_log_does(tmp_path: Path) -> None:
             "events",
             "span",
             "syncs",
-            "seen",
+            "entities",
             "attribution",
             "columns",
-            "unknown",
+            "unknown_columns",
             "reports",
             "lines",
         ):
             assert told[key] == want[key], (name, key)
         # What a run leaves behind does not keep whether the log said its clock, nor words.
-        assert (told["clock"]["is_told"], told["other_events"], told["unparsed"]) == (
+        assert (told["clock"]["is_recorded"], told["other_events"], told["unparsed_lines"]) == (
             None,
             None,
             None,
@@ -329,15 +329,15 @@ def test_a_trace_and_tables_tell_what_the_log_does(tmp_path: Path) -> None:
         assert told["columns"] == want["columns"]
         # Not held by it, and not 0.
         assert (told["events"], told["losses"], told["lines"]) == (None, None, None)
-        assert told["attribution"][1]["number"] is None
+        assert told["attribution"][1]["count"] is None
         assert answers(told)["losses"] == "no"
-        assert "syncline_call" in told["reports"][0]["tables"]
+        assert "syncline_call" in told["reports"][0]["missing_tables"]
     runs = tmp_path / "runs"
     for run_name in ("a", "b"):
         ok("convert", "-q", THESIS, "-o", f"{runs}/{run_name}/")
     told = one(runs)
     assert (told["runs"], told["syncs"], told["lines"]) == (2, 200, 2 * want["lines"])
-    assert told["span"]["length_ns"] == 2 * want["span"]["length_ns"]
+    assert told["span"]["duration_ns"] == 2 * want["span"]["duration_ns"]
     assert told["span"]["first_ns"] is None
     assert seen(told, "thread")["count"] == 8
 
@@ -354,7 +354,7 @@ def test_torn_lines_are_told_with_their_place(tmp_path: Path) -> None:
     lost = {row["reason"]: row for row in told["losses"]}
     assert lost["unparsed_line"]["count"] == 2
     assert lost["unparsed_line"]["example"] == f"{log}:988: 48250740680 637 wl bio_comp"
-    assert len(told["unparsed"]) == 2
+    assert len(told["unparsed_lines"]) == 2
     assert "torn.log:989: ?!" in ok("inspect", log)
 
 

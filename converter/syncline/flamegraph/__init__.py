@@ -1,4 +1,4 @@
-"""Flame graphs: what syncs wait for, summed up by stack, file or thread; one exporter a file, all `render(picture) -> bytes`."""
+"""Flame graphs of sync requests by stack, file or thread: one module for each format, all with `render(picture) -> bytes`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "read",
 ]
 
-# The name on the command line, which is the module here, and the endings that choose it.
+# Name on the command line and of the module in this package -> endings of file names.
 FORMATS = {
     "svg": (".svg",),
     "folded": (".folded",),
@@ -32,12 +32,12 @@ FORMATS = {
 
 
 def format_of(output: str) -> str | None:
-    """The format that a name's ending chooses."""
+    """Returns the format of a file name by its ending."""
     return next((name for name, ends in FORMATS.items() if output.endswith(ends)), None)
 
 
 def exporter(name: str) -> Callable[[Picture], bytes]:
-    """The `render` of a format."""
+    """Returns the `render` of a format."""
     if name not in FORMATS:
-        raise ValueError(f"no format of flame graphs is called {name}")
+        raise ValueError(f"no flame graph format '{name}'")
     return importlib.import_module(f".{name}", __package__).render

@@ -1,4 +1,4 @@
-"""Folded stacks: `comm;outermost;...;innermost N`; with a base `... BASE N`, as difffolded.pl and inferno-diff-folded write it."""
+"""Folded stacks: `comm;outermost;...;innermost N`. With a base, `... BASE N`, the format of difffolded.pl and inferno-diff-folded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["render"]
 
 
 def render(picture: Picture) -> bytes:
-    """A line a stack, sorted."""
+    """Renders one line for each stack, sorted."""
     lines = []
     for frames, weight, base in picture.rows():
         before = "" if base is None else f"{round(base)} "

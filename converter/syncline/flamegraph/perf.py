@@ -1,4 +1,4 @@
-"""perf-script text: a sample a stack, with its whole weight (`convert -o X.perf` writes one a request)."""
+"""perf-script text: one sample for each stack with its whole weight (`convert -o X.perf` writes one for each request)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["render"]
 
 
 def render(picture: Picture) -> bytes:
-    """As the collapsers of FlameGraph and inferno read it."""
+    """Renders samples for the stack collapsers of FlameGraph and inferno."""
     samples = []
     for stack in picture.new.stacks.stacks:
         weight = stack.sums.get(picture.weight, 0)
-        # It adds nothing, and stackcollapse-perf.pl takes 0 for 1.
+        # stackcollapse-perf.pl reads 0 as 1.
         if weight > 0:
             comm, *frames = stack.frames
             samples.append((comm, stack.tid, stack.first_ts_ns, weight, frames))

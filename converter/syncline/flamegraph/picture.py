@@ -1,4 +1,4 @@
-"""What an exporter gets: the stacks, what they are, and what a reader has to know of them."""
+"""A flame graph in no particular format: the stacks, and what a reader needs to know about them."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ __all__ = ["Picture", "Side"]
 
 @dataclass(frozen=True)
 class Side:
-    """An input: its stacks and the losses that they suffer from, (reason, count)."""
+    """An input: its stacks and its losses as (reason, count)."""
 
     path: str
     stacks: Stacks
     losses: Sequence[tuple[str, int]] = ()
     caveats: Sequence[str] = ()
-    # What was asked for, of all requests; None without a filter.
+    # The filter of the requests in words; None without one.
     wanted: str | None = None
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A flame graph, not yet in any format. With `base` it is a differential one."""
+    """A flame graph; with `base`, a differential one."""
 
     new: Side
     by: str
     weight: str
     base: Side | None = None
     normalize: bool = False
-    # Percent of the whole.
+    # Percent of the total.
     hide_under: float | None = None
-    # What the exporter has to say.
+    # Added by `render`.
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -49,14 +49,14 @@ class Picture:
         return WEIGHTS[self.weight]
 
     def title(self) -> str:
-        """What is shown, and of which input."""
+        """Returns what is shown, and of which input."""
         text = f"{self.what.text[0].upper()}{self.what.text[1:]} by {self.how.text}"
         if not self.base:
             return f"{text}: {short(self.new.path)}"
-        return f"{text}: {' against '.join(told_apart(self.new.path, self.base.path))}"
+        return f"{text}: {' against '.join(distinct_names(self.new.path, self.base.path))}"
 
     def total_text(self, side: Side) -> str:
-        """The whole with its unit: `492 ms in 100 requests`."""
+        """Returns the total with its unit: `492 ms in 100 requests`."""
         requests = human.text(side.stacks.known[self.weight], "count")
         if self.weight == "count":
             return f"{requests} requests"
@@ -65,18 +65,18 @@ class Picture:
         )
 
     def left_out(self, side: Side) -> int:
-        """Requests whose weight is not known."""
+        """Returns the number of requests whose weight is not known."""
         return side.stacks.syncs - side.stacks.known[self.weight]
 
     def scale(self) -> float:
-        """What weights of the base are multiplied by."""
+        """Returns the factor for the weights of the base."""
         if not (self.base and self.normalize):
             return 1.0
         total = self.base.stacks.total(self.weight)
         return self.new.stacks.total(self.weight) / total if total else 1.0
 
     def rows(self) -> list[tuple[tuple[str, ...], int, float | None]]:
-        """(frames, weight, weight of the base or None), by the order of the frames."""
+        """Returns (frames, weight, weight of the base or None), sorted by frames."""
         new = {
             s.frames: s.sums[self.weight] for s in self.new.stacks.stacks if self.weight in s.sums
         }
@@ -92,16 +92,18 @@ class Picture:
         rows = [(frames, new.get(frames, 0), old.get(frames, 0.0)) for frames in both]
         return [row for row in rows if row[1] > 0 or row[2] > 0]
 
-    def doubts(self) -> dict[tuple[str, ...], tuple[float, float]]:
-        """How much more a frame, with its callers, may be of new and of base: names of functions are missing."""
+    def ambiguous_weights(self) -> dict[tuple[str, ...], tuple[float, float]]:
+        """Returns the weight in new and in base that may also belong to a frame, because functions lack names."""
         if not self.base or self.by != "stack":
             return {}
-        # The outermost is the name of the thread.
-        return ambiguous_weights(((frames, new, base or 0) for frames, new, base in self.rows()), named=1)
+        # The outermost frame is the name of the thread.
+        return ambiguous_weights(
+            ((frames, new, base or 0) for frames, new, base in self.rows()), named=1
+        )
 
 
 def short(path: str, width: int = 32, folders: int = 0) -> str:
-    """The name of an input without its folders, or with the last of them, and not too long for a title."""
+    """Shortens the name of an input for a title: without folders, or with the last ones."""
     name = (
         "standard input" if path == "-" else "/".join(PurePath(path).parts[-1 - folders :]) or path
     )
@@ -109,12 +111,12 @@ def short(path: str, width: int = 32, folders: int = 0) -> str:
     return name if len(name) <= width else f"{name[:half]}…{name[-half:]}"
 
 
-def told_apart(a: str, b: str) -> tuple[str, str]:
-    """The names of two inputs, with as much of them as they need to differ."""
+def distinct_names(a: str, b: str) -> tuple[str, str]:
+    """Returns the names of two inputs, with as many folders as they need to differ."""
     for folders in range(max(len(PurePath(path).parts) for path in (a, b))):
         for width in (32, 56):
             names = short(a, width, folders), short(b, width, folders)
             if names[0] != names[1]:
                 return names
-    # One and the same, or too long.
+    # The inputs are the same, or cannot be shortened.
     return (short(a), short(b)) if a == b else (a, b)

@@ -1,6 +1,6 @@
 """pprof's profile.proto (https://github.com/google/pprof/blob/main/proto/profile.proto), compressed: all weights in one file.
 
-Written by hand: it is five small messages of numbers.
+It is encoded here rather than with a protobuf library: it has only five small messages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _UNITS = {"count": "count", "ns": "nanoseconds", "bytes": "bytes"}
 
 
 def render(picture: Picture) -> bytes:
-    """`pprof -sample_index=NAME` chooses among the weights; the one that was asked for is the default."""
+    """Renders all weights. `pprof -sample_index=NAME` selects one; the requested weight is the default."""
     texts: dict[str, int] = {"": 0}
     functions: dict[str, int] = {}
     used = [name for name in WEIGHTS if picture.new.stacks.known[name]]
@@ -36,16 +36,16 @@ def render(picture: Picture) -> bytes:
     for sample in samples:
         out += _message(2, sample)
     for name, number in functions.items():
-        # A location a function: there are no addresses and no lines.
+        # One location for each function: there are no addresses and no lines.
         out += _message(4, _number(1, number) + _message(4, _number(1, number)))
         out += _message(5, _number(1, number) + _number(2, text(name)) + _number(3, text(name)))
     comments = [picture.title(), *picture.new.caveats]
     out += b"".join(_number(13, text(comment)) for comment in comments)
     out += _number(14, text(picture.weight))
-    # Last, when all are known; the order of fields is free.
+    # The string table is last, when all strings are known: the order of fields is free.
     for value in texts:
         out += _message(6, value.encode("utf-8", "replace"))
-    # No time in its header: the same input gives the same file.
+    # Without a time in the gzip header, the same input gives the same file.
     return gzip.compress(bytes(out), mtime=0)
 
 

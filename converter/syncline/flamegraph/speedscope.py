@@ -1,4 +1,4 @@
-"""speedscope's JSON (https://www.speedscope.app/file-format-schema.json): a profile a weight, so that it can be switched there."""
+"""speedscope's JSON (https://www.speedscope.app/file-format-schema.json): one profile for each weight."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = {"count": "none", "ns": "nanoseconds", "bytes": "bytes"}
 
 
 def render(picture: Picture) -> bytes:
-    """The chosen weight is the one that opens."""
+    """Renders all weights; the requested weight is the active profile."""
     frames: dict[str, int] = {}
     profiles: dict[str, dict[str, Any]] = {}
     for name, weight in WEIGHTS.items():

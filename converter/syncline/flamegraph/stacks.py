@@ -1,4 +1,4 @@
-"""The stacks of a flame graph, summed up by SQL (sql/flamegraph/) on any engine."""
+"""Reads the stacks of a flame graph, aggregated by SQL (sql/flamegraph/) on any engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 from syncline.frames import NO_CALL, NO_STACK, UNKNOWN_FILE, comparable, is_nameless, readable
 from syncline.report.catalogue import sql_root
-from syncline.report.run import SqlEngine, Table, check_trace, run_query
+from syncline.report.run import Table, check_trace, run_query
+from syncline.report.tables import SqlEngine
 
 __all__ = ["BY", "WEIGHTS", "By", "Stack", "Stacks", "Weight", "query", "read"]
 
@@ -19,7 +20,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Weight:
-    """What the width of a frame is: a column of the queries, and the one that counts its known values."""
+    """What the width of a frame shows: a column of the query, and the column that counts its known values."""
 
     text: str
     unit: str
@@ -27,9 +28,9 @@ class Weight:
     known: str
 
 
-# All weights that there are. Another one is a line here, its two columns in sql/flamegraph/by.sql, and its name in the
-# options of cli/flamegraph.py, which a test compares with these. (The page draws its own: `WEIGHTS` of views/flame.js;
-# `convert -o X.folded` knows those of the core.)
+# All weights. A new weight needs a line here, two columns in sql/flamegraph/by.sql, and its name in the options of
+# cli/flamegraph.py, which a test compares with these. (The HTML page has its own list, `WEIGHTS` in views/flame.js, and
+# `convert -o X.folded` uses the list of the core.)
 WEIGHTS = {
     "count": Weight("sync requests", "count", "syncs", "syncs"),
     "syscall": Weight("syscall latency", "ns", "syscall_ns", "syscall_known"),
@@ -42,16 +43,16 @@ WEIGHTS = {
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What is drawn alike; `sums` has the weights by name, without those of which no request tells."""
+    """A stack of frames; `sums` has its weights by name, without those that are not known for any request."""
 
     frames: tuple[str, ...]
     sums: dict[str, int]
-    # For formats that want a sample to be of some thread at some time.
+    # For formats in which a sample needs a thread and a time.
     tid: int
     first_ts_ns: int
 
     def __add__(self, other: Stack) -> Stack:
-        """What is drawn as one."""
+        """Merges two stacks with the same frames."""
         first = min(self, other, key=lambda one: one.first_ts_ns)
         names = [name for name in WEIGHTS if name in self.sums or name in other.sums]
         sums = {name: self.sums.get(name, 0) + other.sums.get(name, 0) for name in names}
@@ -60,34 +61,34 @@ class Stack:
 
 @dataclass
 class Stacks:
-    """All stacks of an input, and what they leave out, in requests."""
+    """All stacks of an input, and the numbers of requests that they do not cover."""
 
     stacks: list[Stack]
     syncs: int = 0
-    # Weight to requests of which it is known.
+    # Weight -> number of requests for which it is known.
     known: dict[str, int] = field(default_factory=dict)
-    # Requests with no stack (no file) in the log.
+    # Requests without a stack (or file) in the log.
     unrecorded: int = 0
-    # Requests with frames that have no name, and those frames.
+    # Requests with frames that lack a name, and these frames.
     nameless: int = 0
     nameless_frames: set[str] = field(default_factory=set)
 
     def total(self, weight: str) -> int:
-        """The whole width."""
+        """Returns the total of a weight."""
         return sum(stack.sums.get(weight, 0) for stack in self.stacks)
 
 
 @dataclass(frozen=True)
 class By:
-    """What the frames are; `frames` makes them of a row, outermost first."""
+    """What the frames show; `frames` makes them from a row, outermost first."""
 
     text: str
     frame_is: str
     palette: str
-    # Columns of syncline_sync, each combination of which is a row.
+    # Columns of syncline_sync that the query groups by.
     keys: tuple[str, ...]
     frames: Callable[[Row, bool], list[str]]
-    # The column without which the picture says nothing.
+    # The column without which the flame graph has no information.
     needs: str | None = None
 
 
@@ -112,7 +113,7 @@ def _thread_frames(row: Row, numbers: bool) -> list[str]:
     return [process, *([comm] if comm != process else []), row["op"] or NO_CALL]
 
 
-# The name on the command line, which is the query's, too.
+# By name on the command line.
 BY = {
     "stack": By("call stack", "Function", "warm", ("comm", "stack"), _stack_frames, needs="stack"),
     "file": By("file", "File", "green", ("comm", "path"), _file_frames, needs="path"),
@@ -123,26 +124,26 @@ BY = {
 
 
 def read(engine: SqlEngine, by: str, *, compared: bool = False) -> Stacks:
-    """Asks an engine for the stacks.
+    """Reads the stacks from an engine.
 
     Args:
-        engine: with the tables of docs/tables.md.
+        engine: has the tables of docs/tables.md.
         by: one of `BY`.
-        compared: with another run, in which addresses and the numbers of threads are others: they are left out. Numbers
-            of threads are where there are many runs, too.
+        compared: the stacks are compared with those of another run, so addresses and thread ids, which differ
+            between runs, are left out. Thread ids are also left out if the input holds several runs.
 
     Raises:
-        EngineError: the trace is not Syncline's.
+        EngineError: the trace was not written by Syncline.
     """
     check_trace(engine)
     table = run_query(engine, query(by))
-    # There may be a row a file, and a million files: of each no more is kept than is needed.
-    with _no_collection():
+    # There may be a row for each of a million files.
+    with _without_gc():
         return _stacks(table, by, compared=compared)
 
 
 def query(by: str) -> str:
-    """The SQL of a flame graph."""
+    """Returns the SQL of a flame graph."""
     sql = (sql_root() / "flamegraph" / "by.sql").read_text(encoding="utf-8")
     return sql.replace("  :keys", "  " + ", ".join(BY[by].keys))
 
@@ -176,8 +177,8 @@ def _stacks(table: Table, by: str, *, compared: bool) -> Stacks:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without Python's search for cycles: of a million rows there are none, and it takes longer than all else."""
+def _without_gc() -> Iterator[None]:
+    """Disables garbage collection: a million rows contain no cycles, and searching for them takes most of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -188,6 +189,6 @@ def _no_collection() -> Iterator[None]:
 
 
 def _stack(frames: tuple[str, ...], row: Row) -> Stack:
-    # Events out of order (`late_event`) may make a length negative, and a width cannot be.
+    # Late events may make a duration negative, but a width cannot be negative.
     sums = {name: max(0, row[one.column]) for name, one in WEIGHTS.items() if row[one.known]}
     return Stack(frames, sums, row["some_tid"] or 0, row["first_ts_ns"])

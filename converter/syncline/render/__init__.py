@@ -1,4 +1,4 @@
-"""Tables as text: one exporter a file, all of the form `render(table, report) -> str`."""
+"""Tables as text: one module for each format, all with `render(table, report) -> str`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from syncline.report import Report, Table
 
 __all__ = ["FORMATS", "exporter", "preface"]
 
-# The name on the command line, and the module here.
+# Name on the command line -> module in this package.
 FORMATS = {"table": "table", "csv": "csv", "json": "json", "md": "markdown"}
 
 
 def exporter(name: str) -> Callable[[Table, Report | None], str]:
-    """The `render` of a format; `report` is None for the answer to a query."""
-    # Imported when asked for: only the terminal table needs rich.
+    """Returns the `render` of a format; `report` is None for the result of a query."""
+    # Imported on demand: only the terminal table needs rich.
     return importlib.import_module(f".{FORMATS[name]}", __package__).render
 
 
 def preface(name: str, caveats: Sequence[str]) -> tuple[str, str]:
-    """The warnings as they go before a report: (for stdout, for stderr).
+    """Returns the warnings before a report as (text for stdout, text for stderr).
 
-    People read them above the figures; a program reads data there.
+    Formats for people have them above the figures; for formats that programs read they go to stderr.
     """
     if not caveats:
         return "", ""

@@ -1,4 +1,4 @@
-"""Comma-separated values: ns and bytes as they are, null as the empty field."""
+"""Comma-separated values: plain ns and bytes, null as an empty field."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["render"]
 
 
 def render(table: Table, report: Report | None = None) -> str:
-    """One line for the names, one a row."""
+    """Renders a line with the column names, then a line for each row."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.columns)

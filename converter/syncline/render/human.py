@@ -1,4 +1,4 @@
-"""Values as people read them: 1.23 ms, 68.2 KiB, 12.3 %."""
+"""Formats values for people: 1.23 ms, 68.2 KiB, 12.3 %."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from syncline.report import Report, Table
 
 __all__ = ["MISSING", "RIGHT", "cells", "header", "text"]
 
-# Units whose values are set to the right, and never shortened; a bar comes set already.
+# Units whose values are right-aligned and never shortened. A bar is already aligned.
 RIGHT = {"id", "count", "ns", "time", "bytes", "share", "ratio", "unit"}
 MISSING = "-"
 _BAR = 20
 
 
 def cells(table: Table, report: Report | None) -> tuple[list[tuple[str, str]], list[list[str]]]:
-    """(columns as (name, unit), rows of text), without what says nothing to people."""
+    """Returns columns as (name, unit) and rows of text, without columns that have no information for people."""
     units = [report.unit(name) if report else "" for name in table.columns]
     keep = [
         index
         for index, (name, unit) in enumerate(zip(table.columns, units, strict=True))
-        # One run alone has no name; and a value is shown with its unit.
+        # A single run has no name, and a value is shown with its unit.
         if not (report and name == "run" and all(row[index] == "" for row in table.rows))
         and not (name == "unit" and "unit" in units)
     ]
@@ -31,7 +31,7 @@ def cells(table: Table, report: Report | None) -> tuple[list[tuple[str, str]], l
 
 
 def header(name: str, unit: str) -> str:
-    """A column's name as a heading; the cells carry the unit."""
+    """Returns the heading of a column, without its unit, which the cells have."""
     if not unit:
         return name
     return (name.removesuffix("_ns") if unit in ("ns", "time") else name).replace("_", " ")
@@ -46,7 +46,7 @@ def _cell(value: Value, unit: str, record: dict[str, Value]) -> str:
 
 
 def text(value: Value, unit: str) -> str:
-    """One value; without a unit as it is."""
+    """Formats a value; without a unit it is not scaled."""
     if value is None:
         return MISSING
     if isinstance(value, bool):
@@ -74,10 +74,10 @@ def _figure(value: float, unit: str) -> str:
 
 
 def _scaled(value: float, units: tuple[str, ...], step: int) -> str:
-    """Three digits, and no more than the value has: 4 KiB, 1.23 ms, 999 µs, 1 s."""
+    """Formats up to three significant digits, without trailing zeros: 4 KiB, 1.23 ms, 999 µs, 1 s."""
     size, last = float(abs(value)), len(units) - 1
     index = 0
-    # Not `size >= step`: 999.9 µs would become 1000 µs.
+    # Compares the rounded size, because 999.9 µs would become 1000 µs.
     while index < last and round(size, 2 if size < 10 else 1 if size < 100 else 0) >= step:
         size /= step
         index += 1
@@ -89,7 +89,7 @@ def _scaled(value: float, units: tuple[str, ...], step: int) -> str:
 
 
 def _printable(value: str) -> str:
-    """Without what would move the cursor: names come from a log, and may hold anything."""
+    """Escapes control characters: names come from a log, and may contain any character."""
     if value.isprintable():
         return value
     return "".join(

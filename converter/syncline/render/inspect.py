@@ -1,4 +1,4 @@
-"""What `syncline inspect` tells of an input, for people."""
+"""The description of an input by `syncline inspect`, for people."""
 
 from __future__ import annotations
 
@@ -20,39 +20,45 @@ _FORMATS = {
     "tables": "columns, of {}",
     "rows": "{}",
 }
-_EDGES = {"request": "requests", "bio": "bios of requests"}
-# Shown by name; all are in --format json.
+_KINDS = {"request": "requests", "bio": "bios of requests"}
+# Maximum number of names. --format json has all of them.
 _MOST = 3
 _OTHERS = 8
 
 
-def render(told: dict[str, Any]) -> str:
-    """One input: a table a question."""
+def render(described: dict[str, Any]) -> str:
+    """Renders one input as several tables."""
     parts = [
-        _table(told["input"], [("what", "text"), ("told", "prose")], _facts(told)),
-        _events(told),
+        _table(described["input"], [("fact", "text"), ("value", "prose")], _facts(described)),
+        _events(described),
         _table(
-            "What is in it: those with the most syncs first",
-            [("what", "text"), ("number", "count"), ("that_sync", "count"), ("most", "prose")],
-            [(one["what"], one["count"], one["syncing"], _most(one)) for one in told["seen"]],
+            "Contents: those with the most syncs first",
+            [("kind", "text"), ("count", "count"), ("with_syncs", "count"), ("top", "prose")],
+            [
+                (one["kind"], one["count"], one["with_syncs"], _top(one))
+                for one in described["entities"]
+            ],
         ),
         _table(
-            "How surely bios and calls belong to requests",
-            [("of", "text"), ("number", "count")]
-            + [(word, "share") for word in ("exact", "inferred", "unknown")],
-            [(_EDGES[one.pop("of")], *one.values()) for one in map(dict, told["attribution"])],
+            "Confidence of the attribution of bios and calls to requests",
+            [("kind", "text"), ("count", "count")]
+            + [(confidence, "share") for confidence in ("exact", "inferred", "unknown")],
+            [
+                (_KINDS[one.pop("kind")], *one.values())
+                for one in map(dict, described["attribution"])
+            ],
         ),
-        _losses(told),
-        _unknown(told),
+        _losses(described),
+        _unknown_columns(described),
         _table(
-            "What the reports can tell of it",
+            "Reports",
             [
                 ("report", "text"),
                 ("answer", "text"),
-                ("null", "prose"),
-                ("what_would_tell_it", "prose"),
+                ("unknown", "prose"),
+                ("recorded_by", "prose"),
             ],
-            [_answer(one) for one in told["reports"]],
+            [_report(one) for one in described["reports"]],
         ),
     ]
     return "\n".join(part for part in parts if part)
@@ -69,30 +75,30 @@ def _table(
     )
 
 
-def _facts(told: dict[str, Any]) -> list[tuple[Value, ...]]:
-    clock, span, facts = told["clock"], told["span"], dict(told["facts"])
-    rows = [("format", _FORMATS[told["kind"]].format(told["format"] or "not known"))]
-    read = told["inputs_read"] or []
-    if [one["path"] for one in read] not in ([], [told["input"]]):
+def _facts(described: dict[str, Any]) -> list[tuple[Value, ...]]:
+    clock, span, facts = described["clock"], described["span"], dict(described["facts"])
+    rows = [("format", _FORMATS[described["kind"]].format(described["format"] or "not known"))]
+    read = described["inputs_read"] or []
+    if [one["path"] for one in read] not in ([], [described["input"]]):
         rows.append(("files", ", ".join(f"{one['path']} ({one['source']})" for one in read)))
-    if told["runs"] != 1:
-        rows.append(("runs", text(told["runs"], "count")))
+    if described["runs"] != 1:
+        rows.append(("runs", text(described["runs"], "count")))
     rows += [(key.replace("_", " "), value) for key, value in facts.items()]
     rows.append(("clock", _clock(clock)))
     rows.append(("boot id", clock["boot_id"] or "not known"))
     rows.append(("time of day", _time_of_day(clock, span)))
-    rows.append(("span", _span(span, told["runs"])))
-    lines = told["lines"]
-    # Binary formats have none.
+    rows.append(("span", _span(span, described["runs"])))
+    lines = described["lines"]
+    # Binary formats have no lines.
     rows.append(("lines", text(lines, "count") if lines else "none" if lines == 0 else "not known"))
     return [tuple(row) for row in rows]
 
 
 def _clock(clock: dict[str, Any]) -> str:
     name = clock["name"] or "not known"
-    unit = f"; times are read as {clock['unit']}" if clock["unit"] else ""
-    if clock["is_told"] is False and not name.startswith(("unknown", "not known")):
-        return f"{name} by its format, the log itself does not say{unit}"
+    unit = f"; times are read as {clock['time_unit']}" if clock["time_unit"] else ""
+    if clock["is_recorded"] is False and not name.startswith(("unknown", "not known")):
+        return f"{name} by its format, the log does not record it{unit}"
     return f"{name}{unit}"
 
 
@@ -100,27 +106,27 @@ def _time_of_day(clock: dict[str, Any], span: dict[str, Any]) -> str:
     if clock["realtime_offset_ns"] is None:
         return "not known"
     if span["first_realtime_ns"] is None:
-        return f"add {clock['realtime_offset_ns']} to a time for ns since 1970"
+        return f"add {clock['realtime_offset_ns']} to a time to get ns since 1970"
     first = datetime.fromtimestamp(span["first_realtime_ns"] // 10**9, UTC)
-    told = f"begins {first:%Y-%m-%d %H:%M:%S} UTC"
+    begin = f"begins {first:%Y-%m-%d %H:%M:%S} UTC"
     if clock["realtime_offset_ns"] == 0:
-        return told
-    return f"{told}; add {clock['realtime_offset_ns']} to a time for ns since 1970"
+        return begin
+    return f"{begin}; add {clock['realtime_offset_ns']} to a time to get ns since 1970"
 
 
 def _span(span: dict[str, Any], runs: int) -> str:
-    if span["length_ns"] is None:
+    if span["duration_ns"] is None:
         return "not known"
-    length = text(span["length_ns"], "ns")
+    duration = text(span["duration_ns"], "ns")
     if span["first_ns"] is None:
-        return f"{length}, all {runs:,} runs together"
-    return f"{length}, from {text(span['first_ns'], 'time')} to {text(span['last_ns'], 'time')}"
+        return f"{duration}, all {runs:,} runs together"
+    return f"{duration}, from {text(span['first_ns'], 'time')} to {text(span['last_ns'], 'time')}"
 
 
-def _events(told: dict[str, Any]) -> str:
-    kinds = told["events"]
+def _events(described: dict[str, Any]) -> str:
+    kinds = described["events"]
     if kinds is None:
-        return "Events by kind: not known, it holds none.\n"
+        return "Events by kind: not known, the input has no events.\n"
     rows: list[tuple[Value, ...]] = [
         (kind, count, "")
         for kind, count in sorted(
@@ -128,7 +134,7 @@ def _events(told: dict[str, Any]) -> str:
         )
         if count
     ]
-    others = told["other_events"]
+    others = described["other_events"]
     if rows and rows[-1][0] == "other":
         rows[-1] = (*rows[-1][:2], _others(others))
     total = sum(kinds.values())
@@ -140,10 +146,10 @@ def _events(told: dict[str, Any]) -> str:
 
 
 def _others(others: list[dict[str, Any]] | None) -> str:
-    what = "that no report uses"
+    what = "not used by any report"
     if not others:
         return what
-    # What were too many names to keep apart has none.
+    # If there are too many names to count each, the rest has no name.
     named = [
         f"{text(one['event'], 'text') or 'without a name'} {one['count']:,}"
         for one in others[:_OTHERS]
@@ -152,62 +158,72 @@ def _others(others: list[dict[str, Any]] | None) -> str:
     return f"{what}: {', '.join(named)}{rest}"
 
 
-def _most(one: dict[str, Any]) -> str:
+def _top(one: dict[str, Any]) -> str:
     named = []
-    for thing in one["most"][:_MOST]:
-        name = thing["name"] or ""
-        if thing["number"] is not None:
-            name = f"{name} {thing['number']}".strip()
+    for entity in one["top"][:_MOST]:
+        name = entity["name"] or ""
+        if entity["id"] is not None:
+            name = f"{name} {entity['id']}".strip()
         counts = [
-            f"{thing[key]:,} {noun}{'s' * (thing[key] > 1)}"
-            for key, noun in (("syncs", "sync"), ("unmatched_calls", "lone call"), ("bios", "bio"))
-            if thing[key]
+            f"{entity[key]:,} {noun}{'s' * (entity[key] > 1)}"
+            for key, noun in (
+                ("syncs", "sync"),
+                ("unmatched_calls", "unmatched call"),
+                ("bios", "bio"),
+            )
+            if entity[key]
         ]
         named.append(f"{text(name, 'text')} ({', '.join(counts)})")
-    return ", ".join(named) or "not told"
+    return ", ".join(named) or "not known"
 
 
-def _losses(told: dict[str, Any]) -> str:
-    if told["losses"] is None:
-        return "What was lost: not known, it was converted without its losses.\n"
+def _losses(described: dict[str, Any]) -> str:
+    if described["losses"] is None:
+        return "Losses: not known, the input was converted without them.\n"
     rows = [
         (one["reason"], one["severity"], one["count"], one["example"] or one["meaning"])
-        for one in told["losses"]
+        for one in described["losses"]
     ]
     if not rows:
-        return "What was lost: nothing that is known of.\n"
+        return "Losses: none recorded.\n"
     columns = [("reason", "text"), ("severity", "text"), ("count", "count"), ("example", "prose")]
     shown = _table(
-        "What was lost or not used: `syncline report INPUT losses` says what it means",
+        "Losses and unused events: `syncline report INPUT losses` explains them",
         columns,
         rows,
     )
-    lines = told["unparsed"] or []
+    lines = described["unparsed_lines"] or []
     return shown + "".join(f"{text(line, 'text')}\n" for line in lines)
 
 
-def _unknown(told: dict[str, Any]) -> str:
-    if not told["unknown"] or not told["syncs"]:
+def _unknown_columns(described: dict[str, Any]) -> str:
+    if not described["unknown_columns"] or not described["syncs"]:
         return ""
     rows = [
-        (", ".join(one["columns"]), one["known"], one["of"], ", ".join(one["routes"]), one["why"])
-        for one in told["unknown"]
+        (
+            ", ".join(one["columns"]),
+            one["known"],
+            one["of"],
+            ", ".join(one["recorded_by"]),
+            one["reason"],
+        )
+        for one in described["unknown_columns"]
     ]
     columns = [
         ("columns", "prose"),
         ("known", "count"),
         ("of_syncs", "count"),
-        ("routes_that_tell_it", "prose"),
-        ("by", "prose"),
+        ("recorded_by", "prose"),
+        ("source_or_reason", "prose"),
     ]
-    return _table("What is not known of all syncs", columns, rows)
+    return _table("Columns that are not known for all syncs", columns, rows)
 
 
-def _answer(one: dict[str, Any]) -> tuple[Value, ...]:
-    null = ", ".join([*one["null"], *one["tables"]])
-    routes = f"route {' or '.join(one['routes'])}" if one["routes"] else ""
-    conditions = ", and ".join(one["only_if"])
-    told = "; ".join(
-        part for part in (one["why"], ", ".join(filter(None, (routes, conditions)))) if part
+def _report(one: dict[str, Any]) -> tuple[Value, ...]:
+    unknown = ", ".join([*one["unknown_columns"], *one["missing_tables"]])
+    routes = f"route {' or '.join(one['recorded_by'])}" if one["recorded_by"] else ""
+    conditions = ", and ".join(one["conditions"])
+    recorded_by = "; ".join(
+        part for part in (one["reason"], ", ".join(filter(None, (routes, conditions)))) if part
     )
-    return (one["report"], one["answer"], null, told)
+    return (one["report"], one["answer"], unknown, recorded_by)

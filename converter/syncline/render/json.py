@@ -1,4 +1,4 @@
-"""JSON: one object a report, ns and bytes as they are, a row a line."""
+"""JSON: one object for each report, plain ns and bytes, one row a line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["render"]
 
 
 def render(table: Table, report: Report | None = None) -> str:
-    """`{"report": ..., "title": ..., "columns": [...], "rows": [...]}`; a query has the rows alone.
+    """Renders `{"report": ..., "title": ..., "columns": [...], "rows": [...]}`, or only the rows of a query.
 
-    Several of them in a row are a stream that jq reads.
+    Several reports form a stream of objects, which jq reads.
     """
     rows = ",\n".join(
         _json({name: _value(value) for name, value in zip(table.columns, row, strict=True)})

@@ -1,4 +1,4 @@
-"""Markdown: a heading and a table, values as people read them."""
+"""Markdown: a heading and a table, values formatted for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ESCAPES = str.maketrans({"|": "\\|", "\\": "\\\\", "<": "&lt;", "*": "\\*", "`"
 
 
 def render(table: Table, report: Report | None = None) -> str:
-    """A table that GitHub shows; all rows."""
+    """Renders a table with all rows, as GitHub shows it."""
     columns, rows = human.cells(table, report)
     lines = [f"## {escaped(report.title)}", ""] if report else []
     lines.append(_line([escaped(human.header(name, unit)) for name, unit in columns]))
@@ -31,11 +31,11 @@ def _line(cells: list[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Without what Markdown would take for more than text."""
+    """Escapes characters that have a meaning in Markdown."""
     return text.translate(_ESCAPES)
 
 
 def _cell(text: str, unit: str) -> str:
     bare = escaped(text.strip())
-    # Leading blanks mean nothing in Markdown.
+    # Markdown ignores leading blanks.
     return "&nbsp;" * (len(text) - len(text.lstrip())) + bare if unit == "tree" else bare

@@ -1,4 +1,4 @@
-"""The terminal table: values as people read them, as wide as the terminal and no wider."""
+"""A table for a terminal: values formatted for people, no wider than the terminal."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from . import human
 
 __all__ = ["render"]
 
-# On a terminal; a file gets them all.
+# Maximum on a terminal. A file gets all rows.
 _ROWS = 60
-# A text column is not made narrower than this.
+# Minimum width of a text column.
 _LEAST = 16
-# The box has a column between two, and each is padded by one.
+# Width between two columns: the line of the box and one blank of padding.
 _GAP = 2
 
 
@@ -34,13 +34,13 @@ def render(
     rows: int | None = None,
     elsewhere: str = "--format csv",
 ) -> str:
-    """A table for people.
+    """Renders a table for people.
 
     Args:
-        width: of the terminal; by default that of stdout if it is one. Without one, nothing is
+        width: of the terminal; by default that of stdout. If stdout is not a terminal, nothing is
             shortened or left out.
-        rows: how many at most; by default 60 on a terminal.
-        elsewhere: what to type for all of it.
+        rows: maximum number; by default 60 on a terminal.
+        elsewhere: the option that prints everything.
     """
     terminal = sys.stdout.isatty()
     if width is None and terminal:
@@ -57,11 +57,11 @@ def render(
     if width is not None:
         left_out = _fit(fields, width)
         if left_out:
-            notes.append(f"left out, for want of width: {', '.join(left_out)}")
+            notes.append(f"left out because the terminal is too narrow: {', '.join(left_out)}")
     if len(shown) < len(body):
         notes.append(f"{len(body) - len(shown):,} more rows")
     if notes:
-        notes.append(f"{elsewhere} has it all")
+        notes.append(f"{elsewhere} prints everything")
 
     grid = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for field in fields:
@@ -89,19 +89,19 @@ def render(
 
 
 class _Field:
-    """A column on its way to the terminal."""
+    """A column with its cells and its width."""
 
     def __init__(self, header: str, unit: str, cells: list[str]) -> None:
         self.header = header
         self.unit = unit
         self.cells = cells
-        # A figure with its end cut off would be another figure.
+        # A figure that is cut off would be a different figure.
         self.rigid = unit in human.RIGHT or unit == "bar"
-        # A heading may wrap between words.
+        # The heading of a rigid column may wrap between words.
         words = header.split(" ") if self.rigid else [header]
         self.width = max(map(cell_len, [*words, *cells]))
 
-    def says_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         return bool(self.cells) and all(cell == human.MISSING for cell in self.cells)
 
     def shown(self) -> list[Text]:
@@ -112,25 +112,25 @@ class _Field:
 
 
 def _fit(fields: list[_Field], width: int) -> list[str]:
-    """Makes the fields fit: shortens text, then drops fields. Returns the headers of those."""
+    """Makes the fields fit: shortens text, then drops fields. Returns the headers of the dropped fields."""
     left_out = []
     while not _shrink(fields, width) and len(fields) > 1:
-        # Those that say nothing, then from the right: reports name what matters most first.
-        drop = next((field for field in reversed(fields) if field.says_nothing()), fields[-1])
+        # Drops empty columns first, then from the right: reports have the most important columns first.
+        drop = next((field for field in reversed(fields) if field.is_empty()), fields[-1])
         fields.remove(drop)
         left_out.append(drop.header)
     return left_out
 
 
 def _shrink(fields: list[_Field], width: int) -> bool:
-    """Shortens text fields, the widest first; False, and nothing done, if that is not enough."""
+    """Shortens text fields, the widest first. Returns False and changes nothing if that is not enough."""
     room = width - _GAP * (len(fields) - 1) - sum(field.width for field in fields)
     sizes = {field: field.width for field in fields if not field.rigid}
     while room < 0:
         widest = max(sizes, key=lambda field: sizes[field], default=None)
         if widest is None or sizes[widest] <= _LEAST:
             return False
-        # Down to the next widest, so that equals shrink alike.
+        # Down to the next widest, so that fields of equal width shrink equally.
         less = [size for size in sizes.values() if size < sizes[widest]]
         goal = max([_LEAST, sizes[widest] + room, *less])
         room += sizes[widest] - goal
@@ -141,7 +141,7 @@ def _shrink(fields: list[_Field], width: int) -> bool:
 
 
 def _middle(text: str, size: int) -> str:
-    """Shortened in the middle: both ends of a path say more than what lies between."""
+    """Shortens text in the middle: the two ends of a path are the most informative."""
     if cell_len(text) <= size:
         return text
     head = set_cell_size(text, (size - 1) // 2).rstrip()
@@ -152,7 +152,7 @@ def _middle(text: str, size: int) -> str:
 
 
 def _tree(text: str, size: int) -> str:
-    """The same below its indent, which gives way when it leaves no room for a name."""
+    """Shortens text after its indent. The indent shrinks if it leaves no room for the name."""
     if cell_len(text) <= size:
         return text
     name = text.lstrip(" ")

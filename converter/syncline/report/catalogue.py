@@ -1,15 +1,15 @@
-"""Finds the reports, and reads what the head comment of each says of it.
+"""Finds the reports, and parses the head comment of each.
 
-A report is a file of sql/reports/: a head comment, then one SELECT. The comment is a title, what
-the report answers, and the columns:
+A report is a file of sql/reports/: a head comment, then one SELECT. The comment has a title, a
+description, and the columns:
 
     -- Title.
     --
     -- Text.
     --
     -- Columns:
-    --   name  unit  What it is.
-    --               More of what it is.
+    --   name  unit  Description.
+    --               Continued description.
     SELECT ...
 """
 
@@ -25,27 +25,27 @@ from syncline.folders import folder
 
 __all__ = ["UNITS", "Column", "Report", "UnknownReport", "load", "names", "sql_root"]
 
-# What a column may hold: it says how people are shown it. Machines get the plain value.
+# Unit of a column -> description. It decides how a value is formatted for people; programs get the plain value.
 UNITS = {
-    "text": "text, a name or a path, which a narrow terminal shortens in the middle",
-    "prose": "text to read, which a narrow terminal wraps",
-    "id": "a number that names something",
-    "count": "a number of things",
-    "ns": "a length of time, in ns",
-    "time": "a time of the trace's clock, in ns",
+    "text": "text, a name or a path; shortened in the middle on a narrow terminal",
+    "prose": "sentences; wrapped on a narrow terminal",
+    "id": "a number that identifies something",
+    "count": "a count",
+    "ns": "a duration in ns",
+    "time": "a time of the trace's clock in ns",
     "bytes": "bytes",
-    "share": "a part of 1",
-    "bar": "a part of 1, of which a bar shows more than the figure",
+    "share": "a fraction of 1",
+    "bar": "a fraction of 1, also drawn as a bar",
     "ratio": "a plain number",
     "tree": "text, indented by the column `depth`",
-    "unit": "whatever the column `unit` says in that row",
+    "unit": "the unit that the column `unit` of the row names",
 }
 
 _COLUMN = re.compile(r"  (?P<name>\w+) +(?P<unit>\w+) +(?P<text>\S.*)")
 
 
 class UnknownReport(Exception):
-    """No report of that name; the text says which there are."""
+    """There is no report of that name; the message lists the reports."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Report:
-    """A report: its SQL and what its head comment says."""
+    """A report: its SQL and the contents of its head comment."""
 
     name: str
     title: str
@@ -68,18 +68,18 @@ class Report:
     sql: str
 
     def unit(self, column: str) -> str:
-        """The unit of a column; text for one that the head comment does not know."""
+        """Returns the unit of a column; text if the head comment does not list it."""
         return next((known.unit for known in self.columns if known.name == column), "text")
 
 
 @functools.cache
 def sql_root() -> Path:
-    """The folder with perfetto/, duckdb/ and reports/, of the package or of the checkout."""
+    """Returns the folder with perfetto/, duckdb/ and reports/, in the package or in the checkout."""
     return folder("sql", "reports")
 
 
 def names() -> list[str]:
-    """The names of all reports: the summary first, the others by the alphabet."""
+    """Returns the names of all reports: the summary first, the others in alphabetical order."""
     found = sorted(file.stem for file in (sql_root() / "reports").glob("*.sql"))
     return sorted(found, key=lambda name: name != "summary")
 
@@ -89,7 +89,7 @@ def load(name: str) -> Report:
     """Reads a report.
 
     Raises:
-        UnknownReport: there is none of that name.
+        UnknownReport: there is no report of that name.
     """
     known = names()
     if name not in known:
@@ -100,7 +100,7 @@ def load(name: str) -> Report:
 
 
 def parse(name: str, sql: str) -> Report:
-    """Reads the head comment of a report."""
+    """Parses the head comment of a report."""
     head = []
     for line in sql.splitlines():
         if not line.startswith("--"):

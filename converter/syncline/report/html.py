@@ -1,8 +1,8 @@
-"""`report --html`: what a page needs to know of a run, put into the page that converter/page builds.
+"""`report --html`: collects the data of a run and inserts it into the page that converter/page builds.
 
-A page holds every request of a run up to `REQUESTS`. Of more it holds counts and sums by bin of
-time, file and thread, as fine as `CELLS` allow, and some of the requests as a sample. The SQL of
-sql/page/ counts; nothing here looks at a request.
+A page holds every request of a run with up to `Limits.requests` requests. For a larger run it holds counts and
+sums by bin of time, file and thread, as fine as `Limits.cells` allows, and a sample of the requests. The SQL of
+sql/page/ computes all of it; this module does not loop over requests.
 """
 
 from __future__ import annotations
@@ -22,34 +22,35 @@ from syncline.engine.columns import ColumnsEngine
 from syncline.frames import comparable_stacks, is_nameless, readable_stacks
 
 from . import catalogue
-from .run import SqlEngine, Table, caveats, run_query, run_report
+from .run import Table, caveats, run_query, run_report
+from .tables import SqlEngine
 
 __all__ = ["Limits", "PageMissing", "describe", "page", "template"]
 
 SCHEMA = 1
-# Where the page takes its data from; the build puts it there.
+# The placeholder for the data, which the build of the page inserts.
 _DATA = b'"the data of the report"'
-# More bins than there are, so that all are one.
+# More bins than a page has, so that all become one.
 _ALL_BINS = 1_000_000
 _PARAMETER = re.compile(r":([a-z]+)\b")
 
 
 class PageMissing(Exception):
-    """The page has not been built; the text says how it is."""
+    """The page has not been built; the message says which file is missing."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """How much a page holds."""
 
-    # Up to so many it holds each, in about 60 bytes.
+    # A page holds each of up to this many requests, in about 60 bytes.
     requests: int = 20_000
-    # Counts in the largest of the cubes, which together are about four times as many.
+    # Counts in the largest of the cubes. All cubes together have about four times as many.
     cells: int = 60_000
-    # Of a sample.
+    # Requests in a sample, and how many of them are the longest.
     points: int = 4_000
     longest: int = 200
-    # Files and threads by name, and how many bins of time are one: the first that is small enough.
+    # (files by name, threads by name, bins of time that are merged into one). The first that is small enough is used.
     ladder: tuple[tuple[int, int, int], ...] = (
         *((200, 100, 1), (100, 64, 1), (50, 32, 1), (30, 24, 1), (20, 16, 1), (20, 16, 2)),
         *((12, 12, 2), (12, 12, 5), (8, 8, 5), (6, 6, 10), (4, 4, 20), (1, 1, 50)),
@@ -60,10 +61,10 @@ class Limits:
 
 @functools.cache
 def template() -> bytes:
-    """The page without data.
+    """Returns the page without data.
 
     Raises:
-        PageMissing: it has not been built.
+        PageMissing: the page has not been built.
     """
     file = Path(__file__).parent / "page" / "page.html"
     try:
@@ -71,23 +72,21 @@ def template() -> bytes:
     except FileNotFoundError:
         raise PageMissing(f"the page of --html has not been built: {file} is missing") from None
     if found.count(_DATA) != 1:
-        raise PageMissing(
-            f"{file} is no page that data can be put into: it is from another version"
-        )
+        raise PageMissing(f"{file} has no placeholder for the data: it is from another version")
     return found
 
 
 def page(sides: list[dict[str, Any]], warnings: Sequence[str] = ()) -> bytes:
-    """The whole page.
+    """Returns the whole page.
 
     Args:
-        sides: with two the first is the base that the second is compared to.
-        warnings: what else differs between them.
+        sides: one run, or the base and the run that is compared with it.
+        warnings: other differences between the sides.
     """
     data = {"schema": SCHEMA, "syncline": importlib.metadata.version("syncline")}
     data |= {"warnings": [*warnings], "sides": sides}
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    # Text of a log may be any; in a script nothing but its end has a meaning.
+    # Text of a log may contain anything. Escaping these characters keeps it from ending the script element.
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return template().replace(_DATA, text.encode("ascii"))
@@ -96,20 +95,20 @@ def page(sides: list[dict[str, Any]], warnings: Sequence[str] = ()) -> bytes:
 def describe(
     engine: SqlEngine, name: str, limits: Limits | None = None, *, compared: bool = False
 ) -> dict[str, Any]:
-    """All that the page tells of one input.
+    """Collects the data of one input.
 
     Args:
-        compared: with another, which has other addresses: only what of stacks is alike in all processes is told.
+        compared: the page compares the input with another one, so stacks are made comparable between processes.
 
     Raises:
-        EngineError: it cannot be read, or the trace is not Syncline's.
+        EngineError: the input cannot be read, or the trace was not written by Syncline.
     """
     limits = limits or Limits()
     side: dict[str, Any] = {"name": name, "summary": _table(run_report(engine, "summary"))}
     side["caveats"] = caveats(engine)
     side["losses"] = _table(run_report(engine, "losses"))
     facts = run_query(engine, "SELECT key, value FROM syncline_meta ORDER BY run, key").rows
-    # Of many runs those of the last.
+    # Of several runs, the facts of the last one.
     side["facts"] = {str(key): value for key, value in facts if key in _FACTS}
     stacks = _number_stacks(engine, limits, compared=compared)
     _materialise(engine, "_page_request", "request")
@@ -127,7 +126,7 @@ def describe(
         side |= _counted(engine, limits, int(side["requests"]), unknown)
         side["stack_names"] = stacks[: limits.stacks]
     if compared:
-        # What the page compares with care: in the other run these may have a name.
+        # In the other run these frames may have a name, so the page compares them with care.
         frames = {frame for stack in side["stack_names"] for frame in stack.split(";")}
         side["nameless"] = sorted(filter(is_nameless, frames))
     return side
@@ -137,7 +136,7 @@ _FACTS = ("source", "input", "pid_is", "clock", "first_ts_ns", "last_ts_ns", "li
 
 
 def _whole(engine: SqlEngine, limits: Limits, unknown: tuple[str, ...]) -> dict[str, Any]:
-    """Each request, without the waits of which none tells."""
+    """Returns each request, without the waits that were not recorded."""
     return _names(engine, limits.requests, limits.requests) | {
         "mode": "requests",
         "rows": _table(_run(engine, "row"), unknown),
@@ -147,7 +146,7 @@ def _whole(engine: SqlEngine, limits: Limits, unknown: tuple[str, ...]) -> dict[
 def _counted(
     engine: SqlEngine, limits: Limits, requests: int, unknown: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Counts and sums, and a sample; without the waits of which no request tells."""
+    """Returns counts and sums, and a sample, without the waits that were not recorded."""
     for rung in limits.ladder:
         chosen = dict(zip(("files", "threads", "step"), rung, strict=True))
         ((cells,),) = _run(engine, "cells", **chosen).rows
@@ -174,22 +173,22 @@ def _counted(
 
 
 def _code(
-    engine: SqlEngine, chosen: dict[str, int], most: int, unknown: tuple[str, ...]
+    engine: SqlEngine, chosen: dict[str, int], max_cells: int, unknown: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Stacks by time, file and thread at once; by each alone where that were too many cells."""
+    """Returns stacks by time, file and thread together; separately by each if that would be too many cells."""
     ((cells,),) = _run(engine, "folded", **chosen).rows
-    if int(cells or 0) <= most:
+    if int(cells or 0) <= max_cells:
         return {"all": _table(_run(engine, "code", **chosen), unknown)}
-    alone = {"files": 0, "threads": 0, "step": _ALL_BINS}
+    merged = {"files": 0, "threads": 0, "step": _ALL_BINS}
     parts = {"time": "step", "file": "files", "thread": "threads"}
     return {
-        name: _table(_run(engine, "code", **chosen | alone | {part: chosen[part]}), unknown)
+        name: _table(_run(engine, "code", **chosen | merged | {part: chosen[part]}), unknown)
         for name, part in parts.items()
     }
 
 
 def _names(engine: SqlEngine, files: int, threads: int) -> dict[str, Any]:
-    """Files and threads as their reports have them, the costliest."""
+    """Returns the costliest files and threads, as the reports list them."""
     return {
         f"{name}_table": _table(_first(engine, name, count))
         for name, count in (("files", files), ("threads", threads))
@@ -197,7 +196,7 @@ def _names(engine: SqlEngine, files: int, threads: int) -> dict[str, Any]:
 
 
 def _number_stacks(engine: SqlEngine, limits: Limits, *, compared: bool) -> list[str]:
-    """Makes `_page_stack`, the number of each stack; gives their names, as many as a page may hold."""
+    """Creates `_page_stack`, which numbers the stacks. Returns their names, at most as many as a page may hold."""
     if not compared:
         _materialise(engine, "_page_stack", "stack")
         named = _run(engine, "name", stacks=max(limits.requests, limits.stacks)).rows
@@ -212,19 +211,19 @@ def _number_stacks(engine: SqlEngine, limits: Limits, *, compared: bool) -> list
     order = sorted(counts, key=lambda name: (-counts[name], name))
     numbers = {name: number for number, name in enumerate(order)}
     pairs = [f"{place}, {numbers[names[stack]]}" for place, (stack, _) in enumerate(rows)]
-    # Where there is no stack at all there are no numbers either.
+    # The table must not be empty: without stacks it gets a row that matches none.
     _materialise(engine, "_page_stack", "fold", folds="), (".join(pairs) or "-1, -1")
     return order
 
 
 def _first(engine: SqlEngine, report: str, count: int) -> Table:
-    # A report ends in its order.
+    # A report ends with its ORDER BY, so a LIMIT can be appended.
     sql = catalogue.load(report).sql.rstrip().removesuffix(";")
     return run_query(engine, f"{sql}\nLIMIT {count};")
 
 
 def _sql(name: str, **parameters: int | str) -> str:
-    """The SQL of a file in sql/page/ with its parameters: numbers, pairs of them, or a column."""
+    """Returns the SQL of a file in sql/page/ with its parameters filled in: numbers, pairs of numbers, or a column."""
     text = (catalogue.sql_root() / "page" / f"{name}.sql").read_text(encoding="utf-8")
     body = re.sub(r"^--[^\n]*\n", "", text, flags=re.M)
     return _PARAMETER.sub(lambda match: str(parameters[match[1]]), body)
@@ -235,16 +234,16 @@ def _run(engine: SqlEngine, name: str, **parameters: int | str) -> Table:
 
 
 def _materialise(engine: SqlEngine, table: str, name: str, **parameters: int | str) -> None:
-    """Makes a table of the rows of a file in sql/page/."""
+    """Creates a table with the result of a file in sql/page/."""
     kind = "TABLE" if engine.name == ColumnsEngine.name else "PERFETTO TABLE"
     run_query(engine, f"CREATE OR REPLACE {kind} {table} AS\n{_sql(name, **parameters)}")
 
 
 def _table(table: Table, without: tuple[str, ...] = ()) -> dict[str, list[Value]]:
-    """Columns by name, each a list: a page is smaller, and read faster, by columns.
+    """Returns columns by name, each a list: columns make the page smaller and faster to load than rows.
 
     Args:
-        without: how the names of columns begin that the page does not get.
+        without: prefixes of the names of columns that are left out.
     """
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.columns)
     named = zip(table.columns, columns, strict=True)

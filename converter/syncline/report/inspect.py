@@ -1,7 +1,7 @@
-"""What an input is, what it holds, what was lost, and which reports it can answer.
+"""Describes an input: its format, its contents, its losses, and which reports it has the data for.
 
-All figures come from the tables, counted in SQL. A column that is null in every row to which it
-applies is not known; `FILLED_BY` says which source would have told it.
+All figures come from the tables, counted in SQL. A column is unknown if it is null in every row to which it
+applies; `FILLED_BY` says which route records it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from . import catalogue
-from .marks import span
-from .run import SqlEngine, check_trace, run_query
+from . import catalogue, metadata
+from .run import check_trace, run_query
+from .tables import SqlEngine
 
 __all__ = ["FILLED_BY", "INSTEAD", "NEEDS", "Filler", "inspect", "uses"]
 
@@ -111,17 +111,15 @@ FILLED_BY = (
     ),
 )
 
-_NO_REQUEST = "it holds no sync request: the routes ring-buffer and bpftrace tell them"
-_CALLS_ALONE = (
-    "it holds sync calls, and no request: they are of a kind or a file system that its recorder does not"
-    " follow; the route ring-buffer follows all"
+_NO_REQUEST = "it has no sync request: the routes ring-buffer and bpftrace record them"
+_ONLY_CALLS = (
+    "it has sync calls but no request: its recorder does not trace this kind of call or file system;"
+    " the route ring-buffer traces all"
 )
-_NO_TABLE = (
-    "what has been converted to requests alone lacks it: syncline convert LOG -o DIR/ keeps it"
-)
+_NO_TABLE = "an input that was converted to requests only does not have it: syncline convert LOG -o DIR/ keeps it"
 _NO_MARKS = "it has no marks: --marks FILE"
 
-# Without one of each group a report has nothing to say; other columns are one part of it.
+# Report -> groups of columns. A report needs one column of each group; without other columns it is partial.
 NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "amount": (("bytes",),),
     "empty": (("bios",),),
@@ -133,10 +131,10 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "threads": (("tid", "pid"),),
 }
 
-# (report, column): what it takes where the column is not known, so that nothing in it is null.
+# (report, column) -> the column that the report uses instead of an unknown one.
 INSTEAD = {
     ("files", "pid"): "tid",
-    # A path of frames.
+    # Here, `path` is the path of frames.
     ("stacks", "path"): "stack",
     ("summary", "dev"): "path",
     ("summary", "ino"): "path",
@@ -144,63 +142,65 @@ INSTEAD = {
     ("summary", "process"): "comm",
 }
 
-# Null where there is no bio.
+# Columns that are null for requests without a bio.
 _OF_BIOS = ("before_submit_ns", "after_complete_ns")
 _WORD = re.compile(r"\w+")
 _TABLE = re.compile(r"\bsyncline_(\w+)")
 _COMMENT = re.compile(r"--[^\n]*")
-# What the engine derives of the requests.
+# Tables that are computed from the requests.
 _OF_REQUESTS = {"sync", "parallel", "stack"}
-# A run without marks has none to sum over.
+# Tables that a report can do without.
 _OPTIONAL = {"mark", "meta"}
 
 
 def uses(name: str) -> tuple[set[str], set[str]]:
-    """The tables, without `syncline_`, and the columns of FILLED_BY that the SQL of a report names."""
+    """Returns the tables, without `syncline_`, and the columns of FILLED_BY that a report uses."""
     sql = _COMMENT.sub("", catalogue.load(name).sql)
     words = set(_WORD.findall(sql))
     known = {column for filler in FILLED_BY for column in filler.columns}
     tables = set(_TABLE.findall(sql))
-    # `id` and the like are words of other tables, too.
+    # Other tables have columns of the same names, such as `id`.
     return tables, (known & words) if tables & _OF_REQUESTS else set()
 
 
 def inspect(
-    engine: SqlEngine, core: dict[str, Any] | None, beside: dict[str, Any]
+    engine: SqlEngine, core: dict[str, Any] | None, manifest: dict[str, Any]
 ) -> dict[str, Any]:
-    """All that is known of one input.
+    """Describes one input.
 
     Args:
-        core: what the core told when it converted the input; None if it was converted before.
-        beside: what the manifest of a recording tells.
+        core: the summary of the conversion; None if the input was already converted.
+        manifest: the facts in the manifest of a recording.
     """
     check_trace(engine)
-    meta = _meta(engine)
-    runs = _runs(engine)
-    lacks = _lacking_tables(meta)
+    meta = metadata.read_meta(engine)
+    runs = metadata.count_runs(engine)
+    missing = metadata.missing_tables(meta)
     known = _records(engine, "known")[0]
     counts = _columns(known)
     no_request, marks = _no_request(engine, known["syncs"]), _marks(engine)
     return {
-        "format": _format(meta),
-        "facts": _facts(meta, beside),
+        "format": metadata.value(meta, "source"),
+        "facts": metadata.facts(meta, manifest),
         "inputs_read": core["inputs"] if core else None,
         "runs": runs,
-        "clock": _clock(meta, core, beside, runs),
-        "span": _span(engine, meta, beside, runs),
-        "lines": _sum(meta, "lines"),
-        "events": _events(meta),
-        "other_events": _others(core),
+        "clock": metadata.clock(meta, core, manifest, runs),
+        "span": metadata.time_span(engine, meta, manifest, runs),
+        "lines": metadata.total(meta, "lines"),
+        "events": metadata.events(meta),
+        "other_events": metadata.other_events(core),
         "syncs": known["syncs"],
-        "seen": _seen(engine, lacks),
-        "attribution": _attribution(engine, lacks, counts),
-        "losses": None if "loss" in lacks else _records(engine, "losses"),
-        "unparsed": core["unparsed"] if core else None,
+        "entities": _entities(engine, missing),
+        "attribution": _attribution(engine, missing, counts),
+        "losses": None if "loss" in missing else _records(engine, "losses"),
+        "unparsed_lines": core["unparsed"] if core else None,
         "columns": [
             {"column": column, "known": count, "of": of} for column, (count, of) in counts.items()
         ],
-        "unknown": _unknown(counts),
-        "reports": [_answer(name, counts, lacks, no_request, marks) for name in catalogue.names()],
+        "unknown_columns": _unknown_columns(counts),
+        "reports": [
+            _report(name, counts, missing, no_request, marks) for name in catalogue.names()
+        ],
     }
 
 
@@ -210,120 +210,16 @@ def _records(engine: SqlEngine, name: str) -> list[dict[str, Any]]:
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
-# Values by key, one a run.
-Meta = dict[str, list[str]]
-# Of columns how many requests have one, and how many could.
+# Column -> (number of requests with a value, number of requests to which it applies).
 Counts = dict[str, tuple[int, int]]
-
-
-def _meta(engine: SqlEngine) -> Meta:
-    """The values of each key, a run each; of several runs the same fact may be told several times."""
-    meta: Meta = defaultdict(list)
-    for key, value in run_query(engine, "SELECT key, value FROM syncline_meta ORDER BY run").rows:
-        if value not in (None, ""):
-            meta[str(key)].append(str(value))
-    return dict(meta)
-
-
-def _runs(engine: SqlEngine) -> int:
-    sql = "SELECT COUNT(DISTINCT run) FROM syncline_meta"
-    runs = run_query(engine, sql).rows[0][0]
-    return int(runs or 0)
 
 
 def _marks(engine: SqlEngine) -> int:
     return int(run_query(engine, "SELECT COUNT(*) FROM syncline_mark").rows[0][0] or 0)
 
 
-def _one(meta: Meta, key: str) -> str | None:
-    """What all runs say alike, or all that they say."""
-    values = list(dict.fromkeys(meta.get(key, [])))
-    return "; ".join(values) or None
-
-
-def _sum(meta: Meta, key: str) -> int | None:
-    return sum(map(int, meta[key])) if key in meta else None
-
-
-def _format(meta: Meta) -> str | None:
-    return _one(meta, "source")
-
-
-def _facts(meta: Meta, beside: dict[str, Any]) -> dict[str, str]:
-    found = {key: _one(meta, key) for key in ("recorder", "kernel", "host", "request_filter")}
-    found |= {key: str(beside[key]) for key in ("route", "cannot_see") if key in beside}
-    found["host"] = found["host"] or beside.get("host")
-    found["kernel"] = found["kernel"] or beside.get("kernel")
-    return {key: value for key, value in found.items() if value}
-
-
-def _clock(
-    meta: Meta, core: dict[str, Any] | None, beside: dict[str, Any], runs: int
-) -> dict[str, Any]:
-    offset = _offset(meta, beside, runs)
-    told = all(one["clock_is_recorded"] for one in core["inputs"]) if core else None
-    return {
-        "name": _one(meta, "clock"),
-        # Null of what was converted before: the tables do not keep it.
-        "is_told": told,
-        "unit": _one(meta, "time_unit"),
-        "boot_id": _one(meta, "boot_id") or beside.get("boot_id"),
-        "realtime_offset_ns": offset,
-    }
-
-
-def _offset(meta: Meta, beside: dict[str, Any], runs: int) -> int | None:
-    """What to add to a time for ns since 1970."""
-    clock = _one(meta, "clock")
-    if runs != 1:
-        return None
-    if clock == "realtime":
-        return 0
-    told = _one(meta, "realtime_offset_ns")
-    if told is not None:
-        return int(told)
-    return beside.get("realtime_offset_ns") if clock == "boottime" else None
-
-
-def _span(engine: SqlEngine, meta: Meta, beside: dict[str, Any], runs: int) -> dict[str, Any]:
-    """Of several runs, which need not be of one clock, the length is that of all together."""
-    if runs == 1:
-        first, last = span(engine)
-        offset = _offset(meta, beside, runs)
-        known = first is not None and last is not None
-        return {
-            "first_ns": first,
-            "last_ns": last,
-            "length_ns": last - first if known else None,  # type: ignore[operator]
-            "first_realtime_ns": first + offset if known and offset is not None else None,  # type: ignore[operator]
-        }
-    ends = [meta.get(key, []) for key in ("first_ts_ns", "last_ts_ns")]
-    whole = all(len(values) == runs for values in ends)
-    length = sum(map(int, ends[1])) - sum(map(int, ends[0])) if whole else None
-    return {"first_ns": None, "last_ns": None, "length_ns": length, "first_realtime_ns": None}
-
-
-def _events(meta: Meta) -> dict[str, int] | None:
-    kinds = {
-        key.removeprefix("events."): _sum(meta, key) for key in meta if key.startswith("events.")
-    }
-    return {key: count for key, count in kinds.items() if count is not None} or None
-
-
-def _others(core: dict[str, Any] | None) -> list[dict[str, Any]] | None:
-    if core is None or core["other_events"] is None:
-        return None
-    return [{"event": name, "count": count} for name, count in core["other_events"]]
-
-
-def _lacking_tables(meta: Meta) -> set[str]:
-    """The tables that a run does not have; their emptiness says nothing."""
-    whole = {"sync", "bio", "call", "wait", "loss", "mark", "meta"}
-    return {table for told in meta.get("tables", []) for table in whole - set(_TABLE.findall(told))}
-
-
-# What is counted, and the tables that tell of it.
-_THINGS = {
+# Kind of entity -> the tables that have it.
+_ENTITIES = {
     "operation": {"sync", "call"},
     "thread": {"sync", "call", "bio"},
     "process": {"sync", "call", "bio"},
@@ -333,48 +229,48 @@ _THINGS = {
 }
 
 
-def _seen(engine: SqlEngine, lacks: set[str]) -> list[dict[str, Any]]:
+def _entities(engine: SqlEngine, missing: set[str]) -> list[dict[str, Any]]:
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in _records(engine, "seen"):
         found[row["what"]].append(row)
-    seen = []
-    for what, tables in _THINGS.items():
-        rows = found[what]
-        seen.append(
+    entities = []
+    for kind, tables in _ENTITIES.items():
+        rows = found[kind]
+        entities.append(
             {
-                "what": what,
-                # Where nothing tells of them, there may be any number.
+                "kind": kind,
+                # Null if the input has none: the number is not known.
                 "count": rows[0]["things"] if rows else None,
-                "syncing": rows[0]["syncing"] if rows else None,
-                "most": [
-                    {key: row[key] for key in ("number", "name", "syncs")}
+                "with_syncs": rows[0]["syncing"] if rows else None,
+                "top": [
+                    {"id": row["number"], "name": row["name"], "syncs": row["syncs"]}
                     | {
-                        key: None if table in lacks or table not in tables else row[key]
+                        key: None if table in missing or table not in tables else row[key]
                         for key, table in (("unmatched_calls", "call"), ("bios", "bio"))
                     }
                     for row in rows
                 ],
             }
         )
-    return seen
+    return entities
 
 
-def _attribution(engine: SqlEngine, lacks: set[str], counts: Counts) -> list[dict[str, Any]]:
+def _attribution(engine: SqlEngine, missing: set[str], counts: Counts) -> list[dict[str, Any]]:
     found: dict[str, dict[str, int]] = {"request": {}, "bio": {}}
     for row in _records(engine, "attribution"):
         found[row["of"]][row["confidence"]] = row["number"]
-    # Where no request tells its bios, no source has looked for any.
-    unseen = not found["bio"] and _is_null(counts, "bios")
-    told = []
-    for of, table in (("request", "sync"), ("bio", "bio")):
-        total = sum(found[of].values())
-        known = table not in lacks and not (of == "bio" and unseen)
+    # If no request has a known number of bios, bios were not recorded.
+    no_bios = not found["bio"] and _is_null(counts, "bios")
+    attribution = []
+    for kind, table in (("request", "sync"), ("bio", "bio")):
+        total = sum(found[kind].values())
+        known = table not in missing and not (kind == "bio" and no_bios)
         shares = {
-            word: found[of].get(word, 0) / total if total else None
-            for word in ("exact", "inferred", "unknown")
+            confidence: found[kind].get(confidence, 0) / total if total else None
+            for confidence in ("exact", "inferred", "unknown")
         }
-        told.append({"of": of, "number": total if known else None, **shares})
-    return told
+        attribution.append({"kind": kind, "count": total if known else None, **shares})
+    return attribution
 
 
 def _columns(known: dict[str, Any]) -> Counts:
@@ -390,8 +286,8 @@ def _is_null(counts: Counts, column: str) -> bool:
     return known == 0 and of > 0
 
 
-def _unknown(counts: Counts) -> list[dict[str, Any]]:
-    """Columns that are null in some rows or all, those that are told together in one row."""
+def _unknown_columns(counts: Counts) -> list[dict[str, Any]]:
+    """Lists columns that are null in some rows or all; columns that are recorded together share an entry."""
     rows = []
     for filler in FILLED_BY:
         groups: dict[tuple[int, int], list[str]] = defaultdict(list)
@@ -405,60 +301,60 @@ def _unknown(counts: Counts) -> list[dict[str, Any]]:
                     "columns": columns,
                     "known": known,
                     "of": of,
-                    "routes": [] if known else list(filler.routes),
-                    "why": filler.rest if known else filler.text,
+                    "recorded_by": [] if known else list(filler.routes),
+                    "reason": filler.rest if known else filler.text,
                 }
             )
     return rows
 
 
 def _no_request(engine: SqlEngine, syncs: int) -> str:
-    """Why it holds no request; empty if it holds some."""
+    """Returns why the input has no request; empty if it has one."""
     if syncs:
         return ""
     calls = run_query(engine, "SELECT COUNT(*) FROM syncline_call WHERE unmatched").rows[0][0]
-    return _CALLS_ALONE if calls else _NO_REQUEST
+    return _ONLY_CALLS if calls else _NO_REQUEST
 
 
-def _answer(
-    name: str, counts: Counts, lacks: set[str], no_request: str, marks: int
+def _report(
+    name: str, counts: Counts, missing_tables: set[str], no_request: str, marks: int
 ) -> dict[str, Any]:
     tables, columns = uses(name)
-    told: dict[str, Any] = {"report": name, "null": [], "tables": [], "routes": [], "only_if": []}
-    told["why"] = ""
+    report: dict[str, Any] = {"report": name, "unknown_columns": [], "missing_tables": []}
+    report |= {"recorded_by": [], "conditions": [], "reason": ""}
     if name == "marks" and not marks:
-        return told | {"answer": "no", "why": _NO_MARKS}
-    missing = [f"syncline_{table}" for table in sorted((tables & lacks) - _OPTIONAL)]
-    if missing and tables <= lacks:
-        return told | {"answer": "no", "tables": missing, "why": _NO_TABLE}
+        return report | {"answer": "no", "reason": _NO_MARKS}
+    missing = [f"syncline_{table}" for table in sorted((tables & missing_tables) - _OPTIONAL)]
+    if missing and tables <= missing_tables:
+        return report | {"answer": "no", "missing_tables": missing, "reason": _NO_TABLE}
     if tables & _OF_REQUESTS and no_request:
-        # Beside the requests the summary has bios, calls and losses.
-        others = tables - _OF_REQUESTS - _OPTIONAL - lacks
+        # The summary also covers bios, calls and losses.
+        others = tables - _OF_REQUESTS - _OPTIONAL - missing_tables
         answer = "part" if others else "no"
-        return told | {"answer": answer, "tables": missing, "why": no_request}
+        return report | {"answer": answer, "missing_tables": missing, "reason": no_request}
     for group in NEEDS.get(name, ()):
         if all(_is_null(counts, column) for column in group):
-            null = list(group)
-            return told | {"answer": "no", "null": null, **_told_by(null)}
-    null = [
+            unknown = list(group)
+            return report | {"answer": "no", "unknown_columns": unknown, **_recorded_by(unknown)}
+    unknown = [
         column
         for column in counts
         if column in columns
         and _is_null(counts, column)
         and _is_null(counts, INSTEAD.get((name, column), column))
     ]
-    told |= {"null": null, "tables": missing, **_told_by(null)}
-    if null or missing:
-        return told | {"answer": "part", "why": _NO_TABLE if missing else ""}
-    return told | {"answer": "full"}
+    report |= {"unknown_columns": unknown, "missing_tables": missing, **_recorded_by(unknown)}
+    if unknown or missing:
+        return report | {"answer": "part", "reason": _NO_TABLE if missing else ""}
+    return report | {"answer": "full"}
 
 
-def _told_by(null: list[str]) -> dict[str, list[str]]:
-    """The routes that tell all of these columns, and on which conditions."""
-    fillers = [filler for filler in FILLED_BY if set(filler.columns) & set(null)]
+def _recorded_by(columns: list[str]) -> dict[str, list[str]]:
+    """Returns the routes that record all of these columns, and their conditions."""
+    fillers = [filler for filler in FILLED_BY if set(filler.columns) & set(columns)]
     common = [route for route in ROUTES if all(route in filler.routes for filler in fillers)]
     conditions = [filler.only_if for filler in fillers if filler.only_if]
     return {
-        "routes": common if fillers else [],
-        "only_if": list(dict.fromkeys(conditions)),
+        "recorded_by": common if fillers else [],
+        "conditions": list(dict.fromkeys(conditions)),
     }

@@ -1,14 +1,15 @@
-"""Puts the marks of `--marks` in place of those that a trace or columns hold."""
+"""Replaces the marks of a trace or of columns with those of `--marks`."""
 
 from __future__ import annotations
 
 from syncline.engine.columns import ColumnsEngine
 
-from .run import SqlEngine, run_query
+from .run import run_query
+from .tables import SqlEngine
 
 __all__ = ["replace_marks", "span"]
 
-# A high-level log alone has only its requests to tell.
+# A high-level log has no times of its own, so its span is that of its requests.
 _SPAN = """
 SELECT
   COALESCE(
@@ -24,19 +25,19 @@ FROM syncline_meta
 
 
 def span(engine: SqlEngine) -> tuple[int | None, int | None]:
-    """The first and the last time of the log, or of all runs."""
+    """Returns the first and the last time of the log, or of all runs."""
     first, last = run_query(engine, _SPAN).rows[0]
     return (first if isinstance(first, int) else None, last if isinstance(last, int) else None)
 
 
 def replace_marks(engine: SqlEngine, marks: list[tuple[int, str, int | None]]) -> None:
-    """Makes `syncline_mark` hold these (ts_ns, name, dur_ns or None) and no others.
+    """Replaces the rows of `syncline_mark` with these marks (ts_ns, name, dur_ns or None).
 
-    A mark without a length lasts until the next one, the last until the end of the log. With
-    several runs each run gets all marks.
+    A mark without a duration lasts until the next mark, the last one until the end of the log. Each of
+    several runs gets all marks.
 
     Raises:
-        EngineError: the engine has no tables of Syncline's.
+        EngineError: the engine does not have Syncline's tables.
     """
     marks = sorted(marks, key=lambda mark: mark[0])
     _, end = span(engine)
@@ -53,7 +54,7 @@ def replace_marks(engine: SqlEngine, marks: list[tuple[int, str, int | None]]) -
             " CROSS JOIN (SELECT DISTINCT run FROM syncline_meta)"
         )
         return
-    # The module must have run before, or it would replace them again.
+    # Runs the module now: it would otherwise replace the marks when the table is first used.
     run_query(engine, "SELECT COUNT(*) FROM syncline_mark")
     engine.query(
         f"CREATE OR REPLACE PERFETTO TABLE syncline_mark AS SELECT {columns}, '' AS run"

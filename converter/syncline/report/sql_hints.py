@@ -1,4 +1,4 @@
-"""What to type instead of SQL that an engine refused."""
+"""Suggests corrections for SQL that an engine refused."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ import re
 from syncline.engine import EngineError
 from syncline.engine.columns import ColumnsEngine
 
-from .run import SqlEngine, include, modules
+from .tables import SqlEngine, include, modules
 
 __all__ = ["hint"]
 
-# As trace_processor and DuckDB word it.
+# The error messages of trace_processor and DuckDB.
 _TABLE = re.compile(r"no such table: (\S+)|Table with name (\S+) does not exist")
 _COLUMN = re.compile(r'no such column: (\S+)|Referenced column "(.+?)"|column named "(.+?)"')
 _FUNCTION = re.compile(r"no such function|Function with name \S+ does not exist")
 
 
 def hint(engine: SqlEngine, sql: str, reason: str) -> str:
-    """A name that was probably meant, else those that there are."""
+    """Returns the name that was probably meant, or the names that exist."""
     ours = [f"syncline_{name}" for name in modules()]
-    there = f"The tables are: {', '.join(ours)}; docs/tables.md has their columns."
+    tables = f"The tables are: {', '.join(ours)}; docs/tables.md lists their columns."
     if match := _TABLE.search(reason):
-        known = {name: name for name in [*ours, *_perfettos(engine)]}
+        known = {name: name for name in [*ours, *_perfetto_tables(engine)]}
         known |= {name.removeprefix("syncline_"): name for name in ours}
         if close := _close(_name(match), list(known)):
-            return f"Did you mean {known[close]}? {there}"
+            return f"Did you mean {known[close]}? {tables}"
         if engine.name == ColumnsEngine.name:
-            return f"{there} Perfetto's own (slice, thread, ...) are there on a trace alone."
-        return there
+            return f"{tables} Perfetto's own tables (slice, thread, ...) exist only on a trace."
+        return tables
     if match := _COLUMN.search(reason):
-        columns = _columns(engine, sql, [*ours, *_perfettos(engine)])
+        columns = _columns(engine, sql, [*ours, *_perfetto_tables(engine)])
         names = sorted({name for inner in columns.values() for name in inner})
         if close := _close(_name(match).rpartition(".")[2], names):
             return f"Did you mean {close}?"
         listed = [f"The columns of {table} are: {', '.join(c)}." for table, c in columns.items()]
-        return " ".join(listed) or there
+        return " ".join(listed) or tables
     if _FUNCTION.search(reason):
         return (
-            "A trace has SQLite's and Perfetto's functions, anything else DuckDB's;"
-            " percentile(x, p) with p from 0 to 100 is in both."
+            "A trace has the functions of SQLite and Perfetto, any other input those of DuckDB;"
+            " percentile(x, p) with p from 0 to 100 exists in both."
         )
-    return there
+    return tables
 
 
 def _name(match: re.Match[str]) -> str:
@@ -54,8 +54,8 @@ def _close(name: str, known: list[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name.lower(), known, 1)), None)
 
 
-def _perfettos(engine: SqlEngine) -> list[str]:
-    """Perfetto's tables that are there with no INCLUDE."""
+def _perfetto_tables(engine: SqlEngine) -> list[str]:
+    """Returns Perfetto's tables that need no INCLUDE."""
     if engine.name == ColumnsEngine.name:
         return []
     with contextlib.suppress(EngineError):
@@ -65,7 +65,7 @@ def _perfettos(engine: SqlEngine) -> list[str]:
 
 
 def _columns(engine: SqlEngine, sql: str, tables: list[str]) -> dict[str, list[str]]:
-    """The columns of the tables that the SQL names."""
+    """Returns the columns of the tables that the SQL names."""
     found = {}
     words = {word.lower() for word in re.findall(r"\w+", sql)}
     for table in tables:
