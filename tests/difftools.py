@@ -1,8 +1,8 @@
 """Repeated runs for the tests of `syncline diff`: logs of the generator, with noise between runs and planted changes.
 
 A run is a log of tests/reference/loggen.py. Run-to-run noise is a factor on all its times, drawn once
-a run: as if the disk were a little slower that day. A shift is one more such factor. Every run goes
-through the whole house: core, SQL, sides.
+a run: as if the disk were a little slower that day. A shift is one more such factor. Every run passes
+through the whole pipeline: core, SQL, sides.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _TIME = re.compile(rb"^(\d+) ", re.M)
 
 @dataclass(frozen=True)
 class Source:
-    """What runs are drawn from."""
+    """The distribution that runs are drawn from."""
 
     requests: int = 300
     threads: int = 4
     p_empty: float = 0.1
     # Run-to-run noise: the standard deviation of the logarithm of a run's times.
     noise: float = 0.03
-    # A factor on all times, as of a slower disk.
+    # A factor on all times, like a slower disk.
     shift: float = 1.0
 
     def log(self, seed: int) -> bytes:
-        """A run's log; the same seed gives the same."""
+        """Returns the log of a run; the same seed gives the same log."""
         dice = random.Random(seed)
         params = loggen.Params(
             requests=self.requests,
@@ -55,7 +55,7 @@ class Source:
 
 
 def draw(source: Source, folder: Path, seeds: range, *, blocks: bool = False) -> list[Run]:
-    """Runs of a source, as a diff reads them."""
+    """Draws runs from a source, read as a diff reads them."""
     runs = []
     folder.mkdir(parents=True, exist_ok=True)
     for seed in seeds:

@@ -1,7 +1,7 @@
-"""`syncline diff` as a whole: what it alarms at, what it finds, and what it says of what is odd.
+"""`syncline diff` end to end: false alarms, detected regressions, and warnings.
 
-Runs come from the generator of logs, with noise between runs (tests/difftools.py), and go through the
-whole house.
+Runs come from the log generator, with noise between runs (tests/difftools.py), and pass through the
+whole pipeline.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ def regressions(comparison: Comparison) -> set[str]:
     return {row.metric for row in comparison.rows if row.verdict == "regression"}
 
 
-# What it alarms at, and what it finds.
+# False alarms and detected regressions.
 
 
-def test_equal_sides_alarm_in_at_most_one_diff_of_twenty(pool) -> None:
-    # The same eight runs, dealt to two sides in all 70 ways: exactly the share that docs/diff.md
-    # promises, of the whole diff, whatever the runs are.
+def test_equal_sides_raise_a_false_alarm_in_at_most_5_percent(pool) -> None:
+    # The same eight runs in all 70 permutations: docs/diff.md promises this share for the whole diff,
+    # whatever the runs are.
     runs = pool(SOURCE, 8)
     alarms = 0
     for chosen in itertools.combinations(range(8), 4):
@@ -84,8 +84,8 @@ def test_equal_sides_alarm_in_at_most_one_diff_of_twenty(pool) -> None:
     assert alarms <= 70 * 0.05
 
 
-# docs/diff.md promises these with so many runs of each side, of run-to-run noise of 3 %, in 9 of 10
-# diffs: that the build fails. tests/bench/diff.py measures it over many more.
+# docs/diff.md promises that the build fails in 9 of 10 diffs, with these numbers of runs of each side and
+# 3 % noise between runs. tests/bench/diff.py measures it over many more diffs.
 PROMISED = {
     "a tenth more latency": (SOURCE.changed(shift=1.1), 10, {"syscall_latency_avg"}),
     "twice the empty syncs": (SOURCE.changed(p_empty=0.2), 4, {"empty_share"}),
@@ -94,7 +94,7 @@ PROMISED = {
 
 
 @pytest.mark.parametrize("what", PROMISED)
-def test_what_is_planted_is_found(pool, what: str) -> None:
+def test_a_planted_regression_is_found(pool, what: str) -> None:
     source, runs, metrics = PROMISED[what]
     dice = random.Random(1)
     base, new = pool(SOURCE, 20), pool(source, 14, first=1000)
@@ -103,7 +103,7 @@ def test_what_is_planted_is_found(pool, what: str) -> None:
         comparison = diff(dice.sample(base, runs), dice.sample(new, runs))
         found += comparison.verdict == "regression"
         shown |= regressions(comparison)
-    # 9 of 10 promised; fewer than 7 of 10 would happen once in 80.
+    # With the promised 9 of 10, fewer than 7 of 10 happen once in 80 times.
     assert found >= 7
     assert metrics <= shown
 
@@ -111,8 +111,8 @@ def test_what_is_planted_is_found(pool, what: str) -> None:
 REAL = DATA.parent / "diff"
 
 
-def test_real_runs_that_are_equal_alarm_as_seldom() -> None:
-    # Ten real runs, of which latencies differ by 60 %: eight of them in all ways, as above.
+def test_equal_real_runs_raise_few_false_alarms() -> None:
+    # Eight of ten real runs, whose latencies differ by 60 %, in all permutations.
     runs = [*collect("a", [str(REAL / "base")], READING).runs[:4]]
     runs += collect("b", [str(REAL / "same")], READING).runs[:4]
     alarms = 0
@@ -129,13 +129,13 @@ def test_a_slower_device_is_found_in_real_runs() -> None:
     assert not regressions(diff(base, same))
     found = diff(base, slower)
     assert {"syscall_latency_avg", "writeback_latency_avg"} <= regressions(found)
-    # What was written is the same.
+    # The written data is the same.
     for metric in ("syncs", "empty_share", "writeback_amount_sum"):
         assert rows(found)["", "all", metric].verdict == "no change"
     assert not any("differ: " in warning for warning in found.warnings)
 
 
-def test_better_is_no_regression(pool) -> None:
+def test_an_improvement_is_not_a_regression(pool) -> None:
     comparison = diff(pool(SOURCE.changed(requests=600), 5, first=1000), pool(SOURCE, 5))
     assert comparison.verdict == "no regression"
     assert rows(comparison)["", "all", "syncs"].verdict == "improvement"
@@ -146,7 +146,7 @@ def test_two_runs_cannot_tell(pool) -> None:
     comparison = diff(pool(SOURCE, 2), pool(SOURCE.changed(requests=600), 2, first=1000))
     assert comparison.verdict == "can't tell"
     row = rows(comparison)["", "all", "syncs"]
-    # What never varies is known all the same, but not that it is more than chance.
+    # A metric without variation has an exact change, but two runs cannot exclude chance.
     assert (row.verdict, row.change) == ("can't tell", 1.0)
     assert row.reason == "too few runs: 3 of each side are needed"
     assert "too few runs" in output.render("table", comparison)
@@ -161,7 +161,7 @@ def test_one_run_against_several_cannot_tell(pool) -> None:
     )
 
 
-def test_the_same_seed_says_the_same(pool) -> None:
+def test_the_same_seed_gives_the_same_output(pool) -> None:
     runs = pool(SOURCE, 16)
     texts = {
         output.render("json", diff(runs[:8], runs[8:], seed=seed)) for seed in (7, 7)
@@ -191,12 +191,12 @@ def test_one_run_of_each_side_is_judged_by_its_blocks(tmp_path: Path) -> None:
     assert row.base == base.figures["syscall_latency_p99", "all"].value
 
 
-def test_blocks_of_equal_runs_seldom_alarm(tmp_path: Path) -> None:
+def test_blocks_of_equal_runs_raise_few_false_alarms(tmp_path: Path) -> None:
     quiet = dataclasses.replace(SOURCE, noise=0.0, requests=240)
     runs = [single(tmp_path, quiet, seed) for seed in range(16)]
     pairs = list(itertools.combinations(runs, 2))
     alarms = sum(bool(regressions(diff([a], [b]))) for a, b in pairs[::6])
-    # Pairs of 16 runs are not independent; 20 of them, of which one may alarm.
+    # 20 pairs of 16 runs, of which one may raise an alarm; the pairs are not independent.
     assert alarms <= 3
 
 
@@ -210,7 +210,7 @@ def test_blocks_add_up_to_the_whole(tmp_path: Path) -> None:
 
 
 def test_a_rule_for_more_files_than_the_blocks_hold(tmp_path: Path) -> None:
-    # 100 files, of which blocks are kept of the 20 costliest: no interval, and so no verdict.
+    # Blocks hold only the 20 costliest of 100 files: there is no interval, and therefore no verdict.
     base, new = (
         collect("side", [str(DATA / name)], READING).runs
         for name in ("small4.log", "small4-slowdisk.log")
@@ -232,7 +232,7 @@ def test_too_few_requests_for_blocks(tmp_path: Path) -> None:
     assert any("too few to divide it into blocks" in note for note in comparison.notes)
 
 
-# What is asked of a run: the same in both engines, and the report's.
+# The queries of a run: both engines agree, and the results match the reports.
 
 
 @pytest.mark.parametrize("query", ["blocks", "facts", "group-blocks", "groups"])
@@ -246,7 +246,7 @@ def test_queries_give_equal_rows(run: str, query: str, tmp_path: Path) -> None:
         both.columns.close()
 
 
-def test_groups_are_the_reports(tmp_path: Path) -> None:
+def test_groups_match_the_reports(tmp_path: Path) -> None:
     both = Both("crowd", tmp_path)
     try:
         groups = both.query((SQL / "diff" / "groups.sql").read_text())
@@ -275,8 +275,8 @@ def test_groups_are_the_reports(tmp_path: Path) -> None:
         assert sum(row[2] for row in groups if row[0] == kind) == sum(row[2] for row in of_files)
 
 
-def test_addresses_without_a_name_are_one(tmp_path: Path) -> None:
-    # small1 has them; the sums stay what they were.
+def test_addresses_are_merged(tmp_path: Path) -> None:
+    # small1 has addresses; merging them keeps the sums.
     log = str(DATA / "small1.log")
     run = collect("side", [log], READING, blocks=True).runs[0]
     stacks = run.groups["stack"]
@@ -306,7 +306,7 @@ def test_a_trace_a_log_and_parquet_are_one_run(tmp_path: Path) -> None:
         assert other.facts == runs[0].facts
 
 
-# What a side may be.
+# The inputs of a side.
 
 
 def test_runs_of_a_side(tmp_path: Path) -> None:
@@ -344,15 +344,15 @@ def test_copies_and_forms_of_a_run_count_once(tmp_path: Path) -> None:
     baseline.save(collect("a", [str(log)], READING).runs, [], str(folder / "g.json"))
     shutil.copy(log, folder / "h.log")
     once = collect("base", [str(folder)], READING)
-    # That of the form which knows most: 50 requests, and what was lost.
+    # The most complete form is kept: 50 requests, and the losses.
     assert [run.lost for run in once.runs] == [0]
     (warning,) = once.warnings
     assert warning.startswith("base: these are the same run, counted once: ")
     assert all(f"{folder}/{name}" in warning for name in ("a.log", "b.pftrace", "g.json", "h.log"))
-    # A run that stands alone after all has its blocks, wherever it was found first.
+    # If copies turn out to be a single run, it has blocks, whichever copy was found first.
     copies = collect("base", [str(log), str(folder / "h.log")], READING)
     assert copies.runs[0].blocks == collect("base", [str(log)], READING).runs[0].blocks != {}
-    # Another run is another, and of more there is no warning.
+    # Two different runs count as two, without a warning.
     more = collect("base", [str(log), str(DATA / "parallel4.log")], READING)
     assert (len(more.runs), more.warnings) == (2, [])
 
@@ -389,7 +389,7 @@ def test_a_run_without_a_request_is_known_by_its_events() -> None:
 # A stored baseline.
 
 
-def test_a_baseline_says_what_its_runs_say(pool, tmp_path: Path) -> None:
+def test_a_baseline_gives_the_verdicts_of_its_runs(pool, tmp_path: Path) -> None:
     runs, new = pool(SOURCE, 8), pool(SOURCE.changed(shift=1.1), 8, first=1000)
     for name in ("b.json", "b.json.gz"):
         size = baseline.save(runs, [], str(tmp_path / name))
@@ -428,7 +428,7 @@ def test_a_baseline_of_another_schema_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["12", math.nan, math.inf, [1]])
-def test_a_baseline_with_a_figure_that_is_no_number_is_damaged(
+def test_a_baseline_with_a_figure_that_is_not_a_number_is_damaged(
     value: object, tmp_path: Path
 ) -> None:
     path = tmp_path / "one.json"
@@ -485,7 +485,7 @@ WRONG_POLICIES = {
 
 
 @pytest.mark.parametrize("text", WRONG_POLICIES)
-def test_a_wrong_policy_says_what_was_meant(text: str, tmp_path: Path) -> None:
+def test_an_invalid_policy_is_refused_with_a_hint(text: str, tmp_path: Path) -> None:
     with pytest.raises(PolicyError) as caught:
         policy(tmp_path, text)
     message, hint = WRONG_POLICIES[text]
@@ -494,7 +494,7 @@ def test_a_wrong_policy_says_what_was_meant(text: str, tmp_path: Path) -> None:
     assert hint in caught.value.hint
 
 
-def test_rules_for_what_there_is_not(pool, tmp_path: Path) -> None:
+def test_rules_that_match_nothing(pool, tmp_path: Path) -> None:
     runs = pool(SOURCE, 4)
     for text, message in {
         "[[diff.rule]]\nmetric = 'sysall_latency_avg'": "diff.rule 1: no metric 'sysall_latency_avg'",
@@ -528,10 +528,10 @@ def test_a_policy_decides(pool, tmp_path: Path) -> None:
     assert judged(rule + "worse = 'lower'")[key].verdict == "improvement"
     assert judged(rule + "worse = 'both'")[key].verdict == "regression"
     assert judged(rule + "worse = 'none'")[key].verdict == "-"
-    # 252 ways to deal ten runs: none is rarer than 0.4 %.
+    # Ten runs have 252 permutations, so no p-value is below 0.4 %.
     assert judged(rule + "confidence = 0.99")[key].verdict == "regression"
     assert judged(rule + "confidence = 0.999")[key].verdict == "can't tell"
-    # What has no worse side of its own gets one; and a list chooses the gate.
+    # A rule gives a metric a direction, and a list defines the gate.
     assert judged("[[diff.rule]]\nmetric = 'parallelism'")["", "all", "parallelism"].gate
     gate = {row.metric for row in judged("[diff]\nmetrics = ['*_sum']").values() if row.gate}
     assert gate == {
@@ -545,7 +545,7 @@ def test_a_policy_decides(pool, tmp_path: Path) -> None:
     assert "the policy asks for 6" in (few.no_verdict or "")
 
 
-def test_a_listed_gate_alone_fails_the_build(pool, tmp_path: Path) -> None:
+def test_only_a_listed_gate_fails_the_build(pool, tmp_path: Path) -> None:
     # Twice the syncs, each as long as before.
     base, new = pool(SOURCE, 5), pool(SOURCE.changed(requests=600), 5, first=1000)
     listed = policy(tmp_path, "[diff]\nmetrics = ['empty_share']")
@@ -553,7 +553,7 @@ def test_a_listed_gate_alone_fails_the_build(pool, tmp_path: Path) -> None:
     assert rows(found)["", "all", "syncs"].verdict == "notable"
     assert not regressions(found)
     assert found.verdict != "regression"
-    # All 5 % are the gate's, and what is beside it has its own.
+    # The gate gets all 5 %, and the other rows have their own 5 %.
     assert (found.method.gate_alpha, found.method.other_alpha) == pytest.approx((0.05, 0.05))
     for form, word in {
         "table": "notable",
@@ -565,14 +565,14 @@ def test_a_listed_gate_alone_fails_the_build(pool, tmp_path: Path) -> None:
     assert suite.attrib["failures"] == "0"
     case = next(c for c in suite.findall("testcase") if c.attrib["name"] == "syncs")
     assert (case.findtext("system-out") or "").startswith("notable: 300 -> 600")
-    # A rule puts it into the gate; and without a list the same fails.
+    # A rule puts the row into the gate, and without a list it fails the build.
     rule = "\n[[diff.rule]]\nmetric = 'syncs'"
     assert "syncs" in regressions(diff(base, new, policy(tmp_path, "[diff]\nmetrics = ['empty_share']" + rule)))  # fmt: skip
     assert {"syncs", "sync_time_sum"} <= regressions(diff(base, new))
 
 
-def test_a_listed_gate_alarms_as_seldom(pool) -> None:
-    # As above: the same eight runs, dealt in all 70 ways.
+def test_a_listed_gate_raises_few_false_alarms(pool) -> None:
+    # The same eight runs in all 70 permutations.
     runs = pool(SOURCE, 8)
     listed = Policy(metrics=("syscall_latency_avg", "empty_share"))
     alarms = notable = 0
@@ -596,7 +596,7 @@ def test_a_rule_for_files_adds_them_up(pool, tmp_path: Path) -> None:
     assert found["file", "*", "syncs"].verdict == "regression"
 
 
-# Names of functions, which a recorder finds or not.
+# Stacks with missing function names.
 
 PATHS = {
     "main;store;wal;fsync": 40,
@@ -606,12 +606,12 @@ PATHS = {
 LIBC = ("fsync", "fdatasync")
 
 
-def named_by_luck(
+def with_missing_names(
     folder: Path, seeds: range, *, lost: float = 0.0, times: float = 1, name: str = "run"
 ) -> list[Run]:
-    """Runs of one workload. Of so many requests the functions of libc have no name, but an address of that process.
+    """Makes runs of one workload, in which the functions of libc lack names for a share `lost` of the requests.
 
-    `times` is how often the first path is there, as a real change.
+    `times` multiplies the requests of the first path, which is a real change.
     """
     runs = []
     folder.mkdir(parents=True, exist_ok=True)
@@ -647,8 +647,8 @@ def by_stack(comparison: Comparison) -> dict[tuple[str, str], Row]:
 
 @pytest.mark.parametrize("lost", [0.5, 1.0])
 def test_names_that_one_side_lacks_are_no_change(lost: float, tmp_path: Path) -> None:
-    base = named_by_luck(tmp_path, range(6))
-    new = named_by_luck(tmp_path, range(100, 106), lost=lost)
+    base = with_missing_names(tmp_path, range(6))
+    new = with_missing_names(tmp_path, range(100, 106), lost=lost)
     for sides in ((base, new), (new, base)):
         comparison = diff(*sides)
         assert not {row.verdict for row in comparison.rows} & {"regression", "improvement"}
@@ -657,36 +657,36 @@ def test_names_that_one_side_lacks_are_no_change(lost: float, tmp_path: Path) ->
         assert {"main;store;wal;fsync", "main;compact;[address]"} <= names
         assert all(rows[name, "syncs"].verdict == "can't tell" for name in names)
         row = rows["main;store;wal;fsync", "syncs"]
-        # It does look like a change: 40 in each run of base, of which so many are addresses in new.
+        # It looks like a change: of 40 requests in each run of base, a share `lost` have addresses in new.
         assert abs(row.new - row.base) == pytest.approx(40 * lost, abs=6)
         assert "functions lack names" in row.reason
         assert any("functions lack names in" in warning for warning in comparison.warnings)
-    # What has the same names on both sides is judged as ever.
-    equal = diff(base, named_by_luck(tmp_path, range(50, 56)))
+    # With the same names on both sides, stacks are judged as usual.
+    equal = diff(base, with_missing_names(tmp_path, range(50, 56)))
     assert {row.verdict for row in by_stack(equal).values()} == {"no change"}
     assert not any("lack names" in warning for warning in equal.warnings)
 
 
-def test_a_change_that_missing_names_cannot_make_is_found(tmp_path: Path) -> None:
-    base = named_by_luck(tmp_path, range(6), lost=0.05)
-    new = named_by_luck(tmp_path, range(100, 106), lost=0.05, times=3)
+def test_a_change_that_missing_names_cannot_explain_is_found(tmp_path: Path) -> None:
+    base = with_missing_names(tmp_path, range(6), lost=0.05)
+    new = with_missing_names(tmp_path, range(100, 106), lost=0.05, times=3)
     rows = by_stack(diff(base, new))
     assert rows["main;store;wal;fsync", "syncs"].verdict == "regression"
-    # 20 of each run of both sides, and a few that have lost their names: no more than that is known.
+    # 20 in each run of both sides, and a few without names: missing names may explain any difference.
     assert rows["main;compact;fsync", "syncs"].verdict == "can't tell"
 
 
-def test_what_a_stack_may_be_is_told_by_hand(tmp_path: Path) -> None:
-    base = named_by_luck(tmp_path, range(2))
-    new = named_by_luck(tmp_path, range(100, 102), lost=0.5)
+def test_the_bounds_of_a_stack_computed_by_hand(tmp_path: Path) -> None:
+    base = with_missing_names(tmp_path, range(2))
+    new = with_missing_names(tmp_path, range(100, 102), lost=0.5)
     row = by_stack(diff(base, new))["main;store;wal;fsync", "syncs"]
-    # Nothing in base lacks a name; in new the forty are those with a name and those with an address.
+    # In base nothing lacks a name; in new the forty are those with a name and those with an address.
     assert row.possible == ((40, 40), (row.new, 40))
     assert row.ambiguous_syncs == (0, round(2 * (40 - row.new)))
 
 
 def test_bounds_hold_whatever_belongs_to_a_group() -> None:
-    """All ways to add some of three requests, one by one."""
+    """Tries all subsets of three ambiguous requests."""
     columns = ("syncs", "whole", "empty", "syscalls", "syscall_ns", "whole_bytes", "bytes")
     group = dict(zip(columns, (4, 4, 1, 4, 400, 40, 40), strict=True))
     more = [
@@ -713,9 +713,9 @@ def test_bounds_hold_whatever_belongs_to_a_group() -> None:
     assert bounds("syscall_latency_avg", None, perhaps) == (None, None)
 
 
-def test_a_rule_for_stacks_cannot_tell_where_names_are_missing(tmp_path: Path) -> None:
-    base = named_by_luck(tmp_path, range(6))
-    new = named_by_luck(tmp_path, range(100, 106), lost=0.5)
+def test_a_rule_for_stacks_with_missing_names_has_no_verdict(tmp_path: Path) -> None:
+    base = with_missing_names(tmp_path, range(6))
+    new = with_missing_names(tmp_path, range(100, 106), lost=0.5)
     rule = "[[diff.rule]]\nmetric = 'syncs'\nstack = '*fsync'\n"
     comparison = diff(base, new, policy(tmp_path, rule))
     (row,) = [row for row in comparison.rows if row.name == "*fsync"]
@@ -731,9 +731,9 @@ def test_a_rule_for_stacks_cannot_tell_where_names_are_missing(tmp_path: Path) -
     assert (row.base, row.new, row.verdict) == (90, 90, "no change")
 
 
-def test_what_moved_is_not_a_name_that_was_lost(tmp_path: Path) -> None:
-    base = named_by_luck(tmp_path, range(6))
-    new = named_by_luck(tmp_path, range(100, 106), lost=0.5, times=3)
+def test_a_lost_name_is_not_a_contributor(tmp_path: Path) -> None:
+    base = with_missing_names(tmp_path, range(6))
+    new = with_missing_names(tmp_path, range(100, 106), lost=0.5, times=3)
     comparison = diff(base, new)
     stacks = {
         name for one in comparison.contributors for kind, name, *_ in one.groups if kind == "stack"
@@ -758,14 +758,14 @@ def test_part_of_a_stack_has_no_blocks(tmp_path: Path) -> None:
     assert [name for by in run.group_blocks.values() for kind, name in by if kind == "file"]
 
 
-# What is odd about the sides.
+# Warnings on the sides.
 
 
 def altered(run: Run, **facts: list[str]) -> Run:
     return dataclasses.replace(run, facts=run.facts | facts)
 
 
-def test_what_differs_between_the_sides_is_named(pool) -> None:
+def test_differences_between_the_sides_are_named(pool) -> None:
     runs = pool(SOURCE, 4)
     new = [
         altered(
@@ -804,7 +804,7 @@ def test_runs_of_other_lengths_are_named(pool) -> None:
     assert any("counts and sums are per run" in warning for warning in warnings)
 
 
-def test_too_much_lost_takes_the_verdict(pool) -> None:
+def test_too_many_losses_withdraw_the_verdict(pool) -> None:
     base, new = pool(SOURCE, 4), pool(SOURCE.changed(requests=600), 4, first=1000)
     lossy = [altered(run, **{"loss.never_completed": ["50"]}) for run in new]
     assert diff(base, lossy).verdict == "regression"
@@ -816,7 +816,7 @@ def test_too_much_lost_takes_the_verdict(pool) -> None:
     assert diff(base, lossy, max_loss="50").verdict == "regression"
 
 
-def test_a_run_that_is_cut_off_is_no_improvement(tmp_path: Path) -> None:
+def test_a_run_that_is_cut_off_is_not_an_improvement(tmp_path: Path) -> None:
     for number in (1, 2, 3, 4):
         whole = gzip.decompress((REAL / "same" / f"run{number}.log.gz").read_bytes())
         # All but the first loses what comes after 23 of its 40 requests, and its last lines.
@@ -835,13 +835,13 @@ def test_a_run_that_is_cut_off_is_no_improvement(tmp_path: Path) -> None:
         (warning,) = (one for one in comparison.warnings if "cut off, so " in one)
         assert all(f"{tmp_path}/run{number}.log" in warning for number in (2, 3, 4))
         assert f"{tmp_path}/run1.log" not in warning
-    # A baseline of it knows it, too.
+    # A baseline records it, too.
     baseline.save(new.runs, [], str(tmp_path / "b.json"))
     assert "cut off" in collect("new", [str(tmp_path / "b.json")], READING).warnings[0]
 
 
-def test_of_every_metric_it_is_known_whether_a_longer_run_has_more(tmp_path: Path) -> None:
-    # A run and two of it in a row: what stays is of a request, what doubles is of the run.
+def test_grows_is_right_for_every_metric(tmp_path: Path) -> None:
+    # One run, and the same run twice in a row: metrics of a request stay, metrics of the run double.
     log = (DATA / "small1.log").read_bytes()
     later = re.sub(rb"^(\d{8,}) ", lambda time: b"%d " % (int(time[1]) + 10**9), log, flags=re.M)
     (tmp_path / "one.log").write_bytes(log)
@@ -860,7 +860,7 @@ def test_of_every_metric_it_is_known_whether_a_longer_run_has_more(tmp_path: Pat
 
 
 def test_a_run_of_few_requests_is_named(tmp_path: Path) -> None:
-    # The thesis's logs do not say where they end.
+    # Logs of the thesis do not record their end.
     for number, requests in enumerate((300, 310, 290, 140)):
         log = SOURCE.changed(requests=requests).log(number)
         (tmp_path / f"run{number}.log").write_bytes(log)
@@ -871,7 +871,7 @@ def test_a_run_of_few_requests_is_named(tmp_path: Path) -> None:
     assert not collect("new", [str(tmp_path)], READING).warnings
 
 
-def test_what_one_side_does_not_know_has_no_row(pool) -> None:
+def test_a_metric_that_one_side_does_not_know_has_no_row(pool) -> None:
     runs = pool(SOURCE, 8)
 
     def without_calls(run: Run) -> Run:
@@ -890,15 +890,15 @@ def test_what_one_side_does_not_know_has_no_row(pool) -> None:
         "no row, because it is not known in new: syscall_latency_avg, syscall_latency_p50" in notes
     )
     assert "no rows by stack: not known in new" in notes
-    # Null in one run of several: over those that know.
+    # If one run of several does not know it, the others are used.
     some = diff(runs[:4], [without_calls(runs[4]), *runs[5:]])
     row = rows(some)["", "all", "syscall_latency_avg"]
     assert row.new_values.count(None) == 1
     assert row.new == pytest.approx(sum(v for v in row.new_values if v) / 3)
 
 
-def test_what_is_not_known_of_a_file_is_no_zero(tmp_path: Path) -> None:
-    # strace sees calls alone: how long they took, and not what was written back for them.
+def test_an_unknown_metric_of_a_file_is_not_zero(tmp_path: Path) -> None:
+    # strace records only calls: their duration, but not the writeback.
     run = collect("base", [str(DATA.parent / "strace" / "small4.log")], READING, blocks=True).runs[
         0
     ]
@@ -914,7 +914,7 @@ def test_what_is_not_known_of_a_file_is_no_zero(tmp_path: Path) -> None:
     assert {m for kind, _, m in found if kind == "file"} == {*GROUP_METRICS} - unknown
 
 
-def test_what_one_side_does_not_know_has_not_moved() -> None:
+def test_a_group_that_one_side_does_not_know_is_not_a_contributor() -> None:
     base, new = (collect(name, [str(REAL / name)], READING).runs for name in ("base", "slower"))
     measure = "total syscall latency"
 
@@ -929,7 +929,7 @@ def test_what_one_side_does_not_know_has_not_moved() -> None:
 
     name = next(iter(movers(base)))
     assert name not in movers([blind(run) for run in base])
-    # Where some runs of a side know it, they speak for the side.
+    # If some runs of a side know it, they are used for the side.
     known = [run.groups["file"][name]["syscall_ns"] for run in base[1:]]
     assert movers([blind(base[0]), *base[1:]])[name] == pytest.approx(sum(known) / 4)
 
@@ -945,10 +945,10 @@ def test_a_file_that_is_new_counts_from_zero(pool) -> None:
     assert ("file", "/new", "syscall_latency_avg") not in rows(diff(runs[:4], new))
 
 
-# Queries of one's own.
+# User queries.
 
 
-def test_a_query_of_ones_own(tmp_path: Path) -> None:
+def test_a_user_query(tmp_path: Path) -> None:
     sql = "SELECT op AS key, COUNT(*) AS value, 'count' AS unit FROM syncline_sync GROUP BY op"
     query = Query("ops.sql", sql)
     side_ = collect("base", [str(DATA / "small1.log")], READING, queries=[query])
@@ -971,10 +971,10 @@ def test_a_query_of_ones_own(tmp_path: Path) -> None:
         collect("base", stored, READING, queries=[Query("ops.sql", sql + " ")])
 
 
-# How it is said.
+# Output formats.
 
 
-def test_json_says_everything(pool) -> None:
+def test_json_has_everything(pool) -> None:
     comparison = diff(pool(SOURCE, 4), pool(SOURCE.changed(requests=600), 4, first=1000))
     said = json.loads(output.render("json", comparison))
     assert said["verdict"] == "regression"
@@ -998,14 +998,14 @@ def test_junit_counts_what_it_holds(pool) -> None:
     assert int(suite.attrib["tests"]) == len(suite.findall("testcase"))
     assert int(suite.attrib["failures"]) == len(suite.findall("testcase/failure")) >= 1
     assert int(suite.attrib["skipped"]) == len(suite.findall("testcase/skipped"))
-    # What a name holds must not break it.
+    # A name with any character must not break the XML.
     row = comparison.rows[0]
     row.kind, row.name, row.verdict = "file", "/a<b>\x00\x1b&\"'", "regression"
     again = ElementTree.fromstring(output.render("junit", comparison))
     assert again.find("testcase/failure") is not None
 
 
-def test_people_read_verdict_rows_and_method(pool) -> None:
+def test_table_and_markdown_show_verdict_rows_and_method(pool) -> None:
     comparison = diff(pool(SOURCE, 4), pool(SOURCE.changed(requests=600), 4, first=1000))
     text = output.render("table", comparison)
     assert "Regression: " in text
@@ -1021,8 +1021,8 @@ def test_people_read_verdict_rows_and_method(pool) -> None:
     assert "| all | syncs | 300 | 600 |" in markdown
 
 
-# Of the summary, shown and judged beside the gate: they follow from what it watches, or vary more.
-BESIDE = {
+# Metrics of the summary outside the gate: they follow from metrics in the gate, or vary more.
+OUTSIDE_GATE = {
     *(
         "syscall_latency_p999",
         "syscall_latency_sum",
@@ -1034,8 +1034,8 @@ BESIDE = {
 }
 
 
-def test_of_every_metric_it_is_known_whether_more_is_worse(tmp_path: Path) -> None:
-    # A new metric of the summary has to be looked at, and put into the gate, beside it, or out.
+def test_every_metric_is_in_the_gate_outside_it_or_without_direction(tmp_path: Path) -> None:
+    # A new metric of the summary must be put into the gate, outside it, or into NO_DIRECTION.
     both = Both("marked", tmp_path)
     try:
         metrics = {row["metric"]: row["unit"] for row in both.report("summary")}
@@ -1044,8 +1044,8 @@ def test_of_every_metric_it_is_known_whether_more_is_worse(tmp_path: Path) -> No
         both.columns.close()
     default = Policy()
     watched = {name: default.criteria("", "all", name, unit) for name, unit in metrics.items()}
-    beside = {name for name, one in watched.items() if not one.gate and one.worse != "none"}
-    assert beside == BESIDE
+    outside = {name for name, one in watched.items() if not one.gate and one.worse != "none"}
+    assert outside == OUTSIDE_GATE
     assert {"syncs", "syscall_latency_p99", "syncs_per_mark"} <= {
         name for name, one in watched.items() if one.gate
     }

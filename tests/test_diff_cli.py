@@ -129,7 +129,7 @@ def test_an_output_that_is_an_input_is_refused(tmp_path: Path) -> None:
     assert (runs / "diff.md").read_text().startswith("## Writeback: ")
 
 
-def test_a_baseline_in_place_of_the_runs(sides: Path, tmp_path: Path) -> None:
+def test_a_baseline_instead_of_the_runs(sides: Path, tmp_path: Path) -> None:
     kept = tmp_path / "main.baseline.json.gz"
     said = run("baseline", "save", sides / "base", "-o", kept)
     assert said.returncode == 0
@@ -179,7 +179,7 @@ def test_standard_input_and_pipes(sides: Path, tmp_path: Path) -> None:
     assert "standard input is in no format" in fails(3, "diff", "-", SLOW, stdin=b"hello\n")
 
 
-def test_what_is_no_run_in_a_folder_is_left_out(sides: Path, tmp_path: Path) -> None:
+def test_files_in_a_folder_that_are_not_runs_are_skipped(sides: Path, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     shutil.copytree(sides / "base", runs)
     (runs / "run0.log").rename(runs / "run0.txt")
@@ -232,7 +232,7 @@ def test_a_baseline_of_another_version_says_what_to_type(tmp_path: Path) -> None
     )
 
 
-def test_max_loss_says_what_it_does_here() -> None:
+def test_help_explains_max_loss() -> None:
     told = " ".join(ok("diff", "--help").split())
     assert "--max-loss N|N% Give no verdict and exit with code 4 if any run lost more" in told
     for command in (("report",), ("convert",), ("baseline", "save")):
@@ -272,7 +272,7 @@ def test_wrong_use(tmp_path: Path) -> None:
     assert "--pid-is would have no effect" in fails(2, "diff", f"{tmp_path}/t", SMALL4, "--pid-is", "process")  # fmt: skip
 
 
-def test_warnings_name_what_differs(tmp_path: Path) -> None:
+def test_warnings_name_differences(tmp_path: Path) -> None:
     trace_dat = DATA.parent / "tracecmd" / "small4.dat"
     told = run("diff", SMALL4, trace_dat).stdout
     assert "warning: formats differ: thesis in base, trace-dat in new" in told
@@ -291,14 +291,14 @@ def test_a_side_that_was_converted_in_another_unit(tmp_path: Path) -> None:
     assert "--time-unit" not in run("diff", SMALL4, SLOW).stdout
 
 
-def test_the_same_on_both_sides_is_no_comparison(tmp_path: Path) -> None:
+def test_the_same_run_on_both_sides_is_not_compared(tmp_path: Path) -> None:
     ok("convert", "-q", SMALL4, "-o", tmp_path / "a.pftrace")
     same = run("diff", SMALL4, tmp_path / "a.pftrace")
     assert same.returncode == 0
     assert "\nNothing was compared: base and new are the same runs.\n" in same.stdout
 
 
-def test_the_rows_that_a_gate_watches_are_marked() -> None:
+def test_rows_in_the_gate_are_marked() -> None:
     told = run("diff", SMALL4, SLOW).stdout.splitlines()
     gate = [line for line in told if " gate  " in line and line.startswith("all ")]
     of_all = next(line for line in told if line.startswith("Regression: "))
@@ -306,7 +306,7 @@ def test_the_rows_that_a_gate_watches_are_marked() -> None:
     assert len(gate) == int(of_all.split()[4])
 
 
-def test_a_query_of_ones_own(sides: Path, tmp_path: Path) -> None:
+def test_a_user_query(sides: Path, tmp_path: Path) -> None:
     query = tmp_path / "ops.sql"
     query.write_text(
         "SELECT 'syncs of ' || op AS key, COUNT(*) AS value, 'count' AS unit"
@@ -321,7 +321,7 @@ def test_a_query_of_ones_own(sides: Path, tmp_path: Path) -> None:
     assert own["syncs of fsync"]["new"] > 1.5 * own["syncs of fsync"]["base"]
 
 
-def test_processes_in_place_of_threads(tmp_path: Path) -> None:
+def test_processes_instead_of_threads(tmp_path: Path) -> None:
     source = dataclasses.replace(Source(), requests=60)
     for name, seed in (("a.log", 1), ("b.log", 2)):
         (tmp_path / name).write_bytes(source.log(seed))
@@ -346,7 +346,7 @@ def test_sides_of_different_requests_are_refused(sides: Path, tmp_path: Path) ->
     assert "different filters" in fails(2, "diff", tmp_path / "slow.json", base)
 
 
-def test_a_filter_that_leaves_nothing_is_no_pass(sides: Path) -> None:
+def test_a_filter_that_leaves_nothing_is_refused(sides: Path) -> None:
     message = fails(3, "diff", sides / "base", sides / "worse", "--comm", "nosuch")
     assert "no request on either side passes the filter comm nosuch" in message
     assert "standard input can be only one run" in fails(2, "diff", "-", "-")
