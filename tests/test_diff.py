@@ -479,7 +479,7 @@ WRONG_POLICIES = {
     "[[diff.rule]]\nmetric = 'syncs'\npath = '/x'": ("unknown key 'path'", "file"),
     "[[diff.rule]]\nmetric = 'syncs'\nfile = '/x'\nthread = 'y'": ("file and thread", "each"),
     "[[diff.rule]]\nmetric = 'syscall_latency_p99'\nfile = '/x'": ("not known by file", "syscall_latency_avg"),
-    "[[diff.rule]]\nmetric = 'syncs'\nconfidence = 0.9": ("less than the 0.95", "more"),
+    "[[diff.rule]]\nmetric = 'syncs'\nconfidence = 0.9": ("less than the 0.95", "only raise"),
     "[[diff.rule]]\nmetric = 'syncs'\ntolerance = '5 weeks'": ("no unit 'weeks'", "'2ms'"),
 }  # fmt: skip
 
