@@ -1,4 +1,7 @@
-//! What blkparse prints of blktrace's files, in its default format, with or without `-t`.
+//! The text that blkparse prints from the files of blktrace: its default format, with or without `-t`.
+//!
+//! Each line is one record. Times are relative to the first record. Statistics follow the records; only the number of skipped events
+//! is used from them. Custom formats (`-f`) are not read.
 //!
 //! ```text
 //! 254,16   1        1     0.000000000  2967  Q  WS 274736 + 8 [wl]
@@ -20,9 +23,9 @@ use crate::input::Input;
 use crate::names::NameId;
 
 const SECTOR_BYTES: u64 = 512;
-/// What a process is called of which blktrace noted no name.
+/// blkparse prints this for a process without a name notification.
 const NO_NAME: &[u8] = b"(null)";
-/// Beginnings of the lines that follow the events: statistics, which say nothing that the events do not, but for what was skipped.
+/// Starts of the statistics lines after the events. Only the number of skipped events adds to what the events say.
 const STATISTICS: [&[u8]; 14] = [
     b"Reads Queued:",
     b"Read Dispatches:",
@@ -88,13 +91,13 @@ impl Lines for Blkparse {
     }
 }
 
-/// Whether it is a line that blkparse prints before or after the events.
+/// Returns whether blkparse prints this line before or after the events.
 fn is_beside(line: &[u8]) -> bool {
     if STATISTICS.iter().any(|begin| line.starts_with(begin)) || line.starts_with(b"Skips: ") {
         return true;
     }
     let of_file = line.starts_with(b"Input file ") && line.ends_with(b" added");
-    // `CPU0 (sda):`, `Total (sda):`, and with -s `fio (2967)` and `fio (2967, ...)`.
+    // Matches `CPU0 (sda):`, `Total (sda):`, and, with -s, `fio (2967)` and `fio (2967, ...)`.
     let inside = line.strip_suffix(b"):").or_else(|| line.strip_suffix(b", ...)")).or_else(|| line.strip_suffix(b")"));
     let of_whom =
         inside.and_then(|text| memrchr(b'(', text).filter(|&at| at > 0 && text[at - 1] == b' ').map(|at| (text, at)));
@@ -104,16 +107,16 @@ fn is_beside(line: &[u8]) -> bool {
         })
 }
 
-/// How many events blkparse says that it missed: `Skips: 2 forward (1,234 -   0.1%)`.
+/// Number of events that blkparse missed: `Skips: 2 forward (1,234 -   0.1%)`.
 fn skipped(line: &[u8]) -> Option<u64> {
     let text = line.strip_prefix(b"Skips: ")?;
     let (from, to) = (memchr(b'(', text)?, memchr(b'-', text)?);
-    // The machine's language may group the digits.
+    // The locale may group the digits.
     let digits: Vec<u8> = text.get(from..to)?.iter().copied().filter(u8::is_ascii_digit).collect();
     whole(&digits, Cursor::decimal).filter(|&count| count > 0)
 }
 
-/// An event's line.
+/// The fields of an event line.
 #[derive(Default)]
 struct Line<'a> {
     dev: Dev,
@@ -125,16 +128,16 @@ struct Line<'a> {
     rwbs: &'a [u8],
     sector: Option<i64>,
     sectors: Option<u64>,
-    /// Where a bio came from.
+    /// Device and sector from which a bio was remapped.
     from: Option<(Dev, i64)>,
-    /// Where the second part of a bio that was split begins.
+    /// First sector of the second part of a split bio.
     new_sector: Option<u64>,
-    /// Data of a command of SCSI, and how long what it asks for is.
+    /// Data of a SCSI command, and the length of its transfer.
     command: Option<(Option<u64>, &'a [u8])>,
     elapsed: Option<u64>,
     comm: Option<&'a [u8]>,
     error: Option<u64>,
-    /// Requests that are let go.
+    /// Number of unplugged requests.
     requests: Option<u64>,
     message: Option<&'a [u8]>,
 }
@@ -157,7 +160,7 @@ impl<'a> Line<'a> {
         let pid = i32::try_from(pid).ok()? as u32;
         let action = word(&mut cursor)?;
         let rwbs = word(&mut cursor)?;
-        // One space, and what it is all about.
+        // A space, then the details of the action.
         let rest = cursor.rest.strip_prefix(b" ").unwrap_or(cursor.rest);
         let mut line = Self { dev, cpu, sequence, ts, pid, action, rwbs, ..Self::default() };
         line.rest(rest)?;
@@ -173,7 +176,7 @@ impl<'a> Line<'a> {
                 return Some(());
             }
             b"C" | b"R" => {
-                // Of a command of SCSI.
+                // A SCSI command.
                 if let Some(data) = parenthesis(&mut cursor) {
                     self.command = Some((None, data));
                 } else if cursor.rest.first() != Some(&b'[') {
@@ -224,11 +227,11 @@ impl<'a> Line<'a> {
         }
         cursor.rest = cursor.rest.trim_ascii_end();
         cursor.at_end()?;
-        // blktrace has 32 bits for the bytes.
+        // blktrace stores the size in bytes as 32 bits.
         self.sectors.is_none_or(|sectors| sectors <= u64::from(u32::MAX) / SECTOR_BYTES).then_some(())
     }
 
-    /// `SECTOR + N `, or `SECTOR ` alone.
+    /// Parses `SECTOR + N ` or just `SECTOR `.
     fn place(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
         self.sector = Some(cursor.decimal()? as i64);
         cursor.literal(b" ")?;
@@ -239,7 +242,7 @@ impl<'a> Line<'a> {
         Some(())
     }
 
-    /// How long it took, with `-t`: `(    1234) `.
+    /// Parses the elapsed time of `-t`: `(    1234) `.
     fn elapsed(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
         if cursor.literal(b"(").is_some() {
             skip_spaces(cursor);
@@ -249,7 +252,7 @@ impl<'a> Line<'a> {
         Some(())
     }
 
-    /// `[NAME]`, with more behind it or not; a name may hold brackets itself.
+    /// Parses `[NAME]`, which may contain brackets. With `is_followed`, more text comes after it.
     fn name(&mut self, cursor: &mut Cursor<'a>, more: bool) -> Option<()> {
         cursor.literal(b"[")?;
         let end = memrchr(b']', cursor.rest)?;
@@ -289,7 +292,7 @@ impl<'a> Line<'a> {
         batch.events.push(Event { ts: self.ts, tid: self.pid, pid: UNKNOWN_TASK, comm, line, kind });
     }
 
-    /// The action and every field that the event has no place for, named as those of blktrace's own files.
+    /// Stores the action and every field that the event has no field for, under the names that blktrace's own files use.
     fn extras(&self, kind: Kind, batch: &mut Batch) {
         let word = batch.names.intern(self.action);
         batch.words.push(word);
@@ -342,7 +345,7 @@ fn skip_spaces(cursor: &mut Cursor<'_>) {
     cursor.rest = &cursor.rest[spaces..];
 }
 
-/// A number behind the spaces that align it.
+/// Parses a number after the spaces that align it.
 #[inline]
 fn column(cursor: &mut Cursor<'_>) -> Option<u64> {
     cursor.literal(b" ")?;
@@ -350,7 +353,7 @@ fn column(cursor: &mut Cursor<'_>) -> Option<u64> {
     cursor.decimal()
 }
 
-/// A word of letters behind spaces.
+/// Parses a word of letters after spaces.
 #[inline]
 fn word<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     cursor.literal(b" ")?;
@@ -368,7 +371,7 @@ fn device(cursor: &mut Cursor<'_>) -> Option<Dev> {
     (major < 1 << 12 && minor < 1 << 20).then(|| Dev::new(major as u32, minor as u32))
 }
 
-/// Bytes in hex, `(12 00 ..) `: those after the dots are zero.
+/// Parses bytes in hex, `(12 00 ..) `. Bytes after the dots are zero.
 fn parenthesis<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     let inside = cursor.rest.strip_prefix(b"(")?;
     let end = memchr(b')', inside)?;

@@ -1,7 +1,9 @@
-//! The files of blktrace, `NAME.blktrace.N` for CPU N: `struct blk_io_trace` of linux/blktrace_api.h, versions 7 and 8, of either byte order.
+//! The binary files of blktrace, `NAME.blktrace.N` for CPU N: `struct blk_io_trace` of linux/blktrace_api.h, versions 7 and 8,
+//! of either byte order.
 //!
-//! All files of a recording are read side by side and merged by time. What a thread is called stands in one of them, before the
-//! first record of that thread; so names are gathered while merging, and a chunk knows the names that came before it.
+//! All files of a recording are read together and merged by time. The name of a thread is recorded once, in one of the files,
+//! before the thread's first record. So thread names are collected while files are merged, and each chunk carries the number of
+//! names that were known before it.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -21,21 +23,21 @@ use crate::input::{Chunk, Input, Store};
 use crate::names::NameId;
 
 const CHUNK_BYTES: usize = 1 << 18;
-/// Files are read so many bytes at once, fewer where there are many.
+/// Bytes per read of one file, and the limit for all files together.
 const READ_BYTES: usize = 1 << 18;
 const READ_BYTES_OF_ALL: usize = 1 << 26;
-/// A record with the most data that its length can tell, and the magic of the next.
+/// Size of the longest possible record, plus the magic of the next one.
 const LONGEST: usize = 64 + u16::MAX as usize + 4;
-/// The note of the time stands among the first records of a file.
+/// The notification with the wall-clock time is among the first records of a file.
 const HEAD_BYTES: usize = 1 << 16;
-/// Before the records of a chunk: how many names are known.
+/// Size of the number of known names, which precedes the records of a chunk.
 const CHUNK_HEADER_BYTES: usize = 4;
-/// In the place of a magic: what is to be told and is no record.
+/// Replaces the magic where a chunk holds a message instead of a record.
 const NO_RECORD: [u8; 4] = [0; 4];
 const NO_RECORD_BYTES: usize = 16;
 const COMM_BYTES: usize = 16;
 
-/// Categories of an action, above its lower 16 bits.
+/// Category bits of an action, above its lower 16 bits.
 mod category {
     pub(super) const WRITE: u64 = 1 << 17;
     pub(super) const FLUSH: u64 = 1 << 18;
@@ -49,9 +51,9 @@ mod category {
     pub(super) const WRITE_ZEROES: u64 = 1 << 38;
 }
 
-/// The record's data begin with the number of a cgroup.
+/// Flag: the record's data begin with a cgroup id.
 const OF_CGROUP: u64 = 1 << 8;
-/// Actions as blkparse calls them, by their numbers.
+/// blkparse's names of the actions, indexed by number.
 const ACTIONS: [&str; 20] =
     ["", "Q", "M", "F", "G", "S", "R", "D", "C", "P", "U", "UT", "I", "X", "B", "A", "abort", "drv_data", "ZP", "ZU"];
 const NOTES: [&str; 3] = ["process", "timestamp", "m"];
@@ -102,7 +104,7 @@ impl Source for Blktrace {
     }
 }
 
-/// What a name of a per-CPU file says: the recording's and the CPU.
+/// Splits the name of a per-CPU file into the recording's name and the CPU.
 fn split_name(path: &Path) -> Option<(&str, u32)> {
     let name = path.file_name()?.to_str()?;
     let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
@@ -111,7 +113,7 @@ fn split_name(path: &Path) -> Option<(&str, u32)> {
     Some((recording, cpu.parse().ok().filter(|_| all_digits)?))
 }
 
-/// The files of the recording that a per-CPU file is of, with their CPUs and whether they are empty.
+/// Lists all files of the recording to which a per-CPU file belongs: CPU, path, and whether the file is empty.
 fn siblings(path: &Path) -> Vec<(u32, PathBuf, bool)> {
     let Some((recording, _)) = split_name(path) else { return Vec::new() };
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
@@ -128,19 +130,20 @@ fn siblings(path: &Path) -> Vec<(u32, PathBuf, bool)> {
             found.push((cpu, !asked, file.clone(), meta.len() == 0));
         }
     }
-    // InputHints one that is compressed it may lie as it was: that which was asked for counts.
+    // An uncompressed copy may exist next to a compressed file. The file that the user named wins.
     found.sort();
     found.dedup_by_key(|(cpu, ..)| *cpu);
     found.into_iter().map(|(cpu, _, file, empty)| (cpu, file, empty)).collect()
 }
 
-/// The files that are read as one with a per-CPU file, by CPU: all of its recording that hold anything, as blkparse takes one for all.
+/// Returns the files that are read together with a per-CPU file, ordered by CPU: all non-empty files of its recording. blkparse
+/// does the same.
 pub(super) fn parts(path: &str) -> Vec<String> {
     let full = siblings(Path::new(path)).into_iter().filter(|(.., empty)| !empty);
     full.filter_map(|(_, file, _)| file.to_str().map(str::to_owned)).collect()
 }
 
-/// Names of per-CPU files that are not there, though those of higher CPUs are.
+/// Returns the names of missing per-CPU files below the highest CPU that has one.
 fn holes(path: &str) -> Vec<String> {
     let mut next = 0;
     let mut found = Vec::new();
@@ -156,7 +159,7 @@ fn holes(path: &str) -> Vec<String> {
     found
 }
 
-/// Version and byte order, as each record's magic tells them.
+/// Version and byte order, from the magic of each record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Shape {
     version: u8,
@@ -214,7 +217,7 @@ impl Shape {
     }
 }
 
-/// A whole record.
+/// A complete record.
 struct Record<'a> {
     shape: Shape,
     sequence: u32,
@@ -265,7 +268,7 @@ impl<'a> Record<'a> {
         self.action & category != 0
     }
 
-    /// The action's number.
+    /// The number of the action.
     #[inline]
     fn number(&self) -> usize {
         (self.action & 0xffff & !OF_CGROUP) as usize
@@ -275,7 +278,7 @@ impl<'a> Record<'a> {
         if self.is(category::NOTIFY) { NOTES.get(self.number()).copied() } else { None }
     }
 
-    /// As the low-level log has it.
+    /// The event name in the low-level log.
     fn full_word(&self) -> Cow<'static, [u8]> {
         let number = self.number();
         match self.word() {
@@ -290,7 +293,7 @@ impl<'a> Record<'a> {
         words.get(self.number()).copied().filter(|word| !word.is_empty())
     }
 
-    /// A number of the data, which the kernel writes with its highest byte first.
+    /// Reads a number of the data, which the kernel stores in big-endian order.
     fn data_u64(&self, at: usize) -> u64 {
         Shape { version: 7, big_endian: true }.u64(self.data, at)
     }
@@ -303,7 +306,7 @@ impl<'a> Record<'a> {
         self.word() == Some("A") && self.data.len() >= 16
     }
 
-    /// Where it goes: of a remap, what the data tell.
+    /// The target device. A remap records it in its data.
     fn dev(&self) -> Dev {
         Dev(if self.is_remap() { self.data_u32(4) } else { self.device })
     }
@@ -327,7 +330,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// As blkparse writes it.
+    /// The RWBS letters, as blkparse prints them.
     fn rwbs(&self) -> impl Iterator<Item = u8> {
         let when = |is: bool, letter: u8| is.then_some(letter);
         let what = match () {
@@ -349,16 +352,16 @@ impl<'a> Record<'a> {
         .flatten()
     }
 
-    /// Text of a note, which may end before its data do.
+    /// The text of a notification. It may end before the data.
     fn text(&self) -> &'a [u8] {
         let end = memchr::memchr(0, self.data).unwrap_or(self.data.len());
         &self.data[..end]
     }
 }
 
-/// What a note says a thread is called.
+/// A thread name from a notification.
 struct Name {
-    /// How many notes came before it.
+    /// Number of name notifications before this one.
     number: u32,
     time: u64,
     comm: [u8; COMM_BYTES],
@@ -370,11 +373,11 @@ impl Name {
     }
 }
 
-/// The names of one thread.
+/// All names of one thread.
 struct Thread {
-    /// Of its first note.
+    /// Number of its first notification.
     first: u32,
-    /// By time, and those of one time as they came.
+    /// Ordered by time; names with equal times keep their input order.
     names: Vec<Name>,
 }
 
@@ -385,7 +388,7 @@ struct Names {
 }
 
 impl Names {
-    /// The thread of a record. The idle thread of each CPU has the number 0.
+    /// Returns the key of a record's thread. The idle threads of all CPUs have PID 0, so their key includes the CPU.
     fn key(record: &Record<'_>) -> (u32, u32) {
         (record.pid, if record.pid == 0 { record.cpu } else { 0 })
     }
@@ -403,8 +406,8 @@ impl Names {
         self.count += 1;
     }
 
-    /// What a thread was called at a time, by the notes that were `known`: its last name until then, or its first at all;
-    /// and the times at which it was called so.
+    /// Returns the name of a thread at `time`, considering only the first `known` notifications, and the time range in which the name
+    /// holds. This is the last name up to that time or, if there is none, the thread's first name.
     fn find(&self, key: (u32, u32), time: u64, known: u32) -> Option<(&[u8], Range<u64>)> {
         let thread = self.of.get(&key).filter(|thread| thread.first < known)?;
         let next = thread.names.partition_point(|name| name.time <= time);
@@ -417,7 +420,7 @@ impl Names {
     }
 }
 
-/// Why bytes are no record.
+/// Reasons why bytes are not a record.
 const WHYS: [&str; 4] = [
     "they are no record of blktrace's: the file is damaged",
     "a record whose data do not end where it says",
@@ -428,19 +431,19 @@ const GARBAGE: u32 = 0;
 const LIES: u32 = 1;
 const CUT_OFF: u32 = 2;
 const FOREIGN: u32 = 3;
-/// In the place of a reason: so many records are missing by their numbers.
+/// Used instead of a reason: the sequence numbers show that this many records are missing.
 const LOST: u32 = 4;
-/// Files of CPUs below another are not there.
+/// Used instead of a reason: files of CPUs below the highest one are missing.
 const NO_FILE: u32 = 5;
 const NO_FILE_WHY: &str = "files of higher CPUs are there, and not this: was it not copied?";
 
-/// One of the files, as far as it has been read.
+/// One file of the recording, and the read position in it.
 struct File {
-    /// Without its folder.
+    /// File name without the folder.
     name: String,
     store: Store,
     shape: Shape,
-    /// Where in the file the buffer begins.
+    /// File offset of the buffer.
     at: u64,
     buffer: Vec<u8>,
     taken: usize,
@@ -450,7 +453,7 @@ struct File {
 }
 
 impl File {
-    /// `of`: the file that was named, with which this one is read.
+    /// Opens a file. `named_path` is the file of the recording that the user named.
     fn open(input: Input, of: &str) -> Result<Self> {
         let path = input.path.clone();
         let fail = |source| Error::Read { path: path.clone(), source };
@@ -479,12 +482,12 @@ impl File {
         &self.buffer[self.taken..]
     }
 
-    /// Where in the file the next byte stands.
+    /// File offset of the next byte.
     fn place(&self) -> u64 {
         self.at + self.taken as u64
     }
 
-    /// Has so many bytes ready, fewer only at the file's end.
+    /// Buffers at least `bytes` bytes, or fewer at the end of the file.
     fn ensure(&mut self, bytes: usize) -> io::Result<()> {
         let end = self.at + self.buffer.len() as u64;
         if self.rest().len() >= bytes || end >= self.store.len() {
@@ -496,7 +499,7 @@ impl File {
         self.store.append(end, self.read_bytes.max(bytes) as u64, &mut self.buffer)
     }
 
-    /// Goes to the next record, which stays until `take`. What is none is told in `aside`.
+    /// Advances to the next record and keeps it until `take`. Reports bytes that are not a record in `messages`.
     fn look(&mut self, aside: &mut Vec<u8>) -> io::Result<()> {
         self.head = None;
         loop {
@@ -513,14 +516,14 @@ impl File {
                     Some(header) => {
                         let len = header + shape.pdu_bytes(rest);
                         match rest.get(len..) {
-                            // What follows is no record, but one begins in the data: they are shorter than it says.
+                            // No record follows, but one begins within the data: the data are shorter than the recorded length.
                             Some(next) if len > header && !begins_record(next) && self.is_within(header, len) => LIES,
                             Some(_) => {
-                                // A time that is none is told when it is parsed.
+                                // An invalid time is reported when the record is parsed.
                                 self.head = Some((len, shape.u64(rest, 8) as i64));
                                 return Ok(());
                             }
-                            // So many bytes are ready as a record can have, but at the end of the file.
+                            // The buffer holds as many bytes as the longest record, except at the end of the file.
                             None if self.is_within(header, len) => LIES,
                             None => CUT_OFF,
                         }
@@ -531,13 +534,13 @@ impl File {
         }
     }
 
-    /// Whether a record begins somewhere there, counted from what comes next.
+    /// Returns whether a record begins in this range, relative to the read position.
     fn is_within(&self, from: usize, to: usize) -> bool {
         let to = self.rest().len().min(to + 3);
         memchr::memmem::find(&self.rest()[from..to], &self.shape.magic()).is_some()
     }
 
-    /// Passes over what is no record, up to what begins as one.
+    /// Skips bytes that are not a record, up to the next magic.
     fn skip(&mut self, why: u32, aside: &mut Vec<u8>) -> io::Result<()> {
         let from = self.place();
         let finder = memchr::memmem::Finder::new(&self.shape.magic()).into_owned();
@@ -547,7 +550,7 @@ impl File {
                 self.taken += at;
                 break;
             }
-            // The end of what is there may be the beginning of a magic.
+            // The last bytes of the buffer may be the start of a magic.
             let ended = self.at + self.buffer.len() as u64 >= self.store.len();
             self.taken = if ended { self.buffer.len() } else { self.buffer.len() - 3.min(self.rest().len()) };
             if ended {
@@ -567,12 +570,12 @@ impl File {
     }
 }
 
-/// Whether it is a record, or the end of a file.
+/// Returns whether `bytes` begin with a record or are the end of the file.
 fn begins_record(bytes: &[u8]) -> bool {
     bytes.len() < 4 || Shape::of(bytes).is_some()
 }
 
-/// Writes what is no record among them.
+/// Writes a message between the records of a chunk.
 fn tell(to: &mut Vec<u8>, what: u32, number: u64, text: &[u8]) {
     to.extend_from_slice(&NO_RECORD);
     to.extend_from_slice(&what.to_le_bytes());
@@ -584,15 +587,15 @@ fn tell(to: &mut Vec<u8>, what: u32, number: u64, text: &[u8]) {
 struct Recording {
     path: String,
     files: Vec<File>,
-    /// (time of its next record, place in `files`)
+    /// (time of the next record, index in `files`)
     heads: BinaryHeap<Reverse<(i64, usize)>>,
-    /// Each file has one CPU's records, in the order of their times.
+    /// Each file holds the records of one CPU in the order of time.
     per_cpu: bool,
     until: i64,
     names: Arc<RwLock<Names>>,
-    /// By device and CPU, the number of the last record.
+    /// Sequence number of the last record, by device and CPU.
     sequences: HashMap<(u32, u32), u32, FixedState>,
-    /// What is to be told and is no record.
+    /// Messages for the next chunk.
     aside: Vec<u8>,
 }
 
@@ -640,7 +643,7 @@ impl Recording {
         Ok(())
     }
 
-    /// What is to be added to a time for ns since 1970, by the note that the kernel writes when it begins.
+    /// Offset from record times to ns since 1970, from the notification that the kernel writes at the start.
     fn realtime_offset_ns(&self) -> Option<i64> {
         self.files.iter().find_map(|file| {
             let mut rest = file.rest();
@@ -666,7 +669,7 @@ impl Recording {
         while buffer.len() < CHUNK_BYTES {
             let Some(Reverse((_, at))) = heads.pop() else { break };
             let file = &mut files[at];
-            // It goes on until another's next is older.
+            // Records of this file are next until another file has an older one.
             let bound = heads.peek().map_or((i64::MAX, usize::MAX), |Reverse(head)| *head);
             while let Some((len, _)) = file.head {
                 let bytes = &file.rest()[..len];
@@ -700,7 +703,7 @@ impl Recording {
         buffer[..CHUNK_HEADER_BYTES].copy_from_slice(&known.to_le_bytes());
         let any = buffer.len() > CHUNK_HEADER_BYTES;
         chunk.end();
-        // A damaged file may go back in time; what is older than this then comes late.
+        // Times in a damaged file may go backwards. A record older than this is late.
         self.until = self.heads.peek().map_or(i64::MAX, |Reverse((time, _))| *time).max(self.until);
         chunk.until = self.per_cpu.then_some(self.until);
         Ok(any)
@@ -722,7 +725,7 @@ struct Records {
     keep_extras: bool,
 }
 
-/// What threads of a chunk were called last, and when.
+/// Cache of thread names in a chunk, and the time ranges in which they hold.
 type Comms = HashMap<(u32, u32), (NameId, Range<u64>), FixedState>;
 
 impl Records {
@@ -743,7 +746,7 @@ impl Records {
 
     fn record(&self, record: &Record<'_>, known: u32, comms: &mut Comms, batch: &mut Batch) {
         let kind = record.kind();
-        // Whatever is asked for, the same records are events.
+        // The same records are valid with every option.
         let (Ok(ts), Ok(_)) = (i64::try_from(record.time), i32::try_from(record.pid)) else {
             let what = format!("record {} of CPU {}", record.sequence, record.cpu);
             return batch.unparsed(what.as_bytes(), "its time or its process is out of range");
@@ -760,7 +763,7 @@ impl Records {
     }
 }
 
-/// The word of blkparse's and every field that the event has no place for.
+/// Stores blkparse's name of the action, and every field that the event has no field for.
 fn extras(record: &Record<'_>, kind: Kind, batch: &mut Batch) {
     let word = batch.names.intern(&record.full_word());
     batch.words.push(word);
@@ -772,9 +775,9 @@ fn extras(record: &Record<'_>, kind: Kind, batch: &mut Batch) {
         fields.text("dev", record.dev().to_string().as_bytes());
     }
     if kind == Kind::Other && !is_note && !is_plug {
-        // No sector is all ones.
+        // All ones mean that there is no sector.
         fields.number("sector", record.sector as i64);
-        // The low-level log tells writes by their bytes, and a command of SCSI is none.
+        // The low-level log recognizes writes by `bytes`; a SCSI command is not a write.
         fields.number(if record.is(category::PC) { "pc_bytes" } else { "bytes" }, record.bytes);
     }
     if !is_note {
@@ -801,7 +804,7 @@ fn extras(record: &Record<'_>, kind: Kind, batch: &mut Batch) {
         "m" => fields.text("message", record.text()),
         _ if record.data.is_empty() => {}
         _ => {
-            // Digits alone would be a number.
+            // Without the prefix, digits would be read as a number.
             let digits = record.data.iter().flat_map(|&byte| [byte >> 4, byte & 15]);
             let hex = digits.map(|digit| b"0123456789abcdef"[usize::from(digit)]);
             fields.text("data", &b"0x".iter().copied().chain(hex).collect::<Vec<u8>>());
@@ -816,7 +819,7 @@ fn extras(record: &Record<'_>, kind: Kind, batch: &mut Batch) {
     }
 }
 
-/// Fields of the event that comes next.
+/// Appends fields of the next event.
 pub(super) struct Fields<'a> {
     pub(super) event: u32,
     pub(super) batch: &'a mut Batch,

@@ -1,4 +1,4 @@
-//! A byte cursor for the hot lines.
+//! A byte cursor for the hot paths of the text decoders, and searches for short texts.
 
 pub(super) struct Cursor<'a> {
     pub(super) rest: &'a [u8],
@@ -9,7 +9,7 @@ impl<'a> Cursor<'a> {
         Self { rest }
     }
 
-    /// Takes `literal`, or nothing.
+    /// Takes `literal`, or takes nothing and returns `None`.
     #[inline]
     pub(super) fn literal(&mut self, literal: &[u8]) -> Option<()> {
         self.rest = self.rest.strip_prefix(literal)?;
@@ -33,7 +33,7 @@ impl<'a> Cursor<'a> {
         self.many_digits(digits)
     }
 
-    /// Of a text that ends soon, so that they cannot be too many.
+    /// Reads fewer than eight remaining bytes, whose digits cannot overflow.
     #[inline]
     fn few_digits(&mut self) -> Option<u64> {
         let mut value = 0;
@@ -46,7 +46,7 @@ impl<'a> Cursor<'a> {
         (n > 0).then_some(value)
     }
 
-    /// Eight digits have been seen.
+    /// Continues after the first eight digits.
     fn many_digits(&mut self, digits: u64) -> Option<u64> {
         let mut value = eight_digits(digits);
         self.rest = &self.rest[8..];
@@ -118,7 +118,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What follows the spaces that a text begins with.
+/// Returns the text without its leading spaces.
 #[inline]
 pub(super) fn without_spaces(mut text: &[u8]) -> &[u8] {
     while let Some(chunk) = text.first_chunk::<8>() {
@@ -135,7 +135,7 @@ pub(super) fn without_spaces(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Where a byte stands that is to be expected soon.
+/// Returns the position of a byte that is expected early in the text.
 #[inline]
 pub(super) fn find(byte: u8, text: &[u8]) -> Option<usize> {
     let at_byte = |chunk: &[u8; 8]| {
@@ -151,7 +151,7 @@ pub(super) fn find(byte: u8, text: &[u8]) -> Option<usize> {
         at += 8;
     }
     if let Some(chunk) = text.last_chunk::<8>() {
-        // What of it has been seen holds no such byte.
+        // The bytes that were already searched do not contain it.
         let n = at_byte(chunk);
         return (n < 8).then(|| text.len() - 8 + n);
     }
@@ -169,13 +169,13 @@ const WORD: [bool; 256] = {
     is
 };
 
-/// How many letters, digits and `_` a text begins with.
+/// Number of letters, digits and `_` at the start of a text.
 #[inline]
 pub(super) fn word_len(text: &[u8]) -> usize {
     text.iter().position(|&b| !WORD[usize::from(b)]).unwrap_or(text.len())
 }
 
-/// `4.488395`: one digit and six of a fraction.
+/// Parses `4.488395`: one digit and six digits of a fraction.
 #[inline]
 pub(super) fn digit_and_micros(text: [u8; 8]) -> Option<(u64, u64)> {
     const POINT: u64 = 0xff << 8;
@@ -183,20 +183,20 @@ pub(super) fn digit_and_micros(text: [u8; 8]) -> Option<(u64, u64)> {
     (text[1] == b'.' && not_digits(digits) == 0).then(|| (digits & 0xf, eight_digits(digits & !0xff)))
 }
 
-/// Eight digits and no other byte.
+/// Parses exactly eight digits.
 #[inline]
 pub(super) fn all_digits(text: [u8; 8]) -> Option<u64> {
     let digits = u64::from_le_bytes(text) ^ 0x3030_3030_3030_3030;
     (not_digits(digits) == 0).then(|| eight_digits(digits))
 }
 
-/// The first of eight bytes that is not zero; 8 if none is.
+/// Index of the first of eight bytes that is not zero; 8 if all are zero.
 #[inline]
 fn first_set_byte(bytes: u64) -> usize {
     bytes.trailing_zeros() as usize / 8
 }
 
-/// The highest bits of those bytes that are no digits less `0`.
+/// Returns the highest bit of each byte that is not a digit value (0 to 9).
 #[inline]
 fn not_digits(digits: u64) -> u64 {
     ((digits & LOW_BITS) + 0x7676_7676_7676_7676 | digits) & HIGH_BITS
@@ -207,7 +207,7 @@ const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 const POWERS: [u64; 8] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// Eight digits, the first in the lowest byte, as a number: neighbours are joined, then pairs, then fours.
+/// Converts eight digits, the first in the lowest byte: neighbours are joined, then pairs, then groups of four.
 #[inline]
 fn eight_digits(digits: u64) -> u64 {
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
@@ -216,7 +216,7 @@ fn eight_digits(digits: u64) -> u64 {
     low.wrapping_add(high) >> 32
 }
 
-/// Eight hex digits as a number; `None` if one of them is none.
+/// Converts eight hex digits; `None` if a byte is not a hex digit.
 #[inline]
 fn eight_hex_digits(text: &[u8]) -> Option<u64> {
     let text = u64::from_be_bytes(text.try_into().ok()?);
@@ -234,7 +234,7 @@ fn eight_hex_digits(text: &[u8]) -> Option<u64> {
     Some((words | words >> 16) & 0xffff_ffff)
 }
 
-/// All of `text` as a number.
+/// Parses all of `text` with `take`; `None` if bytes remain.
 pub(super) fn whole<'a, T>(text: &'a [u8], take: impl Fn(&mut Cursor<'a>) -> Option<T>) -> Option<T> {
     let mut cursor = Cursor::new(text);
     let value = take(&mut cursor)?;

@@ -1,8 +1,8 @@
-//! Escapes by which recorders keep a name on its line.
+//! Decodes the escapes with which recorders keep a name on one line.
 
 use std::borrow::Cow;
 
-/// `\NNN`, three octal digits, as the kernel's `mangle_path` writes them.
+/// Decodes `\NNN`, three octal digits, as the kernel's `mangle_path` writes them.
 pub(super) fn octal(text: &[u8]) -> Cow<'_, [u8]> {
     unescape(text, |rest| {
         let digits: &[u8; 3] = rest.first_chunk()?;
@@ -11,7 +11,7 @@ pub(super) fn octal(text: &[u8]) -> Cow<'_, [u8]> {
     })
 }
 
-/// `\xNN`, two hex digits, as bpftrace's `%r` writes them.
+/// Decodes `\xNN`, two hex digits, as bpftrace's `%r` writes them.
 pub(super) fn hex(text: &[u8]) -> Cow<'_, [u8]> {
     unescape(text, |rest| {
         let [b'x', digits @ ..] = rest.first_chunk::<3>()? else { return None };
@@ -20,7 +20,7 @@ pub(super) fn hex(text: &[u8]) -> Cow<'_, [u8]> {
     })
 }
 
-/// `byte` takes what follows a backslash: the byte meant, and how much of the text stands for it.
+/// `decode` gets the text after a backslash. It returns the decoded byte and the number of characters that encode it.
 fn unescape(text: &[u8], byte: impl Fn(&[u8]) -> Option<(u8, usize)>) -> Cow<'_, [u8]> {
     if memchr::memchr(b'\\', text).is_none() {
         return text.into();

@@ -1,10 +1,11 @@
-//! The words of the writeback tracepoints and of the syscalls, as the thesis's script prints them.
+//! Names of events: those of the writeback tracepoints and of syscalls as the thesis's script prints them, those of stock
+//! tracepoints, and those of blktrace.
 
 use std::borrow::Cow;
 
 use crate::event::{Op, WaitKind};
 
-/// Names that the low-level log has for what is on every event.
+/// Fields that every event of the low-level log has.
 const OF_EVERY_EVENT: [&[u8]; 11] = [
     b"ts_ns",
     b"tid",
@@ -19,22 +20,22 @@ const OF_EVERY_EVENT: [&[u8]; 11] = [
     b"fs_hex",
 ];
 
-/// Name in the low-level log of a field that its event has no place for: `data_NAME` where the name is taken.
+/// Returns the name of an extra field in the low-level log: `data_NAME` where NAME is already in use.
 pub(super) fn extra_key(name: &[u8]) -> Cow<'_, [u8]> {
     if OF_EVERY_EVENT.contains(&name) { [b"data_", name].concat().into() } else { name.into() }
 }
 
-/// Whether a bio of this `origin`, as a patched kernel calls it, is for nobody's sync.
+/// Returns whether a bio with this `origin`, as a patched kernel names it, belongs to no sync.
 pub(super) fn is_background(origin: &str) -> bool {
     !matches!(origin, "sync" | "range" | "syncfs")
 }
 
-/// Whether the block layer's `rwbs` is that of a write with data: not of a read, a discard, write-zeroes or an empty flush.
+/// Returns whether `rwbs` of the block layer is a write with data: not a read, a discard, write-zeroes or an empty flush.
 pub(super) fn writes_data(rwbs: &[u8], bytes: u64) -> bool {
     bytes > 0 && rwbs.contains(&b'W') && !rwbs.contains(&b'Z')
 }
 
-/// What a word in the place of EVENT means.
+/// The meaning of an event name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
     AddFolio,
@@ -42,13 +43,13 @@ pub(super) enum Word {
     Complete,
     Start,
     End,
-    /// Of a whole file system, for sync() and syncfs().
+    /// For a whole file system, by sync() or syncfs().
     FsStart,
     WbStart,
     WbEnd,
     WaitStart(WaitKind),
     WaitEnd(WaitKind),
-    /// As stock kernels tell them, without ids.
+    /// From stock kernels, which record no request id.
     StartWithoutId,
     EndWithoutId,
     BlockSubmit,
@@ -74,7 +75,7 @@ impl Word {
         }
     }
 
-    /// Words of stock tracepoints and of blktrace too, which no line of the thesis's format has.
+    /// Like `parse`, but also accepts names of stock tracepoints and of blktrace, which do not occur in the thesis's format.
     pub(super) fn of_any(word: &[u8]) -> Option<Self> {
         match word {
             b"ext4_sync_file_enter" | b"f2fs_sync_file_enter" | b"btrfs_sync_file" | b"xfs_file_fsync" => {
@@ -88,7 +89,7 @@ impl Word {
         }
     }
 
-    /// `Kind::index` of its event, as far as the word tells.
+    /// `Kind::index` of its event, as far as the name determines it.
     pub(super) fn kind_index(self) -> usize {
         match self {
             Self::Enter(_) => 0,
@@ -108,7 +109,7 @@ impl Word {
         }
     }
 
-    /// Fields that its event has a place for; `comm` and the like are on every event.
+    /// Fields of the low-level log that its event has a field for. `comm` and the like are on every event.
     pub(super) fn fields(self) -> &'static [&'static str] {
         match self {
             Self::AddFolio => &["id", "bio", "start", "len"],

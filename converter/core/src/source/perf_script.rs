@@ -1,5 +1,8 @@
 //! The text of `perf script`: tracepoints, with or without call graphs.
 //!
+//! With `--header` it also gives the clock, the kernel, the host and the wall-clock offset. Times must be absolute (not `--reltime` or
+//! `--deltatime`). Stack frames follow their event on indented lines. perf.data itself is refused.
+//!
 //! ```text
 //! # os release : 6.12.107+deb13-amd64
 //! # clockid: monotonic (1)
@@ -23,13 +26,13 @@ use crate::event::{Kind, UNKNOWN_TASK};
 use crate::input::Input;
 
 pub const NAME: &str = "perf";
-/// What perf writes itself begins so, in either byte order.
+/// Magic of perf.data, in either byte order.
 const DATA_MAGIC: [&[u8]; 2] = [b"PERFILE2", b"2ELIFREP"];
-/// More than names that are set have, and than the columns before a name.
+/// Maximum length of a comm with its padding; longer than any real one.
 const MAX_COMM_COLUMN: usize = 64;
-/// Of the kernel is what lies in the upper half.
+/// Addresses in the upper half belong to the kernel.
 const KERNEL: u64 = 1 << 63;
-/// `:uppp` is the longest.
+/// Maximum length of event modifiers; `:uppp` is the longest.
 const MAX_FLAGS: usize = 5;
 const PROBES: [&[u8]; 3] = [b"probe", b"sdt_", b"uprobe"];
 const NANO: i64 = 1_000_000_000;
@@ -93,7 +96,7 @@ impl Source for PerfScript {
     }
 }
 
-/// What `perf script --header` prints.
+/// The facts that `perf script --header` prints.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct RunFacts {
     release: Option<String>,
@@ -103,7 +106,7 @@ struct RunFacts {
     realtime_offset_ns: Option<i64>,
 }
 
-/// `None` without a header.
+/// Parses the header. Returns `None` without one.
 fn facts(head: &[u8]) -> Option<RunFacts> {
     let mut facts = RunFacts::default();
     let mut header = lines(head).take_while(|line| line.starts_with(b"#")).peekable();
@@ -127,7 +130,7 @@ fn facts(head: &[u8]) -> Option<RunFacts> {
     Some(facts)
 }
 
-/// `2026-11-22 03:29:41.029531 = 1795318181.029531 (TOD) = 8.983160050 (monotonic)`
+/// Wall-clock offset from `2026-11-22 03:29:41.029531 = 1795318181.029531 (TOD) = 8.983160050 (monotonic)`.
 fn reference(text: &str) -> Option<i64> {
     let mut times = text.split(" = ").skip(1).map(|part| {
         let mut cursor = Cursor::new(part.as_bytes());
@@ -136,7 +139,7 @@ fn reference(text: &str) -> Option<i64> {
     times.next()??.checked_sub(times.next()??)
 }
 
-/// `S.FRACTION`, in ns.
+/// Parses `S.FRACTION` as ns.
 fn seconds(cursor: &mut Cursor<'_>) -> Option<i64> {
     let whole = i64::try_from(cursor.decimal()?).ok()?;
     cursor.literal(b".")?;
@@ -148,7 +151,7 @@ fn seconds(cursor: &mut Cursor<'_>) -> Option<i64> {
 
 impl Lines for PerfScript {
     fn cut(&self, bytes: &[u8]) -> Option<usize> {
-        // The lines of a stack belong to the event before them.
+        // Stack lines belong to the event before them.
         last_newline(bytes, |_, after| {
             let line = &after[..memchr(b'\n', after).unwrap_or(after.len())];
             line.first() != Some(&b'\t') && (context(line).is_some() || line.starts_with(b"#"))
@@ -165,13 +168,13 @@ impl Lines for PerfScript {
     }
 }
 
-/// The functions so far of the last event.
+/// The stack frames of the last event that have been read.
 #[derive(Default)]
 struct Stack {
-    /// The event in the batch, if it is in it.
+    /// Index of the event in the batch, if it was kept.
     event: Option<usize>,
     frames: Vec<u8>,
-    /// Those of the program alone.
+    /// Only the frames of user space.
     of_user: Vec<u8>,
 }
 
@@ -183,7 +186,7 @@ struct Parser<'a, 't> {
 
 impl<'t> Parser<'_, 't> {
     fn line(&mut self, line: &'t [u8]) {
-        // Most lines are those of stacks, most of them of events that have no use for one.
+        // Most lines are stack frames of events that need no stack.
         if line.first() == Some(&b'\t') {
             if !matches!(self.stack, Some(Stack { event: None, .. })) {
                 self.frame(line);
@@ -196,7 +199,7 @@ impl<'t> Parser<'_, 't> {
         } else if line.trim_ascii().is_empty() || line.starts_with(b"#") {
             self.end_stack();
         } else if line.starts_with(b"Processed ") && line.ends_with(b"!") {
-            // `Processed 9 events and lost 2 chunks!`, of as many events as there were in them.
+            // `Processed 9 events and lost 2 chunks!`: the number of lost events is unknown.
             self.printer.batch.note(NoteKind::LostUncounted);
         } else {
             self.frame(line);
@@ -231,7 +234,7 @@ impl<'t> Parser<'_, 't> {
         Ok(())
     }
 
-    /// A call has the functions of its program; with `keep_extras` other events have all of theirs.
+    /// Stores the stack: user-space frames for a sync call; all frames for any other event, with `keep_extras`.
     fn end_stack(&mut self) {
         let Some(Stack { event: Some(event), frames, of_user }) = self.stack.take() else { return };
         let keep_extras = self.printer.options.keep_extras;
@@ -256,7 +259,7 @@ fn push_line(to: &mut Vec<u8>, line: &[u8]) {
     to.extend_from_slice(line);
 }
 
-/// Address and text of `ffffffffaf625bcd __traceiter_block_bio_queue+0x2d ([kernel.kallsyms])`, which is indented.
+/// Address and text of an indented frame, such as `ffffffffaf625bcd __traceiter_block_bio_queue+0x2d ([kernel.kallsyms])`.
 fn frame(line: &[u8]) -> Option<(u64, &[u8])> {
     if !line.starts_with(b"\t") && !line.starts_with(b"   ") {
         return None;
@@ -267,18 +270,19 @@ fn frame(line: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))?, text))
 }
 
-/// What stands before an event on its line.
+/// The columns before an event on its line.
 #[derive(Debug, PartialEq, Eq)]
 struct Context<'a> {
     comm: &'a [u8],
     tid: u32,
     pid: u32,
-    /// `None` if it has more than 63 bits.
+    /// `None` if it does not fit 63 bits.
     ts: Option<i64>,
     event: &'a [u8],
 }
 
-/// A name is aligned to the right in 16 columns, or not at all where stacks are printed; it may hold anything.
+/// Parses the columns before an event. The comm is right-aligned in 16 columns, or not aligned where stacks are printed. It may
+/// contain anything.
 fn context(line: &[u8]) -> Option<Context<'_>> {
     if line.get(16) == Some(&b' ')
         && let Some(found) = after_name(line[..16].trim_ascii(), &line[17..])
@@ -291,7 +295,7 @@ fn context(line: &[u8]) -> Option<Context<'_>> {
         .find_map(|at| after_name(line[..at].trim_ascii(), &line[at + 1..]))
 }
 
-/// `254 [000]    52.529894317: EVENT`; with `-F +pid` it is `253/254`.
+/// Parses `254 [000]    52.529894317: EVENT`; with `-F +pid` it begins with `253/254`.
 fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
     let mut cursor = Cursor::new(rest.trim_ascii_start());
     let (mut tid, mut pid) = (task(&mut cursor)?, UNKNOWN_TASK);
@@ -318,7 +322,7 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
     Some(Context { comm, tid, pid, ts, event })
 }
 
-/// The kernel's ids end at 2^22; Perfetto's at 2^31. What has none, as an event of a CPU alone, has -1.
+/// The kernel's thread ids end at 2^22, those of Perfetto at 2^31. An event of a CPU without a thread has -1.
 fn task(cursor: &mut Cursor<'_>) -> Option<u32> {
     if cursor.literal(b"-1").is_some() {
         return Some(UNKNOWN_TASK);
@@ -326,9 +330,9 @@ fn task(cursor: &mut Cursor<'_>) -> Option<u32> {
     cursor.decimal().and_then(|id| i32::try_from(id).ok()).map(|id| id as u32)
 }
 
-/// `GROUP:NAME: DATA`; what is no tracepoint of the kernel's is an event that means nothing here.
+/// Parses `GROUP:NAME: DATA`. An event that is not a kernel tracepoint has no meaning here.
 fn said<'a>(event: &'a [u8], seen: &mut Seen<'a>) -> Option<TextRecord<'a>> {
-    // How many went by since the last sample, of events that are counted.
+    // Sampled events begin with the count since the last sample.
     let digits = event.iter().take_while(|b| b.is_ascii_digit()).count();
     let event = if digits > 0 { event[digits..].strip_prefix(b" ")?.trim_ascii_start() } else { event };
     if event.starts_with(b"PERF_RECORD_") {
@@ -340,7 +344,7 @@ fn said<'a>(event: &'a [u8], seen: &mut Seen<'a>) -> Option<TextRecord<'a>> {
     let word = event.iter().position(|b| *b == b' ').unwrap_or(event.len());
     let (name, data) = event.split_at(word);
     let full = name.strip_suffix(b":").unwrap_or(name);
-    // Of the processor's own events flags stand behind the colon; probes are named by whoever made them.
+    // Hardware events have modifiers after the colon. Probes have names that their creator chose.
     if let Some(colon) = memchr(b':', full).filter(|colon| full.len() - colon > MAX_FLAGS)
         && !PROBES.iter().any(|probe| full.starts_with(probe))
     {

@@ -1,4 +1,8 @@
-//! The thesis's line format: `TIME PID COMM EVENT DATA`, stack lines under a syscall's entry.
+//! The line format of the thesis: `TIME PID COMM EVENT DATA`, with stack lines below the entry of a syscall.
+//!
+//! The patched kernel's script of the thesis and the recorders in `bpf/` write it with bpftrace. Columns may be aligned with spaces
+//! or tabs, and COMM may contain spaces or event names. A log of our own recorders begins with a header (`# syncline-log`) that
+//! names the clock, the script and the escapes of names; it ends with counts of events and `# end`.
 //!
 //! ```text
 //! 252 53 bio_aof fdatasync
@@ -21,16 +25,16 @@ use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
 use crate::input::Input;
 use crate::names::{NameId, text_of};
 
-/// `TASK_COMM_LEN` less its NUL.
+/// `TASK_COMM_LEN` without its NUL.
 const COMM_BYTES: usize = 15;
-/// `TASK_COMM_LEN`, each byte as `\xNN`.
+/// `TASK_COMM_LEN`, with each byte written as `\xNN`.
 const COMM_HEX_BYTES: usize = 64;
-/// With the spaces that align columns.
+/// Maximum width of the COMM column, with the spaces that align it.
 const COMM_COLUMN_BYTES: usize = 64;
-/// First line of what our own bpftrace scripts write, and the beginning of its last.
+/// First line of a log that our own bpftrace scripts write, and the start of its last line.
 const OWN: &[u8] = b"# syncline-log ";
 const END: &[u8] = b"# end ";
-/// More pairs than any tracer prints; bounds the work on a hostile line.
+/// Maximum number of pairs in DATA. No tracer prints as many; it bounds the work on a hostile line.
 const MAX_PAIRS: usize = 32;
 
 pub struct Thesis;
@@ -96,10 +100,10 @@ impl Lines for Thesis {
     }
 }
 
-/// Words of the lines that most are.
+/// Event names of the four most frequent kinds of line.
 const HOT_WORDS: [&[u8]; 4] = [b"bio_add_folio", b"bio_submit", b"bio_complete", b"exit"];
 
-/// The pairs of DATA, in whatever order they stand.
+/// The key-value pairs of DATA, in any order.
 #[derive(Default)]
 struct Fields<'a> {
     id: Option<u64>,
@@ -119,7 +123,7 @@ struct Fields<'a> {
     extras_len: usize,
 }
 
-/// DATA understood; names are still bytes of the line.
+/// Decoded DATA. Names are still bytes of the line.
 struct Data<'a> {
     kind: Kind,
     path: Option<&'a [u8]>,
@@ -131,10 +135,10 @@ struct Data<'a> {
 struct Parser<'a, 'b> {
     options: &'a SourceOptions,
     batch: &'b mut Batch,
-    /// The last comm of a few threads: its bytes, how many, its name.
+    /// Cache of the last comm of a few threads: its bytes, its length, its interned name.
     comms: [(u128, u8, NameId); 64],
     fs: NameId,
-    /// The call whose stack lines may follow, and where they stand in the chunk.
+    /// The call entry whose stack lines may follow, and the byte range of these lines in the chunk.
     stack_of: Option<(usize, Option<(usize, usize)>)>,
     in_map: bool,
 }
@@ -188,7 +192,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Lines that are no event: the header, bpftrace's own.
+    /// Handles lines that are not events: the header and bpftrace's own messages.
     fn other(&mut self, line: &[u8]) {
         if line.first() == Some(&b'#') {
             self.in_map = false;
@@ -212,7 +216,7 @@ impl Parser<'_, '_> {
             return;
         }
         if is_warning(line) {
-            // A piece of the script follows, indented.
+            // An indented excerpt of the script follows.
             self.in_map = true;
             return;
         }
@@ -223,8 +227,9 @@ impl Parser<'_, '_> {
         self.batch.unparsed(line, "it does not begin with a time");
     }
 
-    /// A line of the four kinds that most lines are, printed to the letter, and how long it is with its line end; `None` leaves
-    /// it to `event`, which understands it alike. It reads on from `at` without looking for the line's end first.
+    /// Decodes a line of the four most frequent kinds in its exact printed form and returns its length with the line end.
+    /// Returns `None` for any other line; `event` decodes those, and gives the same result for these. This function does not
+    /// search for the end of the line first.
     #[inline]
     fn hot_event(&mut self, chunk: &[u8], at: usize) -> Option<usize> {
         let mut cursor = Cursor::new(&chunk[at..]);
@@ -264,10 +269,10 @@ impl Parser<'_, '_> {
         Some(taken)
     }
 
-    /// The name of `comm`, which `text` begins with.
+    /// Interns `comm`. `text` is the rest of the line and begins with it.
     #[inline]
     fn hot_comm(&mut self, task: u32, comm: &[u8], text: &[u8]) -> NameId {
-        // Sixteen bytes at once where the line is long enough, as all but the shortest are.
+        // Compares sixteen bytes at once; only the shortest lines at the end of a chunk have fewer.
         let Some(bytes) = text.first_chunk::<16>() else { return self.batch.names.intern(comm) };
         let key = u128::from_le_bytes(*bytes) & ((1u128 << (8 * comm.len())) - 1);
         let slot = &mut self.comms[task as usize % 64];
@@ -290,7 +295,7 @@ impl Parser<'_, '_> {
         cursor.rest = skip_separators(after_time).ok_or("the time is not followed by a space")?;
         let aligned = after_time.len() - cursor.rest.len() > 1 || after_time[0] == b'\t';
         let task = cursor.decimal().ok_or("the PID is not a number")?;
-        // The kernel's ids end at 2^22; Perfetto's at 2^31.
+        // The kernel's thread ids end at 2^22, those of Perfetto at 2^31.
         let task = u32::try_from(task).ok().filter(|&t| i32::try_from(t).is_ok()).ok_or("the PID is too large")?;
         let rest = match cursor.rest.strip_prefix(b" ") {
             Some(rest) => rest,
@@ -299,7 +304,7 @@ impl Parser<'_, '_> {
 
         let most = if self.options.escapes.comm_hex { COMM_HEX_BYTES } else { COMM_BYTES };
         let found = find_event(rest, most);
-        // The words of an async.bt are so common that they mean something in a log of our own recorders alone.
+        // The event names of our `async.bt` are common words, so they are accepted only in logs of our own recorders.
         let found = if self.options.escapes.comm_hex { found.or_else(|why| beside(rest).ok_or(why)) } else { found };
         let (comm, word, data) = found?;
         if data.kind == Kind::Other && !self.options.keep_extras {
@@ -349,7 +354,8 @@ impl Parser<'_, '_> {
     }
 }
 
-/// COMM may hold anything, event names too: the event is the leftmost word after which the rest is exactly the data of that event.
+/// Finds the event name. COMM may contain anything, event names too: the event is the leftmost name whose remaining line is
+/// exactly the data of that event.
 fn find_event(rest: &[u8], comm_bytes: usize) -> Result<(&[u8], &[u8], Data<'_>), &'static str> {
     let mut why = None;
     let mut from = 0;
@@ -363,7 +369,7 @@ fn find_event(rest: &[u8], comm_bytes: usize) -> Result<(&[u8], &[u8], Data<'_>)
         if let Some(kind) = Word::of(word) {
             match parse_data(kind, data) {
                 Some(data) => return Ok((&rest[..separator], word, data)),
-                // The first such word is most likely the one that was meant.
+                // The first event name is most likely the intended one, so its error is reported.
                 None => why = why.or(Some(bad_data(kind))),
             }
         }
@@ -372,8 +378,8 @@ fn find_event(rest: &[u8], comm_bytes: usize) -> Result<(&[u8], &[u8], Data<'_>)
     Err(why.unwrap_or("no event that Syncline knows"))
 }
 
-/// What happens beside the syncs: writeback in the background, files that are opened, written and renamed. The name of a thread
-/// has no word of these behind a space, or the line is not understood.
+/// Finds an event of background writeback or of a file that is opened, written or renamed. Returns `None` if the line is not of
+/// that form. The comm must not contain one of these names after a space.
 fn beside(rest: &[u8]) -> Option<(&[u8], &[u8], Data<'_>)> {
     const WORDS: [&[u8]; 9] = [
         b"writeback_start",
@@ -433,7 +439,7 @@ fn parse_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
     general_data(word, data)
 }
 
-/// The data as the thesis prints it, to the letter, and what stands behind it.
+/// Decodes data in the exact form that the thesis prints, and returns the text after it.
 #[inline]
 fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
     let mut cursor = Cursor::new(data);
@@ -557,7 +563,7 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
     })
 }
 
-/// Only numbers as values: a comm that is named as a syscall must not swallow the words after it.
+/// Decodes the pairs of a syscall. Values must be numbers: a comm that equals a syscall name must not swallow the text after it.
 fn call_pairs(word: Word, data: &[u8]) -> Option<Data<'_>> {
     let mut ret = None;
     let mut extras = Vec::new();
@@ -587,7 +593,7 @@ fn call_pairs(word: Word, data: &[u8]) -> Option<Data<'_>> {
     Some(Data { kind, path: None, fs: None, says_exit: false, extras })
 }
 
-/// `used` are the keys that the event has a place for; all others are extras.
+/// Parses key-value pairs. `used` are the keys that the event has a field for; all others become extras.
 fn pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
     let mut fields = Fields::default();
     let mut seen: [&[u8]; MAX_PAIRS] = [b""; MAX_PAIRS];
@@ -604,13 +610,13 @@ fn pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
             return Some(fields);
         }
         let (value, after) = split_word(after.trim_ascii_start());
-        // A key that is there twice is that of a torn line.
+        // A repeated key means that the line is torn.
         if value.is_empty() || seen.contains(&key) {
             return None;
         }
         *seen.get_mut(place)? = key;
         match key {
-            // A comm may hold an event's words; the event is further right then.
+            // A comm may contain an event name. The event is then further right.
             _ if !is_used => {
                 let is_word = key != b"start" && Word::of(key).is_some() || Word::of(value).is_some();
                 if is_word || !is_name(key) {
@@ -622,7 +628,7 @@ fn pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
             b"id" => fields.id = Some(an_id(whole(value, Cursor::decimal)?)?),
             b"bio" => fields.bio = Some(whole(value, Cursor::hex)?),
             b"start" => fields.start = Some(whole(value, Cursor::decimal)?),
-            // "To the end" is printed as -1 by a signed format.
+            // A signed format prints "to the end" as -1.
             b"end" => {
                 let signed = || whole(value, Cursor::signed).map(|end| end as u64);
                 fields.end = Some(whole(value, Cursor::decimal).or_else(signed)?);
@@ -642,12 +648,13 @@ fn pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
     None
 }
 
-/// Names of fields are the tracer's: letters, digits and `_`. Anything else is a line torn into this one.
+/// Returns whether `key` can be a field name of the tracer: letters, digits and `_`. Anything else comes from another line that
+/// was torn into this one.
 fn is_name(key: &[u8]) -> bool {
     key.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_') && !key[0].is_ascii_digit()
 }
 
-/// No kernel counts so far; it stands for none.
+/// Rejects `NO_ID`, which means "no id". No kernel counts that far.
 fn an_id(id: u64) -> Option<u64> {
     (id != NO_ID).then_some(id)
 }
@@ -673,18 +680,18 @@ pub(super) fn device(text: &[u8]) -> Option<Dev> {
     (major < 1 << 12 && minor < 1 << 20).then(|| Dev::new(major as u32, minor as u32))
 }
 
-/// A pass over a whole file system, for sync() or syncfs(): a request of no one file.
+/// Makes the start of a sync of a whole file system, by sync() or syncfs(). The request belongs to no single file.
 pub(super) fn whole_fs(id: u64, dev: Dev, fs: NameId) -> Kind {
     let (path, end) = (NameId::NONE, i64::MAX as u64);
     Kind::SyncStart { id, start: 0, end, path, fs, ino: 0, dev, datasync: false, by_thread: false }
 }
 
-/// File offsets end at 2^63, and no piece of page cache is as large as 2^40: what lies beyond was never printed by a kernel.
+/// Rejects ranges that no kernel prints: file offsets end at 2^63, and a folio is smaller than 2^40.
 pub(super) fn sane_range(offset: u64, len: u64) -> Option<()> {
     (i64::try_from(offset.checked_add(len)?).is_ok() && len <= 1 << 40).then_some(())
 }
 
-/// Columns that were aligned by runs of spaces or by tabs leave them at the comm; a single space may be its own.
+/// Removes the padding of columns that are aligned with tabs or several spaces. A single space may belong to the comm.
 fn trim_alignment(comm: &[u8], aligned: bool) -> &[u8] {
     let is_alignment = |b: &[u8]| b.contains(&b'\t') || b.len() > 1;
     let left = comm.len() - comm.trim_ascii_start().len();
@@ -701,12 +708,12 @@ fn skip_separators(text: &[u8]) -> Option<&[u8]> {
     (rest.len() < text.len()).then_some(rest)
 }
 
-/// What stands before a NUL.
+/// Returns the text before the first NUL.
 fn until_nul(text: &[u8]) -> &[u8] {
     text.split(|&b| b == 0).next().unwrap_or_default()
 }
 
-/// What the header of our own recorders says of the log, and of how it is written.
+/// Reads the header of our own recorders: returns its facts and stores how the log is written in `options`.
 pub(super) fn introduce(head: &[u8], options: &mut SourceOptions) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let Some(header) = own_header(head) else { return facts };
@@ -735,7 +742,7 @@ pub(super) fn introduce(head: &[u8], options: &mut SourceOptions) -> Vec<(&'stat
     facts
 }
 
-/// The header of our own recorders, where the log begins with one; bpftrace's own lines may stand before it.
+/// Returns the log from the header of our own recorders on, if it begins with one. Messages of bpftrace may precede the header.
 fn own_header(head: &[u8]) -> Option<&[u8]> {
     let mut rest = head;
     while let Some(end) = memchr(b'\n', rest) {
@@ -750,7 +757,7 @@ fn own_header(head: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// The values of our own recorders' header, `# KEY VALUE` a line.
+/// Iterates over the keys and values of the header, one `# KEY VALUE` per line.
 fn header_values(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let lines = head.split(|&b| b == b'\n').take_while(|line| line.starts_with(b"#"));
     lines.filter_map(|line| {
@@ -759,7 +766,7 @@ fn header_values(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// A line of /proc/self/mountinfo, which our own recorders put into their header.
+/// Returns whether this is a line of /proc/self/mountinfo, which our own recorders copy into their header.
 fn is_mount(line: &[u8]) -> bool {
     let mut words = line.split(|&b| b == b' ');
     let mut word = || words.next().unwrap_or_default();
@@ -767,7 +774,7 @@ fn is_mount(line: &[u8]) -> bool {
     number(word()) && number(word()) && device(word()).is_some() && memchr::memmem::find(line, b" - ").is_some()
 }
 
-/// `@events[WORD]: N`, by which our own recorders say how many events of a word there were.
+/// Parses `@events[NAME]: N`, with which our own recorders report the number of events of one name.
 fn counted(line: &[u8]) -> Option<(usize, u64)> {
     let (word, count) = line.strip_prefix(b"@events[")?.split_at(memchr(b']', line)?.checked_sub(8)?);
     let count = whole(count.strip_prefix(b"]: ")?, Cursor::decimal)?;
@@ -784,7 +791,7 @@ fn is_header(line: &[u8]) -> bool {
     ])
 }
 
-/// `Attaching N probes...`, `Attached N probe`.
+/// Matches `Attaching N probes...` and `Attached N probe`.
 fn is_attach(line: &[u8]) -> bool {
     let rest = line.strip_prefix(b"Attaching ").or_else(|| line.strip_prefix(b"Attached "));
     rest.is_some_and(|rest| {
@@ -793,7 +800,7 @@ fn is_attach(line: &[u8]) -> bool {
     })
 }
 
-/// What bpftrace says of a probe that failed: `x.bt:23:21-28: WARNING: File exists`, `Additional Info - helper: ...`.
+/// Matches bpftrace's report of a failed helper: `x.bt:23:21-28: WARNING: File exists`, `Additional Info - helper: ...`.
 fn is_warning(line: &[u8]) -> bool {
     line.starts_with(b"Additional Info - helper: ")
         || memchr::memmem::find(line, b": WARNING: ").is_some_and(|at| {
@@ -802,14 +809,14 @@ fn is_warning(line: &[u8]) -> bool {
         })
 }
 
-/// `@: N`, `@name: N`, `@name[KEY]: N`, `@name:` before a histogram, `@name[` before a key of several lines.
+/// Matches `@: N`, `@name: N`, `@name[KEY]: N`, `@name:` before a histogram, `@name[` before a key of several lines.
 fn is_map(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"@") else { return false };
     let name = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
     matches!(rest.get(name), Some(b':' | b'['))
 }
 
-/// `Lost N events`.
+/// Parses `Lost N events`.
 fn lost_events(line: &[u8]) -> Option<u64> {
     let mut cursor = Cursor::new(line);
     cursor.literal(b"Lost ")?;

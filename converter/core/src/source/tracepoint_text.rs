@@ -1,4 +1,5 @@
-//! Tracepoints as text: what the print format of each writes of its fields, in the text of the ring buffer and in that of perf.
+//! Decodes tracepoints that are printed as text, as in the text of the ring buffer and of `perf script`. Each tracepoint has a
+//! print format of its own.
 
 use std::borrow::Cow;
 
@@ -10,11 +11,11 @@ use crate::source::thesis::device;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
 use crate::source::{Batch, Extra, SourceOptions};
 
-/// What the kernel calls `sys_CALL` is the tracepoint of this name and that.
+/// The kernel prints the tracepoints `sys_enter_CALL` and `sys_exit_CALL` as `sys_CALL`.
 const ENTER: &[u8] = b"sys_enter_";
 const EXIT: &[u8] = b"sys_exit_";
 
-/// When and where an event happened.
+/// Time and thread of an event.
 pub(super) struct Task<'a> {
     pub(super) ts: i64,
     pub(super) tid: u32,
@@ -22,11 +23,11 @@ pub(super) struct Task<'a> {
     pub(super) comm: &'a [u8],
 }
 
-/// Makes events of what is printed.
+/// Makes events from printed records.
 pub(super) struct TextDecoder<'a> {
     pub(super) options: &'a SourceOptions,
     pub(super) batch: &'a mut Batch,
-    /// The last name of a few threads: its bytes, how many, its name.
+    /// Cache of the last comm of a few threads: its bytes, its length, its interned name.
     comms: [(u128, u8, NameId); 64],
 }
 
@@ -35,7 +36,7 @@ impl<'a> TextDecoder<'a> {
         Self { options, batch, comms: [(0, 0, NameId::NONE); 64] }
     }
 
-    /// Appends the event; false where it is one that nobody asked for.
+    /// Appends the event. Returns false if the event is not needed.
     #[inline]
     pub(super) fn event(&mut self, of: &Task<'_>, said: &TextRecord<'_>) -> Result<bool, &'static str> {
         let point = said.point;
@@ -64,7 +65,7 @@ impl<'a> TextDecoder<'a> {
         point.kind(said.name, self.options.machine, &slots, &mut self.batch.names)
     }
 
-    /// The tracer's word and every field that the event has no place for.
+    /// Stores the tracer's name of the event, and every field that the event has no field for.
     fn extras(&mut self, said: &TextRecord<'_>, point: Option<Tracepoint>, kind: Kind) {
         let Batch { names, extras, events, words, .. } = &mut *self.batch;
         let name = said.full_name();
@@ -77,7 +78,7 @@ impl<'a> TextDecoder<'a> {
             if !taken.iter().any(|field| field.as_bytes() == key) {
                 let value = shown(said.grammar, key, value);
                 let key = names.intern(&extra_key(key));
-                // A field that is there twice is that of a torn line.
+                // A repeated field means that the line is torn.
                 torn |= extras[before..].iter().any(|extra| extra.key == key);
                 extras.push(Extra { event, key, value: names.intern(&value) });
             }
@@ -131,10 +132,10 @@ fn bad_data(point: Tracepoint) -> &'static str {
     }
 }
 
-/// An event as its line has it.
+/// An event as printed on its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TextRecord<'a> {
-    /// What the tracepoint is called: `prefix` and `name`.
+    /// The tracepoint's name is `prefix` followed by `name`.
     pub(super) prefix: &'static [u8],
     pub(super) name: &'a [u8],
     pub(super) point: Option<Tracepoint>,
@@ -142,7 +143,7 @@ pub(super) struct TextRecord<'a> {
     pub(super) data: &'a [u8],
 }
 
-/// Names of events that stand before a colon, as they came up last: what each is need not be looked up on every line.
+/// Cache of recent event names that are followed by a colon, which saves the lookup on every line.
 pub(super) struct Seen<'a>([Option<Known<'a>>; 64]);
 
 #[derive(Clone, Copy)]
@@ -157,7 +158,7 @@ impl<'a> Seen<'a> {
         Self([None; 64])
     }
 
-    /// The name that an event begins with, if it is known and a colon follows it.
+    /// Looks up the name at the start of an event, if it is cached and followed by a colon.
     #[inline]
     fn known(&self, event: &[u8]) -> Option<Known<'a>> {
         let name = &event[..find(b':', event)?];
@@ -180,7 +181,7 @@ impl<'a> Seen<'a> {
 }
 
 impl<'a> TextRecord<'a> {
-    /// `NAME: DATA`, `sys_CALL(ARG: HEX, ...)`, `sys_CALL -> 0xHEX`, `FUNCTION <-CALLER`, `<stack trace>`.
+    /// Parses `NAME: DATA`, `sys_CALL(ARG: HEX, ...)`, `sys_CALL -> 0xHEX`, `FUNCTION <-CALLER`, `<stack trace>`.
     #[inline]
     pub(super) fn of(event: &'a [u8], seen: &mut Seen<'a>) -> Option<Self> {
         let event = without_difference(event);
@@ -214,7 +215,7 @@ impl<'a> TextRecord<'a> {
             }
             b"<stack trace>" => Self::meaningless(b"", b"kernel_stack", Grammar::Stack, b""),
             b"<user stack trace>" => Self::meaningless(b"", b"user_stack", Grammar::Stack, b""),
-            // Of `foo.isra.0 <-bar`, and `foo(a=1) <-bar` of `options/func-args`, too.
+            // Also `foo.isra.0 <-bar`, and `foo(a=1) <-bar` of `options/func-args`.
             _ if end > 0 && memchr::memmem::find(rest, b" <-").is_some() => {
                 Self::meaningless(b"function", b"", Grammar::Free, event)
             }
@@ -222,7 +223,7 @@ impl<'a> TextRecord<'a> {
         })
     }
 
-    /// An event that is none of the kernel's tracepoints.
+    /// An event that is not a tracepoint that Syncline uses.
     pub(super) fn meaningless(prefix: &'static [u8], name: &'a [u8], grammar: Grammar, data: &'a [u8]) -> Self {
         Self { prefix, name, point: None, grammar, data }
     }
@@ -232,11 +233,11 @@ impl<'a> TextRecord<'a> {
     }
 }
 
-/// `(+9)     `, the time since the event before, of `trace-cmd report --ts-diff`.
+/// Strips `(+9)     `, the time since the previous event, of `trace-cmd report --ts-diff`.
 #[inline]
 fn without_difference(event: &[u8]) -> &[u8] {
     let Some(rest) = event.strip_prefix(b"(+") else {
-        // That of the first event is empty.
+        // The first event has blanks instead.
         return event.strip_prefix(b"         ").unwrap_or(event);
     };
     let mut cursor = Cursor::new(rest);
@@ -246,32 +247,32 @@ fn without_difference(event: &[u8]) -> &[u8] {
     }
 }
 
-/// What the fields of an event are written as.
+/// The syntax of an event's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grammar {
     /// `key=value key=value`; the value of `path` is the rest.
     Pairs,
     /// `key: value, key: value`
     Args,
-    /// The same, in hex digits with nothing before them.
+    /// The same, with values in hex digits without a prefix.
     HexArgs,
     /// One value.
     Ret,
     /// `254,16 WS 4096 () 8 + 8 be,0,4 [wl]`
     Block,
-    /// As it looks.
+    /// Detected from the text.
     Any,
-    /// It is what somebody wrote.
+    /// Free text.
     Free,
-    /// A line for each function follows.
+    /// One line per stack frame follows.
     Stack,
 }
 
-/// What the name of an event tells of its grammar.
+/// How the name of an event determines its grammar.
 #[derive(Clone, Copy)]
 enum Shape {
     Always(Grammar),
-    /// Unless all fields are printed as those of any event are, from `__syscall_nr` on.
+    /// This grammar, unless the fields are printed generically, starting with `__syscall_nr`.
     Call(Grammar),
     RawCall,
     Block,
@@ -306,7 +307,7 @@ impl Shape {
     }
 }
 
-/// Hands on each field; `None` where the data is not written so.
+/// Passes each field to `emit`; `None` if the data do not follow the grammar.
 #[inline]
 fn each<'a>(said: &TextRecord<'a>, take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
     let (name, data) = (said.name, said.data);
@@ -333,7 +334,7 @@ fn each<'a>(said: &TextRecord<'a>, take: &mut impl FnMut(&'a [u8], &'a [u8])) ->
     }
 }
 
-/// `by` is short and soon there, which a search made for long texts is not good at.
+/// For a short separator that occurs early; `memmem` is slower for these.
 #[inline]
 fn split_at<'a, const N: usize>(text: &'a [u8], by: &[u8; N]) -> Option<(&'a [u8], &'a [u8])> {
     let mut from = 0;
@@ -350,7 +351,7 @@ fn is_key(key: &[u8]) -> bool {
     key.first().is_some_and(|b| !b.is_ascii_digit()) && word_len(key) == key.len()
 }
 
-/// A value may hold spaces; a path is all that follows.
+/// Parses `key=value` pairs. A value may contain spaces; a path is the rest of the line.
 #[inline]
 fn pairs<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
     if data.is_empty() {
@@ -375,7 +376,7 @@ fn pairs<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Optio
                 take(key, &data[value..space]);
                 return Some(());
             }
-            // What is no pair belongs to the value before it.
+            // Text that is not a pair belongs to the value before it.
             if let Some(len) = key_len(next) {
                 take(key, &data[value..space]);
                 (begin, equals) = (space + 1, space + 1 + len);
@@ -386,7 +387,7 @@ fn pairs<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Optio
     }
 }
 
-/// Of the key that stands before a `=`.
+/// Length of a key that is followed by `=`.
 #[inline]
 fn key_len(text: &[u8]) -> Option<usize> {
     let len = word_len(text);
@@ -402,7 +403,7 @@ fn args<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option
     while let Some(text) = rest {
         let (arg, after) = split_at(text, b", ").map_or((text, None), |(arg, after)| (arg, Some(after)));
         let (key, value) = split_at(arg, b": ")?;
-        // With options/verbose its type stands before it.
+        // With options/verbose the type precedes the name.
         let key = key.rsplit(|&b| b == b' ').next()?.trim_ascii_start();
         if !is_key(key) {
             return None;
@@ -413,7 +414,7 @@ fn args<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option
     Some(())
 }
 
-/// Of the block layer: `DEV RWBS [BYTES] [(CMD)] SECTOR + SECTORS [IOPRIO] [COMM or ERROR]`, and for a remap `<- (DEV) SECTOR`.
+/// Parses block-layer data: `DEV RWBS [BYTES] [(CMD)] SECTOR + SECTORS [IOPRIO] [COMM or ERROR]`, and for a remap `<- (DEV) SECTOR`.
 fn block<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
     let (dev, rest) = split_at(data, b" ")?;
     device(dev)?;
@@ -432,7 +433,7 @@ fn block<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Optio
         None => rest,
     };
     let Some((sector, rest)) = split_at(rest, b" + ") else {
-        // A bio that is split goes on at another sector.
+        // A split bio: its second part begins at another sector.
         let (sector, rest) = split_at(rest, b" / ")?;
         let (new, comm) = split_at(rest, b" [")?;
         take(b"sector", sector);
@@ -461,13 +462,13 @@ fn block<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Optio
         take(b"ioprio", ioprio);
     }
     let last = last.trim_ascii_end().strip_suffix(b"]")?;
-    // Completions have an error there; no thread is called -5, and if one were, the name is no loss.
+    // Completions print an error here. A comm such as `-5` is unlikely, and losing it does no harm.
     let is_error = whole(last, Cursor::signed).is_some();
     take(if is_error { b"error" } else { b"comm" }, last);
     Some(())
 }
 
-/// `key=value`; `key value`; `key = value, key: value`; `bdi NAME: key=value`.
+/// Parses `key=value`; `key value`; `key = value, key: value`; `bdi NAME: key=value`.
 fn any<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
     let data = data.trim_ascii_end();
     let first = data.iter().position(|&b| b == b'=' || b == b' ')?;
@@ -498,7 +499,7 @@ fn any<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<
             None => (word, words.next()?),
         };
         let key = key.strip_suffix(b":").unwrap_or(key);
-        // btrfs begins with the file system's own id.
+        // btrfs prints its file system id first.
         if key.len() == word.len() - 1 && value.contains(&b'=') {
             take(b"fsid", key);
             let (key, value) = split_at(value, b"=")?;
@@ -511,14 +512,14 @@ fn any<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<
         if !is_key(key) {
             return None;
         }
-        // The kernel's own name of it.
+        // The name of this field in the kernel.
         let name: &[u8] = if key == b"bdi" { b"name" } else { key };
         take(name, value.strip_suffix(b":").or_else(|| value.strip_suffix(b",")).unwrap_or(value));
     }
     Some(())
 }
 
-/// A number as any print format writes it.
+/// Parses a number in any print format.
 #[inline]
 fn number(text: &[u8]) -> Option<u64> {
     if text.starts_with(b"0x") {
@@ -527,7 +528,7 @@ fn number(text: &[u8]) -> Option<u64> {
     whole(text, Cursor::decimal).or_else(|| whole(text, Cursor::signed).map(|value| value as u64))
 }
 
-/// The first patch's `%px` has no `0x` from the kernel, and an `x` behind it from trace-cmd.
+/// Parses an address. The first version of the patch used `%px`: the kernel prints it without `0x`, trace-cmd with an `x` after it.
 #[inline]
 fn address(text: &[u8]) -> Option<u64> {
     if text.starts_with(b"0x") {
@@ -537,7 +538,7 @@ fn address(text: &[u8]) -> Option<u64> {
     whole(text, Cursor::hex_digits)
 }
 
-/// A value as the low-level log shows it: numbers are decimal there.
+/// Formats a value for the low-level log, where numbers are decimal.
 fn shown<'a>(grammar: Grammar, key: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
     let value = if grammar == Grammar::HexArgs { Cow::Owned([b"0x", value].concat()) } else { value.into() };
     if value.starts_with(b"0x")
@@ -551,7 +552,7 @@ fn shown<'a>(grammar: Grammar, key: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
     }
 }
 
-/// The fields that an event of Syncline's is made of.
+/// The values of the fields that Syncline uses.
 #[derive(Default)]
 struct Slots<'a>([Option<&'a [u8]>; Field::COUNT]);
 
@@ -572,7 +573,7 @@ impl Fields for Slots<'_> {
             return address(text);
         }
         let value = number(text)?;
-        // A long of a kernel with 32 bits is written without those above.
+        // A 32-bit kernel prints a negative long without the upper 32 bits.
         let is_short = field == Field::Ret && (0xffff_f001..=0xffff_ffff).contains(&value);
         Some(if is_short { value | 0xffff_ffff << 32 } else { value })
     }

@@ -1,4 +1,4 @@
-//! What the kernel's tracepoints mean, by name and fields: the same for the text of the ring buffer and for its binary form.
+//! The meaning of kernel tracepoints by name and fields, shared by the text and the binary form of the ring buffer.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ const SECTOR_BYTES: u64 = 512;
 
 macro_rules! fields {
     ($($variant:ident $name:literal)*) => {
-        /// A field that an event of Syncline's is made of.
+        /// A tracepoint field that Syncline uses.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Field { $($variant),* }
 
@@ -79,26 +79,26 @@ impl Field {
     }
 }
 
-/// The fields of one event. A value that is not there, or is none of its kind, is `None`.
+/// The fields of one event. A value that is absent or of the wrong type is `None`.
 pub(super) trait Fields {
-    /// A number; one below zero as its two's complement.
+    /// A number; negative values are in two's complement.
     fn number(&self, field: Field) -> Option<u64>;
     fn text(&self, field: Field) -> Option<&[u8]>;
     fn dev(&self, field: Field) -> Option<Dev>;
-    /// Whether a bio is for nobody's sync, as its `origin` says.
+    /// Whether a bio belongs to no sync, according to its `origin`.
     fn is_background(&self) -> bool;
 }
 
-/// A machine whose numbers of syscalls are known.
+/// An architecture whose syscall numbers are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
     X86_64,
-    /// And what else has the numbers of `asm-generic/unistd.h`.
+    /// Also every other architecture that uses the numbers of `asm-generic/unistd.h`.
     Arm64,
 }
 
 impl Machine {
-    /// From a kernel's release or what `uname` says.
+    /// Detects it from a kernel release or the output of `uname`.
     pub(super) fn of(text: &str) -> Option<Self> {
         let mut words = text.split(|c: char| c.is_whitespace() || c == '-' || c == '.');
         words.find_map(|word| match word {
@@ -121,11 +121,11 @@ impl Machine {
     }
 }
 
-/// A tracepoint that may be an event of Syncline's.
+/// A tracepoint that Syncline may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tracepoint {
     Of(Word),
-    /// Of any syscall, by its number.
+    /// Entry of any syscall, identified by number.
     RawEnter,
     RawExit,
 }
@@ -139,7 +139,7 @@ impl Tracepoint {
             _ => {}
         }
         let word = Word::of_any(name)?;
-        // What other recorders call it is no tracepoint's name.
+        // Names that only other recorders use are not tracepoint names.
         let is_name = match word {
             Word::Enter(_) => name.starts_with(b"sys_enter_"),
             Word::Exit(_) => name.starts_with(b"sys_exit_"),
@@ -154,7 +154,7 @@ impl Tracepoint {
         matches!(self, Self::RawEnter | Self::RawExit)
     }
 
-    /// Where in tracefs it is.
+    /// Its system in tracefs.
     pub(super) fn system(self, name: &[u8]) -> &'static [u8] {
         match self {
             Self::RawEnter | Self::RawExit => b"raw_syscalls",
@@ -165,7 +165,7 @@ impl Tracepoint {
         }
     }
 
-    /// Fields without which it is no event of Syncline's.
+    /// Fields without which the event cannot be used.
     pub(super) fn needs(self) -> &'static [Field] {
         use Field::{
             Bio, Datasync, Dev, End, FromDev, FromSector, Fs, Id, Ino, Len, Path, Ret, Rwbs, Sector, Sectors, Start,
@@ -188,21 +188,21 @@ impl Tracepoint {
         }
     }
 
-    /// Names of fields that its event has a place for.
+    /// Names of the tracepoint fields that the event stores. All others become extras.
     pub(super) fn fields(self, kind: Kind) -> &'static [&'static str] {
         match (self, kind) {
-            // A read of the block layer's is none of ours, and keeps all.
+            // An unused event, such as a block-layer read, keeps all of its fields.
             (_, Kind::Other) | (Self::RawEnter, _) => &[],
             (Self::RawExit, _) => &["ret"],
             (Self::Of(Word::AddFolio), _) => &["id", "bio", "start", "offset", "len"],
-            // Standing by other names: where it comes from.
+            // The source device and sector have other names in the tracepoint.
             (Self::Of(Word::BlockRemap), _) => &["dev", "sector", "bytes", "old_dev", "old_sector"],
             (Self::Of(Word::WaitStart(_) | Word::WaitEnd(_)), _) => &["id", "tid"],
             (Self::Of(word), _) => word.fields(),
         }
     }
 
-    /// The tracer's word in the low-level log, from which the event can be made again.
+    /// Returns the event name in the low-level log, from which the event can be decoded again.
     pub(super) fn word(self, name: &[u8], kind: Kind) -> Cow<'_, [u8]> {
         match (self, kind) {
             (Self::RawEnter | Self::RawExit, Kind::CallEnter { op, .. } | Kind::CallExit { op, .. }) => {
@@ -212,7 +212,7 @@ impl Tracepoint {
         }
     }
 
-    /// The event; `None` where a field is missing or out of range.
+    /// Decodes the event; `None` if a field is missing or out of range.
     #[inline]
     pub(super) fn kind(
         self,
@@ -233,7 +233,7 @@ impl Tracepoint {
                 });
             }
         };
-        // The largest number stands for no id.
+        // The largest number means "no id".
         let id = || number(Field::Id).filter(|&id| id != NO_ID);
         Some(match word {
             Word::Enter(op) => Kind::enter(op),
@@ -245,7 +245,7 @@ impl Tracepoint {
                     id: id()?,
                     start: number(Field::Start)?,
                     end: number(Field::End)?,
-                    // The first patch knew one file system, and no escapes.
+                    // The first version of the patch supported only ext4 and wrote no escapes.
                     path: names.intern(&if fs.is_some() { escape::octal(path) } else { path.into() }),
                     fs: names.intern(fs.unwrap_or(b"ext4")),
                     ino: number(Field::Ino)?,
@@ -285,7 +285,7 @@ impl Tracepoint {
                 path: NameId::NONE,
                 fs: names.intern(file_system(name)),
                 ino: number(Field::Ino)?,
-                // btrfs tells the file system's own id, f2fs tells datasync at the end, xfs not at all.
+                // btrfs records its own file system id instead; f2fs records datasync at the end, xfs not at all.
                 dev: fields.dev(Field::Dev).unwrap_or(Dev::UNKNOWN),
                 datasync: number(Field::Datasync).unwrap_or(0) != 0,
                 by_thread: true,
@@ -311,12 +311,12 @@ impl Tracepoint {
     }
 }
 
-/// -1 of a flush.
+/// A flush has sector -1.
 fn sector(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(NO_SECTOR)
 }
 
-/// What a tracepoint of a file system's begins with.
+/// Returns the file system that the name of a tracepoint begins with.
 fn file_system(name: &[u8]) -> &'static [u8] {
     const NAMES: [&[u8]; 4] = [b"ext4", b"f2fs", b"btrfs", b"xfs"];
     NAMES.into_iter().find(|fs| name.starts_with(fs)).unwrap_or_default()

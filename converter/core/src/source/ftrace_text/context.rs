@@ -1,4 +1,4 @@
-//! What stands before an event on its line: thread, CPU, flags and time.
+//! The columns before an event on its line: thread, CPU, flags and time.
 //!
 //! ```text
 //!               wl-262     [000] .....    20.527240:             trace, trace_pipe, trace-cmd report
@@ -12,12 +12,12 @@ use memchr::memchr;
 use crate::event::UNKNOWN_TASK;
 use crate::source::cursor::{Cursor, find, without_spaces};
 
-/// A name is aligned to the right in so many bytes, of which it fills one less at most.
+/// Width of the right-aligned comm column. A comm is at least one byte shorter.
 const COMM_COLUMN: usize = 16;
 const COMM_COLUMN_LATENCY: usize = 8;
-/// Of several files or buffers, trace-cmd writes the name before each line.
+/// trace-cmd prefixes each line with the name of the file or buffer if there are several.
 const MAX_PREFIX: usize = 512;
-/// Flags that trace-cmd writes, and more than the kernel writes, with a count behind them.
+/// Number of flag characters that trace-cmd prints, and an upper bound for the kernel's flags and their count.
 const FLAGS: usize = 5;
 const MAX_FLAGS: usize = 32;
 
@@ -27,20 +27,20 @@ pub(super) struct Context<'a> {
     pub(super) tid: u32,
     pub(super) pid: u32,
     pub(super) time: Time,
-    /// What follows.
+    /// The rest of the line.
     pub(super) event: &'a [u8],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
     Ns(i64),
-    /// So many of something: of ns where trace-cmd does not know the clock (boot), of cycles, of events.
+    /// A count in an unknown unit: ns if trace-cmd does not know the clock (boot), cycles, or events.
     Count(i64),
-    /// More than 63 bits.
+    /// It does not fit 63 bits.
     TooLarge,
 }
 
-/// `None` if the line begins otherwise.
+/// Parses the columns before an event. Returns `None` if the line does not begin with them.
 #[inline]
 pub(super) fn context(line: &[u8]) -> Option<Context<'_>> {
     for column in [COMM_COLUMN, COMM_COLUMN_LATENCY] {
@@ -53,7 +53,7 @@ pub(super) fn context(line: &[u8]) -> Option<Context<'_>> {
     unaligned(line)
 }
 
-/// Columns that were shifted: the file's name before them, or the spaces before them cut off. A name may hold dashes and digits.
+/// Parses shifted columns: a file name precedes them, or their leading spaces are missing. A comm may contain dashes and digits.
 #[cold]
 fn unaligned(line: &[u8]) -> Option<Context<'_>> {
     let mut from = 0;
@@ -75,7 +75,7 @@ fn unaligned(line: &[u8]) -> Option<Context<'_>> {
     None
 }
 
-/// `comm` has its padding still; `rest` is what follows its dash.
+/// Parses the columns after the comm. `comm` still has its padding; `rest` follows its dash.
 #[inline]
 fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
     let mut cursor = Cursor::new(rest);
@@ -100,20 +100,20 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
         cursor.decimal()?;
         cursor.literal(b"]")?;
     } else {
-        // Flags follow the CPU at once.
+        // The flags follow the CPU directly.
         cursor.decimal()?;
         if matches!(cursor.rest.first()?, b' ' | b':') {
             return None;
         }
     }
     let comm = without_spaces(comm).trim_ascii_start();
-    // Flags are the kernel's five characters, fewer of older ones, more with a lazy preemption; a number with `-R`; or none.
+    // The flags are five characters, fewer in older kernels, more with lazy preemption; a number with `-R`; or absent.
     let word = without_spaces(cursor.rest).trim_ascii_start();
     let flags = find(b' ', &word[..word.len().min(MAX_FLAGS + 1)])?;
     if word[flags - 1] != b':' {
         cursor.rest = &word[flags..];
     } else if !word[0].is_ascii_digit() {
-        // A count that fills its column follows them at once; behind a number nobody can say where it begins.
+        // A count that fills its column follows the flags directly. After numeric flags its start cannot be determined.
         cursor.rest = word.get(FLAGS..).filter(|_| word[0] != b'-')?;
     }
     cursor.spaces();
@@ -122,12 +122,12 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
     Some(Context { comm, tid, pid, time, event: cursor.rest })
 }
 
-/// The kernel's ids end at 2^22; Perfetto's at 2^31.
+/// The kernel's thread ids end at 2^22, those of Perfetto at 2^31.
 fn task(id: u64) -> Option<u32> {
     i32::try_from(id).ok().map(|id| id as u32)
 }
 
-/// `S.FRACTION`, `Nus` and a mark, or a bare number.
+/// Parses `S.FRACTION`, `Nus` and a mark, or a bare number.
 #[inline]
 fn time(cursor: &mut Cursor<'_>) -> Option<Time> {
     const TENS: [i64; 10] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1000, 100, 10, 1];
@@ -143,7 +143,7 @@ fn time(cursor: &mut Cursor<'_>) -> Option<Time> {
         return Some(ns(whole, 1_000_000_000, fraction as i64 * TENS.get(digits)?));
     }
     if cursor.literal(b"us").is_some() {
-        // How long it is to the next event, roughly.
+        // A mark for the rough time to the next event.
         if matches!(cursor.rest.first()?, b' ' | b'+' | b'!' | b'#' | b'*' | b'@' | b'$') {
             cursor.rest = &cursor.rest[1..];
         }
@@ -204,7 +204,7 @@ mod tests {
             let line = format!("{comm:>16}-99      [001] d..1.     1.000002: x: a=1");
             assert_eq!(read(&line), is(comm, 99, UNKNOWN_TASK, 1_000_002_000), "{line}");
         }
-        // With the spaces before it cut off, too.
+        // Without the leading spaces, too.
         let line = "iou-wrk-2224-2225  [000] .....     1.000002: x: a=1";
         assert_eq!(read(line), is("iou-wrk-2224", 2225, UNKNOWN_TASK, 1_000_002_000));
     }

@@ -1,5 +1,8 @@
 //! The text of the ring buffer: tracefs' `trace` and `trace_pipe`, and `trace-cmd report`.
 //!
+//! Latency format, `record-tgid`, stacks (`kernel_stack`, `user_stack`) and the function tracer's lines are read. The text does not name
+//! its clock. A clock that does not count ns is refused.
+//!
 //! ```text
 //! # tracer: nop
 //! #
@@ -22,10 +25,10 @@ use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_n
 use crate::error::{Error, Refused, Result};
 use crate::input::Input;
 
-/// How the function of a stack begins; trace-cmd writes it without the space.
+/// Starts of a stack frame; trace-cmd omits the space.
 const FRAMES: [&[u8]; 2] = [b" => ", b"=> "];
 
-/// A clock of ns has more after its first second; one that counts events begins at 0.
+/// A clock of ns exceeds this after its first second; a clock that counts events starts at 0.
 const LEAST_COUNT_NS: i64 = 1_000_000_000;
 
 pub struct FtraceText;
@@ -85,14 +88,14 @@ impl Source for FtraceText {
     }
 }
 
-/// Whether a line behind a comment is an event; `None` of another comment.
+/// Returns whether the first line after the comments is an event; `None` for another comment.
 fn of_event(line: &[u8]) -> Option<bool> {
     (!line.starts_with(b"#")).then(|| context(line).is_some())
 }
 
 impl Lines for FtraceText {
     fn cut(&self, bytes: &[u8]) -> Option<usize> {
-        // The lines of a stack belong to the event before them.
+        // Stack lines belong to the event before them.
         last_newline(bytes, |_, after| !is_frame(after) && !FRAMES.iter().any(|begin| begin.starts_with(after)))
     }
 
@@ -106,9 +109,9 @@ impl Lines for FtraceText {
     }
 }
 
-/// The lines of a stack so far.
+/// The stack lines that have been read.
 struct Stack {
-    /// The event that they are of, with `keep_extras`.
+    /// Index of the event to which they belong, with `keep_extras`.
     event: Option<u32>,
     frames: Vec<u8>,
 }
@@ -141,13 +144,13 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    /// Lines that are no event.
+    /// Handles lines that are not events.
     fn other(&mut self, line: &[u8]) {
         if line.trim_ascii().is_empty() || is_of_trace_cmd(line) {
             return;
         }
         if line.starts_with(b"#") {
-            // What was written and is no more in the buffer was written over.
+            // Events that were written and are no longer in the buffer were overwritten.
             if let Some((left, written)) = entries(line)
                 && written > left
             {
@@ -186,7 +189,7 @@ impl<'t> Parser<'_, 't> {
     }
 }
 
-/// `# entries-in-buffer/entries-written: 3407/3407   #P:2`, and `# latency: 0 us, #3407/3407, ...` of latency-format.
+/// Parses `# entries-in-buffer/entries-written: 3407/3407   #P:2`, and `# latency: 0 us, #3407/3407, ...` of the latency format.
 fn entries(line: &[u8]) -> Option<(u64, u64)> {
     let at = line.strip_prefix(b"# entries-in-buffer/entries-written: ").or_else(|| {
         let rest = line.strip_prefix(b"# latency: ")?;
@@ -198,14 +201,14 @@ fn entries(line: &[u8]) -> Option<(u64, u64)> {
     Some((left, cursor.decimal()?))
 }
 
-/// `# wakeup latency trace v1.1.5 on 6.12.0-1-amd64`
+/// Kernel release from `# wakeup latency trace v1.1.5 on 6.12.0-1-amd64`.
 fn release(line: &[u8]) -> Option<String> {
     let at = memchr::memmem::find(line, b" latency trace v")?;
     let (_, release) = std::str::from_utf8(&line[at..]).ok()?.split_once(" on ")?;
     Some(release.trim().to_owned())
 }
 
-/// `CPU:1 [LOST 7 EVENTS]` of the kernel, `CPU:1 [7 EVENTS DROPPED]` of trace-cmd; both may not know how many.
+/// Parses `CPU:1 [LOST 7 EVENTS]` of the kernel and `CPU:1 [7 EVENTS DROPPED]` of trace-cmd. Both may omit the number.
 #[expect(clippy::option_option, reason = "none were lost, or some, or it is not told how many")]
 fn lost(line: &[u8]) -> Option<Option<u64>> {
     let open = memchr(b'[', line)?;
@@ -226,13 +229,13 @@ fn lost(line: &[u8]) -> Option<Option<u64>> {
     }
 }
 
-/// `cpus=2`, behind the file's name where there are several.
+/// Matches `cpus=2`, which follows the file's name if there are several files.
 fn counts_cpus(line: &[u8]) -> bool {
     let word = line.trim_ascii().rsplit(|&b| b == b' ').next().unwrap_or_default();
     word.strip_prefix(b"cpus=").is_some_and(|count| whole(count, Cursor::decimal).is_some())
 }
 
-/// What trace-cmd writes between the events.
+/// Returns whether trace-cmd prints this line between the events.
 fn is_of_trace_cmd(line: &[u8]) -> bool {
     let number = |rest: &[u8]| {
         let mut cursor = Cursor::new(rest);
@@ -270,7 +273,7 @@ mod tests {
         batch
     }
 
-    /// An event, its word and the fields that it has no place for.
+    /// An event, its name in the low-level log, and its extra fields.
     fn one(event: &str) -> (Kind, String, String) {
         let batch = parse(format!("              wl-262     [000] .....    20.527240: {event}\n").as_bytes());
         assert_eq!(batch.notes, [], "{event}");
