@@ -1,4 +1,7 @@
-//! The low-level log that `sink/events_jsonl.rs` writes: one JSON object an event.
+//! The low-level log that `sink/events_jsonl.rs` writes: one JSON object per event.
+//!
+//! Besides events, it holds objects for lost, missing and unparsed records. Names that are not UTF-8 have a second field with the exact
+//! bytes in hex (`comm_hex`). The low-level log of several recordings is refused, because it holds duplicates.
 
 use memchr::memchr;
 use serde_json::{Map, Value};
@@ -19,11 +22,11 @@ pub struct EventsJsonl;
 
 const NAME: &str = "events-jsonl";
 
-/// Fields that every event has a place for; see also `Word::fields`.
+/// Fields that every event has; see also `EventName::fields`.
 const KNOWN: &[&str] = &["ts_ns", "tid", "pid", "comm", "event", "source"];
-/// Of a line that this log was told of: its number is that of the first log.
+/// For a line that was already unparsed when this log was written. Its line number is that of the original log.
 pub const UNPARSED_BEFORE: &str = "it could not be parsed when the log was written";
-/// Those that may be bytes, and then have a second field.
+/// The second fields of names that are not UTF-8.
 const BYTES: &[&str] = &["event_hex", "comm_hex", "path_hex", "stack_hex", "fs_hex"];
 
 impl Source for EventsJsonl {
@@ -102,7 +105,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
             text.truncate(MAX_NOTE_BYTES);
             let line = unsigned(object, "line").unwrap_or(batch.lines);
             let kind = NoteKind::Unparsed { text: text.into(), why: UNPARSED_BEFORE };
-            // Its line in the first log, not in this one.
+            // The line number in the original log, not in this one.
             batch.notes.push(Note { after: batch.events.len() as u32, line, kind });
             return Ok(());
         }
@@ -130,7 +133,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     if event.tid == UNKNOWN_TASK && event.pid == UNKNOWN_TASK && !may_lack_task(object) {
         return Err("it has neither `tid` nor `pid`");
     }
-    // Whatever is asked for, the same lines are events.
+    // The same lines are valid with every option.
     if word_kind.is_none() && !options.keep_extras {
         batch.other(|| &word);
         return Ok(());
@@ -144,19 +147,19 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     Ok(())
 }
 
-/// strace of one thread does not say which, nor what bpftrace prints for a track of its own; and what is read from such a log has this log's
-/// name when it is written again.
+/// Returns whether an event may have no thread: strace of a single thread does not print its id, nor does bpftrace for an event on a track
+/// of its own. A log that was made from such a log has this format as its source.
 fn may_lack_task(object: &Map<String, Value>) -> bool {
     matches!(object.get("source").and_then(Value::as_str), Some(strace::NAME | bpftrace_json::NAME | NAME))
 }
 
-/// A write that is a sync, under whatever name.
+/// The meaning of a write call that is a sync, under any name.
 fn write_word(object: &Map<String, Value>, word: &[u8]) -> Option<Word> {
     let is_sync = object.get("op").and_then(Value::as_str) == Some(Op::Write.name());
     is_sync.then(|| if word.ends_with(b"_exit") { Word::Exit(Op::Write) } else { Word::Enter(Op::Write) })
 }
 
-/// What only some of the calls have, and no tracer under this name.
+/// Returns whether only the event of a call has this field. Tracers do not use these names.
 fn is_of_call(key: &str, value: &Value, word: Option<Word>) -> bool {
     match word {
         Some(Word::Enter(op)) if key == "op" => op == Op::Write,
@@ -170,8 +173,8 @@ fn is_of_call(key: &str, value: &Value, word: Option<Word>) -> bool {
 fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
     let rwbs = object.get("rwbs").and_then(Value::as_str).unwrap_or_default().as_bytes();
     let bytes = unsigned(object, "bytes").filter(|&bytes| writes_data(rwbs, bytes));
-    // Where the block layer's record was cut short, or its sector was none, it was none of ours either.
-    // A number of all 64 bits is text.
+    // A block-layer event without data, sector or source sector was not a write when the log was written.
+    // A number that needs all 64 bits is stored as text.
     let is_none = |value: &Value| value.as_i64().is_none_or(|sector| sector < 0);
     if matches!(word, Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap)
         && (bytes.is_none() || object.get("sector").is_none_or(is_none))
@@ -198,7 +201,7 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
     let ret = object.get("ret").and_then(Value::as_i64);
     let transaction = unsigned(object, "transaction").unwrap_or(0);
     Some(match word {
-        // `fsync ret 0` has the word of an entry.
+        // An exit that is printed as `fsync ret 0` has the name of an entry.
         Word::Enter(op) if ret.is_some() => Kind::exit(op, ret),
         Word::Enter(op) => {
             let (stack, path) = (stack(object, names), name(object, "path", names));
@@ -269,7 +272,7 @@ fn task(object: &Map<String, Value>, key: &str) -> Result<u32, &'static str> {
     }
 }
 
-/// A text field, or the exact bytes beside it.
+/// Returns a text field, or its exact bytes from the field `KEY_hex`.
 fn bytes(object: &Map<String, Value>, key: &str) -> Option<Vec<u8>> {
     if let Some(hex) = object.get(&format!("{key}_hex")) {
         return unhex(hex.as_str()?);
@@ -293,7 +296,7 @@ fn stack(object: &Map<String, Value>, names: &mut Names) -> NameId {
 fn extras(object: &Map<String, Value>, word: Option<Word>, batch: &mut Batch) {
     for (key, value) in object {
         let key = key.as_str();
-        // `fsync ret 0` has the word of an entry.
+        // An exit that is printed as `fsync ret 0` has the name of an entry.
         let is_exit = key == "ret" && matches!(word, Some(Word::Enter(_)));
         if KNOWN.contains(&key)
             || BYTES.contains(&key)

@@ -1,4 +1,4 @@
-//! Events as scripts print them for btetto: a tuple of what it is and of pairs of a name and a value, with a time of its own.
+//! Events as scripts print them for btetto: a tuple of its kind and of name-value pairs, with a time of its own.
 //!
 //! ```text
 //! ["track_event",["name","fsync"],["type","BEGIN"],["ts",41753514022],["pid",559],["tid",559],["thread_name","wl"],["fd",3]]
@@ -14,11 +14,11 @@ use crate::source::thesis::device;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
 use crate::source::{Batch, Extra, SourceOptions, strace};
 
-/// More pairs than bpftrace's stack has room for; bounds the work on a hostile line.
+/// More pairs than fit bpftrace's stack. It bounds the work on a hostile line.
 const MAX_PAIRS: usize = 64;
-/// What every event has a place for.
+/// Names that every event has a field for.
 const OF_EVERY_EVENT: [&[u8]; 5] = [b"name", b"ts", b"pid", b"tid", b"thread_name"];
-/// Fields by which the low-level log tells what an event is: a pair of that name that means something else must not be read as one.
+/// Fields of the low-level log that define the meaning of an event. A pair with one of these names and another meaning must be renamed.
 const MEANT: [&[u8]; 18] = [
     b"id",
     b"id_of",
@@ -42,7 +42,7 @@ const MEANT: [&[u8]; 18] = [
 
 type Pair<'v, 'a> = (&'v [u8], &'v Value<'a>);
 
-/// Appends the event that a printed value is, if it is one.
+/// Appends the event of a printed value, if the value is an event.
 pub(super) fn event(options: &SourceOptions, value: &Value<'_>, batch: &mut Batch) -> Result<(), &'static str> {
     const NO_TUPLE: &str =
         "it is no tuple of `track_event` or `call_stack` and pairs of a name and a value, as btetto takes them";
@@ -50,7 +50,7 @@ pub(super) fn event(options: &SourceOptions, value: &Value<'_>, batch: &mut Batc
     let what = items.first().and_then(Value::text).ok_or(NO_TUPLE)?;
     match what {
         b"track_event" | b"call_stack" => {}
-        // For the terminal, and for the tracks of btetto 0.1.
+        // Output for the terminal, and track descriptors of btetto 0.1.
         b"stdout" | b"track_descriptor" => return Ok(()),
         _ => return Err(NO_TUPLE),
     }
@@ -60,7 +60,7 @@ pub(super) fn event(options: &SourceOptions, value: &Value<'_>, batch: &mut Batc
     let pairs: Option<Vec<_>> = items[1..].iter().map(pair).collect();
     let said = TextRecord { pairs: pairs.ok_or(NO_TUPLE)? };
 
-    // For flame graphs btetto takes samples without a time: they have no place in a log.
+    // btetto accepts samples without a time for flame graphs. A log cannot hold them.
     if what == b"call_stack" && said.get(b"ts").is_none() {
         return Ok(());
     }
@@ -119,7 +119,7 @@ struct TextRecord<'v, 'a> {
 }
 
 impl<'v, 'a> TextRecord<'v, 'a> {
-    /// The last of this name, as btetto has it.
+    /// Returns the last value of this name, as btetto does.
     fn get(&self, name: &[u8]) -> Option<&'v Value<'a>> {
         self.pairs.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value)
     }
@@ -137,7 +137,7 @@ impl<'v, 'a> TextRecord<'v, 'a> {
 
 impl Fields for TextRecord<'_, '_> {
     fn number(&self, field: Field) -> Option<u64> {
-        // Here `tid` is the thread.
+        // In these tuples `tid` is the thread.
         let name = if field == Field::Transaction { "transaction" } else { field.name() };
         let value = self.get(name.as_bytes());
         let value = value.or_else(|| (field == Field::Start).then(|| self.get(b"offset"))?);
@@ -178,16 +178,16 @@ impl Phase {
     }
 }
 
-/// What a name means that Syncline knows.
+/// The meaning of a name that Syncline knows.
 struct Meant<'a> {
     word: Word,
-    /// By this name the low-level log has it.
+    /// The event name in the low-level log.
     name: Cow<'a, [u8]>,
 }
 
 impl<'a> Meant<'a> {
-    /// A slice may be called as the call or as the function of a file system, or as the tracepoint that it begins with; an instant, which does
-    /// not say where in a call it is, as a tracepoint alone.
+    /// Decodes a name. A slice may have the name of a system call, of a file system's sync function, or of the tracepoint with which it begins.
+    /// An instant must have the name of a tracepoint, because it does not show where in a call it is.
     fn of(name: &'a [u8], phase: Phase) -> Option<Self> {
         let point = tracepoint(name);
         let word = |name: &[u8]| match Tracepoint::of(name) {
@@ -213,7 +213,7 @@ impl<'a> Meant<'a> {
                 None => match word(point)? {
                     Word::Enter(op) | Word::Exit(op) => (Word::Exit(op), join(b"sys_exit_", op.name().as_bytes())),
                     Word::EndWithoutId => (Word::EndWithoutId, Cow::Borrowed(point)),
-                    // Those of xfs and btrfs have no tracepoint at their end: it is the return of the call.
+                    // xfs and btrfs have no tracepoint at the end of a sync; this is the return of the function.
                     Word::StartWithoutId => (Word::EndWithoutId, join(point.strip_suffix(b"_enter")?, b"_exit")),
                     _ => return None,
                 },
@@ -241,7 +241,7 @@ impl<'a> Meant<'a> {
         })
     }
 
-    /// Whether its event has a place for this pair.
+    /// Returns whether its event has a field for this pair.
     fn takes(&self, key: &[u8], kind: Kind) -> bool {
         if kind == Kind::Other {
             return false;
@@ -253,7 +253,7 @@ impl<'a> Meant<'a> {
     }
 }
 
-/// A script need not tell which file it is.
+/// A script need not print the inode.
 struct WithIno<'a, 'v, 'b>(&'a TextRecord<'v, 'b>);
 
 impl Fields for WithIno<'_, '_, '_> {
@@ -275,13 +275,13 @@ impl Fields for WithIno<'_, '_, '_> {
     }
 }
 
-/// `tracepoint:SYSTEM:NAME`, as bpftrace's own `probe` has it, without what stands before the name.
+/// Returns NAME of `tracepoint:SYSTEM:NAME`, as bpftrace's `probe` prints it.
 fn tracepoint(name: &[u8]) -> &[u8] {
     let rest = name.strip_prefix(b"tracepoint:").or_else(|| name.strip_prefix(b"rawtracepoint:"));
     rest.map_or(name, |rest| rest.rsplit(|&b| b == b':').next().unwrap_or(rest))
 }
 
-/// Lines as a log in text would have them.
+/// Interns the lines of a stack, in the form of a text log.
 fn stack_of(text: &[u8], batch: &mut Batch) -> NameId {
     let begin = text.iter().position(|&b| b != b'\n').unwrap_or(text.len());
     match text[begin..].trim_ascii_end() {
@@ -305,7 +305,7 @@ fn missing(word: Word) -> &'static str {
     }
 }
 
-/// Not to be read as an event that it is not.
+/// Returns the name of an unknown event in the low-level log, changed where it would be read as a known event.
 fn word_of_other(name: &[u8]) -> Cow<'_, [u8]> {
     let means = Word::of_any(name).is_some()
         || strace::is_io_uring(name, b"")
@@ -313,7 +313,7 @@ fn word_of_other(name: &[u8]) -> Cow<'_, [u8]> {
     if means { [b"track_event ", name].concat().into() } else { name.into() }
 }
 
-/// Every pair that the event has no place for.
+/// Stores every pair that the event has no field for.
 fn extras(said: &TextRecord<'_, '_>, meant: Option<&Meant<'_>>, kind: Kind, batch: &mut Batch) {
     let (event, before) = (batch.events.len() as u32, batch.extras.len());
     for (key, value) in &said.pairs {

@@ -1,7 +1,8 @@
-//! The JSON that bpftrace writes, which is not always JSON.
+//! A parser for the JSON of bpftrace, which is not always valid JSON.
 //!
-//! Where C++'s `char` has a sign a byte from 0x80 on is written as `\uffffff80`, elsewhere as it is, though it may be no UTF-8; numbers may need all
-//! of 64 bits; early versions write addresses as `0x...`, and 0.24 and later some counts in hex. So texts are bytes here, and a number is its own text.
+//! Where C++'s `char` is signed, bpftrace writes a byte from 0x80 on as `\uffffff80`; elsewhere it writes it unchanged, even if it is
+//! not UTF-8. Numbers may need all 64 bits. Early versions write addresses as `0x...`; 0.24 and later write some counts in hex. So texts
+//! are bytes here, and a number keeps its text.
 
 use std::borrow::Cow;
 
@@ -9,10 +10,10 @@ use memchr::memchr2;
 
 use crate::source::cursor::{Cursor, whole};
 
-/// Deeper than any tuple; bounds the stack on a hostile line.
+/// Deeper than any tuple. It bounds the stack on a hostile line.
 const MAX_DEPTH: u32 = 32;
 
-/// A value, and how it is written.
+/// A value, and its text in the input.
 pub(super) struct Value<'a> {
     pub(super) raw: &'a [u8],
     pub(super) shape: Shape<'a>,
@@ -27,7 +28,7 @@ pub(super) enum Shape<'a> {
 }
 
 impl Value<'_> {
-    /// The last of this name.
+    /// Returns the last member of this name.
     pub(super) fn get(&self, name: &[u8]) -> Option<&Self> {
         let Shape::Object(pairs) = &self.shape else { return None };
         pairs.iter().rev().find(|(key, _)| **key == *name).map(|(_, value)| value)
@@ -40,12 +41,12 @@ impl Value<'_> {
         }
     }
 
-    /// What stands there: the bytes of a text, the JSON of all else.
+    /// Returns the bytes of a text, or the JSON of any other value.
     pub(super) fn shown(&self) -> &[u8] {
         self.text().unwrap_or(self.raw)
     }
 
-    /// A number; one below zero as its two's complement. From 0.24 on those that a double cannot hold are texts.
+    /// Returns a number; negative values are in two's complement. From 0.24 on, numbers that a double cannot hold are texts.
     pub(super) fn number(&self) -> Option<u64> {
         let text = match &self.shape {
             Shape::Plain => self.raw,
@@ -57,7 +58,7 @@ impl Value<'_> {
     }
 }
 
-/// All of `text` as one value, and whether a character in it is written by its number.
+/// Parses all of `text` as one value. Also returns whether a character in it is written as a number.
 pub(super) fn parse(text: &[u8]) -> Option<(Value<'_>, bool)> {
     let mut reader = Reader { rest: text, numbered: false };
     let value = reader.value(0)?;
@@ -147,7 +148,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends what stands between the quotes of a text; whether a character of it is written by its number. `None`: it is no such text.
+/// Appends the unescaped content of a string. Returns whether a character of it is written as a number; `None` if it is not a valid string.
 #[inline]
 pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Option<bool> {
     let (mut rest, mut numbered) = (text, false);
@@ -175,7 +176,7 @@ pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Option<bool> {
     Some(numbered)
 }
 
-/// The character or the byte of a `\u`; what stands behind it.
+/// Appends the character or byte of a `\u` escape. Returns the text after it.
 fn character<'a>(text: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
     let hex = |from: usize, len: usize| {
         let digits = text.get(from..from + len)?;
@@ -189,7 +190,7 @@ fn character<'a>(text: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
         return Some(&text[8..]);
     }
     let (code, len) = match first {
-        // Another program's, that has written the JSON again.
+        // A surrogate pair, written by another program that rewrote the JSON.
         0xd800..0xdc00 if text.get(4..6) == Some(b"\\u") => {
             let second = hex(6, 4).filter(|second| (0xdc00..0xe000).contains(second))?;
             (0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00), 10)
@@ -214,7 +215,7 @@ mod tests {
     fn escapes_of_bpftrace_and_of_json() {
         assert_eq!(text(r#"a\tb\n\"\\\/"#), Some((b"a\tb\n\"\\/".to_vec(), false)));
         assert_eq!(text(r"caf\uffffffc3\uffffffa9 \u0001"), Some(("caf\u{e9} \u{1}".into(), true)));
-        // A byte that is no UTF-8, and digits of the text behind it.
+        // A byte that is not UTF-8, followed by digits of the text.
         assert_eq!(text(r"\uffffff80ff"), Some((b"\x80ff".to_vec(), true)));
         assert_eq!(text(r"\uffff0080 \\u00e9 \ud83d\ude00"), Some(("\u{ffff}0080 \\u00e9 \u{1f600}".into(), true)));
         for torn in [r"\", r"\x41", r"\u12", r"\ud83d", r"\ud83d\u0041", "a\"b"] {

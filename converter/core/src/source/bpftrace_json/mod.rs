@@ -1,4 +1,4 @@
-//! What `bpftrace -f json` writes: one JSON object a line, of what a script prints and of what bpftrace says itself.
+//! The output of `bpftrace -f json`: one JSON object per line, for what a script prints and for bpftrace's own messages.
 //!
 //! ```text
 //! {"type": "attached_probes", "data": {"probes": 27}}
@@ -8,7 +8,8 @@
 //! {"type": "map", "data": {"@events": {"fsync": 3, "start": 3}}}
 //! ```
 //!
-//! What is printed with `printf` is put together to the text that bpftrace would have written without `-f json`, which `thesis` reads.
+//! The output of `printf` is joined to the text that bpftrace would write without `-f json`, and `thesis` reads that text. Tuples of
+//! `track_event`, as scripts for btetto print them, are read by `btetto`.
 
 mod btetto;
 mod json;
@@ -28,7 +29,7 @@ use crate::input::Input;
 
 pub const NAME: &str = "bpftrace-json";
 
-/// As bpftrace writes what most lines are.
+/// The exact start and end of the most frequent line.
 const PRINTF: &[u8] = b"{\"type\": \"printf\", \"data\": \"";
 const PRINTF_END: &[u8] = b"\"}";
 
@@ -91,12 +92,12 @@ impl Source for BpftraceJson {
     }
 }
 
-/// What the lines of a head print.
+/// Returns the text that the lines of a head print.
 fn printed(head: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(head.len());
     let end = memrchr(b'\n', head).unwrap_or(head.len());
     for line in head[..end].split(|&b| b == b'\n') {
-        // A torn one prints nothing.
+        // A torn line prints nothing.
         let before = text.len();
         if print(line, &mut text).is_none() {
             text.truncate(before);
@@ -105,21 +106,21 @@ fn printed(head: &[u8]) -> Vec<u8> {
     text
 }
 
-/// What a line of output is.
+/// The kind of an output line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Output {
-    /// Text as it is printed.
+    /// Printed text.
     Text,
-    /// Text without the end of its line.
+    /// Printed text without its newline.
     Join,
     Value,
     Lost,
     Map,
-    /// Nothing that tells of an event.
+    /// Output without an event.
     Word,
 }
 
-/// The beginning of a line: `{"type": "NAME"`, and what stands behind it.
+/// The start of a line, `{"type": "NAME"`, and the rest of it.
 struct Object<'a> {
     name: &'a [u8],
     rest: &'a [u8],
@@ -130,7 +131,7 @@ impl<'a> Object<'a> {
         let mut cursor = Cursor::new(line);
         for token in [b"{".as_slice(), b"\"type\"", b":", b"\""] {
             cursor.literal(token)?;
-            // Other programs write it without the spaces.
+            // Other programs write no spaces.
             if token != b"\"" {
                 cursor.rest = cursor.rest.trim_ascii_start();
             }
@@ -153,7 +154,7 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// What it prints, from behind the first quote on; the rest of the line may not be there.
+    /// Returns the printed text after its first quote. The rest of the line may be absent.
     fn text(&self) -> Option<&'a [u8]> {
         self.kind().filter(|kind| matches!(kind, Output::Text | Output::Join))?;
         let mut cursor = Cursor::new(self.rest);
@@ -165,7 +166,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Appends what a line prints, if it prints text; whether a character of it is written by its number.
+/// Appends the text that a line prints. Returns whether a character of it is written as a number; `None` if the line prints no text.
 #[inline]
 fn print(line: &[u8], text: &mut Vec<u8>) -> Option<bool> {
     if let Some(inner) = line.strip_prefix(PRINTF).and_then(|rest| rest.strip_suffix(PRINTF_END)) {
@@ -180,12 +181,12 @@ fn print(line: &[u8], text: &mut Vec<u8>) -> Option<bool> {
     Some(numbered)
 }
 
-/// After how many bytes a record surely ends: a line of what is printed may go on in the next object, and a stack in the next line.
+/// Returns where a record is certain to end: a printed line may continue in the next object, and a stack on the next line.
 pub fn cut(bytes: &[u8]) -> Option<usize> {
     last_newline(bytes, |before, after| begins_anew(after) && is_closed(before))
 }
 
-/// Whether what begins here is no stack line, and nothing else that belongs to what stands before it.
+/// Returns whether a new record begins here: not a stack line or another continuation.
 fn begins_anew(line: &[u8]) -> bool {
     match line.strip_prefix(PRINTF).or_else(|| Object::of(line)?.text()) {
         Some(text) => {
@@ -195,7 +196,7 @@ fn begins_anew(line: &[u8]) -> bool {
     }
 }
 
-/// Whether what is printed up to here ends with a line.
+/// Returns whether the text printed up to here ends with a newline.
 fn is_closed(mut lines: &[u8]) -> bool {
     let mut text = Vec::new();
     loop {
@@ -213,26 +214,27 @@ fn is_closed(mut lines: &[u8]) -> bool {
     }
 }
 
-/// A number of lost events, which may be written in hex.
+/// A number of lost events, which may be in hex.
 struct Lost {
     note: usize,
     digits: Box<[u8]>,
-    /// Within the chunk something before it is written by its number.
+    /// Earlier in the chunk, a character is written as a number.
     after_numbered: bool,
 }
 
-/// What `Parser` leaves to `Counts`, and memory that is used again.
+/// State that `Parser` passes to `Counts`; its memory is reused.
 #[derive(Default)]
 struct PendingCall {
-    /// What is printed and not read yet.
+    /// Printed text that was not parsed yet.
     text: Vec<u8>,
-    /// The line of the log that each line of `text` begins in.
+    /// For each line of `text`, the line of the log in which it begins.
     lines: Vec<u32>,
     lost: Vec<Lost>,
     numbered: bool,
 }
 
-/// bpftrace 0.24 and later write a character by its number in hex, and all counts behind it in hex as well: their stream is never set back.
+/// After bpftrace 0.24 or later has written a character as a number in hex, it writes all later counts in hex too: it never resets the
+/// format of its stream.
 struct Counts {
     in_hex: bool,
 }
@@ -298,7 +300,7 @@ impl ChunkParser<'_, '_> {
         }
     }
 
-    /// Remembers where the lines of the text from `from` on begin.
+    /// Records the log line in which each line of the text from `from` on begins.
     #[inline]
     fn printed(&mut self, from: usize) {
         let PendingCall { text, lines, .. } = &mut *self.aside;
@@ -315,7 +317,7 @@ impl ChunkParser<'_, '_> {
             return;
         }
         if !line.starts_with(b"{") {
-            // bpftrace's warnings, and what a command prints.
+            // Warnings of bpftrace, and output of a command.
             return self.own_line(line);
         }
         if let Err(why) = self.object(line) {
@@ -329,7 +331,7 @@ impl ChunkParser<'_, '_> {
         let (object, numbered) = json::parse(line).ok_or(TORN)?;
         let kind =
             Object::of(line).ok_or("it is no object of `bpftrace -f json`, which begin with their `type`")?.kind();
-        // Before it is known what comes behind.
+        // The state before this line counts.
         let after_numbered = self.aside.numbered;
         self.aside.numbered |= numbered;
         match kind {
@@ -349,7 +351,7 @@ impl ChunkParser<'_, '_> {
         }
     }
 
-    /// `{"events": N}`; from 0.24 on `count` stands before it.
+    /// Parses `{"events": N}`. From 0.24 on, `count` precedes it.
     fn lost(&mut self, object: &Value<'_>, after_numbered: bool) -> Option<()> {
         let count = object.get(b"data")?.get(b"events")?;
         self.read();
@@ -363,7 +365,7 @@ impl ChunkParser<'_, '_> {
         Some(())
     }
 
-    /// `{"@events": {"WORD": N}}`, as the text has it.
+    /// Parses `{"@events": {"NAME": N}}` by converting it to lines of text.
     fn counted(&mut self, maps: &Value<'_>) {
         let Some(Value { shape: Shape::Object(counts), .. }) = maps.get(b"@events") else { return };
         for (word, count) in counts {
@@ -373,7 +375,7 @@ impl ChunkParser<'_, '_> {
         }
     }
 
-    /// A line of its own, also amid what is printed.
+    /// Adds a complete line, even within a printed line.
     fn own_line(&mut self, line: &[u8]) {
         let is_open = self.aside.text.last().is_some_and(|&last| last != b'\n');
         if is_open {
@@ -387,7 +389,7 @@ impl ChunkParser<'_, '_> {
         self.printed(from);
     }
 
-    /// Reads the lines that are printed whole.
+    /// Parses the complete lines of the printed text.
     fn read(&mut self) {
         let end = memrchr(b'\n', &self.aside.text).map_or(0, |newline| newline + 1);
         self.read_until(end);
@@ -403,13 +405,13 @@ impl ChunkParser<'_, '_> {
         self.aside.text = text;
         self.aside.lines = lines;
         self.aside.text.drain(..end);
-        // Of a line that is not whole yet.
+        // The start of an incomplete line.
         let last = self.aside.lines.pop().filter(|_| !self.aside.text.is_empty());
         self.aside.lines.clear();
         self.aside.lines.extend(last);
     }
 
-    /// `lines` are those of the log in which each line of the text begins.
+    /// `lines` holds, for each line of the text, the line of the log in which it begins.
     fn parse_text(&mut self, text: &[u8], lines: &[u32]) {
         let (events, notes) = (self.batch.events.len(), self.batch.notes.len());
         let line = std::mem::take(&mut self.batch.lines);

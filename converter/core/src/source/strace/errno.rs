@@ -1,6 +1,6 @@
-//! Numbers of the errors, which strace prints by name.
+//! Error numbers. strace prints errors by name.
 
-/// As on x86, ARM, RISC-V and s390; in the order of their numbers, of which 41 and 58 are not used.
+/// As on x86, ARM, RISC-V and s390, in numerical order. 41 and 58 are unused.
 const NAMES: &[(&str, i64)] = &[
     ("EPERM", 1),
     ("ENOENT", 2),
@@ -144,7 +144,7 @@ const NAMES: &[(&str, i64)] = &[
     ("ENOTSUPP", 524),
 ];
 
-/// The number of an error; those from 512 on the kernel keeps to itself, and only tracers see them.
+/// Returns the number of an error. Numbers from 512 on are internal to the kernel; only tracers see them.
 pub(super) fn number(name: &[u8]) -> Option<i64> {
     NAMES.iter().find(|(known, _)| known.as_bytes() == name).map(|&(_, number)| number)
 }

@@ -1,5 +1,5 @@
-//! The calls that most lines are of a program that syncs, where they are printed as strace mostly does: read from left to right
-//! in one go. Of all lines that it reads, `Call::of` and `what` tell the same.
+//! A fast path for the most frequent lines of a program that syncs, in their usual form. It parses them from left to right in one
+//! pass. For every line that it accepts, `Call::of` and `call_action` give the same result.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::syscall::{AT_FDCWD, Known, OpenFlags, What, resumed};
 use crate::event::Op;
 use crate::source::cursor::{Cursor, find};
 
-/// A call with what it does, and the path that belongs to it.
+/// A parsed call: its effect, and the path that belongs to it.
 #[derive(Debug)]
 pub(super) struct Standing<'a> {
     pub(super) known: Known,
@@ -18,7 +18,7 @@ pub(super) struct Standing<'a> {
     pub(super) end: Returned<'a>,
 }
 
-/// `text` is what follows the time.
+/// `text` follows the time.
 #[inline]
 pub(super) fn usual(text: &[u8]) -> Option<Standing<'_>> {
     if let Some(text) = text.strip_prefix(b"<... ") {
@@ -58,7 +58,7 @@ pub(super) fn usual(text: &[u8]) -> Option<Standing<'_>> {
             cursor.literal(b", \"")?;
             let raw = string(cursor.rest)?;
             let path = unescape(raw);
-            // One that is relative is put into the folder where that is printed.
+            // The general parser resolves a relative path against the printed directory.
             if folder.is_some() && !path.starts_with(b"/") {
                 return None;
             }
@@ -81,7 +81,7 @@ pub(super) fn usual(text: &[u8]) -> Option<Standing<'_>> {
     Some(Standing { known, phase: Phase::Whole, what, path, end: end(&mut cursor)? })
 }
 
-/// `<... fsync resumed>) = 0 <0.003689>`
+/// Parses `<... fsync resumed>) = 0 <0.003689>`.
 fn goes_on(text: &[u8]) -> Option<Standing<'_>> {
     let (name, rest) = text.split_at(find(b' ', text)?);
     let known = Known::of(name).filter(|known| matches!(known, Known::Sync(_) | Known::Write | Known::Close))?;
@@ -90,10 +90,10 @@ fn goes_on(text: &[u8]) -> Option<Standing<'_>> {
     Some(Standing { known, phase: Phase::Resumed, what: resumed(known), path: None, end: end(&mut cursor)? })
 }
 
-/// What an open's flags and mode are made of.
+/// Characters of the flags and mode of an open.
 const OF_FLAGS: [bool; 256] = bytes(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ_|0123456789, ");
 
-/// The path behind a descriptor, where it is printed; nothing else that may stand there is taken.
+/// The path annotation of a descriptor, if printed. Any other annotation is left to the general parser.
 #[inline]
 #[expect(clippy::option_option, reason = "no path, or something that is none")]
 fn decoration<'a>(cursor: &mut Cursor<'a>) -> Option<Option<Cow<'a, [u8]>>> {
@@ -109,7 +109,7 @@ fn decoration<'a>(cursor: &mut Cursor<'a>) -> Option<Option<Cow<'a, [u8]>>> {
     Some(Some(Cow::Borrowed(&text[..len])))
 }
 
-/// `) = 200 <0.000123>`, or another result that ends neither in a word nor in points, as that of a call does which goes on.
+/// Parses `) = 200 <0.000123>`, or another result that does not end like an unfinished call: in a letter or in dots.
 #[inline]
 fn end<'a>(cursor: &mut Cursor<'a>) -> Option<Returned<'a>> {
     cursor.literal(b")")?;
@@ -145,7 +145,7 @@ mod tests {
         r#"openat(AT_FDCWD, "a", O_RDONLY) = -1 ENOENT (No such file or directory) <0.000707>"#,
     ];
 
-    /// What is told of a call: by its name, how far it has come, what it does, its path, and what it returned.
+    /// All facts of a parsed call: name, phase, effect, path, result.
     type All = (Known, Phase, What, Option<Vec<u8>>, Option<i64>, Option<Vec<u8>>, Option<Vec<u8>>, Option<i64>);
 
     fn all(known: Known, phase: Phase, what: What, path: Option<&[u8]>, end: &Returned<'_>) -> All {
@@ -157,7 +157,7 @@ mod tests {
         usual(text).map(|told| all(told.known, told.phase, told.what, told.path.as_deref(), &told.end))
     }
 
-    /// The same for any line.
+    /// The same by the general parser.
     fn at_length(text: &[u8]) -> Option<All> {
         let Text::Call { phase, name, rest } = Text::of(text)? else { return None };
         let known = Known::of_line(name, rest)?;
@@ -185,7 +185,7 @@ mod tests {
     }
 
     proptest! {
-        /// What one of two lines begins with and another ends with, and some bytes in between.
+        /// The start of one line, some bytes, and the end of another line.
         #[test]
         fn what_is_read_is_read_at_length_too(
             (one, other) in (0..LINES.len(), 0..LINES.len()),

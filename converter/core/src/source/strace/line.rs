@@ -1,4 +1,4 @@
-//! One line of strace, taken apart: who, when, what, and what came of it.
+//! Parses one line of strace: the prefix, the call, its result and its duration.
 
 use std::borrow::Cow;
 
@@ -7,22 +7,22 @@ use memchr::{memchr, memmem, memrchr};
 use super::{errno, syscall};
 use crate::source::cursor::{Cursor, digit_and_micros, whole};
 
-/// The largest PID of a kernel; a larger number at the begin of a line is a time.
+/// The largest PID of a kernel. A larger number at the start of a line is a time.
 pub(super) const MAX_PID: u64 = 1 << 22;
-/// A PID that is shorter is padded to so many bytes.
+/// A shorter PID is padded to this width.
 pub(super) const PID_COLUMN: usize = 6;
 const SECOND_NS: i64 = 1_000_000_000;
-/// Less than this is no time since 1970 that a log was written at.
+/// Smaller values are not wall-clock times in s since 1970.
 const FIRST_UNIX_SECOND: u64 = 100_000_000;
 pub(super) const UNFINISHED: &[u8] = b"<unfinished ...>";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clock {
-    /// `-ttt`: since 1970.
+    /// `-ttt`: time since 1970.
     Unix,
-    /// `-t`, `-tt`: since midnight.
+    /// `-t`, `-tt`: time since midnight.
     Day,
-    /// `-r`: since the line before.
+    /// `-r`: time since the previous line.
     Relative,
 }
 
@@ -30,27 +30,27 @@ pub(super) enum Clock {
 pub(super) struct Time {
     pub(super) clock: Clock,
     pub(super) ns: i64,
-    /// The time is cut down to a multiple of so many ns.
+    /// The time is truncated to a multiple of this, in ns.
     pub(super) resolution: i64,
 }
 
-/// What stands before the call.
+/// The columns before the call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Prefix<'a> {
     pub(super) tid: Option<u32>,
-    /// Of `-Y`, as printed.
+    /// Thread name of `-Y`, as printed.
     pub(super) comm: Option<&'a [u8]>,
     pub(super) time: Option<Time>,
     pub(super) rest: &'a [u8],
 }
 
 impl<'a> Prefix<'a> {
-    /// `[pid  12] `, `12    `, `12<comm> `, then `1795292306.737302 `, `20:18:27.121444 `, `     0.000012 ` or several of them.
+    /// Parses `[pid  12] `, `12    ` or `12<comm> `, then `1795292306.737302 `, `20:18:27.121444 `, `     0.000012 ` or several of them.
     #[inline]
     pub(super) fn take(line: &'a [u8]) -> Option<Self> {
         let mut cursor = Cursor::new(line);
         let (mut tid, mut comm) = (None, None);
-        // A relative time is padded to the left, others are not.
+        // Only relative times are padded on the left.
         let mut padding = 0;
         if cursor.literal(b"[pid ").is_some() {
             spaces(&mut cursor);
@@ -94,7 +94,7 @@ fn task(number: u64) -> Option<u32> {
     (number <= MAX_PID).then_some(number as u32)
 }
 
-/// `<comm>`, in which what could end it is escaped; `Some(None)` where there is none.
+/// Parses `<comm>`, in which strace escapes `>`; `Some(None)` without one.
 #[expect(clippy::option_option, reason = "there may be none, or one that is cut off")]
 fn task_comm<'a>(cursor: &mut Cursor<'a>) -> Option<Option<&'a [u8]>> {
     if cursor.literal(b"<").is_none() {
@@ -129,10 +129,10 @@ fn take_time(cursor: &mut Cursor<'_>, padded: bool) -> Option<Time> {
     Some(Time { clock, ns, resolution })
 }
 
-/// What the last of so many digits of a fraction is worth.
+/// Value of the last digit in ns, by the number of digits of a fraction.
 const UNITS_NS: [i64; 10] = [SECOND_NS, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1000, 100, 10, 1];
 
-/// `.123456` or nothing, in ns, and what its last digit is worth.
+/// Parses `.123456` or nothing. Returns ns, and the value of the last digit.
 fn fraction(cursor: &mut Cursor<'_>) -> Option<(i64, i64)> {
     if cursor.literal(b".").is_none() {
         return Some((0, SECOND_NS));
@@ -144,11 +144,11 @@ fn fraction(cursor: &mut Cursor<'_>) -> Option<(i64, i64)> {
     Some((value as i64 * unit, unit))
 }
 
-/// How far a call has come on a line.
+/// Which part of a call a line shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Whole,
-    /// The line of another thread comes between.
+    /// A line of another thread interrupts the call.
     Begun,
     Resumed,
 }
@@ -158,7 +158,7 @@ pub(super) enum Text<'a> {
     Call {
         phase: Phase,
         name: &'a [u8],
-        /// What follows the parenthesis, or where the call is resumed.
+        /// The text after the parenthesis, or after `resumed>`.
         rest: &'a [u8],
     },
     /// `--- SIGCHLD {...} ---`
@@ -192,10 +192,10 @@ impl<'a> Text<'a> {
 }
 
 const MAX_NAME: usize = 64;
-/// `????` is a call that strace came too late for.
+/// strace prints `????` for a call that it attached too late to identify.
 const OF_NAME: [bool; 256] = bytes(b"abcdefghijklmnopqrstuvwxyz0123456789_?");
 
-/// A table of some bytes.
+/// Makes a lookup table of a set of bytes.
 pub(super) const fn bytes(some: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut i = 0;
@@ -212,16 +212,16 @@ fn is_unfinished(rest: &[u8]) -> bool {
         [.., b'.', b'>'] => {
             rest.ends_with(UNFINISHED)
                 || rest.ends_with(b"<detached ...>")
-                // Another thread of the process calls exec, and goes on under the number of the first one.
+                // Another thread of the process called exec and continues under the PID of the process.
                 || rest.ends_with(b" ...>") && memmem::rfind(rest, b"<pid changed to ").is_some()
         }
-        // strace lost the thread in the middle of the call.
+        // strace lost the thread during the call.
         [.., b's', b'>'] => rest.ends_with(b"No such process>"),
         _ => false,
     }
 }
 
-/// Arguments of a call and what it returned.
+/// Arguments and result of a call.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     pub(super) args: Args<'a>,
@@ -230,16 +230,16 @@ pub(super) struct Call<'a> {
 
 #[derive(Debug, Default)]
 pub(super) struct Returned<'a> {
-    /// 0 or more, or the error's number below 0; `None` where it did not return.
+    /// The result, or the negative error number; `None` if the call did not return.
     pub(super) ret: Option<i64>,
     pub(super) error: Option<&'a [u8]>,
-    /// The file of the descriptor that it returned, with `-y`.
+    /// Annotation of the returned descriptor, with `-y`.
     pub(super) file: Option<&'a [u8]>,
     pub(super) dur: Option<i64>,
 }
 
 impl<'a> Call<'a> {
-    /// `rest` is what follows the parenthesis, up to the end of the line.
+    /// `rest` is the text from the parenthesis to the end of the line.
     #[inline]
     pub(super) fn of(rest: &'a [u8], phase: Phase) -> Result<Self, &'static str> {
         if is_unfinished(rest) {
@@ -249,7 +249,7 @@ impl<'a> Call<'a> {
         let (end, commas) = close(rest).ok_or("the call has no end")?;
         let text = &rest[..end];
         let args = if phase == Phase::Resumed {
-            // It begins with the rest of the arguments.
+            // It begins with the remaining arguments.
             let text = text.trim_ascii();
             Args::of(text.strip_prefix(b",").unwrap_or(text).trim_ascii())
         } else {
@@ -260,7 +260,7 @@ impl<'a> Call<'a> {
 }
 
 impl<'a> Returned<'a> {
-    /// `200 <0.000123>`, to the letter; of others, `of` finds the same.
+    /// Parses exactly `200 <0.000123>`. `of` parses every result, and gives the same for this form.
     #[inline]
     fn usual(text: &[u8]) -> Option<Self> {
         let (ret, dur) = text.split_at_checked(text.len().checked_sub(USUAL_DURATION.len())?)?;
@@ -274,7 +274,7 @@ impl<'a> Returned<'a> {
         Some(Self { ret: Some(ret), dur: Some(dur), ..Self::default() })
     }
 
-    /// ` = -1 EIO (Input/output error) <0.000123>`
+    /// Parses ` = -1 EIO (Input/output error) <0.000123>`.
     #[inline]
     pub(super) fn of(tail: &'a [u8]) -> Result<Self, &'static str> {
         const WRONG: &str = "the result is not a number";
@@ -285,7 +285,7 @@ impl<'a> Returned<'a> {
         let mut end = Self { dur: duration(text), ..Self::default() };
         let mut cursor = Cursor::new(text);
         if cursor.literal(b"?").is_some() {
-            // It was interrupted, and the kernel will call it again; or the process is gone.
+            // The call was interrupted and the kernel will restart it, or the process is gone.
             end.error = error_name(cursor.rest);
             end.ret = end.error.and_then(errno::number).map(|number| -number);
             return Ok(end);
@@ -311,7 +311,7 @@ impl<'a> Returned<'a> {
     }
 }
 
-/// A PID as strace itself knows it, where that of the call is another: `3 /* 26533 in strace's PID NS */`.
+/// The PID in strace's own namespace, if it differs: `3 /* 26533 in strace's PID NS */`.
 fn in_own_namespace(text: &[u8]) -> Option<i64> {
     let text = &text[..memmem::find(text, b" in strace's PID NS */")?];
     whole(&text[memmem::rfind(text, b"/* ")? + 3..], Cursor::signed)
@@ -319,7 +319,7 @@ fn in_own_namespace(text: &[u8]) -> Option<i64> {
 
 const USUAL_DURATION: &[u8] = b"<0.000123>";
 
-/// ` EIO (...` after a result.
+/// Parses ` EIO (...` after a result.
 fn error_name(text: &[u8]) -> Option<&[u8]> {
     let text = text.strip_prefix(b" ")?;
     let len =
@@ -327,7 +327,7 @@ fn error_name(text: &[u8]) -> Option<&[u8]> {
     (text.first() == Some(&b'E') && len > 1).then_some(&text[..len])
 }
 
-/// `<0.000123>` at the end of a line.
+/// Parses `<0.000123>` at the end of a line, in ns.
 fn duration(text: &[u8]) -> Option<i64> {
     let text = text.strip_suffix(b">")?;
     let usual = text
@@ -338,14 +338,14 @@ fn duration(text: &[u8]) -> Option<i64> {
     let seconds = i64::try_from(cursor.decimal()?).ok()?.checked_mul(SECOND_NS)?;
     let (fraction, resolution) = fraction(&mut cursor)?;
     cursor.at_end()?;
-    // With `--syscall-times=s` all of them are none.
+    // With `--syscall-times=s` all durations are 0 and mean nothing.
     seconds.checked_add(fraction).filter(|dur| *dur > 0 || resolution <= 1000)
 }
 
-/// Bytes with which a call may end, or something in it may begin or end.
+/// Bytes that can end a call, or start or end something in it.
 const MARK: [bool; 256] = bytes(b"\"()[]{}<,");
 
-/// Where the parenthesis closes that was open at the begin of `text`; strings and names of files may hold any.
+/// Finds the parenthesis that closes the arguments. Strings and file names may contain parentheses.
 #[inline]
 fn close(text: &[u8]) -> Option<(usize, Commas)> {
     let mut commas = [text.len(); COMMAS];
@@ -360,16 +360,16 @@ fn close(text: &[u8]) -> Option<(usize, Commas)> {
     Some((end, commas))
 }
 
-/// Where the first commas stand between arguments, and the end of the text for those that are not there.
+/// Positions of the first commas between arguments; the end of the text for absent ones.
 type Commas = [usize; COMMAS];
 const COMMAS: usize = 3;
 
-/// Where the list closes whose bracket stands before `text`.
+/// Finds the end of a list. `text` follows its opening bracket.
 pub(super) fn list_end(text: &[u8]) -> Option<usize> {
     skip_to(text, |_, byte| byte == b']')
 }
 
-/// The first byte that `stop` wants outside of strings, brackets and names of files.
+/// Finds the first byte that `stop` accepts outside of strings, brackets and file names.
 #[inline]
 fn skip_to(text: &[u8], mut stop: impl FnMut(usize, u8) -> bool) -> Option<usize> {
     let (mut at, mut depth) = (0usize, 0usize);
@@ -383,7 +383,7 @@ fn skip_to(text: &[u8], mut stop: impl FnMut(usize, u8) -> bool) -> Option<usize
             b'"' => at += string(&text[at + 1..])?.len() + 1,
             b'(' | b'[' | b'{' => depth += 1,
             b')' | b']' | b'}' => depth = depth.checked_sub(1)?,
-            // Of a descriptor, or of AT_FDCWD, which may be in words beside a number.
+            // The annotation of a descriptor or of AT_FDCWD. With `-X verbose` a comment with the symbolic name precedes it.
             b'<' if at > 0 && matches!(text[at - 1], b'0'..=b'9' | b'D' | b'/') => {
                 if let Some(len) = decoration(&text[at + 1..]) {
                     at += len + 1;
@@ -395,14 +395,14 @@ fn skip_to(text: &[u8], mut stop: impl FnMut(usize, u8) -> bool) -> Option<usize
     }
 }
 
-/// What stands between quotes, as printed; `text` begins behind the first.
+/// Returns a string up to its closing quote, still escaped. `text` follows the opening quote.
 #[inline]
 pub(super) fn string(text: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     while let Some(chunk) = text.get(at..)?.first_chunk::<16>() {
         let mut marks = [0; 16];
         for (mark, &byte) in marks.iter_mut().zip(chunk) {
-            // Without a branch, so that the compiler compares all at once.
+            // Branch-free, so that the compiler vectorizes the comparison.
             *mark = (u8::from(byte == b'"') | u8::from(byte == b'\\')).wrapping_neg();
         }
         let mut marks = u128::from_le_bytes(marks);
@@ -412,7 +412,7 @@ pub(super) fn string(text: &[u8]) -> Option<&[u8]> {
             if chunk[n] == b'"' {
                 return Some(&text[..at + n]);
             }
-            // What follows it means nothing else.
+            // The byte after a backslash is escaped.
             next = next.max(n + 2);
             marks &= u128::MAX.checked_shl(8 * (n as u32 + 2)).unwrap_or(0);
         }
@@ -427,7 +427,7 @@ pub(super) fn string(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Length of what stands between `<` and its `>`. Both are escaped in paths, but not in what sockets and devices are called.
+/// Length of the annotation up to its `>`. Paths escape `<` and `>`; names of sockets and devices do not.
 fn decoration(text: &[u8]) -> Option<usize> {
     let (mut at, mut depth) = (0, 0usize);
     while let Some(&byte) = text.get(at) {
@@ -435,7 +435,7 @@ fn decoration(text: &[u8]) -> Option<usize> {
             b'\\' => at += 1,
             b'"' => at += string(&text[at + 1..])?.len() + 1,
             b'<' => depth += 1,
-            // `1.2.3.4:5->6.7.8.9:10`; in a path it would be escaped.
+            // `1.2.3.4:5->6.7.8.9:10`. In a path `>` is escaped.
             b'>' if at > 0 && text[at - 1] == b'-' && text[0] != b'/' && memchr(b'[', &text[..at]).is_some() => {}
             b'>' if depth == 0 => return Some(at),
             b'>' => depth -= 1,
@@ -446,19 +446,19 @@ fn decoration(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Length of `(deleted)` at the begin of `text`.
+/// Length of `(deleted)` at the start of `text`.
 fn deleted(text: &[u8]) -> usize {
     if text.starts_with(b"(deleted)") { 9 } else { 0 }
 }
 
-/// The arguments, one after the other.
+/// Iterates over the arguments of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Args<'a> {
     pub(super) text: &'a [u8],
-    /// Where the next begins.
+    /// Start of the next argument.
     at: Option<usize>,
     commas: Commas,
-    /// So many of these have been passed; all of them where none is known.
+    /// Number of commas that were passed; `COMMAS` if no positions are known.
     passed: usize,
 }
 
@@ -484,7 +484,7 @@ impl<'a> Iterator for Args<'a> {
     }
 }
 
-/// A descriptor, and its file where it is printed: `3`, `3</a/b>`, `3</a/b>(deleted)`, `AT_FDCWD</a>`.
+/// Parses a descriptor and its annotation, if printed: `3`, `3</a/b>`, `3</a/b>(deleted)`, `AT_FDCWD</a>`.
 #[inline]
 pub(super) fn descriptor(arg: &[u8]) -> Option<(i32, Option<&[u8]>)> {
     if let [digit @ b'0'..=b'9'] = arg {
@@ -498,18 +498,18 @@ pub(super) fn descriptor(arg: &[u8]) -> Option<(i32, Option<&[u8]>)> {
     Some((fd, (at < arg.len()).then_some(&arg[at..])))
 }
 
-/// The path in `</a/b>` or `</a/b>(deleted)`; `None` for what is no file. The kernel calls a deleted file `/a/b (deleted)`.
+/// Returns the path in `</a/b>` or `</a/b>(deleted)`; `None` if it is not a file. The kernel names a deleted file `/a/b (deleted)`.
 pub(super) fn path_of(file: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (name, after) = file.split_at(1 + file[1..].iter().position(|b| matches!(b, b'<' | b'>'))?);
     let mut path = unescape(&name[1..]);
-    // `</dev/null<char 1:3>>` ends twice.
+    // `</dev/null<char 1:3>>` has two closing brackets.
     if after.ends_with(b"(deleted)") {
         path.to_mut().extend_from_slice(b" (deleted)");
     }
     (path.first() == Some(&b'/')).then_some(path)
 }
 
-/// A text in quotes, as it was; one that strace cut off ends in `...`.
+/// Returns the unescaped text in quotes. A string that strace truncated ends with `...`.
 pub(super) fn quoted(arg: &[u8]) -> Option<Cow<'_, [u8]>> {
     let text = arg.strip_prefix(b"\"")?;
     let raw = string(text)?;
@@ -520,7 +520,7 @@ pub(super) fn quoted(arg: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(text)
 }
 
-/// `\n`, `\"`, `\303`, `\0`, `\xc3` and the like.
+/// Decodes `\n`, `\"`, `\303`, `\0`, `\xc3` and the like.
 pub(super) fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr(b'\\', text).is_none() {
         return text.into();
@@ -561,12 +561,12 @@ pub(super) fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     out.into()
 }
 
-/// The words of a set of flags.
+/// Iterates over the names of a set of flags.
 pub(super) fn flags(arg: &[u8]) -> impl Iterator<Item = &[u8]> {
     arg.split(|b| !b.is_ascii_alphanumeric() && *b != b'_')
 }
 
-/// Whether a flag is among those of `arg`: `O_RDWR|O_DSYNC`, `{flags=O_SYNC, resolve=0}`.
+/// Returns whether `arg` contains a flag: `O_RDWR|O_DSYNC`, `{flags=O_SYNC, resolve=0}`.
 pub(super) fn has_flag(arg: &[u8], flag: &[u8]) -> bool {
     flags(arg).any(|word| word == flag)
 }
@@ -609,7 +609,7 @@ mod tests {
             ("21412      0.000172 f() = 0", Some(21412), None, time(Clock::Relative, 172_000, 1000)),
             ("2141       0.000172 f() = 0", Some(2141), None, time(Clock::Relative, 172_000, 1000)),
             ("     0.000172 f() = 0", None, None, time(Clock::Relative, 172_000, 1000)),
-            // A board whose clock begins in 1970.
+            // A board whose clock starts in 1970.
             ("2141  45.000172 f() = 0", Some(2141), None, time(Clock::Unix, 45_000_172_000, 1000)),
             (
                 "21408<a b\\76) => 20:18:27.350016 (+     0.000051) f() = 0",
@@ -699,7 +699,7 @@ mod tests {
         assert_eq!(*unescape(br#"a\n\t\"\\\303\251\0\76 \0740\x2f\x"#), *b"a\n\t\"\\\xc3\xa9\0> <0/x");
     }
 
-    /// As strace prints a string.
+    /// Escapes a string as strace does.
     fn escape(bytes: &[u8]) -> String {
         let mut out = String::new();
         for (i, &byte) in bytes.iter().enumerate() {

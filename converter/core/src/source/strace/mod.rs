@@ -1,4 +1,7 @@
-//! The text of strace: calls alone, and nothing of what a file system does in them.
+//! The text of strace: system calls only, and nothing that the file system does in them.
+//!
+//! Reads the output of `-f`, `-ff` or a single thread, with times by `-t`, `-tt`, `-ttt` or `-r`, and optionally `-T`, `-y`, `-yy`, `-Y`,
+//! `-k`, `-X` and `-C`. Without times a log is refused.
 //!
 //! ```text
 //! 2694  1795196964.488395 openat(AT_FDCWD, "/run/mnt/a", O_WRONLY|O_CREAT, 0644) = 3 <0.000707>
@@ -8,8 +11,8 @@
 //! 2694  1795196964.504110 +++ exited with 0 +++
 //! ```
 //!
-//! Each line is taken apart on its own, in parallel. What a line means may stand far before it: the begin of a call, the file
-//! of a descriptor, midnight. So its events are made afterwards, in the order of the lines, by `settle`.
+//! Lines are parsed independently and in parallel. But the meaning of a line may depend on lines far before it: the start of a call,
+//! the file of a descriptor, midnight. So `settle` makes the events afterwards, in the order of the lines.
 
 mod errno;
 mod fast_path;
@@ -37,11 +40,11 @@ use crate::input::Input;
 use crate::names::NameId;
 
 pub const NAME: &str = "strace";
-/// So many lines are looked at to tell the format.
+/// Number of lines that format detection reads.
 const SNIFFED_LINES: usize = 200;
-/// What strace tells its user, in a line of its own or in the middle of another.
+/// strace's message to its user, on a line of its own or in the middle of another.
 const MESSAGE: &[u8] = b"strace: Process ";
-/// Calls of which a log of any program has some; ltrace's lines look the same.
+/// Common system calls, some of which any strace log contains. They distinguish it from ltrace, whose lines look the same.
 const COMMON: &str = "access arch_prctl bind brk chdir clock_nanosleep connect epoll_wait exit_group faccessat faccessat2 fallocate \
     fchmod fchown fstat ftruncate futex getcwd getdents64 getpid getrandom gettid getuid io_getevents io_submit \
     ioctl kill link linkat lseek lstat madvise mkdir mkdirat mmap mprotect munmap nanosleep newfstatat openat2 pause \
@@ -125,16 +128,16 @@ impl Source for Strace {
     }
 }
 
-/// Words of the low-level log for lines that are no call.
+/// Event names in the low-level log of lines that are not calls.
 const SIGNAL: &[u8] = b"signal";
 const ENDED: &[u8] = b"ended";
 
-/// A call as a word of the low-level log, where `exit` would be the end of a request.
+/// Returns the event name of a call in the low-level log, where `exit` would mean the end of a request.
 fn word_of(name: &[u8]) -> &[u8] {
     if name == b"exit" { b"_exit" } else { name }
 }
 
-/// Whether a call hands something to io_uring, in which strace cannot see it, or syncs to Linux's AIO, of which it does not see the end.
+/// Returns whether a call passes work to io_uring, which strace cannot see, or a sync to Linux AIO, whose end strace does not see.
 pub(super) fn is_io_uring(name: &[u8], args: &[u8]) -> bool {
     match name {
         b"io_uring_setup" | b"io_uring_enter" => true,
@@ -143,7 +146,7 @@ pub(super) fn is_io_uring(name: &[u8], args: &[u8]) -> bool {
     }
 }
 
-/// The lines of a head, without the last one that may be cut off.
+/// Iterates over the complete lines of a head; the last one may be cut off.
 fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let end = memchr::memrchr(b'\n', head).unwrap_or(head.len());
     lines(&head[..end]).filter(|line| !line.trim_ascii().is_empty())
@@ -153,7 +156,7 @@ fn is_stack(line: &[u8]) -> bool {
     line.starts_with(b" > ")
 }
 
-/// What strace says between the lines.
+/// Returns whether this is a message of strace between the calls.
 fn is_message(line: &[u8]) -> bool {
     match line {
         [b's', ..] => line.starts_with(b"strace: "),
@@ -166,7 +169,7 @@ fn is_message(line: &[u8]) -> bool {
     }
 }
 
-/// `  0.08    0.000003           1         3           gettid`: of the time, seconds, and how often, in columns of their own.
+/// Matches a summary row, `  0.08    0.000003           1         3           gettid`: share of time, seconds and counts in fixed columns.
 fn is_summary(line: &[u8]) -> bool {
     const SHARE: usize = 6;
     const SECONDS: usize = 12;
@@ -180,12 +183,12 @@ fn is_summary(line: &[u8]) -> bool {
     is(share, 2) && is(seconds, 6) && rest.first() == Some(&b' ')
 }
 
-/// The clock of the first time.
+/// Returns the clock of the first time.
 fn clock_of(head: &[u8]) -> Option<Clock> {
     prefixes(head).find_map(|prefix| prefix.time).map(|time| time.clock)
 }
 
-/// Whether the first call is that which starts the program.
+/// Returns whether the first call is the exec that starts the program.
 fn begins_with_exec(head: &[u8]) -> bool {
     let first = whole_lines(head).filter_map(Prefix::take).find_map(|prefix| match Text::of(prefix.rest) {
         Some(Text::Call { phase, name, .. }) => Some((phase, name)),
@@ -194,14 +197,15 @@ fn begins_with_exec(head: &[u8]) -> bool {
     first.is_some_and(|(phase, name)| phase != Phase::Resumed && Known::of(name) == Some(Known::Exec))
 }
 
-/// What stands before the calls of a head.
+/// Iterates over the line prefixes of a head.
 fn prefixes(head: &[u8]) -> impl Iterator<Item = Prefix<'_>> {
     whole_lines(head).filter_map(Prefix::take).filter(|prefix| Text::of(prefix.rest).is_some())
 }
 
-/// Whether times since the line before cannot be since a line of this log: the thread was in a call for longer.
+/// Returns whether relative times cannot refer to the previous line of this log: a time is shorter than the duration of the call on that
+/// line.
 fn counts_from_others(head: &[u8]) -> bool {
-    /// `-T` is another clock's.
+    /// Tolerance, because `-T` uses another clock.
     const APART_NS: i64 = 1_000_000;
     let mut lasted = None;
     whole_lines(head).filter_map(Prefix::take).any(|prefix| {
@@ -217,10 +221,11 @@ fn counts_from_others(head: &[u8]) -> bool {
     })
 }
 
-/// How the file of a thread may end that has been packed.
+/// File name suffixes of compressed logs.
 const PACKED: [&str; 3] = [".gz", ".zst", ".zstd"];
 
-/// The thread of the lines without a PID: strace names the first one only when there are others; the file of `-ff` is named by it.
+/// Returns the thread of lines without a PID. strace prints the first thread's PID only once there are others; with `-ff` the file name
+/// ends with it.
 fn first_task(path: &str, head: &[u8]) -> u32 {
     let mut attached = HashSet::new();
     for line in whole_lines(head) {
@@ -234,7 +239,7 @@ fn first_task(path: &str, head: &[u8]) -> u32 {
         {
             return tid;
         }
-        // With `-q` only the call that makes it tells of a child.
+        // With `-q` only the clone call reports the child.
         if let Some(Text::Call { phase, name, rest }) = Text::of(prefix.rest)
             && Known::of(name) == Some(Known::Clone)
             && let Ok(call) = Call::of(rest, phase)
@@ -247,7 +252,7 @@ fn first_task(path: &str, head: &[u8]) -> u32 {
     number.filter(|tid| (1..=line::MAX_PID as u32).contains(tid)).unwrap_or(UNKNOWN_TASK)
 }
 
-/// `strace: Process 12 attached`, which a terminal gets in the middle of a line: what stands before it, and the number.
+/// Parses `strace: Process 12 attached`, which a terminal receives in the middle of a line. Returns the text before it, and the PID.
 fn message(line: &[u8]) -> Option<(&[u8], u32)> {
     if !line.ends_with(b"tached") {
         return None;
@@ -258,46 +263,46 @@ fn message(line: &[u8]) -> Option<(&[u8], u32)> {
     Some((&line[..at], u32::try_from(number).ok()?))
 }
 
-/// Stack lines belong to the call before them, and what follows a message in the middle of a line to that line.
+/// Stack lines belong to the call before them. Text after a message belongs to the line that the message interrupts.
 pub fn cut(bytes: &[u8]) -> Option<usize> {
     last_newline(bytes, |before, after| {
         let may_go_on = before.ends_with(b"tached") || before.ends_with(b"tached\r");
-        // Too little of the next line may be the begin of a stack.
+        // Fewer bytes could be the start of a stack line.
         after.len() >= 3 && !is_stack(after) && !may_go_on
     })
 }
 
-/// A line, taken apart; names are the batch's.
+/// A parsed line. Names are interned in the batch.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     number: u32,
     tid: Option<u32>,
-    /// Of the thread, where it is printed.
+    /// Name of the thread, if printed.
     comm: NameId,
-    /// Since the begin of the chunk where the clock is relative, else as printed.
+    /// Relative to the start of the chunk if the clock is relative, else as printed.
     time: i64,
     resolution: i64,
     phase: Phase,
     known: Option<Known>,
     what: What,
-    /// Path or comm, by `what`.
+    /// Path or comm, depending on `action`.
     name: NameId,
-    /// The file of the descriptor that the call returned, where it is printed.
+    /// Path of the returned descriptor, if printed.
     file: NameId,
     ret: Option<i64>,
     dur: Option<i64>,
     stack: NameId,
     word: NameId,
-    /// In `PendingCall::extras`.
+    /// Range in `DeferredLines::extras`.
     extras: (u32, u32),
 }
 
-/// What the parser leaves to `settle`.
+/// The parsed lines of a chunk, which `settle` turns into events.
 #[derive(Default)]
 struct PendingCall {
     lines: Vec<Line>,
     extras: Vec<(NameId, NameId)>,
-    /// Time of the first line and of the last one.
+    /// Times of the first and the last line.
     times: Option<(i64, i64)>,
 }
 
@@ -331,17 +336,17 @@ struct Parser<'a> {
     of: &'a Records,
     batch: &'a mut Batch,
     aside: &'a mut PendingCall,
-    /// The line that a stack may follow; `Some(None)` is one that needs none.
+    /// The line that a stack may follow; `Some(None)` is a line that needs no stack.
     #[expect(clippy::option_option, reason = "no line, one without a stack, or one with")]
     in_event: Option<Option<usize>>,
-    /// Where its stack stands in the chunk.
+    /// Byte range of its stack in the chunk.
     stack: Option<(usize, usize)>,
-    /// The PID of the last line that nobody needs, if no other stands behind it.
+    /// PID of the previous line, if that line was not needed.
     #[expect(clippy::option_option, reason = "no such line, one without a PID, or one with")]
     passed: Option<Option<u32>>,
-    /// All PIDs of such lines.
+    /// PIDs of all unneeded lines.
     seen: HashSet<u32, FixedState>,
-    /// A newline follows the line at hand; where none does, the log may have been cut off in it.
+    /// A newline follows the current line. Without one, the log may be cut off in this line.
     is_ended: bool,
 }
 
@@ -356,7 +361,7 @@ impl Parser<'_> {
             let line = chunk[at..end].strip_suffix(b"\r").unwrap_or(&chunk[at..end]);
             self.batch.lines += 1;
             if is_stack(line) {
-                // What goes on is the line itself, not what stands below it.
+                // The text after the message continues the line, not the stack below it.
                 if !begun.is_empty() {
                     self.end_stack(chunk);
                     self.line(&std::mem::take(&mut begun));
@@ -374,7 +379,7 @@ impl Parser<'_> {
                 let line = std::mem::take(&mut begun);
                 self.line(&line);
             } else if line.is_empty() {
-                // Where the log may be cut, a stack ends.
+                // A stack ends wherever the log may be cut into chunks.
                 self.end_stack(chunk);
             } else if !is_message(line) {
                 self.end_stack(chunk);
@@ -398,7 +403,7 @@ impl Parser<'_> {
         self.in_event = None;
     }
 
-    /// What stands before a call as `-f -ttt` prints it, to the letter; of other lines, `Prefix::take` finds the same.
+    /// Parses a prefix in the exact form that `-f -ttt` prints. `Prefix::take` parses every prefix, with the same result.
     #[inline]
     fn usual_prefix<'a>(&self, line: &'a [u8]) -> Option<Prefix<'a>> {
         // `1795196964.488395 `
@@ -410,7 +415,7 @@ impl Parser<'_> {
         let mut cursor = Cursor::new(line);
         let pid = cursor.decimal()?;
         let digits = line.len() - cursor.rest.len();
-        // Longer numbers are not a PID, and where the time is padded it is another one.
+        // A longer number is not a PID. A padded time has another format.
         let column = if digits <= PID_COLUMN { PID_COLUMN.max(digits + 1) } else { return None };
         let (padding, rest) = cursor.rest.split_at_checked(column - digits)?;
         let (time, rest) = rest.split_first_chunk::<TIME>()?;
@@ -426,7 +431,7 @@ impl Parser<'_> {
         Some(Prefix { tid: Some(pid as u32), comm: None, time: Some(time), rest })
     }
 
-    /// Of a line that nobody needs its thread counts all the same: by those that are there it is known whose lines without a PID are.
+    /// Registers the thread of an unneeded line: the set of live threads determines the owner of lines without a PID.
     #[inline]
     fn pass(&mut self, tid: Option<u32>) {
         if self.passed.replace(tid) == Some(tid) {
@@ -468,7 +473,7 @@ impl Parser<'_> {
             Text::Signal(_) => (None, What::Other),
             Text::Ended(text) => (None, ended(text)),
         };
-        // What nobody needs may look like anything, but not like a part of it.
+        // The arguments of an unneeded call are not checked, unless the line may be cut off.
         if !self.is_ended
             && known.is_none()
             && let Text::Call { phase, rest, .. } = text
@@ -513,7 +518,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What a call has stored stands among its arguments: `pipe([3, 4])`, `cmsg_type=SCM_RIGHTS, cmsg_data=[5</a>]`.
+    /// Finds the descriptors that a call stored in its arguments: `pipe([3, 4])`, `cmsg_type=SCM_RIGHTS, cmsg_data=[5</a>]`.
     fn given(&mut self, line: Line, known: Option<Known>, rest: &[u8]) {
         const RIGHTS: &[u8] = b"SCM_RIGHTS, cmsg_data=[";
         let Ok(call) = Call::of(rest, line.phase) else { return };
@@ -538,7 +543,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Of a call that has been read as it mostly stands.
+    /// Appends a call that the fast path has parsed.
     #[inline]
     fn told(&mut self, prefix: &Prefix<'_>, told: Standing<'_>) -> Result<(), &'static str> {
         let time = self.time(prefix)?;
@@ -584,13 +589,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Someone asks for the words of lines.
+    /// Returns whether event names are needed.
     #[inline]
     fn wants_text(&self) -> bool {
         self.of.keep_extras || self.batch.other_events.is_some()
     }
 
-    /// The time of a line, and its resolution: those that count from the line before or from midnight are added up.
+    /// Returns the time of a line and its resolution. Relative times and times of day are accumulated.
     #[inline]
     fn time(&mut self, prefix: &Prefix<'_>) -> Result<(i64, i64), &'static str> {
         let Time { clock, ns, resolution } = prefix.time.ok_or("it has no time")?;
@@ -610,7 +615,7 @@ impl Parser<'_> {
         Ok((now, resolution))
     }
 
-    /// A line of which only the low-level log has the text.
+    /// Stores the text of a line that only the low-level log shows.
     fn mark(&mut self, line: &mut Line, word: &[u8], text: &[u8]) {
         if self.wants_text() {
             line.word = self.batch.names.intern(word);
@@ -652,7 +657,7 @@ impl Parser<'_> {
     fn call(&mut self, line: &mut Line, known: Option<Known>, name: &[u8], rest: &[u8]) -> Result<(), &'static str> {
         let call = match Call::of(rest, line.phase) {
             Ok(call) => call,
-            // What nobody needs may look like anything.
+            // The arguments of an unneeded call are not checked.
             Err(_) if known.is_none() => Call { args: Args::of(rest), end: Returned::default() },
             Err(why) => return Err(why),
         };
@@ -694,7 +699,7 @@ impl Parser<'_> {
         if matches!(line.what, What::Sync { .. }) {
             return;
         }
-        // Fields of what is no sync: the others are those of the event.
+        // These fields are only for other calls; the event of a sync stores them itself.
         if known == Some(Known::Rename) && line.phase != Phase::Resumed {
             let paths: Vec<_> = call.args.clone().filter_map(quoted).collect();
             if let [from, to] = &paths[..] {

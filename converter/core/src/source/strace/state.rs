@@ -1,6 +1,6 @@
-//! What lines mean by those before them: calls that go on, files of descriptors, names of threads, days.
+//! State across lines: unfinished calls, descriptor tables, thread names, days.
 //!
-//! What is kept grows with threads that live and descriptors that are open, not with the log.
+//! Memory grows with live threads and open descriptors, not with the length of the log.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,12 +17,12 @@ use crate::source::{Batch, Extra, StatefulPass};
 
 const DAY_NS: i64 = 86_400_000_000_000;
 const BACK_NS: i64 = DAY_NS / 24;
-/// The length of a call is not told by two times of a clock that shows no less.
+/// A clock with a coarser resolution cannot measure the duration of a call.
 const COARSE_NS: i64 = 1_000_000;
 
-/// A time of day as one that goes on over midnight; `last` is the one before it.
+/// Converts a time of day to a time that continues over midnight. `last` is the previous time.
 pub(super) fn on_day_of(last: i64, time_of_day: i64) -> i64 {
-    // The first that is not much before it: a clock may be set back a little, also over midnight.
+    // Choose the first one that is not much earlier: a clock may be set back a little, also over midnight.
     let least = last - BACK_NS;
     least + (time_of_day - least).rem_euclid(DAY_NS)
 }
@@ -30,27 +30,27 @@ pub(super) fn on_day_of(last: i64, time_of_day: i64) -> i64 {
 #[derive(Clone)]
 struct File {
     path: Option<Rc<[u8]>>,
-    /// What is written to it is durable.
+    /// Writes to it are durable (O_SYNC, O_DSYNC).
     sync: bool,
     cloexec: bool,
 }
 
 type Files = HashMap<i32, File, FixedState>;
 
-/// A call that has begun, with what its first line told.
+/// An unfinished call, with the facts from its first line.
 struct Pending {
     known: Known,
     what: What,
     text: Option<Rc<[u8]>>,
-    /// What was behind the descriptor that is doubled, or that a path is relative to.
+    /// The file of the descriptor that is duplicated, or of the directory that a path is relative to.
     file: Option<File>,
     since: i64,
-    /// Tells one making of a child from another.
+    /// Identifies the creation of a child.
     number: u64,
 }
 
 impl Pending {
-    /// Whether the call makes a child.
+    /// Returns whether the call creates a child.
     fn makes(&self) -> bool {
         matches!(self.what, What::Clone { .. })
     }
@@ -59,14 +59,14 @@ impl Pending {
 struct Task {
     pid: u32,
     comm: Option<Rc<[u8]>>,
-    /// Threads share theirs.
+    /// Threads of a process share their table.
     files: Rc<RefCell<Files>>,
     pending: Option<Pending>,
-    /// End of its last sync.
+    /// End of its last sync call.
     until: i64,
-    /// `Pending::number` of the call that made it; 0 where that is not known.
+    /// `Pending::number` of the call that created it; 0 if unknown.
     born: u64,
-    /// Its process has called exit_group: what it was in still returns, and then it is gone, which with `-q` is not told.
+    /// Its process has called exit_group. The current call still returns, then the thread is gone; with `-q` strace does not report its end.
     is_ending: bool,
 }
 
@@ -83,18 +83,18 @@ impl Task {
         }
     }
 
-    /// It shares its files with no other thread any more.
+    /// Gives the thread a descriptor table of its own.
     fn unshare(&mut self) {
         let own = self.files.borrow().clone();
         self.files = Rc::new(RefCell::new(own));
     }
 
-    /// A child of `parent`, which is `tid`.
+    /// Makes the child `tid` of `parent`.
     fn child(parent: &Self, tid: u32, files: bool, thread: bool, born: u64) -> Self {
         Self {
             pid: if thread { parent.pid } else { tid },
             comm: parent.comm.clone(),
-            // Threads share them; that CLONE_FILES is not printed does not make them of one's own.
+            // Threads share the table even if CLONE_FILES is not printed.
             files: if files || thread {
                 Rc::clone(&parent.files)
             } else {
@@ -111,20 +111,20 @@ impl Task {
 pub(super) struct ThreadTable {
     clock: Clock,
     keep_extras: bool,
-    /// The log begins with the program itself: all threads come from its first one. Of a log that begins later, or of several
-    /// programs, who appears while a clone is on its way need not be its child.
+    /// The log begins with the start of the program, so all threads descend from its first one. In a log that begins later, or of several
+    /// programs, a thread that appears during a clone call need not be its child.
     is_tree: bool,
     by_tid: HashMap<u32, Task, FixedState>,
     /// The thread of lines without a PID.
     only_tid: u32,
-    /// Calls that make a child, so far and not returned.
+    /// Number of child-creating calls: in total (`children`) and unfinished (`making`).
     children: u64,
     making: usize,
-    /// Some file was opened so that writes to it are syncs.
+    /// Some file was opened with O_SYNC or O_DSYNC.
     any_sync: bool,
-    /// Calls that end threads, of which it may not be told that they are gone.
+    /// Calls that end threads, whose end strace may not report.
     ending: usize,
-    /// Of the last line.
+    /// Time of the last line.
     now: Option<i64>,
 }
 
@@ -144,7 +144,7 @@ impl ThreadTable {
         }
     }
 
-    /// What is to be added to the times of a chunk, of which the first and the last are given.
+    /// Returns the offset of the times of a chunk, given its first and last time.
     fn base(&mut self, (first, last): (i64, i64)) -> i64 {
         let base = match (self.clock, self.now) {
             (Clock::Relative, Some(now)) => now,
@@ -155,10 +155,10 @@ impl ThreadTable {
         base
     }
 
-    /// The thread of a line.
+    /// Returns the thread of a line.
     fn tid_of(&mut self, line: &Line) -> u32 {
         if let Some(tid) = line.tid {
-            // The one whose number was left out is told by it now.
+            // This PID belongs to the thread whose lines had no PID.
             if self.only_tid == UNKNOWN_TASK
                 && self.making == 0
                 && line.what != What::Attached
@@ -167,7 +167,7 @@ impl ThreadTable {
                 self.only_tid = tid;
                 if let Some(mut task) = self.by_tid.remove(&UNKNOWN_TASK) {
                     if task.comm.is_some() {
-                        // It has called exec, as which it leads its process.
+                        // It has called exec, so it is the leader of its process.
                         task.pid = tid;
                     }
                     self.by_tid.insert(tid, task);
@@ -175,7 +175,7 @@ impl ThreadTable {
             }
             return tid;
         }
-        // strace leaves the number out while there is one thread only.
+        // strace omits the PID while there is only one thread.
         if std::mem::take(&mut self.ending) > 0 && self.by_tid.values().any(|task| !task.is_ending) {
             let makes = |task: &Task| usize::from(task.pending.as_ref().is_some_and(Pending::makes));
             self.making -= self.by_tid.values().filter(|task| task.is_ending).map(makes).sum::<usize>();
@@ -189,7 +189,7 @@ impl ThreadTable {
         self.only_tid
     }
 
-    /// A thread may have begun to run before the call that makes it has returned.
+    /// Registers a thread that runs before the call that creates it has returned.
     #[inline]
     fn take_child(&mut self, tid: u32) {
         if self.making > 0
@@ -206,7 +206,7 @@ impl ThreadTable {
         self.by_tid.entry(tid).or_insert_with(Task::unknown)
     }
 
-    /// The child of the one call that makes one; with two of them it is not known whose it is.
+    /// Returns the child of the only unfinished creating call. With two such calls the parent is unknown.
     fn maker(&self, tid: u32) -> Option<Task> {
         let mut makers = self.by_tid.values().filter_map(|task| match task.pending {
             Some(Pending { what: What::Clone { files, thread }, number, .. }) => Some((task, files, thread, number)),
@@ -217,7 +217,7 @@ impl ThreadTable {
     }
 
     fn line(&mut self, line: &Line, base: i64, aside: &PendingCall, batch: &mut Batch) {
-        // Most lines of a program that writes; a write that is resumed was known for a sync when it began.
+        // The frequent case: writes that are not syncs. Whether a resumed write is a sync was determined when it began.
         let is_plain = !self.any_sync
             && matches!(line.what, What::Write { says_sync: false, .. })
             && !(line.phase == Phase::Resumed && self.is_syncing(line.tid));
@@ -233,13 +233,13 @@ impl ThreadTable {
         }
         let mut at = At { line, tid, ts: line.time.saturating_add(base), aside, keep_extras: self.keep_extras };
         if task.until > at.ts && task.until - at.ts <= line.resolution {
-            // Times are cut down to what the clock shows.
+            // Printed times are truncated to the resolution of the clock.
             at.ts = task.until;
         }
         if is_plain {
             return at.other(task, batch);
         }
-        // Where the line that tells how a call went on is lost, the next such line is another call's.
+        // If the end of the pending call is lost, the next resumed line belongs to another call.
         let pending = task.pending.take_if(|p| line.phase == Phase::Resumed && line.known == Some(p.known));
         self.making -= usize::from(pending.as_ref().is_some_and(Pending::makes));
         match line.what {
@@ -255,7 +255,7 @@ impl ThreadTable {
                     at.other(task, batch);
                 }
             }
-            // By looking it up it has been taken for the child that it is.
+            // The lookup of the thread has already registered it as a child.
             What::Attached | What::Seen => {}
             What::Given { fd } => {
                 let path = line.file.is_some().then(|| Rc::from(batch.names.get(line.file)));
@@ -265,8 +265,8 @@ impl ThreadTable {
                     None => files.remove(&fd),
                 };
             }
-            // The descriptor is free when the call begins, and another thread may have it before the call returns.
-            // It is gone though its close tells an error.
+            // The descriptor is free once the call begins; another thread may get it before the call returns.
+            // It is closed even if close returns an error.
             What::Close { first, last, unshare: false } if first == last => {
                 at.other(task, batch);
                 task.files.borrow_mut().remove(&(first as i32));
@@ -278,7 +278,7 @@ impl ThreadTable {
         }
     }
 
-    /// Whether the thread is in a write that is a sync.
+    /// Returns whether the thread is in a write that is a sync.
     fn is_syncing(&self, tid: Option<u32>) -> bool {
         let task = self.by_tid.get(&tid.unwrap_or(self.only_tid));
         let pending = task.and_then(|task| task.pending.as_ref());
@@ -303,13 +303,13 @@ impl ThreadTable {
                 return;
             }
             What::Superseded { by } => {
-                // The thread that calls exec goes on under the number of the process.
+                // The thread that calls exec continues under the PID of the process.
                 if let Some(task) = self.by_tid.remove(&by) {
                     self.by_tid.insert(at.tid, task);
                 }
                 return;
             }
-            // A range that cannot be closed is left as it is, and one that goes on was closed when it began.
+            // An invalid range closes nothing. A resumed call closed its range when it began.
             What::Close { first, last, .. } if first > last || line.ret.is_some_and(|ret| ret < 0) => return,
             What::Close { first, last, unshare } => {
                 let task = self.task(at.tid);
@@ -344,7 +344,7 @@ impl ThreadTable {
             self.making -= at.begin(task, what, text(), file, number);
             return;
         }
-        // What is resumed says no more of itself than its name.
+        // A resumed line shows no more than the call's name.
         let (what, text, behind, born) = match pending {
             Some(pending) => (pending.what, pending.text, pending.file, pending.number),
             None if line.phase == Phase::Resumed => (without_begin(what), None, None, 0),
@@ -360,7 +360,7 @@ impl ThreadTable {
                 let path = file().or_else(|| text.map(|path| in_folder(path, behind)));
                 files.borrow_mut().insert(fd, File { path, sync, cloexec });
             }
-            // It is doubled to itself, and has not been closed meanwhile.
+            // It is duplicated to itself and was not closed meanwhile.
             What::Dup { fd: same, .. } if same == fd && self.task(at.tid).files.borrow().contains_key(&fd) => {}
             What::Dup { cloexec, .. } => {
                 let told = || file().map(|path| File { path: Some(path), sync: false, cloexec });
@@ -387,7 +387,7 @@ impl ThreadTable {
         }
     }
 
-    /// A call has made a child, which may have run already.
+    /// Registers the child of a returned call. The child may already have run.
     fn made(&mut self, parent: u32, child: i64, files: bool, thread: bool, born: u64) {
         let Some(child) = u32::try_from(child).ok().filter(|child| *child > 0) else { return };
         let known = self.by_tid.get(&child);
@@ -397,7 +397,7 @@ impl ThreadTable {
         self.children += 1;
         let number = self.children;
         let mut made = Task::child(self.task(parent), child, files, thread, number);
-        // One that ran before it was known whose it is has opened files; another of this number is long gone.
+        // A child that ran before its parent was known may have opened files. An earlier thread with the same PID is gone.
         if let Some(known) = self.by_tid.remove(&child)
             && !known.is_ending
             && born > 0
@@ -415,7 +415,7 @@ impl ThreadTable {
     }
 }
 
-/// A call whose begin is not in the log: of some it does not matter.
+/// A resumed call whose start is not in the log. Some calls can be used without it.
 fn without_begin(what: What) -> What {
     match what {
         What::Open { .. } | What::Gives => what,
@@ -423,7 +423,7 @@ fn without_begin(what: What) -> What {
     }
 }
 
-/// The file that a call takes hold of when it begins; another thread may close it before the call returns.
+/// The file that a call refers to when it begins. Another thread may close it before the call returns.
 fn behind(what: What, files: &Files) -> Option<File> {
     match what {
         What::Dup { fd, .. } | What::Open { dir: fd, .. } => files.get(&fd).cloned(),
@@ -431,7 +431,7 @@ fn behind(what: What, files: &Files) -> Option<File> {
     }
 }
 
-/// A path as it was given, or in the folder that it is relative to.
+/// Returns the path, resolved against `dir` if it is relative.
 fn in_folder(path: Rc<[u8]>, dir: Option<File>) -> Rc<[u8]> {
     match dir {
         Some(File { path: Some(dir), .. }) if !path.starts_with(b"/") => join(&dir, &path).into(),
@@ -439,7 +439,7 @@ fn in_folder(path: Rc<[u8]>, dir: Option<File>) -> Rc<[u8]> {
     }
 }
 
-/// A line, and what holds for all events of it.
+/// A line, and what all of its events have in common.
 struct At<'a> {
     line: &'a Line,
     tid: u32,
@@ -473,11 +473,11 @@ impl At<'_> {
         batch.events.push(Event { ts, tid: self.tid, pid: task.pid, comm, line: line.number, kind });
     }
 
-    /// What it returns is how many calls that make a child are taken for over.
+    /// Returns the number of pending child-creating calls that it discards.
     fn sync(&self, task: &mut Task, op: Op, fd: i32, pending: Option<&Pending>, batch: &mut Batch) -> usize {
         let line = self.line;
         if line.phase == Phase::Resumed {
-            // The length is that of a clock which is never set.
+            // Durations come from a monotonic clock.
             let end = match (pending, line.dur) {
                 (Some(pending), Some(dur)) => pending.since.saturating_add(dur),
                 _ => self.ts,
@@ -504,8 +504,8 @@ impl At<'_> {
         0
     }
 
-    /// A call goes on in a later line. What nobody needs is passed over, also as what ends another call.
-    /// What it returns is how many calls that make a child are taken for over.
+    /// Remembers a call that a later line resumes. Other calls are remembered too, because they end an earlier one.
+    /// Returns the number of pending child-creating calls that it discards.
     fn begin(&self, task: &mut Task, what: What, text: Option<Rc<[u8]>>, file: Option<File>, number: u64) -> usize {
         let Some(known) = self.line.known else { return 0 };
         let pending = Pending { known, what, text, file, since: self.ts, number };
@@ -514,14 +514,14 @@ impl At<'_> {
     }
 
     fn exit(&self, task: &mut Task, ts: i64, op: Op, stack: NameId, untimed: bool, batch: &mut Batch) {
-        // Without a result it did not return: the thread is gone.
+        // Without a result the call did not return: the thread is gone.
         let Some(ret) = self.line.ret else { return };
         let kind = Kind::CallExit { op, ret: Some(ret), stack, untimed };
         self.event(task, ts, kind, b"_exit", false, batch);
         task.until = task.until.max(ts);
     }
 
-    /// An event that only the low-level log has.
+    /// Appends an event that only the low-level log shows.
     #[inline]
     fn other(&self, task: &Task, batch: &mut Batch) {
         if self.keep_extras {
@@ -556,7 +556,7 @@ impl StatefulPass for ThreadTable {
         let base = aside.times.map_or(0, |times| self.base(times));
         let mut notes = 0;
         for line in &aside.lines {
-            // What was noted while lines were taken apart stands among the events now.
+            // Positions notes, which the parser added without events, among the events.
             while let Some(note) = batch.notes.get_mut(notes).filter(|note| note.line < u64::from(line.number)) {
                 note.after = batch.events.len() as u32;
                 notes += 1;

@@ -1,4 +1,4 @@
-//! What a call does, by its name and its arguments.
+//! The effect of a system call, determined from its name and arguments.
 
 use std::borrow::Cow;
 
@@ -8,13 +8,13 @@ use super::line::{Args, descriptor, flags, has_flag, path_of, quoted};
 use crate::event::Op;
 use crate::source::cursor::{Cursor, whole};
 
-/// In the place of a descriptor: the process's own folder.
+/// Instead of a descriptor: the working directory of the process.
 pub(super) const AT_FDCWD: i32 = -100;
 pub(super) const NO_FD: i32 = -1;
-/// `TASK_COMM_LEN` less its NUL.
+/// `TASK_COMM_LEN` without its NUL.
 const COMM_BYTES: usize = 15;
 
-/// What is known of a call by its name.
+/// Calls that Syncline uses, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Sync(Op),
@@ -24,13 +24,13 @@ pub(super) enum Known {
     CloseRange,
     Dup,
     Fcntl,
-    /// `ioctl` with which a descriptor is closed by exec, or no more.
+    /// `ioctl` that sets or clears close-on-exec.
     Cloexec,
-    /// It returns a descriptor of what is no file.
+    /// It returns a descriptor that is not a file.
     Gives,
-    /// It stores several such descriptors.
+    /// It stores two such descriptors.
     GivesTwo,
-    /// A message with descriptors of another process.
+    /// It may receive descriptors from another process.
     Receives,
     Unshare,
     Clone,
@@ -70,7 +70,7 @@ impl Known {
         })
     }
 
-    /// The same, but of what may do many things only where it does the one that counts.
+    /// Like `of`, but calls with many functions count only if their arguments show the relevant one.
     #[inline]
     pub(super) fn of_line(name: &[u8], rest: &[u8]) -> Option<Self> {
         let known = Self::of(name)?;
@@ -85,20 +85,20 @@ impl Known {
     }
 }
 
-/// What a line does, as far as it tells itself; its text is the line's `name`.
+/// The effect of a call, as far as its line shows it. The text that belongs to it is the line's `name`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// `fd`: of the file whose path is wanted.
+    /// `fd`: descriptor of the file.
     Sync {
         op: Op,
         fd: i32,
     },
-    /// A sync if the file was opened so, or if it says so.
+    /// A sync if the file was opened with O_SYNC or O_DSYNC, or if `says_sync`.
     Write {
         fd: i32,
         says_sync: bool,
     },
-    /// `dir`: what a path that does not begin with `/` is relative to.
+    /// `dir`: directory of a relative path.
     Open {
         dir: i32,
         sync: bool,
@@ -109,7 +109,7 @@ pub(super) enum What {
         last: u32,
         unshare: bool,
     },
-    /// `to` is what was returned where it is not given.
+    /// The new descriptor is the result of the call.
     Dup {
         fd: i32,
         cloexec: bool,
@@ -120,10 +120,10 @@ pub(super) enum What {
         on: bool,
         unshare: bool,
     },
-    /// A file table of the thread's own.
+    /// The thread gets a descriptor table of its own.
     Unshare,
     Gives,
-    /// A descriptor that the call of the line before has stored.
+    /// A descriptor that the call on the previous line stored.
     Given {
         fd: i32,
     },
@@ -133,30 +133,30 @@ pub(super) enum What {
     },
     Exec,
     Named,
-    /// With all threads of its process, or alone.
+    /// `all`: with all threads of its process.
     Exit {
         all: bool,
     },
     Ended,
-    /// The thread took the number of its process, in a call of exec that another thread made.
+    /// The thread took the PID of its process, because another thread (`by`) called exec.
     Superseded {
         by: u32,
     },
     Attached,
-    /// A thread that makes calls which nobody needs.
+    /// A thread whose calls are not needed.
     Seen,
     Other,
 }
 
 impl What {
-    /// Of one descriptor.
+    /// Closes one descriptor.
     #[inline]
     pub(super) fn close(fd: i32) -> Self {
         u32::try_from(fd).map_or(Self::Other, |fd| Self::Close { first: fd, last: fd, unshare: false })
     }
 }
 
-/// `exited with 0`, `killed by SIGKILL`, `superseded by execve in pid 12`.
+/// Parses `exited with 0`, `killed by SIGKILL`, `superseded by execve in pid 12`.
 pub(super) fn ended(text: &[u8]) -> What {
     let by = text.strip_prefix(b"superseded by execve in pid ");
     match by.and_then(|number| whole(number, Cursor::decimal)).and_then(|number| u32::try_from(number).ok()) {
@@ -165,7 +165,7 @@ pub(super) fn ended(text: &[u8]) -> What {
     }
 }
 
-/// A line that goes on says only which call; what it does was said before.
+/// A resumed line names only the call. Its arguments were on an earlier line.
 pub(super) fn resumed(known: Known) -> What {
     match known {
         Known::Sync(op) => What::Sync { op, fd: NO_FD },
@@ -184,13 +184,13 @@ pub(super) fn resumed(known: Known) -> What {
     }
 }
 
-/// What a call does, and the text that belongs to it; `None` where its arguments are not its own.
+/// Returns the effect of a call and the text that belongs to it; `None` if the arguments do not fit the call.
 pub(super) fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<Cow<'a, [u8]>>)> {
     let (args, mut arg) = (args.text, args);
     let mut next = || in_words(arg.next().unwrap_or_default());
     let plain = |what| Some((what, None));
     match known {
-        // Neither has a file: the one syncs memory, the others whole file systems.
+        // These have no descriptor that matters: msync syncs memory, sync and syncfs sync file systems.
         Known::Sync(op @ (Op::Msync | Op::Sync | Op::Syncfs)) => plain(What::Sync { op, fd: NO_FD }),
         Known::Sync(op) => {
             let (fd, path) = file_of(next())?;
@@ -260,7 +260,7 @@ pub(super) fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(Wha
         }
         Known::Unshare => plain(What::Unshare),
         Known::Gives => plain(What::Gives),
-        // As a number, or the address of a struct, they do not say what is shared.
+        // Raw flags or the address of a struct do not show what is shared.
         Known::Clone if name.starts_with(b"clone") && !args.is_empty() && memmem::find(args, b"flags=").is_none() => {
             None
         }
@@ -279,7 +279,7 @@ pub(super) fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(Wha
         }
         Known::Exit => plain(What::Exit { all: name == b"exit_group" }),
         Known::Prctl => match next() {
-            // What strace cuts off, the kernel does too.
+            // strace truncates the name no shorter than the kernel does.
             b"PR_SET_NAME" => {
                 Some((What::Named, quoted(next()).map(|name| name[..name.len().min(COMM_BYTES)].to_vec().into())))
             }
@@ -289,7 +289,7 @@ pub(super) fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(Wha
     }
 }
 
-/// What counts of the flags of an open.
+/// The flags of an open that matter.
 #[derive(Default)]
 pub(super) struct OpenFlags {
     pub(super) sync: bool,
@@ -301,7 +301,7 @@ impl OpenFlags {
     #[inline]
     pub(super) fn of(arg: &[u8]) -> Self {
         let mut found = Self::default();
-        // Each of those that are wanted has one of these letters.
+        // Every relevant flag contains one of these letters.
         if memchr3(b'S', b'X', b'M', arg).is_none() {
             return found;
         }
@@ -317,7 +317,7 @@ impl OpenFlags {
     }
 }
 
-/// What `-X verbose` prints beside a number: `-100 /* AT_FDCWD */`, `0x1042 /* O_RDWR|O_CREAT|O_DSYNC */`.
+/// Returns the symbolic name that `-X verbose` prints after a number: `-100 /* AT_FDCWD */`, `0x1042 /* O_RDWR|O_CREAT|O_DSYNC */`.
 #[inline]
 pub(super) fn in_words(arg: &[u8]) -> &[u8] {
     const BEGIN: &[u8] = b" /* ";
@@ -325,7 +325,7 @@ pub(super) fn in_words(arg: &[u8]) -> &[u8] {
     memmem::find(said, BEGIN).map_or(arg, |at| &said[at + BEGIN.len()..])
 }
 
-/// Flags as `-X raw` prints them.
+/// Returns whether flags are printed as by `-X raw`.
 fn is_raw(flags: &[u8]) -> bool {
     flags.first().is_some_and(u8::is_ascii_digit)
 }
@@ -334,7 +334,7 @@ fn cloexec(fd: i32, on: bool) -> What {
     u32::try_from(fd).map_or(What::Other, |fd| What::Cloexec { first: fd, last: fd, on, unshare: false })
 }
 
-/// A descriptor, and its path where it is printed. One of what is no file, as is printed too, is none that was opened.
+/// Returns a descriptor and its path, if printed. If the annotation shows that it is not a file, the descriptor is `NO_FD`.
 pub(super) fn file_of(arg: &[u8]) -> Option<(i32, Option<Cow<'_, [u8]>>)> {
     let (fd, file) = descriptor(arg)?;
     let path = file.and_then(path_of);
@@ -345,7 +345,7 @@ fn last(args: &[u8]) -> &[u8] {
     memchr::memrchr(b',', args).map_or(args, |comma| &args[comma + 1..])
 }
 
-/// A path in a folder that is printed beside it.
+/// Resolves a path against the directory that is printed with it.
 fn absolute<'a>(path: Cow<'a, [u8]>, dir: Option<&[u8]>) -> Cow<'a, [u8]> {
     match dir.filter(|_| !path.starts_with(b"/")).and_then(path_of) {
         Some(dir) => join(&dir, &path).into(),

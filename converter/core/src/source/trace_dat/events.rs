@@ -1,4 +1,4 @@
-//! Which records are events that Syncline pairs, and where their fields stand.
+//! Decoders of binary records: which tracepoint a record is, and where its fields are.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::names::Names;
 use crate::source::event_names::is_background;
 use crate::source::tracepoints::{self, Machine, Tracepoint};
 
-/// A number in a record.
+/// The location of a number in a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number {
     at: usize,
@@ -39,7 +39,7 @@ impl Number {
     }
 }
 
-/// Bytes of a field that is text; `None` beyond the end of the record.
+/// Returns the bytes of a text field; `None` if it extends beyond the record.
 pub(super) fn text<'a>(field: &Field, shape: Shape, record: &'a [u8]) -> Option<&'a [u8]> {
     let bytes = match field.layout {
         Layout::Text | Layout::Bytes => record.get(field.offset..field.offset.checked_add(field.size)?)?,
@@ -54,14 +54,14 @@ pub(super) fn text<'a>(field: &Field, shape: Shape, record: &'a [u8]) -> Option<
     Some(bytes.split(|&b| b == 0).next().unwrap_or_default())
 }
 
-/// Where a record has what an event of Syncline's is made of.
+/// Decodes the records of one event format: the slot of each field that Syncline uses.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     point: Option<Tracepoint>,
     places: [Option<Place>; tracepoints::Field::COUNT],
-    /// Values of `origin` that mean a sync, where they have names.
+    /// Values of `origin` that mean a sync, if the format names its values.
     of_syncs: Option<Vec<u64>>,
-    /// A field that is needed and not there.
+    /// A required field that the format does not have.
     pub(super) lacks: Option<&'static str>,
 }
 
@@ -101,12 +101,12 @@ impl Plan {
         Self { point, places, of_syncs, lacks: lacks.map(|field| field.name()) }
     }
 
-    /// Fields that the event has a place for.
+    /// Names of the tracepoint fields that the event stores.
     pub(super) fn fields(&self, kind: Kind) -> &'static [&'static str] {
         self.point.map_or(&[], |point| point.fields(kind))
     }
 
-    /// The tracer's word in the low-level log.
+    /// Returns the event name in the low-level log.
     pub(super) fn word<'a>(&self, name: &'a str, kind: Kind) -> Cow<'a, [u8]> {
         self.point.map_or_else(|| name.as_bytes().into(), |point| point.word(name.as_bytes(), kind))
     }
@@ -115,7 +115,7 @@ impl Plan {
         self.point.is_none()
     }
 
-    /// The event of a record; `None` where a field lies beyond its end.
+    /// Decodes a record; `None` if a field extends beyond its end.
     pub(super) fn kind(
         &self,
         name: &str,

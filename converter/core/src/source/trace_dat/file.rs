@@ -1,4 +1,4 @@
-//! The file that trace-cmd writes (trace-cmd.dat(5)), versions 6 and 7: where the formats and each CPU's pages are.
+//! Reads the metadata of trace.dat (trace-cmd.dat(5)), versions 6 and 7: formats, names, and where each CPU's pages are.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,13 +9,13 @@ use crate::error::Refused;
 use crate::input::Store;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
-/// All that stands before the pages may have so many bytes, unpacked: more than any kernel's formats and symbols.
+/// Limit for everything before the pages, decompressed. It exceeds the formats and symbols of any kernel.
 const MAX_HEAD_BYTES: u64 = 256 << 20;
-/// More than what stands before the pages of most files.
+/// Exceeds the metadata of most files.
 const FIRST_READ_BYTES: u64 = 16 << 20;
 const MAX_CPUS: u32 = 1 << 16;
 
-/// Ids of options and of the sections that they point to.
+/// Ids of options and of the sections to which they point.
 mod option {
     pub(super) const DONE: u16 = 0;
     pub(super) const CPU_STAT: u16 = 2;
@@ -70,7 +70,7 @@ impl Compression {
     }
 }
 
-/// Pages of one CPU.
+/// The pages of one CPU.
 #[derive(Clone, Debug)]
 pub(super) struct Cpu {
     pub(super) number: u32,
@@ -94,12 +94,12 @@ pub(super) struct TscToNs {
     pub(super) offset: u64,
 }
 
-/// What the kernel counted in a CPU's buffer (`per_cpu/cpu*/stats`), of all of them.
+/// The kernel's counts of a buffer (`per_cpu/cpu*/stats`), summed over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stats {
-    /// Events that were written over before they were read. Pages tell these as well, though not always how many.
+    /// Events that were overwritten before they were read. Pages report these too, though not always with their number.
     pub(super) overrun: u64,
-    /// Events for which there was no room. No page tells these.
+    /// Events that were dropped for lack of room. No page reports these.
     pub(super) dropped: u64,
 }
 
@@ -124,7 +124,7 @@ pub(super) struct TraceDat {
     pub(super) buffers: Vec<Buffer>,
     pub(super) uname: Option<String>,
     pub(super) recorder: Option<String>,
-    /// ns that are added to every time.
+    /// Offset in ns that is added to every time.
     pub(super) offset_ns: i64,
     pub(super) tsc: Option<TscToNs>,
     pub(super) stats: Stats,
@@ -146,7 +146,7 @@ fn latency() -> io::Error {
     Refused::error(NO_EVENTS, "record events, and no latency tracer: `trace-cmd record -e wb_tracer`")
 }
 
-/// Takes numbers and strings off bytes, in the file's own byte order.
+/// Reads numbers and strings in the byte order of the file.
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -179,7 +179,7 @@ impl<'a> Cursor<'a> {
         self.number(8)
     }
 
-    /// Up to a NUL.
+    /// Reads a string up to its NUL.
     fn string(&mut self) -> io::Result<String> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let end = memchr::memchr(0, rest).ok_or_else(|| bad(CUT_OFF))?;
@@ -187,7 +187,7 @@ impl<'a> Cursor<'a> {
         Ok(String::from_utf8_lossy(&rest[..end]).into_owned())
     }
 
-    /// A size of so many bytes and what it is the size of.
+    /// Reads a size that takes `size_bytes`, and as many bytes as it says.
     fn sized(&mut self, size_bytes: usize) -> io::Result<&'a [u8]> {
         let size = self.number(size_bytes)?;
         self.take(size)
@@ -224,7 +224,7 @@ impl TraceDat {
             _ => return Err(bad("its byte order is neither little nor big endian")),
         };
         let big_endian = cursor.big_endian;
-        // The long of user space; the kernel's is told by its page header.
+        // The size of a long in user space. The page header has that of the kernel.
         cursor.take(1)?;
         let page_bytes = cursor.u32()? as usize;
         let mut file = if version == "6" {
@@ -270,7 +270,7 @@ impl TraceDat {
         }
     }
 
-    /// Pages lie in the file, and none in two places.
+    /// Checks that all pages are within the file and do not overlap.
     fn check_places(&self, store: &Store) -> io::Result<()> {
         let mut cpus: Vec<&Cpu> = self.buffers.iter().flat_map(|b| &b.cpus).filter(|cpu| cpu.size > 0).collect();
         cpus.sort_by_key(|cpu| cpu.offset);
@@ -291,9 +291,9 @@ impl TraceDat {
         Ok(())
     }
 
-    /// All in a row: header, formats, symbols, command lines, options, then where the pages are.
+    /// Version 6 is sequential: header, formats, symbols, command lines, options, then the locations of the pages.
     fn version_6(store: &Store, big_endian: bool, at: usize, page_bytes: usize) -> io::Result<Self> {
-        // How long all that stands before the pages is, it does not say.
+        // The file does not record the size of its metadata.
         let mut read = FIRST_READ_BYTES;
         loop {
             match Self::version_6_from(store, &store.read_at(0, read)?, big_endian, at, page_bytes) {
@@ -321,7 +321,7 @@ impl TraceDat {
         file.comms = comms(cursor.sized(8)?);
         let mut cpus = cursor.u32()?;
         let mut clock = String::new();
-        // Other buffers: name, number of CPUs and where they are.
+        // Other buffers: name, number of CPUs, and file offset.
         let mut others: Vec<(String, Option<u32>, u64)> = Vec::new();
         loop {
             match cursor.take(10)? {
@@ -334,7 +334,7 @@ impl TraceDat {
                                 let place = of.u64()?;
                                 others.push((of.string()?, None, place));
                             }
-                            // Of the buffer before it, or of all.
+                            // For the preceding buffer, or for all.
                             option::CPU_COUNT => match others.last_mut() {
                                 Some(other) => other.1 = Some(of.u32()?),
                                 None => cpus = of.u32()?,
@@ -367,7 +367,7 @@ impl TraceDat {
         Ok(file)
     }
 
-    /// Options that point to sections.
+    /// Version 7 consists of options that point to sections.
     fn version_7(sections: &mut Sections<'_>, first: u64) -> io::Result<Self> {
         let big_endian = sections.big_endian;
         let mut file = Self::new(big_endian);
@@ -402,7 +402,7 @@ impl TraceDat {
                     }
                     option::BUFFER => {
                         let place = of.u64()?;
-                        // The buffer's name, empty for the first.
+                        // The name of the buffer; empty for the first one.
                         of.string()?;
                         let clock = of.string()?;
                         let page_bytes = of.u32()? as usize;
@@ -453,7 +453,7 @@ impl TraceDat {
             return Err(bad("the description of its records is missing"));
         }
         cursor.sized(8)?;
-        // It has the shape of an event's format, but for the name and number.
+        // It is like an event format, without the name and id.
         let described = Format::parse("", &format!("name: page\nID: 0\n{page}"));
         let field = |name| described.as_ref().and_then(|format| format.field(name));
         let (Some(commit), Some(data)) = (field("commit"), field("data")) else {
@@ -487,7 +487,7 @@ fn table_of_cpus(cursor: &mut Cursor<'_>, cpus: u32) -> io::Result<Vec<Cpu>> {
     (0..cpus).map(|cpu| Ok(Cpu { number: cpu, offset: cursor.u64()?, size: cursor.u64()? })).collect()
 }
 
-/// As C's strtoll reads it: `-12`, `0x1f`.
+/// Parses a number as C's strtoll does: `-12`, `0x1f`.
 fn offset_ns(text: &str) -> i64 {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -500,7 +500,7 @@ fn offset_ns(text: &str) -> i64 {
     value.map_or(0, |value| if negative { value.wrapping_neg() } else { value })
 }
 
-/// `1234 comm` a line.
+/// Parses lines of `1234 comm`.
 fn comms(lines: &[u8]) -> HashMap<u32, Vec<u8>> {
     lines
         .split(|&b| b == b'\n')
@@ -513,13 +513,13 @@ fn comms(lines: &[u8]) -> HashMap<u32, Vec<u8>> {
         .collect()
 }
 
-/// `[local] global counter`: the one in brackets.
+/// Returns the clock in brackets of `[local] global counter`.
 fn chosen_clock(clocks: &str) -> String {
     let chosen = clocks.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     chosen.map_or(clocks, |(clock, _)| clock).to_owned()
 }
 
-/// `None` at the end of the options of version 6, which have no data there.
+/// Reads an option. Returns `None` at the end of the options of version 6, where the last option has no data.
 fn next_option<'a>(cursor: &mut Cursor<'a>, done_has_data: bool) -> io::Result<Option<(u16, &'a [u8])>> {
     let id = cursor.u16()?;
     if id == option::DONE && !done_has_data {
@@ -536,12 +536,12 @@ struct Sections<'a> {
     store: &'a Store,
     big_endian: bool,
     compression: Compression,
-    /// So many bytes may still be read.
+    /// Number of bytes that may still be read.
     left: u64,
 }
 
 impl Sections<'_> {
-    /// Whether a section is packed, and its size in the file.
+    /// Returns whether a section is compressed, and its size in the file.
     fn header(&self, at: u64, id: u16) -> io::Result<(bool, u64)> {
         let header = self.store.read_at(at, SECTION_HEADER_BYTES)?;
         if header.len() as u64 != SECTION_HEADER_BYTES {
@@ -557,7 +557,7 @@ impl Sections<'_> {
         Ok((flags & 1 != 0, cursor.u64()?))
     }
 
-    /// A section's bytes, unpacked.
+    /// Returns the bytes of a section, decompressed.
     fn read(&mut self, at: u64, id: u16) -> io::Result<Vec<u8>> {
         let (packed, size) = self.header(at, id)?;
         let body_at = at + SECTION_HEADER_BYTES;

@@ -1,4 +1,4 @@
-//! Event formats as tracefs describes them (`events/SYSTEM/EVENT/format`): where each field of a record stands.
+//! Parses event formats of tracefs (`events/SYSTEM/EVENT/format`), which describe where each field of a record is.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use std::collections::HashMap;
 pub(super) enum Layout {
     /// A number of `size` bytes.
     Number { signed: bool },
-    /// A device, as the kernel packs it.
+    /// A device number in the kernel's encoding.
     Dev,
-    /// Bytes in place, up to a NUL.
+    /// Inline bytes, up to a NUL.
     Text,
-    /// A u32 in place: length << 16 | offset of the bytes in the record.
+    /// A u32: length << 16 | offset of the bytes in the record.
     DataLoc,
-    /// The same, with the offset counted from the end of the field.
+    /// The same, with the offset relative to the end of the field.
     RelLoc,
     /// Anything else; shown as bytes.
     Bytes,
@@ -33,12 +33,12 @@ pub(super) struct Format {
     pub(super) name: String,
     pub(super) id: u16,
     pub(super) fields: Vec<Field>,
-    /// Names of values, by field: what `__print_symbolic` of its print format says.
+    /// Symbolic names of values, by field, from `__print_symbolic` in its print format.
     pub(super) symbols: HashMap<String, Vec<(u64, String)>>,
 }
 
 impl Format {
-    /// From the text of a `format` file; `None` where it is not one.
+    /// Parses the text of a `format` file; `None` if it is not one.
     pub(super) fn parse(system: &str, text: &str) -> Option<Self> {
         let (mut name, mut id, mut fields, mut symbols) = (None, None, Vec::new(), HashMap::new());
         for line in text.lines() {
@@ -60,13 +60,13 @@ impl Format {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// What a value of a field is called.
+    /// Returns the symbolic name of a value.
     pub(super) fn symbol(&self, field: &str, value: u64) -> Option<&str> {
         self.symbols.get(field)?.iter().find(|(known, _)| *known == value).map(|(_, name)| name.as_str())
     }
 }
 
-/// `"...", __print_symbolic(REC->origin, { 0, "none" }, { 1, "sync" }), ...`
+/// Parses `"...", __print_symbolic(REC->origin, { 0, "none" }, { 1, "sync" }), ...`.
 fn symbols_of(print: &str) -> HashMap<String, Vec<(u64, String)>> {
     let mut symbols = HashMap::new();
     for call in print.split("__print_symbolic(").skip(1) {
@@ -87,7 +87,7 @@ fn symbols_of(print: &str) -> HashMap<String, Vec<(u64, String)>> {
     symbols
 }
 
-/// `unsigned short common_type; offset:0; size:2; signed:0;`
+/// Parses `unsigned short common_type; offset:0; size:2; signed:0;`.
 fn field(text: &str) -> Option<Field> {
     let mut parts = text.split(';').map(str::trim);
     let declaration = parts.next()?;
@@ -97,7 +97,7 @@ fn field(text: &str) -> Option<Field> {
     let signed = number("signed").unwrap_or(0) != 0;
 
     let (declared, array) = match declaration.split_once('[') {
-        // `__data_loc char[] name` has its brackets before the name.
+        // In `__data_loc char[] name` the brackets precede the name.
         Some((before, after)) => match after.split_once(']') {
             Some((_, name)) if !name.trim().is_empty() => (format!("{before} {}", name.trim()), true),
             _ => (before.to_owned(), true),

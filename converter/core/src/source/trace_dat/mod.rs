@@ -1,7 +1,7 @@
-//! The binary ring buffer, as trace-cmd and `syncline record` write it: trace.dat, versions 6 and 7.
+//! The binary ring buffer: trace.dat, versions 6 and 7, as trace-cmd and `syncline record` write it.
 //!
-//! Pages of all CPUs are taken in the order of their first record's time. A page may reach far beyond the next one's
-//! beginning, so each chunk says until when all has been read, and what is newer waits in `order`.
+//! Sub-buffer pages of all CPUs are read in the order of their first record's time. A page may extend far beyond the start of the next
+//! one. So each chunk has a watermark, and newer events wait in the reorder stage.
 
 mod events;
 mod file;
@@ -25,23 +25,23 @@ use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
 use crate::input::{Chunk, Input, Store};
 use crate::names::NameId;
 
-/// Pages are handed on in chunks of about so many bytes.
+/// Approximate size of a chunk of pages.
 const CHUNK_BYTES: usize = 1 << 18;
-/// Pages are read so many bytes at once, fewer where there are many CPUs.
+/// Bytes per read of one CPU's pages, and the limit for all CPUs together.
 const READ_BYTES: usize = 1 << 16;
 const READ_BYTES_OF_ALL: usize = 1 << 26;
-/// CPU and length, before each page of a chunk.
+/// Size of the CPU and length that precede each page of a chunk.
 const PAGE_HEADER_BYTES: usize = 8;
-/// In the place of a length: eight bytes follow, how many events were lost that no page tells of.
+/// Replaces a length: the next eight bytes are the number of lost events that no page reports.
 const LOST_BESIDE: u32 = u32::MAX;
-/// The largest sub-buffer that a kernel makes has a quarter of it.
+/// Four times the largest sub-buffer of a kernel.
 const MAX_PAGE_BYTES: usize = 1 << 22;
-/// trace-cmd packs ten pages at a time.
+/// trace-cmd compresses ten pages at a time.
 const MAX_PAGES_PACKED: usize = 64;
 const CHUNK_COUNT_BYTES: u64 = 4;
-/// Of all CPUs together: ten pages of each of 8192 CPUs are a good half.
+/// Limit for all CPUs together. Ten pages for each of 8192 CPUs use a little more than half.
 const MAX_READY_BYTES: usize = 1 << 29;
-/// Fields that the event itself carries.
+/// Prefix of the fields that every event has.
 const COMMON: &str = "common_";
 
 pub struct TraceDatSource;
@@ -74,7 +74,7 @@ impl Source for TraceDatSource {
     }
 }
 
-/// The clock that all buffers have, if it counts ns.
+/// Returns the clock of all buffers, if it counts ns.
 fn clock_of(file: &TraceDat) -> io::Result<&str> {
     const HINT: &str = "record with one that counts ns: `trace-cmd record -C boot`";
     let clock = file.buffers.first().map_or("", |buffer| buffer.clock.as_str());
@@ -90,7 +90,7 @@ fn clock_of(file: &TraceDat) -> io::Result<&str> {
         "x86-tsc" | "tsc2nsec" => {
             Err(Refused::error("its clock, x86-tsc, counts cycles, and it does not say how long they are", HINT))
         }
-        // trace_clocks[] of kernel/trace/trace.c: those that do not say `in_ns`.
+        // From trace_clocks[] of kernel/trace/trace.c: clocks without `in_ns`.
         "uptime" => {
             Err(Refused::error("its clock, uptime, counts jiffies, and it does not say how long they are", HINT))
         }
@@ -102,7 +102,7 @@ fn clock_of(file: &TraceDat) -> io::Result<&str> {
     }
 }
 
-/// The clock of tracefs by the name that docs/tables.md has for it.
+/// Converts the tracefs name of a clock to its name in docs/tables.md.
 fn clock_name(clock: &str) -> &str {
     match clock {
         "boot" => "boottime",
@@ -113,14 +113,14 @@ fn clock_name(clock: &str) -> &str {
     }
 }
 
-/// The pages of one CPU that are still to be read.
+/// The unread pages of one CPU.
 struct CpuPages {
     cpu: u32,
     page_bytes: usize,
     compression: Compression,
     at: u64,
     end: u64,
-    /// Compressed chunks left.
+    /// Number of compressed chunks left.
     packed_chunks: u32,
     read_bytes: usize,
     ready: Vec<u8>,
@@ -128,7 +128,7 @@ struct CpuPages {
 }
 
 impl CpuPages {
-    /// The file has been found to hold all of its pages.
+    /// The file was already checked to contain all pages.
     fn new(cpu: &Cpu, of: &Buffer, read_bytes: usize, store: &Store, shape: Shape) -> io::Result<Self> {
         let mut pages = Self {
             cpu: cpu.number,
@@ -142,7 +142,7 @@ impl CpuPages {
             taken: 0,
         };
         if of.compression != Compression::None && cpu.size > 0 {
-            // trace-cmd 3.1 does not count the number of chunks in, 3.3 does.
+            // The size includes the number of chunks in trace-cmd 3.3, but not in 3.1.
             pages.end = store.len().min(pages.end + CHUNK_COUNT_BYTES);
             pages.packed_chunks = pages.number(store, shape)?;
         }
@@ -159,7 +159,7 @@ impl CpuPages {
         bad(format!("the packed events of CPU {} {why}", self.cpu))
     }
 
-    /// The next page, which stays until `take`.
+    /// Returns the next page and keeps it until `take`.
     fn peek(&mut self, store: &Store, shape: Shape) -> io::Result<Option<&[u8]>> {
         if self.taken == self.ready.len() {
             self.taken = 0;
@@ -169,7 +169,7 @@ impl CpuPages {
         if self.ready.is_empty() {
             return Ok(None);
         }
-        // The last page of a file that was cut may be a part of one.
+        // The last page of a truncated file may be incomplete.
         let end = self.ready.len().min(self.taken + self.page_bytes);
         Ok(Some(&self.ready[self.taken..end]))
     }
@@ -206,19 +206,19 @@ impl CpuPages {
     }
 }
 
-/// Pages of all CPUs in the order of their times.
+/// Pages of all CPUs in the order of time.
 struct Pages {
     path: String,
     store: Store,
     shape: Shape,
     clock: Clock,
     cpus: Vec<CpuPages>,
-    /// (time of its next page, place in `cpus`)
+    /// (time of the next page, index in `cpus`)
     heads: BinaryHeap<Reverse<(i64, usize)>>,
     until: i64,
     ready_bytes: usize,
     stats: Stats,
-    /// Of what the stats count, pages have told so much; some pages tell that events were lost, but not how many.
+    /// Number of lost events that pages reported, and number of pages that reported a loss without a number.
     told: u64,
     told_uncounted: u64,
 }
@@ -253,7 +253,7 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Puts a CPU in its place among the others.
+    /// Queues the next page of a CPU by its time.
     fn look_at(&mut self, at: usize) -> io::Result<()> {
         let (shape, clock) = (self.shape, self.clock);
         let of = &mut self.cpus[at];
@@ -269,9 +269,9 @@ impl Pages {
         Ok(())
     }
 
-    /// Events that were lost and of which no page tells.
+    /// Number of lost events that no page reported.
     fn lost_beside(&self) -> u64 {
-        // Where a page tells that some were lost and not how many, each such page has been counted as one.
+        // A page that reports a loss without a number was counted as one event.
         let told = self.told.saturating_add(self.told_uncounted);
         let overrun = if self.told_uncounted > 0 { self.stats.overrun.saturating_sub(told) } else { 0 };
         overrun.saturating_add(self.stats.dropped)
@@ -329,7 +329,7 @@ impl Chunks for Pages {
     }
 }
 
-/// From the buffer's times to ns.
+/// Converts times of the buffer to ns.
 #[derive(Clone, Copy)]
 struct Clock {
     offset_ns: i64,
@@ -349,7 +349,7 @@ impl Clock {
     }
 }
 
-/// What an event's records are turned into.
+/// An event that the file describes, and its decoder.
 struct Known {
     plan: Plan,
     pid: Option<Number>,
@@ -359,7 +359,7 @@ struct Known {
 struct Records {
     shape: Shape,
     clock: Clock,
-    /// By the number that each record begins with.
+    /// By the id that each record begins with.
     known: HashMap<u16, Known>,
     comms: HashMap<u32, Vec<u8>>,
     machine: Option<Machine>,
@@ -411,7 +411,7 @@ impl Records {
         let pid = known.pid.and_then(|pid| pid.unsigned(self.shape, record));
         let tid = pid.and_then(|pid| i32::try_from(pid).ok()).map_or(UNKNOWN_TASK, |pid| pid as u32);
         let comm = *comms.entry(tid).or_insert_with(|| {
-            // The kernel keeps no name of its idle tasks, which are all 0.
+            // The kernel stores no name for its idle tasks, whose PID is 0.
             let comm = self.comms.get(&tid).map(Vec::as_slice).or((tid == 0).then_some(b"<idle>"));
             comm.map_or(NameId::NONE, |comm| batch.names.intern(comm))
         });
@@ -421,7 +421,7 @@ impl Records {
         batch.events.push(Event { ts, tid, pid: UNKNOWN_TASK, comm, line: 0, kind });
     }
 
-    /// The tracer's word and every field that the event has no place for.
+    /// Stores the tracer's name of the event, and every field that the event has no field for.
     fn extras(&self, known: &Known, kind: Kind, record: &[u8], batch: &mut Batch) {
         let word = batch.names.intern(&known.plan.word(&known.format.name, kind));
         batch.words.push(word);
@@ -486,12 +486,12 @@ impl Parse for Records {
                 self.record(self.clock.ns(time), record, &mut comms, batch);
             });
             match read {
-                // A recorder writes none: a copy has a hole there.
+                // No recorder writes such a page. The file has a hole from an incomplete copy.
                 Ok(Lost::None) if page.iter().all(|b| *b == 0) => {
                     batch.unparsed(page_of(header).as_bytes(), "it is all zeros: was the file copied whole?");
                 }
                 Ok(Lost::None) => {}
-                // Before the page's first event.
+                // The loss precedes the first event of the page.
                 Ok(Lost::Some(count)) => batch.note_at(before, NoteKind::Lost { count }),
                 Ok(Lost::Unknown) => batch.note_at(before, NoteKind::LostUncounted),
                 Err(why) => batch.unparsed(page_of(header).as_bytes(), why),

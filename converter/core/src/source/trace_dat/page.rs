@@ -1,6 +1,6 @@
-//! Pages of the kernel's ring buffer (kernel/trace/ring_buffer.c): records with times that are told as differences.
+//! Decodes sub-buffer pages of the kernel's ring buffer (kernel/trace/ring_buffer.c). Their records hold time differences.
 
-/// Low bits of `commit`; above them are flags.
+/// Low bits of `commit`; the bits above are flags.
 const COMMIT_BYTES: u64 = (1 << 27) - 1;
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
@@ -8,21 +8,21 @@ const MISSED_STORED: u64 = 1 << 30;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// An absolute time has so many bits; those above are of the time before it.
+/// Number of bits of an absolute time. The bits above are those of the time before it.
 const STAMP_BITS: u32 = 59;
 
-/// How numbers are written, and where a page's header has what: `events/header_page`.
+/// Byte order, and the layout of a page header, from `events/header_page`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) big_endian: bool,
     pub(super) commit_at: usize,
-    /// A long of the kernel.
+    /// Size of a long of the kernel.
     pub(super) commit_bytes: usize,
     pub(super) data_at: usize,
 }
 
 impl Shape {
-    /// An unsigned number of up to eight bytes; `None` beyond the end.
+    /// Reads an unsigned number of up to eight bytes; `None` beyond the end.
     #[inline]
     pub(super) fn number(self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
         let bytes = bytes.get(at..at.checked_add(size)?)?;
@@ -42,13 +42,13 @@ impl Shape {
         self.number(bytes, at, 4).map(|word| word as u32)
     }
 
-    /// Time of a page's first record.
+    /// Returns the time of a page's first record.
     pub(super) fn time(self, page: &[u8]) -> Option<u64> {
         self.number(page, 0, 8)
     }
 }
 
-/// How many events the tracer says it lost before a page.
+/// Number of events that the kernel reports as lost before a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
     None,
@@ -56,24 +56,24 @@ pub(super) enum Lost {
     Unknown,
 }
 
-/// What a page says was lost before it; `None` where it is cut off.
+/// Returns the loss that a page reports; `None` if the page is cut off.
 pub(super) fn lost(shape: Shape, page: &[u8]) -> Option<Lost> {
     let commit = shape.number(page, shape.commit_at, shape.commit_bytes)?;
     Some(match (commit & MISSED != 0, commit & MISSED_STORED != 0) {
         (false, _) => Lost::None,
         (true, false) => Lost::Unknown,
-        // Written behind the last record, where there was room for it.
+        // Stored after the last record, if there was room for it.
         (true, true) => {
             let at = shape.data_at.saturating_add((commit & COMMIT_BYTES) as usize);
             let count = shape.number(page, at, shape.commit_bytes);
-            // A long of the kernel; none that it writes is 0 or less.
+            // The kernel stores a positive long.
             let most = u64::MAX >> (65 - 8 * shape.commit_bytes as u32);
             count.filter(|count| (1..=most).contains(count)).map_or(Lost::Unknown, Lost::Some)
         }
     })
 }
 
-/// Hands on each record of a page with its time. An error says where the page is not one.
+/// Passes each record of a page to `take`, with its time. An error describes why the page is invalid.
 pub(super) fn records<'a>(
     shape: Shape,
     page: &'a [u8],
@@ -95,7 +95,7 @@ pub(super) fn records<'a>(
         match kind {
             PADDING if delta == 0 => break,
             PADDING => {
-                // A record that was thrown away.
+                // A discarded record.
                 let size = shape.word(data, at).ok_or(CUT)? as usize;
                 time = time.wrapping_add(u64::from(delta));
                 at = at.checked_add(size.max(4)).filter(|&at| at <= data.len()).ok_or(CUT)?;
@@ -109,7 +109,7 @@ pub(super) fn records<'a>(
                 let high = u64::from(shape.word(data, at).ok_or(CUT)?);
                 let stamp = (high << 27 | u64::from(delta)) & ((1 << STAMP_BITS) - 1);
                 let above = time >> STAMP_BITS << STAMP_BITS;
-                // Since the time before it the bits above may have counted on.
+                // The upper bits may have changed since the previous time.
                 let more = if above > 0 && above | stamp < time { 1 << STAMP_BITS } else { 0 };
                 time = (above | stamp).wrapping_add(more);
                 at += 4;
@@ -223,7 +223,7 @@ mod tests {
         let mut long = page(LITTLE, 0, 0, &[1, 42], &[]);
         long[8..12].copy_from_slice(&5000u32.to_le_bytes());
         assert!(read(LITTLE, &long).1.is_err());
-        // A record of twenty bytes where there are four.
+        // A record of twenty bytes where only four remain.
         let (records, lost) = read(LITTLE, &page(LITTLE, 0, 0, &[1, 42, 5, 1], &[]));
         assert_eq!(records.len(), 1);
         assert!(lost.is_err());
