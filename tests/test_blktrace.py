@@ -183,8 +183,8 @@ def test_a_file_that_was_not_copied_is_missed(tmp_path: Path) -> None:
         shutil.copy(file, tmp_path / f"x.blktrace.{cpu}")
     done = _core.convert([str(tmp_path / "x.blktrace.4")], str(tmp_path / "out.csv"))
     assert [line.split(": ", 1)[1] for line in done["unparsed"]] == [
-        "x.blktrace.0 to x.blktrace.1 (files of higher CPUs are there, and not this: was it not copied?)",
-        "x.blktrace.3 (files of higher CPUs are there, and not this: was it not copied?)",
+        "x.blktrace.0 to x.blktrace.1 (this file is missing, although files of higher CPUs exist: was it not copied?)",
+        "x.blktrace.3 (this file is missing, although files of higher CPUs exist: was it not copied?)",
     ]
 
 
@@ -557,5 +557,5 @@ def test_a_copy_under_the_number_of_another_cpu_is_refused(tmp_path: Path) -> No
     assert "x.blktrace.1 is the same log as" in said
     (tmp_path / "x.blktrace.1").write_bytes(b"hello, world\n")
     said = fails(3, "convert", tmp_path / "x.blktrace.0", "-o", tmp_path / "x.csv")
-    assert "x.blktrace.1: it is no file of blktrace's" in said
+    assert "x.blktrace.1: it is not a file of blktrace" in said
     assert f"of the recording of {tmp_path}/x.blktrace.0, and is read with it" in said

@@ -303,7 +303,7 @@ def no_chunks() -> Bad:
 
 @bad
 def huge_chunk() -> Bad:
-    return Bad(chunk(4, 2**32 - 1), "the packed events of CPU 0 reach into what follows them")
+    return Bad(chunk(4, 2**32 - 1), "the packed events of CPU 0 extend into the data after them")
 
 
 @bad

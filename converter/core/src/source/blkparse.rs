@@ -42,8 +42,8 @@ const STATISTICS: [&[u8]; 14] = [
     b"Events (",
     b"Trace started at ",
 ];
-const NOT_OF_THE_FORMAT: &str =
-    "it is not `DEVICE CPU SEQUENCE TIME PID ACTION RWBS`, with what blkparse prints of the action behind it";
+const BAD_LINE: &str =
+    "it is not `DEVICE CPU SEQUENCE TIME PID ACTION RWBS`, followed by what blkparse prints for the action";
 
 pub struct Blkparse;
 
@@ -85,7 +85,7 @@ impl Lines for Blkparse {
             if let Some(count) = skipped(line) {
                 batch.note(NoteKind::Lost { count });
             } else if !line.is_empty() && !is_beside(line) {
-                batch.unparsed(line, NOT_OF_THE_FORMAT);
+                batch.unparsed(line, BAD_LINE);
             }
         }
     }
@@ -96,13 +96,13 @@ fn is_beside(line: &[u8]) -> bool {
     if STATISTICS.iter().any(|begin| line.starts_with(begin)) || line.starts_with(b"Skips: ") {
         return true;
     }
-    let of_file = line.starts_with(b"Input file ") && line.ends_with(b" added");
+    let is_input_line = line.starts_with(b"Input file ") && line.ends_with(b" added");
     // Matches `CPU0 (sda):`, `Total (sda):`, and, with -s, `fio (2967)` and `fio (2967, ...)`.
     let inside = line.strip_suffix(b"):").or_else(|| line.strip_suffix(b", ...)")).or_else(|| line.strip_suffix(b")"));
-    let of_whom =
+    let owner =
         inside.and_then(|text| memrchr(b'(', text).filter(|&at| at > 0 && text[at - 1] == b' ').map(|at| (text, at)));
-    of_file
-        || of_whom.is_some_and(|(text, at)| {
+    is_input_line
+        || owner.is_some_and(|(text, at)| {
             line.starts_with(b"CPU") || line.starts_with(b"Total (") || text[at + 1..].iter().all(u8::is_ascii_digit)
         })
 }
@@ -158,17 +158,17 @@ impl<'a> Line<'a> {
         let ts = i64::try_from(s).ok()?.checked_mul(1_000_000_000)?.checked_add(ns as i64)?;
         let pid = column(&mut cursor)?;
         let pid = i32::try_from(pid).ok()? as u32;
-        let action = word(&mut cursor)?;
-        let rwbs = word(&mut cursor)?;
+        let action = letters(&mut cursor)?;
+        let rwbs = letters(&mut cursor)?;
         // A space, then the details of the action.
         let rest = cursor.rest.strip_prefix(b" ").unwrap_or(cursor.rest);
         let mut line = Self { dev, cpu, sequence, ts, pid, action, rwbs, ..Self::default() };
-        line.rest(rest)?;
+        line.parse_details(rest)?;
         Some(line)
     }
 
     #[inline]
-    fn rest(&mut self, rest: &'a [u8]) -> Option<()> {
+    fn parse_details(&mut self, rest: &'a [u8]) -> Option<()> {
         let mut cursor = Cursor::new(rest);
         match self.action {
             b"m" => {
@@ -177,10 +177,10 @@ impl<'a> Line<'a> {
             }
             b"C" | b"R" => {
                 // A SCSI command.
-                if let Some(data) = parenthesis(&mut cursor) {
+                if let Some(data) = hex_bytes(&mut cursor) {
                     self.command = Some((None, data));
                 } else if cursor.rest.first() != Some(&b'[') {
-                    self.place(&mut cursor)?;
+                    self.sector_and_size(&mut cursor)?;
                     self.elapsed(&mut cursor)?;
                 }
                 cursor.literal(b"[")?;
@@ -188,7 +188,7 @@ impl<'a> Line<'a> {
                 cursor.literal(b"]")?;
             }
             b"A" => {
-                self.place(&mut cursor)?;
+                self.sector_and_size(&mut cursor)?;
                 cursor.literal(b"<- (")?;
                 let dev = device(&mut cursor)?;
                 cursor.literal(b") ")?;
@@ -216,7 +216,7 @@ impl<'a> Line<'a> {
                         cursor.literal(b" ")?;
                         self.elapsed(&mut cursor)?;
                     } else {
-                        self.command = Some((Some(number), parenthesis(&mut cursor).unwrap_or_default()));
+                        self.command = Some((Some(number), hex_bytes(&mut cursor).unwrap_or_default()));
                     }
                 } else {
                     self.elapsed(&mut cursor)?;
@@ -232,7 +232,7 @@ impl<'a> Line<'a> {
     }
 
     /// Parses `SECTOR + N ` or just `SECTOR `.
-    fn place(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
+    fn sector_and_size(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
         self.sector = Some(cursor.decimal()? as i64);
         cursor.literal(b" ")?;
         if cursor.literal(b"+ ").is_some() {
@@ -253,10 +253,10 @@ impl<'a> Line<'a> {
     }
 
     /// Parses `[NAME]`, which may contain brackets. With `is_followed`, more text comes after it.
-    fn name(&mut self, cursor: &mut Cursor<'a>, more: bool) -> Option<()> {
+    fn name(&mut self, cursor: &mut Cursor<'a>, is_followed: bool) -> Option<()> {
         cursor.literal(b"[")?;
         let end = memrchr(b']', cursor.rest)?;
-        if !more && !cursor.rest[end + 1..].trim_ascii().is_empty() {
+        if !is_followed && !cursor.rest[end + 1..].trim_ascii().is_empty() {
             return None;
         }
         self.comm = Some(&cursor.rest[..end]).filter(|comm| *comm != NO_NAME);
@@ -294,8 +294,8 @@ impl<'a> Line<'a> {
 
     /// Stores the action and every field that the event has no field for, under the names that blktrace's own files use.
     fn extras(&self, kind: Kind, batch: &mut Batch) {
-        let word = batch.names.intern(self.action);
-        batch.words.push(word);
+        let action = batch.names.intern(self.action);
+        batch.words.push(action);
         let mut fields = Fields { event: batch.events.len() as u32, batch };
         if kind == Kind::Other {
             if self.dev.is_known() {
@@ -355,13 +355,13 @@ fn column(cursor: &mut Cursor<'_>) -> Option<u64> {
 
 /// Parses a word of letters after spaces.
 #[inline]
-fn word<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+fn letters<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     cursor.literal(b" ")?;
     skip_spaces(cursor);
     let len = cursor.rest.iter().take_while(|b| b.is_ascii_alphabetic()).count();
-    let (word, rest) = cursor.rest.split_at(len);
+    let (letters, rest) = cursor.rest.split_at(len);
     cursor.rest = rest;
-    (1..=8).contains(&len).then_some(word)
+    (1..=8).contains(&len).then_some(letters)
 }
 
 fn device(cursor: &mut Cursor<'_>) -> Option<Dev> {
@@ -372,7 +372,7 @@ fn device(cursor: &mut Cursor<'_>) -> Option<Dev> {
 }
 
 /// Parses bytes in hex, `(12 00 ..) `. Bytes after the dots are zero.
-fn parenthesis<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+fn hex_bytes<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     let inside = cursor.rest.strip_prefix(b"(")?;
     let end = memchr(b')', inside)?;
     let text = &inside[..end];

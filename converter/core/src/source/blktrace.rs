@@ -25,16 +25,16 @@ use crate::names::NameId;
 const CHUNK_BYTES: usize = 1 << 18;
 /// Bytes per read of one file, and the limit for all files together.
 const READ_BYTES: usize = 1 << 18;
-const READ_BYTES_OF_ALL: usize = 1 << 26;
+const MAX_READ_BYTES_TOTAL: usize = 1 << 26;
 /// Size of the longest possible record, plus the magic of the next one.
-const LONGEST: usize = 64 + u16::MAX as usize + 4;
+const MAX_RECORD_BYTES: usize = 64 + u16::MAX as usize + 4;
 /// The notification with the wall-clock time is among the first records of a file.
 const HEAD_BYTES: usize = 1 << 16;
 /// Size of the number of known names, which precedes the records of a chunk.
 const CHUNK_HEADER_BYTES: usize = 4;
 /// Replaces the magic where a chunk holds a message instead of a record.
-const NO_RECORD: [u8; 4] = [0; 4];
-const NO_RECORD_BYTES: usize = 16;
+const MESSAGE_MAGIC: [u8; 4] = [0; 4];
+const MESSAGE_HEADER_BYTES: usize = 16;
 const COMM_BYTES: usize = 16;
 
 /// Category bits of an action, above its lower 16 bits.
@@ -52,11 +52,11 @@ mod category {
 }
 
 /// Flag: the record's data begin with a cgroup id.
-const OF_CGROUP: u64 = 1 << 8;
+const HAS_CGROUP: u64 = 1 << 8;
 /// blkparse's names of the actions, indexed by number.
 const ACTIONS: [&str; 20] =
     ["", "Q", "M", "F", "G", "S", "R", "D", "C", "P", "U", "UT", "I", "X", "B", "A", "abort", "drv_data", "ZP", "ZU"];
-const NOTES: [&str; 3] = ["process", "timestamp", "m"];
+const NOTIFICATIONS: [&str; 3] = ["process", "timestamp", "m"];
 
 pub struct Blktrace;
 
@@ -120,14 +120,14 @@ fn siblings(path: &Path) -> Vec<(u32, PathBuf, bool)> {
     let mut found = Vec::new();
     for entry in folder.unwrap_or(Path::new(".")).read_dir().into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let asked = path.file_name() == Some(&name);
-        let file = if asked { path.to_path_buf() } else { path.with_file_name(&name) };
-        if let Some((of, cpu)) = split_name(&file)
-            && of == recording
+        let is_named = path.file_name() == Some(&name);
+        let file = if is_named { path.to_path_buf() } else { path.with_file_name(&name) };
+        if let Some((name, cpu)) = split_name(&file)
+            && name == recording
             && let Ok(meta) = file.metadata()
             && meta.is_file()
         {
-            found.push((cpu, !asked, file.clone(), meta.len() == 0));
+            found.push((cpu, !is_named, file.clone(), meta.len() == 0));
         }
     }
     // An uncompressed copy may exist next to a compressed file. The file that the user named wins.
@@ -144,7 +144,7 @@ pub(super) fn parts(path: &str) -> Vec<String> {
 }
 
 /// Returns the names of missing per-CPU files below the highest CPU that has one.
-fn holes(path: &str) -> Vec<String> {
+fn missing_files(path: &str) -> Vec<String> {
     let mut next = 0;
     let mut found = Vec::new();
     for (cpu, file, _) in siblings(Path::new(path)) {
@@ -243,7 +243,7 @@ impl<'a> Record<'a> {
             _ => (shape.u64(record, 32), shape.u32(record, 28), 40),
         };
         let mut cgroup = None;
-        if action & OF_CGROUP != 0 && data.len() >= 8 {
+        if action & HAS_CGROUP != 0 && data.len() >= 8 {
             cgroup = Some(shape.u64(data, 0));
             data = &data[8..];
         }
@@ -271,26 +271,26 @@ impl<'a> Record<'a> {
     /// The number of the action.
     #[inline]
     fn number(&self) -> usize {
-        (self.action & 0xffff & !OF_CGROUP) as usize
+        (self.action & 0xffff & !HAS_CGROUP) as usize
     }
 
-    fn note(&self) -> Option<&'static str> {
-        if self.is(category::NOTIFY) { NOTES.get(self.number()).copied() } else { None }
+    fn notification(&self) -> Option<&'static str> {
+        if self.is(category::NOTIFY) { NOTIFICATIONS.get(self.number()).copied() } else { None }
     }
 
     /// The event name in the low-level log.
-    fn full_word(&self) -> Cow<'static, [u8]> {
+    fn log_name(&self) -> Cow<'static, [u8]> {
         let number = self.number();
-        match self.word() {
-            Some(word) => word.as_bytes().into(),
+        match self.name() {
+            Some(name) => name.as_bytes().into(),
             None if self.is(category::NOTIFY) => format!("note_{number}").into_bytes().into(),
             None => format!("action_{number}").into_bytes().into(),
         }
     }
 
-    fn word(&self) -> Option<&'static str> {
-        let words: &[&str] = if self.is(category::NOTIFY) { &NOTES } else { &ACTIONS };
-        words.get(self.number()).copied().filter(|word| !word.is_empty())
+    fn name(&self) -> Option<&'static str> {
+        let names: &[&str] = if self.is(category::NOTIFY) { &NOTIFICATIONS } else { &ACTIONS };
+        names.get(self.number()).copied().filter(|name| !name.is_empty())
     }
 
     /// Reads a number of the data, which the kernel stores in big-endian order.
@@ -303,7 +303,7 @@ impl<'a> Record<'a> {
     }
 
     fn is_remap(&self) -> bool {
-        self.word() == Some("A") && self.data.len() >= 16
+        self.name() == Some("A") && self.data.len() >= 16
     }
 
     /// The target device. A remap records it in its data.
@@ -313,13 +313,13 @@ impl<'a> Record<'a> {
 
     #[inline]
     fn kind(&self) -> Kind {
-        let of_no_data = category::DISCARD | category::WRITE_ZEROES | category::PC | category::NOTIFY;
-        if !self.is(category::WRITE) || self.is(of_no_data) || self.bytes == 0 {
+        let without_data = category::DISCARD | category::WRITE_ZEROES | category::PC | category::NOTIFY;
+        if !self.is(category::WRITE) || self.is(without_data) || self.bytes == 0 {
             return Kind::Other;
         }
         let (dev, bytes) = (self.dev(), u64::from(self.bytes));
         let Ok(sector) = i64::try_from(self.sector) else { return Kind::Other };
-        match self.word() {
+        match self.name() {
             Some("Q") => Kind::BlockSubmit { dev, sector, bytes },
             Some("C") => Kind::BlockComplete { dev, sector, bytes },
             Some("A") if self.is_remap() => {
@@ -333,7 +333,7 @@ impl<'a> Record<'a> {
     /// The RWBS letters, as blkparse prints them.
     fn rwbs(&self) -> impl Iterator<Item = u8> {
         let when = |is: bool, letter: u8| is.then_some(letter);
-        let what = match () {
+        let letter = match () {
             () if self.is(category::DISCARD) => b'D',
             () if self.is(category::WRITE | category::WRITE_ZEROES) => b'W',
             () if self.bytes > 0 => b'R',
@@ -341,8 +341,8 @@ impl<'a> Record<'a> {
         };
         [
             when(self.is(category::FLUSH), b'F'),
-            Some(what),
-            when(self.is(category::WRITE_ZEROES) && what == b'W', b'Z'),
+            Some(letter),
+            when(self.is(category::WRITE_ZEROES) && letter == b'W', b'Z'),
             when(self.is(category::FUA), b'F'),
             when(self.is(category::AHEAD), b'A'),
             when(self.is(category::SYNC), b'S'),
@@ -383,7 +383,7 @@ struct Thread {
 
 #[derive(Default)]
 struct Names {
-    of: HashMap<(u32, u32), Thread, FixedState>,
+    by_thread: HashMap<(u32, u32), Thread, FixedState>,
     count: u32,
 }
 
@@ -400,7 +400,7 @@ impl Names {
         comm[..len].copy_from_slice(&text[..len]);
         let name = Name { number: self.count, time: note.time, comm };
         let new = || Thread { first: name.number, names: Vec::new() };
-        let names = &mut self.of.entry(Self::key(note)).or_insert_with(new).names;
+        let names = &mut self.by_thread.entry(Self::key(note)).or_insert_with(new).names;
         let at = names.partition_point(|other| other.time <= name.time);
         names.insert(at, name);
         self.count += 1;
@@ -409,7 +409,7 @@ impl Names {
     /// Returns the name of a thread at `time`, considering only the first `known` notifications, and the time range in which the name
     /// holds. This is the last name up to that time or, if there is none, the thread's first name.
     fn find(&self, key: (u32, u32), time: u64, known: u32) -> Option<(&[u8], Range<u64>)> {
-        let thread = self.of.get(&key).filter(|thread| thread.first < known)?;
+        let thread = self.by_thread.get(&key).filter(|thread| thread.first < known)?;
         let next = thread.names.partition_point(|name| name.time <= time);
         let until = thread.names.get(next).map_or(u64::MAX, |name| name.time);
         if let Some(name) = thread.names[..next].iter().rfind(|name| name.number < known) {
@@ -421,21 +421,21 @@ impl Names {
 }
 
 /// Reasons why bytes are not a record.
-const WHYS: [&str; 4] = [
-    "they are no record of blktrace's: the file is damaged",
-    "a record whose data do not end where it says",
+const REASONS: [&str; 4] = [
+    "these bytes are not a record of blktrace: the file is damaged",
+    "a record whose data are shorter than its recorded length",
     "the file ends within a record: it is cut off",
     "a record of a version that Syncline does not read",
 ];
 const GARBAGE: u32 = 0;
-const LIES: u32 = 1;
+const SHORT_DATA: u32 = 1;
 const CUT_OFF: u32 = 2;
 const FOREIGN: u32 = 3;
 /// Used instead of a reason: the sequence numbers show that this many records are missing.
 const LOST: u32 = 4;
 /// Used instead of a reason: files of CPUs below the highest one are missing.
 const NO_FILE: u32 = 5;
-const NO_FILE_WHY: &str = "files of higher CPUs are there, and not this: was it not copied?";
+const NO_FILE_REASON: &str = "this file is missing, although files of higher CPUs exist: was it not copied?";
 
 /// One file of the recording, and the read position in it.
 struct File {
@@ -454,18 +454,18 @@ struct File {
 
 impl File {
     /// Opens a file. `named_path` is the file of the recording that the user named.
-    fn open(input: Input, of: &str) -> Result<Self> {
+    fn open(input: Input, named_path: &str) -> Result<Self> {
         let path = input.path.clone();
         let fail = |source| Error::Read { path: path.clone(), source };
         let shape = Shape::of(input.head()).ok_or_else(|| {
-            let hint = if path == of {
-                "leave out `--from`, and the format is told from the file itself".to_owned()
+            let hint = if path == named_path {
+                "leave out `--from`: the format is detected from the file itself".to_owned()
             } else {
                 format!(
-                    "by its name it is of the recording of {of}, and is read with it: copy it again, or move it away"
+                    "its name belongs to the recording of {named_path}, so it is read together with it: copy it again, or move it away"
                 )
             };
-            fail(Refused::error("it is no file of blktrace's: it does not begin with a record", hint))
+            fail(Refused::error("it is not a file of blktrace: it does not begin with a record", hint))
         })?;
         if shape.header_bytes().is_none() {
             return Err(fail(Refused::error(
@@ -483,12 +483,12 @@ impl File {
     }
 
     /// File offset of the next byte.
-    fn place(&self) -> u64 {
+    fn position(&self) -> u64 {
         self.at + self.taken as u64
     }
 
     /// Buffers at least `bytes` bytes, or fewer at the end of the file.
-    fn ensure(&mut self, bytes: usize) -> io::Result<()> {
+    fn ensure_buffered(&mut self, bytes: usize) -> io::Result<()> {
         let end = self.at + self.buffer.len() as u64;
         if self.rest().len() >= bytes || end >= self.store.len() {
             return Ok(());
@@ -500,10 +500,10 @@ impl File {
     }
 
     /// Advances to the next record and keeps it until `take`. Reports bytes that are not a record in `messages`.
-    fn look(&mut self, aside: &mut Vec<u8>) -> io::Result<()> {
+    fn advance(&mut self, messages: &mut Vec<u8>) -> io::Result<()> {
         self.head = None;
         loop {
-            self.ensure(LONGEST)?;
+            self.ensure_buffered(MAX_RECORD_BYTES)?;
             let rest = self.rest();
             if rest.is_empty() {
                 return Ok(());
@@ -517,32 +517,36 @@ impl File {
                         let len = header + shape.pdu_bytes(rest);
                         match rest.get(len..) {
                             // No record follows, but one begins within the data: the data are shorter than the recorded length.
-                            Some(next) if len > header && !begins_record(next) && self.is_within(header, len) => LIES,
+                            Some(next)
+                                if len > header && !is_record_start(next) && self.has_record_within(header, len) =>
+                            {
+                                SHORT_DATA
+                            }
                             Some(_) => {
                                 // An invalid time is reported when the record is parsed.
                                 self.head = Some((len, shape.u64(rest, 8) as i64));
                                 return Ok(());
                             }
                             // The buffer holds as many bytes as the longest record, except at the end of the file.
-                            None if self.is_within(header, len) => LIES,
+                            None if self.has_record_within(header, len) => SHORT_DATA,
                             None => CUT_OFF,
                         }
                     }
                 },
             };
-            self.skip(why, aside)?;
+            self.skip(why, messages)?;
         }
     }
 
     /// Returns whether a record begins in this range, relative to the read position.
-    fn is_within(&self, from: usize, to: usize) -> bool {
+    fn has_record_within(&self, from: usize, to: usize) -> bool {
         let to = self.rest().len().min(to + 3);
         memchr::memmem::find(&self.rest()[from..to], &self.shape.magic()).is_some()
     }
 
     /// Skips bytes that are not a record, up to the next magic.
-    fn skip(&mut self, why: u32, aside: &mut Vec<u8>) -> io::Result<()> {
-        let from = self.place();
+    fn skip(&mut self, why: u32, messages: &mut Vec<u8>) -> io::Result<()> {
+        let from = self.position();
         let finder = memchr::memmem::Finder::new(&self.shape.magic()).into_owned();
         self.taken += 1;
         loop {
@@ -551,15 +555,15 @@ impl File {
                 break;
             }
             // The last bytes of the buffer may be the start of a magic.
-            let ended = self.at + self.buffer.len() as u64 >= self.store.len();
-            self.taken = if ended { self.buffer.len() } else { self.buffer.len() - 3.min(self.rest().len()) };
-            if ended {
+            let is_last = self.at + self.buffer.len() as u64 >= self.store.len();
+            self.taken = if is_last { self.buffer.len() } else { self.buffer.len() - 3.min(self.rest().len()) };
+            if is_last {
                 break;
             }
-            self.ensure(LONGEST)?;
+            self.ensure_buffered(MAX_RECORD_BYTES)?;
         }
-        let text = format!("{} bytes from byte {from} of {}", self.place() - from, self.name);
-        tell(aside, why, text.len() as u64, text.as_bytes());
+        let text = format!("{} bytes from byte {from} of {}", self.position() - from, self.name);
+        write_message(messages, why, text.len() as u64, text.as_bytes());
         Ok(())
     }
 
@@ -571,16 +575,16 @@ impl File {
 }
 
 /// Returns whether `bytes` begin with a record or are the end of the file.
-fn begins_record(bytes: &[u8]) -> bool {
+fn is_record_start(bytes: &[u8]) -> bool {
     bytes.len() < 4 || Shape::of(bytes).is_some()
 }
 
 /// Writes a message between the records of a chunk.
-fn tell(to: &mut Vec<u8>, what: u32, number: u64, text: &[u8]) {
-    to.extend_from_slice(&NO_RECORD);
-    to.extend_from_slice(&what.to_le_bytes());
-    to.extend_from_slice(&number.to_le_bytes());
-    to.extend_from_slice(text);
+fn write_message(out: &mut Vec<u8>, code: u32, number: u64, text: &[u8]) {
+    out.extend_from_slice(&MESSAGE_MAGIC);
+    out.extend_from_slice(&code.to_le_bytes());
+    out.extend_from_slice(&number.to_le_bytes());
+    out.extend_from_slice(text);
 }
 
 /// The files of one recording, merged by time.
@@ -596,16 +600,16 @@ struct Recording {
     /// Sequence number of the last record, by device and CPU.
     sequences: HashMap<(u32, u32), u32, FixedState>,
     /// Messages for the next chunk.
-    aside: Vec<u8>,
+    messages: Vec<u8>,
 }
 
 impl Recording {
     fn open(input: Input) -> Result<Self> {
         let path = input.path.clone();
         let parts = parts(&path);
-        let mut aside = Vec::new();
-        for hole in holes(&path) {
-            tell(&mut aside, NO_FILE, hole.len() as u64, hole.as_bytes());
+        let mut messages = Vec::new();
+        for file in missing_files(&path) {
+            write_message(&mut messages, NO_FILE, file.len() as u64, file.as_bytes());
         }
         let mut inputs: Vec<Input> = Vec::new();
         for part in &parts {
@@ -625,18 +629,18 @@ impl Recording {
             until: i64::MIN,
             names: Arc::default(),
             sequences: HashMap::default(),
-            aside,
+            messages,
             files,
             path,
         };
-        recording.begin().map_err(|source| Error::Read { path: recording.path.clone(), source })?;
+        recording.queue_files().map_err(|source| Error::Read { path: recording.path.clone(), source })?;
         Ok(recording)
     }
 
-    fn begin(&mut self) -> io::Result<()> {
-        let read_bytes = (READ_BYTES_OF_ALL / self.files.len()).clamp(1 << 12, READ_BYTES);
+    fn queue_files(&mut self) -> io::Result<()> {
+        let read_bytes = (MAX_READ_BYTES_TOTAL / self.files.len()).clamp(1 << 12, READ_BYTES);
         for (at, file) in self.files.iter_mut().enumerate() {
-            file.look(&mut self.aside)?;
+            file.advance(&mut self.messages)?;
             file.read_bytes = read_bytes;
             self.heads.extend(file.head.map(|(_, time)| Reverse((time, at))));
         }
@@ -650,7 +654,7 @@ impl Recording {
             while let Some(shape) = Shape::of(rest) {
                 let record = rest.get(..shape.header_bytes()? + shape.pdu_bytes(rest))?;
                 let note = Record::read(shape, record)?;
-                if note.note() == Some("timestamp") && note.data.len() >= 8 {
+                if note.notification() == Some("timestamp") && note.data.len() >= 8 {
                     let realtime =
                         i64::from(shape.u32(note.data, 0)) * 1_000_000_000 + i64::from(shape.u32(note.data, 4));
                     return realtime.checked_sub_unsigned(note.time);
@@ -662,10 +666,10 @@ impl Recording {
     }
 
     fn fill(&mut self, chunk: &mut Chunk) -> io::Result<bool> {
-        let Self { files, heads, names, sequences, aside, .. } = self;
+        let Self { files, heads, names, sequences, messages, .. } = self;
         let buffer = chunk.begin();
         buffer.extend_from_slice(&[0; CHUNK_HEADER_BYTES]);
-        buffer.append(aside);
+        buffer.append(messages);
         while buffer.len() < CHUNK_BYTES {
             let Some(Reverse((_, at))) = heads.pop() else { break };
             let file = &mut files[at];
@@ -675,7 +679,7 @@ impl Recording {
                 let bytes = &file.rest()[..len];
                 if let Some(record) = Shape::of(bytes).and_then(|shape| Record::read(shape, bytes)) {
                     if record.is(category::NOTIFY) {
-                        if record.note() == Some("process") {
+                        if record.notification() == Some("process") {
                             names.write().unwrap_or_else(PoisonError::into_inner).add(&record);
                         }
                     } else {
@@ -683,14 +687,14 @@ impl Recording {
                         let lost = record.sequence.checked_sub(*last).map_or(0, |step| step.saturating_sub(1));
                         *last = record.sequence;
                         if lost > 0 {
-                            tell(buffer, LOST, u64::from(lost), &[]);
+                            write_message(buffer, LOST, u64::from(lost), &[]);
                         }
                     }
                 }
                 buffer.extend_from_slice(bytes);
                 file.take();
-                file.look(aside)?;
-                buffer.append(aside);
+                file.advance(messages)?;
+                buffer.append(messages);
                 if let Some((_, time)) = file.head
                     && ((time, at) > bound || buffer.len() >= CHUNK_BYTES)
                 {
@@ -716,7 +720,7 @@ impl Chunks for Recording {
     }
 
     fn consumed_bytes(&self) -> u64 {
-        self.files.iter().map(File::place).sum()
+        self.files.iter().map(File::position).sum()
     }
 }
 
@@ -748,11 +752,11 @@ impl Records {
         let kind = record.kind();
         // The same records are valid with every option.
         let (Ok(ts), Ok(_)) = (i64::try_from(record.time), i32::try_from(record.pid)) else {
-            let what = format!("record {} of CPU {}", record.sequence, record.cpu);
-            return batch.unparsed(what.as_bytes(), "its time or its process is out of range");
+            let text = format!("record {} of CPU {}", record.sequence, record.cpu);
+            return batch.unparsed(text.as_bytes(), "its time or its process is out of range");
         };
         if kind == Kind::Other && !self.keep_extras {
-            batch.other(|| record.full_word());
+            batch.other(|| record.log_name());
             return;
         }
         let comm = self.comm(record, known, comms, batch);
@@ -765,12 +769,12 @@ impl Records {
 
 /// Stores blkparse's name of the action, and every field that the event has no field for.
 fn extras(record: &Record<'_>, kind: Kind, batch: &mut Batch) {
-    let word = batch.names.intern(&record.full_word());
-    batch.words.push(word);
+    let name = batch.names.intern(&record.log_name());
+    batch.words.push(name);
     let mut fields = Fields { event: batch.events.len() as u32, batch };
-    let word = record.word().unwrap_or_default();
+    let name = record.name().unwrap_or_default();
     let is_note = record.is(category::NOTIFY);
-    let is_plug = matches!(word, "P" | "U" | "UT" | "ZP" | "ZU");
+    let is_plug = matches!(name, "P" | "U" | "UT" | "ZP" | "ZU");
     if kind == Kind::Other && record.dev().is_known() {
         fields.text("dev", record.dev().to_string().as_bytes());
     }
@@ -784,10 +788,10 @@ fn extras(record: &Record<'_>, kind: Kind, batch: &mut Batch) {
         let rwbs: Vec<u8> = record.rwbs().collect();
         fields.text("rwbs", &rwbs);
     }
-    if record.error != 0 || matches!(word, "C" | "R") {
+    if record.error != 0 || matches!(name, "C" | "R") {
         fields.number("error", record.error);
     }
-    match word {
+    match name {
         "A" if record.is_remap() => {
             if kind == Kind::Other {
                 fields.text("from_dev", Dev(record.data_u32(0)).to_string().as_bytes());
@@ -842,18 +846,18 @@ impl Parse for Records {
         let known = u32::from_le_bytes(*known);
         let mut comms = Comms::default();
         while let Some(magic) = rest.first_chunk::<4>() {
-            if *magic == NO_RECORD {
-                let Some((head, after)) = rest.split_at_checked(NO_RECORD_BYTES) else { return };
+            if *magic == MESSAGE_MAGIC {
+                let Some((head, after)) = rest.split_at_checked(MESSAGE_HEADER_BYTES) else { return };
                 let little = Shape { version: 7, big_endian: false };
-                let (what, number) = (little.u32(head, 4), little.u64(head, 8));
+                let (code, number) = (little.u32(head, 4), little.u64(head, 8));
                 rest = after;
-                if what == LOST {
+                if code == LOST {
                     batch.note(NoteKind::Lost { count: number });
                     continue;
                 }
                 let (text, after) = rest.split_at(rest.len().min(number as usize));
                 rest = after;
-                batch.unparsed(text, WHYS.get(what as usize).unwrap_or(&NO_FILE_WHY));
+                batch.unparsed(text, REASONS.get(code as usize).unwrap_or(&NO_FILE_REASON));
                 continue;
             }
             let Some(shape) = Shape::of(rest) else { return };

@@ -160,13 +160,13 @@ pub(super) fn find(byte: u8, text: &[u8]) -> Option<usize> {
 
 /// Letters, digits and `_`.
 const WORD: [bool; 256] = {
-    let mut is = [false; 256];
+    let mut table = [false; 256];
     let mut byte = 0;
-    while byte < is.len() {
-        is[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+    while byte < table.len() {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
         byte += 1;
     }
-    is
+    table
 };
 
 /// Number of letters, digits and `_` at the start of a text.
@@ -261,7 +261,7 @@ mod tests {
         }
 
         #[test]
-        fn digits_in_their_places(text in "[0-9]{8}|[0-9][.][0-9]{6}|[0-9][./0-9x-][0-9.x]{6}|[ -~]{8}") {
+        fn fixed_width_digits(text in "[0-9]{8}|[0-9][.][0-9]{6}|[0-9][./0-9x-][0-9.x]{6}|[ -~]{8}") {
             let bytes: [u8; 8] = text.as_bytes().try_into().unwrap();
             let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u64>().unwrap());
             prop_assert_eq!(all_digits(bytes), number(&text));
@@ -287,14 +287,14 @@ mod tests {
         }
 
         #[test]
-        fn a_byte_is_found_where_it_first_stands(text in prop::collection::vec(prop_oneof![Just(b' '), Just(b'!'), any::<u8>()], 0..40)) {
+        fn find_returns_the_first_position(text in prop::collection::vec(prop_oneof![Just(b' '), Just(b'!'), any::<u8>()], 0..40)) {
             for byte in [b' ', b'!', 0, 0x80, 0xff] {
                 prop_assert_eq!(find(byte, &text), text.iter().position(|&b| b == byte));
             }
         }
 
         #[test]
-        fn spaces_are_left_behind(spaces in 0usize..30, rest in "[^ ]?.{0,12}") {
+        fn leading_spaces_are_removed(spaces in 0usize..30, rest in "[^ ]?.{0,12}") {
             let text = format!("{}{rest}", " ".repeat(spaces));
             prop_assert_eq!(without_spaces(text.as_bytes()), text.trim_start_matches(' ').as_bytes());
         }

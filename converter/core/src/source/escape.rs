@@ -21,7 +21,7 @@ pub(super) fn hex(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// `decode` gets the text after a backslash. It returns the decoded byte and the number of characters that encode it.
-fn unescape(text: &[u8], byte: impl Fn(&[u8]) -> Option<(u8, usize)>) -> Cow<'_, [u8]> {
+fn unescape(text: &[u8], decode: impl Fn(&[u8]) -> Option<(u8, usize)>) -> Cow<'_, [u8]> {
     if memchr::memchr(b'\\', text).is_none() {
         return text.into();
     }
@@ -29,9 +29,9 @@ fn unescape(text: &[u8], byte: impl Fn(&[u8]) -> Option<(u8, usize)>) -> Cow<'_,
     let mut rest = text;
     while let Some((&first, after)) = rest.split_first() {
         rest = after;
-        match (first, byte(after)) {
-            (b'\\', Some((meant, taken))) => {
-                out.push(meant);
+        match (first, decode(after)) {
+            (b'\\', Some((decoded, taken))) => {
+                out.push(decoded);
                 rest = &after[taken..];
             }
             _ => out.push(first),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::event::{Op, WaitKind};
 
 /// Fields that every event of the low-level log has.
-const OF_EVERY_EVENT: [&[u8]; 11] = [
+const COMMON_FIELDS: [&[u8]; 11] = [
     b"ts_ns",
     b"tid",
     b"pid",
@@ -22,7 +22,7 @@ const OF_EVERY_EVENT: [&[u8]; 11] = [
 
 /// Returns the name of an extra field in the low-level log: `data_NAME` where NAME is already in use.
 pub(super) fn extra_key(name: &[u8]) -> Cow<'_, [u8]> {
-    if OF_EVERY_EVENT.contains(&name) { [b"data_", name].concat().into() } else { name.into() }
+    if COMMON_FIELDS.contains(&name) { [b"data_", name].concat().into() } else { name.into() }
 }
 
 /// Returns whether a bio with this `origin`, as a patched kernel names it, belongs to no sync.
@@ -37,7 +37,7 @@ pub(super) fn writes_data(rwbs: &[u8], bytes: u64) -> bool {
 
 /// The meaning of an event name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum EventName {
     AddFolio,
     Submit,
     Complete,
@@ -59,10 +59,10 @@ pub(super) enum Word {
     Exit(Op),
 }
 
-impl Word {
+impl EventName {
     #[inline]
-    pub(super) fn of(word: &[u8]) -> Option<Self> {
-        match word {
+    pub(super) fn parse(name: &[u8]) -> Option<Self> {
+        match name {
             b"bio_add_folio" => Some(Self::AddFolio),
             b"bio_submit" => Some(Self::Submit),
             b"bio_complete" => Some(Self::Complete),
@@ -71,13 +71,13 @@ impl Word {
             b"sync_fs_start" => Some(Self::FsStart),
             b"wb_start" => Some(Self::WbStart),
             b"wb_end" => Some(Self::WbEnd),
-            _ => Self::of_wait(word).or_else(|| Self::of_call(word)),
+            _ => Self::parse_wait(name).or_else(|| Self::parse_call(name)),
         }
     }
 
     /// Like `parse`, but also accepts names of stock tracepoints and of blktrace, which do not occur in the thesis's format.
-    pub(super) fn of_any(word: &[u8]) -> Option<Self> {
-        match word {
+    pub(super) fn parse_any(name: &[u8]) -> Option<Self> {
+        match name {
             b"ext4_sync_file_enter" | b"f2fs_sync_file_enter" | b"btrfs_sync_file" | b"xfs_file_fsync" => {
                 Some(Self::StartWithoutId)
             }
@@ -85,7 +85,7 @@ impl Word {
             b"block_bio_queue" | b"Q" => Some(Self::BlockSubmit),
             b"block_rq_complete" | b"C" => Some(Self::BlockComplete),
             b"block_bio_remap" | b"A" => Some(Self::BlockRemap),
-            _ => Self::of(word),
+            _ => Self::parse(name),
         }
     }
 
@@ -128,25 +128,25 @@ impl Word {
         }
     }
 
-    fn of_wait(word: &[u8]) -> Option<Self> {
-        if let Some(wait) = word.strip_suffix(b"_start") {
+    fn parse_wait(name: &[u8]) -> Option<Self> {
+        if let Some(wait) = name.strip_suffix(b"_start") {
             return WaitKind::from_event_name(wait).map(Self::WaitStart);
         }
-        word.strip_suffix(b"_end").and_then(WaitKind::from_event_name).map(Self::WaitEnd)
+        name.strip_suffix(b"_end").and_then(WaitKind::from_event_name).map(Self::WaitEnd)
     }
 
-    fn of_call(word: &[u8]) -> Option<Self> {
-        if let Some(op) = Op::from_name(word) {
+    fn parse_call(name: &[u8]) -> Option<Self> {
+        if let Some(op) = Op::from_name(name) {
             return Some(Self::Enter(op));
         }
-        if let Some(op) = word.strip_prefix(b"sys_enter_") {
+        if let Some(op) = name.strip_prefix(b"sys_enter_") {
             return Op::from_name(op).map(Self::Enter);
         }
-        let op = word
+        let op = name
             .strip_prefix(b"sys_exit_")
-            .or_else(|| word.strip_prefix(b"exit_"))
-            .or_else(|| word.strip_suffix(b"_exit"))
-            .or_else(|| word.strip_suffix(b" exit"))?;
+            .or_else(|| name.strip_prefix(b"exit_"))
+            .or_else(|| name.strip_suffix(b"_exit"))
+            .or_else(|| name.strip_suffix(b" exit"))?;
         Op::from_name(op).map(Self::Exit)
     }
 }

@@ -7,7 +7,7 @@ use memchr::memchr;
 use serde_json::{Map, Value};
 
 use super::cursor::{Cursor, whole};
-use super::event_names::{Word, is_background, writes_data};
+use super::event_names::{EventName, is_background, writes_data};
 use super::thesis::{device, sane_range, whole_fs};
 use super::{
     Batch, Extra, Lines, MAX_NOTE_BYTES, Note, NoteKind, Reader, Source, SourceOptions, bpftrace_json, strace,
@@ -82,17 +82,17 @@ impl Lines for EventsJsonl {
 fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result<(), &'static str> {
     let object: Map<String, Value> = serde_json::from_slice(line).map_err(|_| "it is not a JSON object")?;
     let object = &object;
-    let word = bytes(object, "event").ok_or("it has no `event`")?;
-    match word.as_slice() {
+    let tracer_name = bytes(object, "event").ok_or("it has no `event`")?;
+    match tracer_name.as_slice() {
         b"lost_events" => {
             batch.note(match object.get("count") {
                 None => NoteKind::LostUncounted,
-                Some(count) => NoteKind::Lost { count: count.as_u64().ok_or("`count` is no number of events")? },
+                Some(count) => NoteKind::Lost { count: count.as_u64().ok_or("`count` is not a number of events")? },
             });
             return Ok(());
         }
         b"missing_events" => {
-            let count = unsigned(object, "count").ok_or("`count` is no number of events")?;
+            let count = unsigned(object, "count").ok_or("`count` is not a number of events")?;
             batch.note(NoteKind::Missing { count });
             return Ok(());
         }
@@ -112,16 +112,18 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         _ => {}
     }
     let args = object.get("args").and_then(Value::as_str).unwrap_or_default();
-    if strace::is_io_uring(&word, args.as_bytes()) && !object.contains_key("resumed") {
+    if strace::is_io_uring(&tracer_name, args.as_bytes()) && !object.contains_key("resumed") {
         batch.note(NoteKind::IoUring);
     }
-    let word_kind = Word::of_any(&word).or_else(|| write_word(object, &word));
+    let event_name = EventName::parse_any(&tracer_name).or_else(|| write_event_name(object, &tracer_name));
     let ts = object.get("ts_ns").and_then(Value::as_i64).filter(|&ts| ts >= 0).ok_or("it has no `ts_ns`")?;
-    let kind = match word_kind {
-        Some(word) => kind(word, object, &mut batch.names).ok_or("a field of the event is missing or out of range")?,
+    let kind = match event_name {
+        Some(event_name) => {
+            kind(event_name, object, &mut batch.names).ok_or("a field of the event is missing or out of range")?
+        }
         None => Kind::Other,
     };
-    let word_kind = word_kind.filter(|_| kind != Kind::Other);
+    let event_name = event_name.filter(|_| kind != Kind::Other);
     let event = Event {
         ts,
         tid: task(object, "tid")?,
@@ -134,14 +136,14 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
         return Err("it has neither `tid` nor `pid`");
     }
     // The same lines are valid with every option.
-    if word_kind.is_none() && !options.keep_extras {
-        batch.other(|| &word);
+    if event_name.is_none() && !options.keep_extras {
+        batch.other(|| &tracer_name);
         return Ok(());
     }
     if options.keep_extras {
-        extras(object, word_kind, batch);
-        let word = batch.names.intern(&word);
-        batch.words.push(word);
+        extras(object, event_name, batch);
+        let name = batch.names.intern(&tracer_name);
+        batch.words.push(name);
     }
     batch.events.push(event);
     Ok(())
@@ -154,37 +156,37 @@ fn may_lack_task(object: &Map<String, Value>) -> bool {
 }
 
 /// The meaning of a write call that is a sync, under any name.
-fn write_word(object: &Map<String, Value>, word: &[u8]) -> Option<Word> {
+fn write_event_name(object: &Map<String, Value>, name: &[u8]) -> Option<EventName> {
     let is_sync = object.get("op").and_then(Value::as_str) == Some(Op::Write.name());
-    is_sync.then(|| if word.ends_with(b"_exit") { Word::Exit(Op::Write) } else { Word::Enter(Op::Write) })
+    is_sync.then(|| if name.ends_with(b"_exit") { EventName::Exit(Op::Write) } else { EventName::Enter(Op::Write) })
 }
 
 /// Returns whether only the event of a call has this field. Tracers do not use these names.
-fn is_of_call(key: &str, value: &Value, word: Option<Word>) -> bool {
-    match word {
-        Some(Word::Enter(op)) if key == "op" => op == Op::Write,
-        Some(Word::Exit(op)) if key == "op" => op == Op::Write,
-        Some(Word::Enter(_)) => key == "path" && value.is_string() || key == "call_only" && value.is_boolean(),
-        Some(Word::Exit(_)) => key == "stack" && value.is_array() || key == "untimed" && value.is_boolean(),
+fn is_call_field(key: &str, value: &Value, event: Option<EventName>) -> bool {
+    match event {
+        Some(EventName::Enter(op)) if key == "op" => op == Op::Write,
+        Some(EventName::Exit(op)) if key == "op" => op == Op::Write,
+        Some(EventName::Enter(_)) => key == "path" && value.is_string() || key == "call_only" && value.is_boolean(),
+        Some(EventName::Exit(_)) => key == "stack" && value.is_array() || key == "untimed" && value.is_boolean(),
         _ => false,
     }
 }
 
-fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
+fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
     let rwbs = object.get("rwbs").and_then(Value::as_str).unwrap_or_default().as_bytes();
     let bytes = unsigned(object, "bytes").filter(|&bytes| writes_data(rwbs, bytes));
     // A block-layer event without data, sector or source sector was not a write when the log was written.
     // A number that needs all 64 bits is stored as text.
-    let is_none = |value: &Value| value.as_i64().is_none_or(|sector| sector < 0);
-    if matches!(word, Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap)
-        && (bytes.is_none() || object.get("sector").is_none_or(is_none))
-        || word == Word::BlockRemap && !object.contains_key("from_sector")
+    let is_absent = |value: &Value| value.as_i64().is_none_or(|sector| sector < 0);
+    if matches!(event, EventName::BlockSubmit | EventName::BlockComplete | EventName::BlockRemap)
+        && (bytes.is_none() || object.get("sector").is_none_or(is_absent))
+        || event == EventName::BlockRemap && !object.contains_key("from_sector")
     {
         return Some(Kind::Other);
     }
-    let is = |key| object.get(key).and_then(Value::as_bool) == Some(true);
+    let is_true = |key| object.get(key).and_then(Value::as_bool) == Some(true);
     let id = unsigned(object, "id").filter(|&id| id != NO_ID);
-    let used = |key| object.get(key).filter(|_| word.fields().contains(&key));
+    let used = |key| object.get(key).filter(|_| event.fields().contains(&key));
     let bio = match used("bio") {
         Some(value) => Some(whole(value.as_str()?.as_bytes(), Cursor::hex)?),
         None => None,
@@ -200,15 +202,15 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
     let sector = used("sector").and_then(Value::as_i64).unwrap_or(NO_SECTOR);
     let ret = object.get("ret").and_then(Value::as_i64);
     let transaction = unsigned(object, "transaction").unwrap_or(0);
-    Some(match word {
+    Some(match event {
         // An exit that is printed as `fsync ret 0` has the name of an entry.
-        Word::Enter(op) if ret.is_some() => Kind::exit(op, ret),
-        Word::Enter(op) => {
+        EventName::Enter(op) if ret.is_some() => Kind::exit(op, ret),
+        EventName::Enter(op) => {
             let (stack, path) = (stack(object, names), name(object, "path", names));
-            Kind::CallEnter { op, stack, path, call_only: is("call_only") }
+            Kind::CallEnter { op, stack, path, call_only: is_true("call_only") }
         }
-        Word::Exit(op) => Kind::CallExit { op, ret, stack: stack(object, names), untimed: is("untimed") },
-        Word::Start => Kind::SyncStart {
+        EventName::Exit(op) => Kind::CallExit { op, ret, stack: stack(object, names), untimed: is_true("untimed") },
+        EventName::Start => Kind::SyncStart {
             id: id?,
             start: unsigned(object, "start")?,
             end: unsigned(object, "end")?,
@@ -219,21 +221,21 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
             ino: unsigned(object, "ino").unwrap_or(0),
             dev,
         },
-        Word::AddFolio => {
+        EventName::AddFolio => {
             let (offset, len) = (unsigned(object, "start")?, unsigned(object, "len")?);
             sane_range(offset, len)?;
             Kind::BioAddFolio { id: id?, bio: bio?, offset, len }
         }
-        Word::Submit => {
+        EventName::Submit => {
             let background = object.get("origin").and_then(Value::as_str).is_some_and(is_background);
-            let of_bio = object.get("bytes_of").and_then(Value::as_str) == Some("bio");
-            let bytes = unsigned(object, "bytes").filter(|_| of_bio).unwrap_or(0);
+            let is_bio_size = object.get("bytes_of").and_then(Value::as_str) == Some("bio");
+            let bytes = unsigned(object, "bytes").filter(|_| is_bio_size).unwrap_or(0);
             Kind::BioSubmit { id: id?, bio: bio?, sector, dev, background, bytes }
         }
-        Word::Complete => Kind::BioComplete { bio: bio.unwrap_or(0), sector, dev },
-        Word::End => Kind::SyncEnd { id: id?, ret: ret? },
-        Word::FsStart => whole_fs(id?, dev, name(object, "fs", names)),
-        Word::StartWithoutId => Kind::SyncStart {
+        EventName::Complete => Kind::BioComplete { bio: bio.unwrap_or(0), sector, dev },
+        EventName::End => Kind::SyncEnd { id: id?, ret: ret? },
+        EventName::FsStart => whole_fs(id?, dev, name(object, "fs", names)),
+        EventName::StartWithoutId => Kind::SyncStart {
             id: NO_ID,
             start: 0,
             end: i64::MAX as u64,
@@ -244,17 +246,17 @@ fn kind(word: Word, object: &Map<String, Value>, names: &mut Names) -> Option<Ki
             datasync: unsigned(object, "datasync").unwrap_or(0) == 1,
             by_thread: true,
         },
-        Word::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: ret? },
-        Word::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes: bytes? },
-        Word::BlockComplete => Kind::BlockComplete { dev, sector, bytes: bytes? },
-        Word::BlockRemap => {
+        EventName::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: ret? },
+        EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes: bytes? },
+        EventName::BlockComplete => Kind::BlockComplete { dev, sector, bytes: bytes? },
+        EventName::BlockRemap => {
             let from_sector = used("from_sector").and_then(Value::as_i64)?;
             Kind::BlockRemap { dev, sector, bytes: bytes?, from_dev, from_sector }
         }
-        Word::WbStart => Kind::WbStart { id: id? },
-        Word::WbEnd => Kind::WbEnd { id: id? },
-        Word::WaitStart(wait) => Kind::WaitStart { id: id?, wait, transaction },
-        Word::WaitEnd(wait) => Kind::WaitEnd { id: id?, wait, transaction },
+        EventName::WbStart => Kind::WbStart { id: id? },
+        EventName::WbEnd => Kind::WbEnd { id: id? },
+        EventName::WaitStart(wait) => Kind::WaitStart { id: id?, wait, transaction },
+        EventName::WaitEnd(wait) => Kind::WaitEnd { id: id?, wait, transaction },
     })
 }
 
@@ -293,15 +295,15 @@ fn stack(object: &Map<String, Value>, names: &mut Names) -> NameId {
     names.intern(lines.join("\n").as_bytes())
 }
 
-fn extras(object: &Map<String, Value>, word: Option<Word>, batch: &mut Batch) {
+fn extras(object: &Map<String, Value>, event: Option<EventName>, batch: &mut Batch) {
     for (key, value) in object {
         let key = key.as_str();
         // An exit that is printed as `fsync ret 0` has the name of an entry.
-        let is_exit = key == "ret" && matches!(word, Some(Word::Enter(_)));
+        let is_exit = key == "ret" && matches!(event, Some(EventName::Enter(_)));
         if KNOWN.contains(&key)
             || BYTES.contains(&key)
-            || word.is_some_and(|word| word.fields().contains(&key))
-            || is_of_call(key, value, word)
+            || event.is_some_and(|event| event.fields().contains(&key))
+            || is_call_field(key, value, event)
             || is_exit
         {
             continue;

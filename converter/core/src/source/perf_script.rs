@@ -18,7 +18,7 @@
 use memchr::memchr;
 
 use super::cursor::{Cursor, whole, word_len};
-use super::tracepoint_text::{Grammar, Seen, Task, TextDecoder, TextRecord};
+use super::tracepoint_text::{Grammar, NameCache, Task, TextDecoder, TextRecord};
 use super::tracepoints::Machine;
 use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
@@ -123,7 +123,7 @@ fn facts(head: &[u8]) -> Option<RunFacts> {
             "arch" => facts.arch = Some(value.into()),
             "hostname" => facts.host = Some(value.into()),
             "clockid" => facts.clock = value.split(' ').next().map(Into::into),
-            "reference time" => facts.realtime_offset_ns = reference(value),
+            "reference time" => facts.realtime_offset_ns = parse_reference_time(value),
             _ => {}
         }
     }
@@ -131,16 +131,16 @@ fn facts(head: &[u8]) -> Option<RunFacts> {
 }
 
 /// Wall-clock offset from `2026-11-22 03:29:41.029531 = 1795318181.029531 (TOD) = 8.983160050 (monotonic)`.
-fn reference(text: &str) -> Option<i64> {
+fn parse_reference_time(text: &str) -> Option<i64> {
     let mut times = text.split(" = ").skip(1).map(|part| {
         let mut cursor = Cursor::new(part.as_bytes());
-        seconds(&mut cursor)
+        parse_seconds(&mut cursor)
     });
     times.next()??.checked_sub(times.next()??)
 }
 
 /// Parses `S.FRACTION` as ns.
-fn seconds(cursor: &mut Cursor<'_>) -> Option<i64> {
+fn parse_seconds(cursor: &mut Cursor<'_>) -> Option<i64> {
     let whole = i64::try_from(cursor.decimal()?).ok()?;
     cursor.literal(b".")?;
     let before = cursor.rest.len();
@@ -159,9 +159,9 @@ impl Lines for PerfScript {
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
-        let mut parser = Parser { printer: TextDecoder::new(options, batch), seen: Seen::new(), stack: None };
+        let mut parser = Parser { decoder: TextDecoder::new(options, batch), names: NameCache::new(), stack: None };
         for line in lines(chunk) {
-            parser.printer.batch.lines += 1;
+            parser.decoder.batch.lines += 1;
             parser.line(line);
         }
         parser.end_stack();
@@ -175,12 +175,12 @@ struct Stack {
     event: Option<usize>,
     frames: Vec<u8>,
     /// Only the frames of user space.
-    of_user: Vec<u8>,
+    user_frames: Vec<u8>,
 }
 
 struct Parser<'a, 't> {
-    printer: TextDecoder<'a>,
-    seen: Seen<'t>,
+    decoder: TextDecoder<'a>,
+    names: NameCache<'t>,
     stack: Option<Stack>,
 }
 
@@ -194,54 +194,54 @@ impl<'t> Parser<'_, 't> {
         } else if let Some(found) = context(line) {
             self.end_stack();
             if let Err(why) = self.event(&found) {
-                self.printer.batch.unparsed(line, why);
+                self.decoder.batch.unparsed(line, why);
             }
         } else if line.trim_ascii().is_empty() || line.starts_with(b"#") {
             self.end_stack();
         } else if line.starts_with(b"Processed ") && line.ends_with(b"!") {
             // `Processed 9 events and lost 2 chunks!`: the number of lost events is unknown.
-            self.printer.batch.note(NoteKind::LostUncounted);
+            self.decoder.batch.note(NoteKind::LostUncounted);
         } else {
             self.frame(line);
         }
     }
 
     fn frame(&mut self, line: &[u8]) {
-        let Some((address, frame)) = frame(line) else {
-            return self.printer.batch.unparsed(line, "it does not begin with `COMM TID [CPU] TIME: `");
+        let Some((address, frame)) = parse_frame(line) else {
+            return self.decoder.batch.unparsed(line, "it does not begin with `COMM TID [CPU] TIME: `");
         };
         let Some(stack) = &mut self.stack else {
-            return self.printer.batch.unparsed(line, "a function of a stack, but no event stands before it");
+            return self.decoder.batch.unparsed(line, "a stack frame without an event before it");
         };
         push_line(&mut stack.frames, frame);
         if address & KERNEL == 0 {
-            push_line(&mut stack.of_user, frame);
+            push_line(&mut stack.user_frames, frame);
         }
     }
 
-    fn event(&mut self, of: &Context<'t>) -> Result<(), &'static str> {
-        let ts = of.ts.ok_or("its time does not fit 63 bits of ns")?;
-        if let Some(lost) = of.event.strip_prefix(b"PERF_RECORD_LOST") {
+    fn event(&mut self, context: &Context<'t>) -> Result<(), &'static str> {
+        let ts = context.ts.ok_or("its time does not fit 63 bits of ns")?;
+        if let Some(lost) = context.event.strip_prefix(b"PERF_RECORD_LOST") {
             let count = memchr::memmem::find(lost, b"lost ").and_then(|at| whole(&lost[at + 5..], Cursor::decimal));
-            self.printer.batch.note(count.map_or(NoteKind::LostUncounted, |count| NoteKind::Lost { count }));
+            self.decoder.batch.note(count.map_or(NoteKind::LostUncounted, |count| NoteKind::Lost { count }));
             return Ok(());
         }
-        let said = said(of.event, &mut self.seen).ok_or("no event stands behind its time")?;
-        let task = Task { ts, tid: of.tid, pid: of.pid, comm: of.comm };
-        let at = self.printer.batch.events.len();
-        let event = self.printer.event(&task, &said)?.then_some(at);
+        let record = parse_record(context.event, &mut self.names).ok_or("no event follows its time")?;
+        let task = Task { ts, tid: context.tid, pid: context.pid, comm: context.comm };
+        let at = self.decoder.batch.events.len();
+        let event = self.decoder.event(&task, &record)?.then_some(at);
         self.stack = Some(Stack { event, ..Stack::default() });
         Ok(())
     }
 
     /// Stores the stack: user-space frames for a sync call; all frames for any other event, with `keep_extras`.
     fn end_stack(&mut self) {
-        let Some(Stack { event: Some(event), frames, of_user }) = self.stack.take() else { return };
-        let keep_extras = self.printer.options.keep_extras;
-        let Batch { events, extras, names, .. } = &mut *self.printer.batch;
+        let Some(Stack { event: Some(event), frames, user_frames }) = self.stack.take() else { return };
+        let keep_extras = self.decoder.options.keep_extras;
+        let Batch { events, extras, names, .. } = &mut *self.decoder.batch;
         match &mut events[event].kind {
-            Kind::CallEnter { stack, .. } | Kind::CallExit { stack, .. } if !of_user.is_empty() => {
-                *stack = names.intern(&of_user);
+            Kind::CallEnter { stack, .. } | Kind::CallExit { stack, .. } if !user_frames.is_empty() => {
+                *stack = names.intern(&user_frames);
             }
             _ if keep_extras && !frames.is_empty() => {
                 let (key, value) = (names.intern(b"stack"), names.intern(&frames));
@@ -260,7 +260,7 @@ fn push_line(to: &mut Vec<u8>, line: &[u8]) {
 }
 
 /// Address and text of an indented frame, such as `ffffffffaf625bcd __traceiter_block_bio_queue+0x2d ([kernel.kallsyms])`.
-fn frame(line: &[u8]) -> Option<(u64, &[u8])> {
+fn parse_frame(line: &[u8]) -> Option<(u64, &[u8])> {
     if !line.starts_with(b"\t") && !line.starts_with(b"   ") {
         return None;
     }
@@ -285,22 +285,22 @@ struct Context<'a> {
 /// contain anything.
 fn context(line: &[u8]) -> Option<Context<'_>> {
     if line.get(16) == Some(&b' ')
-        && let Some(found) = after_name(line[..16].trim_ascii(), &line[17..])
+        && let Some(found) = parse_columns(line[..16].trim_ascii(), &line[17..])
     {
         return Some(found);
     }
     let spaces = memchr::memchr_iter(b' ', &line[..line.len().min(MAX_COMM_COLUMN)]);
     spaces
         .filter(|&at| line.get(at + 1).is_some_and(|b| *b == b' ' || b.is_ascii_digit()))
-        .find_map(|at| after_name(line[..at].trim_ascii(), &line[at + 1..]))
+        .find_map(|at| parse_columns(line[..at].trim_ascii(), &line[at + 1..]))
 }
 
 /// Parses `254 [000]    52.529894317: EVENT`; with `-F +pid` it begins with `253/254`.
-fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
+fn parse_columns<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
     let mut cursor = Cursor::new(rest.trim_ascii_start());
-    let (mut tid, mut pid) = (task(&mut cursor)?, UNKNOWN_TASK);
+    let (mut tid, mut pid) = (task_id(&mut cursor)?, UNKNOWN_TASK);
     if cursor.literal(b"/").is_some() {
-        (pid, tid) = (tid, task(&mut cursor)?);
+        (pid, tid) = (tid, task_id(&mut cursor)?);
     }
     cursor.literal(b" ")?;
     cursor.rest = cursor.rest.trim_ascii_start();
@@ -318,12 +318,12 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
         return None;
     }
     let event = time[end..].strip_prefix(b": ")?.trim_ascii_start();
-    let ts = seconds(&mut Cursor::new(&time[..end]));
+    let ts = parse_seconds(&mut Cursor::new(&time[..end]));
     Some(Context { comm, tid, pid, ts, event })
 }
 
 /// The kernel's thread ids end at 2^22, those of Perfetto at 2^31. An event of a CPU without a thread has -1.
-fn task(cursor: &mut Cursor<'_>) -> Option<u32> {
+fn task_id(cursor: &mut Cursor<'_>) -> Option<u32> {
     if cursor.literal(b"-1").is_some() {
         return Some(UNKNOWN_TASK);
     }
@@ -331,7 +331,7 @@ fn task(cursor: &mut Cursor<'_>) -> Option<u32> {
 }
 
 /// Parses `GROUP:NAME: DATA`. An event that is not a kernel tracepoint has no meaning here.
-fn said<'a>(event: &'a [u8], seen: &mut Seen<'a>) -> Option<TextRecord<'a>> {
+fn parse_record<'a>(event: &'a [u8], cache: &mut NameCache<'a>) -> Option<TextRecord<'a>> {
     // Sampled events begin with the count since the last sample.
     let digits = event.iter().take_while(|b| b.is_ascii_digit()).count();
     let event = if digits > 0 { event[digits..].strip_prefix(b" ")?.trim_ascii_start() } else { event };
@@ -339,19 +339,19 @@ fn said<'a>(event: &'a [u8], seen: &mut Seen<'a>) -> Option<TextRecord<'a>> {
         // `PERF_RECORD_FORK(254:255):(253:253)`
         let (name, data) = event.split_at(word_len(event));
         let data = data.strip_prefix(b":").unwrap_or(data).trim_ascii_start();
-        return Some(TextRecord::meaningless(b"", name, Grammar::Free, data));
+        return Some(TextRecord::other(b"", name, Grammar::Free, data));
     }
-    let word = event.iter().position(|b| *b == b' ').unwrap_or(event.len());
-    let (name, data) = event.split_at(word);
+    let name_len = event.iter().position(|b| *b == b' ').unwrap_or(event.len());
+    let (name, data) = event.split_at(name_len);
     let full = name.strip_suffix(b":").unwrap_or(name);
     // Hardware events have modifiers after the colon. Probes have names that their creator chose.
     if let Some(colon) = memchr(b':', full).filter(|colon| full.len() - colon > MAX_FLAGS)
         && !PROBES.iter().any(|probe| full.starts_with(probe))
     {
-        return TextRecord::of(&event[colon + 1..], seen);
+        return TextRecord::parse(&event[colon + 1..], cache);
     }
     let data = data.trim_ascii_start();
-    (!full.is_empty()).then(|| TextRecord::meaningless(b"", full, Grammar::Free, data))
+    (!full.is_empty()).then(|| TextRecord::other(b"", full, Grammar::Free, data))
 }
 
 #[cfg(test)]
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_before_an_event() {
+    fn columns_before_an_event() {
         for (line, comm, tid, pid, ns) in [
             ("              wl     254 [001]    52.531967: x:y: a=1", "wl", 254, UNKNOWN_TASK, 52_531_967_000),
             ("              wl     254 [001]    52.531967123: x:y: a=1", "wl", 254, UNKNOWN_TASK, 52_531_967_123),
@@ -466,7 +466,7 @@ Processed 9 events and lost 2 chunks!
     }
 
     #[test]
-    fn a_header_tells_clock_and_machine() {
+    fn header_has_clock_and_machine() {
         let head = b"# ========\n# captured on    : Sun Nov 22\n# hostname : guest\n# os release : 6.12.107+deb13-amd64\n# arch : x86_64\n\
             # cmdline : /usr/bin/perf record -k mono\n# clockid: monotonic (1)\n\
             # reference time: 2026-11-22 03:29:41.029531 = 1795318181.029531 (TOD) = 8.983160050 (monotonic)\n";

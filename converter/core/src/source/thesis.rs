@@ -18,7 +18,7 @@ use memchr::memchr;
 
 use super::cursor::{Cursor, whole};
 use super::escape;
-use super::event_names::{Word, extra_key};
+use super::event_names::{EventName, extra_key};
 use super::{Batch, Extra, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock, last_newline};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
@@ -101,7 +101,7 @@ impl Lines for Thesis {
 }
 
 /// Event names of the four most frequent kinds of line.
-const HOT_WORDS: [&[u8]; 4] = [b"bio_add_folio", b"bio_submit", b"bio_complete", b"exit"];
+const HOT_NAMES: [&[u8]; 4] = [b"bio_add_folio", b"bio_submit", b"bio_complete", b"exit"];
 
 /// The key-value pairs of DATA, in any order.
 #[derive(Default)]
@@ -128,7 +128,7 @@ struct Data<'a> {
     kind: Kind,
     path: Option<&'a [u8]>,
     fs: Option<&'a [u8]>,
-    says_exit: bool,
+    is_exit: bool,
     extras: Vec<(&'a [u8], &'a [u8])>,
 }
 
@@ -170,11 +170,11 @@ impl Parser<'_, '_> {
                     Some((_, Some((_, stack_end)))) => *stack_end = at + line.len(),
                     Some((_, stack @ None)) => *stack = Some((at, at + line.len())),
                     None if self.in_map || line.trim_ascii().is_empty() => {}
-                    None => self.batch.unparsed(line, "a stack line, but no syscall entry stands before it"),
+                    None => self.batch.unparsed(line, "a stack line without a syscall entry before it"),
                 },
                 Some(_) => {
                     self.end_stack(chunk);
-                    self.other(line);
+                    self.non_event_line(line);
                 }
             }
             at = end + 1;
@@ -193,7 +193,7 @@ impl Parser<'_, '_> {
     }
 
     /// Handles lines that are not events: the header and bpftrace's own messages.
-    fn other(&mut self, line: &[u8]) {
+    fn non_event_line(&mut self, line: &[u8]) {
         if line.first() == Some(&b'#') {
             self.in_map = false;
             if line.strip_prefix(END).is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit)) {
@@ -203,7 +203,7 @@ impl Parser<'_, '_> {
         }
         if is_map(line) {
             self.in_map = true;
-            if let Some((kind, count)) = counted(line) {
+            if let Some((kind, count)) = parse_event_count(line) {
                 self.batch.note(NoteKind::Counted { kind, count });
             }
             return;
@@ -243,14 +243,14 @@ impl Parser<'_, '_> {
             return None;
         }
         let (comm, data) = with_comm.split_at(comm_len);
-        let (word, (kind, rest)) = if let Some(data) = data.strip_prefix(b" bio_add_folio") {
-            (0, fast_data(Word::AddFolio, data)?)
+        let (hot, (kind, rest)) = if let Some(data) = data.strip_prefix(b" bio_add_folio") {
+            (0, parse_fast_data(EventName::AddFolio, data)?)
         } else if let Some(data) = data.strip_prefix(b" bio_submit") {
-            (1, fast_data(Word::Submit, data)?)
+            (1, parse_fast_data(EventName::Submit, data)?)
         } else if let Some(data) = data.strip_prefix(b" bio_complete") {
-            (2, fast_data(Word::Complete, data)?)
+            (2, parse_fast_data(EventName::Complete, data)?)
         } else {
-            (3, fast_data(Word::End, data.strip_prefix(b" exit")?)?)
+            (3, parse_fast_data(EventName::End, data.strip_prefix(b" exit")?)?)
         };
         let taken = match rest.first() {
             Some(b'\n') => chunk.len() - at - rest.len() + 1,
@@ -260,8 +260,8 @@ impl Parser<'_, '_> {
         self.end_stack(chunk);
         self.in_map = false;
         if self.options.keep_extras {
-            let word = self.batch.names.intern(HOT_WORDS[word]);
-            self.batch.words.push(word);
+            let name = self.batch.names.intern(HOT_NAMES[hot]);
+            self.batch.words.push(name);
         }
         let comm = self.hot_comm(task, comm, with_comm);
         let (tid, pid) = if self.options.pid_is_process { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
@@ -302,13 +302,14 @@ impl Parser<'_, '_> {
             None => skip_separators(cursor.rest).ok_or("the PID is not followed by a space")?,
         };
 
-        let most = if self.options.escapes.comm_hex { COMM_HEX_BYTES } else { COMM_BYTES };
-        let found = find_event(rest, most);
+        let comm_bytes = if self.options.escapes.comm_hex { COMM_HEX_BYTES } else { COMM_BYTES };
+        let found = find_event(rest, comm_bytes);
         // The event names of our `async.bt` are common words, so they are accepted only in logs of our own recorders.
-        let found = if self.options.escapes.comm_hex { found.or_else(|why| beside(rest).ok_or(why)) } else { found };
-        let (comm, word, data) = found?;
+        let found =
+            if self.options.escapes.comm_hex { found.or_else(|why| find_other_event(rest).ok_or(why)) } else { found };
+        let (comm, name, data) = found?;
         if data.kind == Kind::Other && !self.options.keep_extras {
-            self.batch.other(|| word);
+            self.batch.other(|| name);
             self.stack_of = None;
             return Ok(());
         }
@@ -333,14 +334,14 @@ impl Parser<'_, '_> {
         if let Kind::BioSubmit { bytes, .. } = &mut kind
             && self.options.stock == Some(Stock::Tracepoints)
         {
-            let told = data.extras.iter().find(|(key, _)| *key == b"bytes");
-            *bytes = told.and_then(|(_, value)| whole(value, Cursor::decimal)).unwrap_or(0);
+            let bytes_field = data.extras.iter().find(|(key, _)| *key == b"bytes");
+            *bytes = bytes_field.and_then(|(_, value)| whole(value, Cursor::decimal)).unwrap_or(0);
         }
         let index = self.batch.events.len();
         if self.options.keep_extras {
-            let word = if data.says_exit { &[word, b" exit"].concat() } else { word };
-            let word = self.batch.names.intern(word);
-            self.batch.words.push(word);
+            let name = if data.is_exit { &[name, b" exit"].concat() } else { name };
+            let name = self.batch.names.intern(name);
+            self.batch.words.push(name);
             for (key, value) in data.extras {
                 let key = self.batch.names.intern(&extra_key(key));
                 let value = self.batch.names.intern(value);
@@ -359,18 +360,18 @@ impl Parser<'_, '_> {
 fn find_event(rest: &[u8], comm_bytes: usize) -> Result<(&[u8], &[u8], Data<'_>), &'static str> {
     let mut why = None;
     let mut from = 0;
-    while let Some(separator) = memchr(b' ', &rest[from..]).map(|n| from + n).or_else(|| tab(rest, from)) {
+    while let Some(separator) = memchr(b' ', &rest[from..]).map(|n| from + n).or_else(|| find_tab(rest, from)) {
         if separator > COMM_COLUMN_BYTES.max(comm_bytes) || rest[..separator].trim_ascii().len() > comm_bytes {
             break;
         }
         let after = &rest[separator + 1..];
-        let word_len = after.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(after.len());
-        let (word, data) = after.split_at(word_len);
-        if let Some(kind) = Word::of(word) {
-            match parse_data(kind, data) {
-                Some(data) => return Ok((&rest[..separator], word, data)),
+        let name_len = after.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(after.len());
+        let (name, data) = after.split_at(name_len);
+        if let Some(event) = EventName::parse(name) {
+            match parse_data(event, data) {
+                Some(data) => return Ok((&rest[..separator], name, data)),
                 // The first event name is most likely the intended one, so its error is reported.
-                None => why = why.or(Some(bad_data(kind))),
+                None => why = why.or(Some(bad_data(event))),
             }
         }
         from = separator + 1;
@@ -380,8 +381,8 @@ fn find_event(rest: &[u8], comm_bytes: usize) -> Result<(&[u8], &[u8], Data<'_>)
 
 /// Finds an event of background writeback or of a file that is opened, written or renamed. Returns `None` if the line is not of
 /// that form. The comm must not contain one of these names after a space.
-fn beside(rest: &[u8]) -> Option<(&[u8], &[u8], Data<'_>)> {
-    const WORDS: [&[u8]; 9] = [
+fn find_other_event(rest: &[u8]) -> Option<(&[u8], &[u8], Data<'_>)> {
+    const NAMES: [&[u8]; 9] = [
         b"writeback_start",
         b"writeback_written",
         b"writeback_inode",
@@ -395,58 +396,62 @@ fn beside(rest: &[u8]) -> Option<(&[u8], &[u8], Data<'_>)> {
     let mut from = 0;
     loop {
         let separator = from + memchr(b' ', &rest[from..])?;
-        let (word, data) = split_word(&rest[separator + 1..]);
-        if WORDS.contains(&word) {
-            let fields = pairs(data, &["path"])?;
+        let (name, data) = split_word(&rest[separator + 1..]);
+        if NAMES.contains(&name) {
+            let fields = parse_pairs(data, &["path"])?;
             let mut extras = fields.extras[..fields.extras_len].to_vec();
             extras.extend(fields.path.map(|path| (&b"path"[..], path)));
-            let data = Data { kind: Kind::Other, path: None, fs: None, says_exit: false, extras };
-            return Some((&rest[..separator], word, data));
+            let data = Data { kind: Kind::Other, path: None, fs: None, is_exit: false, extras };
+            return Some((&rest[..separator], name, data));
         }
         from = separator + 1;
     }
 }
 
-fn tab(rest: &[u8], from: usize) -> Option<usize> {
+fn find_tab(rest: &[u8], from: usize) -> Option<usize> {
     memchr(b'\t', &rest[from..]).map(|n| from + n)
 }
 
-fn bad_data(word: Word) -> &'static str {
-    match word {
-        Word::AddFolio => "the data of bio_add_folio is not `id N bio 0xADDR start N len N`",
-        Word::Submit => "the data of bio_submit is not `id N bio 0xADDR`",
-        Word::Complete => "the data of bio_complete is not `bio 0xADDR`",
-        Word::FsStart => "the data of sync_fs_start is not `id N dev MAJOR,MINOR fs NAME`",
-        Word::WbStart | Word::WbEnd | Word::WaitStart(_) | Word::WaitEnd(_) => "its data has no `id N`",
-        Word::Start => "the data of start is not `id N start N end N datasync 0|1 path REST`",
-        Word::End => "the data of exit is not `id N ret N`",
-        Word::Enter(_) | Word::Exit(_) => "the data of the syscall is not `KEY NUMBER` pairs",
-        Word::StartWithoutId | Word::EndWithoutId | Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap => {
-            "it is no event of this format"
+fn bad_data(event: EventName) -> &'static str {
+    match event {
+        EventName::AddFolio => "the data of bio_add_folio is not `id N bio 0xADDR start N len N`",
+        EventName::Submit => "the data of bio_submit is not `id N bio 0xADDR`",
+        EventName::Complete => "the data of bio_complete is not `bio 0xADDR`",
+        EventName::FsStart => "the data of sync_fs_start is not `id N dev MAJOR,MINOR fs NAME`",
+        EventName::WbStart | EventName::WbEnd | EventName::WaitStart(_) | EventName::WaitEnd(_) => {
+            "its data has no `id N`"
         }
+        EventName::Start => "the data of start is not `id N start N end N datasync 0|1 path REST`",
+        EventName::End => "the data of exit is not `id N ret N`",
+        EventName::Enter(_) | EventName::Exit(_) => "the data of the syscall is not `KEY NUMBER` pairs",
+        EventName::StartWithoutId
+        | EventName::EndWithoutId
+        | EventName::BlockSubmit
+        | EventName::BlockComplete
+        | EventName::BlockRemap => "not an event of this format",
     }
 }
 
-fn parse_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
-    if let Some((kind, [])) = fast_data(word, data) {
-        return Some(Data { kind, path: None, fs: None, says_exit: false, extras: Vec::new() });
+fn parse_data(event: EventName, data: &[u8]) -> Option<Data<'_>> {
+    if let Some((kind, [])) = parse_fast_data(event, data) {
+        return Some(Data { kind, path: None, fs: None, is_exit: false, extras: Vec::new() });
     }
-    if word == Word::Start
-        && let Some((kind, path)) = fast_start(data)
+    if event == EventName::Start
+        && let Some((kind, path)) = parse_fast_start(data)
     {
-        return Some(Data { kind, path, fs: None, says_exit: false, extras: Vec::new() });
+        return Some(Data { kind, path, fs: None, is_exit: false, extras: Vec::new() });
     }
-    general_data(word, data)
+    parse_general_data(event, data)
 }
 
 /// Decodes data in the exact form that the thesis prints, and returns the text after it.
 #[inline]
-fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
+fn parse_fast_data(event: EventName, data: &[u8]) -> Option<(Kind, &[u8])> {
     let mut cursor = Cursor::new(data);
-    let kind = match word {
-        Word::AddFolio => {
+    let kind = match event {
+        EventName::AddFolio => {
             cursor.literal(b" id ")?;
-            let id = an_id(cursor.decimal()?)?;
+            let id = request_id(cursor.decimal()?)?;
             cursor.literal(b" bio ")?;
             let bio = cursor.hex()?;
             cursor.literal(b" start ")?;
@@ -456,9 +461,9 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
             sane_range(offset, len)?;
             Kind::BioAddFolio { id, bio, offset, len }
         }
-        Word::Submit => {
+        EventName::Submit => {
             cursor.literal(b" id ")?;
-            let id = an_id(cursor.decimal()?)?;
+            let id = request_id(cursor.decimal()?)?;
             cursor.literal(b" bio ")?;
             Kind::BioSubmit {
                 id,
@@ -469,33 +474,33 @@ fn fast_data(word: Word, data: &[u8]) -> Option<(Kind, &[u8])> {
                 bytes: 0,
             }
         }
-        Word::Complete => {
+        EventName::Complete => {
             cursor.literal(b" bio ")?;
             Kind::BioComplete { bio: cursor.hex()?, sector: NO_SECTOR, dev: Dev::UNKNOWN }
         }
-        Word::End => {
+        EventName::End => {
             cursor.literal(b" id ")?;
-            let id = an_id(cursor.decimal()?)?;
+            let id = request_id(cursor.decimal()?)?;
             cursor.literal(b" ret ")?;
             Kind::SyncEnd { id, ret: cursor.signed()? }
         }
-        Word::Enter(op) => Kind::enter(op),
-        Word::Exit(op) => Kind::exit(op, None),
+        EventName::Enter(op) => Kind::enter(op),
+        EventName::Exit(op) => Kind::exit(op, None),
         _ => return None,
     };
     Some((kind, cursor.rest))
 }
 
-fn fast_start(data: &[u8]) -> Option<(Kind, Option<&[u8]>)> {
+fn parse_fast_start(data: &[u8]) -> Option<(Kind, Option<&[u8]>)> {
     let mut cursor = Cursor::new(data);
     cursor.literal(b" id ")?;
-    let id = an_id(cursor.decimal()?)?;
+    let id = request_id(cursor.decimal()?)?;
     cursor.literal(b" start ")?;
     let start = cursor.decimal()?;
     cursor.literal(b" end ")?;
     let end = cursor.decimal()?;
     cursor.literal(b" datasync ")?;
-    let datasync = flag(cursor.decimal()?)?;
+    let datasync = parse_flag(cursor.decimal()?)?;
     cursor.literal(b" path ")?;
     let path = (!cursor.rest.is_empty()).then_some(cursor.rest);
     Some((sync_start(id, start, end, datasync, Dev::UNKNOWN, 0), path))
@@ -505,29 +510,29 @@ fn sync_start(id: u64, start: u64, end: u64, datasync: bool, dev: Dev, ino: u64)
     Kind::SyncStart { id, start, end, path: NameId::NONE, fs: NameId::NONE, ino, dev, datasync, by_thread: false }
 }
 
-fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
-    if let Word::Enter(op) = word {
+fn parse_general_data(event: EventName, data: &[u8]) -> Option<Data<'_>> {
+    if let EventName::Enter(op) = event {
         // `fsync exit`, `fsync exit ret 0`, `fsync ret 0`.
         let words = data.trim_ascii();
         let exit = words.strip_prefix(b"exit").filter(|rest| rest.first().is_none_or(u8::is_ascii_whitespace));
-        let mut made = match exit {
-            Some(rest) => call_pairs(Word::Exit(op), rest)?,
-            None => call_pairs(word, words)?,
+        let mut decoded = match exit {
+            Some(rest) => parse_call_pairs(EventName::Exit(op), rest)?,
+            None => parse_call_pairs(event, words)?,
         };
-        made.says_exit = matches!(made.kind, Kind::CallExit { .. });
-        return Some(made);
+        decoded.is_exit = matches!(decoded.kind, Kind::CallExit { .. });
+        return Some(decoded);
     }
-    if let Word::Exit(_) = word {
-        return call_pairs(word, data);
+    if let EventName::Exit(_) = event {
+        return parse_call_pairs(event, data);
     }
-    let fields = pairs(data, word.fields())?;
-    let kind = match word {
-        Word::AddFolio => {
+    let fields = parse_pairs(data, event.fields())?;
+    let kind = match event {
+        EventName::AddFolio => {
             let (offset, len) = (fields.start?, fields.len?);
             sane_range(offset, len)?;
             Kind::BioAddFolio { id: fields.id?, bio: fields.bio?, offset, len }
         }
-        Word::Submit => Kind::BioSubmit {
+        EventName::Submit => Kind::BioSubmit {
             id: fields.id?,
             bio: fields.bio?,
             sector: fields.sector.unwrap_or(NO_SECTOR),
@@ -535,43 +540,43 @@ fn general_data(word: Word, data: &[u8]) -> Option<Data<'_>> {
             background: false,
             bytes: 0,
         },
-        Word::Complete => {
+        EventName::Complete => {
             let sector = fields.sector.unwrap_or(NO_SECTOR);
             if fields.bio.is_none() && !(fields.dev.is_known() && sector != NO_SECTOR) {
                 return None;
             }
             Kind::BioComplete { bio: fields.bio.unwrap_or(0), sector, dev: fields.dev }
         }
-        Word::Start => {
+        EventName::Start => {
             fields.path?;
             sync_start(fields.id?, fields.start?, fields.end?, fields.datasync?, fields.dev, fields.ino)
         }
-        Word::End => Kind::SyncEnd { id: fields.id?, ret: fields.ret? },
-        Word::FsStart => whole_fs(fields.id?, fields.dev, NameId::NONE),
-        Word::WbStart => Kind::WbStart { id: fields.id? },
-        Word::WbEnd => Kind::WbEnd { id: fields.id? },
-        Word::WaitStart(wait) => Kind::WaitStart { id: fields.id?, wait, transaction: fields.transaction },
-        Word::WaitEnd(wait) => Kind::WaitEnd { id: fields.id?, wait, transaction: fields.transaction },
+        EventName::End => Kind::SyncEnd { id: fields.id?, ret: fields.ret? },
+        EventName::FsStart => whole_fs(fields.id?, fields.dev, NameId::NONE),
+        EventName::WbStart => Kind::WbStart { id: fields.id? },
+        EventName::WbEnd => Kind::WbEnd { id: fields.id? },
+        EventName::WaitStart(wait) => Kind::WaitStart { id: fields.id?, wait, transaction: fields.transaction },
+        EventName::WaitEnd(wait) => Kind::WaitEnd { id: fields.id?, wait, transaction: fields.transaction },
         _ => return None,
     };
     Some(Data {
         kind,
         path: fields.path.filter(|p| !p.is_empty()),
         fs: fields.fs,
-        says_exit: false,
+        is_exit: false,
         extras: fields.extras[..fields.extras_len].to_vec(),
     })
 }
 
 /// Decodes the pairs of a syscall. Values must be numbers: a comm that equals a syscall name must not swallow the text after it.
-fn call_pairs(word: Word, data: &[u8]) -> Option<Data<'_>> {
+fn parse_call_pairs(event: EventName, data: &[u8]) -> Option<Data<'_>> {
     let mut ret = None;
     let mut extras = Vec::new();
     let mut words = data.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
     while let Some(key) = words.next() {
         let value = words.next()?;
         let twice = extras.iter().any(|(k, _)| *k == key) || key == b"ret" && ret.is_some();
-        if twice || Word::of(key).is_some() {
+        if twice || EventName::parse(key).is_some() {
             return None;
         } else if key == b"ret" {
             ret = Some(whole(value, Cursor::signed)?);
@@ -585,20 +590,20 @@ fn call_pairs(word: Word, data: &[u8]) -> Option<Data<'_>> {
             return None;
         }
     }
-    let kind = match word {
-        Word::Enter(op) if ret.is_none() => Kind::enter(op),
-        Word::Enter(op) | Word::Exit(op) => Kind::exit(op, ret),
+    let kind = match event {
+        EventName::Enter(op) if ret.is_none() => Kind::enter(op),
+        EventName::Enter(op) | EventName::Exit(op) => Kind::exit(op, ret),
         _ => return None,
     };
-    Some(Data { kind, path: None, fs: None, says_exit: false, extras })
+    Some(Data { kind, path: None, fs: None, is_exit: false, extras })
 }
 
 /// Parses key-value pairs. `used` are the keys that the event has a field for; all others become extras.
-fn pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
+fn parse_pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
     let mut fields = Fields::default();
     let mut seen: [&[u8]; MAX_PAIRS] = [b""; MAX_PAIRS];
     let mut rest = data;
-    for place in 0..=MAX_PAIRS {
+    for index in 0..=MAX_PAIRS {
         rest = rest.trim_ascii_start();
         if rest.is_empty() {
             return Some(fields);
@@ -614,18 +619,19 @@ fn pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
         if value.is_empty() || seen.contains(&key) {
             return None;
         }
-        *seen.get_mut(place)? = key;
+        *seen.get_mut(index)? = key;
         match key {
             // A comm may contain an event name. The event is then further right.
             _ if !is_used => {
-                let is_word = key != b"start" && Word::of(key).is_some() || Word::of(value).is_some();
-                if is_word || !is_name(key) {
+                let is_event_name =
+                    key != b"start" && EventName::parse(key).is_some() || EventName::parse(value).is_some();
+                if is_event_name || !is_name(key) {
                     return None;
                 }
                 *fields.extras.get_mut(fields.extras_len)? = (key, value);
                 fields.extras_len += 1;
             }
-            b"id" => fields.id = Some(an_id(whole(value, Cursor::decimal)?)?),
+            b"id" => fields.id = Some(request_id(whole(value, Cursor::decimal)?)?),
             b"bio" => fields.bio = Some(whole(value, Cursor::hex)?),
             b"start" => fields.start = Some(whole(value, Cursor::decimal)?),
             // A signed format prints "to the end" as -1.
@@ -634,7 +640,7 @@ fn pairs<'a>(data: &'a [u8], used: &[&str]) -> Option<Fields<'a>> {
                 fields.end = Some(whole(value, Cursor::decimal).or_else(signed)?);
             }
             b"len" => fields.len = Some(whole(value, Cursor::decimal)?),
-            b"datasync" => fields.datasync = Some(flag(whole(value, Cursor::decimal)?)?),
+            b"datasync" => fields.datasync = Some(parse_flag(whole(value, Cursor::decimal)?)?),
             b"ret" => fields.ret = Some(whole(value, Cursor::signed)?),
             b"sector" => fields.sector = Some(whole(value, Cursor::signed)?),
             b"ino" => fields.ino = whole(value, Cursor::decimal)?,
@@ -655,7 +661,7 @@ fn is_name(key: &[u8]) -> bool {
 }
 
 /// Rejects `NO_ID`, which means "no id". No kernel counts that far.
-fn an_id(id: u64) -> Option<u64> {
+fn request_id(id: u64) -> Option<u64> {
     (id != NO_ID).then_some(id)
 }
 
@@ -663,7 +669,7 @@ fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(text.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(text.len()))
 }
 
-fn flag(value: u64) -> Option<bool> {
+fn parse_flag(value: u64) -> Option<bool> {
     match value {
         0 => Some(false),
         1 => Some(true),
@@ -775,10 +781,10 @@ fn is_mount(line: &[u8]) -> bool {
 }
 
 /// Parses `@events[NAME]: N`, with which our own recorders report the number of events of one name.
-fn counted(line: &[u8]) -> Option<(usize, u64)> {
-    let (word, count) = line.strip_prefix(b"@events[")?.split_at(memchr(b']', line)?.checked_sub(8)?);
+fn parse_event_count(line: &[u8]) -> Option<(usize, u64)> {
+    let (name, count) = line.strip_prefix(b"@events[")?.split_at(memchr(b']', line)?.checked_sub(8)?);
     let count = whole(count.strip_prefix(b"]: ")?, Cursor::decimal)?;
-    Some((Word::of(word)?.kind_index(), count))
+    Some((EventName::parse(name)?.kind_index(), count))
 }
 
 fn is_header(line: &[u8]) -> bool {
@@ -804,8 +810,8 @@ fn is_attach(line: &[u8]) -> bool {
 fn is_warning(line: &[u8]) -> bool {
     line.starts_with(b"Additional Info - helper: ")
         || memchr::memmem::find(line, b": WARNING: ").is_some_and(|at| {
-            let place = line[..at].rsplit(|&b| b == b':').next().unwrap_or_default();
-            !place.is_empty() && place.iter().all(|b| b.is_ascii_digit() || *b == b'-')
+            let location = line[..at].rsplit(|&b| b == b':').next().unwrap_or_default();
+            !location.is_empty() && location.iter().all(|b| b.is_ascii_digit() || *b == b'-')
         })
 }
 
@@ -913,7 +919,7 @@ mod tests {
     }
 
     #[test]
-    fn more_fields_than_the_thesis_has() {
+    fn fields_that_the_thesis_does_not_have() {
         let (_, kind, batch) = one(b"1 2 wl start id 1 dev 254,16 ino 12 start 0 end 9 datasync 1 mode 3 path /p");
         let Kind::SyncStart { dev, ino, datasync: true, .. } = kind else { panic!() };
         assert_eq!((dev.to_string(), ino), ("254,16".to_owned(), 12));
@@ -927,7 +933,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_noted_with_its_line() {
+    fn other_lines_are_noted_with_their_number() {
         let batch = parse(
             b"Attaching 8 probes...\n1 2 wl fsync\n\n    f+1\nLost 7 events\nhello\n1 2 wl bio_complete 0x44\n    g+1\n@n[1]: 2\n@h:\n[4, 8)  3 |@@@|\n\n",
         );
@@ -939,7 +945,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_cannot_be_are_refused() {
+    fn impossible_numbers_are_refused() {
         for line in [
             "1 2 wl bio_add_folio id 1 bio 0x1 start 0 len -4096",
             "1 2 wl bio_add_folio id 1 bio 0x1 start 9223372036854775807 len 4096",
@@ -959,7 +965,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_of_bpftrace_are_no_events() {
+    fn warnings_of_bpftrace_are_not_events() {
         let batch = parse(
             b"5 7 wl fsync\n/a/b.bt:23:21-28: WARNING: File exists\nAdditional Info - helper: map_update_elem, retcode: -17\n\
               \x20   @events[\"fsync\"] = count();\n\x20                      ~~~~~~~\n6 7 wl fsync_exit\nx: WARNING: no\n",
@@ -970,7 +976,7 @@ mod tests {
     }
 
     #[test]
-    fn what_our_own_recorders_write_around_the_events() {
+    fn header_and_trailer_of_our_own_recorders() {
         let text = b"# syncline-log 1\n# script patched 1\n# clock boottime\n# comm hex\n# mountinfo\n\
             36 35 254:16 / /run/a\\040b rw,noatime shared:1 - ext4 /dev/vdb rw\n# end mountinfo\n\
             5 7 w\\x0al\\x00\\x00 fsync\n\n    main+1\n6 7 a b\\x00 start id 1 start 0 end 9 datasync 0 path /a\\012b\n\
@@ -994,7 +1000,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_ends_a_map_wherever_the_log_is_cut() {
+    fn a_comment_ends_a_map_in_any_chunk() {
         let text = b"@us: \n[1]  3 |@@|\n# a note\n[2]  4 |@@|\n";
         let cut = Thesis.cut(text).unwrap();
         assert!(text[cut..].starts_with(b"# a note"));

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::event::{Dev, Event, Kind, Op};
 use crate::names::NameId;
 use crate::source::cursor::{Cursor, find, whole, word_len};
-use crate::source::event_names::{Word, extra_key, is_background};
+use crate::source::event_names::{EventName, extra_key, is_background};
 use crate::source::thesis::device;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
 use crate::source::{Batch, Extra, SourceOptions};
@@ -38,55 +38,57 @@ impl<'a> TextDecoder<'a> {
 
     /// Appends the event. Returns false if the event is not needed.
     #[inline]
-    pub(super) fn event(&mut self, of: &Task<'_>, said: &TextRecord<'_>) -> Result<bool, &'static str> {
-        let point = said.point;
-        let kind = match point {
-            Some(point) => self.kind(point, said).ok_or_else(|| bad_data(point))?,
+    pub(super) fn event(&mut self, task: &Task<'_>, record: &TextRecord<'_>) -> Result<bool, &'static str> {
+        let tracepoint = record.tracepoint;
+        let kind = match tracepoint {
+            Some(tracepoint) => self.kind(tracepoint, record).ok_or_else(|| bad_data(tracepoint))?,
             None => Kind::Other,
         };
         if kind == Kind::Other && !self.options.keep_extras {
-            self.batch.other(|| said.full_name());
+            self.batch.other(|| record.full_name());
             return Ok(false);
         }
         if self.options.keep_extras {
-            self.extras(said, point, kind);
+            self.extras(record, tracepoint, kind);
         }
-        let (ts, tid, pid, comm) = (of.ts, of.tid, of.pid, self.comm(of.tid, of.comm));
+        let (ts, tid, pid, comm) = (task.ts, task.tid, task.pid, self.comm(task.tid, task.comm));
         self.batch.events.push(Event { ts, tid, pid, comm, line: self.batch.lines as u32, kind });
         Ok(true)
     }
 
     #[inline]
-    fn kind(&mut self, point: Tracepoint, said: &TextRecord<'_>) -> Option<Kind> {
-        let mut slots = Slots::default();
-        if !point.needs().is_empty() {
-            each(said, &mut |key, value| slots.put(key, value))?;
+    fn kind(&mut self, tracepoint: Tracepoint, record: &TextRecord<'_>) -> Option<Kind> {
+        let mut slots = FieldSlots::default();
+        if !tracepoint.required_fields().is_empty() {
+            for_each_field(record, &mut |key, value| slots.put(key, value))?;
         }
-        point.kind(said.name, self.options.machine, &slots, &mut self.batch.names)
+        tracepoint.kind(record.name, self.options.machine, &slots, &mut self.batch.names)
     }
 
     /// Stores the tracer's name of the event, and every field that the event has no field for.
-    fn extras(&mut self, said: &TextRecord<'_>, point: Option<Tracepoint>, kind: Kind) {
+    fn extras(&mut self, record: &TextRecord<'_>, tracepoint: Option<Tracepoint>, kind: Kind) {
         let Batch { names, extras, events, words, .. } = &mut *self.batch;
-        let name = said.full_name();
-        words.push(names.intern(&point.map_or_else(|| name.clone(), |point| point.word(&name, kind))));
+        let name = record.full_name();
+        words.push(
+            names.intern(&tracepoint.map_or_else(|| name.clone(), |tracepoint| tracepoint.log_name(&name, kind))),
+        );
         let event = events.len() as u32;
-        let taken = point.map_or(&[][..], |point| point.fields(kind));
+        let stored = tracepoint.map_or(&[][..], |tracepoint| tracepoint.fields(kind));
         let before = extras.len();
         let mut torn = false;
-        let all = each(said, &mut |key, value| {
-            if !taken.iter().any(|field| field.as_bytes() == key) {
-                let value = shown(said.grammar, key, value);
+        let parsed = for_each_field(record, &mut |key, value| {
+            if !stored.iter().any(|field| field.as_bytes() == key) {
+                let value = format_value(record.grammar, key, value);
                 let key = names.intern(&extra_key(key));
                 // A repeated field means that the line is torn.
                 torn |= extras[before..].iter().any(|extra| extra.key == key);
                 extras.push(Extra { event, key, value: names.intern(&value) });
             }
         });
-        if all.is_none() || torn {
+        if parsed.is_none() || torn {
             extras.truncate(before);
-            if !said.data.is_empty() && said.grammar != Grammar::Stack {
-                let (key, value) = (names.intern(b"text"), names.intern(said.data));
+            if !record.data.is_empty() && record.grammar != Grammar::Stack {
+                let (key, value) = (names.intern(b"text"), names.intern(record.data));
                 extras.push(Extra { event, key, value });
             }
         }
@@ -108,26 +110,30 @@ impl<'a> TextDecoder<'a> {
     }
 }
 
-fn bad_data(point: Tracepoint) -> &'static str {
-    match point {
+fn bad_data(tracepoint: Tracepoint) -> &'static str {
+    match tracepoint {
         Tracepoint::RawEnter => "the data of sys_enter is not `NR N (...)`",
         Tracepoint::RawExit => "the data of sys_exit is not `NR N = N`",
-        Tracepoint::Of(word) => match word {
-            Word::Start => {
+        Tracepoint::Named(word) => match word {
+            EventName::Start => {
                 "the data of sync_start is not `id=N start=N end=N datasync=0 dev=MAJOR,MINOR ino=N path=REST`"
             }
-            Word::FsStart => "the data of sync_fs_start is not `id=N dev=MAJOR,MINOR fs=NAME`",
-            Word::End => "the data of sync_end is not `id=N ret=N`",
-            Word::AddFolio => "the data of bio_add_folio is not `id=N bio=0xADDR start=N len=N`",
-            Word::Submit => "the data of bio_submit is not `id=N bio=0xADDR dev=MAJOR,MINOR sector=N`",
-            Word::Complete => "the data of bio_complete is not `bio=0xADDR`",
-            Word::WbStart | Word::WbEnd | Word::WaitStart(_) | Word::WaitEnd(_) => "its data has no `id=N`",
-            Word::Exit(_) => "the data of the call's exit is not one number",
-            Word::Enter(_) => "the data of the call is not `ARG: VALUE`",
-            Word::StartWithoutId => "its data has no `ino N`",
-            Word::EndWithoutId => "its data has no `ret N`",
-            Word::BlockSubmit | Word::BlockComplete => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`",
-            Word::BlockRemap => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS <- (MAJOR,MINOR) SECTOR`",
+            EventName::FsStart => "the data of sync_fs_start is not `id=N dev=MAJOR,MINOR fs=NAME`",
+            EventName::End => "the data of sync_end is not `id=N ret=N`",
+            EventName::AddFolio => "the data of bio_add_folio is not `id=N bio=0xADDR start=N len=N`",
+            EventName::Submit => "the data of bio_submit is not `id=N bio=0xADDR dev=MAJOR,MINOR sector=N`",
+            EventName::Complete => "the data of bio_complete is not `bio=0xADDR`",
+            EventName::WbStart | EventName::WbEnd | EventName::WaitStart(_) | EventName::WaitEnd(_) => {
+                "its data has no `id=N`"
+            }
+            EventName::Exit(_) => "the data of the call's exit is not one number",
+            EventName::Enter(_) => "the data of the call is not `ARG: VALUE`",
+            EventName::StartWithoutId => "its data has no `ino N`",
+            EventName::EndWithoutId => "its data has no `ret N`",
+            EventName::BlockSubmit | EventName::BlockComplete => {
+                "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`"
+            }
+            EventName::BlockRemap => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS <- (MAJOR,MINOR) SECTOR`",
         },
     }
 }
@@ -138,35 +144,35 @@ pub(super) struct TextRecord<'a> {
     /// The tracepoint's name is `prefix` followed by `name`.
     pub(super) prefix: &'static [u8],
     pub(super) name: &'a [u8],
-    pub(super) point: Option<Tracepoint>,
+    pub(super) tracepoint: Option<Tracepoint>,
     pub(super) grammar: Grammar,
     pub(super) data: &'a [u8],
 }
 
 /// Cache of recent event names that are followed by a colon, which saves the lookup on every line.
-pub(super) struct Seen<'a>([Option<Known<'a>>; 64]);
+pub(super) struct NameCache<'a>([Option<CachedName<'a>>; 64]);
 
 #[derive(Clone, Copy)]
-struct Known<'a> {
+struct CachedName<'a> {
     name: &'a [u8],
-    point: Option<Tracepoint>,
-    shape: Shape,
+    tracepoint: Option<Tracepoint>,
+    rule: GrammarRule,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> NameCache<'a> {
     pub(super) fn new() -> Self {
         Self([None; 64])
     }
 
     /// Looks up the name at the start of an event, if it is cached and followed by a colon.
     #[inline]
-    fn known(&self, event: &[u8]) -> Option<Known<'a>> {
+    fn lookup(&self, event: &[u8]) -> Option<CachedName<'a>> {
         let name = &event[..find(b':', event)?];
         self.0[Self::slot(name)?].filter(|known| known.name == name)
     }
 
-    fn learn(&mut self, name: &'a [u8]) -> Known<'a> {
-        let known = Known { name, point: Tracepoint::of(name), shape: Shape::of(name) };
+    fn insert(&mut self, name: &'a [u8]) -> CachedName<'a> {
+        let known = CachedName { name, tracepoint: Tracepoint::from_name(name), rule: GrammarRule::of(name) };
         if let Some(slot) = Self::slot(name) {
             self.0[slot] = Some(known);
         }
@@ -183,49 +189,49 @@ impl<'a> Seen<'a> {
 impl<'a> TextRecord<'a> {
     /// Parses `NAME: DATA`, `sys_CALL(ARG: HEX, ...)`, `sys_CALL -> 0xHEX`, `FUNCTION <-CALLER`, `<stack trace>`.
     #[inline]
-    pub(super) fn of(event: &'a [u8], seen: &mut Seen<'a>) -> Option<Self> {
-        let event = without_difference(event);
-        if let Some(known) = seen.known(event) {
-            return Some(Self::of_known(known, &event[known.name.len() + 1..]));
+    pub(super) fn parse(event: &'a [u8], cache: &mut NameCache<'a>) -> Option<Self> {
+        let event = strip_time_difference(event);
+        if let Some(known) = cache.lookup(event) {
+            return Some(Self::from_cached(known, &event[known.name.len() + 1..]));
         }
-        Self::of_other(event, seen)
+        Self::parse_uncached(event, cache)
     }
 
     #[inline]
-    fn of_known(known: Known<'a>, data: &'a [u8]) -> Self {
+    fn from_cached(known: CachedName<'a>, data: &'a [u8]) -> Self {
         let data = data.trim_ascii_start();
         let data = data.strip_prefix(b"[FAILED TO PARSE]").map_or(data, <[u8]>::trim_ascii_start);
-        let Known { name, point, shape } = known;
-        Self { prefix: b"", name, point, grammar: shape.grammar(data), data }
+        let CachedName { name, tracepoint, rule } = known;
+        Self { prefix: b"", name, tracepoint, grammar: rule.grammar(data), data }
     }
 
-    fn of_other(event: &'a [u8], seen: &mut Seen<'a>) -> Option<Self> {
+    fn parse_uncached(event: &'a [u8], cache: &mut NameCache<'a>) -> Option<Self> {
         let end = word_len(event);
         let (name, rest) = event.split_at(end);
         let call = name.strip_prefix(b"sys_").unwrap_or_default();
         Some(match rest {
-            [b':', data @ ..] if end > 0 => Self::of_known(seen.learn(name), data),
+            [b':', data @ ..] if end > 0 => Self::from_cached(cache.insert(name), data),
             [b'(', data @ .., b')'] if !call.is_empty() => {
-                let point = Op::from_name(call).map(|op| Tracepoint::Of(Word::Enter(op)));
-                Self { prefix: ENTER, name: call, point, grammar: Grammar::HexArgs, data }
+                let tracepoint = Op::from_name(call).map(|op| Tracepoint::Named(EventName::Enter(op)));
+                Self { prefix: ENTER, name: call, tracepoint, grammar: Grammar::HexArgs, data }
             }
             [b' ', b'-', b'>', b' ', data @ ..] if !call.is_empty() => {
-                let point = Op::from_name(call).map(|op| Tracepoint::Of(Word::Exit(op)));
-                Self { prefix: EXIT, name: call, point, grammar: Grammar::Ret, data }
+                let tracepoint = Op::from_name(call).map(|op| Tracepoint::Named(EventName::Exit(op)));
+                Self { prefix: EXIT, name: call, tracepoint, grammar: Grammar::Ret, data }
             }
-            b"<stack trace>" => Self::meaningless(b"", b"kernel_stack", Grammar::Stack, b""),
-            b"<user stack trace>" => Self::meaningless(b"", b"user_stack", Grammar::Stack, b""),
+            b"<stack trace>" => Self::other(b"", b"kernel_stack", Grammar::Stack, b""),
+            b"<user stack trace>" => Self::other(b"", b"user_stack", Grammar::Stack, b""),
             // Also `foo.isra.0 <-bar`, and `foo(a=1) <-bar` of `options/func-args`.
             _ if end > 0 && memchr::memmem::find(rest, b" <-").is_some() => {
-                Self::meaningless(b"function", b"", Grammar::Free, event)
+                Self::other(b"function", b"", Grammar::Free, event)
             }
             _ => return None,
         })
     }
 
     /// An event that is not a tracepoint that Syncline uses.
-    pub(super) fn meaningless(prefix: &'static [u8], name: &'a [u8], grammar: Grammar, data: &'a [u8]) -> Self {
-        Self { prefix, name, point: None, grammar, data }
+    pub(super) fn other(prefix: &'static [u8], name: &'a [u8], grammar: Grammar, data: &'a [u8]) -> Self {
+        Self { prefix, name, tracepoint: None, grammar, data }
     }
 
     fn full_name(&self) -> Cow<'a, [u8]> {
@@ -235,7 +241,7 @@ impl<'a> TextRecord<'a> {
 
 /// Strips `(+9)     `, the time since the previous event, of `trace-cmd report --ts-diff`.
 #[inline]
-fn without_difference(event: &[u8]) -> &[u8] {
+fn strip_time_difference(event: &[u8]) -> &[u8] {
     let Some(rest) = event.strip_prefix(b"(+") else {
         // The first event has blanks instead.
         return event.strip_prefix(b"         ").unwrap_or(event);
@@ -270,7 +276,7 @@ pub(super) enum Grammar {
 
 /// How the name of an event determines its grammar.
 #[derive(Clone, Copy)]
-enum Shape {
+enum GrammarRule {
     Always(Grammar),
     /// This grammar, unless the fields are printed generically, starting with `__syscall_nr`.
     Call(Grammar),
@@ -279,7 +285,7 @@ enum Shape {
     Any,
 }
 
-impl Shape {
+impl GrammarRule {
     fn of(name: &[u8]) -> Self {
         match name {
             b"kernel_stack" | b"user_stack" => Self::Always(Grammar::Stack),
@@ -309,34 +315,34 @@ impl Shape {
 
 /// Passes each field to `emit`; `None` if the data do not follow the grammar.
 #[inline]
-fn each<'a>(said: &TextRecord<'a>, take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
-    let (name, data) = (said.name, said.data);
-    match said.grammar {
-        Grammar::Pairs => pairs(data, take),
-        Grammar::Args | Grammar::HexArgs => args(data, take),
+fn for_each_field<'a>(record: &TextRecord<'a>, emit: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+    let (name, data) = (record.name, record.data);
+    match record.grammar {
+        Grammar::Pairs => parse_pairs(data, emit),
+        Grammar::Args | Grammar::HexArgs => parse_args(data, emit),
         Grammar::Ret if name == b"sys_enter" => {
-            take(b"id", data.strip_prefix(b"NR ")?.split(|&b| b == b' ').next()?);
+            emit(b"id", data.strip_prefix(b"NR ")?.split(|&b| b == b' ').next()?);
             Some(())
         }
         Grammar::Ret if name == b"sys_exit" => {
-            let (id, ret) = split_at(data.strip_prefix(b"NR ")?, b" = ")?;
-            take(b"id", id);
-            take(b"ret", ret.trim_ascii_end());
+            let (id, ret) = split_once(data.strip_prefix(b"NR ")?, b" = ")?;
+            emit(b"id", id);
+            emit(b"ret", ret.trim_ascii_end());
             Some(())
         }
         Grammar::Ret => {
-            take(b"ret", data.trim_ascii_end());
+            emit(b"ret", data.trim_ascii_end());
             Some(())
         }
-        Grammar::Block => block(data, take),
-        Grammar::Any => any(data, take),
+        Grammar::Block => parse_block(data, emit),
+        Grammar::Any => parse_any(data, emit),
         Grammar::Free | Grammar::Stack => None,
     }
 }
 
 /// For a short separator that occurs early; `memmem` is slower for these.
 #[inline]
-fn split_at<'a, const N: usize>(text: &'a [u8], by: &[u8; N]) -> Option<(&'a [u8], &'a [u8])> {
+fn split_once<'a, const N: usize>(text: &'a [u8], by: &[u8; N]) -> Option<(&'a [u8], &'a [u8])> {
     let mut from = 0;
     loop {
         let at = from + find(by[0], &text[from..])?;
@@ -353,7 +359,7 @@ fn is_key(key: &[u8]) -> bool {
 
 /// Parses `key=value` pairs. A value may contain spaces; a path is the rest of the line.
 #[inline]
-fn pairs<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+fn parse_pairs<'a>(data: &'a [u8], emit: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
     if data.is_empty() {
         return Some(());
     }
@@ -362,23 +368,23 @@ fn pairs<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Optio
     loop {
         let (key, value) = (&data[begin..equals], equals + 1);
         if key == b"path" {
-            take(key, &data[value..]);
+            emit(key, &data[value..]);
             return Some(());
         }
         let mut end = value;
         loop {
             let Some(space) = find(b' ', &data[end..]).map(|n| end + n) else {
-                take(key, &data[value..]);
+                emit(key, &data[value..]);
                 return Some(());
             };
             let next = &data[space + 1..];
             if next.is_empty() {
-                take(key, &data[value..space]);
+                emit(key, &data[value..space]);
                 return Some(());
             }
             // Text that is not a pair belongs to the value before it.
             if let Some(len) = key_len(next) {
-                take(key, &data[value..space]);
+                emit(key, &data[value..space]);
                 (begin, equals) = (space + 1, space + 1 + len);
                 break;
             }
@@ -394,97 +400,97 @@ fn key_len(text: &[u8]) -> Option<usize> {
     (text.get(len) == Some(&b'=') && len > 0 && !text[0].is_ascii_digit()).then_some(len)
 }
 
-fn args<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+fn parse_args<'a>(data: &'a [u8], emit: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
     let data = data.trim_ascii_end();
     if data.is_empty() {
         return Some(());
     }
     let mut rest = Some(data);
     while let Some(text) = rest {
-        let (arg, after) = split_at(text, b", ").map_or((text, None), |(arg, after)| (arg, Some(after)));
-        let (key, value) = split_at(arg, b": ")?;
+        let (arg, after) = split_once(text, b", ").map_or((text, None), |(arg, after)| (arg, Some(after)));
+        let (key, value) = split_once(arg, b": ")?;
         // With options/verbose the type precedes the name.
         let key = key.rsplit(|&b| b == b' ').next()?.trim_ascii_start();
         if !is_key(key) {
             return None;
         }
-        take(key, value);
+        emit(key, value);
         rest = after;
     }
     Some(())
 }
 
 /// Parses block-layer data: `DEV RWBS [BYTES] [(CMD)] SECTOR + SECTORS [IOPRIO] [COMM or ERROR]`, and for a remap `<- (DEV) SECTOR`.
-fn block<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
-    let (dev, rest) = split_at(data, b" ")?;
+fn parse_block<'a>(data: &'a [u8], emit: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+    let (dev, rest) = split_once(data, b" ")?;
     device(dev)?;
-    take(b"dev", dev);
-    let (rwbs, rest) = split_at(rest, b" ")?;
-    take(b"rwbs", rwbs);
-    let rest = match split_at(rest, b"(").filter(|(before, _)| !before.contains(&b'+')) {
+    emit(b"dev", dev);
+    let (rwbs, rest) = split_once(rest, b" ")?;
+    emit(b"rwbs", rwbs);
+    let rest = match split_once(rest, b"(").filter(|(before, _)| !before.contains(&b'+')) {
         Some((bytes, cmd)) => {
             if let Some(bytes) = bytes.strip_suffix(b" ") {
-                take(b"bytes", bytes);
+                emit(b"bytes", bytes);
             }
-            let (cmd, rest) = split_at(cmd, b") ")?;
-            take(b"cmd", cmd);
+            let (cmd, rest) = split_once(cmd, b") ")?;
+            emit(b"cmd", cmd);
             rest
         }
         None => rest,
     };
-    let Some((sector, rest)) = split_at(rest, b" + ") else {
+    let Some((sector, rest)) = split_once(rest, b" + ") else {
         // A split bio: its second part begins at another sector.
-        let (sector, rest) = split_at(rest, b" / ")?;
-        let (new, comm) = split_at(rest, b" [")?;
-        take(b"sector", sector);
-        take(b"new_sector", new);
-        take(b"comm", comm.trim_ascii_end().strip_suffix(b"]")?);
+        let (sector, rest) = split_once(rest, b" / ")?;
+        let (new, comm) = split_once(rest, b" [")?;
+        emit(b"sector", sector);
+        emit(b"new_sector", new);
+        emit(b"comm", comm.trim_ascii_end().strip_suffix(b"]")?);
         return Some(());
     };
-    take(b"sector", sector);
-    let (sectors, rest) = split_at(rest, b" ")?;
-    take(b"nr_sector", sectors);
+    emit(b"sector", sector);
+    let (sectors, rest) = split_once(rest, b" ")?;
+    emit(b"nr_sector", sectors);
     if let Some(from) = rest.strip_prefix(b"<- (") {
-        let (from_dev, from_sector) = split_at(from, b") ")?;
-        take(b"old_dev", from_dev);
+        let (from_dev, from_sector) = split_once(from, b") ")?;
+        emit(b"old_dev", from_dev);
         let mut words = from_sector.split(|&b| b == b' ').filter(|word| !word.is_empty());
-        take(b"old_sector", words.next()?);
+        emit(b"old_sector", words.next()?);
         if let Some(bios) = words.next() {
-            take(b"nr_bios", bios);
+            emit(b"nr_bios", bios);
         }
         return Some(());
     }
     let (ioprio, last) = match rest.strip_prefix(b"[") {
         Some(last) => (None, last),
-        None => split_at(rest, b" [").map(|(ioprio, last)| (Some(ioprio), last))?,
+        None => split_once(rest, b" [").map(|(ioprio, last)| (Some(ioprio), last))?,
     };
     if let Some(ioprio) = ioprio {
-        take(b"ioprio", ioprio);
+        emit(b"ioprio", ioprio);
     }
     let last = last.trim_ascii_end().strip_suffix(b"]")?;
     // Completions print an error here. A comm such as `-5` is unlikely, and losing it does no harm.
     let is_error = whole(last, Cursor::signed).is_some();
-    take(if is_error { b"error" } else { b"comm" }, last);
+    emit(if is_error { b"error" } else { b"comm" }, last);
     Some(())
 }
 
 /// Parses `key=value`; `key value`; `key = value, key: value`; `bdi NAME: key=value`.
-fn any<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+fn parse_any<'a>(data: &'a [u8], emit: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
     let data = data.trim_ascii_end();
     let first = data.iter().position(|&b| b == b'=' || b == b' ')?;
     if data[first] == b'=' {
-        return pairs(data, take);
+        return parse_pairs(data, emit);
     }
-    if split_at(data, b" = ").is_some() || split_at(data, b", ").is_some() {
+    if split_once(data, b" = ").is_some() || split_once(data, b", ").is_some() {
         let mut rest = Some(data);
         while let Some(text) = rest {
-            let (pair, after) = split_at(text, b", ").map_or((text, None), |(pair, after)| (pair, Some(after)));
-            let (key, value) = split_at(pair, b" = ").or_else(|| split_at(pair, b": "))?;
+            let (pair, after) = split_once(text, b", ").map_or((text, None), |(pair, after)| (pair, Some(after)));
+            let (key, value) = split_once(pair, b" = ").or_else(|| split_once(pair, b": "))?;
             let key = key.trim_ascii();
             if !is_key(key) {
                 return None;
             }
-            take(key, value.strip_prefix(b"(").and_then(|v| v.strip_suffix(b")")).unwrap_or(value));
+            emit(key, value.strip_prefix(b"(").and_then(|v| v.strip_suffix(b")")).unwrap_or(value));
             rest = after;
         }
         return Some(());
@@ -494,19 +500,19 @@ fn any<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<
         if word.is_empty() {
             continue;
         }
-        let (key, value) = match split_at(word, b"=") {
+        let (key, value) = match split_once(word, b"=") {
             Some(pair) => pair,
             None => (word, words.next()?),
         };
         let key = key.strip_suffix(b":").unwrap_or(key);
         // btrfs prints its file system id first.
         if key.len() == word.len() - 1 && value.contains(&b'=') {
-            take(b"fsid", key);
-            let (key, value) = split_at(value, b"=")?;
+            emit(b"fsid", key);
+            let (key, value) = split_once(value, b"=")?;
             if !is_key(key) {
                 return None;
             }
-            take(key, value);
+            emit(key, value);
             continue;
         }
         if !is_key(key) {
@@ -514,14 +520,14 @@ fn any<'a>(data: &'a [u8], take: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<
         }
         // The name of this field in the kernel.
         let name: &[u8] = if key == b"bdi" { b"name" } else { key };
-        take(name, value.strip_suffix(b":").or_else(|| value.strip_suffix(b",")).unwrap_or(value));
+        emit(name, value.strip_suffix(b":").or_else(|| value.strip_suffix(b",")).unwrap_or(value));
     }
     Some(())
 }
 
 /// Parses a number in any print format.
 #[inline]
-fn number(text: &[u8]) -> Option<u64> {
+fn parse_number(text: &[u8]) -> Option<u64> {
     if text.starts_with(b"0x") {
         return whole(text, Cursor::hex);
     }
@@ -530,7 +536,7 @@ fn number(text: &[u8]) -> Option<u64> {
 
 /// Parses an address. The first version of the patch used `%px`: the kernel prints it without `0x`, trace-cmd with an `x` after it.
 #[inline]
-fn address(text: &[u8]) -> Option<u64> {
+fn parse_address(text: &[u8]) -> Option<u64> {
     if text.starts_with(b"0x") {
         let text = text.strip_suffix(b"x").filter(|text| text.len() > 2).unwrap_or(text);
         return whole(text, Cursor::hex);
@@ -539,10 +545,10 @@ fn address(text: &[u8]) -> Option<u64> {
 }
 
 /// Formats a value for the low-level log, where numbers are decimal.
-fn shown<'a>(grammar: Grammar, key: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
+fn format_value<'a>(grammar: Grammar, key: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
     let value = if grammar == Grammar::HexArgs { Cow::Owned([b"0x", value].concat()) } else { value.into() };
     if value.starts_with(b"0x")
-        && let Some(number) = number(&value)
+        && let Some(number) = parse_number(&value)
     {
         return number.to_string().into_bytes().into();
     }
@@ -554,9 +560,9 @@ fn shown<'a>(grammar: Grammar, key: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
 
 /// The values of the fields that Syncline uses.
 #[derive(Default)]
-struct Slots<'a>([Option<&'a [u8]>; Field::COUNT]);
+struct FieldSlots<'a>([Option<&'a [u8]>; Field::COUNT]);
 
-impl<'a> Slots<'a> {
+impl<'a> FieldSlots<'a> {
     #[inline]
     fn put(&mut self, key: &[u8], value: &'a [u8]) {
         if let Some(field) = Field::of(key) {
@@ -565,14 +571,14 @@ impl<'a> Slots<'a> {
     }
 }
 
-impl Fields for Slots<'_> {
+impl Fields for FieldSlots<'_> {
     #[inline]
     fn number(&self, field: Field) -> Option<u64> {
         let text = self.0[field as usize]?;
         if field == Field::Bio {
-            return address(text);
+            return parse_address(text);
         }
-        let value = number(text)?;
+        let value = parse_number(text)?;
         // A 32-bit kernel prints a negative long without the upper 32 bits.
         let is_short = field == Field::Ret && (0xffff_f001..=0xffff_ffff).contains(&value);
         Some(if is_short { value | 0xffff_ffff << 32 } else { value })

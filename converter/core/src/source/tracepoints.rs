@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::escape;
-use super::event_names::{Word, writes_data};
+use super::event_names::{EventName, writes_data};
 use super::thesis::{sane_range, whole_fs};
 use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op};
 use crate::names::{NameId, Names};
@@ -108,7 +108,7 @@ impl Machine {
         })
     }
 
-    fn call(self, number: i64) -> Option<Op> {
+    fn sync_op(self, number: i64) -> Option<Op> {
         Some(match (self, number) {
             (Self::X86_64, 74) | (Self::Arm64, 82) => Op::Fsync,
             (Self::X86_64, 75) | (Self::Arm64, 83) => Op::Fdatasync,
@@ -124,7 +124,7 @@ impl Machine {
 /// A tracepoint that Syncline may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tracepoint {
-    Of(Word),
+    Named(EventName),
     /// Entry of any syscall, identified by number.
     RawEnter,
     RawExit,
@@ -132,22 +132,22 @@ pub(super) enum Tracepoint {
 
 impl Tracepoint {
     #[inline]
-    pub(super) fn of(name: &[u8]) -> Option<Self> {
+    pub(super) fn from_name(name: &[u8]) -> Option<Self> {
         match name {
             b"sys_enter" => return Some(Self::RawEnter),
             b"sys_exit" => return Some(Self::RawExit),
             _ => {}
         }
-        let word = Word::of_any(name)?;
+        let event = EventName::parse_any(name)?;
         // Names that only other recorders use are not tracepoint names.
-        let is_name = match word {
-            Word::Enter(_) => name.starts_with(b"sys_enter_"),
-            Word::Exit(_) => name.starts_with(b"sys_exit_"),
-            Word::Start | Word::End => name.starts_with(b"sync_"),
-            Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap => name.starts_with(b"block_"),
+        let is_tracepoint = match event {
+            EventName::Enter(_) => name.starts_with(b"sys_enter_"),
+            EventName::Exit(_) => name.starts_with(b"sys_exit_"),
+            EventName::Start | EventName::End => name.starts_with(b"sync_"),
+            EventName::BlockSubmit | EventName::BlockComplete | EventName::BlockRemap => name.starts_with(b"block_"),
             _ => true,
         };
-        is_name.then_some(Self::Of(word))
+        is_tracepoint.then_some(Self::Named(event))
     }
 
     pub(super) fn is_raw(self) -> bool {
@@ -158,31 +158,34 @@ impl Tracepoint {
     pub(super) fn system(self, name: &[u8]) -> &'static [u8] {
         match self {
             Self::RawEnter | Self::RawExit => b"raw_syscalls",
-            Self::Of(Word::Enter(_) | Word::Exit(_)) => b"syscalls",
-            Self::Of(Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap) => b"block",
-            Self::Of(Word::StartWithoutId | Word::EndWithoutId) => file_system(name),
-            Self::Of(_) => b"wb_tracer",
+            Self::Named(EventName::Enter(_) | EventName::Exit(_)) => b"syscalls",
+            Self::Named(EventName::BlockSubmit | EventName::BlockComplete | EventName::BlockRemap) => b"block",
+            Self::Named(EventName::StartWithoutId | EventName::EndWithoutId) => file_system(name),
+            Self::Named(_) => b"wb_tracer",
         }
     }
 
     /// Fields without which the event cannot be used.
-    pub(super) fn needs(self) -> &'static [Field] {
+    pub(super) fn required_fields(self) -> &'static [Field] {
         use Field::{
             Bio, Datasync, Dev, End, FromDev, FromSector, Fs, Id, Ino, Len, Path, Ret, Rwbs, Sector, Sectors, Start,
         };
         match self {
-            Self::RawEnter | Self::Of(Word::WbStart | Word::WbEnd | Word::WaitStart(_) | Word::WaitEnd(_)) => &[Id],
-            Self::RawExit | Self::Of(Word::End) => &[Id, Ret],
-            Self::Of(word) => match word {
-                Word::Exit(_) | Word::EndWithoutId => &[Ret],
-                Word::Start => &[Id, Start, End, Datasync, Dev, Ino, Path],
-                Word::FsStart => &[Id, Dev, Fs],
-                Word::AddFolio => &[Id, Bio, Start, Len],
-                Word::Submit => &[Id, Bio, Dev, Sector],
-                Word::Complete => &[Bio],
-                Word::StartWithoutId => &[Ino],
-                Word::BlockSubmit | Word::BlockComplete => &[Dev, Sector, Sectors, Rwbs],
-                Word::BlockRemap => &[Dev, Sector, Sectors, Rwbs, FromDev, FromSector],
+            Self::RawEnter
+            | Self::Named(EventName::WbStart | EventName::WbEnd | EventName::WaitStart(_) | EventName::WaitEnd(_)) => {
+                &[Id]
+            }
+            Self::RawExit | Self::Named(EventName::End) => &[Id, Ret],
+            Self::Named(event) => match event {
+                EventName::Exit(_) | EventName::EndWithoutId => &[Ret],
+                EventName::Start => &[Id, Start, End, Datasync, Dev, Ino, Path],
+                EventName::FsStart => &[Id, Dev, Fs],
+                EventName::AddFolio => &[Id, Bio, Start, Len],
+                EventName::Submit => &[Id, Bio, Dev, Sector],
+                EventName::Complete => &[Bio],
+                EventName::StartWithoutId => &[Ino],
+                EventName::BlockSubmit | EventName::BlockComplete => &[Dev, Sector, Sectors, Rwbs],
+                EventName::BlockRemap => &[Dev, Sector, Sectors, Rwbs, FromDev, FromSector],
                 _ => &[],
             },
         }
@@ -194,16 +197,16 @@ impl Tracepoint {
             // An unused event, such as a block-layer read, keeps all of its fields.
             (_, Kind::Other) | (Self::RawEnter, _) => &[],
             (Self::RawExit, _) => &["ret"],
-            (Self::Of(Word::AddFolio), _) => &["id", "bio", "start", "offset", "len"],
+            (Self::Named(EventName::AddFolio), _) => &["id", "bio", "start", "offset", "len"],
             // The source device and sector have other names in the tracepoint.
-            (Self::Of(Word::BlockRemap), _) => &["dev", "sector", "bytes", "old_dev", "old_sector"],
-            (Self::Of(Word::WaitStart(_) | Word::WaitEnd(_)), _) => &["id", "tid"],
-            (Self::Of(word), _) => word.fields(),
+            (Self::Named(EventName::BlockRemap), _) => &["dev", "sector", "bytes", "old_dev", "old_sector"],
+            (Self::Named(EventName::WaitStart(_) | EventName::WaitEnd(_)), _) => &["id", "tid"],
+            (Self::Named(event), _) => event.fields(),
         }
     }
 
     /// Returns the event name in the low-level log, from which the event can be decoded again.
-    pub(super) fn word(self, name: &[u8], kind: Kind) -> Cow<'_, [u8]> {
+    pub(super) fn log_name(self, name: &[u8], kind: Kind) -> Cow<'_, [u8]> {
         match (self, kind) {
             (Self::RawEnter | Self::RawExit, Kind::CallEnter { op, .. } | Kind::CallExit { op, .. }) => {
                 [name, b"_", op.name().as_bytes()].concat().into()
@@ -222,11 +225,11 @@ impl Tracepoint {
         names: &mut Names,
     ) -> Option<Kind> {
         let number = |field| fields.number(field);
-        let word = match self {
-            Self::Of(word) => word,
+        let event = match self {
+            Self::Named(event) => event,
             Self::RawEnter | Self::RawExit => {
                 let call = number(Field::Id)? as i64;
-                return Some(match (machine.and_then(|machine| machine.call(call)), self) {
+                return Some(match (machine.and_then(|machine| machine.sync_op(call)), self) {
                     (None, _) => Kind::Other,
                     (Some(op), Self::RawEnter) => Kind::enter(op),
                     (Some(op), _) => Kind::exit(op, Some(number(Field::Ret)? as i64)),
@@ -235,10 +238,10 @@ impl Tracepoint {
         };
         // The largest number means "no id".
         let id = || number(Field::Id).filter(|&id| id != NO_ID);
-        Some(match word {
-            Word::Enter(op) => Kind::enter(op),
-            Word::Exit(op) => Kind::exit(op, Some(number(Field::Ret)? as i64)),
-            Word::Start => {
+        Some(match event {
+            EventName::Enter(op) => Kind::enter(op),
+            EventName::Exit(op) => Kind::exit(op, Some(number(Field::Ret)? as i64)),
+            EventName::Start => {
                 let path = fields.text(Field::Path)?;
                 let fs = fields.text(Field::Fs);
                 Kind::SyncStart {
@@ -254,13 +257,13 @@ impl Tracepoint {
                     by_thread: false,
                 }
             }
-            Word::FsStart => whole_fs(id()?, fields.dev(Field::Dev)?, names.intern(fields.text(Field::Fs)?)),
-            Word::AddFolio => {
+            EventName::FsStart => whole_fs(id()?, fields.dev(Field::Dev)?, names.intern(fields.text(Field::Fs)?)),
+            EventName::AddFolio => {
                 let (offset, len) = (number(Field::Start)?, number(Field::Len)?);
                 sane_range(offset, len)?;
                 Kind::BioAddFolio { id: id()?, bio: number(Field::Bio)?, offset, len }
             }
-            Word::Submit => Kind::BioSubmit {
+            EventName::Submit => Kind::BioSubmit {
                 id: id()?,
                 bio: number(Field::Bio)?,
                 dev: fields.dev(Field::Dev)?,
@@ -268,17 +271,17 @@ impl Tracepoint {
                 background: fields.is_background(),
                 bytes: 0,
             },
-            Word::Complete => Kind::BioComplete { bio: number(Field::Bio)?, sector: NO_SECTOR, dev: Dev::UNKNOWN },
-            Word::End => Kind::SyncEnd { id: id()?, ret: number(Field::Ret)? as i64 },
-            Word::WbStart => Kind::WbStart { id: id()? },
-            Word::WbEnd => Kind::WbEnd { id: id()? },
-            Word::WaitStart(wait) => {
+            EventName::Complete => Kind::BioComplete { bio: number(Field::Bio)?, sector: NO_SECTOR, dev: Dev::UNKNOWN },
+            EventName::End => Kind::SyncEnd { id: id()?, ret: number(Field::Ret)? as i64 },
+            EventName::WbStart => Kind::WbStart { id: id()? },
+            EventName::WbEnd => Kind::WbEnd { id: id()? },
+            EventName::WaitStart(wait) => {
                 Kind::WaitStart { id: id()?, wait, transaction: number(Field::Transaction).unwrap_or(0) }
             }
-            Word::WaitEnd(wait) => {
+            EventName::WaitEnd(wait) => {
                 Kind::WaitEnd { id: id()?, wait, transaction: number(Field::Transaction).unwrap_or(0) }
             }
-            Word::StartWithoutId => Kind::SyncStart {
+            EventName::StartWithoutId => Kind::SyncStart {
                 id: NO_ID,
                 start: 0,
                 end: i64::MAX as u64,
@@ -290,16 +293,16 @@ impl Tracepoint {
                 datasync: number(Field::Datasync).unwrap_or(0) != 0,
                 by_thread: true,
             },
-            Word::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: number(Field::Ret)? as i64 },
-            Word::BlockSubmit | Word::BlockComplete | Word::BlockRemap => {
+            EventName::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: number(Field::Ret)? as i64 },
+            EventName::BlockSubmit | EventName::BlockComplete | EventName::BlockRemap => {
                 let bytes = number(Field::Sectors)?.checked_mul(SECTOR_BYTES)?;
                 let (dev, sector) = (fields.dev(Field::Dev)?, sector(number(Field::Sector)?));
                 if !writes_data(fields.text(Field::Rwbs)?, bytes) || sector == NO_SECTOR {
                     return Some(Kind::Other);
                 }
-                match word {
-                    Word::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes },
-                    Word::BlockComplete => Kind::BlockComplete { dev, sector, bytes },
+                match event {
+                    EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes },
+                    EventName::BlockComplete => Kind::BlockComplete { dev, sector, bytes },
                     _ => {
                         let from_dev = fields.dev(Field::FromDev)?;
                         let from_sector = i64::try_from(number(Field::FromSector)?).ok()?;
@@ -334,17 +337,17 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_tracepoints_are_known() {
-        let of = |name: &str| Tracepoint::of(name.as_bytes());
-        assert_eq!(of("sys_enter_fsync"), Some(Tracepoint::Of(Word::Enter(Op::Fsync))));
-        assert_eq!(of("sys_exit"), Some(Tracepoint::RawExit));
+    fn other_names_are_not_tracepoints() {
+        let parse = |name: &str| Tracepoint::from_name(name.as_bytes());
+        assert_eq!(parse("sys_enter_fsync"), Some(Tracepoint::Named(EventName::Enter(Op::Fsync))));
+        assert_eq!(parse("sys_exit"), Some(Tracepoint::RawExit));
         for name in ["fsync", "fsync_exit", "exit_fsync", "start", "exit", "Q", "C", "sys_enter_write", "sync"] {
-            assert_eq!(of(name), None, "{name}");
+            assert_eq!(parse(name), None, "{name}");
         }
     }
 
     #[test]
-    fn machines_are_told_by_uname_and_by_releases() {
+    fn machines_are_detected_from_uname_and_releases() {
         for (text, machine) in [
             ("Linux (none) 6.12.117-wbtrace x86_64", Some(Machine::X86_64)),
             ("6.1.0-13-amd64", Some(Machine::X86_64)),

@@ -62,7 +62,7 @@ impl Value<'_> {
 pub(super) fn parse(text: &[u8]) -> Option<(Value<'_>, bool)> {
     let mut reader = Reader { rest: text, numbered: false };
     let value = reader.value(0)?;
-    reader.space();
+    reader.skip_space();
     reader.rest.is_empty().then_some((value, reader.numbered))
 }
 
@@ -72,18 +72,18 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn space(&mut self) {
+    fn skip_space(&mut self) {
         self.rest = self.rest.trim_ascii_start();
     }
 
     fn take(&mut self, byte: u8) -> Option<()> {
-        self.space();
+        self.skip_space();
         self.rest = self.rest.strip_prefix(&[byte])?;
         Some(())
     }
 
     fn value(&mut self, depth: u32) -> Option<Value<'a>> {
-        self.space();
+        self.skip_space();
         let before = self.rest;
         let shape = match self.rest.first()? {
             b'"' => Shape::Text(self.text()?),
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
             b'{' if depth < MAX_DEPTH => {
                 let mut pairs = Vec::new();
                 self.items(b'{', b'}', |reader| {
-                    reader.space();
+                    reader.skip_space();
                     let name = reader.text()?;
                     reader.take(b':')?;
                     pairs.push((name, reader.value(depth + 1)?));
@@ -166,7 +166,7 @@ pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Option<bool> {
             b'f' => 12,
             b'u' => {
                 numbered = true;
-                rest = character(after, out)?;
+                rest = append_character(after, out)?;
                 continue;
             }
             _ => return None,
@@ -177,7 +177,7 @@ pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Option<bool> {
 }
 
 /// Appends the character or byte of a `\u` escape. Returns the text after it.
-fn character<'a>(text: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
+fn append_character<'a>(text: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
     let hex = |from: usize, len: usize| {
         let digits = text.get(from..from + len)?;
         digits.iter().try_fold(0u32, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))

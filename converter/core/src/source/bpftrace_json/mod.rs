@@ -99,7 +99,7 @@ fn printed(head: &[u8]) -> Vec<u8> {
     for line in head[..end].split(|&b| b == b'\n') {
         // A torn line prints nothing.
         let before = text.len();
-        if print(line, &mut text).is_none() {
+        if append_printed(line, &mut text).is_none() {
             text.truncate(before);
         }
     }
@@ -117,7 +117,7 @@ enum Output {
     Lost,
     Map,
     /// Output without an event.
-    Word,
+    Ignored,
 }
 
 /// The start of a line, `{"type": "NAME"`, and the rest of it.
@@ -148,7 +148,7 @@ impl<'a> Object<'a> {
             b"lost_events" => Output::Lost,
             b"map" => Output::Map,
             b"attached_probes" | b"hist" | b"stats" | b"tseries" | b"helper_error" | b"runtime_error" | b"warnf" => {
-                Output::Word
+                Output::Ignored
             }
             _ => return None,
         })
@@ -168,7 +168,7 @@ impl<'a> Object<'a> {
 
 /// Appends the text that a line prints. Returns whether a character of it is written as a number; `None` if the line prints no text.
 #[inline]
-fn print(line: &[u8], text: &mut Vec<u8>) -> Option<bool> {
+fn append_printed(line: &[u8], text: &mut Vec<u8>) -> Option<bool> {
     if let Some(inner) = line.strip_prefix(PRINTF).and_then(|rest| rest.strip_suffix(PRINTF_END)) {
         return json::unescape(inner, text);
     }
@@ -183,11 +183,11 @@ fn print(line: &[u8], text: &mut Vec<u8>) -> Option<bool> {
 
 /// Returns where a record is certain to end: a printed line may continue in the next object, and a stack on the next line.
 pub fn cut(bytes: &[u8]) -> Option<usize> {
-    last_newline(bytes, |before, after| begins_anew(after) && is_closed(before))
+    last_newline(bytes, |before, after| starts_record(after) && ends_with_newline(before))
 }
 
 /// Returns whether a new record begins here: not a stack line or another continuation.
-fn begins_anew(line: &[u8]) -> bool {
+fn starts_record(line: &[u8]) -> bool {
     match line.strip_prefix(PRINTF).or_else(|| Object::of(line)?.text()) {
         Some(text) => {
             text.first().is_some_and(|first| !matches!(first, b' ' | b'\t' | b'\\' | b'[' | b'(' | b']' | b'"'))
@@ -197,11 +197,11 @@ fn begins_anew(line: &[u8]) -> bool {
 }
 
 /// Returns whether the text printed up to here ends with a newline.
-fn is_closed(mut lines: &[u8]) -> bool {
+fn ends_with_newline(mut lines: &[u8]) -> bool {
     let mut text = Vec::new();
     loop {
         let begin = memrchr(b'\n', lines).map_or(0, |newline| newline + 1);
-        if print(&lines[begin..], &mut text).is_some()
+        if append_printed(&lines[begin..], &mut text).is_some()
             && let Some(last) = text.last()
         {
             return *last == b'\n';
@@ -224,7 +224,7 @@ struct Lost {
 
 /// State that `Parser` passes to `Counts`; its memory is reused.
 #[derive(Default)]
-struct PendingCall {
+struct Deferred {
     /// Printed text that was not parsed yet.
     text: Vec<u8>,
     /// For each line of `text`, the line of the log in which it begins.
@@ -241,8 +241,10 @@ struct Counts {
 
 impl StatefulPass for Counts {
     fn settle(&mut self, batch: &mut Batch) {
-        let Some(aside) = batch.aside.as_mut().and_then(|aside| aside.downcast_mut::<PendingCall>()) else { return };
-        for lost in &aside.lost {
+        let Some(deferred) = batch.aside.as_mut().and_then(|deferred| deferred.downcast_mut::<Deferred>()) else {
+            return;
+        };
+        for lost in &deferred.lost {
             let decimal = whole(&lost.digits, Cursor::decimal).filter(|_| !self.in_hex && !lost.after_numbered);
             let hex = || whole(&[b"0x", &*lost.digits].concat(), Cursor::hex);
             batch.notes[lost.note].kind = match decimal.or_else(hex) {
@@ -250,7 +252,7 @@ impl StatefulPass for Counts {
                 None => NoteKind::LostUncounted,
             };
         }
-        self.in_hex |= aside.numbered;
+        self.in_hex |= deferred.numbered;
     }
 }
 
@@ -260,13 +262,14 @@ struct Parser {
 
 impl Parse for Parser {
     fn parse(&self, chunk: &[u8], batch: &mut Batch) {
-        let aside = batch.aside.take().and_then(|aside: Box<dyn Any + Send>| aside.downcast::<PendingCall>().ok());
-        let mut aside = aside.unwrap_or_default();
-        aside.text.clear();
-        aside.lines.clear();
-        aside.lost.clear();
-        aside.numbered = false;
-        let mut chunk_parser = ChunkParser { options: &self.options, batch, aside: &mut aside };
+        let deferred =
+            batch.aside.take().and_then(|deferred: Box<dyn Any + Send>| deferred.downcast::<Deferred>().ok());
+        let mut deferred = deferred.unwrap_or_default();
+        deferred.text.clear();
+        deferred.lines.clear();
+        deferred.lost.clear();
+        deferred.numbered = false;
+        let mut chunk_parser = ChunkParser { options: &self.options, batch, deferred: &mut deferred };
         let mut at = 0;
         while at < chunk.len() {
             let end = memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |n| at + n);
@@ -275,35 +278,35 @@ impl Parse for Parser {
             at = end + 1;
         }
         // The last line of a log may be torn.
-        let end = chunk_parser.aside.text.len();
-        chunk_parser.read_until(end);
-        batch.aside = Some(aside);
+        let end = chunk_parser.deferred.text.len();
+        chunk_parser.parse_until(end);
+        batch.aside = Some(deferred);
     }
 }
 
 struct ChunkParser<'a, 'b> {
     options: &'a SourceOptions,
     batch: &'b mut Batch,
-    aside: &'b mut PendingCall,
+    deferred: &'b mut Deferred,
 }
 
 impl ChunkParser<'_, '_> {
     #[inline]
     fn line(&mut self, line: &[u8]) {
-        let from = self.aside.text.len();
-        if let Some(numbered) = print(line, &mut self.aside.text) {
-            self.aside.numbered |= numbered;
-            self.printed(from);
+        let from = self.deferred.text.len();
+        if let Some(numbered) = append_printed(line, &mut self.deferred.text) {
+            self.deferred.numbered |= numbered;
+            self.record_line_starts(from);
         } else {
-            self.aside.text.truncate(from);
-            self.no_text(line.trim_ascii());
+            self.deferred.text.truncate(from);
+            self.other_line(line.trim_ascii());
         }
     }
 
     /// Records the log line in which each line of the text from `from` on begins.
     #[inline]
-    fn printed(&mut self, from: usize) {
-        let PendingCall { text, lines, .. } = &mut *self.aside;
+    fn record_line_starts(&mut self, from: usize) {
+        let Deferred { text, lines, .. } = &mut *self.deferred;
         let line = self.batch.lines as u32;
         if from < text.len() && from.checked_sub(1).is_none_or(|before| text[before] == b'\n') {
             lines.push(line);
@@ -312,52 +315,52 @@ impl ChunkParser<'_, '_> {
         lines.extend(begun.map(|_| line));
     }
 
-    fn no_text(&mut self, line: &[u8]) {
+    fn other_line(&mut self, line: &[u8]) {
         if line.is_empty() {
             return;
         }
         if !line.starts_with(b"{") {
             // Warnings of bpftrace, and output of a command.
-            return self.own_line(line);
+            return self.add_line(line);
         }
         if let Err(why) = self.object(line) {
-            self.read();
+            self.parse_complete_lines();
             self.batch.unparsed(line, why);
         }
     }
 
     fn object(&mut self, line: &[u8]) -> std::result::Result<(), &'static str> {
-        const TORN: &str = "it is no whole object of `bpftrace -f json`";
+        const TORN: &str = "it is not a complete object of `bpftrace -f json`";
         let (object, numbered) = json::parse(line).ok_or(TORN)?;
         let kind =
-            Object::of(line).ok_or("it is no object of `bpftrace -f json`, which begin with their `type`")?.kind();
+            Object::of(line).ok_or("it is not an object of `bpftrace -f json`, which begins with its `type`")?.kind();
         // The state before this line counts.
-        let after_numbered = self.aside.numbered;
-        self.aside.numbered |= numbered;
+        let after_numbered = self.deferred.numbered;
+        self.deferred.numbered |= numbered;
         match kind {
             Some(Output::Value) => {
                 let value = object.get(b"data").ok_or(TORN)?;
-                self.read();
+                self.parse_complete_lines();
                 btetto::event(self.options, value, self.batch)
             }
             Some(Output::Lost) => self.lost(&object, after_numbered).ok_or("it does not say how many events were lost"),
             Some(Output::Map) => {
-                self.counted(object.get(b"data").ok_or(TORN)?);
+                self.event_counts(object.get(b"data").ok_or(TORN)?);
                 Ok(())
             }
-            Some(Output::Word) => Ok(()),
-            Some(Output::Text | Output::Join) => Err("its `data` is no text"),
-            None => Err("bpftrace writes something that Syncline does not know"),
+            Some(Output::Ignored) => Ok(()),
+            Some(Output::Text | Output::Join) => Err("its `data` is not a text"),
+            None => Err("its `type` is not one that Syncline knows"),
         }
     }
 
     /// Parses `{"events": N}`. From 0.24 on, `count` precedes it.
     fn lost(&mut self, object: &Value<'_>, after_numbered: bool) -> Option<()> {
         let count = object.get(b"data")?.get(b"events")?;
-        self.read();
+        self.parse_complete_lines();
         if object.get(b"count").is_some() {
             let lost = Lost { note: self.batch.notes.len(), digits: count.raw.into(), after_numbered };
-            self.aside.lost.push(lost);
+            self.deferred.lost.push(lost);
             self.batch.note(NoteKind::LostUncounted);
         } else {
             self.batch.note(NoteKind::Lost { count: count.number()? });
@@ -366,49 +369,49 @@ impl ChunkParser<'_, '_> {
     }
 
     /// Parses `{"@events": {"NAME": N}}` by converting it to lines of text.
-    fn counted(&mut self, maps: &Value<'_>) {
+    fn event_counts(&mut self, maps: &Value<'_>) {
         let Some(Value { shape: Shape::Object(counts), .. }) = maps.get(b"@events") else { return };
-        for (word, count) in counts {
-            if let Some(count) = count.number().filter(|_| !word.contains(&b'\n')) {
-                self.own_line(&[b"@events[", &**word, b"]: ", count.to_string().as_bytes()].concat());
+        for (name, count) in counts {
+            if let Some(count) = count.number().filter(|_| !name.contains(&b'\n')) {
+                self.add_line(&[b"@events[", &**name, b"]: ", count.to_string().as_bytes()].concat());
             }
         }
     }
 
     /// Adds a complete line, even within a printed line.
-    fn own_line(&mut self, line: &[u8]) {
-        let is_open = self.aside.text.last().is_some_and(|&last| last != b'\n');
+    fn add_line(&mut self, line: &[u8]) {
+        let is_open = self.deferred.text.last().is_some_and(|&last| last != b'\n');
         if is_open {
-            self.read();
+            self.parse_complete_lines();
             self.parse_text(line, &[self.batch.lines as u32]);
             return;
         }
-        let from = self.aside.text.len();
-        self.aside.text.extend_from_slice(line);
-        self.aside.text.push(b'\n');
-        self.printed(from);
+        let from = self.deferred.text.len();
+        self.deferred.text.extend_from_slice(line);
+        self.deferred.text.push(b'\n');
+        self.record_line_starts(from);
     }
 
     /// Parses the complete lines of the printed text.
-    fn read(&mut self) {
-        let end = memrchr(b'\n', &self.aside.text).map_or(0, |newline| newline + 1);
-        self.read_until(end);
+    fn parse_complete_lines(&mut self) {
+        let end = memrchr(b'\n', &self.deferred.text).map_or(0, |newline| newline + 1);
+        self.parse_until(end);
     }
 
-    fn read_until(&mut self, end: usize) {
+    fn parse_until(&mut self, end: usize) {
         if end == 0 {
             return;
         }
-        let text = std::mem::take(&mut self.aside.text);
-        let lines = std::mem::take(&mut self.aside.lines);
+        let text = std::mem::take(&mut self.deferred.text);
+        let lines = std::mem::take(&mut self.deferred.lines);
         self.parse_text(&text[..end], &lines);
-        self.aside.text = text;
-        self.aside.lines = lines;
-        self.aside.text.drain(..end);
+        self.deferred.text = text;
+        self.deferred.lines = lines;
+        self.deferred.text.drain(..end);
         // The start of an incomplete line.
-        let last = self.aside.lines.pop().filter(|_| !self.aside.text.is_empty());
-        self.aside.lines.clear();
-        self.aside.lines.extend(last);
+        let last = self.deferred.lines.pop().filter(|_| !self.deferred.text.is_empty());
+        self.deferred.lines.clear();
+        self.deferred.lines.extend(last);
     }
 
     /// `lines` holds, for each line of the text, the line of the log in which it begins.
@@ -416,12 +419,12 @@ impl ChunkParser<'_, '_> {
         let (events, notes) = (self.batch.events.len(), self.batch.notes.len());
         let line = std::mem::take(&mut self.batch.lines);
         Thesis.parse_lines(self.options, text, self.batch);
-        let of = |line: u64| lines[line as usize - 1];
+        let log_line = |line: u64| lines[line as usize - 1];
         for event in &mut self.batch.events[events..] {
-            event.line = of(u64::from(event.line));
+            event.line = log_line(u64::from(event.line));
         }
         for note in &mut self.batch.notes[notes..] {
-            note.line = u64::from(of(note.line));
+            note.line = u64::from(log_line(note.line));
         }
         self.batch.lines = line;
     }

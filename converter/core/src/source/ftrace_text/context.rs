@@ -45,7 +45,7 @@ pub(super) enum Time {
 pub(super) fn context(line: &[u8]) -> Option<Context<'_>> {
     for column in [COMM_COLUMN, COMM_COLUMN_LATENCY] {
         if line.get(column) == Some(&b'-')
-            && let Some(found) = after_name(&line[..column], &line[column + 1..])
+            && let Some(found) = parse_columns(&line[..column], &line[column + 1..])
         {
             return Some(found);
         }
@@ -66,7 +66,7 @@ fn unaligned(line: &[u8]) -> Option<Context<'_>> {
         let prefix = prefix.trim_ascii_end();
         if (prefix.is_empty() || prefix.ends_with(b":"))
             && comm.trim_ascii_start().len() < COMM_COLUMN
-            && let Some(found) = after_name(comm, &line[dash + 1..])
+            && let Some(found) = parse_columns(comm, &line[dash + 1..])
         {
             return Some(found);
         }
@@ -77,9 +77,9 @@ fn unaligned(line: &[u8]) -> Option<Context<'_>> {
 
 /// Parses the columns after the comm. `comm` still has its padding; `rest` follows its dash.
 #[inline]
-fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
+fn parse_columns<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
     let mut cursor = Cursor::new(rest);
-    let tid = task(cursor.decimal()?)?;
+    let tid = task_id(cursor.decimal()?)?;
     if cursor.rest.first() != Some(&b' ') {
         return None;
     }
@@ -88,7 +88,7 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
     if cursor.literal(b"(").is_some() {
         cursor.spaces();
         if let Some(process) = cursor.decimal() {
-            pid = task(process)?;
+            pid = task_id(process)?;
         } else {
             let dashes = cursor.rest.iter().take_while(|&&b| b == b'-').count();
             cursor.rest = &cursor.rest[dashes..];
@@ -108,30 +108,30 @@ fn after_name<'a>(comm: &'a [u8], rest: &'a [u8]) -> Option<Context<'a>> {
     }
     let comm = without_spaces(comm).trim_ascii_start();
     // The flags are five characters, fewer in older kernels, more with lazy preemption; a number with `-R`; or absent.
-    let word = without_spaces(cursor.rest).trim_ascii_start();
-    let flags = find(b' ', &word[..word.len().min(MAX_FLAGS + 1)])?;
-    if word[flags - 1] != b':' {
-        cursor.rest = &word[flags..];
-    } else if !word[0].is_ascii_digit() {
+    let columns = without_spaces(cursor.rest).trim_ascii_start();
+    let flags = find(b' ', &columns[..columns.len().min(MAX_FLAGS + 1)])?;
+    if columns[flags - 1] != b':' {
+        cursor.rest = &columns[flags..];
+    } else if !columns[0].is_ascii_digit() {
         // A count that fills its column follows the flags directly. After numeric flags its start cannot be determined.
-        cursor.rest = word.get(FLAGS..).filter(|_| word[0] != b'-')?;
+        cursor.rest = columns.get(FLAGS..).filter(|_| columns[0] != b'-')?;
     }
     cursor.spaces();
-    let time = time(&mut cursor)?;
+    let time = parse_time(&mut cursor)?;
     cursor.literal(b": ")?;
     Some(Context { comm, tid, pid, time, event: cursor.rest })
 }
 
 /// The kernel's thread ids end at 2^22, those of Perfetto at 2^31.
-fn task(id: u64) -> Option<u32> {
+fn task_id(id: u64) -> Option<u32> {
     i32::try_from(id).ok().map(|id| id as u32)
 }
 
 /// Parses `S.FRACTION`, `Nus` and a mark, or a bare number.
 #[inline]
-fn time(cursor: &mut Cursor<'_>) -> Option<Time> {
+fn parse_time(cursor: &mut Cursor<'_>) -> Option<Time> {
     const TENS: [i64; 10] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1000, 100, 10, 1];
-    let whole = cursor.decimal()?;
+    let units = cursor.decimal()?;
     let ns = |units: u64, unit_ns: i64, more: i64| {
         let ns = i64::try_from(units).ok().and_then(|n| n.checked_mul(unit_ns)).and_then(|n| n.checked_add(more));
         ns.map_or(Time::TooLarge, Time::Ns)
@@ -140,16 +140,16 @@ fn time(cursor: &mut Cursor<'_>) -> Option<Time> {
         let before = cursor.rest.len();
         let fraction = cursor.decimal()?;
         let digits = before - cursor.rest.len();
-        return Some(ns(whole, 1_000_000_000, fraction as i64 * TENS.get(digits)?));
+        return Some(ns(units, 1_000_000_000, fraction as i64 * TENS.get(digits)?));
     }
     if cursor.literal(b"us").is_some() {
         // A mark for the rough time to the next event.
         if matches!(cursor.rest.first()?, b' ' | b'+' | b'!' | b'#' | b'*' | b'@' | b'$') {
             cursor.rest = &cursor.rest[1..];
         }
-        return Some(ns(whole, 1000, 0));
+        return Some(ns(units, 1000, 0));
     }
-    Some(i64::try_from(whole).map_or(Time::TooLarge, Time::Count))
+    Some(i64::try_from(units).map_or(Time::TooLarge, Time::Count))
 }
 
 #[cfg(test)]
@@ -162,55 +162,55 @@ mod tests {
         Some((text(found.comm), found.tid, found.pid, found.time, text(found.event)))
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "as what it is compared with")]
-    fn is(comm: &str, tid: u32, pid: u32, ns: i64) -> Option<(String, u32, u32, Time, String)> {
+    #[expect(clippy::unnecessary_wraps, reason = "the type of the value it is compared with")]
+    fn want(comm: &str, tid: u32, pid: u32, ns: i64) -> Option<(String, u32, u32, Time, String)> {
         Some((comm.into(), tid, pid, Time::Ns(ns), "x: a=1".into()))
     }
 
     #[test]
-    fn every_way_to_print_it() {
+    fn every_column_layout() {
         const NONE: u32 = UNKNOWN_TASK;
         let us = 20_527_240_000;
-        for (line, want) in [
-            ("              wl-262     [000] .....    20.527240: x: a=1", is("wl", 262, NONE, us)),
-            ("              wl-262     [000] d.h2.    20.527240: x: a=1", is("wl", 262, NONE, us)),
-            ("              wl-262     [000] d.h2    20.527240: x: a=1", is("wl", 262, NONE, us)),
-            ("              wl-262     [000] dNL.h2..    20.527240: x: a=1", is("wl", 262, NONE, us)),
-            ("              wl-262   [000]    20.527240: x: a=1", is("wl", 262, NONE, us)),
-            ("              wl-262   [1000] 120.527240: x: a=1", is("wl", 262, NONE, us + 100_000_000_000)),
-            ("              wl-262   [000] .....    20.527240123: x: a=1", is("wl", 262, NONE, us + 123)),
-            ("              wl-262     [000]-0x0    20.527240: x: a=1", is("wl", 262, NONE, us)),
-            ("              wl-262     (    260) [000] .....    20.527240: x: a=1", is("wl", 262, 260, us)),
-            ("              wl-262     (-------) [000] .....    20.527240: x: a=1", is("wl", 262, NONE, us)),
-            ("           <...>-262     (-----) [000]    20.527240: x: a=1", is("<...>", 262, NONE, us)),
-            ("      wl-262     0.....    20.527240: x: a=1", is("wl", 262, NONE, us)),
-            ("      wl-2206  120dN.h.    20.527240123: x: a=1", is("wl", 2206, NONE, us + 123)),
-            ("      wl-262     0-0x0    20.527240: x: a=1", is("wl", 262, NONE, us)),
-            ("      wl-262       0.....   12us+: x: a=1", is("wl", 262, NONE, 12000)),
-            ("  <idle>-0         1d.h.. 2012us : x: a=1", is("<idle>", 0, NONE, 2_012_000)),
-            ("wl-262     [000] .....    20.527240: x: a=1", is("wl", 262, NONE, us)),
-            ("a.dat:               wl-262   [000]    20.527240: x: a=1", is("wl", 262, NONE, us)),
-            ("                     wl-262   [000]    20.527240: x: a=1", is("wl", 262, NONE, us)),
+        for (line, expected) in [
+            ("              wl-262     [000] .....    20.527240: x: a=1", want("wl", 262, NONE, us)),
+            ("              wl-262     [000] d.h2.    20.527240: x: a=1", want("wl", 262, NONE, us)),
+            ("              wl-262     [000] d.h2    20.527240: x: a=1", want("wl", 262, NONE, us)),
+            ("              wl-262     [000] dNL.h2..    20.527240: x: a=1", want("wl", 262, NONE, us)),
+            ("              wl-262   [000]    20.527240: x: a=1", want("wl", 262, NONE, us)),
+            ("              wl-262   [1000] 120.527240: x: a=1", want("wl", 262, NONE, us + 100_000_000_000)),
+            ("              wl-262   [000] .....    20.527240123: x: a=1", want("wl", 262, NONE, us + 123)),
+            ("              wl-262     [000]-0x0    20.527240: x: a=1", want("wl", 262, NONE, us)),
+            ("              wl-262     (    260) [000] .....    20.527240: x: a=1", want("wl", 262, 260, us)),
+            ("              wl-262     (-------) [000] .....    20.527240: x: a=1", want("wl", 262, NONE, us)),
+            ("           <...>-262     (-----) [000]    20.527240: x: a=1", want("<...>", 262, NONE, us)),
+            ("      wl-262     0.....    20.527240: x: a=1", want("wl", 262, NONE, us)),
+            ("      wl-2206  120dN.h.    20.527240123: x: a=1", want("wl", 2206, NONE, us + 123)),
+            ("      wl-262     0-0x0    20.527240: x: a=1", want("wl", 262, NONE, us)),
+            ("      wl-262       0.....   12us+: x: a=1", want("wl", 262, NONE, 12000)),
+            ("  <idle>-0         1d.h.. 2012us : x: a=1", want("<idle>", 0, NONE, 2_012_000)),
+            ("wl-262     [000] .....    20.527240: x: a=1", want("wl", 262, NONE, us)),
+            ("a.dat:               wl-262   [000]    20.527240: x: a=1", want("wl", 262, NONE, us)),
+            ("                     wl-262   [000]    20.527240: x: a=1", want("wl", 262, NONE, us)),
         ] {
-            assert_eq!(read(line), want, "{line}");
+            assert_eq!(read(line), expected, "{line}");
         }
     }
 
     #[test]
-    fn names_hold_anything() {
+    fn comms_may_contain_anything() {
         for comm in
             ["iou-wrk-2224", "a-1 [000] .", "kworker/u8:2", "-", "a b", "7", "x: y", "[sh]-3", "12345678-012345"]
         {
             let line = format!("{comm:>16}-99      [001] d..1.     1.000002: x: a=1");
-            assert_eq!(read(&line), is(comm, 99, UNKNOWN_TASK, 1_000_002_000), "{line}");
+            assert_eq!(read(&line), want(comm, 99, UNKNOWN_TASK, 1_000_002_000), "{line}");
         }
         // Without the leading spaces, too.
         let line = "iou-wrk-2224-2225  [000] .....     1.000002: x: a=1";
-        assert_eq!(read(line), is("iou-wrk-2224", 2225, UNKNOWN_TASK, 1_000_002_000));
+        assert_eq!(read(line), want("iou-wrk-2224", 2225, UNKNOWN_TASK, 1_000_002_000));
     }
 
     #[test]
-    fn counts() {
+    fn times_in_unknown_units() {
         for (line, time) in [
             ("              wl-262     [000] .....       123456: x: a=1", Time::Count(123_456)),
             ("              wl-262   [000]366798777064: x: a=1", Time::Count(366_798_777_064)),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event() {
+    fn lines_without_an_event() {
         for line in [
             "",
             "-",

@@ -19,7 +19,7 @@ use memchr::memchr;
 
 use self::context::{Context, Time, context};
 use super::cursor::{Cursor, whole};
-use super::tracepoint_text::{Grammar, Seen, Task, TextDecoder, TextRecord};
+use super::tracepoint_text::{Grammar, NameCache, Task, TextDecoder, TextRecord};
 use super::tracepoints::Machine;
 use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
@@ -100,9 +100,9 @@ impl Lines for FtraceText {
     }
 
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch) {
-        let mut parser = Parser { printer: TextDecoder::new(options, batch), seen: Seen::new(), stack: None };
+        let mut parser = Parser { decoder: TextDecoder::new(options, batch), names: NameCache::new(), stack: None };
         for line in lines(chunk) {
-            parser.printer.batch.lines += 1;
+            parser.decoder.batch.lines += 1;
             parser.line(line);
         }
         parser.end_stack();
@@ -117,8 +117,8 @@ struct Stack {
 }
 
 struct Parser<'a, 't> {
-    printer: TextDecoder<'a>,
-    seen: Seen<'t>,
+    decoder: TextDecoder<'a>,
+    names: NameCache<'t>,
     stack: Option<Stack>,
 }
 
@@ -127,17 +127,17 @@ impl<'t> Parser<'_, 't> {
         if let Some(found) = context(line) {
             self.end_stack();
             if let Err(why) = self.event(&found) {
-                self.printer.batch.unparsed(line, why);
+                self.decoder.batch.unparsed(line, why);
             }
         } else if is_frame(line) {
             let Some(stack) = &mut self.stack else {
-                const WHY: &str = "a function of a stack, but no `<stack trace>` stands before it";
-                return self.printer.batch.unparsed(line, WHY);
+                const WHY: &str = "a stack frame without a `<stack trace>` before it";
+                return self.decoder.batch.unparsed(line, WHY);
             };
             if !stack.frames.is_empty() {
                 stack.frames.push(b'\n');
             }
-            stack.frames.extend_from_slice(frame(line));
+            stack.frames.extend_from_slice(frame_text(line));
         } else {
             self.end_stack();
             self.other(line);
@@ -154,48 +154,48 @@ impl<'t> Parser<'_, 't> {
             if let Some((left, written)) = entries(line)
                 && written > left
             {
-                self.printer.batch.note(NoteKind::Lost { count: written - left });
+                self.decoder.batch.note(NoteKind::Lost { count: written - left });
             }
             return;
         }
         match lost(line) {
             Some(Some(0)) => {}
-            Some(Some(count)) => self.printer.batch.note(NoteKind::Lost { count }),
-            Some(None) => self.printer.batch.note(NoteKind::LostUncounted),
-            None => self.printer.batch.unparsed(line, "it does not begin with `COMM-PID [CPU] TIME: `"),
+            Some(Some(count)) => self.decoder.batch.note(NoteKind::Lost { count }),
+            Some(None) => self.decoder.batch.note(NoteKind::LostUncounted),
+            None => self.decoder.batch.unparsed(line, "it does not begin with `COMM-PID [CPU] TIME: `"),
         }
     }
 
     #[inline]
-    fn event(&mut self, of: &Context<'t>) -> Result<(), &'static str> {
-        let (Time::Ns(ts) | Time::Count(ts)) = of.time else { return Err("its time does not fit 63 bits of ns") };
-        let said = TextRecord::of(of.event, &mut self.seen).ok_or("no event stands behind its time")?;
-        if said.grammar == Grammar::Stack {
-            let event = self.printer.options.keep_extras.then_some(self.printer.batch.events.len() as u32);
+    fn event(&mut self, context: &Context<'t>) -> Result<(), &'static str> {
+        let (Time::Ns(ts) | Time::Count(ts)) = context.time else { return Err("its time does not fit 63 bits of ns") };
+        let record = TextRecord::parse(context.event, &mut self.names).ok_or("no event follows its time")?;
+        if record.grammar == Grammar::Stack {
+            let event = self.decoder.options.keep_extras.then_some(self.decoder.batch.events.len() as u32);
             self.stack = Some(Stack { event, frames: Vec::new() });
         }
-        let task = Task { ts, tid: of.tid, pid: of.pid, comm: of.comm };
-        self.printer.event(&task, &said)?;
+        let task = Task { ts, tid: context.tid, pid: context.pid, comm: context.comm };
+        self.decoder.event(&task, &record)?;
         Ok(())
     }
 
     #[inline]
     fn end_stack(&mut self) {
         if let Some(Stack { event: Some(event), frames }) = self.stack.take() {
-            let names = &mut self.printer.batch.names;
+            let names = &mut self.decoder.batch.names;
             let (key, value) = (names.intern(b"stack"), names.intern(&frames));
-            self.printer.batch.extras.push(Extra { event, key, value });
+            self.decoder.batch.extras.push(Extra { event, key, value });
         }
     }
 }
 
 /// Parses `# entries-in-buffer/entries-written: 3407/3407   #P:2`, and `# latency: 0 us, #3407/3407, ...` of the latency format.
 fn entries(line: &[u8]) -> Option<(u64, u64)> {
-    let at = line.strip_prefix(b"# entries-in-buffer/entries-written: ").or_else(|| {
+    let counts = line.strip_prefix(b"# entries-in-buffer/entries-written: ").or_else(|| {
         let rest = line.strip_prefix(b"# latency: ")?;
         rest.get(memchr(b'#', rest)? + 1..)
     })?;
-    let mut cursor = Cursor::new(at);
+    let mut cursor = Cursor::new(counts);
     let left = cursor.decimal()?;
     cursor.literal(b"/")?;
     Some((left, cursor.decimal()?))
@@ -209,20 +209,20 @@ fn release(line: &[u8]) -> Option<String> {
 }
 
 /// Parses `CPU:1 [LOST 7 EVENTS]` of the kernel and `CPU:1 [7 EVENTS DROPPED]` of trace-cmd. Both may omit the number.
-#[expect(clippy::option_option, reason = "none were lost, or some, or it is not told how many")]
+#[expect(clippy::option_option, reason = "no loss, a loss of unknown size, or a number")]
 fn lost(line: &[u8]) -> Option<Option<u64>> {
     let open = memchr(b'[', line)?;
-    let (before, told) = (line[..open].trim_ascii(), line[open + 1..].trim_ascii_end().strip_suffix(b"]")?);
+    let (before, report) = (line[..open].trim_ascii(), line[open + 1..].trim_ascii_end().strip_suffix(b"]")?);
     let cpu = before.rsplit(|&b| b == b' ').next()?;
     if !cpu.is_empty() && whole(cpu.strip_prefix(b"CPU:")?, Cursor::decimal).is_none() {
         return None;
     }
-    match told {
+    match report {
         b"LOST EVENTS" | b"EVENTS DROPPED" => Some(None),
         _ => {
-            let count = match told.strip_prefix(b"LOST ") {
+            let count = match report.strip_prefix(b"LOST ") {
                 Some(rest) => rest.strip_suffix(b" EVENTS").or_else(|| rest.strip_suffix(b" EVENT"))?,
-                None => told.strip_suffix(b" EVENTS DROPPED")?,
+                None => report.strip_suffix(b" EVENTS DROPPED")?,
             };
             whole(count, Cursor::decimal).map(Some)
         }
@@ -247,15 +247,15 @@ fn is_of_trace_cmd(line: &[u8]) -> bool {
         || line.strip_prefix(b"version = ").is_some_and(number)
 }
 
-fn contains(text: &[u8], what: &[u8]) -> bool {
-    memchr::memmem::find(text, what).is_some()
+fn contains(text: &[u8], needle: &[u8]) -> bool {
+    memchr::memmem::find(text, needle).is_some()
 }
 
 fn is_frame(line: &[u8]) -> bool {
     FRAMES.iter().any(|begin| line.starts_with(begin))
 }
 
-fn frame(line: &[u8]) -> &[u8] {
+fn frame_text(line: &[u8]) -> &[u8] {
     line.trim_ascii().get(3..).unwrap_or_default()
 }
 
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_the_kernel_and_of_trace_cmd() {
+    fn calls_as_the_kernel_and_trace_cmd_print_them() {
         let enter = Kind::enter(Op::Fsync);
         let exit = |ret| Kind::exit(Op::Fsync, Some(ret));
         for (event, want, word, extras) in [
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_calls_mean_something_on_a_known_machine() {
+    fn syscall_numbers_need_a_known_machine() {
         assert_eq!(one("sys_enter: NR 74 (3, 0, 0, 0, 0, 0)").0, Kind::Other);
         let text = b"              wl-262     [000] .....    20.527240: sys_enter: NR 74 (3, 0, 0, 0, 0, 0)\n\
             \x20             wl-262     [000] .....    20.527241: sys_exit: NR 74 = -5\n";
@@ -482,7 +482,7 @@ mod tests {
             assert_eq!((kind, have.as_str()), (want, extras), "{event}");
         }
         let uuid = "6c7b62a1-0000-4e2f-8f10-3d6b3e1a2b3c";
-        for (event, fs, of, ino, datasync, extras) in [
+        for (event, fs, want_dev, ino, datasync, extras) in [
             (
                 "ext4_sync_file_enter: dev 254,16 ino 19 parent 2 datasync 1 ".to_owned(),
                 "ext4",
@@ -522,13 +522,13 @@ mod tests {
             else {
                 panic!("{event}")
             };
-            assert_eq!((batch.names.get(name), number, dev, flag), (fs.as_bytes(), ino, of, datasync), "{event}");
+            assert_eq!((batch.names.get(name), number, dev, flag), (fs.as_bytes(), ino, want_dev, datasync), "{event}");
             assert_eq!(one(&event).2, extras);
         }
     }
 
     #[test]
-    fn all_else_has_its_fields_or_its_text() {
+    fn other_events_keep_their_fields_or_text() {
         for (event, word, extras) in [
             (
                 "jbd2_end_commit: dev 254,16 transaction 145 sync 0 head 2",
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_told() {
+    fn losses_are_noted() {
         let batch = parse(
             b"# tracer: nop\n#\n# entries-in-buffer/entries-written: 3400/3407   #P:2\n\
               ##### CPU 1 buffer started ####\ncpus=2\nCPU 0 is empty\n\nCPU:1 [LOST 9 EVENTS]\nCPU:0 [LOST EVENTS]\n\
@@ -580,11 +580,11 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_none_are_noted() {
+    fn unparsed_lines_are_noted() {
         for (line, why) in [
             ("hello", "it does not begin with"),
-            (" => f", "no `<stack trace>`"),
-            ("              wl-262     [000] .....    20.527240: ", "no event stands"),
+            (" => f", "without a `<stack trace>`"),
+            ("              wl-262     [000] .....    20.527240: ", "no event follows"),
             ("              wl-262     [000] ..... 99999999999.000000: x: a=1", "63 bits"),
             ("              wl-262     [000] .....    20.527240: sync_end: id=x ret=0", "the data of sync_end"),
             (
@@ -595,16 +595,16 @@ mod tests {
             ("              wl-262     [000] .....    20.527240: block_bio_queue: 254,16 WS 8 +", "RWBS"),
         ] {
             let batch = parse(format!("{line}\n").as_bytes());
-            let [Note { line: 1, kind: NoteKind::Unparsed { why: said, .. }, .. }] = &batch.notes[..] else {
+            let [Note { line: 1, kind: NoteKind::Unparsed { why: message, .. }, .. }] = &batch.notes[..] else {
                 panic!("{line}: {:?}", batch.notes)
             };
-            assert!(said.contains(why), "{line}: {said}");
+            assert!(message.contains(why), "{line}: {message}");
             assert_eq!((batch.events.len(), batch.extras.len(), batch.words.len()), (0, 0, 0));
         }
     }
 
     #[test]
-    fn stacks_are_kept_whole() {
+    fn chunks_do_not_split_stacks() {
         let text = b"              wl-262     (    260) [000] .....    20.527240: sys_fsync(fd: 3)\n\
             \x20             wl-262     (    260) [000] .....    20.527241: <stack trace>\n => ftrace_syscall_enter\n => do_syscall_64\n\
             \x20         <idle>-0       (-------) [000] .....    20.527242: kernel_stack:         <stack trace >\n=> f (ffff)\n";
@@ -626,9 +626,9 @@ mod tests {
     }
 
     #[test]
-    fn what_it_is_is_told_by_its_first_lines() {
+    fn format_is_detected_from_the_first_lines() {
         let event = "              wl-262     [000] .....    20.527240: x: a=1\n";
-        for (head, is) in [
+        for (head, want) in [
             ("# tracer: nop\n#\n".to_owned(), true),
             ("cpus=2\n".to_owned(), true),
             (event.to_owned(), true),
@@ -639,7 +639,7 @@ mod tests {
             ("# syncline-log 1\n".to_owned(), false),
             (String::new(), false),
         ] {
-            assert_eq!(FtraceText.sniff(head.as_bytes()), is, "{head}");
+            assert_eq!(FtraceText.sniff(head.as_bytes()), want, "{head}");
         }
     }
 }

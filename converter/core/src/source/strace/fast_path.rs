@@ -3,69 +3,70 @@
 
 use std::borrow::Cow;
 
-use super::line::{Phase, Returned, bytes, string, unescape};
-use super::syscall::{AT_FDCWD, Known, OpenFlags, What, resumed};
+use super::args::{AT_FDCWD, byte_set, string, unescape};
+use super::line::{Phase, Returned};
+use super::syscall::{Action, Known, OpenFlags, resumed};
 use crate::event::Op;
 use crate::source::cursor::{Cursor, find};
 
 /// A parsed call: its effect, and the path that belongs to it.
 #[derive(Debug)]
-pub(super) struct Standing<'a> {
+pub(super) struct FastCall<'a> {
     pub(super) known: Known,
     pub(super) phase: Phase,
-    pub(super) what: What,
+    pub(super) action: Action,
     pub(super) path: Option<Cow<'a, [u8]>>,
     pub(super) end: Returned<'a>,
 }
 
 /// `text` follows the time.
 #[inline]
-pub(super) fn usual(text: &[u8]) -> Option<Standing<'_>> {
+pub(super) fn parse_fast(text: &[u8]) -> Option<FastCall<'_>> {
     if let Some(text) = text.strip_prefix(b"<... ") {
-        return goes_on(text);
+        return parse_resumed(text);
     }
     let (name, rest) = text.split_at(find(b'(', text)?);
     let mut cursor = Cursor::new(&rest[1..]);
     let known = Known::of(name)?;
-    let (what, path) = match known {
+    let (action, path) = match known {
         Known::Sync(Op::Fsync | Op::Fdatasync) | Known::Close => {
             let fd = i32::try_from(cursor.decimal()?).ok()?;
-            let path = decoration(&mut cursor)?;
-            let what = match known {
-                Known::Sync(op) => What::Sync { op, fd },
-                _ => What::close(fd),
+            let path = path_annotation(&mut cursor)?;
+            let action = match known {
+                Known::Sync(op) => Action::Sync { op, fd },
+                _ => Action::close(fd),
             };
             let path = path.filter(|_| known != Known::Close);
             if cursor.rest == b" <unfinished ...>" {
-                return Some(Standing { known, phase: Phase::Begun, what, path, end: Returned::default() });
+                return Some(FastCall { known, phase: Phase::Begun, action, path, end: Returned::default() });
             }
-            (what, path)
+            (action, path)
         }
         Known::Write if name == b"write" || name == b"pwrite64" => {
             let fd = i32::try_from(cursor.decimal()?).ok()?;
-            let path = decoration(&mut cursor)?;
+            let path = path_annotation(&mut cursor)?;
             cursor.literal(b", \"")?;
             cursor.rest = &cursor.rest[string(cursor.rest)?.len() + 1..];
             let _ = cursor.literal(b"...");
             while cursor.literal(b", ").is_some() {
                 cursor.decimal()?;
             }
-            (What::Write { fd, says_sync: false }, path)
+            (Action::Write { fd, says_sync: false }, path)
         }
         Known::Open if name == b"openat" => {
             cursor.literal(b"AT_FDCWD")?;
-            let folder = decoration(&mut cursor)?;
+            let directory = path_annotation(&mut cursor)?;
             cursor.literal(b", \"")?;
             let raw = string(cursor.rest)?;
             let path = unescape(raw);
             // The general parser resolves a relative path against the printed directory.
-            if folder.is_some() && !path.starts_with(b"/") {
+            if directory.is_some() && !path.starts_with(b"/") {
                 return None;
             }
             cursor.rest = &cursor.rest[raw.len() + 1..];
             cursor.literal(b", ")?;
             let args = &cursor.rest[..find(b')', cursor.rest)?];
-            if args.iter().any(|&b| !OF_FLAGS[usize::from(b)]) {
+            if args.iter().any(|&b| !FLAG_CHARS[usize::from(b)]) {
                 return None;
             }
             cursor.rest = &cursor.rest[args.len()..];
@@ -74,29 +75,29 @@ pub(super) fn usual(text: &[u8]) -> Option<Standing<'_>> {
                 return None;
             }
             let OpenFlags { sync, cloexec, has_no_name } = OpenFlags::of(args);
-            (What::Open { dir: AT_FDCWD, sync, cloexec }, Some(path).filter(|_| !has_no_name))
+            (Action::Open { dir: AT_FDCWD, sync, cloexec }, Some(path).filter(|_| !has_no_name))
         }
         _ => return None,
     };
-    Some(Standing { known, phase: Phase::Whole, what, path, end: end(&mut cursor)? })
+    Some(FastCall { known, phase: Phase::Whole, action, path, end: end(&mut cursor)? })
 }
 
 /// Parses `<... fsync resumed>) = 0 <0.003689>`.
-fn goes_on(text: &[u8]) -> Option<Standing<'_>> {
+fn parse_resumed(text: &[u8]) -> Option<FastCall<'_>> {
     let (name, rest) = text.split_at(find(b' ', text)?);
     let known = Known::of(name).filter(|known| matches!(known, Known::Sync(_) | Known::Write | Known::Close))?;
     let mut cursor = Cursor::new(rest);
     cursor.literal(b" resumed>")?;
-    Some(Standing { known, phase: Phase::Resumed, what: resumed(known), path: None, end: end(&mut cursor)? })
+    Some(FastCall { known, phase: Phase::Resumed, action: resumed(known), path: None, end: end(&mut cursor)? })
 }
 
 /// Characters of the flags and mode of an open.
-const OF_FLAGS: [bool; 256] = bytes(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ_|0123456789, ");
+const FLAG_CHARS: [bool; 256] = byte_set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ_|0123456789, ");
 
 /// The path annotation of a descriptor, if printed. Any other annotation is left to the general parser.
 #[inline]
-#[expect(clippy::option_option, reason = "no path, or something that is none")]
-fn decoration<'a>(cursor: &mut Cursor<'a>) -> Option<Option<Cow<'a, [u8]>>> {
+#[expect(clippy::option_option, reason = "no annotation, a path, or another annotation")]
+fn path_annotation<'a>(cursor: &mut Cursor<'a>) -> Option<Option<Cow<'a, [u8]>>> {
     if cursor.rest.first() != Some(&b'<') {
         return Some(None);
     }
@@ -123,7 +124,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::line::{Call, Text};
-    use super::super::syscall::what;
+    use super::super::syscall::call_action;
     use super::*;
 
     const LINES: [&str; 16] = [
@@ -146,31 +147,31 @@ mod tests {
     ];
 
     /// All facts of a parsed call: name, phase, effect, path, result.
-    type All = (Known, Phase, What, Option<Vec<u8>>, Option<i64>, Option<Vec<u8>>, Option<Vec<u8>>, Option<i64>);
+    type All = (Known, Phase, Action, Option<Vec<u8>>, Option<i64>, Option<Vec<u8>>, Option<Vec<u8>>, Option<i64>);
 
-    fn all(known: Known, phase: Phase, what: What, path: Option<&[u8]>, end: &Returned<'_>) -> All {
+    fn all(known: Known, phase: Phase, action: Action, path: Option<&[u8]>, end: &Returned<'_>) -> All {
         let own = |text: Option<&[u8]>| text.map(<[u8]>::to_vec);
-        (known, phase, what, own(path), end.ret, own(end.error), own(end.file), end.dur)
+        (known, phase, action, own(path), end.ret, own(end.error), own(end.file), end.dur)
     }
 
-    fn usually(text: &[u8]) -> Option<All> {
-        usual(text).map(|told| all(told.known, told.phase, told.what, told.path.as_deref(), &told.end))
+    fn fast(text: &[u8]) -> Option<All> {
+        parse_fast(text).map(|call| all(call.known, call.phase, call.action, call.path.as_deref(), &call.end))
     }
 
     /// The same by the general parser.
-    fn at_length(text: &[u8]) -> Option<All> {
+    fn general(text: &[u8]) -> Option<All> {
         let Text::Call { phase, name, rest } = Text::of(text)? else { return None };
         let known = Known::of_line(name, rest)?;
         let call = Call::of(rest, phase).ok()?;
-        let (does, path) =
-            if phase == Phase::Resumed { (resumed(known), None) } else { what(known, name, call.args.clone())? };
-        Some(all(known, phase, does, path.as_deref(), &call.end))
+        let (action, path) =
+            if phase == Phase::Resumed { (resumed(known), None) } else { call_action(known, name, call.args.clone())? };
+        Some(all(known, phase, action, path.as_deref(), &call.end))
     }
 
     #[test]
-    fn lines_as_they_mostly_stand() {
+    fn usual_lines_take_the_fast_path() {
         for line in LINES {
-            assert_eq!(usually(line.as_bytes()), Some(at_length(line.as_bytes()).expect(line)), "{line}");
+            assert_eq!(fast(line.as_bytes()), Some(general(line.as_bytes()).expect(line)), "{line}");
         }
         for line in [
             r#"openat(AT_FDCWD</root>, "a", O_RDONLY) = 3 <0.000707>"#,
@@ -180,22 +181,22 @@ mod tests {
             "fsync(4</a>(deleted)) = 0 <0.000010>",
             "futex(0x7f2d34e6f0, FUTEX_WAKE_PRIVATE, 1) = 0 <0.000012>",
         ] {
-            assert_eq!(usually(line.as_bytes()), None, "{line}");
+            assert_eq!(fast(line.as_bytes()), None, "{line}");
         }
     }
 
     proptest! {
         /// The start of one line, some bytes, and the end of another line.
         #[test]
-        fn what_is_read_is_read_at_length_too(
+        fn fast_path_agrees_with_the_general_parser(
             (one, other) in (0..LINES.len(), 0..LINES.len()),
             (from, to) in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
             between in r#"([ -~]|[<>(){}"\\,=.]|, |\) = |</a>){0,4}"#,
         ) {
             let (one, other) = (LINES[one], LINES[other]);
             let line = [&one[..from.index(one.len())], &between, &other[to.index(other.len())..]].concat();
-            if let Some(told) = usually(line.as_bytes()) {
-                prop_assert_eq!(Some(told), at_length(line.as_bytes()), "{}", line);
+            if let Some(call) = fast(line.as_bytes()) {
+                prop_assert_eq!(Some(call), general(line.as_bytes()), "{}", line);
             }
         }
     }

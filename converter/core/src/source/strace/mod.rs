@@ -14,6 +14,7 @@
 //! Lines are parsed independently and in parallel. But the meaning of a line may depend on lines far before it: the start of a call,
 //! the file of a descriptor, midnight. So `settle` makes the events afterwards, in the order of the lines.
 
+mod args;
 mod errno;
 mod fast_path;
 mod line;
@@ -26,12 +27,11 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use memchr::{memchr, memmem};
 
-use self::fast_path::{Standing, usual};
-use self::line::{
-    Args, Call, Clock, PID_COLUMN, Phase, Prefix, Returned, Text, Time, descriptor, list_end, path_of, quoted, unescape,
-};
+use self::args::{Args, descriptor, list_end, path_of, quoted, unescape};
+use self::fast_path::{FastCall, parse_fast};
+use self::line::{Call, Clock, PID_COLUMN, Phase, Prefix, Returned, Text, Time};
 use self::state::ThreadTable;
-use self::syscall::{Known, What, ended, resumed, what};
+use self::syscall::{Action, Known, call_action, ended, resumed};
 use super::cursor::{Cursor, all_digits, digit_and_micros, whole};
 use super::{Batch, NoteKind, Parse, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
@@ -133,7 +133,7 @@ const SIGNAL: &[u8] = b"signal";
 const ENDED: &[u8] = b"ended";
 
 /// Returns the event name of a call in the low-level log, where `exit` would mean the end of a request.
-fn word_of(name: &[u8]) -> &[u8] {
+fn log_name(name: &[u8]) -> &[u8] {
     if name == b"exit" { b"_exit" } else { name }
 }
 
@@ -175,12 +175,12 @@ fn is_summary(line: &[u8]) -> bool {
     const SECONDS: usize = 12;
     let Some((share, rest)) = line.split_at_checked(SHARE) else { return false };
     let Some((seconds, rest)) = rest.split_at_checked(SECONDS) else { return false };
-    let is = |text: &[u8], decimals: usize| {
+    let is_decimal = |text: &[u8], decimals: usize| {
         let text = text.trim_ascii_start();
         text.len() > decimals + 1
             && text.iter().rev().enumerate().all(|(i, b)| if i == decimals { *b == b'.' } else { b.is_ascii_digit() })
     };
-    is(share, 2) && is(seconds, 6) && rest.first() == Some(&b' ')
+    is_decimal(share, 2) && is_decimal(seconds, 6) && rest.first() == Some(&b' ')
 }
 
 /// Returns the clock of the first time.
@@ -206,11 +206,11 @@ fn prefixes(head: &[u8]) -> impl Iterator<Item = Prefix<'_>> {
 /// line.
 fn counts_from_others(head: &[u8]) -> bool {
     /// Tolerance, because `-T` uses another clock.
-    const APART_NS: i64 = 1_000_000;
+    const TOLERANCE_NS: i64 = 1_000_000;
     let mut lasted = None;
     whole_lines(head).filter_map(Prefix::take).any(|prefix| {
         let sooner =
-            lasted.zip(prefix.time).is_some_and(|(lasted, time)| time.ns + time.resolution + APART_NS < lasted);
+            lasted.zip(prefix.time).is_some_and(|(lasted, time)| time.ns + time.resolution + TOLERANCE_NS < lasted);
         lasted = match Text::of(prefix.rest) {
             Some(Text::Call { phase: Phase::Whole, rest, .. }) => {
                 Call::of(rest, Phase::Whole).ok().and_then(|call| call.end.dur)
@@ -222,7 +222,7 @@ fn counts_from_others(head: &[u8]) -> bool {
 }
 
 /// File name suffixes of compressed logs.
-const PACKED: [&str; 3] = [".gz", ".zst", ".zstd"];
+const COMPRESSED: [&str; 3] = [".gz", ".zst", ".zstd"];
 
 /// Returns the thread of lines without a PID. strace prints the first thread's PID only once there are others; with `-ff` the file name
 /// ends with it.
@@ -247,7 +247,7 @@ fn first_task(path: &str, head: &[u8]) -> u32 {
             attached.extend(call.end.ret.and_then(|ret| u32::try_from(ret).ok()));
         }
     }
-    let path = PACKED.iter().find_map(|ending| path.strip_suffix(ending)).unwrap_or(path);
+    let path = COMPRESSED.iter().find_map(|ending| path.strip_suffix(ending)).unwrap_or(path);
     let number = path.rsplit_once('.').and_then(|(_, number)| number.parse().ok());
     number.filter(|tid| (1..=line::MAX_PID as u32).contains(tid)).unwrap_or(UNKNOWN_TASK)
 }
@@ -266,9 +266,9 @@ fn message(line: &[u8]) -> Option<(&[u8], u32)> {
 /// Stack lines belong to the call before them. Text after a message belongs to the line that the message interrupts.
 pub fn cut(bytes: &[u8]) -> Option<usize> {
     last_newline(bytes, |before, after| {
-        let may_go_on = before.ends_with(b"tached") || before.ends_with(b"tached\r");
+        let may_continue = before.ends_with(b"tached") || before.ends_with(b"tached\r");
         // Fewer bytes could be the start of a stack line.
-        after.len() >= 3 && !is_stack(after) && !may_go_on
+        after.len() >= 3 && !is_stack(after) && !may_continue
     })
 }
 
@@ -284,7 +284,7 @@ struct Line {
     resolution: i64,
     phase: Phase,
     known: Option<Known>,
-    what: What,
+    action: Action,
     /// Path or comm, depending on `action`.
     name: NameId,
     /// Path of the returned descriptor, if printed.
@@ -299,7 +299,7 @@ struct Line {
 
 /// The parsed lines of a chunk, which `settle` turns into events.
 #[derive(Default)]
-struct PendingCall {
+struct DeferredLines {
     lines: Vec<Line>,
     extras: Vec<(NameId, NameId)>,
     /// Times of the first and the last line.
@@ -313,29 +313,30 @@ struct Records {
 
 impl Parse for Records {
     fn parse(&self, chunk: &[u8], batch: &mut Batch) {
-        let mut aside = batch.aside.take().and_then(|aside| aside.downcast::<PendingCall>().ok()).unwrap_or_default();
-        aside.lines.clear();
-        aside.extras.clear();
-        aside.times = None;
+        let mut deferred =
+            batch.aside.take().and_then(|deferred| deferred.downcast::<DeferredLines>().ok()).unwrap_or_default();
+        deferred.lines.clear();
+        deferred.extras.clear();
+        deferred.times = None;
         let mut parser = Parser {
-            of: self,
+            records: self,
             batch,
-            aside: &mut aside,
+            deferred: &mut deferred,
             in_event: None,
             stack: None,
-            passed: None,
-            seen: HashSet::default(),
+            last_unneeded: None,
+            noted_threads: HashSet::default(),
             is_ended: true,
         };
         parser.chunk(chunk);
-        batch.aside = Some(aside);
+        batch.aside = Some(deferred);
     }
 }
 
 struct Parser<'a> {
-    of: &'a Records,
+    records: &'a Records,
     batch: &'a mut Batch,
-    aside: &'a mut PendingCall,
+    deferred: &'a mut DeferredLines,
     /// The line that a stack may follow; `Some(None)` is a line that needs no stack.
     #[expect(clippy::option_option, reason = "no line, one without a stack, or one with")]
     in_event: Option<Option<usize>>,
@@ -343,16 +344,16 @@ struct Parser<'a> {
     stack: Option<(usize, usize)>,
     /// PID of the previous line, if that line was not needed.
     #[expect(clippy::option_option, reason = "no such line, one without a PID, or one with")]
-    passed: Option<Option<u32>>,
+    last_unneeded: Option<Option<u32>>,
     /// PIDs of all unneeded lines.
-    seen: HashSet<u32, FixedState>,
+    noted_threads: HashSet<u32, FixedState>,
     /// A newline follows the current line. Without one, the log may be cut off in this line.
     is_ended: bool,
 }
 
 impl Parser<'_> {
     fn chunk(&mut self, chunk: &[u8]) {
-        let mut begun: Vec<u8> = Vec::new();
+        let mut interrupted: Vec<u8> = Vec::new();
         let mut at = 0;
         while at < chunk.len() {
             let newline = memchr(b'\n', &chunk[at..]);
@@ -362,21 +363,21 @@ impl Parser<'_> {
             self.batch.lines += 1;
             if is_stack(line) {
                 // The text after the message continues the line, not the stack below it.
-                if !begun.is_empty() {
+                if !interrupted.is_empty() {
                     self.end_stack(chunk);
-                    self.line(&std::mem::take(&mut begun));
+                    self.line(&std::mem::take(&mut interrupted));
                 }
                 match self.in_event {
                     Some(_) => self.stack = Some((self.stack.map_or(at, |(from, _)| from), at + line.len())),
-                    None => self.batch.unparsed(line, "a stack line, but no call stands before it"),
+                    None => self.batch.unparsed(line, "a stack line without a call before it"),
                 }
             } else if let Some((before, number)) = message(line) {
-                begun.extend_from_slice(before);
-                self.push(Some(number), What::Attached);
-            } else if !begun.is_empty() {
+                interrupted.extend_from_slice(before);
+                self.push(Some(number), Action::Attached);
+            } else if !interrupted.is_empty() {
                 self.end_stack(chunk);
-                begun.extend_from_slice(line);
-                let line = std::mem::take(&mut begun);
+                interrupted.extend_from_slice(line);
+                let line = std::mem::take(&mut interrupted);
                 self.line(&line);
             } else if line.is_empty() {
                 // A stack ends wherever the log may be cut into chunks.
@@ -388,8 +389,8 @@ impl Parser<'_> {
             at = end + 1;
         }
         self.end_stack(chunk);
-        if !begun.is_empty() {
-            self.line(&begun);
+        if !interrupted.is_empty() {
+            self.line(&interrupted);
         }
     }
 
@@ -398,18 +399,18 @@ impl Parser<'_> {
         if let Some((from, to)) = self.stack.take()
             && let Some(Some(line)) = self.in_event
         {
-            self.aside.lines[line].stack = self.batch.names.intern(&chunk[from..to]);
+            self.deferred.lines[line].stack = self.batch.names.intern(&chunk[from..to]);
         }
         self.in_event = None;
     }
 
     /// Parses a prefix in the exact form that `-f -ttt` prints. `Prefix::take` parses every prefix, with the same result.
     #[inline]
-    fn usual_prefix<'a>(&self, line: &'a [u8]) -> Option<Prefix<'a>> {
+    fn fast_prefix<'a>(&self, line: &'a [u8]) -> Option<Prefix<'a>> {
         // `1795196964.488395 `
         const TIME: usize = 18;
         const RESOLUTION_NS: i64 = 1000;
-        if self.of.clock != Clock::Unix {
+        if self.records.clock != Clock::Unix {
             return None;
         }
         let mut cursor = Cursor::new(line);
@@ -433,44 +434,45 @@ impl Parser<'_> {
 
     /// Registers the thread of an unneeded line: the set of live threads determines the owner of lines without a PID.
     #[inline]
-    fn pass(&mut self, tid: Option<u32>) {
-        if self.passed.replace(tid) == Some(tid) {
+    fn note_thread(&mut self, tid: Option<u32>) {
+        if self.last_unneeded.replace(tid) == Some(tid) {
             return;
         }
-        if tid.is_none_or(|tid| self.seen.insert(tid)) {
-            self.push(tid, What::Seen);
+        if tid.is_none_or(|tid| self.noted_threads.insert(tid)) {
+            self.push(tid, Action::Seen);
         }
     }
 
     #[inline]
     fn line(&mut self, line: &[u8]) {
-        let before = self.aside.lines.len();
+        let before = self.deferred.lines.len();
         match self.event(line) {
-            Ok(()) if self.aside.lines.len() > before => {
-                let wants = matches!(self.aside.lines[before].what, What::Sync { .. } | What::Write { .. });
-                self.in_event = Some(wants.then_some(before));
+            Ok(()) if self.deferred.lines.len() > before => {
+                let wants_stack =
+                    matches!(self.deferred.lines[before].action, Action::Sync { .. } | Action::Write { .. });
+                self.in_event = Some(wants_stack.then_some(before));
             }
             Ok(()) => self.in_event = Some(None),
             Err(why) => {
-                self.aside.lines.truncate(before);
+                self.deferred.lines.truncate(before);
                 self.batch.unparsed(line, why);
             }
         }
     }
 
     fn event(&mut self, line: &[u8]) -> Result<(), &'static str> {
-        let prefix = self.usual_prefix(line).or_else(|| Prefix::take(line));
+        let prefix = self.fast_prefix(line).or_else(|| Prefix::take(line));
         let prefix = prefix.ok_or("it begins with neither a PID, a time nor a call")?;
-        if !self.wants_text()
-            && let Some(told) = usual(prefix.rest)
+        if !self.wants_names()
+            && let Some(call) = parse_fast(prefix.rest)
         {
-            return self.told(&prefix, told);
+            return self.fast_call(&prefix, call);
         }
-        let text = Text::of(prefix.rest).ok_or("it is neither a call nor a signal nor the end of a process")?;
+        let text = Text::of(prefix.rest).ok_or("it is not a call, a signal or the end of a process")?;
         let time = self.time(&prefix)?;
-        let (known, what) = match text {
-            Text::Call { name, rest, .. } => (Known::of_line(name, rest), What::Other),
-            Text::Signal(_) => (None, What::Other),
+        let (known, action) = match text {
+            Text::Call { name, rest, .. } => (Known::of_line(name, rest), Action::Other),
+            Text::Signal(_) => (None, Action::Other),
             Text::Ended(text) => (None, ended(text)),
         };
         // The arguments of an unneeded call are not checked, unless the line may be cut off.
@@ -480,84 +482,90 @@ impl Parser<'_> {
         {
             Call::of(rest, phase)?;
         }
-        if known.is_none() && what == What::Other && !self.of.keep_extras {
+        if known.is_none() && action == Action::Other && !self.records.keep_extras {
             self.batch.other(|| match text {
-                Text::Call { name, .. } => word_of(name),
+                Text::Call { name, .. } => log_name(name),
                 Text::Signal(_) => SIGNAL,
                 Text::Ended(_) => ENDED,
             });
-            self.pass(prefix.tid);
+            self.note_thread(prefix.tid);
             return Ok(());
         }
-        self.passed = None;
-        if matches!(what, What::Ended | What::Superseded { .. }) {
-            self.seen.clear();
+        self.last_unneeded = None;
+        if matches!(action, Action::Ended | Action::Superseded { .. }) {
+            self.noted_threads.clear();
         }
-        let mut line = self.begin(&prefix, time, known, what);
+        let mut line = self.new_line(&prefix, time, known, action);
         match text {
             Text::Call { phase, name, rest } => {
                 line.phase = phase;
                 self.call(&mut line, known, name, rest)?;
             }
-            Text::Signal(text) => self.mark(&mut line, SIGNAL, text),
-            Text::Ended(text) => self.mark(&mut line, ENDED, text),
+            Text::Signal(text) => self.text_line(&mut line, SIGNAL, text),
+            Text::Ended(text) => self.text_line(&mut line, ENDED, text),
         }
         if known == Some(Known::IoUring) && line.phase != Phase::Resumed {
             self.batch.note(NoteKind::IoUring);
         }
-        if matches!(line.what, What::Exit { .. }) {
-            self.seen.clear();
+        if matches!(line.action, Action::Exit { .. }) {
+            self.noted_threads.clear();
         }
-        self.aside.lines.push(line);
+        self.deferred.lines.push(line);
         if let Text::Call { rest, .. } = text
-            && matches!(known, Some(Known::GivesTwo | Known::Receives))
+            && matches!(known, Some(Known::ReturnsTwo | Known::Receives))
             && line.ret.is_some_and(|ret| ret >= 0)
         {
-            self.given(line, known, rest);
+            self.stored_descriptors(line, known, rest);
         }
         Ok(())
     }
 
     /// Finds the descriptors that a call stored in its arguments: `pipe([3, 4])`, `cmsg_type=SCM_RIGHTS, cmsg_data=[5</a>]`.
-    fn given(&mut self, line: Line, known: Option<Known>, rest: &[u8]) {
+    fn stored_descriptors(&mut self, line: Line, known: Option<Known>, rest: &[u8]) {
         const RIGHTS: &[u8] = b"SCM_RIGHTS, cmsg_data=[";
         let Ok(call) = Call::of(rest, line.phase) else { return };
         let mut text = call.args.text;
-        if known == Some(Known::GivesTwo) {
+        if known == Some(Known::ReturnsTwo) {
             if let Some(list) = Args::of(text).filter_map(|arg| arg.strip_prefix(b"[")).last() {
-                self.given_in(line, list);
+                self.stored_list(line, list);
             }
             return;
         }
         while let Some(at) = memmem::find(text, RIGHTS) {
             text = &text[at + RIGHTS.len()..];
-            self.given_in(line, text);
+            self.stored_list(line, text);
         }
     }
 
-    fn given_in(&mut self, line: Line, text: &[u8]) {
+    fn stored_list(&mut self, line: Line, text: &[u8]) {
         let Some(end) = list_end(text) else { return };
         for (fd, file) in Args::of(&text[..end]).map_while(descriptor) {
             let file = file.and_then(path_of).map_or(NameId::NONE, |path| self.batch.names.intern(&path));
-            self.aside.lines.push(Line { what: What::Given { fd }, file, extras: (0, 0), ..line });
+            self.deferred.lines.push(Line { action: Action::Stored { fd }, file, extras: (0, 0), ..line });
         }
     }
 
     /// Appends a call that the fast path has parsed.
     #[inline]
-    fn told(&mut self, prefix: &Prefix<'_>, told: Standing<'_>) -> Result<(), &'static str> {
+    fn fast_call(&mut self, prefix: &Prefix<'_>, call: FastCall<'_>) -> Result<(), &'static str> {
         let time = self.time(prefix)?;
-        self.passed = None;
-        let mut line = self.begin(prefix, time, Some(told.known), told.what);
-        line.phase = told.phase;
-        line.name = told.path.map_or(NameId::NONE, |path| self.batch.names.intern(&path));
-        self.returned(&mut line, &told.end);
-        self.aside.lines.push(line);
+        self.last_unneeded = None;
+        let mut line = self.new_line(prefix, time, Some(call.known), call.action);
+        line.phase = call.phase;
+        line.name = call.path.map_or(NameId::NONE, |path| self.batch.names.intern(&path));
+        self.set_result(&mut line, &call.end);
+        self.deferred.lines.push(line);
         Ok(())
     }
 
     #[inline]
-    fn begin(&mut self, prefix: &Prefix<'_>, (time, resolution): (i64, i64), known: Option<Known>, what: What) -> Line {
+    fn new_line(
+        &mut self,
+        prefix: &Prefix<'_>,
+        (time, resolution): (i64, i64),
+        known: Option<Known>,
+        action: Action,
+    ) -> Line {
         let comm = prefix.comm.map_or(NameId::NONE, |comm| self.batch.names.intern(&unescape(comm)));
         Line {
             number: self.batch.lines as u32,
@@ -567,7 +575,7 @@ impl Parser<'_> {
             resolution,
             phase: Phase::Whole,
             known,
-            what,
+            action,
             name: NameId::NONE,
             file: NameId::NONE,
             ret: None,
@@ -579,7 +587,7 @@ impl Parser<'_> {
     }
 
     #[inline]
-    fn returned(&mut self, line: &mut Line, end: &Returned<'_>) {
+    fn set_result(&mut self, line: &mut Line, end: &Returned<'_>) {
         line.ret = end.ret;
         line.dur = end.dur;
         if let Some(file) = end.file
@@ -591,51 +599,51 @@ impl Parser<'_> {
 
     /// Returns whether event names are needed.
     #[inline]
-    fn wants_text(&self) -> bool {
-        self.of.keep_extras || self.batch.other_events.is_some()
+    fn wants_names(&self) -> bool {
+        self.records.keep_extras || self.batch.other_events.is_some()
     }
 
     /// Returns the time of a line and its resolution. Relative times and times of day are accumulated.
     #[inline]
     fn time(&mut self, prefix: &Prefix<'_>) -> Result<(i64, i64), &'static str> {
         let Time { clock, ns, resolution } = prefix.time.ok_or("it has no time")?;
-        if clock != self.of.clock {
-            return Err("its time is not like that of the first line");
+        if clock != self.records.clock {
+            return Err("its time does not have the format of the first line");
         }
-        let (first, last) = self.aside.times.unwrap_or(match clock {
+        let (first, last) = self.deferred.times.unwrap_or(match clock {
             Clock::Relative => (0, 0),
             Clock::Unix | Clock::Day => (ns, ns),
         });
         let now = match clock {
             Clock::Unix => ns,
             Clock::Relative => last.saturating_add(ns),
-            Clock::Day => state::on_day_of(last, ns),
+            Clock::Day => state::continue_over_midnight(last, ns),
         };
-        self.aside.times = Some((first, now));
+        self.deferred.times = Some((first, now));
         Ok((now, resolution))
     }
 
     /// Stores the text of a line that only the low-level log shows.
-    fn mark(&mut self, line: &mut Line, word: &[u8], text: &[u8]) {
-        if self.wants_text() {
+    fn text_line(&mut self, line: &mut Line, word: &[u8], text: &[u8]) {
+        if self.wants_names() {
             line.word = self.batch.names.intern(word);
         }
-        if self.of.keep_extras {
-            let from = self.aside.extras.len() as u32;
+        if self.records.keep_extras {
+            let from = self.deferred.extras.len() as u32;
             self.extra(b"text", text);
-            line.extras = (from, self.aside.extras.len() as u32);
+            line.extras = (from, self.deferred.extras.len() as u32);
         }
     }
 
     fn extra(&mut self, key: &[u8], value: &[u8]) {
         let (key, value) = (self.batch.names.intern(key), self.batch.names.intern(value));
-        self.aside.extras.push((key, value));
+        self.deferred.extras.push((key, value));
     }
 
-    fn push(&mut self, tid: Option<u32>, what: What) {
+    fn push(&mut self, tid: Option<u32>, action: Action) {
         let number = self.batch.lines as u32;
         let none = NameId::NONE;
-        self.aside.lines.push(Line {
+        self.deferred.lines.push(Line {
             number,
             tid,
             comm: none,
@@ -643,7 +651,7 @@ impl Parser<'_> {
             resolution: 0,
             phase: Phase::Whole,
             known: None,
-            what,
+            action,
             name: none,
             file: none,
             ret: None,
@@ -663,25 +671,25 @@ impl Parser<'_> {
         };
         if let Some(known) = known {
             if line.phase == Phase::Resumed {
-                line.what = resumed(known);
+                line.action = resumed(known);
             } else {
-                let (what, text) =
-                    what(known, name, call.args.clone()).ok_or("its arguments are not those of the call")?;
-                line.what = what;
+                let (action, text) =
+                    call_action(known, name, call.args.clone()).ok_or("its arguments are not those of the call")?;
+                line.action = action;
                 line.name = text.map_or(NameId::NONE, |text| self.batch.names.intern(&text));
             }
-            self.returned(line, &call.end);
+            self.set_result(line, &call.end);
         } else {
             line.ret = call.end.ret;
             line.dur = call.end.dur;
         }
-        if self.wants_text() {
-            line.word = self.batch.names.intern(word_of(name));
+        if self.wants_names() {
+            line.word = self.batch.names.intern(log_name(name));
         }
-        if self.of.keep_extras {
-            let from = self.aside.extras.len() as u32;
+        if self.records.keep_extras {
+            let from = self.deferred.extras.len() as u32;
             self.extras(line, known, &call);
-            line.extras = (from, self.aside.extras.len() as u32);
+            line.extras = (from, self.deferred.extras.len() as u32);
         }
         Ok(())
     }
@@ -696,7 +704,7 @@ impl Parser<'_> {
         if line.phase != Phase::Resumed || !args.is_empty() {
             self.extra(b"args", args);
         }
-        if matches!(line.what, What::Sync { .. }) {
+        if matches!(line.action, Action::Sync { .. }) {
             return;
         }
         // These fields are only for other calls; the event of a sync stores them itself.
@@ -707,14 +715,14 @@ impl Parser<'_> {
                 self.extra(b"new_path", to);
             }
         }
-        if matches!(line.what, What::Open { .. }) {
+        if matches!(line.action, Action::Open { .. }) {
             let path = if line.file.is_some() { line.file } else { line.name };
             if path.is_some() {
                 let key = self.batch.names.intern(b"path");
-                self.aside.extras.push((key, path));
+                self.deferred.extras.push((key, path));
             }
         }
-        if let Some(ret) = line.ret.filter(|_| !matches!(line.what, What::Write { .. })) {
+        if let Some(ret) = line.ret.filter(|_| !matches!(line.action, Action::Write { .. })) {
             self.extra(b"ret", ret.to_string().as_bytes());
         }
         if let Some(error) = call.end.error {

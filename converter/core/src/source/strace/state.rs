@@ -9,21 +9,21 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::line::{Clock, Phase};
-use super::syscall::{Known, NO_FD, What, join};
-use super::{Line, PendingCall, prefixes};
+use super::syscall::{Action, Known, NO_FD, join};
+use super::{DeferredLines, Line, prefixes};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::{Batch, Extra, StatefulPass};
 
 const DAY_NS: i64 = 86_400_000_000_000;
-const BACK_NS: i64 = DAY_NS / 24;
+const MAX_BACKWARD_NS: i64 = DAY_NS / 24;
 /// A clock with a coarser resolution cannot measure the duration of a call.
 const COARSE_NS: i64 = 1_000_000;
 
 /// Converts a time of day to a time that continues over midnight. `last` is the previous time.
-pub(super) fn on_day_of(last: i64, time_of_day: i64) -> i64 {
+pub(super) fn continue_over_midnight(last: i64, time_of_day: i64) -> i64 {
     // Choose the first one that is not much earlier: a clock may be set back a little, also over midnight.
-    let least = last - BACK_NS;
+    let least = last - MAX_BACKWARD_NS;
     least + (time_of_day - least).rem_euclid(DAY_NS)
 }
 
@@ -40,7 +40,7 @@ type Files = HashMap<i32, File, FixedState>;
 /// An unfinished call, with the facts from its first line.
 struct Pending {
     known: Known,
-    what: What,
+    action: Action,
     text: Option<Rc<[u8]>>,
     /// The file of the descriptor that is duplicated, or of the directory that a path is relative to.
     file: Option<File>,
@@ -51,8 +51,8 @@ struct Pending {
 
 impl Pending {
     /// Returns whether the call creates a child.
-    fn makes(&self) -> bool {
-        matches!(self.what, What::Clone { .. })
+    fn creates_child(&self) -> bool {
+        matches!(self.action, Action::Clone { .. })
     }
 }
 
@@ -83,7 +83,7 @@ impl Task {
         }
     }
 
-    /// Gives the thread a descriptor table of its own.
+    /// Returns the thread a descriptor table of its own.
     fn unshare(&mut self) {
         let own = self.files.borrow().clone();
         self.files = Rc::new(RefCell::new(own));
@@ -119,9 +119,9 @@ pub(super) struct ThreadTable {
     only_tid: u32,
     /// Number of child-creating calls: in total (`children`) and unfinished (`making`).
     children: u64,
-    making: usize,
+    creating_calls: usize,
     /// Some file was opened with O_SYNC or O_DSYNC.
-    any_sync: bool,
+    has_sync_files: bool,
     /// Calls that end threads, whose end strace may not report.
     ending: usize,
     /// Time of the last line.
@@ -137,18 +137,18 @@ impl ThreadTable {
             by_tid: HashMap::default(),
             only_tid,
             children: 0,
-            making: 0,
-            any_sync: false,
+            creating_calls: 0,
+            has_sync_files: false,
             ending: 0,
             now: None,
         }
     }
 
     /// Returns the offset of the times of a chunk, given its first and last time.
-    fn base(&mut self, (first, last): (i64, i64)) -> i64 {
+    fn time_offset(&mut self, (first, last): (i64, i64)) -> i64 {
         let base = match (self.clock, self.now) {
             (Clock::Relative, Some(now)) => now,
-            (Clock::Day, Some(now)) => on_day_of(now, first) - first,
+            (Clock::Day, Some(now)) => continue_over_midnight(now, first) - first,
             _ => 0,
         };
         self.now = Some(base.saturating_add(last));
@@ -160,8 +160,8 @@ impl ThreadTable {
         if let Some(tid) = line.tid {
             // This PID belongs to the thread whose lines had no PID.
             if self.only_tid == UNKNOWN_TASK
-                && self.making == 0
-                && line.what != What::Attached
+                && self.creating_calls == 0
+                && line.action != Action::Attached
                 && !self.by_tid.contains_key(&tid)
             {
                 self.only_tid = tid;
@@ -177,8 +177,8 @@ impl ThreadTable {
         }
         // strace omits the PID while there is only one thread.
         if std::mem::take(&mut self.ending) > 0 && self.by_tid.values().any(|task| !task.is_ending) {
-            let makes = |task: &Task| usize::from(task.pending.as_ref().is_some_and(Pending::makes));
-            self.making -= self.by_tid.values().filter(|task| task.is_ending).map(makes).sum::<usize>();
+            let creating = |task: &Task| usize::from(task.pending.as_ref().is_some_and(Pending::creates_child));
+            self.creating_calls -= self.by_tid.values().filter(|task| task.is_ending).map(creating).sum::<usize>();
             self.by_tid.retain(|_, task| !task.is_ending);
         }
         if self.by_tid.len() == 1
@@ -191,38 +191,40 @@ impl ThreadTable {
 
     /// Registers a thread that runs before the call that creates it has returned.
     #[inline]
-    fn take_child(&mut self, tid: u32) {
-        if self.making > 0
+    fn register_running_child(&mut self, tid: u32) {
+        if self.creating_calls > 0
             && self.is_tree
             && !self.by_tid.contains_key(&tid)
-            && let Some(made) = self.maker(tid)
+            && let Some(child) = self.only_child(tid)
         {
-            self.by_tid.insert(tid, made);
+            self.by_tid.insert(tid, child);
         }
     }
 
     fn task(&mut self, tid: u32) -> &mut Task {
-        self.take_child(tid);
+        self.register_running_child(tid);
         self.by_tid.entry(tid).or_insert_with(Task::unknown)
     }
 
     /// Returns the child of the only unfinished creating call. With two such calls the parent is unknown.
-    fn maker(&self, tid: u32) -> Option<Task> {
-        let mut makers = self.by_tid.values().filter_map(|task| match task.pending {
-            Some(Pending { what: What::Clone { files, thread }, number, .. }) => Some((task, files, thread, number)),
+    fn only_child(&self, tid: u32) -> Option<Task> {
+        let mut parents = self.by_tid.values().filter_map(|task| match task.pending {
+            Some(Pending { action: Action::Clone { files, thread }, number, .. }) => {
+                Some((task, files, thread, number))
+            }
             _ => None,
         });
-        let (parent, files, thread, number) = makers.next()?;
-        makers.next().is_none().then(|| Task::child(parent, tid, files, thread, number))
+        let (parent, files, thread, number) = parents.next()?;
+        parents.next().is_none().then(|| Task::child(parent, tid, files, thread, number))
     }
 
-    fn line(&mut self, line: &Line, base: i64, aside: &PendingCall, batch: &mut Batch) {
+    fn line(&mut self, line: &Line, base: i64, deferred: &DeferredLines, batch: &mut Batch) {
         // The frequent case: writes that are not syncs. Whether a resumed write is a sync was determined when it began.
-        let is_plain = !self.any_sync
-            && matches!(line.what, What::Write { says_sync: false, .. })
+        let is_plain = !self.has_sync_files
+            && matches!(line.action, Action::Write { says_sync: false, .. })
             && !(line.phase == Phase::Resumed && self.is_syncing(line.tid));
         let tid = self.tid_of(line);
-        self.take_child(tid);
+        self.register_running_child(tid);
         let task = match self.by_tid.get_mut(&tid) {
             Some(task) => task,
             None => self.by_tid.entry(tid).or_insert_with(Task::unknown),
@@ -231,33 +233,36 @@ impl ThreadTable {
             batch.other_name(line.word);
             return;
         }
-        let mut at = At { line, tid, ts: line.time.saturating_add(base), aside, keep_extras: self.keep_extras };
-        if task.until > at.ts && task.until - at.ts <= line.resolution {
+        let mut context =
+            LineContext { line, tid, ts: line.time.saturating_add(base), deferred, keep_extras: self.keep_extras };
+        if task.until > context.ts && task.until - context.ts <= line.resolution {
             // Printed times are truncated to the resolution of the clock.
-            at.ts = task.until;
+            context.ts = task.until;
         }
         if is_plain {
-            return at.other(task, batch);
+            return context.other(task, batch);
         }
         // If the end of the pending call is lost, the next resumed line belongs to another call.
         let pending = task.pending.take_if(|p| line.phase == Phase::Resumed && line.known == Some(p.known));
-        self.making -= usize::from(pending.as_ref().is_some_and(Pending::makes));
-        match line.what {
-            What::Sync { op, fd } => self.making -= at.sync(task, op, fd, pending.as_ref(), batch),
-            What::Write { fd, says_sync } => {
+        self.creating_calls -= usize::from(pending.as_ref().is_some_and(Pending::creates_child));
+        match line.action {
+            Action::Sync { op, fd } => self.creating_calls -= context.sync(task, op, fd, pending.as_ref(), batch),
+            Action::Write { fd, says_sync } => {
                 let is_sync = match &pending {
-                    Some(pending) => matches!(pending.what, What::Sync { .. }),
-                    None => says_sync || self.any_sync && task.files.borrow().get(&fd).is_some_and(|file| file.sync),
+                    Some(pending) => matches!(pending.action, Action::Sync { .. }),
+                    None => {
+                        says_sync || self.has_sync_files && task.files.borrow().get(&fd).is_some_and(|file| file.sync)
+                    }
                 };
                 if is_sync {
-                    self.making -= at.sync(task, Op::Write, fd, pending.as_ref(), batch);
+                    self.creating_calls -= context.sync(task, Op::Write, fd, pending.as_ref(), batch);
                 } else {
-                    at.other(task, batch);
+                    context.other(task, batch);
                 }
             }
             // The lookup of the thread has already registered it as a child.
-            What::Attached | What::Seen => {}
-            What::Given { fd } => {
+            Action::Attached | Action::Seen => {}
+            Action::Stored { fd } => {
                 let path = line.file.is_some().then(|| Rc::from(batch.names.get(line.file)));
                 let mut files = task.files.borrow_mut();
                 match path {
@@ -267,13 +272,13 @@ impl ThreadTable {
             }
             // The descriptor is free once the call begins; another thread may get it before the call returns.
             // It is closed even if close returns an error.
-            What::Close { first, last, unshare: false } if first == last => {
-                at.other(task, batch);
+            Action::Close { first, last, unshare: false } if first == last => {
+                context.other(task, batch);
                 task.files.borrow_mut().remove(&(first as i32));
             }
-            what => {
-                at.other(task, batch);
-                self.other(&at, what, pending, batch);
+            action => {
+                context.other(task, batch);
+                self.other(&context, action, pending, batch);
             }
         }
     }
@@ -282,113 +287,113 @@ impl ThreadTable {
     fn is_syncing(&self, tid: Option<u32>) -> bool {
         let task = self.by_tid.get(&tid.unwrap_or(self.only_tid));
         let pending = task.and_then(|task| task.pending.as_ref());
-        pending.is_some_and(|p| p.known == Known::Write && matches!(p.what, What::Sync { .. }))
+        pending.is_some_and(|p| p.known == Known::Write && matches!(p.action, Action::Sync { .. }))
     }
 
-    fn other(&mut self, at: &At<'_>, what: What, pending: Option<Pending>, batch: &mut Batch) {
-        let line = at.line;
+    fn other(&mut self, context: &LineContext<'_>, action: Action, pending: Option<Pending>, batch: &mut Batch) {
+        let line = context.line;
         let text = || line.name.is_some().then(|| Rc::from(batch.names.get(line.name)));
-        match what {
-            What::Ended => {
-                let pending = self.by_tid.remove(&at.tid).and_then(|task| task.pending);
-                self.making -= usize::from(pending.as_ref().is_some_and(Pending::makes));
+        match action {
+            Action::Ended => {
+                let pending = self.by_tid.remove(&context.tid).and_then(|task| task.pending);
+                self.creating_calls -= usize::from(pending.as_ref().is_some_and(Pending::creates_child));
                 return;
             }
-            What::Exit { all } => {
-                let pid = self.task(at.tid).pid;
+            Action::Exit { all } => {
+                let pid = self.task(context.tid).pid;
                 for (&tid, task) in &mut self.by_tid {
-                    task.is_ending |= tid == at.tid || all && pid != UNKNOWN_TASK && task.pid == pid;
+                    task.is_ending |= tid == context.tid || all && pid != UNKNOWN_TASK && task.pid == pid;
                 }
                 self.ending += 1;
                 return;
             }
-            What::Superseded { by } => {
+            Action::Superseded { by } => {
                 // The thread that calls exec continues under the PID of the process.
                 if let Some(task) = self.by_tid.remove(&by) {
-                    self.by_tid.insert(at.tid, task);
+                    self.by_tid.insert(context.tid, task);
                 }
                 return;
             }
             // An invalid range closes nothing. A resumed call closed its range when it began.
-            What::Close { first, last, .. } if first > last || line.ret.is_some_and(|ret| ret < 0) => return,
-            What::Close { first, last, unshare } => {
-                let task = self.task(at.tid);
+            Action::Close { first, last, .. } if first > last || line.ret.is_some_and(|ret| ret < 0) => return,
+            Action::Close { first, last, unshare } => {
+                let task = self.task(context.tid);
                 if unshare {
                     task.unshare();
                 }
                 task.files.borrow_mut().retain(|&fd, _| !(first..=last).contains(&(fd as u32)));
                 return;
             }
-            What::Cloexec { .. } if line.ret.is_some_and(|ret| ret < 0) => return,
-            What::Cloexec { first, last, on, unshare } => {
-                let task = self.task(at.tid);
+            Action::Cloexec { .. } if line.ret.is_some_and(|ret| ret < 0) => return,
+            Action::Cloexec { first, last, on, unshare } => {
+                let task = self.task(context.tid);
                 if unshare {
                     task.unshare();
                 }
                 let mut files = task.files.borrow_mut();
-                let of_range = files.iter_mut().filter(|(fd, _)| (first..=last).contains(&(**fd as u32)));
-                of_range.for_each(|(_, file)| file.cloexec = on);
+                let in_range = files.iter_mut().filter(|(fd, _)| (first..=last).contains(&(**fd as u32)));
+                in_range.for_each(|(_, file)| file.cloexec = on);
                 return;
             }
             _ => {}
         }
         if line.phase == Phase::Begun {
             let mut number = 0;
-            if matches!(what, What::Clone { .. }) {
+            if matches!(action, Action::Clone { .. }) {
                 self.children += 1;
-                self.making += 1;
+                self.creating_calls += 1;
                 number = self.children;
             }
-            let task = self.task(at.tid);
-            let file = behind(what, &task.files.borrow());
-            self.making -= at.begin(task, what, text(), file, number);
+            let task = self.task(context.tid);
+            let file = referenced_file(action, &task.files.borrow());
+            self.creating_calls -= context.begin(task, action, text(), file, number);
             return;
         }
         // A resumed line shows no more than the call's name.
-        let (what, text, behind, born) = match pending {
-            Some(pending) => (pending.what, pending.text, pending.file, pending.number),
-            None if line.phase == Phase::Resumed => (without_begin(what), None, None, 0),
-            None => (what, text(), behind(what, &self.task(at.tid).files.borrow()), 0),
+        let (action, text, referenced, born) = match pending {
+            Some(pending) => (pending.action, pending.text, pending.file, pending.number),
+            None if line.phase == Phase::Resumed => (without_begin(action), None, None, 0),
+            None => (action, text(), referenced_file(action, &self.task(context.tid).files.borrow()), 0),
         };
         let Some(ret) = line.ret.filter(|ret| *ret >= 0) else { return };
         let fd = i32::try_from(ret).unwrap_or(NO_FD);
         let file = || line.file.is_some().then(|| Rc::from(batch.names.get(line.file)));
-        match what {
-            What::Open { sync, cloexec, .. } => {
-                self.any_sync |= sync;
-                let files = &self.task(at.tid).files;
-                let path = file().or_else(|| text.map(|path| in_folder(path, behind)));
+        match action {
+            Action::Open { sync, cloexec, .. } => {
+                self.has_sync_files |= sync;
+                let files = &self.task(context.tid).files;
+                let path = file().or_else(|| text.map(|path| resolve_path(path, referenced)));
                 files.borrow_mut().insert(fd, File { path, sync, cloexec });
             }
             // It is duplicated to itself and was not closed meanwhile.
-            What::Dup { fd: same, .. } if same == fd && self.task(at.tid).files.borrow().contains_key(&fd) => {}
-            What::Dup { cloexec, .. } => {
-                let told = || file().map(|path| File { path: Some(path), sync: false, cloexec });
-                let mut files = self.task(at.tid).files.borrow_mut();
-                match behind.or_else(told) {
+            Action::Dup { fd: same, .. } if same == fd && self.task(context.tid).files.borrow().contains_key(&fd) => {}
+            Action::Dup { cloexec, .. } => {
+                let annotated = || file().map(|path| File { path: Some(path), sync: false, cloexec });
+                let mut files = self.task(context.tid).files.borrow_mut();
+                match referenced.or_else(annotated) {
                     Some(file) => files.insert(fd, File { cloexec, ..file }),
                     None => files.remove(&fd),
                 };
             }
-            What::Unshare => self.task(at.tid).unshare(),
-            What::Gives => {
-                self.task(at.tid).files.borrow_mut().remove(&fd);
+            Action::Unshare => self.task(context.tid).unshare(),
+            Action::Returns => {
+                self.task(context.tid).files.borrow_mut().remove(&fd);
             }
-            What::Clone { files, thread } => self.made(at.tid, ret, files, thread, born),
-            What::Exec => {
-                let task = self.task(at.tid);
-                task.pid = at.tid;
+            Action::Clone { files, thread } => self.register_child(context.tid, ret, files, thread, born),
+            Action::Exec => {
+                let task = self.task(context.tid);
+                task.pid = context.tid;
                 task.comm = text.or(task.comm.take());
                 task.unshare();
                 task.files.borrow_mut().retain(|_, file| !file.cloexec);
             }
-            What::Named => self.task(at.tid).comm = text,
+            Action::Named => self.task(context.tid).comm = text,
             _ => {}
         }
     }
 
     /// Registers the child of a returned call. The child may already have run.
-    fn made(&mut self, parent: u32, child: i64, files: bool, thread: bool, born: u64) {
+    fn register_child(&mut self, parent: u32, child: i64, files: bool, thread: bool, born: u64) {
         let Some(child) = u32::try_from(child).ok().filter(|child| *child > 0) else { return };
         let known = self.by_tid.get(&child);
         if born > 0 && known.is_some_and(|task| task.born == born) {
@@ -396,59 +401,59 @@ impl ThreadTable {
         }
         self.children += 1;
         let number = self.children;
-        let mut made = Task::child(self.task(parent), child, files, thread, number);
+        let mut task = Task::child(self.task(parent), child, files, thread, number);
         // A child that ran before its parent was known may have opened files. An earlier thread with the same PID is gone.
         if let Some(known) = self.by_tid.remove(&child)
             && !known.is_ending
             && born > 0
             && known.born == 0
         {
-            if !Rc::ptr_eq(&made.files, &known.files) {
-                made.files.borrow_mut().extend(known.files.borrow().iter().map(|(fd, file)| (*fd, file.clone())));
+            if !Rc::ptr_eq(&task.files, &known.files) {
+                task.files.borrow_mut().extend(known.files.borrow().iter().map(|(fd, file)| (*fd, file.clone())));
             }
-            made.pending = known.pending;
-            made.until = known.until;
-            made.pid = if known.pid == UNKNOWN_TASK { made.pid } else { known.pid };
-            made.comm = known.comm.or(made.comm);
+            task.pending = known.pending;
+            task.until = known.until;
+            task.pid = if known.pid == UNKNOWN_TASK { task.pid } else { known.pid };
+            task.comm = known.comm.or(task.comm);
         }
-        self.by_tid.insert(child, made);
+        self.by_tid.insert(child, task);
     }
 }
 
 /// A resumed call whose start is not in the log. Some calls can be used without it.
-fn without_begin(what: What) -> What {
-    match what {
-        What::Open { .. } | What::Gives => what,
-        _ => What::Other,
+fn without_begin(action: Action) -> Action {
+    match action {
+        Action::Open { .. } | Action::Returns => action,
+        _ => Action::Other,
     }
 }
 
 /// The file that a call refers to when it begins. Another thread may close it before the call returns.
-fn behind(what: What, files: &Files) -> Option<File> {
-    match what {
-        What::Dup { fd, .. } | What::Open { dir: fd, .. } => files.get(&fd).cloned(),
+fn referenced_file(action: Action, files: &Files) -> Option<File> {
+    match action {
+        Action::Dup { fd, .. } | Action::Open { dir: fd, .. } => files.get(&fd).cloned(),
         _ => None,
     }
 }
 
 /// Returns the path, resolved against `dir` if it is relative.
-fn in_folder(path: Rc<[u8]>, dir: Option<File>) -> Rc<[u8]> {
+fn resolve_path(path: Rc<[u8]>, dir: Option<File>) -> Rc<[u8]> {
     match dir {
         Some(File { path: Some(dir), .. }) if !path.starts_with(b"/") => join(&dir, &path).into(),
         _ => path,
     }
 }
 
-/// A line, and what all of its events have in common.
-struct At<'a> {
+/// A line, and action all of its events have in common.
+struct LineContext<'a> {
     line: &'a Line,
     tid: u32,
     ts: i64,
-    aside: &'a PendingCall,
+    deferred: &'a DeferredLines,
     keep_extras: bool,
 }
 
-impl At<'_> {
+impl LineContext<'_> {
     fn event(&self, task: &Task, ts: i64, kind: Kind, suffix: &[u8], extras: bool, batch: &mut Batch) {
         let line = self.line;
         let comm = match &task.comm {
@@ -466,8 +471,12 @@ impl At<'_> {
             batch.words.push(word);
             if extras {
                 let event = batch.events.len() as u32;
-                let of = line.extras.0 as usize..line.extras.1 as usize;
-                batch.extras.extend(self.aside.extras[of].iter().map(|&(key, value)| Extra { event, key, value }));
+                let range = line.extras.0 as usize..line.extras.1 as usize;
+                batch.extras.extend(self.deferred.extras[range].iter().map(|&(key, value)| Extra {
+                    event,
+                    key,
+                    value,
+                }));
             }
         }
         batch.events.push(Event { ts, tid: self.tid, pid: task.pid, comm, line: line.number, kind });
@@ -495,7 +504,7 @@ impl At<'_> {
         };
         self.event(task, self.ts, Kind::CallEnter { op, stack: line.stack, path, call_only: true }, b"", true, batch);
         if line.phase == Phase::Begun {
-            return self.begin(task, What::Sync { op, fd }, None, None, 0);
+            return self.begin(task, Action::Sync { op, fd }, None, None, 0);
         }
         if line.ret.is_some() {
             let end = line.dur.map_or(self.ts, |dur| self.ts.saturating_add(dur));
@@ -506,11 +515,11 @@ impl At<'_> {
 
     /// Remembers a call that a later line resumes. Other calls are remembered too, because they end an earlier one.
     /// Returns the number of pending child-creating calls that it discards.
-    fn begin(&self, task: &mut Task, what: What, text: Option<Rc<[u8]>>, file: Option<File>, number: u64) -> usize {
+    fn begin(&self, task: &mut Task, action: Action, text: Option<Rc<[u8]>>, file: Option<File>, number: u64) -> usize {
         let Some(known) = self.line.known else { return 0 };
-        let pending = Pending { known, what, text, file, since: self.ts, number };
+        let pending = Pending { known, action, text, file, since: self.ts, number };
         let before = task.pending.replace(pending);
-        usize::from(before.as_ref().is_some_and(Pending::makes))
+        usize::from(before.as_ref().is_some_and(Pending::creates_child))
     }
 
     fn exit(&self, task: &mut Task, ts: i64, op: Op, stack: NameId, untimed: bool, batch: &mut Batch) {
@@ -533,7 +542,7 @@ impl At<'_> {
 
     fn other_event(&self, task: &Task, batch: &mut Batch) {
         self.event(task, self.ts, Kind::Other, b"", true, batch);
-        if let (What::Write { .. }, Some(ret)) = (self.line.what, self.line.ret) {
+        if let (Action::Write { .. }, Some(ret)) = (self.line.action, self.line.ret) {
             let (key, value) = (batch.names.intern(b"ret"), batch.names.intern(ret.to_string().as_bytes()));
             batch.extras.push(Extra { event: batch.events.len() as u32 - 1, key, value });
         }
@@ -552,19 +561,21 @@ impl StatefulPass for ThreadTable {
     }
 
     fn settle(&mut self, batch: &mut Batch) {
-        let Some(aside) = batch.aside.take().and_then(|aside| aside.downcast::<PendingCall>().ok()) else { return };
-        let base = aside.times.map_or(0, |times| self.base(times));
+        let Some(deferred) = batch.aside.take().and_then(|deferred| deferred.downcast::<DeferredLines>().ok()) else {
+            return;
+        };
+        let base = deferred.times.map_or(0, |times| self.time_offset(times));
         let mut notes = 0;
-        for line in &aside.lines {
+        for line in &deferred.lines {
             // Positions notes, which the parser added without events, among the events.
             while let Some(note) = batch.notes.get_mut(notes).filter(|note| note.line < u64::from(line.number)) {
                 note.after = batch.events.len() as u32;
                 notes += 1;
             }
-            self.line(line, base, &aside, batch);
+            self.line(line, base, &deferred, batch);
         }
         let events = batch.events.len() as u32;
         batch.notes[notes..].iter_mut().for_each(|note| note.after = events);
-        batch.aside = Some(aside);
+        batch.aside = Some(deferred);
     }
 }

@@ -4,12 +4,10 @@ use std::borrow::Cow;
 
 use memchr::{memchr3, memmem};
 
-use super::line::{Args, descriptor, flags, has_flag, path_of, quoted};
+use super::args::{AT_FDCWD, Args, descriptor, flags, has_flag, path_of, quoted, symbolic};
 use crate::event::Op;
 use crate::source::cursor::{Cursor, whole};
 
-/// Instead of a descriptor: the working directory of the process.
-pub(super) const AT_FDCWD: i32 = -100;
 pub(super) const NO_FD: i32 = -1;
 /// `TASK_COMM_LEN` without its NUL.
 const COMM_BYTES: usize = 15;
@@ -27,9 +25,9 @@ pub(super) enum Known {
     /// `ioctl` that sets or clears close-on-exec.
     Cloexec,
     /// It returns a descriptor that is not a file.
-    Gives,
+    Returns,
     /// It stores two such descriptors.
-    GivesTwo,
+    ReturnsTwo,
     /// It may receive descriptors from another process.
     Receives,
     Unshare,
@@ -54,10 +52,10 @@ impl Known {
             b"socket" | b"accept" | b"accept4" | b"eventfd" | b"eventfd2" | b"epoll_create" | b"epoll_create1"
             | b"timerfd_create" | b"signalfd" | b"signalfd4" | b"inotify_init" | b"inotify_init1" | b"memfd_create"
             | b"pidfd_open" | b"userfaultfd" | b"fanotify_init" | b"perf_event_open" | b"open_by_handle_at" => {
-                Self::Gives
+                Self::Returns
             }
             b"ioctl" => Self::Cloexec,
-            b"pipe" | b"pipe2" | b"socketpair" => Self::GivesTwo,
+            b"pipe" | b"pipe2" | b"socketpair" => Self::ReturnsTwo,
             b"recvmsg" | b"recvmmsg" => Self::Receives,
             b"unshare" => Self::Unshare,
             b"clone" | b"clone3" | b"fork" | b"vfork" => Self::Clone,
@@ -74,20 +72,20 @@ impl Known {
     #[inline]
     pub(super) fn of_line(name: &[u8], rest: &[u8]) -> Option<Self> {
         let known = Self::of(name)?;
-        let wanted: &[u8] = match known {
+        let marker: &[u8] = match known {
             Self::Cloexec => b"CLEX",
             Self::Receives => b"SCM_RIGHTS",
             Self::Unshare => b"CLONE_FILES",
             Self::IoUring if name == b"io_submit" => b"SYNC",
             _ => return Some(known),
         };
-        memmem::find(rest, wanted).map(|_| known)
+        memmem::find(rest, marker).map(|_| known)
     }
 }
 
 /// The effect of a call, as far as its line shows it. The text that belongs to it is the line's `name`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Action {
     /// `fd`: descriptor of the file.
     Sync {
         op: Op,
@@ -122,9 +120,9 @@ pub(super) enum What {
     },
     /// The thread gets a descriptor table of its own.
     Unshare,
-    Gives,
+    Returns,
     /// A descriptor that the call on the previous line stored.
-    Given {
+    Stored {
         fd: i32,
     },
     Clone {
@@ -148,7 +146,7 @@ pub(super) enum What {
     Other,
 }
 
-impl What {
+impl Action {
     /// Closes one descriptor.
     #[inline]
     pub(super) fn close(fd: i32) -> Self {
@@ -157,72 +155,72 @@ impl What {
 }
 
 /// Parses `exited with 0`, `killed by SIGKILL`, `superseded by execve in pid 12`.
-pub(super) fn ended(text: &[u8]) -> What {
+pub(super) fn ended(text: &[u8]) -> Action {
     let by = text.strip_prefix(b"superseded by execve in pid ");
     match by.and_then(|number| whole(number, Cursor::decimal)).and_then(|number| u32::try_from(number).ok()) {
-        Some(by) => What::Superseded { by },
-        None => What::Ended,
+        Some(by) => Action::Superseded { by },
+        None => Action::Ended,
     }
 }
 
 /// A resumed line names only the call. Its arguments were on an earlier line.
-pub(super) fn resumed(known: Known) -> What {
+pub(super) fn resumed(known: Known) -> Action {
     match known {
-        Known::Sync(op) => What::Sync { op, fd: NO_FD },
-        Known::Write => What::Write { fd: NO_FD, says_sync: false },
-        Known::Open => What::Open { dir: AT_FDCWD, sync: false, cloexec: false },
-        Known::Close | Known::CloseRange => What::Close { first: 1, last: 0, unshare: false },
-        Known::Dup | Known::Fcntl => What::Dup { fd: NO_FD, cloexec: false },
-        Known::Unshare => What::Unshare,
-        Known::Gives => What::Gives,
-        Known::Clone => What::Clone { files: false, thread: false },
-        Known::Exec => What::Exec,
-        Known::Exit => What::Other,
-        Known::Prctl | Known::Rename | Known::IoUring | Known::Cloexec | Known::GivesTwo | Known::Receives => {
-            What::Other
+        Known::Sync(op) => Action::Sync { op, fd: NO_FD },
+        Known::Write => Action::Write { fd: NO_FD, says_sync: false },
+        Known::Open => Action::Open { dir: AT_FDCWD, sync: false, cloexec: false },
+        Known::Close | Known::CloseRange => Action::Close { first: 1, last: 0, unshare: false },
+        Known::Dup | Known::Fcntl => Action::Dup { fd: NO_FD, cloexec: false },
+        Known::Unshare => Action::Unshare,
+        Known::Returns => Action::Returns,
+        Known::Clone => Action::Clone { files: false, thread: false },
+        Known::Exec => Action::Exec,
+        Known::Exit => Action::Other,
+        Known::Prctl | Known::Rename | Known::IoUring | Known::Cloexec | Known::ReturnsTwo | Known::Receives => {
+            Action::Other
         }
     }
 }
 
 /// Returns the effect of a call and the text that belongs to it; `None` if the arguments do not fit the call.
-pub(super) fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(What, Option<Cow<'a, [u8]>>)> {
+pub(super) fn call_action<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(Action, Option<Cow<'a, [u8]>>)> {
     let (args, mut arg) = (args.text, args);
-    let mut next = || in_words(arg.next().unwrap_or_default());
-    let plain = |what| Some((what, None));
+    let mut next = || symbolic(arg.next().unwrap_or_default());
+    let plain = |action| Some((action, None));
     match known {
         // These have no descriptor that matters: msync syncs memory, sync and syncfs sync file systems.
-        Known::Sync(op @ (Op::Msync | Op::Sync | Op::Syncfs)) => plain(What::Sync { op, fd: NO_FD }),
+        Known::Sync(op @ (Op::Msync | Op::Sync | Op::Syncfs)) => plain(Action::Sync { op, fd: NO_FD }),
         Known::Sync(op) => {
             let (fd, path) = file_of(next())?;
-            Some((What::Sync { op, fd }, path))
+            Some((Action::Sync { op, fd }, path))
         }
         Known::Write => {
             let (fd, path) = file_of(next())?;
             let says_sync = name == b"pwritev2" && {
-                let flags = in_words(last(args).trim_ascii());
+                let flags = symbolic(last_arg(args).trim_ascii());
                 if flags != b"0" && is_raw(flags) {
                     return None;
                 }
                 has_flag(flags, b"RWF_SYNC") || has_flag(flags, b"RWF_DSYNC")
             };
-            Some((What::Write { fd, says_sync }, path))
+            Some((Action::Write { fd, says_sync }, path))
         }
         Known::Open => {
-            let (dir, of_dir) = match name {
+            let (dir, dir_annotation) = match name {
                 b"openat" | b"openat2" => descriptor(next())?,
                 _ => (AT_FDCWD, None),
             };
-            let path = quoted(next()).map(|path| absolute(path, of_dir));
+            let path = quoted(next()).map(|path| resolve(path, dir_annotation));
             let flags_arg = if name == b"creat" { b"".as_slice() } else { next() };
             if is_raw(flags_arg) {
                 return None;
             }
             let OpenFlags { sync, cloexec, has_no_name } = OpenFlags::of(flags_arg);
-            Some((What::Open { dir, sync, cloexec }, path.filter(|_| !has_no_name)))
+            Some((Action::Open { dir, sync, cloexec }, path.filter(|_| !has_no_name)))
         }
         Known::Close => {
             let (fd, _) = descriptor(next())?;
-            plain(What::close(fd))
+            plain(Action::close(fd))
         }
         Known::CloseRange => {
             let first = whole(next(), Cursor::decimal)?;
@@ -232,40 +230,40 @@ pub(super) fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(Wha
             let (first, last) = (bound(first), bound(last));
             let unshare = has_flag(flags, b"CLOSE_RANGE_UNSHARE");
             plain(if has_flag(flags, b"CLOSE_RANGE_CLOEXEC") {
-                What::Cloexec { first, last, on: true, unshare }
+                Action::Cloexec { first, last, on: true, unshare }
             } else {
-                What::Close { first, last, unshare }
+                Action::Close { first, last, unshare }
             })
         }
         Known::Dup => {
             let (fd, _) = file_of(next())?;
-            plain(What::Dup { fd, cloexec: has_flag(last(args), b"O_CLOEXEC") })
+            plain(Action::Dup { fd, cloexec: has_flag(last_arg(args), b"O_CLOEXEC") })
         }
         Known::Fcntl => {
             let (fd, _) = file_of(next())?;
             plain(match next() {
-                b"F_DUPFD" => What::Dup { fd, cloexec: false },
-                b"F_DUPFD_CLOEXEC" => What::Dup { fd, cloexec: true },
-                b"F_SETFD" => cloexec(fd, has_flag(next(), b"FD_CLOEXEC")),
-                _ => What::Other,
+                b"F_DUPFD" => Action::Dup { fd, cloexec: false },
+                b"F_DUPFD_CLOEXEC" => Action::Dup { fd, cloexec: true },
+                b"F_SETFD" => set_cloexec(fd, has_flag(next(), b"FD_CLOEXEC")),
+                _ => Action::Other,
             })
         }
         Known::Cloexec => {
             let (fd, _) = descriptor(next())?;
             plain(match next() {
-                b"FIOCLEX" => cloexec(fd, true),
-                b"FIONCLEX" => cloexec(fd, false),
-                _ => What::Other,
+                b"FIOCLEX" => set_cloexec(fd, true),
+                b"FIONCLEX" => set_cloexec(fd, false),
+                _ => Action::Other,
             })
         }
-        Known::Unshare => plain(What::Unshare),
-        Known::Gives => plain(What::Gives),
+        Known::Unshare => plain(Action::Unshare),
+        Known::Returns => plain(Action::Returns),
         // Raw flags or the address of a struct do not show what is shared.
         Known::Clone if name.starts_with(b"clone") && !args.is_empty() && memmem::find(args, b"flags=").is_none() => {
             None
         }
         Known::Clone => {
-            plain(What::Clone { files: has_flag(args, b"CLONE_FILES"), thread: has_flag(args, b"CLONE_THREAD") })
+            plain(Action::Clone { files: has_flag(args, b"CLONE_FILES"), thread: has_flag(args, b"CLONE_THREAD") })
         }
         Known::Exec => {
             if name == b"execveat" {
@@ -275,17 +273,17 @@ pub(super) fn what<'a>(known: Known, name: &[u8], args: Args<'a>) -> Option<(Wha
                 let name = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
                 name[..name.len().min(COMM_BYTES)].to_vec().into()
             });
-            Some((What::Exec, comm))
+            Some((Action::Exec, comm))
         }
-        Known::Exit => plain(What::Exit { all: name == b"exit_group" }),
+        Known::Exit => plain(Action::Exit { all: name == b"exit_group" }),
         Known::Prctl => match next() {
             // strace truncates the name no shorter than the kernel does.
             b"PR_SET_NAME" => {
-                Some((What::Named, quoted(next()).map(|name| name[..name.len().min(COMM_BYTES)].to_vec().into())))
+                Some((Action::Named, quoted(next()).map(|name| name[..name.len().min(COMM_BYTES)].to_vec().into())))
             }
-            _ => plain(What::Other),
+            _ => plain(Action::Other),
         },
-        Known::Rename | Known::IoUring | Known::GivesTwo | Known::Receives => plain(What::Other),
+        Known::Rename | Known::IoUring | Known::ReturnsTwo | Known::Receives => plain(Action::Other),
     }
 }
 
@@ -317,21 +315,13 @@ impl OpenFlags {
     }
 }
 
-/// Returns the symbolic name that `-X verbose` prints after a number: `-100 /* AT_FDCWD */`, `0x1042 /* O_RDWR|O_CREAT|O_DSYNC */`.
-#[inline]
-pub(super) fn in_words(arg: &[u8]) -> &[u8] {
-    const BEGIN: &[u8] = b" /* ";
-    let Some(said) = arg.strip_suffix(b" */") else { return arg };
-    memmem::find(said, BEGIN).map_or(arg, |at| &said[at + BEGIN.len()..])
-}
-
 /// Returns whether flags are printed as by `-X raw`.
 fn is_raw(flags: &[u8]) -> bool {
     flags.first().is_some_and(u8::is_ascii_digit)
 }
 
-fn cloexec(fd: i32, on: bool) -> What {
-    u32::try_from(fd).map_or(What::Other, |fd| What::Cloexec { first: fd, last: fd, on, unshare: false })
+fn set_cloexec(fd: i32, on: bool) -> Action {
+    u32::try_from(fd).map_or(Action::Other, |fd| Action::Cloexec { first: fd, last: fd, on, unshare: false })
 }
 
 /// Returns a descriptor and its path, if printed. If the annotation shows that it is not a file, the descriptor is `NO_FD`.
@@ -341,12 +331,12 @@ pub(super) fn file_of(arg: &[u8]) -> Option<(i32, Option<Cow<'_, [u8]>>)> {
     Some((if file.is_some() && path.is_none() { NO_FD } else { fd }, path))
 }
 
-fn last(args: &[u8]) -> &[u8] {
+fn last_arg(args: &[u8]) -> &[u8] {
     memchr::memrchr(b',', args).map_or(args, |comma| &args[comma + 1..])
 }
 
 /// Resolves a path against the directory that is printed with it.
-fn absolute<'a>(path: Cow<'a, [u8]>, dir: Option<&[u8]>) -> Cow<'a, [u8]> {
+fn resolve<'a>(path: Cow<'a, [u8]>, dir: Option<&[u8]>) -> Cow<'a, [u8]> {
     match dir.filter(|_| !path.starts_with(b"/")).and_then(path_of) {
         Some(dir) => join(&dir, &path).into(),
         None => path,

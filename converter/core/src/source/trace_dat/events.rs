@@ -34,20 +34,20 @@ impl Number {
     #[inline]
     pub(super) fn signed(self, shape: Shape, record: &[u8]) -> Option<i64> {
         let value = self.unsigned(shape, record)?;
-        let unused = 64 - 8 * self.size as u32;
-        Some(if self.signed { (value << unused) as i64 >> unused } else { value as i64 })
+        let unused_bits = 64 - 8 * self.size as u32;
+        Some(if self.signed { (value << unused_bits) as i64 >> unused_bits } else { value as i64 })
     }
 }
 
 /// Returns the bytes of a text field; `None` if it extends beyond the record.
-pub(super) fn text<'a>(field: &Field, shape: Shape, record: &'a [u8]) -> Option<&'a [u8]> {
+pub(super) fn field_text<'a>(field: &Field, shape: Shape, record: &'a [u8]) -> Option<&'a [u8]> {
     let bytes = match field.layout {
         Layout::Text | Layout::Bytes => record.get(field.offset..field.offset.checked_add(field.size)?)?,
         Layout::DataLoc | Layout::RelLoc => {
-            let place = shape.number(record, field.offset, 4)?;
+            let location = shape.number(record, field.offset, 4)?;
             let base = if field.layout == Layout::RelLoc { field.offset + 4 } else { 0 };
-            let from = base + (place & 0xffff) as usize;
-            record.get(from..from + (place >> 16) as usize)?
+            let from = base + (location & 0xffff) as usize;
+            record.get(from..from + (location >> 16) as usize)?
         }
         Layout::Number { .. } | Layout::Dev => return None,
     };
@@ -56,63 +56,64 @@ pub(super) fn text<'a>(field: &Field, shape: Shape, record: &'a [u8]) -> Option<
 
 /// Decodes the records of one event format: the slot of each field that Syncline uses.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    point: Option<Tracepoint>,
-    places: [Option<Place>; tracepoints::Field::COUNT],
+pub(super) struct RecordDecoder {
+    tracepoint: Option<Tracepoint>,
+    slots: [Option<Slot>; tracepoints::Field::COUNT],
     /// Values of `origin` that mean a sync, if the format names its values.
-    of_syncs: Option<Vec<u64>>,
+    sync_origins: Option<Vec<u64>>,
     /// A required field that the format does not have.
-    pub(super) lacks: Option<&'static str>,
+    pub(super) missing_field: Option<&'static str>,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum Slot {
     Number(Number),
     Text(Field),
 }
 
-impl Plan {
+impl RecordDecoder {
     pub(super) fn of(format: &Format, machine: Option<Machine>) -> Self {
         let name = format.name.as_bytes();
-        let point = Tracepoint::of(name).filter(|point| point.system(name) == format.system.as_bytes());
-        let point = point.filter(|point| !point.is_raw() || machine.is_some());
-        let mut places = [const { None }; tracepoints::Field::COUNT];
+        let tracepoint =
+            Tracepoint::from_name(name).filter(|tracepoint| tracepoint.system(name) == format.system.as_bytes());
+        let tracepoint = tracepoint.filter(|tracepoint| !tracepoint.is_raw() || machine.is_some());
+        let mut slots = [const { None }; tracepoints::Field::COUNT];
         for field in &format.fields {
-            if let Some(known) = tracepoints::Field::of(field.name.as_bytes()) {
-                places[known as usize] = match field.layout {
+            if let Some(used) = tracepoints::Field::of(field.name.as_bytes()) {
+                slots[used as usize] = match field.layout {
                     Layout::Bytes => None,
-                    Layout::Number { .. } | Layout::Dev => Number::of(field).map(Place::Number),
-                    _ => Some(Place::Text(field.clone())),
+                    Layout::Number { .. } | Layout::Dev => Number::of(field).map(Slot::Number),
+                    _ => Some(Slot::Text(field.clone())),
                 };
             }
         }
-        let lacks = point.and_then(|point| {
-            let mut needed = point.needs().iter();
-            needed.find(|&&field| match &places[field as usize] {
-                Some(Place::Number(_)) => field.is_text(),
-                Some(Place::Text(_)) => !field.is_text(),
+        let missing_field = tracepoint.and_then(|tracepoint| {
+            let mut needed = tracepoint.required_fields().iter();
+            needed.find(|&&field| match &slots[field as usize] {
+                Some(Slot::Number(_)) => field.is_text(),
+                Some(Slot::Text(_)) => !field.is_text(),
                 None => true,
             })
         });
-        let of_syncs = format.symbols.get("origin").map(|values| {
-            let of_syncs = values.iter().filter(|(_, name)| !is_background(name)).map(|(value, _)| *value);
-            of_syncs.collect()
+        let sync_origins = format.symbols.get("origin").map(|values| {
+            let sync_origins = values.iter().filter(|(_, name)| !is_background(name)).map(|(value, _)| *value);
+            sync_origins.collect()
         });
-        Self { point, places, of_syncs, lacks: lacks.map(|field| field.name()) }
+        Self { tracepoint, slots, sync_origins, missing_field: missing_field.map(|field| field.name()) }
     }
 
     /// Names of the tracepoint fields that the event stores.
     pub(super) fn fields(&self, kind: Kind) -> &'static [&'static str] {
-        self.point.map_or(&[], |point| point.fields(kind))
+        self.tracepoint.map_or(&[], |tracepoint| tracepoint.fields(kind))
     }
 
     /// Returns the event name in the low-level log.
-    pub(super) fn word<'a>(&self, name: &'a str, kind: Kind) -> Cow<'a, [u8]> {
-        self.point.map_or_else(|| name.as_bytes().into(), |point| point.word(name.as_bytes(), kind))
+    pub(super) fn log_name<'a>(&self, name: &'a str, kind: Kind) -> Cow<'a, [u8]> {
+        self.tracepoint.map_or_else(|| name.as_bytes().into(), |tracepoint| tracepoint.log_name(name.as_bytes(), kind))
     }
 
     pub(super) fn is_other(&self) -> bool {
-        self.point.is_none()
+        self.tracepoint.is_none()
     }
 
     /// Decodes a record; `None` if a field extends beyond its end.
@@ -124,15 +125,17 @@ impl Plan {
         record: &[u8],
         names: &mut Names,
     ) -> Option<Kind> {
-        match self.point {
-            Some(point) => point.kind(name.as_bytes(), machine, &Record { plan: self, shape, bytes: record }, names),
+        match self.tracepoint {
+            Some(tracepoint) => {
+                tracepoint.kind(name.as_bytes(), machine, &Record { decoder: self, shape, bytes: record }, names)
+            }
             None => Some(Kind::Other),
         }
     }
 }
 
 struct Record<'a> {
-    plan: &'a Plan,
+    decoder: &'a RecordDecoder,
     shape: Shape,
     bytes: &'a [u8],
 }
@@ -140,15 +143,15 @@ struct Record<'a> {
 impl tracepoints::Fields for Record<'_> {
     #[inline]
     fn number(&self, field: tracepoints::Field) -> Option<u64> {
-        match &self.plan.places[field as usize] {
-            Some(Place::Number(number)) => number.signed(self.shape, self.bytes).map(|value| value as u64),
+        match &self.decoder.slots[field as usize] {
+            Some(Slot::Number(number)) => number.signed(self.shape, self.bytes).map(|value| value as u64),
             _ => None,
         }
     }
 
     fn text(&self, field: tracepoints::Field) -> Option<&[u8]> {
-        match &self.plan.places[field as usize] {
-            Some(Place::Text(place)) => text(place, self.shape, self.bytes),
+        match &self.decoder.slots[field as usize] {
+            Some(Slot::Text(field)) => field_text(field, self.shape, self.bytes),
             _ => None,
         }
     }
@@ -158,8 +161,8 @@ impl tracepoints::Fields for Record<'_> {
     }
 
     fn is_background(&self) -> bool {
-        match (&self.plan.of_syncs, self.number(tracepoints::Field::Origin)) {
-            (Some(of_syncs), Some(origin)) => !of_syncs.contains(&origin),
+        match (&self.decoder.sync_origins, self.number(tracepoints::Field::Origin)) {
+            (Some(sync_origins), Some(origin)) => !sync_origins.contains(&origin),
             _ => false,
         }
     }

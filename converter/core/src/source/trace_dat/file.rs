@@ -40,7 +40,7 @@ pub(super) enum Compression {
 }
 
 impl Compression {
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         match name {
             "none" | "" => Some(Self::None),
             "zlib" => Some(Self::Zlib),
@@ -142,7 +142,7 @@ const CUT_OFF: &str = "it ends, or a part of it does, where more should follow";
 const TOO_LARGE: &str = "what it says to stand before its events is larger than any kernel writes";
 const NO_EVENTS: &str = "it holds the text of a latency tracer, and no events";
 
-fn latency() -> io::Error {
+fn latency_error() -> io::Error {
     Refused::error(NO_EVENTS, "record events, and no latency tracer: `trace-cmd record -e wb_tracer`")
 }
 
@@ -193,7 +193,7 @@ impl<'a> Cursor<'a> {
         self.take(size)
     }
 
-    fn ended(&self) -> bool {
+    fn is_at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }
 }
@@ -228,11 +228,11 @@ impl TraceDat {
         cursor.take(1)?;
         let page_bytes = cursor.u32()? as usize;
         let mut file = if version == "6" {
-            Self::version_6(store, big_endian, cursor.at, page_bytes)?
+            Self::read_version_6(store, big_endian, cursor.at, page_bytes)?
         } else {
             let name = cursor.string()?;
             cursor.string()?;
-            let Some(compression) = Compression::named(&name) else {
+            let Some(compression) = Compression::from_name(&name) else {
                 let name: String = name.chars().filter(|c| !c.is_control()).take(20).collect();
                 return Err(Refused::error(
                     format!("it is compressed by '{name}', and Syncline knows zstd and zlib"),
@@ -240,7 +240,7 @@ impl TraceDat {
                 ));
             };
             let first = cursor.u64()?;
-            Self::version_7(&mut Sections { store, big_endian, compression, left: MAX_HEAD_BYTES }, first)?
+            Self::read_version_7(&mut Sections { store, big_endian, compression, left_bytes: MAX_HEAD_BYTES }, first)?
         };
         if file.formats.is_empty() {
             return Err(bad("it describes no events"));
@@ -252,7 +252,7 @@ impl TraceDat {
             ));
         }
         file.buffers.retain(|buffer| buffer.cpus.iter().any(|cpu| cpu.size > 0));
-        file.check_places(store)?;
+        file.check_page_ranges(store)?;
         Ok(file)
     }
 
@@ -271,7 +271,7 @@ impl TraceDat {
     }
 
     /// Checks that all pages are within the file and do not overlap.
-    fn check_places(&self, store: &Store) -> io::Result<()> {
+    fn check_page_ranges(&self, store: &Store) -> io::Result<()> {
         let mut cpus: Vec<&Cpu> = self.buffers.iter().flat_map(|b| &b.cpus).filter(|cpu| cpu.size > 0).collect();
         cpus.sort_by_key(|cpu| cpu.offset);
         let mut before = 0;
@@ -292,11 +292,11 @@ impl TraceDat {
     }
 
     /// Version 6 is sequential: header, formats, symbols, command lines, options, then the locations of the pages.
-    fn version_6(store: &Store, big_endian: bool, at: usize, page_bytes: usize) -> io::Result<Self> {
+    fn read_version_6(store: &Store, big_endian: bool, at: usize, page_bytes: usize) -> io::Result<Self> {
         // The file does not record the size of its metadata.
         let mut read = FIRST_READ_BYTES;
         loop {
-            match Self::version_6_from(store, &store.read_at(0, read)?, big_endian, at, page_bytes) {
+            match Self::parse_version_6(store, &store.read_at(0, read)?, big_endian, at, page_bytes) {
                 Err(error) if error.to_string() == CUT_OFF && read < store.len() => {
                     if read >= MAX_HEAD_BYTES {
                         return Err(bad(TOO_LARGE));
@@ -308,17 +308,17 @@ impl TraceDat {
         }
     }
 
-    fn version_6_from(store: &Store, all: &[u8], big_endian: bool, at: usize, page_bytes: usize) -> io::Result<Self> {
+    fn parse_version_6(store: &Store, all: &[u8], big_endian: bool, at: usize, page_bytes: usize) -> io::Result<Self> {
         let mut file = Self::new(big_endian);
         let mut cursor = Cursor { bytes: all, at, big_endian };
-        file.header_info(&mut cursor)?;
+        file.parse_header_info(&mut cursor)?;
         for _ in 0..cursor.u32()? {
             cursor.sized(8)?;
         }
-        file.event_formats(&mut cursor)?;
+        file.parse_event_formats(&mut cursor)?;
         cursor.sized(4)?;
         cursor.sized(4)?;
-        file.comms = comms(cursor.sized(8)?);
+        file.comms = parse_comms(cursor.sized(8)?);
         let mut cpus = cursor.u32()?;
         let mut clock = String::new();
         // Other buffers: name, number of CPUs, and file offset.
@@ -326,49 +326,49 @@ impl TraceDat {
         loop {
             match cursor.take(10)? {
                 b"options  \0" => {
-                    while let Some((id, data)) = next_option(&mut cursor, false)? {
-                        let mut of = Cursor { bytes: data, at: 0, big_endian };
+                    while let Some((id, bytes)) = next_option(&mut cursor, false)? {
+                        let mut data = Cursor { bytes, at: 0, big_endian };
                         match id {
-                            option::TRACE_CLOCK => clock = chosen_clock(&text(data)),
+                            option::TRACE_CLOCK => clock = chosen_clock(&text(bytes)),
                             option::BUFFER => {
-                                let place = of.u64()?;
-                                others.push((of.string()?, None, place));
+                                let offset = data.u64()?;
+                                others.push((data.string()?, None, offset));
                             }
                             // For the preceding buffer, or for all.
                             option::CPU_COUNT => match others.last_mut() {
-                                Some(other) => other.1 = Some(of.u32()?),
-                                None => cpus = of.u32()?,
+                                Some(other) => other.1 = Some(data.u32()?),
+                                None => cpus = data.u32()?,
                             },
-                            _ => file.simple_option(id, data),
+                            _ => file.parse_simple_option(id, bytes),
                         }
                     }
                 }
                 b"flyrecord\0" => break,
-                b"latency  \0" => return Err(latency()),
+                b"latency  \0" => return Err(latency_error()),
                 _ => return Err(bad("what follows its options is neither events nor text")),
             }
         }
         let buffer = |cpus| Buffer { clock: clock.clone(), page_bytes, cpus, compression: Compression::None };
-        let table = table_of_cpus(&mut cursor, cpus)?;
+        let table = parse_cpu_table(&mut cursor, cpus)?;
         file.buffers.push(buffer(table));
-        for (name, own, place) in others {
-            let own = own.unwrap_or(cpus);
-            if place == 0 || own > MAX_CPUS {
+        for (name, own_cpus, offset) in others {
+            let own_cpus = own_cpus.unwrap_or(cpus);
+            if offset == 0 || own_cpus > MAX_CPUS {
                 return Err(bad(CUT_OFF));
             }
-            let bytes = store.read_at(place, 10 + 16 * u64::from(own))?;
+            let bytes = store.read_at(offset, 10 + 16 * u64::from(own_cpus))?;
             let mut cursor = Cursor { bytes: &bytes, at: 0, big_endian };
             if cursor.take(10).ok() != Some(b"flyrecord\0") {
                 return Err(bad(format!("the events of its buffer '{name}' are not where it says")));
             }
-            let table = table_of_cpus(&mut cursor, own)?;
+            let table = parse_cpu_table(&mut cursor, own_cpus)?;
             file.buffers.push(buffer(table));
         }
         Ok(file)
     }
 
     /// Version 7 consists of options that point to sections.
-    fn version_7(sections: &mut Sections<'_>, first: u64) -> io::Result<Self> {
+    fn read_version_7(sections: &mut Sections<'_>, first: u64) -> io::Result<Self> {
         let big_endian = sections.big_endian;
         let mut file = Self::new(big_endian);
         let mut described = false;
@@ -382,43 +382,43 @@ impl TraceDat {
             let options = sections.read(at, option::DONE)?;
             let mut cursor = Cursor { bytes: &options, at: 0, big_endian };
             at = 0;
-            while !cursor.ended() {
-                let Some((id, data)) = next_option(&mut cursor, true)? else { break };
-                let mut of = Cursor { bytes: data, at: 0, big_endian };
+            while !cursor.is_at_end() {
+                let Some((id, bytes)) = next_option(&mut cursor, true)? else { break };
+                let mut data = Cursor { bytes, at: 0, big_endian };
                 match id {
                     option::DONE => {
-                        at = of.u64()?;
+                        at = data.u64()?;
                         break;
                     }
                     option::HEADER_INFO | option::EVENT_FORMATS | option::CMDLINES => {
-                        let body = sections.read(of.u64()?, id)?;
+                        let body = sections.read(data.u64()?, id)?;
                         let mut body = Cursor { bytes: &body, at: 0, big_endian };
                         match id {
-                            option::HEADER_INFO => file.header_info(&mut body)?,
-                            option::EVENT_FORMATS => file.event_formats(&mut body)?,
-                            _ => file.comms = comms(body.sized(8)?),
+                            option::HEADER_INFO => file.parse_header_info(&mut body)?,
+                            option::EVENT_FORMATS => file.parse_event_formats(&mut body)?,
+                            _ => file.comms = parse_comms(body.sized(8)?),
                         }
                         described |= id == option::HEADER_INFO;
                     }
                     option::BUFFER => {
-                        let place = of.u64()?;
+                        let offset = data.u64()?;
                         // The name of the buffer; empty for the first one.
-                        of.string()?;
-                        let clock = of.string()?;
-                        let page_bytes = of.u32()? as usize;
-                        let cpus = of.u32()?;
+                        data.string()?;
+                        let clock = data.string()?;
+                        let page_bytes = data.u32()? as usize;
+                        let cpus = data.u32()?;
                         if cpus > MAX_CPUS {
                             return Err(bad(CUT_OFF));
                         }
                         let cpus = (0..cpus)
-                            .map(|_| Ok(Cpu { number: of.u32()?, offset: of.u64()?, size: of.u64()? }))
+                            .map(|_| Ok(Cpu { number: data.u32()?, offset: data.u64()?, size: data.u64()? }))
                             .collect::<io::Result<_>>()?;
-                        let (packed, _) = sections.header(place, option::BUFFER)?;
+                        let (packed, _) = sections.header(offset, option::BUFFER)?;
                         let compression = if packed { sections.compression } else { Compression::None };
                         file.buffers.push(Buffer { clock, page_bytes, cpus, compression });
                     }
-                    option::BUFFER_TEXT => return Err(latency()),
-                    _ => file.simple_option(id, data),
+                    option::BUFFER_TEXT => return Err(latency_error()),
+                    _ => file.parse_simple_option(id, bytes),
                 }
             }
         }
@@ -428,15 +428,15 @@ impl TraceDat {
         Ok(file)
     }
 
-    fn simple_option(&mut self, id: u16, data: &[u8]) {
-        let mut of = Cursor { bytes: data, at: 0, big_endian: self.shape.big_endian };
+    fn parse_simple_option(&mut self, id: u16, bytes: &[u8]) {
+        let mut data = Cursor { bytes, at: 0, big_endian: self.shape.big_endian };
         match id {
-            option::CPU_STAT => self.stats.add(&text(data)),
-            option::UNAME => self.uname = Some(text(data)),
-            option::VERSION => self.recorder = Some(text(data)),
-            option::OFFSET => self.offset_ns = self.offset_ns.wrapping_add(offset_ns(&text(data))),
+            option::CPU_STAT => self.stats.add(&text(bytes)),
+            option::UNAME => self.uname = Some(text(bytes)),
+            option::VERSION => self.recorder = Some(text(bytes)),
+            option::OFFSET => self.offset_ns = self.offset_ns.wrapping_add(parse_offset_ns(&text(bytes))),
             option::TSC_TO_NS => {
-                if let (Ok(mult @ 1..), Ok(shift), Ok(offset)) = (of.u32(), of.u32(), of.u64()) {
+                if let (Ok(mult @ 1..), Ok(shift), Ok(offset)) = (data.u32(), data.u32(), data.u64()) {
                     self.tsc = Some(TscToNs { mult, shift: shift.min(63), offset });
                 }
             }
@@ -444,7 +444,7 @@ impl TraceDat {
         }
     }
 
-    fn header_info(&mut self, cursor: &mut Cursor<'_>) -> io::Result<()> {
+    fn parse_header_info(&mut self, cursor: &mut Cursor<'_>) -> io::Result<()> {
         if cursor.take(12)? != b"header_page\0" {
             return Err(bad("the description of its pages is missing"));
         }
@@ -468,7 +468,7 @@ impl TraceDat {
         Ok(())
     }
 
-    fn event_formats(&mut self, cursor: &mut Cursor<'_>) -> io::Result<()> {
+    fn parse_event_formats(&mut self, cursor: &mut Cursor<'_>) -> io::Result<()> {
         for _ in 0..cursor.u32()? {
             let system = cursor.string()?;
             for _ in 0..cursor.u32()? {
@@ -480,7 +480,7 @@ impl TraceDat {
     }
 }
 
-fn table_of_cpus(cursor: &mut Cursor<'_>, cpus: u32) -> io::Result<Vec<Cpu>> {
+fn parse_cpu_table(cursor: &mut Cursor<'_>, cpus: u32) -> io::Result<Vec<Cpu>> {
     if cpus > MAX_CPUS {
         return Err(bad(CUT_OFF));
     }
@@ -488,7 +488,7 @@ fn table_of_cpus(cursor: &mut Cursor<'_>, cpus: u32) -> io::Result<Vec<Cpu>> {
 }
 
 /// Parses a number as C's strtoll does: `-12`, `0x1f`.
-fn offset_ns(text: &str) -> i64 {
+fn parse_offset_ns(text: &str) -> i64 {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -501,7 +501,7 @@ fn offset_ns(text: &str) -> i64 {
 }
 
 /// Parses lines of `1234 comm`.
-fn comms(lines: &[u8]) -> HashMap<u32, Vec<u8>> {
+fn parse_comms(lines: &[u8]) -> HashMap<u32, Vec<u8>> {
     lines
         .split(|&b| b == b'\n')
         .filter_map(|line| {
@@ -537,7 +537,7 @@ struct Sections<'a> {
     big_endian: bool,
     compression: Compression,
     /// Number of bytes that may still be read.
-    left: u64,
+    left_bytes: u64,
 }
 
 impl Sections<'_> {
@@ -578,7 +578,7 @@ impl Sections<'_> {
     }
 
     fn spend(&mut self, bytes: u64) -> io::Result<()> {
-        self.left = self.left.checked_sub(bytes).ok_or_else(|| bad(TOO_LARGE))?;
+        self.left_bytes = self.left_bytes.checked_sub(bytes).ok_or_else(|| bad(TOO_LARGE))?;
         Ok(())
     }
 }
@@ -589,7 +589,7 @@ mod tests {
 
     #[test]
     fn offsets_as_c_reads_them() {
-        let read = ["12", "-12", "+7", "0x1f", "-0x10", "", "x", "9223372036854775807"].map(offset_ns);
+        let read = ["12", "-12", "+7", "0x1f", "-0x10", "", "x", "9223372036854775807"].map(parse_offset_ns);
         assert_eq!(read, [12, -12, 7, 31, -16, 0, 0, i64::MAX]);
     }
 

@@ -47,9 +47,9 @@ impl Format {
             } else if let Some(rest) = line.strip_prefix("ID:") {
                 id = rest.trim().parse().ok();
             } else if let Some(rest) = line.trim_start().strip_prefix("field:") {
-                fields.extend(field(rest));
+                fields.extend(parse_field(rest));
             } else if let Some(print) = line.strip_prefix("print fmt:") {
-                symbols = symbols_of(print);
+                symbols = parse_symbols(print);
                 break;
             }
         }
@@ -62,12 +62,12 @@ impl Format {
 
     /// Returns the symbolic name of a value.
     pub(super) fn symbol(&self, field: &str, value: u64) -> Option<&str> {
-        self.symbols.get(field)?.iter().find(|(known, _)| *known == value).map(|(_, name)| name.as_str())
+        self.symbols.get(field)?.iter().find(|(number, _)| *number == value).map(|(_, name)| name.as_str())
     }
 }
 
 /// Parses `"...", __print_symbolic(REC->origin, { 0, "none" }, { 1, "sync" }), ...`.
-fn symbols_of(print: &str) -> HashMap<String, Vec<(u64, String)>> {
+fn parse_symbols(print: &str) -> HashMap<String, Vec<(u64, String)>> {
     let mut symbols = HashMap::new();
     for call in print.split("__print_symbolic(").skip(1) {
         let Some((field, rest)) = call.split_once(',') else { continue };
@@ -88,7 +88,7 @@ fn symbols_of(print: &str) -> HashMap<String, Vec<(u64, String)>> {
 }
 
 /// Parses `unsigned short common_type; offset:0; size:2; signed:0;`.
-fn field(text: &str) -> Option<Field> {
+fn parse_field(text: &str) -> Option<Field> {
     let mut parts = text.split(';').map(str::trim);
     let declaration = parts.next()?;
     let keys: HashMap<&str, &str> = parts.filter_map(|part| part.split_once(':')).collect();
@@ -139,7 +139,7 @@ mod tests {
         __print_symbolic(REC->op, { -1, \"odd\" }, { 3, \"msync\" })\n\tfield:not a field;\n";
 
     #[test]
-    fn fields_stand_where_the_text_says() {
+    fn fields_are_where_the_text_says() {
         let format = Format::parse("wb_tracer", TEXT).unwrap();
         assert_eq!((format.name.as_str(), format.id), ("sync_start", 642));
         let field = |name: &str| format.field(name).map(|f| (f.offset, f.size, f.layout)).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_format_is_none() {
+    fn other_texts_are_not_formats() {
         assert_eq!(Format::parse("x", "name: a\nformat:\n"), None);
         assert_eq!(Format::parse("x", "name: a\nID: 70000\n"), None);
         assert_eq!(Format::parse("x", "ID: 7\n"), None);

@@ -13,7 +13,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::io;
 use std::sync::Arc;
 
-use self::events::{Number, Plan, text};
+use self::events::{Number, RecordDecoder, field_text};
 use self::file::{Buffer, Compression, Cpu, Stats, TraceDat, TscToNs, bad};
 use self::format::{Field, Format, Layout};
 use self::page::{Lost, Shape};
@@ -29,11 +29,11 @@ use crate::names::NameId;
 const CHUNK_BYTES: usize = 1 << 18;
 /// Bytes per read of one CPU's pages, and the limit for all CPUs together.
 const READ_BYTES: usize = 1 << 16;
-const READ_BYTES_OF_ALL: usize = 1 << 26;
+const MAX_READ_BYTES_TOTAL: usize = 1 << 26;
 /// Size of the CPU and length that precede each page of a chunk.
 const PAGE_HEADER_BYTES: usize = 8;
 /// Replaces a length: the next eight bytes are the number of lost events that no page reports.
-const LOST_BESIDE: u32 = u32::MAX;
+const UNREPORTED_LOSS: u32 = u32::MAX;
 /// Four times the largest sub-buffer of a kernel.
 const MAX_PAGE_BYTES: usize = 1 << 22;
 /// trace-cmd compresses ten pages at a time.
@@ -129,33 +129,33 @@ struct CpuPages {
 
 impl CpuPages {
     /// The file was already checked to contain all pages.
-    fn new(cpu: &Cpu, of: &Buffer, read_bytes: usize, store: &Store, shape: Shape) -> io::Result<Self> {
+    fn new(cpu: &Cpu, buffer: &Buffer, read_bytes: usize, store: &Store, shape: Shape) -> io::Result<Self> {
         let mut pages = Self {
             cpu: cpu.number,
-            page_bytes: of.page_bytes,
-            compression: of.compression,
+            page_bytes: buffer.page_bytes,
+            compression: buffer.compression,
             at: cpu.offset,
             end: cpu.offset + cpu.size,
             packed_chunks: 0,
-            read_bytes: (read_bytes / of.page_bytes).max(1) * of.page_bytes,
+            read_bytes: (read_bytes / buffer.page_bytes).max(1) * buffer.page_bytes,
             ready: Vec::new(),
             taken: 0,
         };
-        if of.compression != Compression::None && cpu.size > 0 {
+        if buffer.compression != Compression::None && cpu.size > 0 {
             // The size includes the number of chunks in trace-cmd 3.3, but not in 3.1.
             pages.end = store.len().min(pages.end + CHUNK_COUNT_BYTES);
-            pages.packed_chunks = pages.number(store, shape)?;
+            pages.packed_chunks = pages.read_u32(store, shape)?;
         }
         Ok(pages)
     }
 
-    fn number(&mut self, store: &Store, shape: Shape) -> io::Result<u32> {
+    fn read_u32(&mut self, store: &Store, shape: Shape) -> io::Result<u32> {
         let bytes = store.read_at(self.at, 4.min(self.end - self.at))?;
         self.at += bytes.len() as u64;
-        shape.number(&bytes, 0, 4).map(|n| n as u32).ok_or_else(|| self.wrong("end before the last of them"))
+        shape.number(&bytes, 0, 4).map(|n| n as u32).ok_or_else(|| self.error("end before the last of them"))
     }
 
-    fn wrong(&self, why: &str) -> io::Error {
+    fn error(&self, why: &str) -> io::Error {
         bad(format!("the packed events of CPU {} {why}", self.cpu))
     }
 
@@ -182,18 +182,18 @@ impl CpuPages {
         }
         if self.packed_chunks == 0 {
             if self.at + CHUNK_COUNT_BYTES < self.end {
-                return Err(self.wrong("are more than it says"));
+                return Err(self.error("are more than it says"));
             }
             return Ok(());
         }
         self.packed_chunks -= 1;
-        let packed = u64::from(self.number(store, shape)?);
-        let unpacked = self.number(store, shape)? as usize;
+        let packed = u64::from(self.read_u32(store, shape)?);
+        let unpacked = self.read_u32(store, shape)? as usize;
         if packed > self.end - self.at {
-            return Err(self.wrong("reach into what follows them"));
+            return Err(self.error("extend into the data after them"));
         }
         if unpacked == 0 || unpacked > self.page_bytes.max(READ_BYTES) * MAX_PAGES_PACKED {
-            return Err(self.wrong(&format!("have an impossible size, {unpacked} bytes at once")));
+            return Err(self.error(&format!("have an impossible size, {unpacked} bytes at once")));
         }
         let bytes = store.read_at(self.at, packed)?;
         self.at += packed;
@@ -219,8 +219,8 @@ struct Pages {
     ready_bytes: usize,
     stats: Stats,
     /// Number of lost events that pages reported, and number of pages that reported a loss without a number.
-    told: u64,
-    told_uncounted: u64,
+    reported: u64,
+    reported_uncounted: u64,
 }
 
 impl Pages {
@@ -234,12 +234,12 @@ impl Pages {
             until: i64::MIN,
             ready_bytes: 0,
             stats: file.stats,
-            told: 0,
-            told_uncounted: 0,
+            reported: 0,
+            reported_uncounted: 0,
             store,
         };
         let cpus: usize = file.buffers.iter().map(|buffer| buffer.cpus.len()).sum();
-        let read_bytes = (READ_BYTES_OF_ALL / cpus.max(1)).min(READ_BYTES);
+        let read_bytes = (MAX_READ_BYTES_TOTAL / cpus.max(1)).min(READ_BYTES);
         for buffer in &file.buffers {
             if !(64..=MAX_PAGE_BYTES).contains(&buffer.page_bytes) {
                 return Err(bad(format!("its pages have an impossible size, {} bytes", buffer.page_bytes)));
@@ -247,22 +247,22 @@ impl Pages {
             for cpu in &buffer.cpus {
                 let at = pages.cpus.len();
                 pages.cpus.push(CpuPages::new(cpu, buffer, read_bytes, &pages.store, pages.shape)?);
-                pages.look_at(at)?;
+                pages.queue_next_page(at)?;
             }
         }
         Ok(pages)
     }
 
     /// Queues the next page of a CPU by its time.
-    fn look_at(&mut self, at: usize) -> io::Result<()> {
+    fn queue_next_page(&mut self, at: usize) -> io::Result<()> {
         let (shape, clock) = (self.shape, self.clock);
-        let of = &mut self.cpus[at];
-        self.ready_bytes -= of.ready.len();
-        if let Some(page) = of.peek(&self.store, shape)? {
+        let pages = &mut self.cpus[at];
+        self.ready_bytes -= pages.ready.len();
+        if let Some(page) = pages.peek(&self.store, shape)? {
             let time = shape.time(page).map_or(i64::MIN, |time| clock.ns(time));
             self.heads.push(Reverse((time, at)));
         }
-        self.ready_bytes += of.ready.len();
+        self.ready_bytes += pages.ready.len();
         if self.ready_bytes > MAX_READY_BYTES {
             return Err(bad("its CPUs have more packed events at once than any recorder writes"));
         }
@@ -270,10 +270,10 @@ impl Pages {
     }
 
     /// Number of lost events that no page reported.
-    fn lost_beside(&self) -> u64 {
+    fn unreported_losses(&self) -> u64 {
         // A page that reports a loss without a number was counted as one event.
-        let told = self.told.saturating_add(self.told_uncounted);
-        let overrun = if self.told_uncounted > 0 { self.stats.overrun.saturating_sub(told) } else { 0 };
+        let reported = self.reported.saturating_add(self.reported_uncounted);
+        let overrun = if self.reported_uncounted > 0 { self.stats.overrun.saturating_sub(reported) } else { 0 };
         overrun.saturating_add(self.stats.dropped)
     }
 
@@ -292,21 +292,21 @@ impl Pages {
                 buffer.extend_from_slice(&(page.len() as u32).to_le_bytes());
                 buffer.extend_from_slice(page);
                 match page::lost(self.shape, page) {
-                    Some(Lost::Some(count)) => self.told = self.told.saturating_add(count),
-                    Some(Lost::Unknown) => self.told_uncounted += 1,
+                    Some(Lost::Some(count)) => self.reported = self.reported.saturating_add(count),
+                    Some(Lost::Unknown) => self.reported_uncounted += 1,
                     Some(Lost::None) | None => {}
                 }
                 self.cpus[at].take();
             }
-            self.look_at(at)?;
+            self.queue_next_page(at)?;
         }
         if self.heads.is_empty() {
-            let lost = self.lost_beside();
+            let lost = self.unreported_losses();
             self.stats = Stats::default();
             if lost > 0 {
                 any = true;
                 buffer.extend_from_slice(&[0; 4]);
-                buffer.extend_from_slice(&LOST_BESIDE.to_le_bytes());
+                buffer.extend_from_slice(&UNREPORTED_LOSS.to_le_bytes());
                 buffer.extend_from_slice(&lost.to_le_bytes());
             }
         }
@@ -350,8 +350,8 @@ impl Clock {
 }
 
 /// An event that the file describes, and its decoder.
-struct Known {
-    plan: Plan,
+struct EventType {
+    decoder: RecordDecoder,
     pid: Option<Number>,
     format: Format,
 }
@@ -360,7 +360,7 @@ struct Records {
     shape: Shape,
     clock: Clock,
     /// By the id that each record begins with.
-    known: HashMap<u16, Known>,
+    event_types: HashMap<u16, EventType>,
     comms: HashMap<u32, Vec<u8>>,
     machine: Option<Machine>,
     keep_extras: bool,
@@ -369,14 +369,14 @@ struct Records {
 impl Records {
     fn new(file: TraceDat, options: &SourceOptions) -> Self {
         let machine = file.uname.as_deref().and_then(Machine::of);
-        let known = file.formats.into_iter().map(|format| {
+        let event_types = file.formats.into_iter().map(|format| {
             let pid = format.field("common_pid").and_then(Number::of);
-            (format.id, Known { plan: Plan::of(&format, machine), pid, format })
+            (format.id, EventType { decoder: RecordDecoder::of(&format, machine), pid, format })
         });
         Self {
             shape: file.shape,
             clock: Clock { offset_ns: file.offset_ns, tsc: file.tsc },
-            known: known.collect(),
+            event_types: event_types.collect(),
             comms: file.comms,
             machine,
             keep_extras: options.keep_extras,
@@ -386,29 +386,30 @@ impl Records {
     fn record(&self, ts: i64, record: &[u8], comms: &mut HashMap<u32, NameId>, batch: &mut Batch) {
         const NO_EVENT: &str = "a record of an event that the file does not describe";
         let Some(id) = self.shape.number(record, 0, 2) else { return batch.unparsed(&[], NO_EVENT) };
-        let Some(known) = self.known.get(&(id as u16)) else {
+        let Some(event_type) = self.event_types.get(&(id as u16)) else {
             return batch.unparsed(format!("event number {id}").as_bytes(), NO_EVENT);
         };
         if ts < 0 {
-            return batch.unparsed(known.format.name.as_bytes(), "its time is out of range");
+            return batch.unparsed(event_type.format.name.as_bytes(), "its time is out of range");
         }
-        if known.plan.is_other() && !self.keep_extras {
-            batch.other(|| &known.format.name);
+        if event_type.decoder.is_other() && !self.keep_extras {
+            batch.other(|| &event_type.format.name);
             return;
         }
-        if let Some(field) = known.plan.lacks {
-            let event = format!("{}: its format has no usable field '{field}'", known.format.name);
+        if let Some(field) = event_type.decoder.missing_field {
+            let event = format!("{}: its format has no usable field '{field}'", event_type.format.name);
             return batch.unparsed(event.as_bytes(), "Syncline needs it");
         }
-        let kind = known.plan.kind(&known.format.name, self.machine, self.shape, record, &mut batch.names);
+        let kind = event_type.decoder.kind(&event_type.format.name, self.machine, self.shape, record, &mut batch.names);
         let Some(kind) = kind else {
-            return batch.unparsed(known.format.name.as_bytes(), "a field of the event is missing or out of range");
+            return batch
+                .unparsed(event_type.format.name.as_bytes(), "a field of the event is missing or out of range");
         };
         if kind == Kind::Other && !self.keep_extras {
-            batch.other(|| &known.format.name);
+            batch.other(|| &event_type.format.name);
             return;
         }
-        let pid = known.pid.and_then(|pid| pid.unsigned(self.shape, record));
+        let pid = event_type.pid.and_then(|pid| pid.unsigned(self.shape, record));
         let tid = pid.and_then(|pid| i32::try_from(pid).ok()).map_or(UNKNOWN_TASK, |pid| pid as u32);
         let comm = *comms.entry(tid).or_insert_with(|| {
             // The kernel stores no name for its idle tasks, whose PID is 0.
@@ -416,32 +417,32 @@ impl Records {
             comm.map_or(NameId::NONE, |comm| batch.names.intern(comm))
         });
         if self.keep_extras {
-            self.extras(known, kind, record, batch);
+            self.extras(event_type, kind, record, batch);
         }
         batch.events.push(Event { ts, tid, pid: UNKNOWN_TASK, comm, line: 0, kind });
     }
 
     /// Stores the tracer's name of the event, and every field that the event has no field for.
-    fn extras(&self, known: &Known, kind: Kind, record: &[u8], batch: &mut Batch) {
-        let word = batch.names.intern(&known.plan.word(&known.format.name, kind));
+    fn extras(&self, event_type: &EventType, kind: Kind, record: &[u8], batch: &mut Batch) {
+        let word = batch.names.intern(&event_type.decoder.log_name(&event_type.format.name, kind));
         batch.words.push(word);
         let event = batch.events.len() as u32;
-        let taken = known.plan.fields(kind);
-        for field in &known.format.fields {
-            if field.name.starts_with(COMMON) || taken.contains(&field.name.as_str()) {
+        let stored = event_type.decoder.fields(kind);
+        for field in &event_type.format.fields {
+            if field.name.starts_with(COMMON) || stored.contains(&field.name.as_str()) {
                 continue;
             }
-            let value = self.shown(known, field, record);
+            let value = self.format_value(event_type, field, record);
             let key = batch.names.intern(&extra_key(field.name.as_bytes()));
             let value = batch.names.intern(&value);
             batch.extras.push(Extra { event, key, value });
         }
     }
 
-    fn shown(&self, known: &Known, field: &Field, record: &[u8]) -> Vec<u8> {
+    fn format_value(&self, event_type: &EventType, field: &Field, record: &[u8]) -> Vec<u8> {
         if let Some(number) = Number::of(field) {
             let value = number.unsigned(self.shape, record).unwrap_or_default();
-            if let Some(symbol) = known.format.symbol(&field.name, value) {
+            if let Some(symbol) = event_type.format.symbol(&field.name, value) {
                 return symbol.into();
             }
             return match field.layout {
@@ -458,11 +459,11 @@ impl Records {
             let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
             return bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
         }
-        text(field, self.shape, record).unwrap_or_default().to_vec()
+        field_text(field, self.shape, record).unwrap_or_default().to_vec()
     }
 }
 
-fn page_of(header: &[u8]) -> String {
+fn page_name(header: &[u8]) -> String {
     format!("a page of CPU {}", u32::from_le_bytes([header[0], header[1], header[2], header[3]]))
 }
 
@@ -472,7 +473,7 @@ impl Parse for Records {
         let mut rest = chunk;
         while let Some((header, after)) = rest.split_at_checked(PAGE_HEADER_BYTES) {
             let len = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
-            if len == LOST_BESIDE {
+            if len == UNREPORTED_LOSS {
                 let Some((count, after)) = after.split_first_chunk() else { return };
                 batch.note(NoteKind::Lost { count: u64::from_le_bytes(*count) });
                 rest = after;
@@ -488,13 +489,13 @@ impl Parse for Records {
             match read {
                 // No recorder writes such a page. The file has a hole from an incomplete copy.
                 Ok(Lost::None) if page.iter().all(|b| *b == 0) => {
-                    batch.unparsed(page_of(header).as_bytes(), "it is all zeros: was the file copied whole?");
+                    batch.unparsed(page_name(header).as_bytes(), "it is all zeros: was the file copied whole?");
                 }
                 Ok(Lost::None) => {}
                 // The loss precedes the first event of the page.
                 Ok(Lost::Some(count)) => batch.note_at(before, NoteKind::Lost { count }),
                 Ok(Lost::Unknown) => batch.note_at(before, NoteKind::LostUncounted),
-                Err(why) => batch.unparsed(page_of(header).as_bytes(), why),
+                Err(why) => batch.unparsed(page_name(header).as_bytes(), why),
             }
         }
     }

@@ -38,8 +38,8 @@ impl Shape {
         })
     }
 
-    fn word(self, bytes: &[u8], at: usize) -> Option<u32> {
-        self.number(bytes, at, 4).map(|word| word as u32)
+    fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+        self.number(bytes, at, 4).map(|value| value as u32)
     }
 
     /// Returns the time of a page's first record.
@@ -67,8 +67,8 @@ pub(super) fn lost(shape: Shape, page: &[u8]) -> Option<Lost> {
             let at = shape.data_at.saturating_add((commit & COMMIT_BYTES) as usize);
             let count = shape.number(page, at, shape.commit_bytes);
             // The kernel stores a positive long.
-            let most = u64::MAX >> (65 - 8 * shape.commit_bytes as u32);
-            count.filter(|count| (1..=most).contains(count)).map_or(Lost::Unknown, Lost::Some)
+            let max = u64::MAX >> (65 - 8 * shape.commit_bytes as u32);
+            count.filter(|count| (1..=max).contains(count)).map_or(Lost::Unknown, Lost::Some)
         }
     })
 }
@@ -79,16 +79,16 @@ pub(super) fn records<'a>(
     page: &'a [u8],
     mut take: impl FnMut(u64, &'a [u8]),
 ) -> Result<Lost, &'static str> {
-    const CUT: &str = "a record reaches beyond the end of its page";
+    const OVERRUN: &str = "a record extends beyond the end of its page";
     let mut time = shape.time(page).ok_or("a page is cut off")?;
     let commit = shape.number(page, shape.commit_at, shape.commit_bytes).ok_or("a page is cut off")?;
     let used = (commit & COMMIT_BYTES) as usize;
     let data = page.get(shape.data_at..).ok_or("a page is cut off")?;
     let lost = lost(shape, page).unwrap_or(Lost::Unknown);
-    let data = data.get(..used).ok_or("a page says that it holds more than fits")?;
+    let data = data.get(..used).ok_or("a page claims to hold more than fits")?;
     let mut at = 0;
     while at < data.len() {
-        let header = shape.word(data, at).ok_or(CUT)?;
+        let header = shape.u32(data, at).ok_or(OVERRUN)?;
         let (kind, delta) =
             if shape.big_endian { (header >> 27, header & 0x07ff_ffff) } else { (header & 31, header >> 5) };
         at += 4;
@@ -96,35 +96,35 @@ pub(super) fn records<'a>(
             PADDING if delta == 0 => break,
             PADDING => {
                 // A discarded record.
-                let size = shape.word(data, at).ok_or(CUT)? as usize;
+                let size = shape.u32(data, at).ok_or(OVERRUN)? as usize;
                 time = time.wrapping_add(u64::from(delta));
-                at = at.checked_add(size.max(4)).filter(|&at| at <= data.len()).ok_or(CUT)?;
+                at = at.checked_add(size.max(4)).filter(|&at| at <= data.len()).ok_or(OVERRUN)?;
             }
             TIME_EXTEND => {
-                let high = u64::from(shape.word(data, at).ok_or(CUT)?);
+                let high = u64::from(shape.u32(data, at).ok_or(OVERRUN)?);
                 time = time.wrapping_add(high << 27 | u64::from(delta));
                 at += 4;
             }
             TIME_STAMP => {
-                let high = u64::from(shape.word(data, at).ok_or(CUT)?);
+                let high = u64::from(shape.u32(data, at).ok_or(OVERRUN)?);
                 let stamp = (high << 27 | u64::from(delta)) & ((1 << STAMP_BITS) - 1);
-                let above = time >> STAMP_BITS << STAMP_BITS;
+                let upper = time >> STAMP_BITS << STAMP_BITS;
                 // The upper bits may have changed since the previous time.
-                let more = if above > 0 && above | stamp < time { 1 << STAMP_BITS } else { 0 };
-                time = (above | stamp).wrapping_add(more);
+                let carry = if upper > 0 && upper | stamp < time { 1 << STAMP_BITS } else { 0 };
+                time = (upper | stamp).wrapping_add(carry);
                 at += 4;
             }
             _ => {
                 time = time.wrapping_add(u64::from(delta));
                 let size = if kind == 0 {
-                    let size = shape.word(data, at).ok_or(CUT)? as usize;
+                    let size = shape.u32(data, at).ok_or(OVERRUN)? as usize;
                     at += 4;
-                    size.checked_sub(4).ok_or(CUT)?
+                    size.checked_sub(4).ok_or(OVERRUN)?
                 } else {
                     kind as usize * 4
                 };
-                let end = at.checked_add(size).ok_or(CUT)?;
-                take(time, data.get(at..end).ok_or(CUT)?);
+                let end = at.checked_add(size).ok_or(OVERRUN)?;
+                take(time, data.get(at..end).ok_or(OVERRUN)?);
                 at = end.next_multiple_of(4);
             }
         }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_above_a_stamp_are_those_of_the_time_before_it() {
+    fn upper_bits_of_a_stamp_come_from_the_previous_time() {
         let words = [31 | 9 << 5, 0, 1, 42, 31 | 8 << 5, 0, 1, 43];
         let times = |time| read(LITTLE, &page(LITTLE, time, 0, &words, &[])).0.into_iter().map(|(time, _)| time);
         let bit = 1u64 << STAMP_BITS;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_told() {
+    fn losses_are_reported() {
         let words = [1, 42];
         let stored = page(LITTLE, 0, MISSED | MISSED_STORED, &words, &123u64.to_le_bytes());
         assert_eq!(read(LITTLE, &stored).1, Ok(Lost::Some(123)));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_lies() {
+    fn inconsistent_pages_are_errors() {
         assert!(read(LITTLE, &[0; 10]).1.is_err());
         let mut long = page(LITTLE, 0, 0, &[1, 42], &[]);
         long[8..12].copy_from_slice(&5000u32.to_le_bytes());
