@@ -8,24 +8,16 @@ use std::rc::Rc;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::line::{Clock, Phase};
+use super::head::prefixes;
+use super::line::{Clock, Phase, continue_over_midnight};
+use super::parser::{DeferredLines, Line};
 use super::syscall::{Action, Known, NO_FD, join};
-use super::{DeferredLines, Line, prefixes};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::{Batch, Extra, StatefulPass};
 
-const DAY_NS: i64 = 86_400_000_000_000;
-const MAX_BACKWARD_NS: i64 = DAY_NS / 24;
 /// A clock with a coarser resolution cannot measure the duration of a call.
 const COARSE_NS: i64 = 1_000_000;
-
-/// Converts a time of day to a time that continues over midnight. `last` is the previous time.
-pub(super) fn continue_over_midnight(last: i64, time_of_day: i64) -> i64 {
-    // Choose the first one that is not much earlier: a clock may be set back a little, also over midnight.
-    let least = last - MAX_BACKWARD_NS;
-    least + (time_of_day - least).rem_euclid(DAY_NS)
-}
 
 #[derive(Clone)]
 struct File {
@@ -550,7 +542,7 @@ impl LineContext<'_> {
 }
 
 impl StatefulPass for ThreadTable {
-    /// Each line of its begin names its thread, of which one is known, and its time does not lie before the last one.
+    /// Each line at the start of the input names its thread, at least one thread is known, and the first time is not before the last one.
     fn is_continued_by(&self, head: &[u8]) -> bool {
         let Some(first) = prefixes(head).next().and_then(|prefix| prefix.time) else { return false };
         let is_later = first.clock != Clock::Unix || self.now.is_none_or(|now| now <= first.ns);

@@ -139,11 +139,11 @@ pub(super) fn bad(why: impl Into<String>) -> io::Error {
 }
 
 const CUT_OFF: &str = "it ends, or a part of it does, where more should follow";
-const TOO_LARGE: &str = "what it says to stand before its events is larger than any kernel writes";
+const TOO_LARGE: &str = "its metadata is larger than any kernel writes";
 const NO_EVENTS: &str = "it holds the text of a latency tracer, and no events";
 
 fn latency_error() -> io::Error {
-    Refused::error(NO_EVENTS, "record events, and no latency tracer: `trace-cmd record -e wb_tracer`")
+    Refused::error(NO_EVENTS, "record events instead of a latency tracer: `trace-cmd record -e wb_tracer`")
 }
 
 /// Reads numbers and strings in the byte order of the file.
@@ -206,8 +206,8 @@ impl TraceDat {
     pub(super) fn read(store: &Store) -> io::Result<Self> {
         let head = store.read_at(0, 256)?;
         if !is_trace_dat(&head) {
-            let hint = "leave out `--from`, and the format is told from the file itself";
-            return Err(Refused::error("it is no trace.dat: it does not begin as one", hint));
+            let hint = "leave out `--from`: the format is detected from the file itself";
+            return Err(Refused::error("it is not a trace.dat file: it does not begin like one", hint));
         }
         let mut cursor = Cursor { bytes: &head, at: MAGIC.len(), big_endian: false };
         let version = cursor.string()?;
@@ -215,7 +215,7 @@ impl TraceDat {
             let version: String = version.chars().filter(|c| !c.is_control()).take(20).collect();
             return Err(Refused::error(
                 format!("its format is version {version}, and Syncline reads versions 6 and 7"),
-                "write it anew with `trace-cmd convert --file-version 7 -i IN -o OUT`",
+                "rewrite it with `trace-cmd convert --file-version 7 -i IN -o OUT`",
             ));
         }
         cursor.big_endian = match cursor.take(1)?[0] {
@@ -236,7 +236,7 @@ impl TraceDat {
                 let name: String = name.chars().filter(|c| !c.is_control()).take(20).collect();
                 return Err(Refused::error(
                     format!("it is compressed by '{name}', and Syncline knows zstd and zlib"),
-                    "write it anew with `trace-cmd convert --compression none -i IN -o OUT`",
+                    "rewrite it with `trace-cmd convert --compression none -i IN -o OUT`",
                 ));
             };
             let first = cursor.u64()?;

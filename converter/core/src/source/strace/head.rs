@@ -1,0 +1,86 @@
+//! What the first lines of a log show: its clock, its first thread, whether it starts with the program.
+
+use std::collections::HashSet;
+
+use memchr::memrchr;
+
+use super::line::{Call, Clock, MAX_PID, Phase, Prefix, Text};
+use super::other_lines::message;
+use super::syscall::Known;
+use crate::event::UNKNOWN_TASK;
+use crate::source::lines;
+
+/// Iterates over the complete lines of a head; the last one may be cut off.
+pub(super) fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let end = memrchr(b'\n', head).unwrap_or(head.len());
+    lines(&head[..end]).filter(|line| !line.trim_ascii().is_empty())
+}
+
+/// Returns the clock of the first time.
+pub(super) fn clock_of(head: &[u8]) -> Option<Clock> {
+    prefixes(head).find_map(|prefix| prefix.time).map(|time| time.clock)
+}
+
+/// Returns whether the first call is the exec that starts the program.
+pub(super) fn begins_with_exec(head: &[u8]) -> bool {
+    let first = whole_lines(head).filter_map(Prefix::take).find_map(|prefix| match Text::of(prefix.rest) {
+        Some(Text::Call { phase, name, .. }) => Some((phase, name)),
+        _ => None,
+    });
+    first.is_some_and(|(phase, name)| phase != Phase::Resumed && Known::of(name) == Some(Known::Exec))
+}
+
+/// Iterates over the line prefixes of a head.
+pub(super) fn prefixes(head: &[u8]) -> impl Iterator<Item = Prefix<'_>> {
+    whole_lines(head).filter_map(Prefix::take).filter(|prefix| Text::of(prefix.rest).is_some())
+}
+
+/// Returns whether relative times cannot refer to the previous line of this log: a time is shorter than the duration of the call on that
+/// line.
+pub(super) fn counts_from_others(head: &[u8]) -> bool {
+    /// Tolerance, because `-T` uses another clock.
+    const TOLERANCE_NS: i64 = 1_000_000;
+    let mut lasted = None;
+    whole_lines(head).filter_map(Prefix::take).any(|prefix| {
+        let sooner =
+            lasted.zip(prefix.time).is_some_and(|(lasted, time)| time.ns + time.resolution + TOLERANCE_NS < lasted);
+        lasted = match Text::of(prefix.rest) {
+            Some(Text::Call { phase: Phase::Whole, rest, .. }) => {
+                Call::of(rest, Phase::Whole).ok().and_then(|call| call.end.dur)
+            }
+            _ => None,
+        };
+        sooner
+    })
+}
+
+/// File name suffixes of compressed logs.
+const COMPRESSED: [&str; 3] = [".gz", ".zst", ".zstd"];
+
+/// Returns the thread of lines without a PID. strace prints the first thread's PID only once there are others; with `-ff` the file name
+/// ends with it.
+pub(super) fn first_task(path: &str, head: &[u8]) -> u32 {
+    let mut attached = HashSet::new();
+    for line in whole_lines(head) {
+        if let Some((_, number)) = message(line) {
+            attached.insert(number);
+            continue;
+        }
+        let Some(prefix) = Prefix::take(line) else { continue };
+        if let Some(tid) = prefix.tid
+            && !attached.contains(&tid)
+        {
+            return tid;
+        }
+        // With `-q` only the clone call reports the child.
+        if let Some(Text::Call { phase, name, rest }) = Text::of(prefix.rest)
+            && Known::of(name) == Some(Known::Clone)
+            && let Ok(call) = Call::of(rest, phase)
+        {
+            attached.extend(call.end.ret.and_then(|ret| u32::try_from(ret).ok()));
+        }
+    }
+    let path = COMPRESSED.iter().find_map(|ending| path.strip_suffix(ending)).unwrap_or(path);
+    let number = path.rsplit_once('.').and_then(|(_, number)| number.parse().ok());
+    number.filter(|tid| (1..=MAX_PID as u32).contains(tid)).unwrap_or(UNKNOWN_TASK)
+}
