@@ -379,3 +379,13 @@ def test_a_call_that_two_logs_tell_is_one_and_pieces_of_a_log_tell_two(tmp_path:
         "unmatched_exit": 1,
         "unmatched_call": 2,
     }
+
+
+def test_the_core_checks_the_limit_on_losses() -> None:
+    assert _core.allows_loss("1%", 1, 99)
+    assert not _core.allows_loss("1%", 1, 98)
+    assert _core.allows_loss("1", 1, 0)
+    for text in ("much", "-1", "101%"):
+        with pytest.raises(_core.CoreError, match="--max-loss is a number"):
+            _core.check_max_loss(text)
+    assert _core.SYNC_CALLS == ["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"]

@@ -152,17 +152,17 @@ def test_processes_beside_threads_are_refused(tmp_path: Path) -> None:
     log = by_processes(tmp_path)
     for inputs in ([RING, log], [log, RING], [WAYS / "run", WAYS / "strace.log", log]):
         message = fails(3, "convert", *inputs, "--offset", f"{log}=0", "-o", tmp_path / "x.csv")
-        assert f"{log} tells of processes" in message
+        assert f"{log} records process ids" in message
         assert "`tid` in bpftrace's tuples" in message
         told = json.loads(ok("inspect", "--format", "json", *inputs, "--offset", f"{log}=0"))
         together = told["together"]
         assert not together["convertible"]
         assert together["clocks"] is None
-        assert "tells of processes" in together["text"]
+        assert "records process ids" in together["text"]
     message = fails(
         3, "convert", WAYS / "strace.log", log, "--pid-is", "process", "-o", tmp_path / "x.csv"
     )
-    assert "tells of processes" in message
+    assert "records process ids" in message
 
 
 def test_ids_are_those_of_what_syncs(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-//! `syncline._core`: the core as a Python module. Nothing here knows events; it turns arguments into options and errors into exceptions.
+//! `syncline._core`: the core as a Python module. It turns arguments into options, results into dicts, and errors into exceptions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -8,20 +8,25 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use syncline_core::error::{Error, ErrorClass};
-use syncline_core::event::{Dev, Kind};
+use syncline_core::event::{Dev, Kind, Op};
 use syncline_core::input::Input;
-use syncline_core::input::open;
-use syncline_core::merge::{Clock, ClockPair, Clocks, InputHints, OpenInput, logs_of_formats};
+use syncline_core::input::grouping::assign_lanes_by_format;
+use syncline_core::input::open::{self, OpenInput};
+use syncline_core::max_loss::MaxLoss;
+use syncline_core::merge::clock::{Clock, ClockPair, Clocks, InputHints};
+use syncline_core::options::{Options, OutputFormat, Progress};
 use syncline_core::output::Output;
-use syncline_core::run::{self, Format, MaxLoss, Options, Progress, SCHEMA_VERSION, Summary};
 use syncline_core::sink::Mark;
 use syncline_core::sink::filtered::Filter;
 use syncline_core::sink::samples::{By, Weight, write_sample};
-use syncline_core::source::{self, Escapes, OtherEvents, SOURCES, Source, SourceOptions};
+use syncline_core::source::{self, OtherEvents, SOURCES, Source, SourceOptions};
 use syncline_core::stacks::demangle;
 use syncline_core::stacks::flamegraph::{self, PALETTES, Stack, Style};
-use syncline_core::stacks::symbols::{self, Symbols, UnresolvedFrames};
+use syncline_core::stacks::symbols::{self, Symbols};
+use syncline_core::summary::Summary;
 use syncline_core::thread_table::ThreadTable;
+use syncline_core::unresolved_frames::{UnresolvedFrames, find_unresolved_frames};
+use syncline_core::{SCHEMA_VERSION, run};
 
 create_exception!(
     _core,
@@ -30,7 +35,7 @@ create_exception!(
     "args: message, hint or None, class (usage, input, output, loss, interrupted)"
 );
 
-/// pid, comm, path, device, least latency.
+/// pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns; each None for any.
 type FilterOf = (Option<u32>, Option<String>, Option<String>, Option<u32>, Option<i64>);
 
 fn raise(error: &Error) -> PyErr {
@@ -55,23 +60,27 @@ fn choose<T: Copy>(what: &str, name: &str, choices: &[(&str, T)]) -> PyResult<T>
     })
 }
 
-fn max_loss(text: &str) -> PyResult<MaxLoss> {
-    let bad =
-        || usage(format!("--max-loss is a number of losses or a share from 0% to 100% such as 0.1%, not '{text}'"));
-    match text.strip_suffix('%') {
-        Some(share) => {
-            let share: f64 = share.trim().parse().map_err(|_| bad())?;
-            if (0.0..=100.0).contains(&share) { Ok(MaxLoss::Share(share / 100.0)) } else { Err(bad()) }
-        }
-        None => text.parse().map(MaxLoss::Count).map_err(|_| bad()),
-    }
+fn parse_max_loss(text: &str) -> PyResult<MaxLoss> {
+    text.parse().map_err(|e| raise(&e))
 }
 
-/// What is known of an input and does not stand in it, each None where it is not:
-/// - CLOCK_REALTIME and CLOCK_BOOTTIME at its begin and at its end: times of the first are moved to the second
-/// - the id of the boot
-/// - by the names of clocks, what is to be added to their times for ns since 1970
-/// - what is to be added to its times
+/// Whether the limit `max_loss` (`N` or `N%`) allows `lost` losses next to `events` events. Raises CoreError if it is not a limit.
+#[pyfunction]
+fn allows_loss(max_loss: &str, lost: u64, events: u64) -> PyResult<bool> {
+    Ok(parse_max_loss(max_loss)?.allows(lost, events))
+}
+
+/// Raises CoreError if `max_loss` is not a limit (`N` or `N%`).
+#[pyfunction]
+fn check_max_loss(max_loss: &str) -> PyResult<()> {
+    parse_max_loss(max_loss).map(|_| ())
+}
+
+/// What the caller knows about an input that the input does not say, each None if it is not known:
+/// - CLOCK_REALTIME and CLOCK_BOOTTIME at the begin and at the end of the recording: times are converted from the first to the second
+/// - the boot id
+/// - by the name of a clock, the offset from its times to ns since 1970
+/// - the offset to add to the times of the input
 type HintsOf = (Option<[i64; 4]>, Option<String>, Option<BTreeMap<String, i64>>, Option<i64>);
 
 fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
@@ -81,11 +90,10 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 
 /// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all.
 ///
-/// `filter` is (pid, comm, path prefix, device as major << 20 | minor, least latency in ns), each None for any; `processes` are threads
-/// with their processes, `frames` texts for the addresses of processes.
-/// `hints`: of inputs by their path, what is known beside them (`HintsOf`).
+/// `filter` is (pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns), each None for any. `processes` are pairs of
+/// a thread and its process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
 ///
-/// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the work.
+/// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
 #[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
@@ -115,8 +123,8 @@ fn convert<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let format = match to {
         None => None,
-        Some(name) => Some(Format::by_name(name).ok_or_else(|| {
-            let known: Vec<_> = Format::ALL.iter().map(|(n, ..)| *n).collect();
+        Some(name) => Some(OutputFormat::by_name(name).ok_or_else(|| {
+            let known: Vec<_> = OutputFormat::ALL.iter().map(|(n, ..)| *n).collect();
             usage(format!("there is no output format '{name}'; use one of {}", known.join(", ")))
         })?),
     };
@@ -125,17 +133,14 @@ fn convert<'py>(
         inputs,
         source,
         source_options: SourceOptions {
-            escapes: Escapes::default(),
             time_unit_ns: choose("time_unit", time_unit, &[("ns", 1), ("us", 1000)])?,
             pid_is_process: choose("pid_is", pid_is, PID_IS)?,
-            keep_extras: false,
-            stock: None,
-            machine: None,
+            ..SourceOptions::default()
         },
         window_ns: window_ns.unwrap_or(defaults.window_ns),
-        hints: hints.into_iter().map(|(path, told)| (path, hints_of(told))).collect(),
+        hints: hints.into_iter().map(|(path, known)| (path, hints_of(known))).collect(),
         marks: marks.into_iter().map(|(ts, name, dur)| Mark { name, ts, dur }).collect(),
-        max_loss: max_loss.map(self::max_loss).transpose()?,
+        max_loss: max_loss.map(parse_max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
         callstacks,
@@ -148,21 +153,21 @@ fn convert<'py>(
             dev: dev.map(Dev),
             min_latency_ns,
         }),
-        tasks: ThreadTable::new(processes, process_names),
+        thread_table: ThreadTable::new(processes, process_names),
         symbols: Symbols::new(frames),
-        workers: 0,
+        ..defaults
     };
     let mut raised = None;
     let result = py.detach(|| {
         run::convert(&options, output, format, &mut |now: Progress| {
-            let told = Python::attach(|py| {
+            let called = Python::attach(|py| {
                 py.check_signals()?;
                 if let Some(progress) = &progress {
                     progress.call1(py, (now.read_bytes, now.total_bytes, now.events))?;
                 }
                 Ok(())
             });
-            raised = told.err();
+            raised = called.err();
             raised.is_none()
         })
     });
@@ -174,58 +179,58 @@ fn convert<'py>(
 
 const PID_IS: &[(&str, bool)] = &[("thread", false), ("process", true)];
 
-/// (path, format, whether it stands alone, clock, boot id, by clock what to add for ns since 1970), as `convert` tells them of each of its inputs.
+/// (path, format, whether it is standalone, clock, boot id, by clock the offset to ns since 1970), as `convert` returns them for its inputs.
 type InputOf = (String, String, bool, Option<String>, Option<String>, BTreeMap<String, i64>);
 
-/// Refuses inputs that cannot be converted together, whatever their clocks are: two that are one log, or whose threads cannot be told apart.
-/// Raises CoreError.
+/// Checks whether inputs can be converted together, apart from their clocks. Copies of one log cannot, and neither can thread ids and process
+/// ids. Raises CoreError.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn check_compatible(inputs: Vec<InputOf>, pid_is: &str) -> PyResult<()> {
     let mut files: Vec<OpenInput> = Vec::new();
     for (path, format, ..) in inputs.iter().filter(|input| input.0 != "-") {
         let Ok(file) = Input::open(path) else { continue };
-        let opened = (file, source::by_name(format).map_err(|e| raise(&e))?);
-        open::check_twice(&files, &opened).map_err(|e| raise(&e))?;
+        let opened = OpenInput::new(file, source::by_name(SOURCES, format).map_err(|e| raise(&e))?);
+        open::check_distinct(&files, &opened).map_err(|e| raise(&e))?;
         files.push(opened);
     }
-    open::pid_is_process(&files, choose("pid_is", pid_is, PID_IS)?).map(|_| ()).map_err(|e| raise(&e))
+    open::ids_are_processes(&files, choose("pid_is", pid_is, PID_IS)?).map(|_| ()).map_err(|e| raise(&e))
 }
 
-/// The log that each of several inputs is a piece of, from 0, if their clocks allow that they are converted together. Raises CoreError.
+/// Returns, for each input, the number of the log that it is a piece of, from 0. Raises CoreError if their clocks cannot be combined.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn join_logs(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
     let mut clocks = Clocks::default();
-    let told = |(_, _, _, name, boot_id, to_realtime): &InputOf| {
+    let clock_of = |(_, _, _, name, boot_id, to_realtime): &InputOf| {
         let (name, boot_id, to_realtime) = (name.clone(), boot_id.clone(), to_realtime.clone());
-        Clock { name, boot_id, to_realtime, is_told: false }
+        Clock { name, boot_id, to_realtime, is_recorded: false }
     };
-    let known: Vec<_> = inputs.iter().map(|input| (&input.0, told(input))).collect();
-    for (path, clock) in Clocks::best_first(&known, |(_, clock)| clock) {
-        clocks.tell(path, clock).map_err(|e| raise(&e))?;
+    let known: Vec<_> = inputs.iter().map(|input| (&input.0, clock_of(input))).collect();
+    for (path, clock) in Clocks::most_clocks_first(&known, |(_, clock)| clock) {
+        clocks.record_time_of_day(path, clock).map_err(|e| raise(&e))?;
     }
-    for input in &inputs {
-        clocks.add(&input.0, &told(input)).map_err(|e| raise(&e))?;
+    for (path, clock) in &known {
+        clocks.offset_of(path, clock).map_err(|e| raise(&e))?;
     }
-    Ok(logs_of_formats(inputs.iter().map(|(_, format, alone, ..)| (format.as_str(), *alone))))
+    Ok(assign_lanes_by_format(inputs.iter().map(|(_, format, standalone, ..)| (format.as_str(), *standalone))))
 }
 
-/// Threads of logs that have stacks with addresses that have no name: (tid, comm, addresses). Raises CoreError.
+/// Finds the unresolved frames in the stacks of logs. Returns (tid, comm, addresses) for each thread that has some. Raises CoreError.
 #[pyfunction]
 fn unresolved_addresses(py: Python<'_>, inputs: Vec<String>) -> PyResult<Vec<(u32, String, BTreeSet<u64>)>> {
-    let found = py.detach(|| symbols::nameless(inputs)).map_err(|e| raise(&e))?;
+    let found = py.detach(|| find_unresolved_frames(inputs)).map_err(|e| raise(&e))?;
     Ok(found.into_iter().map(|UnresolvedFrames { tid, comm, addresses }| (tid, comm, addresses)).collect())
 }
 
-/// The name of the format that a file begins as; None if it is in none, or empty.
+/// Detects the format of a file by its head. Returns its name; None if the file is in no known format, or empty. Raises CoreError.
 #[pyfunction]
 fn detect_format(py: Python<'_>, path: &str) -> PyResult<Option<&'static str>> {
     let input = py.detach(|| Input::open(path)).map_err(|e| raise(&e))?;
-    Ok(source::sniff(path, input.head()).ok().map(Source::name))
+    Ok(source::detect(SOURCES, path, input.head()).ok().map(Source::name))
 }
 
-/// What is at offsets in an ELF file, as `function+offset`; None where nothing is known. Raises OSError.
+/// Returns the functions at offsets in an ELF file, as `function+offset`; None for an offset without a symbol. Raises OSError.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn functions_at(py: Python<'_>, file: PathBuf, offsets: Vec<u64>) -> PyResult<Vec<Option<String>>> {
@@ -242,7 +247,7 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
         one.set_item("source", input.source)?;
         one.set_item("is_standalone", input.is_standalone)?;
         one.set_item("clock", input.clock.name.as_deref())?;
-        one.set_item("clock_is_recorded", input.clock.is_told)?;
+        one.set_item("clock_is_recorded", input.clock.is_recorded)?;
         one.set_item("boot_id", input.clock.boot_id.as_deref())?;
         one.set_item("to_realtime_ns", &input.clock.to_realtime)?;
         one.set_item("lines", input.lines)?;
@@ -257,7 +262,7 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
         by_kind.set_item(name, count)?;
     }
     dict.set_item("events_by_kind", by_kind)?;
-    dict.set_item("other_events", summary.others.as_ref().map(OtherEvents::sorted))?;
+    dict.set_item("other_events", summary.other_events.as_ref().map(OtherEvents::sorted))?;
     dict.set_item("first_ts_ns", summary.first_ts)?;
     dict.set_item("last_ts_ns", summary.last_ts)?;
     let losses = PyList::empty(py);
@@ -275,22 +280,22 @@ fn summary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDic
     dict.set_item("losses", losses)?;
     dict.set_item("unparsed", &summary.unparsed)?;
     dict.set_item("requests", summary.requests)?;
-    dict.set_item("disjoint", &summary.apart)?;
+    dict.set_item("disjoint", &summary.disjoint)?;
     dict.set_item("left_out", summary.left_out)?;
     dict.set_item("filter", &summary.filter)?;
     Ok(dict)
 }
 
-/// Frames as people read them: demangled, without what parts or breaks lines.
+/// Returns frames in readable form: demangled, and without the characters that separate frames or end lines.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn readable(names: Vec<String>) -> Vec<String> {
     names.iter().map(|name| demangle::readable(name)).collect()
 }
 
-/// (SVG, number of frames that are too narrow to be shown) of stacks (frames, weight, base or None), outermost first.
+/// Draws stacks of (frames, weight, base or None), outermost frame first. Returns (SVG, number of frames that are too narrow to be shown).
 ///
-/// `perhaps` says of frames (with their callers) how much more the weight and the base may be.
+/// `perhaps` holds, for frames with their callers, by how much the weight and the base may be larger.
 #[pyfunction]
 #[pyo3(signature = (stacks, *, title, subtitle, notes, unit, factor, frame_is, palette, hide_under, perhaps))]
 fn draw(
@@ -314,7 +319,7 @@ fn draw(
     Ok((drawing.svg, drawing.hidden))
 }
 
-/// perf-script text of samples (comm, thread, time, weight, frames), outermost first.
+/// Returns samples of (comm, thread, time, weight, frames), outermost frame first, as perf-script text.
 #[pyfunction]
 fn perf_script(samples: Vec<(String, u32, i64, u64, Vec<String>)>, weight: &str) -> PyResult<Vec<u8>> {
     let what = choose("weight", weight, Weight::NAMES)?;
@@ -341,10 +346,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CoreError", module.py().get_type::<CoreError>())?;
     module.add("SCHEMA_VERSION", SCHEMA_VERSION)?;
     module.add("SOURCES", SOURCES.iter().map(|s| s.name()).collect::<Vec<_>>())?;
-    module.add("FORMATS", Format::ALL.iter().map(|(name, endings, _)| (*name, *endings)).collect::<Vec<_>>())?;
+    module.add("FORMATS", OutputFormat::ALL.iter().map(|(name, endings, _)| (*name, *endings)).collect::<Vec<_>>())?;
+    // Every call of these syscalls is a sync; a write is one only with some flags.
+    let sync_calls = Op::ALL.into_iter().filter(|op| *op != Op::Write).map(Op::name);
+    module.add("SYNC_CALLS", sync_calls.collect::<Vec<_>>())?;
     module.add("WEIGHTS", Weight::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add("BY", By::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add_function(wrap_pyfunction!(convert, module)?)?;
+    module.add_function(wrap_pyfunction!(allows_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(check_max_loss, module)?)?;
     module.add_function(wrap_pyfunction!(join_logs, module)?)?;
     module.add_function(wrap_pyfunction!(check_compatible, module)?)?;
     module.add_function(wrap_pyfunction!(unresolved_addresses, module)?)?;

@@ -1,8 +1,9 @@
-//! Time of each stage on one log, in one thread, so that a change can be seen where it was made.
+//! Measures the time of each stage on one log, in one thread.
 //!
 //! `cargo run --release --example stages -- LOG`; `tests/bench/run.py` runs it.
-#![expect(clippy::print_stdout, reason = "its output is what it is for")]
+#![expect(clippy::print_stdout, reason = "it prints its results")]
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use hashbrown::HashMap;
@@ -18,7 +19,7 @@ use syncline_core::names::Names;
 use syncline_core::pair::{Out, Pairer};
 use syncline_core::sink::perfetto::PerfettoTrace;
 use syncline_core::sink::{Group, RunFacts, Sink};
-use syncline_core::source::{self, Batch, SourceOptions};
+use syncline_core::source::{self, Batch, SOURCES, SourceOptions};
 
 #[derive(Default)]
 struct Count {
@@ -36,13 +37,13 @@ impl Sink for Count {
     }
 }
 
-/// Batches are kept to some number, so that memory does not decide.
-const KEPT: usize = 64;
+/// Batches per round: enough to measure a stage, few enough to stay in memory.
+const BATCHES: usize = 64;
 
 fn main() -> Result<()> {
     let path = std::env::args().nth(1).expect("usage: stages LOG");
     let input = Input::open(&path)?;
-    let source = source::sniff(&path, input.head())?;
+    let source = source::detect(SOURCES, &path, input.head())?;
     let options = SourceOptions::default();
 
     let begun = Instant::now();
@@ -54,39 +55,39 @@ fn main() -> Result<()> {
     }
     report("read", begun.elapsed().as_secs_f64(), bytes as f64 / 1e6, "MB");
 
-    let (mut read_and_parse, mut order_s, mut pair_s, mut trace_s) = (0.0, 0.0, 0.0, 0.0);
+    let (mut parse_s, mut reorder_s, mut pair_s, mut trace_s) = (0.0, 0.0, 0.0, 0.0);
     let mut reader = source.open(Input::open(&path)?, &options)?;
     let mut names = Names::default();
     let provenance = Provenance::of_single_log(Location::default());
     let mut reorder = Reorder::default();
     let mut newest = i64::MIN;
-    let (mut pairer, mut traced) = (
+    let (mut counted, mut traced) = (
         Pairer::new(false, Arc::new(Locations::default()), HashMap::default()),
         Pairer::new(false, Arc::new(Locations::default()), HashMap::default()),
     );
     let mut count = Count::default();
-    // Never committed, so removed at the end.
+    // The output is never committed, so it is removed at the end.
     let mut trace = PerfettoTrace::create(&std::env::temp_dir().join("stages.pftrace"), false, false)?;
     trace.begin(0)?;
     let mut events = 0;
-    let mut batches: Vec<Batch> = (0..KEPT).map(|_| Batch::default()).collect();
+    let mut batches: Vec<Batch> = (0..BATCHES).map(|_| Batch::default()).collect();
     let mut ready: Vec<Event> = Vec::new();
     let mut more = true;
     while more {
         let begun = Instant::now();
         let mut filled = 0;
-        while filled < KEPT && more {
+        while filled < BATCHES && more {
             more = reader.chunks.next(&mut chunk)?;
             if more {
                 batches[filled].clear();
                 reader.parse.parse(chunk.bytes(), &mut batches[filled]);
-                if let Some(settle) = &mut reader.settle {
-                    settle.settle(&mut batches[filled]);
+                if let Some(pass) = &mut reader.stateful_pass {
+                    pass.settle(&mut batches[filled]);
                 }
                 filled += 1;
             }
         }
-        read_and_parse += begun.elapsed().as_secs_f64();
+        parse_s += begun.elapsed().as_secs_f64();
 
         let begun = Instant::now();
         ready.clear();
@@ -98,8 +99,8 @@ fn main() -> Result<()> {
                 reorder.push(event, Location::default());
             }
             newest = batch.events.iter().map(|e| e.ts).max().unwrap_or(newest).max(newest);
-            let until = newest.saturating_sub(DEFAULT_WINDOW_NS);
-            reorder.release(until, MAX_WAITING, |event, _| {
+            let watermark = newest.saturating_sub(DEFAULT_WINDOW_NS);
+            reorder.release(watermark, MAX_WAITING, |event, _| {
                 ready.push(event);
                 Ok::<_, Error>(())
             })?;
@@ -110,11 +111,11 @@ fn main() -> Result<()> {
                 Ok::<_, Error>(())
             })?;
         }
-        order_s += begun.elapsed().as_secs_f64();
+        reorder_s += begun.elapsed().as_secs_f64();
 
         let begun = Instant::now();
         for event in &ready {
-            pairer.event(event, &provenance, &mut Out { names: &names, sink: &mut count })?;
+            counted.event(event, &provenance, &mut Out { names: &names, sink: &mut count })?;
         }
         pair_s += begun.elapsed().as_secs_f64();
         let begun = Instant::now();
@@ -124,8 +125,8 @@ fn main() -> Result<()> {
         trace_s += begun.elapsed().as_secs_f64();
     }
     let events = events as f64 / 1e6;
-    report("read + parse", read_and_parse, events, "M events");
-    report("names + order", order_s, events, "M events");
+    report("read + parse", parse_s, events, "M events");
+    report("names + reorder", reorder_s, events, "M events");
     report("pair", pair_s, count.requests as f64 / 1e6, "M requests");
     report("pair + trace", trace_s, count.requests as f64 / 1e6, "M requests");
     Ok(())

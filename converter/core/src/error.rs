@@ -1,9 +1,9 @@
-//! What can go wrong, each with what to do next.
+//! Errors, each with a hint on what to do next.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why an input cannot be read, and what to do about it; wrapped into the `io::Error` of `Error::Read`.
+/// The reason why an input cannot be used, and what to do about it. It is the inner error of `Error::Read`.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {
@@ -21,18 +21,18 @@ impl Refused {
     }
 }
 
-/// Class of an error; the command line turns it into an exit code.
+/// The class of an error. The command line turns it into an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
     /// The caller asked for something that does not exist.
     Usage,
-    /// The input cannot be read or is not what it was taken for.
+    /// The input cannot be read, or it is not of the expected format.
     Input,
     /// The output cannot be written.
     Output,
-    /// More was lost than allowed.
+    /// More events were lost than the limit allows.
     Loss,
-    /// The caller stopped the work.
+    /// The caller stopped the conversion.
     Interrupted,
 }
 
@@ -40,30 +40,32 @@ pub enum ErrorClass {
 pub enum Error {
     #[error("cannot read {path}: {source}")]
     Read { path: String, source: io::Error },
-    #[error("{} is empty", input(path))]
+    #[error("{} is empty", input_name(path))]
     Empty { path: String },
     #[error("{path} is in no format that Syncline reads{detail}")]
-    Foreign { path: String, detail: String },
-    #[error("{path}: no event{}{detail}", in_lines(*lines))]
-    NoEvents { path: String, lines: u64, detail: String, of_blocks: bool },
-    #[error("{path}: none of its {lines} lines is a sync call{detail}")]
-    NoCalls { path: String, lines: u64, detail: String },
-    #[error("{first} and {second} are not on one clock: {}", clocks(first_clock, second_clock))]
+    Foreign { path: String, detail: String, known: String },
+    #[error("{path}: {message}{detail}")]
+    NoEvents { path: String, message: String, detail: String, hint: String },
+    #[error("{first} and {second} are not on one clock: {}", describe_clocks(first, first_clock, second, second_clock))]
     Clocks { first: String, first_clock: String, second: String, second_clock: String },
     #[error(
-        "{first} and {second} are of different boots, {first_boot} and {second_boot}, of which each has a clock of its own"
+        "{first} and {second} were recorded in different boots, {first_boot} and {second_boot}; the clock restarts with each boot"
     )]
     Boots { first: String, first_boot: String, second: String, second_boot: String },
-    #[error("{first} and {second} tell different times of day of the clock {clock}, {:.1} s apart", *apart_ns as f64 / 1e9)]
+    #[error(
+        "{first} and {second} disagree by {:.1} s on the time of day at which the clock {clock} was 0", *apart_ns as f64 / 1e9
+    )]
     TimeOfDay { first: String, second: String, clock: String, apart_ns: u64 },
-    #[error("{of_processes} tells of processes, and {of_threads} of threads: whose call is whose cannot be told")]
-    ThreadTable { of_processes: String, of_threads: String },
+    #[error("{of_processes} records process ids and {of_threads} thread ids: their calls cannot be matched")]
+    MixedIds { of_processes: String, of_threads: String, hint: String },
     #[error("{second} is the same log as {first}")]
     Twice { first: String, second: String },
-    #[error("{path}: moved to the clock of the other inputs, its times lie before that clock's zero")]
+    #[error("{path}: on the clock of the other inputs, some of its times are before that clock's zero")]
     BeforeZero { path: String },
     #[error("no input format is called '{name}'")]
     UnknownSource { name: String, known: String },
+    #[error("--max-loss is a number of losses or a share from 0% to 100% such as 0.1%, not '{text}'")]
+    InvalidMaxLoss { text: String },
     #[error("cannot write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
     #[error("cannot write {path}: there is no folder {folder}")]
@@ -72,11 +74,11 @@ pub enum Error {
     NotHere { path: PathBuf, message: &'static str, hint: String },
     #[error("cannot write {path}: {message}")]
     Encode { path: PathBuf, message: String },
-    #[error("cannot tell from '{path}' what to write")]
-    UnknownSink { path: PathBuf },
-    #[error("{lost} of {total} events lost or unparsed, more than --max-loss {limit} allows{detail}")]
-    TooMuchLoss { lost: u64, total: u64, limit: String, detail: String },
-    #[error("the reader failed on this input; this is a fault of Syncline's")]
+    #[error("the name '{path}' does not say which format to write")]
+    UnknownSink { path: PathBuf, endings: String },
+    #[error("{lost} of {total} events lost or unparsed, more than --max-loss {limit} allows: {reasons}")]
+    TooMuchLoss { lost: u64, total: u64, limit: String, reasons: String },
+    #[error("the reader failed on this input; this is a bug in Syncline")]
     Reader,
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -84,24 +86,18 @@ pub enum Error {
     Interrupted,
 }
 
-/// An input as it is named in a sentence.
-fn input(path: &str) -> &str {
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+fn input_name(path: &str) -> &str {
     if path == "-" { "standard input" } else { path }
 }
 
-/// Formats of records have no lines.
-fn in_lines(lines: u64) -> String {
-    if lines == 0 { " that has to do with a sync".to_owned() } else { format!(" in {lines} lines") }
-}
-
-pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Clocks of one name begin anew with each log.
-fn clocks(first: &str, second: &str) -> String {
-    if first == second {
-        format!("{first} has a zero of its own in each log")
+/// Two logs may have a clock of the same name that starts from a different zero in each of them.
+fn describe_clocks(first: &str, first_clock: &str, second: &str, second_clock: &str) -> String {
+    if first_clock == second_clock {
+        format!("{first_clock} starts from a different zero in each log")
     } else {
-        format!("that of the one is {first}, that of the other {second}")
+        format!("{first} has {first_clock}, {second} has {second_clock}")
     }
 }
 
@@ -112,105 +108,89 @@ impl Error {
             | Self::Empty { .. }
             | Self::Foreign { .. }
             | Self::NoEvents { .. }
-            | Self::NoCalls { .. }
             | Self::Clocks { .. }
             | Self::Boots { .. }
             | Self::TimeOfDay { .. }
-            | Self::ThreadTable { .. }
+            | Self::MixedIds { .. }
             | Self::Twice { .. }
             | Self::BeforeZero { .. }
             | Self::Reader => ErrorClass::Input,
-            Self::UnknownSource { .. } | Self::UnknownSink { .. } | Self::NotHere { .. } => ErrorClass::Usage,
+            Self::UnknownSource { .. }
+            | Self::InvalidMaxLoss { .. }
+            | Self::UnknownSink { .. }
+            | Self::NotHere { .. } => ErrorClass::Usage,
             Self::Write { .. } | Self::NoFolder { .. } | Self::Encode { .. } | Self::Thread(_) => ErrorClass::Output,
             Self::TooMuchLoss { .. } => ErrorClass::Loss,
             Self::Interrupted => ErrorClass::Interrupted,
         }
     }
 
-    /// What to type next, if there is anything.
+    /// Returns what to do next; `None` if there is nothing to do.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Read { source, .. } if Refused::of(source).is_some() => Refused::of(source)?.hint.clone(),
-            Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                "check the name; `-` reads standard input".into()
-            }
-            Self::Read { path, source } if source.kind() == io::ErrorKind::UnexpectedEof => {
-                let whole = "the compressed file is cut off: copy it again";
-                match Path::new(path).extension().and_then(|ending| ending.to_str()) {
-                    _ if path == "-" => whole.into(),
-                    ending => {
-                        let tool = if ending == Some("zst") { "zstdcat" } else { "zcat" };
-                        format!(
-                            "{whole}, or recover what is there with `{tool} {path} 2>/dev/null | syncline convert - -o OUT`"
-                        )
-                    }
-                }
-            }
-            Self::Read { source, .. }
-                if matches!(
-                    source.kind(),
-                    io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other
-                ) =>
-            {
-                "the file is damaged or is not what it seems: copy it again".into()
-            }
-            Self::Read { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                "what is compressed or comes through a pipe is unpacked into a temporary file: make room, or set TMPDIR".into()
-            }
-            Self::Read { .. } | Self::Interrupted => return None,
-            Self::Reader => "nothing was written; please report it with the part of the log that it happens on".into(),
+            Self::Read { path, source } => return read_hint(path, source),
             Self::Empty { path } if path == "-" => "did the command before the pipe fail?".into(),
             Self::Empty { .. } => "was the recorder stopped before it had written anything?".into(),
-            Self::Foreign { .. } => {
-                "name its format to read it all the same: `--from` thesis, bpftrace-json, ftrace, perf, strace, blkparse or events-jsonl; \
-                 docs/formats.md shows what each looks like"
-                    .into()
-            }
-            Self::NoEvents { of_blocks: true, .. } => {
-                "it tells of no write with data; record while something is written: `blktrace -d DEVICE -o NAME`".into()
-            }
-            Self::NoEvents { lines: 0, .. } => {
-                "record these too: `trace-cmd record -e wb_tracer -e 'syscalls:sys_*_fsync'`, and so for other syscalls; \
-                 docs/formats.md has them all"
-                    .into()
-            }
-            Self::NoCalls { .. } => {
-                "the program synced nothing, or the log lacks it (strace -f, and no -e that leaves it out); \
-                 `syncline record` has routes that see more"
-                    .into()
-            }
+            Self::Foreign { known, .. } => format!(
+                "if it is of a format that was not recognized, name the format with `--from`: {known}; \
+                 docs/formats.md shows an example of each"
+            ),
+            Self::NoEvents { hint, .. } | Self::NotHere { hint, .. } | Self::MixedIds { hint, .. } => hint.clone(),
             Self::Clocks { .. } => {
-                "convert each on its own, or say what is to be added to the times of one: `--offset FILE=-12.5s`, 0 if they are of \
-                 one clock all the same; a third input that tells the time of day of its clock joins them, too: what `syncline record` made, files of \
-                 blktrace, perf's text of `-k mono`"
+                "convert each on its own, or shift the times of one of them: `--offset FILE=-12.5s`, or 0 if both use one clock after all; \
+                 a third input that records the time of day of its clock joins them, too: a recording of `syncline record`, files of blktrace, \
+                 perf's text of `-k mono`"
+                    .into()
+            }
+            Self::Boots { .. } => "convert each on its own".into(),
+            Self::TimeOfDay { .. } => {
+                "if they are of different boots, convert each on its own; if the time of day was set between them, \
+                 shift the times of one of them: `--offset FILE=0`"
                     .into()
             }
             Self::Twice { .. } => "name each log once".into(),
-            Self::ThreadTable { of_processes, .. } => format!(
-                "convert {of_processes} on its own, or record it with thread ids: `tid` in bpftrace's tuples; \
-                 without `--pid-is process` the ids of a log that does not tell are threads"
-            ),
-            Self::TimeOfDay { .. } => "convert each on its own if they are of different boots; if the time of day was set in between, say what is \
-                 to be added to the times of one: `--offset FILE=0`"
-                .into(),
             Self::BeforeZero { .. } => {
-                "give another `--offset`: it is added to each time, in the unit that it names".into()
+                "give another `--offset`: it is added to each time, and has a unit such as s or ms".into()
             }
-            Self::Boots { .. } => "convert each on its own".into(),
-            Self::NoEvents { .. } => "docs/formats.md shows what an event looks like".into(),
             Self::UnknownSource { known, .. } => format!("use one of: {known}"),
-            Self::UnknownSink { .. } => {
-                "end the name in .pftrace, .pftrace.gz, .parquet, .csv, .jsonl, .events.jsonl, .perf or \
-                 .folded, give a folder as `DIR/`, or say `--to FORMAT`"
-                    .into()
+            Self::UnknownSink { endings, .. } => {
+                format!("end the name in {endings}, give a folder as `DIR/`, or use `--to FORMAT`")
             }
-            Self::NotHere { hint, .. } => hint.clone(),
-            Self::NoFolder { folder, .. } => format!("make it first: mkdir -p {}", folder.display()),
-            Self::Thread(_) => "the limit on processes or memory is reached: `ulimit -u`, `ulimit -v`".into(),
-            Self::Write { .. } | Self::Encode { .. } => "nothing was left half written".into(),
+            Self::NoFolder { folder, .. } => format!("create it first: mkdir -p {}", folder.display()),
+            Self::Thread(_) => "a limit on processes or memory is reached: see `ulimit -u`, `ulimit -v`".into(),
+            Self::Write { .. } | Self::Encode { .. } => "no incomplete file was left".into(),
             Self::TooMuchLoss { .. } => {
-                "nothing was written; raise or drop --max-loss to convert it all the same".into()
+                "nothing was written; to convert it nevertheless, raise --max-loss or leave it out".into()
             }
+            Self::Reader => "nothing was written; please report it with the part of the log that causes it".into(),
+            Self::Interrupted | Self::InvalidMaxLoss { .. } => return None,
         })
     }
+}
+
+fn read_hint(path: &str, source: &io::Error) -> Option<String> {
+    if let Some(refused) = Refused::of(source) {
+        return Some(refused.hint.clone());
+    }
+    Some(match source.kind() {
+        io::ErrorKind::NotFound => "check the name; `-` reads standard input".into(),
+        io::ErrorKind::UnexpectedEof => {
+            let truncated = "the compressed file is cut off: copy it again";
+            if path == "-" {
+                return Some(truncated.into());
+            }
+            let is_zstd = Path::new(path).extension().is_some_and(|ending| ending == "zst");
+            let tool = if is_zstd { "zstdcat" } else { "zcat" };
+            format!(
+                "{truncated}, or convert the part that it holds: `{tool} {path} 2>/dev/null | syncline convert - -o OUT`"
+            )
+        }
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other => {
+            "the file is damaged or of another format than its beginning says: copy it again".into()
+        }
+        io::ErrorKind::StorageFull => {
+            "compressed and piped input is unpacked into a temporary file: free some space, or set TMPDIR".into()
+        }
+        _ => return None,
+    })
 }

@@ -1,9 +1,11 @@
-//! Syncline's core: raw kernel events about fsync-driven writeback become requests, and requests become traces, columns and
-//! logs. It knows no Python and no SQL.
+//! Syncline's core: turns raw kernel events about fsync-driven writeback into requests, and requests into traces, tables and logs.
+//! It knows no Python and no SQL.
 //!
 //! ```text
 //! source -> event -> merge -> dedup -> pair -> rows -> sink
 //! ```
+//!
+//! `run` converts inputs to an output. `options` are what it is asked for, `summary` is what it returns.
 
 pub mod dedup;
 pub mod error;
@@ -11,13 +13,22 @@ pub mod event;
 pub mod input;
 pub mod location;
 pub mod losses;
+mod low_level_log;
+pub mod max_loss;
 pub mod merge;
 pub mod names;
+pub mod options;
 pub mod output;
 pub mod pair;
+pub(crate) mod pipeline;
 pub mod rows;
 pub mod run;
 pub mod sink;
 pub mod source;
 pub mod stacks;
+pub mod summary;
 pub mod thread_table;
+pub mod unresolved_frames;
+
+/// Version of the tables in docs/tables.md and of the trace layout.
+pub const SCHEMA_VERSION: u32 = 2;

@@ -1,6 +1,6 @@
-//! Where in the inputs something stood, to be told in messages.
+//! Locations in the inputs, for messages.
 
-/// A line of one of the inputs; in the order of the inputs and their lines.
+/// A line of one of the inputs. Locations sort by input, then by line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location(u64);
 
@@ -9,7 +9,7 @@ const LINE_BITS: u32 = 44;
 impl Location {
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `file` counts the inputs from 0, `line` its lines from 1; 0 is none.
+    /// `file` is the index of the input, `line` the number of the line from 1; 0 in a format without lines.
     pub fn new(file: usize, line: u64) -> Self {
         Self((file as u64) << LINE_BITS | (line & ((1 << LINE_BITS) - 1)))
     }
@@ -23,26 +23,27 @@ impl Location {
     }
 }
 
-/// The names of the inputs.
+/// The inputs that locations refer to. Both lists are indexed by input.
 #[derive(Clone, Debug, Default)]
 pub struct Locations {
     pub files: Vec<String>,
-    /// The log that each is a piece of; one whose parts lie side by side is one here.
+    /// The recording that each input is a part of.
     pub logs: Vec<usize>,
 }
 
 impl Locations {
-    pub fn log_of(&self, place: Location) -> usize {
-        self.logs.get(place.file()).copied().unwrap_or_default()
+    /// Returns the recording that a location is in.
+    pub fn log_of(&self, location: Location) -> usize {
+        self.logs.get(location.file()).copied().unwrap_or_default()
     }
 
-    /// `file:line: what`; just `what` where there are no files.
-    pub fn describe(&self, location: Location, what: &str) -> String {
-        self.files.get(location.file()).map_or_else(|| what.to_owned(), |file| tell(file, location.line(), what))
+    /// Returns `file:line: text`; only the text if the input is unknown.
+    pub fn describe(&self, location: Location, text: &str) -> String {
+        self.files.get(location.file()).map_or_else(|| text.to_owned(), |file| at_line(file, location.line(), text))
     }
 }
 
-/// `file:line: what`, without the line where it is 0.
-pub fn tell(file: &str, line: u64, what: &str) -> String {
-    if line == 0 { format!("{file}: {what}") } else { format!("{file}:{line}: {what}") }
+/// Returns `file:line: text`, without the line if it is 0.
+pub fn at_line(file: &str, line: u64, text: &str) -> String {
+    if line == 0 { format!("{file}: {text}") } else { format!("{file}:{line}: {text}") }
 }

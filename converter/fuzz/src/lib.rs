@@ -1,4 +1,4 @@
-//! What holds for every input, whatever is in it: docs/pairing.md's conservation, as a sink that panics.
+//! What holds for every input: the conservation rules of docs/pairing.md, as a sink that panics.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,16 +8,16 @@ use syncline_core::input::Input;
 use syncline_core::losses::{Losses, Reason};
 use syncline_core::names::Names;
 use syncline_core::rows::{Bio, Missing, Request};
-use syncline_core::sink::{RunFacts, Group, Sink};
+use syncline_core::sink::{Group, RunFacts, Sink};
 use syncline_core::source::tracepoints::Machine;
 use syncline_core::source::{Batch, Escapes, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock};
 
-/// What went in.
+/// The events that went in.
 #[derive(Debug, Default)]
 pub struct Ledger {
     pub kinds: [u64; Kind::COUNT],
     pub bytes: u64,
-    /// Submits that are said to be for nobody's sync: what their folios opened is taken back.
+    /// Submits of background writeback. Requests that their folios opened are withdrawn.
     pub background: u64,
 }
 
@@ -34,7 +34,7 @@ impl Ledger {
     }
 }
 
-/// What a request's row must be the sum of.
+/// The sums of a request's bios, which its row must equal.
 #[derive(Clone, Default)]
 struct BiosOf {
     count: u64,
@@ -47,10 +47,10 @@ struct BiosOf {
     completes: Vec<i64>,
 }
 
-/// Checks what it is handed, and hands it on.
+/// Checks the rows and passes them to another sink.
 pub struct Checker<'a> {
     inner: &'a mut dyn Sink,
-    /// Events came in the order of time: then intervals are sane too.
+    /// Events came in the order of time, so intervals are checked, too.
     ordered: bool,
     bios: BTreeSet<u64>,
     bios_of: HashMap<u64, BiosOf>,
@@ -60,7 +60,7 @@ pub struct Checker<'a> {
     bytes: u64,
     background_bytes: u64,
     kinds: [u64; Kind::COUNT],
-    lone: u64,
+    unmatched_calls: u64,
     never_submitted: u64,
     never_completed: u64,
     start_missing: u64,
@@ -68,10 +68,10 @@ pub struct Checker<'a> {
     call_only: u64,
     untimed: u64,
     completed_after_end: u64,
-    /// Bios that the block layer tells of, and their bytes.
+    /// Bios known only from events of the block layer, and their bytes.
     blocks: u64,
     block_bytes: u64,
-    told: HashMap<u32, u64>,
+    reported: HashMap<u32, u64>,
 }
 
 impl<'a> Checker<'a> {
@@ -87,7 +87,7 @@ impl<'a> Checker<'a> {
             bytes: 0,
             background_bytes: 0,
             kinds: [0; Kind::COUNT],
-            lone: 0,
+            unmatched_calls: 0,
             never_submitted: 0,
             never_completed: 0,
             start_missing: 0,
@@ -97,7 +97,7 @@ impl<'a> Checker<'a> {
             completed_after_end: 0,
             blocks: 0,
             block_bytes: 0,
-            told: HashMap::new(),
+            reported: HashMap::new(),
         }
     }
 
@@ -105,7 +105,7 @@ impl<'a> Checker<'a> {
         assert!(self.syncs.insert(request.sync_id), "sync_id {} is there twice", request.sync_id);
         let of = self.bios_of.remove(&request.sync_id).unwrap_or_default();
         assert_eq!(bio_ids.len() as u64, request.bios, "bio_ids of {request:?}");
-        assert!(bio_ids.iter().all(|id| self.bios.contains(id)), "a bio of {request:?} was not handed on before it");
+        assert!(bio_ids.iter().all(|id| self.bios.contains(id)), "a bio of {request:?} did not come before it");
         assert_eq!(of.count, request.bios, "bios of {request:?}");
         assert_eq!(
             (of.bytes, of.folios),
@@ -120,7 +120,7 @@ impl<'a> Checker<'a> {
             "what is missing of {request:?}"
         );
         if request.call_only {
-            return self.request_alone(request);
+            return self.call_only_request(request);
         }
         self.bytes += request.extent.bytes;
         self.kinds[2] += u64::from(request.start.is_some());
@@ -156,7 +156,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Of a call nothing is known but what it says itself.
+    /// Waits are sorted and within their request.
     fn waits(&self, request: &Request) {
         let (start, end) = extent(request);
         let mut reached = i64::MIN;
@@ -177,7 +177,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn request_alone(&mut self, request: &Request) {
+    fn call_only_request(&mut self, request: &Request) {
         self.call_only += 1;
         self.end_missing += u64::from(request.missing().is_some());
         assert!(request.missing().is_none_or(|missing| missing == Missing::End), "{request:?}");
@@ -192,7 +192,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What went in has come out, or has a reason.
+    /// Checks that every event that went in has come out, or is counted with a reason.
     pub fn balance(&self, ledger: &Ledger, losses: &Losses) {
         let count = |reason| losses.get(reason).count;
         assert_eq!(self.bytes + self.background_bytes - self.block_bytes, ledger.bytes, "bytes");
@@ -217,13 +217,13 @@ impl<'a> Checker<'a> {
         assert!(self.kinds[5] <= completes && self.kinds[5] + unmatched >= completes, "completions");
         assert!(self.kinds[5] + unmatched <= completes + block_completes, "completions");
         let used_ends = self.kinds[6] + count(Reason::DuplicateEnd);
-        // One that came so late that it lies before its start is a late event and no more.
+        // An end that came so late that it is before its start is only a late event.
         let some_without_id = used_starts != starts;
         assert!(
             used_ends == ends || some_without_id || !self.ordered && used_ends < ends,
             "{used_ends} of {ends} ends"
         );
-        assert_eq!(self.lone, count(Reason::UnmatchedCall), "lone calls");
+        assert_eq!(self.unmatched_calls, count(Reason::UnmatchedCall), "unmatched calls");
         assert_eq!(self.never_submitted, count(Reason::NeverSubmitted), "bios with no submit");
         assert_eq!(self.never_completed, count(Reason::NeverCompleted), "bios with no completion");
         assert_eq!(self.start_missing, count(Reason::StartMissing), "requests with no start");
@@ -232,13 +232,13 @@ impl<'a> Checker<'a> {
             assert_eq!(self.completed_after_end, count(Reason::CompletedAfterEnd), "completed after the end");
         }
         for (reason, tally) in losses.iter() {
-            let told = self.told.get(&(reason as u32)).copied().unwrap_or_default();
-            assert!(told <= tally.count, "{} told {told} times, counted {}", reason.name(), tally.count);
+            let reported = self.reported.get(&(reason as u32)).copied().unwrap_or_default();
+            assert!(reported <= tally.count, "{} reported {reported} times, counted {}", reason.name(), tally.count);
         }
     }
 }
 
-/// Where the slice of a request lies in a trace.
+/// Returns the interval of a request's slice in a trace.
 fn extent(request: &Request) -> (i64, i64) {
     let start = request.start.unwrap_or(request.first_event);
     (start, request.end.unwrap_or(request.last_event).max(start))
@@ -292,7 +292,7 @@ impl Sink for Checker<'_> {
             self.kinds[1] += u64::from(call.exit.is_some());
             self.untimed += u64::from(call.untimed);
             assert!(!call.untimed || call.exit.is_none(), "{call:?}");
-            self.lone += u64::from(call.sync_id.is_none());
+            self.unmatched_calls += u64::from(call.sync_id.is_none());
             if let Some(id) = call.sync_id {
                 let Some(own) = group.requests.iter().find(|r| r.request.sync_id == id) else {
                     panic!("the request of {call:?} is elsewhere");
@@ -328,7 +328,7 @@ impl Sink for Checker<'_> {
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {
-        *self.told.entry(reason as u32).or_default() += 1;
+        *self.reported.entry(reason as u32).or_default() += 1;
         self.inner.loss(reason, ts, text)
     }
 
@@ -341,7 +341,7 @@ impl Sink for Checker<'_> {
     }
 }
 
-/// Takes all and keeps none of it.
+/// Discards everything.
 pub struct Nowhere;
 
 impl Sink for Nowhere {
@@ -353,9 +353,6 @@ impl Sink for Nowhere {
         Ok(())
     }
 }
-
-/// Of a line that was unparsed in the log from which a low-level log was made: its number is that log's.
-const WRITTEN_UNPARSED: &str = "it could not be parsed when the log was written";
 
 /// A batch with its names written out, so that batches can be compared.
 #[derive(Debug, Default, PartialEq)]
@@ -398,8 +395,8 @@ impl Plain {
         }
         assert!(extras.next().is_none(), "an extra of no event");
         for note in &batch.notes {
-            assert!(u64::from(note.after) <= batch.events.len() as u64, "{note:?} stands after the last event");
-            let line = if matches!(note.kind, NoteKind::Unparsed { why: WRITTEN_UNPARSED, .. }) {
+            assert!(u64::from(note.after) <= batch.events.len() as u64, "{note:?} is after the last event");
+            let line = if note.is_of_original_log {
                 0
             } else {
                 assert!((1..=batch.lines).contains(&note.line), "{note:?} of {} lines", batch.lines);
@@ -411,7 +408,7 @@ impl Plain {
     }
 }
 
-/// A source parses a text at once and in pieces to the same end.
+/// Checks that a source parses a text in pieces as it does at once.
 pub fn check_source<S: Source + Lines>(source: &S, options: &SourceOptions, text: &[u8], piece: usize) {
     source.sniff(text);
     let mut batch = Batch::default();
@@ -448,7 +445,7 @@ pub fn check_source<S: Source + Lines>(source: &S, options: &SourceOptions, text
     assert!(whole == pieces, "in pieces of {piece} there is more, or less");
 }
 
-/// An input that is taken apart in pieces by the reader of its own source, however it is read, gives what it gives at once.
+/// Checks that the reader of a source gives the same events in pieces as at once.
 pub fn check_reader(
     source: &'static dyn Source,
     cut: impl Fn(&[u8]) -> Option<usize>,
@@ -464,8 +461,8 @@ pub fn check_reader(
         for part in parts {
             batch.clear();
             reader.parse.parse(part, &mut batch);
-            if let Some(settle) = &mut reader.settle {
-                settle.settle(&mut batch);
+            if let Some(pass) = &mut reader.stateful_pass {
+                pass.settle(&mut batch);
             }
             assert!(batch.words.is_empty() || batch.words.len() == batch.events.len());
             assert!(batch.events.iter().all(|e| e.ts >= 0), "a time before all times");
@@ -494,7 +491,7 @@ pub fn check_reader(
     assert!(at_once == in_parts, "in pieces of {piece}: {at_once:?} {in_parts:?}");
 }
 
-/// Options from a byte of the input.
+/// Returns source options from a byte of the input.
 pub fn source_options(byte: u8) -> SourceOptions {
     SourceOptions {
         time_unit_ns: if byte & 1 == 0 { 1 } else { 1000 },

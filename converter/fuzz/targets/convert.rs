@@ -1,4 +1,4 @@
-//! Any bytes through the whole of it: sniff, parse, reorder, pair, write. Standard output takes the result.
+//! Any bytes through all stages: detect, parse, reorder, pair, write. The output is standard output.
 #![no_main]
 
 use std::path::Path;
@@ -6,9 +6,10 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use syncline_core::error::Error;
 use syncline_core::event::{Event, Kind};
+use syncline_core::input::open::OpenInput;
 use syncline_core::input::{Chunk, Input};
-use syncline_core::input::open;
-use syncline_core::run::{self, Format, Options};
+use syncline_core::options::{Options, OutputFormat};
+use syncline_core::run;
 use syncline_core::sink::Sink;
 use syncline_core::sink::perfetto::PerfettoTrace;
 use syncline_core::sink::rows::{Csv, Jsonl};
@@ -39,15 +40,19 @@ fn options_for(text: &[u8], how: u8) -> Option<Options> {
         ..Options::default()
     };
     let input = Input::from_bytes("fuzz", text.to_vec()).ok()?;
-    let (_, source) = inputs::with_source(&options, input).ok()?;
-    // A low-level log says itself what its ids are.
-    options.source_options.pid_is_process &= matches!(source.name(), "thesis" | "bpftrace-json");
+    let open = open(&options, input)?;
+    // A low-level log says what its ids are.
+    options.source_options.pid_is_process &= matches!(open.source.name(), "thesis" | "bpftrace-json");
     Some(options)
+}
+
+fn open(options: &Options, input: Input) -> Option<OpenInput> {
+    OpenInput::with_format(input, &options.sources, options.source.as_deref()).ok()
 }
 
 fn tables(options: &Options, text: &[u8], what: u8) {
     let Ok(input) = Input::from_bytes("fuzz", text.to_vec()) else { return };
-    let Ok((input, source)) = inputs::with_source(options, input) else { return };
+    let Some(input) = open(options, input) else { return };
     let out = Path::new("-");
     let weight = Weight::NAMES[usize::from(what >> 3 & 3)].1;
     let by = By::NAMES[usize::from(what >> 5 & 1)].1;
@@ -66,45 +71,45 @@ fn tables(options: &Options, text: &[u8], what: u8) {
     }
     ledger.kinds[Kind::Other.index()] += others;
     let mut checker = Checker::new(sink.as_mut(), !late);
-    match run::convert_into(options, vec![(input, source)], &mut checker, &mut |_| true) {
+    match run::convert_into(options, vec![input], &mut checker, &mut |_| true) {
         Ok(summary) => {
             assert_eq!(summary.events, ledger.kinds);
             checker.balance(&ledger, &summary.losses);
         }
-        Err(Error::NoEvents { .. } | Error::NoCalls { .. } | Error::Read { .. }) => {}
+        Err(Error::NoEvents { .. } | Error::Read { .. }) => {}
         Err(other) => panic!("{other}"),
     }
 }
 
 struct Read {
     events: Vec<Event>,
-    /// Events that are not asked for.
+    /// Number of events that no report uses.
     others: u64,
-    /// Whether events may come later than they are waited for; intervals may be odd then.
+    /// Events may be late. Intervals are not checked then.
     late: bool,
 }
 
-/// An input, parsed in one thread; `None` if it cannot be read to its end.
+/// Parses an input in one thread. `None` if it cannot be read to its end.
 fn read(options: &Options, text: &[u8]) -> Option<Read> {
     let input = Input::from_bytes("fuzz", text.to_vec()).ok()?;
-    let (input, source) = inputs::with_source(options, input).ok()?;
+    let OpenInput { input, source, .. } = open(options, input)?;
     let mut reader = source.open(input, &options.source_options).ok()?;
     let (mut chunk, mut batch) = (Chunk::default(), Batch::default());
     let mut read = Read { events: Vec::new(), others: 0, late: false };
-    let mut until = None;
+    let mut watermark = None;
     while reader.chunks.next(&mut chunk).ok()? {
         batch.clear();
         reader.parse.parse(chunk.bytes(), &mut batch);
-        if let Some(settle) = &mut reader.settle {
-            settle.settle(&mut batch);
+        if let Some(pass) = &mut reader.stateful_pass {
+            pass.settle(&mut batch);
         }
-        // The source said that none would be older, and a damaged file has some.
-        read.late |= until.is_some_and(|until| batch.events.iter().any(|event| event.ts < until));
-        until = chunk.until;
+        // A damaged file has events that are older than its watermark.
+        read.late |= watermark.is_some_and(|watermark| batch.events.iter().any(|event| event.ts < watermark));
+        watermark = chunk.watermark;
         read.events.extend_from_slice(&batch.events);
         read.others += batch.others;
     }
-    read.late |= until.is_none() && may_be_late(&read.events, options.window_ns);
+    read.late |= watermark.is_none() && may_be_late(&read.events, options.window_ns);
     Some(read)
 }
 
@@ -130,7 +135,8 @@ fn round_trip(options: &Options, text: &[u8]) {
         workers: 1,
         ..Options::default()
     };
-    let convert = |options: &Options, to: &str| run::convert(options, to, Some(Format::EventsJsonl), &mut |_| true);
+    let convert =
+        |options: &Options, to: &str| run::convert(options, to, Some(OutputFormat::EventsJsonl), &mut |_| true);
     let Ok(before) = convert(&of(&first, options.source.as_deref()), &log) else { return };
     assert!(SOURCES.iter().any(|s| s.name() == before.source));
     let mut back = of(&log, Some("events-jsonl"));

@@ -1,4 +1,4 @@
-//! Any sequence of events. Ids, addresses and tasks are few, so that they meet.
+//! Any sequence of events. There are few ids, addresses and tasks, so that they match.
 #![no_main]
 
 use std::sync::Arc;

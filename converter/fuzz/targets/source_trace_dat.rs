@@ -13,11 +13,11 @@ fuzz_target!(|data: &[u8]| {
     let Ok(input) = Input::from_bytes("fuzz", file.to_vec()) else { return };
     let Ok(mut reader) = TraceDatSource.open(input, &source_options(*options)) else { return };
     let (mut chunk, mut batch, mut again) = (Chunk::default(), Batch::default(), Batch::default());
-    let (mut until, mut consumed) = (i64::MIN, 0);
+    let (mut watermark, mut consumed) = (i64::MIN, 0);
     while let Ok(true) = reader.chunks.next(&mut chunk) {
-        // What is older than this in a later chunk is late: no file that a kernel writes has such, but this one may.
-        assert!(chunk.until.is_some_and(|next| next >= until), "{:?} after {until}", chunk.until);
-        until = chunk.until.unwrap_or(until);
+        // Later chunks may have older events in a damaged file, but the watermark never falls.
+        assert!(chunk.watermark.is_some_and(|next| next >= watermark), "{:?} after {watermark}", chunk.watermark);
+        watermark = chunk.watermark.unwrap_or(watermark);
         let now = reader.chunks.consumed_bytes();
         assert!(now >= consumed && now <= file.len() as u64, "{now} bytes of {} after {consumed}", file.len());
         consumed = now;

@@ -1,4 +1,4 @@
-//! Files, standard input, gzip and zstd, cut into chunks of whole records.
+//! Reads files and standard input, decompresses gzip and zstd, and cuts the bytes into chunks of whole records.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -8,40 +8,41 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Small enough that a chunk, its events and the window stay in the cache of one core, large enough that taking a chunk costs nothing.
+/// Small enough that a chunk, its events and the reorder window stay in the cache of one core; large enough that the lock around the reader
+/// costs nothing.
 const CHUNK_BYTES: usize = 1 << 20;
-/// A record may be this long before it is cut by force; it bounds the memory that a file without line ends can take.
+/// A longer record is cut. This bounds the memory for a file without line ends.
 const MAX_CHUNK_BYTES: usize = 64 << 20;
 const HEAD_BYTES: usize = 1 << 16;
 const MAX_HEAD_BYTES: usize = 8 << 20;
 
-/// What some editors put before a text in UTF-8; no format begins so.
+/// Some editors write it before UTF-8 text. No format begins with it.
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// Reads one input. The path `-` is standard input.
+/// One input, opened. The path `-` is standard input.
 pub struct Input {
     pub path: String,
-    /// As the caller named it: another file may be read in the place of one that is empty.
-    pub named: String,
-    /// Bytes on disk, where known; for progress.
+    /// The path that the caller gave. `path` differs if another file is read instead of an empty one.
+    pub requested_path: String,
+    /// Size on disk, for progress; `None` if it is not known.
     pub total_bytes: Option<u64>,
     reader: Box<dyn Read + Send>,
     head: Vec<u8>,
     head_taken: usize,
-    is_packed: bool,
+    is_compressed: bool,
     consumed: Arc<AtomicU64>,
-    /// A plain file, which can be read at any place.
+    /// The file, if it is a regular uncompressed file, which can be read at any offset.
     plain: Option<File>,
 }
 
-/// The file itself, whatever leads to it.
-pub fn file_of(path: &str) -> Option<PathBuf> {
+/// Returns the absolute path of a file, with all links resolved.
+pub fn canonical_path(path: &str) -> Option<PathBuf> {
     Path::new(path).canonicalize().ok()
 }
 
-/// An input that is read here and there.
+/// An input that can be read at any offset.
 pub struct Store {
     inner: Stored,
     len: u64,
@@ -61,14 +62,14 @@ impl Store {
         self.len == 0
     }
 
-    /// Up to `len` bytes from `at`, fewer only at the end.
+    /// Returns `len` bytes from offset `at`, fewer only at the end.
     pub fn read_at(&self, at: u64, len: u64) -> io::Result<Vec<u8>> {
         let mut buffer = Vec::new();
         self.append(at, len, &mut buffer)?;
         Ok(buffer)
     }
 
-    /// As `read_at`, to the end of a buffer.
+    /// As `read_at`, appended to a buffer.
     pub fn append(&self, at: u64, len: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
         let len = len.min(self.len.saturating_sub(at)) as usize;
         match &self.inner {
@@ -86,24 +87,23 @@ impl Store {
     }
 }
 
-/// A buffer that is filled again and again; only `bytes()` is meant.
+/// A reused buffer with one chunk. Its contents are `bytes()`; the buffer behind them may be longer.
 #[derive(Default)]
 pub struct Chunk {
     buffer: Vec<u8>,
     len: usize,
-    /// No record that comes later is older than this, in ns, where that is known.
-    pub until: Option<i64>,
+    /// No record that comes later is older than this, in ns; `None` if the source does not know.
+    pub watermark: Option<i64>,
 }
 
 impl Chunk {
-    /// A buffer for all of a chunk.
+    /// Empties the chunk and returns its buffer. Call `end` when the buffer holds the whole chunk.
     pub fn begin(&mut self) -> &mut Vec<u8> {
-        self.until = None;
+        self.watermark = None;
         self.buffer.clear();
         &mut self.buffer
     }
 
-    /// The buffer is filled.
     pub fn end(&mut self) {
         self.len = self.buffer.len();
     }
@@ -113,7 +113,7 @@ impl Chunk {
     }
 }
 
-/// Counts what is read from disk, before decompression.
+/// Counts the bytes that are read from disk, before decompression.
 struct Counting<R> {
     inner: R,
     consumed: Arc<AtomicU64>,
@@ -141,8 +141,8 @@ impl Input {
         let total = meta.is_file().then_some(meta.len());
         let plain = if meta.is_file() { file.try_clone().ok() } else { None };
         let mut input = Self::new(path, total, Box::new(file))?;
-        let packed = input.is_packed;
-        input.plain = plain.filter(|_| !packed);
+        let is_compressed = input.is_compressed;
+        input.plain = plain.filter(|_| !is_compressed);
         Ok(input)
     }
 
@@ -169,7 +169,7 @@ impl Input {
         loop {
             let before = head.len();
             (&mut reader).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(fail)?;
-            // A first line that fills the head says little; what comes behind it may say more.
+            // If the first line fills the head, the next lines are needed to detect the format.
             let ended = head.len() - before < HEAD_BYTES;
             if ended || head.len() >= MAX_HEAD_BYTES || memchr::memchr(b'\n', &head[..before]).is_some() {
                 break;
@@ -183,33 +183,35 @@ impl Input {
         }
         Ok(Self {
             path: path.to_owned(),
-            named: path.to_owned(),
+            requested_path: path.to_owned(),
             total_bytes,
             reader,
             head,
             head_taken: 0,
             consumed,
             plain: None,
-            is_packed: gzip || zstd,
+            is_compressed: gzip || zstd,
         })
     }
 
-    /// The same file, or a copy of it, packed or not, as far as their beginnings and their sizes tell.
-    /// `of_threads`: two that did next to nothing may have the same few lines in files of their own.
-    pub fn is_same_log(&self, other: &Self, of_threads: bool) -> bool {
-        let surely_bytes = if of_threads { 4096 } else { 1 };
-        let of_one_size = self.total_bytes.is_some() && self.total_bytes == other.total_bytes;
-        let is_one = || file_of(&self.path).is_some_and(|file| file_of(&other.path) == Some(file));
-        // How long a packed text is, or one from a pipe, is not known, but one that begins with the same times is the same; a binary file may begin with what
-        // the kernel always says.
-        let has_no_size = |input: &Self| input.is_packed || input.total_bytes.is_none();
-        let of_text = (has_no_size(self) || has_no_size(other)) && !self.head.contains(&0);
+    /// Returns whether the other input is the same file or a copy of it, compressed or not. Compares heads and sizes.
+    ///
+    /// `is_single_thread`: both may hold one thread each. Two threads that did next to nothing may have the same few lines, so a small file
+    /// is only the same if it is the same file on disk.
+    pub fn is_same_log(&self, other: &Self, is_single_thread: bool) -> bool {
+        let conclusive_bytes = if is_single_thread { 4096 } else { 1 };
+        let same_size = self.total_bytes.is_some() && self.total_bytes == other.total_bytes;
+        let same_file = || canonical_path(&self.path).is_some_and(|file| canonical_path(&other.path) == Some(file));
+        // The size of a compressed or piped text is not known, but texts that begin with the same times are the same.
+        // Binary files of different recordings may begin with the same bytes: the kernel's description of its events.
+        let size_unknown = |input: &Self| input.is_compressed || input.total_bytes.is_none();
+        let is_text_of_unknown_size = (size_unknown(self) || size_unknown(other)) && !self.head.contains(&0);
         self.head == other.head
-            && (of_one_size && (self.total_bytes >= Some(surely_bytes) || is_one())
-                || of_text && self.head.len() as u64 >= surely_bytes)
+            && (same_size && (self.total_bytes >= Some(conclusive_bytes) || same_file())
+                || is_text_of_unknown_size && self.head.len() as u64 >= conclusive_bytes)
     }
 
-    /// The first bytes, for the sniffer; still to be read.
+    /// The first bytes, by which the format is detected. Reading the input returns them again.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
@@ -218,7 +220,7 @@ impl Input {
         self.consumed.load(Ordering::Relaxed)
     }
 
-    /// All of it, to be read here and there. What is compressed or comes through a pipe goes to a file that nobody sees.
+    /// Returns the whole input for reading at any offset. Compressed or piped input goes to an unnamed temporary file, unless it is small.
     pub fn into_store(mut self) -> io::Result<Store> {
         if let Some(file) = self.plain {
             let len = file.metadata()?.len();
@@ -252,7 +254,7 @@ impl Input {
     }
 }
 
-/// Cuts an input into chunks that end where a record ends.
+/// Cuts an input into chunks that end with a record.
 pub struct ChunkReader {
     input: Input,
     carry: Vec<u8>,
@@ -268,7 +270,7 @@ impl ChunkReader {
         &self.input
     }
 
-    /// Fills `chunk` with whole records; false at the end. `cut(bytes)` says after how many bytes a record surely ends.
+    /// Fills `chunk` with whole records. Returns false at the end of the input. `cut` is as in `Lines`.
     pub fn next(&mut self, chunk: &mut Chunk, cut: impl Fn(&[u8]) -> Option<usize>) -> Result<bool> {
         let mut want = CHUNK_BYTES.max(self.carry.len() * 2);
         if chunk.buffer.len() < want {
@@ -335,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn compression_is_told_by_content() {
+    fn compression_is_detected_by_content() {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gz.write_all(b"a\nb\n").unwrap();
         let gz = gz.finish().unwrap();

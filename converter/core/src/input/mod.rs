@@ -1,7 +1,11 @@
-//! Inputs: how a file is opened and read, what it may be read together with, and what it has held so far.
+//! Inputs, in two layers.
+//!
+//! `file` reads bytes and is below `source`. `open`, `grouping` and `tally` are above it: they open the inputs of a command, decide which
+//! belong together, and count what each has held until now.
 
 mod file;
+pub mod grouping;
 pub mod open;
 pub(crate) mod tally;
 
-pub use self::file::{Chunk, ChunkReader, Input, Store, file_of};
+pub use self::file::{Chunk, ChunkReader, Input, Store, canonical_path};

@@ -1,91 +1,146 @@
-//! Opens the inputs of a command, and refuses those that cannot be read together.
+//! Opens the inputs of a command and refuses inputs that cannot be converted together.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Refused, Result};
-use crate::input::{Input, file_of};
-use crate::merge::{OpenInput, logs_of};
-use crate::run::Options;
-use crate::source;
+use crate::input::grouping::assign_lanes;
+use crate::input::{Input, canonical_path};
+use crate::source::{self, InputTraits, Problem, Source};
 
-pub fn open_inputs(options: &Options) -> Result<Vec<OpenInput>> {
-    let mut inputs: Vec<OpenInput> = Vec::new();
-    // Files that an input before them has taken in.
-    let mut taken: Vec<(PathBuf, String)> = Vec::new();
-    let offset_of = |path: &str| options.hints.get(path).and_then(|beside| beside.offset_ns);
-    for path in &options.inputs {
-        let is_taken = |path: &str, taken: &[(PathBuf, String)]| {
-            let file = file_of(path)?;
-            taken.iter().find(|(other, _)| *other == file).map(|(_, by)| by.clone())
-        };
-        let mut by = is_taken(path, &taken);
-        let mut input = Input::open(path)?;
-        if by.is_none()
-            && input.head().is_empty()
-            && let Some(other) = source::instead_of_empty(path)
-        {
-            by = is_taken(&other, &taken);
-            input = Input::open(&other)?;
-            input.named.clone_from(path);
-        }
-        if let Some(by) = by {
-            if offset_of(path).is_some() && offset_of(path) != offset_of(&by) {
-                let message = format!("its offset is another than that of {by}, with which it is read");
-                let source = Refused::error(message, format!("say it of that one: --offset {by}=..."));
-                return Err(Error::Read { path: path.clone(), source });
+/// An input with its format, before anything but its head has been read.
+pub struct OpenInput {
+    pub input: Input,
+    pub source: &'static dyn Source,
+    pub traits: InputTraits,
+}
+
+impl OpenInput {
+    pub fn new(input: Input, source: &'static dyn Source) -> Self {
+        let traits = source.describe(&input);
+        Self { input, source, traits }
+    }
+
+    /// Finds the source of an input: the one with this name, or the first one that recognizes the input.
+    pub fn with_format(input: Input, sources: &[&'static dyn Source], name: Option<&str>) -> Result<Self> {
+        let source = match name {
+            Some(name) => {
+                let source = source::by_name(sources, name)?;
+                if input.head().is_empty() {
+                    return Err(Error::Empty { path: input.path });
+                }
+                source
             }
+            None => source::detect(sources, &input.path, input.head())?,
+        };
+        Ok(Self::new(input, source))
+    }
+}
+
+/// A file that is read together with an input and is not an input of its own.
+struct TakenFile {
+    file: PathBuf,
+    /// Path of the input that it is read with.
+    by: String,
+}
+
+/// Opens inputs in order. `format` is the name of their format, `None` to detect it; `offset_of` returns the `--offset` of a path.
+pub fn open_inputs(
+    paths: &[String],
+    sources: &[&'static dyn Source],
+    format: Option<&str>,
+    offset_of: impl Fn(&str) -> Option<i64>,
+) -> Result<Vec<OpenInput>> {
+    let mut inputs: Vec<OpenInput> = Vec::new();
+    let mut taken: Vec<TakenFile> = Vec::new();
+    for path in paths {
+        let (input, taken_by) = open_or_replacement(path, sources, &taken)?;
+        if let Some(by) = taken_by {
+            check_offset_of_part(path, &by, &offset_of)?;
             continue;
         }
-        let opened = with_source(options, input)?;
-        check_twice(&inputs, &opened)?;
-        let (mut input, source) = opened;
-        for part in source.parts(&input.path) {
-            if part != input.path {
+        let mut open = OpenInput::with_format(input, sources, format)?;
+        check_distinct(&inputs, &open)?;
+        for part in open.source.parts(&open.input.path) {
+            if part != open.input.path {
                 let bytes = Path::new(&part).metadata().map(|meta| meta.len()).ok();
-                input.total_bytes = input.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
+                open.input.total_bytes = open.input.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
             }
-            taken.extend(file_of(&part).map(|file| (file, path.clone())));
+            taken.extend(canonical_path(&part).map(|file| TakenFile { file, by: path.clone() }));
         }
-        inputs.push((input, source));
+        inputs.push(open);
     }
     Ok(inputs)
 }
 
-/// Refuses a log that is among the others already.
-pub fn check_twice(others: &[OpenInput], (input, source): &OpenInput) -> Result<()> {
-    let of_threads = source.name() == source::strace::NAME && source.is_standalone(input.head());
-    match others.iter().find(|(other, _)| other.is_same_log(input, of_threads)) {
-        Some((first, _)) => Err(Error::Twice { first: first.path.clone(), second: input.path.clone() }),
+/// Opens a file, or another part of its recording if it is empty. Also returns the input that it is read with, if it is taken already.
+fn open_or_replacement(
+    path: &str,
+    sources: &[&'static dyn Source],
+    taken: &[TakenFile],
+) -> Result<(Input, Option<String>)> {
+    let taken_by = |path: &str| {
+        let file = canonical_path(path)?;
+        taken.iter().find(|other| other.file == file).map(|other| other.by.clone())
+    };
+    let input = Input::open(path)?;
+    let by = taken_by(path);
+    if by.is_none()
+        && input.head().is_empty()
+        && let Some(other) = source::replacement_of_empty(sources, path)
+    {
+        let mut replacement = Input::open(&other)?;
+        path.clone_into(&mut replacement.requested_path);
+        return Ok((replacement, taken_by(&other)));
+    }
+    Ok((input, by))
+}
+
+/// Files that are read together have one clock, so they cannot be shifted by different offsets.
+fn check_offset_of_part(path: &str, by: &str, offset_of: impl Fn(&str) -> Option<i64>) -> Result<()> {
+    let offset = offset_of(path);
+    if offset.is_none() || offset == offset_of(by) {
+        return Ok(());
+    }
+    let message = format!("its offset differs from that of {by}, with which it is read");
+    let source = Refused::error(message, format!("give the offset for that file: --offset {by}=..."));
+    Err(Error::Read { path: path.to_owned(), source })
+}
+
+/// Refuses an input that is a copy of one of the others.
+pub fn check_distinct(others: &[OpenInput], new: &OpenInput) -> Result<()> {
+    let is_same = |other: &&OpenInput| other.input.is_same_log(&new.input, new.traits.is_single_thread);
+    match others.iter().find(is_same) {
+        Some(first) => Err(Error::Twice { first: first.input.path.clone(), second: new.input.path.clone() }),
         None => Ok(()),
     }
 }
 
-pub fn with_source(options: &Options, input: Input) -> Result<OpenInput> {
-    let source = match &options.source {
-        Some(name) => {
-            let source = source::by_name(name)?;
-            if input.head().is_empty() {
-                return Err(Error::Empty { path: input.path });
-            }
-            source
-        }
-        None => source::sniff(&input.path, input.head())?,
+/// Returns whether the ids of the inputs are process ids. Inputs with process ids cannot be combined with inputs with thread ids.
+///
+/// `default` holds for a log that does not say what its ids are.
+pub fn ids_are_processes(inputs: &[OpenInput], default: bool) -> Result<bool> {
+    let lanes = assign_lanes(inputs);
+    // The first piece of a log may hold no event that says it.
+    let of_lane = |lane: usize| {
+        let pieces = inputs.iter().zip(&lanes).filter(|(_, of)| **of == lane);
+        pieces.into_iter().find_map(|(input, _)| input.traits.ids_are_processes).unwrap_or(default)
     };
-    Ok((input, source))
+    let processes = lanes.iter().position(|&lane| of_lane(lane));
+    let threads = lanes.iter().position(|&lane| !of_lane(lane));
+    if let (Some(processes), Some(threads)) = (processes, threads) {
+        let path = |index: usize| inputs[index].input.path.clone();
+        let of_processes = path(processes);
+        let hint = format!(
+            "{}; without `--pid-is process`, the ids of a log that does not say what they are are thread ids",
+            thread_ids_hint(inputs[processes].source, &of_processes)
+        );
+        return Err(Error::MixedIds { of_processes, of_threads: path(threads), hint });
+    }
+    Ok(processes.is_some())
 }
 
-/// Whether the ids of the inputs are processes, as they say or else the caller: of all of them, or of none.
-pub fn pid_is_process(inputs: &[OpenInput], otherwise: bool) -> Result<bool> {
-    let told: Vec<_> = inputs.iter().map(|(input, source)| source.pid_is_process(input.head())).collect();
-    let logs = logs_of(inputs);
-    // A piece may begin with what does not tell.
-    let of_log =
-        |log: usize| told.iter().zip(&logs).find_map(|(told, of)| told.filter(|_| *of == log)).unwrap_or(otherwise);
-    let of_processes = logs.iter().position(|&log| of_log(log));
-    let of_threads = logs.iter().position(|&log| !of_log(log));
-    if let (Some(processes), Some(threads)) = (of_processes, of_threads) {
-        let path = |at: usize| inputs[at].0.path.clone();
-        return Err(Error::ThreadTable { of_processes: path(processes), of_threads: path(threads) });
-    }
-    Ok(of_processes.is_some())
+/// What to do about an input without thread ids.
+pub(crate) fn thread_ids_hint(source: &dyn Source, input: &str) -> String {
+    let advice = source.explain(Problem::NoThreadIds).map(|explanation| explanation.hint);
+    format!("convert {input} on its own, or {}", advice.as_deref().unwrap_or("record it with thread ids"))
 }

@@ -1,252 +1,278 @@
-//! An input as far as it has been read: what it told, and at its end what it lacks of what it says itself.
+//! The tally of each input: counts and time span of the part that has been read, and at its end the events that it lacks.
 
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Refused, Result};
 use crate::event::{Kind, UNKNOWN_TASK};
-use crate::location::tell;
+use crate::input::open::{OpenInput, thread_ids_hint};
+use crate::location::at_line;
 use crate::losses::{Losses, Reason};
-use crate::merge::OpenInput;
 use crate::names::text_of;
-use crate::run::Summary;
-use crate::sink::Sink;
-use crate::source::{self, Batch, NoteKind};
+use crate::source::{Batch, InputTraits, NoteKind, OtherEvents, Problem, Source};
 
-/// Unparsed lines that are shown whole.
+/// Number of unparsed lines that are reported with their text.
 const SHOWN_LINES: usize = 5;
 
-/// An input as far as it has been read.
+/// Losses that the inputs report or that are found while they are read.
+#[derive(Default)]
+pub(crate) struct InputLosses {
+    pub(crate) losses: Losses,
+    /// The first unparsed lines: `file:line: text (why)`.
+    pub(crate) unparsed: Vec<String>,
+}
+
+/// One input, as far as it has been read.
 pub(crate) struct InputTally {
     /// The log that it is a piece of.
     pub(crate) log: usize,
     pub(crate) path: String,
-    pub(crate) source: &'static str,
+    pub(crate) source: &'static dyn Source,
+    pub(crate) traits: InputTraits,
     pub(crate) lines: u64,
-    pub(crate) events: u64,
     pub(crate) read_bytes: u64,
+    /// Events in its batches, by kind.
+    pub(crate) kinds: [u64; Kind::COUNT],
+    /// Events that the source counted but did not keep.
+    pub(crate) dropped_events: u64,
+    pub(crate) other_events: Option<OtherEvents>,
+    /// Times of its oldest and its newest event.
+    pub(crate) span: Option<(i64, i64)>,
     last_event: Option<i64>,
-    /// Its oldest and its newest event.
-    span: Option<(i64, i64)>,
-    /// Its first line that is no event, and how many there are.
-    unparsed: Option<String>,
+    first_unparsed: Option<String>,
     unparsed_lines: u64,
     io_uring: u64,
-    kinds: [u64; Kind::COUNT],
-    /// What the recorder counted, of the kinds that it did.
-    counted: [Option<u64>; Kind::COUNT],
-    ended: bool,
-    says_its_end: bool,
-    pub(crate) is_standalone: bool,
+    /// Number of events by kind that the recorder counted, for the kinds that it counts.
+    recorder_counts: [Option<u64>; Kind::COUNT],
+    /// The recorder has reported its end.
+    has_ended: bool,
 }
 
 impl InputTally {
-    pub(crate) fn of((input, source): &OpenInput, log: usize) -> Self {
+    pub(crate) fn new(open: &OpenInput, log: usize) -> Self {
         Self {
             log,
-            path: input.path.clone(),
-            source: source.name(),
+            path: open.input.path.clone(),
+            source: open.source,
+            traits: open.traits.clone(),
             lines: 0,
-            events: 0,
             read_bytes: 0,
-            last_event: None,
+            kinds: [0; Kind::COUNT],
+            dropped_events: 0,
+            other_events: None,
             span: None,
-            unparsed: None,
+            last_event: None,
+            first_unparsed: None,
             unparsed_lines: 0,
             io_uring: 0,
-            kinds: [0; Kind::COUNT],
-            counted: [None; Kind::COUNT],
-            ended: false,
-            says_its_end: source.says_its_end(input.head()),
-            is_standalone: source.is_standalone(input.head()),
+            recorder_counts: [None; Kind::COUNT],
+            has_ended: false,
         }
     }
 
-    /// At its end: whether it told of anything. OtherEvents may be `beside` it.
-    pub(crate) fn check(&self, beside: bool) -> Result<()> {
-        // A recorder that says its end has seen nothing, and so has strace of a thread of `-ff` that makes no sync call; the
-        // inputs beside it may have.
-        let of_a_thread = beside && self.source == source::strace::NAME && self.unparsed_lines == 0;
-        if self.events > 0 || self.ended || of_a_thread { Ok(()) } else { Err(self.no_events()) }
+    /// Number of events in its batches.
+    pub(crate) fn events(&self) -> u64 {
+        self.kinds.iter().sum()
     }
 
-    /// At the end of a log, of which these are the pieces: what it lacks of what it says itself.
-    pub(crate) fn lacks(pieces: &[&Self], losses: &mut Losses) -> Vec<NoteKind> {
-        let mut lacks = Vec::new();
-        let Some(last) = pieces.last() else { return lacks };
-        let (says_its_end, ended) = (pieces.iter().any(|p| p.says_its_end), pieces.iter().any(|p| p.ended));
-        if !says_its_end && !ended {
-            // Counts of a map that has the name of ours are not those of our recorder.
-            return lacks;
+    /// Counts the events of a batch. `read_bytes` have been read of the input up to the end of the batch.
+    pub(crate) fn add_events(&mut self, batch: &Batch, read_bytes: u64) {
+        self.read_bytes = read_bytes;
+        self.lines += batch.lines;
+        self.dropped_events += batch.others;
+        if let Some(counts) = &batch.other_events {
+            self.other_events.get_or_insert_default().join(counts);
         }
-        let of_kind = |kind: usize| {
-            let have: u64 = pieces.iter().map(|p| p.kinds[kind]).sum();
-            pieces.iter().fold(0u64, |sum, p| sum.saturating_add(p.counted[kind].unwrap_or(0))).saturating_sub(have)
-        };
-        let missing = (0..Kind::COUNT).fold(0u64, |sum, kind| sum.saturating_add(of_kind(kind)));
-        // Each line that was torn is counted as such.
-        let missing = missing.saturating_sub(pieces.iter().map(|p| p.unparsed_lines).sum());
-        if missing > 0 {
-            last.missing(missing, losses);
-            lacks.push(NoteKind::Missing { count: missing });
+        let Some(last) = batch.events.last() else { return };
+        self.last_event = Some(last.ts);
+        let (mut oldest, mut newest) = self.span.unwrap_or((last.ts, last.ts));
+        for event in &batch.events {
+            self.kinds[event.kind.index()] += 1;
+            oldest = oldest.min(event.ts);
+            newest = newest.max(event.ts);
         }
-        if says_its_end && !ended {
-            last.cut_off(losses);
-            lacks.push(NoteKind::Truncated);
-        }
-        lacks
+        self.span = Some((oldest, newest));
     }
 
-    fn missing(&self, count: u64, losses: &mut Losses) {
-        let tally = losses.add(Reason::MissingEvent, count, self.last_event);
-        tally.example.get_or_insert_with(|| tell(&self.path, 0, "its recorder counted more than it holds"));
+    /// Counts the notes of a batch, before `add_events`. `on_lost_events` gets the time and the text of each report of lost events.
+    pub(crate) fn add_notes(
+        &mut self,
+        batch: &Batch,
+        lines_before: u64,
+        found: &mut InputLosses,
+        mut on_lost_events: impl FnMut(i64, &str) -> Result<()>,
+    ) -> Result<()> {
+        for note in &batch.notes {
+            let line = note.line_in_file(lines_before);
+            match &note.kind {
+                NoteKind::Lost { .. } | NoteKind::LostUncounted => {
+                    // The report has no time. It gets the time of the event before it.
+                    let before = (note.after as usize).checked_sub(1).and_then(|index| batch.events.get(index));
+                    let ts = before.map(|event| event.ts).or(self.last_event);
+                    let (count, text) = match note.kind {
+                        NoteKind::Lost { count } => (count, format!("Lost {count} events")),
+                        _ => (1, "Lost an unknown number of events".to_owned()),
+                    };
+                    let text = at_line(&self.path, line, &text);
+                    if let Some(ts) = ts {
+                        on_lost_events(ts, &text)?;
+                    }
+                    found.losses.add(Reason::LostByTracer, count, ts).example.get_or_insert(text);
+                }
+                NoteKind::Counted { kind, count } => {
+                    let total = self.recorder_counts[*kind].get_or_insert(0);
+                    *total = total.saturating_add(*count);
+                }
+                NoteKind::End => self.has_ended = true,
+                NoteKind::Missing { count } => self.add_missing(*count, &mut found.losses),
+                NoteKind::Truncated => self.add_truncated(&mut found.losses),
+                NoteKind::IoUring => {
+                    self.io_uring += 1;
+                    let loss = found.losses.add(Reason::IoUring, 1, None);
+                    loss.example.get_or_insert_with(|| at_line(&self.path, line, "io_uring"));
+                }
+                NoteKind::Unparsed { text, why } => self.add_unparsed(line, text, why, found),
+            }
+        }
+        Ok(())
     }
 
-    fn cut_off(&self, losses: &mut Losses) {
-        let tally = losses.add(Reason::Truncated, 1, self.last_event);
-        tally.example.get_or_insert_with(|| tell(&self.path, self.lines, "its last line is not the recorder's"));
+    fn add_unparsed(&mut self, line: u64, text: &[u8], why: &str, found: &mut InputLosses) {
+        self.unparsed_lines += 1;
+        let loss = found.losses.add(Reason::UnparsedLine, 1, None);
+        let is_shown = found.unparsed.len() < SHOWN_LINES;
+        if !is_shown && loss.example.is_some() && self.first_unparsed.is_some() {
+            return;
+        }
+        let example = at_line(&self.path, line, &printable(&text_of(text)));
+        let with_reason = format!("{example} ({why})");
+        loss.example.get_or_insert(example);
+        if is_shown {
+            found.unparsed.push(with_reason.clone());
+        }
+        self.first_unparsed.get_or_insert(with_reason);
+    }
+
+    fn add_missing(&self, count: u64, losses: &mut Losses) {
+        let loss = losses.add(Reason::MissingEvent, count, self.last_event);
+        loss.example.get_or_insert_with(|| at_line(&self.path, 0, "its recorder counted more events than it holds"));
+    }
+
+    fn add_truncated(&self, losses: &mut Losses) {
+        let loss = losses.add(Reason::Truncated, 1, self.last_event);
+        loss.example.get_or_insert_with(|| at_line(&self.path, self.lines, "its last line is not the recorder's"));
+    }
+
+    /// Refuses an input that has been read to its end and had no event. `has_others`: it is converted together with other inputs.
+    pub(crate) fn check_has_events(&self, has_others: bool) -> Result<()> {
+        // A log with the recorder's last line is complete: nothing happened while it recorded.
+        let is_acceptable =
+            self.has_ended || has_others && self.traits.may_be_without_events && self.unparsed_lines == 0;
+        if self.events() > 0 || is_acceptable { Ok(()) } else { Err(self.no_events()) }
     }
 
     pub(crate) fn no_events(&self) -> Error {
-        let detail = self.unparsed.as_ref().map_or(String::new(), |line| format!("; the first that is none: {line}"));
-        let (path, lines) = (self.path.clone(), self.lines);
-        if self.source == source::strace::NAME {
-            let seen =
-                format!("; it uses io_uring or Linux AIO, whose syncs strace does not see ({} times)", self.io_uring);
-            let detail = if self.io_uring > 0 { seen + &detail } else { detail };
-            Error::NoCalls { path, lines, detail }
-        } else {
-            let of_blocks = matches!(self.source, "blktrace" | "blkparse");
-            Error::NoEvents { path, lines, detail, of_blocks }
+        let problem = Problem::NoEvents { lines: self.lines, io_uring: self.io_uring };
+        let (message, hint) = self
+            .source
+            .explain(problem)
+            .map_or((None, None), |explanation| (explanation.message, Some(explanation.hint)));
+        let default_message = || match self.lines {
+            0 => "no event that has to do with a sync".to_owned(),
+            lines => format!("no event in {lines} lines"),
+        };
+        let unparsed = self.first_unparsed.as_ref();
+        Error::NoEvents {
+            path: self.path.clone(),
+            message: message.unwrap_or_else(default_message),
+            detail: unparsed.map_or(String::new(), |line| format!("; the first unparsed line is {line}")),
+            hint: hint.unwrap_or_else(|| "docs/formats.md shows what an event looks like".into()),
         }
     }
 
-    /// Counts the events of a batch, up to the end of which so many bytes have been read.
-    pub(crate) fn take_events(&mut self, batch: &Batch, read_bytes: u64) {
-        self.read_bytes = read_bytes;
-        self.lines += batch.lines;
-        self.events += batch.events.len() as u64;
-        self.last_event = batch.events.last().map(|e| e.ts).or(self.last_event);
-        for event in &batch.events {
-            self.kinds[event.kind.index()] += 1;
-            self.span = Some(self.span.map_or((event.ts, event.ts), |(a, b)| (a.min(event.ts), b.max(event.ts))));
-        }
-    }
-
-    /// InputHints other logs each call must say its thread.
-    pub(crate) fn check_threads(&self, batch: &Batch, lines_before: u64) -> Result<()> {
-        let needs = |kind: &Kind| {
+    /// Refuses calls without a thread id. Calls of other logs cannot be distinguished from them.
+    pub(crate) fn check_thread_ids(&self, batch: &Batch, lines_before: u64) -> Result<()> {
+        let needs_thread = |kind: &Kind| {
             matches!(
                 kind,
                 Kind::CallEnter { .. } | Kind::CallExit { .. } | Kind::SyncStart { .. } | Kind::SyncEnd { .. }
             )
         };
-        let Some(event) = batch.events.iter().find(|event| event.tid == UNKNOWN_TASK && needs(&event.kind)) else {
+        let Some(event) = batch.events.iter().find(|event| event.tid == UNKNOWN_TASK && needs_thread(&event.kind))
+        else {
             return Ok(());
         };
         let line = lines_before + u64::from(event.line);
         let message = format!(
-            "the call in line {line} does not say which thread makes it, and so it is not told from those of the other inputs"
+            "the call in line {line} does not say which thread makes it, so it cannot be distinguished from calls of the other inputs"
         );
-        let hint = if self.source == source::strace::NAME {
-            "convert it on its own, give it the name that strace -ff gives (NAME.PID), or record with -f, which tells the thread of each line"
-        } else {
-            "convert it on its own, or record it with thread ids: `tid` in bpftrace's tuples"
-        };
+        let hint = thread_ids_hint(self.source, "it");
         Err(Error::Read { path: self.path.clone(), source: Refused::error(message, hint) })
-    }
-
-    /// Counts what in a batch is no event.
-    pub(crate) fn take_notes(
-        &mut self,
-        batch: &Batch,
-        lines_before: u64,
-        mut sink: Option<&mut dyn Sink>,
-        summary: &mut Summary,
-    ) -> Result<()> {
-        let path = &self.path;
-        for note in &batch.notes {
-            // A low-level log tells the line of the log that it was made from.
-            let told =
-                matches!(note.kind, NoteKind::Unparsed { why, .. } if why == source::events_jsonl::UNPARSED_BEFORE);
-            let line = if told || note.line == 0 { note.line } else { lines_before + note.line };
-            match &note.kind {
-                NoteKind::Lost { .. } | NoteKind::LostUncounted => {
-                    // It has no time of its own: that of the event before it.
-                    let before = (note.after as usize).checked_sub(1).and_then(|i| batch.events.get(i));
-                    let ts = before.map(|e| e.ts).or(self.last_event);
-                    let (count, what) = match note.kind {
-                        NoteKind::Lost { count } => (count, format!("Lost {count} events")),
-                        _ => (1, "Lost events, it is not told how many".to_owned()),
-                    };
-                    let tally = summary.losses.add(Reason::LostByTracer, count, ts);
-                    let text = tell(path, line, &what);
-                    if let (Some(sink), Some(ts)) = (&mut sink, ts) {
-                        sink.loss(Reason::LostByTracer, ts, &text)?;
-                    }
-                    tally.example.get_or_insert(text);
-                }
-                NoteKind::Counted { kind, count } => {
-                    let counted = self.counted[*kind].get_or_insert(0);
-                    *counted = counted.saturating_add(*count);
-                }
-                NoteKind::End => self.ended = true,
-                NoteKind::Missing { count } => self.missing(*count, &mut summary.losses),
-                NoteKind::Truncated => self.cut_off(&mut summary.losses),
-                NoteKind::IoUring => {
-                    self.io_uring += 1;
-                    let tally = summary.losses.add(Reason::IoUring, 1, None);
-                    tally.example.get_or_insert_with(|| tell(path, line, "io_uring"));
-                }
-                NoteKind::Unparsed { text, why } => {
-                    self.unparsed_lines += 1;
-                    let tally = summary.losses.add(Reason::UnparsedLine, 1, None);
-                    let wanted =
-                        summary.unparsed.len() < SHOWN_LINES || tally.example.is_none() || self.unparsed.is_none();
-                    if wanted {
-                        let shown = shorten(&text_of(text));
-                        let example = tell(path, line, &shown);
-                        if summary.unparsed.len() < SHOWN_LINES {
-                            summary.unparsed.push(format!("{example} ({why})"));
-                        }
-                        self.unparsed.get_or_insert_with(|| format!("{example} ({why})"));
-                        tally.example.get_or_insert(example);
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 }
 
-/// Recordings that have no time in common, each with the one before it.
-pub(crate) fn apart(files: &[InputTally], recordings: &[usize]) -> Vec<(String, String, i64)> {
-    let mut spans: BTreeMap<usize, (i64, i64, &str)> = BTreeMap::new();
-    for (file, recording) in files.iter().zip(recordings) {
-        if let Some((from, to)) = file.span {
-            let span = spans.entry(*recording).or_insert((from, to, &file.path));
+/// Compares a log with what its recorder reported: its end, and its counts of events. `pieces` are all inputs of the log, read to their end.
+///
+/// Adds the losses, and returns them as notes for the low-level log.
+pub(crate) fn find_missing_events(pieces: &[&InputTally], losses: &mut Losses) -> Vec<NoteKind> {
+    let mut notes = Vec::new();
+    let Some(last) = pieces.last() else { return notes };
+    let records_its_end = pieces.iter().any(|piece| piece.traits.records_its_end);
+    let has_ended = pieces.iter().any(|piece| piece.has_ended);
+    if !records_its_end && !has_ended {
+        // Another program's map may have the name of the recorder's map of counts.
+        return notes;
+    }
+    let missing_of_kind = |kind: usize| {
+        let recorded: u64 = pieces.iter().map(|piece| piece.kinds[kind]).sum();
+        let counted =
+            pieces.iter().fold(0u64, |sum, piece| sum.saturating_add(piece.recorder_counts[kind].unwrap_or(0)));
+        counted.saturating_sub(recorded)
+    };
+    let missing = (0..Kind::COUNT).fold(0u64, |sum, kind| sum.saturating_add(missing_of_kind(kind)));
+    // An event on a torn line is already counted as an unparsed line.
+    let missing = missing.saturating_sub(pieces.iter().map(|piece| piece.unparsed_lines).sum());
+    if missing > 0 {
+        last.add_missing(missing, losses);
+        notes.push(NoteKind::Missing { count: missing });
+    }
+    if records_its_end && !has_ended {
+        last.add_truncated(losses);
+        notes.push(NoteKind::Truncated);
+    }
+    notes
+}
+
+/// Returns pairs of recordings that have no time in common, by the path of their first input: the first one, the next one that begins after
+/// its end, and the gap between them in ns.
+pub(crate) fn find_disjoint(tallies: &[InputTally], recordings: &[usize]) -> Vec<(String, String, i64)> {
+    let mut span_of: BTreeMap<usize, (i64, i64, &str)> = BTreeMap::new();
+    for (tally, recording) in tallies.iter().zip(recordings) {
+        if let Some((from, to)) = tally.span {
+            let span = span_of.entry(*recording).or_insert((from, to, &tally.path));
             *span = (span.0.min(from), span.1.max(to), span.2);
         }
     }
-    let mut spans: Vec<_> = spans.into_values().collect();
+    let mut spans: Vec<_> = span_of.into_values().collect();
     spans.sort_unstable();
-    let mut found = Vec::new();
+    let mut disjoint = Vec::new();
+    // The recording that ends last of those before.
     let mut before: Option<(i64, &str)> = None;
     for (from, to, path) in spans {
         if let Some((end, first)) = before
             && end < from
         {
-            found.push((first.to_owned(), path.to_owned(), from - end));
+            disjoint.push((first.to_owned(), path.to_owned(), from - end));
         }
         before = before.filter(|(end, _)| *end > to).or(Some((to, path)));
     }
-    found
+    disjoint
 }
 
-/// A line as it can stand in a message.
-fn shorten(text: &str) -> String {
-    const SHOWN: usize = 160;
-    let mut shown: String = text.chars().take(SHOWN).map(|c| if c.is_control() { '\u{b7}' } else { c }).collect();
-    if text.chars().nth(SHOWN).is_some() {
+/// Shortens a line and replaces its control characters, for a message.
+fn printable(text: &str) -> String {
+    const MAX_CHARS: usize = 160;
+    let mut shown: String = text.chars().take(MAX_CHARS).map(|c| if c.is_control() { '\u{b7}' } else { c }).collect();
+    if text.chars().nth(MAX_CHARS).is_some() {
         shown.push_str("...");
     }
     shown

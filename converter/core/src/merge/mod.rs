@@ -1,611 +1,285 @@
-//! Several inputs of one run: which is read next, and up to when all have been read.
+//! Merges the inputs of a run: which input is read next, and the watermark up to which all inputs have been read.
 //!
-//! Inputs of one format are pieces of one log, read one after the other, unless they say that they are not. All others tell of
-//! the same time side by side: the one that is furthest behind is read on, so that little has to wait in memory.
+//! Pieces of one log are read one after the other, in a lane. Lanes cover the same time and are read in parallel: the lane that is furthest
+//! behind is read next, so that few events have to wait in memory.
 
+pub mod clock;
 pub mod parallel_parse;
 pub mod reorder;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
+use self::clock::{Clock, ClockShift, Clocks, InputHints, remove_clock_facts, resolve_clock};
+use self::parallel_parse::{Next, Stream};
 use crate::error::{Error, Result};
-use crate::input::Input;
-use crate::merge::parallel_parse::{Next, Stream};
-use crate::source::{Batch, Reader, Source, SourceOptions, StatefulPass, bpftrace_json};
+use crate::input::grouping::assign_lanes;
+use crate::input::open::OpenInput;
+use crate::source::{Batch, Reader, SourceOptions, StatefulPass};
 
-pub type OpenInput = (Input, &'static dyn Source);
+/// Maximum number of waiting events if a source gives watermarks: more than all ring-buffer pages of many CPUs hold. A file whose watermarks
+/// never rise must not be kept in memory whole.
+const MAX_WAITING_BY_WATERMARK: usize = 4_000_000;
 
-/// What two clocks showed at two moments: (CLOCK_REALTIME, CLOCK_BOOTTIME), in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClockPair {
-    pub first: (i64, i64),
-    pub last: (i64, i64),
+pub struct MergeOptions {
+    /// Reorder window of inputs without watermarks, in ns.
+    pub window_ns: i64,
+    /// Parser threads of each lane; 0 for the number of cores.
+    pub workers: usize,
+    pub source_options: SourceOptions,
+    /// By the path that the caller gave.
+    pub hints: HashMap<String, InputHints>,
+    /// Count the events that no report uses by the tracer's names for them.
+    pub count_other_events: bool,
 }
-
-impl ClockPair {
-    /// The time on CLOCK_BOOTTIME: both go evenly between the two moments, and alike before and after them.
-    fn moved(self, realtime: i64) -> i64 {
-        let (since, span) = (realtime - self.first.0, self.last.0 - self.first.0);
-        let gained = (self.last.1 - self.first.1) - span;
-        let part = i128::from(since.clamp(0, span.max(0)));
-        let gain = if span > 0 { (i128::from(gained) * part / i128::from(span)) as i64 } else { 0 };
-        self.first.1.saturating_add(since).saturating_add(gain).max(0)
-    }
-}
-
-/// What is known of an input, and does not stand in it.
-#[derive(Clone, Debug, Default)]
-pub struct InputHints {
-    /// Times of the first clock are moved to the second.
-    pub boot: Option<ClockPair>,
-    pub boot_id: Option<String>,
-    /// By the names of clocks, what is to be added to their times for ns since 1970.
-    pub to_realtime: BTreeMap<String, i64>,
-    /// What is to be added to its times for those of the other inputs: nothing more is asked about its clock.
-    pub offset_ns: Option<i64>,
-}
-
-/// How times are laid beside those of other inputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ClockShift {
-    By(i64),
-    Boot(ClockPair),
-}
-
-impl ClockShift {
-    fn moved(self, ts: i64) -> i64 {
-        match self {
-            Self::By(offset) => ts.saturating_add(offset),
-            Self::Boot(clocks) => clocks.moved(ts),
-        }
-    }
-
-    fn apply(self, batch: &mut Batch) {
-        batch.events.iter_mut().for_each(|event| event.ts = self.moved(event.ts));
-        batch.until = batch.until.map(|until| if until == i64::MAX { until } else { self.moved(until) });
-    }
-}
-
-const REALTIME: &str = "realtime";
-const BOOTTIME: &str = "boottime";
-const CLOCK: &str = "clock";
-const REALTIME_OFFSET: &str = "realtime_offset_ns";
-/// Clocks whose zero is another in each log.
-const OF_ONE_LOG: [&str; 2] = ["time_of_day", "relative"];
-
-struct Current {
-    file: usize,
-    path: String,
-    stream: Stream,
-    lines: u64,
-    moved: Option<ClockShift>,
-}
-
-/// Inputs that are read one after the other.
-#[derive(Default)]
-struct Lane {
-    waiting: VecDeque<(usize, OpenInput)>,
-    current: Option<Current>,
-    newest: Option<i64>,
-    /// How its pieces are written, where one of them has said so.
-    options: Option<SourceOptions>,
-    /// What the last piece leaves to the next, and how its times were moved.
-    settle: Option<(Box<dyn StatefulPass>, Option<ClockShift>)>,
-    /// All that is older has been read, as the source itself says.
-    until: Option<i64>,
-    /// It has said so before.
-    is_exact: bool,
-}
-
-impl Lane {
-    fn is_over(&self) -> bool {
-        self.waiting.is_empty() && self.current.is_none()
-    }
-
-    /// All that is older than this has been read; what comes later than the window allows is late.
-    fn reached(&self, window_ns: i64) -> i64 {
-        if self.is_over() {
-            return i64::MAX;
-        }
-        match (self.until, self.newest) {
-            // Nothing more is to come, but that the log has ended is not told yet: the others wait for it.
-            (Some(i64::MAX), newest) => newest.unwrap_or(i64::MIN),
-            (Some(until), _) => until,
-            (None, newest) => newest.map_or(i64::MIN, |ts| ts.saturating_sub(window_ns)),
-        }
-    }
-}
-
-/// More than all pages of many CPUs hold: a file that says that all is still to come is not kept in memory whole.
-const MAX_WAITING_EXACT: usize = 4_000_000;
 
 /// A batch of one of the inputs.
 pub struct MergedBatch {
     pub batch: Box<Batch>,
-    pub file: usize,
-    /// Lines of the file before it.
+    /// Index of the input.
+    pub input: usize,
+    /// Lines of the input before the batch.
     pub lines_before: u64,
-    /// Bytes of the file that have been read.
+    /// Bytes of the input that have been read, up to the end of the batch.
     pub consumed_bytes: u64,
+    /// No event that comes later, from any input, is older than this, except late events.
+    pub watermark: i64,
+    /// Maximum number of events that may wait for the watermark.
+    pub max_waiting: usize,
     lane: usize,
 }
 
 pub enum MergeStep {
     MergedBatch(MergedBatch),
-    /// Nothing has come for a while.
+    /// No input has had data for a while.
     Idle,
-    /// An input has ended.
-    EndOf(usize),
+    /// The input with this index has ended.
+    InputEnded(usize),
     End,
+}
+
+/// A sequence of inputs that are read one after the other.
+#[derive(Default)]
+struct Lane {
+    waiting: VecDeque<(usize, OpenInput)>,
+    current: Option<CurrentInput>,
+    /// Time of the newest event.
+    newest: Option<i64>,
+    /// The watermark that the current input has given.
+    watermark: Option<i64>,
+    /// An input of this lane has given watermarks.
+    has_watermarks: bool,
+    /// Options for its pieces, if the header of a piece has set them.
+    piece_options: Option<SourceOptions>,
+    /// The state at the end of the last piece, and how its times were shifted.
+    carried_state: Option<(Box<dyn StatefulPass>, Option<ClockShift>)>,
+}
+
+struct CurrentInput {
+    index: usize,
+    path: String,
+    stream: Stream,
+    lines: u64,
+    shift: Option<ClockShift>,
+}
+
+impl Lane {
+    fn is_finished(&self) -> bool {
+        self.waiting.is_empty() && self.current.is_none()
+    }
+
+    /// No event that this lane gives later is older than this, except events that are older than the reorder window allows.
+    fn watermark(&self, window_ns: i64) -> i64 {
+        if self.is_finished() {
+            return i64::MAX;
+        }
+        match (self.watermark, self.newest) {
+            // Nothing more comes, but the end of the log has not been reported yet. The other lanes wait for that.
+            (Some(i64::MAX), newest) => newest.unwrap_or(i64::MIN),
+            (Some(watermark), _) => watermark,
+            (None, newest) => newest.map_or(i64::MIN, |ts| ts.saturating_sub(window_ns)),
+        }
+    }
+}
+
+/// An opened input whose records have not been read yet.
+struct ReadyInput {
+    index: usize,
+    path: String,
+    reader: Reader,
+    clock: Clock,
+    /// The shift that the caller's hints ask for.
+    shift: Option<ClockShift>,
 }
 
 pub struct Merge {
     lanes: Vec<Lane>,
-    window_ns: i64,
-    workers: usize,
-    options: SourceOptions,
-    /// By their paths.
-    beside: HashMap<String, InputHints>,
-    /// Events that no report uses are counted by the tracer's words.
-    count_other_events: bool,
-    begun: bool,
-    seen: Clocks,
-    /// Of each input that has been opened.
-    pub clocks: HashMap<usize, Clock>,
-    /// What the inputs say of themselves; the first word counts.
-    pub facts: Vec<(&'static str, String)>,
-}
-
-/// The log that each input is a piece of, from 0.
-pub fn logs_of(inputs: &[OpenInput]) -> Vec<usize> {
-    logs_of_formats(inputs.iter().map(|(input, source)| (source.name(), source.is_standalone(input.head()))))
-}
-
-/// As `logs_of`, but what begins anew is a log of its own, though it be read after another.
-pub fn whole_logs_of(inputs: &[OpenInput]) -> Vec<usize> {
-    let mut last: HashMap<usize, usize> = HashMap::new();
-    let logs = logs_of(inputs).into_iter().zip(inputs).enumerate();
-    logs.map(|(at, (lane, (input, source)))| {
-        let log = last.entry(lane).or_insert(at);
-        if source.begins(input.head()) {
-            *log = at;
-        }
-        *log
-    })
-    .collect()
-}
-
-/// As `logs_of`, with those as one that are parts of one recording.
-pub fn recordings_of(inputs: &[OpenInput]) -> Vec<usize> {
-    let alone = |(_, source): &OpenInput, head: &[u8]| source.is_standalone(head) && !source.lies_in_parts();
-    let mut recordings = logs_of_formats(inputs.iter().map(|input| (input.1.name(), alone(input, input.0.head()))));
-    // What is of other CPUs than all that came before is of the same recorder.
-    let mut seen: Vec<(&str, usize, Vec<u32>)> = Vec::new();
-    for (at, (input, source)) in inputs.iter().enumerate() {
-        let Some(cpus) = source.cpus_of(input) else { continue };
-        match seen
-            .iter_mut()
-            .find(|(name, _, others)| *name == source.name() && !others.iter().any(|other| cpus.contains(other)))
-        {
-            Some((_, recording, others)) => {
-                recordings[at] = *recording;
-                others.extend(cpus);
-            }
-            None => seen.push((source.name(), recordings[at], cpus)),
-        }
-    }
-    recordings
-}
-
-/// As `logs_of`, of the name of each input's format and whether it stands alone.
-pub fn logs_of_formats<'a>(inputs: impl Iterator<Item = (&'a str, bool)>) -> Vec<usize> {
-    let mut names: Vec<&str> = Vec::new();
-    inputs
-        .map(|(format, is_standalone)| {
-            names.iter().rposition(|name| !is_standalone && *name == format).unwrap_or_else(|| {
-                names.push(format);
-                names.len() - 1
-            })
-        })
-        .collect()
-}
-
-/// The clock of an input, as far as it is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Clock {
-    pub name: Option<String>,
-    /// The input says so itself; else its format lets it be taken for that.
-    pub is_told: bool,
-    pub boot_id: Option<String>,
-    /// By the names of clocks, its own and others of its machine, what is to be added to their times for ns since 1970.
-    pub to_realtime: BTreeMap<String, i64>,
-}
-
-impl Clock {
-    fn of(source: &str, facts: &[(&'static str, String)]) -> Self {
-        let told = |wanted| facts.iter().find(|(key, _)| *key == wanted).map(|(_, value)| value.clone());
-        let name = told(CLOCK);
-        let offset = told(REALTIME_OFFSET).and_then(|offset| offset.parse().ok());
-        Self {
-            is_told: name.as_ref().is_some_and(|name| !name.starts_with("unknown")),
-            name: name.or_else(|| assumed_clock(source).map(str::to_owned)),
-            boot_id: told("boot_id"),
-            to_realtime: told(CLOCK).zip(offset).into_iter().collect(),
-        }
-    }
-}
-
-/// What an input of this format has that does not tell its clock: what bpftrace writes is on its own, the low-level log may have any.
-pub fn assumed_clock(source: &str) -> Option<&'static str> {
-    matches!(source, "thesis" | bpftrace_json::NAME).then_some(BOOTTIME)
-}
-
-/// A clock's time of day may be set while it runs, by less than this; by another boot it is off by more.
-const MAX_APART_NS: u64 = 1_000_000_000;
-
-/// The first input that has a clock, and the first that tells of its boot.
-#[derive(Default)]
-pub struct Clocks {
-    clock: Option<(String, String)>,
-    boot: Option<(String, String)>,
-    /// What is to be added to the times of clocks for ns since 1970, and the first input that tells it.
-    to_realtime: HashMap<String, (String, i64)>,
-}
-
-impl Clocks {
-    /// Who knows several clocks has read them at one time, and knows best how far they are from each other.
-    pub fn best_first<T>(inputs: &[T], clock: impl Fn(&T) -> &Clock) -> Vec<&T> {
-        let mut inputs: Vec<_> = inputs.iter().collect();
-        inputs.sort_by_key(|input| std::cmp::Reverse(clock(input).to_realtime.len()));
-        inputs
-    }
-
-    /// Takes what an input knows of the time of day, for all that are on its clock.
-    pub fn tell(&mut self, path: &str, its: &Clock) -> Result<()> {
-        for (name, offset) in &its.to_realtime {
-            if OF_ONE_LOG.contains(&name.as_str()) {
-                continue;
-            }
-            let (first, told) = self.to_realtime.entry(name.clone()).or_insert_with(|| (path.to_owned(), *offset));
-            let apart_ns = told.abs_diff(*offset);
-            if apart_ns > MAX_APART_NS {
-                return Err(Error::TimeOfDay {
-                    first: first.clone(),
-                    second: path.to_owned(),
-                    clock: name.clone(),
-                    apart_ns,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn to_realtime(&self, clock: &str) -> Option<i64> {
-        if clock == REALTIME { Some(0) } else { self.to_realtime.get(clock).map(|(_, offset)| *offset) }
-    }
-
-    /// What is to be added to the times of an input, so that they can be laid beside those of the inputs before it.
-    pub fn add(&mut self, path: &str, its: &Clock) -> Result<i64> {
-        let Some(clock) = &its.name else { return Ok(0) };
-        if let Some((first, first_clock)) = &self.clock {
-            if first_clock != clock || OF_ONE_LOG.contains(&clock.as_str()) {
-                // Through the time of day, which both know.
-                return match (self.to_realtime(clock), self.to_realtime(first_clock)) {
-                    (Some(its), Some(first)) => Ok(its.saturating_sub(first)),
-                    _ => Err(Error::Clocks {
-                        first: first.clone(),
-                        first_clock: first_clock.clone(),
-                        second: path.to_owned(),
-                        second_clock: clock.clone(),
-                    }),
-                };
-            }
-        } else {
-            self.clock = Some((path.to_owned(), clock.clone()));
-        }
-        // Any other clock begins anew with each boot.
-        let Some(boot) = its.boot_id.as_ref().filter(|_| clock != REALTIME) else { return Ok(0) };
-        let (first, first_boot) = self.boot.get_or_insert_with(|| (path.to_owned(), boot.clone()));
-        if first_boot == boot {
-            return Ok(0);
-        }
-        Err(Error::Boots {
-            first: first.clone(),
-            first_boot: first_boot.clone(),
-            second: path.to_owned(),
-            second_boot: boot.clone(),
-        })
-    }
-}
-
-/// An input of which nothing has been read but its beginning.
-struct Opened {
-    file: usize,
-    path: String,
-    reader: Reader,
-    clock: Clock,
-    /// Known without the other inputs.
-    moved: Option<ClockShift>,
-}
-
-impl Opened {
-    fn of(file: usize, (input, source): OpenInput, options: &SourceOptions, beside: InputHints) -> Result<Self> {
-        let path = input.path.clone();
-        let mut reader = source.open(input, options)?;
-        let is = |reader: &Reader, clock: &str| reader.facts.iter().any(|(k, v)| *k == CLOCK && v == clock);
-        let mut moved = None;
-        if let Some(clocks) = beside.boot
-            && is(&reader, REALTIME)
-        {
-            forget_clock(&mut reader);
-            reader.facts.push((CLOCK, BOOTTIME.to_owned()));
-            moved = Some(ClockShift::Boot(clocks));
-        }
-        let mut clock = Clock::of(source.name(), &reader.facts);
-        if let Some(offset) = clock.name.as_ref().and_then(|name| beside.to_realtime.get(name))
-            && !reader.facts.iter().any(|(key, _)| *key == REALTIME_OFFSET)
-        {
-            reader.facts.push((REALTIME_OFFSET, offset.to_string()));
-        }
-        for (name, offset) in beside.to_realtime {
-            clock.to_realtime.entry(name).or_insert(offset);
-        }
-        clock.boot_id = clock.boot_id.or(beside.boot_id);
-        if let Some(offset) = beside.offset_ns {
-            forget_clock(&mut reader);
-            (clock, moved) = (Clock::default(), Some(ClockShift::By(offset)));
-        }
-        Ok(Self { file, path, reader, clock, moved })
-    }
-}
-
-/// What an input says of its own clock holds no more where its times are moved to another.
-fn forget_clock(reader: &mut Reader) {
-    reader.facts.retain(|(key, _)| ![CLOCK, REALTIME_OFFSET].contains(key));
+    options: MergeOptions,
+    has_started: bool,
+    known_clocks: Clocks,
+    clocks: HashMap<usize, Clock>,
+    facts: Vec<(&'static str, String)>,
 }
 
 impl Merge {
-    pub fn new(
-        inputs: Vec<OpenInput>,
-        window_ns: i64,
-        workers: usize,
-        options: SourceOptions,
-        beside: HashMap<String, InputHints>,
-        count_other_events: bool,
-    ) -> Self {
-        let logs = logs_of(&inputs);
-        let mut lanes: Vec<Lane> =
-            logs.iter().max().map_or_else(Vec::new, |last| (0..=*last).map(|_| Lane::default()).collect());
-        for ((file, input), log) in inputs.into_iter().enumerate().zip(logs) {
-            lanes[log].waiting.push_back((file, input));
+    pub fn new(inputs: Vec<OpenInput>, options: MergeOptions) -> Self {
+        let lane_of = assign_lanes(&inputs);
+        let count = lane_of.iter().max().map_or(0, |last| last + 1);
+        let mut lanes: Vec<Lane> = (0..count).map(|_| Lane::default()).collect();
+        for (input, lane) in inputs.into_iter().enumerate().zip(lane_of) {
+            lanes[lane].waiting.push_back(input);
         }
         Self {
             lanes,
-            window_ns,
-            workers,
             options,
-            beside,
-            count_other_events,
-            begun: false,
-            seen: Clocks::default(),
+            has_started: false,
+            known_clocks: Clocks::default(),
             clocks: HashMap::new(),
             facts: Vec::new(),
         }
     }
 
-    /// Whether the low-level log can be written as it is read.
-    pub fn is_one_log(&self) -> bool {
-        self.lanes.len() <= 1
+    /// Returns the clock of an input. It is known once the input has been opened.
+    pub fn clock_of(&self, input: usize) -> Option<&Clock> {
+        self.clocks.get(&input)
     }
 
+    /// Returns what the inputs say about themselves. Of several values for one key, the first one is kept.
+    pub fn facts(&self) -> &[(&'static str, String)] {
+        &self.facts
+    }
+
+    /// Reads the next batch of the lane that is furthest behind.
     pub fn step(&mut self) -> Result<MergeStep> {
-        if !std::mem::replace(&mut self.begun, true) {
-            self.begin()?;
+        if !std::mem::replace(&mut self.has_started, true) {
+            self.start_all_lanes()?;
         }
-        let window_ns = self.window_ns;
-        let behind = self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.is_over());
-        let Some((at, lane)) = behind.min_by_key(|(_, lane)| lane.reached(window_ns)) else {
+        let window_ns = self.options.window_ns;
+        let unfinished = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.is_finished());
+        let Some((at, _)) = unfinished.min_by_key(|(_, lane)| lane.watermark(window_ns)) else {
             return Ok(MergeStep::End);
         };
-        if lane.current.is_none()
-            && let Some(input) = lane.waiting.pop_front()
-        {
-            let (_, (log, source)) = &input;
-            let begins = source.begins(log.head());
-            let options = lane.options.filter(|_| !begins).unwrap_or(self.options);
-            lane.settle.take_if(|(settle, _)| begins || !settle.is_continued_by(log.head()));
-            let opened = self.open(input, &options)?;
-            self.seen.tell(&opened.path, &opened.clock)?;
-            self.start(at, opened)?;
+        if self.lanes[at].current.is_none() {
+            self.start_next_input(at)?;
         }
         let lane = &mut self.lanes[at];
         let Some(current) = &mut lane.current else { return Ok(MergeStep::End) };
         match current.stream.take()? {
             Next::Idle => Ok(MergeStep::Idle),
             Next::End => {
-                let file = current.file;
+                let index = current.index;
                 let ended = lane.current.take();
-                lane.settle = ended.and_then(|current| Some((current.stream.into_stateful_pass()?, current.moved)));
-                lane.until = None;
-                Ok(MergeStep::EndOf(file))
+                lane.carried_state =
+                    ended.and_then(|current| Some((current.stream.into_stateful_pass()?, current.shift)));
+                lane.watermark = None;
+                Ok(MergeStep::InputEnded(index))
             }
-            Next::Batch(mut batch, consumed_bytes) => {
-                if let Some(moved) = current.moved {
-                    moved.apply(&mut batch);
-                    if batch.events.iter().any(|event| event.ts < 0) {
-                        return Err(Error::BeforeZero { path: current.path.clone() });
-                    }
+            Next::Batch(batch, consumed_bytes) => {
+                let merged = self.merge_batch(at, batch, consumed_bytes)?;
+                Ok(MergeStep::MergedBatch(merged))
+            }
+        }
+    }
+
+    /// Returns a batch to the input that it came from, so that its memory is reused.
+    pub fn recycle(&self, merged: MergedBatch) {
+        if let Some(current) = &self.lanes[merged.lane].current {
+            current.stream.recycle(*merged.batch);
+        }
+    }
+
+    fn merge_batch(&mut self, at: usize, mut batch: Box<Batch>, consumed_bytes: u64) -> Result<MergedBatch> {
+        let lane = &mut self.lanes[at];
+        let (mut input, mut lines_before) = (0, 0);
+        if let Some(current) = &mut lane.current {
+            if let Some(shift) = current.shift {
+                shift.apply(&mut batch);
+                if batch.events.iter().any(|event| event.ts < 0) {
+                    return Err(Error::BeforeZero { path: current.path.clone() });
                 }
-                let lines_before = current.lines;
-                current.lines += batch.lines;
-                lane.until = batch.until;
-                lane.is_exact |= batch.until.is_some();
-                lane.newest = batch.events.iter().map(|e| e.ts).max().max(lane.newest);
-                Ok(MergeStep::MergedBatch(MergedBatch {
-                    batch,
-                    file: current.file,
-                    lines_before,
-                    consumed_bytes,
-                    lane: at,
-                }))
             }
+            (input, lines_before) = (current.index, current.lines);
+            current.lines += batch.lines;
         }
+        lane.watermark = batch.watermark;
+        lane.has_watermarks |= batch.watermark.is_some();
+        lane.newest = batch.events.iter().map(|event| event.ts).max().max(lane.newest);
+        Ok(MergedBatch {
+            batch,
+            input,
+            lines_before,
+            consumed_bytes,
+            watermark: self.watermark(),
+            max_waiting: self.max_waiting(),
+            lane: at,
+        })
     }
 
-    /// All lanes begin at once: what one of them tells of its clock may be what another's is known by.
-    fn begin(&mut self) -> Result<()> {
+    fn watermark(&self) -> i64 {
+        self.lanes.iter().map(|lane| lane.watermark(self.options.window_ns)).min().unwrap_or(i64::MAX)
+    }
+
+    /// With watermarks, more events may wait: the source guarantees that none older comes.
+    fn max_waiting(&self) -> usize {
+        let has_watermarks = self.lanes.iter().any(|lane| lane.has_watermarks);
+        if has_watermarks { MAX_WAITING_BY_WATERMARK } else { reorder::MAX_WAITING }
+    }
+
+    /// Starts all lanes at once: the clock of one input may be known from another one.
+    fn start_all_lanes(&mut self) -> Result<()> {
         let first: Vec<_> = self.lanes.iter_mut().map(|lane| lane.waiting.pop_front()).collect();
-        let mut opened = Vec::new();
-        for (at, input) in first.into_iter().enumerate() {
+        let mut ready = Vec::new();
+        for (lane, input) in first.into_iter().enumerate() {
             let Some(input) = input else { continue };
-            opened.push((at, self.open(input, &self.options)?));
+            ready.push((lane, self.open(input, self.options.source_options)?));
         }
-        for (_, input) in Clocks::best_first(&opened, |(_, input)| &input.clock) {
-            self.seen.tell(&input.path, &input.clock)?;
+        for (_, input) in Clocks::most_clocks_first(&ready, |(_, input)| &input.clock) {
+            self.known_clocks.record_time_of_day(&input.path, &input.clock)?;
         }
-        opened.into_iter().try_for_each(|(at, input)| self.start(at, input))
+        ready.into_iter().try_for_each(|(lane, input)| self.start(lane, input))
     }
 
-    fn open(&self, (file, input): (usize, OpenInput), options: &SourceOptions) -> Result<Opened> {
-        let beside = self.beside.get(&input.0.named).cloned().unwrap_or_default();
-        Opened::of(file, input, options, beside)
+    fn start_next_input(&mut self, at: usize) -> Result<()> {
+        let lane = &mut self.lanes[at];
+        let Some((index, open)) = lane.waiting.pop_front() else { return Ok(()) };
+        let starts_log = open.traits.starts_log;
+        lane.carried_state.take_if(|(pass, _)| starts_log || !pass.is_continued_by(open.input.head()));
+        let options = lane.piece_options.filter(|_| !starts_log).unwrap_or(self.options.source_options);
+        let ready = self.open((index, open), options)?;
+        self.known_clocks.record_time_of_day(&ready.path, &ready.clock)?;
+        self.start(at, ready)
     }
 
-    fn start(&mut self, lane: usize, opened: Opened) -> Result<()> {
-        let Opened { file, path, mut reader, clock, mut moved } = opened;
-        let offset = self.seen.add(&path, &clock)?;
+    fn open(&self, (index, open): (usize, OpenInput), options: SourceOptions) -> Result<ReadyInput> {
+        let OpenInput { input, source, traits } = open;
+        let hints = self.options.hints.get(&input.requested_path).cloned().unwrap_or_default();
+        let path = input.path.clone();
+        let mut reader = source.open(input, &options)?;
+        let (clock, shift) = resolve_clock(&mut reader, traits.default_clock, hints);
+        Ok(ReadyInput { index, path, reader, clock, shift })
+    }
+
+    fn start(&mut self, lane: usize, ready: ReadyInput) -> Result<()> {
+        let ReadyInput { index, path, mut reader, clock, mut shift } = ready;
+        let offset = self.known_clocks.offset_of(&path, &clock)?;
         if offset != 0 {
-            forget_clock(&mut reader);
-            moved = Some(ClockShift::By(offset));
+            remove_clock_facts(&mut reader);
+            shift = Some(ClockShift::Offset(offset));
         }
-        self.clocks.insert(file, clock);
+        self.clocks.insert(index, clock);
         for (key, value) in &reader.facts {
-            if !self.facts.iter().any(|(k, _)| k == key) {
+            if !self.facts.iter().any(|(known, _)| known == key) {
                 self.facts.push((key, value.clone()));
             }
         }
-        self.lanes[lane].options = reader.pieces.or(self.lanes[lane].options);
-        if let Some((settle, of)) = self.lanes[lane].settle.take()
-            && of == moved
+        let lane = &mut self.lanes[lane];
+        lane.piece_options = reader.piece_options.or(lane.piece_options);
+        if let Some((pass, shift_before)) = lane.carried_state.take()
+            && shift_before == shift
         {
-            reader.settle = Some(settle);
+            reader.stateful_pass = Some(pass);
         }
-        let stream = Stream::start(reader, self.workers, self.count_other_events);
-        self.lanes[lane].current = Some(Current { file, path, stream, lines: 0, moved });
+        let stream = Stream::start(reader, self.options.workers, self.options.count_other_events);
+        lane.current = Some(CurrentInput { index, path, stream, lines: 0, shift });
         Ok(())
-    }
-
-    /// All that is older than this has been read.
-    pub fn until(&self) -> i64 {
-        self.lanes.iter().map(|lane| lane.reached(self.window_ns)).min().unwrap_or(i64::MAX)
-    }
-
-    /// How many events may wait for older ones: a source that knows until when it has been read says that none comes.
-    pub fn may_wait(&self) -> usize {
-        if self.lanes.iter().any(|lane| lane.is_exact) { MAX_WAITING_EXACT } else { crate::merge::reorder::MAX_WAITING }
-    }
-
-    pub fn recycle(&self, piece: MergedBatch) {
-        if let Some(current) = &self.lanes[piece.lane].current {
-            current.stream.recycle(*piece.batch);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clocks_that_drift_are_moved_at_both_ends() {
-        let clocks = ClockPair { first: (1_000_000, 500), last: (2_000_000, 1_000_600) };
-        assert_eq!([1_000_000, 1_500_000, 2_000_000].map(|t| clocks.moved(t)), [500, 500_550, 1_000_600]);
-        // What was before and after has the offset of the nearer end.
-        assert_eq!([999_900, 2_000_100].map(|t| clocks.moved(t)), [400, 1_000_700]);
-        let one = ClockPair { first: (1_000_000, 500), last: (1_000_000, 500) };
-        assert_eq!(one.moved(1_000_007), 507);
-    }
-
-    fn clock(source: &str, told: &[(&'static str, &str)]) -> Clock {
-        let facts: Vec<_> = told.iter().map(|&(key, value)| (key, value.to_owned())).collect();
-        Clock::of(source, &facts)
-    }
-
-    #[test]
-    fn inputs_on_different_clocks_are_refused() {
-        let mut seen = Clocks::default();
-        seen.add("a", &clock("strace", &[("clock", "realtime")])).unwrap();
-        seen.add("b", &clock("strace", &[("clock", "realtime")])).unwrap();
-        seen.add("c", &clock("events-jsonl", &[])).unwrap();
-        let error = seen.add("d", &clock("thesis", &[])).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "a and d are not on one clock: that of the one is realtime, that of the other boottime"
-        );
-        let mut seen = Clocks::default();
-        seen.add("a", &clock("strace", &[("clock", "relative")])).unwrap();
-        seen.add("b", &clock("strace", &[("clock", "relative")])).unwrap_err();
-    }
-
-    #[test]
-    fn clocks_that_tell_the_time_of_day_are_joined_by_it() {
-        let on = |clock, offset: &str| self::clock("x", &[("clock", clock), ("realtime_offset_ns", offset)]);
-        let mut seen = Clocks::default();
-        // That of the first is known by another on its clock.
-        let inputs = [
-            clock("ftrace", &[("clock", "monotonic")]),
-            on("monotonic", "1000"),
-            on("boottime", "400"),
-            clock("strace", &[("clock", "realtime")]),
-        ];
-        for input in &inputs {
-            seen.tell("a", input).unwrap();
-        }
-        let offsets = inputs.iter().map(|input| seen.add("a", input).unwrap()).collect::<Vec<_>>();
-        // At 1400 by the time of day the one is at 400, the other at 1000.
-        assert_eq!(offsets, [0, 0, -600, -1000]);
-        seen.add("b", &clock("strace", &[("clock", "relative")])).unwrap_err();
-        seen.add("b", &clock("ftrace", &[("clock", "local")])).unwrap_err();
-        // Who knows both clocks knows best how far they are apart, wherever it stands.
-        let both =
-            Clock { to_realtime: [("boottime".into(), 400), ("monotonic".into(), 700)].into(), ..inputs[2].clone() };
-        let known = [inputs[1].clone(), both];
-        let mut better = Clocks::default();
-        for input in Clocks::best_first(&known, |input| input) {
-            better.tell("a", input).unwrap();
-        }
-        assert_eq!(known.each_ref().map(|input| better.add("a", input).unwrap()), [0, -300]);
-        // A clock that is read twice in one boot is not off by seconds.
-        seen.tell("c", &on("boottime", "999999999")).unwrap();
-        let error = seen.tell("d", &on("boottime", "-5000000000")).unwrap_err();
-        assert_eq!(error.to_string(), "a and d tell different times of day of the clock boottime, 5.0 s apart");
-    }
-
-    #[test]
-    fn inputs_of_different_boots_are_refused() {
-        let boot = |clock, id| self::clock("thesis", &[("clock", clock), ("boot_id", id)]);
-        let mut seen = Clocks::default();
-        // Of the first it is not known.
-        seen.add("a", &clock("thesis", &[])).unwrap();
-        seen.add("b", &boot("boottime", "1f")).unwrap();
-        seen.add("c", &boot("boottime", "1f")).unwrap();
-        let error = seen.add("d", &boot("boottime", "2f")).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "b and d are of different boots, 1f and 2f, of which each has a clock of its own"
-        );
-        // The time of day goes on over boots.
-        let mut seen = Clocks::default();
-        seen.add("a", &boot("realtime", "1f")).unwrap();
-        seen.add("b", &boot("realtime", "2f")).unwrap();
-    }
-
-    #[test]
-    fn a_clock_is_told_or_assumed() {
-        assert!(clock("thesis", &[("clock", "boottime")]).is_told);
-        let assumed = clock("thesis", &[]);
-        assert_eq!((assumed.name.as_deref(), assumed.is_told), (Some("boottime"), false));
-        assert!(!clock("ftrace", &[("clock", "unknown; its times are taken for ns")]).is_told);
-        assert_eq!(clock("events-jsonl", &[]), Clock::default());
     }
 }

@@ -1,4 +1,4 @@
-//! One input parsed on several threads, its batches in the order of the input.
+//! Parses one input on several threads and returns its batches in the order of the input.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -10,26 +10,27 @@ use crate::error::{Error, Result};
 use crate::input::Chunk;
 use crate::source::{Batch, Chunks, OtherEvents, Parse, Reader, StatefulPass};
 
-/// So long the wait for the next batch is silent.
+/// Maximum time that `Stream::take` waits for a batch.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What the workers of one input share.
+/// What the worker threads of one input share.
 struct Workers {
-    /// With the number of the next chunk.
+    /// The input, and the number of its next chunk.
     chunks: Mutex<(Box<dyn Chunks>, u64)>,
-    used: Mutex<Receiver<Batch>>,
+    free_batches: Mutex<Receiver<Batch>>,
     parse: Arc<dyn Parse>,
 }
 
-/// A chunk's number, its events and the bytes read so far.
+/// The number of a chunk, its batch, and the bytes that have been read up to its end.
 type Parsed = (u64, Result<(Batch, u64)>);
 
 impl Workers {
+    /// Parses chunks until the input ends.
     fn work(&self, done: &SyncSender<Parsed>) {
         let mut chunk = Chunk::default();
         loop {
-            // A batch first: as many chunks are on their way as there are batches, however long one of them takes.
-            let Ok(mut batch) = self.used.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return };
+            // The number of batches limits the number of chunks in flight, even if one of them takes long. So take a batch first.
+            let Ok(mut batch) = self.free_batches.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return };
             let (number, consumed) = {
                 let mut guard = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
                 let (chunks, next) = &mut *guard;
@@ -45,7 +46,7 @@ impl Workers {
                 }
             };
             batch.clear();
-            batch.until = chunk.until;
+            batch.watermark = chunk.watermark;
             self.parse.parse(chunk.bytes(), &mut batch);
             if done.send((number, Ok((batch, consumed)))).is_err() {
                 return;
@@ -54,52 +55,55 @@ impl Workers {
     }
 }
 
+/// One input that is being read. Dropping it does not wait for its threads: one of them may be blocked on a slow pipe.
 pub struct Stream {
     parsed: Receiver<Parsed>,
-    recycle: Sender<Batch>,
+    free_batches: Sender<Batch>,
     threads: Vec<JoinHandle<()>>,
+    /// Results that came before the result of chunk `next`.
     waiting: BTreeMap<u64, Result<(Batch, u64)>>,
+    /// Number of the next chunk to return.
     next: u64,
-    settle: Option<Box<dyn StatefulPass>>,
+    stateful_pass: Option<Box<dyn StatefulPass>>,
 }
 
 pub enum Next {
-    /// A batch, with the bytes read so far.
+    /// A batch, and the bytes that have been read up to its end.
     Batch(Box<Batch>, u64),
-    /// Nothing has come for a while.
+    /// No batch came within `PATIENCE`.
     Idle,
     End,
 }
 
 impl Stream {
-    /// Dropped before its end it returns at once: a worker that waits for a slow pipe is left to itself.
+    /// Starts the worker threads, as many as there are cores if `workers` is 0.
     pub fn start(reader: Reader, workers: usize, count_other_events: bool) -> Self {
         let workers = if workers == 0 { thread::available_parallelism().map_or(1, usize::from) } else { workers };
         let (done, parsed): (SyncSender<Parsed>, Receiver<Parsed>) = sync_channel(workers);
-        let (recycle, used): (Sender<Batch>, Receiver<Batch>) = channel();
+        let (free_batches, batches): (Sender<Batch>, Receiver<Batch>) = channel();
         for _ in 0..=workers * 2 {
             let other_events = count_other_events.then(OtherEvents::default);
-            let _ = recycle.send(Batch { other_events, ..Batch::default() });
+            let _ = free_batches.send(Batch { other_events, ..Batch::default() });
         }
-        let Reader { chunks, parse, settle, .. } = reader;
-        let shared = Arc::new(Workers { chunks: Mutex::new((chunks, 0)), used: Mutex::new(used), parse });
+        let Reader { chunks, parse, stateful_pass, .. } = reader;
+        let shared = Arc::new(Workers { chunks: Mutex::new((chunks, 0)), free_batches: Mutex::new(batches), parse });
         let threads = (0..workers)
             .map(|_| {
                 let (shared, done) = (Arc::clone(&shared), done.clone());
                 thread::spawn(move || shared.work(&done))
             })
             .collect();
-        Self { parsed, recycle, threads, waiting: BTreeMap::new(), next: 0, settle }
+        Self { parsed, free_batches, threads, waiting: BTreeMap::new(), next: 0, stateful_pass }
     }
 
-    /// The next batch in the order of the input.
+    /// Returns the next batch in the order of the input.
     pub fn take(&mut self) -> Result<Next> {
         loop {
             if let Some(result) = self.waiting.remove(&self.next) {
                 self.next += 1;
                 let (mut batch, consumed) = result?;
-                if let Some(settle) = &mut self.settle {
-                    settle.settle(&mut batch);
+                if let Some(pass) = &mut self.stateful_pass {
+                    pass.settle(&mut batch);
                 }
                 return Ok(Next::Batch(Box::new(batch), consumed));
             }
@@ -116,13 +120,13 @@ impl Stream {
         }
     }
 
-    /// What the input before leaves to a piece that goes on.
+    /// Returns the state at the end of the input, for a piece that continues it.
     pub fn into_stateful_pass(self) -> Option<Box<dyn StatefulPass>> {
-        self.settle
+        self.stateful_pass
     }
 
-    /// Its memory is used again.
+    /// Reuses the memory of a batch.
     pub fn recycle(&self, batch: Batch) {
-        let _ = self.recycle.send(batch);
+        let _ = self.free_batches.send(batch);
     }
 }

@@ -1,7 +1,7 @@
-//! The reorder window: events go out in the order of time, as far as a bounded wait allows.
+//! Sorts events by time within a bounded wait.
 //!
-//! bpftrace drains one CPU's buffer after the other, so a log is a few long sorted runs laid end to end. Events wait in such
-//! runs, and what leaves is the least of their heads: constant time an event for real logs, a heap for anything stranger.
+//! bpftrace drains the buffers of the CPUs one after the other, so a log is a sequence of a few long sorted runs. Events wait in such runs, and
+//! the oldest head of a run is released next: constant time for each event of a real log. Events that fit into no run wait in a heap.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -9,27 +9,27 @@ use std::collections::{BinaryHeap, VecDeque};
 use crate::event::Event;
 use crate::location::Location;
 
-/// 5 s: three times the worst disorder seen in a real log (1.5 s, bpftrace 0.17).
+/// The default reorder window, 5 s: three times the worst disorder seen in a real log (1.5 s, bpftrace 0.17).
 pub const DEFAULT_WINDOW_NS: i64 = 5_000_000_000;
-/// Events that may wait: seven times that log's, and about 14 MB.
+/// Maximum number of waiting events: seven times the number in that log, about 14 MB.
 pub const MAX_WAITING: usize = 200_000;
 const MAX_RUNS: usize = 8;
 
 struct Waiting {
     event: Event,
-    /// Keeps equal times in the order of the input.
-    place: Location,
-    /// The same where an input has no lines.
+    /// Events with equal times keep the order of the input.
+    location: Location,
+    /// Order of arrival, for events with equal times in an input without lines.
     number: u64,
 }
 
-/// What events are ordered by.
+/// The sort key of an event.
 type Key = (i64, Location, u64);
 const LAST: Key = (i64::MAX, Location::MAX, u64::MAX);
 
 impl Waiting {
     fn key(&self) -> Key {
-        (self.event.ts, self.place, self.number)
+        (self.event.ts, self.location, self.number)
     }
 }
 
@@ -53,13 +53,16 @@ impl Ord for ByKey {
 }
 
 pub struct Reorder {
+    /// Each run is sorted.
     runs: Vec<VecDeque<Waiting>>,
-    /// The run that took the last event.
+    /// The run that the last event was added to.
     current: usize,
+    /// Events that fit into no run.
     strays: BinaryHeap<Reverse<ByKey>>,
     waiting: usize,
     pushed: u64,
-    handed_on: i64,
+    /// Time of the newest released event.
+    released: i64,
 }
 
 impl Default for Reorder {
@@ -70,24 +73,24 @@ impl Default for Reorder {
             strays: BinaryHeap::new(),
             waiting: 0,
             pushed: 0,
-            handed_on: i64::MIN,
+            released: i64::MIN,
         }
     }
 }
 
 impl Reorder {
-    /// Takes an event; true if it is late: something newer has already gone out.
-    pub fn push(&mut self, event: Event, place: Location) -> bool {
-        let late = event.ts < self.handed_on;
-        let waiting = Waiting { event, place, number: self.pushed };
+    /// Adds an event. Returns true if it is late: a newer event has already been released.
+    pub fn push(&mut self, event: Event, location: Location) -> bool {
+        let is_late = event.ts < self.released;
+        let waiting = Waiting { event, location, number: self.pushed };
         self.waiting += 1;
         self.pushed += 1;
         let fits = |run: &VecDeque<Waiting>| run.back().is_none_or(|last| last.event.ts <= event.ts);
         if fits(&self.runs[self.current]) {
             self.runs[self.current].push_back(waiting);
-            return late;
+            return is_late;
         }
-        // The run with the latest end that still fits leaves the others room.
+        // Choose the run with the latest end, so that the others still fit older events.
         let best = (0..self.runs.len())
             .filter(|&i| fits(&self.runs[i]))
             .max_by_key(|&i| self.runs[i].back().map(|last| last.event.ts));
@@ -100,23 +103,23 @@ impl Reorder {
         } else {
             self.strays.push(Reverse(ByKey(waiting)));
         }
-        late
+        is_late
     }
 
-    /// Hands on all events, in order: at the end of the input.
+    /// Releases all events in order, at the end of the input.
     pub fn release_all<E>(&mut self, take: impl FnMut(Event, Location) -> Result<(), E>) -> Result<(), E> {
         self.release(i64::MAX, 0, take)
     }
 
-    /// Hands on, in order, what is older than `until`, and the oldest while more than `keep` wait.
+    /// Releases, in order, the events that are older than `watermark`, and the oldest events while more than `max_waiting` wait.
     pub fn release<E>(
         &mut self,
-        until: i64,
-        keep: usize,
+        watermark: i64,
+        max_waiting: usize,
         mut take: impl FnMut(Event, Location) -> Result<(), E>,
     ) -> Result<(), E> {
         loop {
-            // The run with the least head goes on until another's head, or a stray, is less.
+            // Release from the run with the oldest head until the head of another run, or a stray, is older.
             let mut least: Option<(Key, usize)> = None;
             let mut bound = self.strays.peek().map_or(LAST, |Reverse(ByKey(w))| w.key());
             for (i, run) in self.runs.iter().enumerate() {
@@ -131,13 +134,13 @@ impl Reorder {
                 }
             }
             if least.is_none_or(|(key, _)| bound < key) {
-                if self.strays.is_empty() || (bound.0 >= until && self.waiting <= keep) {
+                if self.strays.is_empty() || (bound.0 >= watermark && self.waiting <= max_waiting) {
                     return Ok(());
                 }
                 let Some(Reverse(ByKey(stray))) = self.strays.pop() else { return Ok(()) };
                 self.waiting -= 1;
-                self.handed_on = self.handed_on.max(stray.event.ts);
-                take(stray.event, stray.place)?;
+                self.released = self.released.max(stray.event.ts);
+                take(stray.event, stray.location)?;
                 continue;
             }
             let Some((_, run)) = least else { return Ok(()) };
@@ -145,14 +148,14 @@ impl Reorder {
                 if head.key() > bound {
                     break;
                 }
-                if head.event.ts >= until && self.waiting <= keep {
+                if head.event.ts >= watermark && self.waiting <= max_waiting {
                     return Ok(());
                 }
-                let Waiting { event, place, .. } = *head;
+                let Waiting { event, location, .. } = *head;
                 self.runs[run].pop_front();
                 self.waiting -= 1;
-                self.handed_on = self.handed_on.max(event.ts);
-                take(event, place)?;
+                self.released = self.released.max(event.ts);
+                take(event, location)?;
             }
         }
     }
@@ -177,7 +180,7 @@ mod tests {
         }
     }
 
-    /// Each event is handed on when one has come that is newer by more than the window.
+    /// Releases each event once an event has come that is newer by more than the window.
     fn run(window_ns: i64, times: &[i64]) -> (Vec<i64>, usize) {
         let mut order = Reorder::default();
         let (mut out, mut late, mut newest) = (Vec::new(), 0, i64::MIN);
@@ -201,12 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_within_the_window_goes_out_in_order() {
+    fn events_within_the_window_are_sorted() {
         assert_eq!(run(10, &[5, 9, 3, 7, 14, 4, 30]), (vec![3, 4, 5, 7, 9, 14, 30], 0));
     }
 
     #[test]
-    fn what_comes_later_is_late_but_not_lost() {
+    fn events_beyond_the_window_are_late_but_not_lost() {
         assert_eq!(run(10, &[1, 100, 2, 200]), (vec![1, 2, 100, 200], 0));
         assert_eq!(run(10, &[1, 100, 50, 200, 60]), (vec![1, 50, 100, 60, 200], 1));
     }

@@ -6,13 +6,10 @@ use std::path::Path;
 use super::rows::{json_key, json_string};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
+use crate::low_level_log::SEVERAL_RECORDINGS;
 use crate::names::{NameId, Names, is_text};
 use crate::output::Output;
 use crate::source::{Batch, NoteKind};
-
-/// The first line of the log of several recordings, as which it cannot be read back: who is believed in what is told by their clocks, ends and
-/// formats, which a line does not have.
-pub const OF_SEVERAL: &str = r#"{"event":"several_recordings","source":"syncline"}"#;
 
 pub struct EventsJsonl {
     out: Output,
@@ -26,7 +23,7 @@ impl EventsJsonl {
     /// Says that more than one recording is to come, which tell of the same.
     pub fn of_several(&mut self) {
         let buffer = self.out.buffer();
-        buffer.extend_from_slice(OF_SEVERAL.as_bytes());
+        buffer.extend_from_slice(SEVERAL_RECORDINGS.as_bytes());
         buffer.push(b'\n');
     }
 

@@ -16,7 +16,7 @@ use memchr::{memchr, memrchr};
 use super::blktrace::Fields;
 use super::cursor::{Cursor, whole};
 use super::event_names::writes_data;
-use super::{Batch, Lines, NoteKind, Reader, Source, SourceOptions};
+use super::{Batch, Explanation, Lines, NoteKind, Problem, Reader, Source, SourceOptions, blktrace};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
 use crate::input::Input;
@@ -59,9 +59,13 @@ impl Source for Blkparse {
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let mut reader = Reader::of_lines(self, input, options);
-        // blkparse takes the time of the first event from all.
+        // blkparse subtracts the time of the first event from all times.
         reader.facts.push(("clock", "relative".to_owned()));
         Ok(reader)
+    }
+
+    fn explain(&self, problem: Problem) -> Option<Explanation> {
+        blktrace::explain(problem)
     }
 }
 

@@ -24,7 +24,7 @@ use self::file::{
 };
 use self::record::{Record, Shape, category};
 use self::thread_names::Names;
-use super::{Batch, Chunks, Extra, NoteKind, Parse, Reader, Source, SourceOptions};
+use super::{Batch, Chunks, Explanation, Extra, InputTraits, NoteKind, Parse, Problem, Reader, Source, SourceOptions};
 use crate::error::{Error, Result};
 use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
 use crate::input::{Chunk, Input};
@@ -48,39 +48,51 @@ impl Source for Blktrace {
         Shape::of(head).is_some()
     }
 
-    fn is_standalone(&self, _: &[u8]) -> bool {
-        true
+    fn describe(&self, input: &Input) -> InputTraits {
+        let has_other_parts = parts(&input.path).len() > 1;
+        let cpus = if has_other_parts { None } else { cpus_of(input.head()) };
+        InputTraits { cpus, ..InputTraits::standalone() }
     }
 
     fn parts(&self, path: &str) -> Vec<String> {
         parts(path)
     }
 
-    fn cpus_of(&self, input: &Input) -> Option<Vec<u32>> {
-        if parts(&input.path).len() > 1 {
-            return None;
-        }
-        let mut cpus = Vec::new();
-        let mut rest = input.head();
-        while let Some(shape) = Shape::of(rest) {
-            let Some(bytes) = rest.get(..shape.header_bytes()? + shape.pdu_bytes(rest)) else { break };
-            let record = Record::read(shape, bytes)?;
-            if !record.is(category::NOTIFY) && !cpus.contains(&record.cpu) {
-                cpus.push(record.cpu);
-            }
-            rest = &rest[bytes.len()..];
-        }
-        Some(cpus).filter(|cpus| !cpus.is_empty())
-    }
-
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let recording = Recording::open(input)?;
-        // The kernel stamps records by ktime_get().
+        // The kernel stamps records with ktime_get().
         let mut facts = vec![("clock", "monotonic".to_owned())];
         facts.extend(recording.realtime_offset_ns().map(|offset| ("realtime_offset_ns", offset.to_string())));
         let parse = Arc::new(Records { names: Arc::clone(&recording.names), keep_extras: options.keep_extras });
-        Ok(Reader { chunks: Box::new(recording), parse, settle: None, facts, pieces: None })
+        Ok(Reader { chunks: Box::new(recording), parse, stateful_pass: None, facts, piece_options: None })
     }
+
+    fn explain(&self, problem: Problem) -> Option<Explanation> {
+        explain(problem)
+    }
+}
+
+/// As `Source::explain`, for every format of events of the block layer.
+pub(super) fn explain(problem: Problem) -> Option<Explanation> {
+    matches!(problem, Problem::NoEvents { .. }).then(|| Explanation {
+        message: None,
+        hint: "it records no write with data; record while something is written: `blktrace -d DEVICE -o NAME`".into(),
+    })
+}
+
+/// Returns the CPUs of the records in a head; `None` if there are none.
+fn cpus_of(head: &[u8]) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    let mut rest = head;
+    while let Some(shape) = Shape::of(rest) {
+        let Some(bytes) = rest.get(..shape.header_bytes()? + shape.pdu_bytes(rest)) else { break };
+        let record = Record::read(shape, bytes)?;
+        if !record.is(category::NOTIFY) && !cpus.contains(&record.cpu) {
+            cpus.push(record.cpu);
+        }
+        rest = &rest[bytes.len()..];
+    }
+    Some(cpus).filter(|cpus| !cpus.is_empty())
 }
 
 /// The files of one recording, merged by time.
@@ -205,7 +217,7 @@ impl Recording {
         chunk.end();
         // Times in a damaged file may go backwards. A record older than this is late.
         self.until = self.heads.peek().map_or(i64::MAX, |Reverse((time, _))| *time).max(self.until);
-        chunk.until = self.per_cpu.then_some(self.until);
+        chunk.watermark = self.per_cpu.then_some(self.until);
         Ok(any)
     }
 }

@@ -10,13 +10,14 @@ use super::cursor::{Cursor, whole};
 use super::event_names::{EventName, is_background, writes_data};
 use super::thesis::{device, sane_range, whole_fs};
 use super::{
-    Batch, Extra, Lines, MAX_NOTE_BYTES, Note, NoteKind, Reader, Source, SourceOptions, bpftrace_json, strace,
+    Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
+    SourceOptions, bpftrace_json, strace,
 };
 use crate::error::{Error, Refused, Result};
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
 use crate::input::Input;
+use crate::low_level_log::SEVERAL_RECORDINGS;
 use crate::names::{NameId, Names};
-use crate::sink::events_jsonl::OF_SEVERAL;
 
 pub struct EventsJsonl;
 
@@ -25,7 +26,7 @@ const NAME: &str = "events-jsonl";
 /// Fields that every event has; see also `EventName::fields`.
 const KNOWN: &[&str] = &["ts_ns", "tid", "pid", "comm", "event", "source"];
 /// For a line that was already unparsed when this log was written. Its line number is that of the original log.
-pub const UNPARSED_BEFORE: &str = "it could not be parsed when the log was written";
+const UNPARSED_BEFORE: &str = "it could not be parsed when the log was written";
 /// The second fields of names that are not UTF-8.
 const BYTES: &[&str] = &["event_hex", "comm_hex", "path_hex", "stack_hex", "fs_hex"];
 
@@ -40,21 +41,29 @@ impl Source for EventsJsonl {
         line.starts_with(b"{") && has(b"\"event\":") && has(b"\"source\":")
     }
 
-    fn pid_is_process(&self, head: &[u8]) -> Option<bool> {
-        // One line may be torn.
-        let mut events = head.split(|&b| b == b'\n').filter(|line| line.starts_with(b"{\"ts_ns\":")).peekable();
-        events.peek()?;
-        Some(!events.any(|line| memchr::memmem::find(line, b"\"tid\":").is_some()))
+    fn describe(&self, input: &Input) -> InputTraits {
+        InputTraits { ids_are_processes: ids_are_processes(input.head()), ..InputTraits::default() }
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
-        if input.head().starts_with(OF_SEVERAL.as_bytes()) {
-            let message = "it is the low-level log of several recordings, which tell of the same things twice";
-            let hint = "convert the recordings themselves, all in one command: then what they tell twice is joined";
+        if input.head().starts_with(SEVERAL_RECORDINGS.as_bytes()) {
+            let message = "it is the low-level log of several recordings, which hold duplicates of each other";
+            let hint = "convert the recordings themselves, all in one command, so that duplicates are removed";
             return Err(Error::Read { path: input.path, source: Refused::error(message, hint) });
         }
         Ok(Reader::of_lines(self, input, options))
     }
+
+    fn explain(&self, problem: Problem) -> Option<Explanation> {
+        bpftrace_json::explain(problem)
+    }
+}
+
+/// As `InputTraits::ids_are_processes`. One line may be torn, so all lines of the head are looked at.
+fn ids_are_processes(head: &[u8]) -> Option<bool> {
+    let mut events = head.split(|&b| b == b'\n').filter(|line| line.starts_with(b"{\"ts_ns\":")).peekable();
+    events.peek()?;
+    Some(!events.any(|line| memchr::memmem::find(line, b"\"tid\":").is_some()))
 }
 
 impl Lines for EventsJsonl {
@@ -105,8 +114,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
             text.truncate(MAX_NOTE_BYTES);
             let line = unsigned(object, "line").unwrap_or(batch.lines);
             let kind = NoteKind::Unparsed { text: text.into(), why: UNPARSED_BEFORE };
-            // The line number in the original log, not in this one.
-            batch.notes.push(Note { after: batch.events.len() as u32, line, kind });
+            batch.notes.push(Note { after: batch.events.len() as u32, line, is_of_original_log: true, kind });
             return Ok(());
         }
         _ => {}

@@ -1,5 +1,8 @@
-//! Sources turn bytes into events; they never pair. A new format is one file here and one line in `SOURCES`.
+//! Sources turn bytes into events. They never pair events.
+//!
+//! A new format is one file in this folder, which implements `Source`, and one line in `SOURCES`.
 
+mod batch;
 pub mod blkparse;
 pub mod blktrace;
 pub mod bpftrace_json;
@@ -10,58 +13,188 @@ pub mod events_jsonl;
 pub mod ftrace_text;
 pub mod perf_script;
 pub mod strace;
+mod text_lines;
 pub mod thesis;
 pub mod trace_dat;
 mod tracepoint_text;
 pub mod tracepoints;
 
-use std::any::Any;
 use std::sync::Arc;
 
+pub use self::batch::{Batch, Extra, MAX_NOTE_BYTES, Note, NoteKind, OtherEvents};
+pub use self::text_lines::Lines;
+use self::text_lines::{last_newline, lines};
 use self::tracepoints::Machine;
 use crate::error::{Error, Result};
-use crate::event::Event;
-use crate::input::{Chunk, ChunkReader, Input};
-use crate::names::{NameId, Names};
+use crate::input::{Chunk, Input};
 
-/// A script for kernels without the patch: its ids are made of thread and time, so what has them is what the thread did meanwhile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stock {
-    /// At functions of the kernel.
-    Functions,
-    /// At tracepoints: it tells the bytes of bios, and no page cache.
-    Tracepoints,
+/// The formats that Syncline reads, in the order in which detection asks them.
+pub static SOURCES: &[&dyn Source] = &[
+    &trace_dat::TraceDatSource,
+    &blktrace::Blktrace,
+    &bpftrace_json::BpftraceJson,
+    &events_jsonl::EventsJsonl,
+    &ftrace_text::FtraceText,
+    &perf_script::PerfScript,
+    &strace::Strace,
+    &blkparse::Blkparse,
+    &thesis::Thesis,
+];
+
+/// An input format.
+///
+/// A source detects its format, describes an input before it is read, and opens it. It holds no state: everything that belongs to one
+/// input is in the `Reader` that `open` returns. No method may panic, whatever the bytes are.
+///
+/// The rest of the program knows a format only through this trait. Facts that hold for one format only belong in `describe`, and advice
+/// in `explain`.
+pub trait Source: Sync {
+    /// Name of the format: the value of `--from`, and the column `source` of every output.
+    ///
+    /// It is unique among the sources, lower case and without spaces.
+    fn name(&self) -> &'static str;
+
+    /// Returns whether an input looks like this format.
+    ///
+    /// `head` is the first 64 KiB of the decompressed input, or more if its first line is longer. It is not empty and may end within a record.
+    /// The first source that returns true reads the input, so a source must not claim the formats that follow it in the list.
+    fn sniff(&self, head: &[u8]) -> bool;
+
+    /// Describes an input from its head and its path, before `open`.
+    ///
+    /// Whether inputs are pieces of one log, and whether they can be converted together, is decided by this description.
+    /// The default fits a text format that is split into pieces at any line and says nothing about itself.
+    fn describe(&self, _input: &Input) -> InputTraits {
+        InputTraits::default()
+    }
+
+    /// Returns the files that `open` reads together with the file at `path`, itself among them; empty if `open` reads only that file.
+    ///
+    /// Each of these files is an input only once, however many of them the user names. If the named file is empty, the first of its parts
+    /// is opened instead. The method looks at names, not at contents: the file need not be of this format.
+    fn parts(&self, _path: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Opens an input: takes apart what cuts it into chunks and what parses them.
+    ///
+    /// `options` hold what the user says of the input. What the input's own header says takes precedence.
+    ///
+    /// # Errors
+    /// `Error::Read` with a `Refused` if the input cannot be used, with the reason and with what to do about it.
+    fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader>;
+
+    /// Explains a problem with an input in the terms of this format; `None` if the general message says it all.
+    fn explain(&self, _problem: Problem) -> Option<Explanation> {
+        None
+    }
 }
 
-/// What the caller says of an input that its text does not tell.
+/// What is known of an input before it is read, and what its format implies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
+pub struct InputTraits {
+    /// The input is a log with a header of its own and not a piece of the input before it. It is read in parallel with the others.
+    /// Default: it is a piece.
+    pub is_standalone: bool,
+    /// The input starts a log: it does not continue the log of the input before it, even where it is read after that one.
+    /// True of every standalone input.
+    pub starts_log: bool,
+    /// Standalone inputs of this format may each hold a part of one recording, such as one CPU or one thread.
+    /// Their records are then not duplicates of each other.
+    pub is_part_of_recording: bool,
+    /// The CPUs whose records this file holds. Files of different CPUs are parts of one recording. `None` if the format does not say,
+    /// or if `Source::parts` has found the other files.
+    pub cpus: Option<Vec<u32>>,
+    /// The input is complete only if it holds a `NoteKind::End`.
+    pub records_its_end: bool,
+    /// Whether the ids of the input's events are process ids (true) or thread ids (false). `None`: the user says it, with `--pid-is`.
+    pub ids_are_processes: Option<bool>,
+    /// The input holds one thread. Two threads may record the same few lines, so a short input is not taken for a copy of another.
+    pub is_single_thread: bool,
+    /// An input without events is accepted next to others: its recorder writes a file even for a thread that does nothing of interest.
+    pub may_be_without_events: bool,
+    /// Clock of an input that does not name its clock, by the names of docs/tables.md. `None` if it may be any.
+    pub default_clock: Option<&'static str>,
+}
+
+impl InputTraits {
+    /// Traits of an input that is a log of its own.
+    pub fn standalone() -> Self {
+        Self { is_standalone: true, starts_log: true, ..Self::default() }
+    }
+}
+
+/// A problem with an input that a format may have a cause and a remedy for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The input has no event that Syncline uses. `lines` is 0 for a format without lines; `io_uring` is the number of uses of io_uring
+    /// or Linux AIO.
+    NoEvents { lines: u64, io_uring: u64 },
+    /// Calls do not name their thread, so they cannot be distinguished from the calls of other inputs.
+    NoThreadIds,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Explanation {
+    /// What is wrong, following `PATH: `; `None` for the general message.
+    pub message: Option<String>,
+    /// What to do, as a clause in the imperative. For `NoThreadIds` it follows "convert it on its own, or ".
+    pub hint: String,
+}
+
+/// An opened input: what cuts it into chunks, one at a time, and what parses them, several in parallel.
+pub struct Reader {
+    pub chunks: Box<dyn Chunks>,
+    pub parse: Arc<dyn Parse>,
+    /// Present if the meaning of a record depends on the records before it.
+    pub stateful_pass: Option<Box<dyn StatefulPass>>,
+    /// What the input says about itself: keys and values of `syncline_meta`.
+    pub facts: Vec<(&'static str, String)>,
+    /// Options for the pieces that follow this one, if its header sets them.
+    pub piece_options: Option<SourceOptions>,
+}
+
+/// Cuts an input into chunks. It runs on one thread at a time.
+pub trait Chunks: Send {
+    /// Fills `chunk` with whole records. Returns false at the end of the input.
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool>;
+
+    /// Bytes read from the input until now, for progress.
+    fn consumed_bytes(&self) -> u64;
+}
+
+/// Parses chunks in parallel and in any order. It keeps no state between chunks.
+pub trait Parse: Send + Sync {
+    /// Appends the events of a chunk to an empty batch, in the order of the input, and counts the lines.
+    fn parse(&self, chunk: &[u8], batch: &mut Batch);
+}
+
+/// Runs after `Parse`, in the order of the input and on one thread. It may keep state.
+pub trait StatefulPass {
+    /// Returns whether an input on the same clock, with this head, continues the input that this pass has read.
+    fn is_continued_by(&self, _head: &[u8]) -> bool {
+        true
+    }
+
+    /// Completes the events of a batch from what `Parse` left in `Batch::aside`.
+    fn settle(&mut self, batch: &mut Batch);
+}
+
+/// What the user says about an input, and what its header adds to that.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceOptions {
     /// ns per unit of the source's times.
     pub time_unit_ns: i64,
-    /// The PID column is a process, not a thread.
+    /// The PID column holds process ids, not thread ids.
     pub pid_is_process: bool,
-    /// The tracer's words and fields that no report uses are wanted too (for the low-level log).
+    /// Keep the tracer's event names and the fields that no report uses, for the low-level log.
     pub keep_extras: bool,
     pub escapes: Escapes,
-    /// It was recorded without the patch, by one of our own scripts.
+    /// The input was recorded on a stock kernel by one of Syncline's scripts.
     pub stock: Option<Stock>,
-    /// Whose numbers of syscalls the input tells; its header says so.
+    /// The machine whose syscall numbers the input uses.
     pub machine: Option<Machine>,
-}
-
-/// How an input writes names that may hold anything; its header says so.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Escapes {
-    pub comm_hex: bool,
-    pub path: PathEscape,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PathEscape {
-    #[default]
-    None,
-    Octal,
-    Hex,
 }
 
 impl Default for SourceOptions {
@@ -77,340 +210,69 @@ impl Default for SourceOptions {
     }
 }
 
-/// A field of an event that has no place in `Event`.
-#[derive(Clone, Copy, Debug)]
-pub struct Extra {
-    pub event: u32,
-    pub key: NameId,
-    pub value: NameId,
+/// How an input escapes names that may hold any byte; its header says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Escapes {
+    pub comm_hex: bool,
+    pub path: PathEscape,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoteKind {
-    /// A line that is not of the format; the text is cut at `MAX_NOTE_BYTES`.
-    Unparsed { text: Box<[u8]>, why: &'static str },
-    /// The tracer says that it lost events here.
-    Lost { count: u64 },
-    /// It does not say how many.
-    LostUncounted,
-    /// The recorder has counted so many events of this kind.
-    Counted { kind: usize, count: u64 },
-    /// The recorder says that this is the end.
-    End,
-    /// So many that a recorder had counted were not in the log from which a low-level log was made.
-    Missing { count: u64 },
-    /// That log ended before its recorder had.
-    Truncated,
-    /// Something was handed to io_uring, which the recorder does not see into.
-    IoUring,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathEscape {
+    #[default]
+    None,
+    Octal,
+    Hex,
 }
 
-/// Something in the input that is no event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// How many events of the batch come before it.
-    pub after: u32,
-    /// Line within the chunk, from 1; 0 where there are no lines.
-    pub line: u64,
-    pub kind: NoteKind,
+/// The kind of script that recorded a stock kernel. Its request ids are made from thread and time, so an event belongs to a request if the
+/// thread ran it during the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stock {
+    /// Probes on kernel functions.
+    Functions,
+    /// Tracepoints: they record the bytes of bios, but no folios.
+    Tracepoints,
 }
 
-pub const MAX_NOTE_BYTES: usize = 4096;
-
-/// What one chunk held. Names are the batch's own until the run takes them over.
-#[derive(Default)]
-pub struct Batch {
-    pub names: Names,
-    pub events: Vec<Event>,
-    /// The tracer's own word for each event, with `keep_extras`.
-    pub words: Vec<NameId>,
-    pub extras: Vec<Extra>,
-    pub notes: Vec<Note>,
-    pub lines: u64,
-    /// Events that nobody asked for: `Kind::Other` without `keep_extras`.
-    pub others: u64,
-    /// The same by the tracer's word, where that is wanted; it stays so when the batch is cleared.
-    pub other_events: Option<OtherEvents>,
-    /// No event that comes later is older than this, where the source knows.
-    pub until: Option<i64>,
-    /// What `Parse` leaves to `StatefulPass`; its memory is used again.
-    pub aside: Option<Box<dyn Any + Send>>,
+/// Returns the source with this name.
+///
+/// # Errors
+/// `Error::UnknownSource`.
+pub fn by_name(sources: &[&'static dyn Source], name: &str) -> Result<&'static dyn Source> {
+    sources
+        .iter()
+        .copied()
+        .find(|source| source.name() == name)
+        .ok_or_else(|| Error::UnknownSource { name: name.to_owned(), known: names(sources) })
 }
 
-/// How many there are of each word. A broken log may have any number of words: those that are too many are not told apart.
-#[derive(Debug, Default)]
-pub struct OtherEvents {
-    names: Names,
-    /// By the ids of the names.
-    counts: Vec<u64>,
-}
-
-const MAX_OTHERS: usize = 4096;
-
-impl OtherEvents {
-    fn add(&mut self, word: &[u8], count: u64) {
-        let id = if self.counts.len() < MAX_OTHERS { self.names.intern(word) } else { self.names.find(word) };
-        let at = id.0 as usize;
-        if at >= self.counts.len() {
-            self.counts.resize(at + 1, 0);
-        }
-        self.counts[at] += count;
-    }
-
-    pub fn join(&mut self, other: &Self) {
-        for (id, count) in other.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            self.add(other.names.get(NameId(id as u32)), *count);
-        }
-    }
-
-    /// The most frequent first; the empty word is all that were too many.
-    pub fn sorted(&self) -> Vec<(String, u64)> {
-        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        let mut sorted: Vec<_> =
-            counts.map(|(id, count)| (self.names.text(NameId(id as u32)).into_owned(), *count)).collect();
-        sorted.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        sorted
-    }
-}
-
-impl Batch {
-    pub fn clear(&mut self) {
-        self.names.clear();
-        self.events.clear();
-        self.words.clear();
-        self.extras.clear();
-        self.notes.clear();
-        self.lines = 0;
-        self.others = 0;
-        if let Some(named) = &mut self.other_events {
-            *named = OtherEvents::default();
-        }
-        self.until = None;
-    }
-
-    /// Counts an event that nobody asked for.
-    #[inline]
-    fn other<W: AsRef<[u8]>>(&mut self, word: impl FnOnce() -> W) {
-        self.others += 1;
-        if let Some(named) = &mut self.other_events {
-            named.add(word().as_ref(), 1);
-        }
-    }
-
-    /// The same, of a word that is a name of the batch.
-    #[inline]
-    fn other_name(&mut self, word: NameId) {
-        let Self { names, others, other_events, .. } = self;
-        *others += 1;
-        if let Some(named) = other_events {
-            named.add(names.get(word), 1);
-        }
-    }
-
-    fn note(&mut self, kind: NoteKind) {
-        self.note_at(self.events.len() as u32, kind);
-    }
-
-    fn note_at(&mut self, after: u32, kind: NoteKind) {
-        self.notes.push(Note { after, line: self.lines, kind });
-    }
-
-    fn unparsed(&mut self, line: &[u8], why: &'static str) {
-        let text = line[..line.len().min(MAX_NOTE_BYTES)].into();
-        self.note(NoteKind::Unparsed { text, why });
-    }
-}
-
-/// A format of input.
-pub trait Source: Sync {
-    /// As in `--from`.
-    fn name(&self) -> &'static str;
-
-    /// Whether the first bytes of an input look like this format. Sources are asked in the order of `SOURCES`.
-    fn sniff(&self, head: &[u8]) -> bool;
-
-    /// Whether the ids of an input are processes, where its format tells.
-    fn pid_is_process(&self, _head: &[u8]) -> Option<bool> {
-        None
-    }
-
-    /// Whether an input that begins so is a log of its own, and no piece of the one before it.
-    fn is_standalone(&self, _head: &[u8]) -> bool {
-        false
-    }
-
-    /// The CPUs whose records a file holds that is not read along with others of its name: several such files may be parts of one recording.
-    fn cpus_of(&self, _input: &Input) -> Option<Vec<u32>> {
-        None
-    }
-
-    /// Whether inputs that stand alone may each hold a part of one recording, as that of one CPU or of one thread.
-    fn lies_in_parts(&self) -> bool {
-        false
-    }
-
-    /// Whether an input that begins so is no piece that goes on where another ended.
-    fn begins(&self, head: &[u8]) -> bool {
-        self.is_standalone(head)
-    }
-
-    /// Whether an input that begins so tells its end, by `NoteKind::End`.
-    fn says_its_end(&self, _head: &[u8]) -> bool {
-        false
-    }
-
-    /// Files that are read as one with that of this name, itself among them; `open` takes them in, and they are no inputs of their own.
-    fn parts(&self, _path: &str) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader>;
-}
-
-/// An input taken apart: what cuts it into chunks, one at a time, and what parses them, several at once.
-pub struct Reader {
-    pub chunks: Box<dyn Chunks>,
-    pub parse: Arc<dyn Parse>,
-    /// Where the meaning of a record depends on those before it.
-    pub settle: Option<Box<dyn StatefulPass>>,
-    /// What the input says of itself: keys and values of `syncline_meta`.
-    pub facts: Vec<(&'static str, String)>,
-    /// How the pieces are written that follow this one, where it says so.
-    pub pieces: Option<SourceOptions>,
-}
-
-pub trait Chunks: Send {
-    /// Fills `chunk` with whole records; false at the end.
-    fn next(&mut self, chunk: &mut Chunk) -> Result<bool>;
-
-    /// Bytes taken from the input so far, for progress.
-    fn consumed_bytes(&self) -> u64;
-}
-
-/// Keeps no state between chunks: they are parsed in parallel, in any order.
-pub trait Parse: Send + Sync {
-    /// Appends the events of a chunk to an empty batch, in the order of the input. Counts the lines.
-    fn parse(&self, chunk: &[u8], batch: &mut Batch);
-}
-
-/// Follows `Parse` in the order of the input, on one thread, and may keep state.
-pub trait StatefulPass {
-    /// Whether an input that begins so, on the same clock, goes on where this one has ended.
-    fn is_continued_by(&self, _head: &[u8]) -> bool {
-        true
-    }
-
-    /// Makes the events of a batch from what `Parse` has left aside.
-    fn settle(&mut self, batch: &mut Batch);
-}
-
-/// A format whose records are lines.
-pub trait Lines: Sync {
-    /// After how many bytes of `bytes` a record surely ends, so that what follows can be parsed on its own; `None` if nowhere.
-    fn cut(&self, bytes: &[u8]) -> Option<usize>;
-
-    /// As `Parse::parse`.
-    fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch);
-}
-
-/// The lines of a text, without what ends them.
-fn lines(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let (line, rest) = match memchr::memchr(b'\n', text) {
-            Some(newline) => (&text[..newline], &text[newline + 1..]),
-            None if text.is_empty() => return None,
-            None => (text, &text[text.len()..]),
-        };
-        text = rest;
-        Some(line.strip_suffix(b"\r").unwrap_or(line))
-    })
-}
-
-/// Threaded the last newline that parts what stands before it from what follows, as `parts` says of the two.
-fn last_newline(bytes: &[u8], parts: impl Fn(&[u8], &[u8]) -> bool) -> Option<usize> {
-    memchr::memrchr_iter(b'\n', bytes)
-        .find(|&newline| parts(&bytes[..newline], &bytes[newline + 1..]))
-        .map(|newline| newline + 1)
-}
-
-/// As `Lines::cut`.
-type Cut = Box<dyn Fn(&[u8]) -> Option<usize> + Send>;
-
-struct LineChunks {
-    cut: Cut,
-    reader: ChunkReader,
-}
-
-impl Chunks for LineChunks {
-    fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
-        self.reader.next(chunk, &self.cut)
-    }
-
-    fn consumed_bytes(&self) -> u64 {
-        self.reader.input().consumed_bytes()
-    }
-}
-
-struct LineParse {
-    lines: &'static dyn Lines,
-    options: SourceOptions,
-}
-
-impl Parse for LineParse {
-    fn parse(&self, chunk: &[u8], batch: &mut Batch) {
-        self.lines.parse_lines(&self.options, chunk, batch);
-    }
-}
-
-impl Reader {
-    pub fn of_lines(lines: &'static dyn Lines, input: Input, options: &SourceOptions) -> Self {
-        Self::of_text(|bytes| lines.cut(bytes), Arc::new(LineParse { lines, options: *options }), input)
-    }
-
-    /// `cut` as in `Lines`.
-    fn of_text(cut: impl Fn(&[u8]) -> Option<usize> + Send + 'static, parse: Arc<dyn Parse>, input: Input) -> Self {
-        let chunks = Box::new(LineChunks { cut: Box::new(cut), reader: ChunkReader::new(input) });
-        Self { chunks, parse, settle: None, facts: Vec::new(), pieces: None }
-    }
-}
-
-pub static SOURCES: &[&dyn Source] = &[
-    &trace_dat::TraceDatSource,
-    &blktrace::Blktrace,
-    &bpftrace_json::BpftraceJson,
-    &events_jsonl::EventsJsonl,
-    &ftrace_text::FtraceText,
-    &perf_script::PerfScript,
-    &strace::Strace,
-    &blkparse::Blkparse,
-    &thesis::Thesis,
-];
-
-/// The file to look at in place of one that is empty, if its name says that it is one of several.
-pub fn instead_of_empty(path: &str) -> Option<String> {
-    blktrace::parts(path).into_iter().next()
-}
-
-pub fn by_name(name: &str) -> Result<&'static dyn Source> {
-    SOURCES.iter().copied().find(|s| s.name() == name).ok_or_else(|| Error::UnknownSource {
-        name: name.to_owned(),
-        known: SOURCES.iter().map(|s| s.name()).collect::<Vec<_>>().join(", "),
-    })
-}
-
-pub fn sniff(path: &str, head: &[u8]) -> Result<&'static dyn Source> {
+/// Detects the format of an input by its head.
+///
+/// # Errors
+/// `Error::Empty`, `Error::Foreign`.
+pub fn detect(sources: &[&'static dyn Source], path: &str, head: &[u8]) -> Result<&'static dyn Source> {
     if head.is_empty() {
         return Err(Error::Empty { path: path.to_owned() });
     }
-    SOURCES
-        .iter()
-        .copied()
-        .find(|s| s.sniff(head))
-        .ok_or_else(|| Error::Foreign { path: path.to_owned(), detail: describe_head(head) })
+    sources.iter().copied().find(|source| source.sniff(head)).ok_or_else(|| Error::Foreign {
+        path: path.to_owned(),
+        detail: describe_foreign(head),
+        known: names(sources),
+    })
 }
 
-/// A few words on what a foreign file seems to be, and its first line.
-fn describe_head(head: &[u8]) -> String {
+fn names(sources: &[&'static dyn Source]) -> String {
+    sources.iter().map(|source| source.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the file to read instead of an empty file whose name says that it is one of several.
+pub fn replacement_of_empty(sources: &[&'static dyn Source], path: &str) -> Option<String> {
+    sources.iter().find_map(|source| source.parts(path).into_iter().next())
+}
+
+/// Says what a file of an unknown format seems to be, or how it begins.
+fn describe_foreign(head: &[u8]) -> String {
     const KNOWN: &[(&[u8], &str)] = &[
         (b"\x7fELF", "an ELF program"),
         (b"PERFILE2", "a perf.data"),

@@ -20,7 +20,7 @@ use memchr::memchr;
 use super::cursor::{Cursor, whole, word_len};
 use super::tracepoint_text::{Grammar, NameCache, Task, TextDecoder, TextRecord};
 use super::tracepoints::Machine;
-use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
+use super::{Batch, Extra, InputTraits, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
 use crate::event::{Kind, UNKNOWN_TASK};
 use crate::input::Input;
@@ -50,37 +50,29 @@ impl Source for PerfScript {
         is_data || facts(head).is_some() || first.is_some_and(|line| context(line).is_some())
     }
 
-    fn pid_is_process(&self, _: &[u8]) -> Option<bool> {
-        Some(false)
-    }
-
-    fn is_standalone(&self, _: &[u8]) -> bool {
-        true
-    }
-
-    fn lies_in_parts(&self) -> bool {
-        true
+    fn describe(&self, _: &Input) -> InputTraits {
+        InputTraits { is_part_of_recording: true, ids_are_processes: Some(false), ..InputTraits::standalone() }
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         if DATA_MAGIC.iter().any(|magic| input.head().starts_with(magic)) {
             let source = Refused::error(
-                "it is perf's own file, of which Syncline reads what `perf script` prints",
-                format!("print it: `perf script --header --ns -i {} > perf.txt`, and convert that", input.path),
+                "it is perf's binary file; Syncline reads the text that `perf script` prints",
+                format!("print it and convert the text: `perf script --header --ns -i {} > perf.txt`", input.path),
             );
             return Err(Error::Read { path: input.path.clone(), source });
         }
-        // What perf tells of threads that were there before it has no time.
+        // perf's records of threads that existed before it have no time.
         let first = lines(input.head()).filter_map(context).find(|line| !line.event.starts_with(b"PERF_RECORD_"));
         if first.is_some_and(|first| first.ts == Some(0)) {
             let source = Refused::error(
-                "its times begin at 0: --reltime and --deltatime leave out when it was",
-                "print it without: `perf script --header --ns -i perf.data > perf.txt`",
+                "its times begin at 0: --reltime and --deltatime drop the time of the recording",
+                "print it without these options: `perf script --header --ns -i perf.data > perf.txt`",
             );
             return Err(Error::Read { path: input.path.clone(), source });
         }
         let mut options = *options;
-        // perf's own clock is none of user space.
+        // User space has no clock that equals perf's default clock.
         let told = facts(input.head());
         let mut told = told.unwrap_or_else(|| RunFacts { clock: Some("unknown".into()), ..RunFacts::default() });
         if let Some(release) = &told.release {

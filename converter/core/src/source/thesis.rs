@@ -28,7 +28,9 @@ use self::header::{
 use super::cursor::{Cursor, whole};
 use super::escape;
 use super::event_names::{EventName, extra_key};
-use super::{Batch, Extra, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock, last_newline};
+use super::{
+    Batch, Extra, InputTraits, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock, last_newline,
+};
 use crate::error::Result;
 use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::input::Input;
@@ -38,6 +40,9 @@ use crate::names::NameId;
 const COMM_BYTES: usize = 15;
 /// `TASK_COMM_LEN`, with each byte written as `\xNN`.
 const COMM_HEX_BYTES: usize = 64;
+
+/// The clock of bpftrace's `nsecs`.
+const BPFTRACE_CLOCK: &str = "boottime";
 
 pub struct Thesis;
 
@@ -57,17 +62,8 @@ impl Source for Thesis {
                 .is_some_and(|l| is_header(l.trim_ascii()) || is_attach(l.trim_ascii()))
     }
 
-    fn is_standalone(&self, head: &[u8]) -> bool {
-        own_header(head).is_some()
-    }
-
-    fn says_its_end(&self, head: &[u8]) -> bool {
-        own_header(head).is_some()
-    }
-
-    fn begins(&self, head: &[u8]) -> bool {
-        let first = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty());
-        own_header(head).is_some() || first.is_some_and(|line| is_header(line) || is_attach(line))
+    fn describe(&self, input: &Input) -> InputTraits {
+        describe(input.head())
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
@@ -75,8 +71,21 @@ impl Source for Thesis {
         let facts = introduce(input.head(), &mut options);
         let mut reader = Reader::of_lines(self, input, &options);
         reader.facts = facts;
-        reader.pieces = Some(options);
+        reader.piece_options = Some(options);
         Ok(reader)
+    }
+}
+
+/// As `Source::describe`, for text that `Thesis` parses.
+pub(super) fn describe(head: &[u8]) -> InputTraits {
+    let has_own_header = own_header(head).is_some();
+    let first = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty());
+    InputTraits {
+        is_standalone: has_own_header,
+        starts_log: has_own_header || first.is_some_and(|line| is_header(line) || is_attach(line)),
+        records_its_end: has_own_header,
+        default_clock: Some(BPFTRACE_CLOCK),
+        ..InputTraits::default()
     }
 }
 
@@ -514,8 +523,8 @@ mod tests {
         let kinds: Vec<_> = batch.notes.iter().map(|note| note.kind.clone()).collect();
         let counted = |kind, count| NoteKind::Counted { kind, count };
         assert_eq!(kinds, [counted(2, 100), counted(0, 3), NoteKind::End]);
-        assert!(Thesis.sniff(b"# syncline-log 1\n# script stacks 1\n") && Thesis.says_its_end(text));
-        assert!(Thesis.says_its_end(b"Attaching 3 probes...\n\n# syncline-log 1\n"));
+        assert!(Thesis.sniff(b"# syncline-log 1\n# script stacks 1\n") && describe(text).records_its_end);
+        assert!(describe(b"Attaching 3 probes...\n\n# syncline-log 1\n").records_its_end);
         assert!(!Thesis.says_its_end(b"1 2 wl fsync\n# syncline-log 1\n"));
     }
 

@@ -1,28 +1,23 @@
-//! Names for addresses of user stacks that the tracer could not look up, since their process had gone by then.
+//! Symbols for frames of user stacks that the tracer could not resolve because their process had ended.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, Object, ObjectSymbol, SymbolKind, elf};
 
-use crate::error::Result;
-use crate::event::Kind;
-use crate::input::open::open_inputs;
-use crate::merge::{Merge, MergeStep};
-use crate::run::Options;
 use crate::stacks::lines;
 
-/// What a recorder has found beside its log: texts of frames, by process and address.
+/// Symbols of frames by process and address, as the recorder has looked them up.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     frames: HashMap<(u32, u64), String>,
 }
 
 impl Symbols {
-    /// A frame's text is `function+offset (file)`, as bpftrace's style `perf` has it behind the address.
+    /// The text of a frame is `function+offset (file)`, as bpftrace prints it after the address in its stack mode `perf`.
     pub fn new(frames: impl IntoIterator<Item = (u32, u64, String)>) -> Self {
         Self { frames: frames.into_iter().map(|(pid, address, text)| ((pid, address), text)).collect() }
     }
@@ -31,9 +26,10 @@ impl Symbols {
         self.frames.is_empty()
     }
 
-    /// The lines of a stack with the names that are known.
+    /// Returns the lines of a stack with the symbols of its unresolved frames, as far as they are known.
     pub fn name<'a>(&self, pid: u32, raw: &'a [u8]) -> Cow<'a, [u8]> {
-        let known = |line| bare_address(line).and_then(|address| Some((address, self.frames.get(&(pid, address))?)));
+        let known =
+            |line| unresolved_address(line).and_then(|address| Some((address, self.frames.get(&(pid, address))?)));
         if !lines(raw).any(|line| known(line).is_some()) {
             return Cow::Borrowed(raw);
         }
@@ -49,8 +45,8 @@ impl Symbols {
     }
 }
 
-/// The address of a frame that has no name: `7f12 0x7f12 ([unknown])`, or `0x7f12` alone.
-fn bare_address(line: &[u8]) -> Option<u64> {
+/// Returns the address of an unresolved frame: `7f12 0x7f12 ([unknown])`, or only `0x7f12`. `None` for a resolved frame.
+pub(crate) fn unresolved_address(line: &[u8]) -> Option<u64> {
     let line = std::str::from_utf8(line).ok()?.trim();
     let hex = match line.strip_suffix("([unknown])") {
         Some(rest) => rest.trim().split(' ').next()?,
@@ -59,45 +55,7 @@ fn bare_address(line: &[u8]) -> Option<u64> {
     u64::from_str_radix(hex, 16).ok()
 }
 
-/// A thread that had a stack without names.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct UnresolvedFrames {
-    pub tid: u32,
-    pub comm: String,
-    pub addresses: BTreeSet<u64>,
-}
-
-/// The addresses without a name in the stacks of logs, by thread.
-pub fn nameless(inputs: Vec<String>) -> Result<Vec<UnresolvedFrames>> {
-    let options = Options { inputs, ..Options::default() };
-    let mut merge =
-        Merge::new(open_inputs(&options)?, options.window_ns, 1, options.source_options, HashMap::new(), false);
-    let mut found: BTreeMap<(u32, String), BTreeSet<u64>> = BTreeMap::new();
-    loop {
-        match merge.step()? {
-            MergeStep::End => break,
-            MergeStep::Idle | MergeStep::EndOf(_) => {}
-            MergeStep::MergedBatch(piece) => {
-                let names = &piece.batch.names;
-                for event in &piece.batch.events {
-                    let Kind::CallEnter { stack, .. } = event.kind else { continue };
-                    if !stack.is_some() {
-                        continue;
-                    }
-                    let mut bare = lines(names.get(stack)).filter_map(bare_address).peekable();
-                    if bare.peek().is_some() {
-                        let key = (event.tid, names.text(event.comm).into_owned());
-                        found.entry(key).or_default().extend(bare);
-                    }
-                }
-                merge.recycle(piece);
-            }
-        }
-    }
-    Ok(found.into_iter().map(|((tid, comm), addresses)| UnresolvedFrames { tid, comm, addresses }).collect())
-}
-
-/// Functions at offsets in an ELF file, as `function+offset`; `None` where its symbols name none there.
+/// Returns the functions at offsets in an ELF file, as `function+offset`; `None` for an offset without a symbol.
 pub fn functions(file: &Path, offsets: &[u64]) -> std::io::Result<Vec<Option<String>>> {
     let data = fs::read(file)?;
     let found = match FileKind::parse(data.as_slice()) {
@@ -111,7 +69,7 @@ pub fn functions(file: &Path, offsets: &[u64]) -> std::io::Result<Vec<Option<Str
 fn in_elf<H: FileHeader<Endian = Endianness>>(data: &[u8], offsets: &[u64]) -> Option<Vec<Option<String>>> {
     let file = ElfFile::<H>::parse(data).ok()?;
     let endian = file.endian();
-    // (address, size, name), from the full table where the file has it.
+    // (address, size, name) from both symbol tables: a stripped file has only the dynamic one.
     let mut functions: Vec<(u64, u64, &str)> = file
         .symbols()
         .chain(file.dynamic_symbols())
@@ -127,7 +85,7 @@ fn in_elf<H: FileHeader<Endian = Endianness>>(data: &[u8], offsets: &[u64]) -> O
         })?;
         let address = offset - segment.p_offset(endian).into() + segment.p_vaddr(endian).into();
         let at = functions.partition_point(|(start, ..)| *start <= address);
-        // Of functions at one address the last is as good as any; one that ends before it says nothing of it.
+        // Several symbols may have one address: any of them will do. A function that ends before the address is not it.
         let (start, _, name) = functions[..at].iter().rev().find(|(start, size, _)| address - start < *size)?;
         Some(format!("{name}+{}", address - start))
     };
@@ -139,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_frames_without_a_name_are_named() {
+    fn only_unresolved_frames_get_symbols() {
         let symbols = Symbols::new([
             (7, 0x7f12, "fsync+14 (/lib/libc.so.6)".to_owned()),
             (7, 0x30, "main+3 (/bin/x)".to_owned()),

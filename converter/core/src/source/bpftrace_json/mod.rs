@@ -21,8 +21,11 @@ use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 use self::json::{Shape, Value};
 use super::cursor::{Cursor, whole};
-use super::thesis::{Thesis, introduce};
-use super::{Batch, Lines, NoteKind, Parse, Reader, Source, SourceOptions, StatefulPass, last_newline};
+use super::thesis::{self, Thesis, introduce};
+use super::{
+    Batch, Explanation, InputTraits, Lines, NoteKind, Parse, Problem, Reader, Source, SourceOptions, StatefulPass,
+    last_newline,
+};
 use crate::error::Result;
 use crate::event::{Kind, UNKNOWN_TASK};
 use crate::input::Input;
@@ -54,42 +57,51 @@ impl Source for BpftraceJson {
         false
     }
 
-    fn is_standalone(&self, head: &[u8]) -> bool {
-        Thesis.is_standalone(&printed(head))
-    }
-
-    fn begins(&self, head: &[u8]) -> bool {
+    fn describe(&self, input: &Input) -> InputTraits {
+        let head = input.head();
         let first = head.split(|&b| b == b'\n').find_map(Object::of);
-        first.is_some_and(|object| object.name == b"attached_probes") || Thesis.begins(&printed(head))
-    }
-
-    fn says_its_end(&self, head: &[u8]) -> bool {
-        Thesis.says_its_end(&printed(head))
-    }
-
-    fn pid_is_process(&self, head: &[u8]) -> Option<bool> {
-        // The text of a printf has no such ids, and then it is for the user to say. What is no event of a sync may have others.
-        let mut batch = Batch::default();
-        let values = head.split(|&b| b == b'\n').filter(|line| memmem::find(line, b"\"track_event\"").is_some());
-        let values = values.collect::<Vec<_>>().join(&b'\n');
-        Parser { options: SourceOptions::default() }.parse(&values, &mut batch);
-        let mut events = batch.events.iter().filter(|event| event.kind != Kind::Other).peekable();
-        events.peek()?;
-        if events.clone().any(|event| event.tid != UNKNOWN_TASK) {
-            return Some(false);
+        let text = thesis::describe(&printed(head));
+        InputTraits {
+            starts_log: text.starts_log || first.is_some_and(|object| object.name == b"attached_probes"),
+            ids_are_processes: ids_are_processes(head),
+            ..text
         }
-        events.any(|event| event.pid != UNKNOWN_TASK).then_some(true)
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let mut options = *options;
         let facts = introduce(&printed(input.head()), &mut options);
         let mut reader = Reader::of_text(cut, Arc::new(Parser { options }), input);
-        reader.settle = Some(Box::new(Counts { in_hex: false }));
+        reader.stateful_pass = Some(Box::new(Counts { in_hex: false }));
         reader.facts = facts;
-        reader.pieces = Some(options);
+        reader.piece_options = Some(options);
         Ok(reader)
     }
+
+    fn explain(&self, problem: Problem) -> Option<Explanation> {
+        explain(problem)
+    }
+}
+
+/// As `Source::explain`, for everything that bpftrace records.
+pub(super) fn explain(problem: Problem) -> Option<Explanation> {
+    (problem == Problem::NoThreadIds)
+        .then(|| Explanation { message: None, hint: "record it with thread ids: `tid` in bpftrace's tuples".into() })
+}
+
+/// As `InputTraits::ids_are_processes`. The text of a printf does not say what its ids are, and events that are no part of a sync may have
+/// other ids.
+fn ids_are_processes(head: &[u8]) -> Option<bool> {
+    let mut batch = Batch::default();
+    let values = head.split(|&b| b == b'\n').filter(|line| memmem::find(line, b"\"track_event\"").is_some());
+    let values = values.collect::<Vec<_>>().join(&b'\n');
+    Parser { options: SourceOptions::default() }.parse(&values, &mut batch);
+    let mut events = batch.events.iter().filter(|event| event.kind != Kind::Other).peekable();
+    events.peek()?;
+    if events.clone().any(|event| event.tid != UNKNOWN_TASK) {
+        return Some(false);
+    }
+    events.any(|event| event.pid != UNKNOWN_TASK).then_some(true)
 }
 
 /// Returns the text that the lines of a head print.

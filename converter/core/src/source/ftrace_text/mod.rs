@@ -21,7 +21,7 @@ use self::context::{Context, Time, context};
 use super::cursor::{Cursor, whole};
 use super::tracepoint_text::{Grammar, NameCache, Task, TextDecoder, TextRecord};
 use super::tracepoints::Machine;
-use super::{Batch, Extra, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
+use super::{Batch, Extra, InputTraits, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
 use crate::input::Input;
 
@@ -48,30 +48,22 @@ impl Source for FtraceText {
         }
     }
 
-    fn pid_is_process(&self, _: &[u8]) -> Option<bool> {
-        Some(false)
-    }
-
-    /// One CPU's text lies beside another's as often as behind it.
-    fn is_standalone(&self, _: &[u8]) -> bool {
-        true
-    }
-
-    fn lies_in_parts(&self) -> bool {
-        true
+    fn describe(&self, _: &Input) -> InputTraits {
+        // The text of one CPU covers the same time as that of another as often as it follows it.
+        InputTraits { is_part_of_recording: true, ids_are_processes: Some(false), ..InputTraits::standalone() }
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let mut options = *options;
         let head = input.head();
-        // No text says which clock of the kernel's it is.
+        // The text does not name the kernel's clock.
         let mut clock = "unknown";
         if let Some(Time::Count(first)) = lines(head).find_map(context).map(|first| first.time) {
-            // The kernel knows which of its clocks count ns; trace-cmd takes boot for one that does not.
+            // The kernel knows which of its clocks count ns; trace-cmd takes the clock `boot` for one that does not.
             if !lines(head).any(counts_cpus) || first < LEAST_COUNT_NS {
                 let source = Refused::error(
-                    "its times are of a clock that counts no ns, such as counter, uptime or x86-tsc",
-                    "record with one that does: `echo boot >/sys/kernel/tracing/trace_clock`, `trace-cmd record -C boot`",
+                    "its clock does not count ns: it is counter, uptime, x86-tsc or a similar one",
+                    "record with a clock that does: `echo boot >/sys/kernel/tracing/trace_clock`, `trace-cmd record -C boot`",
                 );
                 return Err(Error::Read { path: input.path.clone(), source });
             }

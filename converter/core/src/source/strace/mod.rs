@@ -34,7 +34,7 @@ use self::other_lines::{is_message, is_stack};
 use self::parser::Records;
 use self::state::ThreadTable;
 use self::syscall::Known;
-use super::{Reader, Source, SourceOptions, last_newline};
+use super::{Explanation, InputTraits, Problem, Reader, Source, SourceOptions, last_newline};
 use crate::error::{Error, Refused, Result};
 use crate::input::Input;
 
@@ -81,17 +81,18 @@ impl Source for Strace {
         ours > others
     }
 
-    fn pid_is_process(&self, _: &[u8]) -> Option<bool> {
-        Some(false)
-    }
-
-    /// Without PIDs it is the log of one thread, of which there may be several side by side (`-ff`).
-    fn is_standalone(&self, head: &[u8]) -> bool {
-        whole_lines(head).filter_map(Prefix::take).all(|prefix| prefix.tid.is_none())
-    }
-
-    fn lies_in_parts(&self) -> bool {
-        true
+    fn describe(&self, input: &Input) -> InputTraits {
+        let is_single_thread = is_single_thread(input.head());
+        InputTraits {
+            is_standalone: is_single_thread,
+            starts_log: is_single_thread,
+            is_part_of_recording: true,
+            ids_are_processes: Some(false),
+            is_single_thread,
+            // With -ff, a thread that makes no sync call has a file all the same.
+            may_be_without_events: true,
+            ..InputTraits::default()
+        }
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
@@ -103,12 +104,12 @@ impl Source for Strace {
                 "record with times: strace -f -ttt -T -yy -o FILE COMMAND",
             ),
         })?;
-        if clock == Clock::Relative && self.is_standalone(input.head()) && counts_from_others(input.head()) {
+        if clock == Clock::Relative && is_single_thread(input.head()) && counts_from_others(input.head()) {
             return Err(Error::Read {
                 path,
                 source: Refused::error(
-                    "a line of it comes sooner than the call before it has returned: with -ff, -r counts from the lines of other files, too",
-                    "record with times that count from one zero: strace -ff -ttt -T -yy -o FILE COMMAND",
+                    "a line of it comes before the call in the line before it has returned: with -ff, -r counts from the lines of other files, too",
+                    "record with absolute times: strace -ff -ttt -T -yy -o FILE COMMAND",
                 ),
             });
         }
@@ -119,10 +120,37 @@ impl Source for Strace {
         };
         let parse = Arc::new(Records { clock, keep_extras: options.keep_extras });
         let first = first_task(&path, input.head());
-        let settle = Box::new(ThreadTable::new(clock, first, begins_with_exec(input.head()), options.keep_extras));
+        let threads = ThreadTable::new(clock, first, begins_with_exec(input.head()), options.keep_extras);
         let facts = vec![("clock", name.to_owned()), ("recorder", NAME.to_owned())];
-        Ok(Reader { settle: Some(settle), facts, ..Reader::of_text(cut, parse, input) })
+        Ok(Reader { stateful_pass: Some(Box::new(threads)), facts, ..Reader::of_text(cut, parse, input) })
     }
+
+    fn explain(&self, problem: Problem) -> Option<Explanation> {
+        Some(match problem {
+            Problem::NoEvents { lines, io_uring } => {
+                let mut message = format!("none of its {lines} lines is a sync call");
+                if io_uring > 0 {
+                    let uses = format!("; it uses io_uring or Linux AIO, whose syncs strace does not see ({io_uring} times)");
+                    message.push_str(&uses);
+                }
+                Explanation {
+                    message: Some(message),
+                    hint: "the program synced nothing, or the log lacks its calls (record with strace -f, without an -e that excludes them); \
+                           `syncline record` has routes that see more"
+                        .into(),
+                }
+            }
+            Problem::NoThreadIds => Explanation {
+                message: None,
+                hint: "give it the name that strace -ff gives (NAME.PID), or record with -f, which writes the thread of each line".into(),
+            },
+        })
+    }
+}
+
+/// Whether no line has a PID: the log of one thread, as `-ff` writes it for each thread.
+fn is_single_thread(head: &[u8]) -> bool {
+    whole_lines(head).filter_map(Prefix::take).all(|prefix| prefix.tid.is_none())
 }
 
 /// Returns whether a call passes work to io_uring, which strace cannot see, or a sync to Linux AIO, whose end strace does not see.

@@ -19,7 +19,7 @@ use self::format::{Field, Format, Layout};
 use self::page::{Lost, Shape};
 use super::event_names::extra_key;
 use super::tracepoints::Machine;
-use super::{Batch, Chunks, Extra, NoteKind, Parse, Reader, Source, SourceOptions};
+use super::{Batch, Chunks, Explanation, Extra, InputTraits, NoteKind, Parse, Problem, Reader, Source, SourceOptions};
 use crate::error::{Error, Refused, Result};
 use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
 use crate::input::{Chunk, Input, Store};
@@ -55,8 +55,8 @@ impl Source for TraceDatSource {
         file::is_trace_dat(head)
     }
 
-    fn is_standalone(&self, _: &[u8]) -> bool {
-        true
+    fn describe(&self, _: &Input) -> InputTraits {
+        InputTraits::standalone()
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
@@ -70,7 +70,16 @@ impl Source for TraceDatSource {
         facts.extend(file.recorder.clone().map(|recorder| ("recorder", format!("trace-cmd {recorder}"))));
         let chunks = Box::new(Pages::new(store, &file, path.clone()).map_err(fail)?);
         let parse = Arc::new(Records::new(file, options));
-        Ok(Reader { chunks, parse, settle: None, facts, pieces: None })
+        Ok(Reader { chunks, parse, stateful_pass: None, facts, piece_options: None })
+    }
+
+    fn explain(&self, problem: Problem) -> Option<Explanation> {
+        matches!(problem, Problem::NoEvents { .. }).then(|| Explanation {
+            message: None,
+            hint: "record them, too: `trace-cmd record -e wb_tracer -e 'syscalls:sys_*_fsync'`, and the same for other syscalls; \
+                   docs/formats.md lists all events"
+                .into(),
+        })
     }
 }
 
@@ -313,7 +322,7 @@ impl Pages {
         chunk.end();
         // A damaged file may go back in time; what is older than this then comes late.
         self.until = self.heads.peek().map_or(i64::MAX, |Reverse((time, _))| *time).max(self.until);
-        chunk.until = Some(self.until);
+        chunk.watermark = Some(self.until);
         Ok(any)
     }
 }

@@ -1,0 +1,130 @@
+//! What a caller can ask of a conversion.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crate::max_loss::MaxLoss;
+use crate::merge::clock::InputHints;
+use crate::merge::reorder::DEFAULT_WINDOW_NS;
+use crate::sink::Mark;
+use crate::sink::filtered::Filter;
+use crate::sink::samples::{By, Weight};
+use crate::source::{SOURCES, Source, SourceOptions};
+use crate::stacks::symbols::Symbols;
+use crate::thread_table::ThreadTable;
+
+pub struct Options {
+    /// Paths; `-` is standard input.
+    pub inputs: Vec<String>,
+    /// The formats that can be read, in the order in which detection asks them.
+    pub sources: Vec<&'static dyn Source>,
+    /// Name of the inputs' format; `None` to detect the format of each.
+    pub source: Option<String>,
+    pub source_options: SourceOptions,
+    /// Reorder window, in ns.
+    pub window_ns: i64,
+    /// What the caller knows about inputs, by path.
+    pub hints: HashMap<String, InputHints>,
+    pub marks: Vec<Mark>,
+    pub max_loss: Option<MaxLoss>,
+    /// The requests that the output holds.
+    pub filter: Filter,
+    pub thread_table: ThreadTable,
+    pub symbols: Symbols,
+    pub weight: Weight,
+    pub by: By,
+    /// Also write stacks as Perfetto callstacks, which Perfetto's engine and UI read from v53 on.
+    pub callstacks: bool,
+    /// Count the events that no report uses by the tracer's names for them.
+    pub count_other_events: bool,
+    /// This is a look at some inputs that will be converted together with others, so they may have no event of a sync.
+    pub one_of_several: bool,
+    /// Parser threads of each log; 0 for the number of cores.
+    pub workers: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            inputs: Vec::new(),
+            sources: SOURCES.to_vec(),
+            source: None,
+            source_options: SourceOptions::default(),
+            window_ns: DEFAULT_WINDOW_NS,
+            hints: HashMap::new(),
+            marks: Vec::new(),
+            max_loss: None,
+            filter: Filter::default(),
+            thread_table: ThreadTable::default(),
+            symbols: Symbols::default(),
+            weight: Weight::Count,
+            by: By::Stack,
+            callstacks: false,
+            count_other_events: false,
+            one_of_several: false,
+            workers: 0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputFormat {
+    Perfetto,
+    PerfettoGzip,
+    Parquet,
+    Tables,
+    Csv,
+    Jsonl,
+    EventsJsonl,
+    PerfScript,
+    Folded,
+}
+
+impl OutputFormat {
+    /// Names as in `--to`, with the endings that select the format. If one ending ends with another one, the longer one comes first.
+    pub const ALL: &'static [(&'static str, &'static [&'static str], Self)] = &[
+        ("pftrace.gz", &[".pftrace.gz", ".perfetto-trace.gz"], Self::PerfettoGzip),
+        ("pftrace", &[".pftrace", ".perfetto-trace"], Self::Perfetto),
+        ("tables", &[FOLDER], Self::Tables),
+        ("parquet", &[".parquet"], Self::Parquet),
+        ("csv", &[".csv"], Self::Csv),
+        ("events.jsonl", &[".events.jsonl"], Self::EventsJsonl),
+        ("jsonl", &[".jsonl"], Self::Jsonl),
+        ("perf", &[".perf"], Self::PerfScript),
+        ("folded", &[".folded"], Self::Folded),
+    ];
+
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, ..)| *known == name).map(|(.., format)| *format)
+    }
+
+    /// Returns the format that the name of an output selects.
+    pub fn of_path(path: &str) -> Option<Self> {
+        if Path::new(path).is_dir() {
+            return Some(Self::Tables);
+        }
+        let has_ending = |endings: &[&str]| endings.iter().any(|ending| path.ends_with(ending));
+        Self::ALL.iter().find(|(_, endings, _)| has_ending(endings)).map(|(.., format)| *format)
+    }
+
+    /// Returns the first ending of each format that is written to a file.
+    pub fn file_endings() -> String {
+        let endings = Self::ALL.iter().map(|(_, endings, _)| endings[0]).filter(|ending| *ending != FOLDER);
+        endings.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether it can be written to standard output. Parquet is written with its index last, tables are several files.
+    pub fn can_be_streamed(self) -> bool {
+        !matches!(self, Self::Parquet | Self::Tables | Self::PerfettoGzip)
+    }
+}
+
+const FOLDER: &str = "/";
+
+/// How far a conversion is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    pub read_bytes: u64,
+    pub total_bytes: Option<u64>,
+    pub events: u64,
+}

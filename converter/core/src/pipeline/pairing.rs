@@ -1,0 +1,222 @@
+//! Events become rows: the reorder window, dedup, pairing, and the sink.
+
+use std::sync::Arc;
+
+use super::run_facts::run_facts;
+use super::{FinishedInputs, Pipeline};
+use crate::dedup::{Dedup, Deduplicated};
+use crate::error::Result;
+use crate::event::{Event, Kind, UNKNOWN_TASK};
+use crate::input::grouping::{are_several, assign_lanes, assign_recordings};
+use crate::input::open::{OpenInput, ids_are_processes};
+use crate::input::tally::InputTally;
+use crate::location::{Location, Locations};
+use crate::losses::Reason;
+use crate::merge::MergedBatch;
+use crate::merge::reorder::Reorder;
+use crate::names::{NameId, Names};
+use crate::options::Options;
+use crate::pair::{Out, Pairer};
+use crate::sink::Sink;
+use crate::source::{Batch, NoteKind};
+use crate::stacks::Stacks;
+use crate::stacks::symbols::Symbols;
+use crate::summary::Summary;
+use crate::thread_table::ThreadTable;
+
+pub(crate) struct PairingPipeline<'a> {
+    adopter: Adopter<'a>,
+    reorder: Reorder,
+    pairing: Pairing<'a>,
+    ids_are_processes: bool,
+    /// Calls of several logs are distinguished by their threads.
+    needs_thread_ids: bool,
+}
+
+impl<'a> PairingPipeline<'a> {
+    pub(crate) fn new(options: &'a Options, inputs: &[OpenInput], sink: &'a mut dyn Sink) -> Result<Self> {
+        let ids_are_processes = ids_are_processes(inputs, options.source_options.pid_is_process)?;
+        let locations = Arc::new(Locations {
+            files: inputs.iter().map(|open| open.input.path.clone()).collect(),
+            logs: assign_recordings(inputs),
+        });
+        let mut names = Names::default();
+        let process_names =
+            options.thread_table.process_names().map(|(pid, name)| (pid, names.intern(name.as_bytes()))).collect();
+        Ok(Self {
+            adopter: Adopter {
+                names,
+                stacks: Stacks::default(),
+                adopted: Vec::new(),
+                thread_table: &options.thread_table,
+                symbols: &options.symbols,
+            },
+            reorder: Reorder::default(),
+            pairing: Pairing {
+                dedup: Dedup::new(Arc::clone(&locations), !ids_are_processes),
+                pairer: Pairer::new(ids_are_processes, locations, process_names),
+                has_begun: false,
+                sink,
+            },
+            ids_are_processes,
+            needs_thread_ids: !ids_are_processes && are_several(&assign_lanes(inputs)),
+        })
+    }
+
+    /// Pairs the events that are older than the watermark, and the oldest ones while more than `max_waiting` wait.
+    fn pair_older_than(&mut self, watermark: i64, max_waiting: usize) -> Result<()> {
+        let Self { adopter, reorder, pairing, .. } = self;
+        reorder.release(watermark, max_waiting, |event, location| pairing.event(&event, location, &adopter.names))
+    }
+}
+
+impl Pipeline for PairingPipeline<'_> {
+    fn keeps_all_events(&self) -> bool {
+        false
+    }
+
+    fn add_batch(&mut self, merged: &mut MergedBatch, tally: &InputTally) -> Result<()> {
+        let batch = &merged.batch;
+        if self.needs_thread_ids {
+            tally.check_thread_ids(batch, merged.lines_before)?;
+        }
+        self.pairing.dedup.observe(merged.input, &batch.events);
+        self.adopter.start_batch(batch);
+        for event in &batch.events {
+            let event = self.adopter.adopt(*event, batch);
+            let location = Location::new(merged.input, merged.lines_before + u64::from(event.line));
+            if self.reorder.push(event, location) {
+                self.pairing.late(&event, location, &self.adopter.names)?;
+            }
+        }
+        self.pair_older_than(merged.watermark, merged.max_waiting)
+    }
+
+    fn add_lost_events(&mut self, ts: i64, text: &str) -> Result<()> {
+        if self.pairing.has_begun { self.pairing.sink.loss(Reason::LostByTracer, ts, text) } else { Ok(()) }
+    }
+
+    fn end_input(&mut self, input: usize, _tally: &InputTally, _missing: &[NoteKind]) {
+        self.pairing.dedup.end_file(input);
+    }
+
+    fn flush(&mut self, summary: &mut Summary) -> Result<()> {
+        self.pair_older_than(i64::MAX, 0)?;
+        self.pairing.finish(&self.adopter.names, summary)
+    }
+
+    fn finish(&mut self, inputs: &FinishedInputs<'_>, summary: &mut Summary) -> Result<()> {
+        let facts = run_facts(inputs, self.ids_are_processes, summary);
+        let sink = &mut *self.pairing.sink;
+        sink.finish(&facts, &summary.losses, &self.adopter.names)?;
+        summary.left_out = sink.left_out();
+        summary.filter = inputs.options.filter.tell();
+        Ok(())
+    }
+}
+
+/// The stages behind the reorder window.
+struct Pairing<'a> {
+    dedup: Dedup,
+    pairer: Pairer,
+    has_begun: bool,
+    sink: &'a mut dyn Sink,
+}
+
+impl Pairing<'_> {
+    fn event(&mut self, event: &Event, location: Location, names: &Names) -> Result<()> {
+        if !self.has_begun {
+            self.has_begun = true;
+            self.sink.begin(event.ts)?;
+        }
+        let Self { dedup, pairer, sink, .. } = self;
+        let mut out = Out { names, sink: &mut **sink };
+        dedup.event(event, location, |fact| pair(pairer, &fact, &mut out))
+    }
+
+    /// Counts a late event. `event` is called with it all the same.
+    fn late(&mut self, event: &Event, location: Location, names: &Names) -> Result<()> {
+        self.pairer.late(event, location, &mut Out { names, sink: self.sink })
+    }
+
+    /// Closes what is still open, and adds the losses and the number of requests to the summary.
+    fn finish(&mut self, names: &Names, summary: &mut Summary) -> Result<()> {
+        let Self { dedup, pairer, sink, .. } = self;
+        let mut out = Out { names, sink: &mut **sink };
+        dedup.finish(|fact| pair(pairer, &fact, &mut out))?;
+        pairer.finish(&mut out)?;
+        summary.add_losses(&self.dedup.losses);
+        summary.add_losses(&self.pairer.losses);
+        if let Some(losses) = self.sink.losses() {
+            summary.add_losses(losses);
+        }
+        summary.requests = Some(self.pairer.request_count);
+        Ok(())
+    }
+}
+
+fn pair(pairer: &mut Pairer, fact: &Deduplicated, out: &mut Out<'_>) -> Result<()> {
+    match fact {
+        Deduplicated::Event(event, provenance) => pairer.event(event, provenance, out),
+        Deduplicated::CallDetail(detail) => {
+            pairer.call_detail(detail);
+            Ok(())
+        }
+    }
+}
+
+/// Replaces what an event knows by its batch only with what the whole run knows: names, folded stacks, processes.
+struct Adopter<'a> {
+    names: Names,
+    stacks: Stacks,
+    /// The run's id for each name of the current batch; NONE if it has not been needed yet.
+    adopted: Vec<NameId>,
+    thread_table: &'a ThreadTable,
+    symbols: &'a Symbols,
+}
+
+impl Adopter<'_> {
+    fn start_batch(&mut self, batch: &Batch) {
+        self.adopted.clear();
+        self.adopted.resize(batch.names.len(), NameId::NONE);
+    }
+
+    /// Returns an event of the current batch with names of the run. Its stack is folded: it will be compared and shown, no longer printed
+    /// as recorded.
+    fn adopt(&mut self, mut event: Event, batch: &Batch) -> Event {
+        let Self { names, stacks, adopted, thread_table, symbols } = self;
+        if event.pid == UNKNOWN_TASK && !thread_table.is_empty() {
+            event.pid = thread_table.process_of(event.tid);
+        }
+        let mut adopt = |id: &mut NameId| {
+            if id.is_some() {
+                let known = &mut adopted[id.0 as usize];
+                if !known.is_some() {
+                    *known = names.intern(batch.names.get(*id));
+                }
+                *id = *known;
+            }
+        };
+        adopt(&mut event.comm);
+        match &mut event.kind {
+            Kind::SyncStart { path, fs, .. } => {
+                adopt(path);
+                adopt(fs);
+            }
+            Kind::CallEnter { stack, path, .. } => {
+                adopt(path);
+                if stack.is_some() {
+                    let raw = batch.names.get(*stack);
+                    *stack = if symbols.is_empty() {
+                        stacks.fold(raw, names)
+                    } else {
+                        stacks.fold(&symbols.name(event.pid, raw), names)
+                    };
+                }
+            }
+            Kind::CallExit { stack, .. } if stack.is_some() => *stack = stacks.fold(batch.names.get(*stack), names),
+            _ => {}
+        }
+        event
+    }
+}

@@ -1,0 +1,91 @@
+//! The facts of a run that a sink writes at its end: `syncline_meta` and the marks.
+
+use std::path::Path;
+
+use super::FinishedInputs;
+use crate::SCHEMA_VERSION;
+use crate::event::Kind;
+use crate::options::Options;
+use crate::sink::{Mark, RunFacts};
+use crate::summary::Summary;
+
+pub(super) fn run_facts(inputs: &FinishedInputs<'_>, ids_are_processes: bool, summary: &Summary) -> RunFacts {
+    RunFacts {
+        first_ts: summary.first_ts,
+        last_ts: summary.last_ts,
+        meta: meta(inputs, ids_are_processes, summary),
+        marks: closed_marks(&inputs.options.marks, summary.last_ts),
+    }
+}
+
+/// Keys and values of `syncline_meta`. A fact that an input records replaces the default for that key.
+fn meta(inputs: &FinishedInputs<'_>, ids_are_processes: bool, summary: &Summary) -> Vec<(String, String)> {
+    let options = inputs.options;
+    let or_empty = |ts: Option<i64>| ts.map_or_else(String::new, |ts| ts.to_string());
+    let defaults = [
+        ("schema_version", SCHEMA_VERSION.to_string()),
+        ("syncline_version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("source", source_names(inputs)),
+        ("input", file_names(options)),
+        ("pid_is", if ids_are_processes { "process" } else { "thread" }.to_owned()),
+        ("time_unit", if options.source_options.time_unit_ns == 1000 { "us" } else { "ns" }.to_owned()),
+        ("clock", default_clock(inputs, summary).unwrap_or("unknown").to_owned()),
+        ("first_ts_ns", or_empty(summary.first_ts)),
+        ("last_ts_ns", or_empty(summary.last_ts)),
+        ("lines", summary.lines.to_string()),
+        ("events", summary.event_count().to_string()),
+        ("requests", summary.requests.unwrap_or_default().to_string()),
+    ];
+    let mut meta: Vec<_> = defaults.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    if !options.filter.is_empty() {
+        meta.push(("request_filter".to_owned(), options.filter.tell()));
+    }
+    for (key, value) in inputs.facts {
+        match meta.iter_mut().find(|(known, _)| known == key) {
+            Some((_, default)) => default.clone_from(value),
+            None => meta.push(((*key).to_owned(), value.clone())),
+        }
+    }
+    let counts = Kind::NAMES.iter().zip(summary.events);
+    meta.extend(counts.map(|(name, count)| (format!("events.{name}"), count.to_string())));
+    meta
+}
+
+/// Returns the names of the inputs' formats, each once.
+fn source_names(inputs: &FinishedInputs<'_>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for tally in inputs.tallies {
+        let name = tally.source.name();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
+}
+
+fn file_names(options: &Options) -> String {
+    let file_name = |path: &String| {
+        Path::new(path).file_name().map_or_else(|| path.clone(), |name| name.to_string_lossy().into_owned())
+    };
+    options.inputs.iter().map(file_name).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the clock of the first format with a default clock. Inputs that `--offset` has shifted are on another clock.
+fn default_clock(inputs: &FinishedInputs<'_>, summary: &Summary) -> Option<&'static str> {
+    let inputs = inputs.tallies.iter().zip(&summary.inputs);
+    inputs.filter(|(_, read)| read.clock.name.is_some()).find_map(|(tally, _)| tally.traits.default_clock)
+}
+
+/// Returns the marks in the order of time. A mark without a duration lasts until the next one, or until the last event.
+fn closed_marks(marks: &[Mark], last_ts: Option<i64>) -> Vec<Mark> {
+    let mut marks = marks.to_vec();
+    marks.sort_by_key(|mark| mark.ts);
+    for index in 0..marks.len() {
+        let end = marks.get(index + 1).map(|next| next.ts).or(last_ts);
+        let mark = &mut marks[index];
+        if mark.dur.is_none() {
+            mark.dur = end.map(|end| (end - mark.ts).max(0));
+        }
+    }
+    marks
+}

@@ -1,0 +1,164 @@
+//! What a source makes of one chunk: events, the notes between them, and counts.
+
+use std::any::Any;
+
+use crate::event::Event;
+use crate::names::{NameId, Names};
+
+/// A field of an event that `Event` has no member for.
+#[derive(Clone, Copy, Debug)]
+pub struct Extra {
+    /// Index of the event in the batch.
+    pub event: u32,
+    pub key: NameId,
+    pub value: NameId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// A line that is not of the format. The text is cut at `MAX_NOTE_BYTES`.
+    Unparsed { text: Box<[u8]>, why: &'static str },
+    /// The tracer reports that it lost events here.
+    Lost { count: u64 },
+    /// The tracer reports that it lost events here, but not how many.
+    LostUncounted,
+    /// The recorder reports the number of events of one kind that it recorded.
+    Counted { kind: usize, count: u64 },
+    /// The recorder reports that the log ends here.
+    End,
+    /// Number of events that the recorder counted and that were missing from the log that a low-level log was written from.
+    Missing { count: u64 },
+    /// That log had no end of its recorder.
+    Truncated,
+    /// The program used io_uring, which the recorder does not see into.
+    IoUring,
+}
+
+/// Something in the input that is not an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Number of events of the batch that come before it.
+    pub after: u32,
+    /// Line within the chunk, from 1; 0 in a format without lines.
+    pub line: u64,
+    /// `line` is a line of another log: the one that this low-level log was written from.
+    pub is_of_original_log: bool,
+    pub kind: NoteKind,
+}
+
+impl Note {
+    /// Returns the line within the file, 0 if there is none. `lines_before` is the number of lines before the chunk.
+    pub fn line_in_file(&self, lines_before: u64) -> u64 {
+        if self.is_of_original_log || self.line == 0 { self.line } else { lines_before + self.line }
+    }
+}
+
+pub const MAX_NOTE_BYTES: usize = 4096;
+
+/// The contents of one chunk. Name ids refer to the batch's own `names` until the run adopts them.
+#[derive(Default)]
+pub struct Batch {
+    pub names: Names,
+    pub events: Vec<Event>,
+    /// The tracer's name for each event; empty without `keep_extras`.
+    pub words: Vec<NameId>,
+    /// In the order of their events.
+    pub extras: Vec<Extra>,
+    pub notes: Vec<Note>,
+    pub lines: u64,
+    /// Number of events that no report uses and that were not kept: `Kind::Other` without `keep_extras`.
+    pub others: u64,
+    /// The same by the tracer's name for them. `None` if they are not counted by name; `clear` keeps that choice.
+    pub other_events: Option<OtherEvents>,
+    /// No event that comes later is older than this, in ns; `None` if the source does not know.
+    pub watermark: Option<i64>,
+    /// What `Parse` leaves for `StatefulPass`. `clear` keeps it, so that its memory is reused.
+    pub aside: Option<Box<dyn Any + Send>>,
+}
+
+impl Batch {
+    pub fn clear(&mut self) {
+        self.names.clear();
+        self.events.clear();
+        self.words.clear();
+        self.extras.clear();
+        self.notes.clear();
+        self.lines = 0;
+        self.others = 0;
+        if let Some(counts) = &mut self.other_events {
+            *counts = OtherEvents::default();
+        }
+        self.watermark = None;
+    }
+
+    /// Counts an event that no report uses. `word` is the tracer's name for it.
+    #[inline]
+    pub fn other<W: AsRef<[u8]>>(&mut self, word: impl FnOnce() -> W) {
+        self.others += 1;
+        if let Some(counts) = &mut self.other_events {
+            counts.add(word().as_ref(), 1);
+        }
+    }
+
+    /// As `other`, for a word that is already a name of the batch.
+    #[inline]
+    pub(super) fn other_name(&mut self, word: NameId) {
+        let Self { names, others, other_events, .. } = self;
+        *others += 1;
+        if let Some(counts) = other_events {
+            counts.add(names.get(word), 1);
+        }
+    }
+
+    /// Adds a note after the last event, at the current line.
+    pub fn note(&mut self, kind: NoteKind) {
+        self.note_at(self.events.len() as u32, kind);
+    }
+
+    pub(super) fn note_at(&mut self, after: u32, kind: NoteKind) {
+        self.notes.push(Note { after, line: self.lines, is_of_original_log: false, kind });
+    }
+
+    /// Notes that the current line is not of the format. Messages show `why` in parentheses after the line.
+    pub fn unparsed(&mut self, line: &[u8], why: &'static str) {
+        let text = line[..line.len().min(MAX_NOTE_BYTES)].into();
+        self.note(NoteKind::Unparsed { text, why });
+    }
+}
+
+/// Number of events by the tracer's name for them. A damaged log may have any number of names: those after the first `MAX_OTHER_NAMES`
+/// are counted together.
+#[derive(Debug, Default)]
+pub struct OtherEvents {
+    names: Names,
+    /// Indexed by name id. Index 0 counts all events whose names were too many.
+    counts: Vec<u64>,
+}
+
+const MAX_OTHER_NAMES: usize = 4096;
+
+impl OtherEvents {
+    fn add(&mut self, word: &[u8], count: u64) {
+        let id = if self.counts.len() < MAX_OTHER_NAMES { self.names.intern(word) } else { self.names.find(word) };
+        let index = id.0 as usize;
+        if index >= self.counts.len() {
+            self.counts.resize(index + 1, 0);
+        }
+        self.counts[index] += count;
+    }
+
+    pub fn join(&mut self, other: &Self) {
+        for (id, count) in other.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            self.add(other.names.get(NameId(id as u32)), *count);
+        }
+    }
+
+    /// Returns names and counts, the most frequent first. The empty name counts all events whose names were too many.
+    pub fn sorted(&self) -> Vec<(String, u64)> {
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let mut sorted: Vec<_> =
+            counts.map(|(id, count)| (self.names.text(NameId(id as u32)).into_owned(), *count)).collect();
+        sorted.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        sorted
+    }
+}

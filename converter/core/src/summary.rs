@@ -1,0 +1,61 @@
+//! What a conversion has read and lost, for its caller.
+
+use crate::event::Kind;
+use crate::losses::Losses;
+use crate::merge::clock::Clock;
+use crate::source::OtherEvents;
+
+/// One input, as it was read.
+#[derive(Clone, Debug)]
+pub struct InputRead {
+    pub path: String,
+    /// Name of its format.
+    pub source: &'static str,
+    /// It is a log of its own and not a piece of the input before it.
+    pub is_standalone: bool,
+    pub clock: Clock,
+    pub lines: u64,
+    /// Number of events, without those that no report uses.
+    pub events: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// Name of the first input's format.
+    pub source: &'static str,
+    pub inputs: Vec<InputRead>,
+    pub lines: u64,
+    /// By kind.
+    pub events: [u64; Kind::COUNT],
+    /// The events of `Kind::Other` by the tracer's names for them, if they were to be counted.
+    pub other_events: Option<OtherEvents>,
+    pub first_ts: Option<i64>,
+    pub last_ts: Option<i64>,
+    pub losses: Losses,
+    /// The first unparsed lines: `file:line: text (why)`.
+    pub unparsed: Vec<String>,
+    /// Number of requests before the filter; `None` for the low-level log.
+    pub requests: Option<u64>,
+    /// Pairs of inputs without a common time: the first ends this many ns before the second begins.
+    pub disjoint: Vec<(String, String, i64)>,
+    /// Number of requests that the output format cannot hold.
+    pub left_out: u64,
+    /// Description of the filter; empty without one.
+    pub filter: String,
+}
+
+impl Summary {
+    pub fn event_count(&self) -> u64 {
+        self.events.iter().sum()
+    }
+
+    pub(crate) fn add_losses(&mut self, losses: &Losses) {
+        for (reason, from) in losses.iter() {
+            let loss = self.losses.add(reason, from.count, from.first_ts);
+            loss.last_ts = loss.last_ts.max(from.last_ts);
+            if loss.example.is_none() {
+                loss.example.clone_from(&from.example);
+            }
+        }
+    }
+}
