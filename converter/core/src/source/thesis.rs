@@ -525,7 +525,7 @@ mod tests {
         assert_eq!(kinds, [counted(2, 100), counted(0, 3), NoteKind::End]);
         assert!(Thesis.sniff(b"# syncline-log 1\n# script stacks 1\n") && describe(text).records_its_end);
         assert!(describe(b"Attaching 3 probes...\n\n# syncline-log 1\n").records_its_end);
-        assert!(!Thesis.says_its_end(b"1 2 wl fsync\n# syncline-log 1\n"));
+        assert!(!describe(b"1 2 wl fsync\n# syncline-log 1\n").records_its_end);
     }
 
     #[test]
