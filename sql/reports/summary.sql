@@ -1,44 +1,99 @@
 -- Summary: what the run did and what it cost, one metric a row.
 --
--- The metrics of tables 6.1 and 6.2 of the thesis, their distribution, and what
--- parallel syncs really cost. A row is known by (metric, scope), in every run,
--- so that two runs can be compared.
+-- The metrics of tables 6.1 and 6.2 of the thesis, their distribution, and the
+-- real cost of parallel syncs. A row is identified by (metric, scope) in every
+-- run, so that two runs can be compared.
 --
--- What each figure is taken over, known of syncs:
+-- Requests that each metric covers (`known` of `syncs`):
 -- * Latencies: requests whose latency is known. An incomplete request is
---   counted, and left out. An empty sync has a writeback latency of 0, and
---   counts.
--- * Amounts and empty_share: requests seen from start to end; one that was cut
---   off may have written more than the log holds. writeback_amount_sum is over
---   all requests. Those of which only the call is known have neither.
--- * journal_wait: time for a commit of the journal, flush_wait: in cache
---   flushes that the syncs asked for. Only where the recorder tells them; over
---   the requests of file systems that do.
--- * sync_time_sum adds up the requests, each from its call (its start, with no
---   call) to its end. sync_wall_time is the time during which at least one
---   request was in flight: what these syncs really cost. parallelism is the one
---   divided by the other. Per process, as the threads of one process wait for
---   each other; processes of one name are added up. A process whose name is not
---   known goes by that of a thread of its (comm:NAME, the first by the
---   alphabet); where no process is known, the threads of one name are taken for
---   one (comm:NAME, too).
--- * attribution_share: how sure it is which bio and which call belong to which
+--   counted in `syncs` but has no latency. An empty sync has a writeback
+--   latency of 0 and is included.
+-- * Amounts and empty_share: requests whose start and end were recorded. An
+--   incomplete request may have written more than the log holds.
+--   writeback_amount_sum covers all requests. Neither covers a request of which
+--   only the call was recorded.
+-- * journal_wait: time spent on commits of the journal. flush_wait: time in
+--   cache flushes that the syncs issued. Both are present only if the recorder
+--   records them, and cover the requests of file systems that report them.
+-- * sync_time_sum is the sum over the requests, each from its call (from its
+--   start if it has no call) to its end. sync_wall_time is the time during
+--   which at least one request was in flight: the real cost of these syncs.
+--   parallelism is sync_time_sum / sync_wall_time. All three are per process,
+--   because the threads of a process wait for each other. Processes with the
+--   same name are added up. If the name of a process is unknown, its scope is
+--   the name of one of its threads (comm:NAME, the first in alphabetical
+--   order). If no process is known, threads with the same name count as one
+--   (also comm:NAME).
+-- * attribution_share: confidence in which bio and which call belong to which
 --   request, as a share of all requests.
 -- * ..._per_mark: sum over the requests that began during a mark, averaged over
---   the marks. Only with marks.
--- * A high-level log holds requests alone. What it does not hold is null, not
---   0. So is a figure of requests none of which has a known value.
+--   the marks. Present only if there are marks.
+-- * A high-level log holds only requests. A metric that it does not hold is
+--   null, not 0. So is a metric if no request has a known value.
 --
 -- Columns:
 --   metric  text   Name of the metric.
---   scope   text   What of: all, op:NAME, process:NAME, comm:NAME, pid:N, or
---                  the kind.
---   value   unit   The figure. Null when there is nothing to take it from.
+--   scope   text   What the row covers: all, op:NAME, process:NAME, comm:NAME,
+--                  pid:N, a confidence, or what is missing (for incomplete).
+--   value   unit   Value of the metric. Null if no request has a known value.
 --   unit    text   Unit of the value: count, ns, bytes, share (of 1) or ratio.
---   known   count  Requests that the figure is taken over: those whose value is
---                  known. Null for what is counted, which leaves none out.
---   syncs   count  All requests that it speaks of.
+--   known   count  Number of requests with a known value, which the metric
+--                  covers. Null for counts, which leave no request out.
+--   syncs   count  Number of requests in the scope. Null for counts.
 WITH
+  -- The metrics in the order of the report. The name is measure_statistic.
+  metric(place, measure, statistic, unit) AS (
+    VALUES
+      (1, 'runs', NULL, 'count'),
+      (2, 'syncs', NULL, 'count'),
+      (3, 'unique_files', NULL, 'count'),
+      (4, 'empty_share', NULL, 'share'),
+      (5, 'syscall_latency', 'avg', 'ns'),
+      (6, 'syscall_latency', 'p50', 'ns'),
+      (7, 'syscall_latency', 'p90', 'ns'),
+      (8, 'syscall_latency', 'p99', 'ns'),
+      (9, 'syscall_latency', 'p999', 'ns'),
+      (10, 'syscall_latency', 'max', 'ns'),
+      (11, 'syscall_latency', 'sum', 'ns'),
+      (12, 'writeback_latency', 'avg', 'ns'),
+      (13, 'writeback_latency', 'p50', 'ns'),
+      (14, 'writeback_latency', 'p90', 'ns'),
+      (15, 'writeback_latency', 'p99', 'ns'),
+      (16, 'writeback_latency', 'p999', 'ns'),
+      (17, 'writeback_latency', 'max', 'ns'),
+      (18, 'writeback_latency', 'sum', 'ns'),
+      (19, 'journal_wait', 'avg', 'ns'),
+      (20, 'journal_wait', 'p50', 'ns'),
+      (21, 'journal_wait', 'p99', 'ns'),
+      (22, 'journal_wait', 'sum', 'ns'),
+      (23, 'flush_wait', 'avg', 'ns'),
+      (24, 'flush_wait', 'p50', 'ns'),
+      (25, 'flush_wait', 'p99', 'ns'),
+      (26, 'flush_wait', 'sum', 'ns'),
+      (27, 'writeback_amount', 'avg', 'bytes'),
+      (28, 'writeback_amount', 'p50', 'bytes'),
+      (29, 'writeback_amount', 'p99', 'bytes'),
+      (30, 'writeback_amount', 'max', 'bytes'),
+      -- Not a statistic of the distribution: it covers all requests.
+      (31, 'writeback_amount_sum', NULL, 'bytes'),
+      (32, 'sync_time_sum', NULL, 'ns'),
+      (33, 'sync_wall_time', NULL, 'ns'),
+      (34, 'parallelism', NULL, 'ratio'),
+      (35, 'attribution_share', NULL, 'share'),
+      (36, 'incomplete', NULL, 'count'),
+      (37, 'unmatched_calls', NULL, 'count'),
+      (38, 'background_bios', NULL, 'count'),
+      (39, 'background_bytes', NULL, 'bytes'),
+      (40, 'losses', NULL, 'count'),
+      (41, 'marks', NULL, 'count'),
+      (42, 'syncs_per_mark', NULL, 'count'),
+      (43, 'syscall_latency_per_mark', NULL, 'ns'),
+      (44, 'writeback_latency_per_mark', NULL, 'ns'),
+      (45, 'writeback_amount_per_mark', NULL, 'bytes'),
+      (46, 'sync_wall_time_per_mark', NULL, 'ns')
+  ),
+  confidence(name) AS (VALUES ('exact'), ('inferred'), ('unknown')),
+  missing(name) AS (VALUES ('start'), ('end'), ('bio')),
   total AS MATERIALIZED (
     SELECT
       COUNT(*) AS syncs,
@@ -58,28 +113,6 @@ WITH
           ELSE 0
         END
       ) AS empty,
-      COUNT(syscall_ns) AS syscall_count,
-      SUM(syscall_ns) AS syscall_sum,
-      percentile(syscall_ns, 50) AS syscall_p50,
-      percentile(syscall_ns, 90) AS syscall_p90,
-      percentile(syscall_ns, 99) AS syscall_p99,
-      percentile(syscall_ns, 99.9) AS syscall_p999,
-      MAX(syscall_ns) AS syscall_max,
-      COUNT(writeback_ns) AS writeback_count,
-      SUM(writeback_ns) AS writeback_sum,
-      percentile(writeback_ns, 50) AS writeback_p50,
-      percentile(writeback_ns, 90) AS writeback_p90,
-      percentile(writeback_ns, 99) AS writeback_p99,
-      percentile(writeback_ns, 99.9) AS writeback_p999,
-      MAX(writeback_ns) AS writeback_max,
-      COUNT(journal_ns) AS journal_count,
-      SUM(journal_ns) AS journal_sum,
-      percentile(journal_ns, 50) AS journal_p50,
-      percentile(journal_ns, 99) AS journal_p99,
-      COUNT(flush_ns) AS flush_count,
-      SUM(flush_ns) AS flush_sum,
-      percentile(flush_ns, 50) AS flush_p50,
-      percentile(flush_ns, 99) AS flush_p99,
       COUNT(bytes) AS amount_count,
       SUM(bytes) AS amount_sum,
       SUM(CASE WHEN incomplete = 'start' THEN 1 ELSE 0 END) AS no_start,
@@ -91,25 +124,53 @@ WITH
       COUNT(confidence) AS attributed
     FROM syncline_sync
   ),
-  amount AS MATERIALIZED (
-    SELECT
-      COUNT(bytes) AS count,
-      SUM(bytes) AS sum,
-      percentile(bytes, 50) AS p50,
-      percentile(bytes, 99) AS p99,
-      MAX(bytes) AS max
-    FROM syncline_sync
-    WHERE
-      incomplete IS NULL
-      OR incomplete NOT IN ('start', 'end')
-  ),
   operation AS (
     SELECT COALESCE(op, 'none') AS op, COUNT(*) AS syncs
     FROM syncline_sync
     GROUP BY
       COALESCE(op, 'none')
   ),
-  -- Threads of one process may have names of their own.
+  -- The requests, unpivoted: a row for each known value of a measure.
+  measurement AS (
+    SELECT 'syscall_latency' AS measure, syscall_ns AS value
+    FROM syncline_sync
+    WHERE
+      syscall_ns IS NOT NULL
+    UNION ALL
+    SELECT 'writeback_latency', writeback_ns
+    FROM syncline_sync
+    WHERE
+      writeback_ns IS NOT NULL
+    UNION ALL
+    SELECT 'journal_wait', journal_ns
+    FROM syncline_sync
+    WHERE
+      journal_ns IS NOT NULL
+    UNION ALL
+    SELECT 'flush_wait', flush_ns FROM syncline_sync WHERE flush_ns IS NOT NULL
+    UNION ALL
+    SELECT 'writeback_amount', bytes
+    FROM syncline_sync
+    WHERE
+      bytes IS NOT NULL
+      AND (incomplete IS NULL OR incomplete NOT IN ('start', 'end'))
+  ),
+  distribution AS MATERIALIZED (
+    SELECT
+      measure,
+      COUNT(*) AS known,
+      CAST(SUM(value) AS DOUBLE) / COUNT(*) AS avg,
+      percentile(value, 50) AS p50,
+      percentile(value, 90) AS p90,
+      percentile(value, 99) AS p99,
+      percentile(value, 99.9) AS p999,
+      MAX(value) AS max,
+      SUM(value) AS sum
+    FROM measurement
+    GROUP BY
+      measure
+  ),
+  -- Threads of one process may have different names.
   owner AS (
     SELECT
       run,
@@ -136,7 +197,8 @@ WITH
     FROM syncline_sync AS sync
     LEFT JOIN owner ON owner.run = sync.run AND owner.pid = sync.pid
   ),
-  -- How far the earlier requests reach: only what lies behind that is new.
+  -- The latest end of the earlier requests, by process and by run. Only the
+  -- time after it adds to the wall time.
   reach AS (
     SELECT
       scope,
@@ -204,7 +266,8 @@ WITH
       sync.syscall_ns,
       sync.writeback_ns,
       sync.bytes
-    -- CROSS: for each mark its requests, found by time, never the other way.
+    -- CROSS JOIN makes SQLite look up the requests of each mark by time,
+    -- instead of the marks of each request.
     FROM syncline_mark AS mark
     CROSS JOIN syncline_sync AS sync
     WHERE
@@ -228,7 +291,7 @@ WITH
       ) AS mark_end_ns
     FROM marked
   ),
-  per_mark AS (
+  in_marks AS (
     SELECT
       COUNT(*) AS syncs,
       COUNT(syscall_ns) AS syscall_count,
@@ -252,10 +315,17 @@ WITH
       ) AS wall
     FROM mark_reach
   ),
-  per_mark_count AS (SELECT COUNT(*) AS marks FROM syncline_mark),
-  -- Tables that a high-level log lacks are empty; their sums mean nothing then.
-  whole_input AS (
-    SELECT CASE WHEN COUNT(*) = 0 THEN 1 END AS yes
+  -- Without marks it is empty.
+  per_mark AS MATERIALIZED (
+    SELECT in_marks.*, mark_count.marks
+    FROM in_marks
+    CROSS JOIN (SELECT COUNT(*) AS marks FROM syncline_mark) AS mark_count
+    WHERE
+      mark_count.marks > 0
+  ),
+  -- A high-level log has only requests: counts in its other tables are null.
+  other_tables AS (
+    SELECT CASE WHEN COUNT(*) = 0 THEN 1 END AS known
     FROM syncline_meta
     WHERE
       key = 'tables'
@@ -267,14 +337,14 @@ WITH
     WHERE
       origin = 'background'
   ),
-  -- Where no request tells its bios, no source has looked for any.
-  bios_seen AS (
+  -- If the bios of no request are known, the recorder did not record bios.
+  recorded_bios AS (
     SELECT
       CASE
         WHEN COUNT(*) = 0
         OR COUNT(bios) > 0
         OR (SELECT COUNT(*) FROM syncline_bio) > 0 THEN 1
-      END AS seen
+      END AS known
     FROM syncline_sync
   ),
   loss AS (
@@ -283,466 +353,178 @@ WITH
     WHERE
       severity = 'loss'
   ),
-  metric AS (
-    SELECT
-      1 AS place,
-      'runs' AS metric,
-      'all' AS scope,
-      COUNT(DISTINCT run) AS value,
-      'count' AS unit,
-      CAST(NULL AS BIGINT) AS known,
-      CAST(NULL AS BIGINT) AS syncs
-    FROM syncline_meta
+  figure(name, scope, value, known, syncs) AS (
+    SELECT 'runs', 'all', COUNT(DISTINCT run), NULL, NULL FROM syncline_meta
     UNION ALL
-    SELECT 2, 'syncs', 'all', syncs, 'count', NULL, NULL FROM total
+    SELECT 'syncs', 'all', syncs, NULL, NULL FROM total
     UNION ALL
-    SELECT 3, 'syncs', 'op:' || op, syncs, 'count', NULL, NULL FROM operation
+    SELECT 'syncs', 'op:' || op, syncs, NULL, NULL FROM operation
     UNION ALL
-    SELECT 4, 'unique_files', 'all', files, 'count', file_count, syncs
-    FROM total
+    SELECT 'unique_files', 'all', files, file_count, syncs FROM total
     UNION ALL
     SELECT
-      5,
       'empty_share',
       'all',
       CAST(empty AS DOUBLE) / NULLIF(whole, 0),
-      'share',
       COALESCE(whole, 0),
       syncs
     FROM total
     UNION ALL
     SELECT
-      6,
-      'syscall_latency_avg',
+      metric.measure || '_' || metric.statistic,
       'all',
-      CAST(syscall_sum AS DOUBLE) / NULLIF(syscall_count, 0),
-      'ns',
-      syscall_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      7,
-      'syscall_latency_p50',
-      'all',
-      syscall_p50,
-      'ns',
-      syscall_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      8,
-      'syscall_latency_p90',
-      'all',
-      syscall_p90,
-      'ns',
-      syscall_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      9,
-      'syscall_latency_p99',
-      'all',
-      syscall_p99,
-      'ns',
-      syscall_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      10,
-      'syscall_latency_p999',
-      'all',
-      syscall_p999,
-      'ns',
-      syscall_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      11,
-      'syscall_latency_max',
-      'all',
-      syscall_max,
-      'ns',
-      syscall_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      12,
-      'syscall_latency_sum',
-      'all',
-      syscall_sum,
-      'ns',
-      syscall_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      13,
-      'writeback_latency_avg',
-      'all',
-      CAST(writeback_sum AS DOUBLE) / NULLIF(writeback_count, 0),
-      'ns',
-      writeback_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      14,
-      'writeback_latency_p50',
-      'all',
-      writeback_p50,
-      'ns',
-      writeback_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      15,
-      'writeback_latency_p90',
-      'all',
-      writeback_p90,
-      'ns',
-      writeback_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      16,
-      'writeback_latency_p99',
-      'all',
-      writeback_p99,
-      'ns',
-      writeback_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      17,
-      'writeback_latency_p999',
-      'all',
-      writeback_p999,
-      'ns',
-      writeback_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      18,
-      'writeback_latency_max',
-      'all',
-      writeback_max,
-      'ns',
-      writeback_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      19,
-      'writeback_latency_sum',
-      'all',
-      writeback_sum,
-      'ns',
-      writeback_count,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT
-      20,
-      'journal_wait_avg',
-      'all',
-      CAST(journal_sum AS DOUBLE) / journal_count,
-      'ns',
-      journal_count,
-      syncs
-    FROM total
-    WHERE
-      journal_count > 0
-    UNION ALL
-    SELECT
-      21,
-      'journal_wait_p50',
-      'all',
-      journal_p50,
-      'ns',
-      journal_count,
-      syncs
-    FROM total
-    WHERE
-      journal_count > 0
-    UNION ALL
-    SELECT
-      22,
-      'journal_wait_p99',
-      'all',
-      journal_p99,
-      'ns',
-      journal_count,
-      syncs
-    FROM total
-    WHERE
-      journal_count > 0
-    UNION ALL
-    SELECT
-      23,
-      'journal_wait_sum',
-      'all',
-      journal_sum,
-      'ns',
-      journal_count,
-      syncs
-    FROM total
-    WHERE
-      journal_count > 0
-    UNION ALL
-    SELECT
-      24,
-      'flush_wait_avg',
-      'all',
-      CAST(flush_sum AS DOUBLE) / flush_count,
-      'ns',
-      flush_count,
-      syncs
-    FROM total
-    WHERE
-      flush_count > 0
-    UNION ALL
-    SELECT 25, 'flush_wait_p50', 'all', flush_p50, 'ns', flush_count, syncs
-    FROM total
-    WHERE
-      flush_count > 0
-    UNION ALL
-    SELECT 26, 'flush_wait_p99', 'all', flush_p99, 'ns', flush_count, syncs
-    FROM total
-    WHERE
-      flush_count > 0
-    UNION ALL
-    SELECT 27, 'flush_wait_sum', 'all', flush_sum, 'ns', flush_count, syncs
-    FROM total
-    WHERE
-      flush_count > 0
-    UNION ALL
-    SELECT
-      28,
-      'writeback_amount_avg',
-      'all',
-      CAST(amount.sum AS DOUBLE) / NULLIF(amount.count, 0),
-      'bytes',
-      amount.count,
+      CASE metric.statistic
+        WHEN 'avg' THEN avg
+        WHEN 'p50' THEN p50
+        WHEN 'p90' THEN p90
+        WHEN 'p99' THEN p99
+        WHEN 'p999' THEN p999
+        WHEN 'max' THEN max
+        WHEN 'sum' THEN sum
+      END,
+      COALESCE(distribution.known, 0),
       total.syncs
-    FROM amount
+    FROM metric
     CROSS JOIN total
+    LEFT JOIN distribution ON distribution.measure = metric.measure
+    WHERE
+      metric.statistic IS NOT NULL
+      -- Waits are left out where nothing records them.
+      AND (distribution.known > 0
+      OR metric.measure NOT IN ('journal_wait', 'flush_wait'))
     UNION ALL
     SELECT
-      29,
-      'writeback_amount_p50',
-      'all',
-      p50,
-      'bytes',
-      amount.count,
-      total.syncs
-    FROM amount
-    CROSS JOIN total
-    UNION ALL
-    SELECT
-      30,
-      'writeback_amount_p99',
-      'all',
-      p99,
-      'bytes',
-      amount.count,
-      total.syncs
-    FROM amount
-    CROSS JOIN total
-    UNION ALL
-    SELECT
-      31,
-      'writeback_amount_max',
-      'all',
-      max,
-      'bytes',
-      amount.count,
-      total.syncs
-    FROM amount
-    CROSS JOIN total
-    UNION ALL
-    SELECT
-      32,
       'writeback_amount_sum',
       'all',
       COALESCE(amount_sum, 0),
-      'bytes',
       amount_count,
       syncs
     FROM total
     UNION ALL
-    SELECT 33, 'sync_time_sum', scope, COALESCE(time_sum, 0), 'ns', known, syncs
+    SELECT 'sync_time_sum', scope, COALESCE(time_sum, 0), known, syncs
     FROM scoped
     UNION ALL
-    SELECT 34, 'sync_wall_time', scope, COALESCE(wall, 0), 'ns', known, syncs
-    FROM scoped
+    SELECT 'sync_wall_time', scope, COALESCE(wall, 0), known, syncs FROM scoped
     UNION ALL
     SELECT
-      35,
       'parallelism',
       scope,
       CAST(time_sum AS DOUBLE) / NULLIF(wall, 0),
-      'ratio',
       known,
       syncs
     FROM scoped
     UNION ALL
     SELECT
-      36,
       'attribution_share',
-      'exact',
-      CAST(exact AS DOUBLE) / NULLIF(attributed, 0),
-      'share',
+      confidence.name,
+      CAST(CASE confidence.name
+        WHEN 'exact' THEN exact
+        WHEN 'inferred' THEN inferred
+        WHEN 'unknown' THEN unknown
+      END AS DOUBLE)
+      / NULLIF(attributed, 0),
       attributed,
       syncs
     FROM total
+    CROSS JOIN confidence
     UNION ALL
     SELECT
-      37,
-      'attribution_share',
-      'inferred',
-      CAST(inferred AS DOUBLE) / NULLIF(attributed, 0),
-      'share',
-      attributed,
-      syncs
+      'incomplete',
+      missing.name,
+      COALESCE(
+        CASE missing.name
+          WHEN 'start' THEN no_start
+          WHEN 'end' THEN no_end
+          WHEN 'bio' THEN no_bio
+        END,
+        0
+      ),
+      NULL,
+      NULL
     FROM total
+    CROSS JOIN missing
     UNION ALL
-    SELECT
-      38,
-      'attribution_share',
-      'unknown',
-      CAST(unknown AS DOUBLE) / NULLIF(attributed, 0),
-      'share',
-      attributed,
-      syncs
-    FROM total
-    UNION ALL
-    SELECT 39, 'incomplete', 'start', COALESCE(no_start, 0), 'count', NULL, NULL
-    FROM total
-    UNION ALL
-    SELECT 40, 'incomplete', 'end', COALESCE(no_end, 0), 'count', NULL, NULL
-    FROM total
-    UNION ALL
-    SELECT 41, 'incomplete', 'bio', COALESCE(no_bio, 0), 'count', NULL, NULL
-    FROM total
-    UNION ALL
-    SELECT 42, 'unmatched_calls', 'all', calls * yes, 'count', NULL, NULL
+    SELECT 'unmatched_calls', 'all', calls * known, NULL, NULL
     FROM unmatched
-    CROSS JOIN whole_input
-    UNION ALL
-    SELECT 43, 'background_bios', 'all', bios * yes * seen, 'count', NULL, NULL
-    FROM background
-    CROSS JOIN bios_seen
-    CROSS JOIN whole_input
+    CROSS JOIN other_tables
     UNION ALL
     SELECT
-      44,
+      'background_bios',
+      'all',
+      bios * other_tables.known * recorded_bios.known,
+      NULL,
+      NULL
+    FROM background
+    CROSS JOIN recorded_bios
+    CROSS JOIN other_tables
+    UNION ALL
+    SELECT
       'background_bytes',
       'all',
-      bytes * yes * seen,
-      'bytes',
+      bytes * other_tables.known * recorded_bios.known,
       NULL,
       NULL
     FROM background
-    CROSS JOIN bios_seen
-    CROSS JOIN whole_input
+    CROSS JOIN recorded_bios
+    CROSS JOIN other_tables
     UNION ALL
-    SELECT 45, 'losses', 'all', events * yes, 'count', NULL, NULL
+    SELECT 'losses', 'all', events * known, NULL, NULL
     FROM loss
-    CROSS JOIN whole_input
+    CROSS JOIN other_tables
     UNION ALL
-    SELECT 46, 'marks', 'all', marks, 'count', NULL, NULL
-    FROM per_mark_count
-    WHERE
-      marks > 0
+    SELECT 'marks', 'all', marks, NULL, NULL FROM per_mark
     UNION ALL
-    SELECT
-      47,
-      'syncs_per_mark',
-      'all',
-      CAST(syncs AS DOUBLE) / marks,
-      'count',
-      NULL,
-      NULL
+    SELECT 'syncs_per_mark', 'all', CAST(syncs AS DOUBLE) / marks, NULL, NULL
     FROM per_mark
-    CROSS JOIN per_mark_count
-    WHERE
-      marks > 0
     UNION ALL
     SELECT
-      48,
       'syscall_latency_per_mark',
       'all',
       CAST(syscall AS DOUBLE) / marks,
-      'ns',
       syscall_count,
       syncs
     FROM per_mark
-    CROSS JOIN per_mark_count
-    WHERE
-      marks > 0
     UNION ALL
     SELECT
-      49,
       'writeback_latency_per_mark',
       'all',
       CAST(writeback AS DOUBLE) / marks,
-      'ns',
       writeback_count,
       syncs
     FROM per_mark
-    CROSS JOIN per_mark_count
-    WHERE
-      marks > 0
     UNION ALL
     SELECT
-      50,
       'writeback_amount_per_mark',
       'all',
       CAST(amount AS DOUBLE) / marks,
-      'bytes',
       amount_count,
       syncs
     FROM per_mark
-    CROSS JOIN per_mark_count
-    WHERE
-      marks > 0
     UNION ALL
     SELECT
-      51,
       'sync_wall_time_per_mark',
       'all',
       CAST(wall AS DOUBLE) / marks,
-      'ns',
       wall_count,
       syncs
     FROM per_mark
-    CROSS JOIN per_mark_count
-    WHERE
-      marks > 0
   )
 SELECT
-  metric,
-  scope,
-  -- A sum over requests none of which has a known value is no zero.
+  figure.name AS metric,
+  figure.scope,
+  -- Null, not 0, for the sum of requests none of which has a known value.
   CASE
-    WHEN known > 0
-    OR syncs = 0
-    OR syncs IS NULL THEN CAST(value AS DOUBLE)
+    WHEN figure.known > 0
+    OR figure.syncs = 0
+    OR figure.syncs IS NULL THEN CAST(figure.value AS DOUBLE)
   END AS value,
-  unit,
-  CAST(known AS BIGINT) AS known,
-  CAST(syncs AS BIGINT) AS syncs
-FROM metric
+  metric.unit,
+  CAST(figure.known AS BIGINT) AS known,
+  CAST(figure.syncs AS BIGINT) AS syncs
+FROM figure
+JOIN metric
+  ON figure.name = metric.measure || COALESCE('_' || metric.statistic, '')
 ORDER BY
-  place,
-  scope;
+  metric.place,
+  CASE figure.scope WHEN 'start' THEN 1 WHEN 'end' THEN 2 WHEN 'bio' THEN 3 END,
+  figure.scope;
