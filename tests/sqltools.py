@@ -22,6 +22,8 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 )
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 
+from tests.columns import TYPES, load
+
 Row = dict[str, Any]
 
 SQL = Path(__file__).parents[1] / "sql"
@@ -29,37 +31,8 @@ NAMESPACE = "dev.syncline"
 
 # Column types of the Parquet files, in order. `id` is unsigned there; SQL shows it signed.
 FILES: dict[str, dict[str, str]] = {
-    "sync": dict.fromkeys(("ts_ns", "dur_ns", "tid", "pid"), "BIGINT")
-    | dict.fromkeys(("comm", "process", "op"), "VARCHAR")
-    | {"datasync": "BOOLEAN", "path": "VARCHAR", "dev": "VARCHAR", "ino": "BIGINT"}
-    | {"fs": "VARCHAR", "id": "UBIGINT"}
-    | dict.fromkeys(
-        (
-            *("ret", "syscall_ns", "writeback_ns", "before_submit_ns", "after_complete_ns"),
-            *("journal_ns", "flush_ns", "residue_ns"),
-            *("bytes", "folios", "bios", "ranges", "first_offset", "last_offset"),
-        ),
-        "BIGINT",
-    )
-    | dict.fromkeys(("stack", "confidence", "incomplete"), "VARCHAR")
-    | {"sync_id": "BIGINT", "start_ns": "BIGINT"},
-    "bio": {"bio_id": "BIGINT", "sync_id": "BIGINT", "id": "UBIGINT"}
-    | {"ts_ns": "BIGINT", "dur_ns": "BIGINT", "bio": "VARCHAR", "dev": "VARCHAR"}
-    | dict.fromkeys(
-        ("sector", "bytes", "folios", "ranges", "first_offset", "last_offset", "tid", "pid"),
-        "BIGINT",
-    )
-    | dict.fromkeys(("comm", "origin", "confidence", "incomplete"), "VARCHAR"),
-    "call": dict.fromkeys(("call_id", "ts_ns", "dur_ns", "tid", "pid"), "BIGINT")
-    | {"comm": "VARCHAR", "op": "VARCHAR", "ret": "BIGINT", "stack": "VARCHAR"}
-    | {"sync_id": "BIGINT", "unmatched": "BOOLEAN"},
-    "wait": {"sync_id": "BIGINT", "number": "BIGINT", "wait": "VARCHAR"}
-    | dict.fromkeys(("ts_ns", "dur_ns", "transaction_id"), "BIGINT"),
-    "loss": {"reason": "VARCHAR", "severity": "VARCHAR"}
-    | dict.fromkeys(("count", "first_ts_ns", "last_ts_ns"), "BIGINT")
-    | {"example": "VARCHAR", "meaning": "VARCHAR"},
-    "mark": {"mark_id": "BIGINT", "ts_ns": "BIGINT", "dur_ns": "BIGINT", "name": "VARCHAR"},
-    "meta": {"key": "VARCHAR", "value": "VARCHAR"},
+    table: {column.name: TYPES[column.type][1] for column in declared}
+    for table, declared in load()[0].items()
 }
 
 

@@ -1,10 +1,11 @@
--- Block I/O. The columns are those of sql/perfetto/bio.sql.
+-- Block I/O. The columns are those of sql/perfetto/bio.sql. Generated from
+-- sql/columns.toml by `python -m tests.columns`.
 
 CREATE OR REPLACE VIEW syncline_bio AS
 SELECT
   bio_id,
   sync_id,
-  -- Files hold it unsigned; trace_processor has signed integers alone.
+  -- Files hold it unsigned; trace_processor only has signed integers.
   CAST(CASE
     WHEN id > 9223372036854775807 THEN CAST(id AS HUGEINT)
     - 18446744073709551616

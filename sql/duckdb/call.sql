@@ -1,4 +1,5 @@
--- Sync syscalls. The columns are those of sql/perfetto/call.sql.
+-- Sync calls. The columns are those of sql/perfetto/call.sql. Generated from
+-- sql/columns.toml by `python -m tests.columns`.
 
 CREATE OR REPLACE VIEW syncline_call AS
 SELECT

@@ -1,8 +1,10 @@
--- Columns of the files that the views read, and their types there. What each
--- column means is said once, in sql/perfetto/.
+-- Columns of the files that the views read, and their types there. The columns
+-- are described in sql/perfetto/.
 --
 -- A file may lack a column, which is then null, or a whole table, which is then
 -- empty.
+--
+-- Generated from sql/columns.toml by `python -m tests.columns`.
 
 CREATE OR REPLACE TABLE _syncline_columns_sync(
   ts_ns BIGINT,
@@ -101,4 +103,7 @@ CREATE OR REPLACE TABLE _syncline_columns_mark(
   name VARCHAR
 );
 
-CREATE OR REPLACE TABLE _syncline_columns_meta(key VARCHAR, value VARCHAR);
+CREATE OR REPLACE TABLE _syncline_columns_meta(
+  key VARCHAR,
+  value VARCHAR
+);

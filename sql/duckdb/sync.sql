@@ -1,4 +1,5 @@
--- Sync requests. The columns are those of sql/perfetto/sync.sql.
+-- Sync requests. The columns are those of sql/perfetto/sync.sql. Generated from
+-- sql/columns.toml by `python -m tests.columns`.
 
 CREATE OR REPLACE VIEW syncline_sync AS
 SELECT
@@ -14,7 +15,7 @@ SELECT
   dev,
   ino,
   fs,
-  -- Files hold it unsigned; trace_processor has signed integers alone.
+  -- Files hold it unsigned; trace_processor only has signed integers.
   CAST(CASE
     WHEN id > 9223372036854775807 THEN CAST(id AS HUGEINT)
     - 18446744073709551616

@@ -1,4 +1,5 @@
 -- Waits of sync requests. The columns are those of sql/perfetto/wait.sql.
+-- Generated from sql/columns.toml by `python -m tests.columns`.
 
 CREATE OR REPLACE VIEW syncline_wait AS
 SELECT sync_id, number, wait, ts_ns, dur_ns, transaction_id, run

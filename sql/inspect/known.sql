@@ -1,11 +1,14 @@
--- Of how many requests each column is known, and to how many it applies.
+-- Known: the number of requests in which each column is known.
 --
--- A row. `syncs` is all requests, `with_bios` those that made a bio: no other
--- has a time before its first bio or after its last one. The rest are columns
--- of syncline_sync.
+-- One row. `syncs` counts all requests, `with_bios` those with a bio: only they
+-- have a time before the first bio and after the last one. The other columns
+-- are those of syncline_sync.
+--
+-- Generated from sql/columns.toml by `python -m tests.columns`.
 SELECT
   COUNT(*) AS syncs,
   SUM(CASE WHEN bios > 0 THEN 1 ELSE 0 END) AS with_bios,
+  COUNT(dur_ns) AS dur_ns,
   COUNT(tid) AS tid,
   COUNT(pid) AS pid,
   COUNT(comm) AS comm,
@@ -18,8 +21,6 @@ SELECT
   COUNT(fs) AS fs,
   COUNT(id) AS id,
   COUNT(ret) AS ret,
-  COUNT(start_ns) AS start_ns,
-  COUNT(dur_ns) AS dur_ns,
   COUNT(syscall_ns) AS syscall_ns,
   COUNT(writeback_ns) AS writeback_ns,
   COUNT(before_submit_ns) AS before_submit_ns,
@@ -31,5 +32,6 @@ SELECT
   COUNT(folios) AS folios,
   COUNT(bios) AS bios,
   COUNT(ranges) AS ranges,
-  COUNT(stack) AS stack
+  COUNT(stack) AS stack,
+  COUNT(start_ns) AS start_ns
 FROM syncline_sync;

@@ -1,13 +1,14 @@
--- Threads, processes, devices, file systems, files and operations: how many
--- there are, and the five with the most requests, calls without one, and bios.
+-- Seen: the number of threads, processes, devices, file systems, files and
+-- operations, and the five of each with the most requests, unmatched calls and
+-- bios.
 --
--- A thread is seen where it syncs or submits a bio; whatever was on the CPU
--- when a bio completed is not.
+-- A thread counts if it syncs or submits a bio, not if it was on the CPU when a
+-- bio completed.
 WITH
   part AS (
     SELECT
       'thread' AS what,
-      run || ':' || CAST(tid AS TEXT) AS thing,
+      run || ':' || CAST(tid AS TEXT) AS item,
       tid AS number,
       comm AS name,
       COUNT(*) AS syncs,
@@ -121,7 +122,7 @@ WITH
   seen AS (
     SELECT
       what,
-      thing,
+      item,
       MIN(number) AS number,
       MIN(name) AS name,
       SUM(syncs) AS syncs,
@@ -130,7 +131,7 @@ WITH
     FROM part
     GROUP BY
       what,
-      thing
+      item
   ),
   ranked AS (
     SELECT
@@ -140,7 +141,7 @@ WITH
       syncs,
       unmatched_calls,
       bios,
-      COUNT(*) OVER (PARTITION BY what) AS things,
+      COUNT(*) OVER (PARTITION BY what) AS total,
       SUM(CASE WHEN syncs + unmatched_calls > 0 THEN 1 ELSE 0 END) OVER (
         PARTITION BY
           what
@@ -148,13 +149,13 @@ WITH
       ROW_NUMBER() OVER (
         PARTITION BY
           what
-        ORDER BY syncs DESC, unmatched_calls DESC, bios DESC, thing
+        ORDER BY syncs DESC, unmatched_calls DESC, bios DESC, item
       ) AS place
     FROM seen
   )
 SELECT
   what,
-  things,
+  total,
   CAST(syncing AS BIGINT) AS syncing,
   number,
   name,

@@ -2,48 +2,56 @@
 
 -- Bios, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_bio (
-  -- 1, 2, 3... in the order of the bios' first events.
+  -- Key of the bio: 1, 2, 3... in the order of the bios' first events.
   bio_id LONG,
-  -- The request that it was made for. Null for background writeback.
+  -- Request that the bio belongs to. Null for background writeback.
   sync_id LONG,
-  -- The tracer's id, as on the request. 0 is background writeback. Above 2^63-1
-  -- it is shown as its two's complement.
+  -- Request id given by the tracer, as in syncline_sync. 0 for background
+  -- writeback. An id above 2^63-1 is shown as its two's complement. Null if the
+  -- source records no id.
   id LONG,
-  -- bio_submit; the time of the first folio when the submit is missing.
+  -- Time of bio_submit. Time of the first folio if the submit is missing.
   ts_ns TIMESTAMP,
-  -- To bio_complete. Null when the submit or the completion is missing.
+  -- Duration from bio_submit to bio_complete. Null if the submit or the
+  -- completion is missing.
   dur_ns DURATION,
-  -- Its address, `0x...`. The kernel uses addresses again all the time.
+  -- Kernel address of the bio, as `0x...`. The kernel reuses addresses. Null if
+  -- the source records no address.
   bio STRING,
-  -- Device as `major,minor`. Null where unknown.
+  -- Device, as `major,minor`. Null if unknown.
   dev STRING,
-  -- First sector. Null where unknown.
+  -- First sector. Null if unknown.
   sector LONG,
-  -- Sum of its folios, as added.
+  -- Total size of the folios that were added to it. Size of the bio if folios
+  -- are not recorded.
   bytes LONG,
-  -- Number of its folios.
+  -- Number of folios. Null if folios are not recorded.
   folios LONG,
-  -- Separate runs of file offsets, after joining neighbours.
+  -- Number of separate ranges of file offsets, after joining adjacent ones.
+  -- Null if folios are not recorded.
   ranges LONG,
-  -- Lowest byte offset of its folios. Null with no folio.
+  -- Lowest file offset of the folios. Null without a folio.
   first_offset LONG,
-  -- The byte offset just past its highest folio. Null with no folio.
+  -- End of the folio with the highest file offset: the offset of the first byte
+  -- after it. Null without a folio.
   last_offset LONG,
-  -- Thread that submitted it, or added the first folio when the submit is
-  -- missing.
+  -- Thread that submitted the bio. If the submit is missing, the thread that
+  -- added its first folio. Null if unknown.
   tid LONG,
-  -- Process that submitted it. Null where the source has only threads.
+  -- Process of that thread. Null if the source only has threads.
   pid LONG,
-  -- Name of the thread that submitted it.
+  -- Name of that thread. Null if unknown.
   comm STRING,
-  -- `sync` or `background`.
+  -- `sync` if the bio belongs to a request, else `background`.
   origin STRING,
-  -- `exact`, `inferred` or `unknown`: of the edge to its request. Null for
-  -- background writeback.
+  -- Confidence in the relation of the bio to its request: `exact`, `inferred`
+  -- or `unknown`. Null for background writeback.
   confidence STRING,
-  -- Null, `start` (no submit) or `end` (no completion).
+  -- What is missing: `start` (the submit) or `end` (the completion). Null if
+  -- the bio is complete.
   incomplete STRING,
-  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  -- Always '' here, because a trace holds one run. Joins over several runs need
+  -- it.
   run STRING
 ) AS
 SELECT

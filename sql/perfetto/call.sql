@@ -2,30 +2,33 @@
 
 -- Sync syscalls, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_call (
-  -- 1, 2, 3... in the order of the calls.
+  -- Key of the call: 1, 2, 3... in the order of the calls.
   call_id LONG,
   -- Entry of the syscall.
   ts_ns TIMESTAMP,
-  -- To its exit where that was recorded, else to the `sync_end` of its request.
-  -- Null where neither is known.
+  -- Duration to its exit, or to the `sync_end` of its request if the exit was
+  -- not recorded. Null if neither is known.
   dur_ns DURATION,
-  -- Thread. Null where the source has only processes.
+  -- Thread id. Null if the source only has processes.
   tid LONG,
-  -- Process. Null where the source has only threads.
+  -- Process id. Null if the source only has threads.
   pid LONG,
-  -- Name of the thread.
+  -- Name of the thread. Null if unknown.
   comm STRING,
-  -- The syscall: fsync, fdatasync, msync, sync, syncfs, ...
+  -- Name of the sync call: fsync, fdatasync, msync, sync, syncfs, ...
   op STRING,
-  -- As the syscall returned. Null without an exit.
+  -- Return value of the syscall. Null without an exit.
   ret LONG,
-  -- User stack: functions folded by `;`, outermost first. Null without one.
+  -- User stack: function names joined by `;`, outermost first. Null without a
+  -- stack.
   stack STRING,
-  -- The request that took it. Null for a unmatched call.
+  -- Request that the call belongs to. Null for an unmatched call.
   sync_id LONG,
-  -- Whether no request took it: another file system, or lost events.
+  -- True if no request belongs to the call: its file system was not recorded,
+  -- or events were lost.
   unmatched BOOL,
-  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  -- Always '' here, because a trace holds one run. Joins over several runs need
+  -- it.
   run STRING
 ) AS
 SELECT

@@ -2,22 +2,23 @@
 
 -- Losses, one row a reason.
 CREATE OR REPLACE PERFETTO TABLE syncline_loss (
-  -- What happened, as one word.
+  -- What happened, as a single word.
   reason STRING,
   -- `loss`: something is missing from the statistics. `info`: counted for
   -- completeness.
   severity STRING,
-  -- How often.
+  -- Number of occurrences.
   count LONG,
-  -- First time that it happened. Null where it has no time.
+  -- Time of the first occurrence. Null if it has no time.
   first_ts_ns TIMESTAMP,
-  -- Last time that it happened. Null where it has no time.
+  -- Time of the last occurrence. Null if it has no time.
   last_ts_ns TIMESTAMP,
-  -- One case, as `file:line: text`, or null.
+  -- One occurrence, as `file:line: text`. Null without an example.
   example STRING,
   -- What it means and what to do.
   meaning STRING,
-  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  -- Always '' here, because a trace holds one run. Joins over several runs need
+  -- it.
   run STRING
 ) AS
 SELECT

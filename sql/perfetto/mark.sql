@@ -2,15 +2,17 @@
 
 -- Marks, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_mark (
-  -- 1, 2, 3... in the order of the marks.
+  -- Key of the mark: 1, 2, 3... in the order of the marks.
   mark_id LONG,
-  -- Begin of the mark.
+  -- Start of the mark.
   ts_ns TIMESTAMP,
-  -- As given, else to the next mark, else to the end of the log.
+  -- Duration as given. Without one, to the next mark, or to the end of the log
+  -- after the last mark.
   dur_ns DURATION,
-  -- As given.
+  -- Name as given.
   name STRING,
-  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  -- Always '' here, because a trace holds one run. Joins over several runs need
+  -- it.
   run STRING
 ) AS
 SELECT

@@ -4,9 +4,10 @@
 CREATE OR REPLACE PERFETTO TABLE syncline_meta (
   -- Name of the fact.
   key STRING,
-  -- Its value, as text.
+  -- Value, as text.
   value STRING,
-  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  -- Always '' here, because a trace holds one run. Joins over several runs need
+  -- it.
   run STRING
 ) AS
 WITH

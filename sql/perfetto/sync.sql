@@ -5,87 +5,99 @@
 
 -- Sync requests, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_sync (
-  -- Entry of its syscall where there is one, else `sync_start`, else its first
-  -- event in the log.
+  -- Entry of the request's syscall. `sync_start` if it has no syscall; its
+  -- first event in the log if the start is missing too.
   ts_ns TIMESTAMP,
-  -- From ts_ns to `sync_end`. Null when start or end is missing.
+  -- Duration from ts_ns to `sync_end`. Null if the start or the end is missing.
   dur_ns DURATION,
-  -- Thread. Null where the source has only processes.
+  -- Thread id. Null if the source only has processes.
   tid LONG,
-  -- Process. Null where the source has only threads.
+  -- Process id. Null if the source only has threads.
   pid LONG,
-  -- Name of the thread.
+  -- Name of the thread. Null if unknown.
   comm STRING,
-  -- Name of the process. Null where unknown.
+  -- Name of the process. Null if unknown.
   process STRING,
-  -- The syscall: fsync, fdatasync, msync, sync, syncfs, ... Null with no call.
+  -- Name of the sync call: fsync, fdatasync, msync, sync, syncfs,
+  -- sync_file_range, or `write` for a durable write. Null if the request has no
+  -- call.
   op STRING,
-  -- Whether only data was asked for, as the file system saw it. Null when the
-  -- start is missing.
+  -- True if the file system was asked to sync only data and the metadata needed
+  -- to read it. Null if the start is missing or does not record it.
   datasync BOOL,
-  -- File. Null where unknown.
+  -- Path of the file. Null if unknown.
   path STRING,
-  -- Device as `major,minor`. Null where unknown.
+  -- Device of the file, as `major,minor`. Null if unknown.
   dev STRING,
-  -- Inode. Null where unknown.
+  -- Inode number of the file. Null if unknown.
   ino LONG,
-  -- Name of the file system.
+  -- Name of the file system. Null if the start is missing.
   fs STRING,
-  -- The tracer's id of the request. Above 2^63-1 it is shown as its two's
-  -- complement. Null where the source tells none.
+  -- Request id given by the tracer. An id above 2^63-1 is shown as its two's
+  -- complement. Null if the source records no id, or only the call was
+  -- recorded.
   id LONG,
-  -- As returned: 0 or a negative errno. Null when the end is missing.
+  -- Return value: 0 or a negative errno. If only the call was recorded, the
+  -- return value of the call. Null if the end is missing.
   ret LONG,
-  -- Syscall latency: from the call's entry to its exit where that was recorded,
-  -- else to `sync_end`. Null with no call, or when start or end is missing.
+  -- Syscall latency: from the entry of the call to its exit, or to `sync_end`
+  -- if the exit was not recorded. Null if the request has no call, or if the
+  -- start or the end is missing.
   syscall_ns DURATION,
   -- Writeback latency: from the first bio_submit to the last bio_complete. 0
-  -- with no bio. Null when a submit, a completion, the start or the end is
-  -- missing.
+  -- without a bio. Null if a submit, a completion, the start or the end is
+  -- missing, or if bios are not recorded.
   writeback_ns DURATION,
-  -- From `sync_start` to the first bio_submit. Null with no bio or where a
-  -- bound is missing.
+  -- From `sync_start` to the first bio_submit. Null without a bio, or if the
+  -- start or a submit is missing.
   before_submit_ns LONG,
-  -- From the last bio_complete to `sync_end`; negative when a bio completed
-  -- after the request had ended. Null with no bio or where a bound is missing.
+  -- From the last bio_complete to `sync_end`. Negative if a bio completed after
+  -- the request ended. Null without a bio, or if the end or a completion is
+  -- missing.
   after_complete_ns LONG,
-  -- Waiting for a commit of the journal, or making one; what lies in another is
-  -- counted once. 0 with none. Null where the recorder or the file system does
-  -- not tell, or one end of a wait is missing.
+  -- Time spent waiting for a commit of the journal, or making one. Time in
+  -- nested waits is counted once. 0 without a wait. Null if the recorder or the
+  -- file system does not record waits, or if one end of a wait is missing.
   journal_ns LONG,
-  -- In cache flushes that its thread asked for; those of a journal's thread are
-  -- in journal_ns, and f2fs' checkpoint has some in both. 0 and null as above.
+  -- Time in cache flushes that the request's thread issued. Flushes issued by a
+  -- journal thread are in journal_ns. A checkpoint of f2fs has flushes that are
+  -- in both. 0 without a flush. Null like journal_ns.
   flush_ns LONG,
-  -- What of `sync_start` to `sync_end` is in none of writeback_ns, journal_ns
-  -- and flush_ns, of which two may overlap. Null where one of them is.
+  -- Part of `sync_start` to `sync_end` that is in none of writeback_ns,
+  -- journal_ns and flush_ns. These may overlap. Null if one of them is null.
   residue_ns LONG,
-  -- Sum of its folios, as added; without them, of its bios. This and the next
-  -- three are null where the source does not tell.
+  -- Total size of the folios that were added to its bios. Total size of its
+  -- bios if folios are not recorded. Null if bios are not recorded, or only the
+  -- call was recorded.
   bytes LONG,
-  -- Number of its folios.
+  -- Number of folios. Null if folios are not recorded.
   folios LONG,
-  -- Number of its bios.
+  -- Number of bios. Null like bytes.
   bios LONG,
-  -- Separate runs of file offsets, after joining neighbours.
+  -- Number of separate ranges of file offsets, after joining adjacent ones.
+  -- Null if folios are not recorded.
   ranges LONG,
-  -- Lowest byte offset of its folios. Null with no folio.
+  -- Lowest file offset of the folios. Null without a folio.
   first_offset LONG,
-  -- The byte offset just past its highest folio. Null with no folio.
+  -- End of the folio with the highest file offset: the offset of the first byte
+  -- after it. Null without a folio.
   last_offset LONG,
-  -- User stack of the syscall: functions folded by `;`, outermost first. Null
-  -- without one.
+  -- User stack of the call: function names joined by `;`, outermost first. Null
+  -- without a stack.
   stack STRING,
-  -- `exact`, `inferred` or `unknown`: the least sure of its edges.
+  -- Confidence in the relations of the request to its call, bios and waits:
+  -- `exact`, `inferred` or `unknown`. The least sure one counts.
   confidence STRING,
-  -- Null, or what is missing: `start`, `end`, else `bio` (a bio's submit or
-  -- completion).
+  -- What is missing: `start`, else `end`, else `bio` (the submit or the
+  -- completion of a bio). Null if the request is complete.
   incomplete STRING,
-  -- 1, 2, 3... in the order of the requests' first events. The key in the other
-  -- tables.
+  -- Key of the request in all tables: 1, 2, 3... in the order of the requests'
+  -- first events.
   sync_id LONG,
-  -- Time of `sync_start`. Null when missing.
+  -- Time of `sync_start`. Null if it is missing.
   start_ns TIMESTAMP,
-  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  -- Always '' here, because a trace holds one run. Joins over several runs need
+  -- it.
   run STRING
 ) AS
 WITH
@@ -115,8 +127,6 @@ SELECT
   extract_arg(arg_set_id, 'debug.tid') AS tid,
   extract_arg(arg_set_id, 'debug.pid') AS pid,
   extract_arg(arg_set_id, 'debug.comm') AS comm,
-  -- Not the name of the trace's process, which is that of a thread where the
-  -- source has no better.
   extract_arg(arg_set_id, 'debug.process') AS process,
   extract_arg(arg_set_id, 'debug.op') AS op,
   extract_arg(arg_set_id, 'debug.datasync') AS datasync,

@@ -3,30 +3,29 @@
 
 -- Waits of sync requests, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_wait (
-  -- The request whose thread it is.
+  -- Request whose thread waits.
   sync_id LONG,
-  -- 1, 2, 3... in the request, in the order of their starts.
+  -- Number of the wait in its request: 1, 2, 3... in the order of the starts.
   number LONG,
-  -- `commit wait`: until another thread has committed the transaction.
-  -- `commit`: it commits itself. `fast commit`, `fast commit wait`: the same of
-  -- ext4's fast commits. `flush`: a cache flush of a device. One may lie in
-  -- another.
+  -- Kind of wait: `commit wait`, `commit`, `fast commit`, `fast commit wait` or
+  -- `flush`. Waits may be nested.
   wait STRING,
-  -- Its start.
+  -- Start of the wait.
   ts_ns TIMESTAMP,
-  -- To its end.
+  -- Duration of the wait.
   dur_ns DURATION,
-  -- Of the journal (`tid` of jbd2, the sequence of xfs' committed item list,
-  -- the checkpoint's version of f2fs). Null where it is not told.
+  -- Transaction of the journal: `tid` of jbd2, the sequence number of the xfs
+  -- committed item list, or the checkpoint version of f2fs. Null if it is not
+  -- recorded.
   transaction_id LONG,
-  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  -- Always '' here, because a trace holds one run. Joins over several runs need
+  -- it.
   run STRING
 ) AS
 SELECT
   extract_arg(arg_set_id, 'debug.sync_id') AS sync_id,
   extract_arg(arg_set_id, 'debug.number') AS number,
   name AS wait,
-  -- A slice may be a piece of it, which ends where a phase does.
   extract_arg(arg_set_id, 'debug.ts_ns') AS ts_ns,
   extract_arg(arg_set_id, 'debug.dur_ns') AS dur_ns,
   extract_arg(arg_set_id, 'debug.transaction_id') AS transaction_id,

@@ -187,28 +187,30 @@ WITH
       run,
       pid
   ),
+  -- Threads are told apart by name only where no process is known.
   timed AS (
     SELECT
-      sync.run,
-      sync.pid,
-      COALESCE(owner.scope, 'comm:' || COALESCE(sync.comm, '')) AS scope,
-      sync.ts_ns,
-      sync.ts_ns + sync.dur_ns AS end_ns
-    FROM syncline_sync AS sync
-    LEFT JOIN owner ON owner.run = sync.run AND owner.pid = sync.pid
+      run,
+      pid,
+      CASE WHEN pid IS NULL THEN COALESCE(comm, '') END AS comm,
+      ts_ns,
+      ts_ns + dur_ns AS end_ns
+    FROM syncline_sync
   ),
   -- The latest end of the earlier requests, by process and by run. Only the
   -- time after it adds to the wall time.
   reach AS (
     SELECT
-      scope,
+      run,
+      pid,
+      comm,
       ts_ns,
       end_ns,
       MAX(end_ns) OVER (
         PARTITION BY
           run,
-          scope,
-          pid
+          pid,
+          comm
         ORDER BY ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS process_end_ns,
@@ -222,7 +224,9 @@ WITH
   ),
   spent AS (
     SELECT
-      scope,
+      run,
+      pid,
+      comm,
       COUNT(*) AS syncs,
       COUNT(end_ns) AS known,
       SUM(end_ns - ts_ns) AS time_sum,
@@ -244,10 +248,21 @@ WITH
       ) AS run_wall
     FROM reach
     GROUP BY
-      scope
+      run,
+      pid,
+      comm
   ),
   scoped AS MATERIALIZED (
-    SELECT scope, time_sum, wall, known, syncs FROM spent
+    SELECT
+      COALESCE(owner.scope, 'comm:' || spent.comm) AS scope,
+      SUM(time_sum) AS time_sum,
+      SUM(wall) AS wall,
+      SUM(known) AS known,
+      SUM(syncs) AS syncs
+    FROM spent
+    LEFT JOIN owner ON owner.run = spent.run AND owner.pid = spent.pid
+    GROUP BY
+      1
     UNION ALL
     SELECT
       'all',

@@ -1,5 +1,7 @@
 //! The rows that `assemble` makes and every sink writes: requests, bios, calls. docs/tables.md describes each column.
 
+pub mod columns;
+
 use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 
@@ -334,40 +336,7 @@ fn covered(spans: impl Iterator<Item = (i64, i64)>) -> i64 {
 
 impl Row for Request {
     const TABLE: &'static str = "syncline_sync";
-    const COLUMNS: &'static [(&'static str, Type)] = &[
-        ("ts_ns", Type::Int),
-        ("dur_ns", Type::Int),
-        ("tid", Type::Int),
-        ("pid", Type::Int),
-        ("comm", Type::Text),
-        ("process", Type::Text),
-        ("op", Type::Text),
-        ("datasync", Type::Bool),
-        ("path", Type::Text),
-        ("dev", Type::Text),
-        ("ino", Type::Int),
-        ("fs", Type::Text),
-        ("id", Type::UInt),
-        ("ret", Type::Int),
-        ("syscall_ns", Type::Int),
-        ("writeback_ns", Type::Int),
-        ("before_submit_ns", Type::Int),
-        ("after_complete_ns", Type::Int),
-        ("journal_ns", Type::Int),
-        ("flush_ns", Type::Int),
-        ("residue_ns", Type::Int),
-        ("bytes", Type::Int),
-        ("folios", Type::Int),
-        ("bios", Type::Int),
-        ("ranges", Type::Int),
-        ("first_offset", Type::Int),
-        ("last_offset", Type::Int),
-        ("stack", Type::Text),
-        ("confidence", Type::Text),
-        ("incomplete", Type::Text),
-        ("sync_id", Type::Int),
-        ("start_ns", Type::Int),
-    ];
+    const COLUMNS: &'static [(&'static str, Type)] = columns::SYNC;
 
     fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
         f("ts_ns", Value::Int(self.ts()));
@@ -405,14 +374,7 @@ impl Row for Request {
 
 impl Row for WaitInterval {
     const TABLE: &'static str = "syncline_wait";
-    const COLUMNS: &'static [(&'static str, Type)] = &[
-        ("sync_id", Type::Int),
-        ("number", Type::Int),
-        ("wait", Type::Text),
-        ("ts_ns", Type::Int),
-        ("dur_ns", Type::Int),
-        ("transaction_id", Type::Int),
-    ];
+    const COLUMNS: &'static [(&'static str, Type)] = columns::WAIT;
 
     fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
         f("sync_id", Value::Int(self.sync_id as i64));
@@ -471,27 +433,7 @@ impl Bio {
 
 impl Row for Bio {
     const TABLE: &'static str = "syncline_bio";
-    const COLUMNS: &'static [(&'static str, Type)] = &[
-        ("bio_id", Type::Int),
-        ("sync_id", Type::Int),
-        ("id", Type::UInt),
-        ("ts_ns", Type::Int),
-        ("dur_ns", Type::Int),
-        ("bio", Type::Text),
-        ("dev", Type::Text),
-        ("sector", Type::Int),
-        ("bytes", Type::Int),
-        ("folios", Type::Int),
-        ("ranges", Type::Int),
-        ("first_offset", Type::Int),
-        ("last_offset", Type::Int),
-        ("tid", Type::Int),
-        ("pid", Type::Int),
-        ("comm", Type::Text),
-        ("origin", Type::Text),
-        ("confidence", Type::Text),
-        ("incomplete", Type::Text),
-    ];
+    const COLUMNS: &'static [(&'static str, Type)] = columns::BIO;
 
     fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
         f("bio_id", Value::Int(self.bio_id as i64));
@@ -548,19 +490,7 @@ impl Call {
 
 impl Row for Call {
     const TABLE: &'static str = "syncline_call";
-    const COLUMNS: &'static [(&'static str, Type)] = &[
-        ("call_id", Type::Int),
-        ("ts_ns", Type::Int),
-        ("dur_ns", Type::Int),
-        ("tid", Type::Int),
-        ("pid", Type::Int),
-        ("comm", Type::Text),
-        ("op", Type::Text),
-        ("ret", Type::Int),
-        ("stack", Type::Text),
-        ("sync_id", Type::Int),
-        ("unmatched", Type::Bool),
-    ];
+    const COLUMNS: &'static [(&'static str, Type)] = columns::CALL;
 
     fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
         f("call_id", Value::Int(self.call_id as i64));

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from . import catalogue, metadata
+from . import catalogue, metadata, recorded_by
 from .run import check_trace, run_query
 from .tables import SqlEngine
 
@@ -37,79 +37,8 @@ ROUTES = ("ring-buffer", "bpftrace", "strace")
 _IF_CALLS = "if they are calls: a sync of io_uring and a durable write is none"
 _LOST = "an event of the others is missing: see what was lost"
 
-# The same is in docs/inspect.md, which a test compares.
-FILLED_BY = (
-    Filler(
-        ("op", "syscall_ns"),
-        ("ring-buffer", "bpftrace", "strace"),
-        "entries of the sync syscalls; io_uring's syncs and durable writes have none, but writes have in strace's log",
-        "the others have no call: io_uring, a durable write, a kernel thread; or it is missing",
-        _IF_CALLS,
-    ),
-    Filler(
-        ("stack",),
-        ("ring-buffer", "bpftrace"),
-        "user stacks of the sync syscalls: by bpftrace, which has to be there for ring-buffer, too; strace -k",
-        "the others have no call, or one without a stack",
-        _IF_CALLS,
-    ),
-    Filler(
-        ("tid",),
-        ("ring-buffer", "bpftrace", "strace"),
-        "a log whose ids are threads (--pid-is)",
-        "the others are of a log whose ids are processes",
-    ),
-    Filler(
-        ("comm",),
-        ("ring-buffer", "bpftrace"),
-        "names of threads; strace -f -Y",
-        "the others' threads have no name in the log",
-    ),
-    Filler(
-        ("pid", "process"),
-        ("ring-buffer", "bpftrace"),
-        "processes of threads, which `syncline record` keeps beside the log",
-        "the others' processes had ended before they were looked at",
-    ),
-    Filler(
-        ("path",),
-        ("ring-buffer", "bpftrace", "strace"),
-        "paths of files; a sync of a whole file system has none, and bpftrace needs a kernel with BTF",
-        "the others are of a whole file system, or have no path in the log",
-        "if they are of files: a sync of a whole file system has no path",
-    ),
-    Filler(
-        ("start_ns", "datasync", "dev", "ino", "fs"),
-        ("ring-buffer", "bpftrace"),
-        "starts of the file system's sync function",
-        _LOST + "; or only their call is known, or their tracepoint has no such field",
-    ),
-    Filler(
-        ("id", "folios", "ranges"),
-        ("ring-buffer", "bpftrace"),
-        "page cache as it joins a bio: on a patched kernel, or by bpftrace on one with BTF",
-        _LOST + "; or they have no id",
-    ),
-    Filler(
-        ("bytes", "bios", "writeback_ns", "before_submit_ns", "after_complete_ns"),
-        ("ring-buffer", "bpftrace"),
-        "bios from submit to completion",
-        _LOST + "; or only their call is known",
-    ),
-    Filler(
-        ("dur_ns", "ret"),
-        ("ring-buffer", "bpftrace", "strace"),
-        "ends of requests",
-        _LOST,
-    ),
-    Filler(
-        ("journal_ns", "flush_ns", "residue_ns"),
-        ("ring-buffer",),
-        "waits for journal and flush: on a patched kernel alone; not of btrfs, nor of xfs for sync and syncfs",
-        "the others' file system does not tell, or one end of a wait or bio is missing",
-        "on a patched kernel, and not of btrfs",
-    ),
-)
+
+FILLED_BY = tuple(Filler(*group) for group in recorded_by.GROUPS)
 
 _NO_REQUEST = "it has no sync request: the routes ring-buffer and bpftrace record them"
 _ONLY_CALLS = (
@@ -240,7 +169,7 @@ def _entities(engine: SqlEngine, missing: set[str]) -> list[dict[str, Any]]:
             {
                 "kind": kind,
                 # Null if the input has none: the number is not known.
-                "count": rows[0]["things"] if rows else None,
+                "count": rows[0]["total"] if rows else None,
                 "with_syncs": rows[0]["syncing"] if rows else None,
                 "top": [
                     {"id": row["number"], "name": row["name"], "syncs": row["syncs"]}

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::losses::{LossCount, Losses, Reason};
 use crate::names::Names;
 use crate::output::{beside, persist, resolve};
-use crate::rows::{Bio, Call, Request, Row, Type, Value, WaitInterval};
+use crate::rows::{Bio, Call, Request, Row, Type, Value, WaitInterval, columns};
 
 /// Rows of a batch: large enough for the dictionary to pay, small enough to hold a few MB.
 const BATCH_ROWS: usize = 1 << 15;
@@ -180,19 +180,6 @@ impl Sink for RequestsParquet {
     }
 }
 
-const LOSS_COLUMNS: &[(&str, Type)] = &[
-    ("reason", Type::Text),
-    ("severity", Type::Text),
-    ("count", Type::Int),
-    ("first_ts_ns", Type::Int),
-    ("last_ts_ns", Type::Int),
-    ("example", Type::Text),
-    ("meaning", Type::Text),
-];
-const MARK_COLUMNS: &[(&str, Type)] =
-    &[("mark_id", Type::Int), ("ts_ns", Type::Int), ("dur_ns", Type::Int), ("name", Type::Text)];
-const META_COLUMNS: &[(&str, Type)] = &[("key", Type::Text), ("value", Type::Text)];
-
 /// Every table as a Parquet file in one folder.
 pub struct TablesFolder {
     folder: PathBuf,
@@ -239,7 +226,7 @@ impl TablesFolder {
     }
 
     fn losses(&self, losses: &Losses) -> Result<Table> {
-        let mut table = Table::create(&table_path(&self.folder, "syncline_loss"), LOSS_COLUMNS)?;
+        let mut table = Table::create(&table_path(&self.folder, "syncline_loss"), columns::LOSS)?;
         for (reason, tally) in losses.iter() {
             push_loss(&mut table, reason, tally)?;
         }
@@ -247,7 +234,7 @@ impl TablesFolder {
     }
 
     fn marks(&self, marks: &[Mark]) -> Result<Table> {
-        let mut table = Table::create(&table_path(&self.folder, "syncline_mark"), MARK_COLUMNS)?;
+        let mut table = Table::create(&table_path(&self.folder, "syncline_mark"), columns::MARK)?;
         let none = Names::default();
         for (i, mark) in marks.iter().enumerate() {
             table.builders[0].push(Value::Int(i as i64 + 1), &none);
@@ -290,7 +277,7 @@ impl Sink for TablesFolder {
 
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
         let mut rest = [self.losses(losses)?, self.marks(&facts.marks)?, {
-            let mut meta = Table::create(&table_path(&self.folder, "syncline_meta"), META_COLUMNS)?;
+            let mut meta = Table::create(&table_path(&self.folder, "syncline_meta"), columns::META)?;
             for (key, value) in &facts.meta {
                 meta.builders[0].text(Some(key));
                 meta.builders[1].text(Some(value));

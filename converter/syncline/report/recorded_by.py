@@ -1,0 +1,84 @@
+"""What records the columns of requests. Generated from sql/columns.toml by `python -m tests.columns`."""
+
+GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str, str], ...] = (
+    (
+        ("op", "syscall_ns"),
+        ("ring-buffer", "bpftrace", "strace"),
+        "entries of the sync syscalls; a sync by io_uring and a durable write have none, except a durable write in a log of strace",
+        "the other requests have no call (io_uring, a durable write, a kernel thread), or the call is missing from the log",
+        "if they are calls: a sync by io_uring or a durable write is not one",
+    ),
+    (
+        ("stack",),
+        ("ring-buffer", "bpftrace"),
+        "user stacks of the sync syscalls: bpftrace, which ring-buffer needs for them too; strace -k",
+        "the other requests have no call, or a call without a stack",
+        "if they are calls: a sync by io_uring or a durable write is not one",
+    ),
+    (
+        ("tid",),
+        ("ring-buffer", "bpftrace", "strace"),
+        "a log whose ids are thread ids (--pid-is)",
+        "the other requests are from a log whose ids are process ids",
+        "",
+    ),
+    (
+        ("comm",),
+        ("ring-buffer", "bpftrace"),
+        "thread names; strace -f -Y",
+        "the threads of the other requests have no name in the log",
+        "",
+    ),
+    (
+        ("pid", "process"),
+        ("ring-buffer", "bpftrace"),
+        "the processes of the threads, which `syncline record` saves next to the log",
+        "the processes of the other requests had exited before `syncline record` looked them up",
+        "",
+    ),
+    (
+        ("path",),
+        ("ring-buffer", "bpftrace", "strace"),
+        "file paths; a sync of a whole file system has none, and bpftrace needs a kernel with BTF",
+        "the other requests sync a whole file system, or have no path in the log",
+        "if they sync files: a sync of a whole file system has no path",
+    ),
+    (
+        ("start_ns", "datasync", "dev", "ino", "fs"),
+        ("ring-buffer", "bpftrace"),
+        "starts of the file system's sync function",
+        "an event of the other requests is missing (see what was lost), or only their call was recorded, or their tracepoint lacks the field",
+        "",
+    ),
+    (
+        ("id", "folios", "ranges"),
+        ("ring-buffer", "bpftrace"),
+        "folios that are added to a bio: on a patched kernel, or with bpftrace on a kernel with BTF",
+        "an event of the other requests is missing (see what was lost), or they have no id",
+        "",
+    ),
+    (
+        ("bytes", "bios", "writeback_ns", "before_submit_ns", "after_complete_ns"),
+        ("ring-buffer", "bpftrace"),
+        "bios from submit to completion",
+        "an event of the other requests is missing (see what was lost), or only their call was recorded",
+        "",
+    ),
+    (
+        ("dur_ns", "ret"),
+        ("ring-buffer", "bpftrace", "strace"),
+        "ends of requests",
+        "an event of the other requests is missing (see what was lost)",
+        "",
+    ),
+    (
+        ("journal_ns", "flush_ns", "residue_ns"),
+        ("ring-buffer",),
+        "waits for journal and flush: only on a patched kernel; not for btrfs, nor for sync and syncfs on xfs",
+        "the file system of the other requests does not record waits, or one end of a wait or a bio is missing",
+        "on a patched kernel, and not for btrfs",
+    ),
+)
+
+# Null in a request without a bio.
+ONLY_WITH_BIO = ("before_submit_ns", "after_complete_ns")
