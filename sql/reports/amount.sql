@@ -1,17 +1,17 @@
 -- Amount: how much syncs write back, as a histogram (figure 6.1 of the thesis).
 --
--- Buckets are scaled logarithmically, by powers of two, and half open:
--- lower_bytes belongs to a bucket, upper_bytes to the next. The bucket from 0
--- to 1 byte holds the syncs that wrote nothing. Over the requests seen from
--- start to end whose amount is known.
+-- Buckets are powers of two and half open: lower_bytes belongs to the bucket,
+-- upper_bytes to the next one. The bucket from 0 to 1 byte holds the syncs that
+-- wrote nothing. Covers the requests whose start and end were recorded and
+-- whose amount is known.
 --
 -- Columns:
 --   lower_bytes  bytes  Lower bound.
 --   upper_bytes  bytes  Upper bound.
---   syncs        count  Requests in the bucket.
---   share        bar    Their share of all.
+--   syncs        count  Number of requests in the bucket.
+--   share        bar    Their share of all requests.
 --   cumulative   share  Share of the requests below upper_bytes.
---   bytes        bytes  What they wrote back together.
+--   bytes        bytes  Bytes written back for the requests in the bucket.
 --   bytes_share  share  Their share of all bytes.
 WITH RECURSIVE
   amount AS (
@@ -66,7 +66,7 @@ SELECT
   CAST(filled.bytes AS DOUBLE) / NULLIF(bound.bytes, 0) AS bytes_share
 FROM filled
 CROSS JOIN bound
--- Empty buckets in between are shown: a gap is a finding.
+-- Empty buckets in between are kept: a gap is a finding.
 WHERE
   filled.syncs > 0
   OR (filled.upper_bytes > bound.least AND filled.lower_bytes <= bound.most)

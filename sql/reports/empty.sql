@@ -1,20 +1,21 @@
--- Empty syncs: who asks for persistence of what needs none.
+-- Empty syncs: who asks for persistence of data that is not dirty.
 --
 -- A request is empty if it caused no bio: nothing was dirty, or another thread
--- was already writing it. Over the requests seen from start to end, and not
--- those of which only the call is known; a row is a thread's name, syscall,
--- file and stack. Who causes the most comes first, who causes none last.
+-- was already writing it. Covers the requests whose start and end were
+-- recorded, without those of which only the call was recorded. A row is a
+-- thread name, sync call, file and stack. The row with the most empty syncs
+-- comes first.
 --
 -- Columns:
 --   comm            text   Name of the thread.
---   op              text   Syscall, where there is one.
---   path            text   File.
---   empty           count  Empty syncs.
---   syncs           count  All syncs of this row.
+--   op              text   Sync call. Null without one.
+--   path            text   Path of the file.
+--   empty           count  Number of empty syncs.
+--   syncs           count  Number of all syncs in this row.
 --   empty_share     share  empty / syncs.
---   share           share  empty, of all empty syncs; 0 where there is none.
---   latency_sum_ns  ns     Syscall latency of the empty ones, summed.
---   stack           text   User stack, folded by `;`, outermost first.
+--   share           share  empty / all empty syncs of the input. 0 without one.
+--   latency_sum_ns  ns     Sum of the syscall latencies of the empty syncs.
+--   stack           text   User stack, frames joined by `;`, outermost first.
 WITH
   caused AS (
     SELECT
@@ -24,7 +25,7 @@ WITH
       stack,
       SUM(CASE WHEN bios = 0 THEN 1 ELSE 0 END) AS empty,
       COUNT(*) AS syncs,
-      -- No empty sync took no time; of some the latency may not be known.
+      -- 0 without empty syncs; null if none of them has a known latency.
       CASE
         WHEN SUM(CASE WHEN bios = 0 THEN 1 ELSE 0 END) = 0 THEN 0
         ELSE SUM(CASE WHEN bios = 0 THEN syscall_ns END)

@@ -1,32 +1,33 @@
--- Files: what each file cost.
+-- Files: the cost of the syncs of each file.
 --
--- Latencies are syscall latencies, over the requests that have one: a request
--- without a syscall (io_uring, O_DSYNC) has none, and its cost shows in
--- sync_time_sum_ns, which is over all requests with a known start and end.
--- Bytes are those of all requests. The costliest file comes first.
+-- Latencies are syscall latencies of the requests that have one. A request
+-- without a syscall (io_uring, O_DSYNC) has none: its cost is in
+-- sync_time_sum_ns, which covers all requests with a known start and end. Bytes
+-- cover all requests. The file with the highest cost comes first.
 --
 -- Columns:
---   path              text   File; [unknown file] where it is not known.
---   syncs             count  Requests.
---   empty             count  Those of them, seen from start to end, that caused
---                            no bio.
---   bytes             bytes  Written back for them.
---   latency_sum_ns    ns     Syscall latency, summed.
---   latency_avg_ns    ns     Average.
+--   path              text   Path of the file, or [unknown file].
+--   syncs             count  Number of requests.
+--   empty             count  Number of requests whose start and end were
+--                            recorded and that caused no bio.
+--   bytes             bytes  Bytes written back for them.
+--   latency_sum_ns    ns     Sum of the syscall latencies.
+--   latency_avg_ns    ns     Average syscall latency.
 --   latency_p99_ns    ns     99th percentile, interpolated.
---   latency_max_ns    ns     Longest.
---   writeback_sum_ns  ns     Writeback latency, summed.
---   sync_time_sum_ns  ns     From the call (the start, with no call) to the
---                            end, summed.
---   threads           count  Threads (processes, where no thread is known).
---   incomplete        count  Those whose start, end, or a bio is not in the
---                            log.
+--   latency_max_ns    ns     Maximum syscall latency.
+--   writeback_sum_ns  ns     Sum of the writeback latencies.
+--   sync_time_sum_ns  ns     Sum of the durations, from the call (from the
+--                            start without a call) to the end.
+--   threads           count  Number of threads (of processes, if no thread is
+--                            known).
+--   incomplete        count  Number of requests whose start, end, or a bio is
+--                            not in the log.
 WITH
   file AS (
     SELECT
       COALESCE(path, '[unknown file]') AS path,
       COUNT(*) AS syncs,
-      -- Where only calls are known, it is not known which were empty.
+      -- Unknown, not 0, if only calls were recorded.
       CASE
         WHEN COUNT(bios) > 0 THEN SUM(
           CASE

@@ -1,16 +1,16 @@
 -- Latency: how long syncs take, as a histogram (figure 6.1 of the thesis).
 --
--- Buckets are scaled logarithmically, by 1, 2, 5, 10, and half open: lower_ns
--- belongs to a bucket, upper_ns to the next. The bucket from 0 to 1 ns holds
--- the empty syncs, whose writeback latency is 0. Shares are of the requests
--- whose latency of that kind is known.
+-- Buckets are logarithmic (1, 2, 5, 10, ...) and half open: lower_ns belongs to
+-- the bucket, upper_ns to the next one. The bucket from 0 to 1 ns holds the
+-- empty syncs, whose writeback latency is 0. Shares are of the requests whose
+-- latency of that kind is known.
 --
 -- Columns:
 --   kind        text   syscall or writeback.
 --   lower_ns    ns     Lower bound.
 --   upper_ns    ns     Upper bound.
---   syncs       count  Requests in the bucket.
---   share       bar    Their share of all of that kind.
+--   syncs       count  Number of requests in the bucket.
+--   share       bar    Their share of all requests of that kind.
 --   cumulative  share  Share of the requests below upper_ns.
 WITH RECURSIVE
   latency AS (
@@ -24,8 +24,7 @@ WITH RECURSIVE
     WHERE
       writeback_ns IS NOT NULL
   ),
-  -- The digits of a number say its bucket, exactly, where a logarithm would
-  -- round.
+  -- The decimal digits give the exact bucket. A logarithm would round.
   counted AS (
     SELECT
       kind,
@@ -72,7 +71,7 @@ WITH RECURSIVE
     GROUP BY
       counted.kind
   ),
-  -- Empty buckets in between are shown: a gap is a finding.
+  -- Empty buckets in between are kept: a gap is a finding.
   filled AS (
     SELECT
       bound.kind,

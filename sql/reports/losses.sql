@@ -1,17 +1,17 @@
 -- Losses: what is missing from the log, and what that means.
 --
--- Of severity loss: something is missing from the statistics. Of severity info:
+-- Severity loss: something is missing from the statistics. Severity info:
 -- counted for completeness. A high-level log does not hold its losses.
 --
 -- Columns:
---   reason       text   What happened, as one word.
+--   reason       text   What happened, as a single word.
 --   severity     text   loss or info.
---   count        count  How often.
+--   count        count  Number of occurrences.
 --   meaning      prose  What it means and what to do.
---   example      prose  One case, as file:line: text.
---   first_ts_ns  time   First time that it happened, where it has one.
---   last_ts_ns   time   Last time.
---   run          text   The run, where the input holds several.
+--   example      prose  One occurrence, as file:line: text.
+--   first_ts_ns  time   Time of the first occurrence. Null if it has no time.
+--   last_ts_ns   time   Time of the last occurrence.
+--   run          text   Name of the run, if the input holds several.
 SELECT reason, severity, count, meaning, example, first_ts_ns, last_ts_ns, run
 FROM syncline_loss
 ORDER BY

@@ -1,27 +1,28 @@
--- Marks: what each mark of the application cost (table 6.1 of the thesis).
+-- Marks: the cost of each mark of the application (table 6.1 of the thesis).
 --
--- A request belongs to each mark during which it begins. Latencies are over the
--- requests that have one; wall_ns is over those with a known start and end, and
--- may reach beyond the mark. A time is null where the mark has requests, but
--- known of none. Where marks overlap, a request counts in each of them, and
--- more than once in a sum over the marks. Needs marks: --marks FILE.
+-- A request belongs to each mark during which it begins. Latencies cover the
+-- requests that have one. wall_ns covers those with a known start and end, and
+-- may extend beyond the end of the mark. A time is null if the mark has
+-- requests, but none with a known value. If marks overlap, a request counts in
+-- each of them, and more than once in a sum over the marks. Needs marks:
+-- --marks FILE.
 --
 -- Columns:
---   mark_id           id     The mark.
---   name              text   As given.
---   ts_ns             time   Begin of the mark.
---   dur_ns            ns     Length of the mark.
---   syncs             count  Requests.
---   empty             count  Those of them, seen from start to end, that caused
---                            no bio.
---   incomplete        count  Those whose start, end, or a bio is not in the
---                            log.
---   bytes             bytes  Written back for them.
---   syscall_sum_ns    ns     Syscall latency, summed over all threads.
---   writeback_sum_ns  ns     Writeback latency, summed over all threads.
+--   mark_id           id     Key of the mark.
+--   name              text   Name of the mark, as given.
+--   ts_ns             time   Start of the mark.
+--   dur_ns            ns     Duration of the mark.
+--   syncs             count  Number of requests.
+--   empty             count  Number of requests whose start and end were
+--                            recorded and that caused no bio.
+--   incomplete        count  Number of requests whose start, end, or a bio is
+--                            not in the log.
+--   bytes             bytes  Bytes written back for them.
+--   syscall_sum_ns    ns     Sum of the syscall latencies over all threads.
+--   writeback_sum_ns  ns     Sum of the writeback latencies over all threads.
 --   wall_ns           ns     Time during which at least one of them was in
 --                            flight.
---   run               text   The run, where the input holds several.
+--   run               text   Name of the run, if the input holds several.
 WITH
   marked AS (
     SELECT
@@ -41,7 +42,8 @@ WITH
         ORDER BY sync.ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ns
-    -- CROSS: for each mark its requests, found by time, never the other way.
+    -- CROSS JOIN makes SQLite look up the requests of each mark by time,
+    -- instead of the marks of each request.
     FROM syncline_mark AS mark
     CROSS JOIN syncline_sync AS sync
     WHERE
@@ -54,7 +56,7 @@ WITH
       run,
       mark_id,
       COUNT(*) AS syncs,
-      -- Where only calls are known, it is not known which were empty.
+      -- Unknown, not 0, if only calls were recorded.
       CAST(CASE
         WHEN COUNT(bios) > 0 THEN SUM(
           CASE

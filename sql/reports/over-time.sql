@@ -1,23 +1,23 @@
 -- Over time: syncs, amount and latency along the run (figure 6.8a of the
 -- thesis).
 --
--- Up to 100 buckets over the run (the longest, of several), of a round width:
--- 1, 2 or 5 times a power of ten. A request belongs to the bucket in which it
--- begins. Buckets without a request are shown. Latencies are over the requests
--- that have one.
+-- Up to 100 buckets over the run (over the longest of several runs). Their
+-- width is 1, 2 or 5 times a power of ten. A request belongs to the bucket in
+-- which it begins. Buckets without a request are shown. Latencies cover the
+-- requests that have one.
 --
 -- Columns:
---   offset_ns         ns     Begin of the bucket, from the first request on.
+--   offset_ns         ns     Start of the bucket, from the first request.
 --   width_ns          ns     Width of the bucket.
---   syncs             count  Requests.
---   empty             count  Those of them, seen from start to end, that caused
---                            no bio.
---   bytes             bytes  Written back for them.
+--   syncs             count  Number of requests.
+--   empty             count  Number of requests whose start and end were
+--                            recorded and that caused no bio.
+--   bytes             bytes  Bytes written back for them.
 --   syscall_avg_ns    ns     Average syscall latency.
---   syscall_max_ns    ns     Longest syscall latency.
+--   syscall_max_ns    ns     Maximum syscall latency.
 --   writeback_avg_ns  ns     Average writeback latency.
---   writeback_max_ns  ns     Longest writeback latency.
---   run               text   The run, where the input holds several.
+--   writeback_max_ns  ns     Maximum writeback latency.
+--   run               text   Name of the run, if the input holds several.
 WITH RECURSIVE
   span AS (
     SELECT run, MIN(ts_ns) AS first_ns, MAX(ts_ns) - MIN(ts_ns) AS length_ns
@@ -75,7 +75,7 @@ WITH RECURSIVE
       run,
       since_ns - since_ns % width_ns AS offset_ns,
       COUNT(*) AS syncs,
-      -- Where only calls are known, it is not known which were empty.
+      -- Unknown, not 0, if only calls were recorded.
       CAST(CASE
         WHEN COUNT(bios) > 0 THEN SUM(
           CASE

@@ -1,34 +1,34 @@
--- Phases: what syncs waited for: the data, the journal, a cache flush.
+-- Phases: the time that syncs waited for data, for the journal, for a flush.
 --
--- A row an operation, file system and device. Times are sums over the requests
--- of which all parts are known (known of syncs), from the start of the file
--- system's sync function to its end, and their shares of that. Phases can
--- overlap: a fast commit writes data. residue is what none of them explains:
--- looking for dirty pages, waiting for locks and for writeback that somebody
--- else has begun. Only a patched kernel tells of the journal and of flushes,
--- and not for every file system; where it does not, the columns are null, and
--- after_ns is what is known: the time after the last bio.
+-- One row per operation, file system and device. Times are sums over the
+-- requests for which all parts are known (`known` of `syncs`), from the start
+-- of the file system's sync function to its end. Shares are parts of that time.
+-- Phases can overlap: a fast commit writes data. residue is the time that no
+-- phase explains: the search for dirty pages, waits for locks, and waits for
+-- writeback that somebody else has started. Only a patched kernel records
+-- journal and flushes, and not for every file system. If they are not recorded,
+-- their columns are null; after_ns then shows the time after the last bio.
 --
 -- Columns:
---   op               text   The syscall. Null with no call.
+--   op               text   The sync call. Null without a call.
 --   fs               text   The file system.
---   dev              text   The device that it is on.
---   syncs            count  Requests.
---   known            count  Those that the times are taken over.
+--   dev              text   Its device.
+--   syncs            count  Number of requests.
+--   known            count  Number of requests that the times cover.
 --   time_ns          ns     From start to end, summed.
---   before_ns        ns     Of that, before the first bio's submit.
---   writeback_ns     ns     From the first bio's submit to the last one's
---                           completion.
---   after_ns         ns     After the last bio's completion; all of a request
---                           with no bio.
---   journal_ns       ns     For commits of the journal.
---   flush_ns         ns     In cache flushes that the syncs asked for.
+--   before_ns        ns     Part of it before the submit of the first bio.
+--   writeback_ns     ns     From the submit of the first bio to the completion
+--                           of the last bio.
+--   after_ns         ns     After the completion of the last bio. All of
+--                           time_ns for a request without a bio.
+--   journal_ns       ns     Waiting for or making commits of the journal.
+--   flush_ns         ns     In cache flushes that the syncs issued.
 --   residue_ns       ns     In none of writeback, journal and flush.
 --   writeback_share  share  writeback_ns / time_ns.
 --   journal_share    share  journal_ns / time_ns.
 --   flush_share      share  flush_ns / time_ns.
 --   residue_share    share  residue_ns / time_ns.
---   run              text   The run, where the input holds several.
+--   run              text   Name of the run, if the input holds several.
 WITH
   request AS (
     SELECT
@@ -44,8 +44,8 @@ WITH
       flush_ns,
       residue_ns,
       bios,
-      -- Where a file system tells of its waits, a request with a torn one is
-      -- left out.
+      -- If the waits of a file system are recorded, a request that misses one
+      -- end of a wait is left out.
       CASE
         WHEN dur_ns IS NULL
         OR start_ns IS NULL

@@ -1,20 +1,21 @@
--- Scatter: latency against amount, one request a row (figure 6.2 of the
+-- Scatter: latency against amount, one row per request (figure 6.2 of the
 -- thesis).
 --
--- Complete requests whose amount is known. The number of ranges often tells
--- apart the groups in which latency grows with the amount.
+-- Covers the complete requests whose amount is known. Groups of requests whose
+-- latency grows differently with the amount often differ in their number of
+-- ranges.
 --
 -- Columns:
 --   sync_id       id     The request.
---   op            text   Its syscall, where it has one.
---   comm          text   Its thread.
---   path          text   Its file.
---   bytes         bytes  Written back for it.
---   ranges        count  Separate runs of file offsets.
---   bios          count  Its bios.
+--   op            text   Its sync call. Null if it has none.
+--   comm          text   Name of its thread.
+--   path          text   Path of its file.
+--   bytes         bytes  Bytes written back for it.
+--   ranges        count  Number of separate ranges of file offsets.
+--   bios          count  Number of its bios.
 --   writeback_ns  ns     From the first bio_submit to the last bio_complete.
 --   syscall_ns    ns     From the entry of the syscall to its exit.
---   run           text   The run, where the input holds several.
+--   run           text   Name of the run, if the input holds several.
 SELECT
   sync_id,
   op,

@@ -1,24 +1,24 @@
--- Stacks: which code syncs, as the tree of a flame graph.
+-- Stacks: the code that syncs, as the tree of a flame graph.
 --
--- A row is a frame below its callers: the same function below other callers is
--- another row. Total is what the frame and all that it called caused, self what
--- it caused as the innermost frame. Requests without a stack are under [no
--- stack]. Latencies are over the requests that have one, and null where none
--- has; an incomplete request counts, and adds no latency. A row is followed by
--- what it called.
+-- A row is a frame with its callers: the same function with other callers is
+-- another row. Total is the cost of the frame and of all that it called. Self
+-- is its cost as the innermost frame. Requests without a stack are under [no
+-- stack]. Latencies cover the requests that have one, and are null if none has.
+-- An incomplete request is counted but adds no latency. The rows of the frames
+-- that a frame called follow its own row.
 --
 -- Columns:
---   frame               tree   Function, or [no stack].
+--   frame               tree   Name of the function, or [no stack].
 --   depth               count  0 is outermost.
---   total_count         count  Requests.
---   total_syscall_ns    ns     Their syscall latency.
---   total_writeback_ns  ns     Their writeback latency.
---   total_bytes         bytes  Written back for them.
---   self_count          count  The same, of the frame alone.
---   self_syscall_ns     ns     Syscall latency, of the frame alone.
---   self_writeback_ns   ns     Writeback latency, of the frame alone.
---   self_bytes          bytes  Bytes, of the frame alone.
---   path                text   The frame and its callers, folded by `;`,
+--   total_count         count  Number of requests.
+--   total_syscall_ns    ns     Sum of their syscall latencies.
+--   total_writeback_ns  ns     Sum of their writeback latencies.
+--   total_bytes         bytes  Bytes written back for them.
+--   self_count          count  Number of requests with this innermost frame.
+--   self_syscall_ns     ns     Sum of their syscall latencies.
+--   self_writeback_ns   ns     Sum of their writeback latencies.
+--   self_bytes          bytes  Bytes written back for them.
+--   path                text   The frame and its callers, joined by `;`,
 --                              outermost first.
 WITH RECURSIVE
   weight AS (
@@ -40,7 +40,7 @@ WITH RECURSIVE
       stack,
       depth,
       frame,
-      -- The length of the folded stack up to here.
+      -- Length of the folded stack up to this frame.
       SUM(LENGTH(frame) + 1) OVER (PARTITION BY run, stack_id ORDER BY depth)
       - 1 AS reach
     FROM syncline_stack
@@ -81,7 +81,7 @@ WITH RECURSIVE
       SUM(writeback_ns) AS total_writeback_ns,
       SUM(bytes) AS total_bytes,
       SUM(count * self) AS self_count,
-      -- Of no request of its own it is 0; of some it may not be known.
+      -- 0 without own requests; null if none of them has a known value.
       CASE
         WHEN MAX(self) = 0 THEN 0
         ELSE SUM(CASE WHEN self = 1 THEN syscall_ns END)
@@ -121,7 +121,7 @@ WITH RECURSIVE
       ) AS place
     FROM node
   ),
-  -- The places of a frame and its callers, one behind the other, sort the tree.
+  -- The concatenated places of the callers and the frame sort the tree.
   placed AS (
     SELECT path, SUBSTR('0000000' || CAST(place AS TEXT), -8) AS place
     FROM sibling

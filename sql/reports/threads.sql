@@ -1,33 +1,35 @@
 -- Threads: what each thread waited for, and how much of it in parallel.
 --
--- Requests of one thread never overlap, those of several may share one wait:
--- then the sum over the threads is more than was really waited. Where tid is
--- not known, a row is a process; its own requests may overlap, wall_ns is less
--- than sync_time_sum_ns then, and the others in flight may be its own. Times
--- are over the requests with a known start and end.
+-- Requests of one thread never overlap. Requests of several threads may share
+-- one wait: then the sum over the threads is more than the time really waited.
+-- If no tid is known, a row is a process. Requests of a process may overlap:
+-- then wall_ns is less than sync_time_sum_ns, and the other requests in flight
+-- may belong to the same process. Times cover the requests with a known start
+-- and end.
 --
 -- Columns:
---   tid               id     Thread.
---   pid               id     Process, where known.
+--   tid               id     Thread id.
+--   pid               id     Process id, if known.
 --   comm              text   Name of the thread.
---   process           text   Name of the process, where known.
---   syncs             count  Requests.
---   sync_time_sum_ns  ns     From the call (the start, with no call) to the
---                            end, summed.
---   wall_ns           ns     Time during which a request of its was in flight.
---   parallel_max      count  The most requests that were in flight at one
---                            moment of one of its own, over all threads, its
---                            own included.
---   parallel_avg      ratio  Requests in flight, its own included, averaged
---                            over sync_time_sum_ns.
---   overlap_ns        ns     Part of sync_time_sum_ns during which another
---                            thread's request was in flight, too.
+--   process           text   Name of the process, if known.
+--   syncs             count  Number of requests.
+--   sync_time_sum_ns  ns     Sum of their durations, from the call (from the
+--                            start without a call) to the end.
+--   wall_ns           ns     Time during which at least one of its requests was
+--                            in flight.
+--   parallel_max      count  Maximum number of requests of all threads that
+--                            were in flight during one of its requests, that
+--                            request included.
+--   parallel_avg      ratio  Number of requests in flight, its own included,
+--                            averaged over sync_time_sum_ns.
+--   overlap_ns        ns     Part of sync_time_sum_ns during which a request of
+--                            another thread was in flight too.
 --   overlap_share     share  overlap_ns / sync_time_sum_ns.
---   latency_sum_ns    ns     Syscall latency, summed.
---   bytes             bytes  Written back for them.
---   incomplete        count  Those whose start, end, or a bio is not in the
---                            log.
---   run               text   The run, where the input holds several.
+--   latency_sum_ns    ns     Sum of the syscall latencies.
+--   bytes             bytes  Bytes written back for its requests.
+--   incomplete        count  Number of requests whose start, end, or a bio is
+--                            not in the log.
+--   run               text   Name of the run, if the input holds several.
 WITH
   reach AS (
     SELECT
@@ -43,7 +45,7 @@ WITH
       dur_ns,
       ts_ns,
       ts_ns + dur_ns AS end_ns,
-      -- How far the earlier ones reach: only what lies behind that is new.
+      -- The latest end of the earlier requests: time after it is new.
       MAX(ts_ns + dur_ns) OVER (
         PARTITION BY
           run,
