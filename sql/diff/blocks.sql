@@ -1,16 +1,17 @@
 -- Blocks: metrics of the summary in blocks of time, of equal length.
 --
--- For a run that stands alone: its blocks are what a diff resamples. The time
--- from the first request to the last is cut into 8, 12, 16 and 24 blocks; a
--- request belongs to the block in which it begins. What each figure is taken
--- over is said in the summary. What parallel syncs cost in wall time goes to
+-- A diff resamples these blocks if a side is a single run. The time from the
+-- first request to the last one is divided into 8, 12, 16 and 24 blocks. A
+-- request belongs to the block in which it begins. The summary describes which
+-- requests each metric covers. The wall time of parallel syncs is counted in
 -- the block of the request that adds it. Blocks without a request have no row.
 --
 -- Columns:
---   blocks                  count  How many blocks there are.
---   block                   count  Which: 0 is the first.
---   syncs                   count  Requests.
---   empty_share             share  Of those seen from start to end.
+--   blocks                  count  Number of blocks.
+--   block                   count  Number of this block, from 0.
+--   syncs                   count  Number of requests.
+--   empty_share             share  Share of empty syncs in the requests whose
+--                                  start and end were recorded.
 --   syscall_latency_avg     ns     Average.
 --   syscall_latency_p50     ns     Median.
 --   syscall_latency_p90     ns     90th percentile.
@@ -25,9 +26,9 @@
 --   writeback_amount_p50    bytes  Median.
 --   writeback_amount_p99    bytes  99th percentile.
 --   writeback_amount_sum    bytes  Sum.
---   sync_time_sum           ns     From call to end, summed.
---   sync_wall_time          ns     Part of it during which no earlier request
---                                  was in flight.
+--   sync_time_sum           ns     Sum of the durations, from call to end.
+--   sync_wall_time          ns     Part of sync_time_sum during which no
+--                                  earlier request was in flight.
 WITH
   cut AS (
     SELECT 8 AS blocks
@@ -44,7 +45,8 @@ WITH
     GROUP BY
       run
   ),
-  -- How far the earlier requests reach: only what lies behind that is new.
+  -- The latest end of the earlier requests. Only the time after it adds to the
+  -- wall time.
   reach AS (
     SELECT
       sync.ts_ns - span.first_ns AS since_ns,
@@ -60,7 +62,7 @@ WITH
       sync.dur_ns,
       CASE
         WHEN incomplete IN ('start', 'end') THEN 0
-        -- Of a call alone nobody knows what was written back.
+        -- The amount is unknown if only the call was recorded.
         WHEN bios IS NULL THEN 0
         ELSE 1
       END AS whole,
@@ -96,7 +98,7 @@ WITH
   figure AS (
     SELECT
       blocks,
-      -- The remainder off first: then both engines divide without a rest.
+      -- Without the remainder, the division is exact in both engines.
       (place_ns - place_ns % length_ns) / length_ns AS block,
       COUNT(*) AS syncs,
       CAST(SUM(empty) AS DOUBLE) / NULLIF(SUM(whole), 0) AS empty_share,

@@ -1,12 +1,13 @@
--- Facts: what has to be alike on both sides of a diff, and what was lost.
+-- Facts: what must be the same on both sides of a diff, and what was lost.
 --
 -- Columns:
---   fact   text  A key of syncline_meta; fs (a file system), mark (a name of a
---                mark), loss.REASON (how often, where something is missing
---                from the statistics), known.WHAT (of how many requests it is
---                known), or identity (what no two runs have in common, and all
---                forms of one run: how many requests, the first and the last
---                beginning, time and bytes; none without a request).
+--   fact   text  A key of syncline_meta; or fs (a file system); or mark (the
+--                name of a mark); or loss.REASON (number of occurrences, if
+--                something is missing from the statistics); or known.WHAT
+--                (number of requests in which it is known); or identity
+--                (differs between any two runs, and is the same for all forms
+--                of one run: number of requests, first and last start, time and
+--                bytes; absent without a request).
 --   value  text  Its value.
 SELECT fact, value
 FROM (

@@ -1,27 +1,28 @@
--- Group blocks: the costliest groups in blocks of time.
+-- Group blocks: the groups with the highest cost, in blocks of time.
 --
--- The columns of the groups in the blocks of a run that stands alone, for the
--- 20 files, thread names and stacks that cost the most time. A block in which
--- a group has no request has no row.
+-- The columns of the groups, in the blocks of a single run, for the 20 files,
+-- thread names and stacks with the highest sums of time. A block in which a
+-- group has no request has no row.
 --
 -- Columns:
---   blocks         count  How many blocks there are.
---   block          count  Which: 0 is the first.
+--   blocks         count  Number of blocks.
+--   block          count  Number of this block, from 0.
 --   kind           text   file, thread or stack.
 --   name           text   Path, name of the thread, or folded stack.
---   syncs          count  Requests.
---   whole          count  Those seen from start to end, with known bios.
---   empty          count  Those of them that caused no bio.
---   syscalls       count  Requests with a known syscall latency.
---   syscall_ns     ns     Their syscall latency, summed.
---   writebacks     count  Requests with a known writeback latency.
---   writeback_ns   ns     Their writeback latency, summed.
---   times          count  Requests with a known start and end.
---   time_ns        ns     From the call (the start, with no call) to the end,
---                         summed over these.
---   amounts        count  Requests of which it is known what was written back.
---   bytes          bytes  Written back for these.
---   whole_bytes    bytes  Written back for those seen from start to end.
+--   syncs          count  Number of requests.
+--   whole          count  Number of requests whose start, end and bios are
+--                         known.
+--   empty          count  Number of these that caused no bio.
+--   syscalls       count  Number of requests with a known syscall latency.
+--   syscall_ns     ns     Sum of their syscall latencies.
+--   writebacks     count  Number of requests with a known writeback latency.
+--   writeback_ns   ns     Sum of their writeback latencies.
+--   times          count  Number of requests with a known start and end.
+--   time_ns        ns     Sum of their durations, from the call (from the start
+--                         without a call) to the end.
+--   amounts        count  Number of requests with a known amount.
+--   bytes          bytes  Bytes written back for them.
+--   whole_bytes    bytes  Bytes written back for the requests in `whole`.
 WITH
   cut AS (
     SELECT 8 AS blocks
@@ -52,7 +53,7 @@ WITH
       sync.writeback_ns,
       CASE
         WHEN incomplete IN ('start', 'end') THEN 0
-        -- Of a call alone nobody knows what was written back.
+        -- The amount is unknown if only the call was recorded.
         WHEN bios IS NULL THEN 0
         ELSE 1
       END AS whole
@@ -104,7 +105,7 @@ WITH
   caused AS (
     SELECT
       blocks,
-      -- The remainder off first: then both engines divide without a rest.
+      -- Without the remainder, the division is exact in both engines.
       (place_ns - place_ns % length_ns) / length_ns AS block,
       kind,
       name,

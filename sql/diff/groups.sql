@@ -1,25 +1,27 @@
--- Groups: what each file, thread name and stack caused, as sums and counts.
+-- Groups: the cost of each file, thread name and stack, as sums and counts.
 --
--- Sums and counts alone, since these add up: over the files of a pattern, over
--- the runs of a side. Averages and shares are made of them. Each request is in
--- three rows: that of its file, of the name of its thread, of its stack.
+-- Only sums and counts, because these can be added up: over the files that
+-- match a pattern, over the runs of a side. Averages and shares are computed
+-- from them. Each request is in three rows: that of its file, of its thread
+-- name, and of its stack.
 --
 -- Columns:
 --   kind           text   file, thread or stack.
 --   name           text   Path, name of the thread, or folded stack.
---   syncs          count  Requests.
---   whole          count  Those seen from start to end, with known bios.
---   empty          count  Those of them that caused no bio.
---   syscalls       count  Requests with a known syscall latency.
---   syscall_ns     ns     Their syscall latency, summed.
---   writebacks     count  Requests with a known writeback latency.
---   writeback_ns   ns     Their writeback latency, summed.
---   times          count  Requests with a known start and end.
---   time_ns        ns     From the call (the start, with no call) to the end,
---                         summed over these.
---   amounts        count  Requests of which it is known what was written back.
---   bytes          bytes  Written back for these.
---   whole_bytes    bytes  Written back for those seen from start to end.
+--   syncs          count  Number of requests.
+--   whole          count  Number of requests whose start, end and bios are
+--                         known.
+--   empty          count  Number of these that caused no bio.
+--   syscalls       count  Number of requests with a known syscall latency.
+--   syscall_ns     ns     Sum of their syscall latencies.
+--   writebacks     count  Number of requests with a known writeback latency.
+--   writeback_ns   ns     Sum of their writeback latencies.
+--   times          count  Number of requests with a known start and end.
+--   time_ns        ns     Sum of their durations, from the call (from the start
+--                         without a call) to the end.
+--   amounts        count  Number of requests with a known amount.
+--   bytes          bytes  Bytes written back for them.
+--   whole_bytes    bytes  Bytes written back for the requests in `whole`.
 WITH
   marked AS (
     SELECT
@@ -33,7 +35,7 @@ WITH
       writeback_ns,
       CASE
         WHEN incomplete IN ('start', 'end') THEN 0
-        -- Of a call alone nobody knows what was written back.
+        -- The amount is unknown if only the call was recorded.
         WHEN bios IS NULL THEN 0
         ELSE 1
       END AS whole

@@ -3,8 +3,8 @@
 CREATE OR REPLACE VIEW syncline_meta AS
 SELECT key, value, run FROM _syncline_file_meta
 UNION ALL
--- A high-level log has requests alone, and a folder may lack tables. Reports
--- look here before they call nothing of the rest zero.
+-- A high-level log has only requests, and a folder may lack tables. Reports
+-- read `tables` to show null instead of 0 for the others.
 SELECT
   fact.key,
   CASE fact.key
@@ -25,5 +25,5 @@ WHERE
   fact.key = 'tables'
   OR log.path IS NOT NULL
 UNION ALL
--- Columns of requests that all files lack, which are null then.
+-- Columns of requests that no file has. They are null.
 SELECT 'missing_columns', columns, run FROM _syncline_lacks;

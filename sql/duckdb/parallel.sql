@@ -1,5 +1,5 @@
--- How many requests were in flight beside each request. The columns are those
--- of sql/perfetto/parallel.sql.
+-- Number of requests that were in flight at the same time as each request. The
+-- columns are those of sql/perfetto/parallel.sql.
 
 CREATE OR REPLACE VIEW syncline_parallel AS
 WITH
@@ -33,10 +33,10 @@ WITH
       sync_id,
       position,
       flying,
-      -- Areas up to this edge.
+      -- Integrals up to this edge.
       COALESCE(SUM(flying * gap_ns) OVER past, 0) AS flown,
       COALESCE(SUM(gap_ns) FILTER (WHERE flying > 1) OVER past, 0) AS shared,
-      -- How many edges the request saw; that of its end is no more its own.
+      -- Number of edges during the request, without that of its own end.
       MAX(position) OVER own - 1 - position AS seen
     FROM flight
     WINDOW
@@ -55,7 +55,7 @@ WITH
       flown,
       shared,
       seen,
-      -- The end itself, where `seen` is -1, has no frame to look at.
+      -- At the end itself `seen` is -1, which is not a valid frame.
       MAX(flying) OVER (
         PARTITION BY
           run

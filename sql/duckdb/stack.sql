@@ -1,5 +1,5 @@
--- User stacks, taken apart into frames. The columns are those of
--- sql/perfetto/stack.sql, and so is the SELECT.
+-- User stacks, split into frames. The columns and the SELECT are those of
+-- sql/perfetto/stack.sql.
 
 CREATE OR REPLACE VIEW syncline_stack AS
 WITH RECURSIVE
@@ -30,8 +30,8 @@ WITH RECURSIVE
       ROW_NUMBER() OVER (PARTITION BY run ORDER BY first_ns, stack) AS stack_id
     FROM first_use
   ),
-  -- `rest` is what is still to be cut; a `;` behind the last frame lets it be
-  -- cut like the others.
+  -- `rest` is the part that is not split yet. The `;` after the last frame lets
+  -- it be split like the others.
   cut AS (
     SELECT
       run,

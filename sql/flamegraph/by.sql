@@ -1,22 +1,26 @@
--- Flame graph: the requests that are drawn as one, and their weights.
+-- Flame graph: groups of requests that are drawn as one, and their weights.
 --
--- :keys are what the frames are made of: columns of syncline_sync, which stand
--- first. What is not known is null, and left out of the sums.
+-- :keys are the columns of syncline_sync that make up the frames. They are the
+-- first columns of the result. Unknown values are null and not part of the
+-- sums.
 --
 -- Columns:
---   some_tid         id     A thread of those.
---   first_ts_ns      time   The first of them.
---   syncs            count  Requests.
---   syscall_known    count  Those of them whose syscall latency is known.
---   syscall_ns       ns     Its sum; null where none is known.
---   writeback_known  count  The same of the writeback latency.
---   writeback_ns     ns     Its sum.
---   journal_known    count  The same of the wait for the journal.
---   journal_ns       ns     Its sum.
---   flush_known      count  The same of cache flushes.
---   flush_ns         ns     Their sum.
---   bytes_known      count  The same of the bytes written back for them.
---   bytes            bytes  Their sum.
+--   some_tid         id     One of the threads of these requests.
+--   first_ts_ns      time   Time of the first of them.
+--   syncs            count  Number of requests.
+--   syscall_known    count  Number of requests with a known syscall latency.
+--   syscall_ns       ns     Sum of the syscall latencies. Null if none is
+--                           known.
+--   writeback_known  count  Number of requests with a known writeback latency.
+--   writeback_ns     ns     Sum of the writeback latencies.
+--   journal_known    count  Number of requests with a known wait for the
+--                           journal.
+--   journal_ns       ns     Sum of the waits for the journal.
+--   flush_known      count  Number of requests with a known time in cache
+--                           flushes.
+--   flush_ns         ns     Sum of the times in cache flushes.
+--   bytes_known      count  Number of requests with a known amount.
+--   bytes            bytes  Bytes written back for them.
 SELECT
   :keys,
   MIN(tid) AS some_tid,

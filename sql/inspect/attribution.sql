@@ -1,7 +1,7 @@
--- How surely it is known what belongs to a request.
+-- Attribution: the number of requests and bios by confidence.
 --
--- `of` is request (the least sure of its edges) or bio (its edge to its
--- request; a bio of background writeback has none, and is not here).
+-- `of` is `request` (its least sure relation) or `bio` (its relation to its
+-- request; a bio of background writeback has none, and is not counted).
 SELECT 'request' AS of, confidence, COUNT(*) AS number
 FROM syncline_sync
 WHERE

@@ -1,4 +1,5 @@
--- What was not used, by reason, summed over the runs: losses first.
+-- Losses: events that were lost or not used, by reason, summed over the runs.
+-- Losses come first, then infos.
 SELECT
   reason,
   severity,

@@ -1,5 +1,6 @@
--- Buckets of a latency, a wait or an amount, by bin of time, file and thread;
--- :column of _page_request has their numbers.
+-- Buckets: the histogram of a latency, a wait or an amount, by bin of time,
+-- file and thread. :column is the column of _page_request that holds the
+-- bucket.
 SELECT
   bin - bin % :step AS bin,
   CASE WHEN file < :files THEN file ELSE :files END AS file,

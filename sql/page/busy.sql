@@ -1,5 +1,5 @@
 -- Busy: how long requests were in flight in each bin of time, by file and
--- thread, with each request's time in every bin that it reaches.
+-- thread. A request adds its time in each bin that it overlaps.
 WITH RECURSIVE
   bound AS (
     SELECT MAX(width_ns) * :step AS width_ns, MAX(since_ns + dur_ns) AS end_ns

@@ -1,6 +1,6 @@
--- Cells: how many counts a histogram of latency by bin, file and thread holds,
--- with the files from :files and the threads from :threads on put together, and
--- :step bins of time, too.
+-- Cells: the number of counts in a histogram of latency by bin, file and
+-- thread. Files from number :files on are merged, as are threads from :threads
+-- on, and every :step bins of time.
 SELECT COUNT(*) AS cells
 FROM (
   SELECT DISTINCT

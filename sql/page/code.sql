@@ -1,5 +1,5 @@
--- Stacks by bin of time, file and thread; those from :stacks on together, and
--- -1 with no stack.
+-- Stacks by bin of time, file and thread. Stacks from number :stacks on are
+-- merged; -1 is a request without a stack.
 SELECT
   bin - bin % :step AS bin,
   CASE WHEN file < :files THEN file ELSE :files END AS file,

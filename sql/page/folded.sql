@@ -1,4 +1,4 @@
--- Folded: how many rows code.sql gives with these parameters.
+-- Folded: the number of rows that code.sql returns with these parameters.
 SELECT COUNT(*) AS cells
 FROM (
   SELECT DISTINCT

@@ -1,4 +1,4 @@
--- Marks, from the first request of their run on, up to :marks.
+-- Marks, at most :marks, with times relative to the first request of their run.
 WITH
   span AS (SELECT run, MIN(ts_ns) AS first_ns FROM syncline_sync GROUP BY run)
 SELECT mark.ts_ns - span.first_ns AS since_ns, mark.dur_ns, mark.name, mark.run

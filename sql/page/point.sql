@@ -1,4 +1,5 @@
--- Points: one request of :every, and the longest, where a page cannot hold all.
+-- Points: one of :every requests, and the :longest ones, for a page that cannot
+-- hold all of them.
 WITH
   numbered AS (
     SELECT

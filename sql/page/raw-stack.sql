@@ -1,2 +1,2 @@
--- Stacks by their numbers, before several are one.
+-- Stacks by number, before several are merged.
 SELECT stack, syncs, place FROM _page_raw_stack ORDER BY place;

@@ -1,9 +1,9 @@
 -- Requests as the page of `report --html` counts them: each with the numbers of
--- its file, thread, stack, and bins.
+-- its file, thread, stack and bins.
 --
 -- Files and threads are numbered from 0 in the order of the reports `files` and
--- `threads`, stacks and syscalls by how often they occur. Bins of time are
--- those of the report `over-time`, buckets those of `latency` and `amount`.
+-- `threads`, stacks and sync calls by frequency. Bins of time are those of the
+-- report `over-time`, buckets those of `latency` and `amount`.
 WITH RECURSIVE
   span AS MATERIALIZED (
     SELECT run, MIN(ts_ns) AS first_ns, MAX(ts_ns) - MIN(ts_ns) AS length_ns
@@ -114,7 +114,7 @@ SELECT
   sync.bios,
   sync.confidence,
   sync.incomplete,
-  -- 0 is below 1 ns; then 1, 2, 5 times each power of ten.
+  -- 0: less than 1 ns. Then three buckets (1, 2, 5) per power of ten.
   CASE
     WHEN sync.syscall_ns IS NULL THEN NULL
     WHEN sync.syscall_ns < 1 THEN 0
@@ -145,7 +145,8 @@ SELECT
       ELSE 0
     END
   END AS journal_bucket,
-  -- Of one that was cut off the log may not hold all; 0 is below 1 byte.
+  -- Null if the start or end is missing, because the log may not hold the whole
+  -- amount. 0: less than 1 byte.
   CASE
     WHEN sync.incomplete IS NULL THEN amount.place
     WHEN sync.incomplete = 'bio' THEN amount.place

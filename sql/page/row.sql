@@ -1,4 +1,4 @@
--- Rows: every request, for a page that can hold them all.
+-- Rows: all requests, for a page that can hold them.
 SELECT
   since_ns,
   dur_ns,

@@ -1,4 +1,4 @@
--- Shape: how much there is of everything, one row.
+-- Shape: the numbers of requests, files, threads, stacks and bins, in one row.
 SELECT
   COUNT(*) AS requests,
   COUNT(DISTINCT file) AS files,

@@ -26,7 +26,7 @@ SELECT
   COUNT(journal_ns) AS journals,
   SUM(journal_ns) AS journal_ns,
   MAX(journal_ns) AS journal_max_ns,
-  -- Of those that tell it, for its share.
+  -- Duration of the requests with a known journal wait, for its share.
   SUM(CASE WHEN journal_ns IS NOT NULL THEN dur_ns END) AS journal_dur_ns,
   COUNT(flush_ns) AS flushes,
   SUM(flush_ns) AS flush_ns,

@@ -1,4 +1,4 @@
--- Stacks with their numbers, by how often they occur.
+-- Stacks with their numbers, by frequency.
 SELECT
   stack,
   COUNT(*) AS syncs,

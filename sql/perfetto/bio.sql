@@ -1,4 +1,4 @@
--- Block I/O: the bios that a file system made, from submit to completion.
+-- Block I/O: the bios of a file system, from submit to completion.
 
 -- Bios, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_bio (
@@ -59,9 +59,9 @@ SELECT
   extract_arg(arg_set_id, 'debug.sync_id') AS sync_id,
   extract_arg(arg_set_id, 'debug.id') AS id,
   ts AS ts_ns,
-  -- The slice of a bio with an unknown end has length 0.
+  -- The slice of a bio with an unknown end has duration 0.
   iif(extract_arg(arg_set_id, 'debug.incomplete') IS NULL, dur, NULL) AS dur_ns,
-  -- A pointer, which SQL has as a number.
+  -- A pointer argument, which SQL shows as a number.
   iif(
     extract_arg(arg_set_id, 'debug.bio') IS NULL,
     NULL,
@@ -81,7 +81,7 @@ SELECT
     WHEN extract_arg(arg_set_id, 'debug.sync_id') IS NULL THEN 'background'
     ELSE 'sync'
   END AS origin,
-  -- Most edges are exact, so the trace says only which are not.
+  -- The trace holds the confidence only if it is not exact.
   iif(
     extract_arg(arg_set_id, 'debug.sync_id') IS NULL,
     NULL,
@@ -96,6 +96,6 @@ ORDER BY
   ts_ns,
   bio_id;
 
--- A bio is looked up by its request more often than by time.
+-- Bios are looked up by request more often than by time.
 CREATE OR REPLACE PERFETTO INDEX _syncline_bio_sync_id
 ON syncline_bio(sync_id);

@@ -1,6 +1,6 @@
--- Sync syscalls, also those that led to no request.
+-- Sync calls, with the unmatched ones, which belong to no request.
 
--- Sync syscalls, one row each, in the order of time.
+-- Sync calls, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_call (
   -- Key of the call: 1, 2, 3... in the order of the calls.
   call_id LONG,
@@ -34,7 +34,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_call (
 SELECT
   extract_arg(arg_set_id, 'debug.call_id') AS call_id,
   ts AS ts_ns,
-  -- The slice of a call with an unknown end has length 0.
+  -- The slice of a call with an unknown end has duration 0.
   iif(extract_arg(arg_set_id, 'debug.open') IS NULL, dur, NULL) AS dur_ns,
   extract_arg(arg_set_id, 'debug.tid') AS tid,
   extract_arg(arg_set_id, 'debug.pid') AS pid,
@@ -52,6 +52,6 @@ ORDER BY
   ts_ns,
   call_id;
 
--- A call is looked up by its request more often than by time.
+-- Calls are looked up by request more often than by time.
 CREATE OR REPLACE PERFETTO INDEX _syncline_call_sync_id
 ON syncline_call(sync_id);

@@ -1,6 +1,6 @@
 -- What is missing from the log, by reason.
 
--- Losses, one row a reason.
+-- Losses, one row per reason.
 CREATE OR REPLACE PERFETTO TABLE syncline_loss (
   -- What happened, as a single word.
   reason STRING,

@@ -1,4 +1,4 @@
--- Facts about the run: what was read, by which version, how much of it.
+-- Facts about the run: what was read, by which version, and its size.
 
 -- Facts, one row each.
 CREATE OR REPLACE PERFETTO TABLE syncline_meta (
@@ -23,7 +23,7 @@ WITH
       AND args.key GLOB 'debug.*'
   )
 SELECT
-  -- trace_processor shows the dot in the name of an argument as `_`.
+  -- trace_processor replaces the dot in the name of an argument by `_`.
   CASE
     WHEN key GLOB 'events_*' THEN 'events.'
     || SUBSTR(key, LENGTH('events_') + 1)

@@ -1,7 +1,8 @@
--- How many requests were in flight beside each request.
+-- Number of requests that were in flight at the same time as each request.
 --
--- Requests of one thread never overlap; those of several threads may share one
--- wait. The sum of their latencies then says more than was really waited.
+-- Requests of one thread never overlap. Requests of several threads may share
+-- one wait. The sum of their latencies is then more than the time really
+-- waited.
 
 INCLUDE PERFETTO MODULE dev.syncline.sync;
 
@@ -37,7 +38,7 @@ SELECT
   step,
   position,
   flying,
-  -- Areas up to this edge.
+  -- Integrals up to this edge.
   COALESCE(SUM(flying * gap_ns) OVER past, 0) AS flown,
   COALESCE(SUM(gap_ns) FILTER (WHERE flying > 1) OVER past, 0) AS shared
 FROM flight
@@ -46,8 +47,8 @@ WINDOW
 ORDER BY
   position;
 
--- The most in flight in each block of 256 edges, so that a request that saw
--- thousands of others need not look at each.
+-- Maximum in flight in each block of 256 edges, so that a request that overlaps
+-- thousands of others need not read every edge.
 CREATE OR REPLACE PERFETTO TABLE _syncline_flight_block AS
 SELECT position >> 8 AS block, MAX(flying) AS flying
 FROM _syncline_flight
@@ -56,19 +57,19 @@ GROUP BY
 ORDER BY
   block;
 
--- Requests that lasted, one row each: those whose dur_ns is above 0.
+-- Requests with a dur_ns above 0, one row each.
 CREATE OR REPLACE PERFETTO TABLE syncline_parallel (
   -- The request.
   sync_id LONG,
-  -- The most requests that were in flight at one moment of this one, itself
-  -- included.
+  -- Maximum number of requests in flight during this one, itself included.
   parallel_max LONG,
-  -- The number of requests in flight, itself included, summed over each
-  -- nanosecond of this one: divided by its dur_ns, the average.
+  -- Integral of the number of requests in flight, itself included, over the
+  -- duration of this one. Divided by its dur_ns, it is the average.
   parallel_ns LONG,
-  -- How long at least one other request was in flight.
+  -- Time during which at least one other request was in flight.
   overlap_ns DURATION,
-  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  -- Always '' here, because a trace holds one run. Joins over several runs need
+  -- it.
   run STRING
 ) AS
 WITH

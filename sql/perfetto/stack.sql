@@ -1,20 +1,21 @@
--- User stacks, taken apart into frames.
+-- User stacks, split into frames.
 
 INCLUDE PERFETTO MODULE dev.syncline.call;
 
 INCLUDE PERFETTO MODULE dev.syncline.sync;
 
--- Frames of the distinct stacks, one row each, from the outermost inwards.
+-- Frames of the distinct stacks, one row each, outermost first.
 CREATE OR REPLACE PERFETTO TABLE syncline_stack (
-  -- 1, 2, 3... in the order of first use.
+  -- Key of the stack: 1, 2, 3... in the order of first use.
   stack_id LONG,
-  -- 0 is outermost.
+  -- Depth of the frame. 0 is outermost.
   depth LONG,
-  -- Function.
+  -- Name of the function.
   frame STRING,
-  -- The folded whole, as in the other tables.
+  -- The folded stack, as in the other tables.
   stack STRING,
-  -- Always '' here: a trace holds one run. Joins over several runs need it.
+  -- Always '' here, because a trace holds one run. Joins over several runs need
+  -- it.
   run STRING
 ) AS
 WITH RECURSIVE
@@ -45,8 +46,8 @@ WITH RECURSIVE
       ROW_NUMBER() OVER (PARTITION BY run ORDER BY first_ns, stack) AS stack_id
     FROM first_use
   ),
-  -- `rest` is what is still to be cut; a `;` behind the last frame lets it be
-  -- cut like the others.
+  -- `rest` is the part that is not split yet. The `;` after the last frame lets
+  -- it be split like the others.
   cut AS (
     SELECT
       run,

@@ -1,7 +1,7 @@
 -- Sync requests: one pass through a file system's sync function for one file.
 --
--- All columns but the times are arguments of the request's slice. They are
--- taken out once, here, so that no query has to.
+-- Most columns are arguments of the request's slice. This table extracts them
+-- once for all queries.
 
 -- Sync requests, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_sync (
@@ -113,8 +113,8 @@ WITH
   )
 SELECT
   COALESCE(call_ts, ts) AS ts_ns,
-  -- The slice of a request cut off at one end reaches only as far as is known,
-  -- and so does that of a call with no more than its entry.
+  -- The slice of an incomplete request covers only the recorded part. The
+  -- duration of a call-only request is the syscall latency of its call.
   CASE
     WHEN incomplete IN ('start', 'end') THEN NULL
     WHEN extract_arg(arg_set_id, 'debug.id') IS NULL
@@ -153,7 +153,7 @@ SELECT
   extract_arg(arg_set_id, 'debug.confidence') AS confidence,
   incomplete,
   sync_id,
-  -- A request without an id and a file system is known by its call alone.
+  -- A request without an id and a file system is call-only.
   iif(
     incomplete = 'start'
     OR (extract_arg(arg_set_id, 'debug.id') IS NULL

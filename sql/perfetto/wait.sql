@@ -1,5 +1,8 @@
--- What syncs waited for beside their data: commits of the journal, and cache
--- flushes. Only recordings of a patched kernel's ring buffer tell it.
+-- Waits of syncs for commits of the journal and for cache flushes. Only the ring
+-- buffer of a patched kernel records them.
+--
+-- The trace may split a wait into several slices, at the ends of phases. Each
+-- slice has the times of the whole wait as arguments.
 
 -- Waits of sync requests, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_wait (
