@@ -147,7 +147,7 @@ def perfetto(columns: list[Column], text: str) -> str:
             elif column.name in by_hand:
                 items.append(by_hand[column.name])
             else:
-                raise ValueError(f"no expression `... AS {column.name}` in the SELECT of the table")
+                raise ValueError(f"no expression `... AS {column.name}` in the SELECT")
         return match["head"] + ",\n".join([*items, "  '' AS run"]) + "\nFROM "
 
     # The SELECT of the table is the one at the left margin.

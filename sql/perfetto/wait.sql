@@ -1,5 +1,5 @@
--- Waits of syncs for commits of the journal and for cache flushes. Only the ring
--- buffer of a patched kernel records them.
+-- Waits of syncs for commits of the journal and for cache flushes. Only the
+-- ring buffer of a patched kernel records them.
 --
 -- The trace may split a wait into several slices, at the ends of phases. Each
 -- slice has the times of the whole wait as arguments.

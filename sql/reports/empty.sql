@@ -2,9 +2,8 @@
 --
 -- A request is empty if it caused no bio: nothing was dirty, or another thread
 -- was already writing it. Covers the requests whose start and end were
--- recorded, without those of which only the call was recorded. A row is a
--- thread name, sync call, file and stack. The row with the most empty syncs
--- comes first.
+-- recorded, except call-only ones. A row is a thread name, sync call, file and
+-- stack. The row with the most empty syncs comes first.
 --
 -- Columns:
 --   comm            text   Name of the thread.

@@ -10,8 +10,8 @@
 --   latency of 0 and is included.
 -- * Amounts and empty_share: requests whose start and end were recorded. An
 --   incomplete request may have written more than the log holds.
---   writeback_amount_sum covers all requests. Neither covers a request of which
---   only the call was recorded.
+--   writeback_amount_sum covers all requests. None of them covers a call-only
+--   request.
 -- * journal_wait: time spent on commits of the journal. flush_wait: time in
 --   cache flushes that the syncs issued. Both are present only if the recorder
 --   records them, and cover the requests of file systems that report them.
@@ -187,7 +187,7 @@ WITH
       run,
       pid
   ),
-  -- Threads are told apart by name only where no process is known.
+  -- Threads are grouped by name only if their process is unknown.
   timed AS (
     SELECT
       run,
@@ -527,7 +527,7 @@ WITH
 SELECT
   figure.name AS metric,
   figure.scope,
-  -- Null, not 0, for the sum of requests none of which has a known value.
+  -- Null, not 0, if no request has a known value.
   CASE
     WHEN figure.known > 0
     OR figure.syncs = 0

@@ -1,11 +1,11 @@
-//! The rows that `assemble` makes and every sink writes: requests, bios, calls. docs/tables.md describes each column.
+//! The rows that pairing produces and every sink writes: requests, bios, calls, waits. docs/tables.md describes each column.
 
 pub mod columns;
 
 use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 
-/// How sure an edge is; the least sure is the greatest.
+/// Confidence in a relation. The order is from the surest to the least sure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     #[default]
@@ -69,7 +69,7 @@ pub enum Type {
     Text,
 }
 
-/// A table's row: its columns in their order. `visit` gives a value for each of `COLUMNS`.
+/// A row of a table. `visit` passes one value for each of `COLUMNS`, in their order.
 pub trait Row {
     const TABLE: &'static str;
     const COLUMNS: &'static [(&'static str, Type)];
@@ -77,7 +77,7 @@ pub trait Row {
     fn visit(&self, f: &mut impl FnMut(&'static str, Value));
 }
 
-/// Byte ranges of a file, in the order in which they came.
+/// Byte ranges of a file, in the order of `add`.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     runs: Vec<(u64, u64)>,
@@ -98,7 +98,7 @@ impl Ranges {
         self.runs.clear();
     }
 
-    /// (separate runs after joining neighbours, lowest offset, offset just past the highest)
+    /// Joins adjacent and overlapping ranges. Returns their number, and the lowest offset with the end of the highest range.
     pub fn summary(&mut self) -> (u64, Option<(u64, u64)>) {
         if self.runs.len() > 1 {
             self.runs.sort_unstable();
@@ -115,7 +115,7 @@ impl Ranges {
     }
 }
 
-/// What is missing of a request.
+/// The missing part of a request or a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     Start,
@@ -133,7 +133,7 @@ impl Missing {
     }
 }
 
-/// The call of a request, as far as the request's row needs it.
+/// The fields of a request's call that its row needs.
 #[derive(Clone, Copy, Debug)]
 pub struct CallOf {
     pub call_id: u64,
@@ -143,20 +143,20 @@ pub struct CallOf {
     pub stack: NameId,
 }
 
-/// Pages, bytes and ranges of a request or a bio.
+/// Bytes, folios and ranges of a request or a bio.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extent {
     pub bytes: u64,
     pub folios: u64,
     pub ranges: u64,
-    /// First byte and the one just past the last.
+    /// Offset of the first byte, and of the byte after the last one.
     pub span: Option<(u64, u64)>,
-    /// The bytes are those of bios, of which no page cache is told.
+    /// `bytes` is the size of the bios, because their folios are not recorded.
     pub of_bios: bool,
 }
 
 impl Extent {
-    /// Who tells no ids tells no page cache either.
+    /// A source without request ids records no folios either.
     fn folios_of(&self, id: u64) -> Value {
         if id == NO_ID || self.of_bios { Value::Null } else { Value::Int(self.folios as i64) }
     }
@@ -168,22 +168,22 @@ impl Extent {
     }
 }
 
-/// Time that the thread of a request spent for a commit or a flush.
+/// Time that the thread of a request spent on a commit or a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitInterval {
     pub sync_id: u64,
-    /// 1, 2, 3... in the request.
+    /// 1, 2, 3... within the request.
     pub number: u64,
     pub wait: WaitKind,
     pub start: i64,
     pub end: i64,
-    /// Of the journal; 0 where it is not told.
+    /// Transaction of the journal; 0 if it is not recorded.
     pub transaction: u64,
 }
 
 /// One pass through a file system's sync function.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each says of something else that it is not known")]
+#[expect(clippy::struct_excessive_bools, reason = "each marks another unknown part")]
 pub struct Request {
     pub sync_id: u64,
     pub id: u64,
@@ -195,10 +195,10 @@ pub struct Request {
     pub path: NameId,
     pub dev: Dev,
     pub ino: u64,
-    /// `None` where the file system does not tell it.
+    /// `None` if the start does not record it.
     pub datasync: Option<bool>,
     pub call: Option<CallOf>,
-    /// All that is known of it is its call: whatever the file system did is null.
+    /// Only its call was recorded. The columns of the file system's part are null.
     pub call_only: bool,
     pub first_event: i64,
     pub last_event: i64,
@@ -211,21 +211,21 @@ pub struct Request {
     pub complete_missing: bool,
     pub extent: Extent,
     pub bios: u64,
-    /// Its source tells of no bios.
+    /// Its source records no bios.
     pub bios_unseen: bool,
     pub confidence: Confidence,
-    /// In the order of their starts; one may lie in another.
+    /// In the order of their starts. They may be nested.
     pub waits: Vec<WaitInterval>,
-    /// All of them are there: its source tells of the journal's and the device's part in it.
+    /// Whether all waits for (the journal, flushes) are recorded.
     pub waits_known: (bool, bool),
-    /// Requests between start and end, right after this one's start and end.
+    /// Number of requests in flight right after this one's start and end.
     pub in_flight: (u32, u32),
 }
 
 impl Request {
     pub fn missing(&self) -> Option<Missing> {
         if self.call_only {
-            // A call that has returned may have done so at a time that is not known.
+            // A call may have returned at an unknown time.
             (self.ret.is_none() && self.end.is_none()).then_some(Missing::End)
         } else if self.start.is_none() {
             Some(Missing::Start)
@@ -238,7 +238,7 @@ impl Request {
         }
     }
 
-    /// What is known only where bios are.
+    /// A value that is known only if bios are recorded.
     fn seen(&self, value: u64) -> Value {
         if self.bios_unseen { Value::Null } else { Value::Int(value as i64) }
     }
@@ -248,12 +248,12 @@ impl Request {
         start.zip(self.end)
     }
 
-    /// Bytes written back for it; `None` where that is not known.
+    /// Bytes written back for it; `None` if unknown.
     pub fn bytes(&self) -> Option<u64> {
         (!self.bios_unseen).then_some(self.extent.bytes)
     }
 
-    /// Where its row begins.
+    /// `ts_ns` of its row.
     pub fn ts(&self) -> i64 {
         self.call.map_or(self.start.unwrap_or(self.first_event), |c| c.enter)
     }
@@ -295,12 +295,12 @@ impl Request {
         self.end.zip(self.last_complete).map(|(end, complete)| end - complete)
     }
 
-    /// Time spent for the journal: waiting for a commit, or making one.
+    /// Time spent waiting for a commit of the journal, or making one.
     pub fn journal(&self) -> Option<i64> {
         self.waited(self.waits_known.0, |wait| wait != WaitKind::Flush)
     }
 
-    /// Time in cache flushes that it asked for itself.
+    /// Time in cache flushes that its thread issued.
     pub fn flush(&self) -> Option<i64> {
         self.waited(self.waits_known.1, |wait| wait == WaitKind::Flush)
     }
@@ -310,7 +310,7 @@ impl Request {
         Some(covered(self.waits.iter().filter(|waited| of(waited.wait)).map(|waited| (waited.start, waited.end))))
     }
 
-    /// What of it was spent neither on data nor for the journal nor in a flush.
+    /// Time that was spent neither on data, nor on the journal, nor in a flush.
     pub fn residue(&self) -> Option<i64> {
         if self.waits_known != (true, true) {
             return None;
@@ -324,7 +324,7 @@ impl Request {
     }
 }
 
-/// Length of what spans cover, which are in the order of their starts: what lies in two is counted once.
+/// Length of the union of spans that are in the order of their starts.
 fn covered(spans: impl Iterator<Item = (i64, i64)>) -> i64 {
     let (mut sum, mut reached) = (0, i64::MIN);
     for (from, to) in spans {
@@ -382,8 +382,8 @@ impl Row for WaitInterval {
         f("wait", Value::Word(self.wait.name()));
         f("ts_ns", Value::Int(self.start));
         f("dur_ns", Value::Int(self.end - self.start));
-        let told = self.transaction != 0;
-        f("transaction_id", if told { Value::Int(self.transaction as i64) } else { Value::Null });
+        let is_known = self.transaction != 0;
+        f("transaction_id", if is_known { Value::Int(self.transaction as i64) } else { Value::Null });
     }
 }
 
@@ -391,7 +391,7 @@ impl Row for WaitInterval {
 #[derive(Clone, Debug)]
 pub struct Bio {
     pub bio_id: u64,
-    /// The request it was made for; `None` for background writeback.
+    /// The request that it belongs to; `None` for background writeback.
     pub sync_id: Option<u64>,
     pub id: u64,
     pub address: u64,
@@ -405,7 +405,7 @@ pub struct Bio {
     pub complete: Option<i64>,
     pub extent: Extent,
     pub confidence: Confidence,
-    /// (bios, bytes) in flight on its device, right after its submit.
+    /// (bios, bytes) in flight on its device right after its submit.
     pub in_flight_at_submit: (u32, u64),
     /// The same right after its completion.
     pub in_flight_at_complete: (u32, u64),
@@ -467,16 +467,16 @@ pub struct Call {
     /// Name of its process.
     pub process: NameId,
     pub stack: NameId,
-    /// Its file, where the tracer of the call tells.
+    /// Path of its file, if the tracer records it with the call.
     pub path: NameId,
-    /// No source that sees requests has told of it.
+    /// No source that records requests recorded this call.
     pub call_only: bool,
     pub enter: i64,
     pub exit: Option<i64>,
-    /// It has returned, but it is not known when.
+    /// It returned at an unknown time.
     pub untimed: bool,
     pub ret: Option<i64>,
-    /// The request that took it.
+    /// The request that it belongs to.
     pub sync_id: Option<u64>,
     /// End of that request.
     pub request_end: Option<i64>,
@@ -512,13 +512,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_overlaps_is_counted_once() {
+    fn overlapping_spans_are_counted_once() {
         assert_eq!(covered([].into_iter()), 0);
         assert_eq!(covered([(0, 10), (2, 5), (8, 12), (20, 20), (30, 31)].into_iter()), 13);
     }
 
     #[test]
-    fn ranges_join_neighbours_in_any_order() {
+    fn adjacent_ranges_join_in_any_order() {
         let mut ranges = Ranges::default();
         for offset in [8192, 0, 4096, 40960, 45056, 40960] {
             ranges.add(offset, 4096);
