@@ -1,8 +1,7 @@
 """Hand-made runs for the SQL tests: one set of rows, written as a trace and as Parquet.
 
-The rows are those of docs/tables.md and are given, not computed: pairing is the core's business.
-The trace is laid out as docs/trace-layout.md says, by PyPI's `perfetto`, and so is independent of
-the core's own writer.
+The rows have the columns of docs/tables.md. They are given, not computed by pairing. The trace has
+the layout of docs/trace-layout.md and is written by PyPI's `perfetto`, independently of the core.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Row = dict[str, Any]
 SQL = Path(__file__).parents[1] / "sql"
 NAMESPACE = "dev.syncline"
 
-# Column types of the Parquet files, in order. `id` is unsigned there; SQL shows it signed.
+# Column types of the Parquet files, in order. `id` is unsigned in them; SQL shows it signed.
 FILES: dict[str, dict[str, str]] = {
     table: {column.name: TYPES[column.type][1] for column in declared}
     for table, declared in load()[0].items()
@@ -38,7 +37,7 @@ FILES: dict[str, dict[str, str]] = {
 
 @dataclass
 class Run:
-    """The rows of every table that a converter writes; a column that a row lacks is null."""
+    """The rows of every table of a run. A column that a row lacks is null."""
 
     sync: list[Row] = field(default_factory=list)
     bio: list[Row] = field(default_factory=list)
@@ -54,10 +53,10 @@ class Run:
         return getattr(self, table)
 
     def add(self, ts: int, length: int | None, *, call: bool = True, **columns: Any) -> Row:
-        """A request of `length` ns, and its call: entry at ts, both over at ts + length.
+        """Adds a request of `length` ns and its call: entry at ts, both end at ts + length.
 
-        Everything else has a plain default; `columns` overrides it. Start and end follow the call
-        by 10 ns where there is one, so that the request lies inside it.
+        All other columns have a default, which `columns` overrides. With a call, the request
+        starts 10 ns after its entry.
         """
         number = len(self.sync) + 1
         start = ts + 10 if call else ts
@@ -97,7 +96,7 @@ class Run:
 
 
 def write_parquet(run: Run, folder: Path, tables: Iterable[str] = tuple(FILES)) -> Path:
-    """The run as `-o DIR/` writes it."""
+    """Writes the run like `-o DIR/`."""
     folder.mkdir(parents=True, exist_ok=True)
     for table in tables:
         write_file(run.rows(table), FILES[table], folder / f"syncline_{table}.parquet")
@@ -105,7 +104,7 @@ def write_parquet(run: Run, folder: Path, tables: Iterable[str] = tuple(FILES)) 
 
 
 def write_file(rows: list[Row], types: dict[str, str], path: Path) -> Path:
-    """Rows as Parquet, CSV or JSON lines, by the ending."""
+    """Writes rows as Parquet, CSV or JSON lines, by the file name's ending."""
     formats = {".parquet": "PARQUET", ".csv": "CSV, HEADER", ".jsonl": "JSON"}
     with duckdb.connect() as db:
         columns = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
@@ -131,7 +130,7 @@ class _Slice:
 
 
 def write_trace(run: Run, path: Path) -> Path:
-    """The run as a trace."""
+    """Writes the run as a trace."""
     writer = _TraceWriter()
     tracks: dict[Any, list[_Slice]] = {}
     calls = {call["sync_id"]: call for call in run.call if call["sync_id"] is not None}
@@ -164,7 +163,7 @@ def write_trace(run: Run, path: Path) -> Path:
         args = {key: value for key, value in bio.items() if key not in _NOT_ARGS["bio"]}
         whole = bio.get("incomplete") is None
         end = bio["ts_ns"] + (bio["dur_ns"] if whole else 0)
-        # One lane a bio: the lanes are the core's matter, and no table depends on them.
+        # One lane per bio. No table depends on the lanes that the core would choose.
         tracks[("bio", bio["bio_id"])] = [
             _Slice(bio["ts_ns"], end, "bio", "syncline.bio", args, bio["sync_id"])
         ]
@@ -194,13 +193,13 @@ _NOT_ARGS = {
 
 def _thread(row: Row) -> Any:
     tid, pid = row.get("tid"), row.get("pid")
-    # A process alone has no thread track: its requests may overlap, so each has a lane.
+    # Without a thread, requests of a process may overlap, so each has its own lane.
     lane = (row["ts_ns"], row.get("sync_id")) if tid is None else None
     return ("thread", pid, tid, row["comm"], lane)
 
 
 class _TraceWriter:
-    """Packets of one sequence; names are not interned, which no table can see."""
+    """Writes packets of one sequence. Names are not interned, which no table shows."""
 
     def __init__(self) -> None:
         self.builder = TraceProtoBuilder()
@@ -236,7 +235,7 @@ class _TraceWriter:
             if number not in self._processes:
                 parent = self._descriptor()
                 parent.process.pid = number
-                # What it is called is for people alone.
+                # No table uses this name.
                 parent.process.process_name = comm
                 self._processes[number] = parent.uuid
             if tid is None:
@@ -291,7 +290,7 @@ class _TraceWriter:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equal rows; floats may differ in the last digits, as percentiles interpolate."""
+    """Returns whether rows are equal. Floats may differ in the last digits, because percentiles interpolate."""
     if isinstance(left, float) or isinstance(right, float):
         if left is None or right is None:
             return left is right
@@ -320,7 +319,7 @@ _TABLE = re.compile(
 
 
 def perfetto_tables() -> Iterator[PublicTable]:
-    """Every table that sql/perfetto/ creates, with what its file says of it."""
+    """Yields every table that sql/perfetto/ creates, with its comments."""
     for file in sorted((SQL / "perfetto").glob("*.sql")):
         for match in _TABLE.finditer(file.read_text()):
             columns = []

@@ -1,7 +1,7 @@
-"""The SQL: tables and reports, the same in both engines, and right.
+"""The SQL: tables and reports give the same, correct rows in both engines.
 
-A run is made by hand (tests/sqltools.py), written as a trace and as Parquet, and asked by
-trace_processor and by DuckDB. Expected values are worked out in the comments.
+A run is made by hand (tests/sqltools.py), written as a trace and as Parquet, and queried with
+trace_processor and DuckDB. Comments derive the expected values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from syncline.report.catalogue import UNITS
 from tests import sqltools
 from tests.sqltools import FILES, NAMESPACE, SQL, Run, perfetto_tables, same
 
-T = 1_000_000  # Any time but 0, which is a time that might be taken for none.
+T = 1_000_000  # Not 0, which code might confuse with a missing time.
 
 
 def one_run() -> Run:
@@ -100,7 +100,7 @@ def one_run() -> Run:
 
 
 def marked() -> Run:
-    """The same with marks: two that overlap, one with no request in it."""
+    """one_run with marks: two that overlap, one without a request."""
     run = one_run()
     run.mark = [
         {"mark_id": 1, "ts_ns": T, "dur_ns": 450, "name": "load 1"},
@@ -111,7 +111,7 @@ def marked() -> Run:
 
 
 def processes() -> Run:
-    """Two processes of one name, one without a name, threads known."""
+    """Two processes with the same name and one without a name; threads are known."""
     run = Run()
     for pid, process, tid, ts in (
         *((10, "db", 11, 0), (10, "db", 12, 50), (20, "db", 21, 50), (30, None, 31, 60)),
@@ -130,7 +130,7 @@ def process_ids() -> Run:
 
 
 def cut_off() -> Run:
-    """Nothing in it is complete, not in its one mark either."""
+    """No request is complete, also not in the only mark."""
     run = Run()
     run.add(T, None, incomplete="start", call=False, confidence="unknown")
     run.add(T + 100, None, incomplete="end", tid=2, stack="main;save")
@@ -139,7 +139,7 @@ def cut_off() -> Run:
 
 
 def odd_names() -> Run:
-    """What a name may hold: nothing here may be taken apart or lose its order."""
+    """Unusual characters in names, which must not be split or change the order."""
     run = Run()
     for number, path in enumerate(("/a b", "/ä", "/a\nb", "/a'b|c", "/A", "/a", "", "[x]", "/😀")):
         stack = ("f;g", "f x;g", "f;g x", "f", "f(x);g", "ä;g", None, "f!;g", "f;g;f;g")[number]
@@ -148,11 +148,11 @@ def odd_names() -> Run:
 
 
 def waits() -> Run:
-    """What syncs waited for beside their data, as a patched kernel tells it.
+    """Waits for journal and flush, as a patched kernel records them.
 
     r1 start 10, bio 20-50, commit wait 55-85, flush 90-95, end 100
     r2 start 210, fast commit 220-290 with a flush 230-240 and a bio 250-270, end 300
-    r3 no wait: start 410, end 500; r4 one end of its wait is lost; r5 of a file system that does not tell
+    r3 no wait: start 410, end 500; r4 one end of its wait is lost; r5 on a file system without recorded waits
     """
     run = Run()
     bio = {"bytes": 4096, "folios": 1, "bios": 1, "ranges": 1}
@@ -183,7 +183,7 @@ def waits() -> Run:
 
 
 def crowd() -> Run:
-    """600 requests of 40 threads, among them one as long as the run, and equal times."""
+    """600 requests of 40 threads, one of them as long as the run, with equal times."""
     dice = random.Random(7)
     run = Run()
     clock = dict.fromkeys(range(1, 40), T)
@@ -206,7 +206,7 @@ def crowd() -> Run:
 
 
 def waiting() -> Run:
-    """The crowd on two file systems: one tells what its syncs waited for, unless a wait is torn."""
+    """The crowd on two file systems. One has recorded waits; some lack one end."""
     dice = random.Random(8)
     run = crowd()
     for row in run.sync:
@@ -249,7 +249,7 @@ class Both:
         return self.trace, self.columns
 
     def report(self, name: str) -> list[dict]:
-        """The rows of a report, the same from both engines."""
+        """Returns the rows of a report, after checking that both engines agree."""
         ours, theirs = (run_report(engine, name) for engine in self.engines())
         assert ours.columns == theirs.columns
         assert same(ours.rows, theirs.rows)
@@ -264,8 +264,8 @@ class Both:
     def summary(self) -> dict[tuple[str, str], float | None]:
         return {(row["metric"], row["scope"]): row["value"] for row in self.report("summary")}
 
-    def taken_over(self) -> dict[tuple[str, str], tuple[int | None, int | None]]:
-        """(known, syncs) of each figure of the summary."""
+    def coverage(self) -> dict[tuple[str, str], tuple[int | None, int | None]]:
+        """Returns (known, syncs) of each metric of the summary."""
         rows = self.report("summary")
         return {(row["metric"], row["scope"]): (row["known"], row["syncs"]) for row in rows}
 
@@ -286,7 +286,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
         one.columns.close()
 
 
-# Both engines alike.
+# Both engines agree.
 
 
 @pytest.mark.parametrize("report", names())
@@ -318,15 +318,15 @@ def test_tables_hold_what_the_run_has(both, run: str, table: str) -> None:
     for row in pair.run.rows(table):
         full = {name: row.get(name) for name in FILES[table]} | {"run": ""}
         if (full.get("id") or 0) > 2**63 - 1:
-            full["id"] -= 2**64  # SQL has signed integers alone.
+            full["id"] -= 2**64  # SQL only has signed integers.
         given.append(tuple(full.values()))
     keys = [[*FILES[table]].index(key) for key in KEYS[table].split(", ")]
     got = pair.query(f"SELECT * FROM syncline_{table} ORDER BY {KEYS[table]}")
     assert got == sorted(given, key=lambda row: [row[key] for key in keys])
 
 
-def test_a_folded_stack_is_taken_apart(both) -> None:
-    # Used first: main;save;fsync at T, main;save at T + 50, main;other (a lone call) at T + 1000.
+def test_a_folded_stack_is_split_into_frames(both) -> None:
+    # Used first: main;save;fsync at T, main;save at T + 50, main;other (an unmatched call) at T + 1000.
     assert both("one").query(
         "SELECT stack_id, depth, frame, stack FROM syncline_stack ORDER BY stack_id, depth"
     ) == [
@@ -374,7 +374,7 @@ def test_parallel_requests_are_counted(both, run: str) -> None:
     assert got == brute_force_parallel(both(run).run)
 
 
-# Values, by hand. The requests of `one`, with what counts for each figure:
+# Expected values, by hand. The requests of `one`, with the values that each metric covers:
 #
 #      dur  syscall  writeback  bytes  bios   incomplete
 # r1   100  100      40         4096   1
@@ -393,9 +393,9 @@ def test_summary(both) -> None:
         ("syncs", "op:fsync"): 4,
         ("syncs", "op:fdatasync"): 1,
         ("syncs", "op:none"): 1,
-        # /f, /g, and the one known by its inode alone.
+        # /f, /g, and the one that is known only by its inode.
         ("unique_files", "all"): 3,
-        # r2 and r6 of the five that were seen from start to end.
+        # r2 and r6 of the five whose start and end were recorded.
         ("empty_share", "all"): 2 / 5,
         # 100, 100, 200, 300: between the two in the middle; p90 at 0.9 * 3 = 2.7, between 200
         # and 300; p99 at 2.97, p99.9 at 2.997.
@@ -446,29 +446,29 @@ def test_summary(both) -> None:
         assert got[key] == pytest.approx(value), key
 
 
-def test_summary_says_how_many_values_a_figure_is_taken_over(both) -> None:
-    got = both("one").taken_over()
+def test_summary_reports_how_many_requests_a_metric_covers(both) -> None:
+    got = both("one").coverage()
     for metric in ("avg", "p50", "p90", "p99", "p999", "max", "sum"):
         # All but r4 and r6; all but r4 and r5.
         assert got[f"syscall_latency_{metric}", "all"] == (4, 6)
         assert got[f"writeback_latency_{metric}", "all"] == (4, 6)
-    # Seen from start to end: all but r4, whose bytes the sum has.
+    # Start and end were recorded: all but r4. The sum includes its bytes.
     for metric in ("avg", "p50", "p99", "max"):
         assert got[f"writeback_amount_{metric}", "all"] == (5, 6)
     assert got["writeback_amount_sum", "all"] == (6, 6)
     assert got["empty_share", "all"] == (5, 6)
     assert got["unique_files", "all"] == (6, 6)
-    # app has r4, which is not over.
+    # app has r4, which has no end.
     for metric in ("sync_time_sum", "sync_wall_time", "parallelism"):
         assert got[metric, "all"] == (5, 6)
         assert got[metric, "comm:app"] == (4, 5)
         assert got[metric, "comm:iou"] == (1, 1)
     assert got["attribution_share", "exact"] == (6, 6)
-    # What is counted leaves nothing out.
+    # Counts leave nothing out.
     for key in (("syncs", "all"), ("incomplete", "end"), ("losses", "all"), ("runs", "all")):
         assert got[key] == (None, None)
     # r1, r2, r3, and r3, r4, r5, r6: without a call r6, cut off r4, its bio lost r5.
-    marked_ = both("marked").taken_over()
+    marked_ = both("marked").coverage()
     assert marked_["syscall_latency_per_mark", "all"] == (5, 7)
     assert marked_["writeback_latency_per_mark", "all"] == (5, 7)
     assert marked_["writeback_amount_per_mark", "all"] == (7, 7)
@@ -476,7 +476,7 @@ def test_summary_says_how_many_values_a_figure_is_taken_over(both) -> None:
     assert marked_["syncs_per_mark", "all"] == (None, None)
 
 
-def test_summary_of_waits_is_over_what_is_known(both) -> None:
+def test_summary_of_waits_covers_the_known_ones(both) -> None:
     rows = both("waits").report("summary")
     found = [row for row in rows if "_wait_" in row["metric"]]
     assert [row["metric"] for row in found] == [
@@ -485,7 +485,7 @@ def test_summary_of_waits_is_over_what_is_known(both) -> None:
         for part in ("avg", "p50", "p99", "sum")
     ]
     assert [(row["value"], row["unit"], row["known"], row["syncs"]) for row in found] == [
-        # 30, 70, 0; the fourth is torn, the fifth is not told.
+        # 30, 70, 0. The fourth lacks one end, the fifth is not recorded.
         (pytest.approx(100 / 3), "ns", 3, 5),
         (30.0, "ns", 3, 5),
         (pytest.approx(30 + 0.98 * 40), "ns", 3, 5),
@@ -510,7 +510,7 @@ def test_phases_add_up(both) -> None:
 
 def test_summary_per_mark(both) -> None:
     got = both("marked").summary()
-    # load 1, [0, 450): r1, r2, r3. load 2, [200, 900): r3, r4, r5, r6. idle: none. Over 3 marks.
+    # load 1, [0, 450): r1, r2, r3. load 2, [200, 900): r3, r4, r5, r6. idle: none. Averaged over 3 marks.
     assert got["marks", "all"] == 3
     assert got["syncs_per_mark", "all"] == pytest.approx(7 / 3)
     assert got["syscall_latency_per_mark", "all"] == pytest.approx((400 + 500) / 3)
@@ -539,7 +539,7 @@ def test_summary_of_an_empty_run_has_no_figures_and_no_errors(both) -> None:
     assert got["sync_wall_time", "all"] == 0
     assert got["empty_share", "all"] is None
     assert got["syscall_latency_p99", "all"] is None
-    assert both("empty").taken_over()["empty_share", "all"] == (0, 0)
+    assert both("empty").coverage()["empty_share", "all"] == (0, 0)
 
 
 def test_nothing_complete_gives_counts_and_no_latency(both) -> None:
@@ -549,8 +549,8 @@ def test_nothing_complete_gives_counts_and_no_latency(both) -> None:
     assert got["syscall_latency_avg", "all"] is None
     assert got["empty_share", "all"] is None
     assert got["attribution_share", "unknown"] == 0.5
-    # Of two requests, and of those in the mark, none has a known time: that is no time of 0.
-    taken = both("cut_off").taken_over()
+    # None of the requests has a known time, also not in the mark: null, not 0.
+    taken = both("cut_off").coverage()
     for key in (
         *(("sync_time_sum", "all"), ("sync_wall_time", "all"), ("writeback_latency_sum", "all")),
         *(("syscall_latency_per_mark", "all"), ("writeback_latency_per_mark", "all")),
@@ -564,13 +564,13 @@ def test_nothing_complete_gives_counts_and_no_latency(both) -> None:
     keys = ("frame", "self_count", "total_syscall_ns", "self_syscall_ns", "self_writeback_ns")
     assert [tuple(row[key] for key in keys) for row in both("cut_off").report("stacks")] == [
         ("[no stack]", 1, None, None, None),
-        # Nothing is its own, so it waited for nothing.
+        # The frame has no own requests: 0.
         ("main", 0, None, 0, 0),
         ("save", 1, None, None, None),
     ]
 
 
-def test_a_log_without_a_column_has_no_figure_of_it(tmp_path: Path) -> None:
+def test_metrics_of_a_missing_column_are_null(tmp_path: Path) -> None:
     log = tmp_path / "few.csv"
     log.write_text("sync_id,ts_ns,bytes,bios\n1,5,4096,1\n2,9,0,0\n")
     with open_columns(log, sql=sql_root() / "duckdb") as engine:
@@ -600,7 +600,7 @@ def test_threads(both) -> None:
     rows = both("one").report("threads")
     common = {"pid": None, "process": None, "run": ""}
     assert rows == [
-        # r2, r5; r4 is not over. r2 shares [50, 100) with r1, r5 [650, 750) with r6.
+        # r2, r5; r4 has no end. r2 shares [50, 100) with r1, r5 [650, 750) with r6.
         {"tid": 2, "comm": "app", "syncs": 3, "incomplete": 2, "bytes": 8192, "wall_ns": 400}
         | {"latency_sum_ns": 400, "sync_time_sum_ns": 400, "parallel_max": 2, "overlap_ns": 150}
         | {"parallel_avg": pytest.approx(550 / 400), "overlap_share": pytest.approx(150 / 400)}
@@ -617,7 +617,7 @@ def test_threads(both) -> None:
     ]
 
 
-def test_threads_of_a_log_with_process_ids_alone(both) -> None:
+def test_threads_of_a_log_with_only_process_ids(both) -> None:
     # [0, 100), [50, 150), [60, 160), [400, 500): 400 in sum, 260 on the clock. In flight: 1 in
     # [0, 50), 2 in [50, 60), 3 in [60, 100), 2 in [100, 150), 1 in [150, 160) and in [400, 500).
     # Seen by each: 50 + 20 + 120 = 190; 20 + 120 + 100 = 240; 120 + 100 + 10 = 230; 100.
@@ -672,7 +672,7 @@ def test_amount(both) -> None:
     assert [row["bytes_share"] for row in rows] == [0, 0.4, 0.6]
 
 
-def test_scatter_has_complete_requests_alone(both) -> None:
+def test_scatter_has_only_complete_requests(both) -> None:
     rows = both("one").report("scatter")
     assert [row["sync_id"] for row in rows] == [1, 2, 3, 6]
     assert rows[2] == {"sync_id": 3, "op": "fdatasync", "comm": "app", "path": "/g"} | {
@@ -702,7 +702,7 @@ def test_stacks_are_a_tree(both, run: str) -> None:
     rows = both(run).report("stacks")
     callers: list[dict] = []
     for row in rows:
-        # Each row stands right below its caller or a sibling.
+        # Each row follows its caller or a sibling.
         del callers[row["depth"] :]
         assert len(callers) == row["depth"]
         callers.append(row)
@@ -801,7 +801,7 @@ def test_a_high_level_log_answers_as_the_folder_does(
         assert run_query(engine, query).rows == pair.query(query)
         for report in set(names()) - {"summary", "losses", "marks"}:
             assert same(run_report(engine, report).rows, run_report(pair.columns, report).rows)
-        # What the log does not hold is not known, which is not zero.
+        # What the log does not hold is unknown, not zero.
         summary = {row[:2]: row[2] for row in run_report(engine, "summary").rows}
         for metric in ("unmatched_calls", "background_bios", "background_bytes", "losses"):
             assert summary.pop((metric, "all")) is None
@@ -828,7 +828,7 @@ def test_a_log_may_lack_columns(tmp_path: Path) -> None:
         assert told.endswith("incomplete requests cannot be distinguished from complete ones")
 
 
-def test_many_runs_stay_apart(both, tmp_path: Path) -> None:
+def test_runs_are_not_mixed(both, tmp_path: Path) -> None:
     one, crowd_ = both("one"), both("crowd")
     sqltools.write_parquet(one.run, tmp_path / "a [1]")
     sqltools.write_parquet(crowd_.run, tmp_path / "b")
@@ -845,9 +845,9 @@ def test_many_runs_stay_apart(both, tmp_path: Path) -> None:
         for metric in ("syncs", "sync_time_sum", "sync_wall_time", "writeback_amount_sum"):
             assert summary[metric, "all"] == sum(part[metric, "all"] for part in parts)
         assert summary["runs", "all"] == 3
-        # Of two runs known, of the log not.
+        # Known for two runs, unknown for the log.
         assert summary["unmatched_calls", "all"] is None
-        # Same times and ids, but no request of one run is beside one of another.
+        # Same times and ids, but requests of different runs never overlap.
         parallel = run_query(
             engine,
             "SELECT sync_id, parallel_max, parallel_ns, overlap_ns FROM syncline_parallel"
@@ -897,7 +897,9 @@ def test_a_run_without_some_tables(tmp_path: Path) -> None:
         ("c.csv", "sync_id,ts_ns,bytes,bios\n1,soon,0,0\n", "cannot read the columns"),
     ],
 )
-def test_what_is_no_run_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_inputs_that_are_not_a_run_are_rejected(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
     path = tmp_path / name
     if name == "folder":
         path.mkdir()
@@ -942,7 +944,7 @@ def test_values_of_other_types_are_text(both) -> None:
     assert table.rows == [("2026-01-02", "1.50", True)]
 
 
-def test_a_foreign_trace_is_no_run_without_syncs(tmp_path: Path) -> None:
+def test_a_foreign_trace_is_not_an_empty_run(tmp_path: Path) -> None:
     trace = sqltools.write_trace(Run(meta={}), tmp_path / "foreign.pftrace")
     with (
         open_trace(
@@ -953,18 +955,18 @@ def test_a_foreign_trace_is_no_run_without_syncs(tmp_path: Path) -> None:
         run_report(engine, "summary")
 
 
-# What is written about the SQL is true.
+# Comments and docs match the SQL.
 
 
 def parsed_docs() -> dict[str, list[str]]:
-    """Names in docs/reference/tables.md, by table: those of its rows, or all in code type."""
+    """Returns the columns in docs/reference/tables.md by table: those of its generated table, or all in code type."""
     text = (SQL.parent / "docs" / "reference" / "tables.md").read_text()
     found = {}
     for section in re.split(r"^## ", text, flags=re.M)[1:]:
-        table = section.split(":", 1)[0].strip()
-        cells = re.findall(r"^\| ([a-z_, ]+) \|", section, flags=re.M)
-        names_ = [name.strip() for cell in cells[1:] for name in cell.split(",")]
-        found[table] = names_ or re.findall(r"`([a-z_]+)`", section.split(":", 1)[1])
+        table, _, rest = section.partition(":")
+        rows = rest.partition("<!-- columns")[2].partition("<!-- end -->")[0]
+        columns = re.findall(r"^\| ([a-z_]+) \|", rows, flags=re.M)[1:]
+        found[table.strip()] = columns or re.findall(r"`([a-z_]+)`", rest)
     return found
 
 
@@ -978,7 +980,7 @@ def test_public_tables_are_documented(table: sqltools.PublicTable) -> None:
     for name, kind, comment in table.columns:
         assert comment.endswith("."), f"{table.name}.{name}: no comment"
         assert kind in ("LONG", "DOUBLE", "STRING", "BOOL", "TIMESTAMP", "DURATION")
-        # Units are in the name.
+        # The name has the unit.
         assert (kind in ("TIMESTAMP", "DURATION")) <= name.endswith("_ns")
 
 
@@ -986,10 +988,10 @@ def test_the_docs_name_every_column() -> None:
     docs = parsed_docs()
     for table in perfetto_tables():
         columns = [name for name, _, _ in table.columns if name != "run"]
-        if table.name in docs and table.name in ("syncline_sync", "syncline_bio"):
-            assert columns == docs[table.name]
-        elif table.name in docs:
+        if table.name in ("syncline_stack", "syncline_parallel"):
             assert set(columns) <= set(docs[table.name])
+        elif not table.name.startswith("_"):
+            assert columns == docs[table.name]
 
 
 def test_both_engines_have_the_same_columns(both) -> None:
@@ -1011,7 +1013,7 @@ def test_stacks_are_derived_by_one_select() -> None:
 
 
 @pytest.mark.parametrize("file", sorted((SQL / "perfetto").glob("*.sql")), ids=lambda f: f.stem)
-def test_modules_keep_to_the_rules_of_the_stdlib(file: Path) -> None:
+def test_modules_follow_the_stdlib_conventions(file: Path) -> None:
     text = re.sub(r"--[^\n]*", "", file.read_text())
     assert file.read_text().startswith("-- "), "no comment at the head of the module"
     assert not re.search(r"\bDROP\b|\bCREATE (OR REPLACE )?(TABLE|VIEW)\b|__intrinsic|_viz", text)
@@ -1028,7 +1030,7 @@ def test_modules_keep_to_the_rules_of_the_stdlib(file: Path) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_the_head_comment_of_a_report_is_true(both, name: str) -> None:
+def test_the_head_comment_describes_the_report(both, name: str) -> None:
     report = load(name)
     assert report.title.endswith(".")
     assert report.description
@@ -1037,7 +1039,7 @@ def test_the_head_comment_of_a_report_is_true(both, name: str) -> None:
     for column in report.columns:
         assert column.unit in UNITS
         assert column.text.endswith(".")
-        # The name says the unit, for those who read CSV.
+        # The name has the unit, for readers of CSV.
         assert (column.unit in ("ns", "time")) == column.name.endswith("_ns")
         assert (column.unit == "bytes") == ("bytes" in column.name.split("_")[-1])
 
@@ -1068,7 +1070,7 @@ def test_caveats(both) -> None:
         assert caveats(engine) == []
 
 
-def test_warnings_stand_above_what_people_read_and_beside_what_programs_read() -> None:
+def test_warnings_precede_text_for_people_and_go_to_stderr_for_programs() -> None:
     for name in FORMATS:
         assert preface(name, []) == ("", "")
     assert preface("table", ["a", "b"]) == ("warning: a\nwarning: b\n\n", "")
@@ -1180,9 +1182,9 @@ def test_a_table_is_no_wider_than_the_terminal(both, width: int) -> None:
         assert all(len(line) <= width for line in lines[2 : head + 2]), name
 
 
-def test_a_narrow_table_keeps_figures_and_both_ends_of_a_path() -> None:
+def test_a_narrow_table_keeps_numbers_and_both_ends_of_a_path() -> None:
     text = render_table(SAMPLE_TABLE, SAMPLE, width=36)
-    # The column that says nothing goes first, and is named.
+    # The column without values is dropped first, and named.
     assert "left out because the terminal is too narrow: note" in text
     row = text.splitlines()[4]
     assert re.search(r"^/home/us\S*…\S*qlite-wal +1\.23 ms +1,000$", row)
@@ -1194,5 +1196,5 @@ def test_a_table_on_a_terminal_is_short() -> None:
     assert len(render_table(table, None).splitlines()) > 1000
 
 
-def test_duckdb_here_is_one_that_the_package_allows() -> None:
+def test_the_installed_duckdb_is_a_supported_version() -> None:
     assert 1 <= int(duckdb.__version__.split(".")[0]) < 3

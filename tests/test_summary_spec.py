@@ -1,4 +1,4 @@
-"""The TraceSummarySpec: Perfetto's own tools compute from a trace what the reports say of it."""
+"""The TraceSummarySpec: Perfetto's own tools compute the values of the reports from a trace."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def value(of: Any) -> Any:
-    """A value or a dimension; each is one of several types."""
+    """Returns a value or a dimension. Each is one of several types."""
     kind = of.WhichOneof(of.DESCRIPTOR.oneofs[0].name)
     return None if kind == "null_value" else getattr(of, kind)
 
 
 def bundles(engine: Engine, ids: list[str] | None = None) -> dict[str, Any]:
-    """What `trace_summary` computes, by the id of each bundle's first metric."""
+    """Returns the bundles of `trace_summary`, by the id of the first metric of each."""
     spec = summary_spec.FILE.read_text()
     summary = engine.trace_processor.trace_summary([spec], ids)
     return {bundle.specs[0].id: bundle for bundle in summary.metric_bundles}
@@ -50,19 +50,19 @@ def metrics(bundle: Any) -> list[str]:
     return [spec.id for spec in bundle.specs]
 
 
-def test_it_is_written_from_the_reports() -> None:
+def test_it_is_up_to_date_with_the_reports() -> None:
     assert summary_spec.FILE.read_text() == summary_spec.text(), "python -m tests.summary_spec"
 
 
-def test_todays_protos_know_all_of_it() -> None:
-    # The engine here is older than PyPI's package, which skips nothing that it does not know.
+def test_it_parses_with_the_protos_of_pypi() -> None:
+    # The embedded engine is older than PyPI's package. text_format rejects unknown fields.
     protos = ProtoFactory(PlatformDelegate())
     kind = protos.descriptor_pool.FindMessageTypeByName("perfetto.protos.TraceSummarySpec")
     spec = text_format.Parse(summary_spec.FILE.read_text(), message_factory.GetMessageClass(kind)())
     assert spec.metric_template_spec[0].id_prefix == "syncline"
 
 
-def test_the_figures_are_the_summarys(engine: Engine) -> None:
+def test_the_metrics_equal_the_summary(engine: Engine) -> None:
     bundle = bundles(engine)["syncline_runs"]
     got = dict(zip(metrics(bundle), map(value, bundle.row[0].values), strict=True))
     assert len(bundle.row) == 1
@@ -71,22 +71,22 @@ def test_the_figures_are_the_summarys(engine: Engine) -> None:
         for metric, scope, figure, unit, *_ in run_report(engine, "summary").rows
         if scope == "all"
     }
-    # Waits are not in every run, and their metrics have no value then.
-    untold = {name for name in got.keys() - want.keys() if "_wait_" in name}
-    assert len(untold) in (0, 8)
-    assert {got.pop(name) for name in untold} <= {None}
-    # Marks are not either, and have their rows in syncline_summary.
+    # Waits are not recorded in every run. Their metrics have no value then.
+    unrecorded = {name for name in got.keys() - want.keys() if "_wait_" in name}
+    assert len(unrecorded) in (0, 8)
+    assert {got.pop(name) for name in unrecorded} <= {None}
+    # Metrics of marks are only in syncline_summary.
     assert got.keys() == {name for name in want if "mark" not in name}
     for name, figure in got.items():
         assert same(figure, want[name][0]), name
-    units = {spec.id: spec for spec in bundle.specs if spec.id not in untold}
+    units = {spec.id: spec for spec in bundle.specs if spec.id not in unrecorded}
     for name, spec in units.items():
         unit = want[name][1]
         assert spec.custom_unit == unit if spec.custom_unit else unit in ("ns", "bytes", "count")
 
 
 @pytest.mark.parametrize("report", [one[0] for one in summary_spec.REPORTS])
-def test_the_rows_are_the_reports(engine: Engine, report: str) -> None:
+def test_the_rows_equal_the_report(engine: Engine, report: str) -> None:
     _, prefix, dimensions = next(one for one in summary_spec.REPORTS if one[0] == report)
     table = run_report(engine, report)
     wanted = {}
@@ -111,7 +111,7 @@ def test_the_rows_are_the_reports(engine: Engine, report: str) -> None:
             assert same(found[key][name], figure), (key, name)
 
 
-def test_one_metric_can_be_asked_for(engine: Engine, tmp_path: Path) -> None:
+def test_one_metric_can_be_requested(engine: Engine, tmp_path: Path) -> None:
     chosen = bundles(engine, ["syncline_syncs"])
     assert "syncline_syncs" in {name for bundle in chosen.values() for name in metrics(bundle)}
     assert not any(name.startswith("syncline_by_file") for name in chosen)

@@ -34,8 +34,6 @@ class Filler:
 
 
 ROUTES = ("ring-buffer", "bpftrace", "strace")
-_IF_CALLS = "if they are calls: a sync of io_uring and a durable write is none"
-_LOST = "an event of the others is missing: see what was lost"
 
 
 FILLED_BY = tuple(Filler(*group) for group in recorded_by.GROUPS)
