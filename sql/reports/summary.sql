@@ -130,45 +130,71 @@ WITH
     GROUP BY
       COALESCE(op, 'none')
   ),
-  -- The requests, unpivoted: a row for each known value of a measure.
-  measurement AS (
-    SELECT 'syscall_latency' AS measure, syscall_ns AS value
-    FROM syncline_sync
-    WHERE
-      syscall_ns IS NOT NULL
-    UNION ALL
-    SELECT 'writeback_latency', writeback_ns
-    FROM syncline_sync
-    WHERE
-      writeback_ns IS NOT NULL
-    UNION ALL
-    SELECT 'journal_wait', journal_ns
-    FROM syncline_sync
-    WHERE
-      journal_ns IS NOT NULL
-    UNION ALL
-    SELECT 'flush_wait', flush_ns FROM syncline_sync WHERE flush_ns IS NOT NULL
-    UNION ALL
-    SELECT 'writeback_amount', bytes
-    FROM syncline_sync
-    WHERE
-      bytes IS NOT NULL
-      AND (incomplete IS NULL OR incomplete NOT IN ('start', 'end'))
-  ),
+  -- One aggregate per measure, one row each. Grouping the unpivoted requests by
+  -- measure instead makes SQLite sort them all.
   distribution AS MATERIALIZED (
     SELECT
-      measure,
-      COUNT(*) AS known,
-      CAST(SUM(value) AS DOUBLE) / COUNT(*) AS avg,
-      percentile(value, 50) AS p50,
-      percentile(value, 90) AS p90,
-      percentile(value, 99) AS p99,
-      percentile(value, 99.9) AS p999,
-      MAX(value) AS max,
-      SUM(value) AS sum
-    FROM measurement
-    GROUP BY
-      measure
+      'syscall_latency' AS measure,
+      COUNT(syscall_ns) AS known,
+      CAST(SUM(syscall_ns) AS DOUBLE) / NULLIF(COUNT(syscall_ns), 0) AS avg,
+      percentile(syscall_ns, 50) AS p50,
+      percentile(syscall_ns, 90) AS p90,
+      percentile(syscall_ns, 99) AS p99,
+      percentile(syscall_ns, 99.9) AS p999,
+      MAX(syscall_ns) AS max,
+      SUM(syscall_ns) AS sum
+    FROM syncline_sync
+    UNION ALL
+    SELECT
+      'writeback_latency',
+      COUNT(writeback_ns),
+      CAST(SUM(writeback_ns) AS DOUBLE) / NULLIF(COUNT(writeback_ns), 0),
+      percentile(writeback_ns, 50),
+      percentile(writeback_ns, 90),
+      percentile(writeback_ns, 99),
+      percentile(writeback_ns, 99.9),
+      MAX(writeback_ns),
+      SUM(writeback_ns)
+    FROM syncline_sync
+    UNION ALL
+    SELECT
+      'journal_wait',
+      COUNT(journal_ns),
+      CAST(SUM(journal_ns) AS DOUBLE) / NULLIF(COUNT(journal_ns), 0),
+      percentile(journal_ns, 50),
+      percentile(journal_ns, 90),
+      percentile(journal_ns, 99),
+      percentile(journal_ns, 99.9),
+      MAX(journal_ns),
+      SUM(journal_ns)
+    FROM syncline_sync
+    UNION ALL
+    SELECT
+      'flush_wait',
+      COUNT(flush_ns),
+      CAST(SUM(flush_ns) AS DOUBLE) / NULLIF(COUNT(flush_ns), 0),
+      percentile(flush_ns, 50),
+      percentile(flush_ns, 90),
+      percentile(flush_ns, 99),
+      percentile(flush_ns, 99.9),
+      MAX(flush_ns),
+      SUM(flush_ns)
+    FROM syncline_sync
+    UNION ALL
+    SELECT
+      'writeback_amount',
+      COUNT(bytes),
+      CAST(SUM(bytes) AS DOUBLE) / NULLIF(COUNT(bytes), 0),
+      percentile(bytes, 50),
+      percentile(bytes, 90),
+      percentile(bytes, 99),
+      percentile(bytes, 99.9),
+      MAX(bytes),
+      SUM(bytes)
+    FROM syncline_sync
+    WHERE
+      incomplete IS NULL
+      OR incomplete NOT IN ('start', 'end')
   ),
   -- Threads of one process may have different names.
   owner AS (
@@ -397,11 +423,11 @@ WITH
         WHEN 'max' THEN max
         WHEN 'sum' THEN sum
       END,
-      COALESCE(distribution.known, 0),
+      distribution.known,
       total.syncs
     FROM metric
     CROSS JOIN total
-    LEFT JOIN distribution ON distribution.measure = metric.measure
+    JOIN distribution ON distribution.measure = metric.measure
     WHERE
       metric.statistic IS NOT NULL
       -- Waits are left out where nothing records them.
