@@ -302,10 +302,10 @@ def outputs() -> dict[Path, Callable[[str], str]]:
         sql / "inspect" / "known.sql": whole(known(tables["sync"], groups)),
         converter / "core" / "src" / "rows" / "columns.rs": whole(rust(tables)),
         converter / "syncline" / "report" / "recorded_by.py": whole(python(tables, groups)),
-        docs / "tables.md": partial(
+        docs / "reference" / "tables.md": partial(
             between_markers, {f"syncline_{t}": table_in_docs(c) for t, c in tables.items()}
         ),
-        docs / "inspect.md": partial(between_markers, {"recorded_by": groups_in_docs(groups)}),
+        docs / "reference" / "inspect.md": partial(between_markers, {"recorded_by": groups_in_docs(groups)}),
     }
 
 
