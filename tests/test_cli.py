@@ -189,7 +189,6 @@ def test_a_wrong_option_is_named_with_the_valid_ones(
         (("--weight", "count"), "x.pftrace", ".folded"),
         (("--by", "file"), "x.parquet", ".perf"),
         (("--by", "stack"), "t/", ".perf"),
-        (("--callstacks",), "x.folded", ".pftrace"),
         (("--marks", "marks.csv"), "x.jsonl", "DIR/"),
         (("--window", "1s"), "x.events.jsonl", ".jsonl"),
     ],

@@ -115,22 +115,6 @@ def test_official_protos_define_every_field_of_a_generated_log(name: str, tmp_pa
     check_packets(convert(tmp_path, log, "out.pftrace", **options).read_bytes())
 
 
-@pytest.mark.parametrize("name", ["small4.log", "sqlite_wal_full.log"])
-def test_official_protos_define_callstacks(name: str, tmp_path: Path) -> None:
-    out = convert(tmp_path, recording(name), "out.pftrace", callstacks=True)
-    packets = check_packets(out.read_bytes())
-    frames: set[int] = set()
-    stacks: set[int] = set()
-    for packet in packets:
-        frames |= {frame.iid for frame in packet.interned_data.frames}
-        for stack in packet.interned_data.callstacks:
-            assert set(stack.frame_ids) <= frames
-            stacks.add(stack.iid)
-        if packet.track_event.HasField("callstack_iid"):
-            assert packet.track_event.callstack_iid in stacks
-    assert stacks
-
-
 def check_packets(data: bytes) -> list[Any]:
     """Decodes a trace, and checks that each packet refers only to earlier definitions."""
     trace = Trace.FromString(data)

@@ -96,7 +96,7 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", callstacks=false, count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -112,7 +112,6 @@ fn convert<'py>(
     max_loss: Option<&str>,
     weight: &str,
     by: &str,
-    callstacks: bool,
     count_other_events: bool,
     one_of_several: bool,
     filter: Option<FilterOf>,
@@ -143,7 +142,6 @@ fn convert<'py>(
         max_loss: max_loss.map(parse_max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
-        callstacks,
         count_other_events,
         one_of_several,
         filter: filter.map_or_else(Filter::default, |(pid, comm, path, dev, min_latency_ns)| Filter {

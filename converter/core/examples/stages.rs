@@ -66,8 +66,8 @@ fn main() -> Result<()> {
         Pairer::new(false, Arc::new(Locations::default()), HashMap::default()),
     );
     let mut count = Count::default();
-    // The output is never committed, so it is removed at the end.
-    let mut trace = PerfettoTrace::create(&std::env::temp_dir().join("stages.pftrace"), false, false)?;
+    // Never committed, so removed at the end.
+    let mut trace = PerfettoTrace::create(&std::env::temp_dir().join("stages.pftrace"), false)?;
     trace.begin(0)?;
     let mut events = 0;
     let mut batches: Vec<Batch> = (0..BATCHES).map(|_| Batch::default()).collect();

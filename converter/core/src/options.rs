@@ -33,8 +33,6 @@ pub struct Options {
     pub symbols: Symbols,
     pub weight: Weight,
     pub by: By,
-    /// Also write stacks as Perfetto callstacks, which Perfetto's engine and UI read from v53 on.
-    pub callstacks: bool,
     /// Count the events that no report uses by the tracer's names for them.
     pub count_other_events: bool,
     /// This is a look at some inputs that will be converted together with others, so they may have no event of a sync.
@@ -59,7 +57,6 @@ impl Default for Options {
             symbols: Symbols::default(),
             weight: Weight::Count,
             by: By::Stack,
-            callstacks: false,
             count_other_events: false,
             one_of_several: false,
             workers: 0,

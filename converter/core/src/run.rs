@@ -97,8 +97,8 @@ fn check_output(options: &Options, path: &Path, format: OutputFormat) -> Result<
 
 fn create_sink(options: &Options, path: &Path, format: OutputFormat) -> Result<Box<dyn Sink + Send>> {
     Ok(match format {
-        OutputFormat::Perfetto => Box::new(PerfettoTrace::create(path, false, options.callstacks)?),
-        OutputFormat::PerfettoGzip => Box::new(PerfettoTrace::create(path, true, options.callstacks)?),
+        OutputFormat::Perfetto => Box::new(PerfettoTrace::create(path, false)?),
+        OutputFormat::PerfettoGzip => Box::new(PerfettoTrace::create(path, true)?),
         OutputFormat::Parquet => Box::new(RequestsParquet::create(path)?),
         OutputFormat::Tables => Box::new(TablesFolder::create(path)?),
         OutputFormat::Csv => Box::new(Csv::create(path)?),

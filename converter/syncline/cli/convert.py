@@ -56,12 +56,6 @@ FORMATS = list(_ENDINGS)
     show_default="stack",
     help="What the frames of a sample are (.perf, .folded).",
 )
-@click.option(
-    "--callstacks",
-    is_flag=True,
-    help="Write stacks into a trace as Perfetto callstacks too. Needs the Perfetto UI v53 or later:"
-    " v52 counts them as import errors.",
-)
 @click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")
 @offsets
 @reading
@@ -71,7 +65,6 @@ def command(
     to: str | None,
     weight: str | None,
     by: str | None,
-    callstacks: bool,
     quiet: bool,
     offsets: tuple[tuple[str, int], ...],
     reading: Reading,
@@ -99,7 +92,7 @@ def command(
             "standard output has no ending that chooses a format",
             f"name the format with --to: {', '.join(FORMATS)}",
         )
-    _refuse_unused(output, to, reading, weight=weight, by=by, callstacks=callstacks)
+    _refuse_unused(output, to, reading, weight=weight, by=by)
     refuse_inputs(output, [*inputs, reading.marks])
     reading = with_offsets(reading, inputs, offsets)
     with bar("converting") as progress:
@@ -109,7 +102,6 @@ def command(
             to=to,
             weight=weight or "count",
             by=by or "stack",
-            callstacks=callstacks,
             progress=progress,
         )
     _print_summary(summary, output, quiet)
@@ -123,7 +115,6 @@ _NOT_LOW_LEVEL = tuple(name for name in FORMATS if name != "events.jsonl")
 _USED_BY = {
     "--weight": _SAMPLES,
     "--by": _SAMPLES,
-    "--callstacks": _TRACES,
     "--marks": (*_TRACES, "tables"),
     **dict.fromkeys(FILTERS, _NOT_LOW_LEVEL),
     "--window": _NOT_LOW_LEVEL,

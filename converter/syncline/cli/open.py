@@ -63,7 +63,7 @@ def command(
             f"{ONLINE_UI} fetches traces only from port {ONLINE_PORT}",
             "leave out --port, or open the trace with --offline",
         )
-    with _trace_of(input, reading, callstacks=not offline) as (trace, name):
+    with _trace_of(input, reading) as (trace, name):
         try:
             if offline:
                 server = OfflineServer(trace, name, _web_dist(), port or 0)
@@ -85,7 +85,7 @@ def command(
 
 
 @contextmanager
-def _trace_of(path: str, reading: Reading, *, callstacks: bool) -> Iterator[tuple[Path, str]]:
+def _trace_of(path: str, reading: Reading) -> Iterator[tuple[Path, str]]:
     """Yields the trace of an INPUT and its name in the UI."""
     kind = kind_of(path, reading.source)
     if kind == "folder":
@@ -106,7 +106,7 @@ def _trace_of(path: str, reading: Reading, *, callstacks: bool) -> Iterator[tupl
     with tempfile.TemporaryDirectory(prefix="syncline-") as folder:
         trace = Path(folder) / "trace.pftrace"
         with bar("converting") as progress:
-            summary = reading.convert([path], str(trace), callstacks=callstacks, progress=progress)
+            summary = reading.convert([path], str(trace), progress=progress)
         for line in losses.of_conversion(summary):
             say(f"warning: {line}")
         yield trace, _trace_name(path)

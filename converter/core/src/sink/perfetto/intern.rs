@@ -41,8 +41,6 @@ pub(super) struct Interner {
     word_names: Vec<(&'static str, u64)>,
     annotation_names: u64,
     strings: Seen,
-    stacks: Seen,
-    functions: HashMap<Vec<u8>, u64, FixedState>,
 }
 
 fn entry(buffer: &mut Vec<u8>, field: u32, iid: u64, text: &[u8]) {
@@ -124,39 +122,6 @@ impl Interner {
             next
         });
         self.last_dev = Some((dev, iid));
-        iid
-    }
-
-    /// A folded stack as a callstack, outermost frame first in both.
-    pub(super) fn callstack(&mut self, folded: NameId, names: &Names) -> u64 {
-        let iid = NAME_BASE + u64::from(folded.0);
-        if !self.stacks.first(folded) {
-            return iid;
-        }
-        let text = names.text(folded);
-        let frames: Vec<u64> = text
-            .split(';')
-            .map(|function| {
-                let function = function.as_bytes();
-                if let Some(&iid) = self.functions.get(function) {
-                    return iid;
-                }
-                let iid = self.functions.len() as u64 + 1;
-                self.functions.insert(function.to_vec(), iid);
-                entry(&mut self.pending, interned::FUNCTION_NAMES, iid, function);
-                nested(&mut self.pending, interned::FRAMES, |b| {
-                    uint(b, interned::IID, iid);
-                    uint(b, interned::FRAME_FUNCTION_NAME_ID, iid);
-                });
-                iid
-            })
-            .collect();
-        nested(&mut self.pending, interned::CALLSTACKS, |b| {
-            uint(b, interned::IID, iid);
-            for frame in frames {
-                uint(b, interned::CALLSTACK_FRAME_IDS, frame);
-            }
-        });
         iid
     }
 }

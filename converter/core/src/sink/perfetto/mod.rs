@@ -129,17 +129,14 @@ pub struct PerfettoTrace {
     losses_track: Option<u64>,
     loss_instants: Vec<u64>,
     first_ts: i64,
-    /// v52 counts `callstack_iid` as an error; v53 and later show it.
-    callstacks: bool,
 }
 
 /// Columns that the slice itself tells, or the lack of another.
 const FROM_SLICE: &[&str] = &["ts_ns", "dur_ns", "start_ns", "lone", "origin"];
 
 impl PerfettoTrace {
-    pub fn create(path: &Path, gzip: bool, callstacks: bool) -> Result<Self> {
+    pub fn create(path: &Path, gzip: bool) -> Result<Self> {
         Ok(Self {
-            callstacks,
             out: Output::create(path, gzip)?,
             interner: Interner::default(),
             names: AnnotationNames::default(),
@@ -411,14 +408,9 @@ impl PerfettoTrace {
     }
 
     fn call(&mut self, call: &Call, track: u64, names: &Names) -> Result<()> {
-        let callstacks = self.callstacks;
         let open = call.dur().is_none();
         self.event(call.enter, track, event::SLICE_BEGIN, |b, interner, ids| {
             head(b, Category::Call, interner.word_name(call.op.name()));
-            if callstacks && call.stack.is_some() {
-                let iid = interner.callstack(call.stack, names);
-                uint(b, event::CALLSTACK_IID, iid);
-            }
             row(b, call, ids.call, interner, names);
             if open {
                 value(b, ids.open, Value::Int(1), interner, names);

@@ -236,7 +236,6 @@ pub(super) mod event {
     pub(in super::super) const FLOW_IDS: u32 = 47;
     pub(in super::super) const TERMINATING_FLOW_IDS: u32 = 48;
     pub(in super::super) const CORRELATION_ID: u32 = 52;
-    pub(in super::super) const CALLSTACK_IID: u32 = 56;
     pub(in super::super) const SLICE_BEGIN: u64 = 1;
     pub(in super::super) const SLICE_END: u64 = 2;
     pub(in super::super) const INSTANT: u64 = 3;
@@ -257,14 +256,9 @@ pub(super) mod interned {
     pub(in super::super) const EVENT_CATEGORIES: u32 = 1;
     pub(in super::super) const EVENT_NAMES: u32 = 2;
     pub(in super::super) const DEBUG_ANNOTATION_NAMES: u32 = 3;
-    pub(in super::super) const FUNCTION_NAMES: u32 = 5;
-    pub(in super::super) const FRAMES: u32 = 6;
-    pub(in super::super) const CALLSTACKS: u32 = 7;
     pub(in super::super) const DEBUG_ANNOTATION_STRING_VALUES: u32 = 29;
     pub(in super::super) const IID: u32 = 1;
     pub(in super::super) const NAME: u32 = 2;
-    pub(in super::super) const FRAME_FUNCTION_NAME_ID: u32 = 2;
-    pub(in super::super) const CALLSTACK_FRAME_IDS: u32 = 2;
 }
 
 #[cfg(test)]
