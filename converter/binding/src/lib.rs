@@ -18,7 +18,9 @@ use syncline_core::options::{Options, OutputFormat, Progress};
 use syncline_core::output::Output;
 use syncline_core::sink::Mark;
 use syncline_core::sink::filtered::Filter;
-use syncline_core::sink::samples::{By, Weight, write_sample};
+use syncline_core::sink::folded::folded_line;
+use syncline_core::sink::perf_script::write_sample;
+use syncline_core::sink::samples::{By, Weight};
 use syncline_core::source::{self, OtherEvents, SOURCES, Source, SourceOptions};
 use syncline_core::stacks::demangle;
 use syncline_core::stacks::flamegraph::{self, PALETTES, Stack, Style};
@@ -92,11 +94,12 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 ///
 /// `filter` is (pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns), each None for any. `processes` are pairs of
 /// a thread and its process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
+/// `device_names` maps major << 20 | minor to a name such as `sda`.
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -112,6 +115,7 @@ fn convert<'py>(
     max_loss: Option<&str>,
     weight: &str,
     by: &str,
+    device_names: BTreeMap<u32, String>,
     count_other_events: bool,
     one_of_several: bool,
     filter: Option<FilterOf>,
@@ -142,6 +146,7 @@ fn convert<'py>(
         max_loss: max_loss.map(parse_max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
+        device_names: device_names.into_iter().map(|(dev, name)| (Dev(dev), name)).collect(),
         count_other_events,
         one_of_several,
         filter: filter.map_or_else(Filter::default, |(pid, comm, path, dev, min_latency_ns)| Filter {
@@ -328,6 +333,19 @@ fn perf_script(samples: Vec<(String, u32, i64, u64, Vec<String>)>, weight: &str)
     Ok(text)
 }
 
+/// Folded text of rows (frames, weight, weight of the base or None), frames outermost first; sorted by line.
+///
+/// With a base the lines are those of difffolded.pl and inferno-diff-folded: `FRAMES BASE WEIGHT`.
+#[pyfunction]
+fn folded(rows: Vec<(Vec<String>, u64, Option<f64>)>) -> Vec<u8> {
+    let line = |(frames, weight, base): &(Vec<String>, u64, Option<f64>)| {
+        folded_line(&frames.join(";"), base.map(|base| base.round_ties_even() as u64), *weight)
+    };
+    let mut lines: Vec<String> = rows.iter().map(line).collect();
+    lines.sort_unstable();
+    lines.concat().into_bytes()
+}
+
 /// Writes `data` to `path` (`-` is standard output), whole or not at all.
 #[pyfunction]
 fn write(py: Python<'_>, path: &str, data: &[u8]) -> PyResult<()> {
@@ -361,5 +379,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(readable, module)?)?;
     module.add_function(wrap_pyfunction!(draw, module)?)?;
     module.add_function(wrap_pyfunction!(perf_script, module)?)?;
+    module.add_function(wrap_pyfunction!(folded, module)?)?;
     module.add_function(wrap_pyfunction!(write, module)?)
 }

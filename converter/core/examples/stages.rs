@@ -67,7 +67,7 @@ fn main() -> Result<()> {
     );
     let mut count = Count::default();
     // Never committed, so removed at the end.
-    let mut trace = PerfettoTrace::create(&std::env::temp_dir().join("stages.pftrace"), false)?;
+    let mut trace = PerfettoTrace::create(&std::env::temp_dir().join("stages.pftrace"), false, &[])?;
     trace.begin(0)?;
     let mut events = 0;
     let mut batches: Vec<Batch> = (0..BATCHES).map(|_| Batch::default()).collect();

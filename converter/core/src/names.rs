@@ -1,4 +1,4 @@
-//! Interned byte strings: comms, paths, stacks, words. Kernel strings are bytes, not text, and stay bytes until they are shown.
+//! Interned byte strings: comms, paths, stacks, event names. Strings of the kernel are bytes, and stay bytes until they are shown.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::hash::BuildHasher as _;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-/// A name of one `Names`; 0 is "none".
+/// The id of a name in one `Names`; 0 is no name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
 
@@ -19,11 +19,11 @@ impl NameId {
     }
 }
 
-/// An interner; ids are 1, 2, 3... in the order of first use.
+/// An interner of byte strings. Ids are 1, 2, 3... in the order of first use.
 #[derive(Debug)]
 pub struct Names {
     bytes: Vec<u8>,
-    /// End of each name in `bytes`; `ends[0]` is the empty NONE.
+    /// End of each name in `bytes`; `ends[0]` belongs to NONE, which is empty.
     ends: Vec<usize>,
     table: HashTable<u32>,
     hasher: FixedState,
@@ -35,7 +35,7 @@ impl Default for Names {
             bytes: Vec::new(),
             ends: vec![0],
             table: HashTable::new(),
-            // Fixed: output must not differ from run to run.
+            // A fixed seed, so that output does not differ from run to run.
             hasher: FixedState::with_seed(0x5359_4e43),
         }
     }
@@ -71,7 +71,7 @@ impl Names {
         }
     }
 
-    /// Appends the names of another from an id on, to be had by their ids: they are not looked for among those that are here.
+    /// Appends the names of another interner, from the id `from` on. They are not deduplicated; they can be read by id but not found by name.
     pub fn append(&mut self, other: &Self, from: usize) {
         let Some(&[begin, ..]) = other.ends.get(from - 1..) else { return };
         let moved = self.bytes.len();
@@ -79,21 +79,21 @@ impl Names {
         self.ends.extend(other.ends[from..].iter().map(|end| end - begin + moved));
     }
 
-    /// The id of a name that has one, else NONE.
+    /// Returns the id of an interned name, NONE if it is not interned.
     pub fn find(&self, name: &[u8]) -> NameId {
         let hash = self.hasher.hash_one(name);
         let found = self.table.find(hash, |&id| slice(&self.bytes, &self.ends, id) == name);
         found.map_or(NameId::NONE, |&id| NameId(id))
     }
 
-    /// Forgets every name but keeps the memory.
+    /// Removes all names and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.truncate(1);
         self.table.clear();
     }
 
-    /// The name as text; NUL and bytes that are not UTF-8 appear as `\xNN`.
+    /// Returns the name as text; NUL and bytes that are not UTF-8 appear as `\xNN`.
     pub fn text(&self, id: NameId) -> Cow<'_, str> {
         text_of(self.get(id))
     }
@@ -104,12 +104,12 @@ fn slice<'a>(bytes: &'a [u8], ends: &[usize], id: u32) -> &'a [u8] {
     if id == 0 { &[] } else { &bytes[ends[id - 1]..ends[id]] }
 }
 
-/// Whether bytes are text that every reader takes as it is: UTF-8 without NUL, which ends a string in SQLite and elsewhere.
+/// Returns whether bytes are UTF-8 without NUL, which SQLite and others take for the end of a string.
 pub fn is_text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok() && memchr::memchr(0, bytes).is_none()
 }
 
-/// Bytes as text; NUL and those that are not UTF-8 appear as `\xNN`.
+/// Returns bytes as text; NUL and those that are not UTF-8 appear as `\xNN`.
 pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(0, bytes).is_none()
         && let Ok(text) = std::str::from_utf8(bytes)
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_empty_name_is_not_none() {
+    fn the_empty_name_has_an_id() {
         let mut names = Names::default();
         assert!(names.intern(b"").is_some());
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use crate::event::Dev;
 use crate::max_loss::MaxLoss;
 use crate::merge::clock::InputHints;
 use crate::merge::reorder::DEFAULT_WINDOW_NS;
@@ -31,6 +32,8 @@ pub struct Options {
     pub filter: Filter,
     pub thread_table: ThreadTable,
     pub symbols: Symbols,
+    /// Names of block devices, such as `sda`, each device once.
+    pub device_names: Vec<(Dev, String)>,
     pub weight: Weight,
     pub by: By,
     /// Count the events that no report uses by the tracer's names for them.
@@ -55,6 +58,7 @@ impl Default for Options {
             filter: Filter::default(),
             thread_table: ThreadTable::default(),
             symbols: Symbols::default(),
+            device_names: Vec::new(),
             weight: Weight::Count,
             by: By::Stack,
             count_other_events: false,

@@ -1,4 +1,4 @@
-//! Output files that appear whole or not at all, written by a thread of their own.
+//! Output files that appear complete or not at all. A separate thread writes them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,12 +11,12 @@ use tempfile::NamedTempFile;
 use crate::error::{Error, Result};
 
 const BUFFER_BYTES: usize = 1 << 19;
-/// Buffers on their way to the file.
+/// Capacity of the channel to the writing thread, in buffers.
 const BUFFERS: usize = 4;
 
 enum Target {
     Stdout(io::Stdout),
-    /// A device or a pipe: there is nothing to put in its place.
+    /// A device or a pipe, which no file can replace.
     Device(File),
     File(NamedTempFile),
     Gzip(Box<flate2::write::GzEncoder<NamedTempFile>>),
@@ -32,7 +32,7 @@ impl Target {
         }
     }
 
-    /// The file, complete under its temporary name.
+    /// Completes the file, which still has its temporary name.
     fn finish(self) -> io::Result<Option<NamedTempFile>> {
         match self {
             Self::Stdout(mut out) => out.flush().map(|()| None),
@@ -43,7 +43,7 @@ impl Target {
     }
 }
 
-/// The thread that writes: it ends when no more buffers can come, or at the first error.
+/// The writing thread. It ends when the channel is closed, or at the first error.
 struct Writer {
     full: SyncSender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
@@ -71,7 +71,7 @@ impl Writer {
     }
 }
 
-/// A buffered output. What was written appears under its name at `commit`, and is removed if that is never called.
+/// A buffered output. `commit` moves the file to its name; without `commit` the file is removed.
 pub struct Output {
     path: PathBuf,
     writer: Option<Writer>,
@@ -79,7 +79,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// `-` is standard output. The file is made beside its final place, so that the rename cannot fail for want of room.
+    /// Creates the file under a temporary name in the same folder, so that the rename stays in one file system. `-` is standard output.
     pub fn create(path: &Path, gzip: bool) -> Result<Self> {
         let fail = |source| Error::Write { path: path.to_owned(), source };
         let path = &resolve(path)?;
@@ -92,7 +92,7 @@ impl Output {
         } else if path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
             Target::Device(File::create(path).map_err(fail)?)
         } else {
-            let file = beside(path).map_err(fail)?;
+            let file = create_temporary(path).map_err(fail)?;
             if gzip {
                 Target::Gzip(Box::new(flate2::write::GzEncoder::new(file, flate2::Compression::new(4))))
             } else {
@@ -103,24 +103,25 @@ impl Output {
         Ok(Self { path: path.to_owned(), writer: Some(writer), buffer: Vec::with_capacity(BUFFER_BYTES * 2) })
     }
 
-    /// Where the next bytes go. Call `spill` from time to time.
+    /// Returns the buffer to append to. Call `spill` after each record.
     #[inline]
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
+    /// Passes the buffer to the writing thread if it is full.
     #[inline]
     pub fn spill(&mut self) -> Result<()> {
-        if self.buffer.len() < BUFFER_BYTES { Ok(()) } else { self.write_out() }
+        if self.buffer.len() < BUFFER_BYTES { Ok(()) } else { self.send_buffer() }
     }
 
-    fn write_out(&mut self) -> Result<()> {
+    fn send_buffer(&mut self) -> Result<()> {
         let Some(writer) = &self.writer else { return Ok(()) };
         let next = writer.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BUFFER_BYTES * 2));
         if writer.full.send(std::mem::replace(&mut self.buffer, next)).is_ok() {
             return Ok(());
         }
-        // The thread is gone, so it has met an error.
+        // The thread has ended, so it has met an error, which `close` returns.
         self.close().map(drop)
     }
 
@@ -129,8 +130,9 @@ impl Output {
         writer.finish().map_err(|source| Error::Write { path: self.path.clone(), source })
     }
 
+    /// Writes the rest and moves the file to its name.
     pub fn commit(&mut self) -> Result<()> {
-        self.write_out()?;
+        self.send_buffer()?;
         match self.close()? {
             Some(file) => persist(file, &self.path),
             None => Ok(()),
@@ -139,13 +141,13 @@ impl Output {
 }
 
 impl Drop for Output {
-    /// The temporary file is gone when this returns, not some time later.
+    /// Waits for the thread, so that the temporary file is removed when this returns.
     fn drop(&mut self) {
         let _ = self.close();
     }
 }
 
-/// Where a file is to stand in the end: a link is followed, so that it stays a link. Its folder must exist.
+/// Returns the final path of a file. A symbolic link is followed, so that it is kept. The folder must exist.
 pub fn resolve(path: &Path) -> Result<PathBuf> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = folder(&path);
@@ -159,14 +161,14 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A temporary file in the folder of `path`.
-pub fn beside(path: &Path) -> io::Result<NamedTempFile> {
+/// Creates a temporary file in the folder of `path`.
+pub fn create_temporary(path: &Path) -> io::Result<NamedTempFile> {
     let folder = folder(path);
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     tempfile::Builder::new().prefix(&format!(".{name}.")).suffix(".part").permissions(permissions()).tempfile_in(folder)
 }
 
-/// As a plain `open` would give; the umask is applied by the kernel.
+/// Returns the permissions that `open` gives by default; the kernel applies the umask.
 fn permissions() -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::Permissions::from_mode(0o666)

@@ -17,11 +17,14 @@ use crate::pipeline::pairing::PairingPipeline;
 use crate::pipeline::{FinishedInputs, Pipeline};
 use crate::sink::Sink;
 use crate::sink::columns::{RequestsParquet, TablesFolder};
+use crate::sink::csv::Csv;
 use crate::sink::events_jsonl::EventsJsonl;
+use crate::sink::csv::Csv;
 use crate::sink::filtered::Filtered;
+use crate::sink::folded::Folded;
+use crate::sink::jsonl::Jsonl;
+use crate::sink::perf_script::PerfScript;
 use crate::sink::perfetto::PerfettoTrace;
-use crate::sink::rows::{Csv, Jsonl};
-use crate::sink::samples::{Folded, PerfScript};
 use crate::sink::threaded::Threaded;
 use crate::summary::{InputRead, Summary};
 
@@ -97,8 +100,8 @@ fn check_output(options: &Options, path: &Path, format: OutputFormat) -> Result<
 
 fn create_sink(options: &Options, path: &Path, format: OutputFormat) -> Result<Box<dyn Sink + Send>> {
     Ok(match format {
-        OutputFormat::Perfetto => Box::new(PerfettoTrace::create(path, false)?),
-        OutputFormat::PerfettoGzip => Box::new(PerfettoTrace::create(path, true)?),
+        OutputFormat::Perfetto => Box::new(PerfettoTrace::create(path, false, &options.device_names)?),
+        OutputFormat::PerfettoGzip => Box::new(PerfettoTrace::create(path, true, &options.device_names)?),
         OutputFormat::Parquet => Box::new(RequestsParquet::create(path)?),
         OutputFormat::Tables => Box::new(TablesFolder::create(path)?),
         OutputFormat::Csv => Box::new(Csv::create(path)?),

@@ -332,8 +332,8 @@ impl Sink for Checker<'_> {
         self.inner.loss(reason, ts, text)
     }
 
-    fn left_out(&self) -> u64 {
-        self.inner.left_out()
+    fn unweighted_requests(&self) -> u64 {
+        self.inner.unweighted_requests()
     }
 
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, names: &Names) -> Result<()> {

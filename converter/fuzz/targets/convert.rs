@@ -11,9 +11,12 @@ use syncline_core::input::{Chunk, Input};
 use syncline_core::options::{Options, OutputFormat};
 use syncline_core::run;
 use syncline_core::sink::Sink;
+use syncline_core::sink::csv::Csv;
+use syncline_core::sink::folded::Folded;
+use syncline_core::sink::jsonl::Jsonl;
+use syncline_core::sink::perf_script::PerfScript;
 use syncline_core::sink::perfetto::PerfettoTrace;
-use syncline_core::sink::rows::{Csv, Jsonl};
-use syncline_core::sink::samples::{By, Folded, PerfScript, Weight};
+use syncline_core::sink::samples::{By, Weight};
 use syncline_core::source::{Batch, SOURCES};
 use syncline_fuzz::{Checker, Ledger, source_options};
 

@@ -10,7 +10,7 @@ use syncline_core::input::open::OpenInput;
 use syncline_core::merge::clock::InputHints;
 use syncline_core::options::Options;
 use syncline_core::run;
-use syncline_core::sink::rows::Jsonl;
+use syncline_core::sink::jsonl::Jsonl;
 use syncline_fuzz::Checker;
 
 /// Separates the two logs.

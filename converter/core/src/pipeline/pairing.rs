@@ -109,8 +109,8 @@ impl Pipeline for PairingPipeline<'_> {
         let facts = run_facts(inputs, self.ids_are_processes, summary);
         let sink = &mut *self.pairing.sink;
         sink.finish(&facts, &summary.losses, &self.adopter.names)?;
-        summary.left_out = sink.left_out();
-        summary.filter = inputs.options.filter.tell();
+        summary.left_out = sink.unweighted_requests();
+        summary.filter = inputs.options.filter.describe();
         Ok(())
     }
 }

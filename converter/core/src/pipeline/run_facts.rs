@@ -38,7 +38,7 @@ fn meta(inputs: &FinishedInputs<'_>, ids_are_processes: bool, summary: &Summary)
     ];
     let mut meta: Vec<_> = defaults.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     if !options.filter.is_empty() {
-        meta.push(("request_filter".to_owned(), options.filter.tell()));
+        meta.push(("request_filter".to_owned(), options.filter.describe()));
     }
     for (key, value) in inputs.facts {
         match meta.iter_mut().find(|(known, _)| known == key) {
@@ -46,6 +46,7 @@ fn meta(inputs: &FinishedInputs<'_>, ids_are_processes: bool, summary: &Summary)
             None => meta.push(((*key).to_owned(), value.clone())),
         }
     }
+    meta.extend(options.device_names.iter().map(|(dev, name)| (format!("device_name.{dev}"), name.clone())));
     let counts = Kind::NAMES.iter().zip(summary.events);
     meta.extend(counts.map(|(name, count)| (format!("events.{name}"), count.to_string())));
     meta

@@ -1,4 +1,4 @@
-//! Columns: Arrow batches in Parquet files. One file of requests, or a folder with a file a table.
+//! Parquet files, written in Arrow record batches: one file of requests, or a folder with one file per table.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::{Group, Mark, RunFacts, Sink};
 use crate::error::{Error, Result};
 use crate::losses::{LossCount, Losses, Reason};
 use crate::names::Names;
-use crate::output::{beside, persist, resolve};
+use crate::output::{create_temporary, persist, resolve};
 use crate::rows::{Bio, Call, Request, Row, Type, Value, WaitInterval, columns};
 
-/// Rows of a batch: large enough for the dictionary to pay, small enough to hold a few MB.
+/// Rows of a record batch: enough for dictionary encoding to pay off, few enough to take only some MB.
 const BATCH_ROWS: usize = 1 << 15;
 const ROW_GROUP_ROWS: usize = 1 << 18;
 
@@ -72,7 +72,7 @@ impl Builder {
     }
 }
 
-/// One Parquet file, written beside its place until it is done.
+/// One Parquet file. It has a temporary name in the same folder until `commit`.
 struct Table {
     path: PathBuf,
     schema: SchemaRef,
@@ -104,7 +104,7 @@ impl Table {
         if path.metadata().is_ok_and(|meta| !meta.is_file()) {
             return Err(Error::Encode { path: path.clone(), message: "Parquet needs a plain file".into() });
         }
-        let file = beside(path).map_err(|source| Error::Write { path: path.to_owned(), source })?;
+        let file = create_temporary(path).map_err(|source| Error::Write { path: path.to_owned(), source })?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(|e| encode(path, &e))?;
         let builders = columns.iter().map(|&(_, kind)| Builder::new(kind)).collect();
         Ok(Self { path: path.to_owned(), schema, builders, rows: 0, writer: Some(writer) })
@@ -121,10 +121,11 @@ impl Table {
                 builder.push(value, names);
             }
         });
-        self.row_done()
+        self.end_row()
     }
 
-    fn row_done(&mut self) -> Result<()> {
+    /// Ends a row, for which each builder got one value.
+    fn end_row(&mut self) -> Result<()> {
         self.rows += 1;
         if self.rows.is_multiple_of(BATCH_ROWS) { self.write_batch() } else { Ok(()) }
     }
@@ -157,7 +158,7 @@ fn table_path(folder: &Path, table: &str) -> PathBuf {
     folder.join(format!("{table}.parquet"))
 }
 
-/// The high-level log as one Parquet file; facts and losses are in its key-value metadata, as `syncline.KEY` and `syncline.loss.REASON`.
+/// Writes the high-level log as one Parquet file. Facts and losses are key-value metadata: `syncline.KEY`, `syncline.loss.REASON`.
 pub struct RequestsParquet {
     table: Table,
 }
@@ -180,52 +181,52 @@ impl Sink for RequestsParquet {
     }
 }
 
-/// Every table as a Parquet file in one folder.
+/// Writes every table as a Parquet file of one folder.
 pub struct TablesFolder {
     folder: PathBuf,
     sync: Table,
     bio: Table,
     call: Table,
     wait: Table,
-    /// Dropped after the tables, whose unfinished files lie in it.
-    _made: MadeFolder,
+    /// The last field, because fields drop in order: unfinished tables must remove their files before the folder can go.
+    _created: CreatedFolder,
 }
 
-/// A folder that is made for the tables, and taken away again where none of them was finished.
-struct MadeFolder(Option<PathBuf>);
+/// The folder, if it did not exist before. It is removed again when no table was finished.
+struct CreatedFolder(Option<PathBuf>);
 
-impl MadeFolder {
-    fn make(folder: &Path) -> Result<Self> {
-        let made = (!folder.exists()).then(|| folder.to_owned());
+impl CreatedFolder {
+    fn create(folder: &Path) -> Result<Self> {
+        let created = (!folder.exists()).then(|| folder.to_owned());
         std::fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
-        Ok(Self(made))
+        Ok(Self(created))
     }
 }
 
-impl Drop for MadeFolder {
+impl Drop for CreatedFolder {
     fn drop(&mut self) {
         if let Some(folder) = &self.0 {
-            // With tables in it, it stays.
+            // Fails if a table is in it.
             let _ = std::fs::remove_dir(folder);
         }
     }
 }
 
 impl TablesFolder {
-    /// The folder is made if it is missing; its table files are replaced, others left alone.
+    /// Creates the folder if it does not exist. Replaces its table files and leaves other files alone.
     pub fn create(folder: &Path) -> Result<Self> {
-        let made = MadeFolder::make(folder)?;
+        let created = CreatedFolder::create(folder)?;
         Ok(Self {
             folder: folder.to_owned(),
             sync: Table::of::<Request>(folder)?,
             bio: Table::of::<Bio>(folder)?,
             call: Table::of::<Call>(folder)?,
             wait: Table::of::<WaitInterval>(folder)?,
-            _made: made,
+            _created: created,
         })
     }
 
-    fn losses(&self, losses: &Losses) -> Result<Table> {
+    fn loss_table(&self, losses: &Losses) -> Result<Table> {
         let mut table = Table::create(&table_path(&self.folder, "syncline_loss"), columns::LOSS)?;
         for (reason, tally) in losses.iter() {
             push_loss(&mut table, reason, tally)?;
@@ -233,7 +234,7 @@ impl TablesFolder {
         Ok(table)
     }
 
-    fn marks(&self, marks: &[Mark]) -> Result<Table> {
+    fn mark_table(&self, marks: &[Mark]) -> Result<Table> {
         let mut table = Table::create(&table_path(&self.folder, "syncline_mark"), columns::MARK)?;
         let none = Names::default();
         for (i, mark) in marks.iter().enumerate() {
@@ -241,7 +242,17 @@ impl TablesFolder {
             table.builders[1].push(Value::Int(mark.ts), &none);
             table.builders[2].push(mark.dur.map_or(Value::Null, Value::Int), &none);
             table.builders[3].text(Some(&mark.name));
-            table.row_done()?;
+            table.end_row()?;
+        }
+        Ok(table)
+    }
+
+    fn meta_table(&self, meta: &[(String, String)]) -> Result<Table> {
+        let mut table = Table::create(&table_path(&self.folder, "syncline_meta"), columns::META)?;
+        for (key, value) in meta {
+            table.builders[0].text(Some(key));
+            table.builders[1].text(Some(value));
+            table.end_row()?;
         }
         Ok(table)
     }
@@ -256,7 +267,7 @@ fn push_loss(table: &mut Table, reason: Reason, tally: &LossCount) -> Result<()>
     table.builders[4].push(tally.last_ts.map_or(Value::Null, Value::Int), &none);
     table.builders[5].text(tally.example.as_deref());
     table.builders[6].text(Some(reason.meaning()));
-    table.row_done()
+    table.end_row()
 }
 
 impl Sink for TablesFolder {
@@ -270,21 +281,13 @@ impl Sink for TablesFolder {
         }
         for r in group.requests {
             self.sync.push(r.request, names)?;
-            r.request.waits.iter().try_for_each(|waited| self.wait.push(waited, names))?;
+            r.request.waits.iter().try_for_each(|wait| self.wait.push(wait, names))?;
         }
         Ok(())
     }
 
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
-        let mut rest = [self.losses(losses)?, self.marks(&facts.marks)?, {
-            let mut meta = Table::create(&table_path(&self.folder, "syncline_meta"), columns::META)?;
-            for (key, value) in &facts.meta {
-                meta.builders[0].text(Some(key));
-                meta.builders[1].text(Some(value));
-                meta.row_done()?;
-            }
-            meta
-        }];
+        let mut rest = [self.loss_table(losses)?, self.mark_table(&facts.marks)?, self.meta_table(&facts.meta)?];
         for table in [&mut self.sync, &mut self.bio, &mut self.call, &mut self.wait].into_iter().chain(&mut rest) {
             table.commit(&facts.meta)?;
         }

@@ -1,9 +1,9 @@
-//! The low-level log: one JSON object an event, in the order of the input. `source/events_jsonl.rs` reads it back.
+//! The low-level log: one JSON object an event, in the order of the input. `source/events_jsonl.rs` reads it.
 
 use std::io::Write as _;
 use std::path::Path;
 
-use super::rows::{json_key, json_string};
+use super::text::{json_key, json_string};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
 use crate::low_level_log::SEVERAL_RECORDINGS;
@@ -20,14 +20,15 @@ impl EventsJsonl {
         Ok(Self { out: Output::create(path, false)? })
     }
 
-    /// Says that more than one recording is to come, which tell of the same.
+    /// Writes the line that marks the log as one of several recordings of the same run.
     pub fn of_several(&mut self) {
         let buffer = self.out.buffer();
         buffer.extend_from_slice(SEVERAL_RECORDINGS.as_bytes());
         buffer.push(b'\n');
     }
 
-    /// Appends a batch as it was parsed. `source` names its format, `lines_before` how many lines of its file come before it.
+    /// Appends the events and notes of a batch in the order of the input. `source` is the name of its format, `lines_before` the number of
+    /// lines of its file before it.
     pub fn batch(&mut self, batch: &Batch, source: &str, lines_before: u64) -> Result<()> {
         let mut notes = batch.notes.iter().peekable();
         for i in 0..batch.events.len() {
@@ -64,7 +65,7 @@ impl EventsJsonl {
         self.out.spill()
     }
 
-    /// Appends what is no event.
+    /// Appends a note, if it stands for lost, missing or unparsed input.
     pub fn note(&mut self, kind: &NoteKind, line: u64, source: &str) {
         let buffer = self.out.buffer();
         match kind {
@@ -112,7 +113,7 @@ fn begin(buffer: &mut Vec<u8>, event: &Event, word: NameId, names: &Names, sourc
 fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
     match event.kind {
         Kind::CallEnter { op, stack, path, call_only } => {
-            of_write(buffer, op);
+            write_op(buffer, op);
             if call_only {
                 buffer.extend_from_slice(b",\"call_only\":true");
             }
@@ -122,7 +123,7 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             name(buffer, "path", path, names);
         }
         Kind::CallExit { op, ret, stack, untimed } => {
-            of_write(buffer, op);
+            write_op(buffer, op);
             if let Some(ret) = ret {
                 number(buffer, "ret", ret);
             }
@@ -174,7 +175,7 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             }
         }
         Kind::BioComplete { bio, sector, dev } => {
-            // 0 is no address.
+            // 0: the source has no address.
             if bio != 0 {
                 address(buffer, bio);
             }
@@ -201,7 +202,7 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             device(buffer, dev);
             number(buffer, "sector", sector);
             number(buffer, "bytes", bytes);
-            device_as(buffer, "from_dev", from_dev);
+            device_field(buffer, "from_dev", from_dev);
             number(buffer, "from_sector", from_sector);
         }
         Kind::SyncEnd { id, ret } => {
@@ -211,8 +212,8 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
     }
 }
 
-/// A write is a sync by more than its word.
-fn of_write(buffer: &mut Vec<u8>, op: Op) {
+/// Appends the op of a write. The event name does not imply it: a write is a sync call only by its flags or those of its file.
+fn write_op(buffer: &mut Vec<u8>, op: Op) {
     if op == Op::Write {
         buffer.extend_from_slice(b",\"op\":\"write\"");
     }
@@ -229,10 +230,10 @@ fn address(buffer: &mut Vec<u8>, bio: u64) {
 }
 
 fn device(buffer: &mut Vec<u8>, dev: Dev) {
-    device_as(buffer, "dev", dev);
+    device_field(buffer, "dev", dev);
 }
 
-fn device_as(buffer: &mut Vec<u8>, key: &str, dev: Dev) {
+fn device_field(buffer: &mut Vec<u8>, key: &str, dev: Dev) {
     if dev.is_known() {
         let _ = write!(buffer, ",\"{key}\":\"{dev}\"");
     }
@@ -244,7 +245,7 @@ fn name(buffer: &mut Vec<u8>, key: &str, id: NameId, names: &Names) {
     }
 }
 
-/// The text, and the bytes in hex where the text does not tell them.
+/// Appends bytes as text, and in hex as well where the text does not determine them.
 fn bytes_field(buffer: &mut Vec<u8>, key: &str, bytes: &[u8]) {
     buffer.push(b',');
     json_key(buffer, key);
@@ -278,7 +279,7 @@ fn hex(buffer: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// A number that JSON gives back with the same digits.
+/// Returns whether text is an integer that a JSON reader prints with the same digits.
 fn is_plain_number(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     (1..=18).contains(&digits.len())

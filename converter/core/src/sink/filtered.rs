@@ -1,4 +1,4 @@
-//! Any sink, of which only the requests that a user asks for are seen, with their bios. What belongs to no request passes.
+//! Passes only the requests that the user selected, with their bios, to another sink. Rows that belong to no request pass too.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -10,31 +10,31 @@ use crate::losses::{Losses, Reason};
 use crate::names::Names;
 use crate::rows::{Bio, Call, Request};
 
-/// What a request has to be; `None` is anything.
+/// Conditions on a request; `None` matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     pub pid: Option<u32>,
     /// Name of the thread.
     pub comm: Option<String>,
-    /// With what its path begins.
+    /// Prefix of its path.
     pub path: Option<String>,
     pub dev: Option<Dev>,
-    /// It took so long, from the call's entry.
+    /// Minimum duration, from the entry of its call.
     pub min_latency_ns: Option<i64>,
 }
 
-/// Whether something passes; the least of several is that of all.
+/// Result of a condition. The smallest result of several conditions is that of all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     Fails,
-    /// The log does not tell what the filter asks.
+    /// The log does not record what the condition is about.
     Unknown,
     Passes,
 }
 
-/// Passes where nothing is wanted.
-fn ask<T>(wanted: Option<T>, answer: impl FnOnce(T) -> Option<bool>) -> Verdict {
-    match wanted.map(answer) {
+/// Checks one condition. `matches` returns `None` where the log does not record the value.
+fn check<T>(condition: Option<T>, matches: impl FnOnce(T) -> Option<bool>) -> Verdict {
+    match condition.map(matches) {
         Some(None) => Verdict::Unknown,
         Some(Some(false)) => Verdict::Fails,
         None | Some(Some(true)) => Verdict::Passes,
@@ -46,43 +46,43 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// In words, for `syncline_meta`.
-    pub fn tell(&self) -> String {
-        let mut words = Vec::new();
-        words.extend(self.pid.map(|pid| format!("pid {pid}")));
-        words.extend(self.comm.as_ref().map(|comm| format!("comm {comm}")));
-        words.extend(self.path.as_ref().map(|path| format!("path {path}")));
-        words.extend(self.dev.map(|dev| format!("device {dev}")));
-        words.extend(self.min_latency_ns.map(|ns| format!("{} or longer", length(ns))));
-        words.join(", ")
+    /// Describes the conditions in words, for `syncline_meta`.
+    pub fn describe(&self) -> String {
+        let mut conditions = Vec::new();
+        conditions.extend(self.pid.map(|pid| format!("pid {pid}")));
+        conditions.extend(self.comm.as_ref().map(|comm| format!("comm {comm}")));
+        conditions.extend(self.path.as_ref().map(|path| format!("path {path}")));
+        conditions.extend(self.dev.map(|dev| format!("device {dev}")));
+        conditions.extend(self.min_latency_ns.map(|ns| format!("{} or longer", duration(ns))));
+        conditions.join(", ")
     }
 
-    fn task(&self, pid: u32, comm: &[u8]) -> Verdict {
-        let pid_is = ask(self.pid, |wanted| (pid != UNKNOWN_TASK).then_some(pid == wanted));
-        let comm_is = ask(self.comm.as_ref(), |wanted| (!comm.is_empty()).then_some(comm == wanted.as_bytes()));
-        pid_is.min(comm_is)
+    fn check_task(&self, pid: u32, comm: &[u8]) -> Verdict {
+        let pid_matches = check(self.pid, |wanted| (pid != UNKNOWN_TASK).then_some(pid == wanted));
+        let comm_matches = check(self.comm.as_ref(), |wanted| (!comm.is_empty()).then_some(comm == wanted.as_bytes()));
+        pid_matches.min(comm_matches)
     }
 
-    fn request(&self, request: &Request, names: &Names) -> Verdict {
+    fn check_request(&self, request: &Request, names: &Names) -> Verdict {
         let path = names.get(request.path);
-        let path_is =
-            ask(self.path.as_ref(), |wanted| request.path.is_some().then(|| path.starts_with(wanted.as_bytes())));
-        let dev_is = ask(self.dev, |wanted| request.dev.is_known().then_some(request.dev == wanted));
-        let slow = ask(self.min_latency_ns, |least| request.dur().map(|dur| dur >= least));
-        self.task(request.pid, names.get(request.comm)).min(path_is).min(dev_is).min(slow)
+        let path_matches =
+            check(self.path.as_ref(), |wanted| request.path.is_some().then(|| path.starts_with(wanted.as_bytes())));
+        let dev_matches = check(self.dev, |wanted| request.dev.is_known().then_some(request.dev == wanted));
+        let is_slow = check(self.min_latency_ns, |min| request.dur().map(|dur| dur >= min));
+        self.check_task(request.pid, names.get(request.comm)).min(path_matches).min(dev_matches).min(is_slow)
     }
 
-    /// A call without a request has neither path nor device.
-    fn call(&self, call: &Call, names: &Names) -> Verdict {
-        let path_is = ask(self.path.as_ref(), |_| None);
-        let dev_is = ask(self.dev, |_| None);
-        let slow = ask(self.min_latency_ns, |least| call.dur().map(|dur| dur >= least));
-        self.task(call.pid, names.get(call.comm)).min(path_is).min(dev_is).min(slow)
+    /// Checks a call without a request. It has neither path nor device.
+    fn check_call(&self, call: &Call, names: &Names) -> Verdict {
+        let path_matches = check(self.path.as_ref(), |_| None);
+        let dev_matches = check(self.dev, |_| None);
+        let is_slow = check(self.min_latency_ns, |min| call.dur().map(|dur| dur >= min));
+        self.check_task(call.pid, names.get(call.comm)).min(path_matches).min(dev_matches).min(is_slow)
     }
 }
 
-/// In the largest unit that it is a whole number of.
-fn length(ns: i64) -> String {
+/// Formats a duration in the largest unit of which it is a whole multiple.
+fn duration(ns: i64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
     let unit = units.into_iter().find(|(unit, _)| ns != 0 && ns % unit == 0).unwrap_or((1, "ns"));
     format!("{} {}", ns / unit.0, unit.1)
@@ -91,7 +91,7 @@ fn length(ns: i64) -> String {
 pub struct Filtered<S> {
     sink: S,
     filter: Filter,
-    /// Bios that are done, of requests that are not yet.
+    /// Bios of requests that have not ended, by `sync_id`.
     held: HashMap<u64, Vec<Bio>, FixedState>,
     losses: Losses,
 }
@@ -101,7 +101,7 @@ impl<S: Sink> Filtered<S> {
         Self { sink, filter, held: HashMap::default(), losses: Losses::default() }
     }
 
-    /// Counts what does not pass.
+    /// Returns whether the verdict is to pass; counts a loss if not.
     fn passes(&mut self, verdict: Verdict, ts: i64) -> bool {
         let reason = match verdict {
             Verdict::Passes => return true,
@@ -130,26 +130,26 @@ impl<S: Sink> Sink for Filtered<S> {
 
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
         let mut passing = Vec::new();
-        for of in group.requests {
-            let verdict = self.filter.request(of.request, names);
-            let bios = self.held.remove(&of.request.sync_id).unwrap_or_default();
-            if self.passes(verdict, of.request.ts()) {
+        for r in group.requests {
+            let verdict = self.filter.check_request(r.request, names);
+            let bios = self.held.remove(&r.request.sync_id).unwrap_or_default();
+            if self.passes(verdict, r.request.ts()) {
                 for bio in &bios {
                     self.sink.bio(bio, names)?;
                 }
-                passing.push(GroupRequest { request: of.request, bio_ids: of.bio_ids });
+                passing.push(GroupRequest { request: r.request, bio_ids: r.bio_ids });
             }
         }
         let mut call = group.call.cloned();
         if let Some(call) = &mut call {
-            let taken = |passing: &[GroupRequest<'_>]| passing.iter().any(|r| Some(r.request.sync_id) == call.sync_id);
+            let own_request_passes = passing.iter().any(|r| Some(r.request.sync_id) == call.sync_id);
             if group.requests.is_empty() {
-                let verdict = self.filter.call(call, names);
+                let verdict = self.filter.check_call(call, names);
                 if !self.passes(verdict, call.enter) {
                     return Ok(());
                 }
-            } else if !taken(&passing) {
-                // The request that took it is left out; one beside it may be shown all the same.
+            } else if !own_request_passes {
+                // The request that the call was paired with is filtered out, another request in the call is not.
                 call.sync_id = passing.first().map(|r| r.request.sync_id);
             }
         }
@@ -167,8 +167,8 @@ impl<S: Sink> Sink for Filtered<S> {
         Some(&self.losses)
     }
 
-    fn left_out(&self) -> u64 {
-        self.sink.left_out()
+    fn unweighted_requests(&self) -> u64 {
+        self.sink.unweighted_requests()
     }
 
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, names: &Names) -> Result<()> {

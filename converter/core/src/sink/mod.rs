@@ -1,11 +1,15 @@
-//! Sinks write what `assemble` made; they know neither pairing nor input format.
+//! Sinks: each writes the rows of the pairing stage in one output format. A sink knows neither input formats nor pairing.
 
 pub mod columns;
+pub mod csv;
 pub mod events_jsonl;
 pub mod filtered;
+pub mod folded;
+pub mod jsonl;
+pub mod perf_script;
 pub mod perfetto;
-pub mod rows;
 pub mod samples;
+mod text;
 pub mod threaded;
 
 use crate::error::Result;
@@ -18,22 +22,22 @@ use crate::rows::{Bio, Call, Request};
 pub struct Mark {
     pub name: String,
     pub ts: i64,
-    /// `None`: until the next mark, or the end of the log.
+    /// `None`: the mark lasts until the next one, or until the end of the log.
     pub dur: Option<i64>,
 }
 
-/// What is known of the whole run at its end.
+/// Facts about the run that are known at its end.
 #[derive(Clone, Debug, Default)]
 pub struct RunFacts {
     pub first_ts: Option<i64>,
     pub last_ts: Option<i64>,
     /// Keys and values of `syncline_meta`.
     pub meta: Vec<(String, String)>,
-    /// With the end of each mark settled.
+    /// Marks in the order of time, each with its duration.
     pub marks: Vec<Mark>,
 }
 
-/// A call with the requests that were made in it, or one request without a call. On one thread groups come in the order of time.
+/// A sync call with the requests made in it, or one request without a call. The groups of one thread are in the order of time.
 pub struct Group<'a> {
     pub call: Option<&'a Call>,
     pub requests: &'a [GroupRequest<'a>],
@@ -41,35 +45,35 @@ pub struct Group<'a> {
 
 pub struct GroupRequest<'a> {
     pub request: &'a Request,
-    /// `bio_id` of each of its bios.
+    /// The `bio_id` of each of its bios.
     pub bio_ids: &'a [u64],
 }
 
 pub trait Sink {
-    /// The first event's time, before anything else.
+    /// Takes the time of the first event, before any other call.
     fn begin(&mut self, _first_ts: i64) -> Result<()> {
         Ok(())
     }
 
-    /// A bio that is done, or known never to be.
+    /// Takes a bio that is completed, or whose completion cannot come any more.
     fn bio(&mut self, _bio: &Bio, _names: &Names) -> Result<()> {
         Ok(())
     }
 
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()>;
 
-    /// One loss that has a time.
+    /// Takes one loss whose time is known.
     fn loss(&mut self, _reason: Reason, _ts: i64, _text: &str) -> Result<()> {
         Ok(())
     }
 
-    /// What the sink has left out on the way, with reasons.
+    /// Returns the losses that the sink itself counted.
     fn losses(&self) -> Option<&Losses> {
         None
     }
 
-    /// Requests that this output has no place for.
-    fn left_out(&self) -> u64 {
+    /// Returns the number of requests that the output lacks because their weight is not known.
+    fn unweighted_requests(&self) -> u64 {
         0
     }
 

@@ -1,4 +1,4 @@
-//! Any sink on a thread of its own: rows are encoded while the next ones are paired.
+//! Runs another sink on a thread of its own, so that rows are encoded while the next ones are paired.
 
 use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,12 +10,12 @@ use crate::losses::{Losses, Reason};
 use crate::names::Names;
 use crate::rows::{Bio, Call, Request};
 
-/// Steps that are handed over at once.
-const BATCH_STEPS: usize = 1024;
-/// Batches on their way.
+/// Number of calls that are sent to the thread at once.
+const BATCH_CALLS: usize = 1024;
+/// Capacity of the channel, in batches.
 const BATCHES: usize = 4;
 
-/// What was told to the sink, in its order; rows stand in vectors of their own, one after the other.
+/// One call of a method of `Sink`. Its rows are in the vectors of the batch, in the order of the calls.
 enum SinkCall {
     Begin(i64),
     Bio,
@@ -26,18 +26,19 @@ enum SinkCall {
 
 #[derive(Default)]
 struct RowBatch {
-    steps: Vec<SinkCall>,
+    sink_calls: Vec<SinkCall>,
     bios: Vec<Bio>,
     calls: Vec<Call>,
+    /// Each with the number of its `bio_ids`.
     requests: Vec<(Request, u32)>,
     bio_ids: Vec<u64>,
-    /// Names that the rows may use and no batch before has, in the order of their ids.
+    /// Names that the rows may use and that no earlier batch carried, in the order of their ids.
     names: Names,
 }
 
 impl RowBatch {
     fn clear(&mut self) {
-        self.steps.clear();
+        self.sink_calls.clear();
         self.bios.clear();
         self.calls.clear();
         self.requests.clear();
@@ -45,13 +46,14 @@ impl RowBatch {
         self.names.clear();
     }
 
-    fn tell(&self, sink: &mut dyn Sink, names: &mut Names) -> Result<()> {
+    /// Makes the calls of the batch on the sink.
+    fn replay(&self, sink: &mut dyn Sink, names: &mut Names) -> Result<()> {
         names.append(&self.names, 1);
         let (mut bios, mut calls, mut requests) = (self.bios.iter(), self.calls.iter(), self.requests.iter());
         let mut bio_ids = &self.bio_ids[..];
         let mut group = Vec::new();
-        for step in &self.steps {
-            match step {
+        for sink_call in &self.sink_calls {
+            match sink_call {
                 SinkCall::Begin(ts) => sink.begin(*ts)?,
                 SinkCall::Bio => bios.next().map_or(Ok(()), |bio| sink.bio(bio, names))?,
                 SinkCall::Group { call, requests: count } => {
@@ -65,7 +67,10 @@ impl RowBatch {
                     sink.group(&Group { call, requests: &group }, names)?;
                 }
                 SinkCall::Loss { reason, ts, text } => sink.loss(*reason, *ts, text)?,
-                SinkCall::Finish(end) => sink.finish(&end.0, &end.1, names)?,
+                SinkCall::Finish(facts_and_losses) => {
+                    let (facts, losses) = facts_and_losses.as_ref();
+                    sink.finish(facts, losses, names)?;
+                }
             }
         }
         Ok(())
@@ -74,11 +79,14 @@ impl RowBatch {
 
 pub struct Threaded {
     batch: RowBatch,
-    names_taken: usize,
+    /// Number of names that were sent, or are in `batch`.
+    names_sent: usize,
     full: Option<SyncSender<RowBatch>>,
+    /// Batches that the thread has written, for reuse.
     empty: Receiver<RowBatch>,
     thread: Option<JoinHandle<Result<u64>>>,
-    left_out: u64,
+    /// Known once the thread has ended.
+    unweighted: u64,
 }
 
 impl Threaded {
@@ -88,30 +96,30 @@ impl Threaded {
         let work = move || {
             let mut names = Names::default();
             for mut batch in batches {
-                batch.tell(sink.as_mut(), &mut names)?;
+                batch.replay(sink.as_mut(), &mut names)?;
                 batch.clear();
                 let _ = recycle.try_send(batch);
             }
-            Ok(sink.left_out())
+            Ok(sink.unweighted_requests())
         };
         let thread = thread::Builder::new().name("syncline-encode".into()).spawn(work).map_err(Error::Thread)?;
         let batch = RowBatch::default();
-        Ok(Self { batch, names_taken: 1, full: Some(full), empty, thread: Some(thread), left_out: 0 })
+        Ok(Self { batch, names_sent: 1, full: Some(full), empty, thread: Some(thread), unweighted: 0 })
     }
 
-    /// Names that a row at hand may use go with it.
+    /// Adds the new names to the batch. Called before a row that may use them is added.
     #[inline]
-    fn take_names(&mut self, names: &Names) {
-        if self.names_taken < names.len() {
-            self.batch.names.append(names, self.names_taken);
-            self.names_taken = names.len();
+    fn add_names(&mut self, names: &Names) {
+        if self.names_sent < names.len() {
+            self.batch.names.append(names, self.names_sent);
+            self.names_sent = names.len();
         }
     }
 
     #[inline]
-    fn step(&mut self, step: SinkCall) -> Result<()> {
-        self.batch.steps.push(step);
-        if self.batch.steps.len() >= BATCH_STEPS { self.send() } else { Ok(()) }
+    fn add_call(&mut self, sink_call: SinkCall) -> Result<()> {
+        self.batch.sink_calls.push(sink_call);
+        if self.batch.sink_calls.len() >= BATCH_CALLS { self.send() } else { Ok(()) }
     }
 
     #[cold]
@@ -121,18 +129,18 @@ impl Threaded {
         if sent { Ok(()) } else { self.join() }
     }
 
-    /// The end of the thread, with its error.
+    /// Waits for the thread to end and returns its error.
     fn join(&mut self) -> Result<()> {
         self.full = None;
         if let Some(thread) = self.thread.take() {
-            self.left_out = thread.join().map_err(|_| Error::Reader)??;
+            self.unweighted = thread.join().map_err(|_| Error::Reader)??;
         }
         Ok(())
     }
 }
 
 impl Drop for Threaded {
-    /// A sink that is not finished removes what it wrote, which must be done before the program ends.
+    /// An unfinished sink removes its temporary file. Waiting for that ensures that it happens before the program exits.
     fn drop(&mut self) {
         let _ = self.join();
     }
@@ -140,36 +148,36 @@ impl Drop for Threaded {
 
 impl Sink for Threaded {
     fn begin(&mut self, first_ts: i64) -> Result<()> {
-        self.step(SinkCall::Begin(first_ts))
+        self.add_call(SinkCall::Begin(first_ts))
     }
 
     fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
-        self.take_names(names);
+        self.add_names(names);
         self.batch.bios.push(bio.clone());
-        self.step(SinkCall::Bio)
+        self.add_call(SinkCall::Bio)
     }
 
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
-        self.take_names(names);
+        self.add_names(names);
         self.batch.calls.extend(group.call.cloned());
         for GroupRequest { request, bio_ids } in group.requests {
             self.batch.requests.push(((*request).clone(), bio_ids.len() as u32));
             self.batch.bio_ids.extend_from_slice(bio_ids);
         }
-        self.step(SinkCall::Group { call: group.call.is_some(), requests: group.requests.len() as u32 })
+        self.add_call(SinkCall::Group { call: group.call.is_some(), requests: group.requests.len() as u32 })
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {
-        self.step(SinkCall::Loss { reason, ts, text: text.to_owned() })
+        self.add_call(SinkCall::Loss { reason, ts, text: text.to_owned() })
     }
 
-    fn left_out(&self) -> u64 {
-        self.left_out
+    fn unweighted_requests(&self) -> u64 {
+        self.unweighted
     }
 
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, names: &Names) -> Result<()> {
-        self.take_names(names);
-        self.batch.steps.push(SinkCall::Finish(Box::new((facts.clone(), losses.clone()))));
+        self.add_names(names);
+        self.batch.sink_calls.push(SinkCall::Finish(Box::new((facts.clone(), losses.clone()))));
         self.send()?;
         self.join()
     }

@@ -1,19 +1,19 @@
-//! Names of functions as people read them.
+//! Readable names of functions: demangled, on one line.
 
 use std::fmt::{self, Write as _};
 
-/// Deeper and longer than what compilers write. A name in a log may be anything, and a short one stand for gigabytes.
-const DEPTH: u32 = 128;
-const LENGTH: usize = 1 << 16;
+/// Limits for demangling, above what compilers produce. A name in a log can be anything, and a short one can expand to gigabytes.
+const MAX_DEPTH: u32 = 128;
+const MAX_LENGTH: usize = 1 << 16;
 
-/// The name of a frame, fit for every format of stacks: C++ and Rust symbols are demangled, `;` is `:`, and what would move
-/// a cursor, or is not allowed in XML, is escaped.
+/// Returns the name of a frame in a form that every stack format accepts: C++ and Rust symbols are demangled, `;` becomes `:`, and control
+/// characters and those that XML forbids are escaped.
 pub fn readable(name: &str) -> String {
-    plain(&demangled(name).unwrap_or_else(|| name.to_owned()))
+    one_line(&demangled(name).unwrap_or_else(|| name.to_owned()))
 }
 
-/// Text on one line, without the `;` that parts frames; never empty.
-pub fn plain(name: &str) -> String {
+/// Returns text on one line without `;`, which separates frames. The result is never empty.
+pub fn one_line(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for c in name.trim().chars() {
         match c {
@@ -32,21 +32,21 @@ fn demangled(name: &str) -> Option<String> {
         return Some(format!("{rust:#}"));
     }
     if name.starts_with("_Z") || name.starts_with("__Z") {
-        let parsing = cpp_demangle::ParseOptions::default().recursion_limit(DEPTH);
-        let writing = cpp_demangle::DemangleOptions::default().recursion_limit(DEPTH);
+        let parsing = cpp_demangle::ParseOptions::default().recursion_limit(MAX_DEPTH);
+        let writing = cpp_demangle::DemangleOptions::default().recursion_limit(MAX_DEPTH);
         let symbol = cpp_demangle::Symbol::new_with_options(name, &parsing).ok()?;
-        let mut short = Short(String::new());
-        return symbol.structured_demangle(&mut short, &writing).ok().map(|()| short.0);
+        let mut text = LimitedText(String::new());
+        return symbol.structured_demangle(&mut text, &writing).ok().map(|()| text.0);
     }
-    half_demangled(name)
+    half_demangled_rust(name)
 }
 
-/// Text that cannot grow without end.
-struct Short(String);
+/// Text of at most `MAX_LENGTH` bytes. Writing more is an error.
+struct LimitedText(String);
 
-impl cpp_demangle::DemangleWrite for Short {
+impl cpp_demangle::DemangleWrite for LimitedText {
     fn write_string(&mut self, text: &str) -> fmt::Result {
-        if self.0.len() + text.len() > LENGTH {
+        if self.0.len() + text.len() > MAX_LENGTH {
             return Err(fmt::Error);
         }
         self.0.push_str(text);
@@ -54,8 +54,9 @@ impl cpp_demangle::DemangleWrite for Short {
     }
 }
 
-/// Rust's older names taken for C++, as bpftrace does: `a::b$u20$c::h0123456789abcdef`. Mangled again they can be read.
-fn half_demangled(name: &str) -> Option<String> {
+/// Demangles a legacy Rust name that was demangled as C++, as bpftrace does: `a::b$u20$c::h0123456789abcdef`. Mangling it again makes it
+/// a Rust symbol.
+fn half_demangled_rust(name: &str) -> Option<String> {
     let (_, hash) = name.rsplit_once("::h")?;
     if hash.len() != 16 || !hash.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
@@ -73,8 +74,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compilers_names() {
-        // The right sides are c++filt's, and rustfilt's.
+    fn names_of_compilers() {
+        // Expected values are the output of c++filt and rustfilt.
         for (mangled, want) in [
             ("fdatasync", "fdatasync"),
             ("0x7ffff7e5a8bb", "0x7ffff7e5a8bb"),
@@ -92,9 +93,9 @@ mod tests {
                 "_$LT$std..fs..File$u20$as$u20$std..io..Write$GT$::flush::h0123456789abcdef",
                 "<std::fs::File as std::io::Write>::flush",
             ),
-            // An array's `;`.
+            // The `;` of an array type.
             ("_RINvCs1234_7mycrate3fooAhj8_E", "mycrate::foo::<[u8: 8]>"),
-            // Nothing of a compiler's.
+            // Not mangled names.
             ("_Z", "_Z"),
             ("_ZN3foo", "_ZN3foo"),
             ("x::h0123", "x::h0123"),
@@ -104,11 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn a_short_name_that_stands_for_a_long_one_stays_as_it_is() {
-        // A pair of a and a, a pair of two such pairs, and so on: twice as long with each.
+    fn a_name_that_expands_beyond_the_limit_stays_mangled() {
+        // A pair of `a` and `a`, a pair of two such pairs, and so on: each level doubles the length.
         let mut name = "_Z1f1a".to_owned();
         for level in 0..16_u32 {
-            // Each pair is a substitution, and its name without arguments another.
+            // Each pair is one substitution, its name without arguments another.
             let number = (2 * level).checked_sub(1).map(|n| char::from_digit(n, 36).unwrap().to_ascii_uppercase());
             let before = number.map_or("S_".to_owned(), |digit| format!("S{digit}_"));
             let _ = write!(name, "St4pairI{before}{before}E");
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_names_stay_on_a_line() {
+    fn control_characters_and_separators_are_replaced() {
         assert_eq!(readable(" a;b\n\u{1b}[31m\u{ffff} "), "a:b\\x0a\\x1b[31m\\u{ffff}");
         assert_eq!(readable(" "), "[no name]");
     }

@@ -1,58 +1,60 @@
-//! Flame graphs as SVG, drawn by inferno. Stacks come summed up; nothing here knows what they count.
+//! Flame graphs as SVG, drawn by inferno. The caller sums the stacks; this module does not depend on what the weights measure.
 
 use std::collections::HashMap;
 
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap, StrokeColor};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use crate::stacks::demangle::plain;
+use crate::stacks::demangle::one_line;
 
-/// What is drawn alike, with its weight.
+/// One distinct stack with its total weight.
 pub struct Stack {
-    /// Outermost first, each as `demangle::readable` leaves it.
+    /// Outermost first, each in the form that `demangle::readable` returns.
     pub frames: Vec<String>,
     pub weight: u64,
-    /// The weight that it is compared with.
+    /// Its weight in the run that is compared with.
     pub base: Option<f64>,
 }
 
-/// What stands around the frames, and how they are shown.
+/// Texts around the frames, and how the frames are shown.
 pub struct Style<'a> {
     pub title: &'a str,
     pub subtitle: &'a str,
-    /// For who looks into the file.
+    /// Written as an XML comment into the file.
     pub notes: &'a str,
-    /// Unit of the figures, and what weights are multiplied by to be in it.
+    /// Unit of the figures.
     pub unit: &'a str,
+    /// Factor from weights to that unit.
     pub factor: f64,
-    /// What a frame is: `Function`.
+    /// What a frame stands for, such as `Function`.
     pub frame_is: &'a str,
     pub palette: &'a str,
-    /// Percent of the whole below which a frame is left out.
+    /// Frames below this share of the whole, in percent, are not drawn.
     pub hide_under: f64,
-    /// Of a frame, with its callers: how much more its weight, and that of its base, may be, since names of functions are missing.
+    /// By a frame with its callers: how much larger its weight and its base may really be, because frames without a name may belong to it.
     pub perhaps: HashMap<Vec<String>, (f64, f64)>,
 }
 
 pub struct Drawing {
     pub svg: Vec<u8>,
-    /// Frames that are too narrow to be shown.
+    /// Number of frames that are too narrow to be drawn.
     pub hidden: usize,
 }
 
-/// Hues in degrees, from and to.
+/// Ranges of hues, in degrees.
 pub const PALETTES: &[(&str, (f64, f64))] =
     &[("warm", (18.0, 52.0)), ("green", (85.0, 150.0)), ("blue", (180.0, 215.0))];
 
 const WHITE: Color = Color { r: 255, g: 255, b: 255 };
-/// What has no name of its own.
+/// Frames without a name.
 const GREY: Color = Color { r: 205, g: 205, b: 205 };
+/// Frames without a change.
 const SAME: Color = Color { r: 240, g: 240, b: 240 };
-/// What may be more or less: no hue of either.
-const OPEN: Color = Color { r: 240, g: 228, b: 160 };
+/// Frames of which it is not known whether they grew or shrank.
+const UNCERTAIN: Color = Color { r: 240, g: 228, b: 160 };
 
-/// Threaded inferno's own style: its search button can hardly be seen, and it knows no dark screens.
-const STYLE: &str = "<style type=\"text/css\">
+/// Added to inferno's own style, whose search button is hard to see and which has no dark mode.
+const EXTRA_STYLE: &str = "<style type=\"text/css\">
 #search { opacity:0.6; }
 @media (prefers-color-scheme: dark) {
   :root { color-scheme:dark; background:#1b1b1b; }
@@ -62,62 +64,63 @@ const STYLE: &str = "<style type=\"text/css\">
 }
 </style>";
 
-/// Weights of a frame with all that it called.
+/// Weights of a frame, including all frames that it called.
 #[derive(Clone, Copy, Default)]
 struct Total {
     weight: u64,
     base: f64,
 }
 
-/// Draws stacks; those with a base as a differential flame graph, as wide as their weights.
+/// Draws stacks as a flame graph; if any has a base, as a differential flame graph. Widths are the weights, not the base.
 ///
-/// Not by inferno's own differentials: they colour the innermost frames alone, and there all stacks of syncs are alike. Here each frame
-/// is coloured by its own change and says it in its name, so that it can be read without colours. Of one that may have changed
-/// by names alone that are missing it says the least change, or that it cannot be told.
+/// inferno's own differential mode is not used: it colours only by the innermost frames, in which the stacks of syncs do not differ.
+/// Here each frame has the colour of its own change, and its name states the change, so that the graph is readable without colours. If
+/// frames without a name leave the change uncertain, the name states the smallest possible change, or `?` if even its sign is uncertain.
 ///
 /// # Errors
-/// No stack has a weight.
-pub fn draw(mut stacks: Vec<Stack>, look: &Style<'_>) -> Result<Drawing, String> {
-    // By frames, and not by lines as inferno would: `db-wal` must not come between `db` and what is below it.
+/// All weights are 0.
+pub fn draw(mut stacks: Vec<Stack>, style: &Style<'_>) -> Result<Drawing, String> {
+    // By frames, not by folded lines as inferno sorts: `db-wal` must not come between `db` and the frames below `db`.
     stacks.sort_by(|a, b| a.frames.cmp(&b.frames));
     let tree = Tree::of(&stacks);
     let whole = tree.totals[0].weight;
     if whole == 0 {
         return Err("no stack has a weight".to_owned());
     }
-    let least = look.hide_under / 100.0 * whole as f64;
-    let is_narrow = |total: &Total| (total.weight as f64) < least;
+    let min_weight = style.hide_under / 100.0 * whole as f64;
+    let is_narrow = |total: &Total| (total.weight as f64) < min_weight;
     let hidden = tree.totals.iter().filter(|total| total.weight > 0 && is_narrow(total)).count();
 
-    let differential = stacks.iter().any(|stack| stack.base.is_some());
-    let hues = PALETTES.iter().find(|(name, _)| *name == look.palette).map_or(PALETTES[0].1, |&(_, hues)| hues);
+    let is_differential = stacks.iter().any(|stack| stack.base.is_some());
+    let hues = PALETTES.iter().find(|(name, _)| *name == style.palette).map_or(PALETTES[0].1, |&(_, hues)| hues);
     let mut colours = PaletteMap::default();
-    let mut named = |path: &[String], total: Total| -> String {
+    let mut label = |path: &[String], total: Total| -> String {
         let name = path.last().map_or("", String::as_str);
-        let (name, colour) = if differential {
-            let change = Changes::of(total, look.perhaps.get(path).copied().unwrap_or_default());
+        let (name, colour) = if is_differential {
+            let change = ChangeBounds::of(total, style.perhaps.get(path).copied().unwrap_or_default());
             let name = if path.is_empty() { String::new() } else { format!("{} {name}", change.mark()) };
             (name, change.colour())
         } else {
             (name.to_owned(), if is_nameless(name) { GREY } else { tint(name, hues) })
         };
-        let name = guarded(name);
+        let name = escape_for_inferno(name);
         colours.insert(&name, colour);
         name
     };
-    named(&[], tree.totals[0]);
+    label(&[], tree.totals[0]);
     let mut lines: Vec<(String, u64)> = Vec::new();
     let mut path = vec![0];
-    for (stack, place) in stacks.iter().zip(&tree.places) {
-        place.step(&mut path, stack.frames.len());
+    for (stack, nodes) in stacks.iter().zip(&tree.nodes) {
+        nodes.advance(&mut path, stack.frames.len());
         if stack.weight == 0 {
             continue;
         }
-        // What is too narrow leaves its width to its caller, and inferno has less to look at. A line without frames is none.
+        // Frames that are too narrow are cut off here: their caller keeps the width, and inferno has less to parse. The outermost
+        // frame stays, because a line needs one.
         let shown: Vec<String> = (path[1..].iter().enumerate())
             .map(|(depth, &node)| (depth, tree.totals[node]))
             .take_while(|(depth, total)| *depth == 0 || !is_narrow(total))
-            .map(|(depth, total)| named(&stack.frames[..=depth], total))
+            .map(|(depth, total)| label(&stack.frames[..=depth], total))
             .collect();
         let folded = shown.join(";");
         match lines.last_mut() {
@@ -128,53 +131,54 @@ pub fn draw(mut stacks: Vec<Stack>, look: &Style<'_>) -> Result<Drawing, String>
     let lines: Vec<String> = lines.into_iter().map(|(folded, weight)| format!("{folded} {weight}")).collect();
 
     let mut options = Options::default();
-    options.title = plain(look.title);
-    options.subtitle = Some(plain(look.subtitle));
-    options.notes = comment(look.notes);
-    look.unit.clone_into(&mut options.count_name);
-    options.factor = look.factor;
-    options.name_type = format!("{}:", look.frame_is);
-    options.min_width = look.hide_under;
+    options.title = one_line(style.title);
+    options.subtitle = Some(one_line(style.subtitle));
+    options.notes = xml_comment(style.notes);
+    style.unit.clone_into(&mut options.count_name);
+    options.factor = style.factor;
+    options.name_type = format!("{}:", style.frame_is);
+    options.min_width = style.hide_under;
     options.text_truncate_direction = TextTruncateDirection::Right;
     options.bgcolors = Some(BackgroundColor::Flat(WHITE));
     options.stroke_color = StrokeColor::Color(WHITE);
-    // Lighter than inferno's, so that the text can be read.
+    // Lighter than inferno's, so that the text is readable.
     if let Ok(colour) = "#ff87ff".parse() {
         options.search_color = colour;
     }
     options.palette_map = Some(&mut colours);
-    // Takes the lines from the last to the first, and does not sort them.
+    // Reads the lines from last to first and does not sort them.
     options.flame_chart = true;
     let mut svg = Vec::new();
     from_lines(&mut options, lines.iter().rev().map(String::as_str), &mut svg).map_err(|e| e.to_string())?;
     if let Some(end) = svg.windows(6).rposition(|tag| tag == b"</svg>") {
-        svg.splice(end..end, STYLE.bytes());
+        svg.splice(end..end, EXTRA_STYLE.bytes());
     }
     Ok(Drawing { svg, hidden })
 }
 
-/// Text in an XML comment, which two dashes or one at its end would break.
-fn comment(text: &str) -> String {
-    let mut text = text.lines().map(plain).collect::<Vec<_>>().join(" | ").replace("--", "- -").replace("--", "- -");
+/// Formats text for an XML comment, which must not contain two dashes or end in one.
+fn xml_comment(text: &str) -> String {
+    let mut text = text.lines().map(one_line).collect::<Vec<_>>().join(" | ").replace("--", "- -").replace("--", "- -");
     text.push(' ');
     text
 }
 
-/// Keeps inferno from reading a name as something else: a number at the end would be a second weight, a `# ` at the start a comment.
-fn guarded(mut name: String) -> String {
-    const SPACE: &str = "\u{a0}";
+/// Replaces spaces that inferno would misread by no-break spaces: before a number at the end, which it takes for a second weight, and in
+/// `# ` at the start, which it takes for a comment.
+fn escape_for_inferno(mut name: String) -> String {
+    const NO_BREAK_SPACE: &str = "\u{a0}";
     if let Some(at) = name.rfind(' ')
         && name[at + 1..].bytes().all(|b| b.is_ascii_digit() || b == b'.')
     {
-        name.replace_range(at..=at, SPACE);
+        name.replace_range(at..=at, NO_BREAK_SPACE);
     }
     if name.starts_with("# ") {
-        name.replace_range(1..2, SPACE);
+        name.replace_range(1..2, NO_BREAK_SPACE);
     }
     name
 }
 
-/// An address, a library of which no more is known, or a word of ours such as `[no stack]`.
+/// Returns whether a frame is an address, a library without a function, or a placeholder such as `[no stack]`.
 fn is_nameless(frame: &str) -> bool {
     frame.starts_with("0x") || (frame.starts_with('[') && frame.ends_with(']'))
 }
@@ -183,18 +187,20 @@ fn is_nameless(frame: &str) -> bool {
 struct Tree {
     totals: Vec<Total>,
     /// Of each stack.
-    places: Vec<Location>,
+    nodes: Vec<StackNodes>,
 }
 
-/// Where the nodes of a stack are: so many are those of the stack before, the others follow one another.
-struct Location {
+/// The nodes of one stack, with the root.
+struct StackNodes {
+    /// Number of nodes that it shares with the stack before it.
     shared: usize,
+    /// The first of its own nodes, which are consecutive.
     first: usize,
 }
 
-impl Location {
-    /// Makes the nodes of the stack before, with the root, those of this stack of so many frames.
-    fn step(&self, path: &mut Vec<usize>, frames: usize) {
+impl StackNodes {
+    /// Changes `path` from the nodes of the stack before to those of this stack, which has `frames` frames.
+    fn advance(&self, path: &mut Vec<usize>, frames: usize) {
         path.truncate(self.shared);
         path.extend(self.first..self.first + frames + 1 - self.shared);
     }
@@ -202,29 +208,29 @@ impl Location {
 
 impl Tree {
     fn of(stacks: &[Stack]) -> Self {
-        let mut tree = Self { totals: vec![Total::default()], places: Vec::with_capacity(stacks.len()) };
+        let mut tree = Self { totals: vec![Total::default()], nodes: Vec::with_capacity(stacks.len()) };
         let mut path = vec![0];
         let mut before: &[String] = &[];
         for stack in stacks {
-            let alike = before.iter().zip(&stack.frames).take_while(|(a, b)| a == b).count();
-            let place = Location { shared: alike + 1, first: tree.totals.len() };
-            tree.totals.resize(tree.totals.len() + stack.frames.len() - alike, Total::default());
-            place.step(&mut path, stack.frames.len());
+            let common = before.iter().zip(&stack.frames).take_while(|(a, b)| a == b).count();
+            let nodes = StackNodes { shared: common + 1, first: tree.totals.len() };
+            tree.totals.resize(tree.totals.len() + stack.frames.len() - common, Total::default());
+            nodes.advance(&mut path, stack.frames.len());
             for &node in &path {
                 let total = &mut tree.totals[node];
                 total.weight += stack.weight;
                 total.base += stack.base.unwrap_or_default();
             }
-            tree.places.push(place);
+            tree.nodes.push(nodes);
             before = &stack.frames;
         }
         tree
     }
 }
 
-/// A light colour, the same for the same name: black text on it can be read.
+/// Returns a light colour that depends only on the name. Black text is readable on it.
 fn tint(name: &str, (from, to): (f64, f64)) -> Color {
-    // FNV-1a: any hash does that is the same everywhere.
+    // FNV-1a. Any hash that is the same on every machine will do.
     let hash = name
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -239,7 +245,7 @@ fn tint(name: &str, (from, to): (f64, f64)) -> Color {
     Color { r: channel(0.0), g: channel(8.0), b: channel(4.0) }
 }
 
-/// A base that was scaled, and summed up in another order, is as exact as this.
+/// Relative error of a base that was scaled and summed in another order.
 const ROUNDING: f64 = 1e-9;
 
 /// How a frame's weight differs from its base.
@@ -247,7 +253,7 @@ const ROUNDING: f64 = 1e-9;
 enum Change {
     New,
     Same,
-    /// In percent of the base; what is ten times as much or more is told by its factor.
+    /// In percent of the base.
     By(f64),
 }
 
@@ -266,7 +272,8 @@ impl Change {
         matches!(self, Self::New) || matches!(self, Self::By(percent) if *percent > 0.0)
     }
 
-    /// Begins with `+`, `-` or `=`: short, so that the name has room.
+    /// Returns the prefix of a frame's name. It begins with `+`, `-` or `=` and is short, to leave room for the name. From ten times the base
+    /// on it is a factor instead of a percentage.
     fn mark(&self) -> String {
         match self {
             Self::New => "+new".to_owned(),
@@ -277,7 +284,7 @@ impl Change {
         }
     }
 
-    /// Red for more, blue for less, the stronger the larger the change, up to the double and to nothing.
+    /// Returns red for more, blue for less. The larger the change, the stronger the colour; it is strongest at +100 % and -100 %.
     fn colour(&self) -> Color {
         let percent = match self {
             Self::Same => return SAME,
@@ -293,42 +300,42 @@ impl Change {
     }
 }
 
-/// Between these two a change lies; they are one where no name is missing.
-struct Changes {
-    least: Change,
-    most: Change,
+/// Bounds of a change. They are equal where no name is missing.
+struct ChangeBounds {
+    lowest: Change,
+    highest: Change,
 }
 
-impl Changes {
+impl ChangeBounds {
     fn of(total: Total, (more, more_base): (f64, f64)) -> Self {
         let weight = total.weight as f64;
         if Change::of(weight, total.base) == Change::Same && Change::of(more, more_base) == Change::Same {
-            // No difference is seen, wherever the names are missing.
-            return Self { least: Change::Same, most: Change::Same };
+            // Neither the frame nor the frames that may belong to it have changed.
+            return Self { lowest: Change::Same, highest: Change::Same };
         }
-        Self { least: Change::of(weight, total.base + more_base), most: Change::of(weight + more, total.base) }
+        Self { lowest: Change::of(weight, total.base + more_base), highest: Change::of(weight + more, total.base) }
     }
 
-    /// The one that is nearer to no change; none where they do not agree in which way it goes.
-    fn sure(&self) -> Option<&Change> {
-        let (least, most) = (&self.least, &self.most);
-        if least == most || least.is_more() {
-            Some(least)
-        } else if *most == Change::Same || most.is_more() {
+    /// Returns the smallest change that is certain; `None` if even its sign is not.
+    fn certain(&self) -> Option<&Change> {
+        let (lowest, highest) = (&self.lowest, &self.highest);
+        if lowest == highest || lowest.is_more() {
+            Some(lowest)
+        } else if *highest == Change::Same || highest.is_more() {
             None
         } else {
-            Some(most)
+            Some(highest)
         }
     }
 
     fn mark(&self) -> String {
-        let Some(sure) = self.sure() else { return "?".to_owned() };
-        let mark = sure.mark();
-        if self.least.mark() == self.most.mark() { mark } else { format!("{}≥{}", &mark[..1], &mark[1..]) }
+        let Some(change) = self.certain() else { return "?".to_owned() };
+        let mark = change.mark();
+        if self.lowest.mark() == self.highest.mark() { mark } else { format!("{}≥{}", &mark[..1], &mark[1..]) }
     }
 
     fn colour(&self) -> Color {
-        self.sure().map_or(OPEN, Change::colour)
+        self.certain().map_or(UNCERTAIN, Change::colour)
     }
 }
 
@@ -336,7 +343,7 @@ impl Changes {
 mod tests {
     use super::*;
 
-    fn look() -> Style<'static> {
+    fn style() -> Style<'static> {
         Style {
             title: "t",
             subtitle: "s",
@@ -354,9 +361,9 @@ mod tests {
         Stack { frames: folded.split(';').map(str::to_owned).collect(), weight, base }
     }
 
-    /// Titles of the frames, sorted.
-    fn titles(stacks: Vec<Stack>, look: &Style<'_>) -> Vec<String> {
-        let svg = String::from_utf8(draw(stacks, look).unwrap().svg).unwrap();
+    /// Returns the titles of the frames, sorted.
+    fn titles(stacks: Vec<Stack>, style: &Style<'_>) -> Vec<String> {
+        let svg = String::from_utf8(draw(stacks, style).unwrap().svg).unwrap();
         let mut titles: Vec<_> =
             svg.split("<title>").skip(1).map(|rest| rest.split("</title>").next().unwrap().to_owned()).collect();
         titles.sort();
@@ -365,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_drawn_once() {
-        // By lines, `db-wal` comes between the two of `db`.
+        // Sorted by folded lines, `db-wal` comes between the two stacks of `db`.
         let stacks = vec![stack("wl;db", 1, None), stack("wl;db-wal", 2, None), stack("wl;db;f", 5, None)];
         let want = [
             "all (8 requests, 100%)",
@@ -374,7 +381,7 @@ mod tests {
             "f (5 requests, 62.50%)",
             "wl (8 requests, 100.00%)",
         ];
-        assert_eq!(titles(stacks, &look()), want);
+        assert_eq!(titles(stacks, &style()), want);
     }
 
     #[test]
@@ -387,8 +394,8 @@ mod tests {
             "b\u{a0}1.5 (1 requests, 12.50%)",
             "file\u{a0}12 (4 requests, 50.00%)",
         ];
-        assert_eq!(titles(stacks, &look()), want);
-        // Nor is one behind its change.
+        assert_eq!(titles(stacks, &style()), want);
+        // The same after the mark of a change.
         let stacks = vec![stack("wl;12", 3, Some(3.0)), stack("wl;13", 1, Some(0.0))];
         let want = [
             "+33% wl (4 requests, 100.00%)",
@@ -396,13 +403,13 @@ mod tests {
             "=\u{a0}12 (3 requests, 75.00%)",
             "all (4 requests, 100%)",
         ];
-        assert_eq!(titles(stacks, &look()), want);
+        assert_eq!(titles(stacks, &style()), want);
     }
 
     #[test]
     fn notes_do_not_end_their_comment() {
         for dashes in 1..9 {
-            let text = comment(&format!("a{}", "-".repeat(dashes)));
+            let text = xml_comment(&format!("a{}", "-".repeat(dashes)));
             assert!(!text.contains("--") && text.ends_with("- "), "{text}");
         }
     }
@@ -427,11 +434,11 @@ mod tests {
             "= b (10 requests, 14.93%)",
             "all (67 requests, 100%)",
         ];
-        assert_eq!(titles(stacks, &look()), want);
+        assert_eq!(titles(stacks, &style()), want);
     }
 
     #[test]
-    fn what_names_may_have_made_is_no_change() {
+    fn changes_that_missing_names_may_explain_are_not_stated() {
         let frame = |folded: &str| folded.split(';').map(str::to_owned).collect::<Vec<_>>();
         let stacks = vec![
             stack("wl;open", 20, Some(40.0)),
@@ -444,23 +451,23 @@ mod tests {
             stack("wl;same", 8, Some(8.0)),
         ];
         let perhaps = [
-            // As many as in the base, if all that lack a name are its own.
+            // As many as in the base, if all frames without a name belong to it.
             ("wl;open", (20.0, 0.0)),
             ("wl;[address]", (20.0, 40.0)),
             ("wl;even", (1.0, 0.0)),
-            // 90 against 30 to 60; 10 to 50 against 100.
+            // 90 compared with 30 to 60; 10 to 50 compared with 100.
             ("wl;more", (0.0, 30.0)),
             ("wl;less", (40.0, 0.0)),
-            // Not seen in what is written.
+            // Too small to change the mark.
             ("wl;hardly", (1.0, 1.0)),
-            // 10 against 0 to 5.
+            // 10 compared with 0 to 5.
             ("wl;bare", (0.0, 5.0)),
             ("wl;same", (3.0, 3.0)),
         ];
         let perhaps = perhaps.into_iter().map(|(folded, more)| (frame(folded), more)).collect();
-        let titles = titles(stacks, &Style { perhaps, ..look() });
+        let titles = titles(stacks, &Style { perhaps, ..style() });
         let names: Vec<_> = titles.iter().map(|title| title.split(" (").next().unwrap()).collect();
-        // The whole: 20,188 against 10,208.
+        // The whole: 20,188 compared with 10,208.
         let want = [
             ("+100% hardly", "+98% wl"),
             ("+≥100% bare", "+≥50% more"),
@@ -477,11 +484,11 @@ mod tests {
             let under = [stack("wl;b;under", 3, None), stack("wl;b;x;y", 1, None), stack("w;narrow", 2, None)];
             [stack("wl;a;deep", 94, None)].into_iter().chain(under).collect::<Vec<_>>()
         };
-        let titles = |hide_under| titles(stacks(), &Style { hide_under, ..look() });
-        let hidden = |hide_under| draw(stacks(), &Style { hide_under, ..look() }).unwrap().hidden;
+        let titles = |hide_under| titles(stacks(), &Style { hide_under, ..style() });
+        let hidden = |hide_under| draw(stacks(), &Style { hide_under, ..style() }).unwrap().hidden;
         assert_eq!(hidden(1.0), 0);
         assert_eq!(titles(1.0).len(), 10);
-        // `x`, `y`, `w` and `narrow`, but the whole is what it was.
+        // `x`, `y`, `w` and `narrow`; the whole is unchanged.
         assert_eq!(hidden(3.0), 4);
         let want = [
             "a (94 requests, 94.00%)",
@@ -496,8 +503,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_not_drawn() {
-        assert!(draw(vec![], &look()).is_err());
-        assert!(draw(vec![stack("wl", 0, Some(3.0))], &look()).is_err());
+    fn a_graph_without_weight_is_an_error() {
+        assert!(draw(vec![], &style()).is_err());
+        assert!(draw(vec![stack("wl", 0, Some(3.0))], &style()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! User stacks as bpftrace prints them, folded to `outermost;...;innermost`.
+//! User stacks as tracers print them, folded to `outermost;...;innermost`.
 
 pub mod demangle;
 pub mod flamegraph;
@@ -16,7 +16,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// `raw` is the lines as printed, innermost first; NONE when no frame is in them.
+    /// Returns the name of the folded stack; NONE if `raw`, the lines as printed, innermost first, has no frame.
     pub fn fold(&mut self, raw: &[u8], names: &mut Names) -> NameId {
         let id = self.raw.intern(raw);
         *self.folded.entry(id).or_insert_with(|| {
@@ -26,28 +26,29 @@ impl Stacks {
     }
 }
 
-/// The lines of a printed stack, without their indent.
+/// Returns the lines of a printed stack, without indent and empty lines.
 pub fn lines(raw: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     raw.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|l| !l.is_empty())
 }
 
+/// Folds a printed stack, whose lines are innermost first.
 pub fn fold(raw: &[u8]) -> Vec<u8> {
     let mut folded = Vec::with_capacity(raw.len());
     for line in lines(raw).rev() {
         if !folded.is_empty() {
             folded.push(b';');
         }
-        // `;` parts frames in every folded format; inferno writes `:` for it too.
+        // `;` separates frames in every folded format. inferno replaces it by `:` too.
         folded.extend(frame(line).iter().map(|&b| if b == b';' { b':' } else { b }));
     }
     folded
 }
 
-/// The function of a frame: without its address, its offset and its file.
+/// Returns the function of a frame, without address, offset and file. If only the file is known, returns `[FILE]`. Frames look like:
 ///
 /// `func+46`, `0x7fff12`, `7f12 func+46 (/lib/x.so)`, `7f12 [unknown] (/lib/x.so)`, `> /lib/x.so(func+0x2e) [0x7f12]`.
 fn frame(line: &[u8]) -> Vec<u8> {
-    let (function, file) = strace_style(line).or_else(|| perf_style(line)).unwrap_or((line, None));
+    let (function, file) = parse_strace_frame(line).or_else(|| parse_perf_frame(line)).unwrap_or((line, None));
     if function == b"[unknown]"
         && let Some(file) = file.filter(|f| *f != b"[unknown]")
     {
@@ -57,23 +58,25 @@ fn frame(line: &[u8]) -> Vec<u8> {
     without_offset(function).to_vec()
 }
 
-fn strace_style(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+/// Parses `> FILE(FUNCTION+OFFSET) [ADDRESS]` into function and file.
+fn parse_strace_frame(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let line = line.strip_prefix(b"> ")?;
-    // With -kk the line of the source follows the address.
+    // With -kk strace prints the source line after the address.
     let Some(end) = memchr::memmem::rfind(line, b" [0x") else { return Some((line, None)) };
     let frame = &line[..end];
-    let Some(open) = last_parenthesis(frame) else { return Some((frame, None)) };
+    let Some(open) = find_file_parenthesis(frame) else { return Some((frame, None)) };
     let function = &frame[open + 1..frame.len() - 1];
     Some((if function.is_empty() { b"[unknown]" } else { function }, Some(&frame[..open])))
 }
 
-fn perf_style(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+/// Parses `ADDRESS FUNCTION+OFFSET (FILE)` into function and file.
+fn parse_perf_frame(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let address = line.iter().position(|&b| b == b' ')?;
     if address == 0 || !line[..address].iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
     let rest = &line[address + 1..];
-    let open = last_parenthesis(rest)?;
+    let open = find_file_parenthesis(rest)?;
     let function = rest[..open].strip_suffix(b" ")?.trim_ascii();
     if function.is_empty() {
         return None;
@@ -81,8 +84,8 @@ fn perf_style(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     Some((function, Some(&rest[open + 1..rest.len() - 1])))
 }
 
-/// Where the parenthesis opens that closes at the end: the file's, which may hold some itself, as `/opt/a (deleted)` does.
-fn last_parenthesis(text: &[u8]) -> Option<usize> {
+/// Returns the position of the parenthesis that matches the one at the end. The text between may contain more of them: `(/opt/a (deleted))`.
+fn find_file_parenthesis(text: &[u8]) -> Option<usize> {
     let mut depth = 0;
     text.strip_suffix(b")")?;
     for (at, byte) in text.iter().enumerate().rev() {
@@ -103,7 +106,7 @@ fn without_offset(function: &[u8]) -> &[u8] {
         Some(hex) => !hex.is_empty() && hex.iter().all(u8::is_ascii_hexdigit),
         None => !offset.is_empty() && offset.iter().all(u8::is_ascii_digit),
     };
-    // `operator+` and the like have no number behind the sign.
+    // In `operator+` and similar names no number follows the sign.
     if plus > 0 && is_number { &function[..plus] } else { function }
 }
 
@@ -112,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_styles_fold_alike() {
+    fn bpftrace_and_perf_frames_fold_to_the_same_stack() {
         let plain = b"        __GI_fdatasync+60\n        bioProcessBackgroundJobs+545\n        start_thread+952";
         let perf = b"    768c __GI_fdatasync+60 (/usr/lib64/libc.so.6)\n\n    44b1 bioProcessBackgroundJobs+545 (/usr/bin/valkey-server)\n    e168 start_thread+952 (/usr/lib64/libc.so.6)\n";
         assert_eq!(fold(plain), b"start_thread;bioProcessBackgroundJobs;__GI_fdatasync");
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn frames() {
+    fn functions_of_frames() {
         for (line, want) in [
             ("0x7ffff7e573a7", "0x7ffff7e573a7"),
             ("7f12 [unknown] (/usr/lib/libsqlite3.so.0)", "[libsqlite3.so.0]"),
@@ -140,7 +143,7 @@ mod tests {
             ("> /opt/a (b)/x(std::f(int (*)(char))+0x12) [0x1] x.cpp:7", "std::f(int (*)(char))"),
             ("> /usr/bin/env() [0x24cd]", "[env]"),
             ("> unexpected_backtracing_error [0x7f12]", "unexpected_backtracing_error"),
-            // Not perf style, though it begins with hex digits: no function stands between.
+            // Begins with hex digits as perf's frames do, but has no function before the parenthesis.
             ("add (anonymous namespace)", "add (anonymous namespace)"),
         ] {
             assert_eq!(String::from_utf8(frame(line.as_bytes())).unwrap(), want.replace("[:]", ";"), "{line}");

@@ -1,4 +1,4 @@
-//! Interned data of the trace's one packet sequence. A string goes out with the packet that first uses it.
+//! Interned data of the packet sequence. The packet that first uses a string carries it.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -7,19 +7,20 @@ use super::proto::{interned, nested, uint};
 use crate::event::Dev;
 use crate::names::{NameId, Names};
 
-/// Iids below are for fixed words.
+// Iids of string values: keywords of this program from 1, devices from `DEV_BASE`, names from `NAME_BASE`. A broken log may have any
+// number of devices, so those beyond the range follow all names.
 const DEV_BASE: u64 = 1 << 9;
-/// And below for devices; those of a `NameId` begin here.
 const NAME_BASE: u64 = 1 << 10;
-/// A broken log may have any number of devices: those that are too many have iids behind all names.
 const MORE_DEVS_BASE: u64 = NAME_BASE + (1 << 32);
+const MORE_DEV_NAMES_BASE: u64 = MORE_DEVS_BASE + (1 << 32);
 
+/// The names that were interned, by `NameId`.
 #[derive(Default)]
 struct Seen(Vec<bool>);
 
 impl Seen {
-    /// True the first time.
-    fn first(&mut self, id: NameId) -> bool {
+    /// Returns true for the first call with an id.
+    fn insert(&mut self, id: NameId) -> bool {
         let at = id.0 as usize;
         if self.0.len() <= at {
             self.0.resize((at + 1).next_power_of_two(), false);
@@ -32,13 +33,15 @@ impl Seen {
 pub(super) struct Interner {
     /// Entries that the next packet must carry.
     pub(super) pending: Vec<u8>,
-    words: Vec<&'static str>,
+    keywords: Vec<&'static str>,
     devs: HashMap<Dev, u64, FixedState>,
-    /// That of the last event, which most have.
+    /// Number of devices and names of devices.
+    dev_strings: u64,
+    /// Of the last event: most events have the same device as the one before.
     last_dev: Option<(Dev, u64)>,
     event_names: HashMap<String, u64, FixedState>,
-    /// Names that are words of this program, found by where they stand.
-    word_names: Vec<(&'static str, u64)>,
+    /// Event names that are constants of this program, compared by address.
+    static_event_names: Vec<(&'static str, u64)>,
     annotation_names: u64,
     strings: Seen,
 }
@@ -55,7 +58,7 @@ impl Interner {
         entry(&mut self.pending, interned::EVENT_CATEGORIES, iid, name.as_bytes());
     }
 
-    /// Names of annotations get consecutive iids; this is the first of them.
+    /// Interns names of annotations with consecutive iids and returns the first iid.
     pub(super) fn annotation_names<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) -> u64 {
         let first = self.annotation_names + 1;
         for name in names {
@@ -75,53 +78,70 @@ impl Interner {
         iid
     }
 
-    /// As `event_name`, for the few words that most slices are called by.
-    pub(super) fn word_name(&mut self, word: &'static str) -> u64 {
-        if let Some(&(_, iid)) = self.word_names.iter().find(|(w, _)| std::ptr::eq(*w, word)) {
+    /// Does what `event_name` does, faster, for the few constants that are the names of most slices.
+    pub(super) fn static_event_name(&mut self, name: &'static str) -> u64 {
+        if let Some(&(_, iid)) = self.static_event_names.iter().find(|(n, _)| std::ptr::eq(*n, name)) {
             return iid;
         }
-        let iid = self.event_name(word);
-        self.word_names.push((word, iid));
+        let iid = self.event_name(name);
+        self.static_event_names.push((name, iid));
         iid
     }
 
-    /// A string value of an annotation.
+    /// Interns a name as a string value of annotations.
     pub(super) fn string(&mut self, id: NameId, names: &Names) -> u64 {
         let iid = NAME_BASE + u64::from(id.0);
-        if self.strings.first(id) {
+        if self.strings.insert(id) {
             entry(&mut self.pending, interned::DEBUG_ANNOTATION_STRING_VALUES, iid, names.text(id).as_bytes());
         }
         iid
     }
 
-    pub(super) fn word(&mut self, word: &'static str) -> u64 {
-        if let Some(at) = self.words.iter().position(|w| std::ptr::eq(*w, word)) {
+    /// Interns a constant of this program as a string value.
+    pub(super) fn keyword(&mut self, keyword: &'static str) -> u64 {
+        if let Some(at) = self.keywords.iter().position(|k| std::ptr::eq(*k, keyword)) {
             return at as u64 + 1;
         }
-        self.words.push(word);
-        let iid = self.words.len() as u64;
+        self.keywords.push(keyword);
+        let iid = self.keywords.len() as u64;
         debug_assert!(iid < DEV_BASE);
-        entry(&mut self.pending, interned::DEBUG_ANNOTATION_STRING_VALUES, iid, word.as_bytes());
+        entry(&mut self.pending, interned::DEBUG_ANNOTATION_STRING_VALUES, iid, keyword.as_bytes());
         iid
     }
 
+    /// Interns a device's `major,minor` as a string value.
     #[inline]
     pub(super) fn dev(&mut self, dev: Dev) -> u64 {
         match self.last_dev {
             Some((last, iid)) if last == dev => iid,
-            _ => self.other_dev(dev),
+            _ => self.find_dev(dev),
         }
     }
 
-    fn other_dev(&mut self, dev: Dev) -> u64 {
-        let next = DEV_BASE + self.devs.len() as u64;
-        let next = if next < NAME_BASE { next } else { MORE_DEVS_BASE + u64::from(dev.0) };
-        let iid = *self.devs.entry(dev).or_insert_with(|| {
-            let text = dev.to_string();
-            entry(&mut self.pending, interned::DEBUG_ANNOTATION_STRING_VALUES, next, text.as_bytes());
-            next
-        });
+    fn find_dev(&mut self, dev: Dev) -> u64 {
+        let iid = match self.devs.get(&dev) {
+            Some(&iid) => iid,
+            None => {
+                let iid = self.dev_string(&dev.to_string(), MORE_DEVS_BASE + u64::from(dev.0));
+                self.devs.insert(dev, iid);
+                iid
+            }
+        };
         self.last_dev = Some((dev, iid));
+        iid
+    }
+
+    /// Interns the name of a device as a string value. Call it once per device.
+    pub(super) fn device_name(&mut self, dev: Dev, name: &str) -> u64 {
+        self.dev_string(name, MORE_DEV_NAMES_BASE + u64::from(dev.0))
+    }
+
+    /// Interns a string in the range of devices, with the iid `overflow` if the range is used up.
+    fn dev_string(&mut self, text: &str, overflow: u64) -> u64 {
+        let next = DEV_BASE + self.dev_strings;
+        let iid = if next < NAME_BASE { next } else { overflow };
+        self.dev_strings += 1;
+        entry(&mut self.pending, interned::DEBUG_ANNOTATION_STRING_VALUES, iid, text.as_bytes());
         iid
     }
 }

@@ -1,4 +1,4 @@
-//! The few protobuf wire forms that a trace needs, written straight into a buffer.
+//! The protobuf wire formats that a trace needs, encoded directly into a buffer.
 //!
 //! Field numbers are those of Perfetto's `protos/perfetto/trace/`; the tests decode every packet with the official classes.
 
@@ -7,10 +7,10 @@ const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
 const BYTES: u32 = 2;
 
-/// Values below this take eight bytes at most, which fit a register.
+/// Varints of values below this take at most eight bytes, which fit a register.
 const WIDE: u64 = 1 << 56;
 
-/// A value below `WIDE` in seven-bit groups, the lowest first.
+/// Spreads a value below `WIDE` over the bytes of the result, seven bits a byte, the lowest first.
 #[inline]
 const fn spread(value: u64) -> u64 {
     let fours = value & 0x0fff_ffff | (value & 0x00ff_ffff_f000_0000) << 4;
@@ -18,10 +18,10 @@ const fn spread(value: u64) -> u64 {
     pairs & 0x007f_007f_007f_007f | (pairs & 0x3f80_3f80_3f80_3f80) << 1
 }
 
-/// The highest bit of each byte: more follow.
+/// The continuation bit of each byte of a varint.
 const MORE: u64 = 0x8080_8080_8080_8080;
 
-/// A value below `WIDE` as a varint, and its length.
+/// Returns a value below `WIDE` as a varint, and its length in bytes.
 #[inline]
 const fn groups(value: u64) -> (u64, usize) {
     let groups = spread(value);
@@ -29,7 +29,7 @@ const fn groups(value: u64) -> (u64, usize) {
     (groups | MORE & ((1 << (8 * (len - 1))) - 1), len)
 }
 
-/// Appends the lowest bytes of two registers at once: one check for room, no loop.
+/// Appends the lowest `len` bytes of two registers with one capacity check and no loop.
 #[inline]
 fn put(buffer: &mut Vec<u8>, low: u64, high: u64, len: usize) {
     let end = buffer.len() + len;
@@ -46,7 +46,7 @@ pub(super) fn varint(buffer: &mut Vec<u8>, value: u64) {
     put(buffer, groups, 0, len);
 }
 
-/// Times since 1970 take nine bytes, numbers below zero ten.
+/// Appends a varint of nine bytes (times since 1970) or ten (negative numbers).
 #[inline(never)]
 fn wide_varint(buffer: &mut Vec<u8>, mut value: u64) {
     if value < 1 << 63 {
@@ -59,7 +59,7 @@ fn wide_varint(buffer: &mut Vec<u8>, mut value: u64) {
     buffer.push(value as u8);
 }
 
-/// A field that is a varint, as it is written: two bytes at most.
+/// The encoded tag of a varint field. Field numbers here take at most two bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Tag {
     bytes: u64,
@@ -81,7 +81,7 @@ pub(super) fn uint(buffer: &mut Vec<u8>, field: u32, value: u64) {
 
 #[inline]
 pub(super) fn tagged(buffer: &mut Vec<u8>, tag: Tag, value: u64) {
-    // Its length is known here, so that what follows need not wait for it.
+    // The length does not depend on the value here, so the CPU can go on without it.
     if value < 0x80 {
         put(buffer, tag.bytes | value << (8 * tag.len), 0, tag.len + 1);
     } else {
@@ -99,7 +99,7 @@ fn long_uint(buffer: &mut Vec<u8>, tag: Tag, value: u64) {
     put(buffer, tag.bytes | groups << (8 * tag.len), groups >> (64 - 8 * tag.len), tag.len + len);
 }
 
-/// int64 and int32: negative numbers take ten bytes.
+/// Appends an int64 or int32. Negative numbers take ten bytes.
 #[inline]
 pub(super) fn int(buffer: &mut Vec<u8>, field: u32, value: i64) {
     uint(buffer, field, value as u64);
@@ -118,7 +118,7 @@ pub(super) fn bytes(buffer: &mut Vec<u8>, field: u32, value: &[u8]) {
     buffer.extend_from_slice(value);
 }
 
-/// A nested message that is seldom longer than 127 bytes.
+/// Appends a nested message that is rarely longer than 127 bytes.
 #[inline]
 pub(super) fn nested(buffer: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
     varint(buffer, u64::from(field << 3 | BYTES));
@@ -126,10 +126,10 @@ pub(super) fn nested(buffer: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut V
     buffer.push(0);
     write(buffer);
     let len = buffer.len() - at - 1;
-    if len < 0x80 { buffer[at] = len as u8 } else { make_room(buffer, at, 1, len) }
+    if len < 0x80 { buffer[at] = len as u8 } else { insert_length(buffer, at, 1, len) }
 }
 
-/// A nested message that often is. Its length takes two bytes, padded if need be, which every decoder reads.
+/// Appends a nested message that is often longer than 127 bytes. Its length takes two bytes, padded if necessary, which every decoder accepts.
 #[inline]
 pub(super) fn nested_long(buffer: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
     varint(buffer, u64::from(field << 3 | BYTES));
@@ -141,19 +141,19 @@ pub(super) fn nested_long(buffer: &mut Vec<u8>, field: u32, write: impl FnOnce(&
         buffer[at] = len as u8 | 0x80;
         buffer[at + 1] = (len >> 7) as u8;
     } else {
-        make_room(buffer, at, 2, len);
+        insert_length(buffer, at, 2, len);
     }
 }
 
 #[cold]
-fn make_room(buffer: &mut Vec<u8>, at: usize, kept: usize, len: usize) {
+fn insert_length(buffer: &mut Vec<u8>, at: usize, reserved: usize, len: usize) {
     let mut prefix = Vec::with_capacity(10);
     varint(&mut prefix, len as u64);
-    buffer.splice(at..at + kept, prefix);
+    buffer.splice(at..at + reserved, prefix);
 }
 
-/// A message of one-byte field `outer` with two varint fields, the first with a one-byte value.
-/// What most of a trace consists of, so it is put together in a register.
+/// Appends a message with two varint fields. `outer` is its tag; `first` is the tag and the value of the first field, one byte each.
+/// Most of a trace consists of these messages, so they are assembled in a register.
 #[inline(never)]
 pub(super) fn small_pair(buffer: &mut Vec<u8>, outer: u8, first: [u8; 2], tag: Tag, value: u64) {
     let head = u64::from(u32::from_le_bytes([outer, 0, first[0], first[1]])) | tag.bytes << 32;
@@ -166,7 +166,7 @@ pub(super) fn small_pair(buffer: &mut Vec<u8>, outer: u8, first: [u8; 2], tag: T
     put(buffer, head | ((2 + tag.len + len) as u64) << 8 | groups << (32 + 8 * tag.len), 0, 4 + tag.len + len);
 }
 
-/// `head` is all that stands before the value, but without the length.
+/// `head` is everything before the value, with 0 as the length.
 #[inline(never)]
 fn long_pair(buffer: &mut Vec<u8>, head: u64, tag_len: usize, value: u64) {
     let head = |len: usize| head | ((2 + tag_len + len) as u64) << 8;
@@ -267,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    fn by_the_book(mut value: u64) -> Vec<u8> {
+    fn reference_varint(mut value: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         while value >= 0x80 {
             bytes.push(value as u8 | 0x80);
@@ -279,14 +279,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn varints_by_the_book(value: u64, zeros in 0u32..64, field in prop_oneof![1u32..16, 16u32..200]) {
+        fn varints_match_reference(value: u64, zeros in 0u32..64, field in prop_oneof![1u32..16, 16u32..200]) {
             let value = value >> zeros;
             let mut have = vec![7];
             varint(&mut have, value);
             uint(&mut have, field, value);
             small_pair(&mut have, 0x22, [8, 5], Tag::of(field), value);
-            let number = by_the_book(value);
-            let pair = [by_the_book(u64::from(field) << 3), number.clone()].concat();
+            let number = reference_varint(value);
+            let pair = [reference_varint(u64::from(field) << 3), number.clone()].concat();
             let inner = [&[8, 5][..], &pair].concat();
             let want = [&[7][..], &number, &pair, &[0x22, inner.len() as u8], &inner].concat();
             prop_assert_eq!(have, want);
@@ -294,12 +294,12 @@ mod tests {
     }
 
     #[test]
-    fn each_length() {
+    fn varints_of_each_length() {
         for bits in 0..64 {
             for value in [(1u64 << bits) - 1, 1 << bits] {
                 let mut have = Vec::new();
                 varint(&mut have, value);
-                assert_eq!(have, by_the_book(value), "{value}");
+                assert_eq!(have, reference_varint(value), "{value}");
             }
         }
     }

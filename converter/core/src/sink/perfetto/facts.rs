@@ -1,0 +1,108 @@
+//! Losses as they occur, and the last packets of the trace: application marks, facts about the run, and the count of each loss.
+
+use super::PerfettoTrace;
+use super::fields::{Category, head, value, wire};
+use super::proto::{annotation, bytes, event, nested, tagged, uint};
+use super::tracks::{Lanes, rank};
+use crate::error::Result;
+use crate::losses::{LossCount, Losses, Reason};
+use crate::names::Names;
+use crate::rows::Value;
+use crate::sink::{Mark, RunFacts};
+
+/// Maximum number of instants of one reason. The loss summary has the whole count.
+const MAX_LOSS_INSTANTS: u64 = 10_000;
+
+impl PerfettoTrace {
+    pub(super) fn loss_instant(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {
+        let count = &mut self.loss_instants[reason as usize];
+        *count += 1;
+        if *count > MAX_LOSS_INSTANTS {
+            return Ok(());
+        }
+        let track = if let Some(uuid) = self.losses_track {
+            uuid
+        } else {
+            let description = "What was not used, or is missing, by its reason. The report `losses` explains each.";
+            let uuid = self.group_track(Some(self.root), rank::LOSSES, "Losses", description)?;
+            self.losses_track = Some(uuid);
+            uuid
+        };
+        self.event(ts, track, event::INSTANT, |b, interner, ids| {
+            head(b, Category::Loss, interner.event_name(reason.name()));
+            nested(b, event::DEBUG_ANNOTATIONS, |b| {
+                uint(b, annotation::NAME_IID, ids.text);
+                bytes(b, annotation::STRING_VALUE, text.as_bytes());
+            });
+        })
+    }
+
+    pub(super) fn mark_slices(&mut self, marks: &[Mark]) -> Result<()> {
+        let mut lanes = Lanes::default();
+        for (i, mark) in marks.iter().enumerate() {
+            let end = mark.ts + mark.dur.unwrap_or(0);
+            let track = if let Some(uuid) = lanes.find_free(mark.ts, end) {
+                uuid
+            } else {
+                let description = "Application marks, from --marks.";
+                let uuid = self.merged_track(self.root, rank::MARKS, "Marks", "marks", description)?;
+                lanes.add(uuid, end);
+                uuid
+            };
+            self.event(mark.ts, track, event::SLICE_BEGIN, |b, interner, ids| {
+                head(b, Category::Mark, interner.event_name(&mark.name));
+                let no_names = Names::default();
+                value(b, ids.mark_id, Value::Int(i as i64 + 1), interner, &no_names);
+            })?;
+            self.end(end, track)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn run_instants(&mut self, facts: &RunFacts, losses: &Losses) -> Result<()> {
+        let description = "Facts about this recording and its conversion.";
+        let track = self.group_track(Some(self.root), rank::RUN, "Run", description)?;
+        let ts = facts.first_ts.unwrap_or_default();
+        let meta: Vec<(&str, &str)> = facts.meta.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        self.meta_instant(ts, track, "syncline", &[], &meta)?;
+        losses.iter().try_for_each(|(reason, count)| self.loss_summary(ts, track, reason, count))
+    }
+
+    fn loss_summary(&mut self, ts: i64, track: u64, reason: Reason, loss: &LossCount) -> Result<()> {
+        let mut values = vec![("count", Value::Int(loss.count as i64))];
+        values.extend(loss.first_ts.map(|ts| ("first_ts_ns", Value::Int(ts))));
+        values.extend(loss.last_ts.map(|ts| ("last_ts_ns", Value::Int(ts))));
+        let mut texts =
+            vec![("reason", reason.name()), ("severity", reason.severity().name()), ("meaning", reason.meaning())];
+        texts.extend(loss.example.as_deref().map(|text| ("example", text)));
+        self.meta_instant(ts, track, "loss_summary", &values, &texts)
+    }
+
+    fn meta_instant(
+        &mut self,
+        ts: i64,
+        track: u64,
+        name: &str,
+        values: &[(&str, Value)],
+        texts: &[(&str, &str)],
+    ) -> Result<()> {
+        let none = Names::default();
+        self.event(ts, track, event::INSTANT, |b, interner, _| {
+            head(b, Category::Meta, interner.event_name(name));
+            for &(key, v) in values {
+                nested(b, event::DEBUG_ANNOTATIONS, |b| {
+                    bytes(b, annotation::NAME, key.as_bytes());
+                    if let Some((tag, v)) = wire(v, interner, &none) {
+                        tagged(b, tag, v);
+                    }
+                });
+            }
+            for &(key, text) in texts {
+                nested(b, event::DEBUG_ANNOTATIONS, |b| {
+                    bytes(b, annotation::NAME, key.as_bytes());
+                    bytes(b, annotation::STRING_VALUE, text.as_bytes());
+                });
+            }
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! The fields of a track event: category and name, flows, extra counter values, and debug annotations.
+
+use super::intern::Interner;
+use super::proto::{Tag, annotation, event, fixed64, int, small_pair, uint};
+use crate::names::Names;
+use crate::rows::{Bio, Call, Request, Row, Value, WaitInterval};
+
+#[derive(Clone, Copy)]
+#[repr(u64)]
+pub(super) enum Category {
+    Call = 1,
+    Sync,
+    Phase,
+    Wait,
+    Bio,
+    Mark,
+    Loss,
+    Meta,
+}
+
+pub(super) const CATEGORIES: [(Category, &str); 8] = [
+    (Category::Call, "syncline.call"),
+    (Category::Sync, "syncline.sync"),
+    (Category::Phase, "syncline.phase"),
+    (Category::Wait, "syncline.wait"),
+    (Category::Bio, "syncline.bio"),
+    (Category::Mark, "syncline.mark"),
+    (Category::Loss, "syncline.loss"),
+    (Category::Meta, "syncline.meta"),
+];
+
+/// Columns that have no annotation: they are the time, duration, track or presence of the slice, or follow from another column.
+const IMPLIED_COLUMNS: &[&str] = &["ts_ns", "dur_ns", "start_ns", "unmatched", "origin"];
+
+/// The interned names of debug annotations: those of each table's columns, and single ones.
+#[derive(Default)]
+pub(super) struct AnnotationNames {
+    pub(super) sync: Columns,
+    pub(super) sync_id: u64,
+    pub(super) bio: Columns,
+    /// The columns of a bio whose confidence is `exact`, which is not written.
+    pub(super) exact_bio: Columns,
+    pub(super) call: Columns,
+    pub(super) wait: Columns,
+    pub(super) call_ts: u64,
+    pub(super) open: u64,
+    pub(super) mark_id: u64,
+    pub(super) text: u64,
+    /// Interned when the first device with a name appears; 0 before.
+    pub(super) device: u64,
+}
+
+impl AnnotationNames {
+    /// Interns all names but `device`.
+    pub(super) fn intern(interner: &mut Interner) -> Self {
+        let sync = Columns::of::<Request>(interner);
+        let bio = Columns::of::<Bio>(interner);
+        let call = Columns::of::<Call>(interner);
+        // A wait may be drawn in several slices, so its own time and duration are written too.
+        let wait = Columns { skipped: 0, ..Columns::of::<WaitInterval>(interner) };
+        let single = interner.annotation_names(["call_ts_ns", "open", "mark_id", "text"]);
+        Self {
+            sync,
+            sync_id: sync.first + column::<Request>("sync_id"),
+            bio,
+            exact_bio: bio.without::<Bio>("confidence"),
+            call,
+            wait,
+            call_ts: single,
+            open: single + 1,
+            mark_id: single + 2,
+            text: single + 3,
+            device: 0,
+        }
+    }
+}
+
+pub(super) fn head(b: &mut Vec<u8>, category: Category, name_iid: u64) {
+    uint(b, event::CATEGORY_IIDS, category as u64);
+    uint(b, event::NAME_IID, name_iid);
+}
+
+/// Starts a flow to each bio. The UI draws an arrow from the end of this slice to the start of the bio.
+pub(super) fn flows(b: &mut Vec<u8>, bio_ids: &[u64]) {
+    for &bio_id in bio_ids {
+        fixed64(b, event::FLOW_IDS, bio_id);
+    }
+}
+
+/// Adds values of counter tracks: (uuid of the track, value).
+pub(super) fn counters(b: &mut Vec<u8>, values: &[(u64, u64)]) {
+    for &(track, _) in values {
+        uint(b, event::EXTRA_COUNTER_TRACK_UUIDS, track);
+    }
+    for &(_, value) in values {
+        int(b, event::EXTRA_COUNTER_VALUES, value as i64);
+    }
+}
+
+fn columns<R: Row>() -> impl Iterator<Item = &'static str> {
+    R::COLUMNS.iter().map(|(name, _)| *name)
+}
+
+/// Returns the position of a column in its table.
+fn column<R: Row>(name: &str) -> u64 {
+    columns::<R>().position(|n| n == name).unwrap_or_default() as u64
+}
+
+/// The columns of a table as debug annotations.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Columns {
+    /// Iid of the first column's name; the others follow.
+    first: u64,
+    /// One bit for each column that has no annotation.
+    skipped: u64,
+}
+
+impl Columns {
+    fn of<R: Row>(interner: &mut Interner) -> Self {
+        let is_implied = |name| IMPLIED_COLUMNS.contains(&name);
+        let skipped = columns::<R>().enumerate().filter(|&(_, name)| is_implied(name)).map(|(i, _)| 1 << i).sum();
+        Self { first: interner.annotation_names(columns::<R>()), skipped }
+    }
+
+    fn without<R: Row>(self, name: &str) -> Self {
+        Self { skipped: self.skipped | 1 << column::<R>(name), ..self }
+    }
+}
+
+/// Adds an annotation for each column of a row that is not null.
+#[inline]
+pub(super) fn row<R: Row>(b: &mut Vec<u8>, row: &R, columns: Columns, interner: &mut Interner, names: &Names) {
+    let mut at = 0;
+    row.visit(&mut |_, v| {
+        if v != Value::Null && columns.skipped >> at & 1 == 0 {
+            value(b, columns.first + at, v, interner, names);
+        }
+        at += 1;
+    });
+}
+
+/// Adds one annotation, unless its value is null.
+#[inline]
+pub(super) fn value(b: &mut Vec<u8>, name_iid: u64, value: Value, interner: &mut Interner, names: &Names) {
+    if let Some((tag, v)) = wire(value, interner, names) {
+        wire_value(b, name_iid, tag, v);
+    }
+}
+
+/// Adds one annotation whose value is an interned string.
+pub(super) fn string_value(b: &mut Vec<u8>, name_iid: u64, value_iid: u64) {
+    wire_value(b, name_iid, const { Tag::of(annotation::STRING_VALUE_IID) }, value_iid);
+}
+
+#[inline]
+fn wire_value(b: &mut Vec<u8>, name_iid: u64, tag: Tag, value: u64) {
+    const OUTER: u8 = (event::DEBUG_ANNOTATIONS << 3 | 2) as u8;
+    const NAME_IID: u8 = (annotation::NAME_IID << 3) as u8;
+    // Iids of names are below 128, so they take one byte.
+    small_pair(b, OUTER, [NAME_IID, name_iid as u8], tag, value);
+}
+
+/// Returns the field and the wire value of an annotation; `None` for null.
+#[inline]
+pub(super) fn wire(value: Value, interner: &mut Interner, names: &Names) -> Option<(Tag, u64)> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Int(v) => (const { Tag::of(annotation::INT_VALUE) }, v as u64),
+        Value::UInt(v) => (const { Tag::of(annotation::UINT_VALUE) }, v),
+        Value::Bool(v) => (const { Tag::of(annotation::BOOL_VALUE) }, u64::from(v)),
+        Value::Name(v) => (const { Tag::of(annotation::STRING_VALUE_IID) }, interner.string(v, names)),
+        Value::Word(v) => (const { Tag::of(annotation::STRING_VALUE_IID) }, interner.keyword(v)),
+        Value::Address(v) => (const { Tag::of(annotation::POINTER_VALUE) }, v),
+        Value::Dev(v) => (const { Tag::of(annotation::STRING_VALUE_IID) }, interner.dev(v)),
+    })
+}

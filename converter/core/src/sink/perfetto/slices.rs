@@ -1,0 +1,227 @@
+//! Slices of sync calls, of their requests, and of the phases and waits of a request.
+
+use super::PerfettoTrace;
+use super::fields::{Category, counters, flows, head, row, value};
+use super::proto::{event, uint};
+use crate::error::Result;
+use crate::event::Op;
+use crate::names::Names;
+use crate::rows::{Call, Missing, Request, Value};
+use crate::sink::{Group, GroupRequest};
+
+impl PerfettoTrace {
+    /// Writes the slice of a call with those of its requests inside.
+    pub(super) fn group_slices(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
+        let first = group.call.map(|c| (c.tid, c.pid, c.comm));
+        let Some(task) =
+            first.or_else(|| group.requests.first().map(|r| (r.request.tid, r.request.pid, r.request.comm)))
+        else {
+            return Ok(());
+        };
+        let process = group.call.map(|c| c.process).or_else(|| group.requests.first().map(|r| r.request.process));
+        if let Some(process) = process.filter(|process| process.is_some()) {
+            self.process_track(task.1, process, names)?;
+        }
+        let paired = group.call.and_then(|c| group.requests.iter().find(|r| Some(r.request.sync_id) == c.sync_id));
+        // A call without a recorded exit is drawn around the request that it was paired with.
+        let call = group.call.map(|c| {
+            let end = c.dur().map_or_else(|| paired.map_or(c.enter, |r| extent(r.request).1), |dur| c.enter + dur);
+            (c, end.max(c.enter))
+        });
+        let spans = group.requests.iter().map(|r| extent(r.request));
+        let fits_call =
+            |start, end| call.is_none_or(|(c, call_end)| start >= c.enter && (end <= call_end || start >= call_end));
+        let mut reached = i64::MIN;
+        let nests = spans.clone().all(|(start, end)| {
+            let follows = start >= reached;
+            reached = end;
+            follows && fits_call(start, end)
+        });
+        if !nests {
+            // The times run backwards, or the call may not belong to these requests: each slice goes on a free track.
+            if let Some((call, end)) = call {
+                let track = self.task_lane(task, call.enter, end, names)?;
+                self.begin_call(call, track, names)?;
+                self.end(end, track)?;
+            }
+            for r in group.requests {
+                let (start, end) = extent(r.request);
+                let track = self.task_lane(task, start, end, names)?;
+                self.request_slice(r, track, names)?;
+            }
+            return Ok(());
+        }
+        let start = call.map(|(c, _)| c.enter).into_iter().chain(spans.clone().map(|(start, _)| start)).min();
+        let end = call.map(|(_, end)| end).into_iter().chain(spans.map(|(_, end)| end)).max();
+        let track = self.task_lane(task, start.unwrap_or_default(), end.unwrap_or_default(), names)?;
+        let mut open_call = None;
+        if let Some((call, end)) = call {
+            self.begin_call(call, track, names)?;
+            open_call = Some(end);
+        }
+        for r in group.requests {
+            // Requests after the end of a call whose exit was not recorded are drawn after it, not inside.
+            if let Some(end) = open_call
+                && extent(r.request).0 >= end
+                && Some(r.request.sync_id) != group.call.and_then(|c| c.sync_id)
+            {
+                self.end(end, track)?;
+                open_call = None;
+            }
+            self.request_slice(r, track, names)?;
+        }
+        match open_call {
+            Some(end) => self.end(end, track),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins the slice of a call. The caller ends it.
+    fn begin_call(&mut self, call: &Call, track: u64, names: &Names) -> Result<()> {
+        let is_open = call.dur().is_none();
+        self.event(call.enter, track, event::SLICE_BEGIN, |b, interner, ids| {
+            head(b, Category::Call, interner.static_event_name(call.op.name()));
+            row(b, call, ids.call, interner, names);
+            if is_open {
+                value(b, ids.open, Value::Int(1), interner, names);
+            }
+        })
+    }
+
+    fn request_slice(&mut self, r: &GroupRequest<'_>, track: u64, names: &Names) -> Result<()> {
+        let request = r.request;
+        let (start, end) = extent(request);
+        let counter = self.syncs_in_flight;
+        let name = self.request_name(request, names);
+        // A phase is drawn only where both its bounds are known and inside the request.
+        let inside = |from: Option<i64>, to: Option<i64>| {
+            from.zip(to).filter(|&(from, to)| start <= from && from <= to && to <= end)
+        };
+        let before = request.before_submit().and_then(|_| inside(Some(start), request.first_submit));
+        let data = request.writeback().and_then(|_| inside(request.first_submit, request.last_complete));
+        let after = request.after_complete().and_then(|_| inside(request.last_complete, Some(end)));
+        // If the times run backwards, the last phase is dropped: phases must not overlap.
+        let after = after.filter(|&(from, _)| before.is_none_or(|(_, to)| to <= from));
+        self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
+            head(b, Category::Sync, name);
+            uint(b, event::CORRELATION_ID, request.sync_id);
+            if before.is_none() {
+                flows(b, r.bio_ids);
+            }
+            if request.start.is_some() || request.call_only {
+                counters(b, &[(counter, u64::from(request.in_flight.0))]);
+            }
+            row(b, request, ids.sync, interner, names);
+            if let Some(call) = request.call {
+                value(b, ids.call_ts, Value::Int(call.enter), interner, names);
+            }
+        })?;
+        let phases = [("before submit", before), ("writeback", data), ("after completion", after)];
+        let mut reached = start;
+        for (name, phase) in phases {
+            let Some((from, to)) = phase else { continue };
+            self.wait_slices(request, (reached, from), track, names)?;
+            self.phase_slice(name, (from, to), r, track, names)?;
+            reached = to;
+        }
+        self.wait_slices(request, (reached, end), track, names)?;
+        self.event(end, track, event::SLICE_END, |b, _, _| {
+            if request.start.is_some() || request.call_only {
+                counters(b, &[(counter, u64::from(request.in_flight.1))]);
+            }
+        })
+    }
+
+    fn phase_slice(
+        &mut self,
+        name: &'static str,
+        (from, to): (i64, i64),
+        r: &GroupRequest<'_>,
+        track: u64,
+        names: &Names,
+    ) -> Result<()> {
+        self.event(from, track, event::SLICE_BEGIN, |b, interner, ids| {
+            // No correlation id: it would give the phase the colour of its request, but a phase has the same colour everywhere.
+            head(b, Category::Phase, interner.static_event_name(name));
+            if name == "before submit" {
+                flows(b, r.bio_ids);
+            }
+            value(b, ids.sync_id, Value::Int(r.request.sync_id as i64), interner, names);
+        })?;
+        self.wait_slices(r.request, (from, to), track, names)?;
+        self.end(to, track)
+    }
+
+    /// Writes the parts of waits between `from` and `to`. A wait that crosses the end of a phase is drawn in several slices, which
+    /// `syncline_wait` joins.
+    fn wait_slices(&mut self, request: &Request, (from, to): (i64, i64), track: u64, names: &Names) -> Result<()> {
+        let mut open: Vec<i64> = Vec::new();
+        for wait in &request.waits {
+            let (start, end) = (wait.start.max(from), wait.end.min(to));
+            // A wait of duration 0 on a border is drawn on both sides of it.
+            if start > end || start == end && wait.start < wait.end {
+                continue;
+            }
+            while let Some(until) = open.pop_if(|until| *until <= start) {
+                self.end(until, track)?;
+            }
+            // Slices of a track must nest, so a wait cannot outlast the one around it.
+            let end = open.last().map_or(end, |&until| end.min(until));
+            self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
+                head(b, Category::Wait, interner.static_event_name(wait.wait.name()));
+                row(b, wait, ids.wait, interner, names);
+            })?;
+            open.push(end);
+        }
+        while let Some(until) = open.pop() {
+            self.end(until, track)?;
+        }
+        Ok(())
+    }
+
+    fn request_name(&mut self, request: &Request, names: &Names) -> u64 {
+        let missing = request.missing().filter(|m| *m != Missing::Bio);
+        let ino = if request.path.is_some() { 0 } else { request.ino };
+        let key = (request.fs, call_only(request), request.path, ino, missing.map(|m| m as u8));
+        let Self { event_names, interner, .. } = self;
+        *event_names
+            .requests
+            .entry(key)
+            .or_insert_with(|| interner.event_name(&format_request_name(request, missing, names)))
+    }
+}
+
+/// Returns start and end of the slice of a request.
+fn extent(request: &Request) -> (i64, i64) {
+    let start = request.start.unwrap_or(request.first_event);
+    (start, request.end.unwrap_or(request.last_event).max(start))
+}
+
+/// Returns the op of a call-only request.
+fn call_only(request: &Request) -> Option<Op> {
+    request.call.filter(|_| request.call_only).map(|call| call.op)
+}
+
+/// Formats the name of a request. The file comes first: it is what the thread waits for, and what a narrow slice still shows.
+fn format_request_name(request: &Request, missing: Option<Missing>, names: &Names) -> String {
+    let fs = names.text(request.fs);
+    let function = match call_only(request) {
+        Some(op) => op.name().to_owned(),
+        None if fs.is_empty() => "sync_file".to_owned(),
+        None => format!("{fs}_sync_file"),
+    };
+    let name = if request.path.is_some() {
+        let path = names.text(request.path);
+        let file = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
+        format!("{file} ({function})")
+    } else if request.ino != 0 {
+        format!("inode {} ({function})", request.ino)
+    } else {
+        function
+    };
+    name + match missing {
+        Some(Missing::Start) => ", start not recorded",
+        Some(Missing::End) => ", end not recorded",
+        Some(Missing::Bio) | None => "",
+    }
+}
