@@ -1,4 +1,4 @@
-// Bundles the page of `syncline report --html` into one file with nothing outside it: syncline/report/page/page.html.
+// Bundles the page of `syncline report --html` into one standalone file: syncline/report/page/page.html.
 
 import {createHash} from 'node:crypto';
 import {mkdirSync, readFileSync, readdirSync, writeFileSync} from 'node:fs';
@@ -6,7 +6,7 @@ import {fileURLToPath} from 'node:url';
 import {build} from 'esbuild';
 
 const OUT = new URL('../syncline/report/page/', import.meta.url);
-// syncline/report/html.py puts the data of a report in its place.
+// Placeholder that syncline/report/html.py replaces by the data of a report.
 const DATA = '"the data of the report"';
 
 const here = (name) => new URL(name, import.meta.url);
@@ -24,9 +24,9 @@ const {metafile, outputFiles} = await build({
   logLevel: 'warning',
 });
 const script = outputFiles[0].text.trim();
-if (/<\/script|<!--/i.test(script)) throw new Error('the bundle would end its own script');
+if (/<\/script|<!--/i.test(script)) throw new Error('the bundle contains </script> or <!--, which would end the script element');
 const style = readFileSync(here('src/style.css'), 'utf8').replace(/\/\*[^]*?\*\//g, '').replace(/\s+/g, ' ');
-// Even text that got past every escape could neither run nor fetch anything.
+// Second line of defence: text that got past every escape could neither run nor fetch anything.
 const hash = createHash('sha256').update(script).digest('base64');
 const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'`;
 
@@ -36,19 +36,19 @@ mkdirSync(OUT, {recursive: true});
 writeFileSync(new URL('page.html', OUT), page);
 console.log(`page.html: ${Math.round(page.length / 1000)} kB`);
 
-// The licences of what is in the bundle ask that they go with it; each text once, below those whom it is of.
+// Returns the licences of the bundled packages, which must be distributed with them. Each text appears once, below its packages.
 function licences({inputs}) {
   const folders = new Set(Object.keys(inputs).map((file) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1]).filter(Boolean));
   const owners = new Map();
   for (const folder of [...folders].sort()) {
     const {name, version} = JSON.parse(readFileSync(here(`${folder}/package.json`), 'utf8'));
     const file = readdirSync(here(`${folder}/`)).find((entry) => /^licen[cs]e/i.test(entry));
-    if (!file) throw new Error(`${name} has no licence to go with the page`);
+    if (!file) throw new Error(`${name} has no licence file; the page must contain the licences of its packages`);
     const lines = readFileSync(here(`${folder}/${file}`), 'utf8').trim().split('\n').map((line) => line.trim());
     const copyright = lines.filter((line) => /^copyright /i.test(line));
     const text = lines.filter((line) => !/^copyright /i.test(line)).join('\n').trim();
     owners.set(text, [...(owners.get(text) ?? []), `${name} ${version}: ${copyright.join('; ')}`]);
   }
-  const told = [...owners].map(([text, names]) => `${names.join('\n')}\n\n${text}`).join('\n\n');
-  return `This page holds parts of these packages.\n\n${told}`.replace(/--+/g, '-').replaceAll('>', '');
+  const texts = [...owners].map(([text, names]) => `${names.join('\n')}\n\n${text}`).join('\n\n');
+  return `This page contains parts of these packages.\n\n${texts}`.replace(/--+/g, '-').replaceAll('>', '');
 }

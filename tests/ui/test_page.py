@@ -222,8 +222,8 @@ class TestNumbers:
         )
         shown = {name: int(number) for name, number in found["bins"]}
         assert sum(shown.values()) == count
-        assert {name: by_thread[name] for name in shown if name != "other_events"} == {
-            name: number for name, number in shown.items() if name != "other_events"
+        assert {name: by_thread[name] for name in shown if name != "others"} == {
+            name: number for name, number in shown.items() if name != "others"
         }
         if page == "all":
             assert float(found["figures"]["time wall time"]) == wall(inputs, where)
@@ -271,12 +271,15 @@ class TestNumbers:
         shown = {name: (syncs, spent) for name, syncs, spent in found["files"]}
         (total,) = inputs.one("COUNT(*)")
         assert sum(syncs for syncs, _ in shown.values()) == total
-        assert ("other_events" in shown) == (page == "counted")
+        assert ("others" in shown) == (page == "counted")
         if page == "counted":
             assert len(shown) == 11
-            assert f"{len(report) - 10} files with the least time in sync are put" in found["text"]
-        assert {name: report[name] for name in shown if name != "other_events"} == {
-            name: value for name, value in shown.items() if name != "other_events"
+            assert (
+                f"{len(report) - 10} files with the least time in sync share one row"
+                in found["text"]
+            )
+        assert {name: report[name] for name in shown if name != "others"} == {
+            name: value for name, value in shown.items() if name != "others"
         }
 
     @pytest.mark.parametrize(
@@ -580,9 +583,9 @@ class TestCompared:
             *["[address]"] * 4,
             *("start_thread", "small_thr", "save_small", "__syscall_cancel_arch"),
         ]
-        assert "in the new 0.0 pp of all" in base[0]
+        assert "share changed by 0.0 pp" in base[0]
         for label in (*base[1:], *new[1:]):
-            assert "cannot be told, as names of functions are missing" in label
+            assert "change unknown: names of functions are missing" in label
             assert " pp " not in label
 
     def test_gains_in_flame_graphs(self, tmp_path: Path) -> None:
@@ -597,20 +600,14 @@ class TestCompared:
         out.write_bytes(html.page([described(path) for path in sides]))
         _, new = visit(out, [get("labels", LABELS)])["labels"]
         shown = {label.split(": ")[0]: label.rpartition("; ")[2] for label in new}
-        # c was 2 of 16. It is 6 of 21, or 7 with the one of libc.
-        assert (
-            shown["c"]
-            == f"in the new at least +{600 / 21 - 200 / 16:.1f} pp of all against the base"
-        )
-        # a was 10, and is 10 or 11.
-        assert (
-            shown["a"]
-            == f"in the new at least {1100 / 21 - 1000 / 16:.1f} pp of all against the base"
-        )
-        # Five or ten of them belong to fsync now.
-        assert "cannot be told" in shown["[address]"]
-        assert "cannot be told" in shown["[libc.so.6]"]
-        assert "in the new 0.0 pp" in shown["main"]
+        # c: of 16 it was 2; of 21 it is 6, or 7 with the one of libc.
+        assert shown["c"] == f"share changed by at least +{600 / 21 - 200 / 16:.1f} pp"
+        # a: it was 10, and is 10, or 11.
+        assert shown["a"] == f"share changed by at least {1100 / 21 - 1000 / 16:.1f} pp"
+        # Five or ten of them are fsync's now.
+        assert "change unknown" in shown["[address]"]
+        assert "change unknown" in shown["[libc.so.6]"]
+        assert "share changed by 0.0 pp" in shown["main"]
 
     def test_shares_differ_in_percentage_points(self, tmp_path: Path) -> None:
         """All syncs of one input are empty, and none of the other input."""
@@ -629,8 +626,8 @@ class TestCompared:
         assert share > 50
         assert f"base 0.0 % ▲ +{share:.1f} pp" in found["tile"]
         assert f"▲ +{share:.1f} pp" in found["row"]
-        # Differences between the inputs are the first text.
-        assert found["differing"].startswith("▲ Not alike on both sides")
+        # Differences of the setup come first, as text.
+        assert found["differing"].startswith("▲ These differ between the two sides")
         assert "kernels differ: <b> in base" in found["differing"]
 
     def test_the_figure_of_a_tile_is_on_one_line(self, inputs: Inputs) -> None:
@@ -723,7 +720,7 @@ class TestWaits:
                 name: [None if value is None else int(value) for value in values]
                 for name, values in shown[view].items()
             }
-            others = found.pop("other_events", None)
+            others = found.pop("others", None)
             assert found == {name: expected[name] for name in found}
             if others is None:
                 assert len(found) == len(expected)
@@ -815,7 +812,7 @@ class TestWaits:
         assert found["figures"]["journal known of"] == "0"
         for name in ("journal", "journal p99", "journal sum", "journal share of sync time"):
             assert found["figures"][name] is None, name
-        assert "Nothing to draw: wait for the journal, known of no sync." in found["flame"]
+        assert "Nothing to draw: wait for the journal is not known for any sync." in found["flame"]
 
 
 @pytest.mark.parametrize("page", ["all", "counted", "compared"])
@@ -867,10 +864,12 @@ class TestWaitsCompared:
         for cells in found["threads"]:
             assert cells[0] == cells[2] == "-"
             assert not re.search("[▲▼=]", cells[1] + cells[3])
-        assert "Nothing to draw: wait for the journal, known of no sync." in found["flame"][1]
+        assert (
+            "Nothing to draw: wait for the journal is not known for any sync." in found["flame"][1]
+        )
         found = self.shown(tmp_path, "small4.log", "ext4.trace.txt", "journal")
-        assert "known of no sync" in found["flame"][0]
-        assert "What has changed is not told" in found["flame"][1]
+        assert "is not known for any sync" in found["flame"][0]
+        assert "Changes are not shown" in found["flame"][1]
         assert not any(" pp " in label for label in found["labels"][1])
 
     def test_0_is_known(self, tmp_path: Path) -> None:
@@ -879,7 +878,7 @@ class TestWaitsCompared:
         assert found["figures"]["journal known of"] == "10"
         assert "▼ -100 %" in found["tile"]
         assert (
-            "Nothing to draw: wait for the journal, 0 ns in all of 10 syncs." in found["flame"][1]
+            "Nothing to draw: wait for the journal is 0 ns in all of 10 syncs." in found["flame"][1]
         )
         assert any("▼ -100 %" in cells[1] for cells in found["threads"])
 

@@ -17,7 +17,6 @@ use crate::pipeline::pairing::PairingPipeline;
 use crate::pipeline::{FinishedInputs, Pipeline};
 use crate::sink::Sink;
 use crate::sink::columns::{RequestsParquet, TablesFolder};
-use crate::sink::csv::Csv;
 use crate::sink::events_jsonl::EventsJsonl;
 use crate::sink::csv::Csv;
 use crate::sink::filtered::Filtered;

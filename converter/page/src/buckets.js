@@ -1,8 +1,9 @@
-// Buckets of the reports `latency` (1, 2, 5 times a power of ten ns) and `amount` (powers of two bytes). Bucket 0 is below 1.
+// Buckets of the reports `latency` (bounds of 1, 2 and 5 times a power of ten ns) and `amount` (powers of two bytes). Bucket 0 is for
+// values below 1.
 
 const LEADS = [1, 2, 5];
 
-// As sql/page/request.sql numbers them.
+// Must number the buckets as sql/page/request.sql does.
 export function latencyBucket(value) {
   if (value < 1) return 0;
   const digits = String(value);

@@ -1,4 +1,4 @@
-// Elements from data. Text goes in as text alone, never as markup: it comes from logs.
+// Creates elements. Text is inserted as text nodes, never as markup, because it comes from logs.
 
 export function h(name, attributes = {}, ...children) {
   const [tag, ...classes] = name.split('.');
@@ -14,14 +14,14 @@ export function h(name, attributes = {}, ...children) {
   return element;
 }
 
-// A choice of one of a few: `options` are [value, label].
+// Creates a drop-down list; `options` are [value, label].
 export function choice(label, options, value, onchange) {
   const select = h('select', {onchange: () => onchange(select.value), 'aria-label': label});
   for (const [key, text] of options) select.append(h('option', {value: key, selected: key === value}, text));
   return h('label.choice', {}, `${label} `, select);
 }
 
-// Puts new content in place and leaves the focus where it was, by the `data-key` of what had it.
+// Replaces the content of an element and restores the focus by the `data-key` of the focused element.
 export function replace(host, ...children) {
   const key = host.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   host.replaceChildren(...children.flat().filter(Boolean));

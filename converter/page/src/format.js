@@ -1,10 +1,10 @@
-// Values as people read them, as syncline/render/human.py writes them: 1.23 ms, 68.2 KiB, 12.3 %.
+// Formats values for people: 1.23 ms, 68.2 KiB, 12.3 %. Must give the same text as syncline/render/human.py.
 
 export const MISSING = '-';
 const NS = ['ns', 'µs', 'ms', 's'];
 const BYTES = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
-// Three digits, and no more than the value has.
+// Three significant digits, in the largest unit that fits.
 function scaled(value, units, step) {
   let size = Math.abs(value);
   let index = 0;
@@ -17,12 +17,12 @@ function scaled(value, units, step) {
   return `${value < 0 ? '-' : ''}${grouped(size, digits)} ${units[index]}`;
 }
 
-// Made once each: toLocaleString makes one anew for every number, which takes most of the time of a page.
+// Number formats are cached: toLocaleString creates one for every number, which would take most of the page's time.
 const FORMATS = new Map();
 
-export function grouped(value, digits = 6, least = 0) {
-  const key = 100 * digits + least;
-  if (!FORMATS.has(key)) FORMATS.set(key, new Intl.NumberFormat('en-US', {minimumFractionDigits: least, maximumFractionDigits: digits, roundingMode: 'halfEven'}));
+export function grouped(value, maxDigits = 6, minDigits = 0) {
+  const key = 100 * maxDigits + minDigits;
+  if (!FORMATS.has(key)) FORMATS.set(key, new Intl.NumberFormat('en-US', {minimumFractionDigits: minDigits, maximumFractionDigits: maxDigits, roundingMode: 'halfEven'}));
   return FORMATS.get(key).format(value);
 }
 
@@ -30,7 +30,7 @@ export const ns = (value) => (value == null ? MISSING : scaled(value, NS, 1000))
 export const bytes = (value) => (value == null ? MISSING : scaled(value, BYTES, 1024));
 export const share = (value) => (value == null ? MISSING : `${grouped(100 * value, 1, 1)} %`);
 export const ratio = (value) => (value == null ? MISSING : grouped(value, 2, 2));
-// How many at once, which is mostly a whole number.
+// A number of syncs in flight, which is usually an integer.
 export const level = (value) => grouped(value, 2);
 
 export function count(value) {
@@ -40,27 +40,27 @@ export function count(value) {
 
 const UNITS = {ns, bytes, share, ratio, count, bar: share, id: (value) => (value == null ? MISSING : String(value))};
 
-// By the unit that a report gives; anything else is text.
+// Formats by the unit that a report gives. Values of other units are text.
 export function text(value, unit) {
   if (value == null) return MISSING;
   return UNITS[unit] ? UNITS[unit](value) : printable(String(value));
 }
 
-// Without what would move a line or turn its direction: names come from a log.
+// Escapes control characters, line breaks and changes of text direction: names come from a log.
 export function printable(value) {
   return value.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (char) => `\\x{${char.codePointAt(0).toString(16)}}`);
 }
 
-// A difference of shares: percentage points, since a share of a share misleads.
+// A difference of shares, in percentage points: a percentage of a share would mislead.
 export const points = (value) => `${value > 0 ? '+' : ''}${grouped(100 * value, 1, 1)} pp`;
 
-// How a figure has changed, in a sign and words.
+// Describes the change of a figure by a sign and a number.
 export function change(base, now, unit) {
   if (base == null || now == null) return '';
   if (base === now) return '= same';
   const arrow = now > base ? '▲' : '▼';
   if (unit === 'share') return `${arrow} ${points(now - base)}`;
-  // Of nothing there is no part; what it was stands before the sign.
+  // No ratio to 0. The caller shows the base next to this text.
   if (base === 0) return arrow;
   const times = now / base;
   if (times >= 10) return `${arrow} ${grouped(times, times < 100 ? 1 : 0)} times`;
@@ -68,7 +68,7 @@ export function change(base, now, unit) {
   return `${arrow} ${percent > 0 ? '+' : ''}${percent.toFixed(Math.abs(percent) < 10 ? 1 : 0)} %`;
 }
 
-// One unit for a whole axis of lengths of time: its divisor and its name.
+// Returns the unit of a time axis: ns per unit, and its name.
 export function timeUnit(longest) {
   if (longest >= 2e9) return [1e9, 's'];
   if (longest >= 2e6) return [1e6, 'ms'];

@@ -1,4 +1,4 @@
-// The page: reads its data, holds what is selected, and draws each view anew when that changes.
+// The page: reads its data, holds the selection, and redraws the views when the selection changes.
 
 import * as format from './format.js';
 import {h, replace} from './dom.js';
@@ -13,7 +13,7 @@ import {timeView} from './views/time.js';
 
 const VIEWS = [timeView, lanesView, latencyView, amountView, scatterView, flameView, filesView, threadsView];
 const HALF = new Set(['latency', 'amount']);
-const THEMES = [['auto', 'as the system'], ['light', 'light'], ['dark', 'dark']];
+const THEMES = [['auto', 'system'], ['light', 'light'], ['dark', 'dark']];
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const comparing = data.sides.length > 1;
@@ -29,17 +29,17 @@ let state = {
   search: {files: '', threads: ''}, rows: {files: 50, threads: 50},
   sort: {files: {key: 'sum', down: true, changed: false}, threads: {key: 'sum', down: true, changed: false}},
 };
-// Views that a choice of their own touches, and no other.
-const TOUCHES = {measure: ['time'], latency: ['latency', 'scatter'], height: ['latency', 'amount'], by: ['scatter'], weight: ['flame'], flame: ['flame'], zoom: ['flame']};
+// Views that depend on an option. A change of another option or of the selection redraws all views.
+const VIEWS_OF_OPTION = {measure: ['time'], latency: ['latency', 'scatter'], height: ['latency', 'amount'], by: ['scatter'], weight: ['flame'], flame: ['flame'], zoom: ['flame']};
 
 const hosts = new Map();
 const top = h('div');
-const bar = h('div.filters', {role: 'region', 'aria-label': 'What is selected'});
+const bar = h('div.filters', {role: 'region', 'aria-label': 'Selection'});
 
-function set(change, touched) {
+function set(change, ids) {
   state = {...state, ...change};
-  const views = touched ?? (Object.keys(change).every((name) => name in TOUCHES) ? Object.keys(change).flatMap((name) => TOUCHES[name]) : null);
-  draw(views);
+  const affected = ids ?? (Object.keys(change).every((name) => name in VIEWS_OF_OPTION) ? Object.keys(change).flatMap((name) => VIEWS_OF_OPTION[name]) : null);
+  draw(affected);
 }
 
 function draw(ids = null) {
@@ -53,7 +53,7 @@ function draw(ids = null) {
 function drawView(view) {
   const host = hosts.get(view.id);
   const controls = view.controls?.(state, set, sides) ?? [];
-  // A field in which is typed stays as it is.
+  // A text field that has the focus is kept, so that typing goes on.
   if (!(host.controls.contains(document.activeElement) && document.activeElement.matches('input'))) replace(host.controls, controls);
   if (view.merged) {
     replace(host.body, view.draw(sides, state, {set}));
@@ -61,22 +61,22 @@ function drawView(view) {
   }
   const scale = view.scale(sides, state);
   const room = host.body.clientWidth;
-  const beside = comparing && room >= 760;
-  const width = Math.max(260, Math.floor(beside ? (room - 24) / 2 : room));
+  const isSideBySide = comparing && room >= 760;
+  const width = Math.max(260, Math.floor(isSideBySide ? (room - 24) / 2 : room));
   const panes = sides.map((side, place) => h(`div.pane${comparing && !place ? '.base' : ''}`, {'data-side': side.index}, comparing ? h('h3', {}, h('span.role', {}, place ? 'new' : 'base'), ` ${format.printable(side.name)}`) : null,
     view.draw(side, state, {width, scale, place, set, compared: comparing})));
-  const difference = comparing && view.difference ? h('div.pane.difference', {}, h('h3', {}, 'difference, new less base'), view.difference(sides, state, {width: Math.max(260, beside ? Math.min(room, 900) : room), scale})) : null;
-  replace(host.body, h(`div.panes${beside ? '.beside' : ''}`, {}, panes), difference);
+  const difference = comparing && view.difference ? h('div.pane.difference', {}, h('h3', {}, 'difference: new minus base'), view.difference(sides, state, {width: Math.max(260, isSideBySide ? Math.min(room, 900) : room), scale})) : null;
+  replace(host.body, h(`div.panes${isSideBySide ? '.columns' : ''}`, {}, panes), difference);
 }
 
 function drawFilters() {
-  const chip = (name, text, clear) => h('span.chip', {}, `${name}: `, h('bdi', {}, text), h('button', {'aria-label': `Take the filter of ${name} away`, 'data-key': `clear-${name}`, onclick: () => set(clear)}, '✕'));
+  const chip = (name, text, clear) => h('span.chip', {}, `${name}: `, h('bdi', {}, text), h('button', {'aria-label': `Remove the ${name} filter`, 'data-key': `clear-${name}`, onclick: () => set(clear)}, '✕'));
   const label = (field) => {
     if (state[field] !== OTHERS) {
       const entry = sides.flatMap((side) => side[`${field}s`]).find(({key}) => key === state[field]);
       return format.printable(comparing ? state[field] : (entry?.label ?? state[field]));
     }
-    return 'the others, together';
+    return 'all others';
   };
   const chips = [
     state.file != null && chip('file', label('file'), {file: null}),
@@ -85,20 +85,20 @@ function drawFilters() {
   ].filter(Boolean);
   const counts = sides.map((side) => {
     const {total, inexact} = side.select(state);
-    return `${comparing ? `${side.index ? 'new' : 'base'} ` : ''}${format.count(total.syncs)} of ${format.count(side.raw.requests)} syncs${inexact.has('others') ? ' (or more: here it is one of the others, which are put together)' : ''}`;
+    return `${comparing ? `${side.index ? 'new' : 'base'} ` : ''}${format.count(total.syncs)} of ${format.count(side.raw.requests)} syncs${inexact.has('others') ? ' (or more: on this page the selection may be among the items that share one row)' : ''}`;
   });
   replace(bar,
     h('strong', {}, chips.length ? 'Selected: ' : 'Everything: '), chips.length ? chips : null,
     h('span', {role: 'status', id: 'selected'}, counts.join('; ')),
-    chips.length ? h('button', {'data-key': 'clear-all', onclick: clearAll, 'aria-keyshortcuts': 'Escape'}, 'Clear all (Esc)') : h('span.hint', {}, 'Pick a file or a thread in a table, or drag over a chart of time.'),
-    chips.length ? sqlOf() : null);
+    chips.length ? h('button', {'data-key': 'clear-all', onclick: clearAll, 'aria-keyshortcuts': 'Escape'}, 'Clear all (Esc)') : h('span.hint', {}, 'Click a file or thread in a table, or drag across a time chart, to select.'),
+    chips.length ? selectionSql() : null);
   bar.classList.toggle('on', chips.length > 0);
 }
 
 const clearAll = () => set({file: null, thread: null, time: null});
 
-// The selection in SQL, for what a page cannot tell.
-function sqlOf() {
+// Returns the selection as SQL, for figures that the page does not have.
+function selectionSql() {
   const text = (value) => `'${value.replaceAll("'", "''")}'`;
   const side = now;
   const conditions = [];
@@ -115,7 +115,7 @@ function sqlOf() {
   if (state.time) {
     const {run, first_ns} = side.raw.begun;
     const [from, to] = state.time;
-    // Each run has its own first request.
+    // Times on the page count from the first request of each run.
     if (run.length === 1) conditions.push(`ts_ns >= ${BigInt(first_ns[0]) + BigInt(from)}`, `ts_ns < ${BigInt(first_ns[0]) + BigInt(to)}`);
     else conditions.push(`ts_ns - (SELECT MIN(ts_ns) FROM syncline_sync AS s WHERE s.run = syncline_sync.run) BETWEEN ${from} AND ${to - 1}`);
   }
@@ -123,7 +123,7 @@ function sqlOf() {
 }
 
 function head() {
-  const names = comparing ? `${format.printable(now.name)} against ${format.printable(sides[0].name)}` : format.printable(now.name);
+  const names = comparing ? `${format.printable(now.name)} compared with ${format.printable(sides[0].name)}` : format.printable(now.name);
   document.title = `${names} – Syncline`;
   const theme = h('select', {'aria-label': 'Colours', id: 'theme', onchange: () => { document.documentElement.dataset.theme = theme.value; draw(); }}, THEMES.map(([key, text]) => h('option', {value: key}, text)));
   const facts = sides.map((side) => {
@@ -131,7 +131,7 @@ function head() {
     return h('p.facts', {}, comparing ? h('span.role', {}, side.index ? 'new' : 'base') : null, [
       comparing ? format.printable(side.name) : null, `${format.count(side.raw.requests)} syncs in ${format.ns(side.length)}`, source ? `format ${format.printable(source)}` : null,
       events ? `${format.count(Number(events))} events` : null, clock ? `clock ${format.printable(clock)}` : null,
-      side.counted ? `counted in bins of ${format.ns(side.raw.width_ns * side.step)}, ${format.count(side.raw.files_table.path.length)} files and ${format.count(side.raw.threads_table.tid.length)} threads by name` : 'every sync is on this page',
+      side.counted ? `syncs counted in bins of ${format.ns(side.raw.width_ns * side.step)}, by ${format.count(side.raw.files_table.path.length)} files and ${format.count(side.raw.threads_table.tid.length)} threads` : 'all syncs are on this page',
     ].filter(Boolean).join(' · '));
   });
   return h('header', {}, h('div', {}, h('h1', {}, names), facts), h('label.choice', {}, 'Colours ', theme));
@@ -141,10 +141,10 @@ function start() {
   document.documentElement.dataset.theme = 'auto';
   const main = h('main', {});
   const page = document.getElementById('page');
-  page.replaceChildren(h('a.skip', {href: '#files'}, 'To the tables'), head(), main, h('footer', {}, `Syncline ${data.syncline}. The numbers are those of `, h('code', {}, 'syncline report'), '; nothing on this page is fetched from anywhere.'));
+  page.replaceChildren(h('a.skip', {href: '#files'}, 'Skip to the tables'), head(), main, h('footer', {}, `Syncline ${data.syncline}. The figures are those of `, h('code', {}, 'syncline report'), '. This page fetches nothing.'));
   if (data.warnings.length) main.append(differing(data.warnings));
   main.append(...sides.map((side) => caveats(side, comparing)), h('section', {'aria-label': 'Summary'}, top, wholeSummary(sides)), bar);
-  if (comparing) main.append(h('p.note.verdict', {}, 'Same scales on both sides. A difference here is no verdict: it may be chance.'));
+  if (comparing) main.append(h('p.note.verdict', {}, 'Both sides have the same scales. A difference may be due to chance: this page does not test for that, `syncline diff` does.'));
   if (!sides.some((side) => side.raw.requests)) {
     main.append(h('p', {}, 'There is no sync request in this input, so there is nothing to draw.'));
     replace(top, tiles(sides, state));
@@ -173,5 +173,5 @@ function start() {
 }
 
 start();
-// For whoever measures: when all is drawn.
+// Lets tests wait until everything is drawn, and measure when that is.
 requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset.ready = String(Math.round(performance.now())); }));

@@ -1,23 +1,23 @@
-// What the page holds of one run, and what of it a filter selects.
+// The data of one run, and the figures of a selection.
 //
-// A side holds all requests (`rows`), or counts and sums by bin of time, file and thread (`cubes`); both are asked alike.
-// What a cube cannot tell exactly is null, or has `from` and `to`, or is named in `inexact`.
+// A side holds all requests (`rows`), or counts and sums by time bin, file and thread (`cubes`). Both have the same interface.
+// A value that cubes do not determine is null, or has bounds (`from`, `to`), or is named in `inexact`.
 
 import {AMOUNT, LATENCY} from './buckets.js';
 import {count} from './format.js';
 
-// Of files and threads that have no number of their own on the page.
+// Key of the entry that combines the files, or threads, that the page does not list.
 export const OTHERS = '\u0000others';
 export const NO_STACK = '[no stack]';
 export const OTHER_STACKS = '[other stacks]';
-// What is summed up, by kind: the field with how many requests tell it.
+// By kind of sum: the field with the number of requests whose value is known.
 const KNOWN = {syscall: 'syscalls', writeback: 'writebacks', journal: 'journals', flush: 'flushes', bytes: 'amounts'};
-// What only some recorders tell, and of some file systems alone: it is shown only where a request does.
+// Waits that only some recorders record, for some file systems. The page shows them only if a request has one.
 export const WAITS = ['journal', 'flush'];
 
 class Sums {
   syncs = 0;
-  // Seen from start to end.
+  // Requests that are recorded from start to end.
   whole = 0;
   empty = 0;
   incomplete = 0;
@@ -34,19 +34,19 @@ class Sums {
   journals = 0;
   journal_ns = 0;
   journal_max_ns = null;
-  // Length of those that tell of the journal.
+  // Duration of the requests whose journal wait is known.
   journal_dur_ns = 0;
   flushes = 0;
   flush_ns = 0;
   timed = 0;
   dur_ns = 0;
-  // Of counted requests: how many in each bucket of syscall latency; of single ones: each.
+  // Syscall latencies: the number in each bucket (cubes), or every value (rows).
   buckets = null;
   values = null;
   // Threads of a file, files of a thread.
   partners = new Set();
 
-  // Of how many requests it is known; of the number of them there is nothing to know.
+  // Number of requests for which the value is known. The number of requests itself is always known.
   known(kind) {
     return this[KNOWN[kind] ?? 'syncs'];
   }
@@ -55,7 +55,7 @@ class Sums {
     return this.known(kind) ? this[`${kind}_ns`] / this.known(kind) : null;
   }
 
-  // A sum over requests none of which is known is not 0.
+  // A sum is null, not 0, where no value is known.
   sum(name, known) {
     return this.syncs && !this[known] ? null : this[name];
   }
@@ -74,15 +74,15 @@ export class Side {
     this.threads = this.#threads(raw.threads_table, byName);
     this.otherFiles = (raw.files ?? 0) - this.files.length;
     this.otherThreads = (raw.threads ?? 0) - this.threads.length;
-    if (this.otherFiles) this.files.push({key: OTHERS, label: `${count(this.otherFiles)} other files, together`, number: this.files.length});
-    if (this.otherThreads) this.threads.push({key: OTHERS, label: `${count(this.otherThreads)} other threads, together`, number: this.threads.length});
-    this.tells = Object.fromEntries(WAITS.map((wait) => [wait, (raw[KNOWN[wait]] ?? 0) > 0]));
+    if (this.otherFiles) this.files.push({key: OTHERS, label: `${count(this.otherFiles)} other files`, number: this.files.length});
+    if (this.otherThreads) this.threads.push({key: OTHERS, label: `${count(this.otherThreads)} other threads`, number: this.threads.length});
+    this.recorded = Object.fromEntries(WAITS.map((wait) => [wait, (raw[KNOWN[wait]] ?? 0) > 0]));
     this.numbers = {file: byKey(this.files), thread: byKey(this.threads)};
     this.binAs(this.width);
     this.cache = new Map();
   }
 
-  // Two sides are drawn by bins of one width: of requests it may be any, of counts a multiple of their own.
+  // Both sides are drawn with the same bin width. With rows it can be any, with cubes a multiple of their own width.
   binAs(width) {
     this.width = width;
     this.bins = Math.ceil(((this.raw.bins ?? 0) * (this.raw.width_ns ?? 1)) / width);
@@ -108,12 +108,12 @@ export class Side {
     return at < 0 ? null : {value: summary.value[at], unit: summary.unit[at], known: summary.known[at], syncs: summary.syncs[at]};
   }
 
-  // A sum of what is waited for; where no request of the side tells it, it is not 0 of a selection of none, either.
+  // Sum of a wait. It is null, even for an empty selection, if no request of the side recorded the wait.
   waited(sums, wait) {
-    return this.tells[wait] ? sums.sum(`${wait}_ns`, KNOWN[wait]) : null;
+    return this.recorded[wait] ? sums.sum(`${wait}_ns`, KNOWN[wait]) : null;
   }
 
-  // Answers to a filter are kept: views ask for them one after the other.
+  // Results are cached: several views ask for the same selection.
   select(filter) {
     const key = JSON.stringify([filter.file, filter.thread, filter.time]);
     if (!this.cache.has(key)) {
@@ -131,7 +131,7 @@ export class Side {
       file: (number) => files === null || files.has(number),
       thread: (number) => threads === null || threads.has(number),
       time: (since) => since >= from && since < to,
-      // Named on another side, but one of `others` here, if here at all.
+      // The selected item is only listed on the other side; here it is part of `others`, or absent.
       unknown: (files?.size === 0 && this.otherFiles > 0) || (threads?.size === 0 && this.otherThreads > 0),
     };
   }
@@ -220,7 +220,7 @@ export class Side {
     return found;
   }
 
-  // One cube for all three filters where it was small enough, else one for each.
+  // There is one cube for all three filters if it is small enough, else one for each filter.
   #selectCode(found, filter) {
     const {code} = this.raw.cubes;
     const set = ['time', 'file', 'thread'].filter((name) => filter[name] != null);
@@ -242,7 +242,7 @@ export class Side {
     return this.raw.stack_names[number] ?? OTHER_STACKS;
   }
 
-  // What of a sample or of all requests is drawn as a point.
+  // Returns the values of one row that the views draw as a point or describe in a tooltip.
   point(row) {
     const table = this.counted ? this.raw.points : this.raw.rows;
     return {
@@ -252,7 +252,7 @@ export class Side {
     };
   }
 
-  // Time in flight of each thread in each bin, of the files that the filter names.
+  // Returns the time in flight by thread and bin, for the selected files.
   busy(filter) {
     const test = this.#test(filter);
     const {busy} = this.raw.cubes;
@@ -267,18 +267,18 @@ export class Side {
   }
 }
 
-// Of choices, by their keys, those of which there is anything to see.
-export const offered = (sides, entries) => entries.filter(([key]) => !WAITS.includes(key) || sides.some(({tells}) => tells[key]));
+// Returns the options, as [key, ...], for which at least one side has data.
+export const availableOptions = (sides, entries) => entries.filter(([key]) => !WAITS.includes(key) || sides.some(({recorded}) => recorded[key]));
 
 export const filtered = (filter) => filter.file != null || filter.thread != null || filter.time != null;
 
-// The least width that suits all sides.
+// Returns the smallest bin width that all sides can use.
 export function commonWidth(sides) {
   const widths = sides.filter(({counted}) => counted).map(({width}) => width);
   const gcd = (a, b) => (b ? gcd(b, a % b) : a);
-  const least = widths.reduce((a, b) => (a / gcd(a, b)) * b, widths[0] ?? 1);
-  const most = Math.max(...sides.map(({width}) => width));
-  return widths.length ? Math.ceil(most / least) * least : most;
+  const lcm = widths.reduce((a, b) => (a / gcd(a, b)) * b, widths[0] ?? 1);
+  const max = Math.max(...sides.map(({width}) => width));
+  return widths.length ? Math.ceil(max / lcm) * lcm : max;
 }
 
 function byKey(entries) {
@@ -298,12 +298,12 @@ function bump(list, index, by = 1) {
 }
 
 function addRow(sums, rows, row, partner) {
-  const lack = rows.incomplete[row];
-  const whole = lack !== 1 && lack !== 2;
+  const missing = rows.incomplete[row];
+  const whole = missing !== 1 && missing !== 2;
   sums.syncs++;
   if (whole) sums.whole++;
   if (whole && rows.bios[row] === 0) sums.empty++;
-  if (lack) sums.incomplete++;
+  if (missing) sums.incomplete++;
   if (rows.exact[row] != null) sums.attributed++;
   if (rows.exact[row]) sums.exact++;
   if (rows.bytes[row] != null) {
@@ -338,7 +338,7 @@ function addRow(sums, rows, row, partner) {
 }
 
 function addSlot(sums, slot, cell, partner) {
-  // Field by field: a loop over their names takes ten times as long, and there are many cells.
+  // Field by field: a loop over the names takes ten times as long, and there are many cells.
   sums.syncs += slot.syncs[cell];
   sums.whole += slot.whole[cell];
   sums.empty += slot.empty[cell];
@@ -381,7 +381,7 @@ function addStack(stacks, name, syncs, table, row) {
   sums.bytes += table.bytes[row] ?? 0;
 }
 
-// Time during which at least one is in flight, in each run.
+// Returns the time in which at least one sync is in flight, summed over the runs. Spans are [run, from, to].
 function union(spans) {
   spans.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : a[1] - b[1]));
   let [run, reach, sum] = [null, -Infinity, 0];
@@ -393,7 +393,7 @@ function union(spans) {
   return sum;
 }
 
-// Interpolated between neighbours, as the reports have it.
+// Interpolates linearly between neighbours, as the reports do.
 export function percentile(sorted, percent) {
   if (!sorted.length) return null;
   const place = ((sorted.length - 1) * percent) / 100;
@@ -402,8 +402,8 @@ export function percentile(sorted, percent) {
   return sorted[below] + (sorted[above] - sorted[below]) * (place - below);
 }
 
-// Of counts by bucket no more is known than the bounds between which it lies.
-export function percentileBounds(counts, percent, buckets, most) {
+// Counts by bucket determine only bounds of a percentile.
+export function percentileBounds(counts, percent, buckets, max) {
   const total = counts.reduce((sum, one) => sum + (one ?? 0), 0);
   if (!total) return null;
   const place = ((total - 1) * percent) / 100;
@@ -416,5 +416,5 @@ export function percentileBounds(counts, percent, buckets, most) {
     return counts.length - 1;
   };
   const to = buckets.upper(find(Math.ceil(place)));
-  return {from: buckets.lower(find(Math.floor(place))), to: most == null ? to : Math.min(to, most)};
+  return {from: buckets.lower(find(Math.floor(place))), to: max == null ? to : Math.min(to, max)};
 }

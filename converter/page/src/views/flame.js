@@ -1,8 +1,8 @@
-// Flame graphs: what was waited for or written, by code, by file or by thread.
+// Flame graphs of the number, latency or amount of syncs, by call stack, file or thread.
 
 import * as format from '../format.js';
 import {choice, h} from '../dom.js';
-import {OTHERS, OTHER_STACKS, offered} from '../model.js';
+import {OTHERS, OTHER_STACKS, availableOptions} from '../model.js';
 
 const WEIGHTS = {
   syncs: {label: 'number of syncs', unit: 'count'},
@@ -14,28 +14,29 @@ const WEIGHTS = {
 };
 const BY = [['stack', 'call stack'], ['file', 'file path'], ['thread', 'thread']];
 const ROW = 20;
-// Of the width: what is narrower is not drawn.
-const LEAST = 0.0015;
-const MOVED = 0.01;
-// As syncline/frames.py writes it.
+// Minimum width of a frame that is drawn, as a part of the whole width.
+const MIN_WIDTH = 0.0015;
+// Minimum change of a frame's share that is marked.
+const MIN_CHANGE = 0.01;
+// Placeholder of syncline/frames.py for an address.
 const ADDRESS = '[address]';
 
 export const flameView = {
   id: 'flame',
   title: 'Flame graph',
-  help: 'Width is the weight, summed over the syncs below a frame; the outermost frame is on top. A click, or Enter, makes a frame fill the width; arrows move between frames, Escape or Backspace leads back.',
+  help: 'The width of a frame is its weight, summed over its syncs. The outermost frame is on top. Click a frame, or press Enter, to zoom in; Escape or Backspace zooms out; the arrow keys move between frames.',
   controls: (state, set, sides) => [
-    choice('Width is', offered(sides, Object.entries(WEIGHTS)).map(([key, {label}]) => [key, label]), state.weight, (weight) => set({weight})),
+    choice('Width:', availableOptions(sides, Object.entries(WEIGHTS)).map(([key, {label}]) => [key, label]), state.weight, (weight) => set({weight})),
     choice('by', BY, state.flame, (flame) => set({flame, zoom: null})),
   ],
   scale(sides, state) {
     const trees = sides.map((side) => tree(side, state));
-    // The same frame is zoomed to on both sides; one that is no longer there is left.
+    // Both sides zoom to the same frame, or to its nearest caller that still exists.
     const path = (state.zoom ?? []).reduce((kept, name, depth) => (kept.length === depth && trees.some((root) => find(root, [...kept, name])) ? [...kept, name] : kept), []);
     const roots = trees.map((root) => find(root, path));
-    // Of nothing there is no part, and so none that has changed.
-    const moves = sides.length > 1 && trees.every(({value}) => value) ? moved(trees, state.flame === 'stack' ? new Set(sides.flatMap((side) => side.raw.nameless)) : null) : null;
-    return {trees, roots, path, moves, most: Math.max(...roots.map((root) => root?.value ?? 0)), depth: Math.max(1, ...roots.map((root) => (root ? depthOf(root, root.value * LEAST) : 1)))};
+    // Shares, and so their changes, are defined only if both sides have a weight.
+    const changes = sides.length > 1 && trees.every(({value}) => value) ? changesOf(trees, state.flame === 'stack' ? new Set(sides.flatMap((side) => side.raw.nameless)) : null) : null;
+    return {trees, roots, path, changes, max: Math.max(...roots.map((root) => root?.value ?? 0)), depth: Math.max(1, ...roots.map((root) => (root ? depthOf(root, root.value * MIN_WIDTH) : 1)))};
   },
   draw(side, state, {width, scale, place, set, compared}) {
     const {unit, label} = WEIGHTS[state.weight];
@@ -43,26 +44,25 @@ export const flameView = {
     const total = scale.trees[place].value;
     const status = h('p.note.status', {'aria-live': 'polite'});
     const found = side.select(state);
-    const notes = noted(side, state, found);
-    if (!root || !root.value) return [h('p.note', {}, `Nothing to draw: ${nothing(found.total, state.weight, scale.path.length)}.`), ...notes];
-    // In a comparison, what a frame's share in all has gained or lost; else a colour by name.
+    const notes = notesOf(side, state, found);
+    if (!root || !root.value) return [h('p.note', {}, `Nothing to draw: ${whyEmpty(found.total, state.weight, scale.path.length)}.`), ...notes];
     const host = h('div.flame', {role: 'tree', 'aria-label': `Flame graph by ${BY.find(([key]) => key === state.flame)[1]}, width is ${label}, ${side.name}`, style: {height: `${(scale.depth + scale.path.length) * ROW}px`}});
     let narrow = 0;
-    const place_ = (node, left, depth, path) => {
-      const part = node.value / scale.most;
-      if (part < LEAST) {
+    const drawFrame = (node, left, depth, path) => {
+      const part = node.value / scale.max;
+      if (part < MIN_WIDTH) {
         narrow++;
         return;
       }
       const name = node.name;
       const key = path.join('\u0000');
-      const move = scale.moves?.get(key);
+      const change = scale.changes?.get(key);
       const shown = format.printable(name);
-      const facts = `${format.text(node.value, unit)}, ${format.share(total ? node.value / total : null)} of all${move ? `; ${told(move)}` : ''}`;
-      const sign = !move ? '' : move.by === null ? '? ' : Math.abs(move.by) < MOVED ? '' : move.by > 0 ? '▲ ' : '▼ ';
+      const facts = `${format.text(node.value, unit)}, ${format.share(total ? node.value / total : null)} of all${change ? `; ${describeChange(change)}` : ''}`;
+      const sign = !change ? '' : change.by === null ? '? ' : Math.abs(change.by) < MIN_CHANGE ? '' : change.by > 0 ? '▲ ' : '▼ ';
       const element = h('div.frame', {
         role: 'treeitem', tabindex: -1, 'aria-level': depth + 1, 'aria-label': `${shown}: ${facts}`, title: `${shown}\n${facts}`, 'data-key': `flame-${side.index}-${path.join('/')}`, 'data-name': shown, 'data-value': node.value,
-        style: {left: `${100 * left}%`, width: `${100 * part}%`, top: `${depth * ROW}px`, background: move ? change(move.by) : colour(name)},
+        style: {left: `${100 * left}%`, width: `${100 * part}%`, top: `${depth * ROW}px`, background: change ? changeColour(change.by) : nameColour(name)},
         onclick: () => set({zoom: path}),
         onfocus: () => { status.textContent = `${shown}: ${facts}`; },
         onpointerenter: () => { status.textContent = `${shown}: ${facts}`; },
@@ -70,21 +70,21 @@ export const flameView = {
       host.append(element);
       let at = left;
       for (const child of node.children) {
-        place_(child, at, depth + 1, [...path, child.name]);
-        at += child.value / scale.most;
+        drawFrame(child, at, depth + 1, [...path, child.name]);
+        at += child.value / scale.max;
       }
     };
-    // What is zoomed to stands below its callers, which lead back.
+    // Above the zoomed frame are its callers. A click on one zooms out to it.
     for (let depth = 0; depth < scale.path.length; depth++) {
       const path = scale.path.slice(0, depth);
       const node = find(scale.trees[place], path);
       host.append(h('div.frame.caller', {role: 'treeitem', tabindex: -1, 'aria-level': depth + 1, 'data-key': `flame-${side.index}-${path.join('/')}`, style: {left: 0, width: '100%', top: `${depth * ROW}px`}, onclick: () => set({zoom: path}),
-        onfocus: () => { status.textContent = `back to ${format.printable(node?.name ?? '')}`; }}, format.printable(node?.name ?? '')));
+        onfocus: () => { status.textContent = `zoom out to ${format.printable(node?.name ?? '')}`; }}, format.printable(node?.name ?? '')));
     }
-    place_(root, 0, scale.path.length, scale.path);
+    drawFrame(root, 0, scale.path.length, scale.path);
     keys(host, state, scale.path, set);
-    status.textContent = narrow ? `${format.count(narrow)} frames are too narrow to be drawn; zoom in to see them.` : '';
-    return [host, status, ...notes, compared && side.index === 1 ? (scale.moves ? changeLegend([...scale.moves.values()].some(({by}) => by === null)) : h('p.note', {}, 'What has changed is not told: the base has nothing to compare with.')) : null].filter(Boolean);
+    status.textContent = narrow ? `${format.count(narrow)} frames are too narrow to draw; zoom in to see them.` : '';
+    return [host, status, ...notes, compared && side.index === 1 ? (scale.changes ? changeLegend([...scale.changes.values()].some(({by}) => by === null)) : h('p.note', {}, 'Changes are not shown: one side has no weight to compare.')) : null].filter(Boolean);
   },
 };
 
@@ -129,53 +129,53 @@ function find(root, path) {
   return path.reduce((node, name) => node?.children.find((child) => child.name === name), root);
 }
 
-function depthOf(node, least) {
-  return 1 + Math.max(0, ...node.children.filter((child) => child.value >= least).map((child) => depthOf(child, least)));
+function depthOf(node, minValue) {
+  return 1 + Math.max(0, ...node.children.filter((child) => child.value >= minValue).map((child) => depthOf(child, minValue)));
 }
 
-// What each frame's part in all has gained or lost: `by`, in parts of all; null where it cannot be told, `least` where it is a bound.
+// Returns the change of each frame's share: `by`, as a part of the whole; null if it is uncertain. `isBound`: the change is at least `by`.
 //
-// A function has a name in one run and none in the other by luck. So a frame may be any other that differs from it only where one of the
-// two, or of their callers, lacks a name (Python's syncline/frames.py has the same rule), and its part lies between bounds.
-function moved(trees, nameless) {
+// Whether a function has a name can differ between runs by chance. So a frame may be the same as any other that differs from it only where
+// one of the two, or of their callers, has no name (syncline/frames.py has the same rule), and its share has bounds.
+function changesOf(trees, nameless) {
   const totals = trees.map(({value}) => value || 1);
-  const moves = new Map();
+  const changes = new Map();
   const others = nameless ? trees.map((root) => root.children.find(({name}) => name === OTHER_STACKS)?.value ?? 0) : [0, 0];
   const walk = (key, pair, path, partners) => {
     const own = pair.map((node) => node?.value ?? 0);
     const put = path.length && path[0] !== OTHER_STACKS;
     const more = own.map((_, side) => partners.reduce((sum, one) => sum + (one[side]?.value ?? 0), 0) + (put ? others[side] : 0));
-    moves.set(key, change_(own, more, totals));
-    const below = called(pair);
-    const families = nameless?.size ? [below, ...partners.map(called)] : [];
+    changes.set(key, changeOf(own, more, totals));
+    const below = calleesOf(pair);
+    const families = nameless?.size ? [below, ...partners.map(calleesOf)] : [];
     for (const [name, children] of below) {
-      const rest = families.flatMap((family) => [...family].flatMap(([other, found]) => (found !== children && mayBeOne(name, other, nameless) ? [found] : [])));
+      const rest = families.flatMap((family) => [...family].flatMap(([other, found]) => (found !== children && mayBeSame(name, other, nameless) ? [found] : [])));
       walk(path.length ? `${key}\u0000${name}` : name, children, [...path, name], rest);
     }
   };
   walk('', trees, [], []);
-  return moves;
+  return changes;
 }
 
-function change_(own, more, totals) {
+function changeOf(own, more, totals) {
   const part = (side, extra) => (own[side] + (extra ? more[side] : 0)) / totals[side];
   const by = part(1, false) - part(0, false);
-  const none = (value) => Math.abs(value) < 1e-9;
+  const isZero = (value) => Math.abs(value) < 1e-9;
   if (!more[0] && !more[1]) return {by};
-  // No difference is seen, wherever the names are missing.
-  if (none(by) && none(more[1] / totals[1] - more[0] / totals[0])) return {by: 0};
-  const [least, most] = [part(1, false) - part(0, true), part(1, true) - part(0, false)];
-  if (least > 0) return {by: least, least: true};
-  return most < 0 ? {by: most, least: true} : {by: null};
+  // Neither the frame nor the frames that may be the same have changed.
+  if (isZero(by) && isZero(more[1] / totals[1] - more[0] / totals[0])) return {by: 0};
+  const [lowest, highest] = [part(1, false) - part(0, true), part(1, true) - part(0, false)];
+  if (lowest > 0) return {by: lowest, isBound: true};
+  return highest < 0 ? {by: highest, isBound: true} : {by: null};
 }
 
-function told({by, least}) {
-  if (by === null) return 'if its part of all has changed cannot be told, as names of functions are missing';
-  return `in the new ${least ? 'at least ' : ''}${format.points(by)} of all against the base`;
+function describeChange({by, isBound}) {
+  if (by === null) return 'change unknown: names of functions are missing';
+  return `share changed by ${isBound ? 'at least ' : ''}${format.points(by)}`;
 }
 
-// The frames below a frame of both sides, by name.
-function called(pair) {
+// Returns the callees of a frame by name, each as [base, new].
+function calleesOf(pair) {
   const found = new Map();
   pair.forEach((node, side) => node?.children.forEach((child) => {
     if (!found.has(child.name)) found.set(child.name, [undefined, undefined]);
@@ -184,47 +184,47 @@ function called(pair) {
   return found;
 }
 
-function mayBeOne(a, b, nameless) {
+function mayBeSame(a, b, nameless) {
   if (a === b) return true;
-  const [bare, other] = [nameless.has(a), nameless.has(b)];
-  // Words such as [no stack] stand for no function.
-  if ((!bare && a.startsWith('[')) || (!other && b.startsWith('['))) return false;
-  return a === ADDRESS || b === ADDRESS || bare !== other;
+  const [aIsNameless, bIsNameless] = [nameless.has(a), nameless.has(b)];
+  // Placeholders such as [no stack] are not functions.
+  if ((!aIsNameless && a.startsWith('[')) || (!bIsNameless && b.startsWith('['))) return false;
+  return a === ADDRESS || b === ADDRESS || aIsNameless !== bIsNameless;
 }
 
-function colour(name) {
+function nameColour(name) {
   let hash = 0;
   for (const char of name) hash = (hash * 31 + char.codePointAt(0)) >>> 0;
   return `hsl(${18 + (hash % 38)} var(--flame-s) calc(var(--flame-l) + ${(hash >>> 8) % 9}%))`;
 }
 
-function change(moved) {
-  if (moved === null) return 'repeating-linear-gradient(135deg, var(--same) 0 6px, var(--open) 6px 12px)';
-  const much = Math.min(1, Math.sqrt(Math.abs(moved) / 0.25));
-  return Math.abs(moved) < MOVED / 10 ? 'var(--same)' : `color-mix(in oklab, var(${moved > 0 ? '--more' : '--less'}) ${Math.round(15 + 55 * much)}%, var(--same))`;
+function changeColour(by) {
+  if (by === null) return 'repeating-linear-gradient(135deg, var(--same) 0 6px, var(--open) 6px 12px)';
+  const strength = Math.min(1, Math.sqrt(Math.abs(by) / 0.25));
+  return Math.abs(by) < MIN_CHANGE / 10 ? 'var(--same)' : `color-mix(in oklab, var(${by > 0 ? '--more' : '--less'}) ${Math.round(15 + 55 * strength)}%, var(--same))`;
 }
 
-function changeLegend(open) {
-  return h('ul.legend', {}, h('li', {}, h('span.swatch', {style: {background: change(0.2)}}), '▲ in the new a larger part of all'), h('li', {}, h('span.swatch', {style: {background: change(-0.2)}}), '▼ a smaller part'), h('li', {}, h('span.swatch', {style: {background: 'var(--same)'}}), 'the same'),
-    open ? h('li', {}, h('span.swatch', {style: {background: change(null)}}), '? cannot be told: names are missing') : null);
+function changeLegend(hasUnknown) {
+  return h('ul.legend', {}, h('li', {}, h('span.swatch', {style: {background: changeColour(0.2)}}), '▲ larger share in new'), h('li', {}, h('span.swatch', {style: {background: changeColour(-0.2)}}), '▼ smaller share in new'), h('li', {}, h('span.swatch', {style: {background: 'var(--same)'}}), 'same share'),
+    hasUnknown ? h('li', {}, h('span.swatch', {style: {background: changeColour(null)}}), '? unknown: names are missing') : null);
 }
 
-// Why there is no frame: a sum of 0 is known, and not the same as one that is not.
-function nothing(total, weight, zoomed) {
+// Explains why there is no frame: the sum is 0, or the value is not known.
+function whyEmpty(total, weight, zoomed) {
   const {label, unit} = WEIGHTS[weight];
-  if (zoomed) return `${label}, below this frame known of no sync`;
-  return total.known(weight) ? `${label}, ${format.text(0, unit)} in all of ${format.count(total.known(weight))} syncs` : `${label}, known of no sync`;
+  if (zoomed) return `${label} is not known for any sync below this frame`;
+  return total.known(weight) ? `${label} is ${format.text(0, unit)} in all of ${format.count(total.known(weight))} syncs` : `${label} is not known for any sync`;
 }
 
-function noted(side, state, found) {
+function notesOf(side, state, found) {
   const notes = [];
   const known = found.total.known(state.weight);
-  if (known && known < found.total.syncs) notes.push(`Not known (${WEIGHTS[state.weight].label}) of ${format.count(found.total.syncs - known)} of ${format.count(found.total.syncs)} syncs, which add nothing.`);
-  if (state.flame === 'stack' && found.inexact.has('stacks')) notes.push(`≈ Filtered by ${found.stacksBy} alone: which stacks two filters share this page does not hold. Exactly: the SQL above.`);
+  if (known && known < found.total.syncs) notes.push(`${WEIGHTS[state.weight].label} is not known for ${format.count(found.total.syncs - known)} of ${format.count(found.total.syncs)} syncs, which are not included.`);
+  if (state.flame === 'stack' && found.inexact.has('stacks')) notes.push(`≈ Filtered only by ${found.stacksBy}: this page does not hold stacks by two filters at once. The SQL above gives the exact figures.`);
   return notes.length ? [h('p.note', {}, notes.join(' '))] : [];
 }
 
-// One frame is in the order of tabs; arrows move it.
+// Keyboard control: one frame is in the tab order, and the arrow keys move it.
 function keys(host, state, path, set) {
   const frames = [...host.children];
   const entry = frames[path.length] ?? frames[0];

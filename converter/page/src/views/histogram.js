@@ -13,7 +13,7 @@ export const KINDS = [['syscall', 'syscall latency'], ['writeback', 'writeback l
 export const latencyView = {
   id: 'latency',
   title: 'Latency',
-  help: 'How long syncs take: from the entry of the call to its exit, or from the first bio submitted to the last one completed (0 for an empty sync). Over the syncs whose latency is known.',
+  help: 'Syscall latency is from the entry of the call to its exit. Writeback latency is from the first bio submit to the last bio completion, 0 for an empty sync. Only syncs whose latency is known are counted.',
   controls: (state, set) => [choice('Show', KINDS, state.latency, (latency) => set({latency})), shareChoice(state, set)],
   ...histogram((state) => ({kind: state.latency, label: KINDS.find(([key]) => key === state.latency)[1], buckets: LATENCY, unit: 'ns'})),
 };
@@ -21,13 +21,13 @@ export const latencyView = {
 export const amountView = {
   id: 'amount',
   title: 'Amount',
-  help: 'How much was written back for a sync. The bucket from 0 to 1 byte holds those that wrote nothing. Over the syncs seen from start to end.',
+  help: 'Bytes written back per sync. The bucket from 0 to 1 byte holds empty syncs. Only syncs recorded from start to end are counted.',
   controls: (state, set) => [shareChoice(state, set)],
   ...histogram(() => ({kind: 'amount', label: 'bytes written back', buckets: AMOUNT, unit: 'bytes'})),
 };
 
 function shareChoice(state, set) {
-  return choice('as', [['count', 'number of syncs'], ['share', 'share of the syncs']], state.height, (height) => set({height}));
+  return choice('as', [['count', 'number of syncs'], ['share', 'share of syncs']], state.height, (height) => set({height}));
 }
 
 function histogram(describe) {
@@ -38,11 +38,11 @@ function histogram(describe) {
       const filled = all.flatMap(({list}) => list.flatMap((count, bucket) => (count && bucket ? [bucket] : [])));
       const low = filled.length ? Math.min(...filled) : 1;
       const high = filled.length ? Math.max(...filled) : 1;
-      // Of few buckets none should be as wide as the page.
+      // At least six buckets, so that none is as wide as the page.
       const room = Math.max(0, 6 - (high - low + 1));
       return {
         zero: all.some(({list}) => list[0]), first: Math.max(1, low - Math.ceil(room / 2)), last: high + Math.floor(room / 2),
-        most: Math.max(...all.map(({list, total}) => Math.max(0, ...list.map((count) => count / (state.height === 'share' ? total || 1 : 1))))) || 1,
+        max: Math.max(...all.map(({list, total}) => Math.max(0, ...list.map((count) => count / (state.height === 'share' ? total || 1 : 1))))) || 1,
       };
     },
     draw(side, state, {width, scale}) {
@@ -51,27 +51,27 @@ function histogram(describe) {
       const bars = barsOf(list, scale, buckets, (count) => (state.height === 'share' ? count / (total || 1) : count));
       const chart = draw(bars, scale, {width, label: `${label} (logarithmic)`, buckets, unit, aria: `Histogram of ${label}, ${side.name}`,
         title: (bar) => `${format.text(bar.lower, unit)} to ${format.text(bar.upper, unit)}\n${format.count(bar.count)} syncs, ${format.share(total ? bar.count / total : null)}`,
-        y: {domain: [0, scale.most], format: state.height === 'share' ? format.share : format.count, integers: state.height !== 'share', label: state.height === 'share' ? 'share of the syncs' : 'syncs'}});
+        y: {domain: [0, scale.max], format: state.height === 'share' ? format.share : format.count, integers: state.height !== 'share', label: state.height === 'share' ? 'share of syncs' : 'syncs'}});
       return [
         chart,
         h('p.note', {}, quantiles(side, state, kind, unit, list, total)),
         table(`${label[0].toUpperCase()}${label.slice(1)} as a table`, ['from', 'to', 'syncs', 'share'], () => bars.map((bar) => [format.text(bar.lower, unit), format.text(bar.upper, unit), format.count(bar.count), format.share(total ? bar.count / total : null)])),
       ];
     },
-    // What a bucket's share has gained or lost, in parts of all syncs.
+    // The change of each bucket's share of the syncs.
     difference(sides, state, {width, scale}) {
       const {kind, label, buckets, unit} = describe(state);
       const [base, now] = sides.map((side) => counts(side, state, kind));
-      if (!base.total || !now.total) return [h('p.note', {}, 'No difference: one of the two has no sync of which this is known.')];
+      if (!base.total || !now.total) return [h('p.note', {}, 'No difference shown: on one side this is not known for any sync.')];
       const shares = [];
       for (let bucket = 0; bucket <= scale.last; bucket++) shares[bucket] = (now.list[bucket] ?? 0) / now.total - (base.list[bucket] ?? 0) / base.total;
       const bars = barsOf(shares, scale, buckets, (share) => share);
-      if (bars.every(({value}) => value === 0)) return [h('p.note', {}, 'None: each bucket has the same share of the syncs.')];
-      const most = Math.max(0.001, ...bars.map(({value}) => Math.abs(value)));
-      return [draw(bars, scale, {width, label: `${label} (logarithmic)`, buckets, unit, height: 150, aria: `Difference of the shares by ${label}`,
+      if (bars.every(({value}) => value === 0)) return [h('p.note', {}, 'No difference: each bucket has the same share of syncs on both sides.')];
+      const max = Math.max(0.001, ...bars.map(({value}) => Math.abs(value)));
+      return [draw(bars, scale, {width, label: `${label} (logarithmic)`, buckets, unit, height: 150, aria: `Difference of shares by ${label}`,
         fill: (bar) => (bar.value > 0 ? 'var(--more)' : 'var(--less)'),
-        title: (bar) => `${format.text(bar.lower, unit)} to ${format.text(bar.upper, unit)}\n${format.points(bar.value)} of the syncs`,
-        y: {domain: [-most, most], format: format.points, integers: false, label: 'share of the syncs, new less base'}})];
+        title: (bar) => `${format.text(bar.lower, unit)} to ${format.text(bar.upper, unit)}\n${format.points(bar.value)} of syncs`,
+        y: {domain: [-max, max], format: format.points, integers: false, label: 'share of syncs, new minus base'}})];
     },
   };
 }
@@ -81,7 +81,7 @@ function counts(side, state, kind) {
   return {list, total: list.reduce((sum, count) => sum + count, 0)};
 }
 
-// Buckets stand on whole numbers: that of 0, then a gap, then the others by their logarithm.
+// Bars are at integer positions: the bucket of 0, a gap, then the others, which are logarithmic.
 function barsOf(list, {zero, first, last}, buckets, value) {
   const bars = [];
   if (zero) bars.push({from: first - 1.6, to: first - 0.6, bucket: 0});
@@ -91,7 +91,7 @@ function barsOf(list, {zero, first, last}, buckets, value) {
 
 function draw(bars, {zero, first, last}, {width, label, buckets, unit, aria, title, y, fill = 'var(--bar)', height = HEIGHT}) {
   const each = (width - 80) / (last - first + 3);
-  // As many bounds as have room, and the round ones rather.
+  // Labels as many bounds as there is room for, preferring powers of ten.
   const every = unit === 'ns' ? (each < 22 ? 3 : 1) : Math.ceil(56 / each);
   const bounds = [];
   for (let bucket = first; bucket <= last + 1; bucket++) if ((bucket - 1) % every === 0) bounds.push(bucket);
@@ -114,8 +114,8 @@ function draw(bars, {zero, first, last}, {width, label, buckets, unit, aria, tit
 function quantiles(side, state, kind, unit, list, total) {
   const {values, total: sums} = side.select(state);
   const syncs = sums.syncs;
-  const of = total === syncs ? `${format.count(total)} syncs` : `${format.count(total)} of ${format.count(syncs)} syncs, of which it is known`;
-  if (!total) return `Known of none of ${format.count(syncs)} syncs.`;
+  const of = total === syncs ? `${format.count(total)} syncs` : `${format.count(total)} of ${format.count(syncs)} syncs for which it is known`;
+  if (!total) return `Not known for any of ${format.count(syncs)} syncs.`;
   const name = kind === 'amount' ? 'writeback_amount' : `${kind}_latency`;
   const figures = [50, 90, 99].map((percent) => {
     const whole = filtered(state) ? null : side.metric(`${name}_p${percent}`)?.value;

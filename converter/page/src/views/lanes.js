@@ -1,4 +1,4 @@
-// A lane a thread: when its syncs were in flight, and how many were at once.
+// One lane per thread that shows when its syncs were in flight, and a strip with the number in flight over all threads.
 
 import {ticks} from 'd3';
 import * as format from '../format.js';
@@ -8,43 +8,43 @@ import {timeAxis} from './plot.js';
 const LANE = 18;
 const STRIP = 64;
 const AXIS = 40;
-const MOST = 48;
-// Colours of syscalls; a pattern of its own each.
+const MAX_LANES = 48;
+// Number of ops that have a colour and a pattern of their own.
 const OPS = 5;
 
 export const lanesView = {
   id: 'lanes',
-  title: 'Threads side by side',
-  help: 'A lane a thread, the one that waited longest first; above them how many syncs were in flight at once. What lies one above the other was waited for in parallel. The name of a thread selects it. Drag over the lanes to select a range of time.',
+  title: 'Threads in parallel',
+  help: 'One lane per thread, longest time in sync first. The strip above shows the number of syncs in flight. Syncs that overlap in time waited in parallel. Click a name to select the thread; drag across the lanes to select a time range.',
   scale(sides, state) {
     const end = Math.max(1, ...sides.map((side) => side.length));
     const [from, to] = state.time ?? [0, end];
-    // A syscall has the same colour and pattern on both sides.
+    // An op has the same colour and pattern on both sides.
     const ops = [...new Set(sides.flatMap((side) => side.raw.operations))];
     const all = sides.map((side) => (side.counted ? binned(side, state, from, to) : single(side, state, from, to, ops)));
-    return {ops, from, to: Math.min(to, end) > from ? Math.min(to, end) : to, all, most: Math.max(...all.map(({strip}) => Math.max(0, ...strip.map(({value}) => value)))) || 1, share: Math.max(...all.map(({lanes}) => Math.max(0, ...lanes.flatMap(({bars}) => bars.map(({share}) => share ?? 0))))) || 1};
+    return {ops, from, to: Math.min(to, end) > from ? Math.min(to, end) : to, all, max: Math.max(...all.map(({strip}) => Math.max(0, ...strip.map(({value}) => value)))) || 1, share: Math.max(...all.map(({lanes}) => Math.max(0, ...lanes.flatMap(({bars}) => bars.map(({share}) => share ?? 0))))) || 1};
   },
   draw(side, state, {width, scale, place, set}) {
     const {lanes, strip, more} = scale.all[place];
     const left = Math.min(150, Math.round(width * 0.3));
-    const canvas = h('canvas', {role: 'img', 'aria-label': `${lanes.length} threads and when their syncs were in flight, ${side.name}; at most ${format.level(Math.max(0, ...strip.map(({value}) => value)))} at once${side.counted ? ', averaged over a bin' : ''}`});
+    const canvas = h('canvas', {role: 'img', 'aria-label': `${lanes.length} threads and the times in which their syncs were in flight, ${side.name}; at most ${format.level(Math.max(0, ...strip.map(({value}) => value)))} in flight${side.counted ? ', averaged over a bin' : ''}`});
     const height = STRIP + lanes.length * LANE + AXIS;
     const inner = width - left - 8;
     const names = lanes.map(({thread}) => h('button.lane', {
       'data-key': `lane-${side.index}-${thread.number}`, title: format.printable(thread.label), 'aria-pressed': String(state.thread === thread.key),
       style: {height: `${LANE}px`}, onclick: () => set({thread: state.thread === thread.key ? null : thread.key}),
     }, format.printable(thread.label)));
-    const most = niceMost(scale.most);
-    const caption = h('div.strip', {style: {height: `${STRIP}px`}}, h('span', {}, 'in flight at once'), h('span.top', {}, format.level(most)), h('span.zero', {}, '0'));
+    const max = niceMax(scale.max);
+    const caption = h('div.strip', {style: {height: `${STRIP}px`}}, h('span', {}, 'syncs in flight'), h('span.top', {}, format.level(max)), h('span.zero', {}, '0'));
     const tip = h('div.tip', {hidden: true});
     const host = h('div.lanes', {style: {gridTemplateColumns: `${left}px 1fr`, height: `${height}px`}}, h('div', {}, caption, names), h('div.canvas', {}, canvas, tip));
-    paint(canvas, side, state, {inner, height, lanes, strip, most, share: scale.share, from: scale.from, to: scale.to});
+    paint(canvas, side, state, {inner, height, lanes, strip, max, share: scale.share, from: scale.from, to: scale.to});
     drag(canvas, tip, side, {inner, lanes, strip, from: scale.from, to: scale.to, set});
     const notes = [];
     const runs = side.raw.begun.run.length;
-    if (runs > 1) notes.push(`These are ${format.count(runs)} runs, laid over each other from the first sync of each: what is parallel is so within a run alone, and the count above the lanes adds them up.`);
+    if (runs > 1) notes.push(`These are ${format.count(runs)} runs, aligned at the first sync of each. Only syncs of the same run were in parallel; the strip adds up all runs.`);
     if (more) notes.push(`${format.count(more)} more threads are in the table below.`);
-    notes.push(side.counted ? `Each cell is ${format.ns(side.width)}: the darker, the more of that time the thread had a sync in flight. A request counts in every bin that it reaches.` : 'A filled bar is a sync that wrote something, a hollow one wrote nothing.');
+    notes.push(side.counted ? `Each cell is ${format.ns(side.width)} wide. The darker it is, the larger the part of that time in which the thread had a sync in flight. A request counts in every bin that it overlaps.` : 'A filled bar is a sync that caused bios, a hollow bar is an empty sync.');
     return [side.counted ? ramp(scale.share) : legend(scale.ops), host, h('p.note', {}, notes.join(' '))];
   },
 };
@@ -69,15 +69,15 @@ function single(side, state, from, to, ops) {
     if (length > 0 && (!chosen || chosen.has(thread))) edges.push([Math.max(begin, from), 1], [Math.min(end, to), -1]);
   }
   const [lanes, more] = ordered([...byThread.values()], chosen);
-  // An end comes before a start at the same time.
+  // At the same time, ends sort before starts.
   edges.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   const strip = [{from, value: 0}];
-  let flying = 0;
+  let inFlight = 0;
   for (const [time, step] of edges) {
-    flying += step;
+    inFlight += step;
     const last = strip[strip.length - 1];
-    if (last.from === time) last.value = flying;
-    else strip.push({from: time, value: flying});
+    if (last.from === time) last.value = inFlight;
+    else strip.push({from: time, value: inFlight});
   }
   strip.forEach((one, index) => { one.to = strip[index + 1]?.from ?? to; });
   return {lanes, more, strip};
@@ -106,18 +106,18 @@ function binned(side, state, from, to) {
 
 function ordered(lanes, chosen) {
   lanes.sort((a, b) => b.sum - a.sum || a.thread.number - b.thread.number);
-  const kept = lanes.slice(0, MOST);
-  // What is selected is always there.
-  for (const lane of lanes.slice(MOST)) if (chosen?.has(lane.thread.number) && kept.length < MOST + 8) kept.push(lane);
+  const kept = lanes.slice(0, MAX_LANES);
+  // The selected threads are always shown.
+  for (const lane of lanes.slice(MAX_LANES)) if (chosen?.has(lane.thread.number) && kept.length < MAX_LANES + 8) kept.push(lane);
   for (const lane of kept) lane.faint = chosen !== null && !chosen.has(lane.thread.number);
   return [kept, lanes.length - kept.length];
 }
 
-function niceMost(most) {
-  return ticks(0, most, 4).find((tick) => tick >= most) ?? Math.ceil(most);
+function niceMax(max) {
+  return ticks(0, max, 4).find((tick) => tick >= max) ?? Math.ceil(max);
 }
 
-function paint(canvas, side, state, {inner, height, lanes, strip, most, share, from, to}) {
+function paint(canvas, side, state, {inner, height, lanes, strip, max, share, from, to}) {
   const scale = window.devicePixelRatio || 1;
   canvas.width = Math.round(inner * scale);
   canvas.height = Math.round(height * scale);
@@ -138,7 +138,7 @@ function paint(canvas, side, state, {inner, height, lanes, strip, most, share, f
   const tall = STRIP - 14;
   const base = STRIP - 6;
   for (const {from: begin, to: end, value} of strip) {
-    const size = (value / most) * tall;
+    const size = (value / max) * tall;
     context.fillRect(x(begin), base - size, Math.max(0.5, x(end) - x(begin)), size);
   }
   context.fillStyle = line;
@@ -160,7 +160,7 @@ function paint(canvas, side, state, {inner, height, lanes, strip, most, share, f
       context.fillStyle = context.strokeStyle = colour;
       if (one.empty && wide >= 3) context.strokeRect(begin + 0.5, top + 0.5, wide - 1, LANE - 7);
       else context.fillRect(begin, top, wide, LANE - 6);
-      // Wide enough to be told apart without colour: syscalls after the first are striped.
+      // Wide bars of all ops but the first are striped, so that ops differ without colour.
       if (one.op > 0 && wide >= 6 && !one.empty) stripes(context, begin, top, wide, one.op);
     }
     context.globalAlpha = 1;
@@ -198,19 +198,19 @@ function drag(canvas, tip, side, {inner, lanes, strip, from, to, set}) {
     const box = canvas.getBoundingClientRect();
     return from + (Math.min(Math.max(0, event.clientX - box.left), inner) / inner) * (to - from);
   };
-  let begun = null;
+  let dragStart = null;
   let marked = null;
   canvas.addEventListener('pointerdown', (event) => {
     if (event.button !== 0) return;
-    begun = time(event);
+    dragStart = time(event);
     marked = h('div.window');
     canvas.parentElement.append(marked);
     canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener('pointermove', (event) => {
     const now = time(event);
-    if (begun !== null) {
-      const [low, high] = [Math.min(begun, now), Math.max(begun, now)].map((value) => ((value - from) / (to - from)) * inner);
+    if (dragStart !== null) {
+      const [low, high] = [Math.min(dragStart, now), Math.max(dragStart, now)].map((value) => ((value - from) / (to - from)) * inner);
       Object.assign(marked.style, {left: `${low}px`, width: `${high - low}px`});
       return;
     }
@@ -224,12 +224,12 @@ function drag(canvas, tip, side, {inner, lanes, strip, from, to, set}) {
   });
   canvas.addEventListener('pointerleave', () => { tip.hidden = true; });
   canvas.addEventListener('pointerup', (event) => {
-    if (begun === null) return;
+    if (dragStart === null) return;
     const step = side.counted ? side.width : 1;
-    const low = Math.floor(Math.min(begun, time(event)) / step) * step;
-    const high = Math.ceil(Math.max(begun, time(event)) / step) * step;
+    const low = Math.floor(Math.min(dragStart, time(event)) / step) * step;
+    const high = Math.ceil(Math.max(dragStart, time(event)) / step) * step;
     const far = ((high - low) / (to - from)) * inner;
-    begun = null;
+    dragStart = null;
     marked.remove();
     if (far >= 4) set({time: [low, high]});
   });
@@ -246,17 +246,17 @@ function drag(canvas, tip, side, {inner, lanes, strip, from, to, set}) {
     if (!one) return '';
     if (side.counted) return `${format.printable(lane.thread.label)}\n${format.range(one.begin, one.end)}: ${format.ns(one.busy)} in flight (${format.share(one.share)})`;
     const point = side.point(one.row);
-    return `${format.printable(point.op)} of ${format.printable(point.thread.label)}: ${one.open ? 'not seen whole' : format.ns(point.length)}\n${format.printable(point.file.label)}\n${format.bytes(point.bytes)} written back${one.empty ? ' (empty)' : ''}\nat ${format.ns(point.since)}`;
+    return `${format.printable(point.op)} of ${format.printable(point.thread.label)}: ${one.open ? 'incomplete' : format.ns(point.length)}\n${format.printable(point.file.label)}\n${format.bytes(point.bytes)} written back${one.empty ? ' (empty)' : ''}\nat ${format.ns(point.since)}`;
   }
 }
 
 function legend(ops) {
   return h('ul.legend', {}, ops.map((op, index) => h('li', {}, h(`span.swatch.op${Math.min(index, OPS)}`, {style: {background: `var(--c${Math.min(index, OPS) + 1})`}}), format.printable(op === 'none' ? 'no syscall' : op))),
-    h('li', {}, h('span.swatch.hollow'), 'wrote nothing'));
+    h('li', {}, h('span.swatch.hollow'), 'empty sync'));
 }
 
 const shade = (part) => 0.08 + 0.92 * Math.min(1, part);
 
-function ramp(most) {
-  return h('ul.legend', {}, [0, 0.5, 1].map((part) => h('li', {}, h('span.swatch', {style: {background: 'var(--c1)', opacity: shade(part)}}), `${format.share(part * most)} of the time`)));
+function ramp(max) {
+  return h('ul.legend', {}, [0, 0.5, 1].map((part) => h('li', {}, h('span.swatch', {style: {background: 'var(--c1)', opacity: shade(part)}}), `${format.share(part * max)} of the time`)));
 }

@@ -1,4 +1,4 @@
-// The numbers behind a chart, for those who read rather than look.
+// The figures of a chart as a table.
 
 import {h} from '../dom.js';
 

@@ -1,4 +1,4 @@
-// Latency against amount, a point a sync.
+// Latency by amount, one point per sync.
 
 import * as Plot from '@observablehq/plot';
 import {symbol as d3symbol, symbolsFill} from 'd3';
@@ -7,12 +7,12 @@ import {choice, h} from '../dom.js';
 import {KINDS} from './histogram.js';
 import {plot} from './plot.js';
 
-const MOST = 4000;
+const MAX_POINTS = 4000;
 const COLOURS = 6;
 const RANGES = [[0, '0 ranges'], [1, '1 range'], [2, '2 ranges'], [4, '3–4 ranges'], [8, '5–8 ranges'], [Infinity, '9 or more']];
 
 const BY = {
-  ranges: {label: 'number of ranges', groups: () => RANGES.map(([, name]) => name), of: (point) => RANGES.find(([most]) => (point.ranges ?? 0) <= most)[1]},
+  ranges: {label: 'number of ranges', groups: () => RANGES.map(([, name]) => name), of: (point) => RANGES.find(([max]) => (point.ranges ?? 0) <= max)[1]},
   file: {label: 'file', groups: (sides, points) => largest(points, (point) => point.file.label), of: (point) => point.file.label},
   op: {label: 'syscall', groups: (sides, points) => largest(points, (point) => point.op), of: (point) => point.op},
 };
@@ -20,8 +20,8 @@ const REST = 'all others';
 
 export const scatterView = {
   id: 'scatter',
-  title: 'Latency against amount',
-  help: 'One point a sync that was seen whole, both axes logarithmic; what is 0 stands apart, left of or below the axis. The number of ranges (separate runs of file offsets) often tells groups apart.',
+  title: 'Latency by amount',
+  help: 'One point per sync that was recorded from start to end. Both axes are logarithmic; a value of 0 is left of or below the dashed line. The number of ranges (separate runs of file offsets) often explains the groups.',
   controls: (state, set) => [
     choice('Show', KINDS, state.latency, (latency) => set({latency})),
     choice('colour and shape by', Object.entries(BY).map(([key, {label}]) => [key, label]), state.by, (by) => set({by})),
@@ -48,9 +48,9 @@ export const scatterView = {
     const by = BY[state.by];
     const name = KINDS.find(([key]) => key === state.latency)[1];
     const height = Math.max(260, Math.min(420, width * 0.55));
-    if (!points.length) return [h('p.note', {}, side.counted && of ? `None of the ${format.count(of)} syncs selected is in the sample of one in ${format.count(side.raw.limits.every)} that this page holds; the histograms count them.` : `No sync selected was seen whole with a known ${name}.`)];
+    if (!points.length) return [h('p.note', {}, side.counted && of ? `None of the ${format.count(of)} selected syncs is in the sample (1 of ${format.count(side.raw.limits.every)}) that this page holds. The histograms count all of them.` : `No selected sync was recorded from start to end with a known ${name}.`)];
     const groupOf = (point) => (scale.named.has(by.of(point)) ? by.of(point) : REST);
-    // A zero has no logarithm: its place is a step below the least.
+    // 0 has no logarithm and is drawn a step below the smallest value.
     const zeroX = x.low / (x.high / x.low) ** 0.07;
     const zeroY = y.low / (y.high / y.low) ** 0.09;
     const colours = groups.map((group, index) => (group === REST ? 'var(--muted)' : `var(--c${((index + scale.start) % COLOURS) + 1})`));
@@ -58,8 +58,8 @@ export const scatterView = {
     const bounds = {x: powers(x, 2, (width - 80) / 60).map(Math.log10), y: powers(y, 10, height / 30).map(Math.log10)};
     const chart = plot({
       width, height, marginBottom: 48, marginTop: 24,
-      ariaLabel: `${name} against bytes written back, ${side.name}: ${points.length} points`,
-      // The logarithms themselves: a logarithmic scale of Plot leaves labels out as it likes.
+      ariaLabel: `${name} by bytes written back, ${side.name}: ${points.length} points`,
+      // Values are logarithms on a linear scale: Plot's logarithmic scale omits labels.
       x: {type: 'linear', domain: [x.zero ? zeroX / 1.2 : x.low, x.high].map(Math.log10)},
       y: {type: 'linear', domain: [y.zero ? zeroY / 1.2 : y.low, y.high].map(Math.log10)},
       color: {domain: groups, range: colours},
@@ -79,10 +79,10 @@ export const scatterView = {
       ],
     });
     const drawn = points.length === all ? '' : `${format.count(points.length)} points drawn`;
-    let note = `${format.count(of)} syncs selected`;
-    if (side.counted) note += `; a sample of them is drawn: one of every ${format.count(side.raw.limits.every)}, and ${format.count(longest)} of the longest. What counts them all are the histograms.`;
-    else if (drawn) note += `; ${drawn}, one of every ${format.count(Math.ceil(all / points.length))}, as more would hide each other.`;
-    else note += `; ${format.count(points.length)} of them seen whole and drawn.`;
+    let note = `${format.count(of)} selected syncs`;
+    if (side.counted) note += `. Drawn is a sample: one of every ${format.count(side.raw.limits.every)}, and ${format.count(longest)} of the longest. The histograms count all of them.`;
+    else if (drawn) note += `; ${drawn}, one of every ${format.count(Math.ceil(all / points.length))}, so that points do not hide each other.`;
+    else note += `; ${format.count(points.length)} of them, recorded from start to end, are drawn.`;
     return [legend(groups, colours, symbols), chart, h('p.note', {}, note)];
   },
 };
@@ -91,7 +91,7 @@ function pointsOf(side, state) {
   const found = side.select(state);
   let points = found.points.map((row) => side.point(row)).map((point) => ({...point, value: point[state.latency]})).filter((point) => point.whole && point.value != null && point.bytes != null);
   const all = points.length;
-  const every = Math.ceil(all / MOST) || 1;
+  const every = Math.ceil(all / MAX_POINTS) || 1;
   if (!side.counted && every > 1) points = points.filter((_, place) => place % every === 0);
   return {points, all: side.counted ? points.length : all, of: found.pointsOf, longest: found.longest};
 }
@@ -102,7 +102,7 @@ function largest(points, of) {
   return [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([name]) => name);
 }
 
-// Powers of `base` in a span, no more than there is room for.
+// Returns powers of `base` in a span, at most as many as there is room for.
 function powers({low, high}, base, room) {
   const from = Math.ceil(Math.log(low) / Math.log(base) - 1e-9);
   const to = Math.floor(Math.log(high) / Math.log(base) + 1e-9);

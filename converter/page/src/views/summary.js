@@ -1,13 +1,13 @@
-// The figures: in tiles, of what is selected; and in a table, those of the report `summary`, of the whole run.
+// The figures of the selection, as tiles, and those of the report `summary` for the whole run, as a table.
 
 import {AMOUNT, LATENCY} from '../buckets.js';
 import * as format from '../format.js';
 import {h} from '../dom.js';
 import {filtered, percentile, percentileBounds} from '../model.js';
 
-// What stands in the tiles, of a side under a filter: value, unit, and whether it is between bounds or not known.
-// `journal`: with the wait for the journal, as one of the sides tells it.
-export function figures(side, state, journal = side.tells.journal) {
+// Returns the figures of the tiles for one side and a selection. A value can be null (not known) or have bounds (`from`, `to`).
+// `journal`: include the journal wait, because at least one side recorded it.
+export function figures(side, state, journal = side.recorded.journal) {
   const found = side.select(state);
   const {total, values, buckets} = found;
   const all = !filtered(state);
@@ -34,14 +34,14 @@ export function figures(side, state, journal = side.tells.journal) {
 const files = (side, found, all) => (all ? side.raw.files : distinct(found, 'file', side, 'otherFiles'));
 const threads = (side, found, all) => (all ? side.raw.threads : distinct(found, 'thread', side, 'otherThreads'));
 
-// How many have a sync among the selected; not known where the others are put together and one of them may be.
+// Number of files, or threads, with a selected sync. Null if the entry that combines several of them is among these.
 function distinct(found, field, side, others) {
   const numbers = [...found[`${field}s`].keys()].filter((number) => found.test[field](number));
   return side[others] && numbers.includes(side[`${field}s`].length - 1) ? null : numbers.length;
 }
 
 export function tiles(sides, state) {
-  const journal = sides.some(({tells}) => tells.journal);
+  const journal = sides.some(({recorded}) => recorded.journal);
   const all = sides.map((side) => figures(side, state, journal));
   const now = all.at(-1);
   return h(`dl.tiles${sides.length > 1 ? '.two' : ''}`, {}, Object.entries(now).map(([key, figure]) => {
@@ -50,8 +50,8 @@ export function tiles(sides, state) {
       h('dt', {}, figure.label),
       h('dd.big', {}, shown(figure.value, figure.unit)),
       base ? h('dd.was', {}, `base ${shown(base.value, figure.unit)}  ${format.change(plain(base.value), plain(figure.value), figure.unit)}`) : null,
-      h('dd.more', {}, figure.more.map(([name, value, unit, unknown], index) => h('span', {'data-figure': name, 'data-value': raw(value), title: unknown ? 'Not known of a selection: this page holds sums by bin of time. The SQL of the selection tells.' : null},
-        `${name} ${shown(value, unit)}${unknown ? ' (not known of a selection)' : ''}${base && !unknown ? ` (base ${shown(base.more[index][1], unit)})` : ''}`))));
+      h('dd.more', {}, figure.more.map(([name, value, unit, unknown], index) => h('span', {'data-figure': name, 'data-value': raw(value), title: unknown ? 'Not known for a selection: this page holds only sums by time bin. The SQL of the selection gives it.' : null},
+        `${name} ${shown(value, unit)}${unknown ? ' (not known for a selection)' : ''}${base && !unknown ? ` (base ${shown(base.more[index][1], unit)})` : ''}`))));
   }));
 }
 
@@ -72,7 +72,7 @@ export function wholeSummary(sides) {
     else rows.push({metric, scope: base.scope[row], unit: base.unit[row], now: null, base: row});
   });
   const of = (summary, row, name) => (row === null ? null : summary[name][row]);
-  return h('details', {}, h('summary', {}, 'All figures of the report `summary`, of the whole run'),
+  return h('details', {}, h('summary', {}, 'All figures of the report `summary` for the whole run'),
     h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'All figures'}, h('table.data', {id: 'summary-table'},
       h('thead', {}, h('tr', {}, ['metric', 'scope', ...(base ? ['base', 'new', 'change'] : ['value']), 'known of', 'syncs'].map((name) => h('th', {scope: 'col'}, name)))),
       h('tbody', {}, rows.map((one) => h('tr', {'data-metric': one.metric, 'data-scope': one.scope, 'data-value': of(now, one.now, 'value')},
@@ -83,23 +83,23 @@ export function wholeSummary(sides) {
         h('td', {}, format.count(of(now, one.now, 'known'))), h('td', {}, format.count(of(now, one.now, 'syncs')))))))));
 }
 
-// What is not alike on both sides, and so may be why the figures differ; `syncline diff` has the same sentences.
+// Lists differences of the setup that may explain different figures. `syncline diff` has the same sentences.
 export function differing(warnings) {
-  return h('section.caveats.some', {'aria-label': 'What differs between the two'},
-    h('p', {}, h('strong', {}, '▲ Not alike on both sides, and so perhaps why figures differ')),
+  return h('section.caveats.some', {'aria-label': 'Differences of the setup'},
+    h('p', {}, h('strong', {}, '▲ These differ between the two sides and may explain different figures')),
     h('ul', {}, warnings.map((text) => h('li', {}, format.printable(text)))));
 }
 
 export function caveats(side, titled) {
   const {caveats, losses} = side.raw;
   const exact = side.metric('attribution_share', 'exact');
-  const sure = exact?.value == null ? 'How surely bios and calls belong to their requests is not known.' : `${format.share(exact.value)} of the attribution is exact (which bio and which call belong to which request), ${format.share(side.metric('attribution_share', 'inferred')?.value)} inferred, ${format.share(side.metric('attribution_share', 'unknown')?.value)} unknown.`;
+  const confidence = exact?.value == null ? 'The confidence of the relations between bios, calls and requests is not known.' : `Confidence of the relations between bios, calls and requests: ${format.share(exact.value)} exact, ${format.share(side.metric('attribution_share', 'inferred')?.value)} inferred, ${format.share(side.metric('attribution_share', 'unknown')?.value)} unknown.`;
   const lost = side.metric('losses')?.value;
-  const head = caveats.length ? 'What is missing from these numbers' : lost == null ? 'Losses are not known' : 'Nothing was lost, as far as the log tells';
+  const head = caveats.length ? 'Missing from these figures' : lost == null ? 'Losses are not known' : 'No losses recorded';
   return h(`section.caveats${caveats.length ? '.some' : ''}`, {'aria-label': `Caveats${titled ? ` of ${side.name}` : ''}`},
     h('p', {}, h('strong', {}, `${caveats.length ? '▲ ' : lost == null ? '? ' : '✓ '}${head}${titled ? `: ${format.printable(side.name)}` : ''}`)),
     caveats.length ? h('ul', {}, caveats.map((text) => h('li', {}, format.printable(text)))) : null,
-    h('p', {}, sure),
+    h('p', {}, confidence),
     losses.reason.length ? h('details', {}, h('summary', {}, losses.reason.length === 1 ? 'The reason, with an example' : `${losses.reason.length} reasons, with an example each`), h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'Losses'}, h('table.data', {},
       h('thead', {}, h('tr', {}, ['reason', 'severity', 'count', 'meaning', 'example'].map((name) => h('th', {scope: 'col'}, name)))),
       h('tbody', {}, losses.reason.map((reason, row) => h('tr', {}, h('th', {scope: 'row'}, reason), h('td.left', {}, losses.severity[row]), h('td', {}, format.count(losses.count[row])), h('td.left.prose', {}, format.text(losses.meaning[row], 'text')), h('td.left.prose', {}, format.text(losses.example[row], 'text')))))))) : null);

@@ -1,9 +1,9 @@
-// Tables of files and of threads: sorted by a click on a heading, filtered by a word, and a row selects what it names.
+// Tables of files and threads: a click on a heading sorts, a search text filters, a click on a row selects its file or thread.
 
 import {LATENCY} from '../buckets.js';
 import * as format from '../format.js';
 import {h} from '../dom.js';
-import {OTHERS, WAITS, offered, percentile, percentileBounds} from '../model.js';
+import {OTHERS, WAITS, availableOptions, percentile, percentileBounds} from '../model.js';
 
 const ROWS = 50;
 
@@ -16,11 +16,11 @@ const NOTHING = {syncs: 0, empty: 0, bytes: 0, sum: 0, incomplete: 0, partners: 
 
 const COMMON = [
   {key: 'syncs', label: 'syncs', unit: 'count', of: (sums) => sums.syncs},
-  // Where no sync tells its bytes, none is known to have written nothing.
+  // Whether a sync is empty is not known where the bytes are not.
   {key: 'empty', label: 'empty', unit: 'count', of: (sums) => (sums.amounts ? sums.empty : null)},
   {key: 'bytes', label: 'written back', unit: 'bytes', of: (sums) => sums.sum('bytes', 'amounts')},
   {key: 'sum', label: 'time in sync', unit: 'ns', of: (sums) => sums.sum('dur_ns', 'timed')},
-  // Only where a side tells them.
+  // Shown only if a side recorded them.
   {key: 'journal', label: 'journal wait', unit: 'ns', of: (sums, side) => side.waited(sums, 'journal')},
   {key: 'flush', label: 'flushes', unit: 'ns', of: (sums, side) => side.waited(sums, 'flush')},
   {key: 'average', label: 'latency avg', unit: 'ns', of: (sums) => sums.average('syscall')},
@@ -31,15 +31,15 @@ const COMMON = [
 
 export const filesView = tableView({
   id: 'files', title: 'Files', one: 'file', heading: 'path', field: 'file',
-  help: 'What each file cost. Latencies are syscall latencies, over the syncs that have one; time in sync is from the call, or the start, to the end.',
-  // As the report has them, which counts all.
+  help: 'Syncs per file. Latencies are syscall latencies, over the syncs that have one. Time in sync is from the call, or else the start of the request, to the end.',
+  // From the report, which counts all syncs.
   exact: (side, number) => ({p99: side.raw.files_table.latency_p99_ns[number], partners: side.raw.files_table.threads[number]}),
   columns: [...COMMON.slice(0, -1), {key: 'partners', label: 'threads', unit: 'count', of: (sums) => sums.partners.size}, COMMON.at(-1)],
 });
 
 export const threadsView = tableView({
   id: 'threads', title: 'Threads', one: 'thread', heading: 'thread', field: 'thread',
-  help: 'What each thread waited for. Parallel: syncs in flight at once, its own included, averaged over its time in sync; of the whole run, whatever is filtered.',
+  help: 'Syncs per thread. Parallel is the number of syncs in flight, including its own, averaged over its time in sync. It is always of the whole run.',
   exact: (side, number) => ({parallel: side.raw.threads_table.parallel_avg[number]}),
   columns: [...COMMON.slice(0, -1), {key: 'parallel', label: 'parallel', unit: 'ratio', whole: true, of: () => null}, COMMON.at(-1)],
 });
@@ -48,16 +48,16 @@ function tableView({id, title, one, heading, field, help, columns: all, exact}) 
   return {
     id, title, help, wide: true, merged: true,
     controls(state, set) {
-      const input = h('input', {type: 'search', value: state.search[id], placeholder: `part of a ${heading}`, 'data-key': `search-${id}`, 'aria-label': `${title} with this in their name`, oninput: () => set({search: {...state.search, [id]: input.value}, rows: {...state.rows, [id]: ROWS}}, [id])});
+      const input = h('input', {type: 'search', value: state.search[id], placeholder: `part of a ${heading}`, 'data-key': `search-${id}`, 'aria-label': `Search ${heading}`, oninput: () => set({search: {...state.search, [id]: input.value}, rows: {...state.rows, [id]: ROWS}}, [id])});
       return [h('label.choice', {}, 'Find ', input)];
     },
     draw(sides, state, {set}) {
       const comparing = sides.length > 1;
-      const told = new Set(offered(sides, all.map(({key}) => [key])).flat());
-      const columns = all.filter(({key}) => told.has(key));
+      const available = new Set(availableOptions(sides, all.map(({key}) => [key])).flat());
+      const columns = all.filter(({key}) => available.has(key));
       const entries = merge(sides, state, field, exact, columns);
-      const words = state.search[id].toLowerCase();
-      const matching = entries.filter(({label}) => label.toLowerCase().includes(words));
+      const searched = state.search[id].toLowerCase();
+      const matching = entries.filter(({label}) => label.toLowerCase().includes(searched));
       const {key, down, changed} = state.sort[id];
       const column = columns.find((column) => column.key === key);
       const value = (entry) => {
@@ -79,23 +79,23 @@ function tableView({id, title, one, heading, field, help, columns: all, exact}) 
         shownColumns.map((column) => cell(column, entry, comparing))));
       const foot = [];
       if (matching.length > rows.length) foot.push(h('button', {'data-key': `more-${id}`, onclick: () => set({rows: {...state.rows, [id]: state.rows[id] * 4}}, [id])}, `Show more: ${format.count(matching.length - rows.length)} are not shown`));
-      const notes = [`${format.count(matching.length)}${words ? ` of ${format.count(entries.length)}` : ''} ${matching.length === 1 ? 'row' : 'rows'}.`];
+      const notes = [`${format.count(matching.length)}${searched ? ` of ${format.count(entries.length)}` : ''} ${matching.length === 1 ? 'row' : 'rows'}.`];
       for (const side of sides) {
         const others = field === 'file' ? side.otherFiles : side.otherThreads;
-        if (others) notes.push(`${comparing ? `${side.name}: the` : 'The'} ${format.count(others)} ${one}s with the least time in sync are put together in one row; the report \`${id}\` names them.`);
+        if (others) notes.push(`${comparing ? `${side.name}: the` : 'The'} ${format.count(others)} ${one}s with the least time in sync share one row; the report \`${id}\` lists them.`);
       }
-      if (sides.some((side) => side.counted)) notes.push('A percentile with two bounds lies between them: of a selection this page holds counts by bucket.');
+      if (sides.some((side) => side.counted)) notes.push('A percentile is given as two bounds where this page holds only counts by bucket.');
       const waits = columns.filter(({key}) => WAITS.includes(key));
-      if (waits.length) notes.push('Journal wait and flushes: what of the time in sync went by waiting for commits of the journal, and in cache flushes that the syncs asked for.');
+      if (waits.length) notes.push('Journal wait and flushes are the parts of the time in sync spent on journal commits, and in cache flushes that the syncs issued.');
       for (const side of sides) {
         const {total} = side.select(state);
-        const lacking = waits.filter(({key}) => total.known(key) < total.syncs).map(({key, label}) => `${label} of ${format.count(total.known(key))}`);
-        if (lacking.length) notes.push(`${comparing ? (side.index ? 'New: k' : 'Base: k') : 'K'}nown is, of ${format.count(total.syncs)} syncs, ${lacking.join(', ')}; sums are over these.`);
+        const partlyKnown = waits.filter(({key}) => total.known(key) < total.syncs).map(({key, label}) => `${label} for ${format.count(total.known(key))}`);
+        if (partlyKnown.length) notes.push(`${comparing ? (side.index ? 'New: known' : 'Base: known') : 'Known'} out of ${format.count(total.syncs)} syncs: ${partlyKnown.join(', ')}. Sums cover only these.`);
       }
-      if (comparing) notes.push('Below each figure: the base\u2019s, and how the new one differs from it.');
-      if (comparing && field === 'thread') notes.push('Threads of one name are added up, as their numbers differ between runs.');
+      if (comparing) notes.push('Below each figure: that of the base, and the change.');
+      if (comparing && field === 'thread') notes.push('Threads with the same name are added up, because thread ids differ between runs.');
       return [
-        comparing ? h('label.choice', {}, h('input', {type: 'checkbox', checked: changed, 'data-key': `changed-${id}`, onchange: () => set({sort: {...state.sort, [id]: {...state.sort[id], changed: !changed}}}, [id])}), ' sort by what has changed most') : null,
+        comparing ? h('label.choice', {}, h('input', {type: 'checkbox', checked: changed, 'data-key': `changed-${id}`, onchange: () => set({sort: {...state.sort, [id]: {...state.sort[id], changed: !changed}}}, [id])}), ' sort by largest change') : null,
         h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': title}, h('table.data', {}, h('thead', {}, h('tr', {}, head)), h('tbody', {}, body))),
         h('div.foot', {}, foot), h('p.note', {}, notes.join(' ')),
       ];
@@ -116,17 +116,17 @@ function shown(value, unit) {
   return format.text(value, unit);
 }
 
-// Bounds sort by the upper one.
+// Returns a number to sort and compare by: of bounds, the upper one.
 const plain = (value) => (value && typeof value === 'object' ? value.to : value);
 
 function compare(a, b, down) {
-  // What is not known comes last, whichever way.
+  // Unknown values come last in both directions.
   if (a == null || b == null) return (a == null) - (b == null);
   const order = a < b ? -1 : a > b ? 1 : 0;
   return down ? -order : order;
 }
 
-// A row for each key, with what each side has of it.
+// Returns one row per key, with the values of each side.
 function merge(sides, state, field, exact, columns) {
   const rows = new Map();
   sides.forEach((side, place) => {
@@ -143,9 +143,9 @@ function merge(sides, state, field, exact, columns) {
   for (const row of rows.values()) {
     row.values = row.sums.map((list, place) => {
       if (list.length) return valuesOf(list, sides[place], columns, exact, row.key);
-      // Where nothing is put together, what has no row has no sync.
+      // An item without a row has no sync, unless it may be among the combined ones.
       const side = sides[place];
-      return (field === 'file' ? side.otherFiles : side.otherThreads) ? null : {...NOTHING, ...Object.fromEntries(WAITS.map((wait) => [wait, side.tells[wait] ? 0 : null]))};
+      return (field === 'file' ? side.otherFiles : side.otherThreads) ? null : {...NOTHING, ...Object.fromEntries(WAITS.map((wait) => [wait, side.recorded[wait] ? 0 : null]))};
     });
   }
   return [...rows.values()];
@@ -153,24 +153,24 @@ function merge(sides, state, field, exact, columns) {
 
 function valuesOf(list, side, columns, exact, key) {
   const [{number, free}] = list;
-  const sums = list.length === 1 ? list[0].sums : together(list.map(({sums}) => sums));
+  const sums = list.length === 1 ? list[0].sums : addUp(list.map(({sums}) => sums));
   const values = Object.fromEntries(columns.map((column) => [column.key, column.of(sums, side)]));
-  // What the report says of all its syncs is exact; a selection is counted here.
+  // The report's values are exact, but only for all syncs; those of a selection are computed here.
   const known = list.length === 1 && key !== OTHERS ? exact(side, number) : {};
   for (const column of columns) if (column.key in known && (free || column.whole)) values[column.key] = known[column.key];
   if (side.counted && !(free && 'partners' in known)) {
-    // Threads that are put together are one here.
+    // Combined threads would count as one.
     if ('partners' in values && side.otherThreads) values.partners = null;
   }
   return values;
 }
 
-// Several threads of one name.
-function together(list) {
+// Adds up several threads with the same name.
+function addUp(list) {
   const whole = Object.assign(Object.create(Object.getPrototypeOf(list[0])), list[0], {partners: new Set(), values: null, buckets: null});
   for (const name of Object.keys(whole)) {
     if (typeof whole[name] === 'number' && !name.includes('_max')) whole[name] = list.reduce((sum, one) => sum + one[name], 0);
-    else if (name.includes('_max')) whole[name] = list.reduce((most, one) => (one[name] == null ? most : Math.max(most ?? 0, one[name])), null);
+    else if (name.includes('_max')) whole[name] = list.reduce((max, one) => (one[name] == null ? max : Math.max(max ?? 0, one[name])), null);
   }
   for (const one of list) {
     for (const partner of one.partners) whole.partners.add(partner);

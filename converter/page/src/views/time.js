@@ -1,9 +1,9 @@
-// Amount, syncs and latency over time, with the brush that selects a range of it.
+// Amount, syncs and latency over time, with a brush that selects a time range.
 
 import * as Plot from '@observablehq/plot';
 import * as format from '../format.js';
 import {choice, h} from '../dom.js';
-import {offered} from '../model.js';
+import {availableOptions} from '../model.js';
 import {table} from './numbers.js';
 import {HEIGHT, niceTicks, plot, timeAxis} from './plot.js';
 
@@ -12,33 +12,33 @@ const MEASURES = {
   syncs: {label: 'syncs', unit: 'count', of: (sums) => sums.syncs},
   empty: {label: 'empty syncs', unit: 'count', of: (sums) => sums.empty},
   syscall: {label: 'average syscall latency', unit: 'ns', of: (sums) => sums.average('syscall')},
-  syscallMax: {label: 'longest syscall latency', unit: 'ns', of: (sums) => sums.syscall_max_ns},
+  syscallMax: {label: 'maximum syscall latency', unit: 'ns', of: (sums) => sums.syscall_max_ns},
   writeback: {label: 'average writeback latency', unit: 'ns', of: (sums) => sums.average('writeback')},
-  journal: {label: 'average wait for the journal', unit: 'ns', of: (sums) => sums.average('journal')},
+  journal: {label: 'average journal wait', unit: 'ns', of: (sums) => sums.average('journal')},
   flush: {label: 'average time in cache flushes', unit: 'ns', of: (sums) => sums.average('flush')},
 };
 
 export const timeView = {
   id: 'time',
   title: 'Over time',
-  help: 'A sync counts in the bin in which it begins. Drag over the chart, or move the two handles with the arrow keys, to select a range of time; every view follows.',
-  controls: (state, set, sides) => [choice('Show', offered(sides, Object.entries(MEASURES)).map(([key, {label}]) => [key, label]), state.measure, (measure) => set({measure}))],
+  help: 'A sync counts in the bin in which it begins. Drag across the chart, or move the two handles with the arrow keys, to select a time range. The selection applies to all views.',
+  controls: (state, set, sides) => [choice('Show', availableOptions(sides, Object.entries(MEASURES)).map(([key, {label}]) => [key, label]), state.measure, (measure) => set({measure}))],
   scale(sides, state) {
     const {of} = MEASURES[state.measure];
-    const most = Math.max(0, ...sides.flatMap((side) => side.select(state).time.map((sums) => of(sums) ?? 0)));
-    return {most, end: Math.max(1, ...sides.map((side) => Math.max(side.length, side.bins * side.width)))};
+    const max = Math.max(0, ...sides.flatMap((side) => side.select(state).time.map((sums) => of(sums) ?? 0)));
+    return {max, end: Math.max(1, ...sides.map((side) => Math.max(side.length, side.bins * side.width)))};
   },
   draw(side, state, {width, scale, set}) {
     const measure = MEASURES[state.measure];
     const bins = side.select(state).time.map((sums, bin) => ({from: bin * side.width, to: (bin + 1) * side.width, value: measure.of(sums)}));
     const axis = timeAxis(0, scale.end, width);
-    const values = niceTicks(scale.most, measure.unit);
+    const values = niceTicks(scale.max, measure.unit);
     const marks = side.raw.marks.name.map((name, row) => ({name: format.printable(name), at: side.raw.marks.since_ns[row]})).filter(({at}) => at >= 0 && at <= scale.end);
     const chart = plot({
       width, marginTop: marks.length ? 34 : 20,
       ariaLabel: `${measure.label} over time, ${side.name}`,
       x: {domain: [0, scale.end], type: 'linear'},
-      y: {domain: [0, scale.most || 1], nice: false, type: 'linear'},
+      y: {domain: [0, scale.max || 1], nice: false, type: 'linear'},
       marks: [
         Plot.gridY(values, {stroke: 'var(--grid)', strokeOpacity: 1}),
         Plot.axisY(values, {tickFormat: (value) => format.text(value, measure.unit), label: null, tickSize: 0}),
@@ -49,22 +49,22 @@ export const timeView = {
         Plot.ruleY([0], {stroke: 'var(--line)'}),
       ],
     });
-    const told = (time) => {
+    const describe = (time) => {
       const bin = bins[Math.floor(time / side.width)];
       return bin ? `${format.range(bin.from, bin.to)}\n${measure.label}: ${format.text(bin.value, measure.unit)}` : '';
     };
-    const host = h('div.brushed', {}, chart, brush(side, state, chart.scale('x'), scale.end, told, set));
+    const host = h('div.brushed', {}, chart, brush(side, state, chart.scale('x'), scale.end, describe, set));
     const unknown = bins.filter(({value}) => value == null).length;
     return [
       host,
-      h('p.note', {}, `${bins.length} bins of ${format.ns(side.width)}${unknown && measure.unit === 'ns' ? `; ${unknown} of them have no sync of which this is known` : ''}.`),
+      h('p.note', {}, `${bins.length} bins of ${format.ns(side.width)}${unknown && measure.unit === 'ns' ? `; ${unknown} of them have no sync for which this is known` : ''}.`),
       table(`Over time as a table${side.total > 1 ? `, ${side.name}` : ''}`, ['begin', measure.label], () => bins.map(({from, value}) => [format.ns(from), format.text(value, measure.unit)])),
     ];
   },
 };
 
-// The selected range over a chart: dragged with the pointer, or its two ends moved with keys. It lies over the chart, so it tells what is under the pointer.
-function brush(side, state, x, end, told, set) {
+// The selected range: drawn by dragging, its two ends moved with keys. The layer covers the chart, so it also shows the tooltip.
+function brush(side, state, x, end, describe, set) {
   const step = side.counted ? side.width : Math.max(1, Math.round(end / 1000));
   const snap = (time) => Math.min(Math.max(0, Math.round(time / step) * step), Math.ceil(end / step) * step);
   const [left, right] = x.range;
@@ -84,46 +84,46 @@ function brush(side, state, x, end, told, set) {
   const select = (from, to) => set({time: from <= 0 && to >= end ? null : [from, to]});
   const handle = (name, index) => {
     const element = h('div.handle', {
-      role: 'slider', tabindex: 0, 'aria-label': `${name} of the range of time`, 'aria-orientation': 'horizontal', 'data-key': `${name}-${side.index}`,
+      role: 'slider', tabindex: 0, 'aria-label': `${name} of the time range`, 'aria-orientation': 'horizontal', 'data-key': `${name}-${side.index}`,
       'aria-valuemin': 0, 'aria-valuemax': end, 'aria-valuenow': range[index], 'aria-valuetext': format.ns(range[index]),
       onkeydown(event) {
         const by = {ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -Infinity, End: Infinity}[event.key];
         if (by === undefined) return;
         event.preventDefault();
-        // A key moves as far as is seen.
-        const far = Math.max(step, snap(end / 100));
+        // A key press moves the end by a visible distance.
+        const distance = Math.max(step, snap(end / 100));
         const moved = [...range];
-        moved[index] = by === -Infinity ? 0 : by === Infinity ? Math.ceil(end / step) * step : snap(range[index] + by * far * (event.shiftKey ? 10 : 1));
+        moved[index] = by === -Infinity ? 0 : by === Infinity ? Math.ceil(end / step) * step : snap(range[index] + by * distance * (event.shiftKey ? 10 : 1));
         if (moved[0] < moved[1]) select(...moved);
       },
     });
     element.style.left = `${place(range[index])}px`;
     return element;
   };
-  let begun = null;
+  let dragStart = null;
   layer.addEventListener('pointerdown', (event) => {
     if (event.button !== 0 || event.target.classList.contains('handle')) return;
-    begun = time(event.clientX);
+    dragStart = time(event.clientX);
     layer.setPointerCapture(event.pointerId);
   });
   layer.addEventListener('pointermove', (event) => {
     const now = time(event.clientX);
-    if (begun === null) {
-      tip.textContent = told(now);
+    if (dragStart === null) {
+      tip.textContent = describe(now);
       tip.hidden = !tip.textContent;
       const at = place(now);
       Object.assign(tip.style, {top: '30%', left: at < span / 2 ? `${at + 12}px` : 'auto', right: at < span / 2 ? 'auto' : `${span - at + 12}px`});
       return;
     }
     tip.hidden = true;
-    show([snap(Math.min(begun, now)), snap(Math.max(begun, now))]);
+    show([snap(Math.min(dragStart, now)), snap(Math.max(dragStart, now))]);
   });
   layer.addEventListener('pointerleave', () => { tip.hidden = true; });
   layer.addEventListener('pointerup', (event) => {
-    if (begun === null) return;
-    const moved = Math.abs(x.apply(begun) - x.apply(time(event.clientX)));
-    begun = null;
-    // A click alone takes the range away.
+    if (dragStart === null) return;
+    const moved = Math.abs(x.apply(dragStart) - x.apply(time(event.clientX)));
+    dragStart = null;
+    // A click without dragging removes the range.
     if (moved < 3) set({time: null});
     else if (shown[0] < shown[1]) select(...shown);
     else show(range);
