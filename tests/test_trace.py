@@ -19,7 +19,7 @@ from syncline.inputs import Reading, opened
 from syncline.report import names as report_names
 from syncline.report.run import run_query, run_report
 
-from tests.coretools import DATA, RECORDINGS, convert, recording
+from tests.coretools import DATA, RECORDINGS, ROOT, convert, recording
 from tests.reference import badinputs, loggen, thesis
 from tests.sqltools import same
 
@@ -232,6 +232,31 @@ def test_a_trace_of_late_lines_holds_their_tables(window: int, tmp_path: Path) -
     params = loggen.Params(requests=4000, threads=6, cpus=3, disorder_ns=3 * 10**9)
     (tmp_path / "in.log").write_bytes(loggen.generate(params, random.Random(1)).log)
     assert_same_tables(tmp_path / "in.log", Reading(window_ns=window))
+
+
+def test_devices_have_the_names_of_the_run_directory(tmp_path: Path) -> None:
+    run = str(ROOT / "tests" / "data" / "ways" / "run")
+    out = tmp_path / "out.pftrace"
+    Reading().convert([run], str(out))
+    check_packets(out.read_bytes())
+    bios = (
+        "SELECT DISTINCT parent.name, extract_arg(arg_set_id, 'debug.device'),"
+        " extract_arg(arg_set_id, 'debug.dev') FROM slice JOIN track ON track.id = track_id"
+        " JOIN track AS parent ON parent.id = track.parent_id WHERE category = 'syncline.bio'"
+    )
+    names = "SELECT key, value FROM syncline_meta WHERE key LIKE 'device_name.%' ORDER BY key"
+    with opened(str(out), Reading()) as trace, opened(run, Reading()) as log:
+        assert [*map(tuple, run_query(trace, bios).rows)] == [
+            ("Block I/O vdb (254,16)", "vdb", "254,16")
+        ]
+        for engine in (trace, log):
+            assert [*map(tuple, run_query(engine, names).rows)] == [
+                ("device_name.254,0", "vda"),
+                ("device_name.254,16", "vdb"),
+                ("device_name.254,32", "vdc"),
+            ]
+            phases = run_report(engine, "phases")
+            assert [tuple(row[2:4]) for row in phases.rows] == [("254,16", "vdb")]
 
 
 def test_marks_are_in_both(tmp_path: Path) -> None:

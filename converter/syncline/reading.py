@@ -80,6 +80,7 @@ class Reading:
             processes=recording.threads,
             process_names=recording.processes,
             frames=recording.frames,
+            device_names=recording.device_names,
             progress=progress,
             **options,
         )

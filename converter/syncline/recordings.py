@@ -30,6 +30,8 @@ __all__ = [
 TASKS = "tasks.json"
 # Names for addresses in stacks that the tracer could not resolve.
 SYMBOLS = "symbols.json"
+# Block devices by `major:minor`.
+DEVICES = "devices.json"
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class Recording:
     processes: dict[int, str] = field(default_factory=dict)
     # (process, address, text)
     frames: list[tuple[int, int, str]] = field(default_factory=list)
+    # Names such as `sda`, by the kernel's device number: major << 20 | minor.
+    device_names: dict[int, str] = field(default_factory=dict)
     # By file.
     hints: dict[str, InputHints] = field(default_factory=dict)
 
@@ -94,7 +98,7 @@ def read_recording(path: str) -> Recording:
     if path == "-" or not is_recording(path):
         return Recording([path])
     file = Path(path, MANIFEST)
-    tasks_file, symbols_file = Path(path, TASKS), Path(path, SYMBOLS)
+    tasks_file, symbols_file, devices_file = (Path(path, name) for name in (TASKS, SYMBOLS, DEVICES))
     try:
         manifest = json.loads(file.read_text())
         inputs = [(one["file"], one["source"]) for one in manifest["inputs"]]
@@ -104,6 +108,8 @@ def read_recording(path: str) -> Recording:
         processes = {int(pid): str(name) for pid, name in tasks.get("processes", {}).items()}
         symbols = json.loads(symbols_file.read_text()) if symbols_file.is_file() else []
         frames = [(int(pid), int(address), str(text)) for pid, address, text in symbols]
+        devices = json.loads(devices_file.read_text()) if devices_file.is_file() else {}
+        device_names = _device_names(devices)
         boot_id = manifest.get("before", {}).get("boot_id")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -122,8 +128,22 @@ def read_recording(path: str) -> Recording:
         to_realtime_ns=_to_realtime_ns(manifest.get("before", {})),
     )
     return Recording(
-        readable, remaining, threads, processes, frames, dict.fromkeys(readable, hints)
+        readable,
+        remaining,
+        threads,
+        processes,
+        frames,
+        device_names,
+        dict.fromkeys(readable, hints),
     )
+
+
+def _device_names(devices: dict[str, Any]) -> dict[int, str]:
+    names = {}
+    for number, device in devices.items():
+        major, minor = map(int, number.split(":"))
+        names[major << 20 | minor] = str(device["name"])
+    return names
 
 
 def join_recordings(recordings: list[Recording]) -> Recording:
@@ -145,6 +165,7 @@ def join_recordings(recordings: list[Recording]) -> Recording:
         [pair for recording in recordings for pair in recording.threads],
         {pid: name for recording in recordings for pid, name in recording.processes.items()},
         [frame for recording in recordings for frame in recording.frames],
+        {dev: name for recording in recordings for dev, name in recording.device_names.items()},
         {file: hints for recording in recordings for file, hints in recording.hints.items()},
     )
 

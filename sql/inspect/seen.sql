@@ -133,6 +133,16 @@ WITH
       what,
       item
   ),
+  device_name AS (
+    SELECT
+      SUBSTR(key, LENGTH('device_name.') + 1) AS dev,
+      MIN(value) AS name
+    FROM syncline_meta
+    WHERE
+      key LIKE 'device_name.%'
+    GROUP BY
+      key
+  ),
   ranked AS (
     SELECT
       what,
@@ -158,11 +168,17 @@ SELECT
   total,
   CAST(syncing AS BIGINT) AS syncing,
   number,
-  name,
+  CASE
+    WHEN device_name.name IS NULL THEN ranked.name
+    ELSE device_name.name || ' (' || ranked.name || ')'
+  END AS name,
   CAST(syncs AS BIGINT) AS syncs,
   CAST(unmatched_calls AS BIGINT) AS unmatched_calls,
   CAST(bios AS BIGINT) AS bios
 FROM ranked
+LEFT JOIN device_name
+  ON ranked.what = 'device'
+  AND device_name.dev = ranked.name
 WHERE
   place <= 5
 ORDER BY

@@ -27,6 +27,8 @@ SELECT
   CASE
     WHEN key GLOB 'events_*' THEN 'events.'
     || SUBSTR(key, LENGTH('events_') + 1)
+    WHEN key GLOB 'device_name_*' THEN 'device_name.'
+    || SUBSTR(key, LENGTH('device_name_') + 1)
     ELSE key
   END AS key,
   value,

@@ -12,7 +12,9 @@
 -- Columns:
 --   op               text   The sync call. Null without a call.
 --   fs               text   The file system.
---   dev              text   Its device.
+--   dev              text   Major and minor number of its device.
+--   device           text   Name of the device, such as sda. Null where the
+--                           recording does not have it.
 --   syncs            count  Number of requests.
 --   known            count  Number of requests that the times cover.
 --   time_ns          ns     From start to end, summed.
@@ -88,6 +90,7 @@ SELECT
   op,
   fs,
   dev,
+  device_name.value AS device,
   syncs,
   CAST(known AS BIGINT) AS known,
   CAST(time_ns AS BIGINT) AS time_ns,
@@ -101,11 +104,14 @@ SELECT
   CAST(journal_ns AS DOUBLE) / NULLIF(time_ns, 0) AS journal_share,
   CAST(flush_ns AS DOUBLE) / NULLIF(time_ns, 0) AS flush_share,
   CAST(residue_ns AS DOUBLE) / NULLIF(time_ns, 0) AS residue_share,
-  run
+  total.run AS run
 FROM total
+LEFT JOIN syncline_meta AS device_name
+  ON device_name.run = total.run
+  AND device_name.key = 'device_name.' || total.dev
 ORDER BY
   COALESCE(time_ns, 0) DESC,
-  run,
+  total.run,
   op NULLS LAST,
   fs NULLS LAST,
   dev NULLS LAST;
