@@ -134,9 +134,7 @@ WITH
       item
   ),
   device_name AS (
-    SELECT
-      SUBSTR(key, LENGTH('device_name.') + 1) AS dev,
-      MIN(value) AS name
+    SELECT SUBSTR(key, LENGTH('device_name.') + 1) AS dev, MIN(value) AS name
     FROM syncline_meta
     WHERE
       key LIKE 'device_name.%'

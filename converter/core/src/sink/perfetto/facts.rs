@@ -14,6 +14,7 @@ use crate::sink::{Mark, RunFacts};
 const MAX_LOSS_INSTANTS: u64 = 10_000;
 
 impl PerfettoTrace {
+    /// Writes an instant for a loss, up to a maximum number per reason.
     pub(super) fn loss_instant(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {
         let count = &mut self.loss_instants[reason as usize];
         *count += 1;
@@ -23,7 +24,8 @@ impl PerfettoTrace {
         let track = if let Some(uuid) = self.losses_track {
             uuid
         } else {
-            let description = "What was not used, or is missing, by its reason. The report `losses` explains each.";
+            let description =
+                "Records that are missing or were not used, by reason. The report `losses` explains each reason.";
             let uuid = self.group_track(Some(self.root), rank::LOSSES, "Losses", description)?;
             self.losses_track = Some(uuid);
             uuid
@@ -59,6 +61,7 @@ impl PerfettoTrace {
         Ok(())
     }
 
+    /// Writes the facts as one instant, and one instant per loss reason.
     pub(super) fn run_instants(&mut self, facts: &RunFacts, losses: &Losses) -> Result<()> {
         let description = "Facts about this recording and its conversion.";
         let track = self.group_track(Some(self.root), rank::RUN, "Run", description)?;

@@ -23,7 +23,7 @@ pub(super) mod rank {
     pub(in super::super) const BYTES_IN_FLIGHT: i64 = 4;
 }
 
-/// A set of tracks on which no slices overlap: as many as slices are open at the same time.
+/// Tracks on which slices do not overlap: as many tracks as slices are open at the same time.
 #[derive(Default)]
 pub(super) struct Lanes {
     /// (uuid of the track, end of its last slice)
@@ -140,8 +140,8 @@ impl PerfettoTrace {
         let group = if let Some(group) = self.threads_group {
             group
         } else {
-            let description = "One track a thread: its sync calls, in each the file that it waited for, in that what it waited for: \
-                 before the first bio's submit, until the last one's completion (writeback), and after that. \
+            let description = "One track per thread: its sync calls, in each the request with its file, in that the phases: \
+                 before the first bio submit, until the last bio completion (writeback), and after it. \
                  The log does not record the processes of the threads.";
             let group = self.group_track(Some(self.root), rank::THREADS, "Threads", description)?;
             self.threads_group = Some(group);
