@@ -14,7 +14,7 @@ const OPS = 5;
 
 export const lanesView = {
   id: 'lanes',
-  title: 'Threads in parallel',
+  title: 'Threads side by side',
   help: 'One lane per thread, longest time in sync first. The strip above shows the number of syncs in flight. Syncs that overlap in time waited in parallel. Click a name to select the thread; drag across the lanes to select a time range.',
   scale(sides, state) {
     const end = Math.max(1, ...sides.map((side) => side.length));

@@ -1,4 +1,4 @@
-// Latency by amount, one point per sync.
+// Latency against amount, one point per sync.
 
 import * as Plot from '@observablehq/plot';
 import {symbol as d3symbol, symbolsFill} from 'd3';
@@ -20,7 +20,7 @@ const REST = 'all others';
 
 export const scatterView = {
   id: 'scatter',
-  title: 'Latency by amount',
+  title: 'Latency against amount',
   help: 'One point per sync that was recorded from start to end. Both axes are logarithmic; a value of 0 is left of or below the dashed line. The number of ranges (separate runs of file offsets) often explains the groups.',
   controls: (state, set) => [
     choice('Show', KINDS, state.latency, (latency) => set({latency})),
@@ -58,7 +58,7 @@ export const scatterView = {
     const bounds = {x: powers(x, 2, (width - 80) / 60).map(Math.log10), y: powers(y, 10, height / 30).map(Math.log10)};
     const chart = plot({
       width, height, marginBottom: 48, marginTop: 24,
-      ariaLabel: `${name} by bytes written back, ${side.name}: ${points.length} points`,
+      ariaLabel: `${name} against bytes written back, ${side.name}: ${points.length} points`,
       // Values are logarithms on a linear scale: Plot's logarithmic scale omits labels.
       x: {type: 'linear', domain: [x.zero ? zeroX / 1.2 : x.low, x.high].map(Math.log10)},
       y: {type: 'linear', domain: [y.zero ? zeroY / 1.2 : y.low, y.high].map(Math.log10)},
