@@ -750,7 +750,10 @@ class TestWaits:
         assert (int(found["journal"]), int(found["flush"])) == sums[:2]
         known = waits.one("COUNT(journal_ns), COUNT(flush_ns)")
         for note in found["notes"]:
-            assert f"of {sums[2]} syncs, journal wait of {known[0]}, flushes of {known[1]};" in note
+            assert (
+                f"out of {sums[2]} syncs: journal wait for {known[0]}, flushes for {known[1]}."
+                in note
+            )
         bins = run_query(
             waits.engine,
             f"SELECT (ts_ns - (SELECT MIN(ts_ns) FROM syncline_sync)) // {waits.width}, AVG(journal_ns) FROM syncline_sync GROUP BY 1",
