@@ -305,7 +305,9 @@ def outputs() -> dict[Path, Callable[[str], str]]:
         docs / "reference" / "tables.md": partial(
             between_markers, {f"syncline_{t}": table_in_docs(c) for t, c in tables.items()}
         ),
-        docs / "reference" / "inspect.md": partial(between_markers, {"recorded_by": groups_in_docs(groups)}),
+        docs / "reference" / "inspect.md": partial(
+            between_markers, {"recorded_by": groups_in_docs(groups)}
+        ),
     }
 
 

@@ -437,7 +437,10 @@ def test_what_was_cut_off_is_said(tmp_path: Path) -> None:
         (b'{"type": "errorf", "msg": "x"}', "Syncline knows"),
         (b'{"type": "lost_events", "data": {}}', "how many events were lost"),
         (b'{"type": "value", "data": [1,2]}', "not a tuple of `track_event`"),
-        (b'{"type": "value", "data": ["track_event", ["a", 1, 2]]}', "not a tuple of `track_event`"),
+        (
+            b'{"type": "value", "data": ["track_event", ["a", 1, 2]]}',
+            "not a tuple of `track_event`",
+        ),
         (value(["name", "x"], ["type", "BEGIN"]), "it has no `ts`"),
         (event("x", "BEGIN", ts=2**63), "it has no `ts`"),
         (event("", "BEGIN"), "it has no `name`"),

@@ -388,7 +388,9 @@ def test_marks_outside_the_log_are_warned_of(text: str, change: str | None, tmp_
         assert f"warning: {file}:{line}: the mark 'a'" in said, arguments
         assert "outside the log, which spans 41753514022 to 41950647413 ns" in said
         assert "CLOCK_BOOTTIME" in said
-        assert (f"{change}they would be inside" in said) if change else "would be inside" not in said
+        assert (
+            (f"{change}they would be inside" in said) if change else "would be inside" not in said
+        )
 
 
 @pytest.mark.parametrize(

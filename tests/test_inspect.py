@@ -240,7 +240,11 @@ def test_what_is_said_of_a_report_is_what_it_prints(file: Path) -> None:
                 # As reports call what they make of it.
                 alike = {"syscall_ns": "latency", "tid": "threads"}
                 shown = " ".join(null) + (" " if name != "latency" else " latency writeback")
-                words = [word for c in said["unknown_columns"] for word in (c.split("_")[0], alike.get(c, c))]
+                words = [
+                    word
+                    for c in said["unknown_columns"]
+                    for word in (c.split("_")[0], alike.get(c, c))
+                ]
                 assert null or name == "latency", name
                 assert any(word in shown for word in words), (name, null, words)
             elif table.rows and name != "losses":

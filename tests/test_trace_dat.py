@@ -546,7 +546,9 @@ def test_a_file_with_wrong_bytes_is_read_or_refused(
 
 
 def test_what_is_no_trace_dat_is_not_taken_for_one(tmp_path: Path) -> None:
-    with pytest.raises(_core.CoreError, match=r"it is not a trace\.dat file: it does not begin like one"):
+    with pytest.raises(
+        _core.CoreError, match=r"it is not a trace\.dat file: it does not begin like one"
+    ):
         convert(tmp_path, b"1 2 wl fsync\n", source="trace-dat")
 
 

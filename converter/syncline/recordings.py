@@ -98,7 +98,9 @@ def read_recording(path: str) -> Recording:
     if path == "-" or not is_recording(path):
         return Recording([path])
     file = Path(path, MANIFEST)
-    tasks_file, symbols_file, devices_file = (Path(path, name) for name in (TASKS, SYMBOLS, DEVICES))
+    tasks_file, symbols_file, devices_file = (
+        Path(path, name) for name in (TASKS, SYMBOLS, DEVICES)
+    )
     try:
         manifest = json.loads(file.read_text())
         inputs = [(one["file"], one["source"]) for one in manifest["inputs"]]

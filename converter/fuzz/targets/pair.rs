@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use syncline_core::dedup::Provenance;
-use syncline_core::pair::{Out, Pairer};
 use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
-use syncline_core::names::{NameId, Names};
 use syncline_core::location::{Location, Locations};
+use syncline_core::names::{NameId, Names};
+use syncline_core::pair::{Out, Pairer};
 use syncline_fuzz::{Checker, Ledger, Nowhere};
 
 const STEPS: [i64; 8] = [0, 0, 1, 1, 10, 1_000, 7_000_000_000, 61_000_000_000];
@@ -76,7 +76,9 @@ fuzz_target!(|data: &[u8]| {
         let (tid, pid) = if processes { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
         let event = Event { ts: now, tid, pid, comm: texts[usize::from(c >> 1 & 1)], line: 1, kind };
         ledger.add(&event);
-        pairer.event(&event, &provenance, &mut Out { names: &names, sink: &mut checker }).expect("nothing can fail to be written nowhere");
+        pairer
+            .event(&event, &provenance, &mut Out { names: &names, sink: &mut checker })
+            .expect("nothing can fail to be written nowhere");
     }
     pairer.finish(&mut Out { names: &names, sink: &mut checker }).expect("nothing can fail to be written nowhere");
     checker.balance(&ledger, &pairer.losses);
