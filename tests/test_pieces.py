@@ -232,7 +232,7 @@ def test_an_offset_of_a_part_is_that_of_its_recording(tmp_path: Path) -> None:
     message = fails(
         3, "convert", *parts, RING, "--offset", f"{parts[1]}=3600s", "-o", tmp_path / "x.csv"
     )
-    assert f"say it of that one: --offset {parts[0]}=..." in message
+    assert f"give the offset for that file: --offset {parts[0]}=..." in message
     given = [word for part in parts for word in ("--offset", f"{part}=3600s")]
     told = made(tmp_path / "o", *parts, RING, *given)
     assert len(told["bio"]) == 2 * 173
