@@ -22,7 +22,7 @@ demo: $(STAMP) ## convert a recording, print its summary, and name the command t
 	@echo "The trace is demo/small4-slowdisk.pftrace: four threads save 100 small files on a slow disk. Look at it with"
 	@echo "    $(BIN)/syncline open demo/small4-slowdisk.pftrace             in ui.perfetto.dev"
 	@echo "    $(BIN)/syncline open --offline demo/small4-slowdisk.pftrace   with no network"
-	@echo "How to read it: docs/reading-a-timeline.md. More reports: $(BIN)/syncline report --help"
+	@echo "How to read it: docs/guides/reading-a-timeline.md. More reports: $(BIN)/syncline report --help"
 
 test: $(STAMP) ## all tests; as root it installs the packages that they need
 	tests/run.sh

@@ -1,7 +1,7 @@
 """Hand-made runs for the SQL tests: one set of rows, written as a trace and as Parquet.
 
-The rows have the columns of docs/tables.md. They are given, not computed by pairing. The trace has
-the layout of docs/trace-layout.md and is written by PyPI's `perfetto`, independently of the core.
+The rows have the columns of docs/reference/tables.md. They are given, not computed by pairing. The trace has
+the layout of docs/reference/trace-layout.md and is written by PyPI's `perfetto`, independently of the core.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ FILES = (
     "sql/inspect/known.sql",
     "converter/core/src/rows/columns.rs",
     "converter/syncline/report/recorded_by.py",
-    "docs/tables.md",
-    "docs/inspect.md",
+    "docs/reference/tables.md",
+    "docs/reference/inspect.md",
 )
 
 

@@ -72,7 +72,7 @@ def regressions(comparison: Comparison) -> set[str]:
 
 
 def test_equal_sides_raise_a_false_alarm_in_at_most_5_percent(pool) -> None:
-    # The same eight runs in all 70 permutations: docs/diff.md promises this share for the whole diff,
+    # The same eight runs in all 70 permutations: docs/reference/diff.md promises this share for the whole diff,
     # whatever the runs are.
     runs = pool(SOURCE, 8)
     alarms = 0
@@ -84,7 +84,7 @@ def test_equal_sides_raise_a_false_alarm_in_at_most_5_percent(pool) -> None:
     assert alarms <= 70 * 0.05
 
 
-# docs/diff.md promises that the build fails in 9 of 10 diffs, with these numbers of runs of each side and
+# docs/reference/diff.md promises that the build fails in 9 of 10 diffs, with these numbers of runs of each side and
 # 3 % noise between runs. tests/bench/diff.py measures it over many more diffs.
 PROMISED = {
     "a tenth more latency": (SOURCE.changed(shift=1.1), 10, {"syscall_latency_avg"}),
@@ -462,7 +462,7 @@ def policy(folder: Path, text: str) -> Policy:
 
 
 WRONG_POLICIES = {
-    "x = = 1": ("is not valid TOML", "docs/diff.md"),
+    "x = = 1": ("is not valid TOML", "docs/reference/diff.md"),
     "[dif]": ("unknown key 'dif'", "did you mean diff?"),
     "[diff]\ntolerence = '5%'": ("diff: unknown key 'tolerence'", "did you mean tolerance?"),
     "[diff]\nconfidence = 95": ("diff.confidence: 95", "from 0.5 to 0.9999"),

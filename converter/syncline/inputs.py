@@ -28,7 +28,7 @@ def opened(
     converted: Callable[[dict[str, Any]], None] = lambda summary: None,
     **options: Any,
 ) -> Iterator[Any]:
-    """Yields an engine that has the tables of docs/tables.md for any INPUT.
+    """Yields an engine that has the tables of docs/reference/tables.md for any INPUT.
 
     A trace is loaded into a trace processor. Any other input is opened by DuckDB; a log is
     converted to tables first.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["REPORTED", "Limit", "filtered", "of_conversion", "sentence"]
+__all__ = ["REPORTED", "filtered", "of_conversion", "sentence"]
 
 # Reason -> (noun, counts that add up to the total that the reason is a part of). A count is a key of
 # `syncline_meta` or another reason. Each bio has a submit, or is counted as `never_submitted`.
@@ -98,7 +97,6 @@ def of_conversion(summary: Mapping[str, Any]) -> list[str]:
     return [*found, left_out] if left_out else found
 
 
-@dataclass(frozen=True)
 class Limit:
     """The value of `--max-loss`: a number of losses, or a percentage of events and losses together."""
 
@@ -116,9 +114,3 @@ class Limit:
         if not 0 <= amount < (100.0001 if is_percentage else 2**63):
             raise ValueError(f"'{text}' is neither a number of losses nor a percentage")
         return Limit(amount, is_percentage)
-
-    def allows(self, lost: int, events: int) -> bool:
-        """Returns whether the limit allows this number of losses, given the number of recorded events."""
-        if not self.is_percentage:
-            return lost <= self.amount
-        return 100 * lost <= self.amount * (lost + events)

@@ -1,4 +1,4 @@
-"""What `syncline diff` alarms at and what it finds, in many diffs; docs/diff.md has the tables.
+"""What `syncline diff` alarms at and what it finds, in many diffs; docs/reference/diff.md has the tables.
 
     python tests/bench/diff.py                 all of it (half an hour on one core)
     python tests/bench/diff.py --diffs 20      a look

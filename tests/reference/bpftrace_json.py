@@ -2,7 +2,7 @@
 
 The reader gives the text that the script would have printed without `-f json`, and the events that it
 prints for btetto. Both are written from bpftrace's src/output.cpp (0.17, 0.23) and
-src/output/json.cpp (0.24 and later), from btetto's README and from docs/formats.md.
+src/output/json.cpp (0.24 and later), from btetto's README and from docs/reference/formats.md.
 """
 
 from __future__ import annotations

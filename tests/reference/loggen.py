@@ -337,7 +337,7 @@ class Thread:
 
 @dataclass
 class Truth:
-    """What a converter must find: rows as in docs/tables.md, and what is missing and why."""
+    """What a converter must find: rows as in docs/reference/tables.md, and what is missing and why."""
 
     sync: list[Row]
     bio: list[Row]

@@ -52,7 +52,7 @@ def counts(tables: thesis.Tables) -> dict[str, int]:
 
 
 def check_invariants(tables: thesis.Tables, events: list[thesis.Event]) -> None:
-    """What docs/pairing.md calls conservation, and that every event went somewhere."""
+    """What docs/reference/pairing.md calls conservation, and that every event went somewhere."""
     kinds = Counter(event.kind for event in events)
     folios = [event for event in events if event.kind == "folio"]
     assert sum(event.fields["len"] for event in folios) == sum(
@@ -340,7 +340,7 @@ def start(t: int, tid: int, id: int) -> str:
 
 
 def test_the_example_of_the_format() -> None:
-    # The log of docs/formats.md; every number below is counted from it.
+    # The log of docs/reference/formats.md; every number below is counted from it.
     tables = read(
         "TIME PID COMM EVENT DATA",
         "Attaching 8 probes...",

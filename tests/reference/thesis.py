@@ -1,7 +1,7 @@
 """A plain reference for logs in the thesis's line format.
 
 It reads a whole log into memory, sorts its events by time and pairs them by looking through lists,
-as docs/formats.md, docs/pairing.md and docs/tables.md say. It is slow on purpose: its only job is
+as docs/reference/formats.md, docs/reference/pairing.md and docs/reference/tables.md say. It is slow on purpose: its only job is
 to be easy to check by eye, so that the converter can be checked against it.
 
     python -m tests.reference.thesis LOG --table sync|bio|call|loss
@@ -45,7 +45,7 @@ COLUMNS = {
     }.items()
 }
 
-# In the order of docs/pairing.md, which is the order of the rows.
+# In the order of docs/reference/pairing.md, which is the order of the rows.
 REASONS = {
     "lost_by_tracer": ("loss", "the tracer said that it lost so many events"),
     "unparsed_line": ("loss", "a line is not of the format"),
@@ -824,7 +824,7 @@ def read_file(path: str | Path, *, time_unit: str = "ns", pid_is: str = "thread"
 
 
 def write_csv(rows: list[Row], table: str, out: Any) -> None:
-    """As docs/formats.md says: null is the empty field, booleans are true and false."""
+    """As docs/reference/output-formats.md says: null is the empty field, booleans are true and false."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS[table])
     for row in rows:

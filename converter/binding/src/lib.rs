@@ -337,6 +337,7 @@ fn perf_script(samples: Vec<(String, u32, i64, u64, Vec<String>)>, weight: &str)
 ///
 /// With a base the lines are those of difffolded.pl and inferno-diff-folded: `FRAMES BASE WEIGHT`.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn folded(rows: Vec<(Vec<String>, u64, Option<f64>)>) -> Vec<u8> {
     let line = |(frames, weight, base): &(Vec<String>, u64, Option<f64>)| {
         folded_line(&frames.join(";"), base.map(|base| base.round_ties_even() as u64), *weight)

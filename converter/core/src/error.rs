@@ -133,7 +133,7 @@ impl Error {
             Self::Empty { .. } => "was the recorder stopped before it had written anything?".into(),
             Self::Foreign { known, .. } => format!(
                 "if it is of a format that was not recognized, name the format with `--from`: {known}; \
-                 docs/formats.md shows an example of each"
+                 docs/reference/formats.md shows an example of each"
             ),
             Self::NoEvents { hint, .. } | Self::NotHere { hint, .. } | Self::MixedIds { hint, .. } => hint.clone(),
             Self::Clocks { .. } => {

@@ -30,5 +30,5 @@ pub mod summary;
 pub mod thread_table;
 pub mod unresolved_frames;
 
-/// Version of the tables in docs/tables.md and of the trace layout.
+/// Version of the tables in docs/reference/tables.md and of the trace layout.
 pub const SCHEMA_VERSION: u32 = 2;

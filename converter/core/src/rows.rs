@@ -1,4 +1,4 @@
-//! The rows that pairing produces and every sink writes: requests, bios, calls, waits. docs/tables.md describes each column.
+//! The rows that pairing produces and every sink writes: requests, bios, calls, waits. docs/reference/tables.md describes each column.
 
 pub mod columns;
 
@@ -485,6 +485,12 @@ pub struct Call {
 impl Call {
     pub fn dur(&self) -> Option<i64> {
         self.exit.or(self.request_end).map(|end| end - self.enter)
+    }
+}
+
+impl From<&Call> for CallOf {
+    fn from(call: &Call) -> Self {
+        Self { call_id: call.call_id, op: call.op, enter: call.enter, exit: call.exit, stack: call.stack }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What holds for every input: the conservation rules of docs/pairing.md, as a sink that panics.
+//! What holds for every input: the conservation rules of docs/reference/pairing.md, as a sink that panics.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

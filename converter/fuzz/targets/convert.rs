@@ -60,7 +60,7 @@ fn tables(options: &Options, text: &[u8], what: u8) {
     let weight = Weight::NAMES[usize::from(what >> 3 & 3)].1;
     let by = By::NAMES[usize::from(what >> 5 & 1)].1;
     let sink: syncline_core::error::Result<Box<dyn Sink>> = match what & 7 {
-        0..=2 => PerfettoTrace::create(out, false, what & 0x40 != 0).map(|s| Box::new(s) as _),
+        0..=2 => PerfettoTrace::create(out, false, &[]).map(|s| Box::new(s) as _),
         3 => Csv::create(out).map(|s| Box::new(s) as _),
         4 => Jsonl::create(out).map(|s| Box::new(s) as _),
         5 => PerfScript::create(out, weight, by).map(|s| Box::new(s) as _),

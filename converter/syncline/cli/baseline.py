@@ -55,7 +55,6 @@ def save(
     INPUT is anything that `diff` accepts. The file holds figures but no events: a few kB a run. `diff`
     accepts the file as a side, like the runs themselves.
     """
-    from syncline import losses
     from syncline.diff import baseline
 
     max_loss = checked_limit(reading)
@@ -65,7 +64,7 @@ def save(
     for warning in side.warnings:
         say(f"warning: {warning}")
     for run in side.runs:
-        excess = run.too_much_lost(losses.Limit.parse(max_loss)) if max_loss else None
+        excess = run.too_much_lost(max_loss) if max_loss else None
         if excess:
             raise Failure(
                 f"{excess}, more than --max-loss {max_loss} allows",

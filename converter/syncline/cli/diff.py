@@ -105,7 +105,7 @@ def command(
 
     A side is a log, a trace, Parquet, a recording, a stored baseline, a folder of several of these (each
     is a run), a quoted pattern, or `-`. More runs give a surer verdict: five runs a side find most
-    regressions (docs/diff.md).
+    regressions (docs/reference/diff.md).
 
     Exit codes: 0 no regression, 1 a regression, 5 can't tell (too few runs, or too much noise), and
     those of all commands (2 wrong use, 3 unreadable input, 4 more losses than --max-loss allows).
@@ -145,7 +145,7 @@ def command(
         for name, inputs in zip(("base", "new"), sides, strict=True)
     )
     if not base_side.runs or not new_side.runs:
-        raise Failure("a side has no runs", "see docs/diff.md on what a side may be")
+        raise Failure("a side has no runs", "see docs/reference/diff.md on what a side may be")
     _refuse_different_filters(base_side, new_side, reading)
     try:
         comparison = compare(

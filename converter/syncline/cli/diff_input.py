@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncline import losses
+from syncline import _core
 from syncline.cli import options
 from syncline.cli.errors import Failure
 from syncline.cli.output import refuse_inputs
@@ -43,9 +43,9 @@ def checked_limit(reading: Reading) -> str | None:
     """
     if reading.max_loss is not None:
         try:
-            losses.Limit.parse(reading.max_loss)
-        except ValueError as error:
-            raise Failure(f"--max-loss: {error}", "write 100, or 0.1%") from None
+            _core.check_max_loss(reading.max_loss)
+        except _core.CoreError as error:
+            raise Failure(str(error.args[0]), "write 100, or 0.1%") from None
     return reading.max_loss
 
 

@@ -1,4 +1,4 @@
-"""`syncline query`: runs SQL on the tables of docs/tables.md."""
+"""`syncline query`: runs SQL on the tables of docs/reference/tables.md."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(input: str, sql: str, form: str, engine: str, reading: Reading) -> N
     """Runs SQL on a log, a trace, or Parquet.
 
     The tables are syncline_sync, syncline_bio, syncline_call, syncline_wait, syncline_stack,
-    syncline_parallel, syncline_loss, syncline_mark and syncline_meta; docs/tables.md lists their columns.
+    syncline_parallel, syncline_loss, syncline_mark and syncline_meta; docs/reference/tables.md lists their columns.
     trace_processor runs the SQL for a trace, which has Perfetto's tables too; DuckDB runs it for all other
     inputs. Both have percentile(x, p), with p from 0 to 100.
     """

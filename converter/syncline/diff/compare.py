@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncline import losses
-
 from .blocks import block_count
 from .comparability import differences
 from .comparison import CUT_OFF, Comparison
@@ -86,9 +84,8 @@ def _check_losses(comparison: Comparison, max_loss: str | None) -> None:
         option = f"the policy's max_loss of {max_loss}"
     if max_loss is None:
         return
-    limit = losses.Limit.parse(max_loss)
     for side in (comparison.base, comparison.new):
-        exceeded = [text for run in side.runs if (text := run.too_much_lost(limit))]
+        exceeded = [text for run in side.runs if (text := run.too_much_lost(max_loss))]
         if exceeded:
             more = f" (and {len(exceeded) - 1} more runs)" if len(exceeded) > 1 else ""
             comparison.lost = True

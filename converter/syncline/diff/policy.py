@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from syncline.losses import Limit
+from syncline import _core
 
 from .metrics import DEFAULT_GATE, GROUP_METRICS, KINDS, Tolerance
 from .rules import AMOUNT_UNITS, Policy, PolicyError, Rule, metric_hint
@@ -40,7 +40,8 @@ def read(path: Path) -> Policy:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PolicyError(
-            f"{path} is not valid TOML: {error}", "docs/diff.md has an example of a policy"
+            f"{path} is not valid TOML: {error}",
+            "docs/reference/diff.md has an example of a policy",
         ) from None
     return _Reader(path).policy(data)
 
@@ -68,9 +69,9 @@ class _Reader:
         max_loss = table.get("max_loss")
         if max_loss is not None:
             try:
-                Limit.parse(str(max_loss))
-            except ValueError as error:
-                raise self.error("diff.max_loss", str(error), "write a number, or a share like '1%'") from None  # fmt: skip
+                _core.check_max_loss(str(max_loss))
+            except _core.CoreError as error:
+                raise self.error("diff.max_loss", str(error.args[0]), "write a number, or a percentage such as '1%'") from None  # fmt: skip
         metrics = table.get("metrics")
         if metrics is not None:
             self.typed("diff.metrics", metrics, list, 'a list of names: ["syncs", "*_p99"]')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from syncline.losses import Limit
+from syncline import _core
 
 from .metrics import Group
 
@@ -91,10 +91,10 @@ class Run:
             int(values[0]) for name, values in self.facts.items() if name.startswith("loss.")
         )
 
-    def too_much_lost(self, limit: Limit) -> str | None:
-        """Returns a sentence if the run lost more than the limit allows."""
+    def too_much_lost(self, max_loss: str) -> str | None:
+        """Returns a sentence if the run lost more than `max_loss` (`N` or `N%`) allows."""
         lost, events = self.lost, self.number("events") or 0
-        if lost is None or limit.allows(lost, events):
+        if lost is None or _core.allows_loss(max_loss, lost, events):
             return None
         return f"{self.name}: {lost:,} of {lost + events:,} events are lost"
 

@@ -1,6 +1,6 @@
 """The statistics of a diff: computes intervals and p-values from lists of numbers.
 
-docs/diff.md explains the choice of methods and cites them.
+docs/reference/diff.md explains the choice of methods and cites them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attaches the files of runs to DuckDB as the tables of docs/tables.md."""
+"""Attaches the files of runs to DuckDB as the tables of docs/reference/tables.md."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _typed(
     if "bios" in types and missing:
         raise EngineError(
             f"{files[0][0]}: not a high-level log: no column {', '.join(missing)}",
-            "keep all columns that `syncline convert LOG -o OUT.csv` writes (see docs/tables.md), or"
+            "keep all columns that `syncline convert LOG -o OUT.csv` writes (see docs/reference/tables.md), or"
             " give the log",
         )
     if "bios" in types and (lacks := [name for name in types if name not in present]):

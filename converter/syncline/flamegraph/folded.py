@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from syncline import _core
+
 from .picture import Picture
 
 __all__ = ["render"]
@@ -9,8 +11,5 @@ __all__ = ["render"]
 
 def render(picture: Picture) -> bytes:
     """Renders one line for each stack, sorted."""
-    lines = []
-    for frames, weight, base in picture.rows():
-        before = "" if base is None else f"{round(base)} "
-        lines.append(f"{';'.join(frames)} {before}{weight}\n")
-    return "".join(sorted(lines)).encode()
+    rows = [(list(frames), weight, base) for frames, weight, base in picture.rows()]
+    return _core.folded(rows)

@@ -127,7 +127,7 @@ def read(engine: SqlEngine, by: str, *, compared: bool = False) -> Stacks:
     """Reads the stacks from an engine.
 
     Args:
-        engine: has the tables of docs/tables.md.
+        engine: has the tables of docs/reference/tables.md.
         by: one of `BY`.
         compared: the stacks are compared with those of another run, so addresses and thread ids, which differ
             between runs, are left out. Thread ids are also left out if the input holds several runs.

@@ -1,3 +1,5 @@
 """The sync calls that the recorders trace."""
 
-SYNC_CALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
+from syncline import _core
+
+SYNC_CALLS: tuple[str, ...] = tuple(_core.SYNC_CALLS)

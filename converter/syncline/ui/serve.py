@@ -20,7 +20,7 @@ ONLINE_UI = "https://ui.perfetto.dev"
 # The only local port from which the UI's content security policy allows a fetch.
 ONLINE_PORT = 9001
 
-# Track groups that are expanded when the page opens (docs/trace-layout.md). The group of a process
+# Track groups that are expanded when the page opens (docs/reference/trace-layout.md). The group of a process
 # is called NAME PID.
 _EXPANDED = r"^(Syncs and writeback|Threads|Block I/O .*|.* \d+)$"
 _STARTUP = [{"id": "dev.perfetto.ExpandTracksByRegex", "args": [_EXPANDED]}]

@@ -9,7 +9,7 @@ mountpoint -q "$DATA" || mount_case ext4 plain
 
 workload=$PROJECT/tests/workloads/small_files.py
 
-# Evaluates a Python expression over the requests of a recording: `rows`, with the columns of docs/tables.md.
+# Evaluates a Python expression over the requests of a recording: `rows`, with the columns of docs/reference/tables.md.
 rows() { # RUN EXPRESSION
   syncline convert "$1" -o "$1.csv" &>>"$SAID" || return 1
   python3 - "$1.csv" "$2" <<'END'

@@ -161,7 +161,7 @@ impl ThreadCalls {
             entry.complete_from(&pending.entry);
             reported_by.insert(pending.entry.log);
             // Its entry, and its exit.
-            for _ in 0..1 + usize::from(pending.exit.is_some()) {
+            for _ in 0..=usize::from(pending.exit.is_some()) {
                 outcome.duplicate(pending.entry.location, op.name());
             }
             false

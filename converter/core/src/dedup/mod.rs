@@ -223,10 +223,8 @@ impl Dedup {
         }
         if standing == Standing::Authoritative {
             match event.kind {
-                Kind::SyncStart { id, .. } => {
-                    if logs.threads.entry(event.tid).or_default().start_request(id, log) {
-                        standing = Standing::Duplicate;
-                    }
+                Kind::SyncStart { id, .. } if logs.threads.entry(event.tid).or_default().start_request(id, log) => {
+                    standing = Standing::Duplicate;
                 }
                 Kind::BioAddFolio { id, .. } | Kind::BioSubmit { id, background: false, .. } => {
                     logs.threads.entry(event.tid).or_default().use_request(id, log);

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use crate::input::open::OpenInput;
+use crate::input::open_input::OpenInput;
 
 /// Inputs of one format are pieces of one log and share a lane. A standalone input has a lane of its own, which later pieces may join.
 /// Lanes are numbered from 0.

@@ -4,37 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Refused, Result};
 use crate::input::grouping::assign_lanes;
+pub use crate::input::open_input::OpenInput;
 use crate::input::{Input, canonical_path};
-use crate::source::{self, InputTraits, Problem, Source};
-
-/// An input with its format, before anything but its head has been read.
-pub struct OpenInput {
-    pub input: Input,
-    pub source: &'static dyn Source,
-    pub traits: InputTraits,
-}
-
-impl OpenInput {
-    pub fn new(input: Input, source: &'static dyn Source) -> Self {
-        let traits = source.describe(&input);
-        Self { input, source, traits }
-    }
-
-    /// Finds the source of an input: the one with this name, or the first one that recognizes the input.
-    pub fn with_format(input: Input, sources: &[&'static dyn Source], name: Option<&str>) -> Result<Self> {
-        let source = match name {
-            Some(name) => {
-                let source = source::by_name(sources, name)?;
-                if input.head().is_empty() {
-                    return Err(Error::Empty { path: input.path });
-                }
-                source
-            }
-            None => source::detect(sources, &input.path, input.head())?,
-        };
-        Ok(Self::new(input, source))
-    }
-}
+use crate::source::{self, Problem, Source};
 
 /// A file that is read together with an input and is not an input of its own.
 struct TakenFile {

@@ -185,7 +185,7 @@ impl InputTally {
             path: self.path.clone(),
             message: message.unwrap_or_else(default_message),
             detail: unparsed.map_or(String::new(), |line| format!("; the first unparsed line is {line}")),
-            hint: hint.unwrap_or_else(|| "docs/formats.md shows what an event looks like".into()),
+            hint: hint.unwrap_or_else(|| "docs/reference/formats.md shows what an event looks like".into()),
         }
     }
 

@@ -1,8 +1,7 @@
 //! Sync calls: which requests were made in them, and the rows that leave together.
 
-use super::requests::Requests;
-use super::tasks::{OpenGroup, Tasks};
-use super::{LINGER_NS, MAX_LINGERING, Out, Pairer, Slot};
+use super::tasks::OpenGroup;
+use super::{LINGER_NS, MAX_LINGERING, Out, Pairer};
 use crate::dedup::CallDetail;
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID};
@@ -208,7 +207,7 @@ impl Pairer {
             dev: Dev::UNKNOWN,
             ino: 0,
             datasync: None,
-            call: Some(call_of(call)),
+            call: Some(CallOf::from(&*call)),
             call_only: true,
             first_event: call.enter,
             last_event: call.exit.unwrap_or(call.enter),
@@ -256,47 +255,4 @@ impl Pairer {
         }
         due.into_iter().try_for_each(|id| self.flush(id, out))
     }
-}
-
-/// Gives a request the last call of its task that no other request has taken.
-pub(super) fn take_call(tasks: &mut Tasks, requests: &mut Requests, task_id: u32, slot: Slot) {
-    let may_overlap = tasks.may_overlap(task_id);
-    let Some(task) = tasks.get_mut(task_id) else { return };
-    let row = &mut requests[slot].row;
-    // A late request may be older than the open call.
-    let since = row.first_event;
-    let is_free = |group: &OpenGroup| {
-        group.call_open && group.call.as_ref().is_some_and(|call| call.sync_id.is_none() && call.enter <= since)
-    };
-    let take = |call: &mut Call, row: &mut Request| {
-        call.sync_id = Some(row.sync_id);
-        row.call = Some(call_of(call));
-    };
-    if !may_overlap {
-        if let Some(group) = task.groups.back_mut().filter(|group| is_free(group))
-            && let Some(call) = &mut group.call
-        {
-            take(call, row);
-        }
-        return;
-    }
-    let candidates = task.groups.iter().filter(|group| is_free(group)).count();
-    let Some(index) = task.groups.iter().rposition(is_free) else { return };
-    if candidates > 1 {
-        row.confidence = Confidence::Inferred;
-    }
-    if let Some(call) = &mut task.groups[index].call {
-        take(call, row);
-    }
-    task.groups[index].leave_flight(&mut requests.in_flight);
-    // The request leaves the group of its own that it was opened in.
-    if let Some(own) = task.groups.iter().rposition(|group| group.call.is_none() && group.requests == [slot]) {
-        task.groups.remove(own);
-        let index = if own < index { index - 1 } else { index };
-        task.groups[index].requests.push(slot);
-    }
-}
-
-fn call_of(call: &Call) -> CallOf {
-    CallOf { call_id: call.call_id, op: call.op, enter: call.enter, exit: call.exit, stack: call.stack }
 }

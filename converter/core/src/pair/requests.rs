@@ -6,8 +6,7 @@ use std::ops::{Index, IndexMut};
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 
-use super::calls::take_call;
-use super::tasks::OpenGroup;
+use super::tasks::{OpenGroup, Tasks};
 use super::waits::reported_waits;
 use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot};
 use crate::error::Result;
@@ -15,7 +14,7 @@ use crate::event::{Dev, Event, Kind, NO_ID, WaitKind};
 use crate::location::Location;
 use crate::losses::Reason;
 use crate::names::NameId;
-use crate::rows::{CallOf, Confidence, Extent, Ranges, Request};
+use crate::rows::{Call, CallOf, Confidence, Extent, Ranges, Request};
 
 /// Ends that are remembered, to distinguish a line that is there twice from a lost start.
 const MAX_ENDED_IDS: usize = 4096;
@@ -557,5 +556,44 @@ impl Pairer {
             self.flush(task, out)?;
         }
         Ok(())
+    }
+}
+
+/// Gives a request the last call of its task that no other request has taken.
+fn take_call(tasks: &mut Tasks, requests: &mut Requests, task_id: u32, slot: Slot) {
+    let may_overlap = tasks.may_overlap(task_id);
+    let Some(task) = tasks.get_mut(task_id) else { return };
+    let row = &mut requests[slot].row;
+    // A late request may be older than the open call.
+    let since = row.first_event;
+    let is_free = |group: &OpenGroup| {
+        group.call_open && group.call.as_ref().is_some_and(|call| call.sync_id.is_none() && call.enter <= since)
+    };
+    let take = |call: &mut Call, row: &mut Request| {
+        call.sync_id = Some(row.sync_id);
+        row.call = Some(CallOf::from(&*call));
+    };
+    if !may_overlap {
+        if let Some(group) = task.groups.back_mut().filter(|group| is_free(group))
+            && let Some(call) = &mut group.call
+        {
+            take(call, row);
+        }
+        return;
+    }
+    let candidates = task.groups.iter().filter(|group| is_free(group)).count();
+    let Some(index) = task.groups.iter().rposition(is_free) else { return };
+    if candidates > 1 {
+        row.confidence = Confidence::Inferred;
+    }
+    if let Some(call) = &mut task.groups[index].call {
+        take(call, row);
+    }
+    task.groups[index].leave_flight(&mut requests.in_flight);
+    // The request leaves the group of its own that it was opened in.
+    if let Some(own) = task.groups.iter().rposition(|group| group.call.is_none() && group.requests == [slot]) {
+        task.groups.remove(own);
+        let index = if own < index { index - 1 } else { index };
+        task.groups[index].requests.push(slot);
     }
 }

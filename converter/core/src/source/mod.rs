@@ -114,7 +114,7 @@ pub struct InputTraits {
     pub is_single_thread: bool,
     /// An input without events is accepted next to others: its recorder writes a file even for a thread that does nothing of interest.
     pub may_be_without_events: bool,
-    /// Clock of an input that does not name its clock, by the names of docs/tables.md. `None` if it may be any.
+    /// Clock of an input that does not name its clock, by the names of docs/reference/tables.md. `None` if it may be any.
     pub default_clock: Option<&'static str>,
 }
 

@@ -102,7 +102,7 @@ def method(comparison: Comparison) -> str:
     alpha = _percent(1 - how.confidence)
     units = "blocks of time" if how.units == "blocks" else "runs"
     if how.base_units < 2 or how.new_units < 2:
-        return "A single run does not show how much runs vary: docs/diff.md says how many are needed."  # fmt: skip
+        return "A single run does not show how much runs vary: docs/reference/diff.md says how many are needed."  # fmt: skip
     permutations = (
         f"all {how.permutations:,} permutations of the {units} (seed {how.seed} was not needed)"
         if how.exhaustive

@@ -119,13 +119,12 @@ impl Interner {
     }
 
     fn find_dev(&mut self, dev: Dev) -> u64 {
-        let iid = match self.devs.get(&dev) {
-            Some(&iid) => iid,
-            None => {
-                let iid = self.dev_string(&dev.to_string(), MORE_DEVS_BASE + u64::from(dev.0));
-                self.devs.insert(dev, iid);
-                iid
-            }
+        let iid = if let Some(&iid) = self.devs.get(&dev) {
+            iid
+        } else {
+            let iid = self.dev_string(&dev.to_string(), MORE_DEVS_BASE + u64::from(dev.0));
+            self.devs.insert(dev, iid);
+            iid
         };
         self.last_dev = Some((dev, iid));
         iid

@@ -1,4 +1,4 @@
-//! The Perfetto trace: `TrackEvent` packets of one sequence, encoded by hand. docs/trace-layout.md describes the layout.
+//! The Perfetto trace: `TrackEvent` packets of one sequence, encoded by hand. docs/reference/trace-layout.md describes the layout.
 //!
 //! This file writes the packets and the head of the trace: clock snapshot, categories, root track.
 

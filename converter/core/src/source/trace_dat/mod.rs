@@ -77,7 +77,7 @@ impl Source for TraceDatSource {
         matches!(problem, Problem::NoEvents { .. }).then(|| Explanation {
             message: None,
             hint: "record them, too: `trace-cmd record -e wb_tracer -e 'syscalls:sys_*_fsync'`, and the same for other syscalls; \
-                   docs/formats.md lists all events"
+                   docs/reference/formats.md lists all events"
                 .into(),
         })
     }
@@ -111,7 +111,7 @@ fn clock_of(file: &TraceDat) -> io::Result<&str> {
     }
 }
 
-/// Converts the tracefs name of a clock to its name in docs/tables.md.
+/// Converts the tracefs name of a clock to its name in docs/reference/tables.md.
 fn clock_name(clock: &str) -> &str {
     match clock {
         "boot" => "boottime",
