@@ -102,15 +102,3 @@ class Limit:
 
     amount: float
     is_percentage: bool
-
-    @staticmethod
-    def parse(text: str) -> Limit:
-        """Parses `N` or `N%`. Raises ValueError."""
-        number, is_percentage = text.strip(), text.strip().endswith("%")
-        try:
-            amount = float(number.removesuffix("%")) if is_percentage else int(number)
-        except ValueError:
-            amount = -1
-        if not 0 <= amount < (100.0001 if is_percentage else 2**63):
-            raise ValueError(f"'{text}' is neither a number of losses nor a percentage")
-        return Limit(amount, is_percentage)
