@@ -95,10 +95,3 @@ def of_conversion(summary: Mapping[str, Any]) -> list[str]:
         if gap >= AT_ONCE_NS
     ]
     return [*found, left_out] if left_out else found
-
-
-class Limit:
-    """The value of `--max-loss`: a number of losses, or a percentage of events and losses together."""
-
-    amount: float
-    is_percentage: bool
