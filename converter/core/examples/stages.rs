@@ -82,7 +82,7 @@ fn main() -> Result<()> {
                 batches[filled].clear();
                 reader.parse.parse(chunk.bytes(), &mut batches[filled]);
                 if let Some(pass) = &mut reader.stateful_pass {
-                    pass.settle(&mut batches[filled]);
+                    pass.apply(&mut batches[filled]);
                 }
                 filled += 1;
             }

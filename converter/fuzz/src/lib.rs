@@ -386,7 +386,7 @@ impl Plain {
                 event.tid,
                 event.pid,
                 name(event.comm),
-                batch.words.get(i).map_or_else(String::new, |&word| name(word))
+                batch.event_names.get(i).map_or_else(String::new, |&word| name(word))
             );
             while let Some(extra) = extras.next_if(|x| x.event as usize == i) {
                 text = format!("{text} {:?}={:?}", name(extra.key), name(extra.value));
@@ -462,13 +462,13 @@ pub fn check_reader(
             batch.clear();
             reader.parse.parse(part, &mut batch);
             if let Some(pass) = &mut reader.stateful_pass {
-                pass.settle(&mut batch);
+                pass.apply(&mut batch);
             }
-            assert!(batch.words.is_empty() || batch.words.len() == batch.events.len());
+            assert!(batch.event_names.is_empty() || batch.event_names.len() == batch.events.len());
             assert!(batch.events.iter().all(|e| e.ts >= 0), "a time before all times");
             assert!(batch.notes.is_sorted_by_key(|note| note.after));
             assert!(batch.extras.is_sorted_by_key(|extra| extra.event));
-            others += batch.others;
+            others += batch.dropped_events;
             plain.add(&batch);
         }
         (plain, others)

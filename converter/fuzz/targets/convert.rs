@@ -104,13 +104,13 @@ fn read(options: &Options, text: &[u8]) -> Option<Read> {
         batch.clear();
         reader.parse.parse(chunk.bytes(), &mut batch);
         if let Some(pass) = &mut reader.stateful_pass {
-            pass.settle(&mut batch);
+            pass.apply(&mut batch);
         }
         // A damaged file has events that are older than its watermark.
         read.late |= watermark.is_some_and(|watermark| batch.events.iter().any(|event| event.ts < watermark));
         watermark = chunk.watermark;
         read.events.extend_from_slice(&batch.events);
-        read.others += batch.others;
+        read.others += batch.dropped_events;
     }
     read.late |= watermark.is_none() && may_be_late(&read.events, options.window_ns);
     Some(read)

@@ -25,13 +25,13 @@ fuzz_target!(|data: &[u8]| {
         batch.clear();
         reader.parse.parse(chunk.bytes(), &mut batch);
         assert!(batch.events.iter().all(|event| event.ts >= 0), "a time before all times");
-        assert!(batch.words.is_empty() || batch.words.len() == batch.events.len());
+        assert!(batch.event_names.is_empty() || batch.event_names.len() == batch.events.len());
         assert!(batch.extras.iter().all(|extra| (extra.event as usize) < batch.events.len()));
         assert!(batch.extras.is_sorted_by_key(|extra| extra.event));
         assert!(batch.notes.iter().all(|note| note.after as usize <= batch.events.len()));
         // A record has four bytes at least, and a page eight.
         let most = chunk.bytes().len() as u64 / 4;
-        assert!(batch.events.len() as u64 + batch.others + batch.notes.len() as u64 <= most);
+        assert!(batch.events.len() as u64 + batch.dropped_events + batch.notes.len() as u64 <= most);
         assert!(!batch.notes.iter().any(|note| note.kind == NoteKind::Lost { count: 0 }));
         again.clear();
         reader.parse.parse(chunk.bytes(), &mut again);

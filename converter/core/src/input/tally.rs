@@ -78,7 +78,7 @@ impl InputTally {
     pub(crate) fn add_events(&mut self, batch: &Batch, read_bytes: u64) {
         self.read_bytes = read_bytes;
         self.lines += batch.lines;
-        self.dropped_events += batch.others;
+        self.dropped_events += batch.dropped_events;
         if let Some(counts) = &batch.other_events {
             self.other_events.get_or_insert_default().join(counts);
         }

@@ -103,7 +103,7 @@ impl Stream {
                 self.next += 1;
                 let (mut batch, consumed) = result?;
                 if let Some(pass) = &mut self.stateful_pass {
-                    pass.settle(&mut batch);
+                    pass.apply(&mut batch);
                 }
                 return Ok(Next::Batch(Box::new(batch), consumed));
             }

@@ -38,7 +38,7 @@ impl<'a> LowLevelPipeline<'a> {
     /// Keeps a batch until its events are older than the watermark.
     fn hold(&mut self, batch: Box<Batch>, source: &'static str, lines_before: u64) {
         for note in &batch.notes {
-            self.log.note(&note.kind, note.line + lines_before, source);
+            self.log.note(&note.kind, note.line_in_file(lines_before), source);
         }
         for (index, event) in batch.events.iter().enumerate() {
             self.reorder.push(*event, Location::new(self.next_number, index as u64));

@@ -33,12 +33,12 @@ impl EventsJsonl {
         let mut notes = batch.notes.iter().peekable();
         for i in 0..batch.events.len() {
             while let Some(note) = notes.next_if(|n| n.after as usize <= i) {
-                self.note(&note.kind, note.line + lines_before, source);
+                self.note(&note.kind, note.line_in_file(lines_before), source);
             }
             self.event(batch, i, source)?;
         }
         for note in notes {
-            self.note(&note.kind, note.line + lines_before, source);
+            self.note(&note.kind, note.line_in_file(lines_before), source);
         }
         self.out.spill()
     }
@@ -47,7 +47,7 @@ impl EventsJsonl {
     pub fn event(&mut self, batch: &Batch, i: usize, source: &str) -> Result<()> {
         let event = &batch.events[i];
         let buffer = self.out.buffer();
-        begin(buffer, event, batch.words[i], &batch.names, source);
+        begin(buffer, event, batch.event_names[i], &batch.names, source);
         fields(buffer, event, &batch.names);
         let first = batch.extras.partition_point(|extra| (extra.event as usize) < i);
         for extra in batch.extras[first..].iter().take_while(|extra| extra.event as usize == i) {

@@ -61,30 +61,30 @@ pub struct Batch {
     pub names: Names,
     pub events: Vec<Event>,
     /// The tracer's name for each event; empty without `keep_extras`.
-    pub words: Vec<NameId>,
+    pub event_names: Vec<NameId>,
     /// In the order of their events.
     pub extras: Vec<Extra>,
     pub notes: Vec<Note>,
     pub lines: u64,
     /// Number of events that no report uses and that were not kept: `Kind::Other` without `keep_extras`.
-    pub others: u64,
+    pub dropped_events: u64,
     /// The same by the tracer's name for them. `None` if they are not counted by name; `clear` keeps that choice.
     pub other_events: Option<OtherEvents>,
     /// No event that comes later is older than this, in ns; `None` if the source does not know.
     pub watermark: Option<i64>,
     /// What `Parse` leaves for `StatefulPass`. `clear` keeps it, so that its memory is reused.
-    pub aside: Option<Box<dyn Any + Send>>,
+    pub deferred: Option<Box<dyn Any + Send>>,
 }
 
 impl Batch {
     pub fn clear(&mut self) {
         self.names.clear();
         self.events.clear();
-        self.words.clear();
+        self.event_names.clear();
         self.extras.clear();
         self.notes.clear();
         self.lines = 0;
-        self.others = 0;
+        self.dropped_events = 0;
         if let Some(counts) = &mut self.other_events {
             *counts = OtherEvents::default();
         }
@@ -94,7 +94,7 @@ impl Batch {
     /// Counts an event that no report uses. `word` is the tracer's name for it.
     #[inline]
     pub fn other<W: AsRef<[u8]>>(&mut self, word: impl FnOnce() -> W) {
-        self.others += 1;
+        self.dropped_events += 1;
         if let Some(counts) = &mut self.other_events {
             counts.add(word().as_ref(), 1);
         }
@@ -103,8 +103,8 @@ impl Batch {
     /// As `other`, for a word that is already a name of the batch.
     #[inline]
     pub(super) fn other_name(&mut self, word: NameId) {
-        let Self { names, others, other_events, .. } = self;
-        *others += 1;
+        let Self { names, dropped_events, other_events, .. } = self;
+        *dropped_events += 1;
         if let Some(counts) = other_events {
             counts.add(names.get(word), 1);
         }

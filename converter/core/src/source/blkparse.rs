@@ -299,7 +299,7 @@ impl<'a> Line<'a> {
     /// Stores the action and every field that the event has no field for, under the names that blktrace's own files use.
     fn extras(&self, kind: Kind, batch: &mut Batch) {
         let action = batch.names.intern(self.action);
-        batch.words.push(action);
+        batch.event_names.push(action);
         let mut fields = Fields { event: batch.events.len() as u32, batch };
         if kind == Kind::Other {
             if self.dev.is_known() {

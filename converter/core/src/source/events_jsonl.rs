@@ -151,7 +151,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     if options.keep_extras {
         extras(object, event_name, batch);
         let name = batch.names.intern(&tracer_name);
-        batch.words.push(name);
+        batch.event_names.push(name);
     }
     batch.events.push(event);
     Ok(())

@@ -178,7 +178,7 @@ pub trait StatefulPass {
     }
 
     /// Completes the events of a batch from what `Parse` left in `Batch::aside`.
-    fn settle(&mut self, batch: &mut Batch);
+    fn apply(&mut self, batch: &mut Batch);
 }
 
 /// What the user says about an input, and what its header adds to that.

@@ -417,7 +417,7 @@ Processed 9 events and lost 2 chunks!
             .events
             .iter()
             .map(|event| {
-                (event.ts % 10, name(&batch, batch.words[batch.events.iter().position(|e| e == event).unwrap()]))
+                (event.ts % 10, name(&batch, batch.event_names[batch.events.iter().position(|e| e == event).unwrap()]))
             })
             .collect();
         let words = [

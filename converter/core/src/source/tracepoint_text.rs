@@ -67,9 +67,9 @@ impl<'a> TextDecoder<'a> {
 
     /// Stores the tracer's name of the event, and every field that the event has no field for.
     fn extras(&mut self, record: &TextRecord<'_>, tracepoint: Option<Tracepoint>, kind: Kind) {
-        let Batch { names, extras, events, words, .. } = &mut *self.batch;
+        let Batch { names, extras, events, event_names, .. } = &mut *self.batch;
         let name = record.full_name();
-        words.push(
+        event_names.push(
             names.intern(&tracepoint.map_or_else(|| name.clone(), |tracepoint| tracepoint.log_name(&name, kind))),
         );
         let event = events.len() as u32;

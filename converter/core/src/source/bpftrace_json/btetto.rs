@@ -94,13 +94,13 @@ pub(super) fn event(options: &SourceOptions, value: &Value<'_>, batch: &mut Batc
         return Err("it has neither `tid` nor `pid`: the thread of the sync is unknown");
     }
     if kind == Kind::Other && !options.keep_extras {
-        batch.others += 1;
+        batch.dropped_events += 1;
         return Ok(());
     }
     if options.keep_extras {
         let name = meaning.as_ref().map_or_else(|| other_event_name(name), |meaning| meaning.name.as_ref().into());
         let name = batch.names.intern(&name);
-        batch.words.push(name);
+        batch.event_names.push(name);
         extras(&tuple, meaning.as_ref(), kind, batch);
     }
     let comm = tuple.get(b"thread_name").map_or(NameId::NONE, |comm| batch.names.intern(comm.shown()));

@@ -252,8 +252,8 @@ struct Counts {
 }
 
 impl StatefulPass for Counts {
-    fn settle(&mut self, batch: &mut Batch) {
-        let Some(deferred) = batch.aside.as_mut().and_then(|deferred| deferred.downcast_mut::<Deferred>()) else {
+    fn apply(&mut self, batch: &mut Batch) {
+        let Some(deferred) = batch.deferred.as_mut().and_then(|deferred| deferred.downcast_mut::<Deferred>()) else {
             return;
         };
         for lost in &deferred.lost {
@@ -275,7 +275,7 @@ struct Parser {
 impl Parse for Parser {
     fn parse(&self, chunk: &[u8], batch: &mut Batch) {
         let deferred =
-            batch.aside.take().and_then(|deferred: Box<dyn Any + Send>| deferred.downcast::<Deferred>().ok());
+            batch.deferred.take().and_then(|deferred: Box<dyn Any + Send>| deferred.downcast::<Deferred>().ok());
         let mut deferred = deferred.unwrap_or_default();
         deferred.text.clear();
         deferred.lines.clear();
@@ -292,7 +292,7 @@ impl Parse for Parser {
         // The last line of a log may be torn.
         let end = chunk_parser.deferred.text.len();
         chunk_parser.parse_until(end);
-        batch.aside = Some(deferred);
+        batch.deferred = Some(deferred);
     }
 }
 

@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(batch.events.len(), 1, "{event}");
         let name = |id| String::from_utf8_lossy(batch.names.get(id)).into_owned();
         let extras: Vec<_> = batch.extras.iter().map(|e| format!("{}={}", name(e.key), name(e.value))).collect();
-        (batch.events[0].kind, name(batch.words[0]), extras.join(";"))
+        (batch.events[0].kind, name(batch.event_names[0]), extras.join(";"))
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
             let options = SourceOptions { machine: Some(machine), ..SourceOptions::default() };
             let mut batch = Batch::default();
             FtraceText.parse_lines(&options, text, &mut batch);
-            assert_eq!((batch.events.len(), batch.others), (known, 2 - known as u64));
+            assert_eq!((batch.events.len(), batch.dropped_events), (known, 2 - known as u64));
             if known > 0 {
                 assert_eq!(batch.events[1].kind, Kind::exit(Op::Fsync, Some(-5)));
             }
@@ -591,7 +591,7 @@ mod tests {
                 panic!("{line}: {:?}", batch.notes)
             };
             assert!(message.contains(why), "{line}: {message}");
-            assert_eq!((batch.events.len(), batch.extras.len(), batch.words.len()), (0, 0, 0));
+            assert_eq!((batch.events.len(), batch.extras.len(), batch.event_names.len()), (0, 0, 0));
         }
     }
 

@@ -32,7 +32,7 @@ use self::head::{begins_with_exec, clock_of, counts_from_others, first_task, who
 use self::line::{Call, Clock, Phase, Prefix, Text};
 use self::other_lines::{is_message, is_stack};
 use self::parser::Records;
-use self::state::ThreadTable;
+use self::state::StraceState;
 use self::syscall::Known;
 use super::{Explanation, InputTraits, Problem, Reader, Source, SourceOptions, last_newline};
 use crate::error::{Error, Refused, Result};
@@ -120,7 +120,7 @@ impl Source for Strace {
         };
         let parse = Arc::new(Records { clock, keep_extras: options.keep_extras });
         let first = first_task(&path, input.head());
-        let threads = ThreadTable::new(clock, first, begins_with_exec(input.head()), options.keep_extras);
+        let threads = StraceState::new(clock, first, begins_with_exec(input.head()), options.keep_extras);
         let facts = vec![("clock", name.to_owned()), ("recorder", NAME.to_owned())];
         Ok(Reader { stateful_pass: Some(Box::new(threads)), facts, ..Reader::of_text(cut, parse, input) })
     }

@@ -65,7 +65,7 @@ pub(super) struct Records {
 impl Parse for Records {
     fn parse(&self, chunk: &[u8], batch: &mut Batch) {
         let mut deferred =
-            batch.aside.take().and_then(|deferred| deferred.downcast::<DeferredLines>().ok()).unwrap_or_default();
+            batch.deferred.take().and_then(|deferred| deferred.downcast::<DeferredLines>().ok()).unwrap_or_default();
         deferred.lines.clear();
         deferred.extras.clear();
         deferred.times = None;
@@ -80,7 +80,7 @@ impl Parse for Records {
             is_ended: true,
         };
         parser.chunk(chunk);
-        batch.aside = Some(deferred);
+        batch.deferred = Some(deferred);
     }
 }
 

@@ -55,7 +55,7 @@ struct Task {
     files: Rc<RefCell<Files>>,
     pending: Option<Pending>,
     /// End of its last sync call.
-    until: i64,
+    last_sync_end: i64,
     /// `Pending::number` of the call that created it; 0 if unknown.
     born: u64,
     /// Its process has called exit_group. The current call still returns, then the thread is gone; with `-q` strace does not report its end.
@@ -69,7 +69,7 @@ impl Task {
             comm: None,
             files: Rc::default(),
             pending: None,
-            until: i64::MIN,
+            last_sync_end: i64::MIN,
             born: 0,
             is_ending: false,
         }
@@ -93,14 +93,14 @@ impl Task {
                 Rc::new(RefCell::new(parent.files.borrow().clone()))
             },
             pending: None,
-            until: i64::MIN,
+            last_sync_end: i64::MIN,
             born,
             is_ending: false,
         }
     }
 }
 
-pub(super) struct ThreadTable {
+pub(super) struct StraceState {
     clock: Clock,
     keep_extras: bool,
     /// The log begins with the start of the program, so all threads descend from its first one. In a log that begins later, or of several
@@ -120,7 +120,7 @@ pub(super) struct ThreadTable {
     now: Option<i64>,
 }
 
-impl ThreadTable {
+impl StraceState {
     pub(super) fn new(clock: Clock, only_tid: u32, is_tree: bool, keep_extras: bool) -> Self {
         Self {
             clock,
@@ -227,9 +227,9 @@ impl ThreadTable {
         }
         let mut context =
             LineContext { line, tid, ts: line.time.saturating_add(base), deferred, keep_extras: self.keep_extras };
-        if task.until > context.ts && task.until - context.ts <= line.resolution {
+        if task.last_sync_end > context.ts && task.last_sync_end - context.ts <= line.resolution {
             // Printed times are truncated to the resolution of the clock.
-            context.ts = task.until;
+            context.ts = task.last_sync_end;
         }
         if is_plain {
             return context.other(task, batch);
@@ -404,7 +404,7 @@ impl ThreadTable {
                 task.files.borrow_mut().extend(known.files.borrow().iter().map(|(fd, file)| (*fd, file.clone())));
             }
             task.pending = known.pending;
-            task.until = known.until;
+            task.last_sync_end = known.last_sync_end;
             task.pid = if known.pid == UNKNOWN_TASK { task.pid } else { known.pid };
             task.comm = known.comm.or(task.comm);
         }
@@ -460,7 +460,7 @@ impl LineContext<'_> {
                 let word = [batch.names.get(line.word), suffix].concat();
                 batch.names.intern(&word)
             };
-            batch.words.push(word);
+            batch.event_names.push(word);
             if extras {
                 let event = batch.events.len() as u32;
                 let range = line.extras.0 as usize..line.extras.1 as usize;
@@ -519,7 +519,7 @@ impl LineContext<'_> {
         let Some(ret) = self.line.ret else { return };
         let kind = Kind::CallExit { op, ret: Some(ret), stack, untimed };
         self.event(task, ts, kind, b"_exit", false, batch);
-        task.until = task.until.max(ts);
+        task.last_sync_end = task.last_sync_end.max(ts);
     }
 
     /// Appends an event that only the low-level log shows.
@@ -541,7 +541,7 @@ impl LineContext<'_> {
     }
 }
 
-impl StatefulPass for ThreadTable {
+impl StatefulPass for StraceState {
     /// Each line at the start of the input names its thread, at least one thread is known, and the first time is not before the last one.
     fn is_continued_by(&self, head: &[u8]) -> bool {
         let Some(first) = prefixes(head).next().and_then(|prefix| prefix.time) else { return false };
@@ -552,8 +552,9 @@ impl StatefulPass for ThreadTable {
             && prefixes(head).any(|prefix| prefix.tid.is_some_and(|tid| self.by_tid.contains_key(&tid)))
     }
 
-    fn settle(&mut self, batch: &mut Batch) {
-        let Some(deferred) = batch.aside.take().and_then(|deferred| deferred.downcast::<DeferredLines>().ok()) else {
+    fn apply(&mut self, batch: &mut Batch) {
+        let Some(deferred) = batch.deferred.take().and_then(|deferred| deferred.downcast::<DeferredLines>().ok())
+        else {
             return;
         };
         let base = deferred.times.map_or(0, |times| self.time_offset(times));
@@ -568,6 +569,6 @@ impl StatefulPass for ThreadTable {
         }
         let events = batch.events.len() as u32;
         batch.notes[notes..].iter_mut().for_each(|note| note.after = events);
-        batch.aside = Some(deferred);
+        batch.deferred = Some(deferred);
     }
 }

@@ -224,7 +224,7 @@ struct Pages {
     cpus: Vec<CpuPages>,
     /// (time of the next page, index in `cpus`)
     heads: BinaryHeap<Reverse<(i64, usize)>>,
-    until: i64,
+    watermark: i64,
     ready_bytes: usize,
     stats: Stats,
     /// Number of lost events that pages reported, and number of pages that reported a loss without a number.
@@ -240,7 +240,7 @@ impl Pages {
             clock: Clock { offset_ns: file.offset_ns, tsc: file.tsc },
             cpus: Vec::new(),
             heads: BinaryHeap::new(),
-            until: i64::MIN,
+            watermark: i64::MIN,
             ready_bytes: 0,
             stats: file.stats,
             reported: 0,
@@ -321,8 +321,8 @@ impl Pages {
         }
         chunk.end();
         // A damaged file may go back in time; what is older than this then comes late.
-        self.until = self.heads.peek().map_or(i64::MAX, |Reverse((time, _))| *time).max(self.until);
-        chunk.watermark = Some(self.until);
+        self.watermark = self.heads.peek().map_or(i64::MAX, |Reverse((time, _))| *time).max(self.watermark);
+        chunk.watermark = Some(self.watermark);
         Ok(any)
     }
 }
@@ -434,7 +434,7 @@ impl Records {
     /// Stores the tracer's name of the event, and every field that the event has no field for.
     fn extras(&self, event_type: &EventType, kind: Kind, record: &[u8], batch: &mut Batch) {
         let word = batch.names.intern(&event_type.decoder.log_name(&event_type.format.name, kind));
-        batch.words.push(word);
+        batch.event_names.push(word);
         let event = batch.events.len() as u32;
         let stored = event_type.decoder.fields(kind);
         for field in &event_type.format.fields {

@@ -243,7 +243,7 @@ impl Parser<'_, '_> {
         self.in_map = false;
         if self.options.keep_extras {
             let name = self.batch.names.intern(HOT_NAMES[hot]);
-            self.batch.words.push(name);
+            self.batch.event_names.push(name);
         }
         let comm = self.hot_comm(task, comm, with_comm);
         let (tid, pid) = if self.options.pid_is_process { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
@@ -323,7 +323,7 @@ impl Parser<'_, '_> {
         if self.options.keep_extras {
             let name = if data.is_exit { &[name, b" exit"].concat() } else { name };
             let name = self.batch.names.intern(name);
-            self.batch.words.push(name);
+            self.batch.event_names.push(name);
             for (key, value) in data.extras {
                 let key = self.batch.names.intern(&extra_key(key));
                 let value = self.batch.names.intern(value);

@@ -103,7 +103,7 @@ struct Recording {
     heads: BinaryHeap<Reverse<(i64, usize)>>,
     /// Each file holds the records of one CPU in the order of time.
     per_cpu: bool,
-    until: i64,
+    watermark: i64,
     names: Arc<RwLock<Names>>,
     /// Sequence number of the last record, by device and CPU.
     sequences: HashMap<(u32, u32), u32, FixedState>,
@@ -134,7 +134,7 @@ impl Recording {
         let mut recording = Self {
             heads: BinaryHeap::new(),
             per_cpu: !parts.is_empty(),
-            until: i64::MIN,
+            watermark: i64::MIN,
             names: Arc::default(),
             sequences: HashMap::default(),
             messages,
@@ -216,8 +216,8 @@ impl Recording {
         let any = buffer.len() > CHUNK_HEADER_BYTES;
         chunk.end();
         // Times in a damaged file may go backwards. A record older than this is late.
-        self.until = self.heads.peek().map_or(i64::MAX, |Reverse((time, _))| *time).max(self.until);
-        chunk.watermark = self.per_cpu.then_some(self.until);
+        self.watermark = self.heads.peek().map_or(i64::MAX, |Reverse((time, _))| *time).max(self.watermark);
+        chunk.watermark = self.per_cpu.then_some(self.watermark);
         Ok(any)
     }
 }
@@ -278,7 +278,7 @@ impl Records {
 /// Stores blkparse's name of the action, and every field that the event has no field for.
 fn extras(record: &Record<'_>, kind: Kind, batch: &mut Batch) {
     let name = batch.names.intern(&record.log_name());
-    batch.words.push(name);
+    batch.event_names.push(name);
     let mut fields = Fields { event: batch.events.len() as u32, batch };
     let name = record.name().unwrap_or_default();
     let is_note = record.is(category::NOTIFY);
