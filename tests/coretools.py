@@ -1,4 +1,4 @@
-"""What the tests of the core share: its tables as rows, and the fixtures."""
+"""Shared by the tests of the core: recorded logs, and the tables of the core as rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.reference import thesis
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data" / "thesis"
 RECORDINGS = sorted(path.name for path in DATA.glob("*.log*"))
-# Quick enough for what is done several times over.
+# Small enough for tests that convert a log several times.
 SMALL = [name for name in RECORDINGS if name != "bg.log.gz"]
 KEYS = {"sync": "sync_id", "bio": "bio_id", "call": "call_id", "loss": "reason"}
 
@@ -24,26 +24,26 @@ Rows = list[dict[str, Any]]
 
 @cache
 def recording(name: str) -> bytes:
-    """A recording's bytes, unpacked."""
+    """The decompressed bytes of a recording."""
     data = (DATA / name).read_bytes()
     return gzip.decompress(data) if name.endswith(".gz") else data
 
 
 def tables(folder: Path) -> dict[str, Rows]:
-    """The tables of a folder that the core wrote."""
-    found = {}
+    """Reads the tables that the core wrote to a folder."""
+    result = {}
     with duckdb.connect() as db:
         for table in (*KEYS, "wait", "mark", "meta"):
             cursor = db.execute(f"SELECT * FROM '{folder}/syncline_{table}.parquet'")
             columns = [column[0] for column in cursor.description]
-            found[table] = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-    return found
+            result[table] = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    return result
 
 
 def convert(
     folder: Path, log: bytes, to: str = "out/", name: str = "in.log", **options: Any
 ) -> Path:
-    """Converts a log with the core."""
+    """Converts a log with the core. Returns the output path."""
     source = folder / name
     source.write_bytes(log)
     out = f"{folder}/{to}"
@@ -52,17 +52,17 @@ def convert(
 
 
 def core(folder: Path, log: bytes, **options: Any) -> dict[str, Rows]:
-    """A log's tables as the core makes them."""
+    """Converts a log with the core. Returns its tables."""
     return tables(convert(folder, log, **options))
 
 
-def assert_same(reference: thesis.Tables, made: dict[str, Rows]) -> None:
-    """Every column of every row; examples and meanings are for people."""
+def assert_same(reference: thesis.Tables, converted: dict[str, Rows]) -> None:
+    """Compares all columns of all rows, except the texts `example` and `meaning`."""
     for table, key in KEYS.items():
-        want = {row[key]: row for row in getattr(reference, table)}
-        have = {row[key]: row for row in made[table]}
-        assert have.keys() == want.keys(), table
-        for number, row in want.items():
+        expected = {row[key]: row for row in getattr(reference, table)}
+        actual = {row[key]: row for row in converted[table]}
+        assert actual.keys() == expected.keys(), table
+        for number, row in expected.items():
             for column, value in row.items():
                 if column not in ("example", "meaning"):
-                    assert have[number][column] == value, (table, number, column)
+                    assert actual[number][column] == value, (table, number, column)

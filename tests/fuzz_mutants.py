@@ -1,7 +1,8 @@
-"""Writes inputs like the fuzzers' seeds, each changed in a few places: `python -m tests.fuzz_mutants SEEDS OUT COUNT [SEED]`.
+"""Mutates the seeds of the fuzzers: `python -m tests.fuzz_mutants SEEDS OUT COUNT [SEED]`.
 
-The same ones each time and on every machine, COUNT for each target, so that a run over them fails for what was changed;
-another SEED gives others.
+Writes COUNT inputs for each target, each a seed with a few changes. The inputs are the same on every
+run and machine, so a run over them fails only because of a change in the code. Another SEED gives
+other inputs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 MAX_CHANGES = 4
 NUMBER = re.compile(rb"\d+")
-# Where numbers of some width end, and what is none.
+# Limits of integer types, and texts that are not integers.
 NUMBERS = (
     b"0",
     b"1",
@@ -61,33 +62,33 @@ def _span(rng: random.Random, text: bytes) -> tuple[int, int]:
 
 
 def lines(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    """A line away, there twice, elsewhere, or its end away."""
+    """Deletes, duplicates, moves or truncates a line."""
     parts = text.split(b"\n")
-    at, to = rng.randrange(len(parts)), rng.randrange(len(parts))
+    at, target = rng.randrange(len(parts)), rng.randrange(len(parts))
     match rng.randrange(4):
         case 0:
             del parts[at]
         case 1:
-            parts.insert(to, parts[at])
+            parts.insert(target, parts[at])
         case 2:
-            parts.insert(to, parts.pop(at))
+            parts.insert(target, parts.pop(at))
         case _:
             parts[at] = parts[at][: rng.randrange(len(parts[at]) + 1)]
     return b"\n".join(parts)
 
 
 def number(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    """A number another one, of the text or of those that are no good."""
-    found = list(NUMBER.finditer(text))
-    if not found:
+    """Replaces a number by another number of the text or by one of `NUMBERS`."""
+    numbers = list(NUMBER.finditer(text))
+    if not numbers:
         return text
-    at = rng.choice(found)
-    new = rng.choice(found).group() if rng.random() < 0.5 else rng.choice(NUMBERS)
+    at = rng.choice(numbers)
+    new = rng.choice(numbers).group() if rng.random() < 0.5 else rng.choice(NUMBERS)
     return text[: at.start()] + new + text[at.end() :]
 
 
-def word(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    """One, two, four or eight bytes as a number in binary."""
+def binary_number(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
+    """Overwrites one, two, four or eight bytes with a binary number."""
     width = rng.choice((1, 2, 4, 8))
     value = rng.choice(
         (0, 1, 2 ** (8 * width) - 1, 2 ** (8 * width - 1), rng.getrandbits(8 * width))
@@ -98,38 +99,39 @@ def word(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
 
 
 def insert(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
+    """Inserts one of `BYTES`."""
     at = rng.randrange(len(text) + 1)
     return text[:at] + rng.choice(BYTES) + text[at:]
 
 
 def cut(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    """A piece away, or all that follows."""
+    """Deletes a span, or everything from its start."""
     first, end = _span(rng, text)
     return text[:first] if rng.random() < 0.3 else text[:first] + text[end:]
 
 
 def copy(rng: random.Random, text: bytes, others: list[bytes]) -> bytes:
-    """A piece of this or of another seed, put in or over what is there."""
+    """Copies a span of this or another seed: inserts it, or overwrites as many bytes."""
     source = rng.choice(others) if rng.random() < 0.5 else text
     first, end = _span(rng, source)
     at = rng.randrange(len(text) + 1)
-    piece = source[first:end]
-    return text[:at] + piece + text[at + (len(piece) if rng.random() < 0.5 else 0) :]
+    span = source[first:end]
+    return text[:at] + span + text[at + (len(span) if rng.random() < 0.5 else 0) :]
 
 
 def splice(rng: random.Random, text: bytes, others: list[bytes]) -> bytes:
-    """This one's head and another one's tail, each in whole lines."""
+    """Joins the head of this seed and the tail of another one, in whole lines."""
     other = rng.choice(others)
     head = text.rfind(b"\n", 0, rng.randrange(len(text) + 1)) + 1
     return text[:head] + other[other.rfind(b"\n", 0, rng.randrange(len(other) + 1)) + 1 :]
 
 
 def options(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
-    """What a target reads from the last bytes."""
+    """Replaces the options that a target reads from the last two bytes."""
     return text[:-2] + rng.randbytes(2)
 
 
-CHANGES: tuple[Change, ...] = (lines, number, word, insert, cut, copy, splice, options)
+CHANGES: tuple[Change, ...] = (lines, number, binary_number, insert, cut, copy, splice, options)
 
 
 def main() -> int:
@@ -138,13 +140,13 @@ def main() -> int:
     for folder in sorted(path for path in seeds.iterdir() if path.is_dir()):
         rng = random.Random(folder.name + seed)
         texts = [path.read_bytes() for path in sorted(folder.iterdir())]
-        into = out / folder.name
-        into.mkdir(parents=True)
+        target = out / folder.name
+        target.mkdir(parents=True)
         for i in range(count):
             text = texts[i % len(texts)]
             for _ in range(rng.randint(1, MAX_CHANGES)):
                 text = rng.choice(CHANGES)(rng, text, texts)
-            (into / f"{i:05}").write_bytes(text)
+            (target / f"{i:05}").write_bytes(text)
     return 0
 
 

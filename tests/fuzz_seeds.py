@@ -1,8 +1,9 @@
-"""Writes what the fuzzers of converter/fuzz begin with: `python -m tests.fuzz_seeds FOLDER`.
+"""Writes the seeds of the fuzzers in converter/fuzz: `python -m tests.fuzz_seeds FOLDER`.
 
-The heads of real recordings, small generated logs and the bad inputs, each also as the low-level
-log that the core makes of it; small files of trace-cmd and of blktrace, good and bad; pieces of bpftrace's JSON and of perf's text; pairs of logs. A target reads its options
-from the last two bytes of an input, or from the last one.
+Seeds are the heads of real recordings, small generated logs and the bad inputs, each also as the
+low-level log that the core writes for it; small files of trace-cmd and of blktrace, good and bad;
+parts of bpftrace's JSON and of perf's text; and pairs of logs. A target reads its options from the
+last byte or the last two bytes of an input.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ BPFTRACE = Path(__file__).parent / "data" / "bpftrace-json"
 WAYS = Path(__file__).parent / "data" / "ways"
 BLKTRACE = Path(__file__).parent / "data" / "blktrace"
 HEAD_BYTES = 3000
-# Events of a text that no recording has.
-MORE = (
+# Text events that no recording contains.
+EXTRA_EVENTS = (
     "sys_enter: NR 74 (3, 0, 0, 0, 0, 0)",
     "sys_exit: NR 74 = -5",
     "block_bio_remap: 254,16 W 100 + 8 <- (254,1) 36",
@@ -54,7 +55,7 @@ MORE = (
     "tracing_mark_write: a b",
 )
 MAX_BYTES = 20_000
-# How the text is read and cut (or what is written), as converter/fuzz/targets read it.
+# Options at the end of a seed: how the target reads and splits the text, or which output it writes. See converter/fuzz/targets.
 SUFFIXES = {
     "source_thesis": (b"\x04\x50", b"\x07\x00"),
     "source_events_jsonl": (b"\x04\x50",),
@@ -64,31 +65,31 @@ SUFFIXES = {
 
 
 def logs() -> dict[str, bytes]:
-    """Short texts in the thesis's format, or in none."""
-    found = {}
+    """Short texts in the thesis's format or in no known format."""
+    seeds = {}
     for file in sorted(DATA.glob("*.log")):
         data = file.read_bytes()[:HEAD_BYTES]
-        found[file.name] = data[: data.rfind(b"\n") + 1]
+        seeds[file.name] = data[: data.rfind(b"\n") + 1]
     for name, make in badinputs.INPUTS.items():
         data = make().data
-        found[name] = data if len(data) <= MAX_BYTES else data[:HEAD_BYTES]
+        seeds[name] = data if len(data) <= MAX_BYTES else data[:HEAD_BYTES]
     for seed in range(12):
         rng = random.Random(seed)
         params = loggen.random_params(rng)
         params.requests = 4
-        found[f"generated-{seed}"] = loggen.generate(params, rng).log[:MAX_BYTES]
-    return found
+        seeds[f"generated-{seed}"] = loggen.generate(params, rng).log[:MAX_BYTES]
+    return seeds
 
 
 def ftraces() -> dict[str, bytes]:
-    """Short texts of the ring buffer: pieces of recordings, and events in each layout."""
-    found = {}
+    """Short ring buffer texts: parts of recordings, and events in each layout."""
+    seeds = {}
     for file in sorted(TEXTS.glob("*.txt.gz")):
         data = gzip.decompress(file.read_bytes())
         for number, at in enumerate((0, len(data) // 2)):
             begin = data.rfind(b"\n", 0, at) + 1
-            piece = data[begin : begin + HEAD_BYTES]
-            found[f"{file.name}-{number}"] = piece[: piece.rfind(b"\n") + 1]
+            part = data[begin : begin + HEAD_BYTES]
+            seeds[f"{file.name}-{number}"] = part[: part.rfind(b"\n") + 1]
     world = tracedat.world(random.Random(3), requests=2)
     world = tracedat.replace(world, gaps=[tracedat.Gap(1, 3, 9), tracedat.Gap(0, 5, None)])
     layouts = {
@@ -98,30 +99,30 @@ def ftraces() -> dict[str, bytes]:
         "raw": ftrace.Layout(trace_cmd=True, raw=True),
     }
     for name, layout in layouts.items():
-        found[name] = ftrace.write(world, layout).encode()
-    found["more"] = "".join(
-        f"              wl-262     [000] .....    20.527240: {e}\n" for e in MORE
+        seeds[name] = ftrace.write(world, layout).encode()
+    seeds["more"] = "".join(
+        f"              wl-262     [000] .....    20.527240: {e}\n" for e in EXTRA_EVENTS
     ).encode()
-    found["stack"] = (
+    seeds["stack"] = (
         b"              wl-262     [000] .....    20.5: <stack trace>\n => f\n=> g\n"
         b"# entries-in-buffer/entries-written: 3/9   #P:2\nCPU 1 is empty\n[LOST 3 EVENTS]\n"
     )
-    return found
+    return seeds
 
 
 def trace_dats() -> dict[str, bytes]:
-    """Small files of trace-cmd: a few events and pages, and formats of these events alone."""
-    found = {name: make().data for name, make in badtracedat.BAD.items()}
-    found = {name: data for name, data in found.items() if len(data) <= 2 * MAX_BYTES}
+    """Small files of trace-cmd: a few events and pages, and only the formats of these events."""
+    seeds = {name: make().data for name, make in badtracedat.BAD.items()}
+    seeds = {name: data for name, data in seeds.items() if len(data) <= 2 * MAX_BYTES}
     world = tracedat.world(random.Random(1), requests=1, cpus=2)
     gaps = [tracedat.Gap(world.events[3].cpu, 3, 9), tracedat.Gap(world.events[6].cpu, 6, None)]
     world = tracedat.replace(world, gaps=gaps)
     mixed = {"p_extend": 0.2, "p_discarded": 0.2, "p_length": 0.2, "p_new_page": 0.1}
-    for version, how in ((6, "none"), (7, "none"), (7, "zlib"), (7, "zstd")):
+    for version, compression in ((6, "none"), (7, "none"), (7, "zlib"), (7, "zstd")):
         for big_endian, long in ((False, 8), (True, 4)):
             shape = tracedat.Shape(
                 version=version,
-                compression=how,
+                compression=compression,
                 big_endian=big_endian,
                 long=long,
                 page_bytes=512,
@@ -132,56 +133,57 @@ def trace_dats() -> dict[str, bytes]:
                 stats="overrun: 7\ndropped events: 3",
                 **mixed,
             )
-            of = badtracedat.in_buffers(world) if how == "zlib" else world
-            found[f"made-{version}-{how}-{big_endian}"] = tracedat.file(of, shape)
-    return found
+            contents = badtracedat.in_buffers(world) if compression == "zlib" else world
+            name = f"generated-{version}-{compression}-{big_endian}"
+            seeds[name] = tracedat.file(contents, shape)
+    return seeds
 
 
 def straces() -> dict[str, bytes]:
-    """The ends of real recordings, where most of the syncs are, and small made logs."""
-    found = {}
+    """The ends of real recordings, where most of the syncs are, and small generated logs."""
+    seeds = {}
     for file in [*STRACE.glob("*.log"), *STRACE.glob("odd-each.*")]:
         data = file.read_bytes()[-HEAD_BYTES:]
-        found[file.name] = data[data.find(b"\n") + 1 :]
+        seeds[file.name] = data[data.find(b"\n") + 1 :]
     for seed in range(8):
         rng = random.Random(seed)
         style = stracegen.Style(
             clock=("ttt", "tt", "r", "ns")[seed % 4], lengths=seed % 3 > 0, decorate=seed % 2 > 0
         )
-        found[f"made-{seed}"] = stracegen.generate(rng, style, 6).text[:HEAD_BYTES]
-    return found
+        seeds[f"generated-{seed}"] = stracegen.generate(rng, style, 6).text[:HEAD_BYTES]
+    return seeds
 
 
 def bpftrace_jsons() -> dict[str, bytes]:
-    """Ends of what bpftrace wrote, and short logs cut into objects anywhere."""
-    found = {}
+    """Heads and ends of bpftrace's JSON, and short logs split into objects anywhere."""
+    seeds = {}
     for file in sorted(BPFTRACE.glob("*.json.gz")):
         data = gzip.decompress(file.read_bytes())
-        found[file.name] = data[data.find(b"\n", len(data) - HEAD_BYTES) + 1 :]
-        found[f"{file.name}-head"] = data[: data.rfind(b"\n", 0, HEAD_BYTES) + 1]
+        seeds[file.name] = data[data.find(b"\n", len(data) - HEAD_BYTES) + 1 :]
+        seeds[f"{file.name}-head"] = data[: data.rfind(b"\n", 0, HEAD_BYTES) + 1]
     for number, (name, data) in enumerate(logs().items()):
         version, rng = (17, 27)[number % 2], random.Random(number)
-        made = bpftrace_json.write(data[:HEAD_BYTES], rng, version, signed=number % 3 > 0)
-        found[name] = made[:MAX_BYTES]
-    return found
+        output = bpftrace_json.write(data[:HEAD_BYTES], rng, version, signed=number % 3 > 0)
+        seeds[name] = output[:MAX_BYTES]
+    return seeds
 
 
 def blktraces() -> dict[str, bytes]:
-    """Small files of blktrace, good and bad, and the heads of real ones."""
-    found = {}
+    """Small generated files of blktrace, good and bad, and the heads of real ones."""
+    seeds = {}
     for seed in range(8):
         for version, big_endian in ((7, False), (7, True), (8, False)):
             zeroes = version == 8
-            made = blktrace.world(random.Random(seed), events=30, cpus=1, odd=True, zeroes=zeroes)
-            found[f"made-{seed}-{version}-{big_endian}"] = made.files(version, big_endian)[0]
-        found[f"damaged-{seed}"] = blktrace.damaged(random.Random(seed))[0][:MAX_BYTES]
+            world = blktrace.world(random.Random(seed), events=30, cpus=1, odd=True, zeroes=zeroes)
+            seeds[f"generated-{seed}-{version}-{big_endian}"] = world.files(version, big_endian)[0]
+        seeds[f"damaged-{seed}"] = blktrace.damaged(random.Random(seed))[0][:MAX_BYTES]
     for file in sorted(BLKTRACE.glob("*.blktrace.*")):
-        found[file.name] = file.read_bytes()[:HEAD_BYTES]
-    return found
+        seeds[file.name] = file.read_bytes()[:HEAD_BYTES]
+    return seeds
 
 
 def blkparses() -> dict[str, bytes]:
-    """Heads and ends of what blkparse printed, and a line of each kind."""
+    """Heads and ends of blkparse's output, and a line of each kind."""
     lines = [
         "8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]",
         "254,16   0        2     0.000300700    12  D   R 36 (12 00 00 e6 24 00 ..) [a b] [c]",
@@ -194,19 +196,19 @@ def blkparses() -> dict[str, bytes]:
         "254,16   1        6     0.002927018  2967  C  WS 274736 + 8 ( 2834049) [0]",
         "Skips: 2 forward (1,234 -   0.1%)",
     ]
-    found = {"lines": ("\n".join(lines) + "\n").encode()}
+    seeds = {"lines": ("\n".join(lines) + "\n").encode()}
     for file in sorted(BLKTRACE.glob("*.blkparse.txt.gz")):
         text = gzip.decompress(file.read_bytes())
-        found[file.name] = text[:HEAD_BYTES] + text[-HEAD_BYTES:]
-    return found
+        seeds[file.name] = text[:HEAD_BYTES] + text[-HEAD_BYTES:]
+    return seeds
 
 
 def perfs() -> dict[str, bytes]:
-    """What perf prints, with its header and without."""
+    """The output of perf, with and without its header."""
     text = gzip.decompress((WAYS / "perf.txt.gz").read_bytes())
     events = text.index(b"\tffff")
     sync = text.index(b"syscalls:sys_enter_")
-    lines = [f"wl  7/8 [000]  {n}.000001: x:{event}" for n, event in enumerate(MORE, 1)]
+    lines = [f"wl  7/8 [000]  {n}.000001: x:{event}" for n, event in enumerate(EXTRA_EVENTS, 1)]
     lines += [
         "wl  7 [000]  99.000001:  1 cycles:u:  7f12 fsync+0x7 (/a)",
         "PERF_RECORD_LOST lost 3",
@@ -219,7 +221,7 @@ def perfs() -> dict[str, bytes]:
 
 
 def joins() -> dict[str, bytes]:
-    """Two logs of one run."""
+    """Pairs of logs, as of one run."""
     perf = perfs()["perf-sync"]
     strace = (WAYS / "strace.log").read_bytes()
     strace = strace[strace.index(b"fdatasync") - 40 :][:HEAD_BYTES]
@@ -236,7 +238,7 @@ def joins() -> dict[str, bytes]:
 
 
 def low_level(data: bytes) -> bytes | None:
-    """The same as a low-level log; none where there is no event."""
+    """Returns the low-level log of a log, or None if it contains no event."""
     with tempfile.TemporaryDirectory() as folder:
         log, out = Path(folder, "log"), Path(folder, "out.events.jsonl")
         log.write_bytes(data)
@@ -272,7 +274,7 @@ def main(folder: Path) -> None:
     for name, data in trace_dats().items():
         for number, options in enumerate((b"\x00", b"\x04")):
             (folder / "source_trace_dat" / f"{name}-{number}").write_bytes(data + options)
-            if name.startswith("made"):
+            if name.startswith("generated"):
                 (folder / "convert" / f"{name}-{number}").write_bytes(data + options + b"\x03")
     (folder / "source_strace").mkdir(parents=True, exist_ok=True)
     for name, data in straces().items():
@@ -284,27 +286,25 @@ def main(folder: Path) -> None:
     for name, data in bpftrace_jsons().items():
         for number, options in enumerate((b"\x00\x50", b"\x04\x07")):
             (folder / "source_bpftrace_json" / f"{name}-{number}").write_bytes(data + options)
-        # A low-level log does not have what the header and the counts of our own recorders say is missing.
+        # A low-level log lacks the losses that follow from the header and the own counts of Syncline's recorders.
         if b"# syncline-log" in data or b"@events" in data:
             continue
         for number, options in enumerate((b"\x00\x00", b"\x04\x07")):
             (folder / "convert" / f"json-{name}-{number}").write_bytes(data + options)
-    for target, found in (("source_blktrace", blktraces()), ("source_blkparse", blkparses())):
+    for target, seeds in (("source_blktrace", blktraces()), ("source_blkparse", blkparses())):
         (folder / target).mkdir(parents=True, exist_ok=True)
         options = (b"\x00", b"\x04") if target == "source_blktrace" else (b"\x00\x20", b"\x04\xff")
-        for name, data in found.items():
+        for name, data in seeds.items():
             for number, suffix in enumerate(options):
                 (folder / target / f"{name}-{number}").write_bytes(data + suffix)
-                how = b"\x00\x07" if number else b"\x00\x03"
-                (folder / "convert" / f"{name}-{number}").write_bytes(data + how)
-    for folder_of, found in (("source_perf", perfs()), ("join", joins())):
-        (folder / folder_of).mkdir(parents=True, exist_ok=True)
-        for name, data in found.items():
-            options = (
-                (b"\x00\x50", b"\x04\x07") if folder_of == "source_perf" else (b"\x00", b"\x07")
-            )
+                output = b"\x00\x07" if number else b"\x00\x03"
+                (folder / "convert" / f"{name}-{number}").write_bytes(data + output)
+    for target, seeds in (("source_perf", perfs()), ("join", joins())):
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        for name, data in seeds.items():
+            options = (b"\x00\x50", b"\x04\x07") if target == "source_perf" else (b"\x00", b"\x07")
             for number, suffix in enumerate(options):
-                (folder / folder_of / f"{name}-{number}").write_bytes(data + suffix)
+                (folder / target / f"{name}-{number}").write_bytes(data + suffix)
     for name, data in perfs().items():
         for number, options in enumerate((b"\x00\x00", b"\x04\x07")):
             (folder / "convert" / f"{name}-{number}").write_bytes(data + options)

@@ -1,8 +1,8 @@
-"""Formats the SQL: `python tests/sqlfmt.py` in place, with `--check` only to say what it would do.
+"""Formats the SQL files in place: `python tests/sqlfmt.py`. With `--check` it only reports.
 
-syntaqlite knows SQLite, and its PerfettoSQL is a plugin that must be built with Perfetto. So what
-stands around a SELECT here (CREATE OR REPLACE ... AS, INCLUDE) is left as it is, and the SELECT
-formatted alone.
+syntaqlite parses SQLite; its PerfettoSQL is a plugin that must be built together with Perfetto. So
+this script formats only each SELECT, and leaves the statements around it (CREATE OR REPLACE ... AS,
+INCLUDE) unchanged.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import syntaqlite
 SQL = Path(__file__).parents[1] / "sql"
 WIDTH = 80
 
-# Folders whose files are a head comment and one SELECT each.
+# Folders whose files consist of a head comment and one SELECT.
 _SELECTS = ("diff", "flamegraph", "inspect", "page", "reports")
-# A SELECT: all of a report from the end of its head comment, or the body of a CREATE ... AS.
+# A SELECT: a report without its head comment, or the body of a CREATE ... AS.
 _REPORT = re.compile(r"\A(?P<head>(?:--[^\n]*\n)+)(?P<body>.*)\Z", re.S)
 _BODY = re.compile(
     r"(?P<head>^CREATE OR REPLACE (?:VIEW|PERFETTO TABLE) .*?\bAS\n)(?P<body>.*?);\n(?=\n|\Z)",
@@ -27,7 +27,7 @@ _BODY = re.compile(
 
 
 def formatted(text: str, *, report: bool) -> str:
-    """The text of a SQL file as it should be."""
+    """Returns the formatted text of a SQL file."""
     with syntaqlite.Syntaqlite() as sq:
 
         def tidy(match: re.Match[str]) -> str:
@@ -42,25 +42,25 @@ def files() -> list[Path]:
 
 
 def complaints(file: Path) -> list[str]:
-    """What is wrong with the file, if anything."""
+    """Returns the formatting errors of a file."""
     text = file.read_text()
-    wrong = [
-        f"{file}:{number}: {len(line)} columns, {WIDTH} allowed"
+    errors = [
+        f"{file}:{number}: {len(line)} columns, at most {WIDTH} are allowed"
         for number, line in enumerate(text.splitlines(), 1)
         if len(line) > WIDTH
     ]
     if formatted(text, report=file.parent.name in _SELECTS) != text:
-        wrong.append(f"{file}: not formatted (python tests/sqlfmt.py)")
-    return wrong
+        errors.append(f"{file}: not formatted (python tests/sqlfmt.py)")
+    return errors
 
 
 def main() -> int:
     if "--check" not in sys.argv[1:]:
         for file in files():
             file.write_text(formatted(file.read_text(), report=file.parent.name in _SELECTS))
-    wrong = [complaint for file in files() for complaint in complaints(file)]
-    print(*wrong, sep="\n", end="\n" if wrong else "")
-    return 1 if wrong else 0
+    errors = [error for file in files() for error in complaints(file)]
+    print(*errors, sep="\n", end="\n" if errors else "")
+    return 1 if errors else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes the golden rows again: `python -m tests.golden`. They come from the reference, never from the core."""
+"""Writes the golden rows: `python -m tests.golden`. The reference computes them, never the core."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.reference import thesis
 
 
 def text(value: object) -> str:
-    """A value as in the high-level log's CSV."""
+    """Formats a value as the CSV of the high-level log does."""
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)

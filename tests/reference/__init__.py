@@ -1,1 +1,1 @@
-"""Slow and plain checks on the converter, written from docs/ alone."""
+"""Slow, plain second implementations that check the converter, written only from docs/."""

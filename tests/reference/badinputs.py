@@ -1,8 +1,8 @@
-"""Inputs that are broken, foreign or extreme, and what must come of them.
+"""Broken, foreign and extreme inputs, and the result that each must have.
 
-`INPUTS` maps a name to a function that makes the bytes and says what must happen. Counts hold for
-reading with `--from thesis`. `foreign` says that the format must not be recognised without that
-option, `unreadable` that the input must be refused in any case.
+`INPUTS` maps a name to a function that returns the bytes and the expected result. The counts are
+those of a conversion with `--from thesis`. `foreign`: without that option the format must not be
+detected. `unreadable`: the input must be rejected in any case.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class BadInput:
     bytes: int = 0  # of all bios
     foreign: bool = False
     unreadable: bool = False
-    big: bool = False  # too long for the reference, whose time grows with the square
-    shown: tuple[str, ...] = ()  # texts that must stand in a comm, path or stack of the tables
+    big: bool = False  # too slow for the reference, whose time is quadratic
+    shown: tuple[str, ...] = ()  # texts that the tables must have as a comm, path or stack
 
 
 INPUTS: dict[str, Callable[[], BadInput]] = {}
@@ -79,7 +79,7 @@ def foreign(data: bytes) -> BadInput:
     return BadInput(data, losses, foreign=True)
 
 
-# not such a log at all
+# inputs of other formats
 
 
 @bad_input
@@ -88,7 +88,7 @@ def empty_file() -> BadInput:
 
 
 @bad_input
-def blank_lines() -> BadInput:
+def only_blank_lines() -> BadInput:
     return foreign(b"\n\n   \n\t\n\n")
 
 
@@ -161,7 +161,7 @@ def cut_in_a_time() -> BadInput:
 
 
 @bad_input
-def cut_in_a_word() -> BadInput:
+def cut_in_an_event_name() -> BadInput:
     return BadInput(text(*request()) + b"1010 5 wl bio_comp", {"unparsed_line": 1}, **GOOD)
 
 
@@ -172,7 +172,7 @@ def cut_in_the_data() -> BadInput:
 
 @bad_input
 def cut_in_an_address() -> BadInput:
-    # What is left is a good line, for a bio that nobody submitted.
+    # The rest is a valid line, but no bio was submitted at this address.
     data = text(*request()) + b"1010 5 wl bio_complete bio 0xff"
     return BadInput(data, {"unmatched_complete": 1}, **GOOD)
 
@@ -194,8 +194,8 @@ def line_of_a_megabyte() -> BadInput:
 
 
 @bad_input
-def megabyte_before_the_first_event() -> BadInput:
-    # The format is told from what follows a first line that is longer than what is looked at.
+def line_of_a_megabyte_before_the_first_event() -> BadInput:
+    # The first line is longer than the head; the format must be detected from the lines after it.
     data = text(b"x" * 2**20, *request())
     return BadInput(data, {"unparsed_line": 1}, **GOOD)
 
@@ -238,14 +238,14 @@ def path_with_a_newline() -> BadInput:
 
 @bad_input
 def path_with_a_newline_and_an_event() -> BadInput:
-    # Nothing tells the second half of such a path from a line of its own.
+    # The second half of such a path cannot be distinguished from a separate line.
     data = text(*request(path=b"/a\n1001 6 fake fsync"))
     return BadInput(data, {"unmatched_call": 1}, shown=("/a", "fake"), **(GOOD | {"call": 2}))
 
 
 @bad_input
 def comm_with_a_newline() -> BadInput:
-    # No line of this thread is whole, and the other halves have no TIME.
+    # The newline splits every line of this thread: the first half lacks the event, the second TIME.
     data = text(*request(comm=b"a\nb"), *request(t=2000, tid=6))
     return BadInput(data, {"unparsed_line": 13}, **GOOD)
 
@@ -275,7 +275,7 @@ def nul_bytes_in_numbers() -> BadInput:
 
 @bad_input
 def hole_of_zeros() -> BadInput:
-    # As a file system leaves behind after a crash.
+    # A file system may leave such a hole after a crash.
     good = request()
     data = text(*good[:4]) + bytes(4096) + b"\n" + text(*good[4:])
     return BadInput(data, {"unparsed_line": 1}, **GOOD)
@@ -334,14 +334,14 @@ def largest_id() -> BadInput:
 
 
 @bad_input
-def id_that_is_none() -> BadInput:
+def largest_u64_means_no_id() -> BadInput:
     losses = {"unparsed_line": 4, "unmatched_complete": 1, "unmatched_call": 1}
     return BadInput(text(*request(id=b"18446744073709551615")), losses, call=1)
 
 
 @bad_input
 def id_beyond_u64() -> BadInput:
-    # start, folio, submit and exit name it; the call and the completion do not.
+    # start, folio, submit and exit contain the id; the call and the completion do not.
     losses = {"unparsed_line": 4, "unmatched_complete": 1, "unmatched_call": 1}
     return BadInput(text(*request(id=b"18446744073709551616")), losses, call=1)
 
@@ -373,7 +373,7 @@ def address_beyond_u64() -> BadInput:
 
 
 @bad_input
-def numbers_that_are_none() -> BadInput:
+def texts_that_are_not_numbers() -> BadInput:
     lines = [
         b"1 5 wl exit id x ret 0",
         b"1 5 wl exit id +7 ret 0",
@@ -391,7 +391,7 @@ def numbers_that_are_none() -> BadInput:
 
 
 @bad_input
-def data_that_is_not_exactly_the_events() -> BadInput:
+def data_that_does_not_match_its_event() -> BadInput:
     lines = [
         b"1 5 wl bio_submit id 7",
         b"1 5 wl bio_submit bio 0xff",
@@ -411,7 +411,7 @@ def data_that_is_not_exactly_the_events() -> BadInput:
 
 
 @bad_input
-def lost_more_than_can_be() -> BadInput:
+def lost_counts_that_are_not_u64() -> BadInput:
     data = text(
         b"Lost 18446744073709551616 events", b"Lost -3 events", b"Lost 3 events", *request()
     )
@@ -419,14 +419,14 @@ def lost_more_than_can_be() -> BadInput:
 
 
 @bad_input
-def lost_twice_as_many_as_can_be() -> BadInput:
-    # As many as a column holds, and not a number that has gone round.
+def lost_counts_whose_sum_exceeds_i64() -> BadInput:
+    # The count saturates at the largest value of the column and does not wrap around.
     data = text(*[b"Lost 18446744073709551615 events"] * 2, *request())
     return BadInput(data, {"lost_by_tracer": 2**63 - 1}, **GOOD)
 
 
 @bad_input
-def torn_into_each_other() -> BadInput:
+def lines_torn_into_each_other() -> BadInput:
     lines = [
         b"1 5 wl fsync id 7 bio 0xff",
         b"1 5 wl bio_submit id 7 bio 0xff 41756190615 0",
@@ -442,16 +442,16 @@ def torn_into_each_other() -> BadInput:
 
 
 @bad_input
-def all_lines_backwards() -> BadInput:
+def all_lines_in_reverse_order() -> BadInput:
     lines = request()
     call = lines[0] + b"\n" + lines[1]
     return BadInput(text(*reversed(lines[2:]), call), **GOOD)
 
 
 @bad_input
-def later_than_the_window() -> BadInput:
-    # 100 s of log time, and more lines than are read at once, have passed when a line from the
-    # first second arrives.
+def event_later_than_the_window() -> BadInput:
+    # A line from the first second arrives after 100 s of log time, and after more lines than are
+    # read at once.
     count = 80_000
     lines = [*request(), *request(t=100 * 10**9, id=b"8")]
     lines += [b"%d 6 filler fsync" % (100 * 10**9 + i) for i in range(count)]
@@ -492,13 +492,13 @@ def ten_thousand_open_requests() -> BadInput:
 
 @bad_input
 def more_requests_wait_than_may() -> BadInput:
-    # Each ends before its bio completes. The first two bios complete last; by then the first
-    # request is no longer waited for: 65,537 wait, and 65,536 may.
+    # Each request ends before its bio completes. The first two bios complete last. By then the
+    # first request has been given up: 65,537 requests wait for bios, and the limit is 65,536.
     count = 65_537
     lines: list[bytes] = []
     for i in range(count):
-        made = request(t=1000 + 10 * i, tid=5 + i, id=b"%d" % (i + 1))
-        lines += [*made[:5], made[6]]
+        lines_of_request = request(t=1000 + 10 * i, tid=5 + i, id=b"%d" % (i + 1))
+        lines += [*lines_of_request[:5], lines_of_request[6]]
     for i in (0, 1):
         lines.append(b"%d 0 swapper/0 bio_complete bio 0xff%08x" % (10**7, 1000 + 10 * i))
     losses = {"unmatched_complete": 1, "completed_after_end": 1, "never_completed": count - 1}
@@ -507,11 +507,11 @@ def more_requests_wait_than_may() -> BadInput:
 
 
 @bad_input
-def lines_that_are_all_unparsed() -> BadInput:
+def only_unparsed_lines() -> BadInput:
     return BadInput(HEADER + b"nonsense\n" * 100_000, {"unparsed_line": 100_000})
 
 
-# nothing in it
+# inputs without an event
 
 
 @bad_input
@@ -543,22 +543,22 @@ def gzip_of_a_log() -> BadInput:
 
 
 @bad_input
-def gzip_that_is_cut() -> BadInput:
+def truncated_gzip() -> BadInput:
     return BadInput(gzip.compress(text(*request()) * 100, mtime=0)[:-20], unreadable=True)
 
 
 @bad_input
-def gzip_with_a_wrong_sum() -> BadInput:
+def gzip_with_a_wrong_checksum() -> BadInput:
     data = bytearray(gzip.compress(text(*request()), mtime=0))
     data[-6] ^= 1
     return BadInput(bytes(data), unreadable=True)
 
 
 @bad_input
-def gzip_head_and_nothing_else() -> BadInput:
+def only_the_magic_of_gzip() -> BadInput:
     return BadInput(b"\x1f\x8b", unreadable=True)
 
 
 @bad_input
-def zstd_head_and_nothing_else() -> BadInput:
+def only_the_magic_of_zstd() -> BadInput:
     return BadInput(b"\x28\xb5\x2f\xfd", unreadable=True)

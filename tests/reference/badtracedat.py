@@ -1,4 +1,4 @@
-"""Files of trace-cmd that are cut, lie or are of no use, each with what has to be said of it."""
+"""Files of trace-cmd that are truncated, inconsistent or unusable, each with its expected error or loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HUGE = 2**64 - 1
 
 @dataclass
 class Bad:
-    """A file, and either words of the message or what is counted as lost."""
+    """A file, and either a part of its error message (`said`) or the losses that are counted."""
 
     data: bytes
     said: str = ""
@@ -39,7 +39,7 @@ V6, V7, ZLIB = Shape(version=6), Shape(), Shape(compression="zlib")
 
 
 class Changed(Writer):
-    """Writes a file in which some parts are others."""
+    """Writes a file in which callbacks or replaced methods change some parts."""
 
     def __init__(
         self,
@@ -51,21 +51,21 @@ class Changed(Writer):
         **methods: Any,
     ) -> None:
         super().__init__(world, shape)
-        self.of_section, self.of_cpu, self.of_page = section, cpu_data, page
+        self.change_section, self.change_cpu_data, self.change_page = section, cpu_data, page
         for name, method in methods.items():
             setattr(self, name, method)
 
     def section(self, key: int, data: bytes, packed: bool = True) -> bytes:
-        made = super().section(key, data, packed)
-        return self.of_section(key, made) if self.of_section else made
+        data = super().section(key, data, packed)
+        return self.change_section(key, data) if self.change_section else data
 
     def cpu_data(self, pages: list[bytes]) -> bytes:
-        made = super().cpu_data(pages)
-        return self.of_cpu(made) if self.of_cpu and made else made
+        data = super().cpu_data(pages)
+        return self.change_cpu_data(data) if self.change_cpu_data and data else data
 
     def page(self, ts: int, body: bytes, gap: tracedat.Gap | None) -> bytes:
-        made = super().page(ts, body, gap)
-        return self.of_page(made) if self.of_page else made
+        data = super().page(ts, body, gap)
+        return self.change_page(data) if self.change_page else data
 
 
 def good(shape: Shape) -> bytes:
@@ -73,12 +73,12 @@ def good(shape: Shape) -> bytes:
 
 
 def patched(data: bytes, at: int, fmt: str, *values: int) -> bytes:
-    made = struct.pack(f"<{fmt}", *values)
-    return data[:at] + made + data[at + len(made) :]
+    packed = struct.pack(f"<{fmt}", *values)
+    return data[:at] + packed + data[at + len(packed) :]
 
 
 def first_options(data: bytes) -> int:
-    """Where the first options of version 7 are."""
+    """Offset of the first options of version 7."""
     at = data.index(b"\0", len(tracedat.MAGIC)) + 7
     for _ in range(2):
         at = data.index(b"\0", at) + 1
@@ -86,11 +86,11 @@ def first_options(data: bytes) -> int:
 
 
 def table_of_cpus(data: bytes) -> int:
-    """Where the places of the CPUs' pages are in version 6."""
+    """Offset of the table of the CPUs' pages in version 6."""
     return data.index(b"flyrecord\0") + 10
 
 
-# Cut off.
+# Truncated files.
 
 
 @bad
@@ -143,20 +143,20 @@ def cut_in_the_pages_of_version_6() -> Bad:
 
 
 @bad
-def ended_before_there_were_events() -> Bad:
-    made = Changed(V7)
-    made.buffers = dict  # type: ignore[method-assign]
-    return Bad(made.file(), "it has no events: what recorded it was ended", "trace-cmd restore")
+def recorder_killed_before_the_events() -> Bad:
+    writer = Changed(V7)
+    writer.buffers = dict  # type: ignore[method-assign]
+    return Bad(writer.file(), "it has no events: what recorded it was ended", "trace-cmd restore")
 
 
-# Lies of sections.
+# Inconsistent sections.
 
 
 def section_size(size: int) -> Bad:
-    def lie(key: int, made: bytes) -> bytes:
-        return patched(made, 8, "Q", size) if key == Option.EVENT_FORMATS else made
+    def change(key: int, data: bytes) -> bytes:
+        return patched(data, 8, "Q", size) if key == Option.EVENT_FORMATS else data
 
-    return Bad(Changed(V7, section=lie).file())
+    return Bad(Changed(V7, section=change).file())
 
 
 @bad
@@ -170,66 +170,66 @@ def section_beyond_the_end() -> Bad:
 
 
 @bad
-def section_of_nothing() -> Bad:
+def empty_section() -> Bad:
     return Bad(section_size(0).data, "it ends, or a part of it does, where more should follow")
 
 
 @bad
 def section_of_another_kind() -> Bad:
-    def lie(key: int, made: bytes) -> bytes:
-        return patched(made, 0, "H", 99) if key == Option.CMDLINES else made
+    def change(key: int, data: bytes) -> bytes:
+        return patched(data, 0, "H", 99) if key == Option.CMDLINES else data
 
-    return Bad(Changed(V7, section=lie).file(), "is not what the file says it is")
+    return Bad(Changed(V7, section=change).file(), "is not what the file says it is")
 
 
 def unpacked_size(size: int) -> bytes:
-    def lie(key: int, made: bytes) -> bytes:
-        return patched(made, 20, "I", size) if key == Option.EVENT_FORMATS else made
+    def change(key: int, data: bytes) -> bytes:
+        return patched(data, 20, "I", size) if key == Option.EVENT_FORMATS else data
 
-    return Changed(ZLIB, section=lie).file()
+    return Changed(ZLIB, section=change).file()
 
 
 @bad
-def packed_section_that_would_be_huge() -> Bad:
+def compressed_section_of_huge_size() -> Bad:
     return Bad(unpacked_size(2**32 - 1), "larger than any kernel writes")
 
 
 @bad
-def packed_section_that_is_larger() -> Bad:
+def compressed_section_larger_than_its_size() -> Bad:
     return Bad(unpacked_size(100), "a compressed part should have 100 bytes")
 
 
 @bad
-def packed_section_that_is_smaller() -> Bad:
+def compressed_section_smaller_than_its_size() -> Bad:
     return Bad(unpacked_size(10**6), "a compressed part should have 1000000 bytes")
 
 
 @bad
-def packed_section_of_noise() -> Bad:
-    def lie(key: int, made: bytes) -> bytes:
-        return made[:30] + bytes(len(made) - 30) if key == Option.EVENT_FORMATS else made
+def compressed_section_of_noise() -> Bad:
+    def change(key: int, data: bytes) -> bytes:
+        return data[:30] + bytes(len(data) - 30) if key == Option.EVENT_FORMATS else data
 
-    return Bad(Changed(ZLIB, section=lie).file(), "a compressed part cannot be unpacked")
+    return Bad(Changed(ZLIB, section=change).file(), "a compressed part cannot be unpacked")
 
 
 @bad
-def formats_that_are_told_again_and_again() -> Bad:
-    # Small when packed, 200 MB when not, and ten times.
+def compressed_section_referenced_repeatedly() -> Bad:
+    # 200 MB of zeros that compress to little, referenced ten times.
     bomb = zlib.compress(bytes(200_000_000), 1)
     section = struct.pack("<HHIQII", 18, 1, 0, len(bomb) + 8, len(bomb), 200_000_000) + bomb
 
-    made = Changed(ZLIB)
-    head = made.head() + b"zlib\x001.0\0"
+    writer = Changed(ZLIB)
+    head = writer.head() + b"zlib\x001.0\0"
     at = len(head) + 8
-    rest = made.option_bytes([(Option.CMDLINES, struct.pack("<Q", at))] * 10, 0)
+    rest = writer.option_bytes([(Option.CMDLINES, struct.pack("<Q", at))] * 10, 0)
     section = patched(section, 0, "H", Option.CMDLINES)
     options_at = at + len(section)
-    data = head + struct.pack("<Q", options_at) + section + made.section(Option.DONE, rest)
+    data = head + struct.pack("<Q", options_at) + section + writer.section(Option.DONE, rest)
     return Bad(data, "larger than any kernel writes")
 
 
 @bad
-def options_that_follow_themselves() -> Bad:
+def options_that_point_to_themselves() -> Bad:
     data = good(V7)
     at = first_options(data)
     (size,) = struct.unpack_from("<Q", data, at + 8)
@@ -247,36 +247,36 @@ def options_in_a_circle() -> Bad:
 def option_that_is_too_long() -> Bad:
     data = good(V7)
     at = first_options(data)
-    said = "it ends, or a part of it does, where more should follow"
-    return Bad(patched(data, at + 18, "I", 2**31), said)
+    message = "it ends, or a part of it does, where more should follow"
+    return Bad(patched(data, at + 18, "I", 2**31), message)
 
 
 @bad
-def as_many_cpus_as_can_be_said() -> Bad:
+def largest_number_of_cpus() -> Bad:
     data = good(V7)
     at = data.rindex(b"local\0") + 10
-    said = "it ends, or a part of it does, where more should follow"
-    return Bad(patched(data, at, "I", 2**32 - 1), said)
+    message = "it ends, or a part of it does, where more should follow"
+    return Bad(patched(data, at, "I", 2**32 - 1), message)
 
 
 @bad
-def as_many_cpus_as_can_be_said_in_version_6() -> Bad:
+def largest_number_of_cpus_in_version_6() -> Bad:
     data = good(V6)
     at = data.index(b"options  \0") - 4
-    said = "it ends, or a part of it does, where more should follow"
-    return Bad(patched(data, at, "I", 2**32 - 1), said)
+    message = "it ends, or a part of it does, where more should follow"
+    return Bad(patched(data, at, "I", 2**32 - 1), message)
 
 
-# Lies of CPUs and of their chunks.
+# Inconsistent tables of CPUs and chunks.
 
 
 @bad
-def events_of_two_cpus_in_one_place() -> Bad:
+def overlapping_events_of_two_cpus() -> Bad:
     data = good(V6)
     at = table_of_cpus(data)
-    place = struct.unpack_from("<QQ", data, at)
-    said = "lie within those of another"
-    return Bad(patched(data, at + 16, "QQ", place[0], place[1]), said)
+    offset_and_size = struct.unpack_from("<QQ", data, at)
+    message = "lie within those of another"
+    return Bad(patched(data, at + 16, "QQ", *offset_and_size), message)
 
 
 @bad
@@ -288,16 +288,16 @@ def events_beyond_the_end() -> Bad:
 
 
 def chunk(at: int, value: int) -> bytes:
-    return Changed(ZLIB, cpu_data=lambda made: patched(made, at, "I", value)).file()
+    return Changed(ZLIB, cpu_data=lambda data: patched(data, at, "I", value)).file()
 
 
 @bad
-def more_chunks_than_there_are() -> Bad:
+def more_chunks_than_present() -> Bad:
     return Bad(chunk(0, 2**32 - 1), "the packed events of CPU 0 ")
 
 
 @bad
-def no_chunks() -> Bad:
+def zero_chunks() -> Bad:
     return Bad(chunk(0, 0), "the packed events of CPU 0 are more than it says")
 
 
@@ -307,28 +307,28 @@ def huge_chunk() -> Bad:
 
 
 @bad
-def chunk_of_nothing() -> Bad:
+def empty_chunk() -> Bad:
     return Bad(chunk(8, 0), "the packed events of CPU 0 have an impossible size, 0 bytes at once")
 
 
 @bad
-def chunk_that_would_be_huge() -> Bad:
+def chunk_of_huge_size() -> Bad:
     return Bad(chunk(8, 2**32 - 1), "the packed events of CPU 0 have an impossible size")
 
 
 @bad
-def chunk_that_is_smaller() -> Bad:
+def chunk_smaller_than_its_size() -> Bad:
     return Bad(chunk(8, 40960), "a compressed part should have 40960 bytes")
 
 
 @bad
 def chunk_of_noise() -> Bad:
-    made = Changed(ZLIB, cpu_data=lambda made: made[:12] + bytes(len(made) - 12))
-    return Bad(made.file(), "a compressed part cannot be unpacked")
+    writer = Changed(ZLIB, cpu_data=lambda data: data[:12] + bytes(len(data) - 12))
+    return Bad(writer.file(), "a compressed part cannot be unpacked")
 
 
 @bad
-def pages_of_no_size() -> Bad:
+def pages_of_size_zero() -> Bad:
     return Bad(patched(good(V6), 14, "I", 0), "its pages have an impossible size, 0 bytes")
 
 
@@ -337,31 +337,31 @@ def pages_of_a_gigabyte() -> Bad:
     return Bad(patched(good(V6), 14, "I", 2**30), "its pages have an impossible size")
 
 
-# Pages and records. What can be read is read; what cannot is counted.
+# Damaged pages and records. Readable events are used; unreadable ones are counted.
 
 
 @bad
-def page_that_says_that_it_is_longer() -> Bad:
-    def lie(made: bytes) -> bytes:
-        return patched(made, 8, "Q", 5000) if b"idle\0" in made else made
+def page_longer_than_the_page_size() -> Bad:
+    def change(data: bytes) -> bytes:
+        return patched(data, 8, "Q", 5000) if b"idle\0" in data else data
 
-    data = Changed(V7, page=lie, world=small()).file()
+    data = Changed(V7, page=change, world=small()).file()
     return Bad(data, losses={"unparsed_line": 1}, shown="a page of CPU 1")
 
 
 @bad
-def record_that_is_longer_than_its_page() -> Bad:
+def record_longer_than_its_page() -> Bad:
     # The last record of the last CPU's only page.
-    def lie(made: bytes) -> bytes:
-        (used,) = struct.unpack_from("<Q", made, 8)
-        return patched(made, 8, "Q", used - 4)
+    def change(data: bytes) -> bytes:
+        (used,) = struct.unpack_from("<Q", data, 8)
+        return patched(data, 8, "Q", used - 4)
 
-    data = Changed(V7, page=lie, world=small(cpus=1)).file()
+    data = Changed(V7, page=change, world=small(cpus=1)).file()
     return Bad(data, losses={"unparsed_line": 1, "end_missing": 1}, shown="a page of CPU 0")
 
 
 @bad
-def events_that_are_not_described() -> Bad:
+def events_without_a_format() -> Bad:
     shape = Shape(undescribed=("wb_tracer:bio_complete",))
     world = small()
     losses = {"unparsed_line": 1, "never_completed": 1}
@@ -369,7 +369,7 @@ def events_that_are_not_described() -> Bad:
 
 
 @bad
-def event_without_a_field_that_is_needed() -> Bad:
+def event_without_a_required_field() -> Bad:
     shape = Shape(drop_fields={"wb_tracer:bio_complete": ("bio",)})
     losses = {"unparsed_line": 1, "never_completed": 1}
     shown = "bio_complete: its format has no usable field 'bio'"
@@ -377,7 +377,7 @@ def event_without_a_field_that_is_needed() -> Bad:
 
 
 @bad
-def dropped_for_want_of_room() -> Bad:
+def events_dropped_by_a_full_buffer() -> Bad:
     stats = "entries: 5\noverrun: 0\ncommit overrun: 2\ndropped events: 40\nread events: 7"
     data = tracedat.file(small(), Shape(stats=stats))
     return Bad(data, losses={"lost_by_tracer": 84})
@@ -416,7 +416,7 @@ def small(cpus: int = 2) -> tracedat.World:
     return tracedat.World(events, {7: "wl"}, [], cpus)
 
 
-# Of no use.
+# Unusable files.
 
 
 @bad
@@ -428,17 +428,17 @@ def version_8() -> Bad:
 
 
 @bad
-def compressed_in_an_unknown_way() -> Bad:
+def unknown_compression() -> Bad:
     data = good(ZLIB).replace(b"zlib\0", b"lz99\0")
     return Bad(data, "it is compressed by 'lz99'", "--compression none")
 
 
 @bad
 def text_of_a_latency_tracer() -> Bad:
-    made = Changed(V7)
-    options = made.option_bytes([(Option.BUFFER_TEXT, bytes(8) + b"\0local\0")], 0)
-    head = made.head() + b"none\0\0"
-    data = head + struct.pack("<Q", len(head) + 8) + made.section(Option.DONE, options)
+    writer = Changed(V7)
+    options = writer.option_bytes([(Option.BUFFER_TEXT, bytes(8) + b"\0local\0")], 0)
+    head = writer.head() + b"none\0\0"
+    data = head + struct.pack("<Q", len(head) + 8) + writer.section(Option.DONE, options)
     return Bad(data, "it holds the text of a latency tracer, and no events", "record events")
 
 
@@ -452,16 +452,16 @@ def text_of_a_latency_tracer_in_version_6() -> Bad:
 @bad
 def no_events() -> Bad:
     world = tracedat.World([], {}, [], 2)
-    said = "no event that has to do with a sync"
-    return Bad(tracedat.file(world, V7), said, "trace-cmd record -e wb_tracer")
+    message = "no event that has to do with a sync"
+    return Bad(tracedat.file(world, V7), message, "trace-cmd record -e wb_tracer")
 
 
 @bad
 def no_event_of_a_sync() -> Bad:
     events = [event for event in WORLD.events if event.name.startswith("odd:")]
     world = tracedat.World(events, {}, [], WORLD.cpus)
-    said = "no event that has to do with a sync"
-    return Bad(tracedat.file(world, V7), said, "trace-cmd record -e wb_tracer")
+    message = "no event that has to do with a sync"
+    return Bad(tracedat.file(world, V7), message, "trace-cmd record -e wb_tracer")
 
 
 @bad
@@ -486,17 +486,17 @@ def buffers_with_different_clocks() -> Bad:
     return Bad(data, "its buffers have different clocks, local and monox", "-C boot")
 
 
-def in_buffers(of: tracedat.World) -> tracedat.World:
-    """Every third event is in a buffer of its own."""
+def in_buffers(world: tracedat.World) -> tracedat.World:
+    """Moves every third event to a second buffer."""
     events = [
         tracedat.replace(event, buffer="other one" if number % 3 == 0 else "")
-        for number, event in enumerate(of.events)
+        for number, event in enumerate(world.events)
     ]
-    return tracedat.replace(of, events=events)
+    return tracedat.replace(world, events=events)
 
 
 @bad
-def pages_without_a_description() -> Bad:
+def unusable_description_of_pages() -> Bad:
     data = good(V7).replace(
         b"local_t commit;\toffset:8;\tsize:8;", b"local_t commit;\toffset:8;\tsize:3;"
     )
@@ -504,7 +504,7 @@ def pages_without_a_description() -> Bad:
 
 
 @bad
-def a_third_byte_order() -> Bad:
+def unknown_byte_order() -> Bad:
     data = good(V7)
     at = data.index(b"\0", len(tracedat.MAGIC)) + 1
     return Bad(patched(data, at, "B", 7), "its byte order is neither little nor big endian")

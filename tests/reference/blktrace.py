@@ -1,9 +1,9 @@
-"""blktrace's binary files in plain Python: a slow second reader, and a writer of files with a known truth.
+"""A slow second reader of blktrace's binary files, and a writer of files with a known truth.
 
     python -m tests.reference.blktrace --events N     one file with many writes, for the benchmark
 
-Written from linux/blktrace_api.h alone: versions 7 (`struct blk_io_trace`) and 8 (`struct
-blk_io_trace2`), either byte order.
+Written only from linux/blktrace_api.h: versions 7 (`struct blk_io_trace`) and 8 (`struct
+blk_io_trace2`), in either byte order.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ACTIONS = {
     18: "ZP",
     19: "ZU",
 }
-NUMBERS = {word: number for number, word in ACTIONS.items()}
+NUMBERS = {action: number for number, action in ACTIONS.items()}
 NOTES = {0: "process", 1: "timestamp", 2: "m"}
 PLUGS = ("P", "U", "UT", "ZP", "ZU")
 
@@ -54,7 +54,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Record:
-    """One record, as its fields; `data` is what follows it."""
+    """The fields of one record; `data` are the bytes that follow the header."""
 
     time: int
     cpu: int
@@ -85,7 +85,7 @@ class Record:
 
 
 def note(time: int, cpu: int, number: int, data: bytes, **fields: Any) -> Record:
-    """A record that is no event of the block layer; the kernel gives it no number."""
+    """A notify record: not an event of the block layer. The kernel gives it no sequence number."""
     return Record(time, cpu, number, NOTIFY, data=data, **fields)
 
 
@@ -102,8 +102,8 @@ def timestamp(time: int, cpu: int, realtime_ns: int, big_endian: bool = False) -
 
 
 def records(data: bytes) -> list[Record]:
-    """The records of a file that is whole."""
-    found, at = [], 0
+    """The records of a complete file."""
+    result, at = [], 0
     while at < len(data):
         (magic,) = struct.unpack_from("<I", data, at)
         order = "<"
@@ -131,15 +131,15 @@ def records(data: bytes) -> list[Record]:
             rest = rest[8:]
         number = action & 0xFFFF & ~CGROUP
         if action >> 16 & NOTIFY and number == 1 and order == ">":
-            # As a little-endian machine would have written it.
+            # Convert to the bytes that a little-endian machine writes.
             rest = struct.pack("<II", *struct.unpack(">II", rest[:8]))
-        found.append(
+        result.append(
             Record(
                 *(time, cpu, number, action >> 16, sequence, sector, size, pid, device, error),
                 *(cgroup, rest),
             )
         )
-    return found
+    return result
 
 
 def rwbs(record: Record) -> str:
@@ -163,10 +163,11 @@ def dev(number: int) -> str:
 
 
 def comm_of(record: Record, notes: list[Record]) -> str | None:
-    """What the thread was called then: by its last note before, else by its first."""
-    own = [n for n in notes if n.pid == record.pid and (record.pid != 0 or n.cpu == record.cpu)]
-    before = [n for n in own if n.time <= record.time]
-    chosen = before[-1] if before else own[0] if own else None
+    """The comm of the thread at that time: from its last process note before, else from its first note."""
+    # PID 0 is the idle thread of a CPU.
+    notes = [n for n in notes if n.pid == record.pid and (record.pid != 0 or n.cpu == record.cpu)]
+    earlier = [n for n in notes if n.time <= record.time]
+    chosen = earlier[-1] if earlier else notes[0] if notes else None
     return None if chosen is None else text_of(chosen.data)
 
 
@@ -175,7 +176,7 @@ def text_of(data: bytes) -> str:
 
 
 def rows(files: list[bytes]) -> list[Row]:
-    """The lines of the low-level log that all files of a recording give."""
+    """The lines of the low-level log for all files of a recording."""
     merged = [
         (record.time, cpu, at, record)
         for cpu, data in enumerate(files)
@@ -183,63 +184,60 @@ def rows(files: list[bytes]) -> list[Row]:
     ]
     merged.sort(key=lambda entry: entry[:3])
     notes: list[Record] = []
-    found = []
-    everything = [entry[3] for entry in merged]
-    for record in everything:
+    all_records = [entry[3] for entry in merged]
+    for record in all_records:
         if record.category & NOTIFY and record.number == 0:
             notes.append(record)
-    for record in everything:
-        found.append(row(record, notes))
-    return found
+    return [row(record, notes) for record in all_records]
 
 
 def row(record: Record, notes: list[Record]) -> Row:
     is_note = bool(record.category & NOTIFY)
-    words = NOTES if is_note else ACTIONS
-    word = words.get(record.number, f"{'note' if is_note else 'action'}_{record.number}")
-    found: Row = {"ts_ns": record.time, "tid": record.pid, "event": word, "cpu": record.cpu}
+    names = NOTES if is_note else ACTIONS
+    name = names.get(record.number, f"{'note' if is_note else 'action'}_{record.number}")
+    columns: Row = {"ts_ns": record.time, "tid": record.pid, "event": name, "cpu": record.cpu}
     comm = comm_of(record, notes)
     if comm is not None:
-        found["comm"] = comm
+        columns["comm"] = comm
     if not is_note:
-        found |= {"rwbs": rwbs(record), "sequence": record.sequence}
+        columns |= {"rwbs": rwbs(record), "sequence": record.sequence}
     device = record.device
-    remap = word == "A" and len(record.data) >= 16
-    if remap:
+    is_remap = name == "A" and len(record.data) >= 16
+    if is_remap:
         device_from, device, sector_from = struct.unpack_from(">IIQ", record.data)
-        found |= {"from_dev": dev(device_from), "from_sector": sector_from}
+        columns |= {"from_dev": dev(device_from), "from_sector": sector_from}
     if device:
-        found["dev"] = dev(device)
-    if not is_note and word not in PLUGS:
-        found["sector"] = record.sector
-        found["pc_bytes" if record.category & PC else "bytes"] = record.bytes
-    if record.error or word in ("C", "R"):
-        found["error"] = record.error
-    if word in ("U", "UT", "ZU") and len(record.data) >= 8:
-        found["requests"] = struct.unpack_from(">Q", record.data)[0]
-    elif word == "X" and len(record.data) >= 8:
-        found["new_sector"] = struct.unpack_from(">Q", record.data)[0]
-    elif word == "timestamp":
+        columns["dev"] = dev(device)
+    if not is_note and name not in PLUGS:
+        columns["sector"] = record.sector
+        columns["pc_bytes" if record.category & PC else "bytes"] = record.bytes
+    if record.error or name in ("C", "R"):
+        columns["error"] = record.error
+    if name in ("U", "UT", "ZU") and len(record.data) >= 8:
+        columns["requests"] = struct.unpack_from(">Q", record.data)[0]
+    elif name == "X" and len(record.data) >= 8:
+        columns["new_sector"] = struct.unpack_from(">Q", record.data)[0]
+    elif name == "timestamp":
         seconds, ns = struct.unpack_from("<II", record.data)
-        found["realtime_ns"] = seconds * 10**9 + ns
-    elif word == "process":
-        found["name"] = text_of(record.data)
-    elif word == "m":
-        found["message"] = text_of(record.data)
-    elif record.data and not remap:
-        found["data"] = f"0x{record.data.hex()}"
+        columns["realtime_ns"] = seconds * 10**9 + ns
+    elif name == "process":
+        columns["name"] = text_of(record.data)
+    elif name == "m":
+        columns["message"] = text_of(record.data)
+    elif record.data and not is_remap:
+        columns["data"] = f"0x{record.data.hex()}"
     if record.cgroup is not None:
-        found["cgroup"] = record.cgroup
-    return found
+        columns["cgroup"] = record.cgroup
+    return columns
 
 
 def is_write(record: Record) -> bool:
-    """Of the file system's, with data."""
-    what = record.category
+    """Returns whether the record is of a write with data by the file system."""
+    category = record.category
     return bool(
-        what & WRITE
+        category & WRITE
         and record.bytes
-        and not what & (DISCARD | WRITE_ZEROES | PC | NOTIFY)
+        and not category & (DISCARD | WRITE_ZEROES | PC | NOTIFY)
         and record.sector < 2**63
     )
 
@@ -249,41 +247,42 @@ def is_write(record: Record) -> bool:
 
 @dataclass
 class World:
-    """What happened on a machine: records of each CPU in the order of their times."""
+    """The events on a machine: the records of each CPU in time order."""
 
     cpus: list[list[Record]] = field(default_factory=list)
 
     def files(self, version: int = 7, big_endian: bool = False) -> list[bytes]:
-        def order(record: Record) -> Record:
+        def in_byte_order(record: Record) -> Record:
             if big_endian and record.category & NOTIFY and record.number == 1:
                 words = struct.unpack("<II", record.data)
                 return replace(record, data=struct.pack(">II", *words))
             return record
 
         return [
-            b"".join(order(record).packed(version, big_endian) for record in own)
-            for own in self.cpus
+            b"".join(in_byte_order(record).packed(version, big_endian) for record in records)
+            for records in self.cpus
         ]
 
 
 COMMS = [b"wl", b"kworker/0:1H", b"jbd2/vdb-8", b"a b] [c", b"(x) 7", b"bash"]
-# What blkparse prints of requests of the file system, each with the flags that it may have.
+# The actions of file system requests, as blkparse prints them.
 ORDINARY = ["Q", "G", "I", "D", "C", "M", "F", "R", "S", "B"]
 
 
 def world(
     rng: random.Random, *, events: int = 60, cpus: int = 2, odd: bool = False, zeroes: bool = False
 ) -> World:
-    """Random records, each CPU's in order.
+    """Random records; those of each CPU are in order.
 
-    `odd`: also what blkparse has no text for; `zeroes`: also what version 7 has no place for.
+    `odd`: also records for which blkparse has no text. `zeroes`: also write-zeroes records, for which
+    version 7 has no flag.
     """
-    made = World([[] for _ in range(cpus)])
+    result = World([[] for _ in range(cpus)])
     time = rng.randrange(1, 10**12)
     sequences = [0] * cpus
     named: set[int] = set()
-    # Of CPU 0, as the one on which it was started.
-    made.cpus[0].append(timestamp(time, 0, 1_795_196_997_123_456_789))
+    # blktrace writes the timestamp on the CPU on which it starts.
+    result.cpus[0].append(timestamp(time, 0, 1_795_196_997_123_456_789))
     for _ in range(events):
         time += rng.choice([1, 1, 700, 10**5, 2 * 10**9])
         cpu = rng.randrange(cpus)
@@ -291,103 +290,105 @@ def world(
         if pid not in named:
             named.add(pid)
             comm = COMMS[len(named) % len(COMMS)]
-            made.cpus[cpu].append(process(time, cpu, pid, comm))
+            result.cpus[cpu].append(process(time, cpu, pid, comm))
         sequences[cpu] += 1
         common = {"sequence": sequences[cpu], "pid": pid}
         if zeroes and rng.random() < 0.05:
-            what = WRITE | WRITE_ZEROES
+            category = WRITE | WRITE_ZEROES
             fields = common | {"sector": rng.randrange(2**40), "bytes": 4096}
-            made.cpus[cpu].append(Record(time, cpu, NUMBERS["Q"], what, **fields))
+            result.cpus[cpu].append(Record(time, cpu, NUMBERS["Q"], category, **fields))
         else:
-            made.cpus[cpu].append(event(rng, time, cpu, odd, common))
+            result.cpus[cpu].append(event(rng, time, cpu, odd, common))
         if rng.random() < 0.1:
             text = rng.choice([b"cfq1A put_queue", b"", b"x" * 120])
             cgroup = rng.choice([None, 1]) if odd else None
-            made.cpus[cpu].append(note(time + 1, cpu, 2, text, pid=pid, cgroup=cgroup))
+            result.cpus[cpu].append(note(time + 1, cpu, 2, text, pid=pid, cgroup=cgroup))
             time += 1
-    return made
+    return result
 
 
 def event(rng: random.Random, time: int, cpu: int, odd: bool, common: dict[str, int]) -> Record:
-    def made(word: str, category: int, **fields: Any) -> Record:
-        return Record(time, cpu, NUMBERS[word], category, **common | fields)
+    def record(action: str, category: int, **fields: Any) -> Record:
+        return Record(time, cpu, NUMBERS[action], category, **common | fields)
 
     sector, size = rng.randrange(2**40), 512 * rng.choice([1, 8, 8, 256, 2**22])
-    what = rng.choice([READ, WRITE, WRITE | SYNC, WRITE | SYNC | META, READ | AHEAD, READ | META])
-    what |= rng.choice([0, 0, 0, FLUSH, FUA, FLUSH | FUA]) if what & WRITE else 0
+    category = rng.choice(
+        [READ, WRITE, WRITE | SYNC, WRITE | SYNC | META, READ | AHEAD, READ | META]
+    )
+    category |= rng.choice([0, 0, 0, FLUSH, FUA, FLUSH | FUA]) if category & WRITE else 0
     if rng.random() < 0.1:
-        what = WRITE | DISCARD
+        category = WRITE | DISCARD
     if rng.random() < 0.1:
-        what, sector, size = READ | FLUSH, 0, 0
+        category, sector, size = READ | FLUSH, 0, 0
     fields: dict[str, Any] = {"sector": sector, "bytes": size}
     if odd and rng.random() < 0.2:
         fields["cgroup"] = rng.randrange(1, 2**64)
     chance = rng.random()
     if chance < 0.1:
-        return made("P", QUEUE)
+        return record("P", QUEUE)
     if chance < 0.2:
-        word = rng.choice(["U", "UT"])
-        return made(word, QUEUE, data=struct.pack(">Q", rng.randrange(1, 100)))
+        action = rng.choice(["U", "UT"])
+        return record(action, QUEUE, data=struct.pack(">Q", rng.randrange(1, 100)))
     if chance < 0.28:
         data = struct.pack(">IIQ", 8 << 20 | 1, 253 << 20 | rng.randrange(256), sector // 2)
-        return made("A", QUEUE | what, data=data, **fields)
+        return record("A", QUEUE | category, data=data, **fields)
     if chance < 0.34:
-        return made("X", what, data=struct.pack(">Q", rng.randrange(2**32)), **fields)
+        return record("X", category, data=struct.pack(">Q", rng.randrange(2**32)), **fields)
     if chance < 0.42:
-        word = rng.choice(["D", "C", "I", "R"])
+        action = rng.choice(["D", "C", "I", "R"])
         fields = {"bytes": rng.choice([0, 36]), "error": 0}
-        data = bytes([0x12, 0, 0, rng.randrange(1, 255), 36, 0]) if word != "R" else b""
-        return made(word, PC | rng.choice([READ, WRITE]), data=data, **fields)
+        data = bytes([0x12, 0, 0, rng.randrange(1, 255), 36, 0]) if action != "R" else b""
+        return record(action, PC | rng.choice([READ, WRITE]), data=data, **fields)
     if odd and chance < 0.5:
         number = rng.choice([0, 16, 17, 18, 19, 77])
         data = rng.randbytes(rng.choice([0, 3, 8]))
         return Record(time, cpu, number, DRV_DATA, data=data, **common)
-    word = rng.choice(ORDINARY)
-    error = rng.choice([0, 0, 5, 65531]) if word in ("C", "R") else 0
+    action = rng.choice(ORDINARY)
+    error = rng.choice([0, 0, 5, 65531]) if action in ("C", "R") else 0
     kinds = {"C": COMPLETE, "D": ISSUE, "R": REQUEUE}
-    return made(word, kinds.get(word, QUEUE) | what, error=error, **fields)
+    return record(action, kinds.get(action, QUEUE) | category, error=error, **fields)
 
 
 # Damage.
 
 
 def damaged(rng: random.Random) -> tuple[bytes, list[Record], str]:
-    """A file with one fault, the records that are still to be read, and what is to be said of the fault."""
-    own = [r for r in world(rng, events=12, cpus=1).cpus[0] if not r.category & NOTIFY]
-    own = [replace(record, sequence=at + 1) for at, record in enumerate(own)]
-    packed = [record.packed() for record in own]
-    at = rng.randrange(1, len(own) - 1)
+    """A file with one fault, the records that must still be read, and a part of the expected warning."""
+    originals = [r for r in world(rng, events=12, cpus=1).cpus[0] if not r.category & NOTIFY]
+    originals = [replace(record, sequence=at + 1) for at, record in enumerate(originals)]
+    packed = [record.packed() for record in originals]
+    at = rng.randrange(1, len(originals) - 1)
     before, after = b"".join(packed[:at]), b"".join(packed[at + 1 :])
     place = f"from byte {len(before)}"
-    kept = own[:at] + own[at + 1 :]
+    kept = originals[:at] + originals[at + 1 :]
     fault = rng.choice(["garbage", "short", "long", "version", "cut", "cut data"])
     if fault == "garbage":
         data = before + bytes(rng.randrange(1, 90)) + packed[at] + after
-        return data, own, f"{place} of"
+        return data, originals, f"{place} of"
     if fault == "short":
-        # The length of the data, in the last two bytes of the record before them.
-        lies = replace(own[at], data=b"12345678", cgroup=None)
-        data = lies.packed()
-        kept[at:at] = [replace(lies, data=b"12345")]
+        # Bytes 46 and 47 of the header are the length of the data.
+        original = replace(originals[at], data=b"12345678", cgroup=None)
+        data = original.packed()
+        kept[at:at] = [replace(original, data=b"12345")]
         place = f"3 bytes from byte {len(before) + 48 + 5} of"
         return before + data[:46] + struct.pack("<H", 5) + data[48:] + after, kept, place
     if fault == "long":
-        data = replace(own[at], data=b"12345678", cgroup=None).packed()
+        data = replace(originals[at], data=b"12345678", cgroup=None).packed()
         length = struct.pack("<H", rng.choice([9, 60_000]))
         return before + data[:46] + length + data[48:] + after, kept, place
     if fault == "version":
-        return before + own[at].packed(9) + after, kept, place
+        return before + originals[at].packed(9) + after, kept, place
     if fault == "cut":
-        return before + packed[at][: rng.randrange(4, 48)], own[:at], place
-    cut = replace(own[at], data=b"0" * 20, cgroup=None).packed()
-    return before + cut[: rng.randrange(48, 68)], own[:at], place
+        return before + packed[at][: rng.randrange(4, 48)], originals[:at], place
+    cut = replace(originals[at], data=b"0" * 20, cgroup=None).packed()
+    return before + cut[: rng.randrange(48, 68)], originals[:at], place
 
 
 # For the benchmark.
 
 
 def bulk(events: int, out: Any) -> None:
-    """Writes of eight threads: queued, got, issued, completed."""
+    """Writes many writes of eight threads: queued, got, plugged, unplugged, issued, completed."""
     packed = []
     time, sequence = 10**9, 0
     for number in range(events // 6 + 1):
@@ -395,7 +396,7 @@ def bulk(events: int, out: Any) -> None:
         if number < 8:
             packed.append(process(time, 0, pid, b"worker-%d" % number).packed())
         sector = number * 8
-        for word, what in (
+        for action, category in (
             ("Q", QUEUE),
             ("G", QUEUE),
             ("P", QUEUE),
@@ -405,19 +406,19 @@ def bulk(events: int, out: Any) -> None:
         ):
             time += 500
             sequence += 1
-            plug = word in PLUGS
-            made = Record(
+            is_plug = action in PLUGS
+            record = Record(
                 time,
                 0,
-                NUMBERS[word],
-                what if plug else what | WRITE | SYNC,
+                NUMBERS[action],
+                category if is_plug else category | WRITE | SYNC,
                 sequence=sequence,
-                sector=0 if plug else sector,
-                bytes=0 if plug else 4096,
+                sector=0 if is_plug else sector,
+                bytes=0 if is_plug else 4096,
                 pid=pid,
-                data=struct.pack(">Q", 1) if word == "U" else b"",
+                data=struct.pack(">Q", 1) if action == "U" else b"",
             )
-            packed.append(made.packed())
+            packed.append(record.packed())
         if len(packed) > 10_000:
             out.write(b"".join(packed))
             packed.clear()
@@ -425,7 +426,7 @@ def bulk(events: int, out: Any) -> None:
 
 
 def write(folder: Path, files: list[bytes], name: str = "x") -> list[str]:
-    """Per-CPU files of a recording; their paths."""
+    """Writes the per-CPU files of a recording. Returns their paths."""
     paths = []
     for cpu, data in enumerate(files):
         path = folder / f"{name}.blktrace.{cpu}"

@@ -1,8 +1,9 @@
-"""What `bpftrace -f json` writes: a plain reader, and a writer that makes it of a log as text.
+"""A plain reader and a writer of the output of `bpftrace -f json`.
 
-The reader gives the text that the script would have printed without `-f json`, and the events that it
-prints for btetto. Both are written from bpftrace's src/output.cpp (0.17, 0.23) and
-src/output/json.cpp (0.24 and later), from btetto's README and from docs/reference/formats.md.
+The reader returns the text that the script prints without `-f json`, and the events that it prints
+for btetto. The writer converts a text log. Both are written from bpftrace's src/output.cpp (0.17,
+0.23) and src/output/json.cpp (0.24 and later), from btetto's README and from
+docs/reference/formats.md.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ PRINTED = ("printf", "cat", "time", "syscall")
 
 
 def _object(line: bytes) -> Any:
-    """A line's object; a byte that is no ASCII is one of the characters that stand for it in Python."""
+    """Parses a line. Bytes that are not UTF-8 become surrogates (surrogateescape)."""
 
-    def escape(found: re.Match[str]) -> str:
-        return chr(0xDC00 + int(found[1], 16)) if found[1] else found[0]
+    def escape(match: re.Match[str]) -> str:
+        return chr(0xDC00 + int(match[1], 16)) if match[1] else match[0]
 
     text = line.decode("utf-8", "surrogateescape")
     return json.loads(re.sub(r"\\(?:uffffff([89a-f][0-9a-f])|.)", escape, text))
@@ -39,7 +40,7 @@ def _bytes(text: str) -> bytes:
 
 
 def text(data: bytes) -> bytes:
-    """What would have been printed without `-f json`, but for values and for maps other than `@events`."""
+    """The output without `-f json`, except values and maps other than `@events`."""
     out = bytearray()
     in_hex = False
     for line in data.splitlines():
@@ -49,18 +50,18 @@ def text(data: bytes) -> bytes:
         if lost := LOST.fullmatch(line):
             out += b"Lost %d events\n" % int(lost[2], 16 if lost[1] and in_hex else 10)
             continue
-        said = _object(line)
-        kind = said.get("type")
+        message = _object(line)
+        kind = message.get("type")
         if kind in PRINTED:
-            out += _bytes(said["data"])
+            out += _bytes(message["data"])
         elif kind == "join":
-            out += _bytes(said["data"]) + b"\n"
+            out += _bytes(message["data"]) + b"\n"
         elif kind == "map":
-            for word, count in said["data"].get("@events", {}).items():
-                out += b"@events[%s]: %d\n" % (_bytes(word), int(count))
+            for name, count in message["data"].get("@events", {}).items():
+                out += b"@events[%s]: %d\n" % (_bytes(name), int(count))
         elif kind is None:
             out += line + b"\n"
-        # The stream of 0.24 and later stays in hex.
+        # From the first `\u` escape on, 0.24 and later prints the counts of lost events in hex.
         in_hex |= re.search(rb"(?<!\\)(?:\\\\)*\\u", line) is not None
     return bytes(out)
 
@@ -73,72 +74,72 @@ def _dev(value: Any) -> str:
     return value if isinstance(value, str) else f"{value >> 20},{value & 0xFFFFF}"
 
 
-def _meaning(name: str, phase: str) -> str | None:
-    """The name in the low-level log of what Syncline knows."""
+def _event_name(name: str, phase: str) -> str | None:
+    """The event name in the low-level log, or None if Syncline does not know the event."""
     point = name.rsplit(":", 1)[-1] if name.startswith(("tracepoint:", "rawtracepoint:")) else name
     call = re.fullmatch(r"sys_(enter|exit)_(\w+)", point)
     call = call if call and call[2] in CALLS else None
     if phase == "INSTANT":
         return point if call or point in (*STARTS, *ENDS, *BLOCKS) else None
-    of_fs = re.fullmatch(r"(ext4|f2fs)_sync_file", point)
+    is_fs_sync = re.fullmatch(r"(ext4|f2fs)_sync_file", point)
     if phase == "BEGIN":
         if name in CALLS or point in STARTS or (call and call[1] == "enter"):
             return point
-        return f"{point}_enter" if of_fs else None
+        return f"{point}_enter" if is_fs_sync else None
     if phase == "END":
         if name in CALLS:
             return f"{name}_exit"
         if call:
             return f"sys_exit_{call[2]}"
-        whole = re.fullmatch(r"((?:ext4|f2fs)_sync_file)(_enter|_exit)?", point)
-        return f"{whole[1]}_exit" if whole else None
+        fs_sync = re.fullmatch(r"((?:ext4|f2fs)_sync_file)(_enter|_exit)?", point)
+        return f"{fs_sync[1]}_exit" if fs_sync else None
     return None
 
 
 def rows(data: bytes) -> list[Row]:
-    """The low-level log of the events that are printed for btetto."""
-    found = []
+    """The rows of the low-level log for the events that are printed for btetto."""
+    result = []
     for line in data.splitlines():
         if not line.startswith(b'{"type": "value"'):
             continue
-        what, *pairs = _object(line)["data"]
-        if what not in ("track_event", "call_stack"):
+        kind, *pairs = _object(line)["data"]
+        if kind not in ("track_event", "call_stack"):
             continue
-        said = dict(pairs)
-        name = said.pop("name", what)
-        row: Row = {"ts_ns": _int(said.pop("ts"))}
+        values = dict(pairs)
+        name = values.pop("name", kind)
+        row: Row = {"ts_ns": _int(values.pop("ts"))}
         for key in ("tid", "pid"):
-            if key in said:
-                row[key] = _int(said.pop(key))
-        if "thread_name" in said:
-            row["comm"] = said.pop("thread_name")
-        meaning = _meaning(name, said.get("type", ""))
-        row["event"] = meaning or (f"track_event {name}" if name in CALLS else name)
-        if meaning in STARTS:
-            row["datasync"] = _int(said.pop("datasync", 0))
-            if "dev" in said:
-                row["dev"] = _dev(said.pop("dev"))
-            if "ino" in said:
-                row["ino"] = _int(said.pop("ino"))
-            row["fs"] = meaning.split("_")[0]
-        elif meaning in BLOCKS and "W" in said["rwbs"] and said["nr_sector"]:
-            row["dev"], row["sector"] = _dev(said.pop("dev")), _int(said.pop("sector"))
-            row["bytes"] = said["nr_sector"] * 512
-        elif meaning and "ustack" in said and "enter" in meaning:
-            stack = [line for line in said.pop("ustack").split("\n") if line.strip()]
+            if key in values:
+                row[key] = _int(values.pop(key))
+        if "thread_name" in values:
+            row["comm"] = values.pop("thread_name")
+        event_name = _event_name(name, values.get("type", ""))
+        row["event"] = event_name or (f"track_event {name}" if name in CALLS else name)
+        if event_name in STARTS:
+            row["datasync"] = _int(values.pop("datasync", 0))
+            if "dev" in values:
+                row["dev"] = _dev(values.pop("dev"))
+            if "ino" in values:
+                row["ino"] = _int(values.pop("ino"))
+            row["fs"] = event_name.split("_")[0]
+        elif event_name in BLOCKS and "W" in values["rwbs"] and values["nr_sector"]:
+            row["dev"], row["sector"] = _dev(values.pop("dev")), _int(values.pop("sector"))
+            row["bytes"] = values["nr_sector"] * 512
+        elif event_name and "ustack" in values and "enter" in event_name:
+            stack = [line for line in values.pop("ustack").split("\n") if line.strip()]
             if stack:
                 row["stack"] = [line.strip() for line in stack]
-        elif meaning and "ret" in said:
-            row["ret"] = _int(said.pop("ret"))
-        for key, value in said.items():
+        elif event_name and "ret" in values:
+            row["ret"] = _int(values.pop("ret"))
+        for key, value in values.items():
             if isinstance(value, list):
                 row[key] = json.dumps(value, separators=(",", ":"))
             else:
-                # No number of more than 18 digits is one in every JSON reader.
+                # Not every JSON reader reads integers of more than 18 digits exactly.
                 is_long = isinstance(value, int) and abs(value) >= 10**18
                 row[key] = str(value) if is_long else value
-        found.append(row)
-    return found
+        result.append(row)
+    return result
 
 
 def _quoted(text: bytes, signed: bool) -> bytes:
@@ -157,9 +158,9 @@ def _quoted(text: bytes, signed: bool) -> bytes:
 
 
 def write(log: bytes, rng: random.Random, version: int = 23, signed: bool = True) -> bytes:
-    """A log as text as `bpftrace -f json` would have written it, the text cut anywhere.
+    """Writes a text log as `bpftrace -f json` does. Messages may end anywhere in a line.
 
-    `signed`: whether C++'s `char` has a sign, as on x86-64.
+    `signed`: whether `char` is signed in C++, as on x86-64.
     """
     out = bytearray()
     in_hex = False

@@ -1,8 +1,8 @@
-"""The text of the ring buffer: a plain reader, and a printer of known events in every layout.
+"""A plain reader of the ring buffer's text, and a printer of known events in every layout.
 
-The reader takes a line apart with one expression for each layout, and knows what the patch, the
-syscalls, ext4's sync and the block layer print. The printer writes the events of a
-`tracedat.World` as the kernel's trace_output.c and trace-cmd's trace-read.c do.
+The reader has one regular expression for each layout. It knows the events of the kernel patch, the
+syscalls, ext4's sync and the block layer. The printer writes the events of a `tracedat.World` as the
+kernel's trace_output.c and trace-cmd's trace-read.c do.
 
     python -m tests.reference.ftrace --bytes 100000000 > big.txt
 """
@@ -30,9 +30,9 @@ LATENCY = re.compile(
 )
 CALL = re.compile(r"sys_(?P<call>\w+)\((?P<args>.*)\)")
 RETURN = re.compile(r"sys_(?P<call>\w+) -> (?P<ret>0x[0-9a-f]+)")
-NAMED = re.compile(r"(?:\(\+\d+\)\s+)?(?P<name>\w+):\s*(?P<data>.*)")
+NAME_AND_DATA = re.compile(r"(?:\(\+\d+\)\s+)?(?P<name>\w+):\s*(?P<data>.*)")
 
-# What stands behind `name:`, as its print format writes it.
+# The text after `name:`, as the event's print format writes it.
 DATA = {
     "sync_start": r"id=(?P<id>\d+) start=(?P<start>\d+) end=(?P<end>\d+) datasync=(?P<datasync>\d)"
     r" dev=(?P<dev>\S+) ino=(?P<ino>\d+)(?: op=(?P<op>\w+))?(?: fs=(?P<fs>\w+))? path=(?P<path>.*)",
@@ -57,7 +57,7 @@ DATA["block_rq_insert"] = DATA["block_rq_issue"]
 
 @dataclass
 class Event:
-    """An event of a text. `fields` is `None` where the reader does not know how they are printed."""
+    """An event of a text. `fields` is `None` if the reader does not know the print format."""
 
     ts: int
     tid: int
@@ -88,11 +88,11 @@ def _fields(name: str, data: str) -> dict[str, Any] | None:
         return {k: int(v, 16) for k, v in re.findall(r"(\w+): 0x([0-9a-f]+)", data)}
     if name not in DATA:
         return None
-    found = re.fullmatch(DATA[name], data)
-    assert found, (name, data)
-    fields = {k: v for k, v in found.groupdict().items() if v is not None}
+    match = re.fullmatch(DATA[name], data)
+    assert match, (name, data)
+    fields = {k: v for k, v in match.groupdict().items() if v is not None}
     if "bio" in fields:
-        # %px has no 0x, and trace-cmd's %p an x behind it.
+        # %px prints no 0x, and trace-cmd appends an x to %p.
         fields["bio"] = f"0x{fields['bio']}"
     texts = ("path", "data_comm", "cmd")
     return {key: value if key in texts else _value(value) for key, value in fields.items()}
@@ -103,7 +103,7 @@ def _signed(value: int) -> int:
 
 
 def read(text: str) -> Iterator[Event]:
-    """The events of a text, in its order; other lines are passed over."""
+    """The events of a text, in file order. Other lines are skipped."""
     for line in text.splitlines():
         row = NORMAL.fullmatch(line) or LATENCY.fullmatch(line)
         if row is None:
@@ -118,9 +118,14 @@ def read(text: str) -> Iterator[Event]:
         elif call := RETURN.fullmatch(event):
             name, fields = f"sys_exit_{call['call']}", {"ret": _signed(int(call["ret"], 16))}
         else:
-            named = NAMED.fullmatch(event.strip(" ") if event.startswith(" ") else event)
-            assert named, line
-            name, fields = named["name"], _fields(named["name"], named["data"])
+            name_and_data = NAME_AND_DATA.fullmatch(
+                event.strip(" ") if event.startswith(" ") else event
+            )
+            assert name_and_data, line
+            name, fields = (
+                name_and_data["name"],
+                _fields(name_and_data["name"], name_and_data["data"]),
+            )
         groups = row.groupdict()
         pid = groups.get("pid")
         yield Event(
@@ -134,15 +139,15 @@ def read(text: str) -> Iterator[Event]:
 
 
 def as_thesis(events: list[Event]) -> bytes:
-    """What the patch and the sync calls tell, in the thesis's line format."""
+    """Writes the events of the kernel patch and of the sync calls in the thesis's line format."""
     lines = []
     for event in events:
         fields = dict(event.fields or {})
         if event.name.startswith(("sys_enter_", "sys_exit_")):
-            word = event.name.removeprefix("sys_enter_")
-            if word.removeprefix("sys_exit_") not in tracedat.CALLS:
+            name = event.name.removeprefix("sys_enter_")
+            if name.removeprefix("sys_exit_") not in tracedat.CALLS:
                 continue
-            data = f"ret {fields['ret']}" if word.startswith("sys_exit_") else ""
+            data = f"ret {fields['ret']}" if name.startswith("sys_exit_") else ""
         elif event.name in (
             "sync_start",
             "sync_end",
@@ -150,13 +155,13 @@ def as_thesis(events: list[Event]) -> bytes:
             "bio_submit",
             "bio_complete",
         ):
-            word = event.name
+            name = event.name
             if "bio" in fields:
                 fields["bio"] = f"0x{fields['bio']:x}"
             data = " ".join(f"{key} {value}" for key, value in fields.items())
         else:
             continue
-        lines.append(f"{event.ts} {event.tid} {event.comm} {word} {data}".rstrip() + "\n")
+        lines.append(f"{event.ts} {event.tid} {event.comm} {name} {data}".rstrip() + "\n")
     return "".join(lines).encode()
 
 
@@ -171,11 +176,11 @@ class Layout:
     latency: bool = False
     tgid: bool = False
     flags: str = "....."
-    digits: int = 9  # behind the point
+    digits: int = 9  # of the fraction of a second
     diff: bool = False
     prefix: str = ""
     raw: bool = False  # trace-cmd report -R
-    stripped: bool = False  # by whoever copied it
+    stripped: bool = False  # leading blanks were lost when the text was copied
     crlf: bool = False
 
 
@@ -216,7 +221,7 @@ def _print(event: tracedat.Event, layout: Layout) -> str:
 
 
 def write(world: World, layout: Layout) -> str:
-    """The events of a world, one a line, and what was lost before them."""
+    """Prints the events of a world, one on each line, and the losses between them."""
     lines = []
     if layout.trace_cmd:
         lines.append(f"{layout.prefix}cpus={world.cpus}")

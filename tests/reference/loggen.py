@@ -1,7 +1,7 @@
-"""Logs in the thesis's line format with a known truth.
+"""Generates logs in the thesis's line format with a known truth.
 
-Threads, files, requests and bios are simulated; every line comes from a simulated event, and the
-truth is read off the simulated objects and off which of their lines are in the log. Nothing is
+The generator simulates threads, files, requests and bios. Every line is a simulated event. The
+truth follows from the simulated objects and from which of their lines are in the log. Nothing is
 paired here, so the truth does not depend on how a converter pairs.
 
     python -m tests.reference.loggen --seed 7 --requests 100 --truth truth.json > log
@@ -24,31 +24,31 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 Row = dict[str, Any]
-Names = str  # plain: as real ones; odd: spaces, event names, UTF-8; hostile: any bytes
+Names = str  # plain: realistic; odd: spaces, event names, UTF-8; hostile: any bytes
 
 
 @dataclass
 class Params:
-    """What a log holds. Chances are between 0 and 1."""
+    """What a log contains. `p_*`, `lose_*`, `cut_*` and `double_*` are probabilities or shares from 0 to 1."""
 
-    requests: int = 50  # sync calls and requests, lone calls included
+    requests: int = 50  # sync calls and requests, including unmatched calls
     threads: int = 4  # threads that make syscalls
-    dsync_threads: int = 0  # threads whose O_DSYNC writes sync without a sync call
-    uring_threads: int = 0  # io_uring workers: also without a call
+    dsync_threads: int = 0  # threads that sync by O_DSYNC writes, without a sync call
+    uring_threads: int = 0  # io_uring workers, which also make no sync call
     background: int = 0  # bios of id 0
     files: int = 8  # a file may be synced by several threads at once
-    addresses: int = 8  # bio addresses to begin with; more are made when all are in use
+    addresses: int = 8  # bio addresses at first; more are added when all are in use
     max_bios: int = 3
     max_folios: int = 4
     p_empty: float = 0.2
-    p_scattered: float = 0.4  # a folio that does not follow the one before
-    p_two_at_once: float = 0.2  # two bios filled in turns
-    p_lone: float = 0.1
+    p_scattered: float = 0.4  # a folio that is not adjacent to the previous one
+    p_two_at_once: float = 0.2  # two bios are filled alternately
+    p_lone: float = 0.1  # a call without a request
     p_error: float = 0.05
     p_ends_early: float = 0.0  # the request ends before its bios complete
     p_helper: float = 0.0  # a bio that another thread fills and submits
     syscall_exits: bool = False
-    # what is not in the log
+    # lost events
     lose_call: float = 0.0
     lose_call_exit: float = 0.0
     lose_start: float = 0.0
@@ -56,18 +56,18 @@ class Params:
     lose_folio: float = 0.0
     lose_submit: float = 0.0
     lose_complete: float = 0.0
-    bursts: int = 0  # runs of lost events on one CPU, each told by a `Lost N events` line
-    cut_head: float = 0.0  # shares of the time
+    bursts: int = 0  # runs of lost events on one CPU, each reported by a `Lost N events` line
+    cut_head: float = 0.0  # shares of the lines; the cuts are by time
     cut_tail: float = 0.0
-    # what is in it too often, or is none of it
+    # repeated events and lines that are no events
     double_complete: float = 0.0
     double_end: float = 0.0
-    garbage: int = 0  # lines that are not of the format
-    # the order of lines
+    garbage: int = 0  # lines that are not in the format
+    # order of the lines
     cpus: int = 2
-    disorder_ns: int = 0  # each CPU's buffer is drained once in so long
-    p_tie: float = 0.0  # an event at the time of the one before; needs disorder_ns 0
-    # how it looks
+    disorder_ns: int = 0  # period in which each CPU's buffer is drained
+    p_tie: float = 0.0  # an event at the time of the previous one; needs disorder_ns 0
+    # presentation
     names: Names = "plain"
     stacks: str = "default"  # default, perf, mixed, none
     stack_pool: int = 12
@@ -81,14 +81,14 @@ class Params:
     exit_ret: bool = True
     time_unit: str = "ns"
     pid_is: str = "thread"
-    processes: int = 0  # threads share so many PIDs, as with pid_is "process"; 0: each its own
+    processes: int = 0  # number of PIDs that threads share, for pid_is "process"; 0: no sharing
     final_newline: bool = True
     first_time: int = 40_000_000_000
     first_id: int = 1
 
 
 def random_params(rng: random.Random) -> Params:
-    """Parameters drawn at random, with about half of the troubles switched off."""
+    """Draws parameters at random. About half of the difficulties are switched off."""
 
     def maybe(value: Any, otherwise: Any, chance: float = 0.35) -> Any:
         return value if rng.random() < chance else otherwise
@@ -261,7 +261,7 @@ MAP_DUMP = b"""
 
 
 def text(value: bytes) -> str:
-    """How tables show bytes: what is not UTF-8 as backslash, x and two hex digits."""
+    """Decodes bytes as the tables show them: bytes that are not UTF-8 become backslash, x and two hex digits."""
     return value.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
 
 
@@ -270,19 +270,19 @@ def pool_of(names: dict[str, tuple[bytes, ...]], kind: Names) -> tuple[bytes, ..
     return tuple(name for k in kinds[: kinds.index(kind) + 1] for name in names[k])
 
 
-# ---------------------------------------------------------------- the simulated things
+# ---------------------------------------------------------------- simulated objects
 
 
 @dataclass(eq=False)
 class Line:
-    """An event, and so a line of the log unless it is lost."""
+    """An event: a line of the log, unless it is lost."""
 
     kind: str
     t: int  # in units of the log
     pid: int
     comm: bytes
     cpu: int
-    word: bytes
+    event_name: bytes
     data: list[tuple[str, Any]]
     lost: str | None = None  # random, burst or cut
     frames: list[bytes] = field(default_factory=list)
@@ -309,8 +309,8 @@ class Bio:
     sector: int = 0
 
     def lines(self) -> list[Line]:
-        made = [self.submit, self.complete]
-        return [line for line, _, _ in self.folios] + [line for line in made if line]
+        ends = [self.submit, self.complete]
+        return [line for line, _, _ in self.folios] + [line for line in ends if line]
 
 
 @dataclass(eq=False)
@@ -324,7 +324,7 @@ class Request:
     start: Line | None = None
     end: Line | None = None
     ret: int = 0
-    helped: bool = False
+    has_helper: bool = False
     bios: list[Bio] = field(default_factory=list)
 
 
@@ -337,7 +337,7 @@ class Thread:
 
 @dataclass
 class Truth:
-    """What a converter must find: rows as in docs/reference/tables.md, and what is missing and why."""
+    """The tables (docs/reference/tables.md) and the losses that a converter must report."""
 
     sync: list[Row]
     bio: list[Row]
@@ -345,7 +345,7 @@ class Truth:
     losses: dict[str, int]
     lost: list[Row]  # the events that happened and are not in the log
     events: int
-    folio_bytes: int  # of all folio lines in the log
+    folio_bytes: int  # sum over all folio lines in the log
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=1)
@@ -359,7 +359,7 @@ class Generated:
 
 
 class World:
-    """A clock, threads, and the bios in flight between them."""
+    """Simulates threads that share a clock, files and bio addresses."""
 
     def __init__(self, params: Params, rng: random.Random) -> None:
         self.p = params
@@ -373,8 +373,8 @@ class World:
         self.bios: list[Bio] = []
         self.queue: list[tuple[int, int, Callable[[], None]]] = []
         self.order = 0
-        self.made = 0
-        self.left = params.requests
+        self.thread_count = 0
+        self.requests_left = params.requests
         self.next_id = params.first_id
         self.next_address = 0xFF11000000896780
         self.free = [self.new_address() for _ in range(params.addresses)]
@@ -390,8 +390,10 @@ class World:
         self.stacks = [self.new_stack() for _ in range(params.stack_pool)]
 
     def thread(self, comm: bytes) -> Thread:
-        self.made += 1
-        number = self.made % self.p.processes if self.p.processes else self.made
+        self.thread_count += 1
+        number = self.thread_count
+        if self.p.processes:
+            number %= self.p.processes
         return Thread(500 + 7 * number, comm, self.rng.randrange(self.p.cpus))
 
     def new_address(self) -> int:
@@ -399,7 +401,7 @@ class World:
         return self.next_address
 
     def new_stack(self) -> tuple[list[bytes], str | None]:
-        """Stack lines, innermost first, and what they fold to."""
+        """Returns stack lines, innermost first, and their folded stack."""
         style = self.p.stacks
         if style == "none":
             return [], None
@@ -430,7 +432,7 @@ class World:
         heapq.heappush(self.queue, (self.now + max(1, delay // self.unit), self.order, action))
 
     def drive(self, steps: Iterator[int]) -> None:
-        """Runs a generator that yields how long it sleeps."""
+        """Runs a generator that yields the times for which it sleeps, in ns."""
         delay = next(steps, None)
         if delay is not None:
             self.at(delay, lambda: self.drive(steps))
@@ -449,29 +451,29 @@ class World:
     def us(self, low: float, high: float) -> int:
         return int(self.rng.uniform(low, high) * 1000)
 
-    def emit(self, kind: str, who: Thread, word: str, data: list[tuple[str, Any]]) -> Line:
+    def emit(self, kind: str, thread: Thread, event_name: str, data: list[tuple[str, Any]]) -> Line:
         tie = self.rng.random() < self.p.p_tie and self.lines
         t = self.last if tie else max(self.now, self.last + 1)
         self.last = self.now = t
-        line = Line(kind, t, who.tid, who.comm, who.cpu, word.encode(), data)
+        line = Line(kind, t, thread.tid, thread.comm, thread.cpu, event_name.encode(), data)
         self.lines.append(line)
         if self.rng.random() < 0.05:
-            who.cpu = self.rng.randrange(self.p.cpus)
+            thread.cpu = self.rng.randrange(self.p.cpus)
         return line
 
-    # what threads do
+    # actions of threads
 
-    def take(self) -> bool:
-        self.left -= 1
-        return self.left >= 0
+    def take_request(self) -> bool:
+        self.requests_left -= 1
+        return self.requests_left >= 0
 
     def caller(self, thread: Thread) -> Iterator[int]:
         yield self.us(0, 5000)
-        while self.take():
+        while self.take_request():
             yield self.us(10, 3000)
             op = self.rng.choice(("fsync", "fsync", "fdatasync", "fdatasync", "msync"))
-            lone = self.rng.random() < self.p.p_lone
-            if lone:
+            is_unmatched = self.rng.random() < self.p.p_lone
+            if is_unmatched:
                 op = self.rng.choice((op, "sync", "syncfs", "sync_file_range"))
             frames, stack = self.rng.choice(self.stacks)
             enter = f"sys_enter_{op}" if self.p.words == "kernel" else op
@@ -481,7 +483,7 @@ class World:
             self.calls.append(call)
             yield self.us(5, 300)
             ret = 0
-            if lone:
+            if is_unmatched:
                 yield self.us(0, 2000)
             else:
                 request = self.new_request(thread, call, op != "fsync")
@@ -495,15 +497,15 @@ class World:
 
     def worker(self, thread: Thread) -> Iterator[int]:
         yield self.us(0, 5000)
-        while self.take():
+        while self.take_request():
             yield self.us(10, 3000)
             yield from self.sync(self.new_request(thread, None, self.rng.random() < 0.5))
 
     def writeback(self) -> Iterator[int]:
         for _ in range(self.p.background):
             yield self.us(100, 4000)
-            who = self.rng.choice(self.kworkers)
-            yield from self.write(None, [who], self.offsets())
+            thread = self.rng.choice(self.kworkers)
+            yield from self.write(None, [thread], self.offsets())
 
     def new_request(self, thread: Thread, call: Call | None, datasync: bool) -> Request:
         path, ino = self.rng.choice(self.files)
@@ -530,14 +532,14 @@ class World:
         request.start = self.emit("start", thread, word, data)
         yield self.us(1, 200)
         if self.rng.random() >= self.p.p_empty:
-            left = self.rng.randint(1, self.p.max_bios)
-            while left > 0:
-                who = thread
+            bios_left = self.rng.randint(1, self.p.max_bios)
+            while bios_left > 0:
+                submitter = thread
                 if self.rng.random() < self.p.p_helper:
-                    who, request.helped = self.rng.choice(self.kworkers), True
-                count = 2 if left > 1 and self.rng.random() < self.p.p_two_at_once else 1
-                left -= count
-                yield from self.write(request, [who] * count, self.offsets())
+                    submitter, request.has_helper = self.rng.choice(self.kworkers), True
+                count = 2 if bios_left > 1 and self.rng.random() < self.p.p_two_at_once else 1
+                bios_left -= count
+                yield from self.write(request, [submitter] * count, self.offsets())
         if self.rng.random() >= self.p.p_ends_early:
             while any(bio.complete is None for bio in request.bios):
                 yield self.us(5, 500)
@@ -555,11 +557,11 @@ class World:
                 offset = 4096 * self.rng.randrange(200)
 
     def write(
-        self, request: Request | None, who: list[Thread], offsets: Iterator[int]
+        self, request: Request | None, threads: list[Thread], offsets: Iterator[int]
     ) -> Iterator[int]:
-        """Fills and submits bios; with more than one, in turns."""
+        """Fills and submits bios, one for each thread in `threads`; several bios alternate."""
         bios: list[Bio] = []
-        for _ in who:
+        for _ in threads:
             if not self.free:
                 self.free.append(self.new_address())
             address = self.free.pop(self.rng.randrange(len(self.free)))
@@ -570,7 +572,7 @@ class World:
             if request:
                 request.bios.append(bio)
         for _ in range(self.rng.randint(1, self.p.max_folios)):
-            for bio, thread in zip(bios, who, strict=True):
+            for bio, thread in zip(bios, threads, strict=True):
                 start = next(offsets)
                 length = 4096 if self.rng.random() < 0.9 else self.rng.choice((512, 8192, 65536))
                 data = [("id", bio.id), ("bio", f"{bio.address:#x}")]
@@ -578,7 +580,7 @@ class World:
                 line = self.emit("folio", thread, "bio_add_folio", data)
                 bio.folios.append((line, start, length))
                 yield self.us(0.5, 20)
-        for bio, thread in zip(bios, who, strict=True):
+        for bio, thread in zip(bios, threads, strict=True):
             data = [("id", bio.id), ("bio", f"{bio.address:#x}")]
             if self.p.extra_pairs:
                 data.insert(self.rng.randrange(3), ("sector", bio.sector))
@@ -587,27 +589,27 @@ class World:
             yield self.us(1, 100)
 
     def complete(self, bio: Bio) -> None:
-        # Whatever is on the CPU has its name on the line.
+        # The line names the thread that happens to run on the CPU.
         cpu = self.rng.randrange(self.p.cpus)
         other = self.rng.choice([*self.threads, *self.kworkers, None, None])
         swapper = Thread(0, b"swapper/%d" % cpu, cpu)
-        who = Thread(other.tid, other.comm, cpu) if other else swapper
+        thread = Thread(other.tid, other.comm, cpu) if other else swapper
         data = [("bio", f"{bio.address:#x}")]
         if self.p.extra_pairs:
             data.append(("status", 0))
-        bio.complete = self.emit("complete", who, "bio_complete", data)
+        bio.complete = self.emit("complete", thread, "bio_complete", data)
         self.free.append(bio.address)
 
 
-# ---------------------------------------------------------------- what is lost
+# ---------------------------------------------------------------- losses
 
 
-def seen(line: Line | None) -> bool:
+def is_logged(line: Line | None) -> bool:
     return line is not None and line.lost is None
 
 
 def lose(world: World) -> None:
-    """Marks lines as lost, in ways that leave one right answer."""
+    """Marks lines as lost such that the truth stays unique."""
     p, rng = world.p, world.rng
     shares = {
         "call": p.lose_call,
@@ -627,9 +629,9 @@ def lose(world: World) -> None:
         first = rng.randrange(len(buffer) + 1)
         for line in buffer[first : first + rng.randint(1, 25)]:
             line.lost = line.lost or "burst"
-    keep_one_answer(world)
-    # A cut goes by time and comes last: it takes every line before or after, so it leaves no
-    # address and no thread in a state that a later line could be mistaken for.
+    keep_truth_unique(world)
+    # The cut comes last. It removes every line before or after a time, so it leaves no thread and
+    # no address in a state in which a later line is ambiguous.
     head = p.cut_head and world.lines[int(p.cut_head * len(world.lines))].t
     tail = p.cut_tail and world.lines[int((1 - p.cut_tail) * len(world.lines)) - 1].t
     for line in world.lines:
@@ -637,46 +639,46 @@ def lose(world: World) -> None:
             line.lost = line.lost or "cut"
 
 
-def keep_one_answer(world: World) -> None:
-    """Gives lines back where two histories would leave the same log.
+def keep_truth_unique(world: World) -> None:
+    """Restores lost lines where two histories would leave the same log.
 
-    If a completion and the next submit at its address are both lost, nobody can know whose the
-    next completion is; if a call is lost, its request looks like that of an earlier lone call.
+    If a completion and the next submit at its address are both lost, the bio of the next completion
+    is ambiguous. If a call is lost, its request looks like that of an earlier unmatched call.
     """
     uses: dict[int, list[Bio]] = {}
-    place = {id(line): number for number, line in enumerate(world.lines)}
-    for bio in sorted(world.bios, key=lambda bio: place[id(bio.folios[0][0])]):
+    order = {id(line): number for number, line in enumerate(world.lines)}
+    for bio in sorted(world.bios, key=lambda bio: order[id(bio.folios[0][0])]):
         uses.setdefault(bio.address, []).append(bio)
     for bios in uses.values():
-        before_whole = True
+        previous_is_whole = True
         for bio in bios:
             lines = bio.lines()
-            if not before_whole:
-                give_back(lines)
+            if not previous_is_whole:
+                restore(lines)
             if bio.submit and bio.submit.lost and bio.complete:
-                give_back([bio.complete])
-            before_whole = not any(line.lost for line in lines)
+                restore([bio.complete])
+            previous_is_whole = not any(line.lost for line in lines)
     for request in world.requests:
-        if request.helped and request.start and request.end:
-            give_back([request.start])  # else it would open under the helper's thread
+        if request.has_helper and request.start and request.end:
+            restore([request.start])  # otherwise it would open on the helper's thread
     last: dict[int, Call] = {}
     for call in world.calls:
-        before = last.get(call.entry.pid)
-        if not seen(call.entry) and before is not None and not seen(before.exit):
-            taken = before.request is not None and named(before.request)
-            if not taken or seen(call.exit):
-                give_back([call.entry])
-        if seen(call.entry):
+        previous = last.get(call.entry.pid)
+        if not is_logged(call.entry) and previous is not None and not is_logged(previous.exit):
+            has_request = previous.request is not None and lines_with_id(previous.request)
+            if not has_request or is_logged(call.exit):
+                restore([call.entry])
+        if is_logged(call.entry):
             last[call.entry.pid] = call
 
 
-def give_back(lines: list[Line]) -> None:
+def restore(lines: list[Line]) -> None:
     for line in lines:
         line.lost = None
 
 
-def named(request: Request) -> list[Line]:
-    """The lines of the log that name the request's id."""
+def lines_with_id(request: Request) -> list[Line]:
+    """The lines of the log that contain the request's id."""
     lines = [request.start, request.end]
     for bio in request.bios:
         lines += [line for line, _, _ in bio.folios] + [bio.submit]
@@ -686,24 +688,24 @@ def named(request: Request) -> list[Line]:
 # ---------------------------------------------------------------- the truth
 
 
-def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
+def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
     unit = world.unit
-    place = {id(line): number for number, line in enumerate(world.lines)}
-    losses: Counter[str] = Counter(unparsed_line=garbage, lost_by_tracer=lost_told)
+    order = {id(line): number for number, line in enumerate(world.lines)}
+    losses: Counter[str] = Counter(unparsed_line=garbage, lost_by_tracer=reported_lost)
 
     def first(lines: list[Line]) -> Line:
-        return min(lines, key=lambda line: place[id(line)])
+        return min(lines, key=lambda line: order[id(line)])
 
     def ns(line: Line) -> int:
         return line.t * unit
 
-    def who(pid: int) -> Row:
+    def thread_columns(pid: int) -> Row:
         in_process = world.p.pid_is == "process"
         return {"tid": None if in_process else pid, "pid": pid if in_process else None}
 
     def sizes(bios: list[Bio]) -> Row:
-        parts = [(s, n) for bio in bios for line, s, n in bio.folios if seen(line)]
-        # Ranges counted on a map of 512-byte blocks: all offsets and lengths are multiples.
+        parts = [(s, n) for bio in bios for line, s, n in bio.folios if is_logged(line)]
+        # Count ranges in a set of 512-byte blocks: all offsets and lengths are multiples of 512.
         blocks = {b for s, n in parts for b in range(s // 512, (s + n) // 512)}
         return {
             "bytes": sum(n for _, n in parts),
@@ -713,29 +715,31 @@ def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
             "last_offset": (max(blocks) + 1) * 512 if blocks else None,
         }
 
-    def opens_bio(bio: Bio) -> list[Line]:
+    def opening_lines(bio: Bio) -> list[Line]:
         lines = [line for line, _, _ in bio.folios] + [bio.submit]
         return [line for line in lines if line is not None and line.lost is None]
 
-    requests = [request for request in world.requests if named(request)]
-    requests.sort(key=lambda request: place[id(first(named(request)))])
+    requests = [request for request in world.requests if lines_with_id(request)]
+    requests.sort(key=lambda request: order[id(first(lines_with_id(request)))])
     sync_id = {id(request): number for number, request in enumerate(requests, 1)}
-    bios = sorted(filter(opens_bio, world.bios), key=lambda bio: place[id(first(opens_bio(bio)))])
+    bios = sorted(
+        filter(opening_lines, world.bios), key=lambda bio: order[id(first(opening_lines(bio)))]
+    )
     extra = world.p.extra_pairs
 
     sync_rows = []
     for request in requests:
-        call = request.call if request.call and seen(request.call.entry) else None
-        start = request.start if seen(request.start) else None
-        end = request.end if seen(request.end) else None
-        own = [bio for bio in request.bios if opens_bio(bio)]
-        submits = [bio.submit for bio in own if seen(bio.submit)]
-        completes = [bio.complete for bio in own if seen(bio.complete)]
-        submitted = bool(own) and len(submits) == len(own)
-        completed = bool(own) and len(completes) == len(own)
-        opening = first(named(request))
+        call = request.call if request.call and is_logged(request.call.entry) else None
+        start = request.start if is_logged(request.start) else None
+        end = request.end if is_logged(request.end) else None
+        logged_bios = [bio for bio in request.bios if opening_lines(bio)]
+        submits = [bio.submit for bio in logged_bios if is_logged(bio.submit)]
+        completes = [bio.complete for bio in logged_bios if is_logged(bio.complete)]
+        submitted = bool(logged_bios) and len(submits) == len(logged_bios)
+        completed = bool(logged_bios) and len(completes) == len(logged_bios)
+        opening = first(lines_with_id(request))
         begin = call.entry if call else opening
-        row: Row = {"ts_ns": ns(begin), "dur_ns": None} | who(request.thread.tid)
+        row: Row = {"ts_ns": ns(begin), "dur_ns": None} | thread_columns(request.thread.tid)
         row |= {"comm": text(opening.comm), "process": None, "op": call.op if call else None}
         row |= {"datasync": request.datasync if start else None}
         row |= {"path": text(request.path) if start else None}
@@ -748,15 +752,18 @@ def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
         row |= {"ret": request.ret if end else None, "syscall_ns": None, "writeback_ns": None}
         row |= {"before_submit_ns": None, "after_complete_ns": None}
         row |= {"journal_ns": None, "flush_ns": None, "residue_ns": None}
-        row |= sizes(own) | {"bios": len(own), "stack": call.stack if call else None}
+        row |= sizes(logged_bios) | {
+            "bios": len(logged_bios),
+            "stack": call.stack if call else None,
+        }
         row |= {"confidence": "inferred" if call and not start else "exact", "incomplete": None}
         row |= {"sync_id": sync_id[id(request)], "start_ns": ns(start) if start else None}
         if start and end:
             row["dur_ns"] = ns(end) - ns(begin)
             if call:
-                left = call.exit if seen(call.exit) else end
-                row["syscall_ns"] = ns(left) - ns(call.entry)
-            if not own:
+                call_end = call.exit if is_logged(call.exit) else end
+                row["syscall_ns"] = ns(call_end) - ns(call.entry)
+            if not logged_bios:
                 row["writeback_ns"] = 0
             elif submitted and completed:
                 row["writeback_ns"] = max(map(ns, completes)) - min(map(ns, submits))
@@ -778,13 +785,13 @@ def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
 
     bio_rows = []
     for number, bio in enumerate(bios, 1):
-        submit = bio.submit if seen(bio.submit) else None
-        complete = bio.complete if seen(bio.complete) else None
-        sender = submit or first(opens_bio(bio))
+        submit = bio.submit if is_logged(bio.submit) else None
+        complete = bio.complete if is_logged(bio.complete) else None
+        bio_line = submit or first(opening_lines(bio))
         row = {"bio_id": number, "sync_id": sync_id[id(bio.request)] if bio.request else None}
-        row |= {"id": bio.id, "ts_ns": ns(sender), "dur_ns": None, "bio": f"{bio.address:#x}"}
+        row |= {"id": bio.id, "ts_ns": ns(bio_line), "dur_ns": None, "bio": f"{bio.address:#x}"}
         row |= {"dev": None, "sector": bio.sector if submit and extra else None}
-        row |= sizes([bio]) | who(sender.pid) | {"comm": text(sender.comm)}
+        row |= sizes([bio]) | thread_columns(bio_line.pid) | {"comm": text(bio_line.comm)}
         row |= {"origin": "sync" if bio.request else "background"}
         row |= {"confidence": "exact" if bio.request else None, "incomplete": None}
         if submit and complete:
@@ -796,26 +803,26 @@ def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
             row["incomplete"] = "start"
             losses["never_submitted"] += 1
         end = bio.request.end if bio.request else None
-        if complete and end and seen(end) and complete.t > end.t:
+        if complete and end and is_logged(end) and complete.t > end.t:
             losses["completed_after_end"] += 1
         bio_rows.append(row)
     for bio in world.bios:
-        if seen(bio.complete):
-            # One line that opens no bio, or the second of two.
-            losses["unmatched_complete"] += (not opens_bio(bio)) + bio.complete.double
+        if is_logged(bio.complete):
+            # The completion of a bio that is not in the log, or a second completion.
+            losses["unmatched_complete"] += (not opening_lines(bio)) + bio.complete.double
 
     call_rows = []
     for call in world.calls:
-        left = call.exit if seen(call.exit) else None
-        if not seen(call.entry):
-            losses["unmatched_exit"] += left is not None
+        exit_line = call.exit if is_logged(call.exit) else None
+        if not is_logged(call.entry):
+            losses["unmatched_exit"] += exit_line is not None
             continue
-        request = call.request if call.request and named(call.request) else None
-        end = left or (request.end if request and seen(request.end) else None)
+        request = call.request if call.request and lines_with_id(call.request) else None
+        end = exit_line or (request.end if request and is_logged(request.end) else None)
         row = {"call_id": len(call_rows) + 1, "ts_ns": ns(call.entry)}
         row |= {"dur_ns": ns(end) - ns(call.entry) if end else None}
-        row |= who(call.entry.pid) | {"comm": text(call.entry.comm), "op": call.op}
-        row |= {"ret": dict(left.data).get("ret") if left else None, "stack": call.stack}
+        row |= thread_columns(call.entry.pid) | {"comm": text(call.entry.comm), "op": call.op}
+        row |= {"ret": dict(exit_line.data).get("ret") if exit_line else None, "stack": call.stack}
         row |= {"sync_id": sync_id[id(request)] if request else None, "unmatched": request is None}
         losses["unmatched_call"] += request is None
         call_rows.append(row)
@@ -823,15 +830,15 @@ def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
     lost = [
         {"line": text(render_head(line)), "why": line.lost} for line in world.lines if line.lost
     ]
-    doubles = sum(line.double for line in world.lines if seen(line))
+    doubles = sum(line.double for line in world.lines if is_logged(line))
     return Truth(
         sync_rows,
         bio_rows,
         call_rows,
         {reason: count for reason, count in sorted(losses.items()) if count},
         lost,
-        sum(map(seen, world.lines)) + doubles,
-        sum(n for bio in world.bios for line, _, n in bio.folios if seen(line)),
+        sum(map(is_logged, world.lines)) + doubles,
+        sum(n for bio in world.bios for line, _, n in bio.folios if is_logged(line)),
     )
 
 
@@ -839,10 +846,10 @@ def truth_of(world: World, garbage: int, lost_told: int) -> Truth:
 
 
 def render_head(line: Line) -> bytes:
-    words = [b"%d %d " % (line.t, line.pid) + line.comm, line.word]
+    parts = [b"%d %d " % (line.t, line.pid) + line.comm, line.event_name]
     for key, value in line.data:
-        words += [key.encode(), value if isinstance(value, bytes) else str(value).encode()]
-    return b" ".join(words)
+        parts += [key.encode(), value if isinstance(value, bytes) else str(value).encode()]
+    return b" ".join(parts)
 
 
 def render(line: Line, blank_before_stack: bool) -> list[bytes]:
@@ -853,7 +860,7 @@ def render(line: Line, blank_before_stack: bool) -> list[bytes]:
 
 
 def in_file_order(world: World) -> list[Line]:
-    """As a tracer prints: CPU by CPU, each buffer drained once in `disorder_ns`."""
+    """Orders lines as a tracer prints them: CPU by CPU, each buffer drained once in `disorder_ns`."""
     period = world.p.disorder_ns // world.unit
     if not period:
         return list(world.lines)
@@ -862,42 +869,44 @@ def in_file_order(world: World) -> list[Line]:
     def drained(line: Line) -> tuple[int, int]:
         return (line.t + shift[line.cpu]) // period, line.cpu
 
-    return sorted(world.lines, key=drained)  # stable: within a CPU the time goes forward
+    return sorted(world.lines, key=drained)  # stable: each CPU's lines stay in time order
 
 
 def simulate(params: Params, rng: random.Random) -> World:
     if params.p_tie and params.disorder_ns:
-        raise ValueError("ties keep the order of the file, so they need disorder_ns = 0")
+        raise ValueError("p_tie needs disorder_ns = 0: events at the same time keep the file order")
     if params.p_helper and params.cut_head:
-        raise ValueError("a request whose start is cut would open under its helper's thread")
+        raise ValueError(
+            "p_helper needs cut_head = 0: a request whose start is cut would open on its helper's thread"
+        )
     if params.processes and params.pid_is != "process":
-        raise ValueError("threads that share a PID need pid_is = process")
+        raise ValueError("processes needs pid_is = process: threads share PIDs")
     world = World(params, rng)
     world.run()
     return world
 
 
 def generate(params: Params, rng: random.Random) -> Generated:
-    """A log and its truth; the same parameters and seed give the same log."""
+    """Returns a log and its truth. The same parameters and seed give the same log."""
     world = simulate(params, rng)
     lose(world)
     for line in world.lines:
         share = {"complete": params.double_complete, "end": params.double_end}.get(line.kind, 0)
-        line.double = seen(line) and rng.random() < share
+        line.double = is_logged(line) and rng.random() < share
 
-    records: list[bytes] = []  # a record is a line with its stack, which stay together
-    burst = told = 0
+    records: list[bytes] = []  # a record is a line and its stack lines, which stay together
+    burst = reported = 0
     for line in in_file_order(world):
         if line.lost == "burst":
             burst += 1
         elif line.lost is None:
             if burst:
                 records.append(b"Lost %d events" % burst)
-                told, burst = told + burst, 0
+                reported, burst = reported + burst, 0
             records.append(b"\n".join(render(line, params.blank_before_stack)))
     if burst:
         records.append(b"Lost %d events" % burst)
-        told += burst
+        reported += burst
     for _ in range(params.garbage):
         records.insert(rng.randrange(len(records) + 1), rng.choice(GARBAGE))
     if params.header:
@@ -908,10 +917,10 @@ def generate(params: Params, rng: random.Random) -> Generated:
     log = b"\n".join(records)
     if params.final_newline and records:
         log += b"\n"
-    return Generated(log, truth_of(world, params.garbage, told), params)
+    return Generated(log, truth_of(world, params.garbage, reported), params)
 
 
-# ---------------------------------------------------------------- much of it
+# ---------------------------------------------------------------- bulk logs
 
 BLOCK_BYTES = 20_000_000
 BULK = Params(
@@ -937,10 +946,11 @@ def bulk(
     params: Params = BULK,
     block_bytes: int = BLOCK_BYTES,
 ) -> dict[str, int]:
-    """Writes about `size` bytes: one simulated block again and again, its times and ids moved on.
+    """Writes about `size` bytes: one simulated block repeatedly, each copy with later times and ids.
 
-    Every number of the block is printed as a prefix, the same in the whole block, and digits of
-    fixed width. So moving on is one replacement of bytes for the times and one for the ids.
+    Each time and id of a block is a prefix, which is the same in the whole block, and digits of
+    fixed width. So a copy needs one replacement of bytes for the times and one for the ids. Returns
+    the sums that the log's tables must have.
     """
     block_bytes = min(size, block_bytes)
     params = dataclasses.replace(params, first_time=0, first_id=1)
@@ -966,11 +976,11 @@ def bulk(
     out.write(b"TIME PID COMM EVENT DATA\nAttaching 8 probes...\n")
     written = rounds = 0
     while written < size:
-        # The prefixes have no leading zero and a fixed width, so all blocks have one length.
-        moved = block.replace(b"\x01", b"%d" % (1000 + rounds))
-        moved = moved.replace(b"\x02", b"%d" % (1000 + rounds))
-        out.write(moved)
-        written += len(moved)
+        # The prefixes have a fixed width and no leading zero, so all blocks have the same length.
+        shifted = block.replace(b"\x01", b"%d" % (1000 + rounds))
+        shifted = shifted.replace(b"\x02", b"%d" % (1000 + rounds))
+        out.write(shifted)
+        written += len(shifted)
         rounds += 1
     out.flush()
     return {
@@ -985,13 +995,13 @@ def bulk(
     }
 
 
-# ---------------------------------------------------------------- the command line
+# ---------------------------------------------------------------- command line
 
 
 def set_param(params: Params, text: str) -> None:
     name, _, value = text.partition("=")
     if name not in {f.name for f in dataclasses.fields(params)}:
-        raise SystemExit(f"no parameter {name!r}; there are: {', '.join(vars(params))}")
+        raise SystemExit(f"unknown parameter {name!r}; known are: {', '.join(vars(params))}")
     kind = type(getattr(params, name))
     setattr(params, name, value == "true" if kind is bool else kind(value))
 
@@ -999,14 +1009,18 @@ def set_param(params: Params, text: str) -> None:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.reference.loggen")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--random", action="store_true", help="draw all parameters from the seed")
+    parser.add_argument(
+        "--random", action="store_true", help="draw all parameters at random from the seed"
+    )
     parser.add_argument("--requests", type=int)
     parser.add_argument("--threads", type=int)
     parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="any parameter"
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="sets any parameter"
     )
-    parser.add_argument("--bulk", type=int, metavar="BYTES", help="about so many bytes, quickly")
-    parser.add_argument("--truth", metavar="FILE", help="the truth as JSON (bulk: its sums)")
+    parser.add_argument("--bulk", type=int, metavar="BYTES", help="writes a log of about this size")
+    parser.add_argument(
+        "--truth", metavar="FILE", help="writes the truth as JSON (with --bulk: its sums)"
+    )
     args = parser.parse_args(argv)
 
     rng = random.Random(args.seed)
@@ -1021,9 +1035,9 @@ def main(argv: list[str] | None = None) -> int:
     if args.bulk:
         truth = json.dumps(bulk(args.bulk, args.seed, sys.stdout.buffer, params))
     else:
-        made = generate(params, rng)
-        sys.stdout.buffer.write(made.log)
-        truth = made.truth.to_json()
+        generated = generate(params, rng)
+        sys.stdout.buffer.write(generated.log)
+        truth = generated.truth.to_json()
     if args.truth:
         Path(args.truth).write_text(truth + "\n", encoding="utf-8")
     return 0

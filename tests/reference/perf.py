@@ -1,4 +1,4 @@
-"""The text of `perf script`: a plain reader, by one expression a line."""
+"""A plain reader of the text of `perf script`, with one regular expression for each kind of line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.reference.ftrace import NAMED, Event, _fields, _time
+from tests.reference.ftrace import NAME_AND_DATA, Event, _fields, _time
 
 LINE = re.compile(
     r"\s*(?P<comm>\S.*?|)\s+(?:(?P<pid>\d+)/)?(?P<tid>\d+) +\[\d+\] +(?P<time>\d+\.\d+): +(?P<group>\w+):(?P<event>\w+:.*)"
@@ -16,22 +16,22 @@ FRAME = re.compile(r"\s+(?P<address>[0-9a-f]+) (?P<rest>.*)")
 
 @dataclass
 class Sample(Event):
-    """An event with its stack, innermost first: (address, what is printed of it)."""
+    """An event with its stack, innermost frame first: (address, text of the line)."""
 
     frames: list[tuple[int, str]] = field(default_factory=list)
 
 
 def read(text: str) -> Iterator[Sample]:
-    """The tracepoints of a text, in its order."""
+    """The tracepoint events of a text, in file order."""
     sample = None
     for line in text.splitlines():
         if row := LINE.fullmatch(line):
             if sample:
                 yield sample
-            named = NAMED.fullmatch(row["event"])
-            assert named, line
-            name, pid = named["name"], row["pid"]
-            fields = _fields(name, named["data"])
+            event = NAME_AND_DATA.fullmatch(row["event"])
+            assert event, line
+            name, pid = event["name"], row["pid"]
+            fields = _fields(name, event["data"])
             sample = Sample(
                 _time(row["time"]),
                 int(row["tid"]),

@@ -1,7 +1,7 @@
-"""A second opinion on logs of strace: slow, plain, and written another way than the core.
+"""A plain, slow reader of strace logs that works differently from the core.
 
-Lines that were cut in two by another thread are put together again as text, so that every call is
-one text; that is taken apart by regular expressions. Only what `syncline_sync` needs is kept.
+It first joins the two lines of an unfinished and resumed call, so that each call is one text. Regular
+expressions then parse that text. The reader keeps only what `syncline_sync` needs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 Row = dict[str, Any]
 
 PREFIX = re.compile(
-    r"(?:\[pid +(?P<bracket>\d+)(?:<(?P<comm1>[^>]*)>)?\] |(?P<bare>\d{1,7})(?:<(?P<comm2>[^>]*)>)?(?= ))?"
+    r"(?:\[pid +(?P<bracket>\d+)(?:<(?P<comm1>[^>]*)>)?\] |(?P<unbracketed>\d{1,7})(?:<(?P<comm2>[^>]*)>)?(?= ))?"
     r" *(?:(?P<clock>\d\d:\d\d:\d\d(?:\.\d+)?)|(?P<number>\d+(?:\.\d+)?)) (?:\(\+[^)]*\) )?"
     r"(?P<text>.*)",
     re.S,
@@ -27,12 +27,12 @@ RESULT = re.compile(
     r"(?: (?P<error>E[A-Z0-9_]+) \([^)]*\))?(?: \([A-Z]+\))*(?: <(?P<dur>\d+\.\d+)>)?$",
     re.S,
 )
-STRING = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*)"(?P<cut>\.\.\.)?', re.S)
+STRING = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*)"(?P<truncated>\.\.\.)?', re.S)
 FD = re.compile(
-    r"(?P<fd>-?\d+|AT_FDCWD)(?:<(?P<path>(?:/|\\x2f)[^<>]*)(?:<[^>]*>)?>(?P<gone>\(deleted\))?)?"
+    r"(?P<fd>-?\d+|AT_FDCWD)(?:<(?P<path>(?:/|\\x2f)[^<>]*)(?:<[^>]*>)?>(?P<deleted>\(deleted\))?)?"
 )
 ESCAPE = re.compile(rb"\\(x[0-9a-f]{2}|[0-7]{1,3}|.)", re.S)
-PLAIN = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f"}
+CONTROL_ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f"}
 SYNCS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
 WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
 KERNEL_ERRNO = {"ERESTARTSYS": 512, "ERESTARTNOINTR": 513, "ERESTARTNOHAND": 514}
@@ -40,24 +40,24 @@ KERNEL_ERRNO |= {"ERESTART_RESTARTBLOCK": 516}
 
 
 def text_of(data: bytes) -> str:
-    """As tables show bytes."""
+    """Decodes bytes as the tables show them."""
     return data.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
 
 
 def unescape(text: str) -> bytes:
-    def one(match: re.Match[bytes]) -> bytes:
-        what = match[1]
-        if what[:1] == b"x" and len(what) == 3:
-            return bytes([int(what[1:], 16)])
-        if what[:1].isdigit():
-            return bytes([int(what, 8) & 255])
-        return PLAIN.get(what, what)
+    def replace(match: re.Match[bytes]) -> bytes:
+        code = match[1]
+        if code[:1] == b"x" and len(code) == 3:
+            return bytes([int(code[1:], 16)])
+        if code[:1].isdigit():
+            return bytes([int(code, 8) & 255])
+        return CONTROL_ESCAPES.get(code, code)
 
-    return ESCAPE.sub(one, text.encode("latin-1"))
+    return ESCAPE.sub(replace, text.encode("latin-1"))
 
 
 def seconds(text: str) -> int:
-    """ns, without a float on the way."""
+    """Converts seconds to ns, without floating point."""
     whole, _, fraction = text.partition(".")
     return int(whole) * 10**9 + int(fraction.ljust(9, "0") or 0)
 
@@ -66,23 +66,25 @@ def seconds(text: str) -> int:
 class Task:
     pid: int | None = None
     comm: str | None = None
+    # By descriptor: path, whether opened with O_SYNC or O_DSYNC, whether close-on-exec.
     files: dict[int, tuple[bytes | None, bool, bool]] = field(default_factory=dict)
-    begun: tuple[str, int, int] | None = None
+    # Text, time and line of an unfinished call.
+    unfinished: tuple[str, int, int] | None = None
     row: Row | None = None
-    clone: str | None = None
-    # Files as they were when the call began.
-    before: dict[int, tuple[bytes | None, bool, bool]] = field(default_factory=dict)
+    clone: str | None = None  # arguments of an open clone
+    # The files at the entry of the call.
+    files_at_entry: dict[int, tuple[bytes | None, bool, bool]] = field(default_factory=dict)
 
 
 class Reader:
-    """Reads a log; `rows` are those of `syncline_sync`, in the order of the entries."""
+    """Reads a log. `rows` are the rows of `syncline_sync`, in the order of their entries."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.tasks: dict[int | None, Task] = {}
         self.unparsed: list[int] = []
         self.io_uring = 0
-        # Its first call is that which starts the program.
+        # Whether strace started the program: the first call is execve.
         self.is_tree: bool | None = None
 
     def read(self, data: bytes) -> Reader:
@@ -103,8 +105,8 @@ class Reader:
         return self
 
     def line(self, match: re.Match[str], number: int) -> Row | None:
-        bare = match["bracket"] or match["bare"]
-        tid = int(bare) if bare else None
+        digits = match["bracket"] or match["unbracketed"]
+        tid = int(digits) if digits else None
         if match["clock"]:
             hours, minutes, rest = match["clock"].split(":")
             ts = (int(hours) * 60 + int(minutes)) * 60 * 10**9 + seconds(rest)
@@ -115,7 +117,7 @@ class Reader:
         if self.is_tree is None and call:
             self.is_tree = call["name"] == "execve"
         if tid not in self.tasks:
-            self.tasks[tid] = self.born(tid)
+            self.tasks[tid] = self.new_task(tid)
         task = self.tasks[tid]
         comm = match["comm1"] or match["comm2"]
         if comm:
@@ -127,24 +129,27 @@ class Reader:
             return None
         resumed = RESUMED.match(text)
         if resumed:
-            begun, task.begun = task.begun, None
-            if begun is None:
+            unfinished, task.unfinished = task.unfinished, None
+            if unfinished is None:
                 return None
-            return self.call(tid, task, begun[0] + resumed["rest"], begun[1], number, ts)
+            return self.call(tid, task, unfinished[0] + resumed["rest"], unfinished[1], number, ts)
         if UNFINISHED.search(text):
             text = UNFINISHED.sub("", text)
-            task.begun = (text, ts, number)
+            task.unfinished = (text, ts, number)
             self.entry(tid, task, text, ts)
             return None
         self.entry(tid, task, text, ts)
         return self.call(tid, task, text, ts, number)
 
-    def born(self, tid: int | None) -> Task:
-        """A thread that runs before the call that makes it has returned, if only one does and the log has all."""
+    def new_task(self, tid: int | None) -> Task:
+        """Creates a task for a thread that runs before its clone has returned.
+
+        Its parent is known only if strace started the program and exactly one clone is open.
+        """
         if not self.is_tree:
             return Task()
-        makers = [task for task in self.tasks.values() if task.clone is not None]
-        return self.child(makers[0], tid, makers[0].clone or "") if len(makers) == 1 else Task()
+        parents = [task for task in self.tasks.values() if task.clone is not None]
+        return self.child(parents[0], tid, parents[0].clone or "") if len(parents) == 1 else Task()
 
     @staticmethod
     def child(parent: Task, tid: int | None, flags: str) -> Task:
@@ -154,12 +159,12 @@ class Reader:
         return Task(parent.pid if thread else tid, parent.comm, files)
 
     def entry(self, tid: int | None, task: Task, text: str, ts: int) -> None:
-        """What a call does when it begins."""
+        """Applies the effects of a call at its entry."""
         match = CALL.match(text)
         if match is None:
             return
         name, args = match["name"], match["rest"]
-        task.before = dict(task.files)
+        task.files_at_entry = dict(task.files)
         fd = FD.match(args)
         number = int(fd["fd"]) if fd and fd["fd"].lstrip("-").isdigit() else None
         if name in ("clone", "clone3", "fork", "vfork"):
@@ -173,11 +178,11 @@ class Reader:
             if number is not None
             else (None, False, False)
         )
-        asks = name == "pwritev2" and re.search(r"RWF_D?SYNC", args) is not None
-        if name not in SYNCS and not (name in WRITES and (is_sync or asks)):
+        has_sync_flag = name == "pwritev2" and re.search(r"RWF_D?SYNC", args) is not None
+        if name not in SYNCS and not (name in WRITES and (is_sync or has_sync_flag)):
             return
-        if fd and fd["path"] and not (name in WRITES and not asks):
-            path = unescape(fd["path"]) + (b" (deleted)" if fd["gone"] else b"")
+        if fd and fd["path"] and not (name in WRITES and not has_sync_flag):
+            path = unescape(fd["path"]) + (b" (deleted)" if fd["deleted"] else b"")
         task.row = {
             "ts_ns": ts,
             "dur_ns": None,
@@ -202,7 +207,7 @@ class Reader:
         number: int,
         resumed: int | None = None,
     ) -> Row | None:
-        """What a call does when it returns."""
+        """Applies the effects of a call at its exit. Returns the row of a sync call."""
         match, result = CALL.match(text), RESULT.search(text)
         task.clone = None
         row, task.row = task.row, None
@@ -238,14 +243,16 @@ class Reader:
     ) -> None:
         fd = FD.match(args)
         number = int(fd["fd"]) if fd and fd["fd"].lstrip("-").isdigit() else None
-        strings = [unescape(m["text"]) + (m["cut"] or "").encode() for m in STRING.finditer(args)]
+        strings = [
+            unescape(m["text"]) + (m["truncated"] or "").encode() for m in STRING.finditer(args)
+        ]
         if name in ("open", "openat", "openat2", "creat"):
             path: bytes | None = strings[0]
             returned = FD.match("0" + (result["file"] or ""))
             if returned and returned["path"]:
                 path = unescape(returned["path"])
             elif path is not None and not path.startswith(b"/") and name.startswith("openat"):
-                folder = task.before.get(number, (None,))[0] if number is not None else None
+                folder = task.files_at_entry.get(number, (None,))[0] if number is not None else None
                 if fd and fd["path"]:
                     folder = unescape(fd["path"])
                 path = folder.rstrip(b"/") + b"/" + path if folder else path
@@ -255,27 +262,27 @@ class Reader:
             sync = re.search(r"\bO_D?SYNC\b", flags) is not None
             task.files[ret] = (path, sync, re.search(r"\bO_CLOEXEC\b", flags) is not None)
         elif name in ("dup", "dup2", "dup3") or (name == "fcntl" and "F_DUPFD" in args):
-            if number in task.before:
-                path, sync, _ = task.before[number]
+            if number in task.files_at_entry:
+                path, sync, _ = task.files_at_entry[number]
                 task.files[ret] = (path, sync, "CLOEXEC" in args)
             else:
                 task.files.pop(ret, None)
         elif name in ("socket", "accept4", "epoll_create1", "eventfd2", "memfd_create"):
             task.files.pop(ret, None)
         elif name in ("clone", "clone3", "fork", "vfork"):
-            # It may have been born already, and is what it became; but whose it is may be known only now.
-            known = self.tasks.get(ret)
-            if known is None or (known.pid is None and not self.is_tree):
-                made = self.child(task, ret, args)
-                if known is not None:
-                    made.files.update(known.files)
-                    made.begun, made.row, made.clone, made.comm = (
-                        known.begun,
-                        known.row,
-                        known.clone,
-                        known.comm or made.comm,
+            # The child may already have run and changed its state. Its parent may be known only now.
+            existing = self.tasks.get(ret)
+            if existing is None or (existing.pid is None and not self.is_tree):
+                child = self.child(task, ret, args)
+                if existing is not None:
+                    child.files.update(existing.files)
+                    child.unfinished, child.row, child.clone, child.comm = (
+                        existing.unfinished,
+                        existing.row,
+                        existing.clone,
+                        existing.comm or child.comm,
                     )
-                self.tasks[ret] = made
+                self.tasks[ret] = child
         elif name == "execve":
             task.pid = tid
             task.comm = text_of(strings[0].rsplit(b"/", 1)[-1][:15])
@@ -288,5 +295,5 @@ class Reader:
 
 
 def rows(data: bytes) -> list[Row]:
-    """The rows of `syncline_sync` that a log gives."""
+    """The rows of `syncline_sync` for a log."""
     return Reader().read(data).rows

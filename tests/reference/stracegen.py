@@ -1,4 +1,4 @@
-"""Logs of strace with a known truth: threads that open, dup, close and sync files, printed as strace prints them.
+"""Generates strace logs with a known truth, from threads that open, dup, close and sync files.
 
 python -m tests.reference.stracegen --bulk BYTES [--others N]     a long log for tests/bench
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 US = 1000
-BEGUN_NS = 1_795_196_963_000_000_000
+BEGIN_NS = 1_795_196_963_000_000_000
 ERRORS = {"EIO": (5, "Input/output error"), "ENOSPC": (28, "No space left on device")}
 ERRORS |= {"ERESTARTSYS": (512, "To be restarted if SA_RESTART is set")}
 ALPHABET = b'abcXYZ019 ._-/()<>=",\\\n\t\x00\x7f\xc3\xa9\xff;#'
@@ -21,20 +21,19 @@ ALPHABET = b'abcXYZ019 ._-/()<>=",\\\n\t\x00\x7f\xc3\xa9\xff;#'
 
 @dataclass(frozen=True)
 class Style:
-    """How strace was called."""
+    """The options with which strace runs."""
 
     clock: str = "ttt"  # ttt, tt, r, ns
     lengths: bool = True  # -T
     decorate: bool = True  # -y
     bracket: bool = False  # [pid N]
     hex: bool = False  # -xx
-    # Ends of threads are printed.
-    exits: bool = True
+    exits: bool = True  # prints the exits of threads
 
 
 @dataclass
 class Call:
-    """A call of a thread, as it happened; `args` and `result` are printed."""
+    """A call of a thread. `args` and `result` are printed."""
 
     tid: int
     begin: int
@@ -48,13 +47,14 @@ class Call:
 @dataclass
 class Log:
     text: bytes
-    # Rows of syncline_sync, as far as strace tells; in the order of their entries.
+    # The columns of syncline_sync that strace records, in the order of the entries.
     rows: list[dict[str, Any]]
 
 
 @dataclass
 class Process:
     pid: int
+    # By descriptor: path, whether opened with O_DSYNC, whether close-on-exec.
     files: dict[int, tuple[bytes, bool, bool]]
 
 
@@ -66,12 +66,12 @@ class Thread:
     now: int
     left: int
     call: Call | None = None
-    then: Any = None
+    on_return: Any = None  # applies the effects of the call and returns its result
 
 
 @dataclass
 class World:
-    """Runs threads in the order of time, one step of one of them after the other."""
+    """Runs threads in time order, one step at a time."""
 
     rng: random.Random
     style: Style
@@ -81,7 +81,7 @@ class World:
     rows: list[dict[str, Any]] = field(default_factory=list)
     next_tid: int = 1000
 
-    # What strace prints.
+    # The format of strace.
 
     def escape(self, data: bytes, more: bytes = b"") -> str:
         out = []
@@ -107,7 +107,7 @@ class World:
             return str(number)
         return f"{number}<{self.escape(path, b'<>')}>"
 
-    # What happens.
+    # The actions of threads.
 
     def path(self) -> bytes:
         size = self.rng.randint(1, 12)
@@ -118,19 +118,19 @@ class World:
         tid = self.next_tid
         self.next_tid += self.rng.choice((1, 1, 7))
         process = parent.process if thread else Process(tid, dict(parent.process.files))
-        made = Thread(tid, process, parent.comm, now, self.rng.randint(1, self.calls))
-        self.threads.append(made)
-        return made
+        child = Thread(tid, process, parent.comm, now, self.rng.randint(1, self.calls))
+        self.threads.append(child)
+        return child
 
     def run(self) -> Log:
         first = Process(self.next_tid, {})
-        self.threads = [Thread(self.next_tid, first, b"", BEGUN_NS, self.calls)]
+        self.threads = [Thread(self.next_tid, first, b"", BEGIN_NS, self.calls)]
         self.next_tid += 1
         self.exec(self.threads[0])
         while self.threads:
             thread = min(self.threads, key=lambda t: (t.now, t.tid))
             if thread.call is not None:
-                self.returns(thread)
+                self.end_call(thread)
             elif thread.left <= 0:
                 self.threads.remove(thread)
                 if self.style.exits:
@@ -138,22 +138,22 @@ class World:
                     self.log.append((thread.now, "end", end))
             else:
                 thread.left -= 1
-                self.begins(thread)
+                self.act(thread)
         return Log(self.text(), [row for row in self.rows if row])
 
-    def begin(self, thread: Thread, name: str, args: str, then: Any = None) -> Call:
+    def begin_call(self, thread: Thread, name: str, args: str, on_return: Any = None) -> Call:
         took = self.rng.choice((0, 1, 3, 40, 500, 9000)) * US
         call = Call(thread.tid, thread.now, thread.now + took, name, args)
-        thread.call, thread.then = call, then
+        thread.call, thread.on_return = call, on_return
         thread.now = call.end
         self.log.append((call.begin, "begin", call))
         return call
 
-    def returns(self, thread: Thread) -> None:
-        call, then = thread.call, thread.then
+    def end_call(self, thread: Thread) -> None:
+        call, on_return = thread.call, thread.on_return
         assert call is not None
-        if then is not None:
-            call.result = then()
+        if on_return is not None:
+            call.result = on_return()
         self.log.append((call.end, "return", call))
         thread.call = None
         thread.now = call.end + self.rng.choice((1, 2, 30, 1000)) * US
@@ -162,50 +162,50 @@ class World:
         comm = self.path().rsplit(b"/", 1)[-1] or b"x"
         path = b"/usr/bin/" + comm
 
-        def then() -> str:
+        def on_return() -> str:
             thread.comm = comm[:15]
             files = thread.process.files
             for number in [n for n, file in files.items() if file[2]]:
                 del files[number]
             return "0"
 
-        self.begin(
+        self.begin_call(
             thread,
             "execve",
             f"{self.string(path)}, [{self.string(path)}], 0x7ffc /* 3 vars */",
-            then,
+            on_return,
         )
 
-    def begins(self, thread: Thread) -> None:
+    def act(self, thread: Thread) -> None:
         files = thread.process.files
-        what = self.rng.choice(
+        action = self.rng.choice(
             ("open", "open", "sync", "sync", "sync", "write", "close", "dup", "child", "other")
         )
-        if what in ("sync", "write", "close", "dup") and not files:
-            what = "open"
-        # The number of a thread that is not the first would change by exec.
-        alone = thread.tid == thread.process.pid
-        alone &= sum(t.process is thread.process for t in self.threads) == 1
-        if what == "open":
+        if action in ("sync", "write", "close", "dup") and not files:
+            action = "open"
+        # An exec by another thread than the main one changes its thread id, so no such thread calls it.
+        is_single_thread = thread.tid == thread.process.pid
+        is_single_thread &= sum(t.process is thread.process for t in self.threads) == 1
+        if action == "open":
             self.open(thread)
-        elif what == "child":
+        elif action == "child":
             if len(self.threads) < 5:
                 self.clone(thread)
-            elif alone:
+            elif is_single_thread:
                 self.exec(thread)
             else:
                 self.other(thread)
-        elif what == "other":
+        elif action == "other":
             self.other(thread)
         else:
             number = self.rng.choice(sorted(files))
-            getattr(self, what)(thread, number, files[number])
+            getattr(self, action)(thread, number, files[number])
 
     def open(self, thread: Thread) -> None:
         path, sync, cloexec = self.path(), self.rng.random() < 0.2, self.rng.random() < 0.5
         flags = "O_RDWR|O_CREAT" + ("|O_DSYNC" if sync else "") + ("|O_CLOEXEC" if cloexec else "")
 
-        def then() -> str:
+        def on_return() -> str:
             if self.rng.random() < 0.1:
                 return "-1 ENOENT (No such file or directory)"
             files = thread.process.files
@@ -214,43 +214,48 @@ class World:
             return self.fd(number, path)
 
         dir = "AT_FDCWD</cwd>" if self.style.decorate else "AT_FDCWD"
-        self.begin(thread, "openat", f"{dir}, {self.string(path)}, {flags}, 0644", then)
+        self.begin_call(thread, "openat", f"{dir}, {self.string(path)}, {flags}, 0644", on_return)
 
     def close(self, thread: Thread, number: int, file: tuple[bytes, bool, bool]) -> None:
         del thread.process.files[number]
-        self.begin(thread, "close", self.fd(number, file[0]))
+        self.begin_call(thread, "close", self.fd(number, file[0]))
 
     def dup(self, thread: Thread, number: int, file: tuple[bytes, bool, bool]) -> None:
         cloexec = self.rng.random() < 0.5
 
-        def then() -> str:
+        def on_return() -> str:
             files = thread.process.files
-            made = next(n for n in range(3, 10_000) if n not in files)
-            files[made] = (file[0], file[1], cloexec)
-            return self.fd(made, file[0])
+            copy = next(n for n in range(3, 10_000) if n not in files)
+            files[copy] = (file[0], file[1], cloexec)
+            return self.fd(copy, file[0])
 
-        how = "F_DUPFD_CLOEXEC" if cloexec else "F_DUPFD"
-        self.begin(thread, "fcntl", f"{self.fd(number, file[0])}, {how}, 0", then)
+        command = "F_DUPFD_CLOEXEC" if cloexec else "F_DUPFD"
+        self.begin_call(thread, "fcntl", f"{self.fd(number, file[0])}, {command}, 0", on_return)
 
     def clone(self, thread: Thread) -> None:
-        # When exactly the descriptors are copied is not in the log, so no other thread may change them meanwhile.
-        alone = sum(t.process is thread.process for t in self.threads) == 1
-        is_thread = not alone or self.rng.random() < 0.6
+        # The log does not record when fork copies the descriptors, so a process with several threads,
+        # which may change them meanwhile, creates only threads.
+        is_single_thread = sum(t.process is thread.process for t in self.threads) == 1
+        is_thread = not is_single_thread or self.rng.random() < 0.6
         flags = "CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD" if is_thread else "SIGCHLD"
-        call = self.begin(thread, "clone", f"child_stack=NULL, flags={flags}, child_tidptr=0x7f")
-        # It may run before its parent has returned; then no other is being made, so that it is known whose it is.
-        makes = [t for t in self.threads if t is not thread and t.call and t.call.name == "clone"]
-        early = not makes and call.end > call.begin
-        made = self.child(thread, is_thread, call.begin + US if early else call.end + US)
-        if early:
+        call = self.begin_call(
+            thread, "clone", f"child_stack=NULL, flags={flags}, child_tidptr=0x7f"
+        )
+        # The child may run before clone returns. Then no other clone is open, so that its parent is known.
+        open_clones = [
+            t for t in self.threads if t is not thread and t.call and t.call.name == "clone"
+        ]
+        starts_early = not open_clones and call.end > call.begin
+        child = self.child(thread, is_thread, call.begin + US if starts_early else call.end + US)
+        if starts_early:
             for other in self.threads:
-                if other not in (thread, made) and other.call is None and other.now < call.end:
+                if other not in (thread, child) and other.call is None and other.now < call.end:
                     other.now = call.end + US
-        thread.then = lambda: str(made.tid)
+        thread.on_return = lambda: str(child.tid)
 
     def other(self, thread: Thread) -> None:
         text = bytes(self.rng.choice(ALPHABET) for _ in range(8))
-        self.begin(thread, "read", f"{self.fd(0, b'/dev/null')}, {self.string(text)}, 8")
+        self.begin_call(thread, "read", f"{self.fd(0, b'/dev/null')}, {self.string(text)}, 8")
 
     def row(self, thread: Thread, op: str, path: bytes | None, call: Call) -> dict[str, Any]:
         return {
@@ -267,7 +272,7 @@ class World:
         op = self.rng.choice(("fsync", "fdatasync", "syncfs", "sync", "sync_file_range"))
         more = ", 0, 4096, SYNC_FILE_RANGE_WRITE" if op == "sync_file_range" else ""
         args = "" if op == "sync" else self.fd(number, file[0]) + more
-        call = self.begin(thread, op, args)
+        call = self.begin_call(thread, op, args)
         call.row = self.row(thread, op, file[0] if op not in ("sync", "syncfs") else None, call)
         self.rows.append(call.row)
         error = self.rng.choice([None] * 8 + list(ERRORS))
@@ -278,34 +283,34 @@ class World:
 
     def write(self, thread: Thread, number: int, file: tuple[bytes, bool, bool]) -> None:
         text = bytes(self.rng.choice(ALPHABET) for _ in range(self.rng.randint(0, 9)))
-        asks = self.rng.random() < 0.2
+        has_sync_flag = self.rng.random() < 0.2
         fd = self.fd(number, file[0])
-        if asks:
+        if has_sync_flag:
             args = f"{fd}, [{{iov_base={self.string(text)}..., iov_len=40}}], 1, 0, RWF_DSYNC"
-            call = self.begin(thread, "pwritev2", args)
+            call = self.begin_call(thread, "pwritev2", args)
         else:
-            call = self.begin(thread, "write", f"{fd}, {self.string(text)}..., 40")
+            call = self.begin_call(thread, "write", f"{fd}, {self.string(text)}..., 40")
         call.result = "40"
-        if asks or file[1]:
+        if has_sync_flag or file[1]:
             call.row = self.row(thread, "write", file[0], call) | {"ret": 40}
             self.rows.append(call.row)
 
-    # The text.
+    # The log.
 
     def text(self) -> bytes:
         style, lines, last = self.style, [], None
         order = sorted(range(len(self.log)), key=lambda i: (self.log[i][0], i))
         events = [self.log[i] for i in order]
         skip = False
-        for i, (ts, what, call) in enumerate(events):
+        for i, (ts, step, call) in enumerate(events):
             if skip:
                 skip = False
                 continue
-            if what == "end":
+            if step == "end":
                 line = "+++ exited with 0 +++"
-            elif what == "begin":
-                follows = events[i + 1] if i + 1 < len(events) else None
-                if follows is not None and follows[1] == "return" and follows[2] is call:
+            elif step == "begin":
+                following = events[i + 1] if i + 1 < len(events) else None
+                if following is not None and following[1] == "return" and following[2] is call:
                     skip = True
                     line = f"{call.name}({call.args})"
                     line = f"{line:<{self.rng.choice((0, 16))}} = {call.result}"
@@ -327,13 +332,15 @@ class World:
                 lines.append(
                     number + self.time(ts, last) + "--- SIGCHLD {si_signo=SIGCHLD, si_status=0} ---"
                 )
-        zero = {"tt": BEGUN_NS - self.midnight(BEGUN_NS), "r": BEGUN_NS}.get(style.clock, 0)
+        clock_origin = {"tt": BEGIN_NS - self.since_midnight(BEGIN_NS), "r": BEGIN_NS}.get(
+            style.clock, 0
+        )
         for row in self.rows:
-            row["ts_ns"] -= zero
+            row["ts_ns"] -= clock_origin
         return ("\n".join(lines) + "\n").encode("latin-1")
 
     @staticmethod
-    def midnight(ts: int) -> int:
+    def since_midnight(ts: int) -> int:
         return ts % (86_400 * 10**9)
 
     def seconds(self, ns: int) -> str:
@@ -344,14 +351,14 @@ class World:
         if self.style.clock == "r":
             return f"{self.seconds(ts - (ts if last is None else last)):>13} "
         if self.style.clock == "tt":
-            ns = self.midnight(ts)
+            ns = self.since_midnight(ts)
             second = ns // 10**9
             return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.{ns % 10**9 // US:06d} "
         return self.seconds(ts) + " "
 
 
 def generate(rng: random.Random, style: Style, calls: int = 30) -> Log:
-    """A log and what happened."""
+    """Generates a log and its rows."""
     return World(rng, style, calls).run()
 
 
@@ -365,36 +372,36 @@ OTHERS = (
 )
 
 
-# Of a long log.
+# The number of files in a bulk log.
 FILES = 4096
 
 
 def bulk(size: int, others: int = 0) -> Iterator[bytes]:
-    """A long log, as `strace -f -ttt -T` writes it: four threads that open, write, sync and close small files.
+    """A long log in the format of `strace -f -ttt -T`, of four threads that open, write, sync and close small files.
 
-    `others`: so many lines of other calls for each sync.
+    `others`: number of lines of other calls for each sync.
     """
-    ts, number, made = BEGUN_NS, 0, 0
-    while made < size:
+    ts, number, written = BEGIN_NS, 0, 0
+    while written < size:
         lines = []
         for _ in range(1000):
             number += 1
             tid, fd = 2694 + number % 4, 3 + number % 4
             ts += 150_000
             time = f"{ts // 10**9}.{ts % 10**9 // US:06d}"
-            at, beside = f"{tid}  {time}", f"{2694 + (number + 1) % 4}  {time}"
+            this_thread, next_thread = f"{tid}  {time}", f"{2694 + (number + 1) % 4}  {time}"
             path = f"/run/mnt/s4/small-{number % FILES:08}"
             lines += [
-                f'{at} openat(AT_FDCWD, "{path}", O_WRONLY|O_CREAT|O_TRUNC, 0644) = {fd} <0.000707>\n',
-                f'{at} write({fd}, "{"b" * 32}"..., 200) = 200 <0.000046>\n',
-                f"{at} fsync({fd} <unfinished ...>\n",
-                f"{beside} futex(0x7f2d34e6f0, FUTEX_WAKE_PRIVATE, 1) = 0 <0.000012>\n",
-                f"{at} <... fsync resumed>) = 0 <0.000089>\n",
-                f"{at} close({fd}) = 0 <0.000010>\n",
+                f'{this_thread} openat(AT_FDCWD, "{path}", O_WRONLY|O_CREAT|O_TRUNC, 0644) = {fd} <0.000707>\n',
+                f'{this_thread} write({fd}, "{"b" * 32}"..., 200) = 200 <0.000046>\n',
+                f"{this_thread} fsync({fd} <unfinished ...>\n",
+                f"{next_thread} futex(0x7f2d34e6f0, FUTEX_WAKE_PRIVATE, 1) = 0 <0.000012>\n",
+                f"{this_thread} <... fsync resumed>) = 0 <0.000089>\n",
+                f"{this_thread} close({fd}) = 0 <0.000010>\n",
             ]
-            lines += [f"{beside} {OTHERS[n % len(OTHERS)]}\n" for n in range(others)]
+            lines += [f"{next_thread} {OTHERS[n % len(OTHERS)]}\n" for n in range(others)]
         block = "".join(lines).encode()
-        made += len(block)
+        written += len(block)
         yield block
 
 

@@ -1,7 +1,7 @@
-"""The reference and the generator against each other, and both against what a look at the log says.
+"""Checks the reference and the generator against each other, and the reference against recorded logs.
 
-Expected numbers are counted by hand, taken from the recorded workload (50 files of one page each)
-or counted with a plain search in the log; none is output of the reference.
+Expected numbers are counted by hand, known from the recorded workload (50 files of one page each),
+or counted by a plain search in the log. None of them is output of the reference.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def log(*lines: str) -> bytes:
 
 
 def read(*lines: str, **options: str) -> thesis.Tables:
-    """The tables of a log of a few lines, which the core must make too."""
+    """Returns the tables of a log of a few lines. Asserts that the core writes the same tables."""
     tables = thesis.read(log(*lines), **options)
     with tempfile.TemporaryDirectory() as folder:
         assert_same(tables, core(Path(folder), log(*lines), source="thesis", **options))
@@ -52,15 +52,15 @@ def counts(tables: thesis.Tables) -> dict[str, int]:
 
 
 def check_invariants(tables: thesis.Tables, events: list[thesis.Event]) -> None:
-    """What docs/reference/pairing.md calls conservation, and that every event went somewhere."""
+    """Checks that every event is used or counted, and that bytes are conserved (docs/reference/pairing.md)."""
     kinds = Counter(event.kind for event in events)
     folios = [event for event in events if event.kind == "folio"]
     assert sum(event.fields["len"] for event in folios) == sum(
         row["bytes"] or 0 for row in tables.bio
     )
-    of_requests = sum(row["bytes"] or 0 for row in tables.sync)
-    of_background = sum(row["bytes"] or 0 for row in tables.bio if row["sync_id"] is None)
-    assert of_requests + of_background == sum(row["bytes"] or 0 for row in tables.bio)
+    request_bytes = sum(row["bytes"] or 0 for row in tables.sync)
+    background_bytes = sum(row["bytes"] or 0 for row in tables.bio if row["sync_id"] is None)
+    assert request_bytes + background_bytes == sum(row["bytes"] or 0 for row in tables.bio)
     assert sum(row["folios"] or 0 for row in tables.bio) == kinds["folio"]
     assert len([row for row in tables.bio if row["incomplete"] != "start"]) == kinds["submit"]
     assert len(tables.call) == kinds["call"]
@@ -70,7 +70,7 @@ def check_invariants(tables: thesis.Tables, events: list[thesis.Event]) -> None:
     assert len(ended) + tables.count("duplicate_end") == kinds["end"]
     in_flight = [row for row in tables.bio if row["incomplete"] == "end"]
     assert tables.count("never_completed") == len(in_flight)
-    submitted = kinds["submit"] - len(in_flight)  # the rest of the completions had no submit
+    submitted = kinds["submit"] - len(in_flight)  # the other completions had no submit
     assert submitted <= kinds["complete"] - tables.count("unmatched_complete")
 
     bios_of: dict[int, list[thesis.Row]] = {}
@@ -84,7 +84,7 @@ def check_invariants(tables: thesis.Tables, events: list[thesis.Event]) -> None:
         assert row["bios"] == len(bios)
         if row["dur_ns"] is None:
             continue
-        if row["tid"] is not None:  # the threads of a process may sync at once
+        if row["tid"] is not None:  # threads of one process may sync concurrently
             assert row["start_ns"] >= last_end.get(row["tid"], 0)
             last_end[row["tid"]] = row["ts_ns"] + row["dur_ns"]
         if row["incomplete"] is None and bios:
@@ -100,7 +100,7 @@ def parsed(data: bytes, time_unit: str = "ns") -> list[thesis.Event]:
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_recording_counted_with_a_search(name: str) -> None:
+def test_tables_of_a_recording_match_counts_of_its_lines(name: str) -> None:
     data = recording(name)
 
     def count(pattern: bytes) -> int:
@@ -130,7 +130,7 @@ def test_recording_counted_with_a_search(name: str) -> None:
     assert thesis.read_file(DATA / name).sync == tables.sync
 
 
-# requests, bios, bytes and losses as the workload and the recorder made them
+# requests, bios, bytes and losses that the workload and the recorder produced
 WORKLOADS = {
     "small1.log": (50, 50, 50 * 4096, {}),
     "small4.log": (100, 100, 100 * 4096, {"never_completed": 15}),
@@ -153,7 +153,7 @@ WORKLOADS = {
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_recording_is_its_workload(name: str) -> None:
+def test_recording_has_the_requests_of_its_workload(name: str) -> None:
     requests, bios, size, losses = WORKLOADS[name]
     tables = thesis.read(recording(name))
     assert len(tables.sync) == requests
@@ -162,7 +162,7 @@ def test_recording_is_its_workload(name: str) -> None:
     assert counts(tables) == losses
 
 
-def test_small1_one_page_and_one_bio_each() -> None:
+def test_requests_of_small1_have_one_page_and_one_bio_each() -> None:
     tables = thesis.read(recording("small1.log"))
     for number, row in enumerate(tables.sync):
         assert (row["bytes"], row["folios"], row["bios"], row["ranges"]) == (4096, 1, 1, 1)
@@ -173,7 +173,7 @@ def test_small1_one_page_and_one_bio_each() -> None:
         assert 0 < row["writeback_ns"] < row["dur_ns"] == row["syscall_ns"]
 
 
-def test_first_request_of_small1_by_hand() -> None:
+def test_first_request_of_small1_has_the_times_of_its_lines() -> None:
     lines = recording("small1.log").decode().split("\n")[2:]
     times = [int(line.split()[0]) for line in lines[:12] if not line.startswith(" ")][:6]
     call, start, _, submit, complete, end = times
@@ -184,27 +184,28 @@ def test_first_request_of_small1_by_hand() -> None:
     assert row["after_complete_ns"] == end - complete
 
 
-def test_parallel4_threads_write_each_others_pages() -> None:
+def test_threads_of_parallel4_write_each_others_pages() -> None:
     rows = thesis.read(recording("parallel4.log")).sync
     assert {row["path"] for row in rows} == {"/run/mnt/parallel.dat"}
     assert Counter(row["tid"] for row in rows) == {506: 20, 507: 20, 508: 20, 509: 20}
-    assert sum(row["bios"] == 0 for row in rows) == 3  # counted: ids without a folio line
+    assert sum(row["bios"] == 0 for row in rows) == 3  # ids without a folio line
     assert all(row["writeback_ns"] == 0 for row in rows if row["bios"] == 0)
     assert sum(row["incomplete"] == "bio" for row in rows) == 1
 
 
-def test_small4_lost_completions_are_said_and_not_guessed() -> None:
+def test_lost_completions_of_small4_are_reported_and_not_guessed() -> None:
     tables = thesis.read(recording("small4.log"))
     for row in tables.sync:
-        assert row["dur_ns"] is not None  # start and end are there
+        assert row["dur_ns"] is not None  # start and end are in the log
         assert (row["incomplete"] == "bio") == (row["writeback_ns"] is None)
     assert Counter(row["incomplete"] for row in tables.sync) == {None: 85, "bio": 15}
-    # No completion was given to the wrong bio: each comes within 4 ms, reuse is slower.
+    # No completion was paired with the wrong bio: each arrives within 4 ms, reuse of an address
+    # takes longer.
     assert max(row["dur_ns"] for row in tables.bio if row["dur_ns"] is not None) < 4_000_000
 
 
-def test_torn_end_of_request_68() -> None:
-    # Its end was torn to `bio_complete bio 0x44`.
+def test_torn_end_makes_request_68_incomplete() -> None:
+    # The recorder tore its end into `bio_complete bio 0x44`.
     tables = thesis.read(recording("small4-torn.log"))
     incomplete = [row for row in tables.sync if row["incomplete"]]
     assert [(row["id"], row["incomplete"]) for row in incomplete] == [(68, "end")]
@@ -218,7 +219,7 @@ def test_torn_end_of_request_68() -> None:
     assert lost["unmatched_complete"]["first_ts_ns"] == 9043876508
 
 
-def test_rename_aborted_and_directories() -> None:
+def test_directory_syncs_of_rename_aborted_have_no_bio() -> None:
     rows = thesis.read(recording("rename-aborted.log")).sync
     assert all(row["incomplete"] is None for row in rows)
     directories = [row for row in rows if row["path"] == "/run/mnt/cfg"]
@@ -226,7 +227,7 @@ def test_rename_aborted_and_directories() -> None:
     assert all((row["bios"], row["bytes"], row["writeback_ns"]) == (0, 0, 0) for row in directories)
 
 
-def test_sqlite_stacks_and_ops() -> None:
+def test_sqlite_requests_have_stack_and_op() -> None:
     rows = thesis.read(recording("sqlite_rj_full.log")).sync
     assert {row["op"] for row in rows} == {"fdatasync"}
     assert all(row["datasync"] for row in rows)
@@ -235,14 +236,14 @@ def test_sqlite_stacks_and_ops() -> None:
     assert rows[4]["stack"] == "0x100000;__internal_syscall_cancel"
 
 
-def test_requests_with_no_call() -> None:
+def test_requests_without_a_call_begin_at_their_start() -> None:
     for name in ("uring.log", "odsync.log"):
         for row in thesis.read(recording(name)).sync:
             assert row["op"] is row["stack"] is row["syscall_ns"] is None
             assert row["ts_ns"] == row["start_ns"]
 
 
-def test_sync_log_is_background_alone() -> None:
+def test_sync_log_has_only_background_bios() -> None:
     tables = thesis.read(recording("sync.log"))
     assert tables.sync == tables.call == []
     assert {(row["origin"], row["id"]) for row in tables.bio} == {("background", 0)}
@@ -253,7 +254,7 @@ def test_sync_log_is_background_alone() -> None:
     )
 
 
-def test_unlinked_path_with_a_space() -> None:
+def test_path_of_an_unlinked_file_keeps_its_space() -> None:
     rows = thesis.read(recording("unlinked.log")).sync
     assert [r["path"] for r in rows] == [f"/run/mnt/un linked-{i}.dat (deleted)" for i in range(10)]
 
@@ -262,8 +263,10 @@ def test_unlinked_path_with_a_space() -> None:
 
 
 def event(line: str) -> tuple[str, str, dict[str, object]] | None:
-    made = thesis.parse_line(line.encode())
-    return None if made is None else (made.comm, made.kind, made.fields)
+    parsed_event = thesis.parse_line(line.encode())
+    if parsed_event is None:
+        return None
+    return parsed_event.comm, parsed_event.kind, parsed_event.fields
 
 
 @pytest.mark.parametrize(
@@ -307,13 +310,14 @@ def test_comm_ends_where_the_event_fits(comm: str) -> None:
 def test_path_is_the_rest_of_the_line() -> None:
     for path in ("/a b/fsync start id 1", "/x path /y", " ", "", "start id 1 start 0", "/t "):
         line = f"1 5 wl start id 1 dev 254,16 ino 9 start 0 end -1 datasync 0 path {path}"
-        made = event(line)
-        assert made is not None
-        assert made[2]["path"] == path
-        assert (made[2]["dev"], made[2]["ino"], made[2]["end"]) == ("254,16", 9, -1)
+        parsed_event = event(line)
+        assert parsed_event is not None
+        fields = parsed_event[2]
+        assert fields["path"] == path
+        assert (fields["dev"], fields["ino"], fields["end"]) == ("254,16", 9, -1)
 
 
-def test_frames_of_all_styles() -> None:
+def test_frame_name_is_found_in_all_styles() -> None:
     for line, name in {
         "        __syscall_cancel_arch+46": "__syscall_cancel_arch",
         "        0x7ffff7df1ca8": "0x7ffff7df1ca8",
@@ -329,7 +333,7 @@ def test_frames_of_all_styles() -> None:
         assert thesis.frame_name(line.encode()) == name
 
 
-# ---------------------------------------------------------------- one rule
+# ---------------------------------------------------------------- pairing rules
 
 
 FOLIO = "bio_add_folio id {0} bio 0x{1} start {2} len 4096"
@@ -339,7 +343,7 @@ def start(t: int, tid: int, id: int) -> str:
     return f"{t} {tid} wl start id {id} start 0 end 9 datasync 0 path /f{id}"
 
 
-def test_the_example_of_the_format() -> None:
+def test_example_log_of_the_docs_gives_these_rows() -> None:
     # The log of docs/reference/formats.md; every number below is counted from it.
     tables = read(
         "TIME PID COMM EVENT DATA",
@@ -430,7 +434,7 @@ def test_the_example_of_the_format() -> None:
     assert tables.loss == []
 
 
-def test_the_listing_of_the_thesis() -> None:
+def test_listing_of_the_thesis_gives_this_row() -> None:
     tables = read(
         "252 53 bio_aof fdatasync",
         "\t768c __GI_fdatasync+60 (/usr/lib64/libc.so.6)",
@@ -456,7 +460,7 @@ def test_the_listing_of_the_thesis() -> None:
     assert row["stack"] == "__GI___clone3;start_thread;bioProcessBackgroundJobs;__GI_fdatasync"
 
 
-def test_syscall_exit_bounds_the_call_and_frees_nothing() -> None:
+def test_syscall_exit_ends_its_call_only() -> None:
     tables = read(
         "100 5 wl fsync",
         start(110, 5, 1),
@@ -464,7 +468,7 @@ def test_syscall_exit_bounds_the_call_and_frees_nothing() -> None:
         "160 5 wl fsync_exit ret -5",
         "200 5 wl fdatasync",  # on another file system
         "250 5 wl exit_fdatasync ret 0",
-        start(300, 5, 2),  # an O_DSYNC write: the call before is over
+        start(300, 5, 2),  # an O_DSYNC write: the previous call has returned
         "320 5 wl exit id 2 ret 0",
         "330 6 wl sync exit",
     )
@@ -478,19 +482,19 @@ def test_syscall_exit_bounds_the_call_and_frees_nothing() -> None:
     assert counts(tables) == {"unmatched_exit": 1, "unmatched_call": 1}
 
 
-def test_a_new_call_closes_the_one_before() -> None:
+def test_new_call_closes_the_previous_call_of_its_thread() -> None:
     tables = read("100 5 wl fsync", "200 5 wl msync", start(210, 5, 1), "220 5 wl exit id 1 ret 0")
     assert tables.sync[0]["op"] == "msync"
     assert [call["unmatched"] for call in tables.call] == [True, False]
 
 
-def test_a_new_start_means_that_an_end_was_lost() -> None:
+def test_new_start_means_that_the_previous_end_was_lost() -> None:
     tables = read(start(100, 5, 1), start(200, 5, 2), "300 5 wl exit id 2 ret 0")
     assert [row["incomplete"] for row in tables.sync] == ["end", None]
     assert counts(tables) == {"end_missing": 1}
 
 
-def test_missing_start_opens_at_the_first_event_and_infers_its_call() -> None:
+def test_request_without_start_opens_at_its_first_event_with_an_inferred_call() -> None:
     tables = read(
         "100 5 wl fsync",
         "120 5 wl " + FOLIO.format(1, "a", 0),
@@ -510,7 +514,7 @@ def test_missing_start_opens_at_the_first_event_and_infers_its_call() -> None:
     assert tables.call[0]["dur_ns"] == 50
 
 
-def test_a_reused_address_belongs_to_the_last_submission() -> None:
+def test_completion_at_a_reused_address_belongs_to_the_last_submit() -> None:
     tables = read(
         start(100, 5, 1),
         "110 5 wl " + FOLIO.format(1, "a", 0),
@@ -531,14 +535,14 @@ def test_a_reused_address_belongs_to_the_last_submission() -> None:
     assert counts(tables) == {"never_completed": 1, "unmatched_complete": 1}
 
 
-def test_a_bio_with_no_submit() -> None:
+def test_bio_without_submit_is_never_submitted() -> None:
     tables = read(
         start(100, 5, 1),
         "110 5 wl " + FOLIO.format(1, "a", 0),
         "120 0 x bio_complete bio 0xa",
         "125 5 wl " + FOLIO.format(1, "b", 8192),
         "130 5 wl exit id 1 ret 0",
-        "200 9 kworker " + FOLIO.format(0, "b", 0),  # the address is filled anew
+        "200 9 kworker " + FOLIO.format(0, "b", 0),  # another bio is filled at the address
         "210 9 kworker bio_submit id 0 bio 0xb",
         "220 0 x bio_complete bio 0xb",
     )
@@ -553,7 +557,7 @@ def test_a_bio_with_no_submit() -> None:
     assert counts(tables) == {"never_submitted": 2}
 
 
-def test_another_thread_may_submit_for_a_request() -> None:
+def test_another_thread_may_submit_bios_of_a_request() -> None:
     tables = read(
         start(100, 5, 1),
         "110 9 kworker " + FOLIO.format(1, "a", 0),
@@ -565,7 +569,7 @@ def test_another_thread_may_submit_for_a_request() -> None:
     assert (tables.bio[0]["tid"], tables.bio[0]["confidence"]) == (9, "exact")
 
 
-def test_a_completion_after_the_end_counts_for_a_minute() -> None:
+def test_completion_up_to_a_minute_after_the_end_is_paired() -> None:
     minute = 60 * 10**9
     for late, complete in ((1, True), (minute, True), (minute + 1, False)):
         tables = read(
@@ -583,7 +587,7 @@ def test_a_completion_after_the_end_counts_for_a_minute() -> None:
             assert tables.sync[0]["incomplete"] == "bio"
 
 
-def test_a_folio_ends_what_is_in_flight_at_its_address() -> None:
+def test_folio_ends_the_bio_in_flight_at_its_address() -> None:
     tables = read(
         start(100, 5, 1),
         "110 5 wl " + FOLIO.format(1, "a", 0),
@@ -597,8 +601,8 @@ def test_a_folio_ends_what_is_in_flight_at_its_address() -> None:
     assert counts(tables) == {"never_completed": 1, "never_submitted": 1}
 
 
-def test_a_completion_before_the_submit_is_nobodys() -> None:
-    # Of the bio that had the address before, printed twice.
+def test_completion_before_the_submit_is_unmatched() -> None:
+    # It is a second record of the completion of the bio that had the address before.
     tables = read(
         start(100, 5, 1),
         "110 5 wl " + FOLIO.format(1, "a", 0),
@@ -611,7 +615,7 @@ def test_a_completion_before_the_submit_is_nobodys() -> None:
     assert counts(tables) == {"unmatched_complete": 1}
 
 
-def test_a_completion_without_a_submit_ends_the_bio() -> None:
+def test_completion_without_a_submit_ends_the_bio() -> None:
     tables = read(
         start(100, 5, 1),
         "110 5 wl " + FOLIO.format(1, "a", 0),
@@ -629,27 +633,27 @@ def test_a_completion_without_a_submit_ends_the_bio() -> None:
     assert counts(tables) == {"never_submitted": 1}
 
 
-def test_one_id_open_on_two_threads() -> None:
+def test_id_open_on_two_threads_is_ambiguous_on_a_third() -> None:
     tables = read(
         start(100, 5, 1),
         start(101, 6, 1),
         "110 5 wl " + FOLIO.format(1, "a", 0),
-        "111 6 wl " + FOLIO.format(1, "a", 0),  # not to the bio that 5 fills there
-        "112 9 kworker " + FOLIO.format(1, "c", 0),  # of which of the two cannot be told
+        "111 6 wl " + FOLIO.format(1, "a", 0),  # not added to the bio that thread 5 fills there
+        "112 9 kworker " + FOLIO.format(1, "c", 0),  # may belong to either request
         "120 9 kworker exit id 1 ret 0",
     )
     assert [bio["sync_id"] for bio in tables.bio] == [1, 2, 3]
     assert [row["incomplete"] for row in tables.sync] == ["end", "end", "start"]
 
 
-def test_an_end_is_found_by_its_id_alone_when_it_is_the_only_one() -> None:
+def test_end_on_another_thread_closes_the_only_request_with_its_id() -> None:
     tables = read(start(100, 5, 1), start(110, 6, 2), "120 0 torn exit id 1 ret 0")
     assert [(row["tid"], row["incomplete"]) for row in tables.sync] == [(5, None), (6, "end")]
 
 
-def test_a_second_start_of_an_open_request() -> None:
+def test_second_start_of_an_open_request_is_a_loss() -> None:
     tables = read(start(100, 5, 1), start(110, 5, 1), "120 5 wl exit id 1 ret 0", start(130, 5, 1))
-    # After its end the id begins anew.
+    # After the end of a request its id may start another one.
     assert [(row["start_ns"], row["incomplete"]) for row in tables.sync] == [
         (100, None),
         (130, "end"),
@@ -657,8 +661,8 @@ def test_a_second_start_of_an_open_request() -> None:
     assert counts(tables) == {"duplicate_start": 1, "end_missing": 1}
 
 
-def test_a_start_after_the_first_event_of_its_request() -> None:
-    # Two CPUs, one microsecond: the order of such lines is that of their buffers.
+def test_start_may_follow_the_first_event_of_its_request() -> None:
+    # Lines of two CPUs with the same time are in the order in which the buffers are read.
     tables = read(
         "100 5 wl " + FOLIO.format(1, "a", 0),
         start(100, 5, 1),
@@ -682,7 +686,7 @@ def test_a_start_after_the_first_event_of_its_request() -> None:
         "200 5 wl exit id 2 ret 0",
     ],
 )
-def test_what_a_thread_does_next_ends_the_request_that_is_open_there(next_line: str) -> None:
+def test_next_event_of_a_thread_closes_its_open_request(next_line: str) -> None:
     tables = read(
         "90 5 wl fsync",
         start(100, 5, 1),
@@ -694,19 +698,19 @@ def test_what_a_thread_does_next_ends_the_request_that_is_open_there(next_line: 
     )
     first = tables.sync[0]
     assert (first["incomplete"], first["dur_ns"], first["op"]) == ("end", None, "fsync")
-    # The end that comes after all opens another one, as anything does that names a closed one.
+    # The late end opens another request, as any event does that names a closed request.
     last = tables.sync[-1]
     assert (last["id"], last["start_ns"], last["incomplete"]) == (1, None, "start")
     assert tables.bio[0]["dur_ns"] == 90
 
 
-def test_a_request_after_its_calls_exit_has_none() -> None:
+def test_request_after_the_exit_of_a_call_has_no_call() -> None:
     tables = read(
         "100 5 wl fsync",
         "110 5 wl fsync_exit ret 0",
         start(120, 5, 1),
         "130 5 wl exit id 1 ret 0",
-        "200 6 wl fsync",  # with no exit recorded it cannot be told that this call was over
+        "200 6 wl fsync",  # its exit is not recorded, so it may still be open
         start(300, 6, 2),
         "310 6 wl exit id 2 ret 0",
     )
@@ -714,7 +718,7 @@ def test_a_request_after_its_calls_exit_has_none() -> None:
     assert counts(tables) == {"unmatched_call": 1}
 
 
-def test_completions_by_device_and_sector() -> None:
+def test_completions_without_address_pair_by_device_and_sector() -> None:
     tables = read(
         start(100, 5, 1),
         *(f"{110 + i} 5 wl bio_submit id 1 bio 0x{i + 1} dev 254:16 sector 8" for i in range(2)),
@@ -732,7 +736,7 @@ def test_completions_by_device_and_sector() -> None:
     assert counts(tables) == {"unmatched_complete": 1, "never_completed": 1}
 
 
-def test_an_end_that_comes_after_the_next_start_is_not_a_second_one() -> None:
+def test_end_after_the_next_start_is_not_a_duplicate() -> None:
     tables = read(start(100, 5, 1), start(200, 5, 2), "210 5 wl exit id 1 ret 0")
     assert [(row["id"], row["incomplete"]) for row in tables.sync] == [
         (1, "end"),
@@ -742,7 +746,7 @@ def test_an_end_that_comes_after_the_next_start_is_not_a_second_one() -> None:
     assert counts(tables) == {"end_missing": 2, "start_missing": 1}
 
 
-def test_ranges_join_neighbours_in_any_order() -> None:
+def test_ranges_merge_adjacent_folios_in_any_order() -> None:
     offsets = (8192, 0, 4096, 40960, 8192, 16384)
     lines = [f"{110 + i} 5 wl " + FOLIO.format(1, "a", o) for i, o in enumerate(offsets)]
     (row,) = read(start(100, 5, 1), *lines, "200 5 wl exit id 1 ret 0").sync
@@ -750,7 +754,7 @@ def test_ranges_join_neighbours_in_any_order() -> None:
     assert (row["first_offset"], row["last_offset"]) == (0, 45056)
 
 
-def test_equal_times_keep_the_order_of_the_file() -> None:
+def test_events_at_the_same_time_keep_the_file_order() -> None:
     lines = (
         start(100, 5, 1),
         "100 5 wl exit id 1 ret 0",
@@ -760,30 +764,30 @@ def test_equal_times_keep_the_order_of_the_file() -> None:
     assert [row["dur_ns"] for row in read(*lines).sync] == [0, 0]
 
 
-def test_pid_is_process() -> None:
+def test_threads_of_a_process_may_have_open_requests_concurrently() -> None:
     tables = read(
         "100 5 wl fsync",
         "101 5 wl fdatasync",
         start(110, 5, 1),
-        start(120, 5, 2),  # both are open: two threads of a process
+        start(120, 5, 2),  # both are open: two threads of one process
         "130 5 wl exit id 1 ret 0",
         "140 5 wl exit id 2 ret 0",
         pid_is="process",
     )
     assert [(row["tid"], row["pid"]) for row in tables.sync] == [(None, 5)] * 2
     assert [row["incomplete"] for row in tables.sync] == [None, None]
-    # The first had two calls to choose from, the second the one that was left.
+    # Either call may belong to the first request; only one remains for the second.
     assert [row["confidence"] for row in tables.sync] == ["inferred", "exact"]
     assert {row["sync_id"] for row in tables.call} == {1, 2}
 
 
-def test_exits_where_pid_is_process() -> None:
+def test_ambiguous_exit_of_a_process_is_unmatched() -> None:
     tables = read(
         "100 5 wl fsync",
         "101 5 wl fsync",
         "102 5 wl msync",
         "110 5 wl msync_exit ret 0",
-        "120 5 wl fsync_exit ret 0",  # of which of the two cannot be told
+        "120 5 wl fsync_exit ret 0",  # may belong to either fsync
         pid_is="process",
     )
     assert [call["dur_ns"] for call in tables.call] == [None, None, 8]
@@ -791,7 +795,7 @@ def test_exits_where_pid_is_process() -> None:
     tables = read(
         "100 5 wl fsync",
         start(110, 5, 1),
-        "120 5 wl fsync_exit ret 0",  # of a call whose entry was lost: this one's request is open
+        "120 5 wl fsync_exit ret 0",  # its entry was lost: the first call is still in its request
         "130 5 wl exit id 1 ret 0",
         "140 5 wl fsync_exit ret 0",
         pid_is="process",
@@ -800,14 +804,14 @@ def test_exits_where_pid_is_process() -> None:
     assert counts(tables) == {"unmatched_exit": 1}
 
 
-def test_calls_wait_a_minute_where_pid_is_process() -> None:
+def test_call_of_a_process_waits_a_minute_for_its_request() -> None:
     minute = 60 * 10**9
     for wait, op in ((minute, "fsync"), (minute + 4 * 10**9, None)):
         tables = read("100 5 wl fsync", start(100 + wait, 5, 1), pid_is="process")
         assert tables.sync[0]["op"] == op
 
 
-def test_own_lines_of_bpftrace() -> None:
+def test_lines_that_bpftrace_prints_itself_are_no_events() -> None:
     tables = read(
         "Attaching 1 probe...",
         "Attached 8 probes",
@@ -820,7 +824,7 @@ def test_own_lines_of_bpftrace() -> None:
     )
     assert counts(tables) == {"lost_by_tracer": 12, "unmatched_call": 1}
     lost = tables.loss[0]
-    # They have no time of their own: that of the event before them.
+    # These lines have no time; they get that of the event before them.
     assert (lost["first_ts_ns"], lost["last_ts_ns"], lost["severity"]) == (100, 100, "loss")
     assert tables.call[0]["stack"] == "main"
     assert (tables.lines, tables.events) == (7 + 13, 1)
@@ -830,16 +834,16 @@ def test_own_lines_of_bpftrace() -> None:
 
 
 @pytest.mark.parametrize("name", badinputs.INPUTS)
-def test_bad_input(name: str) -> None:
+def test_bad_input_has_the_expected_rows_and_losses(name: str) -> None:
     bad = badinputs.INPUTS[name]()
     if bad.big:
-        pytest.skip("too long for the reference")
+        pytest.skip("too slow for the reference")
     if bad.unreadable:
         with pytest.raises((EOFError, OSError, ValueError)):
             thesis.read(bad.data)
         return
     tables = thesis.read(bad.data)
-    # The reference sorts everything, so nothing comes too late for it.
+    # The reference sorts the whole log, so no event is late.
     expected = {reason: n for reason, n in bad.losses.items() if reason != "late_event"}
     assert counts(tables) == expected
     rows = (len(tables.sync), len(tables.bio), len(tables.call))
@@ -852,24 +856,24 @@ def test_bad_input(name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_mangled_recordings_conserve(seed: int) -> None:
+def test_mangled_recordings_keep_the_invariants(seed: int) -> None:
     rng = random.Random(seed)
     name = rng.choice([name for name in RECORDINGS if not name.endswith(".gz")])
     lines = recording(name).split(b"\n")
     for _ in range(rng.choice((1, 10, 100))):
-        place = rng.randrange(len(lines))
-        what = rng.randrange(4)
-        if what == 0:
-            del lines[place]
-        elif what == 1:
-            lines.insert(rng.randrange(len(lines)), lines[place])
-        elif what == 2:
+        at = rng.randrange(len(lines))
+        change = rng.randrange(4)
+        if change == 0:
+            del lines[at]
+        elif change == 1:
+            lines.insert(rng.randrange(len(lines)), lines[at])
+        elif change == 2:
             other = rng.randrange(len(lines))
-            lines[place], lines[other] = lines[other], lines[place]
-        elif lines[place]:
-            line = bytearray(lines[place])
+            lines[at], lines[other] = lines[other], lines[at]
+        elif lines[at]:
+            line = bytearray(lines[at])
             line[rng.randrange(len(line))] = rng.choice(b"0123456789 \x00\xffax\n")
-            lines[place] = bytes(line)
+            lines[at] = bytes(line)
     data = b"\n".join(lines)
     check_invariants(thesis.read(data), sorted(parsed(data), key=lambda event: event.ts))
 
@@ -877,26 +881,28 @@ def test_mangled_recordings_conserve(seed: int) -> None:
 # ---------------------------------------------------------------- generated logs
 
 
-def check_generated(made: loggen.Generated) -> None:
-    tables = thesis.read(made.log, time_unit=made.params.time_unit, pid_is=made.params.pid_is)
-    truth = made.truth
+def check_generated(generated: loggen.Generated) -> None:
+    tables = thesis.read(
+        generated.log, time_unit=generated.params.time_unit, pid_is=generated.params.pid_is
+    )
+    truth = generated.truth
     assert tables.sync == truth.sync
     assert tables.bio == truth.bio
     assert tables.call == truth.call
     assert counts(tables) == truth.losses
     assert tables.events == truth.events
     assert sum(row["bytes"] or 0 for row in tables.bio) == truth.folio_bytes
-    check_invariants(tables, parsed(made.log, made.params.time_unit))
+    check_invariants(tables, parsed(generated.log, generated.params.time_unit))
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_reference_finds_the_truth(seed: int) -> None:
+def test_reference_reproduces_the_truth_of_generated_logs(seed: int) -> None:
     rng = random.Random(seed)
     check_generated(loggen.generate(loggen.random_params(rng), rng))
 
 
-# Each trouble alone and strong, with what shows that it is really there.
-TROUBLES = {
+# One difficulty at a time, at a high rate.
+DIFFICULTIES = {
     "syscall_exits": {"syscall_exits": True},
     "unmatched": {"p_lone": 0.5},
     "empty": {"p_empty": 0.9},
@@ -915,13 +921,14 @@ TROUBLES = {
     "hostile_names": {"names": "hostile", "threads": 30},
     "perf_stacks": {"stacks": "perf", "names": "hostile"},
     "blank_before_stack": {"blank_before_stack": True},
-    "kernel_words": {"words": "kernel", "syscall_exits": True, "exit_style": "sys_exit_X"},
+    "kernel_event_names": {"words": "kernel", "syscall_exits": True, "exit_style": "sys_exit_X"},
     "two_word_exits": {"names": "odd", "syscall_exits": True, "exit_style": "X exit"},
     "extra_pairs": {"extra_pairs": True},
     "map_dump": {"map_dump": True},
     "largest_ids": {"first_id": 2**64 - 100},
     "cut": {"cut_head": 0.4, "cut_tail": 0.3},
 }
+# One kind of loss at a time, and the reason under which it is counted.
 LOSSES = {
     "lose_call": None,
     "lose_call_exit": None,
@@ -935,39 +942,39 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("name", TROUBLES)
-def test_each_trouble_alone(name: str) -> None:
+@pytest.mark.parametrize("name", DIFFICULTIES)
+def test_generated_log_with_one_difficulty_gives_the_truth(name: str) -> None:
     for seed in range(3):
-        params = loggen.Params(requests=100, **TROUBLES[name])
+        params = loggen.Params(requests=100, **DIFFICULTIES[name])
         check_generated(loggen.generate(params, random.Random(seed)))
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_each_loss_alone(name: str) -> None:
+def test_generated_log_with_one_kind_of_loss_gives_the_truth(name: str) -> None:
     params = loggen.Params(requests=100, p_lone=0.0, syscall_exits=True, **{name: 0.3})
-    made = loggen.generate(params, random.Random(1))
-    check_generated(made)
+    generated = loggen.generate(params, random.Random(1))
+    check_generated(generated)
     reason = LOSSES[name]
     if name.startswith("lose"):
-        assert len(made.truth.lost) > 5
+        assert len(generated.truth.lost) > 5
     if reason:
-        assert made.truth.losses[reason] > 5
+        assert generated.truth.losses[reason] > 5
 
 
-def test_lost_calls_leave_requests_without_one() -> None:
+def test_lost_calls_leave_requests_without_a_call() -> None:
     params = loggen.Params(requests=100, p_lone=0.0, lose_call=0.3)
-    made = loggen.generate(params, random.Random(1))
-    assert sum(row["op"] is None for row in made.truth.sync) == len(made.truth.lost) > 5
+    generated = loggen.generate(params, random.Random(1))
+    assert sum(row["op"] is None for row in generated.truth.sync) == len(generated.truth.lost) > 5
 
 
-def test_bursts_are_told_and_true() -> None:
-    made = loggen.generate(loggen.Params(requests=100, bursts=5), random.Random(3))
-    check_generated(made)
-    told = sum(map(int, re.findall(rb"^Lost (\d+) events$", made.log, re.MULTILINE)))
-    assert told == len(made.truth.lost) == made.truth.losses["lost_by_tracer"] > 10
+def test_lost_bursts_are_reported_with_their_true_count() -> None:
+    generated = loggen.generate(loggen.Params(requests=100, bursts=5), random.Random(3))
+    check_generated(generated)
+    reported = sum(map(int, re.findall(rb"^Lost (\d+) events$", generated.log, re.MULTILINE)))
+    assert reported == len(generated.truth.lost) == generated.truth.losses["lost_by_tracer"] > 10
 
 
-def test_disorder_is_bounded_and_there() -> None:
+def test_disorder_is_present_and_bounded() -> None:
     params = loggen.Params(requests=200, disorder_ns=10**8, cpus=4)
     times = [event.ts for event in parsed(loggen.generate(params, random.Random(1)).log)]
     newest = behind = 0
@@ -977,14 +984,14 @@ def test_disorder_is_bounded_and_there() -> None:
     assert 10**7 < behind < 2 * 10**8
 
 
-def test_a_request_may_end_before_its_bios() -> None:
+def test_request_may_end_before_its_bios() -> None:
     params = loggen.Params(requests=100, p_ends_early=1.0, max_bios=5)
     truth = loggen.generate(params, random.Random(1)).truth
     assert truth.losses["completed_after_end"] > 5
     assert any(row["after_complete_ns"] < 0 for row in truth.sync if row["bios"])
 
 
-def test_addresses_and_files_are_shared() -> None:
+def test_requests_share_addresses_and_files() -> None:
     params = loggen.Params(requests=100, addresses=2, files=1, p_empty=0.0)
     truth = loggen.generate(params, random.Random(1)).truth
     assert len({row["bio"] for row in truth.bio}) < len(truth.bio) / 4
@@ -993,21 +1000,21 @@ def test_addresses_and_files_are_shared() -> None:
     assert any(a[1] > b[0] and a[2] != b[2] for a, b in itertools.pairwise(spans))
 
 
-def test_threads_of_one_process() -> None:
-    """Whose call it was cannot be known then; all that ids and addresses say still holds."""
+def test_threads_of_one_process_keep_exact_bios() -> None:
+    """The thread of a call is then unknown. What follows from ids and addresses is still exact."""
     params = loggen.Params(requests=100, threads=6, processes=2, pid_is="process", lose_end=0.1)
-    made = loggen.generate(params, random.Random(2))
-    tables = thesis.read(made.log, pid_is="process")
-    of_the_call = {"ts_ns", "dur_ns", "op", "stack", "syscall_ns", "confidence"}
-    for got, true in zip(tables.sync, made.truth.sync, strict=True):
-        assert {c: v for c, v in got.items() if c not in of_the_call} == {
-            c: v for c, v in true.items() if c not in of_the_call
+    generated = loggen.generate(params, random.Random(2))
+    tables = thesis.read(generated.log, pid_is="process")
+    call_columns = {"ts_ns", "dur_ns", "op", "stack", "syscall_ns", "confidence"}
+    for row, expected in zip(tables.sync, generated.truth.sync, strict=True):
+        assert {c: v for c, v in row.items() if c not in call_columns} == {
+            c: v for c, v in expected.items() if c not in call_columns
         }
-    assert tables.bio == made.truth.bio
+    assert tables.bio == generated.truth.bio
     assert {row["confidence"] for row in tables.sync} == {"exact", "inferred"}
 
 
-def test_the_same_seed_gives_the_same_log() -> None:
+def test_same_seed_gives_the_same_log() -> None:
     def make() -> loggen.Generated:
         rng = random.Random(11)
         return loggen.generate(loggen.random_params(rng), rng)
@@ -1016,12 +1023,12 @@ def test_the_same_seed_gives_the_same_log() -> None:
     assert make().truth == make().truth
 
 
-def test_bulk_sums() -> None:
+def test_bulk_log_has_the_reported_sums() -> None:
     out = io.BytesIO()
     sums = loggen.bulk(1_500_000, 5, out, block_bytes=400_000)
     data = out.getvalue()
     tables = thesis.read(data)
-    assert len(data) - sums["bytes"] < 100  # the two lines of the header
+    assert len(data) - sums["bytes"] < 100  # the two header lines
     assert 1_500_000 <= sums["bytes"] < 2_100_000
     assert tables.lines == sums["lines"]
     assert tables.events == sums["events"]
@@ -1034,7 +1041,7 @@ def test_bulk_sums() -> None:
     assert len({row["id"] for row in tables.sync}) == len(tables.sync)
 
 
-# ---------------------------------------------------------------- the command lines
+# ---------------------------------------------------------------- command lines
 
 
 def run(*args: str) -> bytes:
@@ -1043,13 +1050,13 @@ def run(*args: str) -> bytes:
     return subprocess.run(command, cwd=root, check=True, capture_output=True).stdout
 
 
-def test_command_lines(tmp_path: Path) -> None:
+def test_command_lines_write_log_truth_and_tables(tmp_path: Path) -> None:
     truth_file, log_file = tmp_path / "truth.json", tmp_path / "log"
-    made = run(
+    log = run(
         *("tests.reference.loggen", "--seed", "7", "--requests", "30", "--set", "p_lone=0.3"),
         *("--set", "syscall_exits=true", "--truth", str(truth_file)),
     )
-    log_file.write_bytes(made)
+    log_file.write_bytes(log)
     truth = json.loads(truth_file.read_text())
     for table in ("sync", "bio", "call"):
         text = run("tests.reference.thesis", str(log_file), "--table", table).decode()
@@ -1066,13 +1073,13 @@ def test_command_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_random_command_line_is_the_random_function() -> None:
+def test_option_random_equals_random_params() -> None:
     rng = random.Random(4)
-    made = loggen.generate(loggen.random_params(rng), rng)
-    assert run("tests.reference.loggen", "--random", "--seed", "4") == made.log
+    generated = loggen.generate(loggen.random_params(rng), rng)
+    assert run("tests.reference.loggen", "--random", "--seed", "4") == generated.log
 
 
-def test_parameters_that_have_no_one_truth_are_refused() -> None:
+def test_parameters_without_a_unique_truth_are_rejected() -> None:
     for params in (
         loggen.Params(p_tie=0.1, disorder_ns=5),
         loggen.Params(p_helper=0.1, cut_head=0.1),

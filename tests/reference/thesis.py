@@ -1,8 +1,8 @@
-"""A plain reference for logs in the thesis's line format.
+"""A plain reference implementation for logs in the thesis's line format.
 
-It reads a whole log into memory, sorts its events by time and pairs them by looking through lists,
-as docs/reference/formats.md, docs/reference/pairing.md and docs/reference/tables.md say. It is slow on purpose: its only job is
-to be easy to check by eye, so that the converter can be checked against it.
+It reads a whole log into memory, sorts the events by time and pairs them by searching lists, as
+formats.md, pairing.md and tables.md in docs/reference/ specify. It is slow on purpose: it must be
+easy to check by eye, because the tests check the converter against it.
 
     python -m tests.reference.thesis LOG --table sync|bio|call|loss
 """
@@ -22,7 +22,7 @@ SYSCALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
 GIVE_UP_NS = 60 * 10**9
 MAX_WAITING = 65_536
 MAX_COMM_COLUMN = 64
-MAX_COMM = 15  # TASK_COMM_LEN less its NUL
+MAX_COMM = 15  # TASK_COMM_LEN without the terminating NUL
 MAX_LEN = 2**40
 I32 = 2**31 - 1
 I64 = 2**63 - 1
@@ -45,21 +45,21 @@ COLUMNS = {
     }.items()
 }
 
-# In the order of docs/reference/pairing.md, which is the order of the rows.
+# In the order of docs/reference/loss-reasons.md, which is the order of the rows.
 REASONS = {
-    "lost_by_tracer": ("loss", "the tracer said that it lost so many events"),
-    "unparsed_line": ("loss", "a line is not of the format"),
-    "late_event": ("loss", "came later than the reorder window allows"),
-    "unmatched_complete": ("loss", "a completion for an address that is not in flight"),
-    "never_completed": ("loss", "a submitted bio whose completion is not in the log"),
-    "never_submitted": ("loss", "folios added to a bio whose submit is not in the log"),
-    "start_missing": ("loss", "a request whose sync_start is not in the log"),
-    "end_missing": ("loss", "a request whose sync_end is not in the log"),
-    "duplicate_start": ("loss", "a second sync_start of a request that is open"),
-    "duplicate_end": ("loss", "a second sync_end for an id that has just ended"),
-    "unmatched_exit": ("loss", "a syscall exit with no entry on that thread"),
-    "unmatched_call": ("info", "a sync call with no request"),
-    "completed_after_end": ("info", "a bio that completed after its request had ended"),
+    "lost_by_tracer": ("loss", "the tracer reported that it lost this number of events"),
+    "unparsed_line": ("loss", "a line is not in the expected format"),
+    "late_event": ("loss", "an event arrived later than the reorder window allows"),
+    "unmatched_complete": ("loss", "a completion names an address that is not in flight"),
+    "never_completed": ("loss", "the completion of a submitted bio is not in the log"),
+    "never_submitted": ("loss", "folios were added to a bio whose submit is not in the log"),
+    "start_missing": ("loss", "the sync_start of a request is not in the log"),
+    "end_missing": ("loss", "the sync_end of a request is not in the log"),
+    "duplicate_start": ("loss", "an open request has a second sync_start"),
+    "duplicate_end": ("loss", "an id that has just ended has a second sync_end"),
+    "unmatched_exit": ("loss", "the exit of a sync call has no entry on that thread"),
+    "unmatched_call": ("info", "a sync call has no request"),
+    "completed_after_end": ("info", "a bio completed after its request had ended"),
 }
 
 Row = dict[str, Any]
@@ -67,7 +67,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Event:
-    """One line of the log. `pid` is the PID column, be it a thread or a process."""
+    """One line of the log. `pid` is the PID column: a thread or a process, as `pid_is` says."""
 
     kind: str  # call, call_exit, start, folio, submit, complete, end
     fields: dict[str, Any]
@@ -94,10 +94,10 @@ class Bio:
     folios: list[Event] = field(default_factory=list)
     submit: Event | None = None
     complete: Event | None = None
-    early: Event | None = None  # a completion that came before the submit
+    early_complete: Event | None = None  # a completion that arrived before the submit
     given_up: bool = False
 
-    def first(self) -> Event:
+    def first_event(self) -> Event:
         return self.folios[0] if self.folios else self.submit  # type: ignore[return-value]
 
 
@@ -105,7 +105,7 @@ class Bio:
 class Request:
     pid: int
     id: int
-    first: Event
+    first_event: Event
     start: Event | None = None
     end: Event | None = None
     call: Call | None = None
@@ -124,19 +124,19 @@ class Tables:
     events: int = 0
 
     def count(self, reason: str) -> int:
-        """How often a reason was met; 0 when it has no row."""
+        """The count of a reason; 0 if it has no row."""
         return sum(row["count"] for row in self.loss if row["reason"] == reason)
 
 
 class Losses:
-    """What was not used, by reason."""
+    """Counts what was lost or not used, by reason."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.rows: dict[str, Row] = {}
 
     def add(self, reason: str, line: int, text: bytes, ts: int | None, count: int = 1) -> None:
-        """More than a BIGINT holds is shown as the most that it holds."""
+        """A count that exceeds a BIGINT is shown as the largest BIGINT."""
         row = self.rows.get(reason)
         if row is None:
             severity, meaning = REASONS[reason]
@@ -150,21 +150,21 @@ class Losses:
             times = [time for time in known if time is not None]
             row["first_ts_ns"], row["last_ts_ns"] = min(times), max(times)
 
-    def event(self, reason: str, event: Event) -> None:
+    def add_event(self, reason: str, event: Event) -> None:
         self.add(reason, event.line, event.text, event.ts)
 
-    def in_order(self) -> list[Row]:
+    def rows_in_order(self) -> list[Row]:
         return [self.rows[reason] for reason in REASONS if reason in self.rows]
 
 
 def decode(text: bytes) -> str:
-    """NUL and bytes that are not UTF-8 become backslash, x and two hex digits."""
+    """Decodes text. NUL and bytes that are not UTF-8 become backslash, x and two hex digits."""
     return text.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
 
 
 # ---------------------------------------------------------------- parsing
 
-# No tracer prints more digits than fit, and Python refuses to convert very long numbers.
+# No tracer prints more digits than 64 bits need, and Python refuses to convert very long numbers.
 _NUMBER = re.compile(rb"[0-9]{1,20}")
 _SIGNED = re.compile(rb"-?[0-9]{1,20}")
 _ADDRESS = re.compile(rb"0x[0-9a-fA-F]{1,16}")
@@ -180,7 +180,7 @@ def _unsigned(text: bytes, limit: int = U64) -> int | None:
 
 
 def _id(text: bytes) -> int | None:
-    # 2^64 - 1 is none.
+    # 2^64 - 1 means that there is no id.
     return _unsigned(text, U64 - 1)
 
 
@@ -189,7 +189,7 @@ def _signed(text: bytes) -> int | None:
     return int(text) if ok else None
 
 
-def _bound(text: bytes) -> int | None:
+def _range_end(text: bytes) -> int | None:
     # "To the end" is printed as -1 by a signed format.
     value = _unsigned(text)
     return _signed(text) if value is None else value
@@ -210,12 +210,12 @@ def _dev(text: bytes) -> str | None:
     return f"{int(match[1])},{int(match[2])}"
 
 
-# The fields of each kind of event: those that must be there, and those that may.
-NAMED = {
+# The fields of each kind of event: required and optional ones.
+REQUIRED = {
     "start": {
         "id": _id,
         "start": _unsigned,
-        "end": _bound,
+        "end": _range_end,
         "datasync": _flag,
         "path": decode,
     },
@@ -233,7 +233,7 @@ OPTIONAL = {
     "call": {"ret": _signed},
     "call_exit": {"ret": _signed},
 }
-WORDS: dict[bytes, tuple[str, str | None]] = {
+EVENT_NAMES: dict[bytes, tuple[str, str | None]] = {
     b"start": ("start", None),
     b"sync_start": ("start", None),
     b"exit": ("end", None),
@@ -243,41 +243,41 @@ WORDS: dict[bytes, tuple[str, str | None]] = {
     b"bio_complete": ("complete", None),
 }
 for _call in SYSCALLS:
-    for _word in (_call, f"sys_enter_{_call}"):
-        WORDS[_word.encode()] = ("call", _call)
-    for _word in (f"{_call}_exit", f"exit_{_call}", f"sys_exit_{_call}", f"{_call} exit"):
-        WORDS[_word.encode()] = ("call_exit", _call)
+    for _name in (_call, f"sys_enter_{_call}"):
+        EVENT_NAMES[_name.encode()] = ("call", _call)
+    for _name in (f"{_call}_exit", f"exit_{_call}", f"sys_exit_{_call}", f"{_call} exit"):
+        EVENT_NAMES[_name.encode()] = ("call_exit", _call)
 
 
 def _pairs(data: bytes, with_path: bool) -> dict[bytes, bytes] | None:
-    """`key value` pairs; `path` takes the rest of the line."""
-    found: dict[bytes, bytes] = {}
+    """Splits `key value` pairs; the value of `path` is the rest of the line."""
+    pairs: dict[bytes, bytes] = {}
     while data := data.lstrip(_BLANK):
-        key, data = _word(data)
-        if not _KEY.fullmatch(key) or key in found:
+        key, data = _split_word(data)
+        if not _KEY.fullmatch(key) or key in pairs:
             return None
         if with_path and key == b"path":
-            found[key] = data[1:]
-            return found
-        found[key], data = _word(data.lstrip(_BLANK))
-        if not found[key]:
+            pairs[key] = data[1:]
+            return pairs
+        pairs[key], data = _split_word(data.lstrip(_BLANK))
+        if not pairs[key]:
             return None
-    return found
+    return pairs
 
 
-def _word(data: bytes) -> tuple[bytes, bytes]:
-    """The first word, and what follows it."""
+def _split_word(data: bytes) -> tuple[bytes, bytes]:
+    """Splits off the first word: returns it and the rest."""
     word = re.split(rb"[ \t]", data, maxsplit=1)[0]
     return word, data[len(word) :]
 
 
 def _fields(kind: str, data: bytes) -> dict[str, Any] | None:
-    """The fields of an event, or None where the data is not exactly that event's."""
+    """Returns the fields of an event, or None if the data is not exactly in its format."""
     pairs = _pairs(data, with_path=kind == "start")
     if pairs is None:
         return None
     fields: dict[str, Any] = {}
-    for key, read in NAMED[kind].items():
+    for key, read in REQUIRED[kind].items():
         if key.encode() not in pairs:
             return None
         fields[key] = read(pairs.pop(key.encode()))
@@ -287,9 +287,10 @@ def _fields(kind: str, data: bytes) -> dict[str, Any] | None:
     if any(value is None for value in fields.values()):
         return None
     for key, value in pairs.items():
-        # Pairs that are not named for this event. They must not swallow the real event behind a
-        # COMM that holds an event's name, so they hold no such name; a syscall has numbers alone.
-        if (key in WORDS and key != b"start") or value in WORDS:
+        # Pairs that the format does not define for this event. A COMM may contain the name of an
+        # event, and the real event must still be found behind it. So no such pair may hold the
+        # name of an event, and those of a syscall hold only numbers.
+        if (key in EVENT_NAMES and key != b"start") or value in EVENT_NAMES:
             return None
         if kind in ("call", "call_exit"):
             number = _signed(value) is not None or _address(value) is not None
@@ -297,24 +298,26 @@ def _fields(kind: str, data: bytes) -> dict[str, Any] | None:
                 return None
         fields.setdefault(key.decode(), decode(value))
     if kind == "folio":
-        # No file is longer, and no piece of page cache.
+        # No file extends beyond 2^63 - 1 bytes, and no folio is larger than MAX_LEN.
         end = fields["start"] + fields["len"]
         if end > I64 or fields["len"] > MAX_LEN:
             return None
     if kind == "complete" and "bio" not in fields:
-        known = fields.get("dev", NO_DEV) != NO_DEV and fields.get("sector", NO_SECTOR) != NO_SECTOR
-        return fields if known else None
+        has_place = (
+            fields.get("dev", NO_DEV) != NO_DEV and fields.get("sector", NO_SECTOR) != NO_SECTOR
+        )
+        return fields if has_place else None
     return fields
 
 
 def _parse_after_comm(tail: bytes) -> Event | None:
-    word, data = _word(tail)
-    second, rest = _word(data.lstrip(_BLANK))
-    if word + b" " + second in WORDS:  # `fsync exit`
+    word, data = _split_word(tail)
+    second, rest = _split_word(data.lstrip(_BLANK))
+    if word + b" " + second in EVENT_NAMES:  # `fsync exit`
         word, data = word + b" " + second, rest
-    if word not in WORDS:
+    if word not in EVENT_NAMES:
         return None
-    kind, op = WORDS[word]
+    kind, op = EVENT_NAMES[word]
     fields = _fields(kind, data)
     if fields is None:
         return None
@@ -325,34 +328,34 @@ def _parse_after_comm(tail: bytes) -> Event | None:
     return Event(kind, fields)
 
 
-# The columns may be aligned with tabs or several spaces; one space before COMM may be COMM's own.
+# Columns may be aligned with tabs or several spaces. A single space before COMM may be part of COMM.
 _LINE = re.compile(rb"([0-9]+)([ \t\r\f]+)([0-9]+)(?: |[\t\r\f][ \t\r\f]*)(.*)", re.DOTALL)
 
 
 def parse_line(line: bytes, unit_ns: int = 1) -> Event | None:
-    """One line as an event, or None. The COMM ends where the leftmost event fits."""
+    """Parses one line as an event, or returns None. COMM ends where the leftmost event fits."""
     match = _LINE.fullmatch(line)
     if match is None:
         return None
-    # Perfetto's ids end at 2^31, the kernel's before.
+    # Perfetto's thread ids are below 2^31, the kernel's are below 2^22.
     time, pid, rest = _unsigned(match[1]), _unsigned(match[3], I32), match[4]
     if time is None or pid is None or time * unit_ns > I64:
         return None
     aligned = len(match[2]) > 1 or match[2] == b"\t"
-    for end in ends_of_comm(rest):
+    for end in comm_ends(rest):
         comm = rest[:end]
         if len(comm.strip(_BLANK)) > MAX_COMM:
             return None
         event = _parse_after_comm(rest[end + 1 :])
         if event is not None:
-            event.ts, event.pid, event.comm = time * unit_ns, pid, decode(trim(comm, aligned))
+            event.ts, event.pid, event.comm = time * unit_ns, pid, decode(trim_comm(comm, aligned))
             event.text = line
             return event
     return None
 
 
-def ends_of_comm(rest: bytes) -> list[int]:
-    """Where COMM may end: at a space, or behind the last one at a tab."""
+def comm_ends(rest: bytes) -> list[int]:
+    """Offsets at which COMM may end: any space, and any tab after the last space."""
     spaces = [at for at, byte in enumerate(rest) if byte == ord(" ")]
     tabs = [
         at for at, byte in enumerate(rest) if byte == ord("\t") and at > max(spaces, default=-1)
@@ -360,8 +363,8 @@ def ends_of_comm(rest: bytes) -> list[int]:
     return [at for at in spaces + tabs if at <= MAX_COMM_COLUMN]
 
 
-def trim(comm: bytes, aligned: bool) -> bytes:
-    """COMM without the blanks that align its column; a single space may be its own."""
+def trim_comm(comm: bytes, aligned: bool) -> bytes:
+    """Removes the blanks that align the column of COMM. A single space may be part of COMM."""
     bare = comm.strip(_BLANK)
     before, after = comm[: len(comm) - len(comm.lstrip(_BLANK))], comm[len(comm.rstrip(_BLANK)) :]
     runs = any(b"\t" in run or len(run) > 1 for run in (before, after))
@@ -369,35 +372,35 @@ def trim(comm: bytes, aligned: bool) -> bytes:
 
 
 _LOST = re.compile(rb"Lost ([0-9]{1,20}) events?[ \t\r\f]*")
-_OWN = (
+_TRACER_LINES = (
     re.compile(rb"TIME[ \t]+PID[ \t]+COMM[ \t]+EVENT[ \t]+DATA[ \t]*"),
     re.compile(rb"Attach(ing|ed) [0-9]{1,19} probe.*", re.DOTALL),
 )
 _MAP = re.compile(rb"@[A-Za-z0-9_]*[:\[]")
 _PERF_FRAME = re.compile(rb"[0-9a-fA-F]+ +(.+?) +\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
-_SHIFT = re.compile(rb"\+(?:0x[0-9a-fA-F]+|[0-9]+)\Z")
+_OFFSET = re.compile(rb"\+(?:0x[0-9a-fA-F]+|[0-9]+)\Z")
 
 
 def frame_name(line: bytes) -> str:
-    """The function of a stack line in either style of bpftrace, or the bare address."""
+    """Returns the function name of a stack line in either style of bpftrace, or the bare address."""
     text = line.strip(b" \t\r\f")
     perf = _PERF_FRAME.fullmatch(text)
     if perf is not None:
         text = perf[1].strip(_BLANK)
         if text == b"[unknown]" and perf[2] != b"[unknown]":
             return decode(b"[" + perf[2].rpartition(b"/")[2] + b"]").replace(";", ":")
-    # `;` separates frames, so no frame may hold one.
-    return decode(_SHIFT.sub(b"", text)).replace(";", ":")
+    # `;` separates frames, so no frame may contain one.
+    return decode(_OFFSET.sub(b"", text)).replace(";", ":")
 
 
 def parse(data: bytes, losses: Losses, time_unit: str = "ns") -> tuple[list[Event], int]:
-    """All events in the order of the file, and the number of lines."""
+    """Returns all events in file order, and the number of lines."""
     unit_ns = {"ns": 1, "us": 1000}[time_unit]
     lines = data.split(b"\n")
     if lines[-1] == b"":
         lines.pop()
     events: list[Event] = []
-    call: Event | None = None  # the entry that stack lines would belong to
+    call: Event | None = None  # the entry to which the next stack lines belong
     in_map = False
     for number, line in enumerate(lines, 1):
         line = line.removesuffix(b"\r")
@@ -419,11 +422,11 @@ def parse(data: bytes, losses: Losses, time_unit: str = "ns") -> tuple[list[Even
         lost = _LOST.fullmatch(line)
         if lost is not None and int(lost[1]) <= U64:
             if int(lost[1]):
-                # It has no time of its own: that of the event before it.
+                # The line has no time; use that of the event before it.
                 before = events[-1].ts if events else None
                 losses.add("lost_by_tracer", number, line, before, int(lost[1]))
             continue
-        if any(own.fullmatch(line) for own in _OWN):
+        if any(pattern.fullmatch(line) for pattern in _TRACER_LINES):
             continue
         event = parse_line(line, unit_ns)
         call = event if event is not None and event.kind == "call" else None
@@ -438,17 +441,18 @@ def parse(data: bytes, losses: Losses, time_unit: str = "ns") -> tuple[list[Even
 # ---------------------------------------------------------------- pairing
 
 
-class Assembly:
-    """Walks over the events in the order of time, and looks in lists for who belongs to whom."""
+class Pairing:
+    """Walks over the events in time order and searches lists for what belongs together."""
 
     def __init__(self, losses: Losses, pid_is: str) -> None:
         self.losses = losses
-        self.processes = pid_is == "process"
+        self.pid_is_process = pid_is == "process"
         self.calls: list[Call] = []
         self.requests: list[Request] = []
         self.bios: list[Bio] = []
         self.open: list[Request] = []
-        self.waiting: list[Request] = []  # closed, oldest first; some may have settled since
+        # Closed requests that wait for bios, oldest first; their bios may have completed meanwhile.
+        self.waiting: list[Request] = []
         self.filling: list[Bio] = []
         self.in_flight: list[Bio] = []
 
@@ -459,61 +463,66 @@ class Assembly:
             getattr(self, event.kind)(event)
         for request in self.requests:
             if request.start is None:
-                self.losses.event("start_missing", request.first)
+                self.losses.add_event("start_missing", request.first_event)
             if request.end is None:
-                self.losses.event("end_missing", request.first)
+                self.losses.add_event("end_missing", request.first_event)
         for bio in self.bios:
             if bio.submit is None:
-                bio.complete = bio.early
-                self.losses.event("never_submitted", bio.first())
+                bio.complete = bio.early_complete
+                self.losses.add_event("never_submitted", bio.first_event())
             elif bio.complete is None:
-                self.losses.event("never_completed", bio.submit)
+                self.losses.add_event("never_completed", bio.submit)
             end = bio.request.end if bio.request else None
             if bio.complete and end and bio.complete.ts > end.ts:
-                self.losses.event("completed_after_end", bio.complete)
+                self.losses.add_event("completed_after_end", bio.complete)
         for call in self.calls:
             if call.request is None:
-                self.losses.event("unmatched_call", call.entry)
+                self.losses.add_event("unmatched_call", call.entry)
 
     # calls
 
     def call(self, event: Event) -> None:
-        self.leave_sync(event)
+        self.close_requests_of_thread(event)
         self.calls.append(Call(event))
 
     def call_exit(self, event: Event) -> None:
-        self.leave_sync(event)
+        self.close_requests_of_thread(event)
         op = event.fields["op"]
         calls = [call for call in self.open_calls(event) if call.entry.fields["op"] == op]
-        # A call does not return before its sync function has.
+        # A call does not return before its sync function returns.
         calls = [call for call in calls if call.request not in self.open]
         if len(calls) == 1:
             calls[0].exit = event
         else:
-            self.losses.event("unmatched_exit", event)
+            self.losses.add_event("unmatched_exit", event)
 
     def open_calls(self, event: Event) -> list[Call]:
-        """The calls that its thread, or a thread of its process, may be in; the last one first."""
-        found: list[Call] = []
+        """The calls that the event's thread, or a thread of its process, may be in, newest first."""
+        calls: list[Call] = []
         for call in reversed(self.calls):
             if call.entry.pid != event.pid:
                 continue
-            if call.exit is None and not (self.processes and event.ts - call.entry.ts > GIVE_UP_NS):
-                found.append(call)
-            if not self.processes:
-                break  # a new call on a thread closes the one before
-        return found
+            if call.exit is None and not (
+                self.pid_is_process and event.ts - call.entry.ts > GIVE_UP_NS
+            ):
+                calls.append(call)
+            if not self.pid_is_process:
+                break  # a new call on a thread closes the previous one
+        return calls
 
     # requests
 
-    def leave_sync(self, event: Event) -> None:
-        """A thread is in one sync function at a time: the end of what is open there was lost."""
+    def close_requests_of_thread(self, event: Event) -> None:
+        """Closes the open requests of the event's thread.
+
+        A thread is in one sync function at a time, so the ends of these requests were lost.
+        """
         for request in list(self.open):
-            if not self.processes and request.pid == event.pid:
+            if not self.pid_is_process and request.pid == event.pid:
                 self.close(request, event)
 
     def open_request(self, event: Event) -> Request:
-        self.leave_sync(event)
+        self.close_requests_of_thread(event)
         request = Request(event.pid, event.fields["id"], event)
         free = [call for call in self.open_calls(event) if call.request is None]
         if free:
@@ -527,10 +536,10 @@ class Assembly:
     def close(self, request: Request, event: Event) -> None:
         request.closed_ts = event.ts
         self.open.remove(request)
-        if not settled(request):
+        if not is_settled(request):
             self.waiting.append(request)
         if len(self.waiting) > MAX_WAITING:
-            self.waiting = [waiting for waiting in self.waiting if not settled(waiting)]
+            self.waiting = [waiting for waiting in self.waiting if not is_settled(waiting)]
         if len(self.waiting) > MAX_WAITING:
             self.give_up(self.waiting.pop(0))
 
@@ -544,24 +553,24 @@ class Assembly:
             if bio in bios:
                 bios.remove(bio)
 
-    def own_request(self, event: Event) -> Request | None:
-        """The open request with the event's thread and id."""
+    def find_own_request(self, event: Event) -> Request | None:
+        """The open request with the thread and the id of the event."""
         for request in self.open:
             if (request.pid, request.id) == (event.pid, event.fields["id"]):
                 return request
         return None
 
     def find_request(self, event: Event) -> Request | None:
-        """The thread's own, else the one open request with that id."""
+        """The open request of the event's thread, else the only open request with that id."""
         same_id = [request for request in self.open if request.id == event.fields["id"]]
-        return self.own_request(event) or (same_id[0] if len(same_id) == 1 else None)
+        return self.find_own_request(event) or (same_id[0] if len(same_id) == 1 else None)
 
     def start(self, event: Event) -> None:
-        request = self.own_request(event)
+        request = self.find_own_request(event)
         if request is None:
             request = self.open_request(event)
         elif request.start is not None:
-            self.losses.event("duplicate_start", event)
+            self.losses.add_event("duplicate_start", event)
             return
         request.start = event
 
@@ -570,7 +579,7 @@ class Assembly:
         if request is None:
             key = (event.pid, event.fields["id"])
             if any((r.pid, r.id) == key and r.end is not None for r in self.requests):
-                self.losses.event("duplicate_end", event)
+                self.losses.add_event("duplicate_end", event)
                 return
             request = self.open_request(event)
         request.end = event
@@ -588,48 +597,50 @@ class Assembly:
             request.bios.append(bio)
         return bio
 
-    def filled(self, event: Event) -> Bio | None:
+    def find_filling_bio(self, event: Event) -> Bio | None:
         """The bio at the event's address that is being filled for the event's request.
 
-        One that is filled for another request will never be submitted.
+        A bio at that address that is filled for another request was never submitted: give it up.
         """
         for bio in self.filling:
             if bio.address != event.fields["bio"]:
                 continue
-            own = self.own_request(event)
-            others = bio.request is not None and bio.request.pid != event.pid and own is not None
-            # A completion without a submit has ended it: a folio begins the next one.
-            over = bio.early is not None and event.kind == "folio"
-            if bio.id == event.fields["id"] and not others and not over:
+            own = self.find_own_request(event)
+            belongs_to_other_thread = (
+                bio.request is not None and bio.request.pid != event.pid and own is not None
+            )
+            # A completion without a submit ended the bio: a folio begins the next one.
+            has_ended = bio.early_complete is not None and event.kind == "folio"
+            if bio.id == event.fields["id"] and not belongs_to_other_thread and not has_ended:
                 return bio
             self.give_up_bio(bio)
             break
         return None
 
-    def end_flight(self, event: Event) -> None:
-        """An address comes back when its bio is free: the completion was lost."""
+    def give_up_in_flight(self, event: Event) -> None:
+        """Gives up the bio in flight at the address: the address is reused, so its completion was lost."""
         for bio in list(self.in_flight):
             if bio.address == event.fields["bio"]:
                 self.give_up_bio(bio)
 
     def folio(self, event: Event) -> None:
-        bio = self.filled(event)
+        bio = self.find_filling_bio(event)
         if bio is None:
-            self.end_flight(event)
+            self.give_up_in_flight(event)
             bio = self.open_bio(event)
             self.filling.append(bio)
         bio.folios.append(event)
 
     def submit(self, event: Event) -> None:
-        bio = self.filled(event)
+        bio = self.find_filling_bio(event)
         if bio is None:
             bio = self.open_bio(event)
         else:
             self.filling.remove(bio)
-        self.end_flight(event)
-        if bio.early is not None:
-            self.losses.event("unmatched_complete", bio.early)
-            bio.early = None
+        self.give_up_in_flight(event)
+        if bio.early_complete is not None:
+            self.losses.add_event("unmatched_complete", bio.early_complete)
+            bio.early_complete = None
         bio.submit = event
         self.in_flight.append(bio)
 
@@ -640,22 +651,22 @@ class Assembly:
                 bio.complete = event
                 return
         for bio in self.filling:
-            if bio.address == event.fields.get("bio") and bio.early is None:
-                bio.early = event
+            if bio.address == event.fields.get("bio") and bio.early_complete is None:
+                bio.early_complete = event
                 return
-        self.losses.event("unmatched_complete", event)
+        self.losses.add_event("unmatched_complete", event)
 
 
 def matches(bio: Bio, complete: Event) -> bool:
-    """By address, or where there is none by device and sector."""
+    """Compares by address, or by device and sector if the completion has no address."""
     if "bio" in complete.fields:
         return bio.address == complete.fields["bio"]
     assert bio.submit is not None
-    place = ("dev", "sector")
-    return [bio.submit.fields.get(k) for k in place] == [complete.fields[k] for k in place]
+    keys = ("dev", "sector")
+    return [bio.submit.fields.get(k) for k in keys] == [complete.fields[k] for k in keys]
 
 
-def settled(request: Request) -> bool:
+def is_settled(request: Request) -> bool:
     return all(bio.complete is not None or bio.given_up for bio in request.bios)
 
 
@@ -693,16 +704,16 @@ def _stack(call: Call | None) -> str | None:
 
 def _sync_row(request: Request) -> Row:
     call, start, end, bios = request.call, request.start, request.end, request.bios
-    ts = call.entry.ts if call else (start or request.first).ts
+    ts = call.entry.ts if call else (start or request.first_event).ts
     submits = [bio.submit.ts for bio in bios if bio.submit]
-    completes = [bio.complete.ts for bio in bios if bio.complete]
+    completions = [bio.complete.ts for bio in bios if bio.complete]
     all_submitted = bool(bios) and len(submits) == len(bios)
-    all_complete = bool(bios) and len(completes) == len(bios)
+    all_complete = bool(bios) and len(completions) == len(bios)
     row = _sizes([folio for bio in bios for folio in bio.folios])
     row |= {
         "ts_ns": ts,
         "dur_ns": end.ts - ts if start and end else None,
-        "comm": (start or request.first).comm,
+        "comm": (start or request.first_event).comm,
         "process": None,
         "op": call.entry.fields["op"] if call else None,
         "datasync": start.fields["datasync"] if start else None,
@@ -715,8 +726,8 @@ def _sync_row(request: Request) -> Row:
         "syscall_ns": (call.exit or end).ts - call.entry.ts if call and start and end else None,
         "writeback_ns": None,
         "before_submit_ns": min(submits) - start.ts if start and all_submitted else None,
-        "after_complete_ns": end.ts - max(completes) if end and all_complete else None,
-        # No log in the thesis's format tells of them.
+        "after_complete_ns": end.ts - max(completions) if end and all_complete else None,
+        # The thesis's format records no waits.
         "journal_ns": None,
         "flush_ns": None,
         "residue_ns": None,
@@ -730,7 +741,7 @@ def _sync_row(request: Request) -> Row:
         if not bios:
             row["writeback_ns"] = 0
         elif all_submitted and all_complete:
-            row["writeback_ns"] = max(completes) - min(submits)
+            row["writeback_ns"] = max(completions) - min(submits)
     if request.call_inferred:
         row["confidence"] = "inferred"
     if not start:
@@ -743,16 +754,16 @@ def _sync_row(request: Request) -> Row:
 
 
 def _bio_row(bio: Bio) -> Row:
-    sender = bio.submit or bio.first()
+    row_event = bio.submit or bio.first_event()
     row = _sizes(bio.folios)
     row |= {
         "id": bio.id,
-        "ts_ns": sender.ts,
+        "ts_ns": row_event.ts,
         "dur_ns": bio.complete.ts - bio.submit.ts if bio.submit and bio.complete else None,
         "bio": f"{bio.address:#x}",
         "dev": _known(bio.submit, "dev", NO_DEV),
         "sector": _known(bio.submit, "sector", NO_SECTOR),
-        "comm": sender.comm,
+        "comm": row_event.comm,
         "origin": "sync" if bio.request else "background",
         "confidence": None,
         "incomplete": None,
@@ -782,36 +793,36 @@ def _call_row(call: Call) -> Row:
 def read(
     data: bytes, *, time_unit: str = "ns", pid_is: str = "thread", name: str = "log"
 ) -> Tables:
-    """The tables of a log, given as bytes (gzip is recognised by its first bytes)."""
+    """Returns the tables of a log. A log compressed with gzip is detected by its first bytes."""
     if pid_is not in ("thread", "process"):
         raise ValueError(f"pid_is must be thread or process, not {pid_is!r}")
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
     if data[:4] == b"\x28\xb5\x2f\xfd":
-        raise ValueError(f"{name}: zstd is not read here")
+        raise ValueError(f"{name}: the reference does not read zstd")
     losses = Losses(name)
     events, lines = parse(data, losses, time_unit)
-    events.sort(key=lambda event: event.ts)  # stable: equal times keep the order of the file
-    assembly = Assembly(losses, pid_is)
-    assembly.run(events)
+    events.sort(key=lambda event: event.ts)  # stable: events at the same time keep the file order
+    pairing = Pairing(losses, pid_is)
+    pairing.run(events)
 
-    sync_id = {id(request): number for number, request in enumerate(assembly.requests, 1)}
-    tables = Tables([], [], [], losses.in_order(), lines, len(events))
+    sync_id = {id(request): number for number, request in enumerate(pairing.requests, 1)}
+    tables = Tables([], [], [], losses.rows_in_order(), lines, len(events))
 
-    def who(pid: int) -> Row:
+    def thread_columns(pid: int) -> Row:
         return {"tid": None, "pid": pid} if pid_is == "process" else {"tid": pid, "pid": None}
 
-    for request in assembly.requests:
-        row = _sync_row(request) | who(request.pid)
+    for request in pairing.requests:
+        row = _sync_row(request) | thread_columns(request.pid)
         tables.sync.append(row | {"sync_id": sync_id[id(request)]})
-    for number, bio in enumerate(assembly.bios, 1):
-        row = _bio_row(bio) | who((bio.submit or bio.first()).pid)
+    for number, bio in enumerate(pairing.bios, 1):
+        row = _bio_row(bio) | thread_columns((bio.submit or bio.first_event()).pid)
         owner = sync_id[id(bio.request)] if bio.request else None
         tables.bio.append(row | {"bio_id": number, "sync_id": owner})
-    for number, call in enumerate(assembly.calls, 1):
-        row = _call_row(call) | who(call.entry.pid)
-        taker = sync_id[id(call.request)] if call.request else None
-        tables.call.append(row | {"call_id": number, "sync_id": taker})
+    for number, call in enumerate(pairing.calls, 1):
+        row = _call_row(call) | thread_columns(call.entry.pid)
+        request_id = sync_id[id(call.request)] if call.request else None
+        tables.call.append(row | {"call_id": number, "sync_id": request_id})
     for table, columns in COLUMNS.items():
         rows = getattr(tables, table)
         rows[:] = [{column: row[column] for column in columns} for row in rows]
@@ -824,7 +835,7 @@ def read_file(path: str | Path, *, time_unit: str = "ns", pid_is: str = "thread"
 
 
 def write_csv(rows: list[Row], table: str, out: Any) -> None:
-    """As docs/reference/output-formats.md says: null is the empty field, booleans are true and false."""
+    """Writes CSV as docs/reference/output-formats.md specifies: null is empty, booleans are lower case."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS[table])
     for row in rows:

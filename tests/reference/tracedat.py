@@ -1,8 +1,8 @@
-"""Makes trace.dat files of a known list of events, from what trace-cmd.dat(5) and tracefs say.
+"""Writes trace.dat files with known events, as trace-cmd.dat(5) and tracefs specify.
 
-A `World` is the truth: events with their times, threads and fields, and what was lost. A `Shape` is
-how a file tells it: version, compression, byte order, kernel's long, size of a page, where fields
-stand. Every shape of a world has to be read as the same events.
+A `World` is the truth: events with their times, threads and fields, and the gaps where events were
+lost. A `Shape` is the encoding of a file: version, compression, byte order, size of the kernel's
+long, page size, offsets of fields. Every shape of a world must be read as the same events.
 
     python -m tests.reference.tracedat --events 1000000 > big.dat
 """
@@ -26,7 +26,7 @@ IDLE = "<idle>"
 
 
 class Option:
-    """Ids of the options of a file, and of its sections."""
+    """Ids of the options and of the sections of a file."""
 
     DONE, CPUSTAT, BUFFER, CLOCK, UNAME, OFFSET, CPUCOUNT, VERSION = 0, 2, 3, 4, 5, 7, 8, 9
     TSC2NSEC, HEADER_INFO, FTRACE_EVENTS, EVENT_FORMATS = 14, 16, 17, 18
@@ -35,7 +35,7 @@ class Option:
 
 # ---------------------------------------------------------------- events
 
-# Size and sign of numbers; L is the kernel's long. Texts: `loc` or an array of characters.
+# Size and signedness of numbers; L is the kernel's long. Texts are `loc` or an array of characters.
 TYPES: dict[str, tuple[Any, bool]] = {
     "u8": (1, False),
     "u16": (2, False),
@@ -57,7 +57,7 @@ COMMON = (
 )
 CALLS = ("fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range")
 
-# system:event -> fields and their types. Those of wb_tracer and the syscalls are what Syncline pairs.
+# system:event -> fields and their types. Syncline pairs the events of wb_tracer and the syscalls.
 EVENTS: dict[str, dict[str, str]] = {
     "wb_tracer:sync_start": {
         "id": "u64",
@@ -105,7 +105,7 @@ EVENTS: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Event:
-    """An event as it happened."""
+    """An event."""
 
     ts: int
     cpu: int
@@ -117,16 +117,16 @@ class Event:
 
 @dataclass
 class Gap:
-    """Events that a CPU lost before one of its events; `None`: the page does not tell how many."""
+    """Events that a CPU lost before one of its events. `None`: the page does not record the count."""
 
     cpu: int
-    before: int  # place in the list of all events
+    before: int  # index in the list of all events
     count: int | None
 
 
 @dataclass
 class World:
-    """What a file tells, in the order of time."""
+    """The contents of a file, in time order."""
 
     events: list[Event]
     comms: dict[int, str]
@@ -134,12 +134,12 @@ class World:
     cpus: int = 2
 
 
-# ---------------------------------------------------------------- how it is told
+# ---------------------------------------------------------------- encoding
 
 
 @dataclass
 class Shape:
-    """How a file is written."""
+    """The encoding of a file."""
 
     version: int = 7
     compression: str = "none"
@@ -147,27 +147,27 @@ class Shape:
     long: int = 8
     page_bytes: int = 4096
     chunk_pages: int = 2
-    count_in_size: bool = True  # whether a CPU's size counts the number of its chunks
+    count_in_size: bool = True  # whether a CPU's size includes the 4 bytes of its chunk count
     clock: str = "local"
     offset: str | None = None
     tsc: tuple[int, int, int] | None = None
     seed: int = 0
-    shuffled: bool = False  # fields in another order, with holes between them
+    shuffled: bool = False  # fields in random order, with holes between them
     rel_loc: bool = False
     ino: str = "unsigned long"
-    p_extend: float = 0.0  # an extended or absolute time where a short one would do
+    p_extend: float = 0.0  # extended or absolute times where a delta suffices
     p_discarded: float = 0.0
-    p_length: float = 0.0  # a length of its own where the record's header has room for it
+    p_length: float = 0.0  # separate lengths where the record's header has room for them
     p_new_page: float = 0.0
-    stale: bool = False  # bytes of an older page behind the last record
-    stats: str | None = None  # what each CPU's buffer says of itself
+    stale: bool = False  # bytes of an older page after the last record
+    stats: str | None = None  # the statistics of each CPU's buffer
     drop_fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
     undescribed: tuple[str, ...] = ()
 
 
 @dataclass
-class Place:
-    """Where a field stands."""
+class FieldLocation:
+    """The location of a field in a record."""
 
     name: str
     type: str
@@ -209,27 +209,27 @@ class Writer:
         size, _ = TYPES[kind]
         return self.shape.long if size == "L" else size
 
-    def layout(self, name: str, fields: dict[str, str]) -> list[Place]:
+    def layout(self, name: str, fields: dict[str, str]) -> list[FieldLocation]:
         kinds = dict(fields)
         if "ino" in kinds:
             kinds["ino"] = self.shape.ino
-        for gone in self.shape.drop_fields.get(name, ()):
-            del kinds[gone]
+        for dropped in self.shape.drop_fields.get(name, ()):
+            del kinds[dropped]
         order = list(kinds.items())
         at = 8
         if self.shape.shuffled:
             self.rng.shuffle(order)
             at += 8 * self.rng.randrange(3)
-        places = []
+        locations = []
         for key, kind in order:
             size = self.size_of(kind)
             align = min(size, 8) if size in (1, 2, 4, 8) else 4
             at = -(-at // align) * align
-            places.append(Place(key, kind, at, size))
+            locations.append(FieldLocation(key, kind, at, size))
             at += size
             if self.shape.shuffled and self.rng.random() < 0.3:
                 at += self.rng.randrange(12)
-        return places
+        return locations
 
     def format(self, name: str) -> bytes:
         event = name.split(":")[1]
@@ -240,47 +240,47 @@ class Writer:
             at += size
         lines.append("")
         texts, values = [], []
-        for place in self.layouts[name]:
-            kind, signed = place.type, False
-            declared = f"{kind} {place.name}"
+        for location in self.layouts[name]:
+            kind, signed = location.type, False
+            declared = f"{kind} {location.name}"
             if kind == "loc":
-                declared = f"__{'rel' if self.shape.rel_loc else 'data'}_loc char[] {place.name}"
-                texts.append(f"{place.name}=%s")
+                declared = f"__{'rel' if self.shape.rel_loc else 'data'}_loc char[] {location.name}"
+                texts.append(f"{location.name}=%s")
                 get = "__get_rel_str" if self.shape.rel_loc else "__get_str"
-                values.append(f"{get}({place.name})")
+                values.append(f"{get}({location.name})")
             elif "[" in kind:
                 base, count = kind[:-1].split("[")
-                declared = f"{base} {place.name}[{count}]"
+                declared = f"{base} {location.name}[{count}]"
                 signed = True
             else:
                 signed = TYPES[kind][1]
-                texts.append(f"{place.name}=%ll{'d' if signed else 'u'}")
-                values.append(f"REC->{place.name}")
+                texts.append(f"{location.name}=%ll{'d' if signed else 'u'}")
+                values.append(f"REC->{location.name}")
             lines.append(
-                f"\tfield:{declared};\toffset:{place.offset};\tsize:{place.size};\tsigned:{int(signed)};"
+                f"\tfield:{declared};\toffset:{location.offset};\tsize:{location.size};\tsigned:{int(signed)};"
             )
         printed = ", ".join([f'"{" ".join(texts)}"', *values])
         return "\n".join([*lines, "", f"print fmt: {printed}", ""]).encode()
 
     def record(self, event: Event) -> bytes:
-        places = self.layouts[event.name]
-        end = max([8, *(place.offset + place.size for place in places)])
+        locations = self.layouts[event.name]
+        end = max([8, *(location.offset + location.size for location in locations)])
         data = bytearray(self.rng.randbytes(end) if self.shape.stale else bytes(end))
         data[0:2] = self.number(2, self.ids[event.name])
         data[2:4] = self.rng.randbytes(2)
         data[4:8] = self.number(4, event.tid)
-        for place in places:
-            value = event.fields[place.name]
-            at, size = place.offset, place.size
-            if place.type == "loc":
+        for location in locations:
+            value = event.fields[location.name]
+            at, size = location.offset, location.size
+            if location.type == "loc":
                 text = value.encode() + b"\0"
                 base = at + 4 if self.shape.rel_loc else 0
                 data[at : at + 4] = self.number(4, len(text) << 16 | len(data) - base)
                 data += text
-            elif place.type.startswith("char["):
+            elif location.type.startswith("char["):
                 text = value.encode()[: size - 1]
                 data[at : at + size] = text + bytes(size - len(text))
-            elif "[" in place.type:
+            elif "[" in location.type:
                 data[at : at + size] = b"".join(self.number(4, v) for v in value)
             else:
                 data[at : at + size] = self.number(size, value)
@@ -288,32 +288,38 @@ class Writer:
 
     # ------------------------------------------------------------ pages
 
-    def word(self, kind: int, delta: int) -> bytes:
-        """The header of a record: five bits and twenty-seven."""
+    def record_header(self, kind: int, delta: int) -> bytes:
+        """The header of a record: 5 bits of type or length, 27 bits of time delta."""
         return self.number(4, kind << 27 | delta if self.shape.big_endian else delta << 5 | kind)
 
-    def in_page(self, data: bytes, delta: int, ts: int) -> bytes:
-        """A record with its time."""
+    def record_with_time(self, data: bytes, delta: int, ts: int) -> bytes:
+        """A record and its time."""
         rng, shape = self.rng, self.shape
         out = b""
         if rng.random() < shape.p_discarded and delta >= 1:
-            # It was thrown away after others had counted their times from it.
+            # A discarded record: its time delta still counts for the records after it.
             before = rng.randint(1, min(delta, (1 << 27) - 1))
             size = 4 * rng.randint(1, 6)
-            out += self.word(PADDING, before) + self.number(4, size) + rng.randbytes(size - 4)
+            out += (
+                self.record_header(PADDING, before) + self.number(4, size) + rng.randbytes(size - 4)
+            )
             delta -= before
         if delta >= 1 << 27 or rng.random() < shape.p_extend:
             if rng.random() < 0.5:
-                out += self.word(TIME_EXTEND, delta % (1 << 27)) + self.number(4, delta >> 27)
+                out += self.record_header(TIME_EXTEND, delta % (1 << 27)) + self.number(
+                    4, delta >> 27
+                )
             else:
                 stamp = ts % (1 << 59)
-                out += self.word(TIME_STAMP, stamp % (1 << 27)) + self.number(4, stamp >> 27)
+                out += self.record_header(TIME_STAMP, stamp % (1 << 27)) + self.number(
+                    4, stamp >> 27
+                )
             delta = 0
         padded = data + bytes(-len(data) % 4)
         words = len(padded) // 4
         if words > MAX_DATA_WORDS or rng.random() < shape.p_length:
-            return out + self.word(0, delta) + self.number(4, len(data) + 4) + padded
-        return out + self.word(words, delta) + padded
+            return out + self.record_header(0, delta) + self.number(4, len(data) + 4) + padded
+        return out + self.record_header(words, delta) + padded
 
     def page(self, ts: int, body: bytes, gap: Gap | None) -> bytes:
         shape = self.shape
@@ -333,30 +339,30 @@ class Writer:
         gaps = {gap.before: gap for gap in self.world.gaps}
         pages: list[bytes] = []
         body, page_ts, last, gap = b"", 0, 0, None
-        begun = False
+        has_page = False
         room = self.shape.page_bytes - self.data_at
 
         def close() -> None:
-            if begun:
+            if has_page:
                 pages.append(self.page(page_ts, body, gap))
 
         for number, event in events:
             ts = clock(event.ts)
             data = self.record(event)
-            own_gap = gaps.get(number)
+            gap_before = gaps.get(number)
             fits = False
-            if begun and own_gap is None and self.rng.random() >= self.shape.p_new_page:
-                added = self.in_page(data, ts - last, ts)
+            if has_page and gap_before is None and self.rng.random() >= self.shape.p_new_page:
+                added = self.record_with_time(data, ts - last, ts)
                 fits = len(body) + len(added) <= room
             if fits:
                 body += added
             else:
                 close()
-                begun, gap = True, own_gap
+                has_page, gap = True, gap_before
                 page_ts = max(0, ts - self.rng.choice((0, 0, 1, 500)))
                 if pages:
                     page_ts = max(page_ts, last)
-                body = self.in_page(data, ts - page_ts, ts)
+                body = self.record_with_time(data, ts - page_ts, ts)
             last = ts
         close()
         return pages
@@ -404,31 +410,31 @@ class Writer:
             f"[{clock}]" if clock == shape.clock else clock
             for clock in dict.fromkeys(("local", "global", "mono", "boot", shape.clock))
         )
-        found = [
+        options = [
             (Option.CLOCK, f"{clocks}\n".encode() + b"\0"),
             (Option.UNAME, b"Linux guest 6.12.0-made x86_64\0"),
             (Option.VERSION, b"0.0.0 made\0"),
         ]
         if shape.offset is not None:
-            found.append((Option.OFFSET, shape.offset.encode() + b"\0"))
+            options.append((Option.OFFSET, shape.offset.encode() + b"\0"))
         if shape.tsc is not None:
             mult, shift, offset = shape.tsc
             data = self.number(4, mult) + self.number(4, shift) + self.number(8, offset)
-            found.append((Option.TSC2NSEC, data))
+            options.append((Option.TSC2NSEC, data))
         if shape.stats is not None:
-            found += [
+            options += [
                 (Option.CPUSTAT, f"CPU: {cpu}\n{shape.stats}\0".encode())
                 for cpu in range(self.world.cpus)
             ]
-        return found
+        return options
 
     def clock(self, ts: int) -> int:
-        """What the buffer says for a time."""
+        """Converts a time to the clock of the buffer."""
         if self.shape.offset is not None:
             ts -= int(self.shape.offset, 0)
         if self.shape.tsc is not None:
             mult, shift, offset = self.shape.tsc
-            # The first tick that is not before it.
+            # Round up to the next tick.
             ts = -(-((ts - offset) << shift) // mult)
         return ts
 
@@ -472,17 +478,18 @@ class Writer:
         head += self.cmdlines() + self.number(4, self.world.cpus)
         others = [name for name in buffers if name]
         options = self.options()
-        # Where the other buffers are is known when all of this has its length.
+        # The offsets of the other buffers depend on the size of everything before them.
         names_size = sum(6 + 8 + len(name.encode()) + 1 for name in others)
         options_size = sum(6 + len(data) for _, data in options) + names_size
         table_size = 10 + 16 * self.world.cpus
         at = len(head) + 10 + options_size + 2 + table_size
-        places = {}
+        locations = {}
         for name in others:
-            places[name] = at
+            locations[name] = at
             at += table_size
         options += [
-            (Option.BUFFER, self.number(8, places[name]) + name.encode() + b"\0") for name in others
+            (Option.BUFFER, self.number(8, locations[name]) + name.encode() + b"\0")
+            for name in others
         ]
         out = head + b"options  \0"
         for key, data in options:
@@ -492,8 +499,8 @@ class Writer:
         pages = b""
         for cpus in buffers.values():
             out += b"flyrecord\0"
-            for own in cpus.values():
-                data = b"".join(own)
+            for cpu_pages in cpus.values():
+                data = b"".join(cpu_pages)
                 out += self.number(8, at if data else 0) + self.number(8, len(data))
                 pages += data
                 at += len(data)
@@ -527,21 +534,21 @@ class Writer:
             out += self.section(key, data)
         options.append((Option.CPUCOUNT, self.number(4, self.world.cpus)))
         buffer_options = []
-        # The first options; where the second ones are is known only at the end.
+        # The first options; the offset of the second ones is known only at the end.
         first = self.option_bytes(options, 0)
         out = out[:first_at] + self.number(8, len(out)) + out[first_at + 8 :]
         next_at = len(out) + 16 + len(first) - 8
         out += self.section(Option.DONE, first, packed=False)
         for name, cpus in self.buffers().items():
-            place = len(out)
+            buffer_at = len(out)
             header = self.number(2, Option.BUFFER)
             header += self.number(2, int(shape.compression != "none")) + self.number(4, 0)
-            body = bytes(self.aligned(place + 16) - place - 16)
+            body = bytes(self.aligned(buffer_at + 16) - buffer_at - 16)
             table = b""
             for cpu, pages in cpus.items():
                 data = self.cpu_data(pages)
-                at = self.aligned(place + 16 + len(body))
-                body += bytes(at - place - 16 - len(body))
+                at = self.aligned(buffer_at + 16 + len(body))
+                body += bytes(at - buffer_at - 16 - len(body))
                 size = len(data)
                 if data and shape.compression != "none" and not shape.count_in_size:
                     size -= 4
@@ -549,7 +556,7 @@ class Writer:
                 table += self.number(8, size)
                 body += data
             out += header + self.sized(8, body)
-            data = self.number(8, place) + name.encode() + b"\0" + shape.clock.encode() + b"\0"
+            data = self.number(8, buffer_at) + name.encode() + b"\0" + shape.clock.encode() + b"\0"
             data += self.number(4, shape.page_bytes) + self.number(4, len(cpus)) + table
             buffer_options.append((Option.BUFFER, data))
         second = self.section(Option.DONE, self.option_bytes(buffer_options, 0))
@@ -568,11 +575,11 @@ class Writer:
         return out + self.number(2, Option.DONE) + self.sized(4, self.number(8, after))
 
 
-def compressed(how: str, data: bytes) -> bytes:
-    if how == "zlib":
+def compressed(method: str, data: bytes) -> bytes:
+    if method == "zlib":
         return zlib.compress(data)
-    assert how == "zstd"
-    # A frame of raw blocks (RFC 8878) with a content size: nothing here can compress.
+    assert method == "zstd"
+    # A frame of raw blocks (RFC 8878) with a content size, as Python has no zstd compressor.
     blocks = [data[i : i + 100_000] for i in range(0, len(data), 100_000)] or [b""]
     out = b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(data))
     for number, block in enumerate(blocks):
@@ -598,7 +605,7 @@ COMMS = ("wl", "sqlite3", "kworker/u8:2", "a b c", "jbd2/vdb-8", "123 45")
 
 
 def world(rng: random.Random, requests: int = 12, cpus: int = 3, first: int = 40 * 10**9) -> World:
-    """Threads that sync files at the same time; each on a CPU of its own choice, the last CPU nearly idle."""
+    """Threads that sync files concurrently, on random CPUs. The last CPU is nearly idle."""
     threads = [100 + 7 * n for n in range(rng.choice((1, 2, 4)))]
     comms = {tid: rng.choice(COMMS) for tid in threads} | {0: IDLE, 30: "kworker/u8:2"}
     steps = (1, 2, 300, 5_000, 200_000, 1 << 27, 1 << 31)
@@ -618,7 +625,7 @@ def world(rng: random.Random, requests: int = 12, cpus: int = 3, first: int = 40
         now = ready[tid]
         cpu = rng.randrange(max(1, cpus - 1))
         call = rng.choice(("fsync", "fsync", "fdatasync", "msync", None))
-        ident, ino = number + 1, rng.choice((12, 2**31 + 5))
+        request_id, ino = number + 1, rng.choice((12, 2**31 + 5))
         dev = 254 << 20 | rng.choice((16, 0x12345))
         bio += 256
 
@@ -650,7 +657,7 @@ def world(rng: random.Random, requests: int = 12, cpus: int = 3, first: int = 40
             put(f"syscalls:sys_enter_{call}", __syscall_nr=74, fd=3)
         put(
             "wb_tracer:sync_start",
-            id=ident,
+            id=request_id,
             dev=dev,
             ino=ino,
             start=0,
@@ -663,7 +670,7 @@ def world(rng: random.Random, requests: int = 12, cpus: int = 3, first: int = 40
         for folio in range(bios and rng.randrange(1, 4)):
             put(
                 "wb_tracer:bio_add_folio",
-                id=ident,
+                id=request_id,
                 bio=bio,
                 start=4096 * folio * rng.choice((1, 3)),
                 len=4096,
@@ -674,39 +681,39 @@ def world(rng: random.Random, requests: int = 12, cpus: int = 3, first: int = 40
             sector = rng.choice((275_336, 2**64 - 1))
             put(
                 "wb_tracer:bio_submit",
-                id=ident,
+                id=request_id,
                 bio=bio,
                 dev=dev,
                 sector=sector,
                 bytes=4096,
                 opf=2049,
             )
-            # On another CPU, in whatever task runs there.
+            # The completion may run on another CPU, in any task.
             task, on = rng.choice(((0, cpus - 1), (30, 0), (tid, cpu)))
             put("wb_tracer:bio_complete", task, on, bio=bio, status=0)
-        put("wb_tracer:sync_end", id=ident, ret=rng.choice((0, 0, -5)))
+        put("wb_tracer:sync_end", id=request_id, ret=rng.choice((0, 0, -5)))
         if call:
             put(f"syscalls:sys_exit_{call}", __syscall_nr=74, ret=rng.choice((0, -5)))
         ready[tid] = now + rng.choice((1, 10_000))
-    # The last CPU has one event at the beginning and one at the end, on one page.
+    # The last CPU has one event at the beginning and one at the end, both on one page.
     for ts in (first - 5, max(used) + 3):
         events.append(Event(ts, cpus - 1, 0, "odd:long", {"text": "idle"}))
     events.sort(key=lambda event: event.ts)
     return World(events, comms, [], cpus)
 
 
-def repeated(of: World, times: int) -> World:
-    """The same again and again, one after the other."""
-    span = of.events[-1].ts - of.events[0].ts + 1000
-    ids = sum(1 for event in of.events if event.name == "wb_tracer:sync_start")
+def repeated(world: World, times: int) -> World:
+    """The events of a world repeated, one copy after another."""
+    span = world.events[-1].ts - world.events[0].ts + 1000
+    ids = sum(1 for event in world.events if event.name == "wb_tracer:sync_start")
     events = []
     for number in range(times):
-        for event in of.events:
+        for event in world.events:
             fields = event.fields
             if "id" in fields:
                 fields = fields | {"id": fields["id"] + number * ids}
             events.append(replace(event, ts=event.ts + number * span, fields=fields))
-    return replace(of, events=events)
+    return replace(world, events=events)
 
 
 def main() -> None:
@@ -716,10 +723,10 @@ def main() -> None:
     parser.add_argument("--version", type=int, default=7)
     parser.add_argument("--compression", default="none")
     options = parser.parse_args()
-    of = world(random.Random(options.seed), requests=500)
-    times = -(-options.events // len(of.events))
+    one = world(random.Random(options.seed), requests=500)
+    times = -(-options.events // len(one.events))
     shape = Shape(version=options.version, compression=options.compression)
-    sys.stdout.buffer.write(file(repeated(of, times), shape))
+    sys.stdout.buffer.write(file(repeated(one, times), shape))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Syncs files with odd names, from threads and a child, so that strace has something to print. See README.md."""
+"""Syncs files with odd names, from threads and from a child process, as a workload for strace. See README.md."""
 
-# What is not imported is not in the log.
+# Imports few modules, because strace also records the system calls of each import.
 # ruff: noqa: PTH103, PTH108, SIM105
 
 import ctypes
