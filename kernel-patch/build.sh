@@ -5,7 +5,7 @@
 #
 # SERIES is the kernel that the patches are for: 6.12, the default, or 7.3. FOLDER is $SYNCLINE_KERNEL_DIR, else
 # ~/.cache/syncline/kernel/SERIES. The last line on stdout is the path of the bzImage; all else goes to stderr and to
-# FOLDER/build.log. What is up to date is not built again.
+# FOLDER/build.log. An up-to-date kernel is not built again.
 #   SYNCLINE_KERNEL_SOURCE   the tarball, instead of the package linux-source-SERIES
 #   JOBS                     jobs of make, default 2
 set -euo pipefail
@@ -49,14 +49,14 @@ fi
 folder=${1:-${SYNCLINE_KERNEL_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/syncline/kernel/$series}}
 tarball=${SYNCLINE_KERNEL_SOURCE:-/usr/src/linux-source-$series.tar.xz}
 jobs=${JOBS:-2}
-# All but the cover letter, which is 0000.
+# All patches except the cover letter, which is 0000.
 patches=("$here/$series"/000[1-9]-*.patch "$here/$series"/00[1-9]?-*.patch)
 fragment=$here/config/guest.config
 packages=("linux-source-$series" gcc make bc flex bison libelf-dev libssl-dev dwarves cpio kmod xz-utils patch)
 
 missing_packages() {
   local package
-  # Not a Debian: make says what it misses.
+  # Not Debian: make reports what is missing.
   command -v dpkg-query >/dev/null || return 0
   for package in "${packages[@]}"; do
     [ -n "${SYNCLINE_KERNEL_SOURCE:-}" ] && [ "$package" = "linux-source-$series" ] && continue
@@ -64,7 +64,7 @@ missing_packages() {
   done
 }
 
-# A newer source is only in the suites of a newer Debian, and in backports.
+# Only newer releases of Debian and backports have newer kernel sources.
 need_source() {
   apt-cache show --no-all-versions "linux-source-$series" >/dev/null 2>&1 && return
   say "apt has no linux-source-$series. On Debian 13, with trixie-backports in its sources:"
@@ -98,7 +98,7 @@ folder=$(cd "$folder" && pwd)
 exec 9>"$folder/lock"
 flock 9
 
-# The source's version is that of the package; of a tarball by name, its content.
+# The version of the source is the package version, or a digest of the tarball if SYNCLINE_KERNEL_SOURCE names it.
 if [ -n "${SYNCLINE_KERNEL_SOURCE:-}" ]; then
   version=$(sha256sum <"$tarball")
 else
@@ -144,7 +144,7 @@ say "configuring"
 run make -C "$source" O="$build" tinyconfig
 run "$source/scripts/kconfig/merge_config.sh" -m -O "$build" "$build/.config" "$fragment"
 run make -C "$source" O="$build" olddefconfig
-# An option that lost its dependencies goes without a word; say it here, not in the guest.
+# olddefconfig silently drops an option with unmet dependencies. Report it here, before the guest runs without it.
 while read -r option; do
   grep -qxF "$option" "$build/.config" || say "not taken: $option"
 done < <(grep '^CONFIG_' "$fragment")

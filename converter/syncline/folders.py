@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 def folder(name: str, holds: str) -> Path:
-    """The folder `name`, of the package or of the checkout, told by a file or folder that it holds.
+    """Returns the folder `name` of the package or of the checkout. It is recognized by the file or folder `holds` in it.
 
     Raises:
-        FileNotFoundError: it is in neither.
+        FileNotFoundError: neither the package nor the checkout has it.
     """
     candidates = [Path(__file__).parents[2] / name]
-    # In a checkout the folder is no package; it becomes one in the wheel.
+    # In the wheel the folder is a package; in a checkout it is not.
     with contextlib.suppress(ModuleNotFoundError):
         spec = importlib.util.find_spec(f"syncline.{name}")
         candidates[:0] = map(Path, (spec and spec.submodule_search_locations) or ())
@@ -22,5 +22,5 @@ def folder(name: str, holds: str) -> Path:
         if (candidate / holds).exists():
             return candidate
     raise FileNotFoundError(
-        f"Syncline's {name} is missing: neither in the package nor beside it. Install it again."
+        f"Syncline's {name} folder is missing: it is neither in the package nor next to it. Install Syncline again."
     )

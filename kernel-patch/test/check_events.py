@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Judges what events.sh recorded: do the wb_tracer events say exactly who caused which writeback?
+"""Checks the recordings of events.sh: do the wb_tracer events attribute every writeback to its cause?
 
 check_events.py FOLDER [SETUP...]
 
-Prints one line for each setup and what is wrong below it; exit code 1 if anything is.
+Prints one line for each setup, followed by its problems. The exit code is 1 if there is any problem.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ PAIRS = {
 FLIGHTS = {"bio_submit": "bio_complete", "bh_submit": "bh_complete", "log_submit": "log_complete"}
 # Inodes whose page cache is metadata.
 METADATA = {"btrfs": ("1",), "f2fs": ("1", "2")}
-# What a file system writes beside, or not, for good reasons: no direct I/O with data=journal; data first in the
-# journal, and in its place only after a commit; whole large folios.
+# (setup, case) in which a file system correctly writes more page cache than was dirty (MORE), or does not write it
+# yet (LATER): data=journal has no direct I/O, and writes data to the journal first and to the file only after a
+# commit; large folios are written whole.
 MORE = {("ext4-journal", "direct-dsync"), ("xfs", "msync"), ("xfs", "range")}
 LATER = {("ext4-journal", "background")}
-# In 7.3 ext4 (not with inline data or data=journal) and btrfs have large folios as well, and btrfs no longer makes a
-# buffered write of a direct one: iomap syncs at its end, and btrfs once more after it.
+# In 7.3, ext4 (without inline data or data=journal) and btrfs also have large folios. btrfs no longer turns a direct
+# write into a buffered one: iomap syncs at the end of the write, and btrfs syncs again after it.
 LARGE_7 = ("ext4", "ext4-nojournal", "ext4-fast-commit", "btrfs")
 MORE_7 = {(setup, case) for setup in LARGE_7 for case in ("msync", "range")}
 TWICE_7 = {("btrfs", "direct-dsync")}
@@ -109,7 +110,7 @@ def check_pairs(events: list[Event]) -> list[str]:
                     out.append(f"line {e.number}: id {e.f['id']} is used twice")
                 ids.add(e.f["id"])
                 if open_[e.name, e.tid, ""]:
-                    out.append(f"line {e.number}: a request inside a request")
+                    out.append(f"line {e.number}: a request begins inside another request")
             open_[e.name, e.tid, ""].append(e)
         elif e.name in ends:
             stack = open_[ends[e.name], e.tid, ""]
@@ -149,7 +150,7 @@ def check_flights(events: list[Event]) -> list[str]:
                 )
             flying[key] = e
             if e.name == "bio_submit" and filled.pop(e.f["bio"], 0) != int(e.f["bytes"]):
-                out.append(f"line {e.number}: its folios are not its {e.f['bytes']} bytes")
+                out.append(f"line {e.number}: its folios do not add up to its {e.f['bytes']} bytes")
         elif e.name in ends and not flying.pop((ends[e.name], e.f["bio"]), None):
             out.append(f"line {e.number}: {e.name} of a bio that is not in flight")
     out += [f"line {e.number}: {e.name} has no completion" for e in flying.values()]
@@ -174,12 +175,12 @@ def check_journal(events: list[Event]) -> list[str]:
                 None,
                 e.f["id"],
             ):
-                out.append(f"line {e.number}: commit_bio has not the id of its commit")
+                out.append(f"line {e.number}: the id of commit_bio is not that of its commit")
     return out
 
 
 def written(events: list[Event], ids: set[str], ino: str | None, setup: str) -> int:
-    """Bytes of page cache of that inode, or of all that are not metadata."""
+    """Returns the bytes of page cache written for inode `ino`, or for all inodes that are not metadata."""
     metadata = METADATA.get(setup.partition("-")[0], ())
     return sum(
         int(e.f["len"])
@@ -202,7 +203,7 @@ def check_case(case: Case, setup: str, release: int) -> list[str]:
     op, ino = case.f["op"], case.f.get("ino")
     if op in ("syncfs", "sync"):
         ids = {e.f["id"] for e in case.events if e.name == "sync_fs_start" and e.f["op"] == op}
-        # sync() wakes the flusher threads first, which then work on their own account.
+        # sync() first wakes the flusher threads. They then write under ids of their own.
         ids |= {
             e.f["id"]
             for e in case.events
@@ -242,22 +243,22 @@ def check(folder: Path, setup: str, release: int) -> bool:
     problems += check_pairs(events) + check_flights(events) + check_journal(events)
     for case in cases:
         problems += check_case(case, setup, release)
-    nobody = Counter(
+    without_request = Counter(
         f"{e.name}({e.comm.split('/')[0].strip()})" for e in events if e.f.get("id") == "0"
     )
-    # On f2fs a write that must wait for a page submits the bio that others filled.
+    # On f2fs, a write that must wait for a page submits the bio that other tasks have filled.
     shared = setup == "f2fs"
     if any(
         e.name == "bio_add_folio" or (e.name == "bio_submit" and not shared)
         for e in events
         if e.f.get("id") == "0"
     ):
-        problems.append("page cache was written for nobody")
+        problems.append("page cache was written without a request")
     counts = Counter(e.name for e in events)
     print(f"{setup}: {'FAILED' if problems else 'ok'}, {len(cases)} cases, {len(events)} events")
     print("  " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))
-    if nobody:
-        print("  id 0: " + ", ".join(f"{name} {count}" for name, count in sorted(nobody.items())))
+    if without_request:
+        print("  id 0: " + ", ".join(f"{name} {count}" for name, count in sorted(without_request.items())))
     for problem in problems[:40]:
         print(f"  {problem}")
     return not problems

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every way to ask for persistence, each on a file of its own; says in the trace what it is about to do.
+"""Requests persistence in every possible way, each on its own file, and marks each case in the trace.
 
 syncs.py FOLDER TRACE_MARKER
 
-A mark is `case NAME ino=N path=P bytes=N calls=N op=OP`: what was dirty, how many requests, by which call.
+A mark is `case NAME ino=N path=P bytes=N calls=N op=OP`: the dirty bytes, the number of requests, and the call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FOLDER = Path(sys.argv[1])
 MARKER = os.open(sys.argv[2], os.O_WRONLY)
 LIBC = ctypes.CDLL(None, use_errno=True)
 PAGE = 4096
-# Not compressible, so that a file system that compresses writes it as it is.
+# Incompressible, so that a file system with compression writes it unchanged.
 DATA = os.urandom(1 << 20)
 
 
@@ -31,7 +31,7 @@ def mark(text: str) -> None:
 
 
 def dirty(name: str, size: int = 3 * PAGE, flags: int = 0) -> int:
-    """A new file with dirty pages."""
+    """Creates a file with dirty pages."""
     fd = os.open(FOLDER / name, os.O_RDWR | os.O_CREAT | flags, 0o644)
     os.write(fd, DATA[:size])
     return fd
@@ -154,7 +154,7 @@ def main() -> None:
         "--bs=4k",
     ]
     job += ["--size=40k", "--fsync=1", "--output=/dev/null"]
-    # fio makes the file anew, and does not sync after the last write.
+    # fio creates the file again, and does not sync after the last write.
     case(
         "uring",
         fd,

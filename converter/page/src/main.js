@@ -53,7 +53,7 @@ function draw(ids = null) {
 function drawView(view) {
   const host = hosts.get(view.id);
   const controls = view.controls?.(state, set, sides) ?? [];
-  // A text field that has the focus is kept, so that typing goes on.
+  // A focused text field is not replaced, so that the user can continue typing.
   if (!(host.controls.contains(document.activeElement) && document.activeElement.matches('input'))) replace(host.controls, controls);
   if (view.merged) {
     replace(host.body, view.draw(sides, state, {set}));

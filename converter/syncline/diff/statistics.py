@@ -39,7 +39,7 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True)
 class Interval:
-    """Two bounds, each of which holds with the requested confidence; infinite if there is no information."""
+    """Two bounds. Each holds with the requested confidence. A bound is infinite if there is no information on it."""
 
     low: float
     high: float

@@ -94,8 +94,8 @@ def open_columns(path: Path | str, *, sql: Path, memory_limit: int | None = None
     """Opens a folder of tables, a high-level log, or a folder that holds several of these.
 
     Args:
-        path: what `syncline convert` wrote: `DIR/`, `X.parquet`, `X.csv`, `X.jsonl` (the last two
-            also compressed), or a folder of these, each of which is a run.
+        path: an output of `syncline convert`: `DIR/`, `X.parquet`, `X.csv`, `X.jsonl` (the last two
+            also compressed), or a folder of these. Each of them is a run.
         sql: the folder `sql/duckdb`.
         memory_limit: bytes; by default half of the machine's memory, at most 4 GiB.
 

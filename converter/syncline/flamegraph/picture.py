@@ -49,7 +49,7 @@ class Picture:
         return WEIGHTS[self.weight]
 
     def title(self) -> str:
-        """Returns what is shown, and of which input."""
+        """Returns the title: the weight, the grouping and the inputs."""
         text = f"{self.what.text[0].upper()}{self.what.text[1:]} by {self.how.text}"
         if not self.base:
             return f"{text}: {short(self.new.path)}"

@@ -20,10 +20,11 @@ __all__ = ["FILLED_BY", "INSTEAD", "NEEDS", "Filler", "inspect", "uses"]
 
 @dataclass(frozen=True)
 class Filler:
-    """Columns that are told together, the routes of `syncline record` that tell them, and what that is.
+    """Columns that are recorded together, and the routes of `syncline record` that record them.
 
-    `rest`: what the requests are of which they are not known, where they are known of some.
-    `only_if`: what has to hold for the routes to tell them, which the input does not say.
+    `text`: what must be recorded for the columns to be known.
+    `rest`: if the columns are known for some requests, describes the requests for which they are not.
+    `only_if`: a condition for the routes to record the columns, which cannot be seen in the input.
     """
 
     columns: tuple[str, ...]

@@ -1,7 +1,7 @@
 //! Removes duplicates: facts that several logs of one run record.
 //!
-//! The stage stands between the reorder window and pairing. It passes on the events of the authoritative logs, counts the duplicates, and
-//! says of each event what pairing must know about its log. With one log it passes on every event.
+//! The stage runs between the reorder window and pairing. It passes on the events of the authoritative logs, counts the duplicates, and
+//! attaches to each event what pairing must know about its log. With one log it passes on every event.
 
 mod authority;
 mod calls;

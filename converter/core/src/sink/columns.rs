@@ -213,7 +213,7 @@ impl Drop for CreatedFolder {
 }
 
 impl TablesFolder {
-    /// Creates the folder if it does not exist. Replaces its table files and leaves other files alone.
+    /// Creates the folder if it does not exist. Replaces its table files. Other files stay unchanged.
     pub fn create(folder: &Path) -> Result<Self> {
         let created = CreatedFolder::create(folder)?;
         Ok(Self {

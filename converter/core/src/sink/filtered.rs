@@ -81,7 +81,7 @@ impl Filter {
     }
 }
 
-/// Formats a duration in the largest unit of which it is a whole multiple.
+/// Formats a duration in the largest unit that divides it without a remainder.
 fn duration(ns: i64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
     let unit = units.into_iter().find(|(unit, _)| ns != 0 && ns % unit == 0).unwrap_or((1, "ns"));

@@ -1,4 +1,4 @@
-//! What a source makes of one chunk: events, the notes between them, and counts.
+//! The result of parsing one chunk: events, the notes between them, and counts.
 
 use std::any::Any;
 

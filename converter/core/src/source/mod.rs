@@ -76,7 +76,7 @@ pub trait Source: Sync {
         Vec::new()
     }
 
-    /// Opens an input: takes apart what cuts it into chunks and what parses them.
+    /// Opens an input. The reader cuts it into chunks and holds their parser.
     ///
     /// `options` hold what the user says of the input. What the input's own header says takes precedence.
     ///

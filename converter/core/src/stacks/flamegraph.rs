@@ -50,7 +50,7 @@ const WHITE: Color = Color { r: 255, g: 255, b: 255 };
 const GREY: Color = Color { r: 205, g: 205, b: 205 };
 /// Frames without a change.
 const SAME: Color = Color { r: 240, g: 240, b: 240 };
-/// Frames of which it is not known whether they grew or shrank.
+/// Frames that may have grown or shrunk: it is not known which.
 const UNCERTAIN: Color = Color { r: 240, g: 228, b: 160 };
 
 /// Added to inferno's own style, whose search button is hard to see and which has no dark mode.

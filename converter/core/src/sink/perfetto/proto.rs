@@ -81,7 +81,7 @@ pub(super) fn uint(buffer: &mut Vec<u8>, field: u32, value: u64) {
 
 #[inline]
 pub(super) fn tagged(buffer: &mut Vec<u8>, tag: Tag, value: u64) {
-    // The length does not depend on the value here, so the CPU can go on without it.
+    // The length does not depend on the value here, so the CPU need not wait for the value.
     if value < 0x80 {
         put(buffer, tag.bytes | value << (8 * tag.len), 0, tag.len + 1);
     } else {

@@ -1,4 +1,4 @@
-//! Track descriptors: tracks of threads and processes, of devices, and the groups that hold them. Also which track a slice goes on.
+//! Track descriptors: tracks of threads, processes and devices, and the groups that hold them. Also selects the track of a slice.
 
 use super::PerfettoTrace;
 use super::proto::{bytes, descriptor, int, nested, uint};

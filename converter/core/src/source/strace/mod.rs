@@ -41,7 +41,7 @@ use crate::input::Input;
 pub const NAME: &str = "strace";
 /// Number of lines that format detection reads.
 const SNIFFED_LINES: usize = 200;
-/// Common system calls, some of which any strace log contains. They distinguish it from ltrace, whose lines look the same.
+/// Common system calls. Any strace log contains some of them. They distinguish it from ltrace, whose lines look the same.
 const COMMON: &str = "access arch_prctl bind brk chdir clock_nanosleep connect epoll_wait exit_group faccessat faccessat2 fallocate \
     fchmod fchown fstat ftruncate futex getcwd getdents64 getpid getrandom gettid getuid io_getevents io_submit \
     ioctl kill link linkat lseek lstat madvise mkdir mkdirat mmap mprotect munmap nanosleep newfstatat openat2 pause \
@@ -67,7 +67,7 @@ impl Source for Strace {
                     if known && (phase != Phase::Whole || Call::of(rest, phase).is_ok()) {
                         ours += 1;
                     } else {
-                        // A call that is new tells nothing.
+                        // An unknown name may be a new system call. It counts against strace only if its text is not a call.
                         others += usize::from(!known && Call::of(rest, phase).is_err());
                     }
                 }
