@@ -1,8 +1,8 @@
-"""Repeated runs for the tests of `syncline diff`: logs of the generator, with noise between runs and planted changes.
+"""Repeated runs for the tests of `syncline diff`: generated logs with noise between runs and planted changes.
 
 A run is a log of tests/reference/loggen.py. Run-to-run noise is a factor on all its times, drawn once
-a run: as if the disk were a little slower that day. A shift is one more such factor. Every run passes
-through the whole pipeline: core, SQL, sides.
+for each run, as if the disk were a little slower that day. A shift is another such factor. Every run
+passes through the whole pipeline: core, SQL, sides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Unusual use of the command line: messages, exit codes, and files that remain."""
+"""Unusual use of the command line: messages, exit codes and remaining files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOSSY = str(DATA / "small4.log")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recording with losses, converted to `t.pftrace` and to `t/`."""
+    """Returns a folder with a log that has losses, converted to `t.pftrace` and to `t/`."""
     folder = tmp_path_factory.mktemp("made")
     for name in ("t.pftrace", "t/"):
         ok("convert", "-q", LOSSY, "-o", f"{folder}/{name}")
@@ -69,7 +69,7 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     assert done.stdout == ok("convert", "-q", SMALL1, "-o", "-", "--to", "csv")
 
 
-def test_empty_standard_input() -> None:
+def test_empty_standard_input_is_refused() -> None:
     for arguments in (("report", "-"), ("convert", "-", "-o", "-", "--to", "csv")):
         assert "empty" in fails(3, *arguments, stdin=b"")
 
@@ -106,14 +106,14 @@ def test_a_folder_of_logs_must_be_converted_first(tmp_path: Path) -> None:
     done = subprocess.run(
         ["bash", "-ec", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
     )
-    # 50 and 100 syncs of two runs.
+    # The two runs have 50 and 100 syncs.
     assert [line.split() for line in done.stdout.splitlines() if line.startswith("syncs ")] == [
         ["syncs", "all", "150", "-", "-"],
         ["syncs", "op:fsync", "150", "-", "-"],
     ]
 
 
-def test_a_folder_without_one_of_the_tables(made: Path, tmp_path: Path) -> None:
+def test_a_missing_table_makes_its_figures_unknown(made: Path, tmp_path: Path) -> None:
     for file in (made / "t").iterdir():
         (tmp_path / file.name).symlink_to(file)
     (tmp_path / "syncline_call.parquet").unlink()
@@ -151,7 +151,7 @@ def test_an_output_must_not_be_an_input(inputs: tuple[str, str], tmp_path: Path)
     assert all((tmp_path / name).read_bytes() == recording("small1.log") for name in inputs)
 
 
-def test_standard_output_takes_no_folder() -> None:
+def test_tables_cannot_be_written_to_standard_output() -> None:
     for form in ("tables", "parquet"):
         assert "needs a file" in fails(2, "convert", SMALL1, "-o", "-", "--to", form)
 
@@ -206,13 +206,13 @@ def test_an_option_without_effect_on_the_output_is_refused(
         ok("convert", SMALL1, "-o", out.rstrip("/"), "--to", "folded", *option)
 
 
-def test_options_of_reading_are_refused_for_converted_inputs(made: Path, tmp_path: Path) -> None:
+def test_input_options_are_refused_for_converted_inputs(made: Path, tmp_path: Path) -> None:
     for option in (("--max-loss", "0"), ("--window", "1s"), ("--pid-is", "process")):
         for path in (made / "t.pftrace", made / "t"):
             message = fails(2, "report", path, *option)
             assert f"{option[0]} would have no effect" in message
     assert "--time-unit" in fails(2, "query", made / "t", "SELECT 1", "--time-unit", "us")
-    # With --marks it is the unit of the marks.
+    # With --marks, --time-unit is the unit of the marks.
     (tmp_path / "marks.csv").write_text("48060000,a\n")
     rows = ok(
         *("report", made / "t", "marks", "--marks", tmp_path / "marks.csv"),
@@ -225,7 +225,7 @@ def test_options_of_reading_are_refused_for_converted_inputs(made: Path, tmp_pat
 
 
 def test_a_loss_has_the_same_total_everywhere(made: Path, tmp_path: Path) -> None:
-    # 100 lines with bio_submit, 85 with bio_complete.
+    # The log has 100 bio_submit and 85 bio_complete events.
     said = "15 of 100 bios: never_completed: submitted bios"
     assert f"warning: {said}" in run("convert", LOSSY, "-o", tmp_path / "x.csv").stderr
     for path in (LOSSY, made / "t.pftrace", made / "t"):
@@ -246,12 +246,12 @@ LINES = [
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        # Two requests, each with all of the lines. One of two lines is missing.
+        # Two requests, each with all of the lines. One line of the second request is missing.
         ({"+start": None}, "1 of 2 requests: start_missing"),
         ({"+exit": None}, "1 of 2 requests: end_missing"),
         ({"+bio_submit": None}, "1 of 2 bios: never_submitted"),
         ({"+bio_complete": None}, "1 of 2 bios: never_completed"),
-        # A line is there twice: three starts of two requests.
+        # A line of the second request occurs twice: three starts for two requests.
         ({"+start": 2}, "1 of 3 starts: duplicate_start"),
         ({"+exit": 2}, "1 of 3 ends: duplicate_end"),
         ({"+bio_complete": 2}, "1 of 3 completions: unmatched_complete"),
@@ -260,7 +260,7 @@ LINES = [
         ({"Lost 3 events": 1}, "3 in addition to 14 events: lost_by_tracer"),
     ],
 )
-def test_the_total_of_each_reason(change: dict, said: str, tmp_path: Path) -> None:
+def test_each_loss_is_reported_with_its_total(change: dict, said: str, tmp_path: Path) -> None:
     (word, times), *_ = change.items()
     lines = list(LINES)
     for line in LINES:
@@ -277,8 +277,8 @@ def test_the_total_of_each_reason(change: dict, said: str, tmp_path: Path) -> No
     assert f"warning: {said}" in run("report", log).stdout
 
 
-def test_max_loss_is_of_events_and_losses_together(tmp_path: Path) -> None:
-    # 585 events and 15 losses: 2.5 %.
+def test_max_loss_is_a_share_of_events_and_losses_together(tmp_path: Path) -> None:
+    # 585 events and 15 losses: the share is 2.5 %.
     for limit, code in (("14", 4), ("15", 0), ("2.49%", 4), ("2.5%", 0)):
         done = run("convert", LOSSY, "-o", tmp_path / "x.csv", "--max-loss", limit)
         assert done.returncode == code, limit
@@ -305,18 +305,18 @@ MISSPELT = [
 
 @pytest.mark.parametrize(("sql", "hint"), MISSPELT)
 @pytest.mark.parametrize("input_", ["log", "t.pftrace", "t"])
-def test_misspelt_sql(made: Path, input_: str, sql: str, hint: str) -> None:
+def test_misspelt_sql_gets_a_hint(made: Path, input_: str, sql: str, hint: str) -> None:
     message = query_fails(LOSSY if input_ == "log" else made / input_, sql)
     said, _, hinted = message.partition("\nhint: ")
     assert hint in hinted
     assert said.startswith("error: SQL error: ")
     assert str(made) not in said
-    # The message of the engine, without its guesses, which the hint replaces.
+    # The engine's own suggestions are removed, because the hint replaces them.
     assert "Did you mean" not in said
     assert "Candidate" not in said
 
 
-def test_the_place_of_an_sql_error(made: Path) -> None:
+def test_an_sql_error_shows_its_location(made: Path) -> None:
     sql = "SELECT path,\n  pth FROM syncline_sync"
     assert query_fails(made / "t.pftrace", sql).startswith(
         "error: SQL error: no such column: pth\n  line 2, column 3:\n      pth FROM syncline_sync\n      ^\n"
@@ -330,8 +330,8 @@ def test_only_a_trace_has_the_tables_of_perfetto(made: Path) -> None:
     ok("query", made / "t.pftrace", "SELECT COUNT(*) FROM slice")
 
 
-def test_percentile_is_in_both_engines(made: Path) -> None:
-    # 0, 10, 20, 30, 40: 25 % is 10; 90 % is at index 0.9 * 4 = 3.6, between 30 and 40.
+def test_both_engines_have_percentile(made: Path) -> None:
+    # Of 0, 10, 20, 30, 40, the 25th percentile is 10. The 90th is at index 0.9 * 4 = 3.6, between 30 and 40.
     sql = (
         "SELECT percentile(x, 25) AS a, percentile(x, 90) AS b FROM (SELECT 0 AS x UNION ALL"
         " SELECT 10 UNION ALL SELECT 20 UNION ALL SELECT 30 UNION ALL SELECT 40)"
@@ -397,7 +397,7 @@ def test_marks_outside_the_log_are_warned_of(text: str, change: str | None, tmp_
     "text",
     [
         "41753514022,first\n41950647413,last\n",
-        # They begin before the first sync and last until after it.
+        # These marks begin before the first sync and end after it.
         "41700000000,early\n41800000000,b\n",
         "41700000000,early,100000000\n",
         "41700000000,early\n",
@@ -436,7 +436,7 @@ def test_a_request_counts_in_each_overlapping_mark(tmp_path: Path) -> None:
         ("PAR1\0\x01", ":1: unknown column"),
     ],
 )
-def test_a_file_that_does_not_hold_marks(text: str | None, word: str, tmp_path: Path) -> None:
+def test_a_file_without_valid_marks_is_refused(text: str | None, word: str, tmp_path: Path) -> None:
     file = tmp_path / "nope.csv" if text is None else marks(tmp_path, text)
     for arguments in (("report", SMALL1), ("convert", SMALL1, "-o", tmp_path / "x.pftrace")):
         message = fails(3, *arguments, "--marks", file)

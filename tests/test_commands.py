@@ -1,4 +1,4 @@
-"""The command line as its users see it: exit codes, messages, output files."""
+"""The commands: exit codes, messages and output files."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_help_ends_with_examples_that_work(command: str, tmp_path: Path) -> None
         assert done.returncode == 0, (line, done.stderr)
 
 
-def test_version_and_list() -> None:
+def test_version_and_the_list_of_reports() -> None:
     assert re.fullmatch(r"syncline \d+\.\d+\.\d+\n", ok("--version"))
     names = [line.split()[0] for line in ok("report", "--list").splitlines()]
     assert names[0] == "summary"
@@ -89,7 +89,7 @@ def test_stdin_gz_and_zst_are_read_like_a_file(tmp_path: Path) -> None:
     want = ok("convert", "-q", DATA / "small4.log", "-o", "-", "--to", "csv")
     assert want.count("\n") == 101
     assert ok("convert", "-q", "-", "-o", "-", "--to", "csv", stdin=log) == want
-    # The content decides, not the name.
+    # The format is detected by content, not by name.
     (tmp_path / "packed").write_bytes(gzip.compress(log))
     assert ok("convert", "-q", tmp_path / "packed", "-o", "-", "--to", "csv") == want
     if shutil.which("zstd"):
@@ -97,7 +97,7 @@ def test_stdin_gz_and_zst_are_read_like_a_file(tmp_path: Path) -> None:
         assert ok("convert", "-q", "-", "-o", "-", "--to", "csv", stdin=packed) == want
 
 
-def test_microseconds_and_processes(tmp_path: Path) -> None:
+def test_a_log_with_microseconds_and_process_ids(tmp_path: Path) -> None:
     log = tmp_path / "us.log"
     log.write_text(
         "252 53 db fdatasync\n294 53 db start id 8 start 0 end 9 datasync 1 path /a\n"
@@ -136,7 +136,7 @@ def test_reports_read_every_output_of_convert(tmp_path: Path) -> None:
     assert ok("report", DATA / "parallel4.log", "threads", "--format", "csv") == want
 
 
-def test_formats_of_a_report() -> None:
+def test_a_report_is_printed_in_each_format() -> None:
     assert ok("report", SMALL1, "--format", "csv").startswith("metric,scope,value,unit")
     answer = json.loads(ok("report", SMALL1, "files", "--format", "json"))
     assert len(answer["rows"]) == 50
@@ -153,7 +153,7 @@ def test_losses_are_reported_before_the_figures() -> None:
     assert "15 of 100 bios" in done.stderr
 
 
-def test_queries() -> None:
+def test_a_query_works_in_both_engines() -> None:
     sql = "SELECT COUNT(*) AS n, SUM(bytes) AS bytes FROM syncline_sync"
     for engine in ("duckdb", "embedded"):
         assert (
@@ -268,7 +268,7 @@ def test_unparsed_lines_are_shown_with_file_line_and_text(tmp_path: Path) -> Non
     assert "1 of 503 lines: unparsed_line" in done.stderr
 
 
-def test_marks(tmp_path: Path) -> None:
+def test_marks_are_reported_and_bad_marks_refused(tmp_path: Path) -> None:
     marks = tmp_path / "marks.csv"
     marks.write_text("time,name\n41753000000,page 1\n41800000000,page 2\n")
     table = ok("report", SMALL1, "marks", "--marks", marks, "--format", "csv").splitlines()
@@ -313,7 +313,7 @@ def test_an_interrupt_leaves_no_partial_file(number: int, code: int, tmp_path: P
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdin
-        # More than a chunk, so that the output file is created. The pipe stays open.
+        # More than one chunk, so that the output file is created. The pipe stays open.
         process.stdin.write(recording("bg.log.gz"))
         process.stdin.flush()
         while not left(tmp_path):
@@ -332,7 +332,7 @@ def test_a_closed_pipe_is_not_an_error() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_doctor() -> None:
+def test_doctor_prints_text_and_json() -> None:
     text = ok("doctor")
     assert "DuckDB" in text or "duckdb" in text
     assert isinstance(json.loads(ok("doctor", "--format", "json")), list)

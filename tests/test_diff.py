@@ -196,7 +196,7 @@ def test_blocks_of_equal_runs_raise_few_false_alarms(tmp_path: Path) -> None:
     runs = [single(tmp_path, quiet, seed) for seed in range(16)]
     pairs = list(itertools.combinations(runs, 2))
     alarms = sum(bool(regressions(diff([a], [b]))) for a, b in pairs[::6])
-    # 20 pairs of 16 runs, of which one may raise an alarm; the pairs are not independent.
+    # Of 20 pairs of 16 runs, one is expected to raise an alarm. The pairs are not independent, so the limit is 3.
     assert alarms <= 3
 
 
@@ -209,7 +209,7 @@ def test_blocks_add_up_to_the_whole(tmp_path: Path) -> None:
             assert parts == run.figures[metric, "all"].value, metric
 
 
-def test_a_rule_for_more_files_than_the_blocks_hold(tmp_path: Path) -> None:
+def test_a_rule_for_more_files_than_the_blocks_hold_has_no_verdict(tmp_path: Path) -> None:
     # Blocks hold only the 20 costliest of 100 files: there is no interval, and therefore no verdict.
     base, new = (
         collect("side", [str(DATA / name)], READING).runs
@@ -225,7 +225,7 @@ def test_a_rule_for_more_files_than_the_blocks_hold(tmp_path: Path) -> None:
     assert "one run of each side, and no blocks" in output.render("table", comparison)
 
 
-def test_too_few_requests_for_blocks(tmp_path: Path) -> None:
+def test_too_few_requests_for_blocks_give_no_verdict(tmp_path: Path) -> None:
     tiny = [single(tmp_path, dataclasses.replace(SOURCE, requests=20), seed) for seed in (1, 2)]
     comparison = diff(tiny[:1], tiny[1:])
     assert comparison.verdict == "can't tell"
@@ -237,7 +237,7 @@ def test_too_few_requests_for_blocks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("query", ["blocks", "facts", "group-blocks", "groups"])
 @pytest.mark.parametrize("run", RUNS)
-def test_queries_give_equal_rows(run: str, query: str, tmp_path: Path) -> None:
+def test_queries_give_equal_rows_in_both_engines(run: str, query: str, tmp_path: Path) -> None:
     both = Both(run, tmp_path)
     try:
         both.query((SQL / "diff" / f"{query}.sql").read_text())
@@ -275,7 +275,7 @@ def test_groups_match_the_reports(tmp_path: Path) -> None:
         assert sum(row[2] for row in groups if row[0] == kind) == sum(row[2] for row in of_files)
 
 
-def test_addresses_are_merged(tmp_path: Path) -> None:
+def test_addresses_of_stacks_are_merged(tmp_path: Path) -> None:
     # small1 has addresses; merging them keeps the sums.
     log = str(DATA / "small1.log")
     run = collect("side", [log], READING, blocks=True).runs[0]
@@ -309,7 +309,7 @@ def test_a_trace_a_log_and_parquet_are_one_run(tmp_path: Path) -> None:
 # The inputs of a side.
 
 
-def test_runs_of_a_side(tmp_path: Path) -> None:
+def test_runs_of_a_side_are_found_in_files_folders_and_patterns(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     for name in ("b.log", "a.log"):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -357,7 +357,7 @@ def test_copies_and_forms_of_a_run_count_once(tmp_path: Path) -> None:
     assert (len(more.runs), more.warnings) == (2, [])
 
 
-def test_runs_of_both_sides_are_named(pool) -> None:
+def test_runs_that_are_on_both_sides_are_named(pool) -> None:
     runs = pool(SOURCE, 8)
     same_sides = diff(runs[:4], runs[:4]).warnings
     assert same_sides[0].startswith("base and new are the same runs, so nothing is compared: ")
@@ -413,7 +413,7 @@ def test_a_single_runs_baseline_keeps_its_blocks(tmp_path: Path) -> None:
     assert [row.verdict for row in stored.rows] == [row.verdict for row in fresh.rows]
 
 
-def test_a_baseline_of_another_schema_version(tmp_path: Path) -> None:
+def test_a_baseline_of_another_schema_version_or_a_damaged_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "old.json"
     path.write_text('{"syncline_baseline":99,"syncline_version":"9.9","runs":[]}')
     with pytest.raises(InputError) as caught:
@@ -494,7 +494,7 @@ def test_an_invalid_policy_is_refused_with_a_hint(text: str, tmp_path: Path) -> 
     assert hint in caught.value.hint
 
 
-def test_rules_that_match_nothing(pool, tmp_path: Path) -> None:
+def test_rules_that_match_nothing_are_refused_or_noted(pool, tmp_path: Path) -> None:
     runs = pool(SOURCE, 4)
     for text, message in {
         "[[diff.rule]]\nmetric = 'sysall_latency_avg'": "diff.rule 1: no metric 'sysall_latency_avg'",
@@ -513,7 +513,7 @@ def test_rules_that_match_nothing(pool, tmp_path: Path) -> None:
     assert any("watches nothing" in warning for warning in none.warnings)
 
 
-def test_a_policy_decides(pool, tmp_path: Path) -> None:
+def test_a_policy_decides_the_verdicts(pool, tmp_path: Path) -> None:
     base, new = pool(SOURCE, 5), pool(SOURCE.changed(requests=600), 5, first=1000)
     assert "syncs" in regressions(diff(base, new))
 
@@ -672,7 +672,7 @@ def test_a_change_that_missing_names_cannot_explain_is_found(tmp_path: Path) -> 
     new = with_missing_names(tmp_path, range(100, 106), lost=0.05, times=3)
     rows = by_stack(diff(base, new))
     assert rows["main;store;wal;fsync", "syncs"].verdict == "regression"
-    # 20 in each run of both sides, and a few without names: missing names may explain any difference.
+    # 20 requests in each run of both sides, a few without names: missing names may explain any difference.
     assert rows["main;compact;fsync", "syncs"].verdict == "can't tell"
 
 
@@ -680,7 +680,7 @@ def test_the_bounds_of_a_stack_computed_by_hand(tmp_path: Path) -> None:
     base = with_missing_names(tmp_path, range(2))
     new = with_missing_names(tmp_path, range(100, 102), lost=0.5)
     row = by_stack(diff(base, new))["main;store;wal;fsync", "syncs"]
-    # In base nothing lacks a name; in new the forty are those with a name and those with an address.
+    # In base, no name is missing. In new, the 40 requests have a name or an address.
     assert row.possible == ((40, 40), (row.new, 40))
     assert row.ambiguous_syncs == (0, round(2 * (40 - row.new)))
 
@@ -720,12 +720,12 @@ def test_a_rule_for_stacks_with_missing_names_has_no_verdict(tmp_path: Path) -> 
     comparison = diff(base, new, policy(tmp_path, rule))
     (row,) = [row for row in comparison.rows if row.name == "*fsync"]
     assert row.gate
-    # Fewer than in base, and no improvement; all that have an address may be fsync, and then they are more.
+    # Fewer than in base, but no improvement: requests with an address may all be fsync, and then new has more.
     assert row.new < row.base
     assert row.possible is not None
     assert row.possible[1][1] > 1.05 * row.base
     assert (row.verdict, comparison.verdict) == ("can't tell", "can't tell")
-    # All of them are a rule's, however they are named.
+    # A rule for all stacks covers every request, whatever its names.
     everything = diff(base, new, policy(tmp_path, rule.replace("*fsync", "*")))
     (row,) = [row for row in everything.rows if row.name == "*"]
     assert (row.base, row.new, row.verdict) == (90, 90, "no change")
@@ -738,12 +738,12 @@ def test_a_lost_name_is_not_a_contributor(tmp_path: Path) -> None:
     stacks = {
         name for one in comparison.contributors for kind, name, *_ in one.groups if kind == "stack"
     }
-    # 40 became 120, half of them with a name: each half is more than all that base has, whatever its name.
+    # 40 requests became 120, half of them with a name. Each half exceeds all of base, whatever the missing names are.
     assert stacks == {"main;store;wal;fsync", "main;store;wal;[address]"}
 
 
 def test_part_of_a_stack_has_no_blocks(tmp_path: Path) -> None:
-    """Addresses of more processes than the blocks hold stacks: what they hold is no figure of the whole."""
+    """With addresses of more processes than blocks hold stacks, the blocks cover only a part of the merged stack."""
     lines, clock = [], 1_000_000
     for number in range(1, 201):
         lines += [f"{clock} 7 db fsync", f"        {0x7F0000000000 + number % 40:#x}"]
@@ -785,7 +785,7 @@ def test_differences_between_the_sides_are_named(pool) -> None:
             figures=run.figures
             | {
                 ("attribution_share", "exact"): Figure(0.5, "share"),
-                # As many as there are requests.
+                # One unmatched call for each request.
                 ("unmatched_calls", "all"): run.figures["syncs", "all"],
             },
         )
@@ -799,7 +799,7 @@ def test_differences_between_the_sides_are_named(pool) -> None:
     assert any("formats differ" in warning for warning in diff(mixed, runs[2:]).warnings)
 
 
-def test_runs_of_other_lengths_are_named(pool) -> None:
+def test_runs_of_different_lengths_are_named(pool) -> None:
     warnings = diff(pool(SOURCE, 2), pool(SOURCE.changed(requests=600), 2, first=1000)).warnings
     assert any("counts and sums are per run" in warning for warning in warnings)
 
@@ -835,13 +835,13 @@ def test_a_run_that_is_cut_off_is_not_an_improvement(tmp_path: Path) -> None:
         (warning,) = (one for one in comparison.warnings if "cut off, so " in one)
         assert all(f"{tmp_path}/run{number}.log" in warning for number in (2, 3, 4))
         assert f"{tmp_path}/run1.log" not in warning
-    # A baseline records it, too.
+    # A baseline also records it.
     baseline.save(new.runs, [], str(tmp_path / "b.json"))
     assert "cut off" in collect("new", [str(tmp_path / "b.json")], READING).warnings[0]
 
 
 def test_grows_is_right_for_every_metric(tmp_path: Path) -> None:
-    # One run, and the same run twice in a row: metrics of a request stay, metrics of the run double.
+    # One run, and the same run twice in succession: metrics of a request stay the same, metrics of the run double.
     log = (DATA / "small1.log").read_bytes()
     later = re.sub(rb"^(\d{8,}) ", lambda time: b"%d " % (int(time[1]) + 10**9), log, flags=re.M)
     (tmp_path / "one.log").write_bytes(log)
@@ -934,7 +934,7 @@ def test_a_group_that_one_side_does_not_know_is_not_a_contributor() -> None:
     assert movers([blind(base[0]), *base[1:]])[name] == pytest.approx(sum(known) / 4)
 
 
-def test_a_file_that_is_new_counts_from_zero(pool) -> None:
+def test_a_new_file_counts_from_zero(pool) -> None:
     runs = pool(SOURCE, 8)
     extra = {"/new": dict(next(iter(runs[0].groups["file"].values())))}
     new = [dataclasses.replace(run, groups=run.groups | {"file": run.groups["file"] | extra}) for run in runs[4:]]  # fmt: skip
@@ -948,7 +948,7 @@ def test_a_file_that_is_new_counts_from_zero(pool) -> None:
 # User queries.
 
 
-def test_a_user_query(tmp_path: Path) -> None:
+def test_a_user_query_gives_rows_in_the_gate(tmp_path: Path) -> None:
     sql = "SELECT op AS key, COUNT(*) AS value, 'count' AS unit FROM syncline_sync GROUP BY op"
     query = Query("ops.sql", sql)
     side_ = collect("base", [str(DATA / "small1.log")], READING, queries=[query])
@@ -974,7 +974,7 @@ def test_a_user_query(tmp_path: Path) -> None:
 # Output formats.
 
 
-def test_json_has_everything(pool) -> None:
+def test_json_has_all_rows_and_contributors(pool) -> None:
     comparison = diff(pool(SOURCE, 4), pool(SOURCE.changed(requests=600), 4, first=1000))
     said = json.loads(output.render("json", comparison))
     assert said["verdict"] == "regression"

@@ -1,4 +1,4 @@
-"""`syncline diff` and `syncline baseline save` as their users meet them."""
+"""`syncline diff` and `syncline baseline save` on the command line: exit codes, messages and output files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLOW, SMALL4 = str(DATA / "small4-slowdisk.log"), str(DATA / "small4.log")
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders of runs: base, same, and worse, which syncs twice as often."""
+    """Returns a folder with the runs base, same and worse. worse syncs twice as often."""
     folder = tmp_path_factory.mktemp("sides")
     source = Source(requests=120)
     for first, (name, one) in enumerate(
@@ -34,10 +34,10 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_exit_codes(sides: Path, tmp_path: Path) -> None:
+def test_exit_codes_follow_the_verdict(sides: Path, tmp_path: Path) -> None:
     base, same, worse = (sides / name for name in ("base", "same", "worse"))
     equal = run("diff", base, same)
-    # Equal sides: no alarm, though what looks worse by luck may be unclear.
+    # Equal sides raise no alarm. A row that looks worse by chance may be undecided.
     assert equal.returncode in (0, 5), equal.stderr
     done = run("diff", base, worse)
     assert done.returncode == 1
@@ -56,7 +56,7 @@ def test_exit_codes(sides: Path, tmp_path: Path) -> None:
     assert passed.stderr.startswith("policy: syncline.toml\n")
 
 
-def test_several_runs_by_options(sides: Path) -> None:
+def test_runs_named_by_options_equal_runs_in_folders(sides: Path) -> None:
     names = [
         option
         for side, folder in (("--base", "base"), ("--new", "worse"))
@@ -69,7 +69,7 @@ def test_several_runs_by_options(sides: Path) -> None:
     assert by_options["base"]["runs"] == by_folders["base"]["runs"]
 
 
-def test_outputs(sides: Path, tmp_path: Path) -> None:
+def test_outputs_have_the_verdict_and_the_warnings(sides: Path, tmp_path: Path) -> None:
     files = [tmp_path / f"diff.{ending}" for ending in ("json", "md", "xml", "txt")]
     options = [word for file in files for word in ("-o", file)]
     done = run("diff", sides / "base", sides / "worse", *options)
@@ -80,7 +80,7 @@ def test_outputs(sides: Path, tmp_path: Path) -> None:
     suite = ElementTree.fromstring(files[2].read_text())
     assert int(suite.attrib["failures"]) == sum(r["verdict"] == "regression" for r in said["rows"])
     assert "Regression: " in files[3].read_text()
-    # A CI server shows what a test case says.
+    # CI servers show the output of a test case.
     told = suite.findtext("testcase[@name='verdict']/system-out") or ""
     assert told.startswith("Regression: ")
     assert said["warnings"]
@@ -91,7 +91,7 @@ def test_outputs(sides: Path, tmp_path: Path) -> None:
     for form in ("json", "md", "junit"):
         done = run("diff", sides / "base", sides / "worse", "--format", form)
         assert done.returncode == 1
-        # What a program reads goes to stdout, and a person is told all the same.
+        # stdout is for a program. The user still gets the verdict and the warnings on stderr.
         assert done.stderr.endswith("regression\n")
         assert all(f"warning: {warning}\n" in done.stderr for warning in said["warnings"])
 
@@ -123,13 +123,13 @@ def test_an_output_that_is_an_input_is_refused(tmp_path: Path) -> None:
         assert f"cannot write {words[words.index('-o' if '-o' in words else '--html') + 1]}: it is an input" in fails(2, *words)  # fmt: skip
     assert log.read_bytes() == (DATA / "small1.log").read_bytes()
     assert (runs / "b.txt").read_bytes() == log.read_bytes()
-    # A report of before beside the runs is no input.
+    # An earlier report next to the runs is not an input.
     (runs / "diff.md").write_text("old")
     assert run("diff", runs, SMALL4, "-o", runs / "diff.md").returncode in (0, 1, 5)
     assert (runs / "diff.md").read_text().startswith("## Writeback: ")
 
 
-def test_a_baseline_instead_of_the_runs(sides: Path, tmp_path: Path) -> None:
+def test_a_baseline_replaces_its_runs(sides: Path, tmp_path: Path) -> None:
     kept = tmp_path / "main.baseline.json.gz"
     said = run("baseline", "save", sides / "base", "-o", kept)
     assert said.returncode == 0
@@ -152,7 +152,7 @@ def test_a_baseline_instead_of_the_runs(sides: Path, tmp_path: Path) -> None:
     assert "syncline diff" in message
 
 
-def test_standard_input_and_pipes(sides: Path, tmp_path: Path) -> None:
+def test_standard_input_and_pipes_are_read_like_files(sides: Path, tmp_path: Path) -> None:
     plain, packed = tmp_path / "b.json", tmp_path / "b.json.gz"
     for kept in (plain, packed):
         ok("baseline", "save", sides / "base", "-o", kept)
@@ -167,7 +167,7 @@ def test_standard_input_and_pipes(sides: Path, tmp_path: Path) -> None:
         mine, theirs = (json.loads(done.stdout)["rows"] for done in (piped, log))
         assert [row["verdict"] for row in mine] == [row["verdict"] for row in theirs]
         assert [row["new"] for row in mine] == [row["new"] for row in theirs]
-    # What bash makes of <(zcat a.log.gz).
+    # bash passes a pipe for <(zcat a.log.gz).
     os.mkfifo(tmp_path / "pipe")
     feeder = threading.Thread(
         target=lambda: (tmp_path / "pipe").write_bytes(Path(SMALL4).read_bytes())
@@ -191,17 +191,17 @@ def test_files_in_a_folder_that_are_not_runs_are_skipped(sides: Path, tmp_path: 
     assert names == ["run0.txt", "run1.log", "run2.log", "run3.log"]
     for name in ("notes.txt", "empty.txt"):
         assert f"note: {runs}/{name} is skipped: it is not a run\n" in done.stderr
-    # A log that cannot be read is no note.
+    # An unreadable log is an error, not a note.
     (runs / "run4.log").write_text("Recorded on Friday.\n")
     broken = run("diff", runs, sides / "worse")
     assert broken.returncode == 3
     assert f"error: {runs}/run4.log is in no format" in broken.stderr
-    # Whoever names the format means all.
+    # With --from, every file in the folder must be of that format.
     (runs / "run4.log").unlink()
     assert "empty.txt is empty" in fails(3, "diff", runs, sides / "worse", "--from", "thesis")
 
 
-def test_a_table_that_lacks_a_column(tmp_path: Path) -> None:
+def test_a_table_without_a_required_column_is_refused(tmp_path: Path) -> None:
     ok("convert", "-q", SMALL1, "-o", tmp_path / "a.csv")
     header, *lines = (tmp_path / "a.csv").read_text().splitlines()
     for column in ("ts_ns", "sync_id", "bios"):
@@ -222,7 +222,7 @@ def test_a_table_that_lacks_a_column(tmp_path: Path) -> None:
     assert len(message.splitlines()) == 2
 
 
-def test_a_baseline_of_another_version_says_what_to_type(tmp_path: Path) -> None:
+def test_the_error_for_a_baseline_of_another_version_has_a_command(tmp_path: Path) -> None:
     old = tmp_path / "old.json"
     old.write_text('{"syncline_baseline":7,"syncline_version":"3.1","names":[],"runs":[]}')
     message = fails(3, "diff", old, SMALL1)
@@ -240,8 +240,8 @@ def test_help_explains_max_loss() -> None:
         assert "--max-loss N|N% Write nothing and exit with code 4 if" in told
 
 
-def test_too_much_lost(tmp_path: Path) -> None:
-    # 15 of small4's completions are lost.
+def test_too_many_losses_give_no_verdict(tmp_path: Path) -> None:
+    # 15 completions of small4 are lost.
     done = run("diff", SMALL4, SLOW, "--max-loss", "1%")
     assert done.returncode == 4
     assert "No verdict: base lost more than --max-loss 1% allows" in done.stdout
@@ -249,7 +249,7 @@ def test_too_much_lost(tmp_path: Path) -> None:
     assert "none was judged" in done.stdout
     assert run("diff", SMALL4, SLOW, "--max-loss", "15").returncode == 1
     assert "neither a number" in fails(2, "diff", SMALL4, SLOW, "--max-loss", "some")
-    # Of what has been converted, too.
+    # The limit also applies to converted inputs.
     ok("convert", "-q", SMALL4, "-o", f"{tmp_path}/t/")
     assert run("diff", tmp_path / "t", SLOW, "--max-loss", "1%").returncode == 4
     save = ("baseline", "save", SMALL4, "-o", tmp_path / "b.json", "--max-loss", "1")
@@ -257,7 +257,7 @@ def test_too_much_lost(tmp_path: Path) -> None:
     assert left(tmp_path) == ["t"]
 
 
-def test_wrong_use(tmp_path: Path) -> None:
+def test_wrong_use_is_refused(tmp_path: Path) -> None:
     assert "a diff has two sides" in fails(2, "diff", SMALL1)
     assert "cannot read nowhere" in fails(3, "diff", SMALL1, "nowhere")
     assert "a quoted pattern" in fails(3, "diff", SMALL1, "nowhere/*.log")
@@ -272,7 +272,7 @@ def test_wrong_use(tmp_path: Path) -> None:
     assert "--pid-is would have no effect" in fails(2, "diff", f"{tmp_path}/t", SMALL4, "--pid-is", "process")  # fmt: skip
 
 
-def test_warnings_name_differences(tmp_path: Path) -> None:
+def test_warnings_name_differences_between_the_sides(tmp_path: Path) -> None:
     trace_dat = DATA.parent / "tracecmd" / "small4.dat"
     told = run("diff", SMALL4, trace_dat).stdout
     assert "warning: formats differ: thesis in base, trace-dat in new" in told
@@ -282,7 +282,7 @@ def test_warnings_name_differences(tmp_path: Path) -> None:
     assert run("diff", SMALL4, SLOW, "--marks", marks).returncode == 1
 
 
-def test_a_side_that_was_converted_in_another_unit(tmp_path: Path) -> None:
+def test_a_side_converted_with_a_wrong_time_unit_is_detected(tmp_path: Path) -> None:
     ok("convert", "-q", SMALL4, "--time-unit", "us", "-o", f"{tmp_path}/us/")
     for sides, longer in (((SMALL4, tmp_path / "us"), "new"), ((tmp_path / "us", SMALL4), "base")):
         told = run("diff", *sides).stdout
@@ -306,7 +306,7 @@ def test_rows_in_the_gate_are_marked() -> None:
     assert len(gate) == int(of_all.split()[4])
 
 
-def test_a_user_query(sides: Path, tmp_path: Path) -> None:
+def test_a_user_query_gives_rows_in_the_gate(sides: Path, tmp_path: Path) -> None:
     query = tmp_path / "ops.sql"
     query.write_text(
         "SELECT 'syncs of ' || op AS key, COUNT(*) AS value, 'count' AS unit"
@@ -321,7 +321,7 @@ def test_a_user_query(sides: Path, tmp_path: Path) -> None:
     assert own["syncs of fsync"]["new"] > 1.5 * own["syncs of fsync"]["base"]
 
 
-def test_processes_instead_of_threads(tmp_path: Path) -> None:
+def test_logs_with_process_ids_can_be_compared(tmp_path: Path) -> None:
     source = dataclasses.replace(Source(), requests=60)
     for name, seed in (("a.log", 1), ("b.log", 2)):
         (tmp_path / name).write_bytes(source.log(seed))
@@ -330,10 +330,10 @@ def test_processes_instead_of_threads(tmp_path: Path) -> None:
     assert "no rows by" not in told.stdout
 
 
-def test_sides_of_different_requests_are_refused(sides: Path, tmp_path: Path) -> None:
+def test_sides_with_different_filters_are_refused(sides: Path, tmp_path: Path) -> None:
     base, stored = sides / "base", tmp_path / "base.json"
     ok("baseline", "save", base, "-o", stored)
-    # A baseline is filtered when it is saved; one side filtered and the other not is no change of the program.
+    # A filter applies to a baseline when it is saved. If only one side is filtered, a difference is not a change of the program.
     for pair in ((stored, base), (base, stored)):
         message = fails(2, "diff", *pair, "--min-latency", "1ms")
         assert "the runs have different filters: 1 ms or longer / all" in message
@@ -346,7 +346,7 @@ def test_sides_of_different_requests_are_refused(sides: Path, tmp_path: Path) ->
     assert "different filters" in fails(2, "diff", tmp_path / "slow.json", base)
 
 
-def test_a_filter_that_leaves_nothing_is_refused(sides: Path) -> None:
+def test_a_filter_without_a_matching_request_is_refused(sides: Path) -> None:
     message = fails(3, "diff", sides / "base", sides / "worse", "--comm", "nosuch")
     assert "no request on either side passes the filter comm nosuch" in message
     assert "standard input can be only one run" in fails(2, "diff", "-", "-")

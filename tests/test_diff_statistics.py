@@ -1,4 +1,4 @@
-"""The statistics of a diff: against tables, against their own definitions, and in the long run."""
+"""The statistics of a diff: checked against published tables, against their definitions, and by simulation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from syncline.diff.statistics import (
 
 @pytest.mark.parametrize(
     ("probability", "freedom", "value"),
-    # A table of Student's t, as in any textbook; the last is the normal distribution.
+    # From a textbook table of Student's t. The last value is that of the normal distribution.
     [
         (0.95, 1, 6.314),
         (0.95, 4, 2.132),
@@ -34,16 +34,18 @@ from syncline.diff.statistics import (
         (0.975, math.inf, 1.960),
     ],
 )
-def test_students_t(probability: float, freedom: float, value: float) -> None:
+def test_quantiles_match_the_table_of_students_t(
+    probability: float, freedom: float, value: float
+) -> None:
     assert student_quantile(probability, freedom) == pytest.approx(value, abs=6e-4)
 
 
-def test_means_leave_out_what_is_not_known() -> None:
+def test_means_ignore_unknown_values() -> None:
     assert mean([1.0, None, 2.0]) == 1.5
     assert mean([None]) is None
 
 
-def test_a_ratios_interval_holds_its_own_equation() -> None:
+def test_the_interval_of_a_ratio_satisfies_fiellers_equation() -> None:
     # Fieller: at a bound r, (mean(new) - r mean(base)) / its standard error is Student's quantile.
     base, new = [98.0, 101.0, 103.0, 99.0, 97.0], [110.0, 113.0, 108.0, 118.0]
     interval = ratio_interval(base, new, 0.95)
@@ -58,21 +60,21 @@ def test_a_ratios_interval_holds_its_own_equation() -> None:
     assert interval.low < y / x < interval.high
 
 
-def test_intervals_of_what_does_not_spread_and_of_what_is_not_known() -> None:
+def test_intervals_without_variation_are_exact_and_unknown_ones_infinite() -> None:
     exact = ratio_interval([100.0] * 3, [200.0] * 3, 0.95)
     assert (exact.low, exact.high) == (2, 2)
-    # 0.1 has no exact mean in binary; equal values have no spread all the same.
+    # The mean of 0.1 is not exact in binary, but equal values must have no spread.
     tenth = ratio_interval([0.1] * 7, [0.1] * 7, 0.95)
     assert (tenth.low, tenth.high) == (1, 1)
     for base, new in (([1.0], [1.0, 2.0]), ([1.0, None], [1.0, 2.0]), ([0.0, 0.0], [1.0, 2.0])):
         unknown = ratio_interval(base, new, 0.95)
         assert (unknown.low, unknown.high) == (-math.inf, math.inf)
-    # A base that may be nothing has no ratio.
+    # With a base that may be 0, the ratio has no upper bound.
     assert ratio_interval([0.0, 0.0, 9.0], [5.0, 6.0, 7.0], 0.95).high == math.inf
     assert difference_interval([0.0, 0.0], [3.0, 3.0], 0.95).low == 3
 
 
-def test_bounds_hold_as_often_as_they_say() -> None:
+def test_bounds_hold_with_their_confidence() -> None:
     dice = random.Random(3)
     rounds, missed_low, missed_high = 2000, 0, 0
     for _ in range(rounds):
@@ -82,26 +84,26 @@ def test_bounds_hold_as_often_as_they_say() -> None:
         interval = ratio_interval(base, new, 0.95)
         missed_low += interval.low > truth
         missed_high += interval.high < truth
-    # 5 % each; 0.02 is four standard errors.
+    # 5 % are expected for each bound. 0.02 is four standard errors.
     assert missed_low / rounds < 0.07
     assert missed_high / rounds < 0.07
 
 
-def test_sectioning_widens_where_parts_are_biased() -> None:
+def test_sectioning_widens_the_interval_of_biased_parts() -> None:
     parts = ([9.0, 10.0, 11.0, 10.0], [10.0, 11.0, 9.0, 10.0])
     fair = ratio_interval(*parts, 0.95, (10.0, 10.0))
     biased = ratio_interval(*parts, 0.95, (20.0, 20.0))
     assert biased.high - biased.low > 2 * (fair.high - fair.low)
 
 
-def test_neighbours_hang_together() -> None:
+def test_autocorrelation_of_neighbouring_values() -> None:
     assert autocorrelation([1.0, 2.0] * 10) < -0.9
     assert autocorrelation([float(n) for n in range(20)]) > 0.8
     assert autocorrelation([5.0] * 9) == 0
     assert autocorrelation([None, 1.0]) == 0
 
 
-def test_how_many_runs_are_needed() -> None:
+def test_the_number_of_runs_needed_for_a_confidence() -> None:
     # 3 of 6 can be chosen in 20 ways, 4 of 8 in 70.
     assert least_p(3, 3) == 1 / 20
     assert runs_needed(0.05) == 3
@@ -109,7 +111,7 @@ def test_how_many_runs_are_needed() -> None:
     assert runs_needed(0.01) == 5
 
 
-def test_permutations_begin_with_the_real_one() -> None:
+def test_the_first_permutation_is_the_observed_one() -> None:
     few = Permutations(3, 2, seed=1)
     assert few.exhaustive
     assert few.chosen[0] == (3, 4)
@@ -121,29 +123,29 @@ def test_permutations_begin_with_the_real_one() -> None:
     assert many.chosen != Permutations(10, 10, seed=2).chosen
 
 
-def test_p_values_by_hand() -> None:
+def test_p_values_of_small_samples() -> None:
     dealt = Permutations(3, 3, seed=1)
-    # The first row is apart as no other of the 20 ways could make it; the second is the same noise
-    # on both sides; the third never moves.
+    # The first row differs more than in any other of the 20 permutations. The second has the same
+    # noise on both sides. The third is constant.
     rows = [
         ([1.0, 2.0, 3.0], [10.0, 11.0, 12.0], 1),
         ([5.0, 6.0, 7.0], [7.0, 5.0, 6.0], 1),
         ([4.0, 4.0, 4.0], [4.0, 4.0, 4.0], 1),
     ]
-    apart, noise, still = adjusted(rows, dealt)
-    assert apart.up == 1 / 20
-    assert apart.down == 1
+    changed, noise, constant = adjusted(rows, dealt)
+    assert changed.up == 1 / 20
+    assert changed.down == 1
     assert noise.up > 0.5
-    assert still.up == still.down == 1
-    # Down for what is better when higher.
+    assert constant.up == constant.down == 1
+    # With direction -1, higher is better, so the rise counts as `down`.
     assert adjusted([(*rows[0][:2], -1)], dealt)[0].down == 1 / 20
-    # Two rows that are apart in the same runs are as sure as one.
+    # A second row that differs in the same runs does not raise the p-value.
     both = adjusted([rows[0], ([1.0, 1.0, 1.0], [2.0, 2.0, 2.0], 1)], dealt)
     assert [one.up for one in both] == [1 / 20, 1 / 20]
 
 
 def awkward_rows(dice: random.Random, units: int) -> list[list[float | None]]:
-    """What figures of runs are like: heavy tails, ties, zeros, gaps, and rows that hang together."""
+    """Returns rows like the figures of real runs: heavy tails, ties, zeros, gaps and correlated rows."""
     one = [dice.lognormvariate(0, 1.5) for _ in range(units)]
     return [
         one,
@@ -159,9 +161,9 @@ def awkward_rows(dice: random.Random, units: int) -> list[list[float | None]]:
 
 @pytest.mark.parametrize("sizes", [(3, 3), (4, 4), (3, 5), (2, 5)])
 @pytest.mark.parametrize("seed", range(5))
-def test_of_equal_sides_no_more_than_alpha_stand_out(sizes: tuple[int, int], seed: int) -> None:
-    # Exactly, not only in the long run: whatever the figures are, deal the same runs to two sides
-    # in every possible way. At most 5 % of the ways may have a row with p <= 5 %.
+def test_equal_sides_raise_false_alarms_in_at_most_alpha(sizes: tuple[int, int], seed: int) -> None:
+    # The limit holds exactly, not only on average: divide the same runs into two sides in every
+    # possible way. At most 5 % of the ways may have a row with p <= 5 %, whatever the figures are.
     base, new = sizes
     units = range(base + new)
     rows = awkward_rows(random.Random(seed), base + new)
@@ -177,7 +179,7 @@ def test_of_equal_sides_no_more_than_alpha_stand_out(sizes: tuple[int, int], see
     assert alarms <= 0.05 * ways
 
 
-def test_of_equal_sides_drawn_permutations_keep_alpha() -> None:
+def test_sampled_permutations_of_equal_sides_keep_alpha() -> None:
     dice = random.Random(11)
     dealt = Permutations(8, 8, seed=1)
     assert not dealt.exhaustive
@@ -187,12 +189,12 @@ def test_of_equal_sides_drawn_permutations_keep_alpha() -> None:
         rows = awkward_rows(dice, 16)
         found = adjusted([(row[:8], row[8:], 1) for row in rows], dealt)
         alarms += min(one.up for one in found) <= 0.05
-    # 15 are expected; more than 27 would happen once in 700 such tests.
+    # 15 are expected. More than 27 happen once in 700 such tests.
     assert alarms <= 27
 
 
-def test_steps_down_to_what_stood_out_less() -> None:
-    # With single steps the second would be held against the first; stepping down, against noise.
+def test_step_down_adjustment_finds_a_weaker_second_change() -> None:
+    # A single-step adjustment would compare the second row with the first. Stepping down compares it with noise.
     dice = random.Random(2)
     noise = [([dice.gauss(0, 1) for _ in range(5)], [dice.gauss(0, 1) for _ in range(5)], 1)]
     first = ([1.0, 1.1, 1.2, 1.1, 1.0], [9.0, 9.1, 9.2, 9.1, 9.0], 1)

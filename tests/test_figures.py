@@ -11,7 +11,7 @@ from syncline.report.run import run_report
 from tests.coretools import DATA, recording
 
 
-def test_marks_given_to_a_report_count_like_marks_in_the_trace(tmp_path: Path) -> None:
+def test_marks_of_a_report_count_the_same_for_a_log_and_a_trace(tmp_path: Path) -> None:
     marks = tmp_path / "marks.csv"
     marks.write_text("time_ms,name\n41700,first\n41800,second\n")
     reading = Reading(marks=str(marks))
@@ -24,7 +24,7 @@ def test_marks_given_to_a_report_count_like_marks_in_the_trace(tmp_path: Path) -
             answers.append(run_report(made, "marks").rows)
     assert answers[0] == answers[1] == answers[2]
     by_name = {row[1]: row[4] for row in answers[0]}
-    # Counted in the log by hand: calls before and after 41.8 s.
+    # Counted in the log itself: calls before and after 41.8 s.
     calls = [
         int(line.split()[0])
         for line in recording("small1.log").splitlines()
@@ -36,8 +36,8 @@ def test_marks_given_to_a_report_count_like_marks_in_the_trace(tmp_path: Path) -
     }
 
 
-def test_the_figures_of_small1_by_hand() -> None:
-    """50 new files of one page, one fsync each, by one thread: sums taken from the lines of the log."""
+def test_the_figures_of_small1_match_its_log() -> None:
+    """One thread writes 50 new files of one page, with one fsync each. The sums are computed from the lines of the log."""
     spans, bios, begun = [], [], {}
     for line in recording("small1.log").decode().splitlines():
         words = line.split()

@@ -1,4 +1,4 @@
-"""Flame graphs: sums against the slow reference, each format by a reader of its own, and what is said of what is missing.
+"""Flame graphs: sums against the slow reference, each format with an independent reader, and the messages about missing data.
 
 tests/ui/test_flamegraph_ui.py opens the SVGs in a browser.
 """
@@ -41,7 +41,7 @@ COLUMNS = {
     "flush": "flush_ns",
     "bytes": "bytes",
 }
-# Its syncs wait for commits and flushes, and the text of the ring buffer says so.
+# A log of a patched kernel, whose syncs wait for commits and flushes.
 WAITS = Path(__file__).parents[1] / "kernel-patch" / "samples" / "ext4.trace.txt"
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -63,7 +63,7 @@ def differential(new: str | Path, base: str | Path, by: str, weight: str, **rest
 
 
 def folded(text: str | bytes) -> Folded:
-    """Lines `frames N`, none of which is there twice."""
+    """Parses lines `frames N`. No stack may occur twice."""
     text = text.decode() if isinstance(text, bytes) else text
     found = dict(line.rsplit(" ", 1) for line in text.splitlines())
     assert len(found) == len(text.splitlines())
@@ -71,7 +71,7 @@ def folded(text: str | bytes) -> Folded:
 
 
 def expected(log: bytes, by: str, weight: str, **options: Any) -> Folded:
-    """By the reference: what the frames are, and the sums of what is known."""
+    """Returns the frames and the sums of the known weights according to the reference."""
     want: Counter[str] = Counter()
     column = COLUMNS[weight]
     for row in thesis.read(log, **options).sync:
@@ -85,7 +85,7 @@ def expected(log: bytes, by: str, weight: str, **options: Any) -> Folded:
             frames = [comm, "/", *parts] if path else [comm, "[unknown file]"]
         else:
             frames = [comm, f"{comm} {row['tid']}", row["op"] or "[no call]"]
-        # An unknown weight is none, and nothing is as wide as nothing.
+        # An unknown weight adds nothing, and a frame without weight is not drawn.
         want[";".join(frames)] += value or 0
     return {frames: value for frames, value in want.items() if value}
 
@@ -95,14 +95,14 @@ def expected(log: bytes, by: str, weight: str, **options: Any) -> Folded:
 
 @pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_sums_are_the_references(name: str, by: str) -> None:
+def test_sums_match_the_reference(name: str, by: str) -> None:
     for weight in WEIGHTS:
         made = exporter("folded")(picture(DATA / name, by, weight))
         assert folded(made) == expected(recording(name), by, weight), weight
 
 
 @pytest.mark.parametrize("by", BY)
-def test_totals_are_those_of_sql(by: str) -> None:
+def test_totals_match_sql(by: str) -> None:
     for log in (DATA / "small4.log", DATA / "parallel4.log", DATA / "uring.log", WAITS):
         with opened(str(log), Reading()) as engine:
             stacks = read(engine, by)
@@ -114,8 +114,8 @@ def test_totals_are_those_of_sql(by: str) -> None:
         assert stacks.syncs == stacks.known["count"]
 
 
-def test_waits_have_the_sums_of_the_log(tmp_path: Path) -> None:
-    """By the events of the text alone; `convert` writes the same."""
+def test_wait_sums_match_the_log(tmp_path: Path) -> None:
+    """The sums are computed from the events in the text. `convert` writes the same stacks."""
     edges: Counter[str] = Counter()
     for us, event in re.findall(r" (\d+\.\d{6}): (\w+): id=[1-9]", WAITS.read_text()):
         edges[event] += int(us.replace(".", "")) * 1000
@@ -134,13 +134,13 @@ def test_waits_have_the_sums_of_the_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("by", _core.BY)
 @pytest.mark.parametrize("weight", _core.WEIGHTS)
 @pytest.mark.parametrize("name", ["rename.log", "sqlite_wal_full.log", "odsync.log"])
-def test_folded_is_what_convert_writes(name: str, weight: str, by: str, tmp_path: Path) -> None:
+def test_folded_output_matches_convert(name: str, weight: str, by: str, tmp_path: Path) -> None:
     want = convert(tmp_path, recording(name), "out.folded", weight=weight, by=by).read_bytes()
     if want:
         assert exporter("folded")(picture(DATA / name, by, weight)) == want
 
 
-def test_any_input_gives_the_same_picture(tmp_path: Path) -> None:
+def test_every_kind_of_input_gives_the_same_picture(tmp_path: Path) -> None:
     log = DATA / "sqlite_rj_full.log"
     want = {by: exporter("folded")(picture(log, by, "writeback")) for by in BY}
     for name in ("t.pftrace", "t/", "t.parquet", "t.csv", "t.jsonl"):
@@ -157,7 +157,7 @@ def test_queries_give_equal_rows_in_both_engines(run: str, tmp_path: Path) -> No
         rows = []
         for engine in both.engines():
             table = run_query(engine, sql)
-            # The head comment is the documentation.
+            # The head comment documents the columns.
             described = [column.name for column in parse(by, sql).columns]
             assert [*BY[by].keys, *described] == table.columns
             rows.append(sorted(table.rows, key=repr))
@@ -169,20 +169,20 @@ def test_queries_give_equal_rows_in_both_engines(run: str, tmp_path: Path) -> No
         engine.close()
 
 
-def test_many_runs_are_summed_up_and_their_threads_have_no_numbers(tmp_path: Path) -> None:
+def test_several_runs_are_summed_and_threads_are_shown_without_ids(tmp_path: Path) -> None:
     for name in ("small4.log", "small1.log"):
         _core.convert([str(DATA / name)], f"{tmp_path}/{name}.parquet")
-    # 25 files by each of 4 threads, 50 files by one.
+    # Each of 4 threads syncs 25 files, and one thread of the other run syncs 50.
     assert folded(ok("flamegraph", tmp_path, "--by", "thread")) == {"wl;fsync": 150}
     by_stack = folded(ok("flamegraph", tmp_path))
     assert sum(by_stack.values()) == 150
     assert by_stack["wl;start_thread;small_thr;save_small;__syscall_cancel_arch"] == 16 + 24
 
 
-def test_processes_and_threads_have_their_numbers(tmp_path: Path) -> None:
+def test_processes_and_threads_are_shown_with_their_ids(tmp_path: Path) -> None:
     both = Both("processes", tmp_path)
     stacks = read(both.columns, "thread")
-    # 10 is db with threads 11 and 12, 20 is db with 21, 30 has no name but those of its threads.
+    # Process 10 is db with threads 11 and 12. Process 20 is db with thread 21. Process 30 has only the names of its threads.
     assert {stack.frames: stack.sums["count"] for stack in stacks.stacks} == {
         ("db 10", "t11 11", "fsync"): 2,
         ("db 10", "t12 12", "fsync"): 1,
@@ -203,14 +203,14 @@ def test_processes_and_threads_have_their_numbers(tmp_path: Path) -> None:
 # Formats.
 
 
-def test_perf_script_collapses_to_the_folded_stacks() -> None:
+def test_perf_script_output_collapses_to_the_folded_stacks() -> None:
     for by in BY:
         one = picture(DATA / "sqlite_rj_full.log", by, "syscall")
         assert collapse(exporter("perf")(one).decode()) == folded(exporter("folded")(one))
 
 
 @pytest.mark.parametrize("name", ["small4.log", "uring.log"])
-def test_speedscope(name: str) -> None:
+def test_speedscope_profiles_follow_the_schema_and_match_the_reference(name: str) -> None:
     by = "file"
     one = picture(DATA / name, by, "bytes")
     file = json.loads(exporter("speedscope")(one))
@@ -226,7 +226,7 @@ def test_speedscope(name: str) -> None:
     names = [frame["name"] for frame in file["shared"]["frames"]]
     assert len(set(names)) == len(names)
     weights = [weight for weight in WEIGHTS if one.new.stacks.total(weight)]
-    # io_uring's workers make no call.
+    # Workers of io_uring make no sync call.
     assert ("syscall" in weights) == (name != "uring.log")
     assert len(file["profiles"]) == len(weights)
     assert weights[file["activeProfileIndex"]] == "bytes"
@@ -246,7 +246,7 @@ def test_speedscope(name: str) -> None:
 
 
 def profile_proto() -> Any:
-    """The messages of pprof's profile.proto that are written, by their published numbers."""
+    """Returns the class Profile of pprof's profile.proto, with the messages that are written and their published field numbers."""
     file = descriptor_pb2.FileDescriptorProto(name="p.proto", package="p", syntax="proto3")
     kinds = descriptor_pb2.FieldDescriptorProto
     number, unsigned, text = kinds.TYPE_INT64, kinds.TYPE_UINT64, kinds.TYPE_STRING
@@ -268,9 +268,9 @@ def profile_proto() -> Any:
     }
     for name, parts in fields.items():
         message = file.message_type.add(name=name)
-        for field, (place, kind, *many) in parts.items():
-            made = message.field.add(name=field, number=place)
-            made.label = kinds.LABEL_REPEATED if many else kinds.LABEL_OPTIONAL
+        for field, (field_number, kind, *repeated) in parts.items():
+            made = message.field.add(name=field, number=field_number)
+            made.label = kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
             made.type = kinds.TYPE_MESSAGE if isinstance(kind, str) else kind
             if isinstance(kind, str):
                 made.type_name = f".p.{kind}"
@@ -283,20 +283,20 @@ def profile_proto() -> Any:
     ("name", "by"),
     [*(("small4.log", by) for by in BY), ("parallel4.log", "thread"), ("uring.log", "file")],
 )
-def test_pprof(name: str, by: str) -> None:
+def test_pprof_profiles_match_the_reference(name: str, by: str) -> None:
     made = exporter("pprof")(picture(DATA / name, by, "writeback"))
     assert made == exporter("pprof")(picture(DATA / name, by, "writeback"))
     profile = profile_proto().FromString(gzip.decompress(made))
     text = profile.string_table
     assert text[0] == ""
     types = [(text[one.type], text[one.unit]) for one in profile.sample_type]
-    # Weights of which nothing is known are left out; the thesis's format tells no waits.
-    told = [
+    # Unknown weights are omitted. The thesis's format does not record waits.
+    known_types = [
         ("count", "count"),
         *([] if name == "uring.log" else [("syscall", "nanoseconds")]),
         *(("writeback", "nanoseconds"), ("bytes", "bytes")),
     ]
-    assert types == told
+    assert types == known_types
     assert text[profile.default_sample_type] == "writeback"
     functions = {one.id: text[one.name] for one in profile.function}
     frames = {one.id: functions[one.line[0].function_id] for one in profile.location}
@@ -313,7 +313,7 @@ def test_pprof(name: str, by: str) -> None:
 
 
 def tree(stacks: Folded) -> dict[tuple[str, ...], int]:
-    """Each frame by its path, with all that it called; the root is empty."""
+    """Returns the weight of each frame and its callees, by the path of the frame. The path of the root is empty."""
     totals: Counter[tuple[str, ...]] = Counter()
     for stack, weight in stacks.items():
         frames = tuple(stack.split(";"))
@@ -323,7 +323,7 @@ def tree(stacks: Folded) -> dict[tuple[str, ...], int]:
 
 
 def drawn(svg: bytes) -> list[tuple[str, str, int, int]]:
-    """(name, figures, left edge, width) of each frame, edges in the weight's own unit."""
+    """Returns (name, figures, left edge, width) of each frame, with edge and width in the unit of the weight."""
     found = []
     for group in ElementTree.fromstring(svg).iter(f"{SVG}g"):
         title, rect = group.find(f"{SVG}title"), group.find(f"{SVG}rect")
@@ -341,7 +341,7 @@ def drawn(svg: bytes) -> list[tuple[str, str, int, int]]:
 @pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize("weight", ["count", "syscall", "writeback", "bytes"])
 @pytest.mark.parametrize("name", ["small4.log", "rename.log", "unlinked.log"])
-def test_every_frame_is_drawn_as_wide_as_it_is(name: str, weight: str, by: str) -> None:
+def test_the_width_of_a_frame_is_its_weight(name: str, weight: str, by: str) -> None:
     one = picture(DATA / name, by, weight)
     svg = exporter("svg")(one)
     assert svg == exporter("svg")(one)
@@ -350,7 +350,7 @@ def test_every_frame_is_drawn_as_wide_as_it_is(name: str, weight: str, by: str) 
     assert sorted((name, width) for name, _, _, width in drawn(svg)) == want
 
 
-def test_titles_say_what_and_how_much(tmp_path: Path) -> None:
+def test_titles_name_the_weight_and_its_total(tmp_path: Path) -> None:
     ok("flamegraph", DATA / "parallel4.log", "--weight", "writeback", "-o", tmp_path / "x.svg")
     root = ElementTree.fromstring((tmp_path / "x.svg").read_bytes())
     texts = {text.get("id"): text.text for text in root.iter(f"{SVG}text")}
@@ -361,17 +361,17 @@ def test_titles_say_what_and_how_much(tmp_path: Path) -> None:
         if row["writeback_ns"] is not None
     ]
     total = sum(row["writeback_ns"] for row in known)
-    # One of 80 has lost its bio's completion.
+    # The log lacks the completion of one request's bio, out of 80 requests.
     assert len(known) == 79
     assert texts["subtitle"] == (
         f"{total / 1e6:.1f} ms in 79 requests · 1 more not known · lost: never_completed 1"
     )
-    # Of 10,000 units or more, whole ones.
+    # From 10,000 units on, figures have no decimals.
     figures = {name: text for name, text, _, _ in drawn((tmp_path / "x.svg").read_bytes())}
     assert figures["all"] == f"{total / 1e3:,.0f} µs, 100%"
 
 
-def test_hidden_frames_are_those_under_the_share(tmp_path: Path) -> None:
+def test_frames_under_the_given_share_are_hidden(tmp_path: Path) -> None:
     out = tmp_path / "x.svg"
     log = DATA / "sqlite_wal_full.log"
     arguments = ("flamegraph", log, "--by", "file", "--weight", "syscall")
@@ -400,28 +400,28 @@ def test_a_hidden_thread_does_not_make_the_others_wider(tmp_path: Path) -> None:
 
 
 def write(folder: Path, name: str, stacks: list[tuple[str, int]]) -> Path:
-    """A log in which each stack (innermost last) waits for so many ns."""
+    """Writes a log with one sync for each (stack, duration in ns). The innermost frame of a stack is last."""
     lines = []
     clock = 1_000_000
-    for number, (stack, length) in enumerate(stacks, 1):
+    for number, (stack, duration_ns) in enumerate(stacks, 1):
         lines.append(f"{clock} 7 db fsync")
         lines += [f"        {frame}+1" for frame in reversed(stack.split(";"))]
         lines.append(f"{clock + 10} 7 db start id {number} start 0 end 9 datasync 0 path /f")
-        lines.append(f"{clock + length} 7 db exit id {number} ret 0")
-        clock += length + 1000
+        lines.append(f"{clock + duration_ns} 7 db exit id {number} ret 0")
+        clock += duration_ns + 1000
     (folder / name).write_text("\n".join(lines) + "\n")
     return folder / name
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Path, Path]:
-    """(new, base): a is twice as long, b as long, c half as long, d new, e gone."""
+    """Returns (new, base). In new, `a` takes twice the time, `b` the same and `x` half; `d` is new and `e` is gone."""
     new = [("main;a", 2000), ("main;b", 500), ("main;c;x", 250), ("main;d", 750)]
     base = [("main;a", 1000), ("main;b", 500), ("main;c;x", 500), ("main;c;e", 800)]
     return write(tmp_path, "new.log", new), write(tmp_path, "base.log", base)
 
 
-def test_a_difference_has_both_weights(pair: tuple[Path, Path]) -> None:
+def test_a_folded_difference_has_the_weights_of_both_sides(pair: tuple[Path, Path]) -> None:
     made = ok("flamegraph", pair[0], "--diff", pair[1], "--weight", "syscall")
     assert made.splitlines() == [
         "db;main;a 1000 2000",
@@ -432,7 +432,9 @@ def test_a_difference_has_both_weights(pair: tuple[Path, Path]) -> None:
     ]
 
 
-def test_a_difference_is_in_the_names(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_frames_of_a_difference_are_named_with_their_change(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
     out = tmp_path / "x.svg"
     done = run("flamegraph", pair[0], "--diff", pair[1], "--weight", "syscall", "-o", out)
     assert sorted((name, width) for name, _, _, width in drawn(out.read_bytes())) == sorted(
@@ -451,7 +453,7 @@ def test_a_difference_is_in_the_names(pair: tuple[Path, Path], tmp_path: Path) -
     )
     assert "note: 800 ns of " in done.stderr
     assert "belongs to 1 stack that" in done.stderr
-    # What it says to type shows it.
+    # The command in the note shows it.
     typed = done.stderr.partition("to see it: syncline ")[2].splitlines()[0]
     ok(*shlex.split(typed), "--weight", "syscall", "-o", out)
     assert ("+new e", 800) in [(name, width) for name, _, _, width in drawn(out.read_bytes())]
@@ -470,7 +472,7 @@ def test_a_normalized_difference_compares_shares(pair: tuple[Path, Path]) -> Non
         "db;main;c;x": 625,
         "db;main;d": 0,
     }
-    # However the scaled ones round, the whole is the same.
+    # The total is unchanged, however the scaled weights are rounded.
     one = differential(*pair, "stack", "syscall", normalize=True)
     assert {"= db", "= main", "+60% a"} <= {name for name, *_ in drawn(exporter("svg")(one))}
 
@@ -488,13 +490,13 @@ def test_a_run_does_not_differ_from_itself(name: str, by: str) -> None:
         assert all(frame.startswith("= ") for frame in frames)
 
 
-def test_titles_tell_the_sides_apart(tmp_path: Path) -> None:
+def test_titles_distinguish_the_sides(tmp_path: Path) -> None:
     for folder in ("before", "after"):
         (tmp_path / folder).mkdir()
         write(tmp_path / folder, "run.log", [("main;a", 500)])
     one = differential(tmp_path / "after/run.log", tmp_path / "before/run.log", "stack", "count")
     assert one.title() == "Sync requests by call stack: after/run.log against before/run.log"
-    # Cut in the middle, where they differ, they would be one.
+    # If names were cut in the middle, where they differ, they would be equal.
     long = ["x" * 20 + char + "y" * 20 for char in "ab"]
     assert distinct_names(*long) == (long[0], long[1])
     assert distinct_names("a/run.log", "a/run.log") == ("run.log", "run.log")
@@ -502,14 +504,14 @@ def test_titles_tell_the_sides_apart(tmp_path: Path) -> None:
     assert deep == ("one/a/run.log", "two/a/run.log")
 
 
-def test_names_that_one_side_lacks_are_no_difference(tmp_path: Path) -> None:
-    """One workload; half of it without libc's names in the new run, where `c` is really more."""
+def test_missing_function_names_are_not_a_difference(tmp_path: Path) -> None:
+    """Both runs have the same workload. The new run lacks half of libc's names, and only `c` has really grown."""
     base = [("main;a;fsync", 100)] * 10 + [("main;b;fsync", 100)] * 4 + [("main;c", 100)] * 2
     new = [("main;a;fsync", 100)] * 5 + [("main;a;0x7f12", 100)] * 5
     new += [("main;b;0x7f13", 100), ("main;b;0x7f99", 100)] + [("main;b;fsync", 100)] * 2
     new += [("main;c", 100)] * 6 + [("main;[libc.so.6]", 100)]
     sides = write(tmp_path, "new.log", new), write(tmp_path, "base.log", base)
-    # An address has no offset that could be cut off.
+    # Addresses and library names have no offset.
     sides[0].write_text(re.sub(r"(0x\w+|\])\+1", r"\1", sides[0].read_text()))
     one = differential(*sides, "stack", "count")
     assert sorted((name, width) for name, _, _, width in drawn(exporter("svg")(one))) == sorted(
@@ -517,21 +519,21 @@ def test_names_that_one_side_lacks_are_no_difference(tmp_path: Path) -> None:
             ("all", 21),
             ("+31% db", 21),
             ("+31% main", 21),
-            # Ten, or with the one of libc eleven.
+            # 10, or 11 with the request in libc.
             ("? a", 10),
             ("? fsync", 5),
             ("? [address]", 5),
             ("? b", 4),
             ("? fsync", 2),
             ("? [address]", 2),
-            # Two before; now six, or seven.
+            # 2 in base. 6 in new, or 7 with the request in libc.
             ("+≥200% c", 6),
             ("? [libc.so.6]", 1),
         ]
     )
     text = exporter("svg")(one).decode()
     assert "? names missing" in text
-    # Files in brackets lack no name.
+    # A file name in brackets is not a missing function name.
     for side in sides:
         side.write_text(side.read_text().replace("/f", f"/d/[{side.name}]"))
     by_file = differential(*sides, "file", "count")
@@ -542,14 +544,14 @@ def test_names_that_one_side_lacks_are_no_difference(tmp_path: Path) -> None:
 def test_addresses_of_two_runs_are_not_compared() -> None:
     one = differential(DATA / "small4.log", DATA / "small1.log", "stack", "count")
     rows = {frames: (weight, base) for frames, weight, base in one.rows()}
-    # 84 of 100 against 26 of 50.
+    # 84 of 100 requests in small4, and 26 of 50 in small1.
     assert rows["wl", *["[address]"] * 4] == (84, 26)
 
 
 # Names.
 
 
-def test_symbols_are_readable(tmp_path: Path) -> None:
+def test_symbols_are_demangled(tmp_path: Path) -> None:
     log = recording("small1.log")
     for name, mangled in (
         (b"save_small", b"_ZN7rocksdb6DBImpl8WriteWALEv"),
@@ -559,7 +561,7 @@ def test_symbols_are_readable(tmp_path: Path) -> None:
         log = log.replace(name, mangled)
     (tmp_path / "x.log").write_bytes(log)
     made = folded(ok("flamegraph", tmp_path / "x.log"))
-    # c++filt writes [u8; 8: usize]; a `;` would part frames.
+    # c++filt writes [u8; 8: usize]. A `;` would separate frames.
     want = "wl;core::ops::function::FnOnce::call_once;mycrate::foo::<[u8: 8]>;rocksdb::DBImpl::WriteWAL();__syscall_cancel_arch"
     assert made[want] == 24
 
@@ -576,7 +578,7 @@ def test_addresses_are_shown_and_counted() -> None:
 ODD = ["a 12", "b;c", "<img x='\"&>", "<script>", "]]>", "--", "x (y", "ü 1.5", "\x1b[31m"]
 
 
-def test_odd_names_do_no_harm(tmp_path: Path) -> None:
+def test_names_with_special_characters_are_escaped(tmp_path: Path) -> None:
     lines = []
     for number, name in enumerate(ODD):
         ts = 1000 * (number + 1)
@@ -603,7 +605,7 @@ def test_odd_names_do_no_harm(tmp_path: Path) -> None:
         assert exporter(form)(picture(log, "file"))
 
 
-# What is said.
+# Messages.
 
 
 @pytest.mark.parametrize(
@@ -632,7 +634,7 @@ def test_odd_names_do_no_harm(tmp_path: Path) -> None:
         (("no-such.log",), 3, "no such file"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(
+def test_an_impossible_graph_is_refused_with_the_reason(
     arguments: tuple[str, ...], code: int, words: str, tmp_path: Path
 ) -> None:
     logs = [DATA / word if word.endswith(".log") else word for word in arguments]
@@ -640,7 +642,7 @@ def test_what_cannot_be_drawn_is_said(
     assert left(tmp_path) == []
 
 
-def test_nothing_is_not_drawn(tmp_path: Path) -> None:
+def test_a_total_of_zero_is_refused(tmp_path: Path) -> None:
     log = write(tmp_path, "x.log", [("main;a", 500)])
     message = fails(3, "flamegraph", log, "--weight", "bytes")
     assert "nothing to draw: the bytes written back of all 1 sync requests are 0" in message
@@ -650,18 +652,18 @@ def test_nothing_is_not_drawn(tmp_path: Path) -> None:
     )
     message = fails(3, "flamegraph", DATA / "small1.log", "--path", "/nothing")
     assert "no sync request passes the filter path /nothing" in message
-    # Against nothing all is new.
+    # Against a base of zero, every frame is new.
     made = ok("flamegraph", DATA / "small1.log", "--weight", "bytes", "--diff", log)
     assert {line.split()[-2] for line in made.splitlines()} == {"0"}
 
 
-def test_without_stacks_the_files_are_offered() -> None:
+def test_without_stacks_the_hint_suggests_another_grouping() -> None:
     message = fails(3, "flamegraph", DATA / "uring.log")
     typed = message.partition("hint: draw something else: syncline ")[2]
     assert sum(folded(ok(*shlex.split(typed))).values()) == 49
 
 
-def test_some_without_a_stack_are_a_frame_and_counted(tmp_path: Path) -> None:
+def test_requests_without_a_stack_get_a_frame_and_are_counted(tmp_path: Path) -> None:
     log = write(tmp_path, "x.log", [("main;a", 500), ("main;b", 300)])
     more = (
         "9000000 9 db start id 90 start 0 end 9 datasync 0 path /g\n9000100 9 db exit id 90 ret 0\n"
@@ -673,20 +675,20 @@ def test_some_without_a_stack_are_a_frame_and_counted(tmp_path: Path) -> None:
         "note: 1 of 3 requests have no stack in the log: they are shown as [no stack]"
         in done.stderr
     )
-    # It has no call, so its latency is not known; that is not 0.
+    # The request has no call, so its latency is unknown, not 0.
     done = run("flamegraph", log, "--weight", "syscall")
     assert folded(done.stdout) == {"db;main;a": 500, "db;main;b": 300}
     assert "warning: 1 of 3 requests left out: their syscall latency is unknown" in done.stderr
 
 
-def test_an_output_is_no_input(tmp_path: Path) -> None:
+def test_an_output_that_is_an_input_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "x.svg"
     log.write_bytes(recording("small1.log"))
     assert "is an input" in fails(2, "flamegraph", log, "-o", log)
     assert log.read_bytes() == recording("small1.log")
 
 
-def test_nothing_is_half_written(tmp_path: Path) -> None:
+def test_a_failed_command_leaves_no_output(tmp_path: Path) -> None:
     assert "mkdir -p" in fails(2, "flamegraph", DATA / "small1.log", "-o", tmp_path / "no/x.svg")
     assert "it is a folder" in fails(
         2, "flamegraph", DATA / "small1.log", "-o", tmp_path, "--to", "svg"
@@ -694,7 +696,7 @@ def test_nothing_is_half_written(tmp_path: Path) -> None:
     assert left(tmp_path) == []
 
 
-def test_standard_input_and_output() -> None:
+def test_standard_input_and_output_work_like_files() -> None:
     log = recording("small4.log")
     want = ok("flamegraph", DATA / "small4.log", "--to", "svg").replace("small4.log", "NAME")
     made = ok("flamegraph", "-", "--to", "svg", stdin=log).replace("standard input", "NAME")
@@ -704,7 +706,7 @@ def test_standard_input_and_output() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_the_command_knows_what_there_is() -> None:
+def test_the_choices_of_the_command_match_the_package() -> None:
     assert tuple(BY) == command._BY
     assert tuple(WEIGHTS) == command._WEIGHTS
     assert tuple(FORMATS) == command._FORMATS

@@ -1,4 +1,4 @@
-"""What of a stack is alike in two runs."""
+"""Frames of two runs in comparable form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syncline.frames import PossibleMatches, comparable, comparable_stacks, has_
         ("0x7FFF", "[address]"),
         ("0x7fff+0x12", "[address]"),
         ("[unknown]", "[address]"),
-        # A library is the same in all processes, wherever in it.
+        # The name of a library is the same in all processes. Offsets are removed.
         ("[libc.so.6]", "[libc.so.6]"),
         ("[libc.so.6]+0x1234", "[libc.so.6]"),
         ("libc.so.6+0x1234", "[libc.so.6]"),
@@ -27,13 +27,13 @@ from syncline.frames import PossibleMatches, comparable, comparable_stacks, has_
         ("[no stack]", "[no stack]"),
     ],
 )
-def test_what_differs_from_process_to_process_goes(frame: str, want: str) -> None:
+def test_process_specific_parts_of_a_frame_are_removed(frame: str, want: str) -> None:
     assert comparable(frame) == want
-    # Once is enough: what a baseline keeps is folded already.
+    # A second pass changes nothing: a baseline holds frames in comparable form.
     assert comparable(want) == want
 
 
-def test_names_of_two_builds_are_one() -> None:
+def test_a_function_of_two_builds_has_one_name() -> None:
     builds = [f"main;core::ptr::drop_in_place::h{hash_ * 16};fsync" for hash_ in "0f"]
     assert set(comparable_stacks(builds).values()) == {"main;core::ptr::drop_in_place;fsync"}
 
@@ -45,16 +45,16 @@ def test_names_of_two_builds_are_one() -> None:
         ("main;fsync", "main;[libc.so.6]", True),
         ("main;[address]", "main;[libc.so.6]", True),
         ("[address];fsync", "main;[address]", True),
-        # Two libraries, two names, two depths.
+        # Different libraries, names or depths.
         ("main;[libc.so.6]", "main;[libx.so]", False),
         ("main;fsync", "main;fdatasync", False),
         ("main;fsync", "[address]", False),
         ("a;fsync", "b;[address]", False),
-        # What has no stack lacks no name.
+        # A request without a stack has no missing name.
         ("[no stack]", "[address]", False),
     ],
 )
-def test_what_may_be_one_call_path(a: str, b: str, want: bool) -> None:
+def test_stacks_with_missing_names_may_be_the_same_call_path(a: str, b: str, want: bool) -> None:
     both = PossibleMatches([a, b])
     assert both.of(a) == ([b] if want else [])
     assert both.of(b) == ([a] if want else [])

@@ -1,4 +1,4 @@
-"""What the page of `report --html` is told of a run: counted here by hand, and by both engines."""
+"""The data of the page that `report --html` writes: checked against counts made here, and compared between the engines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.coretools import DATA
 from tests.sqltools import Row, Run, write_parquet
 from tests.test_sql import RUNS, Both, T, one_run
 
-# So small that what is counted by bins can be counted by hand.
+# Small limits force the counts by bin, which these tests compute independently.
 FEW = Limits(
     requests=5, cells=40, points=20, longest=3, stacks=4, ladder=((6, 5, 1), (3, 2, 1), (3, 2, 7))
 )
@@ -50,7 +50,7 @@ def rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
 
 
 def rounded(value: Any) -> Any:
-    """With doubles to twelve digits: the engines add in another order."""
+    """Rounds doubles to twelve digits, because the engines add in different orders."""
     if isinstance(value, float):
         return float(f"{value:.12g}")
     if isinstance(value, dict):
@@ -60,7 +60,7 @@ def rounded(value: Any) -> Any:
 
 @pytest.mark.parametrize("limits", [Limits(), FEW], ids=["all", "few"])
 @pytest.mark.parametrize("run", RUNS)
-def test_both_engines_tell_the_same(both, run: str, limits: Limits) -> None:
+def test_both_engines_give_the_same_data(both, run: str, limits: Limits) -> None:
     for compared in (False, True):
         ours, theirs = (
             html.describe(engine, "x", limits, compared=compared) for engine in both(run).engines()
@@ -68,16 +68,16 @@ def test_both_engines_tell_the_same(both, run: str, limits: Limits) -> None:
         assert rounded(ours) == rounded(theirs)
 
 
-# By hand.
+# Independent counts.
 
 
-def ranked(run: Run, of: Any) -> list[Any]:
-    """Values by the time in sync that their requests took, the most first."""
+def ranked(run: Run, key: Any) -> list[Any]:
+    """Returns values in descending order of the time in sync of their requests."""
     sums: Counter = Counter()
     amounts: Counter = Counter()
     for row in run.sync:
-        sums[of(row)] += row["dur_ns"] or 0
-        amounts[of(row)] += row["bytes"]
+        sums[key(row)] += row["dur_ns"] or 0
+        amounts[key(row)] += row["bytes"]
     return sorted(sums, key=lambda one: (-sums[one], -amounts[one], one))
 
 
@@ -91,7 +91,7 @@ def amount_bucket(size: int) -> int:
 
 
 class Counted:
-    """The requests of a run, with the numbers that a page gives them."""
+    """The requests of a run with the bins, files, threads and stacks that the page assigns to them."""
 
     def __init__(self, run: Run, limits: dict[str, int]) -> None:
         self.limits = limits
@@ -125,7 +125,7 @@ class Counted:
 
 @pytest.mark.parametrize("limits", [FEW, ROOM], ids=["few", "room"])
 @pytest.mark.parametrize("run", ["crowd", "one", "waiting"])
-def test_the_cubes_count_every_request(both, run: str, limits: Limits) -> None:
+def test_cubes_count_every_request(both, run: str, limits: Limits) -> None:
     told = html.describe(both(run).columns, "x", limits)
     assert told["mode"] == "bins"
     rung = told["limits"]
@@ -162,14 +162,14 @@ def test_the_cubes_count_every_request(both, run: str, limits: Limits) -> None:
     for row in found:
         key = (row["bin"], row["file"], row["thread"])
         for name, value in slots[key].items():
-            # A sum over none is not known.
+            # A sum without any known value is null.
             assert (row[name] or 0) == value, (key, name)
         for kind in ("syscall", "writeback", *(["journal"] if run == "waiting" else [])):
             assert row[f"{kind}_max_ns"] == most.get(key, {}).get(kind)
         if run == "waiting":
             for known, sums_ in (("journals", "journal_ns"), ("flushes", "flush_ns")):
                 assert row[known] == slots[key][known]
-                # What none tells is not known, and no zero.
+                # If no request has a known wait, the sum is null, not 0.
                 assert row[sums_] == (slots[key][sums_] if slots[key][known] else None)
         else:
             assert not [name for name in row if name.startswith(("journal", "flush"))]
@@ -198,7 +198,7 @@ def tuple_of(columns: dict[str, list[int]], last: str) -> dict[tuple, int]:
 
 
 def test_time_in_flight_is_split_over_the_bins(both) -> None:
-    """One request of the crowd is as long as the run."""
+    """One request of the run `crowd` lasts as long as the run."""
     told = html.describe(both("crowd").columns, "x", ROOM)
     counted = Counted(RUNS["crowd"](), told["limits"])
     busy: Counter = Counter()
@@ -215,13 +215,13 @@ def test_time_in_flight_is_split_over_the_bins(both) -> None:
     assert found == dict(busy)
 
 
-def test_stacks_are_counted_by_all_three_or_by_each(both) -> None:
+def test_stacks_are_counted_by_all_dimensions_or_by_each(both) -> None:
     told = html.describe(both("crowd").columns, "x", ROOM)
     counted = Counted(RUNS["crowd"](), told["limits"])
     keys = [row[:3] for row in counted.rows]
     expected = Counter((*key, stack) for key, stack in zip(keys, counted.stack, strict=True))
     assert Counter(tuple_of(told["cubes"]["code"]["all"], "stack")) == expected
-    # Too many cells for all at once.
+    # With too many cells, each dimension has its own counts.
     told = html.describe(both("crowd").columns, "x", FEW)
     counted = Counted(RUNS["crowd"](), told["limits"])
     assert list(told["cubes"]["code"]) == ["time", "file", "thread"]
@@ -234,8 +234,8 @@ def test_stacks_are_counted_by_all_three_or_by_each(both) -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(), ROOM], ids=["all", "bins"])
-def test_what_is_compared_has_no_addresses(tmp_path: Path, limits: Limits) -> None:
-    """Ten processes, each with its own address of one function: one stack, and the most frequent."""
+def test_compared_stacks_have_no_addresses(tmp_path: Path, limits: Limits) -> None:
+    """Ten processes have different addresses for one function. They are merged into one stack."""
     run = Run()
     for number in range(30):
         stack = ["main;write", f"main;{0x7F0000 + number % 10:#x}", "main;[libx.so]"][number % 3]
@@ -243,14 +243,14 @@ def test_what_is_compared_has_no_addresses(tmp_path: Path, limits: Limits) -> No
     run.add(40_000, 500, stack="main;write", path="/f", comm="db", bytes=4096, bios=1)
     run.add(41_000, 500, stack=None, path="/f", comm="db", bytes=4096, bios=1)
     with open_columns(write_parquet(run, tmp_path / "run"), sql=sql_root() / "duckdb") as engine:
-        alone = html.describe(engine, "x", limits)
+        single = html.describe(engine, "x", limits)
         told = html.describe(engine, "x", limits, compared=True)
-    assert any(name.startswith("main;0x7f") for name in alone["stack_names"])
-    assert "nameless" not in alone
+    assert any(name.startswith("main;0x7f") for name in single["stack_names"])
+    assert "nameless" not in single
     assert told["stack_names"] == ["main;write", "main;[address]", "main;[libx.so]"]
     assert told["stacks"] == 3
     assert told["nameless"] == ["[address]", "[libx.so]"]
-    # Eleven of one, ten of the two others, and one without any.
+    # 11 requests have the first stack, 10 each of the others, and one has none.
     expected = Counter({0: 11, 1: 10, 2: 10})
     if limits is ROOM:
         cells = rows(told["cubes"]["code"]["all"])
@@ -262,7 +262,7 @@ def test_what_is_compared_has_no_addresses(tmp_path: Path, limits: Limits) -> No
         assert Counter(told["rows"]["stack"]) == expected + Counter({None: 1})
 
 
-def test_stacks_have_what_was_waited_for(both) -> None:
+def test_stacks_have_the_sums_of_waits(both) -> None:
     told = html.describe(both("waiting").columns, "x", ROOM)
     counted = Counted(RUNS["waiting"](), told["limits"])
     for name in ("journal_ns", "flush_ns"):
@@ -279,7 +279,7 @@ def test_stacks_have_what_was_waited_for(both) -> None:
         assert found == expected
 
 
-def test_a_small_run_has_what_was_waited_for(both) -> None:
+def test_a_small_run_has_the_waits_of_each_request(both) -> None:
     told = html.describe(both("waits").columns, "x")
     assert (told["journals"], told["flushes"]) == (3, 4)
     assert told["rows"]["journal_ns"] == [30, 70, 0, None, None]
@@ -287,7 +287,7 @@ def test_a_small_run_has_what_was_waited_for(both) -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(), FEW], ids=["all", "few"])
-def test_where_nothing_is_known_of_waits_the_page_has_nothing_of_them(limits: Limits) -> None:
+def test_without_known_waits_the_data_has_only_their_counts(limits: Limits) -> None:
     with opened(str(DATA / "parallel4.log"), Reading()) as engine:
         told = html.describe(engine, "x", limits)
 
@@ -298,12 +298,12 @@ def test_where_nothing_is_known_of_waits_the_page_has_nothing_of_them(limits: Li
             yield from names(one)
 
     found = {name for name in names(told) if name.startswith(("journal", "flush"))}
-    # How many tell it: none.
+    # The number of requests with a known wait: 0.
     assert found == {"journals", "flushes"}
     assert (told["journals"], told["flushes"]) == (0, 0)
 
 
-def test_a_sample_is_every_nth_and_the_longest(both) -> None:
+def test_a_sample_has_every_nth_request_and_the_longest(both) -> None:
     told = html.describe(both("crowd").columns, "x", FEW)
     made = RUNS["crowd"]()
     every = told["limits"]["every"]
@@ -317,7 +317,7 @@ def test_a_sample_is_every_nth_and_the_longest(both) -> None:
     assert set(longest) <= {point["dur_ns"] for point in points}
 
 
-def test_files_and_threads_are_those_of_their_reports(both) -> None:
+def test_files_and_threads_match_their_reports(both) -> None:
     engine = both("crowd").columns
     told = html.describe(engine, "x", FEW)
     for name in ("files", "threads"):
@@ -327,7 +327,7 @@ def test_files_and_threads_are_those_of_their_reports(both) -> None:
         assert rows(told[f"{name}_table"]) == [
             dict(zip(report.columns, row, strict=True)) for row in report.rows[:count]
         ]
-    # The numbers in the cubes are places in these tables.
+    # The numbers in the cubes are indexes into these tables.
     by_file = Counter()
     for row in rows(told["cubes"]["slot"]):
         by_file[row["file"]] += row["syncs"]
@@ -336,7 +336,7 @@ def test_files_and_threads_are_those_of_their_reports(both) -> None:
     assert sum(by_file.values()) == told["requests"] == 601
 
 
-def test_a_small_run_is_there_request_by_request(both) -> None:
+def test_a_small_run_is_described_request_by_request(both) -> None:
     told = html.describe(both("one").columns, "x")
     made = one_run()
     assert told["mode"] == "requests"
@@ -356,7 +356,7 @@ def test_a_small_run_is_there_request_by_request(both) -> None:
     assert operations == [row["op"] or "none" for row in made.sync]
 
 
-def test_bins_are_those_of_the_report(both) -> None:
+def test_bins_match_the_report(both) -> None:
     engine = both("crowd").columns
     told = html.describe(engine, "x", ROOM)
     report = run_report(engine, "over-time")
@@ -378,7 +378,7 @@ def embedded(page: bytes) -> Any:
     return json.loads(text[begin : text.index("</script>", begin)])
 
 
-def test_any_text_is_data_and_nothing_else(tmp_path: Path) -> None:
+def test_text_of_a_log_is_never_markup(tmp_path: Path) -> None:
     from syncline.engine.columns import open_columns
     from syncline.report import sql_root
 
@@ -396,7 +396,7 @@ def test_any_text_is_data_and_nothing_else(tmp_path: Path) -> None:
     assert side["name"] == HOSTILE
 
 
-def test_the_page_stands_alone_and_is_small() -> None:
+def test_the_page_is_self_contained_and_small() -> None:
     template = html.template()
     assert len(template) < 3_000_000
     text = template.decode()
@@ -405,7 +405,7 @@ def test_the_page_stands_alone_and_is_small() -> None:
     assert "unsafe-eval" not in text
     for attribute in (' src="', ' href="http', "@import", "url(http"):
         assert attribute not in text.partition("<script")[0]
-    # The licences ask to go with what they are of.
+    # The licenses require that they are distributed with the code.
     assert "Copyright 2020-2025 Observable, Inc." in text
 
 
@@ -418,7 +418,7 @@ def test_the_same_input_gives_the_same_page() -> None:
 
 
 def syncline(*arguments: str | Path) -> tuple[int, str]:
-    """Exit code and what is on stderr."""
+    """Runs `syncline`. Returns the exit code and the text on stderr."""
     import contextlib
     import io
     import sys
@@ -437,7 +437,7 @@ def syncline(*arguments: str | Path) -> tuple[int, str]:
 class TestCommand:
     LOG = DATA / "parallel4.log"
 
-    def test_one_input_and_two(self, tmp_path: Path) -> None:
+    def test_a_page_of_one_input_and_of_two(self, tmp_path: Path) -> None:
         one, two = tmp_path / "one.html", tmp_path / "two.html"
         assert syncline("report", self.LOG, "--html", one)[0] == 0
         assert syncline("report", self.LOG, "--html", two, "--base", DATA / "small1.log")[0] == 0
@@ -447,7 +447,7 @@ class TestCommand:
         ]
         assert sorted(tmp_path.iterdir()) == [one, two]
 
-    def test_what_differs_is_said_as_diff_says_it(self, tmp_path: Path) -> None:
+    def test_differences_are_named_as_in_diff(self, tmp_path: Path) -> None:
         bpf = DATA.parent / "bpf"
         base, new, out = bpf / "patched.log.gz", bpf / "stock.log.gz", tmp_path / "two.html"
         assert syncline("report", new, "--html", out, "--base", base)[0] == 0
@@ -464,7 +464,7 @@ class TestCommand:
         (same,) = embedded(out.read_bytes())["warnings"]
         assert same.startswith("base and new are the same, so that nothing is compared")
 
-    def test_filters_marks_and_units_that_differ(self, tmp_path: Path) -> None:
+    def test_different_filters_and_marks_are_named(self, tmp_path: Path) -> None:
         log, out = DATA / "parallel4.log", tmp_path / "two.html"
         marks = tmp_path / "marks.csv"
         marks.write_text("time,name\n48000000000,load\n")
@@ -476,7 +476,7 @@ class TestCommand:
         warnings = "\n".join(embedded(out.read_bytes())["warnings"])
         assert "filters differ: all requests in base, " in warnings
         assert "marks differ: none in base, load in new" in warnings
-        # A file of requests alone: what was lost, and all the rest, is not known.
+        # A high-level log has only requests: losses and all other facts are unknown.
         assert syncline("convert", log, "-o", kept)[0] == 0
         assert syncline("report", kept, "--html", out, "--base", log)[0] == 0
 
@@ -489,7 +489,7 @@ class TestCommand:
             (["--html", "missing/OUT"], "cannot write"),
         ],
     )
-    def test_wrong_use(self, tmp_path: Path, arguments: list[str], words: str) -> None:
+    def test_wrong_use_is_refused(self, tmp_path: Path, arguments: list[str], words: str) -> None:
         typed = [str(tmp_path / one) if "OUT" in one else one for one in arguments]
         code, told = syncline("report", self.LOG, *typed)
         assert code == 2
@@ -497,7 +497,7 @@ class TestCommand:
         assert "hint: " in told
         assert not list(tmp_path.iterdir())
 
-    def test_what_cannot_be_read_leaves_no_page(self, tmp_path: Path) -> None:
+    def test_an_unreadable_base_leaves_the_old_page(self, tmp_path: Path) -> None:
         out = tmp_path / "out.html"
         out.write_text("before")
         code, told = syncline("report", self.LOG, "--html", out, "--base", tmp_path / "none.log")
@@ -506,7 +506,7 @@ class TestCommand:
         assert out.read_text() == "before"
         assert list(tmp_path.iterdir()) == [out]
 
-    def test_a_page_that_is_not_built(
+    def test_a_page_that_has_not_been_built_is_an_error(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def missing() -> bytes:
@@ -518,7 +518,7 @@ class TestCommand:
         assert "has not been built" in told
         assert "make page" in told
 
-    def test_no_requests_at_all(self, tmp_path: Path, both) -> None:
+    def test_a_run_without_requests_gives_a_page(self, tmp_path: Path, both) -> None:
         told = html.describe(both("empty").columns, "empty")
         assert (told["requests"], told["bins"], told["mode"]) == (0, None, "requests")
         assert b'"requests":0' in html.page([told])

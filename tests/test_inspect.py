@@ -1,4 +1,4 @@
-"""`syncline inspect`: each line of it held against the recording, counted another way."""
+"""`syncline inspect`: each line of the output is checked against an independent count of the recording."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRACE_DAT = TESTS / "tracecmd" / "small4.dat"
 BLKTRACE = TESTS / "blktrace" / "small4.blktrace.0"
 BLKPARSE = TESTS / "blktrace" / "small4.blkparse.txt.gz"
 STRACE = TESTS / "strace" / "small4.log"
-# Tracepoints of one kind of event.
+# Kind of event -> another tracepoint of the same kind, if there is one.
 ALIKE = {
     "sync_start": "ext4_sync_file_enter",
     "sync_end": "ext4_sync_file_exit",
@@ -54,7 +54,7 @@ def text_of(file: Path) -> str:
 
 
 def others(told: dict[str, Any]) -> dict[str, int]:
-    """By name; none twice."""
+    """Returns the counts of other events by name. No name may occur twice."""
     named = {row["event"]: row["count"] for row in told["other_events"]}
     assert len(named) == len(told["other_events"])
     return named
@@ -69,7 +69,7 @@ def answers(told: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("file", sorted(DATA.glob("*.log*")), ids=lambda file: file.name)
-def test_a_log_of_the_thesis_is_what_the_reference_reads(file: Path) -> None:
+def test_a_log_of_the_thesis_matches_the_reference(file: Path) -> None:
     told = one(file)
     tables = thesis.read_file(file)
     losses = thesis.Losses(file.name)
@@ -90,7 +90,7 @@ def test_a_log_of_the_thesis_is_what_the_reference_reads(file: Path) -> None:
     assert (seen(told, "thread")["count"] or 0) == len(threads)
     assert (seen(told, "thread")["with_syncs"] or 0) == len(syncing)
     assert (seen(told, "file")["count"] or 0) == len({row["path"] for row in tables.sync} - {None})
-    # No thesis log names a device or a process: not known, and not none.
+    # Logs of the thesis name no device or process, so their number is unknown, not 0.
     assert (seen(told, "device")["count"], seen(told, "process")["count"]) == (None, None)
     known = {row["column"]: (row["known"], row["of"]) for row in told["columns"]}
     with_bios = sum(bool(row["bios"]) for row in tables.sync)
@@ -108,7 +108,7 @@ def test_a_log_of_the_thesis_is_what_the_reference_reads(file: Path) -> None:
     assert (told["clock"]["name"], told["clock"]["is_recorded"]) == ("boottime", False)
 
 
-def test_the_text_of_the_ring_buffer_counted_with_a_search() -> None:
+def test_ring_buffer_text_matches_a_text_search() -> None:
     told = one(FTRACE)
     # `COMM-PID [CPU] FLAGS TIME: NAME...`
     words = Counter(re.findall(r"^ .*?-\d+ +\[\d+\] .*? *[\d.]+: (\w+)", text_of(FTRACE), re.M))
@@ -123,7 +123,7 @@ def test_the_text_of_the_ring_buffer_counted_with_a_search() -> None:
     assert seen(told, "file system")["top"][0]["name"] == "ext4"
 
 
-def test_a_trace_dat_is_what_trace_cmd_prints() -> None:
+def test_a_trace_dat_matches_the_output_of_trace_cmd() -> None:
     told = one(TRACE_DAT)
     printed = text_of(TESTS / "tracecmd" / "small4.report.txt.gz")
     words = Counter(re.findall(r"\[\d+\] .*? [\d.]+: (\w+): ", printed))
@@ -131,21 +131,21 @@ def test_a_trace_dat_is_what_trace_cmd_prints() -> None:
     for name, alike in ALIKE.items():
         assert kinds[name] == words[name] + words[alike] > 0, name
     assert kinds["other"] == sum(named.values())
-    # What is of one kind for Syncline whatever it holds.
+    # Events whose kind does not depend on their fields.
     for name in ("writeback_mark_inode_dirty", "block_rq_issue", "sys_enter_write"):
         assert named[name] == words[name] > 0, name
     assert (told["clock"]["name"], told["clock"]["is_recorded"]) == ("local", True)
     assert told["lines"] == 0
 
 
-def test_blktrace_is_what_its_records_are() -> None:
+def test_blktrace_matches_its_records() -> None:
     told = one(BLKTRACE)
     files = [file.read_bytes() for file in sorted(BLKTRACE.parent.glob("small4.blktrace.*"))]
     rows = blktrace.rows(files)
     assert sum(told["events"].values()) == len(rows)
     words = Counter(row["event"] for row in rows)
     named = others(told)
-    # All of these are none of Syncline's.
+    # Syncline uses none of these actions.
     for word in "DMGPUI":
         assert named[word] == words[word] > 0
     assert sum(named.values()) == told["events"]["other"]
@@ -158,12 +158,12 @@ def test_blktrace_is_what_its_records_are() -> None:
     text = one(BLKPARSE)
     assert others(text)["D"] == named["D"]
     assert text["clock"]["name"] == "relative"
-    # The kernel's note says when it began: 1970 and the log's first times are the same moment.
+    # A message in the trace records the time of day of its start, which gives the offset to real time.
     offset = told["clock"]["realtime_offset_ns"]
     assert told["span"]["first_realtime_ns"] == told["span"]["first_ns"] + offset
 
 
-def test_a_log_of_strace_counted_with_a_search() -> None:
+def test_a_strace_log_matches_a_text_search() -> None:
     told = one(STRACE)
     lines = text_of(STRACE).splitlines()
     calls = Counter(
@@ -180,13 +180,13 @@ def test_a_log_of_strace_counted_with_a_search() -> None:
     assert told["clock"]["realtime_offset_ns"] == 0
     # 1795196964 is 2026-11-20 17:49:24 UTC (date -u -d @1795196964).
     assert "2026-11-20 17:49:24 UTC" in ok("inspect", STRACE)
-    # strace sees no bio: their number is not known.
+    # strace does not record bios, so their number is unknown.
     assert [row["count"] for row in told["attribution"]] == [100, None]
     assert answers(told)["amount"] == answers(told)["empty"] == answers(told)["phases"] == "no"
 
 
-def test_other_events_are_those_of_the_low_level_log(tmp_path: Path) -> None:
-    """Of what is not of one kind, too: a write is a sync or not, a completion has data or not."""
+def test_other_events_match_the_low_level_log(tmp_path: Path) -> None:
+    """The kind of some events depends on their fields: a write may be a sync, a completion may have data."""
     for file in KINDS:
         ok("convert", "-q", file, "-o", tmp_path / "x.events.jsonl")
         events = Counter(
@@ -197,7 +197,7 @@ def test_other_events_are_those_of_the_low_level_log(tmp_path: Path) -> None:
         assert all(count <= events[name] for name, count in named.items()), file
         again = one(tmp_path / "x.events.jsonl")
         assert others(again) == named, file
-        # It does not keep the clock of what it was made from.
+        # The low-level log does not keep the clock of its input.
         assert (again["clock"]["name"], again["clock"]["is_recorded"]) == ("unknown", False)
 
 
@@ -212,7 +212,7 @@ def test_other_events_are_those_of_the_low_level_log(tmp_path: Path) -> None:
     ],
     ids=lambda file: file.name,
 )
-def test_what_is_said_of_a_report_is_what_it_prints(file: Path) -> None:
+def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
     told = {row["report"]: row for row in one(file)["reports"]}
     assert list(told) == catalogue.names()
     with opened(str(file), Reading()) as engine:
@@ -224,7 +224,7 @@ def test_what_is_said_of_a_report_is_what_it_prints(file: Path) -> None:
             }
             null = {column for column, values in columns.items() if not values and table.rows}
             if name == "summary":
-                # A metric a row.
+                # Each row is one metric.
                 values = [row[table.columns.index("value")] for row in table.rows]
                 assert said["answer"] != "no"
                 known = said["answer"] == "full"
@@ -232,12 +232,12 @@ def test_what_is_said_of_a_report_is_what_it_prints(file: Path) -> None:
                     None not in values and "journal_wait_avg" in {r[0] for r in table.rows}
                 )
             elif said["answer"] == "full":
-                # A loss need not have a time, and nothing has no shares.
-                nothing = name == "amount" and not sum(columns["bytes"])
-                allowed = {"bytes_share"} if nothing else {"first_ts_ns", "last_ts_ns"}
+                # A loss may have no time, and a total of 0 has no shares.
+                is_zero = name == "amount" and not sum(columns["bytes"])
+                allowed = {"bytes_share"} if is_zero else {"first_ts_ns", "last_ts_ns"}
                 assert null <= allowed, (name, null)
             elif said["answer"] == "part":
-                # As reports call what they make of it.
+                # The names that reports give to derived columns.
                 alike = {"syscall_ns": "latency", "tid": "threads"}
                 shown = " ".join(null) + (" " if name != "latency" else " latency writeback")
                 words = [
@@ -248,7 +248,7 @@ def test_what_is_said_of_a_report_is_what_it_prints(file: Path) -> None:
                 assert null or name == "latency", name
                 assert any(word in shown for word in words), (name, null, words)
             elif table.rows and name != "losses":
-                # Rows without a figure: of no file, of no stack, of time that nobody knows.
+                # Rows without figures: an unknown file, stack or time.
                 figures = null | set(NEEDS[name][0])
                 assert figures & {"path", "stack", "time_ns", "bytes", "start_ns"}, name
 
@@ -256,11 +256,12 @@ def test_what_is_said_of_a_report_is_what_it_prints(file: Path) -> None:
 ADVICE = {
     "bpftrace": [TESTS / "bpf" / "patched.log.gz"],
     "strace": [STRACE],
-    # As the text of a patched kernel's ring buffer has it.
+    # The ring buffer of a patched kernel has the same columns.
     "ring-buffer": [TRACE_DAT],
 }
-# What needs more than the route: bpftrace beside it, the folder of a recording, the waits of the newest patch (tests/test_waits.py).
-BESIDE = {
+# Columns that need more than the route: bpftrace next to it, a run directory, or the waits of the newest patch
+# (tests/test_waits.py).
+NEEDS_MORE = {
     "ring-buffer": {"stack", "pid", "process", "journal_ns", "flush_ns", "residue_ns"},
     "bpftrace": {"pid", "process"},
     "strace": set(),
@@ -268,19 +269,19 @@ BESIDE = {
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_route_tells_the_columns_that_it_is_advised_for(route: str) -> None:
+def test_a_route_records_the_columns_that_it_is_suggested_for(route: str) -> None:
     known = {
         row["column"] for file in ADVICE[route] for row in one(file)["columns"] if row["known"]
     }
     advised = {c for filler in FILLED_BY if route in filler.routes for c in filler.columns}
-    assert advised - known == BESIDE[route] & advised
-    # And no route is left out that has them.
+    assert advised - known == NEEDS_MORE[route] & advised
+    # The route records no column that it is not suggested for.
     if route == "strace":
         assert known <= advised | {"comm", "pid"}
 
 
-def test_columns_of_reports_are_known_to_the_advice() -> None:
-    """Each column of a request that a report names is one that can be filled, or one that says what is missing."""
+def test_every_column_of_a_report_has_a_suggested_route() -> None:
+    """Each column of a request is in FILLED_BY, or is one that needs no suggestion."""
     described = {row[0] for row in _describe("syncline_sync")}
     advised = [column for filler in FILLED_BY for column in filler.columns]
     assert len(advised) == len(set(advised))
@@ -297,14 +298,14 @@ def _describe(table: str) -> list[Any]:
         return run_query(engine, f"DESCRIBE {table}").rows
 
 
-def test_the_docs_have_the_same_advice() -> None:
+def test_the_docs_suggest_the_same_routes() -> None:
     page = (ROOT / "docs" / "reference" / "inspect.md").read_text()
     for filler in FILLED_BY:
         columns, routes = ", ".join(filler.columns), ", ".join(filler.routes)
         assert f"| {columns} | {routes} | {filler.text} |" in page
 
 
-def test_a_trace_and_tables_tell_what_the_log_does(tmp_path: Path) -> None:
+def test_traces_and_tables_give_the_figures_of_the_log(tmp_path: Path) -> None:
     want = one(THESIS)
     for name in ("t.pftrace", "t/"):
         ok("convert", "-q", THESIS, "-o", f"{tmp_path}/{name}")
@@ -321,7 +322,7 @@ def test_a_trace_and_tables_tell_what_the_log_does(tmp_path: Path) -> None:
             "lines",
         ):
             assert told[key] == want[key], (name, key)
-        # What a run leaves behind does not keep whether the log said its clock, nor words.
+        # Traces and tables do not keep whether the log recorded its clock, the other events, or unparsed lines.
         assert (told["clock"]["is_recorded"], told["other_events"], told["unparsed_lines"]) == (
             None,
             None,
@@ -331,7 +332,7 @@ def test_a_trace_and_tables_tell_what_the_log_does(tmp_path: Path) -> None:
         ok("convert", "-q", THESIS, "-o", tmp_path / name)
         told = one(tmp_path / name)
         assert told["columns"] == want["columns"]
-        # Not held by it, and not 0.
+        # A high-level log does not hold these, so they are unknown, not 0.
         assert (told["events"], told["losses"], told["lines"]) == (None, None, None)
         assert told["attribution"][1]["count"] is None
         assert answers(told)["losses"] == "no"
@@ -346,12 +347,12 @@ def test_a_trace_and_tables_tell_what_the_log_does(tmp_path: Path) -> None:
     assert seen(told, "thread")["count"] == 8
 
 
-def test_stdin_and_marks() -> None:
+def test_standard_input_is_inspected_like_a_file() -> None:
     done = run("inspect", "-", "--format", "json", stdin=THESIS.read_bytes())
     assert json.loads(done.stdout)["inputs"][0]["syncs"] == 100
 
 
-def test_torn_lines_are_told_with_their_place(tmp_path: Path) -> None:
+def test_torn_lines_are_reported_with_their_location(tmp_path: Path) -> None:
     log = tmp_path / "torn.log"
     log.write_bytes(THESIS.read_bytes() + b"48250740680 637 wl bio_comp\n?!\n")
     told = one(log)
@@ -365,7 +366,7 @@ def test_torn_lines_are_told_with_their_place(tmp_path: Path) -> None:
 def recorded(
     folder: Path, boot: str, log: Path = THESIS, name: str = "events.log", source: str = "thesis"
 ) -> Path:
-    """A folder as `syncline record` leaves it."""
+    """Creates a run directory like that of `syncline record`."""
     folder.mkdir()
     (folder / name).write_bytes(log.read_bytes())
     ends = {
@@ -383,7 +384,7 @@ def recorded(
     return folder
 
 
-def test_a_recording_tells_its_boot_and_time_of_day(tmp_path: Path) -> None:
+def test_a_recording_has_its_boot_id_and_time_of_day(tmp_path: Path) -> None:
     told = one(recorded(tmp_path / "run", "b-1"))
     assert (told["clock"]["boot_id"], told["clock"]["realtime_offset_ns"]) == (
         "b-1",
@@ -393,7 +394,7 @@ def test_a_recording_tells_its_boot_and_time_of_day(tmp_path: Path) -> None:
     assert "2026-11-20 17:50:12 UTC" in ok("inspect", tmp_path / "run")
 
 
-def test_inputs_of_one_boot_agree_and_others_do_not(tmp_path: Path) -> None:
+def test_clocks_agree_only_within_one_boot(tmp_path: Path) -> None:
     logs = [TESTS / "bpf" / name for name in ("patched-0.17.log", "patched-0.27.log")]
     boots = [re.search(r"boot_id=?:? ?(\S+)", text_of(log)).group(1) for log in logs]  # type: ignore[union-attr]
     told = inspected(*logs)["together"]
@@ -403,14 +404,14 @@ def test_inputs_of_one_boot_agree_and_others_do_not(tmp_path: Path) -> None:
     )
     done = run("convert", "-q", *logs, "-o", tmp_path / "both.pftrace")
     assert (done.returncode == 0) == same
-    # Of another boot: the header's id is changed.
+    # A log of another boot: the boot id in the header is changed.
     other = tmp_path / "other.log"
     other.write_text(text_of(logs[0]).replace(boots[0], "another"))
     told = inspected(logs[0], other)["together"]
     assert (told["clocks"], told["convertible"]) == ("disagree", False)
     assert "another" in told["text"]
     assert "different boots" in fails(3, "convert", logs[0], other, "-o", tmp_path / "x.pftrace")
-    # So by the manifests, where the logs do not tell.
+    # If the logs do not record the boot id, the manifests decide.
     a, b, c = (
         recorded(tmp_path / name, boot) for name, boot in (("a", "1"), ("b", "2"), ("c", "1"))
     )
@@ -424,7 +425,7 @@ def test_inputs_of_one_boot_agree_and_others_do_not(tmp_path: Path) -> None:
     assert not (tmp_path / "x.pftrace").exists()
 
 
-def test_inputs_whose_clocks_are_not_known_or_not_one(tmp_path: Path) -> None:
+def test_inputs_with_unknown_or_different_clocks(tmp_path: Path) -> None:
     told = inspected(THESIS, STRACE)["together"]
     assert (told["clocks"], told["convertible"]) == ("disagree", False)
     assert "realtime" in told["text"]
@@ -434,7 +435,7 @@ def test_inputs_whose_clocks_are_not_known_or_not_one(tmp_path: Path) -> None:
         (tmp_path / str(number)).write_bytes(b"".join(part))
     told = inspected(tmp_path / "0", tmp_path / "1")["together"]
     assert (told["clocks"], told["convertible"]) == ("unknown", True)
-    # Pieces of one log.
+    # The two inputs are pieces of one log.
     assert [row["log"] for row in told["logs"]] == [0, 0]
     told = inspected(STRACE, TESTS / "strace" / "rename.log")["together"]
     assert (told["clocks"], told["convertible"]) == ("agree", True)
@@ -444,7 +445,7 @@ def test_inputs_whose_clocks_are_not_known_or_not_one(tmp_path: Path) -> None:
     assert "t.pftrace" in told["text"]
 
 
-def test_bad_input_is_told_and_the_others_all_the_same(tmp_path: Path) -> None:
+def test_bad_input_is_an_error_and_other_inputs_are_still_described(tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "elf").write_bytes(b"\x7fELF" + bytes(1000))
     (tmp_path / "main.baseline.json").write_text('{"syncline_baseline": 1}')
@@ -469,7 +470,7 @@ def test_bad_input_is_told_and_the_others_all_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "embedded"])
-def test_both_engines_tell_the_same(engine: str) -> None:
+def test_both_engines_give_the_same_description(engine: str) -> None:
     for file in (THESIS, STRACE, BLKTRACE, TESTS / "bpf" / "patched.log.gz"):
         want, told = one(file), one(file, "--engine", engine)
         assert told == want, file

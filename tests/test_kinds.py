@@ -1,4 +1,4 @@
-"""What an INPUT is: by content for files, by the files in it for folders."""
+"""The kind of an INPUT: detected by content for files, and by the files in it for folders."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tests.coretools import recording
         (b"", "log"),
     ],
 )
-def test_the_content_of_a_file_decides(data: bytes, kind: str, tmp_path: Path) -> None:
+def test_the_content_of_a_file_decides_its_kind(data: bytes, kind: str, tmp_path: Path) -> None:
     file = tmp_path / "any.name"
     file.write_bytes(data)
     assert kind_of(str(file)) == kind
     assert kind_of(str(file), "thesis") == "log"
 
 
-def test_folders(tmp_path: Path) -> None:
+def test_the_files_in_a_folder_decide_its_kind(tmp_path: Path) -> None:
     def folder(name: str, *files: str) -> str:
         for file in files:
             path = tmp_path / name / file
@@ -55,7 +55,7 @@ def test_folders(tmp_path: Path) -> None:
     assert not is_columns(tmp_path / "logs")
 
 
-def test_missing_files_and_baselines(tmp_path: Path) -> None:
+def test_missing_files_and_baselines_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         kind_of(str(tmp_path / "none"))
     baseline = tmp_path / "base.json"
@@ -66,7 +66,7 @@ def test_missing_files_and_baselines(tmp_path: Path) -> None:
     assert kind_of("-") == "log"
 
 
-def test_endings_are_those_of_the_core() -> None:
+def test_file_name_endings_match_the_core() -> None:
     for name, endings in _core.FORMATS:
         for ending in endings:
             assert format_of(f"x{ending}") == name

@@ -1,4 +1,4 @@
-"""The wheel and the sdist, as a stranger builds and installs them; and the commands of the README."""
+"""The wheel and the sdist, built and installed from a clean checkout, and the commands of the README."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.coretools import DATA, ROOT
 BIN = Path(sys.executable).parent
 PAGE = "syncline/report/page/page.html"
 
-# Compiles in ROOT, whose target folder has been built, instead of in a copy of it.
+# Runs cargo in ROOT, whose target folder is up to date, instead of in the copy.
 CARGO = """\
 #!/usr/bin/env bash
 tree=$PWD
@@ -28,7 +28,7 @@ cd "$ROOT" && exec "$REAL_CARGO" "${@//$tree/$ROOT}"
 
 
 def sources() -> list[str]:
-    """The files of the checkout, without tests, which no build needs."""
+    """Returns the files of the checkout. Tests are omitted because no build needs them."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = {name for name in listed.split("\0") if name and not name.startswith("tests/")}
@@ -36,7 +36,7 @@ def sources() -> list[str]:
 
 
 def copy_checkout(folder: Path) -> Path:
-    """What `git clone` would give: no page, no compiled core."""
+    """Copies the files that `git clone` would give: no page, no compiled core."""
     for name in sources():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
@@ -44,7 +44,7 @@ def copy_checkout(folder: Path) -> Path:
 
 
 def build(kind: str, tree: Path, out: Path, path: str) -> subprocess.CompletedProcess[str]:
-    """Builds `wheel` or `sdist` from a tree, in an environment of its own, with this PATH."""
+    """Builds a `wheel` or an `sdist` from a tree, in a separate environment with the given PATH."""
     cargo = out / "cargo"
     out.mkdir(exist_ok=True)
     cargo.write_text(CARGO)
@@ -55,7 +55,7 @@ def build(kind: str, tree: Path, out: Path, path: str) -> subprocess.CompletedPr
         "CARGO": str(cargo),
         "REAL_CARGO": shutil.which("cargo") or "cargo",
         "CARGO_TARGET_DIR": str(ROOT / "converter" / "target"),
-        # PyO3 is compiled again for another path of Python, and each build has an environment of its own.
+        # Each build has its own environment. PyO3 would be compiled again for each path of Python.
         "PYO3_PYTHON": sys.executable,
         "PYTHON_SYS_EXECUTABLE": sys.executable,
         "ROOT": str(ROOT),
@@ -65,7 +65,7 @@ def build(kind: str, tree: Path, out: Path, path: str) -> subprocess.CompletedPr
 
 
 def path_without_node(folder: Path) -> str:
-    """A PATH with every program but Node.js and npm."""
+    """Returns a PATH with every program except Node.js and npm."""
     folder.mkdir()
     for directory in os.environ["PATH"].split(":"):
         for program in Path(directory).glob("*") if Path(directory).is_dir() else ():
@@ -84,7 +84,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(checkout: Path) -> Path:
-    """From a clean checkout."""
+    """Returns the wheel, built from a clean checkout."""
     out = checkout.parent / "wheel"
     assert not (checkout / "converter" / PAGE).exists()
     done = build("wheel", checkout, out, os.environ["PATH"])
@@ -94,7 +94,7 @@ def wheel(checkout: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def sdist(wheel: Path, checkout: Path) -> Path:
-    """From the same checkout."""
+    """Returns the sdist, built from the same checkout."""
     out = checkout.parent / "sdist"
     done = build("sdist", checkout, out, os.environ["PATH"])
     assert done.returncode == 0, done.stdout + done.stderr
@@ -119,7 +119,7 @@ def test_the_wheel_contains_the_program_and_nothing_else(wheel: Path) -> None:
     assert licences == {"LICENSE", "NOTICE", "converter/NOTICES.md"}
 
 
-def test_the_sdist_contains_all_that_a_build_needs(sdist: Path) -> None:
+def test_the_sdist_contains_everything_that_a_build_needs(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     needed = (
@@ -148,7 +148,7 @@ def test_a_wheel_from_the_sdist_needs_no_node(sdist: Path, wheel: Path, tmp_path
     assert made.read(PAGE) == zipfile.ZipFile(wheel).read(PAGE)
 
 
-def test_a_checkout_without_node_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_build_without_node_names_what_is_missing(tmp_path: Path) -> None:
     tree = copy_checkout(tmp_path / "checkout")
     done = build("sdist", tree, tmp_path / "out", path_without_node(tmp_path / "bin"))
     assert done.returncode != 0
@@ -199,7 +199,9 @@ def test_every_command_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     syncline("flamegraph", "small4.log", "-o", "small4.svg")
     assert (work / "small4.svg").read_text().startswith("<?xml")
     syncline("baseline", "save", "small1.log", "-o", "base.json")
-    syncline("diff", "base.json", "small1.log", code=5)  # One run a side is too few to tell.
+    syncline(
+        "diff", "base.json", "small1.log", code=5
+    )  # One run on each side is too few for a verdict.
     assert "Usage" in syncline("open", "--help")
     assert "Usage" in syncline("record", "--help")
     assert "duckdb" in syncline("doctor").lower()
@@ -215,7 +217,7 @@ def readme_lines() -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line.startswith("syncline ")]
 
 
-def test_what_the_readme_says_runs(tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
     lines = readme_lines()
     assert len(lines) >= 5
     (tmp_path / "tests").symlink_to(ROOT / "tests")
@@ -228,14 +230,14 @@ def test_what_the_readme_says_runs(tmp_path: Path) -> None:
         assert done.stdout or "convert" in line
 
 
-def test_the_demo_runs(tmp_path: Path) -> None:
+def test_the_demo_works(tmp_path: Path) -> None:
     done = subprocess.run(["make", "demo"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "syncs" in done.stdout
     assert "syncline open demo/small4-slowdisk.pftrace" in done.stdout
 
 
-def test_pages_point_at_pages_that_are_there() -> None:
+def test_links_between_pages_have_existing_targets() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
             if "://" not in target:

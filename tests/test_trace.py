@@ -1,4 +1,4 @@
-"""The trace: official protos define every field, and it holds the same tables as Parquet."""
+"""The trace: every field is defined by the official protos, and the tables equal those of Parquet."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tests.reference import badinputs, loggen, thesis
 from tests.sqltools import same
 
 TABLES = ("sync", "bio", "call", "wait", "stack", "loss", "mark", "meta")
-# Bad inputs that are logs all the same, without the very long ones, which only take time here.
-ODD = sorted(
+# Bad inputs that can still be read as logs, except for the very long ones, which would only take time here.
+BAD_INPUTS = sorted(
     name
     for name in badinputs.INPUTS
     if name not in ("more_requests_wait_than_may", "more_than_the_window_holds")
     and not ((bad := badinputs.INPUTS[name]()).unreadable or bad.foreign)
     and bad.sync
 )
-# Parameters of the generator: each kind of trouble, and some combinations.
-TROUBLES: dict[str, dict[str, Any]] = {
+# Parameters of the generator: each kind of defect, and some combinations.
+DEFECTS: dict[str, dict[str, Any]] = {
     "hostile_names": {"names": "hostile", "threads": 30, "stacks": "mixed"},
     "processes": {"threads": 6, "processes": 2, "pid_is": "process", "p_ends_early": 0.3},
     "processes_that_lose": {"threads": 6, "processes": 3, "pid_is": "process", "lose_end": 0.3}
@@ -50,8 +50,8 @@ TROUBLES: dict[str, dict[str, Any]] = {
 }
 
 
-def troubled(name: str) -> tuple[bytes, Reading]:
-    params = loggen.Params(requests=150, **TROUBLES[name])
+def defective(name: str) -> tuple[bytes, Reading]:
+    params = loggen.Params(requests=150, **DEFECTS[name])
     log = loggen.generate(params, random.Random(5)).log
     return log, Reading(time_unit=params.time_unit, pid_is=params.pid_is)
 
@@ -108,9 +108,9 @@ def test_official_protos_define_every_field(name: str, tmp_path: Path) -> None:
     check_packets(convert(tmp_path, recording(name), "out.pftrace").read_bytes())
 
 
-@pytest.mark.parametrize("name", TROUBLES)
+@pytest.mark.parametrize("name", DEFECTS)
 def test_official_protos_define_every_field_of_a_generated_log(name: str, tmp_path: Path) -> None:
-    log, reading = troubled(name)
+    log, reading = defective(name)
     options = {"time_unit": reading.time_unit, "pid_is": reading.pid_is}
     check_packets(convert(tmp_path, log, "out.pftrace", **options).read_bytes())
 
@@ -149,10 +149,10 @@ def check_packets(data: bytes) -> list[Any]:
     return list(trace.packet)
 
 
-@pytest.mark.parametrize("name", [*RECORDINGS, *TROUBLES])
+@pytest.mark.parametrize("name", [*RECORDINGS, *DEFECTS])
 def test_slices_of_a_track_nest_and_flows_meet(name: str, tmp_path: Path) -> None:
-    if name in TROUBLES:
-        log, reading = troubled(name)
+    if name in DEFECTS:
+        log, reading = defective(name)
         options = {"time_unit": reading.time_unit, "pid_is": reading.pid_is}
     else:
         log, options = recording(name), {}
@@ -160,7 +160,7 @@ def test_slices_of_a_track_nest_and_flows_meet(name: str, tmp_path: Path) -> Non
     open_slices: dict[int, int] = {}
     started: set[int] = set()
     ended: list[int] = []
-    # In the order of trace_processor: by time, then as written.
+    # trace_processor orders packets by time, then by position.
     for packet in sorted(trace.packet, key=lambda packet: packet.timestamp):
         if not packet.HasField("track_event"):
             continue
@@ -177,7 +177,7 @@ def test_slices_of_a_track_nest_and_flows_meet(name: str, tmp_path: Path) -> Non
     assert len(set(ended)) == len(ended)
 
 
-def test_a_gzipped_trace_is_the_trace(tmp_path: Path) -> None:
+def test_a_gzipped_trace_has_the_same_bytes(tmp_path: Path) -> None:
     plain = convert(tmp_path, recording("small4.log"), "a.pftrace")
     packed = convert(tmp_path, recording("small4.log"), "a.pftrace.gz")
     assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
@@ -197,19 +197,19 @@ def test_two_conversions_are_identical(to: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_a_recordings_trace_holds_its_tables(name: str) -> None:
+def test_the_trace_of_a_recording_has_the_same_tables(name: str) -> None:
     assert_same_tables(DATA / name, Reading())
 
 
-@pytest.mark.parametrize("name", TROUBLES)
-def test_a_troubled_logs_trace_holds_its_tables(name: str, tmp_path: Path) -> None:
-    log, reading = troubled(name)
+@pytest.mark.parametrize("name", DEFECTS)
+def test_the_trace_of_a_defective_log_has_the_same_tables(name: str, tmp_path: Path) -> None:
+    log, reading = defective(name)
     (tmp_path / "in.log").write_bytes(log)
     assert_same_tables(tmp_path / "in.log", reading)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_generated_logs_trace_holds_its_tables(seed: int, tmp_path: Path) -> None:
+def test_the_trace_of_a_generated_log_has_the_same_tables(seed: int, tmp_path: Path) -> None:
     log, reading = generated(seed)
     (tmp_path / "in.log").write_bytes(log)
     with (
@@ -220,21 +220,23 @@ def test_a_generated_logs_trace_holds_its_tables(seed: int, tmp_path: Path) -> N
         assert_same_tables(tmp_path / "in.log", reading)
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_an_odd_logs_trace_holds_its_tables(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", BAD_INPUTS)
+def test_the_trace_of_a_bad_input_has_the_same_tables(name: str, tmp_path: Path) -> None:
     (tmp_path / "in.log").write_bytes(badinputs.INPUTS[name]().data)
     assert_same_tables(tmp_path / "in.log", Reading(source="thesis"))
 
 
 @pytest.mark.parametrize("window", [0, 10**6])
-def test_a_trace_of_late_lines_holds_their_tables(window: int, tmp_path: Path) -> None:
-    # Late events are used in the order of arrival. Requests may look odd, but are the same in both.
+def test_the_trace_of_a_log_with_late_events_has_the_same_tables(
+    window: int, tmp_path: Path
+) -> None:
+    # Late events are used in the order of arrival. Requests may be odd, but they are the same in both outputs.
     params = loggen.Params(requests=4000, threads=6, cpus=3, disorder_ns=3 * 10**9)
     (tmp_path / "in.log").write_bytes(loggen.generate(params, random.Random(1)).log)
     assert_same_tables(tmp_path / "in.log", Reading(window_ns=window))
 
 
-def test_devices_have_the_names_of_the_run_directory(tmp_path: Path) -> None:
+def test_devices_are_named_as_in_the_run_directory(tmp_path: Path) -> None:
     run = str(ROOT / "tests" / "data" / "ways" / "run")
     out = tmp_path / "out.pftrace"
     Reading().convert([run], str(out))
@@ -259,7 +261,7 @@ def test_devices_have_the_names_of_the_run_directory(tmp_path: Path) -> None:
             assert [tuple(row[2:4]) for row in phases.rows] == [("254,16", "vdb")]
 
 
-def test_marks_are_in_both(tmp_path: Path) -> None:
+def test_traces_and_tables_have_the_same_marks(tmp_path: Path) -> None:
     first = 41_753_000_000
     marks = tmp_path / "marks.csv"
     marks.write_text(f"time,name,duration\n{first},a;'b\",250000000\n{first + 100_000_000},é,\n")
@@ -269,9 +271,9 @@ def test_marks_are_in_both(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- reports
 
 
-@pytest.mark.parametrize("name", [*RECORDINGS, *TROUBLES])
-def test_every_report_is_the_same_through_both_engines(name: str, tmp_path: Path) -> None:
-    log, reading = troubled(name) if name in TROUBLES else (recording(name), Reading())
+@pytest.mark.parametrize("name", [*RECORDINGS, *DEFECTS])
+def test_every_report_is_the_same_in_both_engines(name: str, tmp_path: Path) -> None:
+    log, reading = defective(name) if name in DEFECTS else (recording(name), Reading())
     path = tmp_path / "in.log"
     path.write_bytes(log)
     with both_engines(path, reading) as (columns, trace):

@@ -258,7 +258,10 @@ def check(folder: Path, setup: str, release: int) -> bool:
     print(f"{setup}: {'FAILED' if problems else 'ok'}, {len(cases)} cases, {len(events)} events")
     print("  " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))
     if without_request:
-        print("  id 0: " + ", ".join(f"{name} {count}" for name, count in sorted(without_request.items())))
+        print(
+            "  id 0: "
+            + ", ".join(f"{name} {count}" for name, count in sorted(without_request.items()))
+        )
     for problem in problems[:40]:
         print(f"  {problem}")
     return not problems

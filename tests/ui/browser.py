@@ -23,14 +23,14 @@ SIZE = (1600, 900)
 
 @functools.cache
 def chromium() -> str | None:
-    """Returns the browser: SYNCLINE_CHROMIUM, else one on PATH."""
+    """Returns the path of the browser: SYNCLINE_CHROMIUM, or else one on PATH."""
     named = os.environ.get("SYNCLINE_CHROMIUM")
     return named or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 @functools.cache
 def missing() -> str | None:
-    """Returns what is missing and what to type to get it; None if nothing is."""
+    """Names a missing requirement and the command that installs it; None if nothing is missing."""
     if chromium() is None:
         return "Chromium is missing: apt-get install chromium"
     if shutil.which("node") is None or shutil.which("npm") is None:
@@ -65,7 +65,7 @@ def drive(
     queries: dict[str, str] | None = None,
     size: tuple[int, int] = SIZE,
 ) -> dict[str, Any]:
-    """Returns what the browser finds on a page; see drive.mjs."""
+    """Opens a page of the Perfetto UI and returns the results. See drive.mjs."""
     job = {"page": page, "chromium": chromium(), "views": views, "queries": queries or {}}
     return _run("drive.mjs", job, size)
 
@@ -76,7 +76,7 @@ def visit(
     size: tuple[int, int] = SIZE,
     scheme: str = "light",
 ) -> dict[str, Any]:
-    """Returns what the browser finds on a page on disk; see page.mjs."""
+    """Opens a page on disk and returns the results of the steps. See page.mjs."""
     job = {"file": str(page), "chromium": chromium(), "steps": steps, "scheme": scheme}
     return _run("page.mjs", job, size)
 

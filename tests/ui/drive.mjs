@@ -1,4 +1,4 @@
-// Opens a page of the Perfetto UI in Chromium and prints what it shows.
+// Opens a page of the Perfetto UI in Chromium and prints its contents.
 //
 // Standard input: {page, chromium, width, height, queries: {name: sql}, views: [{name, span, select, shot, clip}]}.
 // `span` is SQL for a start and an end, `select` is SQL for the id of a slice, `shot` is the file of the screenshot.
@@ -70,7 +70,7 @@ async function settle(page) {
   await page.waitForTimeout(100);
 }
 
-// Rows of text and null, because integers may exceed the precision of a double.
+// Returns rows of text and null, because integers may exceed the precision of a double.
 function query(page, sql) {
   return page.evaluate(async (sql) => {
     const result = await window.app.trace.engine.query(sql);
@@ -82,7 +82,7 @@ function query(page, sql) {
   }, sql);
 }
 
-// Coloured pixels of each track that is on screen, by the path of its names.
+// Counts the coloured pixels of each track on screen, by the path of its names.
 function painted(page) {
   return page.evaluate(() => {
     const counts = {};

@@ -1,4 +1,4 @@
-// Opens a flame graph from disk in Chromium, uses it like a person, and prints what it shows.
+// Opens a flame graph from disk in Chromium, runs the steps with mouse and keyboard, and prints the results.
 //
 // Standard input: {page, chromium, width, height, dark, steps: [{name, hover, click, search, unzoom, shot}]}.
 // `hover` and `click` name a frame by its text before the parenthesis. `search` is typed into the prompt.
@@ -48,7 +48,7 @@ async function look(job) {
 }
 
 function frame(page, text) {
-  // The exact name: `a` must not match `ab`.
+  // Match the exact name: `a` must not match `ab`.
   return page.locator('#frames > g').filter({has: page.locator('title', {hasText: new RegExp(`^${escaped(text)} \\(`)})}).first();
 }
 

@@ -25,7 +25,7 @@ SIZES = [(1600, 900), (900, 500)]
 # The space left and right of the frames, in pixels.
 MARGIN = 20
 
-# Functions as C++ names them, outermost first.
+# Long names of C++ functions, outermost first.
 LONG = [
     ["base::ThreadPoolForeg", "std::map<std::string, std::vector<std::pair<int, long>>>::find()"],
     ["sqlite3_step", "sqlite3VdbeExec", "sqlite3BtreeCommitPhaseOne", "unixSync", "full_fsync"],
@@ -42,7 +42,7 @@ def shots(tmp_path: Path) -> Path:
 def drive(
     svg: Path, steps: list[dict[str, str]], size: tuple[int, int] = SIZES[0], *, dark: bool = False
 ) -> list[dict[str, Any]]:
-    """Returns what each step shows; see flamegraph.mjs. No step may print an error."""
+    """Returns the results of the steps (see flamegraph.mjs). No step may print an error or overflow."""
     job = {"page": svg.as_uri(), "chromium": browser.chromium(), "steps": steps, "dark": dark}
     job |= {"width": size[0], "height": size[1]}
     done = subprocess.run(
@@ -73,7 +73,9 @@ def stacks(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_click_zooms_and_back(stacks: Path, size: tuple[int, int], shots: Path) -> None:
+def test_a_click_zooms_in_and_reset_zooms_out(
+    stacks: Path, size: tuple[int, int], shots: Path
+) -> None:
     steps = [
         {"name": "all", "shot": str(shots / f"flame-{size[0]}.png")},
         {
@@ -107,7 +109,7 @@ def test_search_highlights_matches(stacks: Path, shots: Path) -> None:
         if frame["fill"] != frames(first)[name]["fill"]
     }
     assert changed == {"save_small"}
-    # 152,777 of 644,362 µs.
+    # 152,777 of 644,362 µs in total.
     assert found["matched"] == "Matched: 23.7%"
 
 
@@ -118,7 +120,7 @@ def test_the_figures_of_a_frame_have_a_unit(stacks: Path) -> None:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_a_difference_can_be_read(
+def test_growth_is_red_and_shrinkage_is_blue(
     size: tuple[int, int], dark: bool, tmp_path: Path, shots: Path
 ) -> None:
     svg = tmp_path / "diff.svg"

@@ -1,4 +1,4 @@
-"""The page of `report --html` in a real browser: it shows the numbers of the SQL, and it can be used.
+"""The page of `report --html` in a real browser: its numbers match SQL, and its controls work.
 
 SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
 """
@@ -51,7 +51,7 @@ LABELS = "[...document.querySelectorAll('#flame .pane')].map((pane) => [...pane.
 
 
 def described(path: Path) -> dict[str, Any]:
-    """A side of a comparison."""
+    """Returns the data of one side of a comparison."""
     with opened(str(path), Reading()) as engine:
         return html.describe(engine, path.name, compared=True)
 
@@ -68,7 +68,7 @@ def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Inputs:
-    """A run with everything that a log may hold, as a page with every request and as one with counts."""
+    """A generated run as a page with every request (`all`) and as one with counts (`counted`), and a comparison."""
 
     def __init__(self, folder: Path) -> None:
         params = loggen.Params(requests=700, threads=6, files=15, dsync_threads=2)
@@ -79,7 +79,7 @@ class Inputs:
         self.tables = folder / "made"
         Reading().convert([str(log)], f"{self.tables}/")
         self.engine: ColumnsEngine = open_columns(self.tables, sql=sql_root() / "duckdb")
-        # Ten files and four threads are named, the others are put together.
+        # Ten files and four threads are named. The others share one row.
         limits = Limits(requests=10, points=200, stacks=9, ladder=((10, 4, 1),))
         self.pages = {}
         for name, limits_ in (("all", Limits()), ("counted", limits)):
@@ -193,7 +193,7 @@ class TestNumbers:
             assert row[3:] == shown
         check_figures(inputs, found["figures"], "true", page == "counted")
 
-    def test_one_file(self, inputs: Inputs, page: str) -> None:
+    def test_selecting_a_file_filters_the_figures(self, inputs: Inputs, page: str) -> None:
         report = run_report(inputs.engine, "files").rows
         path = report[2][0]
         steps = [
@@ -213,7 +213,7 @@ class TestNumbers:
         (total,) = inputs.one("COUNT(*)")
         assert found["selected"] == f"{count} of {total} syncs"
         assert run_query(inputs.engine, found["sql"]).rows[0][0] == count
-        # The other table follows.
+        # The other table follows the selection.
         by_thread = dict(
             run_query(
                 inputs.engine,
@@ -228,10 +228,10 @@ class TestNumbers:
         if page == "all":
             assert float(found["figures"]["time wall time"]) == wall(inputs, where)
         else:
-            # What cannot be computed from sums by bin is not shown.
+            # Figures that sums by bin cannot give are not shown.
             assert found["figures"]["time wall time"] is None
 
-    def test_a_file_a_thread_and_a_range_of_time(self, inputs: Inputs, page: str) -> None:
+    def test_selections_by_time_thread_and_file_combine(self, inputs: Inputs, page: str) -> None:
         report = run_report(inputs.engine, "files").rows
         steps = [
             {"focus": "#time .handle[aria-label^=begin]"},
@@ -258,12 +258,12 @@ class TestNumbers:
             assert where.count(" AND ") >= 1
             check_figures(inputs, found[name], where, page == "counted")
             counts.append(float(found[name]["syncs"]))
-        # Each of them excludes some requests.
+        # Each selection excludes some requests.
         assert counts == sorted(set(counts), reverse=True)
         assert (found["chips"], found["no chips"]) == (3, 0)
         check_figures(inputs, found["cleared"], "true", page == "counted")
 
-    def test_groups_that_are_put_together(self, inputs: Inputs, page: str) -> None:
+    def test_unnamed_groups_share_one_row(self, inputs: Inputs, page: str) -> None:
         names = "[...document.querySelectorAll('#files tbody tr')].map((row) => [row.dataset.name, Number(row.querySelector('[data-column=syncs]').dataset.value), Number(row.querySelector('[data-column=sum]').dataset.value)])"
         steps = [get("files", names), get("text", "document.getElementById('files').textContent")]
         found = visit(inputs.pages[page], steps)
@@ -291,7 +291,9 @@ class TestNumbers:
             ("bytes", "SUM(bytes)"),
         ],
     )
-    def test_flame_graphs(self, inputs: Inputs, page: str, weight: str, column: str) -> None:
+    def test_frame_widths_match_the_weights(
+        self, inputs: Inputs, page: str, weight: str, column: str
+    ) -> None:
         frames = "[...document.querySelectorAll('#flame .frame')].map((one) => [Number(one.getAttribute('aria-level')), one.dataset.name, Number(one.dataset.value), one.getBoundingClientRect().width])"
         choose = {"choose": ["#flame select >> nth=0", weight]}
         by_file = {"choose": ["#flame select >> nth=1", "file"]}
@@ -320,7 +322,7 @@ class TestNumbers:
 
 
 def bars(view: str) -> str:
-    """Returns the table of a chart."""
+    """Returns a script that gives the rows of a chart's table."""
     return f"(document.querySelector('#{view} .numbers').open = true, new Promise((done) => setTimeout(() => done([...document.querySelectorAll('#{view} .numbers tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))), 100)))"
 
 
@@ -360,8 +362,8 @@ def test_over_time_is_the_same_as_in_the_report(inputs: Inputs) -> None:
 
 
 class TestUse:
-    def test_a_drag_over_a_chart(self, inputs: Inputs) -> None:
-        """In both pages, on both charts over time."""
+    def test_a_drag_over_a_chart_selects_a_range(self, inputs: Inputs) -> None:
+        """In the pages `all` and `counted`, on both charts over time."""
         for page in ("all", "counted"):
             steps = [
                 {"drag": ["#time .brush", 0.3, 0.6]},
@@ -381,7 +383,7 @@ class TestUse:
             order = [int(found[name]["syncs"]) for name in ("second", "first", "all")]
             assert 0 < order[0] < order[1] < order[2] == total
 
-    def test_use_by_keyboard(self, inputs: Inputs) -> None:
+    def test_every_control_works_by_keyboard(self, inputs: Inputs) -> None:
         focused = "(() => { const one = document.activeElement; const style = getComputedStyle(one); return [one.dataset.key ?? one.tagName, one.dataset.name ?? one.textContent.slice(0, 30), style.outlineStyle, parseFloat(style.outlineWidth)]; })()"
         tabs = [
             step
@@ -464,7 +466,7 @@ class TestUse:
         assert all(word in name for name in found["names"])
         assert found["typing"] == "search"
 
-    def test_dark_and_light(self, inputs: Inputs, shots: Path) -> None:
+    def test_the_theme_follows_the_system_and_the_choice(self, inputs: Inputs, shots: Path) -> None:
         colours = (
             "['backgroundColor', 'color'].map((name) => getComputedStyle(document.body)[name])"
         )
@@ -524,7 +526,7 @@ class TestUse:
 
 
 class TestCompared:
-    def test_side_by_side(self, inputs: Inputs) -> None:
+    def test_two_sides_share_scales_and_show_their_figures(self, inputs: Inputs) -> None:
         ticks = "Object.fromEntries(['time', 'latency', 'amount', 'scatter'].map((id) => [id, [...document.querySelectorAll(`#${id} .pane:not(.difference)`)].map((pane) => [...pane.querySelectorAll('svg [aria-label*=tick] text')].map((one) => one.textContent))]))"
         boxes = "[...document.querySelectorAll('#time .pane')].map((pane) => pane.getBoundingClientRect().top)"
         rows = "[...document.querySelectorAll('#summary-table tbody tr')].map((row) => [...row.cells].slice(0, 5).map((cell) => cell.textContent))"
@@ -588,7 +590,7 @@ class TestCompared:
             assert "change unknown: names of functions are missing" in label
             assert " pp " not in label
 
-    def test_gains_in_flame_graphs(self, tmp_path: Path) -> None:
+    def test_frames_show_the_least_change_that_missing_names_allow(self, tmp_path: Path) -> None:
         stack = lambda path, count: [(f"main;{path}", 100)] * count  # noqa: E731
         before = stack("a;fsync", 10) + stack("b;fsync", 4) + stack("c", 2)
         after = stack("a;fsync", 5) + stack("a;0x7f12", 5) + stack("b;fsync", 4)
@@ -600,11 +602,11 @@ class TestCompared:
         out.write_bytes(html.page([described(path) for path in sides]))
         _, new = visit(out, [get("labels", LABELS)])["labels"]
         shown = {label.split(": ")[0]: label.rpartition("; ")[2] for label in new}
-        # c: of 16 it was 2; of 21 it is 6, or 7 with the one of libc.
+        # c: 2 of 16 before; now 6 of 21, or 7 with the request in libc.
         assert shown["c"] == f"share changed by at least +{600 / 21 - 200 / 16:.1f} pp"
-        # a: it was 10, and is 10, or 11.
+        # a: 10 before; now 10 or 11.
         assert shown["a"] == f"share changed by at least {1100 / 21 - 1000 / 16:.1f} pp"
-        # Five or ten of them are fsync's now.
+        # Five of [address] may be fsync, so its change is unknown.
         assert "change unknown" in shown["[address]"]
         assert "change unknown" in shown["[libc.so.6]"]
         assert "share changed by 0.0 pp" in shown["main"]
@@ -696,7 +698,7 @@ class TestWaits:
                 assert float(shown) == pytest.approx(value), (name, where)
 
     def bounds(self, waits: Waiting, where: str, percent: int) -> tuple[float, float]:
-        """Returns the bounds of the buckets of the two values between which a percentile is."""
+        """Returns the bounds of the buckets that hold the two values around a percentile."""
         rows = run_query(
             waits.engine,
             f"SELECT journal_ns FROM syncline_sync WHERE journal_ns IS NOT NULL AND {where} ORDER BY 1",
@@ -709,7 +711,7 @@ class TestWaits:
         return low, min(high, values[-1])
 
     def tables(self, waits: Waiting, shown: dict[str, Any], where: str = "true") -> None:
-        """Compares the rows with names, and their sum, with SQL."""
+        """Compares the named rows, and the sum of the others, with SQL."""
         for view, key in (("files", "path"), ("threads", "comm || ' ' || tid")):
             rows = run_query(
                 waits.engine,
@@ -728,7 +730,7 @@ class TestWaits:
                 rest = [values for name, values in expected.items() if name not in found]
                 assert others == [sum(one[at] or 0 for one in rest) for at in (0, 1)]
 
-    def test_everything(self, waits: Waiting, page: str) -> None:
+    def test_the_whole_run_matches_sql(self, waits: Waiting, page: str) -> None:
         steps = [get("figures", FIGURES), get("sums", SUMS), get("options", OPTIONS)]
         steps += [
             get(
@@ -763,7 +765,7 @@ class TestWaits:
             human.text(expected.get(number), "ns") for number in range(len(found["bins"]))
         ]
 
-    def test_what_is_selected(self, waits: Waiting, page: str) -> None:
+    def test_a_selection_matches_sql(self, waits: Waiting, page: str) -> None:
         """By file, thread and time, separately and together; the flame graph by stack too."""
         path = run_report(waits.engine, "files").rows[1][0]
         assert path not in ("/f1", "/f2", "/f3")
@@ -791,12 +793,12 @@ class TestWaits:
             (syncs, *sums) = waits.one("COUNT(*), SUM(journal_ns), SUM(flush_ns)", where)
             assert 0 < syncs < 601
             shown_sums = [found["journal"], found["flush"]]
-            # Without anything to draw there is no frame.
+            # If there is nothing to draw, there is no frame.
             assert [int(one or 0) for one in shown_sums] == [one or 0 for one in sums], name
             if name == "time":
                 self.tables(waits, found["sums"], where)
 
-    def test_a_file_without_waits(self, waits: Waiting, page: str) -> None:
+    def test_a_file_without_waits_has_no_figures(self, waits: Waiting, page: str) -> None:
         if page == "counted":
             names = (
                 "[...document.querySelectorAll('#files tbody tr')].map((row) => row.dataset.name)"
@@ -858,7 +860,7 @@ class TestWaitsCompared:
         ]
         return visit(out, steps)
 
-    def test_unknown_is_not_0(self, tmp_path: Path) -> None:
+    def test_unknown_waits_are_not_shown_as_0(self, tmp_path: Path) -> None:
         found = self.shown(tmp_path, "ext4.trace.txt", "btrfs.trace.txt", "journal")
         assert found["figures"]["journal"] is None
         assert found["figures"]["journal known of"] == "0"
@@ -875,7 +877,7 @@ class TestWaitsCompared:
         assert "Changes are not shown" in found["flame"][1]
         assert not any(" pp " in label for label in found["labels"][1])
 
-    def test_0_is_known(self, tmp_path: Path) -> None:
+    def test_a_wait_of_0_is_known(self, tmp_path: Path) -> None:
         found = self.shown(tmp_path, "ext4.trace.txt", "ext4-nojournal.trace.txt", "journal")
         assert (found["figures"]["journal"], found["figures"]["journal sum"]) == ("0", "0")
         assert found["figures"]["journal known of"] == "10"
@@ -913,7 +915,7 @@ def test_text_of_a_log_is_not_executed(tmp_path: Path) -> None:
     out = tmp_path / "hostile.html"
     with open_columns(write_parquet(run, tmp_path / "run"), sql=sql_root() / "duckdb") as engine:
         side = html.describe(engine, HOSTILE)
-    # Every field that holds text.
+    # The steps show every field that holds text.
     for sides, name in (([side], "one"), ([side, side], "two")):
         out = tmp_path / f"{name}.html"
         out.write_bytes(html.page(sides))
@@ -938,7 +940,7 @@ def test_text_of_a_log_is_not_executed(tmp_path: Path) -> None:
         assert "\x1b" not in found["name"]
 
 
-def test_no_requests(tmp_path: Path) -> None:
+def test_a_page_without_requests_says_so(tmp_path: Path) -> None:
     out = tmp_path / "empty.html"
     with open_columns(write_parquet(Run(), tmp_path / "run"), sql=sql_root() / "duckdb") as engine:
         side = html.describe(engine, "empty")

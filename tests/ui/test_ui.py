@@ -1,4 +1,4 @@
-"""Traces in the Perfetto UI in a real browser, and `syncline open` as the UI uses it.
+"""Traces in the Perfetto UI in a real browser, and the servers of `syncline open`.
 
 SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
 """
@@ -95,7 +95,7 @@ def seen(
 
 @pytest.mark.ui
 class TestTimeline:
-    def test_there_is_no_error(self, seen: tuple[str, dict[str, Any]]) -> None:
+    def test_the_ui_shows_no_error(self, seen: tuple[str, dict[str, Any]]) -> None:
         _, found = seen
         assert found["dialogs"] == []
         assert found["modals"] == []
@@ -134,7 +134,7 @@ class TestTimeline:
         painted = found["views"][view]["painted"]
         threads = {path: n for path, n in painted.items() if "/Threads/" in path}
         assert len(threads) == len(starts(log))
-        # In every thread in the view of the whole run, otherwise at least in that of the sync.
+        # In the view of the whole run, every thread has slices. In the others, at least the thread of the sync has.
         least = min(threads.values()) if view == "run" else max(threads.values())
         assert least > 1000, painted
         assert sum(n for path, n in painted.items() if path.endswith("bios of syncs")) > 20, painted
@@ -217,7 +217,9 @@ class TestOnline:
         assert headers["Content-Length"] == str(len(body))
         assert server._fetched.wait(5)
 
-    def test_requests_before_the_fetch(self, server: OnlineServer, trace: Path) -> None:
+    def test_preflight_and_head_do_not_end_the_server(
+        self, server: OnlineServer, trace: Path
+    ) -> None:
         ask = Visitor(server.server_port).ask
         status, headers, _ = ask(
             "OPTIONS", "/a%20trace.pftrace", Access_Control_Request_Private_Network="true"
@@ -242,7 +244,7 @@ class TestOnline:
         assert not server._fetched.wait(0.5)
         assert Visitor(server.server_port).ask("GET", "/a%20trace.pftrace")[0] == 200
 
-    def test_a_port_in_use(self, server: OnlineServer, trace: Path) -> None:
+    def test_a_port_in_use_is_refused(self, server: OnlineServer, trace: Path) -> None:
         with pytest.raises(PortTaken):
             OnlineServer(trace, trace.name, server.server_port)
 
@@ -274,8 +276,8 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 class TestCommand:
     LOG = DATA / "parallel4.log"
 
-    def test_online_to_the_end(self) -> None:
-        """It converts the log, prints the address, and exits after one fetch."""
+    def test_the_online_server_exits_after_the_fetch(self) -> None:
+        """The command converts the log, prints the address, and exits after one fetch."""
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", 9001)) == 0:
                 pytest.skip("port 9001 is taken: stop the program that uses it")
@@ -292,14 +294,14 @@ class TestCommand:
             else:
                 pytest.fail("it still serves")
 
-    def test_a_taken_port(self) -> None:
+    def test_a_port_in_use_is_named(self) -> None:
         with socket.socket() as holder:
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 holder.bind(("127.0.0.1", 9001))
                 holder.listen()
             except OSError:
-                pass  # Another program uses it, with the same effect.
+                pass  # Another program uses the port, which has the same effect.
             done = run("--no-browser", self.LOG)
         assert done.returncode == 2
         assert "port 9001 is taken" in done.stderr
@@ -315,7 +317,7 @@ class TestCommand:
             ([DATA.parent / "README.md"], 3, "README.md"),
         ],
     )
-    def test_wrong_use(self, arguments: list[str | Path], code: int, words: str) -> None:
+    def test_wrong_use_is_refused(self, arguments: list[str | Path], code: int, words: str) -> None:
         done = run("--no-browser", *arguments)
         assert done.returncode == code
         assert words in done.stderr

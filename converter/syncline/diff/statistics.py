@@ -26,7 +26,7 @@ __all__ = [
     "student_quantile",
 ]
 
-# Up to this many permutations are all tested; of more, a random sample is drawn.
+# Up to this number, all permutations are tested. Of more, a random sample is drawn.
 EXHAUSTIVE = 2_000
 DRAWN = 1_999
 # The sample is at least this many times 1 / alpha.
@@ -135,7 +135,7 @@ def autocorrelation(values: Values) -> float:
 
 
 def least_p(base: int, new: int) -> float:
-    """Returns the smallest p-value that a permutation test of so many units can give."""
+    """Returns the smallest p-value that a permutation test of these numbers of units can give."""
     return 1 / math.comb(base + new, new)
 
 
