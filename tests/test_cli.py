@@ -226,10 +226,10 @@ def test_input_options_are_refused_for_converted_inputs(made: Path, tmp_path: Pa
 
 def test_a_loss_has_the_same_total_everywhere(made: Path, tmp_path: Path) -> None:
     # The log has 100 bio_submit and 85 bio_complete events.
-    said = "15 of 100 bios: never_completed: submitted bios"
-    assert f"warning: {said}" in run("convert", LOSSY, "-o", tmp_path / "x.csv").stderr
+    warning = "15 of 100 bios: never_completed: submitted bios"
+    assert f"warning: {warning}" in run("convert", LOSSY, "-o", tmp_path / "x.csv").stderr
     for path in (LOSSY, made / "t.pftrace", made / "t"):
-        assert f"warning: {said}" in run("report", path).stdout
+        assert f"warning: {warning}" in run("report", path).stdout
 
 
 LINES = [
@@ -244,7 +244,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "warning"),
     [
         # Two requests, each with all of the lines. One line of the second request is missing.
         ({"+start": None}, "1 of 2 requests: start_missing"),
@@ -260,7 +260,7 @@ LINES = [
         ({"Lost 3 events": 1}, "3 in addition to 14 events: lost_by_tracer"),
     ],
 )
-def test_each_loss_is_reported_with_its_total(change: dict, said: str, tmp_path: Path) -> None:
+def test_each_loss_is_reported_with_its_total(change: dict, warning: str, tmp_path: Path) -> None:
     (word, times), *_ = change.items()
     lines = list(LINES)
     for line in LINES:
@@ -272,9 +272,9 @@ def test_each_loss_is_reported_with_its_total(change: dict, said: str, tmp_path:
         lines.append(word)
     log = tmp_path / "a.log"
     log.write_text("\n".join(lines) + "\n")
-    assert f"warning: {said}" in run("convert", log, "-o", tmp_path / "x.pftrace").stderr
-    assert f"warning: {said}" in run("report", tmp_path / "x.pftrace").stdout
-    assert f"warning: {said}" in run("report", log).stdout
+    assert f"warning: {warning}" in run("convert", log, "-o", tmp_path / "x.pftrace").stderr
+    assert f"warning: {warning}" in run("report", tmp_path / "x.pftrace").stdout
+    assert f"warning: {warning}" in run("report", log).stdout
 
 
 def test_max_loss_is_a_share_of_events_and_losses_together(tmp_path: Path) -> None:
@@ -307,13 +307,13 @@ MISSPELT = [
 @pytest.mark.parametrize("input_", ["log", "t.pftrace", "t"])
 def test_misspelt_sql_gets_a_hint(made: Path, input_: str, sql: str, hint: str) -> None:
     message = query_fails(LOSSY if input_ == "log" else made / input_, sql)
-    said, _, hinted = message.partition("\nhint: ")
+    error, _, hinted = message.partition("\nhint: ")
     assert hint in hinted
-    assert said.startswith("error: SQL error: ")
-    assert str(made) not in said
+    assert error.startswith("error: SQL error: ")
+    assert str(made) not in error
     # The engine's own suggestions are removed, because the hint replaces them.
-    assert "Did you mean" not in said
-    assert "Candidate" not in said
+    assert "Did you mean" not in error
+    assert "Candidate" not in error
 
 
 def test_an_sql_error_shows_its_location(made: Path) -> None:
@@ -384,12 +384,14 @@ def test_marks_outside_the_log_are_warned_of(text: str, change: str | None, tmp_
         ("report", trace),
         ("report", SMALL1, "--engine", "embedded"),
     ):
-        said = run(*arguments, "--marks", file).stderr
-        assert f"warning: {file}:{line}: the mark 'a'" in said, arguments
-        assert "outside the log, which spans 41753514022 to 41950647413 ns" in said
-        assert "CLOCK_BOOTTIME" in said
+        stderr = run(*arguments, "--marks", file).stderr
+        assert f"warning: {file}:{line}: the mark 'a'" in stderr, arguments
+        assert "outside the log, which spans 41753514022 to 41950647413 ns" in stderr
+        assert "CLOCK_BOOTTIME" in stderr
         assert (
-            (f"{change}they would be inside" in said) if change else "would be inside" not in said
+            (f"{change}they would be inside" in stderr)
+            if change
+            else "would be inside" not in stderr
         )
 
 

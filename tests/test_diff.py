@@ -316,10 +316,10 @@ def test_runs_of_a_side_are_found_in_files_folders_and_patterns(tmp_path: Path) 
         (folder / name).write_bytes((DATA / "small1.log").read_bytes())
     sqltools.write_parquet(RUNS["one"](), folder / "c")
     (folder / "README.md").write_text("notes")
-    said: list[str] = []
+    notes: list[str] = []
     want = [str(folder / name) for name in ("a.log", "b.log", "c")]
-    assert runs_of(str(folder), say=said.append) == want
-    assert said == [f"note: {folder}/README.md is skipped: it is not a run"]
+    assert runs_of(str(folder), say=notes.append) == want
+    assert notes == [f"note: {folder}/README.md is skipped: it is not a run"]
     assert runs_of(str(folder / "c")) == [str(folder / "c")]
     assert runs_of(str(folder / "*.log")) == want[:2]
     with pytest.raises(InputError, match="no such file"):
@@ -976,13 +976,13 @@ def test_a_user_query_gives_rows_in_the_gate(tmp_path: Path) -> None:
 
 def test_json_has_all_rows_and_contributors(pool) -> None:
     comparison = diff(pool(SOURCE, 4), pool(SOURCE.changed(requests=600), 4, first=1000))
-    said = json.loads(output.render("json", comparison))
-    assert said["verdict"] == "regression"
-    assert len(said["rows"]) == len(comparison.rows)
-    row = next(r for r in said["rows"] if r["metric"] == "syncs" and r["name"] == "all")
+    result = json.loads(output.render("json", comparison))
+    assert result["verdict"] == "regression"
+    assert len(result["rows"]) == len(comparison.rows)
+    row = next(r for r in result["rows"] if r["metric"] == "syncs" and r["name"] == "all")
     assert (row["base"], row["new"], row["change"]) == (300, 600, 1)
     assert (row["verdict"], row["gate"], row["p_worse"]) == ("regression", True, 1 / 70)
-    moved = next(m for m in said["contributors"] if m["metric"] == "syncs")
+    moved = next(m for m in result["contributors"] if m["metric"] == "syncs")
     files = comparison.new.runs[0].groups["file"]
     assert {g["name"] for g in moved["groups"] if g["kind"] == "file"} <= set(files) | {
         name for run in comparison.new.runs for name in run.groups["file"]

@@ -74,17 +74,19 @@ def test_outputs_have_the_verdict_and_the_warnings(sides: Path, tmp_path: Path) 
     options = [word for file in files for word in ("-o", file)]
     done = run("diff", sides / "base", sides / "worse", *options)
     assert done.returncode == 1
-    said = json.loads(files[0].read_text())
-    assert said["verdict"] == "regression"
+    result = json.loads(files[0].read_text())
+    assert result["verdict"] == "regression"
     assert files[1].read_text().startswith("## Writeback: regression")
     suite = ElementTree.fromstring(files[2].read_text())
-    assert int(suite.attrib["failures"]) == sum(r["verdict"] == "regression" for r in said["rows"])
+    assert int(suite.attrib["failures"]) == sum(
+        r["verdict"] == "regression" for r in result["rows"]
+    )
     assert "Regression: " in files[3].read_text()
     # CI servers show the output of a test case.
-    told = suite.findtext("testcase[@name='verdict']/system-out") or ""
-    assert told.startswith("Regression: ")
-    assert said["warnings"]
-    assert all(f"warning: {warning}" in told for warning in said["warnings"])
+    text = suite.findtext("testcase[@name='verdict']/system-out") or ""
+    assert text.startswith("Regression: ")
+    assert result["warnings"]
+    assert all(f"warning: {warning}" in text for warning in result["warnings"])
     assert "changes no" not in done.stderr
     assert "no ending that chooses a format" in fails(2, "diff", SMALL1, SMALL1, "-o", "x.html")
     assert "cannot write" in fails(2, "diff", SMALL1, SMALL4, "-o", tmp_path / "no" / "x.md")
@@ -93,7 +95,7 @@ def test_outputs_have_the_verdict_and_the_warnings(sides: Path, tmp_path: Path) 
         assert done.returncode == 1
         # stdout is for a program. The user still gets the verdict and the warnings on stderr.
         assert done.stderr.endswith("regression\n")
-        assert all(f"warning: {warning}\n" in done.stderr for warning in said["warnings"])
+        assert all(f"warning: {warning}\n" in done.stderr for warning in result["warnings"])
 
 
 def test_an_output_that_is_an_input_is_refused(tmp_path: Path) -> None:
@@ -131,9 +133,9 @@ def test_an_output_that_is_an_input_is_refused(tmp_path: Path) -> None:
 
 def test_a_baseline_replaces_its_runs(sides: Path, tmp_path: Path) -> None:
     kept = tmp_path / "main.baseline.json.gz"
-    said = run("baseline", "save", sides / "base", "-o", kept)
-    assert said.returncode == 0
-    assert f"4 runs -> {kept} (" in said.stderr
+    done = run("baseline", "save", sides / "base", "-o", kept)
+    assert done.returncode == 0
+    assert f"4 runs -> {kept} (" in done.stderr
     assert left(tmp_path) == [kept.name]
     fresh, stored = (
         json.loads(run("diff", base, sides / "worse", "--format", "json").stdout)
@@ -145,8 +147,8 @@ def test_a_baseline_replaces_its_runs(sides: Path, tmp_path: Path) -> None:
     mixed.mkdir()
     shutil.copy(kept, mixed)
     shutil.copy(sides / "same" / "run0.log", mixed)
-    told = json.loads(run("diff", mixed, sides / "worse", "--format", "json").stdout)
-    assert len(told["base"]["runs"]) == 5
+    result = json.loads(run("diff", mixed, sides / "worse", "--format", "json").stdout)
+    assert len(result["base"]["runs"]) == 5
     message = fails(3, "report", kept)
     assert "baseline" in message
     assert "syncline diff" in message
@@ -233,11 +235,11 @@ def test_the_error_for_a_baseline_of_another_version_has_a_command(tmp_path: Pat
 
 
 def test_help_explains_max_loss() -> None:
-    told = " ".join(ok("diff", "--help").split())
-    assert "--max-loss N|N% Give no verdict and exit with code 4 if any run lost more" in told
+    text = " ".join(ok("diff", "--help").split())
+    assert "--max-loss N|N% Give no verdict and exit with code 4 if any run lost more" in text
     for command in (("report",), ("convert",), ("baseline", "save")):
-        told = " ".join(ok(*command, "--help").split())
-        assert "--max-loss N|N% Write nothing and exit with code 4 if" in told
+        text = " ".join(ok(*command, "--help").split())
+        assert "--max-loss N|N% Write nothing and exit with code 4 if" in text
 
 
 def test_too_many_losses_give_no_verdict(tmp_path: Path) -> None:
@@ -274,9 +276,9 @@ def test_wrong_use_is_refused(tmp_path: Path) -> None:
 
 def test_warnings_name_differences_between_the_sides(tmp_path: Path) -> None:
     trace_dat = DATA.parent / "tracecmd" / "small4.dat"
-    told = run("diff", SMALL4, trace_dat).stdout
-    assert "warning: formats differ: thesis in base, trace-dat in new" in told
-    assert "cannot show how much one run differs from the next" in told
+    text = run("diff", SMALL4, trace_dat).stdout
+    assert "warning: formats differ: thesis in base, trace-dat in new" in text
+    assert "cannot show how much one run differs from the next" in text
     marks = tmp_path / "marks.csv"
     marks.write_text("time,name\n48051183130,load\n")
     assert run("diff", SMALL4, SLOW, "--marks", marks).returncode == 1
@@ -285,9 +287,9 @@ def test_warnings_name_differences_between_the_sides(tmp_path: Path) -> None:
 def test_a_side_converted_with_a_wrong_time_unit_is_detected(tmp_path: Path) -> None:
     ok("convert", "-q", SMALL4, "--time-unit", "us", "-o", f"{tmp_path}/us/")
     for sides, longer in (((SMALL4, tmp_path / "us"), "new"), ((tmp_path / "us", SMALL4), "base")):
-        told = run("diff", *sides).stdout
-        assert f"all times of {longer} are about 1,000 times those of" in told
-        assert "wrong --time-unit" in told
+        text = run("diff", *sides).stdout
+        assert f"all times of {longer} are about 1,000 times those of" in text
+        assert "wrong --time-unit" in text
     assert "--time-unit" not in run("diff", SMALL4, SLOW).stdout
 
 
@@ -299,11 +301,11 @@ def test_the_same_run_on_both_sides_is_not_compared(tmp_path: Path) -> None:
 
 
 def test_rows_in_the_gate_are_marked() -> None:
-    told = run("diff", SMALL4, SLOW).stdout.splitlines()
-    gate = [line for line in told if " gate  " in line and line.startswith("all ")]
-    of_all = next(line for line in told if line.startswith("Regression: "))
-    assert sum(line.endswith("  regression") for line in gate) == int(of_all.split()[1])
-    assert len(gate) == int(of_all.split()[4])
+    lines = run("diff", SMALL4, SLOW).stdout.splitlines()
+    gate = [line for line in lines if " gate  " in line and line.startswith("all ")]
+    verdict = next(line for line in lines if line.startswith("Regression: "))
+    assert sum(line.endswith("  regression") for line in gate) == int(verdict.split()[1])
+    assert len(gate) == int(verdict.split()[4])
 
 
 def test_a_user_query_gives_rows_in_the_gate(sides: Path, tmp_path: Path) -> None:
@@ -312,10 +314,10 @@ def test_a_user_query_gives_rows_in_the_gate(sides: Path, tmp_path: Path) -> Non
         "SELECT 'syncs of ' || op AS key, COUNT(*) AS value, 'count' AS unit"
         " FROM syncline_sync GROUP BY op"
     )
-    told = json.loads(
+    result = json.loads(
         run("diff", sides / "base", sides / "worse", "--query", query, "--format", "json").stdout
     )
-    own = {row["metric"]: row for row in told["rows"] if row["kind"] == "query"}
+    own = {row["metric"]: row for row in result["rows"] if row["kind"] == "query"}
     assert "syncs of fsync" in own
     assert all(row["gate"] for row in own.values())
     assert own["syncs of fsync"]["new"] > 1.5 * own["syncs of fsync"]["base"]
@@ -325,9 +327,9 @@ def test_logs_with_process_ids_can_be_compared(tmp_path: Path) -> None:
     source = dataclasses.replace(Source(), requests=60)
     for name, seed in (("a.log", 1), ("b.log", 2)):
         (tmp_path / name).write_bytes(source.log(seed))
-    told = run("diff", tmp_path / "a.log", tmp_path / "b.log", "--pid-is", "process", "--all")
-    assert told.returncode in (0, 5)
-    assert "no rows by" not in told.stdout
+    done = run("diff", tmp_path / "a.log", tmp_path / "b.log", "--pid-is", "process", "--all")
+    assert done.returncode in (0, 5)
+    assert "no rows by" not in done.stdout
 
 
 def test_sides_with_different_filters_are_refused(sides: Path, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_the_first_permutation_is_the_observed_one() -> None:
 
 
 def test_p_values_of_small_samples() -> None:
-    dealt = Permutations(3, 3, seed=1)
+    permutations = Permutations(3, 3, seed=1)
     # The first row differs more than in any other of the 20 permutations. The second has the same
     # noise on both sides. The third is constant.
     rows = [
@@ -132,15 +132,15 @@ def test_p_values_of_small_samples() -> None:
         ([5.0, 6.0, 7.0], [7.0, 5.0, 6.0], 1),
         ([4.0, 4.0, 4.0], [4.0, 4.0, 4.0], 1),
     ]
-    changed, noise, constant = adjusted(rows, dealt)
+    changed, noise, constant = adjusted(rows, permutations)
     assert changed.up == 1 / 20
     assert changed.down == 1
     assert noise.up > 0.5
     assert constant.up == constant.down == 1
     # With direction -1, higher is better, so the rise counts as `down`.
-    assert adjusted([(*rows[0][:2], -1)], dealt)[0].down == 1 / 20
+    assert adjusted([(*rows[0][:2], -1)], permutations)[0].down == 1 / 20
     # A second row that differs in the same runs does not raise the p-value.
-    both = adjusted([rows[0], ([1.0, 1.0, 1.0], [2.0, 2.0, 2.0], 1)], dealt)
+    both = adjusted([rows[0], ([1.0, 1.0, 1.0], [2.0, 2.0, 2.0], 1)], permutations)
     assert [one.up for one in both] == [1 / 20, 1 / 20]
 
 
@@ -167,13 +167,13 @@ def test_equal_sides_raise_false_alarms_in_at_most_alpha(sizes: tuple[int, int],
     base, new = sizes
     units = range(base + new)
     rows = awkward_rows(random.Random(seed), base + new)
-    dealt = Permutations(base, new, seed=1)
-    assert dealt.exhaustive
+    permutations = Permutations(base, new, seed=1)
+    assert permutations.exhaustive
     alarms = ways = 0
     for chosen in itertools.combinations(units, new):
         rest = [unit for unit in units if unit not in chosen]
         sides = [([row[u] for u in rest], [row[u] for u in chosen], 1) for row in rows]
-        found = adjusted(sides, dealt)
+        found = adjusted(sides, permutations)
         alarms += min(one.up for one in found) <= 0.05
         ways += 1
     assert alarms <= 0.05 * ways
@@ -181,13 +181,13 @@ def test_equal_sides_raise_false_alarms_in_at_most_alpha(sizes: tuple[int, int],
 
 def test_sampled_permutations_of_equal_sides_keep_alpha() -> None:
     dice = random.Random(11)
-    dealt = Permutations(8, 8, seed=1)
-    assert not dealt.exhaustive
-    dealt.chosen = dealt.chosen[:500]
+    permutations = Permutations(8, 8, seed=1)
+    assert not permutations.exhaustive
+    permutations.chosen = permutations.chosen[:500]
     rounds, alarms = 300, 0
     for _ in range(rounds):
         rows = awkward_rows(dice, 16)
-        found = adjusted([(row[:8], row[8:], 1) for row in rows], dealt)
+        found = adjusted([(row[:8], row[8:], 1) for row in rows], permutations)
         alarms += min(one.up for one in found) <= 0.05
     # 15 are expected. More than 27 happen once in 700 such tests.
     assert alarms <= 27

@@ -49,8 +49,8 @@ Folded = dict[str, int]
 
 
 def side(path: str | Path, by: str, *, compared: bool = False, engine: str = "auto") -> Side:
-    with opened(str(path), Reading(), engine) as made:
-        return Side(str(path), read(made, by, compared=compared))
+    with opened(str(path), Reading(), engine) as data:
+        return Side(str(path), read(data, by, compared=compared))
 
 
 def picture(path: str | Path, by: str = "stack", weight: str = "count", **rest: Any) -> Picture:

@@ -1,4 +1,4 @@
-"""The data of the page that `report --html` writes: checked against counts made here, and compared between the engines."""
+"""The data of the page that `report --html` writes: compared with independent counts and between the engines."""
 
 from __future__ import annotations
 
@@ -126,9 +126,9 @@ class Counted:
 @pytest.mark.parametrize("limits", [FEW, ROOM], ids=["few", "room"])
 @pytest.mark.parametrize("run", ["crowd", "one", "waiting"])
 def test_cubes_count_every_request(both, run: str, limits: Limits) -> None:
-    told = html.describe(both(run).columns, "x", limits)
-    assert told["mode"] == "bins"
-    rung = told["limits"]
+    data = html.describe(both(run).columns, "x", limits)
+    assert data["mode"] == "bins"
+    rung = data["limits"]
     if run == "crowd" and limits is FEW:
         # The first two rungs of the ladder are too fine.
         assert (rung["files"], rung["threads"], rung["step"]) == (3, 2, 7)
@@ -136,7 +136,7 @@ def test_cubes_count_every_request(both, run: str, limits: Limits) -> None:
     for row in made.sync:
         row["path"] = row["path"] or "[unknown file]"
     counted = Counted(made, rung)
-    assert told["width_ns"] == counted.width
+    assert data["width_ns"] == counted.width
 
     slots: dict[tuple, Counter] = {}
     most: dict[tuple, dict[str, int]] = {}
@@ -157,7 +157,7 @@ def test_cubes_count_every_request(both, run: str, limits: Limits) -> None:
             sums.update(journal_dur_ns=row["dur_ns"])
         if row.get("flush_ns") is not None:
             sums.update(flushes=1, flush_ns=row["flush_ns"])
-    found = rows(told["cubes"]["slot"])
+    found = rows(data["cubes"]["slot"])
     assert [(row["bin"], row["file"], row["thread"]) for row in found] == sorted(slots)
     for row in found:
         key = (row["bin"], row["file"], row["thread"])
@@ -175,20 +175,20 @@ def test_cubes_count_every_request(both, run: str, limits: Limits) -> None:
             assert not [name for name in row if name.startswith(("journal", "flush"))]
 
     kinds = ["syscall", "writeback", *(["journal"] if run == "waiting" else [])]
-    assert sorted(told["cubes"]) == sorted([*kinds, "slot", "amount", "busy", "code"])
+    assert sorted(data["cubes"]) == sorted([*kinds, "slot", "amount", "busy", "code"])
     for kind in kinds:
         expected = Counter(
             (bin_, file, thread, latency_bucket(row[f"{kind}_ns"]))
             for bin_, file, thread, row in counted.rows
             if row.get(f"{kind}_ns") is not None
         )
-        assert Counter(tuple_of(told["cubes"][kind], "bucket")) == expected
+        assert Counter(tuple_of(data["cubes"][kind], "bucket")) == expected
     expected = Counter(
         (bin_, file, thread, amount_bucket(row["bytes"]))
         for bin_, file, thread, row in counted.rows
         if row.get("incomplete") not in ("start", "end")
     )
-    assert Counter(tuple_of(told["cubes"]["amount"], "bucket")) == expected
+    assert Counter(tuple_of(data["cubes"]["amount"], "bucket")) == expected
 
 
 def tuple_of(columns: dict[str, list[int]], last: str) -> dict[tuple, int]:
@@ -199,8 +199,8 @@ def tuple_of(columns: dict[str, list[int]], last: str) -> dict[tuple, int]:
 
 def test_time_in_flight_is_split_over_the_bins(both) -> None:
     """One request of the run `crowd` lasts as long as the run."""
-    told = html.describe(both("crowd").columns, "x", ROOM)
-    counted = Counted(RUNS["crowd"](), told["limits"])
+    data = html.describe(both("crowd").columns, "x", ROOM)
+    counted = Counted(RUNS["crowd"](), data["limits"])
     busy: Counter = Counter()
     for _, file, thread, row in counted.rows:
         since, end = row["since_ns"], row["since_ns"] + row["dur_ns"]
@@ -210,27 +210,27 @@ def test_time_in_flight_is_split_over_the_bins(both) -> None:
             since = until
     found = {
         (row["bin"], row["file"], row["thread"]): row["busy_ns"]
-        for row in rows(told["cubes"]["busy"])
+        for row in rows(data["cubes"]["busy"])
     }
     assert found == dict(busy)
 
 
 def test_stacks_are_counted_by_all_dimensions_or_by_each(both) -> None:
-    told = html.describe(both("crowd").columns, "x", ROOM)
-    counted = Counted(RUNS["crowd"](), told["limits"])
+    data = html.describe(both("crowd").columns, "x", ROOM)
+    counted = Counted(RUNS["crowd"](), data["limits"])
     keys = [row[:3] for row in counted.rows]
     expected = Counter((*key, stack) for key, stack in zip(keys, counted.stack, strict=True))
-    assert Counter(tuple_of(told["cubes"]["code"]["all"], "stack")) == expected
+    assert Counter(tuple_of(data["cubes"]["code"]["all"], "stack")) == expected
     # With too many cells, each dimension has its own counts.
-    told = html.describe(both("crowd").columns, "x", FEW)
-    counted = Counted(RUNS["crowd"](), told["limits"])
-    assert list(told["cubes"]["code"]) == ["time", "file", "thread"]
-    for place, part in enumerate(told["cubes"]["code"]):
+    data = html.describe(both("crowd").columns, "x", FEW)
+    counted = Counted(RUNS["crowd"](), data["limits"])
+    assert list(data["cubes"]["code"]) == ["time", "file", "thread"]
+    for place, part in enumerate(data["cubes"]["code"]):
         expected = Counter(
             (*(one if index == place else 0 for index, one in enumerate(row[:3])), stack)
             for row, stack in zip(counted.rows, counted.stack, strict=True)
         )
-        assert Counter(tuple_of(told["cubes"]["code"][part], "stack")) == expected
+        assert Counter(tuple_of(data["cubes"]["code"][part], "stack")) == expected
 
 
 @pytest.mark.parametrize("limits", [Limits(), ROOM], ids=["all", "bins"])
@@ -244,27 +244,27 @@ def test_compared_stacks_have_no_addresses(tmp_path: Path, limits: Limits) -> No
     run.add(41_000, 500, stack=None, path="/f", comm="db", bytes=4096, bios=1)
     with open_columns(write_parquet(run, tmp_path / "run"), sql=sql_root() / "duckdb") as engine:
         single = html.describe(engine, "x", limits)
-        told = html.describe(engine, "x", limits, compared=True)
+        data = html.describe(engine, "x", limits, compared=True)
     assert any(name.startswith("main;0x7f") for name in single["stack_names"])
     assert "nameless" not in single
-    assert told["stack_names"] == ["main;write", "main;[address]", "main;[libx.so]"]
-    assert told["stacks"] == 3
-    assert told["nameless"] == ["[address]", "[libx.so]"]
+    assert data["stack_names"] == ["main;write", "main;[address]", "main;[libx.so]"]
+    assert data["stacks"] == 3
+    assert data["nameless"] == ["[address]", "[libx.so]"]
     # 11 requests have the first stack, 10 each of the others, and one has none.
     expected = Counter({0: 11, 1: 10, 2: 10})
     if limits is ROOM:
-        cells = rows(told["cubes"]["code"]["all"])
+        cells = rows(data["cubes"]["code"]["all"])
         found: Counter = Counter()
         for cell in cells:
             found[cell["stack"]] += cell["syncs"]
         assert found == expected + Counter({-1: 1})
     else:
-        assert Counter(told["rows"]["stack"]) == expected + Counter({None: 1})
+        assert Counter(data["rows"]["stack"]) == expected + Counter({None: 1})
 
 
 def test_stacks_have_the_sums_of_waits(both) -> None:
-    told = html.describe(both("waiting").columns, "x", ROOM)
-    counted = Counted(RUNS["waiting"](), told["limits"])
+    data = html.describe(both("waiting").columns, "x", ROOM)
+    counted = Counted(RUNS["waiting"](), data["limits"])
     for name in ("journal_ns", "flush_ns"):
         expected: dict[tuple, int] = {}
         for row, stack in zip(counted.rows, counted.stack, strict=True):
@@ -273,23 +273,23 @@ def test_stacks_have_the_sums_of_waits(both) -> None:
                 expected[key] = expected.get(key, 0) + row[3][name]
         found = {
             (row["bin"], row["file"], row["thread"], row["stack"]): row[name]
-            for row in rows(told["cubes"]["code"]["all"])
+            for row in rows(data["cubes"]["code"]["all"])
             if row[name] is not None
         }
         assert found == expected
 
 
 def test_a_small_run_has_the_waits_of_each_request(both) -> None:
-    told = html.describe(both("waits").columns, "x")
-    assert (told["journals"], told["flushes"]) == (3, 4)
-    assert told["rows"]["journal_ns"] == [30, 70, 0, None, None]
-    assert told["rows"]["flush_ns"] == [5, 10, 0, 0, None]
+    data = html.describe(both("waits").columns, "x")
+    assert (data["journals"], data["flushes"]) == (3, 4)
+    assert data["rows"]["journal_ns"] == [30, 70, 0, None, None]
+    assert data["rows"]["flush_ns"] == [5, 10, 0, 0, None]
 
 
 @pytest.mark.parametrize("limits", [Limits(), FEW], ids=["all", "few"])
 def test_without_known_waits_the_data_has_only_their_counts(limits: Limits) -> None:
     with opened(str(DATA / "parallel4.log"), Reading()) as engine:
-        told = html.describe(engine, "x", limits)
+        data = html.describe(engine, "x", limits)
 
     def names(value: Any) -> Iterator[str]:
         if isinstance(value, dict):
@@ -297,21 +297,21 @@ def test_without_known_waits_the_data_has_only_their_counts(limits: Limits) -> N
         for one in value.values() if isinstance(value, dict) else ():
             yield from names(one)
 
-    found = {name for name in names(told) if name.startswith(("journal", "flush"))}
+    found = {name for name in names(data) if name.startswith(("journal", "flush"))}
     # The number of requests with a known wait: 0.
     assert found == {"journals", "flushes"}
-    assert (told["journals"], told["flushes"]) == (0, 0)
+    assert (data["journals"], data["flushes"]) == (0, 0)
 
 
 def test_a_sample_has_every_nth_request_and_the_longest(both) -> None:
-    told = html.describe(both("crowd").columns, "x", FEW)
+    data = html.describe(both("crowd").columns, "x", FEW)
     made = RUNS["crowd"]()
-    every = told["limits"]["every"]
+    every = data["limits"]["every"]
     assert every == math.ceil(601 / 20)
     order = sorted(made.sync, key=lambda row: row["sync_id"])
     first = min(row["ts_ns"] for row in order)
     sampled = [row["ts_ns"] - first for row in order[::every]]
-    points = rows(told["points"])
+    points = rows(data["points"])
     assert sorted(p["since_ns"] for p in points if p["sampled"]) == sorted(sampled)
     longest = sorted(row["dur_ns"] for row in order)[-3:]
     assert set(longest) <= {point["dur_ns"] for point in points}
@@ -319,51 +319,51 @@ def test_a_sample_has_every_nth_request_and_the_longest(both) -> None:
 
 def test_files_and_threads_match_their_reports(both) -> None:
     engine = both("crowd").columns
-    told = html.describe(engine, "x", FEW)
+    data = html.describe(engine, "x", FEW)
     for name in ("files", "threads"):
         report = run_report(engine, name)
-        count = told["limits"][name]
-        assert told[name] > count
-        assert rows(told[f"{name}_table"]) == [
+        count = data["limits"][name]
+        assert data[name] > count
+        assert rows(data[f"{name}_table"]) == [
             dict(zip(report.columns, row, strict=True)) for row in report.rows[:count]
         ]
     # The numbers in the cubes are indexes into these tables.
     by_file = Counter()
-    for row in rows(told["cubes"]["slot"]):
+    for row in rows(data["cubes"]["slot"]):
         by_file[row["file"]] += row["syncs"]
-    table = told["files_table"]["syncs"]
+    table = data["files_table"]["syncs"]
     assert [by_file[number] for number in range(len(table))] == table
-    assert sum(by_file.values()) == told["requests"] == 601
+    assert sum(by_file.values()) == data["requests"] == 601
 
 
 def test_a_small_run_is_described_request_by_request(both) -> None:
-    told = html.describe(both("one").columns, "x")
+    data = html.describe(both("one").columns, "x")
     made = one_run()
-    assert told["mode"] == "requests"
-    found = rows(told["rows"])
+    assert data["mode"] == "requests"
+    found = rows(data["rows"])
     assert [row["since_ns"] for row in found] == [row["ts_ns"] - T for row in made.sync]
     for name in ("dur_ns", "syscall_ns", "writeback_ns", "bytes", "ranges", "bios"):
         assert [row[name] for row in found] == [row[name] for row in made.sync]
     lack = {None: 0, "start": 1, "end": 2, "bio": 3}
     assert [row["incomplete"] for row in found] == [lack[r.get("incomplete")] for r in made.sync]
-    paths = told["files_table"]["path"]
+    paths = data["files_table"]["path"]
     assert [paths[row["file"]] for row in found] == [
         row["path"] or "[unknown file]" for row in made.sync
     ]
-    stacks = [None if r["stack"] is None else told["stack_names"][r["stack"]] for r in found]
+    stacks = [None if r["stack"] is None else data["stack_names"][r["stack"]] for r in found]
     assert stacks == [row.get("stack") for row in made.sync]
-    operations = [told["operations"][row["op"]] for row in found]
+    operations = [data["operations"][row["op"]] for row in found]
     assert operations == [row["op"] or "none" for row in made.sync]
 
 
 def test_bins_match_the_report(both) -> None:
     engine = both("crowd").columns
-    told = html.describe(engine, "x", ROOM)
+    data = html.describe(engine, "x", ROOM)
     report = run_report(engine, "over-time")
     by_bin = Counter()
-    for row in rows(told["cubes"]["slot"]):
+    for row in rows(data["cubes"]["slot"]):
         by_bin[row["bin"]] += row["syncs"]
-    assert [by_bin[number] for number in range(told["bins"])] == [row[2] for row in report.rows]
+    assert [by_bin[number] for number in range(data["bins"])] == [row[2] for row in report.rows]
 
 
 # The page as a file.
@@ -491,18 +491,18 @@ class TestCommand:
     )
     def test_wrong_use_is_refused(self, tmp_path: Path, arguments: list[str], words: str) -> None:
         typed = [str(tmp_path / one) if "OUT" in one else one for one in arguments]
-        code, told = syncline("report", self.LOG, *typed)
+        code, stderr = syncline("report", self.LOG, *typed)
         assert code == 2
-        assert words in told
-        assert "hint: " in told
+        assert words in stderr
+        assert "hint: " in stderr
         assert not list(tmp_path.iterdir())
 
     def test_an_unreadable_base_leaves_the_old_page(self, tmp_path: Path) -> None:
         out = tmp_path / "out.html"
         out.write_text("before")
-        code, told = syncline("report", self.LOG, "--html", out, "--base", tmp_path / "none.log")
+        code, stderr = syncline("report", self.LOG, "--html", out, "--base", tmp_path / "none.log")
         assert code == 3
-        assert "none.log" in told
+        assert "none.log" in stderr
         assert out.read_text() == "before"
         assert list(tmp_path.iterdir()) == [out]
 
@@ -513,12 +513,12 @@ class TestCommand:
             raise html.PageMissing("the page of --html has not been built: page.html is missing")
 
         monkeypatch.setattr(html, "template", missing)
-        code, told = syncline("report", self.LOG, "--html", tmp_path / "out.html")
+        code, stderr = syncline("report", self.LOG, "--html", tmp_path / "out.html")
         assert code == 2
-        assert "has not been built" in told
-        assert "make page" in told
+        assert "has not been built" in stderr
+        assert "make page" in stderr
 
     def test_a_run_without_requests_gives_a_page(self, tmp_path: Path, both) -> None:
-        told = html.describe(both("empty").columns, "empty")
-        assert (told["requests"], told["bins"], told["mode"]) == (0, None, "requests")
-        assert b'"requests":0' in html.page([told])
+        data = html.describe(both("empty").columns, "empty")
+        assert (data["requests"], data["bins"], data["mode"]) == (0, None, "requests")
+        assert b'"requests":0' in html.page([data])

@@ -38,14 +38,14 @@ ALIKE = {
 KINDS = [THESIS, BPF, FTRACE, TRACE_DAT, BLKTRACE, BLKPARSE, STRACE]
 
 
-def inspected(*arguments: str | Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(ok("inspect", "--format", "json", *arguments))
-    return told
+def inspect_all(*arguments: str | Path) -> dict[str, Any]:
+    info: dict[str, Any] = json.loads(ok("inspect", "--format", "json", *arguments))
+    return info
 
 
-def one(*arguments: str | Path) -> dict[str, Any]:
-    told: dict[str, Any] = inspected(*arguments)["inputs"][0]
-    return told
+def inspect_one(*arguments: str | Path) -> dict[str, Any]:
+    info: dict[str, Any] = inspect_all(*arguments)["inputs"][0]
+    return info
 
 
 def text_of(file: Path) -> str:
@@ -53,136 +53,138 @@ def text_of(file: Path) -> str:
     return (gzip.decompress(data) if file.suffix == ".gz" else data).decode()
 
 
-def others(told: dict[str, Any]) -> dict[str, int]:
+def other_counts(info: dict[str, Any]) -> dict[str, int]:
     """Returns the counts of other events by name. No name may occur twice."""
-    named = {row["event"]: row["count"] for row in told["other_events"]}
-    assert len(named) == len(told["other_events"])
+    named = {row["event"]: row["count"] for row in info["other_events"]}
+    assert len(named) == len(info["other_events"])
     return named
 
 
-def seen(told: dict[str, Any], what: str) -> dict[str, Any]:
-    return next(row for row in told["entities"] if row["kind"] == what)
+def entity(info: dict[str, Any], kind: str) -> dict[str, Any]:
+    return next(row for row in info["entities"] if row["kind"] == kind)
 
 
-def answers(told: dict[str, Any]) -> dict[str, str]:
-    return {row["report"]: row["answer"] for row in told["reports"]}
+def answers(info: dict[str, Any]) -> dict[str, str]:
+    return {row["report"]: row["answer"] for row in info["reports"]}
 
 
 @pytest.mark.parametrize("file", sorted(DATA.glob("*.log*")), ids=lambda file: file.name)
 def test_a_log_of_the_thesis_matches_the_reference(file: Path) -> None:
-    told = one(file)
+    info = inspect_one(file)
     tables = thesis.read_file(file)
     losses = thesis.Losses(file.name)
     data = file.read_bytes()
     data = gzip.decompress(data) if file.suffix == ".gz" else data
     events, lines = thesis.parse(data, losses)
-    assert (told["format"], told["lines"], told["syncs"]) == ("thesis", lines, len(tables.sync))
-    assert sum(told["events"].values()) == len(events)
+    assert (info["format"], info["lines"], info["syncs"]) == ("thesis", lines, len(tables.sync))
+    assert sum(info["events"].values()) == len(events)
     times = [event.ts for event in events]
-    span = told["span"]
+    span = info["span"]
     assert (span["first_ns"], span["last_ns"]) == (min(times), max(times))
     assert span["duration_ns"] == max(times) - min(times)
-    assert {row["reason"]: row["count"] for row in told["losses"]} == {
+    assert {row["reason"]: row["count"] for row in info["losses"]} == {
         row["reason"]: row["count"] for row in tables.loss
     }
     syncing = {row["tid"] for row in [*tables.sync, *(c for c in tables.call if c["unmatched"])]}
     threads = syncing | {row["tid"] for row in tables.bio}
-    assert (seen(told, "thread")["count"] or 0) == len(threads)
-    assert (seen(told, "thread")["with_syncs"] or 0) == len(syncing)
-    assert (seen(told, "file")["count"] or 0) == len({row["path"] for row in tables.sync} - {None})
+    assert (entity(info, "thread")["count"] or 0) == len(threads)
+    assert (entity(info, "thread")["with_syncs"] or 0) == len(syncing)
+    assert (entity(info, "file")["count"] or 0) == len(
+        {row["path"] for row in tables.sync} - {None}
+    )
     # Logs of the thesis name no device or process, so their number is unknown, not 0.
-    assert (seen(told, "device")["count"], seen(told, "process")["count"]) == (None, None)
-    known = {row["column"]: (row["known"], row["of"]) for row in told["columns"]}
+    assert (entity(info, "device")["count"], entity(info, "process")["count"]) == (None, None)
+    known = {row["column"]: (row["known"], row["of"]) for row in info["columns"]}
     with_bios = sum(bool(row["bios"]) for row in tables.sync)
     for column, (count, of) in known.items():
         have = [row for row in tables.sync if row.get(column) is not None]
         assert count == len(have), column
         limited = column in ("before_submit_ns", "after_complete_ns")
         assert of == (with_bios if limited else len(tables.sync)), column
-    for row, table in zip(told["attribution"], (tables.sync, tables.bio), strict=True):
+    for row, table in zip(info["attribution"], (tables.sync, tables.bio), strict=True):
         confidence = Counter(r["confidence"] for r in table if r["confidence"])
         total = sum(confidence.values())
         assert row["count"] == total
         for word in ("exact", "inferred", "unknown"):
             assert row[word] == (confidence[word] / total if total else None)
-    assert (told["clock"]["name"], told["clock"]["is_recorded"]) == ("boottime", False)
+    assert (info["clock"]["name"], info["clock"]["is_recorded"]) == ("boottime", False)
 
 
 def test_ring_buffer_text_matches_a_text_search() -> None:
-    told = one(FTRACE)
+    info = inspect_one(FTRACE)
     # `COMM-PID [CPU] FLAGS TIME: NAME...`
     words = Counter(re.findall(r"^ .*?-\d+ +\[\d+\] .*? *[\d.]+: (\w+)", text_of(FTRACE), re.M))
-    kinds = told["events"]
+    kinds = info["events"]
     for name, alike in ALIKE.items():
         assert kinds[name] == words[name] + words[alike] > 0, name
-    named = others(told)
+    named = other_counts(info)
     assert sum(named.values()) == kinds["other"]
     for name in ("writeback_mark_inode_dirty", "block_rq_issue", "writeback_dirty_folio"):
         assert named[name] == words[name] > 0, name
-    assert (told["clock"]["name"], told["clock"]["is_recorded"]) == ("unknown", False)
-    assert seen(told, "file system")["top"][0]["name"] == "ext4"
+    assert (info["clock"]["name"], info["clock"]["is_recorded"]) == ("unknown", False)
+    assert entity(info, "file system")["top"][0]["name"] == "ext4"
 
 
 def test_a_trace_dat_matches_the_output_of_trace_cmd() -> None:
-    told = one(TRACE_DAT)
+    info = inspect_one(TRACE_DAT)
     printed = text_of(TESTS / "tracecmd" / "small4.report.txt.gz")
     words = Counter(re.findall(r"\[\d+\] .*? [\d.]+: (\w+): ", printed))
-    kinds, named = told["events"], others(told)
+    kinds, named = info["events"], other_counts(info)
     for name, alike in ALIKE.items():
         assert kinds[name] == words[name] + words[alike] > 0, name
     assert kinds["other"] == sum(named.values())
     # Events whose kind does not depend on their fields.
     for name in ("writeback_mark_inode_dirty", "block_rq_issue", "sys_enter_write"):
         assert named[name] == words[name] > 0, name
-    assert (told["clock"]["name"], told["clock"]["is_recorded"]) == ("local", True)
-    assert told["lines"] == 0
+    assert (info["clock"]["name"], info["clock"]["is_recorded"]) == ("local", True)
+    assert info["lines"] == 0
 
 
 def test_blktrace_matches_its_records() -> None:
-    told = one(BLKTRACE)
+    info = inspect_one(BLKTRACE)
     files = [file.read_bytes() for file in sorted(BLKTRACE.parent.glob("small4.blktrace.*"))]
     rows = blktrace.rows(files)
-    assert sum(told["events"].values()) == len(rows)
+    assert sum(info["events"].values()) == len(rows)
     words = Counter(row["event"] for row in rows)
-    named = others(told)
+    named = other_counts(info)
     # Syncline uses none of these actions.
     for word in "DMGPUI":
         assert named[word] == words[word] > 0
-    assert sum(named.values()) == told["events"]["other"]
-    assert told["syncs"] == 0
-    assert set(answers(told).values()) == {"no", "part", "full"}
-    assert {name for name, answer in answers(told).items() if answer != "no"} == {
+    assert sum(named.values()) == info["events"]["other"]
+    assert info["syncs"] == 0
+    assert set(answers(info).values()) == {"no", "part", "full"}
+    assert {name for name, answer in answers(info).items() if answer != "no"} == {
         "summary",
         "losses",
     }
-    text = one(BLKPARSE)
-    assert others(text)["D"] == named["D"]
+    text = inspect_one(BLKPARSE)
+    assert other_counts(text)["D"] == named["D"]
     assert text["clock"]["name"] == "relative"
     # A message in the trace records the time of day of its start, which gives the offset to real time.
-    offset = told["clock"]["realtime_offset_ns"]
-    assert told["span"]["first_realtime_ns"] == told["span"]["first_ns"] + offset
+    offset = info["clock"]["realtime_offset_ns"]
+    assert info["span"]["first_realtime_ns"] == info["span"]["first_ns"] + offset
 
 
 def test_a_strace_log_matches_a_text_search() -> None:
-    told = one(STRACE)
+    info = inspect_one(STRACE)
     lines = text_of(STRACE).splitlines()
     calls = Counter(
         re.findall(r"^\d+ +[\d.]+ (?:<\.\.\. )?(\w+)(?=\(| resumed)", "\n".join(lines), re.M)
     )
-    assert told["lines"] == len(lines)
-    assert told["syncs"] == sum(bool(re.search(r"\bfsync\(", line)) for line in lines)
-    named = others(told)
+    assert info["lines"] == len(lines)
+    assert info["syncs"] == sum(bool(re.search(r"\bfsync\(", line)) for line in lines)
+    named = other_counts(info)
     assert named["openat"] == calls["openat"] > 0
     assert named["write"] == calls["write"] > 0
     assert named["ended"] == sum(" +++ " in line for line in lines)
     assert named["signal"] == sum(" --- " in line for line in lines)
-    assert sum(named.values()) == told["events"]["other"]
-    assert told["clock"]["realtime_offset_ns"] == 0
+    assert sum(named.values()) == info["events"]["other"]
+    assert info["clock"]["realtime_offset_ns"] == 0
     # 1795196964 is 2026-11-20 17:49:24 UTC (date -u -d @1795196964).
     assert "2026-11-20 17:49:24 UTC" in ok("inspect", STRACE)
     # strace does not record bios, so their number is unknown.
-    assert [row["count"] for row in told["attribution"]] == [100, None]
-    assert answers(told)["amount"] == answers(told)["empty"] == answers(told)["phases"] == "no"
+    assert [row["count"] for row in info["attribution"]] == [100, None]
+    assert answers(info)["amount"] == answers(info)["empty"] == answers(info)["phases"] == "no"
 
 
 def test_other_events_match_the_low_level_log(tmp_path: Path) -> None:
@@ -192,11 +194,11 @@ def test_other_events_match_the_low_level_log(tmp_path: Path) -> None:
         events = Counter(
             json.loads(line).get("event") for line in (tmp_path / "x.events.jsonl").open()
         )
-        told = one(file)
-        named = others(told) if told["other_events"] else {}
+        info = inspect_one(file)
+        named = other_counts(info) if info["other_events"] else {}
         assert all(count <= events[name] for name, count in named.items()), file
-        again = one(tmp_path / "x.events.jsonl")
-        assert others(again) == named, file
+        again = inspect_one(tmp_path / "x.events.jsonl")
+        assert other_counts(again) == named, file
         # The low-level log does not keep the clock of its input.
         assert (again["clock"]["name"], again["clock"]["is_recorded"]) == ("unknown", False)
 
@@ -213,10 +215,10 @@ def test_other_events_match_the_low_level_log(tmp_path: Path) -> None:
     ids=lambda file: file.name,
 )
 def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
-    told = {row["report"]: row for row in one(file)["reports"]}
-    assert list(told) == catalogue.names()
+    info = {row["report"]: row for row in inspect_one(file)["reports"]}
+    assert list(info) == catalogue.names()
     with opened(str(file), Reading()) as engine:
-        for name, said in told.items():
+        for name, entry in info.items():
             table = run_report(engine, name)
             columns = {
                 column: [row[at] for row in table.rows if row[at] is not None]
@@ -226,23 +228,23 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
             if name == "summary":
                 # Each row is one metric.
                 values = [row[table.columns.index("value")] for row in table.rows]
-                assert said["answer"] != "no"
-                known = said["answer"] == "full"
+                assert entry["answer"] != "no"
+                known = entry["answer"] == "full"
                 assert known == (
                     None not in values and "journal_wait_avg" in {r[0] for r in table.rows}
                 )
-            elif said["answer"] == "full":
+            elif entry["answer"] == "full":
                 # A loss may have no time, and a total of 0 has no shares.
                 is_zero = name == "amount" and not sum(columns["bytes"])
                 allowed = {"bytes_share"} if is_zero else {"first_ts_ns", "last_ts_ns"}
                 assert null <= allowed, (name, null)
-            elif said["answer"] == "part":
+            elif entry["answer"] == "part":
                 # The names that reports give to derived columns.
                 alike = {"syscall_ns": "latency", "tid": "threads"}
                 shown = " ".join(null) + (" " if name != "latency" else " latency writeback")
                 words = [
                     word
-                    for c in said["unknown_columns"]
+                    for c in entry["unknown_columns"]
                     for word in (c.split("_")[0], alike.get(c, c))
                 ]
                 assert null or name == "latency", name
@@ -271,7 +273,10 @@ NEEDS_MORE = {
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_route_records_the_columns_that_it_is_suggested_for(route: str) -> None:
     known = {
-        row["column"] for file in ADVICE[route] for row in one(file)["columns"] if row["known"]
+        row["column"]
+        for file in ADVICE[route]
+        for row in inspect_one(file)["columns"]
+        if row["known"]
     }
     advised = {c for filler in FILLED_BY if route in filler.routes for c in filler.columns}
     assert advised - known == NEEDS_MORE[route] & advised
@@ -306,10 +311,10 @@ def test_the_docs_suggest_the_same_routes() -> None:
 
 
 def test_traces_and_tables_give_the_figures_of_the_log(tmp_path: Path) -> None:
-    want = one(THESIS)
+    want = inspect_one(THESIS)
     for name in ("t.pftrace", "t/"):
         ok("convert", "-q", THESIS, "-o", f"{tmp_path}/{name}")
-        told = one(f"{tmp_path}/{name}")
+        info = inspect_one(f"{tmp_path}/{name}")
         for key in (
             "events",
             "span",
@@ -321,30 +326,30 @@ def test_traces_and_tables_give_the_figures_of_the_log(tmp_path: Path) -> None:
             "reports",
             "lines",
         ):
-            assert told[key] == want[key], (name, key)
+            assert info[key] == want[key], (name, key)
         # Traces and tables do not keep whether the log recorded its clock, the other events, or unparsed lines.
-        assert (told["clock"]["is_recorded"], told["other_events"], told["unparsed_lines"]) == (
+        assert (info["clock"]["is_recorded"], info["other_events"], info["unparsed_lines"]) == (
             None,
             None,
             None,
         )
     for name in ("t.csv", "t.parquet", "t.jsonl"):
         ok("convert", "-q", THESIS, "-o", tmp_path / name)
-        told = one(tmp_path / name)
-        assert told["columns"] == want["columns"]
+        info = inspect_one(tmp_path / name)
+        assert info["columns"] == want["columns"]
         # A high-level log does not hold these, so they are unknown, not 0.
-        assert (told["events"], told["losses"], told["lines"]) == (None, None, None)
-        assert told["attribution"][1]["count"] is None
-        assert answers(told)["losses"] == "no"
-        assert "syncline_call" in told["reports"][0]["missing_tables"]
+        assert (info["events"], info["losses"], info["lines"]) == (None, None, None)
+        assert info["attribution"][1]["count"] is None
+        assert answers(info)["losses"] == "no"
+        assert "syncline_call" in info["reports"][0]["missing_tables"]
     runs = tmp_path / "runs"
     for run_name in ("a", "b"):
         ok("convert", "-q", THESIS, "-o", f"{runs}/{run_name}/")
-    told = one(runs)
-    assert (told["runs"], told["syncs"], told["lines"]) == (2, 200, 2 * want["lines"])
-    assert told["span"]["duration_ns"] == 2 * want["span"]["duration_ns"]
-    assert told["span"]["first_ns"] is None
-    assert seen(told, "thread")["count"] == 8
+    info = inspect_one(runs)
+    assert (info["runs"], info["syncs"], info["lines"]) == (2, 200, 2 * want["lines"])
+    assert info["span"]["duration_ns"] == 2 * want["span"]["duration_ns"]
+    assert info["span"]["first_ns"] is None
+    assert entity(info, "thread")["count"] == 8
 
 
 def test_standard_input_is_inspected_like_a_file() -> None:
@@ -355,11 +360,11 @@ def test_standard_input_is_inspected_like_a_file() -> None:
 def test_torn_lines_are_reported_with_their_location(tmp_path: Path) -> None:
     log = tmp_path / "torn.log"
     log.write_bytes(THESIS.read_bytes() + b"48250740680 637 wl bio_comp\n?!\n")
-    told = one(log)
-    lost = {row["reason"]: row for row in told["losses"]}
+    info = inspect_one(log)
+    lost = {row["reason"]: row for row in info["losses"]}
     assert lost["unparsed_line"]["count"] == 2
     assert lost["unparsed_line"]["example"] == f"{log}:988: 48250740680 637 wl bio_comp"
-    assert len(told["unparsed_lines"]) == 2
+    assert len(info["unparsed_lines"]) == 2
     assert "torn.log:989: ?!" in ok("inspect", log)
 
 
@@ -385,8 +390,8 @@ def recorded(
 
 
 def test_a_recording_has_its_boot_id_and_time_of_day(tmp_path: Path) -> None:
-    told = one(recorded(tmp_path / "run", "b-1"))
-    assert (told["clock"]["boot_id"], told["clock"]["realtime_offset_ns"]) == (
+    info = inspect_one(recorded(tmp_path / "run", "b-1"))
+    assert (info["clock"]["boot_id"], info["clock"]["realtime_offset_ns"]) == (
         "b-1",
         1_795_196_964 * 10**9,
     )
@@ -397,9 +402,9 @@ def test_a_recording_has_its_boot_id_and_time_of_day(tmp_path: Path) -> None:
 def test_clocks_agree_only_within_one_boot(tmp_path: Path) -> None:
     logs = [TESTS / "bpf" / name for name in ("patched-0.17.log", "patched-0.27.log")]
     boots = [re.search(r"boot_id=?:? ?(\S+)", text_of(log)).group(1) for log in logs]  # type: ignore[union-attr]
-    told = inspected(*logs)["together"]
+    info = inspect_all(*logs)["together"]
     same = boots[0] == boots[1]
-    assert (told["clocks"], told["convertible"]) == (
+    assert (info["clocks"], info["convertible"]) == (
         ("agree", True) if same else ("disagree", False)
     )
     done = run("convert", "-q", *logs, "-o", tmp_path / "both.pftrace")
@@ -407,9 +412,9 @@ def test_clocks_agree_only_within_one_boot(tmp_path: Path) -> None:
     # A log of another boot: the boot id in the header is changed.
     other = tmp_path / "other.log"
     other.write_text(text_of(logs[0]).replace(boots[0], "another"))
-    told = inspected(logs[0], other)["together"]
-    assert (told["clocks"], told["convertible"]) == ("disagree", False)
-    assert "another" in told["text"]
+    info = inspect_all(logs[0], other)["together"]
+    assert (info["clocks"], info["convertible"]) == ("disagree", False)
+    assert "another" in info["text"]
     assert "different boots" in fails(3, "convert", logs[0], other, "-o", tmp_path / "x.pftrace")
     # If the logs do not record the boot id, the manifests decide.
     a, b, c = (
@@ -419,30 +424,30 @@ def test_clocks_agree_only_within_one_boot(tmp_path: Path) -> None:
         log.write("\n")
     with (c / "events.log").open("a") as log:
         log.write("\n\n")
-    assert inspected(a, b)["together"]["clocks"] == "disagree"
+    assert inspect_all(a, b)["together"]["clocks"] == "disagree"
     assert "different boots" in fails(3, "convert", a, b, "-o", tmp_path / "x.pftrace")
-    assert inspected(a, c)["together"]["convertible"] is True
+    assert inspect_all(a, c)["together"]["convertible"] is True
     assert not (tmp_path / "x.pftrace").exists()
 
 
 def test_inputs_with_unknown_or_different_clocks(tmp_path: Path) -> None:
-    told = inspected(THESIS, STRACE)["together"]
-    assert (told["clocks"], told["convertible"]) == ("disagree", False)
-    assert "realtime" in told["text"]
-    assert told["text"] in fails(3, "convert", THESIS, STRACE, "-o", tmp_path / "x.pftrace")
+    info = inspect_all(THESIS, STRACE)["together"]
+    assert (info["clocks"], info["convertible"]) == ("disagree", False)
+    assert "realtime" in info["text"]
+    assert info["text"] in fails(3, "convert", THESIS, STRACE, "-o", tmp_path / "x.pftrace")
     lines = THESIS.read_bytes().splitlines(keepends=True)
     for number, part in enumerate((lines[:500], lines[500:])):
         (tmp_path / str(number)).write_bytes(b"".join(part))
-    told = inspected(tmp_path / "0", tmp_path / "1")["together"]
-    assert (told["clocks"], told["convertible"]) == ("unknown", True)
+    info = inspect_all(tmp_path / "0", tmp_path / "1")["together"]
+    assert (info["clocks"], info["convertible"]) == ("unknown", True)
     # The two inputs are pieces of one log.
-    assert [row["log"] for row in told["logs"]] == [0, 0]
-    told = inspected(STRACE, TESTS / "strace" / "rename.log")["together"]
-    assert (told["clocks"], told["convertible"]) == ("agree", True)
+    assert [row["log"] for row in info["logs"]] == [0, 0]
+    info = inspect_all(STRACE, TESTS / "strace" / "rename.log")["together"]
+    assert (info["clocks"], info["convertible"]) == ("agree", True)
     ok("convert", "-q", THESIS, "-o", tmp_path / "t.pftrace")
-    told = inspected(THESIS, tmp_path / "t.pftrace")["together"]
-    assert (told["clocks"], told["convertible"]) == (None, False)
-    assert "t.pftrace" in told["text"]
+    info = inspect_all(THESIS, tmp_path / "t.pftrace")["together"]
+    assert (info["clocks"], info["convertible"]) == (None, False)
+    assert "t.pftrace" in info["text"]
 
 
 def test_bad_input_is_an_error_and_other_inputs_are_still_described(tmp_path: Path) -> None:
@@ -460,9 +465,9 @@ def test_bad_input_is_an_error_and_other_inputs_are_still_described(tmp_path: Pa
     assert fails(2, "inspect", THESIS, "--from", "dtrace")
     done = run("inspect", "--format", "json", tmp_path / "empty", THESIS)
     assert done.returncode == 3
-    told = json.loads(done.stdout)
-    assert [each["input"] for each in told["inputs"]] == [str(THESIS)]
-    assert told["together"]["convertible"] is False
+    info = json.loads(done.stdout)
+    assert [each["input"] for each in info["inputs"]] == [str(THESIS)]
+    assert info["together"]["convertible"] is False
     done = run("inspect", THESIS, "--max-loss", "0")
     assert (done.returncode, done.stdout) == (4, "")
     ok("convert", "-q", THESIS, "-o", tmp_path / "t.pftrace")
@@ -472,5 +477,5 @@ def test_bad_input_is_an_error_and_other_inputs_are_still_described(tmp_path: Pa
 @pytest.mark.parametrize("engine", ["duckdb", "embedded"])
 def test_both_engines_give_the_same_description(engine: str) -> None:
     for file in (THESIS, STRACE, BLKTRACE, TESTS / "bpf" / "patched.log.gz"):
-        want, told = one(file), one(file, "--engine", engine)
-        assert told == want, file
+        want, info = inspect_one(file), inspect_one(file, "--engine", engine)
+        assert info == want, file

@@ -152,13 +152,13 @@ def test_a_build_without_node_names_what_is_missing(tmp_path: Path) -> None:
     tree = copy_checkout(tmp_path / "checkout")
     done = build("sdist", tree, tmp_path / "out", path_without_node(tmp_path / "bin"))
     assert done.returncode != 0
-    said = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     assert (
         "cannot build the page of HTML reports (converter/syncline/report/page/page.html, from"
-        in said
+        in output
     )
-    assert "node was not found in PATH" in said
-    assert "Install Node.js 20 or later with npm" in said
+    assert "node was not found in PATH" in output
+    assert "Install Node.js 20 or later with npm" in output
 
 
 def test_every_command_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
