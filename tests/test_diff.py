@@ -142,7 +142,7 @@ def test_an_improvement_is_not_a_regression(pool) -> None:
     assert rows(comparison)["", "all", "syncs"].change == -0.5
 
 
-def test_two_runs_cannot_tell(pool) -> None:
+def test_two_runs_give_no_verdict(pool) -> None:
     comparison = diff(pool(SOURCE, 2), pool(SOURCE.changed(requests=600), 2, first=1000))
     assert comparison.verdict == "can't tell"
     row = rows(comparison)["", "all", "syncs"]
@@ -152,7 +152,7 @@ def test_two_runs_cannot_tell(pool) -> None:
     assert "too few runs" in output.render("table", comparison)
 
 
-def test_one_run_against_several_cannot_tell(pool) -> None:
+def test_one_run_against_several_gives_no_verdict(pool) -> None:
     comparison = diff(pool(SOURCE, 5), pool(SOURCE.changed(requests=600), 1, first=1000))
     assert comparison.verdict == "can't tell"
     assert (
@@ -196,7 +196,7 @@ def test_blocks_of_equal_runs_raise_few_false_alarms(tmp_path: Path) -> None:
     runs = [single(tmp_path, quiet, seed) for seed in range(16)]
     pairs = list(itertools.combinations(runs, 2))
     alarms = sum(bool(regressions(diff([a], [b]))) for a, b in pairs[::6])
-    # Of 20 pairs of 16 runs, one is expected to raise an alarm. The pairs are not independent, so the limit is 3.
+    # 20 pairs of 16 runs. One alarm is expected; the limit is higher because the pairs are not independent.
     assert alarms <= 3
 
 
@@ -379,7 +379,7 @@ def test_parts_of_a_run_are_named(pool) -> None:
     assert warning.endswith(f": {boot[2].name} and {boot[3].name}")
 
 
-def test_a_run_without_a_request_is_known_by_its_events() -> None:
+def test_a_run_without_requests_is_identified_by_its_events() -> None:
     facts = {"first_ts_ns": ["1"], "last_ts_ns": ["2"], "events": ["7"]}
     assert Run("a", facts=facts).identity == Run("b", facts=facts).identity == "- 1 2 7"
     assert Run("a", facts=facts).identity != Run("b", facts=facts | {"events": ["8"]}).identity
@@ -585,7 +585,7 @@ def test_a_listed_gate_raises_few_false_alarms(pool) -> None:
     assert notable <= 70 * 0.05
 
 
-def test_a_rule_for_files_adds_them_up(pool, tmp_path: Path) -> None:
+def test_a_rule_for_several_files_sums_them(pool, tmp_path: Path) -> None:
     base, new = pool(SOURCE, 4), pool(SOURCE.changed(requests=600), 4, first=1000)
     rule = "[[diff.rule]]\nmetric = '*'\nfile = '*'\ntolerance = '10%'"
     found = rows(diff(base, new, policy(tmp_path, rule)))
@@ -646,7 +646,7 @@ def by_stack(comparison: Comparison) -> dict[tuple[str, str], Row]:
 
 
 @pytest.mark.parametrize("lost", [0.5, 1.0])
-def test_names_that_one_side_lacks_are_no_change(lost: float, tmp_path: Path) -> None:
+def test_names_missing_on_one_side_are_not_a_change(lost: float, tmp_path: Path) -> None:
     base = with_missing_names(tmp_path, range(6))
     new = with_missing_names(tmp_path, range(100, 106), lost=lost)
     for sides in ((base, new), (new, base)):
@@ -676,7 +676,7 @@ def test_a_change_that_missing_names_cannot_explain_is_found(tmp_path: Path) -> 
     assert rows["main;compact;fsync", "syncs"].verdict == "can't tell"
 
 
-def test_the_bounds_of_a_stack_computed_by_hand(tmp_path: Path) -> None:
+def test_the_bounds_of_a_stack_include_ambiguous_requests(tmp_path: Path) -> None:
     base = with_missing_names(tmp_path, range(2))
     new = with_missing_names(tmp_path, range(100, 102), lost=0.5)
     row = by_stack(diff(base, new))["main;store;wal;fsync", "syncs"]
@@ -685,7 +685,7 @@ def test_the_bounds_of_a_stack_computed_by_hand(tmp_path: Path) -> None:
     assert row.ambiguous_syncs == (0, round(2 * (40 - row.new)))
 
 
-def test_bounds_hold_whatever_belongs_to_a_group() -> None:
+def test_bounds_hold_for_every_assignment_of_ambiguous_requests() -> None:
     """Tries all subsets of three ambiguous requests."""
     columns = ("syncs", "whole", "empty", "syscalls", "syscall_ns", "whole_bytes", "bytes")
     group = dict(zip(columns, (4, 4, 1, 4, 400, 40, 40), strict=True))
@@ -731,7 +731,7 @@ def test_a_rule_for_stacks_with_missing_names_has_no_verdict(tmp_path: Path) -> 
     assert (row.base, row.new, row.verdict) == (90, 90, "no change")
 
 
-def test_a_lost_name_is_not_a_contributor(tmp_path: Path) -> None:
+def test_a_missing_name_is_not_a_contributor(tmp_path: Path) -> None:
     base = with_missing_names(tmp_path, range(6))
     new = with_missing_names(tmp_path, range(100, 106), lost=0.5, times=3)
     comparison = diff(base, new)
@@ -742,7 +742,7 @@ def test_a_lost_name_is_not_a_contributor(tmp_path: Path) -> None:
     assert stacks == {"main;store;wal;fsync", "main;store;wal;[address]"}
 
 
-def test_part_of_a_stack_has_no_blocks(tmp_path: Path) -> None:
+def test_a_partly_covered_stack_has_no_blocks(tmp_path: Path) -> None:
     """With addresses of more processes than blocks hold stacks, the blocks cover only a part of the merged stack."""
     lines, clock = [], 1_000_000
     for number in range(1, 201):
@@ -871,7 +871,7 @@ def test_a_run_of_few_requests_is_named(tmp_path: Path) -> None:
     assert not collect("new", [str(tmp_path)], READING).warnings
 
 
-def test_a_metric_that_one_side_does_not_know_has_no_row(pool) -> None:
+def test_a_metric_unknown_on_one_side_has_no_row(pool) -> None:
     runs = pool(SOURCE, 8)
 
     def without_calls(run: Run) -> Run:
@@ -897,7 +897,7 @@ def test_a_metric_that_one_side_does_not_know_has_no_row(pool) -> None:
     assert row.new == pytest.approx(sum(v for v in row.new_values if v) / 3)
 
 
-def test_an_unknown_metric_of_a_file_is_not_zero(tmp_path: Path) -> None:
+def test_an_unknown_metric_of_a_file_is_not_0(tmp_path: Path) -> None:
     # strace records only calls: their duration, but not the writeback.
     run = collect("base", [str(DATA.parent / "strace" / "small4.log")], READING, blocks=True).runs[
         0
@@ -914,7 +914,7 @@ def test_an_unknown_metric_of_a_file_is_not_zero(tmp_path: Path) -> None:
     assert {m for kind, _, m in found if kind == "file"} == {*GROUP_METRICS} - unknown
 
 
-def test_a_group_that_one_side_does_not_know_is_not_a_contributor() -> None:
+def test_a_group_unknown_on_one_side_is_not_a_contributor() -> None:
     base, new = (collect(name, [str(REAL / name)], READING).runs for name in ("base", "slower"))
     measure = "total syscall latency"
 
@@ -992,7 +992,7 @@ def test_json_has_all_rows_and_contributors(pool) -> None:
     assert first["new"] == mean
 
 
-def test_junit_counts_what_it_holds(pool) -> None:
+def test_junit_totals_match_its_test_cases(pool) -> None:
     comparison = diff(pool(SOURCE, 4), pool(SOURCE.changed(requests=600), 4, first=1000))
     suite = ElementTree.fromstring(output.render("junit", comparison))
     assert int(suite.attrib["tests"]) == len(suite.findall("testcase"))

@@ -97,8 +97,8 @@ def expected(log: bytes, by: str, weight: str, **options: Any) -> Folded:
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_sums_match_the_reference(name: str, by: str) -> None:
     for weight in WEIGHTS:
-        made = exporter("folded")(picture(DATA / name, by, weight))
-        assert folded(made) == expected(recording(name), by, weight), weight
+        output = exporter("folded")(picture(DATA / name, by, weight))
+        assert folded(output) == expected(recording(name), by, weight), weight
 
 
 @pytest.mark.parametrize("by", BY)
@@ -123,12 +123,12 @@ def test_wait_sums_match_the_log(tmp_path: Path) -> None:
     flush = edges["flush_end"] - edges["flush_start"]
     assert min(journal, flush) > 0
     for weight, want in (("journal", journal), ("flush", flush)):
-        made = exporter("folded")(picture(WAITS, "file", weight))
-        assert sum(folded(made).values()) == want
+        output = exporter("folded")(picture(WAITS, "file", weight))
+        assert sum(folded(output).values()) == want
         out = convert(
             tmp_path, WAITS.read_bytes(), f"{weight}.folded", WAITS.name, weight=weight, by="file"
         )
-        assert out.read_bytes() == (made if isinstance(made, bytes) else made.encode())
+        assert out.read_bytes() == (output if isinstance(output, bytes) else output.encode())
 
 
 @pytest.mark.parametrize("by", _core.BY)
@@ -145,8 +145,10 @@ def test_every_kind_of_input_gives_the_same_picture(tmp_path: Path) -> None:
     want = {by: exporter("folded")(picture(log, by, "writeback")) for by in BY}
     for name in ("t.pftrace", "t/", "t.parquet", "t.csv", "t.jsonl"):
         _core.convert([str(log)], f"{tmp_path}/{name}")
-        made = {by: exporter("folded")(picture(f"{tmp_path}/{name}", by, "writeback")) for by in BY}
-        assert made == want, name
+        output = {
+            by: exporter("folded")(picture(f"{tmp_path}/{name}", by, "writeback")) for by in BY
+        }
+        assert output == want, name
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -205,15 +207,15 @@ def test_processes_and_threads_are_shown_with_their_ids(tmp_path: Path) -> None:
 
 def test_perf_script_output_collapses_to_the_folded_stacks() -> None:
     for by in BY:
-        one = picture(DATA / "sqlite_rj_full.log", by, "syscall")
-        assert collapse(exporter("perf")(one).decode()) == folded(exporter("folded")(one))
+        graph = picture(DATA / "sqlite_rj_full.log", by, "syscall")
+        assert collapse(exporter("perf")(graph).decode()) == folded(exporter("folded")(graph))
 
 
 @pytest.mark.parametrize("name", ["small4.log", "uring.log"])
 def test_speedscope_profiles_follow_the_schema_and_match_the_reference(name: str) -> None:
     by = "file"
-    one = picture(DATA / name, by, "bytes")
-    file = json.loads(exporter("speedscope")(one))
+    graph = picture(DATA / name, by, "bytes")
+    file = json.loads(exporter("speedscope")(graph))
     assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     assert file.keys() <= {
         "$schema",
@@ -225,7 +227,7 @@ def test_speedscope_profiles_follow_the_schema_and_match_the_reference(name: str
     }
     names = [frame["name"] for frame in file["shared"]["frames"]]
     assert len(set(names)) == len(names)
-    weights = [weight for weight in WEIGHTS if one.new.stacks.total(weight)]
+    weights = [weight for weight in WEIGHTS if graph.new.stacks.total(weight)]
     # Workers of io_uring make no sync call.
     assert ("syscall" in weights) == (name != "uring.log")
     assert len(file["profiles"]) == len(weights)
@@ -284,9 +286,9 @@ def profile_proto() -> Any:
     [*(("small4.log", by) for by in BY), ("parallel4.log", "thread"), ("uring.log", "file")],
 )
 def test_pprof_profiles_match_the_reference(name: str, by: str) -> None:
-    made = exporter("pprof")(picture(DATA / name, by, "writeback"))
-    assert made == exporter("pprof")(picture(DATA / name, by, "writeback"))
-    profile = profile_proto().FromString(gzip.decompress(made))
+    output = exporter("pprof")(picture(DATA / name, by, "writeback"))
+    assert output == exporter("pprof")(picture(DATA / name, by, "writeback"))
+    profile = profile_proto().FromString(gzip.decompress(output))
     text = profile.string_table
     assert text[0] == ""
     types = [(text[one.type], text[one.unit]) for one in profile.sample_type]
@@ -342,9 +344,9 @@ def drawn(svg: bytes) -> list[tuple[str, str, int, int]]:
 @pytest.mark.parametrize("weight", ["count", "syscall", "writeback", "bytes"])
 @pytest.mark.parametrize("name", ["small4.log", "rename.log", "unlinked.log"])
 def test_the_width_of_a_frame_is_its_weight(name: str, weight: str, by: str) -> None:
-    one = picture(DATA / name, by, weight)
-    svg = exporter("svg")(one)
-    assert svg == exporter("svg")(one)
+    graph = picture(DATA / name, by, weight)
+    svg = exporter("svg")(graph)
+    assert svg == exporter("svg")(graph)
     totals = tree(expected(recording(name), by, weight))
     want = sorted((path[-1] if path else "all", width) for path, width in totals.items())
     assert sorted((name, width) for name, _, _, width in drawn(svg)) == want
@@ -390,9 +392,9 @@ def test_a_hidden_thread_does_not_make_the_others_wider(tmp_path: Path) -> None:
     log.write_text(
         log.read_text() + "9000000 9 w start id 990 start 0 end 9 datasync 0 path /g\n" * 2
     )
-    one = picture(log, hide_under=3)
-    assert one.new.stacks.syncs == 99
-    got = [(name, width) for name, _, _, width in drawn(exporter("svg")(one))]
+    graph = picture(log, hide_under=3)
+    assert graph.new.stacks.syncs == 99
+    got = [(name, width) for name, _, _, width in drawn(exporter("svg")(graph))]
     assert sorted(got) == [("a", 98), ("all", 99), ("db", 98), ("main", 98)]
 
 
@@ -422,8 +424,8 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_a_folded_difference_has_the_weights_of_both_sides(pair: tuple[Path, Path]) -> None:
-    made = ok("flamegraph", pair[0], "--diff", pair[1], "--weight", "syscall")
-    assert made.splitlines() == [
+    output = ok("flamegraph", pair[0], "--diff", pair[1], "--weight", "syscall")
+    assert output.splitlines() == [
         "db;main;a 1000 2000",
         "db;main;b 500 500",
         "db;main;c;e 800 0",
@@ -462,8 +464,8 @@ def test_frames_of_a_difference_are_named_with_their_change(
 
 
 def test_a_normalized_difference_compares_shares(pair: tuple[Path, Path]) -> None:
-    made = ok("flamegraph", pair[0], "--diff", pair[1], "--weight", "syscall", "--normalize")
-    base = {line.split()[0]: int(line.split()[1]) for line in made.splitlines()}
+    output = ok("flamegraph", pair[0], "--diff", pair[1], "--weight", "syscall", "--normalize")
+    base = {line.split()[0]: int(line.split()[1]) for line in output.splitlines()}
     # 2800 becomes 3500.
     assert base == {
         "db;main;a": 1250,
@@ -473,19 +475,19 @@ def test_a_normalized_difference_compares_shares(pair: tuple[Path, Path]) -> Non
         "db;main;d": 0,
     }
     # The total is unchanged, however the scaled weights are rounded.
-    one = differential(*pair, "stack", "syscall", normalize=True)
-    assert {"= db", "= main", "+60% a"} <= {name for name, *_ in drawn(exporter("svg")(one))}
+    graph = differential(*pair, "stack", "syscall", normalize=True)
+    assert {"= db", "= main", "+60% a"} <= {name for name, *_ in drawn(exporter("svg")(graph))}
 
 
 @pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize("name", ["small4.log", "sqlite_wal_full.log"])
 def test_a_run_does_not_differ_from_itself(name: str, by: str) -> None:
     for normalize in (False, True):
-        one = differential(DATA / name, DATA / name, by, "syscall", normalize=normalize)
-        lines = exporter("folded")(one).decode().splitlines()
+        graph = differential(DATA / name, DATA / name, by, "syscall", normalize=normalize)
+        lines = exporter("folded")(graph).decode().splitlines()
         assert lines
         assert all(line.split()[-1] == line.split()[-2] for line in lines)
-        frames = [name for name, *_ in drawn(exporter("svg")(one)) if name != "all"]
+        frames = [name for name, *_ in drawn(exporter("svg")(graph)) if name != "all"]
         assert frames
         assert all(frame.startswith("= ") for frame in frames)
 
@@ -494,8 +496,8 @@ def test_titles_distinguish_the_sides(tmp_path: Path) -> None:
     for folder in ("before", "after"):
         (tmp_path / folder).mkdir()
         write(tmp_path / folder, "run.log", [("main;a", 500)])
-    one = differential(tmp_path / "after/run.log", tmp_path / "before/run.log", "stack", "count")
-    assert one.title() == "Sync requests by call stack: after/run.log against before/run.log"
+    graph = differential(tmp_path / "after/run.log", tmp_path / "before/run.log", "stack", "count")
+    assert graph.title() == "Sync requests by call stack: after/run.log against before/run.log"
     # If names were cut in the middle, where they differ, they would be equal.
     long = ["x" * 20 + char + "y" * 20 for char in "ab"]
     assert distinct_names(*long) == (long[0], long[1])
@@ -513,8 +515,8 @@ def test_missing_function_names_are_not_a_difference(tmp_path: Path) -> None:
     sides = write(tmp_path, "new.log", new), write(tmp_path, "base.log", base)
     # Addresses and library names have no offset.
     sides[0].write_text(re.sub(r"(0x\w+|\])\+1", r"\1", sides[0].read_text()))
-    one = differential(*sides, "stack", "count")
-    assert sorted((name, width) for name, _, _, width in drawn(exporter("svg")(one))) == sorted(
+    graph = differential(*sides, "stack", "count")
+    assert sorted((name, width) for name, _, _, width in drawn(exporter("svg")(graph))) == sorted(
         [
             ("all", 21),
             ("+31% db", 21),
@@ -531,7 +533,7 @@ def test_missing_function_names_are_not_a_difference(tmp_path: Path) -> None:
             ("? [libc.so.6]", 1),
         ]
     )
-    text = exporter("svg")(one).decode()
+    text = exporter("svg")(graph).decode()
     assert "? names missing" in text
     # A file name in brackets is not a missing function name.
     for side in sides:
@@ -542,8 +544,8 @@ def test_missing_function_names_are_not_a_difference(tmp_path: Path) -> None:
 
 
 def test_addresses_of_two_runs_are_not_compared() -> None:
-    one = differential(DATA / "small4.log", DATA / "small1.log", "stack", "count")
-    rows = {frames: (weight, base) for frames, weight, base in one.rows()}
+    graph = differential(DATA / "small4.log", DATA / "small1.log", "stack", "count")
+    rows = {frames: (weight, base) for frames, weight, base in graph.rows()}
     # 84 of 100 requests in small4, and 26 of 50 in small1.
     assert rows["wl", *["[address]"] * 4] == (84, 26)
 
@@ -560,10 +562,10 @@ def test_symbols_are_demangled(tmp_path: Path) -> None:
     ):
         log = log.replace(name, mangled)
     (tmp_path / "x.log").write_bytes(log)
-    made = folded(ok("flamegraph", tmp_path / "x.log"))
+    stacks = folded(ok("flamegraph", tmp_path / "x.log"))
     # c++filt writes [u8; 8: usize]. A `;` would separate frames.
     want = "wl;core::ops::function::FnOnce::call_once;mycrate::foo::<[u8: 8]>;rocksdb::DBImpl::WriteWAL();__syscall_cancel_arch"
-    assert made[want] == 24
+    assert stacks[want] == 24
 
 
 def test_addresses_are_shown_and_counted() -> None:
@@ -653,8 +655,8 @@ def test_a_total_of_zero_is_refused(tmp_path: Path) -> None:
     message = fails(3, "flamegraph", DATA / "small1.log", "--path", "/nothing")
     assert "no sync request passes the filter path /nothing" in message
     # Against a base of zero, every frame is new.
-    made = ok("flamegraph", DATA / "small1.log", "--weight", "bytes", "--diff", log)
-    assert {line.split()[-2] for line in made.splitlines()} == {"0"}
+    output = ok("flamegraph", DATA / "small1.log", "--weight", "bytes", "--diff", log)
+    assert {line.split()[-2] for line in output.splitlines()} == {"0"}
 
 
 def test_without_stacks_the_hint_suggests_another_grouping() -> None:
@@ -699,8 +701,8 @@ def test_a_failed_command_leaves_no_output(tmp_path: Path) -> None:
 def test_standard_input_and_output_work_like_files() -> None:
     log = recording("small4.log")
     want = ok("flamegraph", DATA / "small4.log", "--to", "svg").replace("small4.log", "NAME")
-    made = ok("flamegraph", "-", "--to", "svg", stdin=log).replace("standard input", "NAME")
-    assert re.sub(r"<!--NOTES.*?-->", "", made) == re.sub(r"<!--NOTES.*?-->", "", want)
+    output = ok("flamegraph", "-", "--to", "svg", stdin=log).replace("standard input", "NAME")
+    assert re.sub(r"<!--NOTES.*?-->", "", output) == re.sub(r"<!--NOTES.*?-->", "", want)
     line = f"{BIN}/syncline flamegraph -q {DATA / 'bg.log.gz'} --by file | head -n 1"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
     assert "Traceback" not in done.stderr

@@ -291,8 +291,8 @@ def test_every_column_of_a_report_has_a_suggested_route() -> None:
     advised = [column for filler in FILLED_BY for column in filler.columns]
     assert len(advised) == len(set(advised))
     assert set(advised) <= described
-    beside = {"ts_ns", "run", "sync_id", "incomplete", "confidence", "first_offset", "last_offset"}
-    assert described == set(advised) | beside
+    other = {"ts_ns", "run", "sync_id", "incomplete", "confidence", "first_offset", "last_offset"}
+    assert described == set(advised) | other
     assert set(NEEDS) <= set(catalogue.names())
     for name, groups in NEEDS.items():
         assert {column for group in groups for column in group} <= uses(name)[1], name

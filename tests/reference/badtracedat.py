@@ -275,7 +275,7 @@ def overlapping_events_of_two_cpus() -> Bad:
     data = good(V6)
     at = table_of_cpus(data)
     offset_and_size = struct.unpack_from("<QQ", data, at)
-    message = "lie within those of another"
+    message = "overlap those of another CPU"
     return Bad(patched(data, at + 16, "QQ", *offset_and_size), message)
 
 

@@ -284,7 +284,9 @@ impl TraceDat {
                 )));
             }
             if *offset < before {
-                return Err(bad(format!("the events of CPU {cpu}, at byte {offset}, lie within those of another")));
+                return Err(bad(format!(
+                    "the events of CPU {cpu}, at byte {offset}, overlap those of another CPU or buffer"
+                )));
             }
             before = end;
         }
