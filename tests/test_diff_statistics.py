@@ -114,13 +114,13 @@ def test_the_number_of_runs_needed_for_a_confidence() -> None:
 def test_the_first_permutation_is_the_observed_one() -> None:
     few = Permutations(3, 2, seed=1)
     assert few.exhaustive
-    assert few.chosen[0] == (3, 4)
-    assert sorted(few.chosen) == sorted(itertools.combinations(range(5), 2))
+    assert few.new_units[0] == (3, 4)
+    assert sorted(few.new_units) == sorted(itertools.combinations(range(5), 2))
     many = Permutations(10, 10, seed=1)
     assert not many.exhaustive
-    assert many.chosen[0] == tuple(range(10, 20))
-    assert many.chosen == Permutations(10, 10, seed=1).chosen
-    assert many.chosen != Permutations(10, 10, seed=2).chosen
+    assert many.new_units[0] == tuple(range(10, 20))
+    assert many.new_units == Permutations(10, 10, seed=1).new_units
+    assert many.new_units != Permutations(10, 10, seed=2).new_units
 
 
 def test_p_values_of_small_samples() -> None:
@@ -183,7 +183,7 @@ def test_sampled_permutations_of_equal_sides_keep_alpha() -> None:
     dice = random.Random(11)
     permutations = Permutations(8, 8, seed=1)
     assert not permutations.exhaustive
-    permutations.chosen = permutations.chosen[:500]
+    permutations.new_units = permutations.new_units[:500]
     rounds, alarms = 300, 0
     for _ in range(rounds):
         rows = awkward_rows(dice, 16)

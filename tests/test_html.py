@@ -462,7 +462,7 @@ class TestCommand:
         assert embedded(out.read_bytes())["warnings"] == []
         assert syncline("report", new, "--html", out, "--base", new)[0] == 0
         (same,) = embedded(out.read_bytes())["warnings"]
-        assert same.startswith("base and new are the same, so that nothing is compared")
+        assert same.startswith("base and new are the same runs, so nothing is compared")
 
     def test_different_filters_and_marks_are_named(self, tmp_path: Path) -> None:
         log, out = DATA / "parallel4.log", tmp_path / "two.html"
