@@ -326,7 +326,7 @@ def test_an_sql_error_shows_its_location(made: Path) -> None:
 
 def test_only_a_trace_has_the_tables_of_perfetto(made: Path) -> None:
     assert "Did you mean slice?" in query_fails(made / "t.pftrace", "SELECT * FROM slicee")
-    assert "on a trace alone" in query_fails(made / "t", "SELECT * FROM slice")
+    assert "exist only on a trace" in query_fails(made / "t", "SELECT * FROM slice")
     ok("query", made / "t.pftrace", "SELECT COUNT(*) FROM slice")
 
 

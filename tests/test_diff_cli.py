@@ -230,7 +230,7 @@ def test_the_error_for_a_baseline_of_another_version_has_a_command(tmp_path: Pat
     message = fails(3, "diff", old, SMALL1)
     assert f"{old} is a baseline of schema version 7, written by syncline 3.1" in message
     assert (
-        f"hint: save it again, from the runs: syncline baseline save INPUT... -o {old}" in message
+        f"hint: save the baseline again from the runs: syncline baseline save INPUT... -o {old}" in message
     )
 
 
@@ -250,7 +250,7 @@ def test_too_many_losses_give_no_verdict(tmp_path: Path) -> None:
     assert "regression" not in done.stdout
     assert "none was judged" in done.stdout
     assert run("diff", SMALL4, SLOW, "--max-loss", "15").returncode == 1
-    assert "neither a number" in fails(2, "diff", SMALL4, SLOW, "--max-loss", "some")
+    assert "is a number of losses" in fails(2, "diff", SMALL4, SLOW, "--max-loss", "some")
     # The limit also applies to converted inputs.
     ok("convert", "-q", SMALL4, "-o", f"{tmp_path}/t/")
     assert run("diff", tmp_path / "t", SLOW, "--max-loss", "1%").returncode == 4
