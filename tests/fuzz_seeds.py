@@ -32,7 +32,7 @@ DATA = Path(__file__).parent / "data" / "thesis"
 TEXTS = Path(__file__).parent / "data" / "ftrace"
 STRACE = Path(__file__).parent / "data" / "strace"
 BPFTRACE = Path(__file__).parent / "data" / "bpftrace-json"
-WAYS = Path(__file__).parent / "data" / "ways"
+SEVERAL_RECORDERS = Path(__file__).parent / "data" / "several-recorders"
 BLKTRACE = Path(__file__).parent / "data" / "blktrace"
 HEAD_BYTES = 3000
 # Text events that no recording contains.
@@ -205,7 +205,7 @@ def blkparses() -> dict[str, bytes]:
 
 def perfs() -> dict[str, bytes]:
     """The output of perf, with and without its header."""
-    text = gzip.decompress((WAYS / "perf.txt.gz").read_bytes())
+    text = gzip.decompress((SEVERAL_RECORDERS / "perf.txt.gz").read_bytes())
     events = text.index(b"\tffff")
     sync = text.index(b"syscalls:sys_enter_")
     lines = [f"wl  7/8 [000]  {n}.000001: x:{event}" for n, event in enumerate(EXTRA_EVENTS, 1)]
@@ -223,9 +223,9 @@ def perfs() -> dict[str, bytes]:
 def joins() -> dict[str, bytes]:
     """Pairs of logs, as of one run."""
     perf = perfs()["perf-sync"]
-    strace = (WAYS / "strace.log").read_bytes()
+    strace = (SEVERAL_RECORDERS / "strace.log").read_bytes()
     strace = strace[strace.index(b"fdatasync") - 40 :][:HEAD_BYTES]
-    bpftrace = (WAYS / "run" / "events.log").read_bytes()
+    bpftrace = (SEVERAL_RECORDERS / "run" / "events.log").read_bytes()
     head = bpftrace[: bpftrace.index(b"fdatasync")]
     logs = {
         "perf": perf[perf.index(b"\n") + 1 :],

@@ -13,7 +13,7 @@ from tests.coretools import ROOT, convert, core
 from tests.reference import perf
 from tests.test_commands import fails, ok
 
-TEXT = gzip.decompress((ROOT / "tests/data/ways/perf.txt.gz").read_bytes())
+TEXT = gzip.decompress((ROOT / "tests/data/several-recorders/perf.txt.gz").read_bytes())
 FRAME = b"\t    7f62436e9b57 fdatasync+0x7 (/usr/lib/libc.so.6)\n"
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.coretools import ROOT, recording, tables
 from tests.test_commands import fails, ok
 
-WAYS = ROOT / "tests" / "data" / "ways"
+WAYS = ROOT / "tests" / "data" / "several-recorders"
 BTETTO = ROOT / "tests" / "data" / "bpftrace-json" / "btetto-0.27.json.gz"
 RING = WAYS / "ring.dat"
 

@@ -237,7 +237,7 @@ def test_the_trace_of_a_log_with_late_events_has_the_same_tables(
 
 
 def test_devices_are_named_as_in_the_run_directory(tmp_path: Path) -> None:
-    run = str(ROOT / "tests" / "data" / "ways" / "run")
+    run = str(ROOT / "tests" / "data" / "several-recorders" / "run")
     out = tmp_path / "out.pftrace"
     Reading().convert([run], str(out))
     check_packets(out.read_bytes())

@@ -46,7 +46,7 @@ BLKTRACE = [sys.executable, "-m", "tests.reference.blktrace"]
 RECORDED_BLOCKS = sorted((ROOT / "tests" / "data" / "blktrace").glob("small4.blktrace.?"))
 RECORDED_TRACE_DAT = ROOT / "tests" / "data" / "tracecmd" / "small4.dat"
 BUFFER = 3  # option id in a trace.dat
-RECORDED_PERF = ROOT / "tests" / "data" / "ways" / "perf.txt.gz"
+RECORDED_PERF = ROOT / "tests" / "data" / "several-recorders" / "perf.txt.gz"
 RECORDED_FTRACE = ROOT / "tests" / "data" / "ftrace" / "small4.trace.txt.gz"
 # btetto keeps its whole input in memory, so it gets only a part of the log.
 BTETTO_BYTES = 20_000_000

@@ -19,7 +19,7 @@ from tests.coretools import ROOT, tables
 from tests.reference import blktrace, tracedat
 from tests.test_commands import fails, ok, run
 
-DATA = ROOT / "tests" / "data" / "ways"
+DATA = ROOT / "tests" / "data" / "several-recorders"
 TRUTH = json.loads((DATA / "truth.json").read_text())
 WAYS = ["run", "ring.dat", "perf.txt.gz", "disk.blktrace.0", "strace.log"]
 # What sees the file system, and what sees calls.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Records one run of one case by five recorders at once: ways.sh CASE. Results: ways/, with the report of the workload.
+# Records one run of one case with five recorders at once: several-recorders.sh CASE.
+# Results: several-recorders/, with the report of the workload.
 #
 # The recorders use different clocks: bpftrace CLOCK_BOOTTIME, trace-cmd and perf CLOCK_MONOTONIC, blktrace its own, strace the time
 # of day.
@@ -51,6 +52,6 @@ trace-cmd extract -o ring.dat >extract.log 2>&1
 trace-cmd report -i ring.dat >ring.report.txt
 blkparse -q -i disk >disk.blkparse.txt
 ls -l . run
-mkdir -p "$OUT/ways"
-cp -r . "$OUT/ways/"
+mkdir -p "$OUT/several-recorders"
+cp -r . "$OUT/several-recorders/"
 grep -q '^{' truth.json
