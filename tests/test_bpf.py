@@ -1,4 +1,4 @@
-"""The bpftrace recorders: generated from their parts, and their recordings are read without a loss."""
+"""The bpftrace recorders: scripts match their parts, and recordings are read without a loss."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def test_the_scripts_trace_the_calls_that_record_traces() -> None:
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
-def test_a_recording_holds_every_line_that_was_counted(path: Path) -> None:
+def test_a_recording_has_every_line_that_the_recorder_counted(path: Path) -> None:
     log = text(path)
     assert log.startswith("# syncline-log 1\n")
     assert re.search(r"^# end \d+$", log, re.MULTILINE)
     counted = {
-        word: int(n) for word, n in re.findall(r"^@events\[(\w+)\]: (\d+)$", log, re.MULTILINE)
+        event: int(n) for event, n in re.findall(r"^@events\[(\w+)\]: (\d+)$", log, re.MULTILINE)
     }
     assert counted
-    for word, n in counted.items():
-        lines = re.findall(rf"^\d+ \d+ (?:-|.*\\x00) {word}(?: .*)?$", log, re.MULTILINE)
-        assert len(lines) == n, word
+    for event, n in counted.items():
+        lines = re.findall(rf"^\d+ \d+ (?:-|.*\\x00) {event}(?: .*)?$", log, re.MULTILINE)
+        assert len(lines) == n, event
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
@@ -58,29 +58,29 @@ def test_a_recording_is_read_without_a_loss(path: Path) -> None:
     assert [row for row in rows if row["severity"] == "loss"] == []
 
 
-def test_bytes_of_bios_are_known_without_page_cache(tmp_path: Path) -> None:
+def test_the_amount_is_known_without_folios(tmp_path: Path) -> None:
     """Tracepoints of a stock kernel record bytes but no folios."""
     data = gzip.decompress((ROOT / "tests/data/bpf/stock-tracepoints.log.gz").read_bytes())
-    of_id: Counter[int] = Counter()
+    bytes_by_id: Counter[int] = Counter()
     for line in data.decode().splitlines():
         if found := re.search(r" bio_submit id (\d+) .* bytes (\d+)", line):
-            of_id[int(found[1])] += int(found[2])
-    for again in (data, convert(tmp_path, data, "x.events.jsonl").read_bytes()):
-        made = core(tmp_path, again)
-        for row in made["sync"]:
-            assert row["bytes"] == of_id[row["id"]], row
-            seen = 0 if row["bios"] == 0 else None
-            assert (row["folios"], row["ranges"]) == (seen, seen), row
-        assert sum(row["bytes"] for row in made["sync"]) == 494_080
-        assert sum(row["bytes"] for row in made["bio"]) == of_id.total()
-        assert {row["folios"] for row in made["bio"]} == {None}
+            bytes_by_id[int(found[1])] += int(found[2])
+    for form in (data, convert(tmp_path, data, "x.events.jsonl").read_bytes()):
+        tables = core(tmp_path, form)
+        for row in tables["sync"]:
+            assert row["bytes"] == bytes_by_id[row["id"]], row
+            expected = 0 if row["bios"] == 0 else None
+            assert (row["folios"], row["ranges"]) == (expected, expected), row
+        assert sum(row["bytes"] for row in tables["sync"]) == 494_080
+        assert sum(row["bytes"] for row in tables["bio"]) == bytes_by_id.total()
+        assert {row["folios"] for row in tables["bio"]} == {None}
 
 
 def test_the_low_level_log_keeps_the_losses_of_its_log(tmp_path: Path) -> None:
     lines = gzip.decompress((ROOT / "tests/data/bpf/patched.log.gz").read_bytes()).splitlines(True)
-    gone = [i for i, line in enumerate(lines) if b" bio_add_folio " in line][10:13]
-    torn = b"".join(line for i, line in enumerate(lines) if i not in gone)
-    cut = b"".join(lines[: gone[0]])
+    removed = [i for i, line in enumerate(lines) if b" bio_add_folio " in line][10:13]
+    torn = b"".join(line for i, line in enumerate(lines) if i not in removed)
+    cut = b"".join(lines[: removed[0]])
     for log, expected in ((torn, {"missing_event": 3}), (cut, {"cut_off": 1})):
         found = []
         for form in (log, convert(tmp_path, log, "x.events.jsonl").read_bytes()):

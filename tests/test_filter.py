@@ -1,4 +1,4 @@
-"""Which requests a filter leaves: those that SQL finds in the whole, with their bios, in every output."""
+"""Which requests a filter keeps: those that SQL selects from the unfiltered tables, with their bios, in every output."""
 
 from __future__ import annotations
 
@@ -40,40 +40,40 @@ CASES: list[tuple[str, Filter, Callable[[Row], bool]]] = [
 ]
 
 
-@pytest.mark.parametrize(("log", "wanted", "keeps"), CASES)
-def test_what_is_left_is_what_sql_finds(
-    log: str, wanted: Filter, keeps: Callable[[Row], bool], tmp_path: Path
+@pytest.mark.parametrize(("log", "request_filter", "keeps"), CASES)
+def test_a_filter_keeps_the_requests_that_sql_selects(
+    log: str, request_filter: Filter, keeps: Callable[[Row], bool], tmp_path: Path
 ) -> None:
-    for name, options in {"all": {}, "some": {"filter": wanted.for_core()}}.items():
+    for name, options in {"all": {}, "some": {"filter": request_filter.for_core()}}.items():
         _core.convert([str(DATA / log)], f"{tmp_path}/{name}/", **options)
-    whole, some = coretools.tables(tmp_path / "all"), coretools.tables(tmp_path / "some")
+    whole, filtered = coretools.tables(tmp_path / "all"), coretools.tables(tmp_path / "some")
     kept = [row for row in whole["sync"] if keeps(row)]
 
     def in_order(rows: list[Row]) -> list[Row]:
         return sorted(rows, key=lambda row: str(row.get("bio_id") or row.get("sync_id")))
 
-    assert in_order(some["sync"]) == in_order(kept)
+    assert in_order(filtered["sync"]) == in_order(kept)
     ids = {row["sync_id"] for row in kept}
     bios = [row for row in whole["bio"] if row["sync_id"] is None or row["sync_id"] in ids]
-    assert in_order(some["bio"]) == in_order(bios)
-    assert {row["sync_id"] for row in some["call"]} <= {*ids, None}
-    out = {loss["reason"]: loss["count"] for loss in some["loss"]}
-    lone = sum(row["unmatched"] for row in whole["call"]) - sum(
-        row["unmatched"] for row in some["call"]
+    assert in_order(filtered["bio"]) == in_order(bios)
+    assert {row["sync_id"] for row in filtered["call"]} <= {*ids, None}
+    losses = {loss["reason"]: loss["count"] for loss in filtered["loss"]}
+    unmatched_calls = sum(row["unmatched"] for row in whole["call"]) - sum(
+        row["unmatched"] for row in filtered["call"]
     )
-    left_out = out.get("filtered_out", 0) + out.get("filter_unknown", 0)
-    assert left_out == len(whole["sync"]) - len(kept) + lone
+    left_out = losses.get("filtered_out", 0) + losses.get("filter_unknown", 0)
+    assert left_out == len(whole["sync"]) - len(kept) + unmatched_calls
 
 
-def test_trace_and_tables_leave_the_same(tmp_path: Path) -> None:
+def test_a_filter_keeps_the_same_requests_in_traces_and_tables(tmp_path: Path) -> None:
     reading = Reading(filter=Filter(min_latency_ns=4_000_000))
     sql = "SELECT sync_id, dur_ns, bytes, bios FROM syncline_sync ORDER BY 1"
     rows = {}
     for engine in ("duckdb", "auto"):
         target = f"{tmp_path}/run" + ("/" if engine == "duckdb" else ".pftrace")
         reading.convert([str(DATA / "small4.log")], target)
-        with opened(target, Reading(), engine) as made:
-            rows[engine] = [tuple(row) for row in run_query(made, sql).rows]
+        with opened(target, Reading(), engine) as columns:
+            rows[engine] = [tuple(row) for row in run_query(columns, sql).rows]
     assert rows["duckdb"] == rows["auto"]
     assert 0 < len(rows["auto"]) < 100
 
@@ -95,10 +95,10 @@ def tids(log: str) -> list[int]:
     return sorted({int(line[1]) for line in words if len(line) > 3 and line[3] == "start"})
 
 
-def test_processes_of_a_recording_name_its_threads(tmp_path: Path) -> None:
+def test_threads_have_the_processes_of_their_recording(tmp_path: Path) -> None:
     one, two, *rest = tids("small4.log")
     tasks = {
-        # The number of the last thread was used again, by another process.
+        # Another process reused the id of the last thread.
         "threads": [[one, 40], [two, 40], *[[tid, 50] for tid in rest], [rest[-1], 60]],
         "processes": {"40": "saver", "50": "other"},
     }
@@ -118,7 +118,7 @@ def test_processes_of_a_recording_name_its_threads(tmp_path: Path) -> None:
         assert {tuple(row) for row in same} == {(None, None), (40, "saver"), (50, "other")}
 
 
-def test_a_recording_leaves_out_what_its_recorder_was_told(tmp_path: Path) -> None:
+def test_the_filter_of_a_recording_is_applied_when_it_is_read(tmp_path: Path) -> None:
     one, *rest = tids("small4.log")
     tasks = {"threads": [[one, 40], *[[tid, 50] for tid in rest[:-1]]], "processes": {}}
     run = run_directory(tmp_path / "run", "small4.log", tasks, {"pid": 40})
@@ -129,17 +129,17 @@ def test_a_recording_leaves_out_what_its_recorder_was_told(tmp_path: Path) -> No
         )  # fmt: skip
         return done.exit_code, done.output
 
-    code, said = report()
-    assert (code, said.splitlines()[-1]) == (0, "25,1")
-    assert "only requests of pid 40 are here: 50 others" in said
-    assert "and 25 of which the log does not tell what the filter asks" in said
-    # What is said at the conversion counts more.
+    code, output = report()
+    assert (code, output.splitlines()[-1]) == (0, "25,1")
+    assert "only requests of pid 40 are here: 50 others" in output
+    assert "and 25 of which the log does not tell what the filter asks" in output
+    # A filter of the conversion replaces that of the recording.
     assert report("--pid", "50")[1].splitlines()[-1] == "50,2"
     summary = Reading().convert([str(run)], f"{tmp_path}/low.events.jsonl")
     assert summary["events_by_kind"]["sync_start"] == 100
 
 
-def test_recordings_with_different_filters_are_not_mixed(tmp_path: Path) -> None:
+def test_recordings_with_different_filters_are_not_converted_together(tmp_path: Path) -> None:
     tasks: dict[str, Any] = {}
     runs = [
         str(run_directory(tmp_path / str(pid), "small1.log", tasks, {"pid": pid})) for pid in (1, 2)
@@ -174,26 +174,26 @@ def test_a_filter_without_effect_is_refused(
     assert message in done.output
 
 
-def test_bios_that_are_for_nobodys_sync(tmp_path: Path) -> None:
-    """A thread of a file system writes under an id that no event begins; the submit says whose it is."""
-    head = {"tid": 9, "comm": "btrfs-transacti", "source": "trace-dat"}
+def test_bios_of_file_system_threads_are_background_writeback(tmp_path: Path) -> None:
+    """A thread of a file system writes with an id that no event starts. The `origin` of its submit says that this is no sync."""
+    common = {"tid": 9, "comm": "btrfs-transacti", "source": "trace-dat"}
     submit = {"event": "bio_submit", "id": 7, "bio": "0x10", "dev": "254,0", "sector": 8}
     events = [
         {"event": "bio_add_folio", "id": 7, "bio": "0x10", "start": 0, "len": 4096},
         submit | {"origin": "other"},
         {"event": "bio_complete", "bio": "0x10"},
-        # The next one of the same id needs no folio to be known.
+        # The next bio of the same id is known without a folio.
         submit | {"bio": "0x20", "origin": "other"},
         {"event": "bio_complete", "bio": "0x20"},
         {"event": "bio_add_folio", "id": 8, "bio": "0x30", "start": 0, "len": 512},
         submit | {"id": 8, "bio": "0x30", "origin": "sync"},
     ]
     log = tmp_path / "in.events.jsonl"
-    lines = [{"ts_ns": 100 + at, **head, **event} for at, event in enumerate(events)]
+    lines = [{"ts_ns": 100 + at, **common, **event} for at, event in enumerate(events)]
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     _core.convert([str(log)], f"{tmp_path}/out/")
-    with open_columns(str(tmp_path / "out"), sql=sql_root() / "duckdb") as made:
-        bios = made.query(
+    with open_columns(str(tmp_path / "out"), sql=sql_root() / "duckdb") as columns:
+        bios = columns.query(
             "SELECT id, origin, bytes, incomplete FROM syncline_bio ORDER BY ts_ns"
         ).rows
         assert [tuple(row) for row in bios] == [
@@ -201,5 +201,5 @@ def test_bios_that_are_for_nobodys_sync(tmp_path: Path) -> None:
             (7, "background", 0, None),
             (8, "sync", 512, "end"),
         ]
-        requests = made.query("SELECT id, incomplete FROM syncline_sync").rows
+        requests = columns.query("SELECT id, incomplete FROM syncline_sync").rows
         assert [tuple(row) for row in requests] == [(8, "start")]

@@ -1,4 +1,4 @@
-"""Requests and bios where no id tells who belongs to whom: stock tracepoints, held against what the same recording's ids say."""
+"""Requests and bios of stock tracepoints, which have no request id, against the ids in the same recording."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ def tables(events: list[Event], folder: Path, name: str = "in") -> dict[str, cor
     return coretools.tables(folder / name)
 
 
-def losses(made: dict[str, coretools.Rows]) -> dict[str, int]:
-    return {row["reason"]: row["count"] for row in made["loss"]}
+def losses(result: dict[str, coretools.Rows]) -> dict[str, int]:
+    return {row["reason"]: row["count"] for row in result["loss"]}
 
 
 def test_without_the_patch_the_same_requests_are_found(tmp_path: Path) -> None:
-    """Each thread submits the one page of its file itself, so here inference has no excuse."""
+    """Each thread submits the only page of its file itself, so inference must find everything."""
     events = events_of(SMALL4, tmp_path)
     exact = tables(events, tmp_path, "exact")
     stock = tables([e for e in events if e["event"] not in WITH_IDS], tmp_path, "stock")
     assert losses(exact) == {"duplicate": 300}
     assert losses(stock) == {}
 
-    def told(row: Event) -> tuple[Any, ...]:
+    def known(row: Event) -> tuple[Any, ...]:
         return tuple(row[key] for key in ("op", "tid", "dev", "ino", "fs", "bytes", "bios", "ret"))
 
-    by_ino = [sorted(made["sync"], key=lambda row: row["ino"]) for made in (exact, stock)]
+    by_ino = [sorted(result["sync"], key=lambda row: row["ino"]) for result in (exact, stock)]
     assert len(by_ino[0]) == 100
     for a, b in zip(*by_ino, strict=True):
-        assert told(a) == told(b)
+        assert known(a) == known(b)
         assert (a["confidence"], b["confidence"]) == ("exact", "inferred")
         assert (b["id"], b["path"], b["folios"], b["ranges"]) == (None,) * 4
-        # From the same call; the file system's own tracepoints stand a few microseconds apart.
+        # Times of the call are the same. The tracepoints of the file system and of the patch differ by a few µs.
         assert (a["ts_ns"], a["syscall_ns"]) == (b["ts_ns"], b["syscall_ns"])
         assert abs(a["start_ns"] - b["start_ns"]) < 2_000_000
         assert abs(a["writeback_ns"] - b["writeback_ns"]) < 2_000_000
@@ -60,11 +60,11 @@ def test_without_the_patch_the_same_requests_are_found(tmp_path: Path) -> None:
         e for e in events if e["event"] == "block_bio_queue" and "W" in e["rwbs"] and e["nr_sector"]
     ]
     size = sum(e["nr_sector"] * 512 for e in queued)
-    for made in (exact, stock):
-        assert sum(row["bytes"] for row in made["bio"]) == size
-        assert len(made["bio"]) == len(queued)
-        assert all(row["dur_ns"] > 0 for row in made["bio"])
-        journal = {row["comm"] for row in made["bio"] if row["origin"] == "background"}
+    for result in (exact, stock):
+        assert sum(row["bytes"] for row in result["bio"]) == size
+        assert len(result["bio"]) == len(queued)
+        assert all(row["dur_ns"] > 0 for row in result["bio"])
+        journal = {row["comm"] for row in result["bio"] if row["origin"] == "background"}
         assert journal == {"jbd2/vdb-8"}
 
 
@@ -98,37 +98,37 @@ def test_merged_and_split_bios_keep_their_bytes(tmp_path: Path) -> None:
         start(110, datasync=0),
         block(120, "block_bio_queue", 0, 4096, tid=1), block(121, "block_bio_queue", 8, 4096, tid=1),
         block(122, "block_bio_queue", 64, 8192, tid=1),
-        # The first two as one; the third in two parts.
+        # The first two bios complete as one request, the third in two parts.
         block(200, "block_rq_complete", 0, 8192), block(210, "block_rq_complete", 72, 4096),
         block(220, "block_rq_complete", 64, 4096),
         end(230),
     )  # fmt: skip
-    made = tables(events, tmp_path)
-    (row,) = made["sync"]
+    result = tables(events, tmp_path)
+    (row,) = result["sync"]
     assert (row["bytes"], row["bios"], row["writeback_ns"]) == (16384, 3, 100)
     assert (row["before_submit_ns"], row["after_complete_ns"]) == (10, 10)
-    assert sorted((bio["sector"], bio["bytes"], bio["dur_ns"]) for bio in made["bio"]) == [
+    assert sorted((bio["sector"], bio["bytes"], bio["dur_ns"]) for bio in result["bio"]) == [
         (0, 4096, 80),
         (8, 4096, 79),
         (64, 8192, 98),
     ]
-    assert losses(made) == {}
+    assert losses(result) == {}
 
 
-def test_what_others_submit_is_nobodys(tmp_path: Path) -> None:
+def test_bios_of_other_threads_are_background_writeback(tmp_path: Path) -> None:
     events = call(
         100, 1, start(110, datasync=0), block(120, "block_bio_queue", 0, 512, tid=2), end(130)
     )
     events += [block(300, "block_bio_queue", 8, 512, tid=1)]
-    made = tables(events, tmp_path)
-    assert [(row["origin"], row["sync_id"]) for row in made["bio"]] == [("background", None)] * 2
-    assert (made["sync"][0]["bytes"], made["sync"][0]["confidence"]) == (0, "exact")
-    assert losses(made) == {"never_completed": 2}
+    result = tables(events, tmp_path)
+    assert [(row["origin"], row["sync_id"]) for row in result["bio"]] == [("background", None)] * 2
+    assert (result["sync"][0]["bytes"], result["sync"][0]["confidence"]) == (0, "exact")
+    assert losses(result) == {"never_completed": 2}
 
 
-def test_bytes_are_unknown_where_no_bio_is_told(tmp_path: Path) -> None:
-    made = tables(call(100, 1, start(110, datasync=1), end(130), op="fdatasync"), tmp_path)
-    (row,) = made["sync"]
+def test_the_amount_is_unknown_without_events_of_bios(tmp_path: Path) -> None:
+    result = tables(call(100, 1, start(110, datasync=1), end(130), op="fdatasync"), tmp_path)
+    (row,) = result["sync"]
     assert [row[key] for key in ("bytes", "bios", "folios", "ranges", "writeback_ns")] == [None] * 5
     assert (row["datasync"], row["dur_ns"], row["syscall_ns"], row["incomplete"]) == (
         True,
@@ -141,18 +141,22 @@ def test_bytes_are_unknown_where_no_bio_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "datasync"), [("xfs_file_fsync", None), ("btrfs_sync_file", False)]
 )
-def test_where_no_end_is_told_the_call_is(word: str, datasync: bool | None, tmp_path: Path) -> None:
-    begins = start(110, word, **({} if datasync is None else {"datasync": int(datasync)}))
-    made = tables(call(100, 1, begins, block(150, "block_bio_queue", 0, 512, tid=1)), tmp_path)
-    (row,) = made["sync"]
+def test_a_request_without_an_end_event_ends_with_its_call(
+    word: str, datasync: bool | None, tmp_path: Path
+) -> None:
+    start_event = start(110, word, **({} if datasync is None else {"datasync": int(datasync)}))
+    result = tables(
+        call(100, 1, start_event, block(150, "block_bio_queue", 0, 512, tid=1)), tmp_path
+    )
+    (row,) = result["sync"]
     assert (row["dur_ns"], row["ret"], row["confidence"]) == (60, 0, "inferred")
     assert row["datasync"] is datasync
-    # Of a file system that tells its ends a lost one is lost.
-    made = tables(call(100, 1, start(110, datasync=0)), tmp_path, "lost")
-    assert (made["sync"][0]["incomplete"], losses(made)) == ("end", {"end_missing": 1})
+    # ext4 has an event for the end, so a missing one is a loss.
+    result = tables(call(100, 1, start(110, datasync=0)), tmp_path, "lost")
+    assert (result["sync"][0]["incomplete"], losses(result)) == ("end", {"end_missing": 1})
 
 
-def test_a_bio_that_goes_on_below_a_device_mapper_is_one(tmp_path: Path) -> None:
+def test_a_bio_remapped_by_a_device_mapper_is_one_bio(tmp_path: Path) -> None:
     events = call(
         100, 1,
         start(110, datasync=0, dev="253,0"),
@@ -163,19 +167,19 @@ def test_a_bio_that_goes_on_below_a_device_mapper_is_one(tmp_path: Path) -> None
         block(201, "block_rq_complete", 0, 4096, "253,0"),
         end(230),
     )  # fmt: skip
-    made = tables(events, tmp_path)
-    assert [(bio["dev"], bio["bytes"], bio["dur_ns"]) for bio in made["bio"]] == [
+    result = tables(events, tmp_path)
+    assert [(bio["dev"], bio["bytes"], bio["dur_ns"]) for bio in result["bio"]] == [
         ("253,0", 4096, 81)
     ]
-    assert made["sync"][0]["bytes"] == 4096
-    assert losses(made) == {"remapped": 1}
+    assert result["sync"][0]["bytes"] == 4096
+    assert losses(result) == {"remapped": 1}
 
 
-def test_reads_are_left_alone(tmp_path: Path) -> None:
+def test_reads_are_not_bios(tmp_path: Path) -> None:
     events = call(100, 1, start(110, datasync=0), end(130))
     events += [
         block(140, "block_bio_queue", 0, 4096, rwbs="R"),
         block(150, "block_rq_complete", 0, 4096, rwbs="R"),
     ]
-    made = tables(events, tmp_path)
-    assert (made["bio"], losses(made)) == ([], {})
+    result = tables(events, tmp_path)
+    assert (result["bio"], losses(result)) == ([], {})

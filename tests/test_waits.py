@@ -1,4 +1,4 @@
-"""What syncs wait for beside their data: commits of the journal and flushes, as a patched kernel's ring buffer tells them."""
+"""What sync requests wait for in addition to their data: commits and flushes, as the ring buffer of a patched kernel records them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEV = "254,16"
 
 
 def spans_of(text: str) -> dict[int, dict[str, list[tuple[int, int]]]]:
-    """By id of a request and name of event, from the text alone: (start, end) in ns."""
+    """(start, end) in ns, by request id and name of the event, parsed from the text only."""
     spans: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
     open_: dict[tuple[int, str], int] = {}
     for line in TEXT.finditer(text):
@@ -42,7 +42,7 @@ def spans_of(text: str) -> dict[int, dict[str, list[tuple[int, int]]]]:
 
 
 def union(spans: list[tuple[int, int]]) -> int:
-    """Length of the union, by its edges."""
+    """Length of the union of the spans."""
     edges = sorted({edge for span in spans for edge in span})
     return sum(
         b - a
@@ -54,23 +54,23 @@ def union(spans: list[tuple[int, int]]) -> int:
 @pytest.mark.parametrize(
     "name", ["ext4", "ext4-fast-commit", "ext4-journal", "ext4-nojournal", "xfs", "f2fs"]
 )
-def test_recordings_tell_what_syncs_waited_for(name: str, tmp_path: Path) -> None:
+def test_waits_of_recordings_are_those_of_their_text(name: str, tmp_path: Path) -> None:
     log = SAMPLES / f"{name}.trace.txt"
     spans = spans_of(log.read_text())
-    made = coretools.tables(coretools.convert(tmp_path, log.read_bytes(), "t/", log.name))
+    tables = coretools.tables(coretools.convert(tmp_path, log.read_bytes(), "t/", log.name))
     waits: dict[int, list[Any]] = defaultdict(list)
-    for row in made["wait"]:
+    for row in tables["wait"]:
         waits[row["sync_id"]].append(row)
-    assert len(made["sync"]) == 10
-    for row in made["sync"]:
-        told = spans[row["id"]]
-        journal = [span for event in JOURNAL for span in told[event]]
+    assert len(tables["sync"]) == 10
+    for row in tables["sync"]:
+        expected = spans[row["id"]]
+        journal = [span for event in JOURNAL for span in expected[event]]
         assert row["journal_ns"] == union(journal)
-        assert row["flush_ns"] == union(told["flush"])
-        own = sorted(
+        assert row["flush_ns"] == union(expected["flush"])
+        found = sorted(
             (wait["ts_ns"], wait["ts_ns"] + wait["dur_ns"]) for wait in waits[row["sync_id"]]
         )
-        assert own == sorted(journal + told["flush"])
+        assert found == sorted(journal + expected["flush"])
         if not row["incomplete"]:
             end = row["ts_ns"] + row["dur_ns"]
             data = (
@@ -78,26 +78,26 @@ def test_recordings_tell_what_syncs_waited_for(name: str, tmp_path: Path) -> Non
                 if row["bios"]
                 else []
             )
-            rest = (end - row["start_ns"]) - union(journal + told["flush"] + data)
+            rest = (end - row["start_ns"]) - union(journal + expected["flush"] + data)
             assert row["residue_ns"] == rest >= 0
-    # Each of them waits for something, and the transactions count up.
-    assert any(made["wait"])
+    # Something waits in each recording, and the numbers of transactions increase.
+    assert any(tables["wait"])
     if name in ("ext4", "xfs"):
-        numbers = [row["transaction_id"] for row in made["wait"] if row["wait"] == "commit wait"]
+        numbers = [row["transaction_id"] for row in tables["wait"] if row["wait"] == "commit wait"]
         assert numbers == sorted(numbers)
         assert len(numbers) >= 4
 
 
-def test_of_btrfs_nothing_is_known(tmp_path: Path) -> None:
+def test_waits_on_btrfs_are_unknown(tmp_path: Path) -> None:
     log = SAMPLES / "btrfs.trace.txt"
-    made = coretools.tables(coretools.convert(tmp_path, log.read_bytes(), "t/", log.name))
-    assert {(row["journal_ns"], row["flush_ns"], row["residue_ns"]) for row in made["sync"]} == {
+    tables = coretools.tables(coretools.convert(tmp_path, log.read_bytes(), "t/", log.name))
+    assert {(row["journal_ns"], row["flush_ns"], row["residue_ns"]) for row in tables["sync"]} == {
         (None,) * 3
     }
-    assert [row for row in made["loss"] if row["severity"] == "loss"] == []
+    assert [row for row in tables["loss"] if row["severity"] == "loss"] == []
 
 
-def ask(where: Path, sql: str) -> list[tuple[Any, ...]]:
+def query(where: Path, sql: str) -> list[tuple[Any, ...]]:
     with opened(str(where), Reading()) as engine:
         return run_query(engine, sql).rows
 
@@ -111,7 +111,7 @@ def start(ts: int, id_: int, tid: int = 1, fs: str = "ext4", ino: int = 12) -> d
     return event(ts, "sync_start", tid, **whole) | ({"ino": ino, "path": "/f"} if ino else {})
 
 
-def made(events: list[dict[str, Any]], folder: Path) -> dict[str, list[dict[str, Any]]]:
+def convert_events(events: list[dict[str, Any]], folder: Path) -> dict[str, list[dict[str, Any]]]:
     text = "\n".join(map(json.dumps, events)).encode()
     return coretools.tables(coretools.convert(folder, text, "t/", "x.events.jsonl"))
 
@@ -121,12 +121,12 @@ def row(tables: dict[str, Any], id_: int) -> tuple[Any, ...]:
     return found["journal_ns"], found["flush_ns"], found["residue_ns"]
 
 
-def lost(tables: dict[str, Any]) -> dict[str, int]:
+def losses(tables: dict[str, Any]) -> dict[str, int]:
     return {row["reason"]: row["count"] for row in tables["loss"] if row["severity"] == "loss"}
 
 
-def test_what_lies_in_another_is_counted_once(tmp_path: Path) -> None:
-    tables = made(
+def test_a_wait_inside_another_is_counted_once(tmp_path: Path) -> None:
+    tables = convert_events(
         [
             start(100, 7),
             event(110, "fc_start", id=7, transaction=3),
@@ -141,7 +141,8 @@ def test_what_lies_in_another_is_counted_once(tmp_path: Path) -> None:
         ],
         tmp_path,
     )  # fmt: skip
-    # 110-200 and 210-260; 120-130; 200 less 140, for the flush, the wait and the bio lie in the fast commit.
+    # Journal: 110-200 and 210-260. Flush: 120-130. Residue: 200 - 140, because the flush, the wait and the bio are
+    # inside the fast commit.
     assert row(tables, 7) == (140, 10, 60)
     assert [tuple(wait.values())[1:] for wait in tables["wait"]] == [
         (1, "fast commit", 110, 90, 3),
@@ -149,13 +150,13 @@ def test_what_lies_in_another_is_counted_once(tmp_path: Path) -> None:
         (3, "fast commit wait", 180, 10, 3),
         (4, "commit wait", 210, 50, 4),
     ]
-    assert lost(tables) == {}
+    assert losses(tables) == {}
 
 
-def test_null_is_not_zero(tmp_path: Path) -> None:
-    """Nothing is known before the first of them, nor of file systems and passes that tell nothing."""
+def test_unknown_waits_are_null_and_not_zero(tmp_path: Path) -> None:
+    """Waits are unknown before the first wait event, and for file systems and passes without such events."""
     end = {"ret": 0}
-    tables = made(
+    tables = convert_events(
         [
             start(100, 1), event(110, "sync_end", id=1, **end),
             start(200, 2), event(210, "flush_start", id=2), event(220, "flush_end", id=2), event(230, "sync_end", id=2, **end),
@@ -178,19 +179,19 @@ def test_null_is_not_zero(tmp_path: Path) -> None:
         8: (0, 0, 10),
         9: (None, None, None),
     }
-    assert lost(tables) == {"end_missing": 1}
+    assert losses(tables) == {"end_missing": 1}
 
 
-def test_one_end_of_a_wait_is_a_loss_and_its_column_is_null(tmp_path: Path) -> None:
+def test_half_of_a_wait_is_a_loss_and_its_column_is_null(tmp_path: Path) -> None:
     end = {"ret": 0}
-    tables = made(
+    tables = convert_events(
         [
             start(100, 1), event(110, "commit_wait_end", id=1), event(120, "sync_end", id=1, **end),
             start(200, 2), event(210, "flush_start", id=2), event(220, "sync_end", id=2, **end),
             start(300, 3), event(310, "flush_start", id=3), event(320, "commit_wait_start", id=3), event(330, "flush_end", id=3),
             event(340, "sync_end", id=3, **end),
             event(400, "commit_wait_start", id=44), event(410, "commit_wait_end", id=44),
-            # The recording ends in the middle of it.
+            # The recording ends during this request.
             start(500, 5), event(510, "commit_wait_start", id=5),
         ],
         tmp_path,
@@ -199,15 +200,15 @@ def test_one_end_of_a_wait_is_a_loss_and_its_column_is_null(tmp_path: Path) -> N
     assert row(tables, 2) == (0, None, None)
     assert row(tables, 3) == (None, 20, None)
     assert row(tables, 5) == (None, None, None)
-    assert lost(tables) == {"unmatched_wait": 5, "end_missing": 1}
+    assert losses(tables) == {"unmatched_wait": 5, "end_missing": 1}
     assert [(wait["wait"], wait["ts_ns"], wait["dur_ns"]) for wait in tables["wait"]] == [
         ("flush", 310, 20)
     ]
 
 
 def test_a_wait_before_its_request_is_a_loss(tmp_path: Path) -> None:
-    """A start that comes too late leaves it outside; it is not dropped without a word."""
-    tables = made(
+    """A wait before the late start of its request does not count for it, but is reported as a loss."""
+    tables = convert_events(
         [
             event(100, "bio_add_folio", id=1, bio="0x1", start=0, len=4096),
             event(110, "flush_start", id=1), event(120, "flush_end", id=1),
@@ -221,12 +222,12 @@ def test_a_wait_before_its_request_is_a_loss(tmp_path: Path) -> None:
     )  # fmt: skip
     assert row(tables, 1) == (10, None, None)
     assert [(wait["wait"], wait["ts_ns"]) for wait in tables["wait"]] == [("commit wait", 135)]
-    assert lost(tables) == {"unmatched_wait": 1}
+    assert losses(tables) == {"unmatched_wait": 1}
 
 
-def test_what_is_nobodys_is_not_counted(tmp_path: Path) -> None:
-    """A journal's thread has an id of its own; a flusher that works for syncfs has that of the pass; id 0 is nothing."""
-    tables = made(
+def test_waits_of_other_threads_are_not_counted(tmp_path: Path) -> None:
+    """The journal thread has an id of its own, a flusher thread that works for syncfs has the id of the pass, and id 0 is no request."""
+    tables = convert_events(
         [
             event(90, "wb_start", tid=4, id=50),
             event(95, "flush_start", tid=4, id=50), event(96, "flush_end", tid=4, id=50),
@@ -242,7 +243,7 @@ def test_what_is_nobodys_is_not_counted(tmp_path: Path) -> None:
             event(140, "commit_wait_end", id=1),
             event(150, "flush_start", tid=5, id=0), event(151, "flush_end", tid=5, id=0),
             event(160, "sync_end", id=1, ret=0),
-            # A commit that had begun before the recording did.
+            # A commit that began before the recording.
             event(170, "commit_end", tid=9, id=59),
         ],
         tmp_path,
@@ -250,12 +251,12 @@ def test_what_is_nobodys_is_not_counted(tmp_path: Path) -> None:
     assert row(tables, 1) == (30, 0, 30)
     assert len(tables["sync"]) == 1
     assert [bio["origin"] for bio in tables["bio"]] == ["background"]
-    assert lost(tables) == {}
+    assert losses(tables) == {}
 
 
-def test_a_commit_in_the_thread_of_a_request_is_its_own(tmp_path: Path) -> None:
-    """As f2fs makes its checkpoints; what it writes then is the request's."""
-    tables = made(
+def test_a_commit_in_the_thread_of_a_request_belongs_to_the_request(tmp_path: Path) -> None:
+    """f2fs makes its checkpoints this way. What the thread writes during the commit belongs to the request."""
+    tables = convert_events(
         [
             start(100, 1, fs="f2fs"),
             event(110, "commit_start", id=1),
@@ -275,7 +276,7 @@ def test_a_commit_in_the_thread_of_a_request_is_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["ext4-fast-commit", "f2fs", "ext4-journal"])
 def test_the_trace_and_the_log_have_the_same_waits(name: str, tmp_path: Path) -> None:
-    """Also where a wait reaches over a phase's end, and is drawn in pieces."""
+    """Also where a wait continues after the end of a phase and is drawn as several slices."""
     log = SAMPLES / f"{name}.trace.txt"
     first = coretools.convert(tmp_path, log.read_bytes(), "t/", log.name)
     trace = coretools.convert(tmp_path, log.read_bytes(), "t.pftrace", log.name)
@@ -283,10 +284,10 @@ def test_the_trace_and_the_log_have_the_same_waits(name: str, tmp_path: Path) ->
     second = coretools.convert(tmp_path, again.read_bytes(), "u/", "t.events.jsonl")
     assert coretools.tables(first)["wait"] == coretools.tables(second)["wait"]
     sql = "SELECT sync_id, number, wait, ts_ns, dur_ns, transaction_id FROM syncline_wait ORDER BY sync_id, number"
-    answers = [ask(where, sql) for where in (first, trace)]
+    answers = [query(where, sql) for where in (first, trace)]
     assert answers[0]
     assert same(answers[0], answers[1])
-    slices = ask(
+    slices = query(
         trace, "SELECT COUNT(*), SUM(depth = 0) FROM slice WHERE category = 'syncline.wait'"
     )
     assert slices[0][0] >= len(answers[0])
