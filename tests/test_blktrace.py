@@ -1,4 +1,4 @@
-"""blktrace: real recordings against what blkparse printed of them, made ones against a plain second reader and against blkparse, and bad ones."""
+"""blktrace: real recordings against the output of blkparse, generated ones against a second reader and blkparse; bad ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 def low_level(folder: Path, *inputs: str, **options: Any) -> list[Row]:
-    """The lines of the low-level log, without what it was made from."""
+    """The lines of the low-level log, without `source`."""
     out = folder / "out.events.jsonl"
     _core.convert(list(inputs), str(out), **options)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
@@ -41,7 +41,7 @@ def low_level(folder: Path, *inputs: str, **options: Any) -> list[Row]:
 
 
 def numbers(row: Row) -> Row:
-    """Numbers of more digits than every JSON reader knows are written as text."""
+    """Converts strings to numbers: numbers that JSON readers do not read exactly are written as strings."""
     names = ("comm", "name", "message", "data")
     return {
         key: int(value)
@@ -56,7 +56,7 @@ def losses(summary: dict[str, Any]) -> dict[str, int]:
 
 
 def in_order(rows: list[Row]) -> list[Row]:
-    """Of equal times in the order of CPUs, where that of the tools is not told."""
+    """Sorts rows by time, CPU and sequence, because tools differ in the order of equal times."""
     return sorted(rows, key=lambda row: (row["ts_ns"], row["cpu"], row.get("sequence", 0)))
 
 
@@ -73,48 +73,52 @@ def text(name: str) -> str:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_record_is_what_the_second_reader_reads(tmp_path: Path, name: str) -> None:
-    want = blktrace.rows([Path(file).read_bytes() for file in binary(name)])
-    have = [numbers(row) for row in low_level(tmp_path, *binary(name))]
-    assert in_order(have) == in_order(want)
-    assert [row["ts_ns"] for row in have] == sorted(row["ts_ns"] for row in have)
+    expected = blktrace.rows([Path(file).read_bytes() for file in binary(name)])
+    found = [numbers(row) for row in low_level(tmp_path, *binary(name))]
+    assert in_order(found) == in_order(expected)
+    assert [row["ts_ns"] for row in found] == sorted(row["ts_ns"] for row in found)
 
 
-def assert_printed(printed: list[Row], made: list[Row]) -> None:
-    """Whatever the text tells is in the records, and no event is in one alone."""
-    events = [row for row in made if row["event"] not in ("process", "timestamp")]
-    begun = min(row["ts_ns"] for row in events)
+def assert_printed(printed: list[Row], recorded: list[Row]) -> None:
+    """Checks that text and records have the same events, and the records every field of the text."""
+    events = [row for row in recorded if row["event"] not in ("process", "timestamp")]
+    first_ns = min(row["ts_ns"] for row in events)
     for row in events:
-        row["ts_ns"] -= begun
+        row["ts_ns"] -= first_ns
         if row["event"] == "m":
             row["tid"] = 0
             row.pop("comm", None)
     assert len(printed) == len(events)
-    for have, want in zip(in_order(events), in_order(printed), strict=True):
-        for key, value in want.items():
+    for found, expected in zip(in_order(events), in_order(printed), strict=True):
+        for key, value in expected.items():
             if key == "bytes":
-                # It prints whole sectors.
-                assert have[key] // 512 * 512 == value, (key, have, want)
+                # blkparse prints whole sectors.
+                assert found[key] // 512 * 512 == value, (key, found, expected)
             elif key == "data":
-                # Zeros at the end are printed as dots.
-                assert have[key].startswith(value)
-                assert not have[key][len(value) :].strip("0")
+                # blkparse prints two dots for zeros at the end.
+                assert found[key].startswith(value)
+                assert not found[key][len(value) :].strip("0")
             else:
-                assert have[key] == value, (key, have, want)
-        if want["event"] in ("Q", "G", "M", "F", "I", "D", "A", "X", "B"):
-            assert "comm" in want or want["event"] == "A"
-            assert want.get("bytes", 0) > 0 or have.get("bytes", 0) < 512 or want["event"] == "X"
+                assert found[key] == value, (key, found, expected)
+        if expected["event"] in ("Q", "G", "M", "F", "I", "D", "A", "X", "B"):
+            assert "comm" in expected or expected["event"] == "A"
+            assert (
+                expected.get("bytes", 0) > 0
+                or found.get("bytes", 0) < 512
+                or expected["event"] == "X"
+            )
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_event_is_what_blkparse_printed(tmp_path: Path, name: str) -> None:
-    printed, made = low_level(tmp_path, text(name)), low_level(tmp_path, *binary(name))
+    printed, recorded = low_level(tmp_path, text(name)), low_level(tmp_path, *binary(name))
     assert len(printed) == RECORDINGS[name]
-    assert_printed(printed, made)
+    assert_printed(printed, recorded)
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_text_is_read_as_it_stands(tmp_path: Path, name: str) -> None:
-    """Each field of the plain text, cut at its white space by another program's rules."""
+def test_every_field_of_the_text_is_read(tmp_path: Path, name: str) -> None:
+    """Each field of the text equals the one that is split off at white space."""
     whole = gzip.decompress(Path(text(name)).read_bytes()).decode()
     lines = [line for line in whole.splitlines() if re.match(r" *\d+,\d+ ", line)]
     rows = low_level(tmp_path, text(name))
@@ -130,34 +134,34 @@ def test_text_is_read_as_it_stands(tmp_path: Path, name: str) -> None:
 
 
 def test_writes_are_bios(tmp_path: Path) -> None:
-    """By the statistics that blkparse prints: 460 writes queued, one of them an empty flush."""
-    made = {}
+    """The statistics of blkparse have 460 queued writes, including one empty flush."""
+    result = {}
     for kind, inputs in (("binary", binary("small4")), ("text", [text("small4")])):
         out = tmp_path / kind
         _core.convert(inputs, f"{out}/")
-        made[kind] = tables(out)
-        bios, meta = made[kind]["bio"], {row["key"]: row["value"] for row in made[kind]["meta"]}
+        result[kind] = tables(out)
+        bios, meta = result[kind]["bio"], {row["key"]: row["value"] for row in result[kind]["meta"]}
         assert len(bios) == 459
         assert sum(bio["bytes"] for bio in bios) == 1836 * 1024
         assert all(bio["dur_ns"] > 0 and bio["dev"] == "254,16" for bio in bios)
-        assert not made[kind]["loss"]
+        assert not result[kind]["loss"]
         assert meta["source"] == {"binary": "blktrace", "text": "blkparse"}[kind]
         assert meta["clock"] == {"binary": "monotonic", "text": "relative"}[kind]
     times = {
-        kind: [(bio["dur_ns"], bio["sector"], bio["tid"]) for bio in found["bio"]]
-        for kind, found in made.items()
+        kind: [(bio["dur_ns"], bio["sector"], bio["tid"]) for bio in output["bio"]]
+        for kind, output in result.items()
     }
     assert sorted(times["binary"]) == sorted(times["text"])
-    meta = {row["key"]: row["value"] for row in made["binary"]["meta"]}
-    # As the text has it, `Trace started at Fri Nov 20 17:49:57 2026`: the first event's time.
+    meta = {row["key"]: row["value"] for row in result["binary"]["meta"]}
+    # The time of the first event is `Trace started at Fri Nov 20 17:49:57 2026` in the text.
     first = int(meta["first_ts_ns"]) + int(meta["realtime_offset_ns"])
     assert first // 10**9 == 1_795_196_997
 
 
-# All files of a recording are one.
+# All files of a recording are one input.
 
 
-def test_one_file_stands_for_all(tmp_path: Path) -> None:
+def test_one_file_selects_the_whole_recording(tmp_path: Path) -> None:
     both = low_level(tmp_path, *binary("rename"))
     first, second = binary("rename")
     assert low_level(tmp_path, first) == low_level(tmp_path, second) == both
@@ -165,42 +169,42 @@ def test_one_file_stands_for_all(tmp_path: Path) -> None:
     assert low_level(tmp_path, first, first) == both
 
 
-def test_empty_files_and_compressed_ones(tmp_path: Path) -> None:
-    want = low_level(tmp_path, *binary("rename"))
+def test_empty_and_compressed_files_belong_to_the_recording(tmp_path: Path) -> None:
+    expected = low_level(tmp_path, *binary("rename"))
     first, second = (Path(file).read_bytes() for file in binary("rename"))
     (tmp_path / "x.blktrace.0").write_bytes(b"")
     (tmp_path / "x.blktrace.1.gz").write_bytes(gzip.compress(first))
     (tmp_path / "x.blktrace.2").write_bytes(second)
     (tmp_path / "x.blktrace.3").write_bytes(b"")
     inputs = sorted(str(file) for file in tmp_path.glob("x.*"))
-    assert low_level(tmp_path, *inputs) == want
-    for one in inputs:
-        assert low_level(tmp_path, one) == want
+    assert low_level(tmp_path, *inputs) == expected
+    for path in inputs:
+        assert low_level(tmp_path, path) == expected
 
 
-def test_a_file_that_was_not_copied_is_missed(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     for cpu, file in zip((2, 4), binary("rename"), strict=True):
         shutil.copy(file, tmp_path / f"x.blktrace.{cpu}")
-    done = _core.convert([str(tmp_path / "x.blktrace.4")], str(tmp_path / "out.csv"))
-    assert [line.split(": ", 1)[1] for line in done["unparsed"]] == [
+    summary = _core.convert([str(tmp_path / "x.blktrace.4")], str(tmp_path / "out.csv"))
+    assert [line.split(": ", 1)[1] for line in summary["unparsed"]] == [
         "x.blktrace.0 to x.blktrace.1 (this file is missing, although files of higher CPUs exist: was it not copied?)",
         "x.blktrace.3 (this file is missing, although files of higher CPUs exist: was it not copied?)",
     ]
 
 
-def test_other_names_are_files_of_their_own(tmp_path: Path) -> None:
-    """As `blktrace -o -` and `blkparse -d` write them: all CPUs in one, of which no others are read."""
+def test_a_file_with_another_name_is_standalone(tmp_path: Path) -> None:
+    """`blktrace -o -` and `blkparse -d` write all CPUs into one file. No other files are read with it."""
     for file in binary("rename"):
         shutil.copy(file, tmp_path / Path(file).name)
-    one = tmp_path / "dump"
-    one.write_bytes(b"".join(Path(file).read_bytes() for file in binary("rename")))
-    have = low_level(tmp_path, str(one))
-    assert in_order(have) == in_order(low_level(tmp_path, *binary("rename")))
+    dump = tmp_path / "dump"
+    dump.write_bytes(b"".join(Path(file).read_bytes() for file in binary("rename")))
+    rows = low_level(tmp_path, str(dump))
+    assert in_order(rows) == in_order(low_level(tmp_path, *binary("rename")))
     out = tmp_path / "out"
-    _core.convert([str(one)], f"{out}/")
+    _core.convert([str(dump)], f"{out}/")
     _core.convert(binary("rename"), f"{tmp_path}/both/")
-    found, want = tables(out), tables(tmp_path / "both")
-    assert (found["bio"], found["loss"]) == (want["bio"], want["loss"])
+    found, expected = tables(out), tables(tmp_path / "both")
+    assert (found["bio"], found["loss"]) == (expected["bio"], expected["loss"])
 
 
 @pytest.mark.skipif(not BLKPARSE, reason="blkparse is not installed: apt-get install blktrace")
@@ -208,42 +212,47 @@ def test_a_dump_of_blkparse_is_the_recording(tmp_path: Path) -> None:
     for file in binary("rename"):
         shutil.copy(file, tmp_path)
     subprocess.run([BLKPARSE, "-q", "-O", "-i", "rename", "-d", "dump"], cwd=tmp_path, check=True)
-    have, want = low_level(tmp_path, str(tmp_path / "dump")), low_level(tmp_path, *binary("rename"))
-    # It writes notes where it meets them, and times from the first event on.
-    begun = min(row["ts_ns"] for row in want if "sequence" in row)
-    have = [row for row in have if "sequence" in row]
-    want = [row | {"ts_ns": row["ts_ns"] - begun} for row in want if "sequence" in row]
-    for row in have + want:
+    found, expected = (
+        low_level(tmp_path, str(tmp_path / "dump")),
+        low_level(tmp_path, *binary("rename")),
+    )
+    # blkparse writes notes where it reads them, and times relative to the first event.
+    first_ns = min(row["ts_ns"] for row in expected if "sequence" in row)
+    found = [row for row in found if "sequence" in row]
+    expected = [row | {"ts_ns": row["ts_ns"] - first_ns} for row in expected if "sequence" in row]
+    for row in found + expected:
         row.pop("comm", None)
-    assert in_order(have) == in_order(want)
+    assert in_order(found) == in_order(expected)
 
 
-# Made recordings.
+# Generated recordings.
 
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), cpus=st.integers(1, 12))
-def test_made_recordings(tmp_path_factory: pytest.TempPathFactory, seed: int, cpus: int) -> None:
-    """Whatever the version and the byte order: all that the second reader reads."""
+def test_generated_recordings_are_read(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, cpus: int
+) -> None:
+    """In every version and byte order, the second reader reads the same."""
     folder = tmp_path_factory.mktemp("made")
-    made = blktrace.world(random.Random(seed), cpus=cpus, odd=True)
-    want = in_order(blktrace.rows(made.files()))
+    world = blktrace.world(random.Random(seed), cpus=cpus, odd=True)
+    expected = in_order(blktrace.rows(world.files()))
     for version, big_endian in ((7, False), (7, True), (8, False), (8, True)):
-        files = made.files(version, big_endian)
-        assert in_order(blktrace.rows(files)) == want
+        files = world.files(version, big_endian)
+        assert in_order(blktrace.rows(files)) == expected
         paths = blktrace.write(folder, files, f"v{version}{big_endian}")
         paths = [path for path in paths if Path(path).stat().st_size]
-        assert in_order([numbers(row) for row in low_level(folder, paths[0])]) == want
+        assert in_order([numbers(row) for row in low_level(folder, paths[0])]) == expected
 
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_version_8_has_more_actions(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     folder = tmp_path_factory.mktemp("made")
-    made = blktrace.world(random.Random(seed), odd=True, zeroes=True)
-    paths = blktrace.write(folder, made.files(8))
-    have = [numbers(row) for row in low_level(folder, *paths)]
-    assert in_order(have) == in_order(blktrace.rows(made.files(8)))
+    world = blktrace.world(random.Random(seed), odd=True, zeroes=True)
+    paths = blktrace.write(folder, world.files(8))
+    found = [numbers(row) for row in low_level(folder, *paths)]
+    assert in_order(found) == in_order(blktrace.rows(world.files(8)))
 
 
 @settings(max_examples=60, deadline=None)
@@ -251,17 +260,17 @@ def test_version_8_has_more_actions(tmp_path_factory: pytest.TempPathFactory, se
 def test_the_low_level_log_gives_the_same(
     tmp_path_factory: pytest.TempPathFactory, seed: int, odd: bool
 ) -> None:
-    """The same kinds of events, and the same log again."""
+    """Read again, it has the same kinds of events and gives the same log."""
     folder = tmp_path_factory.mktemp("again")
-    made = blktrace.world(random.Random(seed), odd=odd, zeroes=odd)
-    paths = blktrace.write(folder, made.files(8))
+    world = blktrace.world(random.Random(seed), odd=odd, zeroes=odd)
+    paths = blktrace.write(folder, world.files(8))
     first, second = folder / "a.events.jsonl", folder / "b.events.jsonl"
     before = _core.convert([paths[0]], str(first))
     after = _core.convert([str(first)], str(second))
     assert before["events_by_kind"] == after["events_by_kind"]
     written = first.read_text().replace('"source":"blktrace"', '"source":"events-jsonl"')
     assert written == second.read_text()
-    writes = [r for own in made.cpus for r in own if blktrace.is_write(r)]
+    writes = [r for own in world.cpus for r in own if blktrace.is_write(r)]
     of_kind = Counter(blktrace.ACTIONS[r.number] for r in writes)
     for word, kind in (("Q", "block_submit"), ("C", "block_complete"), ("A", "block_remap")):
         assert before["events_by_kind"][kind] == of_kind[word]
@@ -270,16 +279,16 @@ def test_the_low_level_log_gives_the_same(
 @pytest.mark.skipif(not BLKPARSE, reason="blkparse is not installed: apt-get install blktrace")
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32), cpus=st.integers(1, 4), big_endian=st.booleans())
-def test_made_recordings_are_what_blkparse_prints(
+def test_generated_recordings_are_what_blkparse_prints(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cpus: int, big_endian: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("printed")
-    made = blktrace.world(random.Random(seed), cpus=cpus)
-    # It prints no message that is empty.
-    made = World(
-        [[r for r in own if r.data or not r.category & blktrace.NOTIFY] for own in made.cpus]
+    world = blktrace.world(random.Random(seed), cpus=cpus)
+    # blkparse prints no empty message.
+    world = World(
+        [[r for r in own if r.data or not r.category & blktrace.NOTIFY] for own in world.cpus]
     )
-    paths = blktrace.write(folder, made.files(7, big_endian))
+    paths = blktrace.write(folder, world.files(7, big_endian))
     for options in ([], ["-t"], ["-q"], ["-s", "-v"]):
         done = subprocess.run(
             [BLKPARSE, *options, "-i", "x"], cwd=folder, capture_output=True, check=True
@@ -295,8 +304,8 @@ def test_made_recordings_are_what_blkparse_prints(
         )
 
 
-def test_what_a_thread_was_called_then(tmp_path: Path) -> None:
-    """A number is used again; the idle threads of all CPUs have one number."""
+def test_a_thread_has_the_name_of_that_time(tmp_path: Path) -> None:
+    """Thread ids are reused, and the idle threads of all CPUs have the same id."""
 
     def queued(time: int, cpu: int, pid: int, sequence: int) -> Record:
         write = blktrace.QUEUE | blktrace.WRITE
@@ -328,8 +337,8 @@ def test_what_a_thread_was_called_then(tmp_path: Path) -> None:
     ]
 
 
-def test_a_thread_of_many_names(tmp_path: Path) -> None:
-    """Its last until then, by the notes' times, wherever they stand; before them all, the one that was read first."""
+def test_a_thread_with_many_names(tmp_path: Path) -> None:
+    """An event has the latest name before it by the times of the notes, or the first one read if all are later."""
     rng = random.Random(5)
     write = blktrace.QUEUE | blktrace.WRITE
     records, names = [], []
@@ -343,18 +352,18 @@ def test_a_thread_of_many_names(tmp_path: Path) -> None:
     rows = [row for row in low_level(tmp_path, *paths) if row["event"] == "Q"]
     assert len(rows) == 600
 
-    def called(tid: int, ts: int) -> str:
-        own = [(at, comm) for thread, at, comm in names if thread == tid]
-        # The last of those at one time is the last that was read.
-        until = [name for name in reversed(own) if name[0] <= ts]
-        return max(until, key=lambda name: name[0])[1] if until else own[0][1]
+    def name_at(tid: int, ts: int) -> str:
+        notes = [(at, comm) for thread, at, comm in names if thread == tid]
+        # Of notes with the same time, the last one read applies.
+        earlier = [name for name in reversed(notes) if name[0] <= ts]
+        return max(earlier, key=lambda name: name[0])[1] if earlier else notes[0][1]
 
-    assert [row["comm"] for row in rows] == [called(row["tid"], row["ts_ns"]) for row in rows]
+    assert [row["comm"] for row in rows] == [name_at(row["tid"], row["ts_ns"]) for row in rows]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_splits_and_merges_conserve_bytes(tmp_path: Path, parts: int) -> None:
-    """Bios that are merged complete at once, those that are split in parts; all bytes are there once."""
+    """Merged bios complete together and split bios in parts. All bytes are counted once."""
     rng = random.Random(parts)
     queue, write = blktrace.QUEUE | blktrace.WRITE, blktrace.COMPLETE | blktrace.WRITE
     records, time, total, sector, queued = [], 100, 0, 0, 0
@@ -391,14 +400,14 @@ def test_splits_and_merges_conserve_bytes(tmp_path: Path, parts: int) -> None:
 # Bad input.
 
 
-def test_records_that_are_missing_by_their_numbers(tmp_path: Path) -> None:
-    made = blktrace.world(random.Random(5), cpus=1).cpus[0]
-    events = [r for r in made if not r.category & blktrace.NOTIFY]
-    notes = [r for r in made if r.category & blktrace.NOTIFY]
+def test_gaps_in_sequence_numbers_are_lost_events(tmp_path: Path) -> None:
+    records = blktrace.world(random.Random(5), cpus=1).cpus[0]
+    events = [r for r in records if not r.category & blktrace.NOTIFY]
+    notes = [r for r in records if r.category & blktrace.NOTIFY]
     kept = notes + events[2:10] + events[13:]
     paths = blktrace.write(tmp_path, World([kept]).files())
-    done = _core.convert(paths, str(tmp_path / "out.events.jsonl"))
-    assert losses(done) == {"lost_by_tracer": 5}
+    summary = _core.convert(paths, str(tmp_path / "out.events.jsonl"))
+    assert losses(summary) == {"lost_by_tracer": 5}
     lost = [json.loads(line) for line in (tmp_path / "out.events.jsonl").read_text().splitlines()]
     assert [row["count"] for row in lost if row["event"] == "lost_events"] == [2, 3]
 
@@ -411,29 +420,31 @@ def test_one_fault_costs_one_record(tmp_path_factory: pytest.TempPathFactory, se
     (path,) = blktrace.write(folder, [data])
     rows = low_level(folder, path)
     events = [row for row in rows if row["event"] not in ("unparsed_line", "lost_events")]
-    want = [blktrace.row(record, []) for record in kept]
-    assert in_order([numbers(row) for row in events]) == in_order(want)
+    expected = [blktrace.row(record, []) for record in kept]
+    assert in_order([numbers(row) for row in events]) == in_order(expected)
     (unparsed,) = [row for row in rows if row["event"] == "unparsed_line"]
     assert place in unparsed["text"]
     assert "x.blktrace.0" in unparsed["text"]
 
 
-@pytest.mark.parametrize("word", ["Q", "G"])
-def test_a_record_of_no_process_is_none_whoever_asks(word: str, tmp_path: Path) -> None:
-    """Those that no report uses are read as closely as the others."""
-    made = blktrace.world(random.Random(5), cpus=1).cpus[0]
-    at = next(n for n, r in enumerate(made) if blktrace.ACTIONS.get(r.number) == word)
-    made[at] = replace(made[at], pid=2**32 - 1)
-    paths = blktrace.write(tmp_path, World([made]).files())
+@pytest.mark.parametrize("action", ["Q", "G"])
+def test_a_record_without_a_process_is_unparsed_in_every_output(
+    action: str, tmp_path: Path
+) -> None:
+    """Records that no report uses are checked as strictly as the others."""
+    records = blktrace.world(random.Random(5), cpus=1).cpus[0]
+    at = next(n for n, r in enumerate(records) if blktrace.ACTIONS.get(r.number) == action)
+    records[at] = replace(records[at], pid=2**32 - 1)
+    paths = blktrace.write(tmp_path, World([records]).files())
     for out in ("out.events.jsonl", "out.jsonl"):
         assert losses(_core.convert(paths, str(tmp_path / out)))["unparsed_line"] == 1
 
 
-def test_a_sector_that_is_none_is_no_write_in_the_low_level_log_either(tmp_path: Path) -> None:
-    made = blktrace.world(random.Random(5), cpus=1).cpus[0]
-    at = next(n for n, r in enumerate(made) if blktrace.is_write(r))
-    made[at] = replace(made[at], sector=2**64 - 1)
-    paths = blktrace.write(tmp_path, World([made]).files())
+def test_an_invalid_sector_is_no_write_in_the_low_level_log_either(tmp_path: Path) -> None:
+    records = blktrace.world(random.Random(5), cpus=1).cpus[0]
+    at = next(n for n, r in enumerate(records) if blktrace.is_write(r))
+    records[at] = replace(records[at], sector=2**64 - 1)
+    paths = blktrace.write(tmp_path, World([records]).files())
     first, second = tmp_path / "a.events.jsonl", tmp_path / "b.events.jsonl"
     before = _core.convert(paths, str(first))["events_by_kind"]
     assert before == _core.convert([str(first)], str(second))["events_by_kind"]
@@ -441,13 +452,13 @@ def test_a_sector_that_is_none_is_no_write_in_the_low_level_log_either(tmp_path:
 
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32), data=st.data())
-def test_cut_anywhere(
+def test_a_file_cut_anywhere_gives_its_whole_records(
     tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject
 ) -> None:
-    """All whole records are read, and what is left over is said."""
+    """All whole records are read, and the remaining bytes are reported."""
     folder = tmp_path_factory.mktemp("cut")
-    own = blktrace.world(random.Random(seed), cpus=1).cpus[0]
-    packed = [record.packed() for record in own]
+    records = blktrace.world(random.Random(seed), cpus=1).cpus[0]
+    packed = [record.packed() for record in records]
     cut = data.draw(st.integers(49, sum(map(len, packed))))
     whole, used = 0, 0
     while whole < len(packed) and used + len(packed[whole]) <= cut:
@@ -464,7 +475,7 @@ def test_cut_anywhere(
     )
 
 
-def test_versions_that_are_not_known(tmp_path: Path) -> None:
+def test_an_unknown_version_is_refused(tmp_path: Path) -> None:
     record = Record(1, 0, 1, blktrace.QUEUE | blktrace.WRITE, sequence=1, bytes=512)
     paths = blktrace.write(tmp_path, [record.packed(), record.packed(9)])
     with pytest.raises(
@@ -474,7 +485,7 @@ def test_versions_that_are_not_known(tmp_path: Path) -> None:
     assert "7 and 8" in str(failed.value)
 
 
-def test_what_is_no_file_of_blktrace(tmp_path: Path) -> None:
+def test_another_format_is_not_read_as_blktrace(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"1 2 wl fsync\n")
     with pytest.raises(_core.CoreError, match="does not begin with a record"):
         low_level(tmp_path, str(tmp_path / "x"), source="blktrace")
@@ -501,23 +512,23 @@ GOOD = b"254,16   1        1     0.000000000  2967  Q  WS 274736 + 8 [wl]\n"
         b"\xff\xfe\n",
     ],
 )
-def test_lines_that_are_not_blkparses(tmp_path: Path, line: bytes) -> None:
+def test_a_line_that_blkparse_does_not_print_is_unparsed(tmp_path: Path, line: bytes) -> None:
     (tmp_path / "x.txt").write_bytes(GOOD + line + GOOD)
-    done = _core.convert([str(tmp_path / "x.txt")], str(tmp_path / "out.csv"))
-    assert done["events_by_kind"]["block_submit"] == 2
-    assert losses(done)["unparsed_line"] == 1
-    assert re.match(r".*x\.txt:2: ", done["unparsed"][0])
+    summary = _core.convert([str(tmp_path / "x.txt")], str(tmp_path / "out.csv"))
+    assert summary["events_by_kind"]["block_submit"] == 2
+    assert losses(summary)["unparsed_line"] == 1
+    assert re.match(r".*x\.txt:2: ", summary["unparsed"][0])
 
 
-def test_what_blkparse_skipped_is_lost(tmp_path: Path) -> None:
+def test_records_that_blkparse_skipped_are_lost(tmp_path: Path) -> None:
     skips = b"Skips: 2 forward (1,234 -   0.1%)\n"
     (tmp_path / "x.txt").write_bytes(GOOD + b"\nEvents (sda): 1 entries\n" + skips)
-    done = _core.convert([str(tmp_path / "x.txt")], str(tmp_path / "out.csv"))
-    assert losses(done)["lost_by_tracer"] == 1234
-    assert done["unparsed"] == []
+    summary = _core.convert([str(tmp_path / "x.txt")], str(tmp_path / "out.csv"))
+    assert losses(summary)["lost_by_tracer"] == 1234
+    assert summary["unparsed"] == []
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command_converts_binary_and_text(tmp_path: Path) -> None:
     out = tmp_path / "out.events.jsonl"
     done = run("convert", *binary("small4"), "-o", str(out))
     assert done.returncode == 0, done.stderr
@@ -531,10 +542,8 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("x/small4.blktrace.0", "y/small4.blktrace.1")])
-def test_files_of_cpus_that_lost_their_names_are_one_recording(
-    names: tuple[str, str], tmp_path: Path
-) -> None:
-    """Their records say which CPU they are of; a thread may have moved from one to the other."""
+def test_renamed_files_of_cpus_are_one_recording(names: tuple[str, str], tmp_path: Path) -> None:
+    """Records contain their CPU. Threads may have moved from one CPU to another."""
     paths = []
     for cpu, name in enumerate(names):
         paths.append(tmp_path / name)
@@ -553,9 +562,9 @@ def test_files_of_cpus_that_lost_their_names_are_one_recording(
 def test_a_copy_under_the_number_of_another_cpu_is_refused(tmp_path: Path) -> None:
     for cpu in (0, 1):
         (tmp_path / f"x.blktrace.{cpu}").write_bytes((DATA / "small4.blktrace.0").read_bytes())
-    said = fails(3, "convert", tmp_path / "x.blktrace.0", "-o", tmp_path / "x.csv")
-    assert "x.blktrace.1 is the same log as" in said
+    message = fails(3, "convert", tmp_path / "x.blktrace.0", "-o", tmp_path / "x.csv")
+    assert "x.blktrace.1 is the same log as" in message
     (tmp_path / "x.blktrace.1").write_bytes(b"hello, world\n")
-    said = fails(3, "convert", tmp_path / "x.blktrace.0", "-o", tmp_path / "x.csv")
-    assert "x.blktrace.1: it is not a file of blktrace" in said
-    assert f"of the recording of {tmp_path}/x.blktrace.0, so it is read together with it" in said
+    message = fails(3, "convert", tmp_path / "x.blktrace.0", "-o", tmp_path / "x.csv")
+    assert "x.blktrace.1: it is not a file of blktrace" in message
+    assert f"of the recording of {tmp_path}/x.blktrace.0, and is read with it" in message

@@ -175,7 +175,7 @@ def test_a_filter_without_effect_is_refused(
 
 
 def test_bios_of_file_system_threads_are_background_writeback(tmp_path: Path) -> None:
-    """A thread of a file system writes with an id that no event starts. The `origin` of its submit says that this is no sync."""
+    """A thread of a file system writes with an id that no event starts. Its submits have `origin=other`."""
     common = {"tid": 9, "comm": "btrfs-transacti", "source": "trace-dat"}
     submit = {"event": "bio_submit", "id": 7, "bio": "0x10", "dev": "254,0", "sector": 8}
     events = [

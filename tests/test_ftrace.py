@@ -1,4 +1,4 @@
-"""The text of the ring buffer: recordings against a plain reader, `grep` and trace.dat; every layout; bad input."""
+"""Text of the ring buffer: recordings against a plain reader, `grep` and trace.dat; every layout; bad input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATA = Path(__file__).parent / "data"
 RECORDINGS = sorted(path.name for path in (DATA / "ftrace").glob("*.txt.gz"))
 SMALL4 = DATA / "tracecmd" / "small4.dat"
 REPORT = DATA / "tracecmd" / "small4.report.txt.gz"
-# Of a request that a text tells to the microsecond.
+# Columns of a request whose precision in text is 1 µs.
 TIMES = {
     "ts_ns",
     "dur_ns",
@@ -46,8 +46,8 @@ def low_level(folder: Path, data: bytes, name: str = "in.txt") -> list[dict[str,
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-def losses(made: dict[str, Any]) -> dict[str, int]:
-    return {row["reason"]: row["count"] for row in made["loss"]}
+def losses(result: dict[str, Any]) -> dict[str, int]:
+    return {row["reason"]: row["count"] for row in result["loss"]}
 
 
 # Recordings.
@@ -57,42 +57,42 @@ def losses(made: dict[str, Any]) -> dict[str, int]:
 def test_every_event_is_what_a_plain_reader_reads(name: str, tmp_path: Path) -> None:
     data = recording(name)
     found = low_level(tmp_path, data)
-    want = list(ftrace.read(data.decode()))
-    assert len(found) == len(want) > 1000
-    for have, event in zip(found, want, strict=True):
-        key = (have["ts_ns"], have["tid"], have.get("pid"), have["comm"], have["event"])
+    expected = list(ftrace.read(data.decode()))
+    assert len(found) == len(expected) > 1000
+    for row, event in zip(found, expected, strict=True):
+        key = (row["ts_ns"], row["tid"], row.get("pid"), row["comm"], row["event"])
         assert key == (event.ts, event.tid, event.pid, event.comm, event.name)
         for field, value in (event.fields or {}).items():
             if field == "bio":
                 value = f"0x{value:x}"
-            # -1 of a flush, where there is one, is text: JSON's numbers are not as long.
-            assert str(have[field]) == str(value), (field, have, event)
+            # The sector -1 of a flush is a string, because JSON readers do not read so large a number exactly.
+            assert str(row[field]) == str(value), (field, row, event)
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_requests_are_those_of_the_reference(name: str, tmp_path: Path) -> None:
     data = recording(name)
-    want = thesis.read(ftrace.as_thesis(list(ftrace.read(data.decode()))))
-    made = tables(convert(tmp_path, data))
-    assert losses(made).keys() <= {"duplicate", "unmatched_call"}
-    assert not {row["reason"] for row in want.loss} - {"unmatched_call"}
-    requests = {row["id"]: row for row in want.sync}
-    assert {row["id"] for row in made["sync"]} == requests.keys()
-    assert len(made["sync"]) == len(want.sync)
-    for row in made["sync"]:
+    expected = thesis.read(ftrace.as_thesis(list(ftrace.read(data.decode()))))
+    result = tables(convert(tmp_path, data))
+    assert losses(result).keys() <= {"duplicate", "unmatched_call"}
+    assert not {row["reason"] for row in expected.loss} - {"unmatched_call"}
+    requests = {row["id"]: row for row in expected.sync}
+    assert {row["id"] for row in result["sync"]} == requests.keys()
+    assert len(result["sync"]) == len(expected.sync)
+    for row in result["sync"]:
         other = requests[row["id"]]
         for column in thesis.COLUMNS["sync"]:
             if column != "sync_id":
                 assert row[column] == other[column], (column, row, other)
-    calls = {(row["ts_ns"], row["tid"]): row for row in want.call}
-    for row in made["call"]:
+    calls = {(row["ts_ns"], row["tid"]): row for row in expected.call}
+    for row in result["call"]:
         other = calls.pop((row["ts_ns"], row["tid"]))
         for column in ("dur_ns", "comm", "op", "ret", "stack", "unmatched"):
             assert row[column] == other[column]
     assert not calls
 
 
-def test_events_are_as_many_as_grep_counts(tmp_path: Path) -> None:
+def test_event_counts_are_those_of_grep(tmp_path: Path) -> None:
     kinds = {
         "call_enter": r": sys_(fsync|fdatasync)\(",
         "call_exit": r": sys_(fsync|fdatasync) -> ",
@@ -116,17 +116,17 @@ def test_events_are_as_many_as_grep_counts(tmp_path: Path) -> None:
 
         counted = {kind: grep(pattern) for kind, pattern in kinds.items()}
         counted["other"] = grep("-v", "^#") - sum(counted.values())
-        have = {kind: count for kind, count in summary["events_by_kind"].items() if count}
-        assert have == {kind: count for kind, count in counted.items() if count}
-        assert sum(have.values()) > 2000
+        found = {kind: count for kind, count in summary["events_by_kind"].items() if count}
+        assert found == {kind: count for kind, count in counted.items() if count}
+        assert sum(found.values()) > 2000
 
 
 def assert_same_requests(
-    have: list[dict[str, Any]], want: list[dict[str, Any]], within_ns: int
+    rows: list[dict[str, Any]], expected_rows: list[dict[str, Any]], within_ns: int
 ) -> None:
-    by_id = {row["id"]: row for row in want}
-    assert len(by_id) == len(want) == len(have)
-    for row in have:
+    by_id = {row["id"]: row for row in expected_rows}
+    assert len(by_id) == len(expected_rows) == len(rows)
+    for row in rows:
         other = by_id[row["id"]]
         for column in row.keys() - {"sync_id", "comm"}:
             if column in TIMES and row[column] is not None:
@@ -153,17 +153,17 @@ def test_a_report_gives_the_low_level_log_of_its_trace_dat(tmp_path: Path) -> No
     binary = low_level(tmp_path, SMALL4.read_bytes(), name="in.dat")
     assert len(text) == len(binary) == 3377
     same = 0
-    for have, want in zip(text, binary, strict=True):
-        assert (have["tid"], have["comm"], have["event"]) == (
-            want["tid"],
-            want["comm"],
-            want["event"],
+    for a, b in zip(text, binary, strict=True):
+        assert (a["tid"], a["comm"], a["event"]) == (
+            b["tid"],
+            b["comm"],
+            b["event"],
         )
-        assert abs(have["ts_ns"] - want["ts_ns"]) <= 500
-        for key in have.keys() & want.keys() - {"ts_ns", "source"}:
-            # Flags, addresses and octal modes are printed, and are numbers in the file.
-            if isinstance(have[key], int) == isinstance(want[key], int):
-                assert have[key] == want[key], (key, have, want)
+        assert abs(a["ts_ns"] - b["ts_ns"]) <= 500
+        for key in a.keys() & b.keys() - {"ts_ns", "source"}:
+            # Flags, addresses and octal modes are text in the report and numbers in trace.dat.
+            if isinstance(a[key], int) == isinstance(b[key], int):
+                assert a[key] == b[key], (key, a, b)
                 same += 1
     assert same > 20_000
 
@@ -173,14 +173,16 @@ TRACE_CMD = shutil.which("trace-cmd")
 
 @pytest.mark.skipif(TRACE_CMD is None, reason="trace-cmd is not installed")
 @pytest.mark.parametrize("options", ["", "-t", "-l", "-R", "-t -l", "-t -R", "-l -R", "--ts-diff"])
-def test_each_way_to_report_gives_the_same(options: str, tmp_path: Path) -> None:
+def test_every_option_of_trace_cmd_report_gives_the_same_requests(
+    options: str, tmp_path: Path
+) -> None:
     text = subprocess.run(
         [str(TRACE_CMD), "report", *options.split(), "-i", SMALL4], capture_output=True, check=True
     ).stdout
-    made = tables(convert(tmp_path, text, "text/", name="in.txt"))
+    result = tables(convert(tmp_path, text, "text/", name="in.txt"))
     binary = tables(convert(tmp_path, SMALL4.read_bytes(), "binary/", name="in.dat"))
-    assert losses(made) == losses(binary)
-    assert_same_requests(made["sync"], binary["sync"], 0 if "-t" in options.split() else 1000)
+    assert losses(result) == losses(binary)
+    assert_same_requests(result["sync"], binary["sync"], 0 if "-t" in options.split() else 1000)
 
 
 @pytest.mark.parametrize("name", ["small1.trace.txt.gz", "uring.report.txt.gz"])
@@ -214,7 +216,7 @@ layouts = st.builds(
 
 
 def possible(layout: Layout) -> Layout:
-    """What the kernel and trace-cmd do print: `trace_cmd` decides what goes with it."""
+    """The nearest layout that the kernel or trace-cmd can print."""
     if not layout.trace_cmd:
         layout = replace(layout, diff=False, prefix="", raw=False)
     if layout.latency:
@@ -223,13 +225,12 @@ def possible(layout: Layout) -> Layout:
         layout = replace(layout, flags=".....")
     if layout.trace_cmd:
         layout = replace(layout, tgid=False)
-    # A comm may be nothing but digits and spaces.
     return layout
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6), layout=layouts, gaps=st.booleans())
-def test_every_layout_of_the_same_events_is_read_alike(
+def test_every_layout_gives_the_same_tables(
     seed: int, layout: Layout, gaps: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     layout = possible(layout)
@@ -240,33 +241,33 @@ def test_every_layout_of_the_same_events_is_read_alike(
             world, gaps=[tracedat.Gap(world.events[n].cpu, n, c) for n, c in counts.items()]
         )
     folder = tmp_path_factory.mktemp("text")
-    made = tables(convert(folder, ftrace.write(world, layout).encode(), name="in.txt"))
-    want = thesis.read(as_text(world))
+    result = tables(convert(folder, ftrace.write(world, layout).encode(), name="in.txt"))
+    expected = thesis.read(as_text(world))
     if gaps:
-        assert losses(made).pop("lost_by_tracer") == 7 + 1 + 4711
-    assert {k: n for k, n in losses(made).items() if k != "lost_by_tracer"} == {
-        row["reason"]: row["count"] for row in want.loss
+        assert losses(result).pop("lost_by_tracer") == 7 + 1 + 4711
+    assert {k: n for k, n in losses(result).items() if k != "lost_by_tracer"} == {
+        row["reason"]: row["count"] for row in expected.loss
     }
     for table in ("sync", "bio", "call"):
-        rows = getattr(want, table)
-        assert len(made[table]) == len(rows)
+        rows = getattr(expected, table)
+        assert len(result[table]) == len(rows)
         key = "bio_id" if table == "bio" else f"{table}_id"
-        by_key = {row[key]: row for row in made[table]}
+        by_key = {row[key]: row for row in result[table]}
         for row in rows:
-            have = by_key[row[key]]
+            found = by_key[row[key]]
             for column, value in row.items():
                 if column == "comm" and value is not None:
-                    # trace-cmd's and the kernel's own columns cut it.
+                    # The latency format of trace-cmd and of the kernel cuts the comm to 8 characters.
                     value = value[:8] if layout.latency else value
-                    assert have[column].strip() == value.strip()
+                    assert found[column].strip() == value.strip()
                 elif column == "pid":
-                    tgid = layout.tgid and have["tid"] not in (None, 0)
-                    assert have[column] == (have["tid"] // 2 if tgid else None)
+                    tgid = layout.tgid and found["tid"] not in (None, 0)
+                    assert found[column] == (found["tid"] // 2 if tgid else None)
                 else:
-                    assert have[column] == value, (table, column, layout)
+                    assert found[column] == value, (table, column, layout)
 
 
-def test_one_cpu_beside_another_is_one_recording(tmp_path: Path) -> None:
+def test_files_of_single_cpus_are_one_recording(tmp_path: Path) -> None:
     text = recording("small4.trace.txt.gz").decode()
     whole = convert(tmp_path, text.encode(), "whole.csv", name="in.txt")
     files = []
@@ -275,7 +276,7 @@ def test_one_cpu_beside_another_is_one_recording(tmp_path: Path) -> None:
         lines = (line for line in text.splitlines() if cpu in line)
         path.write_text("".join(line + "\n" for line in lines))
         files.append(str(path))
-    # A window that would not reach from one file's end to the other's beginning.
+    # A reorder window shorter than the distance from the end of one file to the beginning of the next.
     _core.convert(files, f"{tmp_path}/parts.csv", window_ns=1)
     assert (tmp_path / "parts.csv").read_bytes() == whole.read_bytes()
 
@@ -285,11 +286,11 @@ def test_one_cpu_beside_another_is_one_recording(tmp_path: Path) -> None:
 LINE = "              wl-262     [000] .....    20.527240: "
 
 
-def test_what_was_written_over_is_lost(tmp_path: Path) -> None:
+def test_overwritten_events_are_lost(tmp_path: Path) -> None:
     text = recording("small1.trace.txt.gz").replace(b": 2321/2321", b": 2321/4000")
     assert b": 2321/4000" in text
-    made = tables(convert(tmp_path, text))
-    assert losses(made)["lost_by_tracer"] == 4000 - 2321
+    result = tables(convert(tmp_path, text))
+    assert losses(result)["lost_by_tracer"] == 4000 - 2321
 
 
 def test_a_clock_that_counts_no_time_is_refused(tmp_path: Path) -> None:
@@ -300,19 +301,19 @@ def test_a_clock_that_counts_no_time_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_report_of_the_boot_clock_is_in_ns(tmp_path: Path) -> None:
-    """trace-cmd does not know that boot counts ns, and prints no point."""
+    """trace-cmd does not know that the boot clock counts ns, and prints its times without a decimal point."""
     line = "              wl-262   [000]{}366798777064: sys_enter_fsync:      fd: 0x00000003\n"
     for flags in ("", " ....."):
         text = f"cpus=2\n{line.format(flags)}".encode()
-        made = tables(convert(tmp_path, text))
-        assert [row["ts_ns"] for row in made["call"]] == [366798777064]
-        meta = {row["key"]: row["value"] for row in made["meta"]}
+        result = tables(convert(tmp_path, text))
+        assert [row["ts_ns"] for row in result["call"]] == [366798777064]
+        meta = {row["key"]: row["value"] for row in result["meta"]}
         assert meta["clock"] == "unknown; its times are taken for ns"
     with pytest.raises(_core.CoreError, match="does not count ns"):
         convert(tmp_path, text.replace(b"366798777064", b"        7064"))
 
 
-def test_lines_that_are_none_are_shown_with_their_number(tmp_path: Path) -> None:
+def test_unparsed_lines_are_shown_with_their_numbers(tmp_path: Path) -> None:
     good = f"{LINE}sys_fsync(fd: 3)\n"
     bad = ["hello", f"{LINE}sync_end: id=1", f"{LINE}bio_submit: id=1 bio=zz dev=1,2 sector=3"]
     text = "".join(f"{good}{line}\n" for line in bad)
@@ -323,7 +324,7 @@ def test_lines_that_are_none_are_shown_with_their_number(tmp_path: Path) -> None
         assert f"in.txt:{2 * number + 2}: {line}" in shown
 
 
-def test_it_is_told_from_its_text_and_by_name(tmp_path: Path) -> None:
+def test_the_format_is_detected_or_given_by_name(tmp_path: Path) -> None:
     text = f"{LINE}sys_fsync(fd: 3)\n".encode()
     for options in ({}, {"source": "ftrace"}):
         (tmp_path / "in.txt").write_bytes(text)

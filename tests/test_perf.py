@@ -20,22 +20,20 @@ FRAME = b"\t    7f62436e9b57 fdatasync+0x7 (/usr/lib/libc.so.6)\n"
 def test_every_event_is_what_a_plain_reader_reads(tmp_path: Path) -> None:
     log = convert(tmp_path, TEXT, "out.events.jsonl")
     found = [json.loads(line) for line in log.read_text().splitlines()]
-    want = list(perf.read(TEXT.decode()))
-    assert len(found) == len(want) > 600
+    expected = list(perf.read(TEXT.decode()))
+    assert len(found) == len(expected) > 600
     calls = 0
-    for have, sample in zip(found, want, strict=True):
-        key = (have["ts_ns"], have["tid"], have.get("pid"), have["comm"], have["event"])
+    for row, sample in zip(found, expected, strict=True):
+        key = (row["ts_ns"], row["tid"], row.get("pid"), row["comm"], row["event"])
         assert key == (sample.ts, sample.tid, sample.pid, sample.comm, sample.name)
         for field, value in (sample.fields or {}).items():
-            assert str(have[field]) == str(value), (field, have)
+            assert str(row[field]) == str(value), (field, row)
         frames = sample.frames
         if sample.name.startswith(("sys_enter_", "sys_exit_")):
             calls += 1
             frames = [(address, text) for address, text in frames if address < 2**63]
-        have_frames = (
-            have["stack"] if isinstance(have["stack"], list) else have["stack"].split("\n")
-        )
-        assert have_frames == [text for _, text in frames], have
+        found_frames = row["stack"] if isinstance(row["stack"], list) else row["stack"].split("\n")
+        assert found_frames == [text for _, text in frames], row
     assert calls == 80
 
 
@@ -46,7 +44,7 @@ def test_the_low_level_log_gives_the_same_requests(tmp_path: Path) -> None:
     assert len(tables[0]["sync"]) == 40
 
 
-def test_stacks_are_the_programs(tmp_path: Path) -> None:
+def test_stacks_are_those_of_the_program(tmp_path: Path) -> None:
     for row in core(tmp_path, TEXT)["sync"]:
         frames = row["stack"].split(";")
         # perf had no names for the libc's functions.
@@ -54,19 +52,19 @@ def test_stacks_are_the_programs(tmp_path: Path) -> None:
         assert not [frame for frame in frames if frame.startswith(("do_syscall", "entry_SYSCALL"))]
 
 
-def test_a_long_log_is_read_in_pieces(tmp_path: Path) -> None:
-    """Stacks that a chunk of the reader's would cut."""
+def test_a_long_log_is_read_in_chunks(tmp_path: Path) -> None:
+    """The end of a chunk falls into a stack."""
     event = b"wl     254 [000]    %d.500000001:      syscalls:sys_%s_fdatasync: %s\n"
     pairs = 4000
     body = b"".join(
         event % (n, b"enter", b"fd: 0x00000003") + FRAME * 5 + b"\n" + event % (n, b"exit", b"0x0")
         for n in range(1, pairs)
     )
-    made = core(tmp_path, body)
+    result = core(tmp_path, body)
     assert len(body) > 2**20
-    assert [row["reason"] for row in made["loss"]] == ["unmatched_call"]
-    assert len(made["call"]) == pairs - 1
-    assert {row["stack"] for row in made["call"]} == {";".join(["fdatasync"] * 5)}
+    assert [row["reason"] for row in result["loss"]] == ["unmatched_call"]
+    assert len(result["call"]) == pairs - 1
+    assert {row["stack"] for row in result["call"]} == {";".join(["fdatasync"] * 5)}
 
 
 def test_the_clock_is_that_of_the_header(tmp_path: Path) -> None:
@@ -76,10 +74,10 @@ def test_the_clock_is_that_of_the_header(tmp_path: Path) -> None:
     (reference,) = [
         line for line in TEXT.decode().splitlines() if line.startswith("# reference time:")
     ]
-    _, day, own = reference.split(" = ")
+    _, day, perf_time = reference.split(" = ")
     day_us = int(day.split()[0].replace(".", ""))
-    own_ns = int(own.split()[0].replace(".", ""))
-    assert int(meta["realtime_offset_ns"]) == day_us * 1000 - own_ns
+    perf_ns = int(perf_time.split()[0].replace(".", ""))
+    assert int(meta["realtime_offset_ns"]) == day_us * 1000 - perf_ns
     plain = b"".join(line for line in TEXT.splitlines(True) if not line.startswith(b"#"))
     meta = {row["key"]: row["value"] for row in core(tmp_path, plain)["meta"]}
     assert meta["clock"] == "unknown"
@@ -95,33 +93,33 @@ def test_the_clock_is_that_of_the_header(tmp_path: Path) -> None:
         (b"wl 254 [000] 52.500000: ext4:ext4_sync_file_exit: dev 254,16 ino 3", "ret"),
     ],
 )
-def test_what_is_no_event_is_told_with_its_place(line: bytes, why: str, tmp_path: Path) -> None:
+def test_an_unparsed_line_is_shown_with_its_place(line: bytes, why: str, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(TEXT + line + b"\n")
-    done = _core.convert([str(tmp_path / "in")], f"{tmp_path}/out/")
-    assert {loss["reason"]: loss["count"] for loss in done["losses"]} == {"unparsed_line": 1}
-    (told,) = done["unparsed"]
-    assert f"in:{TEXT.count(10) + 1}: " in told
-    assert why in told
+    summary = _core.convert([str(tmp_path / "in")], f"{tmp_path}/out/")
+    assert {loss["reason"]: loss["count"] for loss in summary["losses"]} == {"unparsed_line": 1}
+    (shown,) = summary["unparsed"]
+    assert f"in:{TEXT.count(10) + 1}: " in shown
+    assert why in shown
 
 
 def test_lost_events_are_counted(tmp_path: Path) -> None:
     lost = b"swapper       0 [000]    99.500000001: PERF_RECORD_LOST lost 3\nProcessed 9 events and lost 2 chunks!\n"
-    made = core(tmp_path, TEXT + lost)
-    assert [(row["reason"], row["count"]) for row in made["loss"]] == [("lost_by_tracer", 4)]
+    result = core(tmp_path, TEXT + lost)
+    assert [(row["reason"], row["count"]) for row in result["loss"]] == [("lost_by_tracer", 4)]
 
 
-def test_perfs_own_file_is_refused_with_what_to_type(tmp_path: Path) -> None:
+def test_perf_data_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
     data = tmp_path / "perf.data"
     data.write_bytes(b"PERFILE2" + bytes(96))
-    said = fails(3, "convert", data, "-o", tmp_path / "x.pftrace")
-    assert f"perf script --header --ns -i {data}" in said
+    message = fails(3, "convert", data, "-o", tmp_path / "x.pftrace")
+    assert f"perf script --header --ns -i {data}" in message
     assert not (tmp_path / "x.pftrace").exists()
     (tmp_path / "perf.txt").write_bytes(TEXT)
     ok("report", tmp_path / "perf.txt")
 
 
 def test_times_that_begin_at_0_are_refused(tmp_path: Path) -> None:
-    """`--reltime`, `--deltatime`; what perf tells of threads that were there before it has no time of its own."""
+    """`--reltime` and `--deltatime`. Records of threads that existed before perf have the time 0 and are accepted."""
     head, first, *rest = TEXT.partition(b"\next4lazyinit")
     cut = head + b"\nperf     1 [000]     0.000000000: PERF_RECORD_COMM: perf:1/1"
     whole = b"".join([cut, first, *rest])

@@ -175,7 +175,7 @@ def test_a_bio_remapped_by_a_device_mapper_is_one_bio(tmp_path: Path) -> None:
     assert losses(result) == {"remapped": 1}
 
 
-def test_reads_are_not_bios(tmp_path: Path) -> None:
+def test_reads_are_not_in_the_tables(tmp_path: Path) -> None:
     events = call(100, 1, start(110, datasync=0), end(130))
     events += [
         block(140, "block_bio_queue", 0, 4096, rwbs="R"),

@@ -1,4 +1,4 @@
-"""trace.dat: a real recording against `trace-cmd report`, made files against what they were made of, and bad ones."""
+"""trace.dat: a real recording against `trace-cmd report`, generated files against their events, and bad files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SINGLE = (
     r" cgroup_ino=(?P<cgroup_ino>\d+)"
 )
 INODE_WRITE = BDI + r"ino=(?P<ino>\d+) sync_mode=(?P<sync_mode>\d+) cgroup_ino=(?P<cgroup_ino>\d+)"
-# How `trace-cmd report` prints the fields that have a plain form: flags that it spells out are left out.
+# How `trace-cmd report` prints fields. Flags, which it prints as names, are left out.
 PRINTED = {
     "sys_enter_write": r"fd: (?P<fd>\S+), buf: (?P<buf>\S+), count: (?P<count>\S+)",
     "sys_exit_write": r"(?P<ret>\S+)",
@@ -131,24 +131,24 @@ def same_value(key: str, printed: str, found: Any) -> bool:
 def test_every_event_is_what_trace_cmd_reports(tmp_path: Path) -> None:
     found, printed = low_level(tmp_path, SMALL4.read_bytes()), report()
     assert len(found) == len(printed) == 3377
-    for have, want in zip(found, printed, strict=True):
-        assert (have["tid"], have["comm"], have["event"]) == (
-            want["tid"],
-            want["comm"],
-            want["event"],
+    for row, expected in zip(found, printed, strict=True):
+        assert (row["tid"], row["comm"], row["event"]) == (
+            expected["tid"],
+            expected["comm"],
+            expected["event"],
         )
-        assert (have["ts_ns"] + 500) // 1000 == want["us"]
-        for key, value in want["fields"].items():
-            assert same_value(key, value, have[key]), (key, value, have)
+        assert (row["ts_ns"] + 500) // 1000 == expected["us"]
+        for key, value in expected["fields"].items():
+            assert same_value(key, value, row[key]), (key, value, row)
 
 
 def test_its_requests_are_those_of_the_report(tmp_path: Path) -> None:
     starts: dict[int, dict[str, Any]] = {}
     ends: dict[int, dict[str, Any]] = {}
     calls: dict[int, dict[str, Any]] = {}  # the last of each thread
-    call_of: dict[int, dict[str, Any]] = {}
+    call_by_id: dict[int, dict[str, Any]] = {}
     exits: dict[int, int] = {}  # by the time of the entry
-    bytes_of: dict[int, int] = defaultdict(int)
+    bytes_by_id: dict[int, int] = defaultdict(int)
     in_flight: dict[str, int] = {}
     submits: dict[int, list[int]] = defaultdict(list)
     completes: dict[int, list[int]] = defaultdict(list)
@@ -161,11 +161,11 @@ def test_its_requests_are_those_of_the_report(tmp_path: Path) -> None:
                 exits[calls[tid]["us"]] = us
             case "sync_start":
                 starts[int(fields["id"])] = event
-                call_of[int(fields["id"])] = calls[tid]
+                call_by_id[int(fields["id"])] = calls[tid]
             case "sync_end":
                 ends[int(fields["id"])] = event
             case "bio_add_folio":
-                bytes_of[int(fields["id"])] += int(fields["len"])
+                bytes_by_id[int(fields["id"])] += int(fields["len"])
             case "bio_submit":
                 in_flight[fields["bio"]] = int(fields["id"])
                 submits[int(fields["id"])].append(us)
@@ -173,27 +173,29 @@ def test_its_requests_are_those_of_the_report(tmp_path: Path) -> None:
                 completes[in_flight.pop(fields["bio"])].append(us)
     assert not in_flight
 
-    made = tables(convert(tmp_path, SMALL4.read_bytes(), name="in.dat"))
-    assert {row["reason"]: row["count"] for row in made["loss"]} == {"duplicate": 300}
-    bios = [row for row in made["bio"] if row["sync_id"] is not None]
-    assert len(made["sync"]) == len(made["call"]) == len(bios) == 100
-    # What the block layer tells beside them is the journal's.
-    assert {row["comm"] for row in made["bio"] if row["sync_id"] is None} == {"jbd2/vdb-8"}
-    assert {row["id"] for row in made["sync"]} == starts.keys() == ends.keys()
-    meta = {row["key"]: row["value"] for row in made["meta"]}
+    result = tables(convert(tmp_path, SMALL4.read_bytes(), name="in.dat"))
+    assert {row["reason"]: row["count"] for row in result["loss"]} == {"duplicate": 300}
+    bios = [row for row in result["bio"] if row["sync_id"] is not None]
+    assert len(result["sync"]) == len(result["call"]) == len(bios) == 100
+    # The other bios, which only the block layer's events show, belong to the journal.
+    assert {row["comm"] for row in result["bio"] if row["sync_id"] is None} == {"jbd2/vdb-8"}
+    assert {row["id"] for row in result["sync"]} == starts.keys() == ends.keys()
+    meta = {row["key"]: row["value"] for row in result["meta"]}
     assert (meta["source"], meta["clock"]) == ("trace-dat", "local")
     assert meta["kernel"] == "Linux (none) 6.12.117-wbtrace x86_64"
     assert meta["recorder"].startswith("trace-cmd 3.3.1")
-    for row in made["sync"]:
+    for row in result["sync"]:
         number = row["id"]
-        start, call = starts[number], call_of[number]
+        start, call = starts[number], call_by_id[number]
         assert (row["tid"], row["comm"]) == (start["tid"], start["comm"])
         assert row["path"] == start["fields"]["path"]
         assert row["dev"] == start["fields"]["dev"]
         assert row["ino"] == int(start["fields"]["ino"])
         assert (row["op"], row["datasync"], row["fs"]) == ("fsync", False, "ext4")
         assert (
-            (row["bytes"], row["bios"], row["folios"]) == (bytes_of[number], 1, 1) == (4096, 1, 1)
+            (row["bytes"], row["bios"], row["folios"])
+            == (bytes_by_id[number], 1, 1)
+            == (4096, 1, 1)
         )
         assert (row["confidence"], row["incomplete"], row["ret"]) == ("exact", None, 0)
         end, first, last = ends[number]["us"], min(submits[number]), max(completes[number])
@@ -206,7 +208,7 @@ def test_its_requests_are_those_of_the_report(tmp_path: Path) -> None:
             "writeback_ns": last - first,
             "after_complete_ns": end - last,
         }.items():
-            # The report rounds each time to µs.
+            # The report rounds times to µs.
             assert abs(row[column] - us * 1000) <= 1000, column
 
 
@@ -222,7 +224,7 @@ def test_the_low_level_log_of_a_recording_gives_the_same_requests(tmp_path: Path
     )
 
 
-def test_packed_or_through_a_pipe_it_is_the_same(tmp_path: Path) -> None:
+def test_a_compressed_or_piped_file_gives_the_same(tmp_path: Path) -> None:
     data = SMALL4.read_bytes()
     plain = convert(tmp_path, data, "plain.csv", name="in.dat").read_bytes()
     for name, packed in {
@@ -241,8 +243,8 @@ def test_packed_or_through_a_pipe_it_is_the_same(tmp_path: Path) -> None:
 PAIRED = {"sync_start", "bio_submit"}
 
 
-def expected(world: World, shape: Shape) -> list[dict[str, Any]]:
-    """The low-level log that has to come of a world."""
+def expected_log(world: World, shape: Shape) -> list[dict[str, Any]]:
+    """The expected low-level log of a world."""
     lines = []
     for event in world.events:
         word = event.name.split(":")[1]
@@ -266,7 +268,7 @@ def expected(world: World, shape: Shape) -> list[dict[str, Any]]:
 
 
 def as_text(world: World) -> bytes:
-    """The same in the thesis's line format: what the reference reads."""
+    """The events in the line format of the thesis, which the reference reads."""
     lines = []
     for event in world.events:
         word, data = event.name.split(":")[1], ""
@@ -292,20 +294,20 @@ def as_text(world: World) -> bytes:
 
 
 def check(world: World, shape: Shape, folder: Path) -> None:
-    """A file gives its events in the order of time, and their requests."""
+    """Checks that a file gives its events in order of time, and their requests."""
     data = tracedat.file(world, shape)
     lines = low_level(folder, data)
     lost = [line for line in lines if line["event"] == "lost_events"]
     lines = [line for line in lines if line["event"] != "lost_events"]
-    assert lines == expected(world, shape)
+    assert lines == expected_log(world, shape)
     count = sum(1 if gap.count is None else gap.count for gap in world.gaps)
     assert sum(line.get("count", 1) for line in lost) == count
 
-    made = tables(convert(folder, data, name="in.dat"))
-    losses = {row["reason"]: row["count"] for row in made["loss"]}
+    result = tables(convert(folder, data, name="in.dat"))
+    losses = {row["reason"]: row["count"] for row in result["loss"]}
     assert losses.get("lost_by_tracer", 0) == count
-    made["loss"] = [row for row in made["loss"] if row["reason"] != "lost_by_tracer"]
-    assert_same(thesis.read(as_text(world)), made)
+    result["loss"] = [row for row in result["loss"] if row["reason"] != "lost_by_tracer"]
+    assert_same(thesis.read(as_text(world)), result)
 
 
 shapes = st.builds(
@@ -334,7 +336,7 @@ shapes = st.builds(
 
 
 def with_gaps(world: World, rng: random.Random) -> World:
-    """Some CPUs lose events; nothing else is missing, so that all is paired as before."""
+    """Adds reports of lost events. No event is missing, so that pairing does not change."""
     places = rng.sample(range(len(world.events)), 3)
     counts = (1, 4711, None)
     gaps = [
@@ -353,7 +355,7 @@ def with_gaps(world: World, rng: random.Random) -> World:
     buffers=st.booleans(),
     shape=shapes,
 )
-def test_every_way_to_write_events_gives_the_same(
+def test_every_encoding_of_events_gives_the_same(
     seed: int,
     cpus: int,
     first: int,
@@ -375,24 +377,24 @@ def test_every_way_to_write_events_gives_the_same(
     check(world, shape, tmp_path_factory.mktemp("dat"))
 
 
-def test_counts_that_pages_do_not_tell_are_told_by_the_stats(tmp_path: Path) -> None:
+def test_stats_count_lost_events_if_a_page_has_no_count(tmp_path: Path) -> None:
     world = tracedat.world(random.Random(1))
     gaps = [tracedat.Gap(world.events[9].cpu, 9, 100), tracedat.Gap(world.events[30].cpu, 30, None)]
     stats = "overrun: 500\ncommit overrun: 0\ndropped events: 0"
     data = tracedat.file(replace(world, gaps=gaps), Shape(stats=stats))
-    made = tables(convert(tmp_path, data, name="in.dat"))
-    losses = {row["reason"]: row["count"] for row in made["loss"]}
+    result = tables(convert(tmp_path, data, name="in.dat"))
+    losses = {row["reason"]: row["count"] for row in result["loss"]}
     assert losses == {"lost_by_tracer": 500 * world.cpus}
-    # Where each page tells, it is believed: this may be a part of a larger recording.
+    # The counts of pages are used if every page has one: the file may be part of a larger recording.
     data = tracedat.file(replace(world, gaps=gaps[:1]), Shape(stats=stats))
-    made = tables(convert(tmp_path, data, name="in.dat"))
-    assert {row["reason"]: row["count"] for row in made["loss"]} == {"lost_by_tracer": 100}
+    result = tables(convert(tmp_path, data, name="in.dat"))
+    assert {row["reason"]: row["count"] for row in result["loss"]} == {"lost_by_tracer": 100}
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_events_of_the_same_time_keep_their_order(seed: int, tmp_path: Path) -> None:
     world = tracedat.world(random.Random(seed), requests=20, cpus=4)
-    # A clock that counts 10 ms; a thread stays on its CPU, as its events can be told apart by nothing else.
+    # The clock counts 10 ms. A thread stays on its CPU, because only the CPU's order of events remains.
     step = 10**7
     events = [replace(e, ts=e.ts // step * step, cpu=e.tid % 4) for e in world.events]
     data = tracedat.file(replace(world, events=events), Shape(p_new_page=0.5, seed=seed))
@@ -402,16 +404,16 @@ def test_events_of_the_same_time_keep_their_order(seed: int, tmp_path: Path) -> 
     assert again.read_bytes() == direct.read_bytes()
 
 
-def test_a_cpu_that_goes_back_in_time_is_late(tmp_path: Path) -> None:
-    # Pages in the wrong order: no kernel writes them so.
+def test_events_of_a_cpu_that_go_back_in_time_are_late(tmp_path: Path) -> None:
+    # Pages in the wrong order, which no kernel writes.
     class Backwards(tracedat.Writer):
         def pages(self, events: list[tuple[int, Event]], clock: Any) -> list[bytes]:
             return super().pages(events, clock)[::-1]
 
     world = tracedat.world(random.Random(2), requests=4000, cpus=2)
     data = Backwards(world, Shape()).file()
-    made = tables(convert(tmp_path, data, name="in.dat"))
-    losses = {row["reason"]: row["count"] for row in made["loss"]}
+    result = tables(convert(tmp_path, data, name="in.dat"))
+    losses = {row["reason"]: row["count"] for row in result["loss"]}
     assert losses["late_event"] > 1000
     assert len(low_level(tmp_path, data)) == len(world.events)
 
@@ -420,7 +422,7 @@ def test_a_cpu_that_goes_back_in_time_is_late(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [6, 7])
 @pytest.mark.parametrize("big_endian", [False, True])
 @pytest.mark.parametrize("long", [4, 8])
-def test_trace_cmd_reads_the_made_files(
+def test_trace_cmd_reads_the_generated_files(
     version: int, big_endian: bool, long: int, tmp_path: Path
 ) -> None:
     rng = random.Random(version + long)
@@ -437,17 +439,19 @@ def test_trace_cmd_reads_the_made_files(
         p_new_page=0.2,
         stale=True,
     )
-    path = tmp_path / "made.dat"
+    path = tmp_path / "generated.dat"
     path.write_bytes(tracedat.file(world, shape))
     text = subprocess.run(
         ["trace-cmd", "report", "-t", "-R", path], capture_output=True, text=True, check=True
     ).stdout
     found = re.findall(r"^\s*(.+)-(\d+)\s+\[(\d+)\]\s+(\d+)\.(\d+): (\w+):", text, re.MULTILINE)
-    want = [(world.comms[e.tid], e.tid, e.cpu, e.ts, e.name.split(":")[1]) for e in world.events]
+    expected = [
+        (world.comms[e.tid], e.tid, e.cpu, e.ts, e.name.split(":")[1]) for e in world.events
+    ]
     assert [
         (comm, int(tid), int(cpu), int(s) * 10**9 + int(ns), name)
         for comm, tid, cpu, s, ns, name in found
-    ] == want
+    ] == expected
 
 
 # Bad input.
@@ -494,10 +498,10 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 """
 
 
-def test_files_that_lie_take_no_memory(tmp_path: Path) -> None:
+def test_files_with_false_sizes_take_no_memory(tmp_path: Path) -> None:
     for name, make in badtracedat.BAD.items():
         (tmp_path / f"{name}.dat").write_bytes(make().data)
-    # A process of its own: the peak of this one is what came before.
+    # In a process of its own, because this one's peak includes earlier tests.
     done = subprocess.run(
         [sys.executable, "-c", MEMORY, tmp_path], capture_output=True, text=True, check=True
     )
@@ -509,7 +513,7 @@ def test_files_that_lie_take_no_memory(tmp_path: Path) -> None:
     shape=st.sampled_from((badtracedat.V6, badtracedat.V7, badtracedat.ZLIB)),
     at=st.floats(0, 1, exclude_max=True),
 )
-def test_a_file_that_is_cut_anywhere_says_so(
+def test_a_file_cut_anywhere_is_refused(
     shape: Shape, at: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     data = badtracedat.good(shape)
@@ -545,7 +549,7 @@ def test_a_file_with_wrong_bytes_is_read_or_refused(
         assert hint
 
 
-def test_what_is_no_trace_dat_is_not_taken_for_one(tmp_path: Path) -> None:
+def test_another_format_is_not_read_as_trace_dat(tmp_path: Path) -> None:
     with pytest.raises(
         _core.CoreError, match=r"it is not a trace\.dat file: it does not begin like one"
     ):
@@ -559,12 +563,12 @@ def test_a_clock_that_counts_no_ns_is_refused(clock: str, tmp_path: Path) -> Non
         convert(tmp_path, tracedat.file(world, Shape(clock=clock)), name="in.dat")
 
 
-def test_a_page_of_zeros_is_told(tmp_path: Path) -> None:
-    """A sparse copy: trace-cmd says nothing of it."""
+def test_a_page_of_zeros_is_a_loss(tmp_path: Path) -> None:
+    """A hole in a sparse copy, which trace-cmd does not report."""
     world = tracedat.world(random.Random(3), requests=60)
-    made = tracedat.file(world, Shape(clock="boot"))
-    # The first page of the CPU that has the first event begins with its time.
-    at = made.index(world.events[0].ts.to_bytes(8, "little"))
-    for data, holes in ((made, 0), (made[:at] + bytes(4096) + made[at + 4096 :], 1)):
+    whole = tracedat.file(world, Shape(clock="boot"))
+    # The first page of the first event's CPU begins with the time of that event.
+    at = whole.index(world.events[0].ts.to_bytes(8, "little"))
+    for data, holes in ((whole, 0), (whole[:at] + bytes(4096) + whole[at + 4096 :], 1)):
         rows = tables(convert(tmp_path, data, name="in.dat"))["loss"]
         assert sum(row["count"] for row in rows if row["reason"] == "unparsed_line") == holes

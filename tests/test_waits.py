@@ -1,4 +1,4 @@
-"""What sync requests wait for in addition to their data: commits and flushes, as the ring buffer of a patched kernel records them."""
+"""What sync requests wait for in addition to their data: commits and flushes, which the patched kernel records."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_a_wait_before_its_request_is_a_loss(tmp_path: Path) -> None:
 
 
 def test_waits_of_other_threads_are_not_counted(tmp_path: Path) -> None:
-    """The journal thread has an id of its own, a flusher thread that works for syncfs has the id of the pass, and id 0 is no request."""
+    """The journal thread has its own id, a flusher thread working for syncfs that of the pass. Id 0 is no request."""
     tables = convert_events(
         [
             event(90, "wb_start", tid=4, id=50),
