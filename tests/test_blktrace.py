@@ -1,4 +1,4 @@
-"""blktrace: real recordings against the output of blkparse, generated ones against a second reader and blkparse; bad ones."""
+"""blktrace: recordings against the output of blkparse, generated ones against a second reader and blkparse; bad input."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def assert_printed(printed: list[Row], recorded: list[Row]) -> None:
                 # blkparse prints whole sectors.
                 assert found[key] // 512 * 512 == value, (key, found, expected)
             elif key == "data":
-                # blkparse prints two dots for zeros at the end.
+                # blkparse prints dots for zeros at the end.
                 assert found[key].startswith(value)
                 assert not found[key][len(value) :].strip("0")
             else:
@@ -118,7 +118,7 @@ def test_every_event_is_what_blkparse_printed(tmp_path: Path, name: str) -> None
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_field_of_the_text_is_read(tmp_path: Path, name: str) -> None:
-    """Each field of the text equals the one that is split off at white space."""
+    """Each field equals the one that the test splits off at white space."""
     whole = gzip.decompress(Path(text(name)).read_bytes()).decode()
     lines = [line for line in whole.splitlines() if re.match(r" *\d+,\d+ ", line)]
     rows = low_level(tmp_path, text(name))
@@ -233,7 +233,7 @@ def test_a_dump_of_blkparse_is_the_recording(tmp_path: Path) -> None:
 def test_generated_recordings_are_read(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cpus: int
 ) -> None:
-    """In every version and byte order, the second reader reads the same."""
+    """Every version and byte order gives what the second reader reads."""
     folder = tmp_path_factory.mktemp("made")
     world = blktrace.world(random.Random(seed), cpus=cpus, odd=True)
     expected = in_order(blktrace.rows(world.files()))
@@ -270,10 +270,10 @@ def test_the_low_level_log_gives_the_same(
     assert before["events_by_kind"] == after["events_by_kind"]
     written = first.read_text().replace('"source":"blktrace"', '"source":"events-jsonl"')
     assert written == second.read_text()
-    writes = [r for own in world.cpus for r in own if blktrace.is_write(r)]
-    of_kind = Counter(blktrace.ACTIONS[r.number] for r in writes)
-    for word, kind in (("Q", "block_submit"), ("C", "block_complete"), ("A", "block_remap")):
-        assert before["events_by_kind"][kind] == of_kind[word]
+    writes = [r for records in world.cpus for r in records if blktrace.is_write(r)]
+    counts = Counter(blktrace.ACTIONS[r.number] for r in writes)
+    for action, kind in (("Q", "block_submit"), ("C", "block_complete"), ("A", "block_remap")):
+        assert before["events_by_kind"][kind] == counts[action]
 
 
 @pytest.mark.skipif(not BLKPARSE, reason="blkparse is not installed: apt-get install blktrace")
@@ -286,7 +286,10 @@ def test_generated_recordings_are_what_blkparse_prints(
     world = blktrace.world(random.Random(seed), cpus=cpus)
     # blkparse prints no empty message.
     world = World(
-        [[r for r in own if r.data or not r.category & blktrace.NOTIFY] for own in world.cpus]
+        [
+            [r for r in records if r.data or not r.category & blktrace.NOTIFY]
+            for records in world.cpus
+        ]
     )
     paths = blktrace.write(folder, world.files(7, big_endian))
     for options in ([], ["-t"], ["-q"], ["-s", "-v"]):
@@ -337,7 +340,7 @@ def test_a_thread_has_the_name_of_that_time(tmp_path: Path) -> None:
     ]
 
 
-def test_a_thread_with_many_names(tmp_path: Path) -> None:
+def test_an_event_has_the_latest_name_of_its_thread(tmp_path: Path) -> None:
     """An event has the latest name before it by the times of the notes, or the first one read if all are later."""
     rng = random.Random(5)
     write = blktrace.QUEUE | blktrace.WRITE

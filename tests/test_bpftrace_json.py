@@ -1,4 +1,4 @@
-"""`bpftrace -f json`: the same as the text that it stands for, btetto's events against a plain second reader, and bad input."""
+"""`bpftrace -f json`: against the same log as text; events for btetto against a second reader; bad input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.reference import bpftrace_json, loggen
 from tests.test_commands import fails, ok, run
 
 DATA = ROOT / "tests" / "data" / "bpftrace-json"
-# No request is in what async.bt tells.
+# async.bt records no requests.
 OWN = [
     p for p in sorted((ROOT / "tests" / "data" / "bpf").glob("*.log*")) if p.name != "async.log.gz"
 ]
@@ -34,16 +34,16 @@ def log(name: str) -> bytes:
 
 
 def low_level(folder: Path, data: bytes) -> list[Row]:
-    made = convert(folder, data, "out.events.jsonl")
-    return [json.loads(line) for line in made.read_text().splitlines()]
+    out = convert(folder, data, "out.events.jsonl")
+    return [json.loads(line) for line in out.read_text().splitlines()]
 
 
-def losses(made: dict[str, Any]) -> dict[str, int]:
-    return {row["reason"]: row["count"] for row in made["loss"]}
+def losses(result: dict[str, Any]) -> dict[str, int]:
+    return {row["reason"]: row["count"] for row in result["loss"]}
 
 
 def plain(rows: list[Row]) -> list[Row]:
-    """Without what cannot be the same: the format, and the number of a line."""
+    """Removes the fields that differ between formats: the source and line numbers."""
     for row in rows:
         row.pop("source")
         row.pop("line", None)
@@ -51,35 +51,39 @@ def plain(rows: list[Row]) -> list[Row]:
 
 
 def assert_as_text(folder: Path, data: bytes, text: bytes) -> None:
-    """A log as JSON gives what it gives as text."""
+    """Checks that a log as JSON gives the same as the log as text."""
     (folder / "json").mkdir(exist_ok=True)
     (folder / "text").mkdir(exist_ok=True)
-    have, want = core(folder / "json", data), core(folder / "text", text)
+    found, expected = core(folder / "json", data), core(folder / "text", text)
     for table in ("sync", "bio", "call", "wait", "mark"):
-        assert have[table] == want[table], table
-    assert losses(have) == losses(want)
+        assert found[table] == expected[table], table
+    assert losses(found) == losses(expected)
     meta = [
-        {row["key"]: row["value"] for row in made["meta"] if row["key"] not in ("source", "inputs")}
-        for made in (have, want)
+        {
+            row["key"]: row["value"]
+            for row in result["meta"]
+            if row["key"] not in ("source", "inputs")
+        }
+        for result in (found, expected)
     ]
     for key in ("clock", "kernel", "boot_id", "host", "recorder", "filter", "events"):
         assert meta[0].get(key) == meta[1].get(key), key
     assert plain(low_level(folder / "json", data)) == plain(low_level(folder / "text", text))
 
 
-# What is printed with printf.
+# Output of printf.
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_our_own_recorder_gives_what_its_text_gives(version: str, tmp_path: Path) -> None:
     data = log(f"stock-{version}")
     text = bpftrace_json.text(data)
-    made = core(tmp_path, data)
+    result = core(tmp_path, data)
     # The workload: ten files of 200 bytes, each with an fsync, by two threads.
-    assert [row["op"] for row in made["sync"]] == ["fsync"] * 10
-    assert [row["bytes"] for row in made["sync"]] == [4096] * 10
-    assert len({row["tid"] for row in made["sync"]}) == 2
-    assert losses(made) == {}
+    assert [row["op"] for row in result["sync"]] == ["fsync"] * 10
+    assert [row["bytes"] for row in result["sync"]] == [4096] * 10
+    assert len({row["tid"] for row in result["sync"]}) == 2
+    assert losses(result) == {}
     counted = dict(re.findall(rb"^@events\[(\w+)\]: (\d+)$", text, re.MULTILINE))
     assert counted[b"fsync"] == b"10"
     assert re.search(rb"^# end \d+$", text, re.MULTILINE)
@@ -88,7 +92,7 @@ def test_our_own_recorder_gives_what_its_text_gives(version: str, tmp_path: Path
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_odd_output_is_what_the_same_bpftrace_printed_as_text(version: str, tmp_path: Path) -> None:
-    """Both were recorded, one run after the other; values have no text that is read."""
+    """JSON and text come from two runs. Values as text are in no format that Syncline reads."""
     texts = {}
     for kind in ("json", "text"):
         data = gzip.decompress((DATA / f"odd-{version}.{kind}.gz").read_bytes())
@@ -101,7 +105,7 @@ def test_odd_output_is_what_the_same_bpftrace_printed_as_text(version: str, tmp_
     assert all('"value"' in text for text in texts["json"][1:4])
 
 
-def test_a_printed_line_of_two_objects_has_the_number_of_the_first(tmp_path: Path) -> None:
+def test_a_line_in_two_objects_has_the_number_of_the_first(tmp_path: Path) -> None:
     data = bpftrace_json.write(b"", random.Random(1)) + (
         b'{"type": "printf", "data": "1 7 a fsync\\n2 7 a fs"}\n'
         b'{"type": "lost_events", "data": {"events": 3}}\n'
@@ -114,80 +118,82 @@ def test_a_printed_line_of_two_objects_has_the_number_of_the_first(tmp_path: Pat
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_lost_events_are_those_that_were_not_printed(version: str, tmp_path: Path) -> None:
-    """dd wrote 3000 times, and three lines of what it did: 0.27 says so in hex, after a \\u0001."""
+def test_lost_events_are_the_events_that_were_not_printed(version: str, tmp_path: Path) -> None:
+    """dd wrote 3000 times, and three lines about it. After a \\u0001, bpftrace 0.27 prints the count in hex."""
     data = log(f"lost-{version}")
     printed = data.count(b'"2 7 aaaa')
-    made = low_level(tmp_path, data)
-    lost = sum(row["count"] for row in made if row["event"] == "lost_events")
+    rows = low_level(tmp_path, data)
+    lost = sum(row["count"] for row in rows if row["event"] == "lost_events")
     assert printed + lost == 3003
     if version == "0.27":
         assert b'"count": a4e,' in data
         assert lost == 0xA4E
-        # A chunk before it, or after a path with an accent, it is as well.
+        # The \u0001 may be in an earlier chunk. An escaped backslash before `u0001` does not count as one.
         hundreds = data.replace(b"a4e", b"100")
-        far = hundreds.replace(
+        later = hundreds.replace(
             b'{"type": "lost',
             b'{"type": "printf", "data": "3 7 a fsync\\n"}\n' * 60000 + b'{"type": "lost',
         )
-        for text, want in (
+        for text, expected in (
             (hundreds, 256),
-            (far, 256),
-            (far.replace(b"\\u0001", b"\\\\u0001"), 100),
+            (later, 256),
+            (later.replace(b"\\u0001", b"\\\\u0001"), 100),
         ):
-            rows = low_level(tmp_path, text)
-            assert [row["count"] for row in rows if row["event"] == "lost_events"] == [want]
+            found = low_level(tmp_path, text)
+            assert [row["count"] for row in found if row["event"] == "lost_events"] == [expected]
 
 
 @pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
 @pytest.mark.parametrize("version", [17, 27])
-def test_every_recording_of_ours_as_json(path: Path, version: int, tmp_path: Path) -> None:
+def test_every_recording_of_our_recorders_gives_the_same_as_json(
+    path: Path, version: int, tmp_path: Path
+) -> None:
     data = path.read_bytes()
     text = gzip.decompress(data) if path.suffix == ".gz" else data
-    made = bpftrace_json.write(text, random.Random(version), version)
-    assert bpftrace_json.text(made) == text
-    assert_as_text(tmp_path, made, text)
+    as_json = bpftrace_json.write(text, random.Random(version), version)
+    assert bpftrace_json.text(as_json) == text
+    assert_as_text(tmp_path, as_json, text)
 
 
 @pytest.mark.parametrize(
     "name", [name for name in RECORDINGS if name not in ("bg.log.gz", "sync.log")]
 )
-def test_recordings_of_the_thesis_as_json(name: str, tmp_path: Path) -> None:
+def test_recordings_of_the_thesis_give_the_same_as_json(name: str, tmp_path: Path) -> None:
     text = recording(name)
     lines = text.splitlines(keepends=True)
     lines.insert(len(lines) // 2, b"Lost 255 events\n")
     lines.insert(3, "5 7 caf\u00e9\x01 fsync\n".encode())
     text = b"".join(lines)
     for signed in (True, False):
-        made = bpftrace_json.write(text, random.Random(name), 27, signed)
-        assert_as_text(tmp_path, made, text)
+        as_json = bpftrace_json.write(text, random.Random(name), 27, signed)
+        assert_as_text(tmp_path, as_json, text)
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32), version=st.sampled_from([17, 23, 27]), signed=st.booleans())
-def test_made_logs_as_json(
+def test_generated_logs_give_the_same_as_json(
     seed: int, version: int, signed: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     rng = random.Random(seed)
     params = loggen.random_params(rng)
     params.requests = 30
     text = loggen.generate(params, rng).log
-    made = bpftrace_json.write(text, rng, version, signed)
-    assert_as_text(tmp_path_factory.mktemp("log"), made, text)
+    as_json = bpftrace_json.write(text, rng, version, signed)
+    assert_as_text(tmp_path_factory.mktemp("log"), as_json, text)
 
 
-def test_a_long_log_is_read_in_pieces(tmp_path: Path) -> None:
-    """Cut anywhere, amid lines and stacks, into chunks that several threads read."""
+def test_a_long_log_is_read_in_chunks(tmp_path: Path) -> None:
+    """Chunks, which several threads read, end anywhere in lines and stacks."""
     text = b"".join(
         recording(name) for name in RECORDINGS if name.startswith("s") and name.endswith(".log")
     )
     text *= 8
-    made = bpftrace_json.write(text, random.Random(5))
-    assert len(made) > 4 << 20
-    have, want = low_level(tmp_path, made), low_level(tmp_path, text)
-    numbers = [row["line"] for row in have if "line" in row]
+    as_json = bpftrace_json.write(text, random.Random(5))
+    assert len(as_json) > 4 << 20
+    found, expected = low_level(tmp_path, as_json), low_level(tmp_path, text)
+    numbers = [row["line"] for row in found if "line" in row]
     assert numbers == sorted(numbers)
-    assert plain(have) == plain(want)
+    assert plain(found) == plain(expected)
 
 
 # Events for btetto.
@@ -196,30 +202,32 @@ def test_a_long_log_is_read_in_pieces(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_event_for_btetto_is_what_a_plain_reader_reads(version: str, tmp_path: Path) -> None:
     data = log(f"btetto-{version}")
-    want = bpftrace_json.rows(data)
-    have = [row for row in plain(low_level(tmp_path, data)) if row["event"] != "unparsed_line"]
-    assert have == want
-    assert len(want) == data.count(b'["track_event"') + data.count(b'["call_stack"')
+    expected = bpftrace_json.rows(data)
+    found = [row for row in plain(low_level(tmp_path, data)) if row["event"] != "unparsed_line"]
+    assert found == expected
+    assert len(expected) == data.count(b'["track_event"') + data.count(b'["call_stack"')
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_syncs_of_btettos_events_are_those_of_the_workload(
+def test_syncs_from_events_for_btetto_are_those_of_the_workload(
     version: str, tmp_path: Path
 ) -> None:
-    made = core(tmp_path, log(f"btetto-{version}"))
-    assert [row["op"] for row in made["sync"]] == ["fsync"] * 10
-    assert [(row["bytes"], row["bios"], row["ret"]) for row in made["sync"]] == [(4096, 1, 0)] * 10
-    assert len({row["ino"] for row in made["sync"]}) == 10
-    assert {(row["fs"], row["dev"], row["confidence"]) for row in made["sync"]} == {
+    result = core(tmp_path, log(f"btetto-{version}"))
+    assert [row["op"] for row in result["sync"]] == ["fsync"] * 10
+    assert [(row["bytes"], row["bios"], row["ret"]) for row in result["sync"]] == [
+        (4096, 1, 0)
+    ] * 10
+    assert len({row["ino"] for row in result["sync"]}) == 10
+    assert {(row["fs"], row["dev"], row["confidence"]) for row in result["sync"]} == {
         ("ext4", "254,16", "inferred")
     }
-    # What the workload itself printed between bpftrace's lines.
-    assert losses(made).get("unparsed_line", 0) == (version != "0.27")
-    assert losses(made).keys() <= {"unparsed_line", "completed_after_end"}
+    # The workload printed this line between those of bpftrace.
+    assert losses(result).get("unparsed_line", 0) == (version != "0.27")
+    assert losses(result).keys() <= {"unparsed_line", "completed_after_end"}
 
 
-def test_a_request_by_hand(tmp_path: Path) -> None:
-    """The first of thread 254 in btetto-0.17, by its seven lines."""
+def test_a_request_has_the_times_of_its_events(tmp_path: Path) -> None:
+    """The first request of thread 254 in btetto-0.17 has the times of its seven lines."""
     (row, *_) = [row for row in core(tmp_path, log("btetto-0.17"))["sync"] if row["tid"] == 254]
     enter, start, queued = 161633807355, 161633943550, 161634462281
     done, end, leave = 161637109602, 161705995918, 161706164948
@@ -251,12 +259,10 @@ def event(name: str, phase: str, **more: Any) -> bytes:
     return value(*map(list, pairs.items()))
 
 
-@pytest.mark.parametrize("said", ["thread", "process"])
+@pytest.mark.parametrize("pid_is", ["thread", "process"])
 @pytest.mark.parametrize("left_out", ["pid", "tid", None])
-def test_threads_are_told_by_the_events_themselves(
-    said: str, left_out: str | None, tmp_path: Path
-) -> None:
-    """`--pid-is` is for logs that do not tell: a wrong one would pair nothing, or what does not belong together."""
+def test_ids_of_events_override_pid_is(pid_is: str, left_out: str | None, tmp_path: Path) -> None:
+    """`--pid-is` applies only to logs whose ids are ambiguous. A wrong value here would break the pairing."""
     data = b""
     for ts, phase, task in ((1, "BEGIN", 20), (3, "BEGIN", 30), (7, "END", 20), (9, "END", 30)):
         pairs = {
@@ -269,9 +275,9 @@ def test_threads_are_told_by_the_events_themselves(
         }
         pairs.pop(left_out, None)
         data += value(*map(list, pairs.items()))
-    rows = core(tmp_path, data, pid_is=said)["sync"]
+    rows = core(tmp_path, data, pid_is=pid_is)["sync"]
     if left_out == "tid":
-        # Threads of a process look alike, and a request without an id could be any one's.
+        # Threads of a process cannot be distinguished, so a request without an id is not paired.
         assert sorted(row["incomplete"] for row in rows) == ["end", "end", "start", "start"]
     else:
         assert [(row["ts_ns"], row["dur_ns"]) for row in rows] == [(1, 6), (3, 6)]
@@ -330,24 +336,24 @@ def test_threads_are_told_by_the_events_themselves(
         ),
     ],
 )
-def test_what_a_name_means(
+def test_names_of_events_have_their_kind(
     name: str, phase: str, more: Row, want: str, kind: str, tmp_path: Path
 ) -> None:
     data = event(name, phase, **more) + event("end", "INSTANT")
     (tmp_path / "x").write_bytes(data)
-    made = _core.convert([str(tmp_path / "x")], str(tmp_path / "x.events.jsonl"))
-    counted = {name: count for name, count in made["events_by_kind"].items() if count}
+    summary = _core.convert([str(tmp_path / "x")], str(tmp_path / "x.events.jsonl"))
+    counted = {name: count for name, count in summary["events_by_kind"].items() if count}
     assert counted == ({"other": 2} if kind == "other" else {kind: 1, "other": 1})
     rows = [json.loads(line) for line in (tmp_path / "x.events.jsonl").read_text().splitlines()]
     assert rows[0]["event"] == want
     assert (rows[0]["tid"], rows[0]["pid"], rows[0]["comm"]) == (7, 6, "wl")
-    # Read again it is the same, whatever the fields are called.
+    # The low-level log gives the same, whatever the names of the fields.
     again = _core.convert([str(tmp_path / "x.events.jsonl")], str(tmp_path / "y.events.jsonl"))
-    assert again["events_by_kind"] == made["events_by_kind"]
+    assert again["events_by_kind"] == summary["events_by_kind"]
 
 
-def test_pairs_that_mean_something_else_are_no_fields_of_the_event(tmp_path: Path) -> None:
-    """A `ret` at a call's beginning would make it an end where the low-level log is read again."""
+def test_pairs_with_another_meaning_are_renamed_fields(tmp_path: Path) -> None:
+    """With a `ret`, the entry of a call would be an exit when the low-level log is read."""
     data = event("fsync", "BEGIN", ret=3, op="write", path="/a", ustack="\n  f+1\n  g+2\n", comm=1)
     data += event("fsync", "END", ret=-5, path="/b", ts=9)
     first = convert(tmp_path, data, "a.events.jsonl")
@@ -359,9 +365,9 @@ def test_pairs_that_mean_something_else_are_no_fields_of_the_event(tmp_path: Pat
     assert (leave["ret"], leave["data_path"]) == (-5, "/b")
 
 
-def test_what_has_no_time_and_is_for_the_reader_of_the_script(tmp_path: Path) -> None:
-    said = (["stdout", "Tracing"], ["call_stack", ["kstack", "\n  f+1\n"], ["ustack", ""]])
-    lines = [json.dumps({"type": "value", "data": data}) for data in said]
+def test_output_without_a_time_is_ignored(tmp_path: Path) -> None:
+    values = (["stdout", "Tracing"], ["call_stack", ["kstack", "\n  f+1\n"], ["ustack", ""]])
+    lines = [json.dumps({"type": "value", "data": data}) for data in values]
     data = "\n".join(lines).encode() + b"\n" + event("fsync", "BEGIN")
     assert [row["event"] for row in low_level(tmp_path, data)] == ["fsync"]
     assert "unparsed_line" not in losses(core(tmp_path, data))
@@ -372,16 +378,16 @@ def test_the_low_level_log_gives_the_same_requests(name: str, tmp_path: Path) ->
     first = convert(tmp_path, log(name), "a.events.jsonl")
     second = convert(tmp_path, first.read_bytes(), "b.events.jsonl")
     assert second.read_text().replace("events-jsonl", "bpftrace-json") == first.read_text()
-    have, want = core(tmp_path, first.read_bytes()), core(tmp_path, log(name))
+    found, expected = core(tmp_path, first.read_bytes()), core(tmp_path, log(name))
     for table in ("sync", "call", "bio"):
-        assert have[table] == want[table], table
+        assert found[table] == expected[table], table
 
 
-# What it is told by, and what is wrong.
+# Detection of the format, and bad input.
 
 
 @pytest.mark.parametrize("name", [*SYNCS, "utf-0.27", "odd-0.17"])
-def test_it_is_told_by_its_content(name: str, tmp_path: Path) -> None:
+def test_the_format_is_detected_by_its_content(name: str, tmp_path: Path) -> None:
     for data in (
         log(name),
         b'ntf", "data": "5 7 wl fsync\\n"}\n' + log(name),
@@ -395,30 +401,30 @@ def test_it_is_told_by_its_content(name: str, tmp_path: Path) -> None:
         ),
     ):
         (tmp_path / "x").write_bytes(data)
-        made = _core.convert([str(tmp_path / "x")], str(tmp_path / "x.events.jsonl"))
-        assert made["source"] == "bpftrace-json"
+        summary = _core.convert([str(tmp_path / "x")], str(tmp_path / "x.events.jsonl"))
+        assert summary["source"] == "bpftrace-json"
     assert len(
         ok("convert", "-q", "-", "-o", "-", "--to", "events.jsonl", stdin=gzip.compress(data))
     )
 
 
-def test_a_log_as_text_that_holds_such_a_line_is_a_log_as_text(tmp_path: Path) -> None:
+def test_a_text_log_with_one_json_line_is_a_text_log(tmp_path: Path) -> None:
     lines = recording("small1.log").splitlines(keepends=True)
     lines.insert(30, event("fsync", "BEGIN"))
     (tmp_path / "x").write_bytes(b"".join(lines))
-    made = _core.convert([str(tmp_path / "x")], str(tmp_path / "x.csv"))
-    assert made["source"] == "thesis"
-    assert losses({"loss": made["losses"]}) == {"unparsed_line": 1}
+    summary = _core.convert([str(tmp_path / "x")], str(tmp_path / "x.csv"))
+    assert summary["source"] == "thesis"
+    assert losses({"loss": summary["losses"]}) == {"unparsed_line": 1}
 
 
-def test_bytes_that_are_no_text_are_kept(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf_8_are_kept(tmp_path: Path) -> None:
     rows = low_level(tmp_path, log("utf-0.27"))
     paths = [row["path"] for row in rows if row["event"] == "openat"]
     assert "/mnt/data/caf\u00e9" in paths
     assert "/mnt/data/a\\xff\x01b" in paths
 
 
-def test_what_was_cut_off_is_said(tmp_path: Path) -> None:
+def test_a_truncated_log_is_a_loss(tmp_path: Path) -> None:
     data = log("stock-0.27")
     whole, cut = core(tmp_path, data), core(tmp_path, data[: data.rindex(b"# end ")])
     assert "cut_off" not in losses(whole)
@@ -454,19 +460,19 @@ def test_what_was_cut_off_is_said(tmp_path: Path) -> None:
         (b"something else", "does not begin with a time"),
     ],
 )
-def test_what_is_no_event_is_told_with_its_place(line: bytes, why: str, tmp_path: Path) -> None:
+def test_an_unparsed_line_is_shown_with_its_place(line: bytes, why: str, tmp_path: Path) -> None:
     source = tmp_path / "x.json"
     data = b'{"type": "printf", "data": "1 7 a fsync\\n2 7 a fsync_exit\\n"}\n'
     source.write_bytes(data + line.removesuffix(b"\n") + b"\n" + data)
-    said = run("convert", source, "-o", tmp_path / "x.csv").stderr
-    assert "1 of 3 lines: unparsed_line" in said
-    assert f"{source}:2: " in said
-    assert why in said
+    stderr = run("convert", source, "-o", tmp_path / "x.csv").stderr
+    assert "1 of 3 lines: unparsed_line" in stderr
+    assert f"{source}:2: " in stderr
+    assert why in stderr
     fails(4, "convert", "--max-loss", "0", source, "-o", tmp_path / "x.csv")
 
 
-def test_the_clock_is_that_of_bpftrace(tmp_path: Path) -> None:
+def test_the_clock_is_boottime(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(log("btetto-0.23"))
     other = ROOT / "tests" / "data" / "blktrace" / "small1.blktrace.0"
-    said = fails(3, "convert", tmp_path / "x.json", other, "-o", tmp_path / "x.csv")
-    assert "boottime" in said
+    message = fails(3, "convert", tmp_path / "x.json", other, "-o", tmp_path / "x.csv")
+    assert "boottime" in message

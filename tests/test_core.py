@@ -29,7 +29,7 @@ def test_a_recording_gives_the_tables_of_the_reference(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_recording_gives_its_golden_rows(name: str, tmp_path: Path) -> None:
-    # The golden file is the reference's (python -m tests.golden), so it stands for both.
+    # The reference wrote the golden file (python -m tests.golden).
     golden = list(csv.DictReader((GOLDEN / f"{name}.csv").read_text().splitlines()))
     out = convert(tmp_path, recording(name), "out.csv")
     rows = sorted(csv.DictReader(out.read_text().splitlines()), key=lambda row: int(row["sync_id"]))
@@ -41,29 +41,29 @@ def test_a_generated_log_gives_its_truth(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     params = loggen.random_params(rng)
     try:
-        made = loggen.generate(params, rng)
+        generated = loggen.generate(params, rng)
     except ValueError:
         pytest.skip("these parameters contradict each other")
     options = {"time_unit": params.time_unit, "pid_is": params.pid_is}
-    reference = thesis.read(made.log, **options)
+    reference = thesis.read(generated.log, **options)
     try:
-        tables = core(tmp_path, made.log, source="thesis", **options)
+        tables = core(tmp_path, generated.log, source="thesis", **options)
     except _core.CoreError as error:
         assert error.args[2] == "input"
         assert not reference.sync
         assert not reference.call
         return
     assert_same(reference, tables)
-    truth = {row["sync_id"]: row for row in made.truth.sync}
+    truth = {row["sync_id"]: row for row in generated.truth.sync}
     for row in tables["sync"]:
         assert {key: row[key] for key in truth[row["sync_id"]]} == truth[row["sync_id"]]
-    assert sum(row["bytes"] or 0 for row in tables["bio"]) == made.truth.folio_bytes
+    assert sum(row["bytes"] or 0 for row in tables["bio"]) == generated.truth.folio_bytes
 
 
 def check_invariants(
     tables: dict[str, coretools.Rows], folio_bytes: int, threads: bool = True
 ) -> None:
-    """What holds on any input, however broken."""
+    """Checks what is true for any input, however broken."""
     syncs, bios = tables["sync"], tables["bio"]
     assert sum(bio["bytes"] or 0 for bio in bios) == folio_bytes
     background = sum(bio["bytes"] or 0 for bio in bios if bio["sync_id"] is None)
@@ -91,7 +91,7 @@ def check_invariants(
 
 
 def folio_bytes(log: bytes) -> int:
-    """Bytes of all folio events, counted without pairing."""
+    """The sum of all folio events, without pairing."""
     events, _ = thesis.parse(log, thesis.Losses("log"))
     return sum(event.fields["len"] for event in events if event.kind == "folio")
 
@@ -152,13 +152,13 @@ def test_bad_input_is_an_error_or_a_counted_loss(name: str, tmp_path: Path) -> N
         assert not bad.unreadable
         assert force or not bad.foreign
         tables = coretools.tables(out)
-        told = {loss["reason"]: loss["count"] for loss in summary["losses"]}
+        losses = {loss["reason"]: loss["count"] for loss in summary["losses"]}
         for reason, count in (bad.losses or {}).items():
-            assert told.get(reason, 0) == count, (reason, told)
+            assert losses.get(reason, 0) == count, (reason, losses)
         for table in ("sync", "bio", "call"):
-            if (want := getattr(bad, table)) is not None:
-                assert len(tables[table]) == want, table
-        if told.get("unparsed_line"):
+            if (expected := getattr(bad, table)) is not None:
+                assert len(tables[table]) == expected, table
+        if losses.get("unparsed_line"):
             assert summary["unparsed"][0].startswith(f"{source}:")
 
 
@@ -190,15 +190,15 @@ def round_trip(log: bytes, folder: Path, options: dict[str, str]) -> None:
     direct = core(folder, log, source="thesis", **options)
     options.pop("time_unit", None)
     again = convert(folder, events.read_bytes(), "again.events.jsonl", "events", **options)
-    # The source is named by what was read, all else is as it was.
+    # Only the source differs: it is the format of the input.
     assert (
         again.read_bytes().replace(b'"source":"events-jsonl"', b'"source":"thesis"')
         == events.read_bytes()
     )
-    back = core(folder, events.read_bytes(), name="events", **options)
+    from_events = core(folder, events.read_bytes(), name="events", **options)
     for table in ("sync", "bio", "call"):
-        assert back[table] == direct[table]
-    assert [(loss["reason"], loss["count"]) for loss in back["loss"]] == [
+        assert from_events[table] == direct[table]
+    assert [(loss["reason"], loss["count"]) for loss in from_events["loss"]] == [
         (loss["reason"], loss["count"]) for loss in direct["loss"]
     ]
 
@@ -207,25 +207,25 @@ def round_trip(log: bytes, folder: Path, options: dict[str, str]) -> None:
     "name", ["small4.log", "sqlite_rj_full.log", "unlinked.log", "rename-aborted.log"]
 )
 def test_csv_jsonl_and_parquet_hold_the_same_rows(name: str, tmp_path: Path) -> None:
-    want = sorted(core(tmp_path, recording(name))["sync"], key=lambda row: row["sync_id"])
+    expected = sorted(core(tmp_path, recording(name))["sync"], key=lambda row: row["sync_id"])
     for ending in ("csv", "jsonl", "parquet"):
         out = convert(tmp_path, recording(name), f"rows.{ending}")
         with duckdb.connect() as db:
             cursor = db.execute(f"SELECT * FROM '{out}' ORDER BY sync_id")
             columns = [column[0] for column in cursor.description]
             rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-        assert columns == list(want[0])
-        assert rows == want
+        assert columns == list(expected[0])
+        assert rows == expected
 
 
-def test_conversions_are_equal_to_the_byte(tmp_path: Path) -> None:
+def test_conversions_are_deterministic(tmp_path: Path) -> None:
     for to in ("a.pftrace", "a.csv", "a.jsonl", "a.folded", "a.perf", "a.events.jsonl"):
         first = convert(tmp_path, recording("bg.log.gz"), to).read_bytes()
         assert convert(tmp_path, recording("bg.log.gz"), to).read_bytes() == first
 
 
 def collapse(text: str) -> dict[str, int]:
-    """stackcollapse-perf's rules: a header that ends in `N event:`, frames innermost first, a blank line."""
+    """Folds stacks as stackcollapse-perf does: a header that ends in `N event:`, frames innermost first, a blank line."""
     stacks: dict[str, int] = {}
     comm, period, frames = "", 0, []
     for line in io.StringIO(text):
@@ -247,11 +247,11 @@ def collapse(text: str) -> dict[str, int]:
 @pytest.mark.parametrize("by", _core.BY)
 @pytest.mark.parametrize("weight", _core.WEIGHTS)
 @pytest.mark.parametrize("name", ["small4.log", "sqlite_rj_full.log", "uring.log"])
-def test_samples_weigh_what_the_reference_weighs(
+def test_samples_have_the_weights_of_the_reference(
     name: str, weight: str, by: str, tmp_path: Path
 ) -> None:
     column = None if weight == "count" else weight if weight == "bytes" else f"{weight}_ns"
-    want: dict[str, int] = {}
+    expected: dict[str, int] = {}
     for row in thesis.read(recording(name)).sync:
         value = 1 if column is None else row[column]
         if not value:  # stackcollapse-perf.pl takes 0 for 1
@@ -259,17 +259,17 @@ def test_samples_weigh_what_the_reference_weighs(
         parts = [part for part in row["path"].split("/") if part]
         frames = row["stack"] or "[no stack]" if by == "stack" else ";".join(["/", *parts])
         key = f"{row['comm']};{frames}"
-        want[key] = want.get(key, 0) + value
+        expected[key] = expected.get(key, 0) + value
     perf = convert(tmp_path, recording(name), "out.perf", weight=weight, by=by).read_text()
-    assert collapse(perf) == want
+    assert collapse(perf) == expected
     folded = convert(tmp_path, recording(name), "out.folded", weight=weight, by=by).read_text()
     assert {
         line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()
-    } == want
+    } == expected
 
 
-def test_lines_that_come_later_than_the_window_are_counted(tmp_path: Path) -> None:
-    # The window is looked at once a chunk of a MB; filler lines keep the late one out of the first.
+def test_lines_later_than_the_reorder_window_are_counted(tmp_path: Path) -> None:
+    # The window applies once per chunk of 1 MB. Filler lines keep the late line out of the first chunk.
     filler = b"# no event, but a part of the file\n" * 40_000
     log = (
         b"1000000000 7 wl fsync\n9000000000 7 wl fsync\n"
@@ -288,7 +288,7 @@ def test_lines_that_come_later_than_the_window_are_counted(tmp_path: Path) -> No
     assert late == {1: 1, 100: 0}
 
 
-def test_a_loss_names_the_line_of_the_event_that_it_is_about(tmp_path: Path) -> None:
+def test_a_loss_shows_the_line_of_its_event(tmp_path: Path) -> None:
     lines = [
         "90 1 a exit id 4 ret 0",  # never started
         "100 1 a start id 5 start 0 end 9 datasync 0 path /f",
@@ -313,8 +313,8 @@ def test_a_loss_names_the_line_of_the_event_that_it_is_about(tmp_path: Path) -> 
         "280 3 c exit id 7 ret 0",
         "290 0 d bio_complete bio 0x8",
     ]
-    made = core(tmp_path, ("\n".join(lines) + "\n").encode())
-    first = {row["reason"]: row["example"] for row in made["loss"]}
+    result = core(tmp_path, ("\n".join(lines) + "\n").encode())
+    first = {row["reason"]: row["example"] for row in result["loss"]}
     log = tmp_path / "in.log"
     assert first == {
         "start_missing": f"{log}:1: the first event of request id 4",
@@ -332,10 +332,10 @@ def test_a_loss_names_the_line_of_the_event_that_it_is_about(tmp_path: Path) -> 
     }
 
 
-def test_a_late_event_names_its_line_in_its_file(tmp_path: Path) -> None:
+def test_a_late_event_shows_its_line_and_file(tmp_path: Path) -> None:
     (tmp_path / "1.log").write_text("100 1 a fsync\n")
     (tmp_path / "2.log").write_text("9000 1 a fdatasync\n" + "\n" * 4 + "50 2 b fsync\n")
-    # The window is looked at after each piece of input, here a file.
+    # The window applies after each chunk of input, here a file.
     (tmp_path / "3.log").write_text("60 3 c fsync\n")
     files = [str(tmp_path / f"{i}.log") for i in (1, 2, 3)]
     _core.convert(files, f"{tmp_path}/out/", window_ns=10)
@@ -343,8 +343,8 @@ def test_a_late_event_names_its_line_in_its_file(tmp_path: Path) -> None:
     assert loss["late_event"]["example"] == f"{tmp_path}/3.log:1: call_enter"
 
 
-def test_a_torn_first_line_does_not_make_threads_processes(tmp_path: Path) -> None:
-    """What a low-level log's numbers are is told by its lines, not by one of them."""
+def test_a_torn_first_line_does_not_turn_threads_into_processes(tmp_path: Path) -> None:
+    """The lines of a low-level log, not only the first one, show whether its ids are threads or processes."""
     head = '"comm":"a","source":"thesis"'
     lines = [
         f'{{"ts_ns":90,"ti*:7,{head},"event":"fsync"}}',
@@ -353,15 +353,15 @@ def test_a_torn_first_line_does_not_make_threads_processes(tmp_path: Path) -> No
     ]
     out = coretools.convert(tmp_path, "\n".join(lines).encode(), "out.jsonl", "in.events.jsonl")
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    # One thread's requests come in the order of time; those of a process would overlap.
+    # Rows of one thread are in order of time. Requests of a process would overlap.
     assert [(row["ts_ns"], row["id"]) for row in rows] == [(100, 4), (200, 5)]
 
 
-def test_a_call_that_two_logs_tell_is_one_and_pieces_of_a_log_tell_two(tmp_path: Path) -> None:
+def test_a_call_in_two_logs_is_one_and_in_two_pieces_is_two(tmp_path: Path) -> None:
     (tmp_path / "all.log").write_text("100 1 a fsync\n900 1 a fsync_exit ret 0\n")
-    told = "101 1 a fsync\n    main+1\n901 1 a fsync_exit ret 0\n"
-    (tmp_path / "piece.log").write_text(told)
-    (tmp_path / "own.log").write_text(f"# syncline-log 1\n{told}# end 950\n")
+    piece = "101 1 a fsync\n    main+1\n901 1 a fsync_exit ret 0\n"
+    (tmp_path / "piece.log").write_text(piece)
+    (tmp_path / "own.log").write_text(f"# syncline-log 1\n{piece}# end 950\n")
     _core.convert([f"{tmp_path}/all.log", f"{tmp_path}/own.log"], f"{tmp_path}/two/")
     tables = coretools.tables(tmp_path / "two")
     assert [(call["ts_ns"], call["dur_ns"], call["stack"]) for call in tables["call"]] == [
@@ -371,7 +371,7 @@ def test_a_call_that_two_logs_tell_is_one_and_pieces_of_a_log_tell_two(tmp_path:
         "duplicate": 2,
         "unmatched_call": 1,
     }
-    # One after the other: a second call begins in the first, whose exit comes twice for the one that is open.
+    # As pieces of one log, the second call begins inside the first, and the only open call gets both exits.
     _core.convert([f"{tmp_path}/all.log", f"{tmp_path}/piece.log"], f"{tmp_path}/one/")
     tables = coretools.tables(tmp_path / "one")
     assert len(tables["call"]) == 2

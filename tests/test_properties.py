@@ -1,4 +1,4 @@
-"""The core against the reference where no workload made the log: any order of events, any damage."""
+"""The core against the reference on logs that no workload produces: any order of events, any damage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.reference import badinputs, loggen, thesis
 
 Folders = pytest.TempPathFactory
 
-# Few threads, ids and addresses, so that they meet; and a step longer than a request is waited for.
+# Few threads, ids and addresses, so that they collide, and one step longer than the core waits for a request.
 TASKS, IDS, ADDRESSES = st.integers(1, 3), st.integers(0, 3), st.integers(1, 3)
 STEPS = st.sampled_from([0, 1, 1, 10, 1000, 61 * 10**9])
 WORDS = st.one_of(
@@ -41,10 +41,10 @@ WORDS = st.one_of(
 
 
 def assert_agree(log: bytes, folder: Path, **options: str) -> None:
-    """The core makes of a log what the reference makes of it; with no event in it the core refuses."""
-    want = thesis.read(log, **options)
-    if want.events:
-        assert_same(want, core(folder, log, source="thesis", **options))
+    """Checks that the core and the reference give the same tables, and that the core refuses a log without events."""
+    expected = thesis.read(log, **options)
+    if expected.events:
+        assert_same(expected, core(folder, log, source="thesis", **options))
     else:
         with pytest.raises(_core.CoreError):
             convert(folder, log, source="thesis", **options)
@@ -52,20 +52,22 @@ def assert_agree(log: bytes, folder: Path, **options: str) -> None:
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(events=st.lists(st.tuples(STEPS, TASKS, WORDS), min_size=1, max_size=30))
-def test_any_order_of_events(events: list[tuple[int, int, str]], tmp_path_factory: Folders) -> None:
+def test_any_order_of_events_gives_the_tables_of_the_reference(
+    events: list[tuple[int, int, str]], tmp_path_factory: Folders
+) -> None:
     now, lines = 10**12, []
     for step, task, words in events:
         now += step
         lines.append(f"{now} {task} wl {words}\n")
     log = "".join(lines).encode()
     assert_agree(log, tmp_path_factory.mktemp("log"))
-    # Of processes it is looked only every few seconds which calls are too old.
+    # With process ids, the core looks for calls that are too old only every few seconds.
     if all(step <= 1000 for step, *_ in events):
         assert_agree(log, tmp_path_factory.mktemp("log"), pid_is="process")
 
 
 def damaged(rng: random.Random) -> tuple[bytes, dict[str, str]]:
-    """A piece of a log with lines lost, doubled, moved, torn and flipped, and how it is read."""
+    """Part of a log with lines lost, doubled, moved, torn and changed, and the options to read it."""
     options: dict[str, str] = {}
     if rng.random() < 0.5:
         log = recording(rng.choice(SMALL))
@@ -112,26 +114,29 @@ def damaged(rng: random.Random) -> tuple[bytes, dict[str, str]]:
 
 
 @pytest.mark.parametrize("seed", range(250))
-def test_a_damaged_log(seed: int, tmp_path: Path) -> None:
+def test_a_damaged_log_gives_the_tables_of_the_reference(seed: int, tmp_path: Path) -> None:
     log, options = damaged(random.Random(seed))
     assert_agree(log, tmp_path, **options)
 
 
 def comparable(name: str) -> bool:
-    """Not what no one can read, what is too long for the reference, nor what is late: it sorts all."""
+    """Whether the reference supports an input: it must be readable and not too long, and have no late events.
+
+    The reference sorts all events, so none is late.
+    """
     bad = badinputs.INPUTS[name]()
     return not (bad.unreadable or bad.big or "late_event" in bad.losses)
 
 
 @pytest.mark.parametrize("name", [name for name in badinputs.INPUTS if comparable(name)])
-def test_a_bad_input(name: str, tmp_path: Path) -> None:
+def test_a_bad_input_gives_the_tables_of_the_reference(name: str, tmp_path: Path) -> None:
     data = badinputs.INPUTS[name]().data
     if data:
         assert_agree(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data, tmp_path)
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_waiting_at_once_is_never_longer_than_waiting_in_turn(name: str) -> None:
+def test_wall_time_in_sync_is_at_most_the_sum_of_sync_times(name: str) -> None:
     with opened(str(DATA / name), Reading()) as engine:
         values = {(row[0], row[1]): row[2] for row in run_report(engine, "summary").rows}
     walls = {
@@ -144,18 +149,18 @@ def test_waiting_at_once_is_never_longer_than_waiting_in_turn(name: str) -> None
         assert total is None if wall is None else 0 <= wall <= total
 
 
-def test_a_low_level_log_says_itself_whether_its_ids_are_processes(tmp_path: Path) -> None:
+def test_a_low_level_log_records_whether_its_ids_are_processes(tmp_path: Path) -> None:
     log = recording("parallel4.log")
     for written in ("thread", "process"):
         events = convert(tmp_path, log, "out.events.jsonl", pid_is=written).read_bytes()
-        want = core(tmp_path, log, pid_is=written)["sync"]
+        expected = core(tmp_path, log, pid_is=written)["sync"]
         for read in ("thread", "process"):
-            assert core(tmp_path, events, name="events", pid_is=read)["sync"] == want
+            assert core(tmp_path, events, name="events", pid_is=read)["sync"] == expected
 
 
 @pytest.mark.parametrize("source", ["thesis", "events-jsonl"])
-def test_a_line_far_into_a_file_is_named_by_its_number(source: str, tmp_path: Path) -> None:
-    # Beyond the first chunk that is parsed at once.
+def test_a_line_far_into_a_file_is_shown_with_its_number(source: str, tmp_path: Path) -> None:
+    # After the first chunk.
     lines = [f"{1000 + i} 5 wl fsync\n" for i in range(100_000)]
     if source == "events-jsonl":
         lines = [

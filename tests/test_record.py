@@ -117,7 +117,7 @@ def record(*arguments: object, path: str | None = None) -> subprocess.CompletedP
         (["--for", "soon", "--", "true"], "is not a duration"),
     ],
 )
-def test_wrong_use(arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_wrong_options_are_refused(arguments: list[str], message: str, tmp_path: Path) -> None:
     done = record("-o", tmp_path / "run", *arguments)
     assert done.returncode == 2, done.stderr
     assert message in done.stderr
@@ -138,7 +138,7 @@ def test_a_folder_that_is_not_empty_is_not_used(tmp_path: Path) -> None:
 def test_without_a_route_the_message_names_each_reason(tmp_path: Path) -> None:
     if tracefs.find() is not None and os.geteuid() == 0:
         pytest.skip("this machine can record")
-    # PATH is empty, and strace is not in the sbin folders.
+    # PATH has no tracer, and strace is not in the sbin directories.
     done = record("-o", tmp_path / "run", "--", shutil.which("true"), path=str(tmp_path))
     assert done.returncode == 3
     assert "cannot record on this machine" in done.stderr
@@ -187,39 +187,39 @@ class TestStrace:
         assert (run / "mountinfo").read_text() == machine.mounts()
         # What the route cannot see is reported by record and by every reader.
         assert "it cannot see" in done.stderr
-        said = subprocess.run(
+        query = subprocess.run(
             [BIN / "syncline", "query", run, QUERY, "--format", "json"],
             capture_output=True,
             text=True,
             check=False,
         )
-        assert said.returncode == 0, said.stderr
-        assert "call_only" in said.stderr
-        rows = json.loads(said.stdout)
+        assert query.returncode == 0, query.stderr
+        assert "call_only" in query.stderr
+        rows = json.loads(query.stdout)
         assert [(row["op"], row["path"], row["bytes"]) for row in rows] == [
             ("fsync", str(tmp_path / "x"), None),
             ("fdatasync", str(tmp_path / "x"), None),
         ]
         # Times are on the clock that the other recorders use.
-        begun, ended = (manifest[end]["clocks_ns"]["boottime"] for end in ("before", "after"))
-        assert all(begun < row["ts_ns"] < ended for row in rows)
+        started, ended = (manifest[end]["clocks_ns"]["boottime"] for end in ("before", "after"))
+        assert all(started < row["ts_ns"] < ended for row in rows)
 
     def test_the_exit_code_of_the_command_is_reported(self, tmp_path: Path) -> None:
         done = record("-o", tmp_path / "run", "--route", "strace", "--", "sh", "-c", "exit 3")
         assert done.returncode == 0
         assert "exited with 3" in done.stderr
 
-    def test_a_time_limit(self, tmp_path: Path) -> None:
-        begun = time.monotonic()
+    def test_a_time_limit_ends_the_recording(self, tmp_path: Path) -> None:
+        started = time.monotonic()
         done = record(
             "-o", tmp_path / "run", "--route", "strace", "--for", "500ms", "--", "sleep", "30"
         )
         assert done.returncode == 0, done.stderr
-        assert time.monotonic() - begun < 20
+        assert time.monotonic() - started < 20
         assert json.loads((tmp_path / "run/manifest.json").read_text())["ended_by"] == "time"
 
 
-def test_a_process_that_does_not_exist(tmp_path: Path) -> None:
+def test_a_process_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     child = subprocess.Popen(["true"])
     child.wait()
     done = record("-o", tmp_path / "run", "--pid", child.pid)
@@ -228,13 +228,13 @@ def test_a_process_that_does_not_exist(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_a_broken_manifest(tmp_path: Path) -> None:
+def test_a_broken_manifest_is_refused(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"inputs": 5}')
-    said = subprocess.run(
+    done = subprocess.run(
         [BIN / "syncline", "report", tmp_path], capture_output=True, text=True, check=False
     )
-    assert said.returncode == 3
-    assert "manifest.json is not a manifest of a recording" in said.stderr
+    assert done.returncode == 3
+    assert "manifest.json is not a manifest of a recording" in done.stderr
 
 
 def test_a_run_directory_is_read_like_its_logs(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_run_directory_is_read_like_its_logs(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(
         json.dumps({"inputs": [{"file": "events.log", "source": "thesis"}]})
     )
-    said = [
+    outputs = [
         subprocess.run(
             [BIN / "syncline", "report", "--format", "csv", path, "files"],
             capture_output=True,
@@ -252,11 +252,13 @@ def test_a_run_directory_is_read_like_its_logs(tmp_path: Path) -> None:
         ).stdout
         for path in (log, tmp_path)
     ]
-    assert said[0] == said[1]
-    assert len(said[0].splitlines()) == 101
+    assert outputs[0] == outputs[1]
+    assert len(outputs[0].splitlines()) == 101
 
 
-def test_the_script_for_each_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_version_of_bpftrace_has_its_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("a.bt", "a-0.17.bt", "stacks.bt"):
         (tmp_path / name).write_text("")
     monkeypatch.setattr(bpftrace, "bpf_root", lambda: tmp_path)

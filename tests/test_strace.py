@@ -1,4 +1,4 @@
-"""strace: real recordings and made ones against what was done, against a second reader, and bad ones."""
+"""strace: recordings and generated logs against what the workload did and against a second reader; bad input."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.test_commands import fails, ok, run
 
 DATA = Path(__file__).parent / "data" / "strace"
 LOGS = sorted(path.name for path in DATA.glob("*.log"))
-# Those that the second reader understands: it has neither times that count from the line before nor
-# lines that strace broke in two on a terminal.
+# Logs that the second reader understands. It supports neither relative times nor lines that strace broke in two on a
+# terminal.
 COMPARED = [
     name for name in LOGS if name not in ("odd-relative.log", "odd-terminal.log", "uring.log")
 ]
 KEYS = ("ts_ns", "tid", "op", "dur_ns", "pid", "comm", "path", "ret", "incomplete")
-# What a file system does, of which strace knows nothing.
+# Columns for work of the file system, which strace does not record.
 UNKNOWN = [
     "process",
     "datasync",
@@ -64,31 +64,31 @@ def compared(rows: Rows, keys: tuple[str, ...] = KEYS) -> list[str]:
     return sorted(str([row[key] for key in keys]) for row in rows)
 
 
-def losses(made: dict[str, Rows]) -> dict[str, int]:
-    return {row["reason"]: row["count"] for row in made["loss"]}
+def losses(result: dict[str, Rows]) -> dict[str, int]:
+    return {row["reason"]: row["count"] for row in result["loss"]}
 
 
 # Recordings.
 
 
 @pytest.mark.parametrize("name", COMPARED)
-def test_a_second_reader_finds_the_same(name: str, tmp_path: Path) -> None:
-    want, made = strace.Reader().read(log(name)), core(tmp_path, log(name))
-    assert compared(made["sync"]) == compared(want.rows)
-    assert want.unparsed == []
-    assert losses(made).keys() <= {"call_only", "duration_missing"}
+def test_a_second_reader_finds_the_same_calls(name: str, tmp_path: Path) -> None:
+    expected, result = strace.Reader().read(log(name)), core(tmp_path, log(name))
+    assert compared(result["sync"]) == compared(expected.rows)
+    assert expected.unparsed == []
+    assert losses(result).keys() <= {"call_only", "duration_missing"}
 
 
 @pytest.mark.parametrize(
     ("name", "calls", "files"),
     [
         ("small4.log", {"fsync": 100}, 100),
-        # 20 new files, and 20 times their folder.
+        # 20 new files, and 20 syncs of their directory.
         ("rename.log", {"fsync": 40}, 21),
         ("msync.log", {"msync": 30}, 0),
     ],
 )
-def test_what_the_workload_did(
+def test_calls_are_those_of_the_workload(
     name: str, calls: dict[str, int], files: int, tmp_path: Path
 ) -> None:
     rows = syncs(tmp_path, log(name))
@@ -116,9 +116,9 @@ def odd(decorated: bool) -> Counter[tuple[str, str | None, int]]:
 
 
 @pytest.mark.parametrize("name", ["yy", "plain", "day", "relative", "terminal"])
-def test_odd_names_in_every_form(name: str, tmp_path: Path) -> None:
-    made = core(tmp_path, log(f"odd-{name}.log"))
-    rows = made["sync"]
+def test_odd_names_are_read_in_every_form(name: str, tmp_path: Path) -> None:
+    result = core(tmp_path, log(f"odd-{name}.log"))
+    rows = result["sync"]
     decorated = name in ("yy", "relative")
     assert Counter((row["op"], row["path"], row["ret"]) for row in rows) == odd(decorated)
     (child,) = [row for row in rows if row["op"] == "sync"]
@@ -127,13 +127,13 @@ def test_odd_names_in_every_form(name: str, tmp_path: Path) -> None:
     (main,) = {row["pid"] for row in rows} - {child["pid"]}
     assert len({row["tid"] for row in rows if row["pid"] == main}) == 4
     assert {row["comm"] for row in rows} == {"a b>) =", "python3.11"}
-    # Without -T only calls that others interrupt have a length.
+    # Without -T, only calls that other threads interrupt have a duration.
     unknown = [row for row in rows if row["dur_ns"] is None]
     assert bool(unknown) == (name == "day")
-    assert losses(made).get("duration_missing", 0) == len(unknown)
+    assert losses(result).get("duration_missing", 0) == len(unknown)
 
 
-def test_a_file_for_each_thread(tmp_path: Path) -> None:
+def test_a_file_for_each_thread_is_one_recording(tmp_path: Path) -> None:
     files = sorted(map(str, DATA.glob("odd-each.*")))
     assert len(files) == 5
     _core.convert(files, f"{tmp_path}/out/")
@@ -141,12 +141,12 @@ def test_a_file_for_each_thread(tmp_path: Path) -> None:
     assert Counter((row["op"], row["ret"]) for row in rows) == Counter(
         (op, ret) for op, _, ret in odd(False).elements() if op != "write"
     ) + Counter({("write", 3): 1, ("write", 1): 2})
-    # The descriptors of a thread that others opened are not known to its own file.
+    # The file of a thread does not have the opens of descriptors by other threads.
     assert {row["tid"] for row in rows} == {int(name.rpartition(".")[2]) for name in files}
     assert [row["ts_ns"] % 1000 for row in rows] != [0] * len(rows)
 
 
-def test_stacks(tmp_path: Path) -> None:
+def test_stacks_have_function_names(tmp_path: Path) -> None:
     rows = syncs(tmp_path, log("odd-stacks.log"))
     assert len(rows) == 8
     for row in rows:
@@ -157,18 +157,20 @@ def test_stacks(tmp_path: Path) -> None:
 
 
 def test_what_strace_cannot_know_is_null(tmp_path: Path) -> None:
-    made = core(tmp_path, log("odd-yy.log"))
-    for row in made["sync"]:
+    result = core(tmp_path, log("odd-yy.log"))
+    for row in result["sync"]:
         assert [row[column] for column in UNKNOWN] == [None] * len(UNKNOWN)
         assert row["confidence"] == "unknown"
         assert row["syscall_ns"] == row["dur_ns"]
-    assert made["bio"] == []
-    assert losses(made) == {"call_only": 12}
-    calls = {call["call_id"]: call for call in made["call"]}
+    assert result["bio"] == []
+    assert losses(result) == {"call_only": 12}
+    calls = {call["call_id"]: call for call in result["call"]}
     assert len(calls) == 12
-    assert {call["sync_id"] for call in calls.values()} == {row["sync_id"] for row in made["sync"]}
+    assert {call["sync_id"] for call in calls.values()} == {
+        row["sync_id"] for row in result["sync"]
+    }
     assert not any(call["unmatched"] for call in calls.values())
-    assert {row["key"]: row["value"] for row in made["meta"]}["clock"] == "realtime"
+    assert {row["key"]: row["value"] for row in result["meta"]}["clock"] == "realtime"
 
 
 @pytest.mark.parametrize("report", catalogue.names())
@@ -181,7 +183,7 @@ def test_reports_are_the_same_on_both_engines(name: str, report: str, tmp_path: 
     by_trace = run("report", "--format", "csv", trace, report)
     assert by_columns.returncode == 0, by_columns.stderr
     assert by_trace.stdout == by_columns.stdout
-    # The reader is told what is null, and which source has it.
+    # The message says what is null and which route records it.
     assert "call_only" in by_columns.stderr
     assert "call_only" in by_trace.stderr
     assert "ring-buffer" in by_columns.stderr
@@ -189,7 +191,7 @@ def test_reports_are_the_same_on_both_engines(name: str, report: str, tmp_path: 
         assert len(by_columns.stdout.splitlines()) == 1
 
 
-def test_reports_call_nothing_zero_that_is_not_known() -> None:
+def test_reports_show_null_for_unknown_values() -> None:
     rows = json.loads(ok("report", "--format", "json", DATA / "small4.log", "summary"))["rows"]
     found = {(row["metric"], row["scope"]): row for row in rows}
     assert found["syncs", "op:fsync"]["value"] == 100
@@ -215,22 +217,22 @@ def test_the_low_level_log_gives_the_same_requests(name: str, tmp_path: Path) ->
     assert as_first == first.read_text()
     for output, inputs in (("0/", source), ("1/", first), ("2/", second)):
         _core.convert([str(inputs)], f"{tmp_path}/{output}")
-    wanted = tables(tmp_path / "0")
+    expected = tables(tmp_path / "0")
     for number in ("1", "2"):
         found = tables(tmp_path / number)
         for table in ("sync", "call"):
-            assert found[table] == wanted[table]
-        assert losses(found) == losses(wanted)
+            assert found[table] == expected[table]
+        assert losses(found) == losses(expected)
 
 
 def test_the_low_level_log_has_every_line(tmp_path: Path) -> None:
-    made = convert(tmp_path, log("odd-yy.log"), "out.events.jsonl")
-    events = [json.loads(line) for line in made.read_text().splitlines()]
+    out = convert(tmp_path, log("odd-yy.log"), "out.events.jsonl")
+    events = [json.loads(line) for line in out.read_text().splitlines()]
     lines = log("odd-yy.log").decode("latin-1").splitlines()
-    # A sync call that stands on one line is two events.
+    # A sync call on one line gives two events.
     whole = [e for e in events if e["event"].endswith("_exit")]
-    begun = [e for e in events if e.get("unfinished") and e.get("call_only")]
-    assert len(events) == len(lines) + len(whole) - len(begun)
+    unfinished = [e for e in events if e.get("unfinished") and e.get("call_only")]
+    assert len(events) == len(lines) + len(whole) - len(unfinished)
     opened = [e for e in events if e["event"] == "openat" and e.get("path", "").endswith("/rel")]
     assert opened[-1]["ret"] == 3
     assert "O_DSYNC" in opened[0]["args"]
@@ -238,7 +240,7 @@ def test_the_low_level_log_has_every_line(tmp_path: Path) -> None:
     assert {e["text"] for e in events if e["event"] == "ended"} >= {"killed by SIGTERM"}
 
 
-# Made logs.
+# Generated logs.
 
 
 @settings(max_examples=60, deadline=None)
@@ -254,26 +256,26 @@ def test_the_low_level_log_has_every_line(tmp_path: Path) -> None:
         exits=st.booleans(),
     ),
 )
-def test_made_logs_give_what_they_were_made_of(
+def test_generated_logs_give_their_calls(
     seed: int, style: stracegen.Style, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    made = stracegen.generate(random.Random(seed), style)
-    if not made.rows:
+    generated = stracegen.generate(random.Random(seed), style)
+    if not generated.rows:
         return
     keys = KEYS[:-1]
-    text = ("comm", "path")
-    want = [
-        {k: strace.text_of(v) if k in text and v is not None else v for k, v in row.items()}
-        for row in made.rows
+    text_columns = ("comm", "path")
+    expected = [
+        {k: strace.text_of(v) if k in text_columns and v is not None else v for k, v in row.items()}
+        for row in generated.rows
     ]
-    found = core(tmp_path_factory.mktemp("log"), made.text)
-    assert compared(found["sync"], keys) == compared(want, keys)
+    found = core(tmp_path_factory.mktemp("log"), generated.text)
+    assert compared(found["sync"], keys) == compared(expected, keys)
     assert losses(found).keys() <= {"call_only", "duration_missing"}
     if style.clock != "r":
-        assert compared(strace.rows(made.text), keys) == compared(want, keys)
+        assert compared(strace.rows(generated.text), keys) == compared(expected, keys)
 
 
-def test_a_long_log_is_read_in_pieces(tmp_path: Path) -> None:
+def test_a_long_log_is_read_in_chunks(tmp_path: Path) -> None:
     data = b"".join(stracegen.bulk(6_000_000))
     rows = syncs(tmp_path, data)
     assert len(rows) == data.count(b" fsync(")
@@ -289,11 +291,11 @@ def lines(*texts: str) -> bytes:
 T = 1_700_000_000
 
 
-def test_midnight_and_back(tmp_path: Path) -> None:
+def test_times_of_day_pass_midnight(tmp_path: Path) -> None:
     data = lines(
         "7 23:59:59.900000 fsync(3 <unfinished ...>",
         "8 00:00:00.100000 fsync(4) = 0 <0.000010>",
-        # A clock that is set back a little has no midnight.
+        # A clock that is set back a little does not pass midnight.
         "8 23:59:59.950000 fsync(5) = 0 <0.000010>",
         "7 00:00:00.200000 <... fsync resumed>) = 0",
         "7 13:00:00.000000 fsync(6) = 0 <0.000010>",
@@ -311,8 +313,8 @@ def test_midnight_and_back(tmp_path: Path) -> None:
     assert rows[0]["dur_ns"] == 3 * second // 10
 
 
-def test_a_call_that_never_returns(tmp_path: Path) -> None:
-    made = core(
+def test_a_call_that_never_returns_is_incomplete(tmp_path: Path) -> None:
+    result = core(
         tmp_path,
         lines(
             f"7 {T}.1 fsync(3 <unfinished ...>",
@@ -322,16 +324,16 @@ def test_a_call_that_never_returns(tmp_path: Path) -> None:
             f"9 {T}.5 fdatasync(5 <detached ...>",
         ),
     )
-    assert [(row["tid"], row["incomplete"], row["dur_ns"]) for row in made["sync"]] == [
+    assert [(row["tid"], row["incomplete"], row["dur_ns"]) for row in result["sync"]] == [
         (7, "end", None),
         (8, "end", None),
         (9, "end", None),
     ]
-    assert losses(made) == {"call_only": 3, "end_missing": 3, "unmatched_exit": 1}
+    assert losses(result) == {"call_only": 3, "end_missing": 3, "unmatched_exit": 1}
 
 
-def test_the_end_of_another_call_ends_no_sync(tmp_path: Path) -> None:
-    """The line in which the first fsync returns is lost, and a write's is there whose begin is lost."""
+def test_the_return_of_another_call_ends_no_sync(tmp_path: Path) -> None:
+    """The return of the first fsync is missing, and so is the entry of the write that returns."""
     rows = syncs(
         tmp_path,
         lines(
@@ -341,11 +343,11 @@ def test_the_end_of_another_call_ends_no_sync(tmp_path: Path) -> None:
             f"7 {T}.4 fsync(3) = 0 <0.02>",
         ),
     )
-    told = [(row["op"], row["incomplete"], row["dur_ns"]) for row in rows]
-    assert sorted(told, key=str) == [("fsync", "end", None), ("fsync", None, 2 * 10**7)]
+    found = [(row["op"], row["incomplete"], row["dur_ns"]) for row in rows]
+    assert sorted(found, key=str) == [("fsync", "end", None), ("fsync", None, 2 * 10**7)]
 
 
-def test_calls_that_nobody_needs_tell_whose_the_lines_without_a_pid_are(tmp_path: Path) -> None:
+def test_other_calls_identify_the_thread_of_lines_without_a_pid(tmp_path: Path) -> None:
     data = lines(
         f"{T}.1 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.01>",
         f"[pid 7] {T}.2 getppid() = 1 <0.00001>",
@@ -356,7 +358,7 @@ def test_calls_that_nobody_needs_tell_whose_the_lines_without_a_pid_are(tmp_path
     assert [row["tid"] for row in syncs(tmp_path, data)] == [8, 7]
 
 
-def test_restarts_are_calls_of_their_own(tmp_path: Path) -> None:
+def test_a_restarted_call_is_a_second_call(tmp_path: Path) -> None:
     rows = syncs(
         tmp_path,
         lines(
@@ -381,14 +383,14 @@ OPENED = f'7 {T}.01 openat(AT_FDCWD, "/old", O_RDWR|O_DSYNC|O_CREAT, 0644) = 3 <
 @pytest.mark.parametrize(
     ("between", "rows"),
     [
-        # What is printed of a descriptor counts before what is remembered of it.
+        # The path or type that strace prints with a descriptor has precedence over earlier calls.
         (["7 {t}.2 fsync(3<pipe:[17]>) = -1 EINVAL (Invalid argument) <0.01>"], [("fsync", None)]),
         (
             ['7 {t}.2 write(3<pipe:[17]>, "a", 1) = 1 <0.01>', "7 {t}.8 fsync(5) = 0 <0.01>"],
             [("fsync", None)],
         ),
         (['7 {t}.2 write(3</new>, "a", 1) = 1 <0.01>'], [("write", "/new")]),
-        # Descriptors that are closed by exec.
+        # Descriptors that exec closes.
         (
             ["7 {t}.2 close_range(3, 4294967295, CLOSE_RANGE_CLOEXEC) = 0 <0.01>", EXEC, SYNC],
             [("fsync", None)],
@@ -407,7 +409,7 @@ OPENED = f'7 {T}.01 openat(AT_FDCWD, "/old", O_RDWR|O_DSYNC|O_CREAT, 0644) = 3 <
             ["7 {t}.2 ioctl(3, FIOCLEX) = 0 <0.01>", "7 {t}.3 dup2(3, 3) = 3 <0.01>", EXEC, SYNC],
             [("fsync", None)],
         ),
-        # Descriptors that a call stores.
+        # Descriptors that a call returns in memory.
         (["7 {t}.2 close(3) = 0", "7 {t}.3 pipe2([3, 4], O_CLOEXEC) = 0", SYNC], [("fsync", None)]),
         (
             ["7 {t}.2 pipe( <unfinished ...>", "7 {t}.3 <... pipe resumed>[3, 4]) = 0", SYNC],
@@ -423,7 +425,7 @@ OPENED = f'7 {T}.01 openat(AT_FDCWD, "/old", O_RDWR|O_DSYNC|O_CREAT, 0644) = 3 <
             [RECEIVED.replace("FD", "[9<socket:[5]>, 3</passed>]"), SYNC],
             [("fsync", "/passed")],
         ),
-        # A table of one's own.
+        # A thread with its own table of descriptors.
         (
             [
                 "7 {t}.2 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 8 <0.01>",
@@ -441,7 +443,7 @@ OPENED = f'7 {T}.01 openat(AT_FDCWD, "/old", O_RDWR|O_DSYNC|O_CREAT, 0644) = 3 <
             ],
             [("fsync", "/old")],
         ),
-        # Who appears while a clone is on its way need not be its child.
+        # A thread that appears during a clone may not be its child.
         (
             [
                 "7 {t}.2 vfork( <unfinished ...>",
@@ -452,21 +454,24 @@ OPENED = f'7 {T}.01 openat(AT_FDCWD, "/old", O_RDWR|O_DSYNC|O_CREAT, 0644) = 3 <
             ],
             [("fsync", None), ("fdatasync", None), ("fdatasync", "/old")],
         ),
-        # `[->` may be in a name.
+        # A name may contain `[->`.
         (["7 {t}.2 fsync(3</b[2->) = 0 <0.01>"], [("fsync", "/b[2-")]),
     ],
 )
-def test_descriptors_and_tables(
+def test_paths_follow_descriptors(
     between: list[str], rows: list[tuple[str, str | None]], tmp_path: Path
 ) -> None:
     data = lines(OPENED, *(line.replace("{t}", str(T)) for line in between))
-    told = sorted(syncs(tmp_path, data), key=lambda row: row["ts_ns"])
-    assert [(row["op"], row["path"]) for row in told] == rows
+    found = sorted(syncs(tmp_path, data), key=lambda row: row["ts_ns"])
+    assert [(row["op"], row["path"]) for row in found] == rows
     assert not losses(core(tmp_path, data)).get("unparsed_line")
 
 
-def test_a_child_that_runs_before_it_is_told(tmp_path: Path) -> None:
-    """Where the log begins with the program, it is of the one clone on its way; with two of them, of neither."""
+def test_a_child_may_run_before_its_clone_returns(tmp_path: Path) -> None:
+    """If the log begins with the program, a new thread is the child of the only clone in progress.
+
+    During two clones, its parent is unknown.
+    """
     data = lines(
         f'7 {T}.00 execve("/bin/x", ["x"], 0x7f /* 3 vars */) = 0 <0.01>',
         OPENED,
@@ -477,26 +482,26 @@ def test_a_child_that_runs_before_it_is_told(tmp_path: Path) -> None:
         f"8 {T}.6 <... vfork resumed>) = 9 <0.3>",
         f"9 {T}.7 fdatasync(3) = 0 <0.01>",
     )
-    told = sorted(syncs(tmp_path, data), key=lambda row: row["ts_ns"])
-    found = [(row["tid"], row["op"], row["path"]) for row in told]
+    ordered = sorted(syncs(tmp_path, data), key=lambda row: row["ts_ns"])
+    found = [(row["tid"], row["op"], row["path"]) for row in ordered]
     assert found == [(8, "fsync", "/old"), (9, "fsync", None), (9, "fdatasync", "/old")]
 
 
-def test_flags_as_numbers_are_no_flags(tmp_path: Path) -> None:
-    """`-X raw`, `-e verbose=none`: they do not say what is durable, nor what is shared."""
+def test_flags_printed_as_numbers_are_unparsed(tmp_path: Path) -> None:
+    """With `-X raw` and `-e verbose=none`, the log does not show which writes are durable and what threads share."""
     data = lines(
         f'7 {T}.1 openat(-100, "/a", 0x1042, 0644) = 3 <0.01>',
         f"7 {T}.2 clone3(0x7ffd, 88) = 8 <0.01>",
         f'7 {T}.3 pwritev2(3, [{{iov_base="x", iov_len=1}}], 1, 0, 0x2) = 1 <0.01>',
         f"7 {T}.4 fsync(3) = 0 <0.01>",
     )
-    made = core(tmp_path, data)
-    assert [(row["op"], row["path"]) for row in made["sync"]] == [("fsync", None)]
-    assert losses(made)["unparsed_line"] == 3
+    result = core(tmp_path, data)
+    assert [(row["op"], row["path"]) for row in result["sync"]] == [("fsync", None)]
+    assert losses(result)["unparsed_line"] == 3
 
 
-def test_the_number_that_is_left_out_without_messages(tmp_path: Path) -> None:
-    """With `-q` neither who attaches nor who exits is told; what clone returned and exit_group are."""
+def test_the_thread_of_lines_without_a_pid_is_known_without_messages(tmp_path: Path) -> None:
+    """With `-q`, strace prints neither attaches nor exits, but the result of clone and exit_group."""
     data = lines(
         f"{T}.1 vfork() = 8 <0.01>",
         f"{T}.2 fsync(3) = 0 <0.01>",
@@ -505,15 +510,15 @@ def test_the_number_that_is_left_out_without_messages(tmp_path: Path) -> None:
         f"[pid 7] {T}.5 exit_group(0) = ?",
         f"{T}.6 fdatasync(4) = 0 <0.01>",
     )
-    told = [
+    found = [
         (row["op"], row["tid"])
         for row in sorted(syncs(tmp_path, data), key=lambda row: row["ts_ns"])
     ]
-    assert told == [("fsync", 7), ("fsync", 8), ("fdatasync", 7), ("fdatasync", 8)]
+    assert found == [("fsync", 7), ("fsync", 8), ("fdatasync", 7), ("fdatasync", 8)]
 
 
-def test_threads_that_are_ending_return_from_what_they_are_in(tmp_path: Path) -> None:
-    """exit_group is printed before it has ended the others."""
+def test_threads_return_from_calls_after_exit_group(tmp_path: Path) -> None:
+    """strace prints exit_group before it has ended the other threads."""
     data = lines(
         f'7 {T}.00 execve("/bin/x", ["x"], 0x7f /* 3 vars */) = 0 <0.01>',
         OPENED,
@@ -526,19 +531,19 @@ def test_threads_that_are_ending_return_from_what_they_are_in(tmp_path: Path) ->
         f"7 {T}.7 <... exit_group resumed>) = ?",
         f"7 {T}.8 +++ exited with 0 +++",
     )
-    made = core(tmp_path, data)
-    told = [
+    result = core(tmp_path, data)
+    found = [
         (row["tid"], row["pid"], row["op"], row["path"], row["ret"], row["syscall_ns"])
-        for row in made["sync"]
+        for row in result["sync"]
     ]
-    assert told == [
+    assert found == [
         (8, 7, "write", "/old", 1, 15 * 10**7),
         (8, 7, "fdatasync", "/old", 0, 10**7),
     ]
-    assert losses(made) == {"call_only": 2}
+    assert losses(result) == {"call_only": 2}
 
 
-def test_calls_that_fail_close_nothing(tmp_path: Path) -> None:
+def test_failed_calls_close_no_descriptor(tmp_path: Path) -> None:
     failed = "= -1 ENOSYS (Function not implemented) <0.01>"
     data = lines(
         OPENED,
@@ -558,12 +563,12 @@ def test_exec_by_a_thread_in_a_file_of_its_own(tmp_path: Path) -> None:
         f"7 {T}.3 <... execve resumed>) = 0 <0.01>",
         f"7 {T}.4 fsync(3) = 0 <0.01>",
     )
-    made = core(tmp_path, data)
-    assert [(row["tid"], row["pid"], row["comm"]) for row in made["sync"]] == [(7, 7, "x")]
-    assert "unparsed_line" not in losses(made)
+    result = core(tmp_path, data)
+    assert [(row["tid"], row["pid"], row["comm"]) for row in result["sync"]] == [(7, 7, "x")]
+    assert "unparsed_line" not in losses(result)
 
 
-def test_a_child_of_another_namespace_is_known_as_strace_knows_it(tmp_path: Path) -> None:
+def test_a_child_in_another_namespace_has_the_id_that_strace_uses(tmp_path: Path) -> None:
     data = lines(
         OPENED,
         f"7 {T}.2 clone(child_stack=NULL, flags=SIGCHLD) = 2 /* 26513 in strace's PID NS */ <0.01>",
@@ -595,14 +600,14 @@ def test_the_summary_at_the_end_is_no_loss(tmp_path: Path) -> None:
         ("<2>", 2 * 10**9),
     ],
 )
-def test_a_length_that_is_too_coarse_is_not_known(
+def test_a_duration_that_is_too_coarse_is_unknown(
     length: str, ns: int | None, tmp_path: Path
 ) -> None:
     (row,) = syncs(tmp_path, lines(f"7 {T}.4 fsync(3) = 0 {length}"))
     assert row["syscall_ns"] == ns
 
 
-def test_a_long_name_is_that_of_the_kernel(tmp_path: Path) -> None:
+def test_a_long_name_is_cut_as_in_the_kernel(tmp_path: Path) -> None:
     data = lines(
         f'7 {T}.1 prctl(PR_SET_NAME, "a very long thr"...) = 0 <0.01>',
         f"7 {T}.4 fsync(3) = 0 <0.01>",
@@ -610,7 +615,7 @@ def test_a_long_name_is_that_of_the_kernel(tmp_path: Path) -> None:
     assert [row["comm"] for row in syncs(tmp_path, data)] == ["a very long thr"]
 
 
-def test_syncs_by_aio_are_said(tmp_path: Path) -> None:
+def test_syncs_by_aio_are_a_loss(tmp_path: Path) -> None:
     data = lines(
         f"7 {T}.1 io_submit(0x7f, 1, [{{aio_data=0, aio_lio_opcode=IOCB_CMD_FDSYNC, aio_fildes=3}}]) = 1 <0.01>",
         f"7 {T}.2 io_submit(0x7f, 1, [{{aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3}}]) = 1 <0.01>",
@@ -619,35 +624,35 @@ def test_syncs_by_aio_are_said(tmp_path: Path) -> None:
     assert losses(core(tmp_path, data))["io_uring"] == 1
 
 
-def test_times_that_count_from_the_lines_of_other_files_are_refused(tmp_path: Path) -> None:
-    """strace keeps one time for all files of -ff: after a call of 100 ms the next line cannot come 12 ms later."""
+def test_times_relative_to_lines_of_other_files_are_refused(tmp_path: Path) -> None:
+    """With -ff, -r counts from the last line of any file. Here a line follows a call of 100 ms after only 12 ms."""
     begin = "     0.000000 fsync(3) = 0 <0.100000>"
     assert len(syncs(tmp_path, lines(begin, "     0.100020 fsync(3) = 0 <0.01>"))) == 2
     with pytest.raises(_core.CoreError, match="with -ff, -r counts from the lines of other files"):
         core(tmp_path, lines(begin, "     0.012000 fsync(3) = 0 <0.01>"))
 
 
-def test_io_uring_is_said(tmp_path: Path) -> None:
+def test_syncs_by_io_uring_are_a_loss(tmp_path: Path) -> None:
     data = log("uring.log")
-    used = data.count(b" io_uring_enter(")
-    assert used > 100
+    uses = data.count(b" io_uring_enter(")
+    assert uses > 100
     with pytest.raises(_core.CoreError) as raised:
         core(tmp_path, data)
     message, hint, kind = raised.value.args
-    assert f"uses io_uring or Linux AIO, whose syncs strace does not see ({used} times)" in message
+    assert f"uses io_uring or Linux AIO, whose syncs strace does not see ({uses} times)" in message
     assert kind == "input"
     assert "syncline record" in hint
-    made = core(tmp_path, data + lines(f"2708  {T}.1 fsync(8) = 0 <0.1>"))
-    assert losses(made)["io_uring"] == used
-    (row,) = [row for row in made["loss"] if row["reason"] == "io_uring"]
+    result = core(tmp_path, data + lines(f"2708  {T}.1 fsync(8) = 0 <0.1>"))
+    assert losses(result)["io_uring"] == uses
+    (row,) = [row for row in result["loss"] if row["reason"] == "io_uring"]
     assert row["severity"] == "loss"
     assert row["example"].endswith(":126: io_uring")
 
 
-# Beside other inputs.
+# Together with other inputs.
 
 BOOT = 5_000_000_000_000
-# strace stops a thread before and after what the kernel does.
+# strace stops a thread before and after the work of the kernel.
 KERNEL = f"""{BOOT + 1_000_100} 7 wl fsync
 {BOOT + 1_000_900} 7 wl start id 1 start 0 end 9 datasync 0 path /a/b
 {BOOT + 1_500_000} 7 wl exit id 1 ret 0
@@ -662,7 +667,7 @@ STRACE = lines(
 )
 
 
-def beside(folder: Path, *inputs: tuple[str, bytes], **options: Any) -> dict[str, Rows]:
+def convert_inputs(folder: Path, *inputs: tuple[str, bytes], **options: Any) -> dict[str, Rows]:
     for name, data in inputs:
         (folder / name).write_bytes(data)
     _core.convert([str(folder / name) for name, _ in inputs], f"{folder}/out/", **options)
@@ -670,40 +675,40 @@ def beside(folder: Path, *inputs: tuple[str, bytes], **options: Any) -> dict[str
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_call_that_two_inputs_tell_is_one(order: int, tmp_path: Path) -> None:
+def test_a_call_in_two_inputs_is_one(order: int, tmp_path: Path) -> None:
     ends = [T * 10**9, BOOT, (T + 1) * 10**9, BOOT + 10**9]
     inputs = [("kernel.log", KERNEL), ("strace.log", STRACE)][::order]
-    known = {f"{tmp_path}/strace.log": (ends, None, None, None)}
-    made = beside(tmp_path, *inputs, hints=known)
-    assert losses(made) == {"duplicate": 4, "call_only": 1, "unmatched_call": 1}
-    first, second = made["sync"]
+    hints = {f"{tmp_path}/strace.log": (ends, None, None, None)}
+    result = convert_inputs(tmp_path, *inputs, hints=hints)
+    assert losses(result) == {"duplicate": 4, "call_only": 1, "unmatched_call": 1}
+    first, second = result["sync"]
     assert (first["path"], first["bytes"], first["op"]) == ("/a/b", 0, "fsync")
-    # The kernel's own times are kept.
+    # The times are those of the kernel's log.
     assert (first["ts_ns"], first["syscall_ns"]) == (BOOT + 1_000_100, 500_000)
-    # What only strace tells has no more.
+    # A call that only strace recorded has only the columns of a call.
     assert (second["path"], second["bytes"], second["ts_ns"]) == ("/proc/x", None, BOOT + 3_000_000)
-    # What the other input tells, too, and nothing was done for, stays a call.
-    assert [call["unmatched"] for call in sorted(made["call"], key=lambda c: c["ts_ns"])] == [
+    # A call that both logs recorded, without a request in the kernel's log, gives no request.
+    assert [call["unmatched"] for call in sorted(result["call"], key=lambda c: c["ts_ns"])] == [
         False,
         False,
         True,
     ]
 
 
-def test_clocks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_different_clocks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(_core.CoreError) as raised:
-        beside(tmp_path, ("kernel.log", KERNEL), ("strace.log", STRACE))
+        convert_inputs(tmp_path, ("kernel.log", KERNEL), ("strace.log", STRACE))
     message, hint, kind = raised.value.args
-    for word in ("kernel.log", "strace.log", "boottime", "realtime"):
-        assert word in message
+    for text in ("kernel.log", "strace.log", "boottime", "realtime"):
+        assert text in message
     assert kind == "input"
     assert hint
     relative = lines("     0.000100 fsync(3) = 0 <0.00001>")
     with pytest.raises(_core.CoreError, match="not on one clock"):
-        beside(tmp_path, ("a.1", relative), ("a.2", relative + relative))
+        convert_inputs(tmp_path, ("a.1", relative), ("a.2", relative + relative))
 
 
-def test_a_recording_is_on_the_clock_of_the_boot(tmp_path: Path) -> None:
+def test_times_of_a_run_directory_are_on_the_boot_clock(tmp_path: Path) -> None:
     (tmp_path / "strace.log").write_bytes(STRACE)
     clocks = [
         {"clocks_ns": {"realtime": (T + s) * 10**9, "boottime": BOOT + s * 10**9, "monotonic": 0}}
@@ -712,21 +717,21 @@ def test_a_recording_is_on_the_clock_of_the_boot(tmp_path: Path) -> None:
     manifest = {"route": "strace", "inputs": [{"file": "strace.log", "source": "strace"}]}
     manifest |= dict(zip(("before", "after"), clocks, strict=True))
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    said = ok("query", tmp_path, "SELECT ts_ns FROM syncline_sync ORDER BY 1", "--format", "csv")
-    assert said.split()[1:] == [str(BOOT + n) for n in (1_000_000, 3_000_000, 9_000_000)]
-    said = ok("query", tmp_path, "SELECT value FROM syncline_meta WHERE key = 'clock'")
-    assert "boottime" in said
-    # A clock that was set meanwhile is warned of.
+    output = ok("query", tmp_path, "SELECT ts_ns FROM syncline_sync ORDER BY 1", "--format", "csv")
+    assert output.split()[1:] == [str(BOOT + n) for n in (1_000_000, 3_000_000, 9_000_000)]
+    output = ok("query", tmp_path, "SELECT value FROM syncline_meta WHERE key = 'clock'")
+    assert "boottime" in output
+    # A warning reports that the clock was set during the recording.
     manifest["after"]["clocks_ns"]["realtime"] += 7200 * 10**9  # type: ignore[index]
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     assert "was set by 7200.000 s" in run("report", tmp_path).stderr
 
 
-# What is no strace, and bad strace.
+# Other formats, and bad input.
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_logs_of_the_thesis_are_not_taken_for_strace(name: str, tmp_path: Path) -> None:
+def test_logs_of_the_thesis_are_not_detected_as_strace(name: str, tmp_path: Path) -> None:
     data = recording(name)[:50_000]
     source = tmp_path / "x.log"
     source.write_bytes(data[: data.rindex(b"\n") + 1])
@@ -743,7 +748,7 @@ def test_logs_of_the_thesis_are_not_taken_for_strace(name: str, tmp_path: Path) 
         "2026-11-21 20:10:12 server: fsync(3) = 0\n2026-11-21 20:10:13 server: ready\n",
     ],
 )
-def test_other_text_is_not_taken_for_strace(text: str, tmp_path: Path) -> None:
+def test_other_text_is_not_detected_as_strace(text: str, tmp_path: Path) -> None:
     source = tmp_path / "x.txt"
     source.write_text(text)
     assert "is in no format that Syncline reads" in fails(
@@ -755,7 +760,7 @@ def test_other_text_is_not_taken_for_strace(text: str, tmp_path: Path) -> None:
     ("data", "end"),
     [(b"", b""), (b"\n\n", b"\r")],
 )
-def test_what_is_no_line_of_strace_is_told_with_its_place(
+def test_unparsed_lines_are_shown_with_their_places(
     data: bytes, end: bytes, tmp_path: Path
 ) -> None:
     bad = [
@@ -774,65 +779,67 @@ def test_what_is_no_line_of_strace_is_told_with_its_place(
     source.write_bytes(data + b"".join(line.encode() + end + b"\n" for line in text))
     summary = _core.convert([str(source)], f"{tmp_path}/out/", source="strace")
     assert len(tables(tmp_path / "out")["sync"]) == 2
-    (told,) = [loss for loss in summary["losses"] if loss["reason"] == "unparsed_line"]
-    assert told["count"] == len(bad)
+    (unparsed,) = [loss for loss in summary["losses"] if loss["reason"] == "unparsed_line"]
+    assert unparsed["count"] == len(bad)
     first = 2 + data.count(b"\n")
     assert summary["unparsed"][0] == f"{source}:{first}: {bad[0]} (the call has no end)"
-    said = fails(
+    message = fails(
         4, "convert", source, "-o", tmp_path / "x.csv", "--from", "strace", "--max-loss", "1"
     )
-    assert f"{len(bad)} unparsed_line" in said
+    assert f"{len(bad)} unparsed_line" in message
 
 
 def test_a_log_without_times_is_refused(tmp_path: Path) -> None:
     source = tmp_path / "x.log"
     source.write_bytes(lines('7 openat(AT_FDCWD, "/a", O_RDWR) = 3', "7 fsync(3) = 0"))
-    said = fails(3, "convert", source, "-o", tmp_path / "x.csv")
-    assert "its lines do not begin with a time" in said
-    assert "strace -f -ttt -T -yy" in said
+    message = fails(3, "convert", source, "-o", tmp_path / "x.csv")
+    assert "its lines do not begin with a time" in message
+    assert "strace -f -ttt -T -yy" in message
 
 
-def test_a_packed_log_through_a_pipe(tmp_path: Path) -> None:
+def test_a_compressed_log_is_read_from_a_pipe(tmp_path: Path) -> None:
     packed = gzip.compress(log("small4.log"))
     out = ok("convert", "-q", "-", "-o", "-", "--to", "csv", stdin=packed)
     assert len(out.splitlines()) == 101
 
 
-def test_thesis_recordings_have_no_such_rows(tmp_path: Path) -> None:
-    made = core(tmp_path, (THESIS / "small1.log").read_bytes())
-    assert all(row["id"] is not None and row["bytes"] is not None for row in made["sync"])
+def test_recordings_of_the_thesis_have_no_call_only_rows(tmp_path: Path) -> None:
+    result = core(tmp_path, (THESIS / "small1.log").read_bytes())
+    assert all(row["id"] is not None and row["bytes"] is not None for row in result["sync"])
 
 
-def test_a_broken_line_does_not_go_on_behind_a_stack(tmp_path: Path) -> None:
+def test_a_broken_line_does_not_continue_after_a_stack(tmp_path: Path) -> None:
     data = lines(
         "7 1795294620.000001 fsync(3) = 0 <0.000010>",
         "7 1795294620.000020 fsync(3strace: Process 8 attached",
         " > /usr/lib/libc.so.6(fsync+0x7) [0x3c267]",
         "8 1795294620.000030 fsync(4) = 0 <0.000010>",
     )
-    made = core(tmp_path, data)
-    assert [(row["tid"], row["dur_ns"]) for row in made["sync"]] == [(7, 10_000), (8, 10_000)]
-    # The torn line, and the stack that is nobody's.
-    losses = {row["reason"]: row["count"] for row in made["loss"]}
+    result = core(tmp_path, data)
+    assert [(row["tid"], row["dur_ns"]) for row in result["sync"]] == [(7, 10_000), (8, 10_000)]
+    # The torn line, and the stack without a call.
+    losses = {row["reason"]: row["count"] for row in result["loss"]}
     assert losses == {"unparsed_line": 2, "call_only": 2}
 
 
 @pytest.mark.parametrize("to", ["csv", "events.jsonl"])
-def test_a_log_that_ends_inside_a_line_says_so(to: str, tmp_path: Path) -> None:
-    """Also where it is that of a call which is no sync."""
+def test_a_log_that_ends_inside_a_line_has_an_unparsed_line(to: str, tmp_path: Path) -> None:
+    """Also if the call on that line is no sync call."""
     source = tmp_path / "cut.log"
     first, last = f"7 {T}.1 fsync(3) = 0 <0.1>\n", f'7 {T}.2 stat("/a(b", {{st_size=7}}) = 0 <0.1>'
-    # Without -T a line ends behind its result.
+    # Without -T, a line ends after its result.
     is_whole = [*range(last.index(" <"), last.index("<") + 1), len(last)]
     for length in [*range(1, last.index("<") + 1), len(last)]:
         source.write_text(first + last[:length])
         summary = _core.convert([str(source)], f"{tmp_path}/out.{to}", source="strace")
-        torn = [of["count"] for of in summary["losses"] if of["reason"] == "unparsed_line"]
-        assert torn == ([] if length in is_whole else [1]), last[:length]
+        unparsed = [
+            loss["count"] for loss in summary["losses"] if loss["reason"] == "unparsed_line"
+        ]
+        assert unparsed == ([] if length in is_whole else [1]), last[:length]
 
 
-def test_threads_that_sync_nothing_may_lie_beside_others(tmp_path: Path) -> None:
-    """`strace -ff` writes a file for each, and most are of little interest."""
+def test_files_of_threads_without_sync_calls_are_accepted(tmp_path: Path) -> None:
+    """`strace -ff` writes a file for each thread, and most threads make no sync call."""
     files = {
         "x.1": lines("1795294620.000001 fsync(3) = 0"),
         "x.2": lines("1795294620.000003 getpid() = 3", "1795294620.000004 +++ exited with 0 +++"),
@@ -845,8 +852,8 @@ def test_threads_that_sync_nothing_may_lie_beside_others(tmp_path: Path) -> None
     for order in (paths, paths[::-1]):
         table = ok("convert", "-q", *order, "-o", "-", "--to", "csv")
         assert len(table.splitlines()) == 2
-    for nothing in (paths[1:], paths[1:2]):
-        assert "is a sync call" in fails(3, "convert", *nothing, "-o", tmp_path / "x.csv")
+    for without_syncs in (paths[1:], paths[1:2]):
+        assert "is a sync call" in fails(3, "convert", *without_syncs, "-o", tmp_path / "x.csv")
     (tmp_path / "x.3").write_bytes(
         lines("1795294620.000003 getpid() = 3", "1795294620.000004 fsync(3")
     )
