@@ -234,7 +234,7 @@ def test_generated_recordings_are_read(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cpus: int
 ) -> None:
     """Every version and byte order gives what the second reader reads."""
-    folder = tmp_path_factory.mktemp("made")
+    folder = tmp_path_factory.mktemp("generated")
     world = blktrace.world(random.Random(seed), cpus=cpus, odd=True)
     expected = in_order(blktrace.rows(world.files()))
     for version, big_endian in ((7, False), (7, True), (8, False), (8, True)):
@@ -248,7 +248,7 @@ def test_generated_recordings_are_read(
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_version_8_has_more_actions(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
-    folder = tmp_path_factory.mktemp("made")
+    folder = tmp_path_factory.mktemp("generated")
     world = blktrace.world(random.Random(seed), odd=True, zeroes=True)
     paths = blktrace.write(folder, world.files(8))
     found = [numbers(row) for row in low_level(folder, *paths)]
@@ -375,9 +375,9 @@ def test_splits_and_merges_conserve_bytes(tmp_path: Path, parts: int) -> None:
         sizes = [8 * rng.randrange(1, 9) for _ in range(rng.randrange(1, 4))]
         at = sector
         for number, sectors in enumerate(sizes):
-            word = "Q" if number == 0 else rng.choice("Q")
+            action = "Q" if number == 0 else rng.choice("Q")
             fields = {"sector": at, "bytes": 512 * sectors, "pid": 9}
-            records.append(Record(time, 0, blktrace.NUMBERS[word], queue, **fields))
+            records.append(Record(time, 0, blktrace.NUMBERS[action], queue, **fields))
             if number:
                 records.append(Record(time + 1, 0, blktrace.NUMBERS["M"], queue, **fields))
             at += sectors

@@ -75,7 +75,7 @@ def assert_as_text(folder: Path, data: bytes, text: bytes) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_our_own_recorder_gives_what_its_text_gives(version: str, tmp_path: Path) -> None:
+def test_our_recorder_gives_the_same_as_text(version: str, tmp_path: Path) -> None:
     data = log(f"stock-{version}")
     text = bpftrace_json.text(data)
     result = core(tmp_path, data)
@@ -287,7 +287,7 @@ def test_ids_of_events_override_pid_is(pid_is: str, left_out: str | None, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("name", "phase", "more", "want", "kind"),
+    ("name", "phase", "more", "expected", "kind"),
     [
         ("fsync", "BEGIN", {}, "fsync", "call_enter"),
         ("fsync", "END", {}, "fsync_exit", "call_exit"),
@@ -337,7 +337,7 @@ def test_ids_of_events_override_pid_is(pid_is: str, left_out: str | None, tmp_pa
     ],
 )
 def test_names_of_events_have_their_kind(
-    name: str, phase: str, more: Row, want: str, kind: str, tmp_path: Path
+    name: str, phase: str, more: Row, expected: str, kind: str, tmp_path: Path
 ) -> None:
     data = event(name, phase, **more) + event("end", "INSTANT")
     (tmp_path / "x").write_bytes(data)
@@ -345,7 +345,7 @@ def test_names_of_events_have_their_kind(
     counted = {name: count for name, count in summary["events_by_kind"].items() if count}
     assert counted == ({"other": 2} if kind == "other" else {kind: 1, "other": 1})
     rows = [json.loads(line) for line in (tmp_path / "x.events.jsonl").read_text().splitlines()]
-    assert rows[0]["event"] == want
+    assert rows[0]["event"] == expected
     assert (rows[0]["tid"], rows[0]["pid"], rows[0]["comm"]) == (7, 6, "wl")
     # The low-level log gives the same, whatever the names of the fields.
     again = _core.convert([str(tmp_path / "x.events.jsonl")], str(tmp_path / "y.events.jsonl"))

@@ -1,4 +1,4 @@
-"""The core against the slow reference, on recordings, generated logs and broken ones."""
+"""The core against the reference, on recordings, generated logs and damaged logs."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def check_invariants(
     assert sum(sync["bytes"] or 0 for sync in syncs) + background == folio_bytes
     assert len({bio["bio_id"] for bio in bios}) == len(bios)
     for sync in syncs:
-        own = [bio for bio in bios if bio["sync_id"] == sync["sync_id"]]
+        sync_bios = [bio for bio in bios if bio["sync_id"] == sync["sync_id"]]
         assert (sync["bios"], sync["bytes"] or 0) == (
-            len(own),
-            sum(bio["bytes"] or 0 for bio in own),
+            len(sync_bios),
+            sum(bio["bytes"] or 0 for bio in sync_bios),
         )
         if sync["incomplete"] is None and sync["bios"]:
             parts = [sync[c] for c in ("before_submit_ns", "writeback_ns", "after_complete_ns")]

@@ -91,8 +91,8 @@ def run_directory(folder: Path, log: str, tasks: dict[str, Any], filter: dict[st
 
 
 def tids(log: str) -> list[int]:
-    words = [line.split() for line in (DATA / log).read_text(errors="replace").splitlines()]
-    return sorted({int(line[1]) for line in words if len(line) > 3 and line[3] == "start"})
+    lines = [fields.split() for fields in (DATA / log).read_text(errors="replace").splitlines()]
+    return sorted({int(fields[1]) for fields in lines if len(fields) > 3 and fields[3] == "start"})
 
 
 def test_threads_have_the_processes_of_their_recording(tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ def test_threads_have_the_processes_of_their_recording(tmp_path: Path) -> None:
     run = run_directory(tmp_path / "run", "small4.log", tasks, {})
     Reading().convert([str(run)], f"{tmp_path}/out/")
     for row in coretools.tables(tmp_path / "out")["sync"]:
-        want = {one: (40, "saver"), two: (40, "saver"), rest[-1]: (None, None)}
-        assert (row["pid"], row["process"]) == want.get(row["tid"], (50, "other"))
+        expected = {one: (40, "saver"), two: (40, "saver"), rest[-1]: (None, None)}
+        assert (row["pid"], row["process"]) == expected.get(row["tid"], (50, "other"))
     Reading().convert([str(run)], f"{tmp_path}/run.pftrace")
     with opened(f"{tmp_path}/run.pftrace", Reading()) as trace:
         named = trace.query(
@@ -169,7 +169,7 @@ def test_a_filter_without_effect_is_refused(
     monkeypatch.chdir(tmp_path)
     _core.convert([log], "x.pftrace")
     names = {"LOG": log, "TRACE": "x.pftrace"}
-    done = CliRunner().invoke(cli, [names.get(word, word) for word in arguments])
+    done = CliRunner().invoke(cli, [names.get(argument, argument) for argument in arguments])
     assert done.exit_code == 2
     assert message in done.output
 

@@ -1,4 +1,4 @@
-"""perf's text: a real recording against a plain reader, and bad lines."""
+"""Text of perf: a recording against a plain reader, and bad lines."""
 
 from __future__ import annotations
 

@@ -259,20 +259,20 @@ def test_a_log_with_an_offset_has_an_unknown_clock(tmp_path: Path) -> None:
 def write_thread_files(folder: Path) -> list[Path]:
     """Writes the log of the run as `strace -ff` does: a file for each thread."""
     lines: dict[str, list[str]] = {}
-    begun: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for line in (DATA / "strace.log").read_text().splitlines():
         tid, rest = line.split(None, 1)
         time, call = rest.split(" ", 1)
         if call.endswith("<unfinished ...>"):
-            begun[tid] = f"{time} {call.removesuffix('<unfinished ...>').rstrip()}"
+            entries[tid] = f"{time} {call.removesuffix('<unfinished ...>').rstrip()}"
             continue
         if call.startswith("<... "):
-            rest = begun.pop(tid) + call[call.index("resumed>") + len("resumed>") :]
+            rest = entries.pop(tid) + call[call.index("resumed>") + len("resumed>") :]
         lines.setdefault(tid, []).append(rest)
     files = []
-    for tid, own in lines.items():
+    for tid, thread_lines in lines.items():
         files.append(folder / f"x.{tid}")
-        files[-1].write_text("\n".join(own) + "\n")
+        files[-1].write_text("\n".join(thread_lines) + "\n")
     return files
 
 
@@ -296,7 +296,7 @@ def test_files_of_threads_may_be_compressed(tmp_path: Path) -> None:
 
 def test_files_of_unknown_threads_are_not_converted_together(tmp_path: Path) -> None:
     files = write_thread_files(tmp_path)[1:3]
-    # The ending of a name may be a date, not a thread id.
+    # The suffix of a name may be a date, not a thread id.
     names = [("one.log", "two.log"), ("r.20261122", "r.20261123")]
     for pair in names:
         copies = [

@@ -308,7 +308,7 @@ def test_a_truncated_log_hides_no_sync_of_another_log(
 def test_a_truncated_blktrace_hides_no_bio_of_another_log(
     keep: float, end: bool, separate: dict[str, dict[str, Rows]], tmp_path: Path
 ) -> None:
-    """A binary log that is named first is authoritative until its last record, even when the other log is read further ahead."""
+    """A binary log that is given first is authoritative until its last record, even if the other log is read ahead of it."""
     files = [blktrace.records((DATA / f"disk.blktrace.{cpu}").read_bytes()) for cpu in (0, 1)]
     times = sorted(record.time for records in files for record in records)
     # Cut where the disk is idle: events of both logs within 0.2 ms of the log's end count as duplicates.

@@ -79,17 +79,19 @@ def call(ts: int, tid: int, *inside: Event, op: str = "fsync") -> list[Event]:
     ]
 
 
-def start(ts: int, word: str = "ext4_sync_file_enter", **more: Any) -> Event:
-    return {"ts_ns": ts, "event": word, "fs": word.split("_", 1)[0], "dev": DEV, "ino": 5} | more
+def start(ts: int, name: str = "ext4_sync_file_enter", **more: Any) -> Event:
+    return {"ts_ns": ts, "event": name, "fs": name.split("_", 1)[0], "dev": DEV, "ino": 5} | more
 
 
-def end(ts: int, word: str = "ext4_sync_file_exit") -> Event:
-    return {"ts_ns": ts, "event": word, "ret": 0}
+def end(ts: int, name: str = "ext4_sync_file_exit") -> Event:
+    return {"ts_ns": ts, "event": name, "ret": 0}
 
 
-def block(ts: int, word: str, sector: int, size: int, dev: str = DEV, **more: Any) -> Event:
-    head = {"ts_ns": ts, "tid": 99, "comm": "x", "source": "trace-dat"}
-    return head | {"event": word, "dev": dev, "sector": sector, "bytes": size, "rwbs": "WS"} | more
+def block(ts: int, name: str, sector: int, size: int, dev: str = DEV, **more: Any) -> Event:
+    common = {"ts_ns": ts, "tid": 99, "comm": "x", "source": "trace-dat"}
+    return (
+        common | {"event": name, "dev": dev, "sector": sector, "bytes": size, "rwbs": "WS"} | more
+    )
 
 
 def test_merged_and_split_bios_keep_their_bytes(tmp_path: Path) -> None:
@@ -139,12 +141,12 @@ def test_the_amount_is_unknown_without_events_of_bios(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "datasync"), [("xfs_file_fsync", None), ("btrfs_sync_file", False)]
+    ("name", "datasync"), [("xfs_file_fsync", None), ("btrfs_sync_file", False)]
 )
 def test_a_request_without_an_end_event_ends_with_its_call(
-    word: str, datasync: bool | None, tmp_path: Path
+    name: str, datasync: bool | None, tmp_path: Path
 ) -> None:
-    start_event = start(110, word, **({} if datasync is None else {"datasync": int(datasync)}))
+    start_event = start(110, name, **({} if datasync is None else {"datasync": int(datasync)}))
     result = tables(
         call(100, 1, start_event, block(150, "block_bio_queue", 0, 512, tid=1)), tmp_path
     )

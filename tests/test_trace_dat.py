@@ -247,11 +247,11 @@ def expected_log(world: World, shape: Shape) -> list[dict[str, Any]]:
     """The expected low-level log of a world."""
     lines = []
     for event in world.events:
-        word = event.name.split(":")[1]
+        name = event.name.split(":")[1]
         line: dict[str, Any] = {"ts_ns": event.ts, "tid": event.tid}
         if event.tid in world.comms:
             line["comm"] = world.comms[event.tid]
-        line |= {"event": word, "source": "trace-dat"}
+        line |= {"event": name, "source": "trace-dat"}
         for key, value in event.fields.items():
             if key == "bio":
                 value = f"0x{value:x}"
@@ -271,13 +271,13 @@ def as_text(world: World) -> bytes:
     """The events in the line format of the thesis, which the reference reads."""
     lines = []
     for event in world.events:
-        word, data = event.name.split(":")[1], ""
+        name, data = event.name.split(":")[1], ""
         fields = dict(event.fields)
-        if word.startswith("sys_"):
-            if word == "sys_enter_write":
+        if name.startswith("sys_"):
+            if name == "sys_enter_write":
                 continue
-            word = word.removeprefix("sys_enter_")
-            data = f"ret {fields['ret']}" if word.startswith("sys_exit_") else ""
+            name = name.removeprefix("sys_enter_")
+            data = f"ret {fields['ret']}" if name.startswith("sys_exit_") else ""
         elif event.name.startswith("wb_tracer:"):
             if "bio" in fields:
                 fields["bio"] = f"0x{fields['bio']:x}"
@@ -289,7 +289,7 @@ def as_text(world: World) -> bytes:
         else:
             continue
         comm = world.comms.get(event.tid, "")
-        lines.append(f"{event.ts} {event.tid} {comm} {word} {data}".rstrip() + "\n")
+        lines.append(f"{event.ts} {event.tid} {comm} {name} {data}".rstrip() + "\n")
     return "".join(lines).encode()
 
 
