@@ -1,4 +1,4 @@
-"""blktrace: recordings against the output of blkparse, generated ones against a second reader and blkparse; bad input."""
+"""blktrace: recordings against output of blkparse, generated ones against a second reader and blkparse; bad input."""
 
 from __future__ import annotations
 

@@ -291,7 +291,7 @@ def test_files_of_threads_may_be_compressed(tmp_path: Path) -> None:
     joint = convert_inputs(tmp_path / "c", DATA / "run", *packed)["sync"]
     assert len(joint) == 40
     # One of the threads makes no sync call.
-    assert len(ok("inspect", *files).split("Their clock is the same")) == 2
+    assert len(ok("inspect", *files).split("They record the same clock")) == 2
 
 
 def test_files_of_unknown_threads_are_not_converted_together(tmp_path: Path) -> None:

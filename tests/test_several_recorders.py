@@ -246,7 +246,7 @@ def test_an_offset_is_added_to_the_times(offset: str, ns: int, tmp_path: Path) -
     [
         ("{log}=12", 2, "write LOG=-12.5s"),
         ("=1s", 2, "write LOG=-12.5s"),
-        ("other.log=1s", 2, "none of the inputs"),
+        ("other.log=1s", 2, "is not one of the inputs"),
         ("{log}=-1000000000000s", 2, "longer than any clock"),
         ("{log}=-2000000000s", 3, "before that clock's zero"),
     ],
@@ -308,10 +308,10 @@ def test_a_truncated_log_hides_no_sync_of_another_log(
 def test_a_truncated_blktrace_hides_no_bio_of_another_log(
     keep: float, end: bool, separate: dict[str, dict[str, Rows]], tmp_path: Path
 ) -> None:
-    """A binary log that is given first is authoritative until its last record, even if the other log is read ahead of it."""
+    """A binary log that is given first is authoritative until its end, even if the other log is read ahead of it."""
     files = [blktrace.records((DATA / f"disk.blktrace.{cpu}").read_bytes()) for cpu in (0, 1)]
     times = sorted(record.time for records in files for record in records)
-    # Cut where the disk is idle: events of both logs within 0.2 ms of the log's end count as duplicates.
+    # Cut where the disk is idle, because events within 0.2 ms of a log's end count as duplicates in either log.
     at = int(len(times) * keep)
     near = range(max(1, at - 100), min(len(times), at + 100))
     cut = times[max(near, key=lambda n: times[n] - times[n - 1])]
@@ -420,9 +420,9 @@ def test_recordings_that_do_not_overlap_cause_a_warning(
     for offset, is_warned in (("0", True), (f"{starts[0] - starts[1]}ns", False)):
         arguments = ("convert", DATA / "ring.dat", strace, "--offset", f"{strace}={offset}")
         stderr = run(*arguments, "-o", tmp_path / "x.csv").stderr
-        assert ("has ended" in stderr and "is --offset right?" in stderr) == is_warned
+        assert ("so nothing is joined" in stderr and "is --offset right?" in stderr) == is_warned
     assert (
-        "has ended"
+        "so nothing is joined"
         not in run(
             "convert", *(DATA / recording for recording in RECORDINGS), "-o", tmp_path / "x.csv"
         ).stderr
