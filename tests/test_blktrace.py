@@ -570,4 +570,4 @@ def test_a_copy_under_the_number_of_another_cpu_is_refused(tmp_path: Path) -> No
     (tmp_path / "x.blktrace.1").write_bytes(b"hello, world\n")
     message = fails(3, "convert", tmp_path / "x.blktrace.0", "-o", tmp_path / "x.csv")
     assert "x.blktrace.1: it is not a file of blktrace" in message
-    assert f"of the recording of {tmp_path}/x.blktrace.0, and is read with it" in message
+    assert f"to the recording of {tmp_path}/x.blktrace.0, so it is read together with it" in message

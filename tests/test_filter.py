@@ -131,8 +131,8 @@ def test_the_filter_of_a_recording_is_applied_when_it_is_read(tmp_path: Path) ->
 
     code, output = report()
     assert (code, output.splitlines()[-1]) == (0, "25,1")
-    assert "only requests of pid 40 are here: 50 others" in output
-    assert "and 25 of which the log does not tell what the filter asks" in output
+    assert "only requests of pid 40 are included: 50 others" in output
+    assert "and 25 for which the log does not record what the filter selects by" in output
     # A filter of the conversion replaces that of the recording.
     assert report("--pid", "50")[1].splitlines()[-1] == "50,2"
     summary = Reading().convert([str(run)], f"{tmp_path}/low.events.jsonl")
