@@ -229,9 +229,7 @@ def test_the_error_for_a_baseline_of_another_version_has_a_command(tmp_path: Pat
     old.write_text('{"syncline_baseline":7,"syncline_version":"3.1","names":[],"runs":[]}')
     message = fails(3, "diff", old, SMALL1)
     assert f"{old} is a baseline of schema version 7, written by syncline 3.1" in message
-    assert (
-        f"hint: save the baseline again from the runs: syncline baseline save INPUT... -o {old}" in message
-    )
+    assert f"hint: save it again from the runs: syncline baseline save INPUT... -o {old}" in message
 
 
 def test_help_explains_max_loss() -> None:
