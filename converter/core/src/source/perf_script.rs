@@ -73,16 +73,16 @@ impl Source for PerfScript {
         }
         let mut options = *options;
         // User space has no clock that equals perf's default clock.
-        let told = facts(input.head());
-        let mut told = told.unwrap_or_else(|| RunFacts { clock: Some("unknown".into()), ..RunFacts::default() });
-        if let Some(release) = &told.release {
-            options.machine = Machine::of(told.arch.as_deref().unwrap_or(release));
+        let mut header = facts(input.head())
+            .unwrap_or_else(|| HeaderFacts { clock: Some("unknown".into()), ..HeaderFacts::default() });
+        if let Some(release) = &header.release {
+            options.machine = Machine::of(header.arch.as_deref().unwrap_or(release));
         }
         let mut reader = Reader::of_lines(self, input, &options);
-        reader.facts.push(("clock", told.clock.take().unwrap_or_else(|| "local".into())));
-        reader.facts.extend(told.release.map(|release| ("kernel", format!("Linux {release}"))));
-        reader.facts.extend(told.host.map(|host| ("host", host)));
-        reader.facts.extend(told.realtime_offset_ns.map(|offset| ("realtime_offset_ns", offset.to_string())));
+        reader.facts.push(("clock", header.clock.take().unwrap_or_else(|| "local".into())));
+        reader.facts.extend(header.release.map(|release| ("kernel", format!("Linux {release}"))));
+        reader.facts.extend(header.host.map(|host| ("host", host)));
+        reader.facts.extend(header.realtime_offset_ns.map(|offset| ("realtime_offset_ns", offset.to_string())));
         reader.facts.push(("recorder", NAME.into()));
         Ok(reader)
     }
@@ -90,7 +90,7 @@ impl Source for PerfScript {
 
 /// The facts that `perf script --header` prints.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct RunFacts {
+struct HeaderFacts {
     release: Option<String>,
     arch: Option<String>,
     host: Option<String>,
@@ -99,8 +99,8 @@ struct RunFacts {
 }
 
 /// Parses the header. Returns `None` without one.
-fn facts(head: &[u8]) -> Option<RunFacts> {
-    let mut facts = RunFacts::default();
+fn facts(head: &[u8]) -> Option<HeaderFacts> {
+    let mut facts = HeaderFacts::default();
     let mut header = lines(head).take_while(|line| line.starts_with(b"#")).peekable();
     if header.peek()? != b"# ========" {
         return None;
@@ -463,7 +463,7 @@ Processed 9 events and lost 2 chunks!
             # cmdline : /usr/bin/perf record -k mono\n# clockid: monotonic (1)\n\
             # reference time: 2026-11-22 03:29:41.029531 = 1795318181.029531 (TOD) = 8.983160050 (monotonic)\n";
         let text = |text: &str| Some(text.to_owned());
-        let want = RunFacts {
+        let want = HeaderFacts {
             release: text("6.12.107+deb13-amd64"),
             arch: text("x86_64"),
             host: text("guest"),
