@@ -223,6 +223,41 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request of which nothing is known but the time of its first event.
+    pub fn new(sync_id: u64, id: u64, first_event: i64) -> Self {
+        Self {
+            sync_id,
+            id,
+            tid: UNKNOWN_TASK,
+            pid: UNKNOWN_TASK,
+            comm: NameId::NONE,
+            process: NameId::NONE,
+            fs: NameId::NONE,
+            path: NameId::NONE,
+            dev: Dev::UNKNOWN,
+            ino: 0,
+            datasync: None,
+            call: None,
+            call_only: false,
+            first_event,
+            last_event: first_event,
+            start: None,
+            end: None,
+            ret: None,
+            first_submit: None,
+            last_complete: None,
+            submit_missing: false,
+            complete_missing: false,
+            extent: Extent::default(),
+            bios: 0,
+            bios_unseen: false,
+            confidence: Confidence::Exact,
+            waits: Vec::new(),
+            waits_known: (false, false),
+            in_flight: (0, 0),
+        }
+    }
+
     pub fn missing(&self) -> Option<Missing> {
         if self.call_only {
             // A call may have returned at an unknown time.

@@ -4,10 +4,9 @@ use super::tasks::OpenGroup;
 use super::{LINGER_NS, MAX_LINGERING, Out, Pairer};
 use crate::dedup::CallDetail;
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_ID};
+use crate::event::{Event, Kind, NO_ID};
 use crate::losses::Reason;
-use crate::names::NameId;
-use crate::rows::{Call, CallOf, Confidence, Extent, Request};
+use crate::rows::{Call, CallOf, Confidence, Request};
 use crate::sink::{Group, GroupRequest};
 
 impl Pairer {
@@ -196,35 +195,20 @@ impl Pairer {
         let call =
             group.call.as_mut().filter(|call| call.call_only && call.sync_id.is_none() && group.requests.is_empty())?;
         let row = Request {
-            sync_id: self.requests.take_sync_id(),
-            id: NO_ID,
             tid: call.tid,
             pid: call.pid,
             comm: call.comm,
             process: call.process,
-            fs: NameId::NONE,
             path: call.path,
-            dev: Dev::UNKNOWN,
-            ino: 0,
-            datasync: None,
             call: Some(CallOf::from(&*call)),
             call_only: true,
-            first_event: call.enter,
             last_event: call.exit.unwrap_or(call.enter),
-            start: None,
             end: call.exit,
             ret: call.ret,
-            first_submit: None,
-            last_complete: None,
-            submit_missing: false,
-            complete_missing: false,
-            extent: Extent::default(),
-            bios: 0,
             bios_unseen: true,
             confidence: Confidence::Unknown,
-            waits: Vec::new(),
-            waits_known: (false, false),
             in_flight: group.in_flight,
+            ..Request::new(self.requests.take_sync_id(), NO_ID, call.enter)
         };
         call.sync_id = Some(row.sync_id);
         let (op, enter) = (call.op.name(), call.enter);

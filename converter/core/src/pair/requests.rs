@@ -10,11 +10,10 @@ use super::tasks::{OpenGroup, Tasks};
 use super::waits::reported_waits;
 use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot};
 use crate::error::Result;
-use crate::event::{Dev, Event, Kind, NO_ID, WaitKind};
+use crate::event::{Event, Kind, NO_ID, WaitKind};
 use crate::location::Location;
 use crate::losses::Reason;
-use crate::names::NameId;
-use crate::rows::{Call, CallOf, Confidence, Extent, Ranges, Request};
+use crate::rows::{Call, CallOf, Confidence, Ranges, Request};
 
 /// Ends that are remembered, to distinguish a line that is there twice from a lost start.
 const MAX_ENDED_IDS: usize = 4096;
@@ -372,35 +371,12 @@ impl Pairer {
         let task_id = self.tasks.id_of(e);
         self.leave_request(task_id, out)?;
         let row = Request {
-            sync_id: self.requests.take_sync_id(),
-            id,
             tid: e.tid,
             pid: e.pid,
             comm: e.comm,
             process: self.process_name(e.pid),
-            fs: NameId::NONE,
-            path: NameId::NONE,
-            dev: Dev::UNKNOWN,
-            ino: 0,
-            datasync: None,
-            call: None,
-            call_only: false,
-            first_event: e.ts,
-            last_event: e.ts,
-            start: None,
-            end: None,
-            ret: None,
-            first_submit: None,
-            last_complete: None,
-            submit_missing: false,
-            complete_missing: false,
-            extent: Extent::default(),
-            bios: 0,
-            bios_unseen: false,
-            confidence: Confidence::Exact,
-            waits: Vec::new(),
-            waits_known: (false, false),
             in_flight: (self.requests.in_flight, self.requests.in_flight),
+            ..Request::new(self.requests.take_sync_id(), id, e.ts)
         };
         let location = self.location();
         let slot = self.requests.open(row, task_id, location);
