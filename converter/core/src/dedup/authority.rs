@@ -11,8 +11,8 @@ use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
 
 /// Maximum clock skew between two logs.
 const MAX_SKEW_NS: i64 = 200_000;
-/// A call may begin this long before the first event of the log that reports its request.
-const MAX_CALL_LEAD_NS: i64 = 100_000_000;
+/// A log of calls may report an entry this long before another log reports the call or its request.
+pub(super) const MAX_CALL_LEAD_NS: i64 = 100_000_000;
 
 /// What a log reports, and for which thread or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,9 +1,9 @@
 //! Calls that several logs report: one of them is emitted, and the others add the path and the stack that it lacks.
 //!
 //! Clocks differ, so a duplicate is found by its order on the thread, not by its time: a thread makes one call at a time. Only a call that
-//! no other log reports within `MAX_TRACER_LEAD_NS` is a call of its own.
+//! no other log reports within `MAX_CALL_LEAD_NS` is a call of its own.
 
-use super::authority::{Authority, Standing};
+use super::authority::{Authority, MAX_CALL_LEAD_NS, Standing};
 use super::{CallDetail, LogSet};
 use crate::event::{Event, Kind, NO_ID, Op};
 use crate::location::Location;
@@ -11,8 +11,6 @@ use crate::names::NameId;
 
 /// Entries of one call that two kernel tracers report differ at most by this: the time that a tracer needs to walk a stack.
 const SAME_ENTRY_NS: u64 = 100_000;
-/// strace reports an entry this long before the kernel does at most, if it has reported the exit as well.
-const MAX_TRACER_LEAD_NS: i64 = 100_000_000;
 /// A log may report a call this long after the call has returned.
 const MAX_REPORT_DELAY_NS: u64 = 20_000_000;
 
@@ -68,7 +66,7 @@ impl PendingCall {
     /// Whether it may be the call that begins now.
     fn may_be(&self, op: Op, enter: i64) -> bool {
         let last = self.exit.map_or(self.entry.event.ts, |exit| exit.ts);
-        self.entry.op == op && (self.exit.is_none() || enter.saturating_sub(last) <= MAX_TRACER_LEAD_NS)
+        self.entry.op == op && (self.exit.is_none() || enter.saturating_sub(last) <= MAX_CALL_LEAD_NS)
     }
 }
 
@@ -396,7 +394,7 @@ mod tests {
 
     #[test]
     fn a_call_that_only_strace_reports_is_emitted_when_the_kernel_reports_another() {
-        let later = MAX_TRACER_LEAD_NS + 10_000;
+        let later = MAX_CALL_LEAD_NS + 10_000;
         let kernel = [enter(later, STACK, NameId::NONE, false), exit(later + 100)];
         let strace = [enter(100, NameId::NONE, PATH, true), exit(200), enter(later + 1, NameId::NONE, PATH, true)];
         let (events, details, duplicates) = run(&[&kernel, &strace]);

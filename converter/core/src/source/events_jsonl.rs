@@ -6,9 +6,9 @@
 use memchr::memchr;
 use serde_json::{Map, Value};
 
+use super::bpftrace_text::{device, sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
 use super::event_names::{EventName, is_background, writes_data};
-use super::thesis::{device, sane_range, whole_fs};
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
     SourceOptions, bpftrace_json, strace,

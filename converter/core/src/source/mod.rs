@@ -6,6 +6,7 @@ mod batch;
 pub mod blkparse;
 pub mod blktrace;
 pub mod bpftrace_json;
+pub mod bpftrace_text;
 mod cursor;
 mod escape;
 mod event_names;
@@ -14,7 +15,7 @@ pub mod ftrace_text;
 pub mod perf_script;
 pub mod strace;
 mod text_lines;
-pub mod thesis;
+
 pub mod trace_dat;
 mod tracepoint_text;
 pub mod tracepoints;
@@ -38,7 +39,7 @@ pub static SOURCES: &[&dyn Source] = &[
     &perf_script::PerfScript,
     &strace::Strace,
     &blkparse::Blkparse,
-    &thesis::Thesis,
+    &bpftrace_text::BpftraceText,
 ];
 
 /// An input format.

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use crate::event::{Dev, Event, Kind, Op};
 use crate::names::NameId;
+use crate::source::bpftrace_text::device;
 use crate::source::cursor::{Cursor, find, whole, word_len};
 use crate::source::event_names::{EventName, extra_key, is_background};
-use crate::source::thesis::device;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
 use crate::source::{Batch, Extra, SourceOptions};
 

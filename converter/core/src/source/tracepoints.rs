@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::bpftrace_text::{sane_range, whole_fs};
 use super::escape;
 use super::event_names::{EventName, writes_data};
-use super::thesis::{sane_range, whole_fs};
 use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op};
 use crate::names::{NameId, Names};
 

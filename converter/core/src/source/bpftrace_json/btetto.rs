@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use super::json::{Shape, Value};
 use crate::event::{Dev, Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
+use crate::source::bpftrace_text::device;
 use crate::source::event_names::{EventName, extra_key, is_background};
-use crate::source::thesis::device;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
 use crate::source::{Batch, Extra, SourceOptions, strace};
 

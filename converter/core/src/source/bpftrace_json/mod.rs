@@ -8,7 +8,7 @@
 //! {"type": "map", "data": {"@events": {"fsync": 3, "start": 3}}}
 //! ```
 //!
-//! The output of `printf` is joined to the text that bpftrace would write without `-f json`, and `thesis` reads that text. Tuples of
+//! The output of `printf` is joined to the text that bpftrace would write without `-f json`, and `bpftrace_text` reads that text. Tuples of
 //! `track_event`, as scripts for btetto print them, are read by `btetto`.
 
 mod btetto;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 use self::json::{Shape, Value};
+use super::bpftrace_text::{self, BpftraceText, introduce};
 use super::cursor::{Cursor, whole};
-use super::thesis::{self, Thesis, introduce};
 use super::{
     Batch, Explanation, InputTraits, Lines, NoteKind, Parse, Problem, Reader, Source, SourceOptions, StatefulPass,
     last_newline,
@@ -49,7 +49,7 @@ impl Source for BpftraceJson {
             if line.starts_with(b"{") {
                 // In a log as text a program may print such a line, too.
                 let mut before = Batch::default();
-                Thesis.parse_lines(&SourceOptions::default(), &head[..at], &mut before);
+                BpftraceText.parse_lines(&SourceOptions::default(), &head[..at], &mut before);
                 return Object::of(line).is_some_and(|object| object.kind().is_some()) && before.events.is_empty();
             }
             at += line.len() + 1;
@@ -60,7 +60,7 @@ impl Source for BpftraceJson {
     fn describe(&self, input: &Input) -> InputTraits {
         let head = input.head();
         let first = head.split(|&b| b == b'\n').find_map(Object::of);
-        let text = thesis::describe(&printed(head));
+        let text = bpftrace_text::describe(&printed(head));
         InputTraits {
             starts_log: text.starts_log || first.is_some_and(|object| object.name == b"attached_probes"),
             ids_are_processes: ids_are_processes(head),
@@ -430,7 +430,7 @@ impl ChunkParser<'_, '_> {
     fn parse_text(&mut self, text: &[u8], lines: &[u32]) {
         let (events, notes) = (self.batch.events.len(), self.batch.notes.len());
         let line = std::mem::take(&mut self.batch.lines);
-        Thesis.parse_lines(self.options, text, self.batch);
+        BpftraceText.parse_lines(self.options, text, self.batch);
         let log_line = |line: u64| lines[line as usize - 1];
         for event in &mut self.batch.events[events..] {
             event.line = log_line(u64::from(event.line));

@@ -1,4 +1,5 @@
-//! The line format of the thesis: `TIME PID COMM EVENT DATA`, with stack lines below the entry of a syscall.
+//! The lines that bpftrace scripts print: `TIME PID COMM EVENT DATA`, with stack lines below the entry of a syscall. The format is that of
+//! the thesis, after which `--from` names it.
 //!
 //! The patched kernel's script of the thesis and the recorders in `bpf/` write it with bpftrace. Columns may be aligned with spaces
 //! or tabs, and COMM may contain spaces or event names. A log of our own recorders begins with a header (`# syncline-log`) that
@@ -44,9 +45,9 @@ const COMM_HEX_BYTES: usize = 64;
 /// The clock of bpftrace's `nsecs`.
 const BPFTRACE_CLOCK: &str = "boottime";
 
-pub struct Thesis;
+pub struct BpftraceText;
 
-impl Source for Thesis {
+impl Source for BpftraceText {
     fn name(&self) -> &'static str {
         "thesis"
     }
@@ -89,7 +90,7 @@ pub(super) fn describe(head: &[u8]) -> InputTraits {
     }
 }
 
-impl Lines for Thesis {
+impl Lines for BpftraceText {
     fn cut(&self, bytes: &[u8]) -> Option<usize> {
         // Stack lines and the inner lines of a printed map belong to the line before them.
         last_newline(bytes, |_, after| {
@@ -368,7 +369,7 @@ mod tests {
     fn parse(text: &[u8]) -> Batch {
         let mut batch = Batch::default();
         let options = SourceOptions { keep_extras: true, ..SourceOptions::default() };
-        Thesis.parse_lines(&options, text, &mut batch);
+        BpftraceText.parse_lines(&options, text, &mut batch);
         batch
     }
 
@@ -515,7 +516,7 @@ mod tests {
             ..SourceOptions::default()
         };
         let mut batch = Batch::default();
-        Thesis.parse_lines(&options, text, &mut batch);
+        BpftraceText.parse_lines(&options, text, &mut batch);
         let comms: Vec<_> = batch.events.iter().map(|e| batch.names.get(e.comm)).collect();
         assert_eq!(comms, [b"w\nl".as_slice(), b"a b"]);
         let Kind::SyncStart { path, .. } = batch.events[1].kind else { panic!() };
@@ -523,7 +524,7 @@ mod tests {
         let kinds: Vec<_> = batch.notes.iter().map(|note| note.kind.clone()).collect();
         let counted = |kind, count| NoteKind::Counted { kind, count };
         assert_eq!(kinds, [counted(2, 100), counted(0, 3), NoteKind::End]);
-        assert!(Thesis.sniff(b"# syncline-log 1\n# script stacks 1\n") && describe(text).records_its_end);
+        assert!(BpftraceText.sniff(b"# syncline-log 1\n# script stacks 1\n") && describe(text).records_its_end);
         assert!(describe(b"Attaching 3 probes...\n\n# syncline-log 1\n").records_its_end);
         assert!(!describe(b"1 2 wl fsync\n# syncline-log 1\n").records_its_end);
     }
@@ -531,7 +532,7 @@ mod tests {
     #[test]
     fn a_comment_ends_a_map_in_any_chunk() {
         let text = b"@us: \n[1]  3 |@@|\n# a note\n[2]  4 |@@|\n";
-        let cut = Thesis.cut(text).unwrap();
+        let cut = BpftraceText.cut(text).unwrap();
         assert!(text[cut..].starts_with(b"# a note"));
         assert_eq!(parse(text).notes.iter().map(|note| note.line).collect::<Vec<_>>(), [4]);
         assert_eq!(parse(&text[cut..]).notes.len(), 1);
@@ -539,7 +540,7 @@ mod tests {
 
     #[test]
     fn a_chunk_is_never_cut_before_a_stack_line() {
-        assert_eq!(Thesis.cut(b"1 2 wl fsync\n    f+1\n    g+1\n"), None);
-        assert_eq!(Thesis.cut(b"1 2 wl fsync\n1 2 wl fsync\n    f+1\n"), Some(13));
+        assert_eq!(BpftraceText.cut(b"1 2 wl fsync\n    f+1\n    g+1\n"), None);
+        assert_eq!(BpftraceText.cut(b"1 2 wl fsync\n1 2 wl fsync\n    f+1\n"), Some(13));
     }
 }
