@@ -265,7 +265,7 @@ impl ThreadCalls {
         self.request.replace((id, log)).is_some_and(|(open_id, other)| open_id == id && other != log)
     }
 
-    /// Takes an event of a request that is not its start. If the start was lost, this event opens the request.
+    /// Takes a folio or a submit of a request. If the start was lost, this event opens the request in the call.
     pub(super) fn use_request(&mut self, id: u64, log: usize) {
         if self.request.is_some() || id == 0 {
             return;
@@ -280,6 +280,10 @@ impl ThreadCalls {
     pub(super) fn end_request(&mut self, id: u64) {
         if id == NO_ID && std::mem::take(&mut self.has_nested_start) {
             return;
+        }
+        // If the start was lost, the end opens a request in the call.
+        if let Some(open) = &mut self.open {
+            open.has_request = true;
         }
         self.request = None;
     }

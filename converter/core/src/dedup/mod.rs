@@ -56,14 +56,14 @@ pub struct Provenance {
     pub log: usize,
     /// Of a `BlockComplete`: the logs whose bios it may complete.
     pub completable: LogSet,
-    /// Of a `BlockComplete`: no other log reports the device, so a completion of no bio is a loss.
+    /// Of a `BlockComplete`: no other log reports submits on the device, so a completion of no bio is a loss.
     pub is_only_submitter: bool,
     /// Of a `BlockSubmit`: a log that has not ended reports what the thread does.
     pub thread_is_covered: bool,
 }
 
 impl Provenance {
-    /// Of an event of the only log.
+    /// Of an event whose log needs no comparison with others.
     pub fn of_single_log(location: Location) -> Self {
         Self { location, log: 0, completable: LogSet::ALL, is_only_submitter: true, thread_is_covered: true }
     }
@@ -91,7 +91,7 @@ pub enum Deduplicated {
 
 /// The stage for the logs of one run.
 pub struct Dedup {
-    /// `None` with one log.
+    /// `None` with one log, and where ids are processes.
     logs: Option<SeveralLogs>,
     locations: Arc<Locations>,
     pub losses: Losses,
@@ -230,9 +230,7 @@ impl Dedup {
                     logs.threads.entry(event.tid).or_default().use_request(id, log);
                 }
                 Kind::SyncEnd { id, .. } => {
-                    let thread = logs.threads.entry(event.tid).or_default();
-                    thread.use_request(id, log);
-                    thread.end_request(id);
+                    logs.threads.entry(event.tid).or_default().end_request(id);
                 }
                 _ => {}
             }

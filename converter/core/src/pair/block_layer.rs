@@ -91,7 +91,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         device.queued.entry(sector).or_default().push_back(queued);
     }
 
-    /// The oldest bio in flight at a sector.
+    /// A bio in flight that covers a sector. Of several, the one with the lowest first sector, then the oldest.
     pub(super) fn find(&self, dev: Dev, sector: i64) -> Option<T> {
         self.device(dev)?.covering(sector).next().map(|queued| queued.bio)
     }

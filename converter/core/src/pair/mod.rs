@@ -1,6 +1,6 @@
 //! Pairing: which call, bio and wait belongs to which request. docs/reference/pairing.md states the rules.
 //!
-//! Events arrive in the order of time and without duplicates. Each store holds what is open of one kind; a row leaves as soon as nothing
+//! Events arrive in the order of time, apart from late ones, and without the duplicates of other logs. Each store holds what is open of one kind; a row leaves as soon as nothing
 //! more can change it. This file dispatches the events, closes what has waited too long, and counts losses.
 //!
 //! - `tasks`: threads, and the calls and requests of each
