@@ -1,6 +1,7 @@
 //! Runs a conversion: opens the inputs, merges them, and sends their batches through a pipeline into a sink.
 //!
-//! Worker threads parse the inputs. The calling thread merges and pairs, and another thread writes.
+//! Worker threads parse the inputs. The calling thread merges and pairs. Another thread writes, except that the calling thread writes the
+//! low-level log.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -27,13 +28,13 @@ use crate::sink::perfetto::PerfettoTrace;
 use crate::sink::threaded::Threaded;
 use crate::summary::{InputRead, Summary};
 
-/// Interval at which the caller gets the progress.
+/// Minimum interval between two reports of progress after a batch.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Converts the inputs of `options` to the file or folder `output`, which appears whole or not at all.
+/// Converts the inputs of `options` to the file or folder `output`, which appears complete or not at all.
 ///
-/// `format` is chosen by the name of the output if it is `None`. `progress` is called a few times a second; it stops the conversion by
-/// returning false.
+/// If `format` is `None`, the ending of `output` decides. While batches arrive, `progress` is called at most once in
+/// `PROGRESS_INTERVAL`. If it returns false, the conversion stops.
 pub fn convert(
     options: &Options,
     output: &str,
@@ -45,7 +46,7 @@ pub fn convert(
         .or_else(|| OutputFormat::of_path(output))
         .ok_or_else(|| Error::UnknownSink { path: path.clone(), endings: OutputFormat::file_endings() })?;
     check_output(options, &path, format)?;
-    // Inputs are opened first, so that a wrong name leaves no output behind.
+    // Open the inputs before the output, so that a wrong input name leaves no output behind.
     let inputs = open(options)?;
     if format == OutputFormat::EventsJsonl {
         let mut log = EventsJsonl::create(&path)?;
@@ -64,7 +65,7 @@ pub fn convert(
     }
 }
 
-/// As `convert`, into any sink.
+/// Like `convert`, but writes opened inputs into any sink.
 pub fn convert_into(
     options: &Options,
     inputs: Vec<OpenInput>,
@@ -170,7 +171,7 @@ struct Run {
     recordings: Vec<usize>,
     found: InputLosses,
     total_bytes: Option<u64>,
-    /// An input is converted, or will be converted, together with others.
+    /// There are several inputs, or the one input will be converted together with others.
     has_others: bool,
 }
 
@@ -218,7 +219,7 @@ impl Run {
         }
     }
 
-    /// Takes the losses of the inputs into the summary.
+    /// Returns the summary of all inputs. Moves the losses out of `self`.
     fn summarize(&mut self, merge: &Merge) -> Summary {
         let InputLosses { losses, unparsed } = std::mem::take(&mut self.found);
         let spans = || self.tallies.iter().filter_map(|tally| tally.span);

@@ -1,7 +1,8 @@
-//! Sorts events by time within a bounded wait.
+//! Sorts events by time. An event waits for older ones for a bounded time.
 //!
-//! bpftrace drains the buffers of the CPUs one after the other, so a log is a sequence of a few long sorted runs. Events wait in such runs, and
-//! the oldest head of a run is released next: constant time for each event of a real log. Events that fit into no run wait in a heap.
+//! bpftrace drains the buffers of the CPUs one after the other, so a log is a sequence of long sorted runs. Events wait in a few
+//! sorted runs. The oldest front of these is released next, in constant time for each event of a real log. Events that extend no sorted
+//! run wait in a heap.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -53,11 +54,11 @@ impl Ord for ByKey {
 }
 
 pub struct Reorder {
-    /// Each run is sorted.
+    /// Sorted runs: the events of each are in the order of time.
     runs: Vec<VecDeque<Waiting>>,
     /// The run that the last event was added to.
     current: usize,
-    /// Events that fit into no run.
+    /// Events that extend no sorted run.
     strays: BinaryHeap<Reverse<ByKey>>,
     waiting: usize,
     pushed: u64,
@@ -119,21 +120,21 @@ impl Reorder {
         mut take: impl FnMut(Event, Location) -> Result<(), E>,
     ) -> Result<(), E> {
         loop {
-            // Release from the run with the oldest head until the head of another run, or a stray, is older.
-            let mut least: Option<(Key, usize)> = None;
+            // Release from the run with the oldest front until the front of another run, or a stray, is older.
+            let mut oldest: Option<(Key, usize)> = None;
             let mut bound = self.strays.peek().map_or(LAST, |Reverse(ByKey(w))| w.key());
             for (i, run) in self.runs.iter().enumerate() {
-                let Some(head) = run.front().map(Waiting::key) else { continue };
-                match least {
-                    Some((key, _)) if key < head => bound = bound.min(head),
+                let Some(front) = run.front().map(Waiting::key) else { continue };
+                match oldest {
+                    Some((key, _)) if key < front => bound = bound.min(front),
                     Some((key, _)) => {
                         bound = bound.min(key);
-                        least = Some((head, i));
+                        oldest = Some((front, i));
                     }
-                    None => least = Some((head, i)),
+                    None => oldest = Some((front, i)),
                 }
             }
-            if least.is_none_or(|(key, _)| bound < key) {
+            if oldest.is_none_or(|(key, _)| bound < key) {
                 if self.strays.is_empty() || (bound.0 >= watermark && self.waiting <= max_waiting) {
                     return Ok(());
                 }
@@ -143,15 +144,15 @@ impl Reorder {
                 take(stray.event, stray.location)?;
                 continue;
             }
-            let Some((_, run)) = least else { return Ok(()) };
-            while let Some(head) = self.runs[run].front() {
-                if head.key() > bound {
+            let Some((_, run)) = oldest else { return Ok(()) };
+            while let Some(front) = self.runs[run].front() {
+                if front.key() > bound {
                     break;
                 }
-                if head.event.ts >= watermark && self.waiting <= max_waiting {
+                if front.event.ts >= watermark && self.waiting <= max_waiting {
                     return Ok(());
                 }
-                let Waiting { event, location, .. } = *head;
+                let Waiting { event, location, .. } = *front;
                 self.runs[run].pop_front();
                 self.waiting -= 1;
                 self.released = self.released.max(event.ts);
@@ -180,7 +181,7 @@ mod tests {
         }
     }
 
-    /// Releases each event once an event has come that is newer by more than the window.
+    /// Releases each event after the arrival of one that is newer by more than the window.
     fn run(window_ns: i64, times: &[i64]) -> (Vec<i64>, usize) {
         let mut order = Reorder::default();
         let (mut out, mut late, mut newest) = (Vec::new(), 0, i64::MIN);

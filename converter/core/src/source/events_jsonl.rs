@@ -1,7 +1,7 @@
-//! The low-level log that `sink/events_jsonl.rs` writes: one JSON object per event.
+//! The low-level log that `sink/events_jsonl.rs` writes: one JSON object per line.
 //!
-//! Besides events, it holds objects for lost, missing and unparsed records. Names that are not UTF-8 have a second field with the exact
-//! bytes in hex (`comm_hex`). The low-level log of several recordings is refused, because it holds duplicates.
+//! In addition to events, it holds objects for lost, missing and unparsed records. A text with NUL or bytes that are not UTF-8 has a
+//! second field with the exact bytes in hex (`comm_hex`). The low-level log of several recordings is refused, because it holds duplicates.
 
 use memchr::memchr;
 use serde_json::{Map, Value};
@@ -23,11 +23,11 @@ pub struct EventsJsonl;
 
 const NAME: &str = "events-jsonl";
 
-/// Fields that every event has; see also `EventName::fields`.
+/// Fields that do not depend on the kind of the event. An event may lack some. `EventName::fields` has the other fields.
 const KNOWN: &[&str] = &["ts_ns", "tid", "pid", "comm", "event", "source"];
-/// For a line that was already unparsed when this log was written. Its line number is that of the original log.
+/// Why an `unparsed_line` object is unparsed. Its line number is that of the original log.
 const UNPARSED_BEFORE: &str = "it could not be parsed when the log was written";
-/// The second fields of names that are not UTF-8.
+/// Fields with the exact bytes of a text, in hex.
 const BYTES: &[&str] = &["event_hex", "comm_hex", "path_hex", "stack_hex", "fs_hex"];
 
 impl Source for EventsJsonl {
@@ -59,7 +59,7 @@ impl Source for EventsJsonl {
     }
 }
 
-/// As `InputTraits::ids_are_processes`. One line may be torn, so all lines of the head are looked at.
+/// See `InputTraits::ids_are_processes`. Any single line may be damaged or cut off, so this looks at all lines of the head.
 fn ids_are_processes(head: &[u8]) -> Option<bool> {
     let mut events = head.split(|&b| b == b'\n').filter(|line| line.starts_with(b"{\"ts_ns\":")).peekable();
     events.peek()?;
@@ -143,7 +143,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     if event.tid == UNKNOWN_TASK && event.pid == UNKNOWN_TASK && !may_lack_task(object) {
         return Err("it has neither `tid` nor `pid`");
     }
-    // The same lines are valid with every option.
+    // All checks come before this point, so that `keep_extras` does not change which lines are valid.
     if event_name.is_none() && !options.keep_extras {
         batch.other(|| &tracer_name);
         return Ok(());
@@ -157,19 +157,19 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     Ok(())
 }
 
-/// Returns whether an event may have no thread: strace of a single thread does not print its id, nor does bpftrace for an event on a track
-/// of its own. A log that was made from such a log has this format as its source.
+/// Returns whether an event may lack a thread. strace does not print the id of a single thread. An event for btetto may be on a track that
+/// is not a thread. If a low-level log is converted to another one, the source of its events is this format.
 fn may_lack_task(object: &Map<String, Value>) -> bool {
     matches!(object.get("source").and_then(Value::as_str), Some(strace::NAME | bpftrace_json::NAME | NAME))
 }
 
-/// The meaning of a write call that is a sync, under any name.
+/// Returns the event of a durable write, whatever the name of its syscall.
 fn write_event_name(object: &Map<String, Value>, name: &[u8]) -> Option<EventName> {
     let is_sync = object.get("op").and_then(Value::as_str) == Some(Op::Write.name());
     is_sync.then(|| if name.ends_with(b"_exit") { EventName::Exit(Op::Write) } else { EventName::Enter(Op::Write) })
 }
 
-/// Returns whether only the event of a call has this field. Tracers do not use these names.
+/// Returns whether `fields` of the sink wrote this field for the entry or exit of a call. Tracers have no field of this name there.
 fn is_call_field(key: &str, value: &Value, event: Option<EventName>) -> bool {
     match event {
         Some(EventName::Enter(op)) if key == "op" => op == Op::Write,
@@ -183,8 +183,8 @@ fn is_call_field(key: &str, value: &Value, event: Option<EventName>) -> bool {
 fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
     let rwbs = object.get("rwbs").and_then(Value::as_str).unwrap_or_default().as_bytes();
     let bytes = unsigned(object, "bytes").filter(|&bytes| writes_data(rwbs, bytes));
-    // A block-layer event without data, sector or source sector was not a write when the log was written.
-    // A number that needs all 64 bits is stored as text.
+    // If a block-layer event lacks data, sector or source sector, it did not count as a write when the log was written.
+    // A sector that needs all 64 bits is a string in the log, and counts as absent.
     let is_absent = |value: &Value| value.as_i64().is_none_or(|sector| sector < 0);
     if matches!(event, EventName::BlockSubmit | EventName::BlockComplete | EventName::BlockRemap)
         && (bytes.is_none() || object.get("sector").is_none_or(is_absent))

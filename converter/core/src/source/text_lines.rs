@@ -9,10 +9,10 @@ use crate::input::{Chunk, ChunkReader, Input};
 /// A format whose records are lines. Implement it and call `Reader::of_lines` in `Source::open`.
 pub trait Lines: Sync {
     /// Returns the length of the longest prefix of `bytes` that ends with a record, so that the rest can be parsed on its own.
-    /// `None` if no record surely ends within `bytes`.
+    /// `None` if it is not certain that a record ends within `bytes`.
     fn cut(&self, bytes: &[u8]) -> Option<usize>;
 
-    /// As `Parse::parse`.
+    /// See `Parse::parse`.
     fn parse_lines(&self, options: &SourceOptions, chunk: &[u8], batch: &mut Batch);
 }
 
@@ -29,15 +29,15 @@ pub(super) fn lines(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns the offset after the last newline at which a record ends. `ends_record(before, after)` decides it from the text before and after
-/// the newline.
+/// Returns the offset after the last newline at which a record ends. `ends_record(before, after)` decides this from the text before and
+/// after the newline.
 pub(super) fn last_newline(bytes: &[u8], ends_record: impl Fn(&[u8], &[u8]) -> bool) -> Option<usize> {
     memchr::memrchr_iter(b'\n', bytes)
         .find(|&newline| ends_record(&bytes[..newline], &bytes[newline + 1..]))
         .map(|newline| newline + 1)
 }
 
-/// As `Lines::cut`.
+/// See `Lines::cut`.
 type Cut = Box<dyn Fn(&[u8]) -> Option<usize> + Send>;
 
 struct LineChunks {
@@ -71,7 +71,7 @@ impl Reader {
         Self::of_text(|bytes| lines.cut(bytes), Arc::new(LineParser { lines, options: *options }), input)
     }
 
-    /// Reads text whose parser is not a `Lines`. `cut` is as in `Lines`.
+    /// Reads text whose parser is not a `Lines`. For `cut`, see `Lines::cut`.
     pub(super) fn of_text(
         cut: impl Fn(&[u8]) -> Option<usize> + Send + 'static,
         parse: Arc<dyn Parse>,
