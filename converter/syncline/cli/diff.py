@@ -43,7 +43,7 @@ _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
     "--policy",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="File that says which metrics are watched and which change matters. By default"
+    help="File that sets which metrics are compared and which change of each matters. By default"
     " ./syncline.toml, if it exists.",
 )
 @click.option(
@@ -68,7 +68,7 @@ _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
     multiple=True,
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Write the result to a file too. The ending chooses the format: .json .md .xml (JUnit) .txt."
+    help="Also write the result to a file. The ending chooses the format: .json .md .xml (JUnit) .txt."
     " May be given several times.",
 )
 @click.option(
@@ -103,9 +103,9 @@ def command(
 ) -> int:
     """Compares two sides, BASE and NEW, and reports what got worse.
 
-    A side is a log, a trace, Parquet, a recording, a stored baseline, a folder of several of these (each
-    is a run), a quoted pattern, or `-`. More runs give a surer verdict: five runs a side find most
-    regressions (docs/reference/diff.md).
+    A side is a log, a trace, Parquet, a run directory, a stored baseline, a folder of several of these
+    (each is a run), a quoted pattern, or `-`. With more runs the verdict is more certain. Five runs on
+    each side find most regressions (docs/reference/diff.md).
 
     Exit codes: 0 no regression, 1 a regression, 5 can't tell (too few runs, or too much noise), and
     those of all commands (2 wrong use, 3 unreadable input, 4 more losses than --max-loss allows).
@@ -157,7 +157,7 @@ def command(
         _core.write(path, output.render(kind, comparison, everything=True).encode())
     click.echo(output.render(form, comparison, everything=everything, terminal=True), nl=False)
     if form != "table":
-        # The other formats are for programs, so the user gets the verdict on stderr.
+        # Programs read the other formats from stdout, so stderr has the verdict for the user.
         for warning in comparison.warnings:
             say(f"warning: {warning}")
         say(f"{comparison.verdict}" + (f": {comparison.no_verdict}" if comparison.no_verdict else ""))  # fmt: skip
@@ -183,7 +183,7 @@ def _refuse_different_filters(base: Side, new: Side, reading: Reading) -> None:
             "use the filter with: syncline baseline save INPUT... -o FILE",
         )
     syncs = [run.figures.get(("syncs", "all")) for side in (base, new) for run in side.runs]
-    if filters != {"all"} and not any(one and one.value for one in syncs):
+    if filters != {"all"} and not any(figure and figure.value for figure in syncs):
         raise Failure(
             f"no request on either side passes the filter {filters.pop()}",
             "check the spelling against the log: syncline report INPUT files threads",
@@ -211,7 +211,7 @@ def _format_of(path: str) -> str:
 
 
 def _read_policy(path: str | None) -> Policy:
-    """Returns the policy that is named, else that in the current folder, else the defaults."""
+    """Returns the policy in the file `path`, or else in the current folder, or else the default."""
     from syncline.diff import policy
 
     if path is not None:

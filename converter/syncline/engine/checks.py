@@ -37,7 +37,7 @@ def embedded(_root: Path) -> Finding:
 
 
 def native(_root: Path) -> Finding:
-    """Checks the native engine."""
+    """Checks the native engine, which is a trace_processor_shell."""
     from syncline.engine import EngineError, native
 
     try:
@@ -55,7 +55,7 @@ def native(_root: Path) -> Finding:
 
 
 def cache(_root: Path) -> Finding:
-    """Checks the cache of the compiled engine."""
+    """Checks the folder that caches the compiled embedded engine."""
     from syncline.engine.module_cache import cache_dir
 
     folder = cache_dir()

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Engine:
     """A trace processor that has loaded one trace. Close it, or use it in a `with`.
 
-    `trace_processor` is the object of the package `perfetto`. Use it for what has no method here
-    (`trace_summary`).
+    `trace_processor` is the object of the package `perfetto`. Use it for functions that this class
+    does not have, such as `trace_summary`.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Engine:
             self._backend.register_package(namespace, modules)
 
     def close(self) -> None:
-        """Frees the engine and its memory. It may be called again."""
+        """Stops the engine and frees its memory. May be called more than once."""
         with self._lock:
             self._closed = True
             self.trace_processor.close()
@@ -94,7 +94,7 @@ class Engine:
         self.close()
 
 
-# Perfetto's message: for each frame a file, a position and the SQL there; then the reason.
+# Perfetto's message has a file, a position and the SQL there for each frame. The reason follows.
 _SQL_FRAMES = re.compile(r"Traceback \(most recent call last\):\n((?:  .*\n)+)(.*)", re.S)
 _SQL_FRAME = re.compile(r'^  File "(.*)" line (\d+) col (\d+)\n', re.M)
 

