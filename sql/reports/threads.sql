@@ -1,11 +1,11 @@
 -- Threads: what each thread waited for, and how much of it in parallel.
 --
--- Requests of one thread never overlap. Requests of several threads may share
--- one wait: then the sum over the threads is more than the time really waited.
--- If no tid is known, a row is a process. Requests of a process may overlap:
--- then wall_ns is less than sync_time_sum_ns, and the other requests in flight
--- may belong to the same process. Times cover the requests with a known start
--- and end.
+-- Requests of one thread never overlap. Requests of several threads may
+-- overlap, so the sum over the threads may be more than the wall time. If no
+-- tid is known, a row is a process. Requests of a process may overlap. Then
+-- wall_ns is less than sync_time_sum_ns, and the other requests in flight may
+-- belong to the same process. Times cover the requests with a known start and
+-- end.
 --
 -- Columns:
 --   tid               id     Thread id.
@@ -13,8 +13,8 @@
 --   comm              text   Name of the thread.
 --   process           text   Name of the process, if known.
 --   syncs             count  Number of requests.
---   sync_time_sum_ns  ns     Sum of their durations, from the call (from the
---                            start without a call) to the end.
+--   sync_time_sum_ns  ns     Sum of the durations of its requests, from the
+--                            call (from sync_start without a call) to the end.
 --   wall_ns           ns     Time during which at least one of its requests was
 --                            in flight.
 --   parallel_max      count  Maximum number of requests of all threads that
@@ -45,7 +45,7 @@ WITH
       dur_ns,
       ts_ns,
       ts_ns + dur_ns AS end_ns,
-      -- The latest end of the earlier requests: time after it is new.
+      -- The latest end of the earlier requests. Later time adds to wall_ns.
       MAX(ts_ns + dur_ns) OVER (
         PARTITION BY
           run,
