@@ -223,7 +223,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request of which nothing is known but the time of its first event.
+    /// A request that is known only by the time of its first event.
     pub fn new(sync_id: u64, id: u64, first_event: i64) -> Self {
         Self {
             sync_id,
