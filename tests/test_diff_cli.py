@@ -248,7 +248,7 @@ def test_too_many_losses_give_no_verdict(tmp_path: Path) -> None:
     assert "regression" not in done.stdout
     assert "none was judged" in done.stdout
     assert run("diff", SMALL4, SLOW, "--max-loss", "15").returncode == 1
-    assert "is a number of losses" in fails(2, "diff", SMALL4, SLOW, "--max-loss", "some")
+    assert "neither a number" in fails(2, "diff", SMALL4, SLOW, "--max-loss", "some")
     # The limit also applies to converted inputs.
     ok("convert", "-q", SMALL4, "-o", f"{tmp_path}/t/")
     assert run("diff", tmp_path / "t", SLOW, "--max-loss", "1%").returncode == 4
