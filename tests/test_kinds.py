@@ -17,7 +17,7 @@ from tests.coretools import recording
     ("data", "kind"),
     [
         (recording("small1.log"), "log"),
-        (gzip.compress(recording("small1.log")), "log"),
+        (gzip.compress(recording("small1.log"), mtime=0), "log"),
         (b"\n" + recording("small1.log"), "log"),
         (b'{"ts_ns":1,"cpu":0,"tid":7,"event":"fsync"}\n', "log"),
         (b'{"ts_ns":1,"dur_ns":5,"sync_id":1}\n', "rows"),
@@ -25,7 +25,7 @@ from tests.coretools import recording
         (b"ts_ns,name,bytes\n1,a,0\n", "log"),
         (b"PAR1...", "rows"),
         (b"\x0a\x0c\x32\x04\x08\x06\x10\x00", "trace"),
-        (gzip.compress(b"\x0a\x0c\x32\x04\x08\x06\x10\x00"), "trace"),
+        (gzip.compress(b"\x0a\x0c\x32\x04\x08\x06\x10\x00", mtime=0), "trace"),
         (b"", "log"),
     ],
 )
