@@ -386,6 +386,6 @@ def test_the_core_checks_the_limit_on_losses() -> None:
     assert not _core.allows_loss("1%", 1, 98)
     assert _core.allows_loss("1", 1, 0)
     for text in ("much", "-1", "101%"):
-        with pytest.raises(_core.CoreError, match="--max-loss is a number"):
+        with pytest.raises(_core.CoreError, match="neither a number of losses"):
             _core.check_max_loss(text)
     assert _core.SYNC_CALLS == ["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"]

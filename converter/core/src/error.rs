@@ -64,7 +64,7 @@ pub enum Error {
     BeforeZero { path: String },
     #[error("no input format is called '{name}'")]
     UnknownSource { name: String, known: String },
-    #[error("'{text}' is neither a number of losses nor a percentage from 0% to 100% (--max-loss)")]
+    #[error("'{text}' is neither a number of losses nor a percentage such as 0.1%, up to 100% (--max-loss)")]
     InvalidMaxLoss { text: String },
     #[error("cannot write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
