@@ -19,10 +19,7 @@ from tests.reference import bpftrace_json, loggen
 from tests.test_commands import fails, ok, run
 
 DATA = ROOT / "tests" / "data" / "bpftrace-json"
-# async.bt records no requests.
-OWN = [
-    p for p in sorted((ROOT / "tests" / "data" / "bpf").glob("*.log*")) if p.name != "async.log.gz"
-]
+OWN = sorted((ROOT / "tests" / "data" / "bpf").glob("*.log*"))
 VERSIONS = ("0.17", "0.23", "0.27")
 SYNCS = [f"{name}-{version}" for name in ("stock", "btetto") for version in VERSIONS]
 

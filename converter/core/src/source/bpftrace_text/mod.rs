@@ -287,7 +287,7 @@ impl Parser<'_, '_> {
 
         let comm_bytes = if self.options.escapes.comm_hex { COMM_HEX_BYTES } else { COMM_BYTES };
         let found = find_event(rest, comm_bytes);
-        // The event names of our `async.bt` are common words, so they are accepted only in logs of our own recorders.
+        // Other event names may be common words, so they are accepted only in logs of our own recorders.
         let found =
             if self.options.escapes.comm_hex { found.or_else(|why| find_other_event(rest).ok_or(why)) } else { found };
         let (comm, name, data) = found?;
