@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import os
@@ -19,6 +20,7 @@ from syncline.cli import cli
 from syncline.losses import sentence
 
 from tests.coretools import DATA, ROOT, recording
+from tests.warm_cli import WarmCli
 
 BIN = Path(sys.executable).parent
 SMALL1 = str(DATA / "small1.log")
@@ -28,11 +30,15 @@ def run(
     *arguments: str | Path, stdin: bytes | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Runs `syncline` with arguments."""
-    command = [str(BIN / "syncline"), *map(str, arguments)]
-    done = subprocess.run(command, input=stdin or b"", capture_output=True, cwd=cwd, check=False)
+    code, out, err = _warm_cli().run([*map(str, arguments)], stdin or b"", cwd)
     return subprocess.CompletedProcess(
-        command, done.returncode, done.stdout.decode(), done.stderr.decode()
+        ["syncline", *map(str, arguments)], code, out.decode(), err.decode()
     )
+
+
+@functools.cache
+def _warm_cli() -> WarmCli:
+    return WarmCli()
 
 
 def ok(*arguments: str | Path, **options: object) -> str:
