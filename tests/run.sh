@@ -68,7 +68,7 @@ parallel=(-n "${PYTEST_WORKERS:-$(nproc)}" --dist worksteal)
 
 cargo_lane() {
   count lint '^lint: [0-9]+ passed' tests/lint.sh
-  count cargo '^test result:' cargo test -q --release --manifest-path converter/Cargo.toml --workspace --exclude syncline-binding
+  count cargo '^test result:' cargo test -q --release --manifest-path converter/Cargo.toml --workspace
   count fuzz '^fuzz: [0-9]+ passed' tests/fuzz.sh "${SYNCLINE_FUZZ_SECONDS:-same}"
 }
 
