@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from syncline.engine import EngineError
 from syncline.errors import InputError
 from syncline.kinds import BASELINE, Kind, kind_of
 from syncline.reading import Progress, Reading
+from syncline.scratch import scratch_folder
 
 __all__ = ["BASELINE", "InputError", "Kind", "Progress", "Reading", "kind_of", "opened"]
 
@@ -50,12 +50,12 @@ def opened(
         raise _no_runs(path)
     with contextlib.ExitStack() as stack:
         if kind == "log":
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="syncline-"))
+            folder = stack.enter_context(scratch_folder())
             use_duckdb = engine in ("auto", "duckdb")
-            output = f"{folder}/" if use_duckdb else f"{folder}/trace.pftrace"
+            output = f"{folder}/tables/" if use_duckdb else f"{folder}/trace.pftrace"
             converted(reading.convert([path], output, progress=progress, **options))
             opened_engine = stack.enter_context(
-                _open_columns(folder) if use_duckdb else _open_trace(output, engine)
+                _open_columns(output) if use_duckdb else _open_trace(output, engine)
             )
             # Messages name the file of the user, not the temporary one.
             opened_engine.path = Path(path)

@@ -17,6 +17,7 @@ __all__ = [
     "TABLE_ENDINGS",
     "Kind",
     "format_of",
+    "holds_tables",
     "is_columns",
     "is_low_level_log",
     "is_recording",
@@ -108,17 +109,22 @@ def is_columns(path: Path | str) -> bool:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """Returns the table folders and high-level logs in a folder, sorted by name."""
+    """Returns the folders with tables and the high-level logs in a folder, sorted by name."""
     return sorted(
         child
         for child in folder.iterdir()
-        if not child.name.startswith(".") and (is_table_folder(child) or is_table_file(child))
+        if not child.name.startswith(".") and (holds_tables(child) or is_table_file(child))
     )
 
 
 def is_table_folder(path: Path) -> bool:
     """Returns whether the folder holds the table of requests."""
     return (path / "syncline_sync.parquet").is_file()
+
+
+def holds_tables(path: Path) -> bool:
+    """Returns whether the folder holds tables of a run, possibly without the table of requests."""
+    return any(path.glob("syncline_*.parquet"))
 
 
 def is_table_file(path: Path) -> bool:

@@ -1,7 +1,8 @@
 //! `syncline._core`: the core as a Python module. It turns arguments into options, results into dicts, and errors into exceptions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -347,20 +348,55 @@ fn folded(rows: Vec<(Vec<String>, u64, Option<f64>)>) -> Vec<u8> {
     lines.concat().into_bytes()
 }
 
-/// Writes `data` to `path` (`-` is standard output), whole or not at all.
+/// Writes `data` to `path` (`-` is standard output), whole or not at all. With `private`, only the user can read the file.
 #[pyfunction]
-fn write(py: Python<'_>, path: &str, data: &[u8]) -> PyResult<()> {
+#[pyo3(signature = (path, data, *, private = false))]
+fn write(py: Python<'_>, path: PathBuf, data: &[u8], private: bool) -> PyResult<()> {
     let written = py.detach(|| {
-        let mut output = Output::create(Path::new(path), false)?;
+        let mut output = if private { Output::create_private(&path) } else { Output::create(&path, false) }?;
         output.buffer().extend_from_slice(data);
         output.commit()
     });
     written.map_err(|e| raise(&e))
 }
 
+/// An output file that is created before its content is known, so that a path that cannot be written is reported before the work.
+#[pyclass(module = "syncline._core")]
+struct OutputFile(Mutex<Option<Output>>);
+
+#[pymethods]
+impl OutputFile {
+    #[new]
+    fn new(path: PathBuf) -> PyResult<Self> {
+        Output::create(&path, false).map(|output| Self(Mutex::new(Some(output)))).map_err(|e| raise(&e))
+    }
+
+    /// Writes the content and gives the file its name.
+    fn commit(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
+        let Some(mut output) = self.take() else { return Err(usage("the file was written already".into())) };
+        let written = py.detach(|| {
+            output.buffer().extend_from_slice(data);
+            output.commit()
+        });
+        written.map_err(|e| raise(&e))
+    }
+
+    /// Removes the temporary file if nothing was written.
+    fn close(&self) {
+        drop(self.take());
+    }
+}
+
+impl OutputFile {
+    fn take(&self) -> Option<Output> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CoreError", module.py().get_type::<CoreError>())?;
+    module.add_class::<OutputFile>()?;
     module.add("SCHEMA_VERSION", SCHEMA_VERSION)?;
     module.add("SOURCES", SOURCES.iter().map(|s| s.name()).collect::<Vec<_>>())?;
     module.add("FORMATS", OutputFormat::ALL.iter().map(|(name, endings, _)| (*name, *endings)).collect::<Vec<_>>())?;

@@ -70,6 +70,8 @@ pub enum Error {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot write {path}: there is no folder {folder}")]
     NoFolder { path: PathBuf, folder: PathBuf },
+    #[error("cannot write {path}: another user made the symbolic link {link}")]
+    ForeignLink { path: PathBuf, link: PathBuf },
     #[error("cannot write {path}: {message}")]
     NotHere { path: PathBuf, message: &'static str, hint: String },
     #[error("cannot write {path}: {message}")]
@@ -119,7 +121,11 @@ impl Error {
             | Self::InvalidMaxLoss { .. }
             | Self::UnknownSink { .. }
             | Self::NotHere { .. } => ErrorClass::Usage,
-            Self::Write { .. } | Self::NoFolder { .. } | Self::Encode { .. } | Self::Thread(_) => ErrorClass::Output,
+            Self::Write { .. }
+            | Self::NoFolder { .. }
+            | Self::ForeignLink { .. }
+            | Self::Encode { .. }
+            | Self::Thread(_) => ErrorClass::Output,
             Self::TooMuchLoss { .. } => ErrorClass::Loss,
             Self::Interrupted => ErrorClass::Interrupted,
         }
@@ -157,6 +163,7 @@ impl Error {
                 format!("end the name in {endings}, give a folder as `DIR/`, or use `--to FORMAT`")
             }
             Self::NoFolder { folder, .. } => format!("create it first: mkdir -p {}", folder.display()),
+            Self::ForeignLink { .. } => "whoever made the link chooses what root overwrites: name the file itself".into(),
             Self::Thread(_) => "a limit on processes or memory is reached: see `ulimit -u`, `ulimit -v`".into(),
             Self::Write { .. } | Self::Encode { .. } => "no incomplete file was left".into(),
             Self::TooMuchLoss { .. } => {

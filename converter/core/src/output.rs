@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use tempfile::NamedTempFile;
-
 use crate::error::{Error, Result};
+use crate::output_path::{folder, resolve};
+use crate::part::{self, Access, Part};
 
 const BUFFER_BYTES: usize = 1 << 19;
 /// Capacity of the channel to the writing thread, in buffers.
@@ -18,8 +18,8 @@ enum Target {
     Stdout(io::Stdout),
     /// A device or a pipe, which no file can replace.
     Device(File),
-    File(NamedTempFile),
-    Gzip(Box<flate2::write::GzEncoder<NamedTempFile>>),
+    File(Part),
+    Gzip(Box<flate2::write::GzEncoder<Part>>),
 }
 
 impl Target {
@@ -27,13 +27,13 @@ impl Target {
         match self {
             Self::Stdout(out) => out.write_all(bytes),
             Self::Device(device) => device.write_all(bytes),
-            Self::File(file) => file.as_file_mut().write_all(bytes),
+            Self::File(file) => file.write_all(bytes),
             Self::Gzip(gzip) => gzip.write_all(bytes),
         }
     }
 
     /// Completes the file, which still has its temporary name.
-    fn finish(self) -> io::Result<Option<NamedTempFile>> {
+    fn finish(self) -> io::Result<Option<Part>> {
         match self {
             Self::Stdout(mut out) => out.flush().map(|()| None),
             Self::Device(_) => Ok(None),
@@ -47,7 +47,7 @@ impl Target {
 struct Writer {
     full: SyncSender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
-    thread: JoinHandle<io::Result<Option<NamedTempFile>>>,
+    thread: JoinHandle<io::Result<Option<Part>>>,
 }
 
 impl Writer {
@@ -65,7 +65,7 @@ impl Writer {
         Ok(Self { full, empty, thread })
     }
 
-    fn finish(self) -> io::Result<Option<NamedTempFile>> {
+    fn finish(self) -> io::Result<Option<Part>> {
         drop(self.full);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread failed")))
     }
@@ -81,6 +81,15 @@ pub struct Output {
 impl Output {
     /// Creates the file under a temporary name in the same folder, so that the rename stays in one file system. `-` is standard output.
     pub fn create(path: &Path, gzip: bool) -> Result<Self> {
+        Self::create_with(path, gzip, Access::Usual)
+    }
+
+    /// Like `create`, but only the user can read the file.
+    pub fn create_private(path: &Path) -> Result<Self> {
+        Self::create_with(path, false, Access::Private)
+    }
+
+    fn create_with(path: &Path, gzip: bool, access: Access) -> Result<Self> {
         let fail = |source| Error::Write { path: path.to_owned(), source };
         let path = &resolve(path)?;
         if path.is_dir() {
@@ -92,7 +101,8 @@ impl Output {
         } else if path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
             Target::Device(File::create(path).map_err(fail)?)
         } else {
-            let file = create_temporary(path).map_err(fail)?;
+            part::remove_dead(folder(path));
+            let file = Part::create(path, access).map_err(fail)?;
             if gzip {
                 Target::Gzip(Box::new(flate2::write::GzEncoder::new(file, flate2::Compression::new(4))))
             } else {
@@ -125,7 +135,7 @@ impl Output {
         self.close().map(drop)
     }
 
-    fn close(&mut self) -> Result<Option<NamedTempFile>> {
+    fn close(&mut self) -> Result<Option<Part>> {
         let Some(writer) = self.writer.take() else { return Ok(None) };
         writer.finish().map_err(|source| Error::Write { path: self.path.clone(), source })
     }
@@ -134,7 +144,7 @@ impl Output {
     pub fn commit(&mut self) -> Result<()> {
         self.send_buffer()?;
         match self.close()? {
-            Some(file) => persist(file, &self.path),
+            Some(file) => file.persist(&self.path),
             None => Ok(()),
         }
     }
@@ -145,35 +155,4 @@ impl Drop for Output {
     fn drop(&mut self) {
         let _ = self.close();
     }
-}
-
-/// Returns the final path of a file. A symbolic link is followed, so that it is kept. The folder must exist.
-pub fn resolve(path: &Path) -> Result<PathBuf> {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder = folder(&path);
-    if path != Path::new("-") && !folder.is_dir() {
-        return Err(Error::NoFolder { path: path.clone(), folder: folder.to_owned() });
-    }
-    Ok(path)
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Creates a temporary file in the folder of `path`.
-pub fn create_temporary(path: &Path) -> io::Result<NamedTempFile> {
-    let folder = folder(path);
-    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    tempfile::Builder::new().prefix(&format!(".{name}.")).suffix(".part").permissions(permissions()).tempfile_in(folder)
-}
-
-/// Returns the permissions that `open` gives by default; the kernel applies the umask.
-fn permissions() -> std::fs::Permissions {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::Permissions::from_mode(0o666)
-}
-
-pub fn persist(file: NamedTempFile, path: &Path) -> Result<()> {
-    file.persist(path).map(drop).map_err(|e| Error::Write { path: path.to_owned(), source: e.error })
 }

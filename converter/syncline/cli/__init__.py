@@ -47,14 +47,21 @@ def cli() -> None:
     """Shows what fsync waits for: converts writeback logs to Perfetto traces and reports."""
 
 
+def _exit(number: int, _frame: object) -> NoReturn:
+    sys.exit(128 + number)
+
+
 def main() -> NoReturn:
     """Runs a command.
 
     Exit codes: 0 success, 1 a regression (diff), 2 wrong use, 3 unreadable input, 4 too many
-    losses, 5 a diff without a verdict, 130 interrupted.
+    losses, 5 a diff without a verdict, 128 + N ended by signal N.
     """
     from syncline.cli import errors
 
-    # So that a conversion that is terminated removes its partial file.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # So that a command that is terminated removes its temporary files.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # nohup makes a command ignore SIGHUP.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _exit)
     sys.exit(errors.run(cli))

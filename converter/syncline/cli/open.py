@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 import time
 import webbrowser
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from syncline.cli.progress import bar
 from syncline.errors import InputError
 from syncline.kinds import kind_of
 from syncline.reading import Reading
+from syncline.scratch import scratch_folder
 from syncline.ui.serve import ONLINE_PORT, ONLINE_UI, OfflineServer, OnlineServer, PortTaken
 
 # Endings of logs, which are not part of the name of a trace.
@@ -103,8 +103,8 @@ def _trace_of(path: str, reading: Reading) -> Iterator[tuple[Path, str]]:
         refuse_for_converted(path, reading)
         yield Path(path), Path(path).name
         return
-    with tempfile.TemporaryDirectory(prefix="syncline-") as folder:
-        trace = Path(folder) / "trace.pftrace"
+    with scratch_folder() as folder:
+        trace = folder / "trace.pftrace"
         with bar("converting") as progress:
             summary = reading.convert([path], str(trace), progress=progress)
         for line in losses.of_conversion(summary):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
+import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from syncline import _core
 from syncline.cli.errors import Failure
 from syncline.recordings import is_recording, read_recording
 
@@ -44,40 +43,18 @@ def refuse_inputs(output: str | Path, inputs: Iterable[str | None]) -> None:
 
 @contextmanager
 def written(path: Path) -> Iterator[BinaryIO]:
-    """Yields a temporary file that is renamed to `path` on success and removed on failure.
+    """Yields a buffer whose content becomes the file `path` on success.
 
-    `-` is standard output. The file is created at once, so that a path that cannot be written is
-    reported before the work.
+    `-` is standard output. The file is created at once under a temporary name, so that a path that
+    cannot be written is reported before the work.
 
     Raises:
-        Failure: it cannot be written.
+        CoreError: it cannot be written.
     """
-    if str(path) == "-":
-        yield sys.stdout.buffer
-        return
-    # A device or a pipe is written directly.
-    if path.exists() and not path.is_file():
-        with path.open("wb") as out:
-            yield out
-        return
-    part = None
+    file = _core.OutputFile(path)
+    content = io.BytesIO()
     try:
-        descriptor, name = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name}.", suffix=".part"
-        )
-        part = Path(name)
-        with os.fdopen(descriptor, "wb") as out:
-            yield out
-        # mkstemp creates a file that only its owner can read. Apply the usual permissions.
-        mask = os.umask(0)
-        os.umask(mask)
-        part.chmod(0o666 & ~mask)
-        os.replace(part, path)
-    except OSError as error:
-        raise Failure(
-            f"cannot write {path}: {(error.strerror or str(error)).lower()}",
-            f"try: ls -ld {path.parent}",
-        ) from None
+        yield content
+        file.commit(content.getvalue())
     finally:
-        if part is not None:
-            part.unlink(missing_ok=True)
+        file.close()

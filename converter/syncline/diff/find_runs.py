@@ -9,6 +9,7 @@ from pathlib import Path
 from syncline import _core
 from syncline.errors import InputError
 from syncline.inputs import kind_of
+from syncline.kinds import holds_tables
 from syncline.recordings import is_recording
 
 from . import baseline
@@ -61,7 +62,7 @@ def runs_of(
 
 def _is_run(path: Path, source: str | None) -> bool:
     if path.is_dir():
-        return is_recording(path) or (path / "syncline_sync.parquet").is_file()
+        return is_recording(path) or holds_tables(path)
     name = path.name.lower()
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)

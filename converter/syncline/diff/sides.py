@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
 from syncline.errors import InputError
 from syncline.inputs import Progress, Reading, opened
+from syncline.scratch import scratch_folder
 
 from . import baseline
 from .find_runs import runs_of
@@ -55,8 +55,8 @@ def collect(
             f"{name}: {repeated[0]} is named twice", "a run counts once; name each run once"
         )
     found: list[tuple[str, Run]] = []
-    with tempfile.TemporaryDirectory(prefix="syncline-") as folder:
-        files = {path: _rereadable(path, Path(folder)) for path in paths}
+    with scratch_folder() as folder:
+        files = {path: _rereadable(path, folder) for path in paths}
         stored = {
             path: baseline.load(file)
             for path, file in files.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,12 +38,35 @@ def attach_runs(db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles],
     """
     for name in _SQL_BEFORE:
         _execute(db, sql / f"{name}.sql")
+    _check_checksums(db, runs)
     db.execute("CREATE TABLE _syncline_lacks(run VARCHAR, columns VARCHAR)")
     for table in TABLES:
         _attach(db, path, table, runs)
     _attach_logs(db, runs)
     for name in _SQL_AFTER:
         _execute(db, sql / f"{name}.sql")
+
+
+def _check_checksums(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> None:
+    """Raises EngineError if the tables of a folder are of several conversions."""
+    folders = {run.tables["sync"].parent: run for run in runs if run.log is None}
+    if not folders:
+        return
+    files = [file for run in folders.values() for file in run.tables.values()]
+    found = db.execute(
+        "SELECT file_name, decode(value) FROM parquet_kv_metadata(?)"
+        " WHERE decode(key) = 'syncline.checksums'",
+        [[_escaped(file) for file in files]],
+    ).fetchall()
+    checksums = dict(found)
+    for folder, run in folders.items():
+        expected = checksums.get(str(run.tables["sync"]))
+        others = [file.name for file in run.tables.values() if checksums.get(str(file)) != expected]
+        if others:
+            raise EngineError(
+                f"{folder}: syncline_sync.parquet is of another conversion than {', '.join(others)}",
+                f"Convert the log again: syncline convert LOG -o {shlex.quote(f'{folder}/')}",
+            )
 
 
 def _execute(db: duckdb.DuckDBPyConnection, file: Path) -> None:
@@ -134,8 +158,11 @@ def _read_json(files: list[Path], types: dict[str, str]) -> str:
 
 def _files(files: Iterable[Path]) -> str:
     """Returns a SQL list of file names, with the characters of patterns escaped."""
-    escape = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
-    return "[" + ", ".join(_text(str(file).translate(escape)) for file in files) + "]"
+    return "[" + ", ".join(_text(_escaped(file)) for file in files) + "]"
+
+
+def _escaped(file: Path) -> str:
+    return str(file).translate(str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"}))
 
 
 def _text(value: object) -> str:

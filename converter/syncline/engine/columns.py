@@ -6,15 +6,15 @@ itself. CSV and JSON lines are parsed once, into a table.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
-import tempfile
 import threading
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from syncline.kinds import is_columns
+from syncline.scratch import scratch_folder
 
 from .attach import attach_runs
 from .errors import EngineError, SqlError
@@ -36,7 +36,9 @@ class ColumnsEngine:
 
     name = "duckdb"
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, path: Path, scratch: Path) -> None:
+    def __init__(
+        self, db: duckdb.DuckDBPyConnection, path: Path, scratch: contextlib.ExitStack
+    ) -> None:
         self.path = path
         self.version = f"v{_duckdb().__version__}"
         self._db = db
@@ -76,7 +78,7 @@ class ColumnsEngine:
             if not self._closed:
                 self._closed = True
                 self._db.close()
-                shutil.rmtree(self._scratch, ignore_errors=True)
+                self._scratch.close()
 
     def __enter__(self) -> ColumnsEngine:
         return self
@@ -105,13 +107,15 @@ def open_columns(path: Path | str, *, sql: Path, memory_limit: int | None = None
     path = Path(path)
     runs = find_runs(path)
     duckdb = _duckdb()
-    scratch = Path(tempfile.mkdtemp(prefix="syncline-"))
+    # Closed with the engine.
+    scratch = contextlib.ExitStack()
+    spill = scratch.enter_context(scratch_folder())
     db = None
     try:
         db = duckdb.connect(
             config={
                 "memory_limit": f"{memory_limit or _default_memory()}B",
-                "temp_directory": str(scratch),
+                "temp_directory": str(spill),
                 # No extension is needed, and none may be downloaded.
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
@@ -121,7 +125,7 @@ def open_columns(path: Path | str, *, sql: Path, memory_limit: int | None = None
     except BaseException as error:
         if db is not None:
             db.close()
-        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.close()
         if isinstance(error, duckdb.Error):
             # The other lines are our SQL and DuckDB's advice to its author.
             reason = str(error).partition("\n")[0].rstrip(".")

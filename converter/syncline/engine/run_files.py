@@ -37,19 +37,15 @@ def find_runs(path: Path) -> list[RunFiles]:
     if path.is_dir():
         if is_table_folder(path):
             return [_of_folder("", path)]
-        others = [table for table in TABLES if (path / f"syncline_{table}.parquet").is_file()]
-        if others:
-            raise EngineError(
-                f"{path}: syncline_sync.parquet is missing; the only tables of a run in it are"
-                f" {', '.join(others)}",
-                CONVERT,
-            )
+        _check_requests(path)
         runs = runs_in(path)
         if not runs:
             raise EngineError(
                 f"{path}: no syncline_sync.parquet in this folder, and no runs in its folders",
                 CONVERT,
             )
+        for run in runs:
+            _check_requests(run)
         stems = Counter(_stem(run) for run in runs)
         return [
             _of_folder(name, run) if run.is_dir() else _of_log(name, run)
@@ -64,6 +60,17 @@ def find_runs(path: Path) -> list[RunFiles]:
     if not is_table_file(path):
         raise EngineError(f"{path}: not .parquet, .csv or .jsonl, nor a folder of these", CONVERT)
     return [_of_log("", path)]
+
+
+def _check_requests(path: Path) -> None:
+    """Raises EngineError for a folder that holds tables of a run without its requests."""
+    others = [table for table in TABLES if (path / f"syncline_{table}.parquet").is_file()]
+    if others and "sync" not in others:
+        raise EngineError(
+            f"{path}: syncline_sync.parquet is missing; the only tables of a run in it are"
+            f" {', '.join(others)}",
+            CONVERT,
+        )
 
 
 def _stem(path: Path) -> str:

@@ -1,5 +1,6 @@
 //! Parquet files, written in Arrow record batches: one file of requests, or a folder with one file per table.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,13 +11,13 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
-use tempfile::NamedTempFile;
 
 use super::{Group, Mark, RunFacts, Sink};
 use crate::error::{Error, Result};
 use crate::losses::{LossCount, Losses, Reason};
 use crate::names::Names;
-use crate::output::{create_temporary, persist, resolve};
+use crate::output_path::{folder, refuse_foreign_links, resolve};
+use crate::part::{self, Access, CreatedFolders, Part, PartFolder};
 use crate::rows::{Bio, Call, Request, Row, Type, Value, WaitInterval, columns};
 
 /// Rows of a record batch: enough for dictionary encoding to pay off, few enough to take only some MB.
@@ -72,13 +73,31 @@ impl Builder {
     }
 }
 
-/// One Parquet file. It has a temporary name in the same folder until `commit`.
+/// A file with the checksum of what was written to it.
+struct Summed {
+    file: Part,
+    crc: flate2::Crc,
+}
+
+impl Write for Summed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.crc.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// One Parquet file. It has a temporary name until it is complete.
 struct Table {
     path: PathBuf,
     schema: SchemaRef,
     builders: Vec<Builder>,
     rows: usize,
-    writer: Option<ArrowWriter<NamedTempFile>>,
+    writer: ArrowWriter<Summed>,
 }
 
 impl Table {
@@ -104,10 +123,11 @@ impl Table {
         if path.metadata().is_ok_and(|meta| !meta.is_file()) {
             return Err(Error::Encode { path: path.clone(), message: "Parquet needs a plain file".into() });
         }
-        let file = create_temporary(path).map_err(|source| Error::Write { path: path.to_owned(), source })?;
+        let file = Part::create(path, Access::Usual).map_err(|source| Error::Write { path: path.to_owned(), source })?;
+        let file = Summed { file, crc: flate2::Crc::new() };
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(|e| encode(path, &e))?;
         let builders = columns.iter().map(|&(_, kind)| Builder::new(kind)).collect();
-        Ok(Self { path: path.to_owned(), schema, builders, rows: 0, writer: Some(writer) })
+        Ok(Self { path: path.to_owned(), schema, builders, rows: 0, writer })
     }
 
     fn of<R: Row>(folder: &Path) -> Result<Self> {
@@ -133,20 +153,37 @@ impl Table {
     fn write_batch(&mut self) -> Result<()> {
         let columns = self.builders.iter_mut().map(Builder::finish).collect();
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|e| encode(&self.path, &e))?;
-        if let Some(writer) = &mut self.writer {
-            writer.write(&batch).map_err(|e| encode(&self.path, &e))?;
-        }
-        Ok(())
+        self.writer.write(&batch).map_err(|e| encode(&self.path, &e))
     }
 
-    fn commit(&mut self, meta: &[(String, String)]) -> Result<()> {
+    /// Writes the remaining rows and returns the checksum of all of them.
+    fn end_rows(&mut self) -> Result<u32> {
         self.write_batch()?;
-        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        self.writer.flush().map_err(|e| encode(&self.path, &e))?;
+        self.writer.sync().map_err(|source| Error::Write { path: self.path.clone(), source })?;
+        Ok(self.writer.inner().crc.sum())
+    }
+
+    /// Writes the metadata, which end a Parquet file.
+    fn complete<'a>(mut self, meta: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Complete> {
+        self.write_batch()?;
         for (key, value) in meta {
-            writer.append_key_value_metadata(KeyValue::new(format!("syncline.{key}"), value.clone()));
+            self.writer.append_key_value_metadata(KeyValue::new(format!("syncline.{key}"), value.to_owned()));
         }
-        let file = writer.into_inner().map_err(|e| encode(&self.path, &e))?;
-        persist(file, &self.path)
+        let summed = self.writer.into_inner().map_err(|e| encode(&self.path, &e))?;
+        Ok(Complete { file: summed.file, path: self.path })
+    }
+}
+
+/// A complete table that still has its temporary name.
+struct Complete {
+    file: Part,
+    path: PathBuf,
+}
+
+impl Complete {
+    fn persist(self) -> Result<()> {
+        self.file.persist(&self.path)
     }
 }
 
@@ -160,102 +197,142 @@ fn table_path(folder: &Path, table: &str) -> PathBuf {
 
 /// Writes the high-level log as one Parquet file. Facts and losses are key-value metadata: `syncline.KEY`, `syncline.loss.REASON`.
 pub struct RequestsParquet {
-    table: Table,
+    /// `None` once it is complete.
+    table: Option<Table>,
 }
 
 impl RequestsParquet {
     pub fn create(path: &Path) -> Result<Self> {
-        Ok(Self { table: Table::create(path, Request::COLUMNS)? })
+        part::remove_dead(folder(&resolve(path)?));
+        Ok(Self { table: Some(Table::create(path, Request::COLUMNS)?) })
     }
 }
 
 impl Sink for RequestsParquet {
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
-        group.requests.iter().try_for_each(|r| self.table.push(r.request, names))
+        let Some(table) = &mut self.table else { return Ok(()) };
+        group.requests.iter().try_for_each(|r| table.push(r.request, names))
     }
 
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
+        let Some(table) = self.table.take() else { return Ok(()) };
         let mut meta = facts.meta.clone();
         meta.extend(losses.iter().map(|(reason, tally)| (format!("loss.{}", reason.name()), tally.count.to_string())));
-        self.table.commit(&meta)
+        table.complete(texts(&meta))?.persist()
     }
 }
 
+/// Metadata of each table of a folder: the checksums of the rows of all of them. Tables with other checksums are of another conversion.
+const CHECKSUMS: &str = "checksums";
+
 /// Writes every table as a Parquet file of one folder.
 pub struct TablesFolder {
-    folder: PathBuf,
+    /// `None` once they are complete.
+    tables: Option<Tables>,
+    place: Option<Place>,
+    /// The last field, because fields drop in order: unfinished tables must remove their files before the folder can go.
+    above: Option<CreatedFolders>,
+}
+
+struct Tables {
     sync: Table,
     bio: Table,
     call: Table,
     wait: Table,
-    /// The last field, because fields drop in order: unfinished tables must remove their files before the folder can go.
-    _created: CreatedFolder,
 }
 
-/// The folder, if it did not exist before. It is removed again when no table was finished.
-struct CreatedFolder(Option<PathBuf>);
+/// Where the tables are written until they are complete.
+enum Place {
+    /// In a folder with a temporary name. It becomes `folder`, which does not exist.
+    New { part: PartFolder, folder: PathBuf },
+    /// In a folder that exists. It may hold other files, so it cannot be replaced as a whole.
+    Existing { folder: PathBuf },
+}
 
-impl CreatedFolder {
-    fn create(folder: &Path) -> Result<Self> {
-        let created = (!folder.exists()).then(|| folder.to_owned());
-        std::fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
-        Ok(Self(created))
+impl Place {
+    fn folder(&self) -> &Path {
+        match self {
+            Self::New { part, .. } => part.path(),
+            Self::Existing { folder } => folder,
+        }
     }
-}
 
-impl Drop for CreatedFolder {
-    fn drop(&mut self) {
-        if let Some(folder) = &self.0 {
-            // Fails if a table is in it.
-            let _ = std::fs::remove_dir(folder);
+    /// Gives all tables their names.
+    ///
+    /// In a folder that exists, the old table of requests is removed first and the new one comes last. Without it the folder is not a folder of
+    /// tables. So one that a kill leaves with old and new tables is refused, not read.
+    fn persist(self, sync: Complete, others: Vec<Complete>) -> Result<()> {
+        if matches!(self, Self::Existing { .. }) {
+            match std::fs::remove_file(&sync.path) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::Write { path: sync.path, source });
+                }
+                _ => {}
+            }
+        }
+        others.into_iter().try_for_each(Complete::persist)?;
+        sync.persist()?;
+        match self {
+            Self::New { part, folder } => part.persist(&folder),
+            Self::Existing { .. } => Ok(()),
         }
     }
 }
 
 impl TablesFolder {
     /// Creates the folder if it does not exist. Replaces its table files. Other files stay unchanged.
-    pub fn create(folder: &Path) -> Result<Self> {
-        let created = CreatedFolder::create(folder)?;
-        Ok(Self {
-            folder: folder.to_owned(),
-            sync: Table::of::<Request>(folder)?,
-            bio: Table::of::<Bio>(folder)?,
-            call: Table::of::<Call>(folder)?,
-            wait: Table::of::<WaitInterval>(folder)?,
-            _created: created,
-        })
+    pub fn create(path: &Path) -> Result<Self> {
+        let fail = |source| Error::Write { path: path.to_owned(), source };
+        refuse_foreign_links(path)?;
+        let (place, above) = if path.exists() {
+            part::remove_dead(path);
+            (Place::Existing { folder: path.to_owned() }, None)
+        } else {
+            let above = CreatedFolders::create(folder(path)).map_err(fail)?;
+            part::remove_dead(folder(path));
+            let part = PartFolder::create(path).map_err(fail)?;
+            (Place::New { part, folder: path.to_owned() }, Some(above))
+        };
+        let at = place.folder();
+        let tables = Tables {
+            sync: Table::of::<Request>(at)?,
+            bio: Table::of::<Bio>(at)?,
+            call: Table::of::<Call>(at)?,
+            wait: Table::of::<WaitInterval>(at)?,
+        };
+        Ok(Self { tables: Some(tables), place: Some(place), above })
     }
+}
 
-    fn loss_table(&self, losses: &Losses) -> Result<Table> {
-        let mut table = Table::create(&table_path(&self.folder, "syncline_loss"), columns::LOSS)?;
-        for (reason, tally) in losses.iter() {
-            push_loss(&mut table, reason, tally)?;
-        }
-        Ok(table)
+fn loss_table(folder: &Path, losses: &Losses) -> Result<Table> {
+    let mut table = Table::create(&table_path(folder, "syncline_loss"), columns::LOSS)?;
+    for (reason, tally) in losses.iter() {
+        push_loss(&mut table, reason, tally)?;
     }
+    Ok(table)
+}
 
-    fn mark_table(&self, marks: &[Mark]) -> Result<Table> {
-        let mut table = Table::create(&table_path(&self.folder, "syncline_mark"), columns::MARK)?;
-        let none = Names::default();
-        for (i, mark) in marks.iter().enumerate() {
-            table.builders[0].push(Value::Int(i as i64 + 1), &none);
-            table.builders[1].push(Value::Int(mark.ts), &none);
-            table.builders[2].push(mark.dur.map_or(Value::Null, Value::Int), &none);
-            table.builders[3].text(Some(&mark.name));
-            table.end_row()?;
-        }
-        Ok(table)
+fn mark_table(folder: &Path, marks: &[Mark]) -> Result<Table> {
+    let mut table = Table::create(&table_path(folder, "syncline_mark"), columns::MARK)?;
+    let none = Names::default();
+    for (i, mark) in marks.iter().enumerate() {
+        table.builders[0].push(Value::Int(i as i64 + 1), &none);
+        table.builders[1].push(Value::Int(mark.ts), &none);
+        table.builders[2].push(mark.dur.map_or(Value::Null, Value::Int), &none);
+        table.builders[3].text(Some(&mark.name));
+        table.end_row()?;
     }
+    Ok(table)
+}
 
-    fn meta_table(&self, meta: &[(String, String)]) -> Result<Table> {
-        let mut table = Table::create(&table_path(&self.folder, "syncline_meta"), columns::META)?;
-        for (key, value) in meta {
-            table.builders[0].text(Some(key));
-            table.builders[1].text(Some(value));
-            table.end_row()?;
-        }
-        Ok(table)
+fn meta_table(folder: &Path, meta: &[(String, String)]) -> Result<Table> {
+    let mut table = Table::create(&table_path(folder, "syncline_meta"), columns::META)?;
+    for (key, value) in meta {
+        table.builders[0].text(Some(key));
+        table.builders[1].text(Some(value));
+        table.end_row()?;
     }
+    Ok(table)
 }
 
 fn push_loss(table: &mut Table, reason: Reason, tally: &LossCount) -> Result<()> {
@@ -270,27 +347,49 @@ fn push_loss(table: &mut Table, reason: Reason, tally: &LossCount) -> Result<()>
     table.end_row()
 }
 
+fn texts(meta: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
+    meta.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+}
+
 impl Sink for TablesFolder {
     fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
-        self.bio.push(bio, names)
+        let Some(tables) = &mut self.tables else { return Ok(()) };
+        tables.bio.push(bio, names)
     }
 
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
+        let Some(tables) = &mut self.tables else { return Ok(()) };
         if let Some(call) = group.call {
-            self.call.push(call, names)?;
+            tables.call.push(call, names)?;
         }
         for r in group.requests {
-            self.sync.push(r.request, names)?;
-            r.request.waits.iter().try_for_each(|wait| self.wait.push(wait, names))?;
+            tables.sync.push(r.request, names)?;
+            r.request.waits.iter().try_for_each(|wait| tables.wait.push(wait, names))?;
         }
         Ok(())
     }
 
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
-        let mut rest = [self.loss_table(losses)?, self.mark_table(&facts.marks)?, self.meta_table(&facts.meta)?];
-        for table in [&mut self.sync, &mut self.bio, &mut self.call, &mut self.wait].into_iter().chain(&mut rest) {
-            table.commit(&facts.meta)?;
-        }
+        let (Some(tables), Some(place)) = (self.tables.take(), self.place.take()) else { return Ok(()) };
+        let at = place.folder();
+        let Tables { sync, bio, call, wait } = tables;
+        let mut tables = vec![
+            sync,
+            bio,
+            call,
+            wait,
+            loss_table(at, losses)?,
+            mark_table(at, &facts.marks)?,
+            meta_table(at, &facts.meta)?,
+        ];
+        let sums = tables.iter_mut().map(Table::end_rows).collect::<Result<Vec<_>>>()?;
+        let sums: Vec<_> = sums.iter().map(|sum| format!("{sum:08x}")).collect();
+        let checksums = sums.join(" ");
+        let meta = || texts(&facts.meta).chain([(CHECKSUMS, checksums.as_str())]);
+        let mut complete = tables.into_iter().map(|table| table.complete(meta())).collect::<Result<Vec<_>>>()?;
+        let sync = complete.remove(0);
+        place.persist(sync, complete)?;
+        self.above = None;
         Ok(())
     }
 }
