@@ -103,7 +103,7 @@ def read_recording(path: str) -> Recording:
     )
     try:
         manifest = json.loads(file.read_text())
-        inputs = [(one["file"], one["source"]) for one in manifest["inputs"]]
+        inputs = [(_plain(one["file"]), one["source"]) for one in manifest["inputs"]]
         remaining = Filter(**manifest.get("filter_at_conversion", {}))
         tasks = json.loads(tasks_file.read_text()) if tasks_file.is_file() else {}
         threads = [(int(tid), int(pid)) for tid, pid in tasks.get("threads", [])]
@@ -138,6 +138,17 @@ def read_recording(path: str) -> Recording:
         device_names,
         dict.fromkeys(readable, hints),
     )
+
+
+def _plain(name: str) -> str:
+    """Returns the name of a file of the folder.
+
+    Raises:
+        ValueError: it leads out of the folder, which may be from someone else.
+    """
+    if name in ("", ".", "..") or "/" in name:
+        raise ValueError(f"{name!r} is no file of this folder")
+    return name
 
 
 def _device_names(devices: dict[str, Any]) -> dict[int, str]:

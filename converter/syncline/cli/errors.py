@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
@@ -43,9 +44,11 @@ class Failure(click.ClickException):
 
 def say(message: str, hint: str | None = None) -> None:
     """Prints a message to stderr. The hint says what to type next."""
-    click.echo(message, err=True)
-    if hint:
-        click.echo(f"hint: {hint}", err=True)
+    # A terminal that was closed must not end a recording before its data are written.
+    with contextlib.suppress(OSError):
+        click.echo(message, err=True)
+        if hint:
+            click.echo(f"hint: {hint}", err=True)
 
 
 def code_of(error: Exception) -> int | None:

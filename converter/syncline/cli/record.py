@@ -93,7 +93,7 @@ def command(
     The recording ends when CMD or the process of --pid exits, when the time of --for has passed, or with
     Ctrl-C.
     """
-    from syncline.record.session import Request, record
+    from syncline.record.session import Request, recorded
 
     if command and pid is not None:
         raise Failure("both a command and --pid are given", "leave one of them out")
@@ -110,9 +110,24 @@ def command(
         force=force,
     )
     try:
-        manifest = record(request, say)
+        with recorded(request, say) as (run, manifest):
+            _report_end(folder, manifest)
+            if and_report:
+                if not run.has_name():
+                    raise RecordError(f"another folder has the name {folder} now")
+                _convert_and_report(ctx, folder)
+            else:
+                say(f"hint: syncline report {folder}")
     except RecordError as error:
         raise Failure(error.message, error.hint or None, code=3) from None
+
+
+def _report_end(folder: Path, manifest: dict[str, Any]) -> None:
+    """Says what was recorded.
+
+    Raises:
+        Failure: the recording ended early.
+    """
     say(f"recorded in {folder}: {', '.join(one['file'] for one in manifest['inputs'])}")
     code = manifest["exit_code"]
     if code:
@@ -123,9 +138,9 @@ def command(
             f"what was recorded until then is in {folder}",
             code=3,
         )
-    if not and_report:
-        say(f"hint: syncline report {folder}")
-        return
+
+
+def _convert_and_report(ctx: click.Context, folder: Path) -> None:
     from syncline.cli.convert import command as convert
     from syncline.cli.report import command as report
 

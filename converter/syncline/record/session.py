@@ -12,6 +12,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -21,6 +22,7 @@ from syncline.record import machine, routes, symbols, tracefs
 from syncline.record.errors import RecordError
 from syncline.record.recorders import Recorders, Say
 from syncline.record.routes import Route
+from syncline.record.run_folder import RunFolder
 from syncline.record.strace import strace_command
 from syncline.record.watch import Scanner, end_child, stop_signal, wait_for_end
 from syncline.recordings import MANIFEST, SYMBOLS, TASKS, Filter
@@ -34,6 +36,7 @@ _SUSPENDED_NS = 10**8
 class Request:
     """What is to be recorded."""
 
+    # Its name. It does not exist, or is empty.
     folder: Path
     command: list[str] = field(default_factory=list)
     seconds: float | None = None
@@ -44,13 +47,15 @@ class Request:
     force: bool = False
 
 
-def record(request: Request, say: Say) -> dict[str, Any]:
-    """Records into a new folder and returns the manifest.
+@contextlib.contextmanager
+def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, Any]]]:
+    """Records into a new folder. Yields the folder and the manifest.
+
+    Within the block, the folder is open and nobody else can write to it.
 
     Raises:
         RecordError: nothing could be recorded. The folder is removed unless it holds data.
     """
-    folder = request.folder
     if request.command and shutil.which(request.command[0]) is None:
         raise RecordError(
             f"cannot run {request.command[0]}: there is no such program",
@@ -62,18 +67,25 @@ def record(request: Request, say: Say) -> dict[str, Any]:
     say(f"route: {route.name}, because {route.why}")
     if route.cannot_see:
         say(f"it cannot see {route.cannot_see}")
-    _make_folder(folder, request.force)
+    with contextlib.closing(RunFolder.create(request.folder, replace=request.force)) as folder:
+        yield folder, _record_into(folder, request, route, lambda text: say(folder.shown(text)))
+
+
+def _record_into(folder: RunFolder, request: Request, route: Route, say: Say) -> dict[str, Any]:
     try:
-        free = shutil.disk_usage(folder).free
+        free = shutil.disk_usage(folder.path).free
         if free < _LITTLE_SPACE_BYTES:
-            say(f"warning: only {free >> 20} MiB are free on the disk of {folder}")
-        manifest = _record(request, route, say)
-    except BaseException:
+            say(f"warning: only {free >> 20} MiB are free on the disk of {folder.name}")
+        manifest = _record(folder.path, request, route, say)
+        text = json.dumps(manifest, indent=2) + "\n"
+        # The manifest comes last: a folder without one is no recording.
+        folder.write(MANIFEST, text.replace(f"{folder.path}/", ""))
+    except BaseException as error:
         # Keep the data of a recording that has failed, if there is any.
-        if not any(path.stat().st_size for path in folder.iterdir() if path.is_file()):
-            shutil.rmtree(folder, ignore_errors=True)
+        folder.remove_unless_data()
+        if isinstance(error, RecordError):
+            raise RecordError(folder.shown(error.message), folder.shown(error.hint)) from None
         raise
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     return manifest
 
 
@@ -91,22 +103,7 @@ def _remove_dead_instances(say: Say) -> None:
             say(f"removed {name}, the tracing instance of a recorder that was killed")
 
 
-def _make_folder(folder: Path, force: bool) -> None:
-    if folder.exists() and any(folder.iterdir()):
-        if not (force and (folder / MANIFEST).exists()):
-            raise RecordError(
-                f"{folder} is not empty",
-                "name another folder with -o, or replace a recording with --force",
-            )
-        shutil.rmtree(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RecordError(f"cannot create {folder}: {error.strerror}") from None
-
-
-def _record(request: Request, route: Route, say: Say) -> dict[str, Any]:
-    folder = request.folder
+def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str, Any]:
     (folder / "mountinfo").write_text(machine.mounts())
     (folder / "devices.json").write_text(json.dumps(machine.devices(), indent=2) + "\n")
     manifest: dict[str, Any] = {
@@ -134,7 +131,7 @@ def _record(request: Request, route: Route, say: Say) -> dict[str, Any]:
             else "recording; Ctrl-C ends it"
         )
         scanner.scan_all()
-        child = _start_child(request, route, recorders)
+        child = _start_child(folder, request, route, recorders)
         try:
             manifest["ended_by"], manifest["exit_code"] = wait_for_end(
                 child, request.filter.pid, request.seconds, recorders.failure, stop, scanner
@@ -176,12 +173,12 @@ def _check_clocks(manifest: dict[str, Any], say: Say) -> None:
 
 
 def _start_child(
-    request: Request, route: Route, recorders: Recorders
+    folder: Path, request: Request, route: Route, recorders: Recorders
 ) -> subprocess.Popen[bytes] | None:
     """Starts the command, or strace with it. Returns None if there is nothing to start."""
     command = request.command
     if route.name == "strace":
-        log = request.folder / "strace.log"
+        log = folder / "strace.log"
         command = strace_command(command, request.filter.pid, log)
         recorders.inputs.append({"file": log.name, "source": "strace", "program": command})
     if not command:

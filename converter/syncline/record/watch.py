@@ -27,13 +27,17 @@ class StopSignal:
 
 @contextlib.contextmanager
 def stop_signal() -> Iterator[StopSignal]:
-    """Makes Ctrl-C and SIGTERM end the recording in an orderly way."""
+    """Makes Ctrl-C, SIGTERM and the end of the terminal end the recording in an orderly way."""
     stop = StopSignal()
 
     def handle(number: int, _frame: object) -> None:
         stop.number = number
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    # nohup makes a command ignore it.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield stop
     finally:
