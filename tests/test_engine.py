@@ -704,6 +704,68 @@ def test_a_cached_module_that_others_can_write_is_not_run(
     assert compilations(caplog) == 2
 
 
+@pytest.mark.parametrize("mode", [0o770, 0o707])
+def test_a_cache_folder_that_others_can_write_is_not_used(
+    load: Callable[[], object], tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int
+) -> None:
+    caplog.set_level(logging.INFO)
+    load()
+    cache = tmp_path / "cache"
+    files = list(cache.iterdir())
+    cache.chmod(mode)
+    load()
+    assert compilations(caplog) == 2
+    assert "other users own it or can write to it" in caplog.text
+    assert list(cache.iterdir()) == files
+
+
+def test_the_file_that_was_checked_is_the_one_that_is_loaded(
+    load: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody exchanges the file between check and load."""
+    load()
+    (cached,) = (tmp_path / "cache").iterdir()
+    digest = module_cache._digest
+
+    def exchange(data: bytes) -> str:
+        cached.unlink()
+        cached.write_bytes(b"\x7fELF of an attacker")
+        return digest(data)
+
+    monkeypatch.setattr(module_cache, "_digest", exchange)
+    engine = wasmtime.Engine()
+    module = module_cache._read_cached(engine, cached)
+    assert module is not None
+    assert [export.name for export in module.exports] == ["f"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for another user")
+class TestCacheOfAnotherUser:
+    """Root has the environment of a user, as with `sudo -E`."""
+
+    def test_it_is_neither_read_nor_written(
+        self, load: Callable[[], object], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.INFO)
+        load()
+        cache = tmp_path / "cache"
+        files = list(cache.iterdir())
+        os.chown(cache, 65534, 65534)
+        load()
+        assert compilations(caplog) == 2
+        assert list(cache.iterdir()) == files
+
+    def test_no_folder_is_created_in_the_home_of_another_user(
+        self, load: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        home = tmp_path / "home"
+        home.mkdir()
+        os.chown(home, 65534, 65534)
+        monkeypatch.setenv("SYNCLINE_CACHE_DIR", str(home / ".cache" / "syncline"))
+        assert load()
+        assert not list(home.iterdir())
+
+
 @pytest.mark.parametrize("folder", ["file/cache", "/proc/nowhere"])
 def test_an_unusable_cache_folder_is_ignored(
     load: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
@@ -745,14 +807,15 @@ def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatc
 def test_old_cached_modules_are_removed(load: Callable[[], object], tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     folder.mkdir()
-    for name, age in (("old.1.cwasm", 1), ("new.1.cwasm", 0), ("dead.part", 1), ("mine.txt", 1)):
+    dead = ".x.cwasm.syncline-AbCdEf.part"
+    for name, age in (("old.1.cwasm", 1), ("new.1.cwasm", 0), (dead, 0), ("mine.txt", 1)):
         (folder / name).touch()
         if age:
             os.utime(folder / name, (0, 0))
     load()
     assert {file.name for file in folder.iterdir()} >= {"new.1.cwasm", "mine.txt"}
     assert not (folder / "old.1.cwasm").exists()
-    assert not (folder / "dead.part").exists()
+    assert not (folder / dead).exists()
 
 
 def test_several_processes_can_share_the_cache(load: Callable[[], object], tmp_path: Path) -> None:
@@ -774,7 +837,7 @@ def test_several_processes_can_share_the_cache(load: Callable[[], object], tmp_p
         _, stderr = process.communicate()
         assert (process.returncode, stderr.count("Traceback")) == (0, 0), stderr
     load()
-    assert not list((tmp_path / "cache").glob("*.part"))
+    assert not list((tmp_path / "cache").glob(".*"))
 
 
 # --- the native engine --------------------------------------------------------------------------

@@ -10,12 +10,13 @@ import mmap
 import os
 import platform
 import stat
-import tempfile
 import threading
 import time
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from syncline import _core
 
 if TYPE_CHECKING:
     import wasmtime
@@ -61,7 +62,7 @@ def _load_module(engine: wasmtime.Engine, wasm: Path, reservation: int) -> wasmt
     key = hashlib.sha256(code)
     for part in (metadata.version("wasmtime"), platform.machine(), f"reservation={reservation}"):
         key.update(b"\0" + part.encode())
-    cache = cache_dir()
+    cache = _private_folder(cache_dir())
     name = f"{wasm.stem}-{key.hexdigest()[:32]}"
     for file in sorted(cache.glob(f"{name}.*.cwasm")) if cache else ():
         module = _read_cached(engine, file)
@@ -70,7 +71,7 @@ def _load_module(engine: wasmtime.Engine, wasm: Path, reservation: int) -> wasmt
     log.info("compiling the trace processor (a few seconds, once)")
     module = wasmtime.Module(engine, code)
     if cache:
-        _write_cached(cache, name, module.serialize())
+        _write_cached(cache, name, bytes(module.serialize()))
     return module
 
 
@@ -86,7 +87,27 @@ def cache_dir() -> Path | None:
         return None
 
 
-def _digest(data: bytes | bytearray | mmap.mmap) -> str:
+def _private_folder(folder: Path | None) -> Path | None:
+    """Creates the folder of the cache. Returns None if it cannot be used, or another user can write to it."""
+    if folder is None:
+        return None
+    try:
+        above = next(path for path in folder.parents if path.exists())
+        # As root with the home of a user, it would be a folder that this user cannot use.
+        if folder.exists() or _owned(above.stat(), or_by_root=True):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError as error:
+        log.info("the compiled trace processor is not cached: %s", error)
+        return None
+    # Who can write to the folder can exchange its files.
+    if _trusted(status):
+        return folder
+    log.warning("%s: other users own it or can write to it: not used", folder)
+    return None
+
+
+def _digest(data: bytes | mmap.mmap) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
@@ -107,9 +128,8 @@ def _read_cached(engine: wasmtime.Engine, file: Path) -> wasmtime.Module | None:
                 return None
             # wasmtime checks only a part of the file. The digest in the name covers all of it.
             with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                whole = file.name.split(".")[1] == _digest(data)
-        if whole:
-            return wasmtime.Module.deserialize_file(engine, str(file))
+                if file.name.split(".")[1] == _digest(data):
+                    return _deserialize(engine, opened.fileno(), data)
         log.warning("%s is damaged: compiling again", file)
     except (OSError, ValueError, wasmtime.WasmtimeError) as error:
         log.warning("%s: %s: compiling again", file, error)
@@ -117,31 +137,36 @@ def _read_cached(engine: wasmtime.Engine, file: Path) -> wasmtime.Module | None:
     return None
 
 
+def _deserialize(engine: wasmtime.Engine, descriptor: int, data: mmap.mmap) -> wasmtime.Module:
+    """Loads a module from an open file: the one that was checked, whatever has its name now."""
+    import wasmtime
+
+    # wasmtime maps a file, and copies bytes.
+    opened = Path(f"/proc/self/fd/{descriptor}")
+    if opened.exists():
+        return wasmtime.Module.deserialize_file(engine, str(opened))
+    return wasmtime.Module.deserialize(engine, bytes(data))
+
+
 def _trusted(status: os.stat_result) -> bool:
-    if not hasattr(os, "geteuid"):
-        return True
-    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    """Returns whether only this user can write to a file or folder."""
+    return _owned(status) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def _write_cached(cache: Path, name: str, code: bytearray) -> None:
-    """Writes a temporary file and renames it, so that other processes never see a partial file."""
-    part = None
+def _owned(status: os.stat_result, *, or_by_root: bool = False) -> bool:
+    return status.st_uid == os.geteuid() or (or_by_root and status.st_uid == 0)
+
+
+def _write_cached(cache: Path, name: str, code: bytes) -> None:
+    """Writes a module, and removes old ones."""
     try:
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, part = tempfile.mkstemp(dir=cache, prefix=f"{name}.", suffix=".part")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(code)
-        os.replace(part, cache / f"{name}.{_digest(code)}.cwasm")
-        part = None
+        _core.write(cache / f"{name}.{_digest(code)}.cwasm", code, private=True)
         oldest = time.time() - _CACHE_DAYS * 86400
-        for old in [*cache.glob("*.cwasm"), *cache.glob("*.part")]:
+        for old in cache.glob("*.cwasm"):
             if old.stat().st_mtime < oldest:
                 _remove(old)
-    except OSError as error:
-        log.info("the compiled trace processor is not cached: %s", error)
-    finally:
-        if part:
-            _remove(Path(part))
+    except (OSError, _core.CoreError) as error:
+        log.info("the compiled trace processor is not cached: %s", error.args[0])
 
 
 def _remove(file: Path) -> None:
