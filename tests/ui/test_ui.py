@@ -5,6 +5,7 @@ SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.client
 import json
@@ -12,12 +13,15 @@ import os
 import re
 import socket
 import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
+from syncline.ui import peer
 from syncline.ui.serve import OfflineServer, OnlineServer, PortTaken
 
 from tests.ui import browser
@@ -192,7 +196,8 @@ class TestOnline:
         page = urlsplit(server.page)
         assert (page.scheme, page.netloc, page.path) == ("https", "ui.perfetto.dev", "/")
         arguments = parse_qs(page.fragment.removeprefix("!/?"), strict_parsing=True)
-        assert arguments["url"] == [f"http://127.0.0.1:{server.server_port}/a%20trace.pftrace"]
+        address = rf"http://127\.0\.0\.1:{server.server_port}/[\w-]{{22}}/a%20trace\.pftrace"
+        assert re.fullmatch(address, arguments["url"][0])
         (command,) = json.loads(arguments["startupCommands"][0])
         assert command["id"] == "dev.perfetto.ExpandTracksByRegex"
         (pattern,) = command["args"]
@@ -202,11 +207,14 @@ class TestOnline:
 
     def test_only_the_ui_gets_the_trace(self, server: OnlineServer, trace: Path) -> None:
         ask = Visitor(server.server_port).ask
-        path = "/a%20trace.pftrace"
+        path = quote(server.trace_path)
         assert ask("GET", path, origin=None)[0] == 403
         assert ask("GET", path, origin="https://evil.example")[0] == 403
         assert ask("GET", path, Host="evil.example:9001")[0] == 403
-        for other in ("/", "/a", path + "?", path + "/", "/../a%20trace.pftrace"):
+        # Any user of this machine can send the Origin of the UI.
+        name = "/a%20trace.pftrace"
+        guesses = ("/", name, f"/{'A' * 22}{name}", path.partition(name)[0], path[:-1])
+        for other in (*guesses, path + "?", path + "/", f"/..{name}", "/%e4"):
             assert ask("GET", other)[0] == 404
         assert ask("POST", "/status")[0] == 404
         # None of these requests ends the server.
@@ -222,13 +230,13 @@ class TestOnline:
     ) -> None:
         ask = Visitor(server.server_port).ask
         status, headers, _ = ask(
-            "OPTIONS", "/a%20trace.pftrace", Access_Control_Request_Private_Network="true"
+            "OPTIONS", quote(server.trace_path), Access_Control_Request_Private_Network="true"
         )
         assert status == 204
         assert headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
         assert "GET" in headers["Access-Control-Allow-Methods"]
         assert headers["Access-Control-Allow-Private-Network"] == "true"
-        status, headers, body = ask("HEAD", "/a%20trace.pftrace")
+        status, headers, body = ask("HEAD", quote(server.trace_path))
         assert (status, body) == (200, b"")
         assert headers["Content-Length"] == str(trace.stat().st_size)
         assert not server._fetched.is_set()
@@ -237,16 +245,75 @@ class TestOnline:
         with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
             host = f"127.0.0.1:{server.server_port}"
             connection.sendall(
-                f"GET /a%20trace.pftrace HTTP/1.1\r\nHost: {host}\r\n"
+                f"GET {quote(server.trace_path)} HTTP/1.1\r\nHost: {host}\r\n"
                 "Origin: https://ui.perfetto.dev\r\n\r\n".encode()
             )
             connection.recv(100)
         assert not server._fetched.wait(0.5)
-        assert Visitor(server.server_port).ask("GET", "/a%20trace.pftrace")[0] == 200
+        assert Visitor(server.server_port).ask("GET", quote(server.trace_path))[0] == 200
 
     def test_a_port_in_use_is_refused(self, server: OnlineServer, trace: Path) -> None:
         with pytest.raises(PortTaken):
             OnlineServer(trace, trace.name, server.server_port)
+
+    def test_each_server_has_a_path_of_its_own(self, server: OnlineServer, trace: Path) -> None:
+        with OnlineServer(trace, trace.name, port=0) as other:
+            assert other.trace_path != server.trace_path
+            assert Visitor(other.server_port).ask("GET", quote(server.trace_path))[0] == 404
+
+    def test_connections_are_limited(self, server: OnlineServer) -> None:
+        address = ("127.0.0.1", server.server_port)
+        with contextlib.ExitStack() as stack:
+            for _ in range(16):
+                stack.enter_context(socket.create_connection(address))
+            with socket.create_connection(address) as one_more:
+                assert one_more.makefile("rb").readline().split()[1] == b"503"
+        # The others have been closed.
+        for _ in range(200):
+            if Visitor(server.server_port).ask("HEAD", quote(server.trace_path))[0] == 200:
+                return
+            time.sleep(0.01)
+        pytest.fail("connections that were closed still count")
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for another user")
+    @pytest.mark.skipif(
+        sys.platform != "linux", reason="only Linux reports the user of a connection"
+    )
+    @pytest.mark.parametrize("family", ["AF_INET", "AF_INET6"])
+    def test_another_user_gets_nothing(self, server: OnlineServer, family: str) -> None:
+        """The arguments of a browser are public, and with them the address of the trace."""
+        host = {"AF_INET": "127.0.0.1", "AF_INET6": "::ffff:127.0.0.1"}[family]
+        request = f"HEAD {quote(server.trace_path)} HTTP/1.0\\r\\nHost: 127.0.0.1:{server.server_port}\\r\\n"
+        program = f"""if True:
+            import os, socket
+            for uid in (65534, 0):
+                # The kernel records the user who creates a socket.
+                os.seteuid(uid)
+                with socket.socket(socket.{family}) as connection:
+                    os.seteuid(0)
+                    connection.connect(("{host}", {server.server_port}))
+                    try:
+                        connection.sendall(b"{request}Origin: https://ui.perfetto.dev\\r\\n\\r\\n")
+                        print(connection.recv(12))
+                    except ConnectionError:
+                        print(b"")
+        """
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert done.stdout.split("\n")[:2] == ["b''", "b'HTTP/1.0 200'"], done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the user of a connection")
+def test_the_user_of_a_connection_is_known() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
+        ends = client.getsockname(), server.getsockname()
+        assert peer._uid(*ends, Path("/")) == os.geteuid()
+        assert peer.may_connect(*ends)
+        assert peer._uid(("127.0.0.1", 1), server.getsockname(), Path("/")) is None
+        # Without /proc, and in another network namespace, it is not known.
+        assert peer.may_connect(*ends, Path("/nowhere"))
 
 
 class TestOffline:
@@ -262,8 +329,9 @@ class TestOffline:
             assert (status, headers["Content-Type"]) == (200, "application/wasm")
             assert headers["Content-Security-Policy"].startswith("default-src 'self' ")
             for _ in range(2):
-                assert ask("GET", "/trace/a%20trace.pftrace")[2] == trace.read_bytes()
-            for other in ("/assets/", "/../a%20trace.pftrace", "/%2e%2e/a%20trace.pftrace", "/x"):
+                assert ask("GET", quote(server.trace_path))[2] == trace.read_bytes()
+            name = "/a%20trace.pftrace"
+            for other in ("/assets/", f"/..{name}", f"/%2e%2e{name}", "/x", name, f"/trace{name}"):
                 assert ask("GET", other)[0] == 404
             assert ask("GET", "/", Host="evil.example")[0] == 403
 
@@ -282,13 +350,15 @@ class TestCommand:
             if probe.connect_ex(("127.0.0.1", 9001)) == 0:
                 pytest.skip("port 9001 is taken: stop the program that uses it")
         with browser.opened(self.LOG) as page:
-            assert "url=http://127.0.0.1:9001/parallel4.pftrace&" in page
-            status, _, body = Visitor(9001).ask("GET", "/parallel4.pftrace")
+            (address,) = parse_qs(urlsplit(page).fragment.removeprefix("!/?"))["url"]
+            assert re.fullmatch(r"http://127\.0\.0\.1:9001/[\w-]+/parallel4\.pftrace", address)
+            path = urlsplit(address).path
+            status, _, body = Visitor(9001).ask("GET", path)
             assert status == 200
             assert body[:1] == b"\n"
             for _ in range(100):
                 try:
-                    Visitor(9001).ask("HEAD", "/parallel4.pftrace")
+                    Visitor(9001).ask("HEAD", path)
                 except OSError:
                     break
             else:

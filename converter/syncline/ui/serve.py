@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import hmac
 import json
+import secrets
 import shutil
 import threading
 from collections.abc import Iterable
@@ -13,12 +16,21 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, unquote, urlsplit
 
+from syncline.ui.peer import may_connect
+
 __all__ = ["ONLINE_PORT", "ONLINE_UI", "OfflineServer", "OnlineServer", "PortTaken", "ui_address"]
 
 HOST = "127.0.0.1"
 ONLINE_UI = "https://ui.perfetto.dev"
 # The only local port from which the UI's content security policy allows a fetch.
 ONLINE_PORT = 9001
+
+# Of one browser: it opens at most six to one host, and some in advance.
+_MAX_CONNECTIONS = 16
+# A browser that has opened a connection in advance may never use it.
+_REQUEST_WITHIN_S = 30
+# The UI may be busy with the first part of a large trace while the next one waits.
+_SENT_WITHIN_S = 600
 
 # Track groups that are expanded when the page opens (docs/reference/trace-layout.md). The group of a process
 # is called NAME PID.
@@ -37,7 +49,12 @@ def ui_address(ui: str, trace: str) -> str:
 
 
 class _Server(ThreadingHTTPServer):
-    """Serves one trace inside a `with` block."""
+    """Serves one trace inside a `with` block.
+
+    Every user of this machine can connect to the port. The path of the trace has a random part, so
+    that only those who know it get the trace. The arguments of a process are public, and with them
+    the address that a browser was started with. So, on Linux, connections of other users are closed.
+    """
 
     # A browser may keep connections open without using them.
     daemon_threads = True
@@ -47,8 +64,9 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, trace: Path, name: str, port: int, handler: type[_Handler]) -> None:
         self.trace = trace
-        self.trace_path = self.folder + name
+        self.trace_path = f"{self.folder}{secrets.token_urlsafe(16)}/{name}"
         self._fetched = threading.Event()
+        self._free = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         try:
             super().__init__((HOST, port), handler)
         except OSError as error:
@@ -72,6 +90,25 @@ class _Server(ThreadingHTTPServer):
         self._thread.join()
         self.server_close()
 
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Returns whether the connection may send a request."""
+        return may_connect(client_address, self.server_address)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        with contextlib.suppress(OSError):
+            request.setblocking(False)
+            request.send(b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
     def trace_is_fetched(self) -> None:
         """Records that the whole trace has been sent."""
         self._fetched.set()
@@ -88,6 +125,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(SimpleHTTPRequestHandler):
     server: _Server  # type: ignore[assignment]
+    timeout = _REQUEST_WITHIN_S
 
     def log_message(self, format: str, *args: object) -> None:
         """Prints nothing, because `syncline open` prints what is served."""
@@ -99,7 +137,9 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def asks_for_trace(self) -> bool:
         """Returns whether the request is for exactly the path of the trace, without a query."""
-        return unquote(self.path) == self.server.trace_path
+        asked, path = unquote(self.path).encode(), self.server.trace_path.encode()
+        # In a time that does not depend on how much of it is right.
+        return hmac.compare_digest(asked, path)
 
     def reply(self, status: HTTPStatus, headers: Iterable[tuple[str, str]] = ()) -> None:
         """Sends a reply without a body."""
@@ -112,6 +152,7 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def send_trace(self, headers: Iterable[tuple[str, str]] = ()) -> None:
         """Sends the trace; for HEAD only the headers."""
+        self.connection.settimeout(_SENT_WITHIN_S)
         with self.server.trace.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(0)
