@@ -68,7 +68,7 @@ $(STAMP): $(BIN)/python pyproject.toml setup.py constraints.txt $(CORE_SOURCES) 
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-kernel-test: ## test workloads and recorders in a QEMU guest (minutes; the first time, as root, five more)
+kernel-test: $(STAMP) ## test workloads and recorders in a QEMU guest (minutes; the first time, as root, five more)
 	tests/kernel/test.sh
 
 record-fixtures: ## record workloads in the guest into build/recordings

@@ -101,6 +101,27 @@ mount_case() {
   MOUNTED="$1 $2"
 }
 
+# wait_until SECONDS COMMAND...: waits until the command succeeds. Fails after SECONDS: without a limit, a job would run until the guest's.
+wait_until() {
+  local until=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    if [ "$SECONDS" -ge "$until" ]; then
+      echo "waited in vain: $*" >&2
+      return 1
+    fi
+    sleep 0.5
+  done
+}
+
+has_exited() { [ ! -e "/proc/$1" ] || grep -q '^State:.*zombie' "/proc/$1/status" 2>/dev/null; }
+
+# wait_for_exit PID [SECONDS]: waits for a process of this shell, and kills it after SECONDS.
+wait_for_exit() {
+  wait_until "${2:-300}" has_exited "$1" || kill -KILL "$1" || true
+  wait "$1" || true
+}
+
 # select_cases [PATTERN...]: prints the rows of cases.tsv whose name, file system, device or workload matches a pattern; all without one.
 select_cases() {
   local name setup device workload options pattern

@@ -7,7 +7,15 @@ export PYTHONPATH=$PROJECT/converter:$PACKAGES PYTHONDONTWRITEBYTECODE=1
 SAID=/tmp/said
 passed=0 failed=0
 
-syncline() { python3 -c 'from syncline.cli import main; main()' "$@"; }
+if ! python3 -c 'import syncline.cli, syncline._core' 2>"$SAID"; then
+  tail -n 1 "$SAID"
+  echo "the checkout is not built; type on the host: make .venv/.installed"
+  echo "record-lib: 0 passed, 1 failed"
+  exit 1
+fi
+
+# With a limit, because a command that hangs would take the time of the whole job.
+syncline() { timeout --foreground -k 30 900 python3 -c 'from syncline.cli import main; main()' "$@"; }
 
 # The route that `record` chooses on this kernel.
 default_route() { if [ -d /sys/kernel/tracing/events/wb_tracer ]; then echo ring-buffer; else echo bpftrace; fi; }

@@ -8,6 +8,11 @@ cd "$(dirname "$0")" || exit
 # One case for each kind of sync and for each file system.
 read -ra cases <<<"${CASES:-small4 small-uring parallel4 overwrite-unaligned-cold rename msync odsync rwf-sync empty syncfs ranges odd-names
   sqlite-wal-full valkey io-error small4-null-cache small4-nojournal small4-fast-commit small4-xfs small4-btrfs small4-f2fs}"
+if [ ! -e ../../.venv/.installed ]; then
+  echo "kernel: the checkout is not built, and the guest runs it: make kernel-test builds it first"
+  echo "kernel: 0 passed, 1 failed, 0 skipped"
+  exit 1
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0

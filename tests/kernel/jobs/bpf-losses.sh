@@ -117,7 +117,7 @@ for version in "$@"; do
       echo 'echo >$truth/trace; echo 1 >$truth/events/syncline/enable; for event in issue complete; do echo 1 >$truth/events/block/block_rq_$event/enable; done; sync; sleep 1'
       printf 'workloads %q %q; sync; sleep 1; echo 0 >$truth/events/enable; cat $truth/trace /sys/kernel/tracing/kprobe_profile >%q\n' "$name" "$work/$name.windows" "$work/$name.truth"
       printf 'log=%q\n' "$work/$name.log"
-      echo 'size=-1; while now=$(stat -c %s "$log") && [ "$now" != "$size" ]; do size=$now; sleep 3; done'
+      echo 'size=-1; for ((i = 0; i < 100; i++)); do now=$(stat -c %s "$log"); [ "$now" != "$size" ] || break; size=$now; sleep 3; done'
     } >"$work/command"
     "$bpftrace" -q "$work/$name.bt" 0 '' 0 -c "/bin/bash $work/command" >"$work/$name.log" 2>"$work/$name.err" || { tail -n 5 "$work/$name.err"; continue; }
     python3 - "$way" "$version" "$work/$name" <<'P'

@@ -51,17 +51,19 @@ for route in ${1:-$(default_route)}; do
   check "$route: --comm" nothing /tmp/comm
 
   # Until the process exits, and only its requests.
+  endless=()
   for name in b a; do
     python3 -c 'import os, sys, time
 fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
 while os.pwrite(fd, b"x", 0):
     os.fsync(fd)
     time.sleep(0.05)' "$DATA/$name/endless" &
+    endless+=($!)
   done
   pid=$!
   record -o /tmp/pid --pid $pid --for 3s &>"$SAID"
-  kill %1 %2
-  wait
+  kill "${endless[@]}"
+  for each in "${endless[@]}"; do wait_for_exit "$each"; done
   # A sync that is in progress when the recording starts has no start event, and therefore no path.
   check "$route: --pid" rows /tmp/pid "len(rows) > 3 and all(r['path'].startswith('/mnt/data/a') or r['incomplete'] == 'start' for r in rows)"
   cp -r /tmp/all /tmp/pid "$OUT/"

@@ -31,18 +31,23 @@ record -o /tmp/none -- /no/such/program &>"$SAID"
 check 'a command that does not exist is reported' says 'cannot run /no/such/program'
 check '... no folder, and nothing is left' test ! -e /tmp/none -a "$(nothing_left && echo y)" = y
 
+# A recorder that fails does not say that it records.
+started() { says 'recording' || has_exited "$recorder"; }
+
 record -o /tmp/ctrlc &>"$SAID" &
-until says 'recording'; do sleep 0.5; done
+recorder=$!
+wait_until 300 started
 "$workload" "$DATA" files=20 >/dev/null
 pkill -INT -f 'record --route'
-wait
+wait_for_exit $recorder
 check 'Ctrl-C: the recording is complete' grep -q '"ended_by": "SIGINT"' /tmp/ctrlc/manifest.json
 check '... and nothing is left' nothing_left
 
 record -o /tmp/killed &>"$SAID" &
-until says 'recording'; do sleep 0.5; done
+recorder=$!
+wait_until 300 started
 pkill -KILL -f 'record --route'
-wait
+wait_for_exit $recorder
 pkill -INT -x bpftrace
 sleep 2
 record -o /tmp/after -- true &>"$SAID"

@@ -31,12 +31,14 @@ events() {
   done
 }
 
-# Runs the workload, then waits until the log has not grown for 3 s: an emulated CPU drains slowly.
+# Runs the workload, then waits until the log has not grown for 3 s: an emulated CPU drains slowly. After five minutes it is not waited for.
 run_and_drain() {
-  local log=$1 size=-1 now
+  local log=$1 size=-1 now tries
   shift
   "$@" >"$prefix.json"
-  while now=$(stat -c %s "$log" 2>/dev/null || echo 0) && [ "$now" != "$size" ]; do
+  for ((tries = 0; tries < 100; tries++)); do
+    now=$(stat -c %s "$log" 2>/dev/null || echo 0)
+    [ "$now" != "$size" ] || break
     size=$now
     sleep 3
   done
@@ -88,7 +90,7 @@ record() {
       "$@" >"$prefix.json"
       sleep 2
       kill -INT "$tracer"
-      wait "$tracer" || true
+      wait_for_exit "$tracer"
       (cd "$(dirname "$prefix")" && blkparse -q -i "$(basename "$prefix")" >"$(basename "$prefix").blkparse.txt")
       ;;
     bpf:* | bpf-json:*)

@@ -42,9 +42,9 @@ syncline record --route bpftrace -o run -- strace -f -ttt -T -e trace="$calls" -
   "$PROJECT/tests/workloads/$workload.py" "$DATA/$name" ${words[@]+"${words[@]}"} >truth.json 2>said || { cat said; exit 1; }
 trace-cmd stop
 kill -INT "$blktrace"
-wait "$blktrace" || true
+wait_for_exit "$blktrace"
 pkill -INT -x perf
-wait "$perf" || true
+wait_for_exit "$perf"
 perf script --header --ns -i perf.data >perf.txt
 # trace-cmd would store the names of all kernel functions: most of the file, and not used by these events.
 mount --bind /dev/null /proc/kallsyms
