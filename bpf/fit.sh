@@ -1,6 +1,6 @@
 #!/bin/sh
 # fit.sh SCRIPT: prints the script with the probes enabled that this kernel has events for. Run it as root.
-#   bpf/fit.sh bpf/stock-tracepoints.bt >/tmp/fitted.bt && bpftrace -q /tmp/fitted.bt 0 '' 0
+#   bpf/fit.sh bpf/stock-tracepoints.bt >fitted.bt && bpftrace -q fitted.bt 0 '' 0
 set -eu
 events=/sys/kernel/tracing/events
 [ -d $events/block ] || events=/sys/kernel/debug/tracing/events

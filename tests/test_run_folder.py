@@ -154,6 +154,7 @@ class TestReplace:
             (folder.path / "maps").mkdir()
             for name in ("manifest.json", "maps/1.maps"):
                 (folder.path / name).touch()
+            folder.hand_over()
             folder.close()
             found = [run, *run.rglob("*")]
             assert len(found) == 4

@@ -20,7 +20,18 @@ ROOT = Path(__file__).parents[2]
 # Lowest first. A name covers the file and the folder of that name; of two names that fit, the longer one counts.
 RUST_ROOT = ROOT / "converter" / "core" / "src"
 RUST = [
-    ["names", "event", "error", "location", "losses", "output", "output_path", "part", "thread_table", "stacks"],
+    [
+        "names",
+        "event",
+        "error",
+        "location",
+        "losses",
+        "output",
+        "output_path",
+        "part",
+        "thread_table",
+        "stacks",
+    ],
     # lib.rs lists the modules, which is no import, and defines constants.
     ["lib", "low_level_log", "max_loss"],
     ["rows"],
@@ -41,7 +52,18 @@ RUST = [
 PYTHON_ROOT = ROOT / "converter" / "syncline"
 PYTHON = [
     ["_core", "errors", "__init__"],
-    ["finding", "folders", "frames", "kinds", "losses", "marks", "reading", "recordings", "scratch", "users"],
+    [
+        "finding",
+        "folders",
+        "frames",
+        "kinds",
+        "losses",
+        "marks",
+        "reading",
+        "recordings",
+        "scratch",
+        "users",
+    ],
     ["engine"],
     ["report"],
     # Opens an input as tables, for which it asks `report` where the SQL is.

@@ -282,6 +282,8 @@ class TestOnline:
     @pytest.mark.parametrize("family", ["AF_INET", "AF_INET6"])
     def test_another_user_gets_nothing(self, server: OnlineServer, family: str) -> None:
         """The arguments of a browser are public, and with them the address of the trace."""
+        refused: list[int] = []
+        server.on_refusal = refused.append
         host = {"AF_INET": "127.0.0.1", "AF_INET6": "::ffff:127.0.0.1"}[family]
         request = f"HEAD {quote(server.trace_path)} HTTP/1.0\\r\\nHost: 127.0.0.1:{server.server_port}\\r\\n"
         program = f"""if True:
@@ -300,6 +302,7 @@ class TestOnline:
         """
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert done.stdout.split("\n")[:2] == ["b''", "b'HTTP/1.0 200'"], done.stderr
+        assert refused == [65534]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the user of a connection")
@@ -309,11 +312,10 @@ def test_the_user_of_a_connection_is_known() -> None:
         socket.create_connection(server.getsockname()) as client,
     ):
         ends = client.getsockname(), server.getsockname()
-        assert peer._uid(*ends, Path("/")) == os.geteuid()
-        assert peer.may_connect(*ends)
-        assert peer._uid(("127.0.0.1", 1), server.getsockname(), Path("/")) is None
-        # Without /proc, and in another network namespace, it is not known.
-        assert peer.may_connect(*ends, Path("/nowhere"))
+        assert peer.user_of(*ends) == os.geteuid()
+        # From another network namespace, and without /proc.
+        assert peer.user_of(("127.0.0.1", 1), server.getsockname()) is None
+        assert peer.user_of(*ends, Path("/nowhere")) is None
 
 
 class TestOffline:

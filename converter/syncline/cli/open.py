@@ -73,6 +73,7 @@ def command(
             raise _port_error(taken.args[0]) from None
         except OSError as error:
             raise Failure(f"cannot serve on 127.0.0.1: {error.strerror}") from None
+        server.on_refusal = _say_refused
         with server:
             _show(server.page, no_browser)
             if offline:
@@ -82,6 +83,13 @@ def command(
                 say(f"waiting for the browser to fetch {name}; Ctrl-C stops")
                 server.wait()
                 say("the browser has the trace; to load it again, type the command again")
+
+
+def _say_refused(uid: int) -> None:
+    say(
+        f"warning: user {uid} of this machine has connected, and does not get the trace",
+        "if that is your browser, run `syncline open` as the user of the browser",
+    )
 
 
 @contextmanager

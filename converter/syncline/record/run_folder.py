@@ -83,15 +83,18 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 os.rmdir(self._last, dir_fd=self._parent)
 
-    def close(self) -> None:
-        """Closes the folder. It then belongs to the user who has called sudo."""
+    def hand_over(self) -> None:
+        """Gives the folder to the user who has called sudo. Raises OSError."""
         caller = sudo_caller()
-        if caller is not None:
-            for _, folders, files, folder in os.fwalk(".", dir_fd=self._folder):
-                for name in (*folders, *files):
-                    os.chown(name, caller.uid, caller.gid, dir_fd=folder, follow_symlinks=False)
-            # Last, because its owner may change what is in it.
-            os.fchown(self._folder, caller.uid, caller.gid)
+        if caller is None:
+            return
+        for _, folders, files, folder in os.fwalk(".", dir_fd=self._folder):
+            for name in (*folders, *files):
+                os.chown(name, caller.uid, caller.gid, dir_fd=folder, follow_symlinks=False)
+        # Last, because its owner may change what is in it.
+        os.fchown(self._folder, caller.uid, caller.gid)
+
+    def close(self) -> None:
         os.close(self._folder)
         os.close(self._parent)
 
@@ -117,7 +120,9 @@ def _make(name: Path, parent: int, last: str, replace: bool) -> int:
     if status.st_uid != os.geteuid() or status.st_mode & 0o077 or not _is_empty(folder):
         os.close(folder)
         raise RecordError(
-            f"another user has replaced {name}", "record to a folder in one of your own: -o DIR"
+            f"{name} does not have the owner and the mode that it was created with: another user has"
+            " replaced it, or its file system does not store them",
+            "record to a folder on a local disk, in one of your own: -o DIR",
         )
     return folder
 

@@ -68,7 +68,20 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
     if route.cannot_see:
         say(f"it cannot see {route.cannot_see}")
     with contextlib.closing(RunFolder.create(request.folder, replace=request.force)) as folder:
-        yield folder, _record_into(folder, request, route, lambda text: say(folder.shown(text)))
+        try:
+            yield folder, _record_into(folder, request, route, lambda text: say(folder.shown(text)))
+        finally:
+            _hand_over(folder, say)
+
+
+def _hand_over(folder: RunFolder, say: Say) -> None:
+    try:
+        folder.hand_over()
+    except OSError as error:
+        say(
+            f"warning: {folder.name} belongs to root, and cannot be given to the user who called sudo:"
+            f" {error.strerror}"
+        )
 
 
 def _record_into(folder: RunFolder, request: Request, route: Route, say: Say) -> dict[str, Any]:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import socket
 import struct
 from pathlib import Path
-from typing import Any
-
-from syncline.users import is_trusted
 
 # Columns of /proc/net/tcp.
 _LOCAL, _REMOTE, _UID = 1, 2, 7
 
 
-def may_connect(client: Any, server: Any, root: Path = Path("/")) -> bool:
-    """Returns whether the client is this user, root or the caller of sudo, or is not known.
+def user_of(client: tuple[str, int], server: tuple[str, int], root: Path = Path("/")) -> int | None:
+    """Returns the id of the user who has opened a connection; None if it is not known.
 
     It is known on Linux if the connection comes from this network namespace.
 
@@ -23,12 +20,6 @@ def may_connect(client: Any, server: Any, root: Path = Path("/")) -> bool:
         server: address and port at which it has connected.
         root: the folder that holds proc.
     """
-    uid = _uid(client, server, root)
-    return uid is None or is_trusted(uid)
-
-
-def _uid(client: tuple[str, int], server: tuple[str, int], root: Path) -> int | None:
-    """Returns the user id of the process that has opened the connection; None if it is not known."""
     for name, mapped in (("tcp", ""), ("tcp6", "0000000000000000FFFF0000")):
         ends = [f"{mapped}{_hex(*client)}", f"{mapped}{_hex(*server)}"]
         try:

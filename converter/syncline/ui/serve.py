@@ -9,14 +9,15 @@ import json
 import secrets
 import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, unquote, urlsplit
 
-from syncline.ui.peer import may_connect
+from syncline.ui.peer import user_of
+from syncline.users import is_trusted
 
 __all__ = ["ONLINE_PORT", "ONLINE_UI", "OfflineServer", "OnlineServer", "PortTaken", "ui_address"]
 
@@ -66,6 +67,9 @@ class _Server(ThreadingHTTPServer):
         self.trace = trace
         self.trace_path = f"{self.folder}{secrets.token_urlsafe(16)}/{name}"
         self._fetched = threading.Event()
+        # Called once with the id of each user whose connections are closed.
+        self.on_refusal: Callable[[int], None] = lambda uid: None
+        self._refused: set[int] = set()
         self._free = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         try:
             super().__init__((HOST, port), handler)
@@ -91,8 +95,14 @@ class _Server(ThreadingHTTPServer):
         self.server_close()
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Returns whether the connection may send a request."""
-        return may_connect(client_address, self.server_address)
+        """Returns whether the connection is of a user who may have the trace, as far as it is known."""
+        uid = user_of(client_address, (HOST, self.server_port))
+        if uid is None or is_trusted(uid):
+            return True
+        if uid not in self._refused:
+            self._refused.add(uid)
+            self.on_refusal(uid)
+        return False
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._free.acquire(blocking=False):

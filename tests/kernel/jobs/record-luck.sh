@@ -1,5 +1,5 @@
 #!/bin/bash
-# `syncline record` with failures: Ctrl-C, kill -9, a full disk, an overflow, a command that fails, no root. None changes the machine.
+# `syncline record` with failures: Ctrl-C, kill -9, a full disk, an overflow, a command that fails, no root, another user. None changes the machine.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -62,6 +62,21 @@ for i in \$(seq 200); do (echo x >$DATA/fork-\$i; sync $DATA/fork-\$i) & done; w
 END
 record -o /tmp/forks -- sh "$children" &>"$SAID"
 check 'two hundred children' test -s /tmp/forks/manifest.json
+check '... and nothing is left' nothing_left
+
+# Another user owns the folder above the run directory, and exchanges the run directory while root records into it.
+mkdir /tmp/theirs "$DATA/exchanged"
+chown nobody /tmp/theirs
+echo precious >/tmp/victim
+cat >/tmp/exchange <<END
+cd /tmp/theirs && mv run moved && mkdir run
+for name in manifest.json events.log stacks.log trace.dat .trace.dat.part tasks.json; do ln -s /tmp/victim run/\$name; done
+exec $workload $DATA/exchanged files=20
+END
+record -o /tmp/theirs/run -- sh /tmp/exchange &>"$SAID"
+check 'an exchanged run directory: nothing is written through it' grep -qx precious /tmp/victim
+syncline convert /tmp/theirs/moved -o /tmp/moved.csv &>"$SAID"
+check '... and the recording is complete' test "$(grep -c "$DATA/exchanged/" /tmp/moved.csv)" -ge 20
 check '... and nothing is left' nothing_left
 
 if [ "$route" = ring-buffer ]; then

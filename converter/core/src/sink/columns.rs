@@ -123,7 +123,8 @@ impl Table {
         if path.metadata().is_ok_and(|meta| !meta.is_file()) {
             return Err(Error::Encode { path: path.clone(), message: "Parquet needs a plain file".into() });
         }
-        let file = Part::create(path, Access::Usual).map_err(|source| Error::Write { path: path.to_owned(), source })?;
+        let file =
+            Part::create(path, Access::Usual).map_err(|source| Error::Write { path: path.to_owned(), source })?;
         let file = Summed { file, crc: flate2::Crc::new() };
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(|e| encode(path, &e))?;
         let builders = columns.iter().map(|&(_, kind)| Builder::new(kind)).collect();
