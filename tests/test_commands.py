@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 import pytest
-from syncline.cli import cli
+from syncline.cli.group import cli
 from syncline.losses import sentence
 
 from tests.coretools import DATA, ROOT, recording

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from syncline import _core
-from syncline.cli import cli
+from syncline.cli.group import cli
 from syncline.engine.columns import open_columns
 from syncline.inputs import Reading, opened
 from syncline.recordings import Filter

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from syncline.cli import cli, errors
+from syncline.cli import errors
+from syncline.cli.group import cli
 from syncline.diff.comparability import differences
 from syncline.diff.sides import collect
 from syncline.engine.columns import open_columns

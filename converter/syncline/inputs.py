@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from syncline import _core, scratch
 from syncline.engine import EngineError
 from syncline.errors import InputError
 from syncline.kinds import BASELINE, Kind, kind_of
 from syncline.reading import Progress, Reading
-from syncline.scratch import scratch_folder
 
 __all__ = ["BASELINE", "InputError", "Kind", "Progress", "Reading", "kind_of", "opened"]
 
@@ -26,6 +26,7 @@ def opened(
     progress: Progress | None = None,
     *,
     converted: Callable[[dict[str, Any]], None] = lambda summary: None,
+    allow_files: bool = False,
     **options: Any,
 ) -> Iterator[Any]:
     """Yields an engine that has the tables of docs/reference/tables.md for any INPUT.
@@ -40,6 +41,7 @@ def opened(
             log is converted to a trace first.
         progress: called while a log is converted.
         converted: called with the summary of the core after a log was converted.
+        allow_files: SQL may use all files of the user (DuckDB).
         options: more arguments of `_core.convert`.
 
     Raises:
@@ -50,12 +52,12 @@ def opened(
         raise _no_runs(path)
     with contextlib.ExitStack() as stack:
         if kind == "log":
-            folder = stack.enter_context(scratch_folder())
+            folder = stack.enter_context(scratch.folder())
             use_duckdb = engine in ("auto", "duckdb")
             output = f"{folder}/tables/" if use_duckdb else f"{folder}/trace.pftrace"
-            converted(reading.convert([path], output, progress=progress, **options))
+            converted(_convert(reading, path, output, progress, options))
             opened_engine = stack.enter_context(
-                _open_columns(output) if use_duckdb else _open_trace(output, engine)
+                _open_columns(output, allow_files) if use_duckdb else _open_trace(output, engine)
             )
             # Messages name the file of the user, not the temporary one.
             opened_engine.path = Path(path)
@@ -73,7 +75,7 @@ def opened(
                 raise EngineError(
                     f"{path} is not a trace", "Leave out --engine, or give a trace or a log."
                 )
-            opened_engine = stack.enter_context(_open_columns(path))
+            opened_engine = stack.enter_context(_open_columns(path, allow_files))
         if reading.marks:
             from syncline.report.marks import replace_marks, span
 
@@ -81,6 +83,18 @@ def opened(
             replace_marks(opened_engine, [mark[:3] for mark in marks])
             reading.check_marks(marks, *span(opened_engine))
         yield opened_engine
+
+
+def _convert(
+    reading: Reading, path: str, output: str, progress: Progress | None, options: dict[str, Any]
+) -> dict[str, Any]:
+    try:
+        return reading.convert([path], output, progress=progress, **options)
+    except _core.CoreError as error:
+        message, hint, kind = error.args
+        if kind == "output":
+            hint = f"the tables of {path} are temporary: free some space, or name another folder in TMPDIR"
+        raise _core.CoreError(message, hint, kind) from None
 
 
 def _no_runs(folder: str) -> InputError:
@@ -105,8 +119,8 @@ def _open_trace(path: str, engine: str) -> Any:
     return open_trace(path, engine=engine, packages=[(NAMESPACE, sql_root() / "perfetto")])
 
 
-def _open_columns(path: str) -> Any:
+def _open_columns(path: str, allow_files: bool) -> Any:
     from syncline.engine.columns import open_columns
     from syncline.report.catalogue import sql_root
 
-    return open_columns(path, sql=sql_root() / "duckdb")
+    return open_columns(path, sql=sql_root() / "duckdb", allow_files=allow_files)

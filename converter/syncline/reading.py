@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncline import _core
+from syncline import _core, interruptible
 from syncline.marks import Mark, complaint, read_marks
 from syncline.recordings import (
     Filter,
@@ -66,24 +67,21 @@ class Reading:
         marks = self.mark_rows()
         recordings = [read_recording(path) for path in inputs]
         recording = join_recordings(recordings)
-        summary: dict[str, Any] = _core.convert(
-            recording.files,
-            output,
-            source=self.source,
-            time_unit=self.time_unit,
-            pid_is=self.pid_is,
-            window_ns=self.window_ns,
-            hints=self._hints(recording, self._offset_of_file(inputs, recordings)),
-            max_loss=self.max_loss,
-            marks=[mark[:3] for mark in marks],
-            filter=self.filter.over(recording.filter).for_core(),
-            processes=recording.threads,
-            process_names=recording.processes,
-            frames=recording.frames,
-            device_names=recording.device_names,
-            progress=progress,
-            **options,
-        )
+        options |= {
+            "source": self.source,
+            "time_unit": self.time_unit,
+            "pid_is": self.pid_is,
+            "window_ns": self.window_ns,
+            "hints": self._hints(recording, self._offset_of_file(inputs, recordings)),
+            "max_loss": self.max_loss,
+            "marks": [mark[:3] for mark in marks],
+            "filter": self.filter.over(recording.filter).for_core(),
+            "processes": recording.threads,
+            "process_names": recording.processes,
+            "frames": recording.frames,
+            "device_names": recording.device_names,
+        }
+        summary = _convert(recording.files, output, progress, options)
         self.check_marks(marks, summary["first_ts_ns"], summary["last_ts_ns"])
         return summary
 
@@ -129,3 +127,21 @@ class Reading:
         wrong = complaint(marks, first_ns, last_ns, str(self.marks))
         if wrong:
             self.warn(*wrong)
+
+
+def _convert(
+    files: list[str], output: str, progress: Progress | None, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Runs the core so that a signal ends it, even while it waits for a pipe."""
+    stop = threading.Event()
+
+    def report(read: int, total: int | None, events: int) -> None:
+        if stop.is_set():
+            # Any exception stops the core, which removes its files.
+            raise InterruptedError
+        if progress is not None:
+            progress(read, total, events)
+
+    return interruptible.call(
+        lambda: _core.convert(files, output, progress=report, **options), cancel=stop.set
+    )

@@ -1,65 +1,102 @@
-"""Temporary folders. What a killed run has left is removed by the next run that needs such a folder."""
+"""Temporary folders, which are removed even if a signal arrives while one is created or removed.
+
+What a killed run has left is removed by the next run that needs such a folder.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["scratch_folder"]
+__all__ = ["create", "folder", "remove", "remove_all"]
 
 _PREFIX = "syncline-tmp-"
 # Locked as long as the folder is used.
 _LOCK = ".lock"
 
+# The folders of this process, with the descriptors of their locks once they have one.
+_live: dict[Path, int | None] = {}
+
+
+def create() -> Path:
+    """Creates a folder that only this user can open, in TMPDIR or /tmp.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    parent = Path(tempfile.gettempdir())
+    _remove_dead(parent)
+    while True:
+        path = parent / (_PREFIX + secrets.token_hex(8))
+        # Noted first: a signal may arrive as soon as the folder exists.
+        _live[path] = None
+        path.mkdir(mode=0o700)
+        if _locked(path):
+            return path
+        remove(path)
+
+
+def _locked(path: Path) -> bool:
+    """Locks a folder. Returns False if another run has removed it before."""
+    try:
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return False
+    _live[path] = lock
+    # A file system without locks does not let another run lock it either.
+    with contextlib.suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(lock), (path / _LOCK).stat())
+    return False
+
+
+def remove(path: Path) -> None:
+    """Removes a folder of `create` with its contents."""
+    shutil.rmtree(path, ignore_errors=True)
+    lock = _live.pop(path, None)
+    if lock is not None:
+        os.close(lock)
+
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """Yields a new folder that only this user can open, and removes it."""
-    _remove_dead(Path(tempfile.gettempdir()))
-    folder, lock = _create()
+def folder() -> Iterator[Path]:
+    """Yields a new temporary folder, and removes it afterwards."""
+    path = create()
     try:
-        yield folder
+        yield path
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+        remove(path)
 
 
-def _create() -> tuple[Path, int]:
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        # A file system without locks does not let another run lock it either.
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Another run may have removed it before it was locked.
-        with contextlib.suppress(OSError):
-            if os.path.samestat(os.fstat(lock), (folder / _LOCK).stat()):
-                return folder, lock
-        os.close(lock)
+def remove_all() -> None:
+    """Removes the folders that still exist, when the process ends."""
+    for path in [*_live]:
+        remove(path)
 
 
 def _remove_dead(parent: Path) -> None:
     with contextlib.suppress(OSError):
-        for folder in parent.glob(f"{_PREFIX}*"):
+        for path in parent.glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError):
-                _remove_if_dead(folder)
+                _remove_if_dead(path)
 
 
-def _remove_if_dead(folder: Path) -> None:
+def _remove_if_dead(path: Path) -> None:
     """Removes a folder of this user that no process has locked. Raises OSError if one has."""
-    status = folder.lstat()
-    if status.st_uid != os.geteuid():
+    if path.lstat().st_uid != os.geteuid():
         return
-    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    lock = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # It does not follow a symbolic link.
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
     finally:
         os.close(lock)

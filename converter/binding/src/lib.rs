@@ -35,7 +35,7 @@ create_exception!(
     _core,
     CoreError,
     PyException,
-    "args: message, hint or None, class (usage, input, output, loss, interrupted)"
+    "args: message, hint or None, class (usage, input, output, closed, loss, interrupted)"
 );
 
 /// pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns; each None for any.
@@ -46,6 +46,7 @@ fn raise(error: &Error) -> PyErr {
         ErrorClass::Usage => "usage",
         ErrorClass::Input => "input",
         ErrorClass::Output => "output",
+        ErrorClass::Closed => "closed",
         ErrorClass::Loss => "loss",
         ErrorClass::Interrupted => "interrupted",
     };

@@ -30,6 +30,8 @@ pub enum ErrorClass {
     Input,
     /// The output cannot be written.
     Output,
+    /// The reader of a pipe has ended, so nobody wants the rest.
+    Closed,
     /// More events were lost than the limit allows.
     Loss,
     /// The caller stopped the conversion.
@@ -66,7 +68,7 @@ pub enum Error {
     UnknownSource { name: String, known: String },
     #[error("'{text}' is neither a number of losses nor a percentage such as 0.1%, up to 100% (--max-loss)")]
     InvalidMaxLoss { text: String },
-    #[error("cannot write {path}: {source}")]
+    #[error("cannot write {}: {source}", output_name(path))]
     Write { path: PathBuf, source: io::Error },
     #[error("cannot write {path}: there is no folder {folder}")]
     NoFolder { path: PathBuf, folder: PathBuf },
@@ -89,6 +91,10 @@ pub enum Error {
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+fn output_name(path: &Path) -> std::path::Display<'_> {
+    if path == Path::new("-") { Path::new("standard output").display() } else { path.display() }
+}
 
 fn input_name(path: &str) -> &str {
     if path == "-" { "standard input" } else { path }
@@ -121,6 +127,7 @@ impl Error {
             | Self::InvalidMaxLoss { .. }
             | Self::UnknownSink { .. }
             | Self::NotHere { .. } => ErrorClass::Usage,
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => ErrorClass::Closed,
             Self::Write { .. }
             | Self::NoFolder { .. }
             | Self::ForeignLink { .. }
@@ -165,6 +172,7 @@ impl Error {
             Self::NoFolder { folder, .. } => format!("create it first: mkdir -p {}", folder.display()),
             Self::ForeignLink { .. } => "whoever made the link chooses what root overwrites: name the file itself".into(),
             Self::Thread(_) => "a limit on processes or memory is reached: see `ulimit -u`, `ulimit -v`".into(),
+            Self::Write { path, .. } if path == Path::new("-") => return None,
             Self::Write { .. } | Self::Encode { .. } => "no incomplete file was left".into(),
             Self::TooMuchLoss { .. } => {
                 "nothing was written; to convert it nevertheless, raise --max-loss or leave it out".into()

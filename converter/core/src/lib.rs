@@ -29,6 +29,7 @@ pub mod sink;
 pub mod source;
 pub mod stacks;
 pub mod summary;
+pub mod terminal;
 pub mod thread_table;
 pub mod unresolved_frames;
 

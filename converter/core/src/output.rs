@@ -1,7 +1,8 @@
 //! Output files that appear complete or not at all. A separate thread writes them.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -9,15 +10,16 @@ use std::thread::{self, JoinHandle};
 use crate::error::{Error, Result};
 use crate::output_path::{folder, resolve};
 use crate::part::{self, Access, Part};
+use crate::terminal::escape;
 
 const BUFFER_BYTES: usize = 1 << 19;
 /// Capacity of the channel to the writing thread, in buffers.
 const BUFFERS: usize = 4;
 
 enum Target {
-    Stdout(io::Stdout),
-    /// A device or a pipe, which no file can replace.
+    /// Standard output, a device or a pipe, which no file can replace.
     Device(File),
+    Terminal(File),
     File(Part),
     Gzip(Box<flate2::write::GzEncoder<Part>>),
 }
@@ -25,8 +27,9 @@ enum Target {
 impl Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Self::Stdout(out) => out.write_all(bytes),
             Self::Device(device) => device.write_all(bytes),
+            // A buffer ends with a whole record.
+            Self::Terminal(terminal) => terminal.write_all(&escape(bytes)),
             Self::File(file) => file.write_all(bytes),
             Self::Gzip(gzip) => gzip.write_all(bytes),
         }
@@ -35,12 +38,21 @@ impl Target {
     /// Completes the file, which still has its temporary name.
     fn finish(self) -> io::Result<Option<Part>> {
         match self {
-            Self::Stdout(mut out) => out.flush().map(|()| None),
-            Self::Device(_) => Ok(None),
+            Self::Device(_) | Self::Terminal(_) => Ok(None),
             Self::File(file) => Ok(Some(file)),
             Self::Gzip(gzip) => gzip.finish().map(Some),
         }
     }
+}
+
+/// Returns the target for standard output, a device or a pipe.
+fn device(file: File) -> Target {
+    if file.is_terminal() { Target::Terminal(file) } else { Target::Device(file) }
+}
+
+/// Returns standard output as a file. `io::Stdout` ignores that it is closed.
+fn standard_output() -> io::Result<File> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from)
 }
 
 /// The writing thread. It ends when the channel is closed, or at the first error.
@@ -97,9 +109,9 @@ impl Output {
             return Err(Error::NotHere { path: path.clone(), message: "it is a folder", hint });
         }
         let target = if path == Path::new("-") {
-            Target::Stdout(io::stdout())
+            device(standard_output().map_err(fail)?)
         } else if path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
-            Target::Device(File::create(path).map_err(fail)?)
+            device(File::create(path).map_err(fail)?)
         } else {
             part::remove_dead(folder(path));
             let file = Part::create(path, access).map_err(fail)?;

@@ -10,7 +10,7 @@ import click
 from syncline import _core, losses
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import FILTERS, example, flag, offsets, reading, with_offsets
-from syncline.cli.output import refuse_inputs
+from syncline.cli.output import refuse_inputs, refuse_terminal
 from syncline.cli.progress import bar
 from syncline.errors import InputError
 from syncline.kinds import format_of, kind_of
@@ -94,6 +94,7 @@ def command(
         )
     _refuse_unused(output, to, reading, weight=weight, by=by)
     refuse_inputs(output, [*inputs, reading.marks])
+    refuse_terminal(output, to or "")
     reading = with_offsets(reading, inputs, offsets)
     with bar("converting") as progress:
         summary = reading.convert(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncline import interruptible
 from syncline.cli.diff_input import (
     checked_limit,
     read_queries,
@@ -16,6 +17,7 @@ from syncline.cli.diff_input import (
 )
 from syncline.cli.errors import BAD_INPUT, CANNOT_TELL, OK, REGRESSION, TOO_MUCH_LOST, Failure, say
 from syncline.cli.options import example, reading_with
+from syncline.cli.output import show
 from syncline.reading import Reading
 from syncline.recordings import Filter
 
@@ -110,7 +112,6 @@ def command(
     Exit codes: 0 no regression, 1 a regression, 5 can't tell (too few runs, or too much noise), and
     those of all commands (2 wrong use, 3 unreadable input, 4 more losses than --max-loss allows).
     """
-    from syncline import _core
     from syncline.diff import output
     from syncline.diff.compare import compare
     from syncline.diff.metrics import KINDS
@@ -154,8 +155,8 @@ def command(
     except PolicyError as error:
         raise Failure(error.message, error.hint) from None
     for path, kind in targets:
-        _core.write(path, output.render(kind, comparison, everything=True).encode())
-    click.echo(output.render(form, comparison, everything=everything, terminal=True), nl=False)
+        interruptible.write(path, output.render(kind, comparison, everything=True).encode())
+    show(output.render(form, comparison, everything=everything, terminal=True))
     if form != "table":
         # Programs read the other formats from stdout, so stderr has the verdict for the user.
         for warning in comparison.warnings:

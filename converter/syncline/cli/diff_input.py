@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import click
 
 from syncline import _core
 from syncline.cli import options
-from syncline.cli.errors import Failure
+from syncline.cli.errors import Failure, say
 from syncline.cli.output import refuse_inputs
 from syncline.cli.progress import bar
 from syncline.reading import Reading
@@ -87,7 +86,7 @@ def read_side(
             blocks=blocks,
             progress=progress,
             check=lambda path: options.refuse_for_converted(path, reading),
-            say=lambda message: click.echo(message, file=sys.stderr),
+            say=say,
         )
 
 

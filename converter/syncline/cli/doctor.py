@@ -6,6 +6,8 @@ import click
 
 from syncline import doctor
 from syncline.cli.options import example
+from syncline.cli.output import show
+from syncline.printable import printable
 
 
 @click.command("doctor", epilog=example("syncline doctor"))
@@ -20,4 +22,4 @@ from syncline.cli.options import example
 def command(form: str) -> None:
     """Checks this machine: engines, DuckDB, recorders, kernel features, UI."""
     checks = doctor.collect()
-    click.echo(doctor.to_json(checks) if form == "json" else doctor.render(checks))
+    show(doctor.to_json(checks) if form == "json" else printable(doctor.render(checks), "\n"))

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
+import io
+import signal
 import sys
 import traceback
 
 import click
 
+from syncline import interruptible
+from syncline.printable import printable
+
 OK = 0
 REGRESSION = 1
 WRONG_USE = 2
+# The same code: the caller chose the output.
+OUTPUT_ERROR = 2
 BAD_INPUT = 3
 TOO_MUCH_LOST = 4
 CANNOT_TELL = 5
 # EX_SOFTWARE of sysexits.h: an internal error must not look like a regression.
 INTERNAL_ERROR = 70
-INTERRUPTED = 130
+INTERRUPTED = 128 + signal.SIGINT
 
 # By the class of a `syncline._core.CoreError`.
 _CORE_CODES = {
     "usage": WRONG_USE,
-    "output": WRONG_USE,
+    "output": OUTPUT_ERROR,
     "input": BAD_INPUT,
     "loss": TOO_MUCH_LOST,
     "interrupted": INTERRUPTED,
+    # The reader of standard output has ended: it has what it wanted.
+    "closed": OK,
 }
 
 
@@ -37,22 +44,31 @@ class Failure(click.ClickException):
         self.hint = hint
         self.exit_code = code
 
-    def show(self, file: object = None) -> None:
-        """Prints the error to stderr."""
-        say(f"error: {self.message}", self.hint)
+
+class Terminated(SystemExit):
+    """SIGTERM or SIGHUP ended the command. The code is the one that shells have for it."""
+
+    def __init__(self, signal_number: int) -> None:
+        self.exit_code = 128 + signal_number
+        super().__init__(self.exit_code)
 
 
-def say(message: str, hint: str | None = None) -> None:
-    """Prints a message to stderr. The hint says what to type next."""
-    # A terminal that was closed must not end a recording before its data are written.
-    with contextlib.suppress(OSError):
-        click.echo(message, err=True)
-        if hint:
-            click.echo(f"hint: {hint}", err=True)
+def say(message: str, hint: str | None = None, *, lines: bool = False) -> None:
+    """Prints a message to stderr. The hint says what to type next.
+
+    Names in a message may come from a log, so what is not printable is escaped.
+
+    Args:
+        lines: the message has several lines.
+    """
+    text = printable(message, "\n" if lines else "")
+    if hint:
+        text += f"\nhint: {printable(hint)}"
+    sys.stderr.write(text + "\n")
 
 
 def code_of(error: Exception) -> int | None:
-    """Prints an error of an input or an engine, and returns its exit code.
+    """Prints an error of an input, an engine or the machine, and returns its exit code.
 
     Returns None for any other error, and prints nothing.
     """
@@ -62,31 +78,69 @@ def code_of(error: Exception) -> int | None:
 
     if isinstance(error, CoreError):
         message, hint, kind = error.args
-        say(f"error: {message}", hint)
+        if kind != "closed":
+            say(f"error: {message}", hint)
         return _CORE_CODES[kind]
     if isinstance(error, EngineError | InputError):
-        say(f"error: {error.message}", error.hint)
+        # SQL and its errors have lines.
+        say(f"error: {error.message}", error.hint, lines=isinstance(error, EngineError))
         return WRONG_USE if isinstance(error, SqlError) else BAD_INPUT
+    if isinstance(error, OSError) and error.errno is not None:
+        where = f": {error.filename}" if error.filename else ""
+        reason = (error.strerror or str(error)).lower()
+        say(f"error: {reason}{where}", "temporary files are in TMPDIR, or else in /tmp")
+        return OUTPUT_ERROR
+    if isinstance(error, UnicodeEncodeError):
+        say(
+            f"error: the name {error.object} is not UTF-8",
+            "rename it; or connect a log to standard input: syncline ... - < FILE",
+        )
+        return WRONG_USE
+    if isinstance(error, MemoryError):
+        say("error: not enough memory", "close other programs, or use a larger machine")
+        return OUTPUT_ERROR
     return None
 
 
 def run(cli: click.Group) -> int:
     """Runs the command line and returns its exit code."""
     try:
-        code = cli.main(standalone_mode=False)
+        return _run(cli)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        say(f"interrupted{_nothing_left()}")
+        return INTERRUPTED
+    except Terminated as error:
+        say(f"terminated{_nothing_left()}")
+        return error.exit_code
+
+
+def _nothing_left() -> str:
+    # Abandoned work may have an output that it cannot remove any more.
+    return "" if interruptible.was_abandoned() else "; no partial file was left"
+
+
+def _run(cli: click.Group) -> int:
+    from syncline.cli.group import Escaped
+
+    try:
+        try:
+            code = cli.main(standalone_mode=False)
+        except Escaped as escaped:
+            raise escaped.__cause__ from None  # type: ignore[misc]
         return code if isinstance(code, int) else OK
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        say("interrupted; no partial file was left")
-        return INTERRUPTED
-    except click.ClickException as error:
-        error.show()
+    except click.exceptions.Abort:
+        raise
+    except Failure as error:
+        say(f"error: {error.message}", error.hint)
         return error.exit_code
-    except BrokenPipeError:
-        # `syncline report ... | head`: the reader has what it wanted.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+    except click.ClickException as error:
+        # The message of click has lines, and names what was typed.
+        text = io.StringIO()
+        error.show(text)
+        sys.stderr.write(printable(text.getvalue(), "\n"))
+        return error.exit_code
     except Exception as error:
         code = code_of(error)
         if code is None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
+from syncline import interruptible
 from syncline.cli import options
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading
-from syncline.cli.output import refuse_inputs
+from syncline.cli.output import refuse_inputs, refuse_terminal
 from syncline.cli.progress import bar
 from syncline.cli.types import PERCENT
 from syncline.errors import InputError
@@ -103,7 +104,6 @@ def command(
     Requests with an unknown weight are left out and counted. Requests without a stack are the frame
     [no stack]. A function is shown as an address if the log does not name it.
     """
-    from syncline import _core
     from syncline.flamegraph import exporter
     from syncline.flamegraph.picture import Picture
 
@@ -115,12 +115,13 @@ def command(
     for path in paths:
         options.refuse_for_converted(path, reading)
     refuse_inputs(output, [*paths, reading.marks])
+    refuse_terminal(output, form)
     new, *bases = [_side(path, by, engine, reading, compared=base is not None) for path in paths]
     _check(new, by, weight, may_be_0=False)
     for side in bases:
         _check(side, by, weight, may_be_0=not normalize)
     picture = Picture(new, by, weight, bases[0] if bases else None, normalize, hide_under)
-    _core.write(output, exporter(form)(picture))
+    interruptible.write(output, exporter(form)(picture))
     if not quiet:
         target = "standard output" if output == "-" else output
         say(f"{picture.title()}: {picture.total_text(picture.new)} -> {target}")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
-from syncline import _core
+from syncline import _core, interruptible
 from syncline.cli import options
 from syncline.cli.errors import OK, code_of
 from syncline.cli.options import example, reading
+from syncline.cli.output import show
 from syncline.cli.progress import bar
 from syncline.errors import InputError
 from syncline.inputs import opened
 from syncline.kinds import kind_of
+from syncline.printable import json_text, printable
 from syncline.reading import Reading
 from syncline.recordings import join_recordings, manifest_facts, read_recording
 
@@ -68,12 +69,12 @@ def command(
         found.append(description)
         if form == "table":
             between = "\n" if number else ""
-            click.echo(between + render(description), nl=False)
+            show(between + render(description))
     joint = _joint(inputs_, found, reading) if len(inputs_) > 1 else None
     if form == "json":
-        click.echo(json.dumps({"inputs": found, "together": joint}, indent=1, ensure_ascii=False))
+        show(json_text({"inputs": found, "together": joint}, indent=1) + "\n")
     elif joint:
-        click.echo(f"\nTogether: {joint['text']}")
+        show(f"\nTogether: {printable(joint['text'])}\n")
     return code
 
 
@@ -113,7 +114,7 @@ def _joint(paths: tuple[str, ...], found: list[dict[str, Any]], reading: Reading
     described = [tuple(file[key] for key in keys) for file in files]
     try:
         join_recordings([read_recording(path) for path in paths])
-        _core.check_compatible(described, reading.pid_is)
+        interruptible.call(lambda: _core.check_compatible(described, reading.pid_is))
     except InputError as error:
         return joint | {"text": error.message}
     except _core.CoreError as error:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import click
 
-from syncline import losses
+from syncline import losses, scratch
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading, refuse_for_converted
+from syncline.cli.output import show
 from syncline.cli.progress import bar
 from syncline.errors import InputError
 from syncline.kinds import kind_of
 from syncline.reading import Reading
-from syncline.scratch import scratch_folder
 from syncline.ui.serve import ONLINE_PORT, ONLINE_UI, OfflineServer, OnlineServer, PortTaken
 
 # Endings of logs, which are not part of the name of a trace.
@@ -111,7 +111,7 @@ def _trace_of(path: str, reading: Reading) -> Iterator[tuple[Path, str]]:
         refuse_for_converted(path, reading)
         yield Path(path), Path(path).name
         return
-    with scratch_folder() as folder:
+    with scratch.folder() as folder:
         trace = folder / "trace.pftrace"
         with bar("converting") as progress:
             summary = reading.convert([path], str(trace), progress=progress)
@@ -158,14 +158,12 @@ def _port_error(port: int) -> Failure:
 def _show(page: str, no_browser: bool) -> None:
     """Opens the page in a browser. Without one, prints its address to stdout."""
     if no_browser:
-        click.echo(page)
+        show(page + "\n")
     elif _has_display() and _open_quietly(page):
         say(f"opened {page}")
     else:
         say("no browser found; open this address in one on this machine:")
-        click.echo(page)
-    # The reader of a pipe waits for the address.
-    sys.stdout.flush()
+        show(page + "\n")
 
 
 def _has_display() -> bool:

@@ -1,8 +1,9 @@
-"""Output files: never an input, and written as a whole or not at all."""
+"""Outputs: never an input, and written as a whole or not at all."""
 
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import BinaryIO
 from syncline import _core
 from syncline.cli.errors import Failure
 from syncline.recordings import is_recording, read_recording
+
+# Formats that are not text.
+_BINARY = ("pftrace", "pftrace.gz", "parquet", "pprof")
 
 
 def refuse_inputs(output: str | Path, inputs: Iterable[str | None]) -> None:
@@ -41,6 +45,29 @@ def refuse_inputs(output: str | Path, inputs: Iterable[str | None]) -> None:
             )
 
 
+def show(text: str) -> None:
+    """Prints a result to standard output, unchanged. (`click.echo` removes escape sequences, which are data in a file.)
+
+    Raises:
+        Failure: it cannot be written.
+    """
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def refuse_terminal(output: str, form: str) -> None:
+    """Refuses to write a binary format to a terminal.
+
+    Raises:
+        Failure: names the formats that are text.
+    """
+    if output == "-" and form in _BINARY and sys.stdout.isatty():
+        raise Failure(
+            f"{form} is binary, and standard output is a terminal",
+            "name a file with -o, or connect a program that reads it: ... -o - | PROGRAM",
+        )
+
+
 @contextmanager
 def written(path: Path) -> Iterator[BinaryIO]:
     """Yields a buffer whose content becomes the file `path` on success.
@@ -51,6 +78,10 @@ def written(path: Path) -> Iterator[BinaryIO]:
     Raises:
         CoreError: it cannot be written.
     """
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+        return
     file = _core.OutputFile(path)
     content = io.BytesIO()
     try:

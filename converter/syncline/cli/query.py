@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from syncline.cli import options
+from syncline.cli.errors import say
 from syncline.cli.options import example, reading
+from syncline.cli.output import show
 from syncline.cli.progress import bar
 from syncline.inputs import opened
 from syncline.reading import Reading
@@ -28,9 +30,17 @@ from syncline.reading import Reading
     show_default=True,
     help="Output format.",
 )
+@click.option(
+    "--allow-files",
+    is_flag=True,
+    help="Let the SQL read and write all your files, and load extensions of DuckDB. By default it reads only"
+    " INPUT. No effect on a trace.",
+)
 @options.engine
 @reading
-def command(input: str, sql: str, form: str, engine: str, reading: Reading) -> None:
+def command(
+    input: str, sql: str, form: str, allow_files: bool, engine: str, reading: Reading
+) -> None:
     """Runs SQL on a log, a trace, or Parquet.
 
     The tables are syncline_sync, syncline_bio, syncline_call, syncline_wait, syncline_stack,
@@ -42,8 +52,12 @@ def command(input: str, sql: str, form: str, engine: str, reading: Reading) -> N
     from syncline.report.run import caveats, run_query
 
     options.refuse_for_converted(input, reading)
-    with bar("reading") as progress, opened(input, reading, engine, progress) as open_engine:
+    with (
+        bar("reading") as progress,
+        opened(input, reading, engine, progress, allow_files=allow_files) as open_engine,
+    ):
         # To stderr in every format, because standard output is data.
-        click.echo(render.preface("csv", caveats(open_engine))[1], err=True, nl=False)
+        for caveat in caveats(open_engine):
+            say(f"warning: {caveat}")
         table = run_query(open_engine, sql)
-    click.echo(render.exporter(form)(table, None), nl=False)
+    show(render.exporter(form)(table, None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from click.core import ParameterSource
 from syncline.cli import options
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading
-from syncline.cli.output import refuse_inputs, written
+from syncline.cli.output import refuse_inputs, show, written
 from syncline.cli.progress import bar
 from syncline.inputs import opened
 from syncline.reading import Reading
@@ -23,7 +24,7 @@ def _list_reports(ctx: click.Context, _param: click.Parameter, is_given: bool) -
 
     if is_given:
         for name in catalogue.names():
-            click.echo(f"{name:10} {catalogue.load(name).title}")
+            show(f"{name:10} {catalogue.load(name).title}\n")
         ctx.exit()
 
 
@@ -111,12 +112,12 @@ def command(
     with bar("reading") as progress, opened(input, reading, engine, progress) as open_engine:
         stdout_preface, stderr_preface = render.preface(form, caveats(open_engine))
         tables = [(run_report(open_engine, report.name), report) for report in reports]
-    click.echo(stderr_preface, err=True, nl=False)
+    sys.stderr.write(stderr_preface)
     export = render.exporter(form)
     # jq reads several JSON objects as a stream.
     between = "" if form == "json" else "\n"
     text = between.join(export(table, report) for table, report in tables)
-    click.echo(stdout_preface + text, nl=False)
+    show(stdout_preface + text)
 
 
 def _write_page(

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from syncline import _core
+from syncline import interruptible
 from syncline.errors import InputError
 from syncline.frames import has_nameless
 from syncline.inputs import BASELINE
@@ -59,7 +59,7 @@ def save(runs: list[Run], queries: list[Query], path: str) -> int:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     if path.endswith(".gz"):
         text = gzip.compress(text, mtime=0)
-    _core.write(path, text)
+    interruptible.write(path, text)
     return len(text)
 
 

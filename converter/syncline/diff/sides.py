@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
+from syncline import scratch
 from syncline.errors import InputError
 from syncline.inputs import Progress, Reading, opened
-from syncline.scratch import scratch_folder
 
 from . import baseline
 from .find_runs import runs_of
@@ -55,7 +55,7 @@ def collect(
             f"{name}: {repeated[0]} is named twice", "a run counts once; name each run once"
         )
     found: list[tuple[str, Run]] = []
-    with scratch_folder() as folder:
+    with scratch.folder() as folder:
         files = {path: _rereadable(path, folder) for path in paths}
         stored = {
             path: baseline.load(file)

@@ -6,20 +6,20 @@ itself. CSV and JSON lines are parsed once, into a table.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from syncline import interruptible, scratch
 from syncline.kinds import is_columns
-from syncline.scratch import scratch_folder
 
 from .attach import attach_runs
 from .errors import EngineError, SqlError
 from .result import Result, Value
-from .run_files import CONVERT, find_runs
+from .run_files import CONVERT, RunFiles, find_runs
+from .statements import NO_FILES, refuse_file_access
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,14 +37,22 @@ class ColumnsEngine:
     name = "duckdb"
 
     def __init__(
-        self, db: duckdb.DuckDBPyConnection, path: Path, scratch: contextlib.ExitStack
+        self,
+        db: duckdb.DuckDBPyConnection,
+        path: Path,
+        temporary: Path,
+        *,
+        allow_files: bool = False,
     ) -> None:
         self.path = path
         self.version = f"v{_duckdb().__version__}"
         self._db = db
-        self._scratch = scratch
+        self._temporary = temporary
+        self._allow_files = allow_files
         self._lock = threading.Lock()
         self._closed = False
+        # Whether DuckDB is running a query: an interrupted one may not have ended yet.
+        self._working = False
 
     def query(self, sql: str) -> Result:
         """Runs one or more statements and returns the rows of the last one.
@@ -59,14 +67,27 @@ class ColumnsEngine:
                     f"{self.path}: the engine is closed", "Query inside the `with` block."
                 )
             try:
-                cursor = self._db.execute(sql)
-                columns = [column[0] for column in cursor.description or ()]
-                rows = cursor.fetchall() if columns else []
+                if not self._allow_files:
+                    refuse_file_access(self._db, sql)
+                columns, rows = interruptible.call(
+                    lambda: self._run(sql), cancel=self._db.interrupt
+                )
             except _duckdb().Error as error:
+                if isinstance(error, _duckdb().PermissionException):
+                    raise SqlError(_first_line(str(error)), NO_FILES) from error
                 if isinstance(error, _duckdb().ProgrammingError | _duckdb().DataError):
                     raise SqlError(_sql_reason(str(error))) from error
                 raise EngineError(f"{self.path}: {error}") from error
         return Result(columns, [tuple(map(_plain, row)) for row in rows])
+
+    def _run(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        self._working = True
+        try:
+            cursor = self._db.execute(sql)
+            columns = [column[0] for column in cursor.description or ()]
+            return columns, cursor.fetchall() if columns else []
+        finally:
+            self._working = False
 
     def stats(self) -> list[tuple[str, str, int]]:
         """Returns what the engine could not import: nothing, because a table is read as a whole."""
@@ -77,8 +98,10 @@ class ColumnsEngine:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                self._db.close()
-                self._scratch.close()
+                # Closing would wait for a query that does not react to an interrupt.
+                if not self._working:
+                    self._db.close()
+                scratch.remove(self._temporary)
 
     def __enter__(self) -> ColumnsEngine:
         return self
@@ -92,7 +115,9 @@ class ColumnsEngine:
         self.close()
 
 
-def open_columns(path: Path | str, *, sql: Path, memory_limit: int | None = None) -> ColumnsEngine:
+def open_columns(
+    path: Path | str, *, sql: Path, memory_limit: int | None = None, allow_files: bool = False
+) -> ColumnsEngine:
     """Opens a folder of tables, a high-level log, or a folder that holds several of these.
 
     Args:
@@ -100,6 +125,7 @@ def open_columns(path: Path | str, *, sql: Path, memory_limit: int | None = None
             also compressed), or a folder of these. Each of them is a run.
         sql: the folder `sql/duckdb`.
         memory_limit: bytes; by default half of the machine's memory, at most 4 GiB.
+        allow_files: SQL may read and write other files too, and load extensions of DuckDB.
 
     Raises:
         EngineError: the input does not exist, or Syncline did not write it.
@@ -107,33 +133,46 @@ def open_columns(path: Path | str, *, sql: Path, memory_limit: int | None = None
     path = Path(path)
     runs = find_runs(path)
     duckdb = _duckdb()
-    # Closed with the engine.
-    scratch = contextlib.ExitStack()
-    spill = scratch.enter_context(scratch_folder())
+    temporary = scratch.create()
     db = None
     try:
         db = duckdb.connect(
             config={
                 "memory_limit": f"{memory_limit or _default_memory()}B",
-                "temp_directory": str(spill),
+                "temp_directory": str(temporary),
                 # No extension is needed, and none may be downloaded.
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
+                # A name in SQL is a table, never a variable of this program.
+                "python_enable_replacements": False,
             }
         )
-        attach_runs(db, path, runs, sql)
+        interruptible.call(lambda: attach_runs(db, path, runs, sql), cancel=db.interrupt)
+        if not allow_files:
+            _confine(db, runs)
     except BaseException as error:
-        if db is not None:
+        if db is not None and not interruptible.was_abandoned():
             db.close()
-        scratch.close()
+        scratch.remove(temporary)
         if isinstance(error, duckdb.Error):
             # The other lines are our SQL and DuckDB's advice to its author.
-            reason = str(error).partition("\n")[0].rstrip(".")
+            reason = _first_line(str(error)).rstrip(".")
             if isinstance(error, duckdb.InvalidInputException):
                 reason += ": is the file cut off, or do its rows differ in the number of columns?"
             raise EngineError(f"{path}: cannot read the columns: {reason}", CONVERT) from error
         raise
-    return ColumnsEngine(db, path, scratch)
+    return ColumnsEngine(db, path, temporary, allow_files=allow_files)
+
+
+def _confine(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> None:
+    """Lets SQL read the files of the runs, and no other file. It cannot be undone.
+
+    DuckDB has one list for reading and writing, so `refuse_file_access` refuses statements that write.
+    """
+    files = sorted({str(file) for run in runs for file in run.tables.values()})
+    db.execute("SET allowed_paths = $files", {"files": files})
+    for setting in ("enable_external_access = false", "lock_configuration = true"):
+        db.execute(f"SET {setting}")
 
 
 def _duckdb() -> Any:
@@ -161,6 +200,10 @@ def _plain(value: Any) -> Value:
     if value is None or isinstance(value, (int, float, str, bytes)):
         return value
     return str(value)
+
+
+def _first_line(message: str) -> str:
+    return message.partition("\n")[0]
 
 
 def _sql_reason(message: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 
+from syncline.printable import printable
 from syncline.report import Report, Table
 
 __all__ = ["FORMATS", "exporter", "preface"]
@@ -27,6 +28,8 @@ def preface(name: str, caveats: Sequence[str]) -> tuple[str, str]:
     if not caveats:
         return "", ""
     if name == "md":
-        return "".join(f"> **Warning:** {caveat}\n" for caveat in caveats) + "\n", ""
-    text = "".join(f"warning: {caveat}\n" for caveat in caveats)
+        from .markdown import escaped
+
+        return "".join(f"> **Warning:** {escaped(caveat)}\n" for caveat in caveats) + "\n", ""
+    text = "".join(f"warning: {printable(caveat)}\n" for caveat in caveats)
     return (text + "\n", "") if name == "table" else ("", text)

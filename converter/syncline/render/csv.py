@@ -1,11 +1,16 @@
-"""Comma-separated values: plain ns and bytes, null as an empty field."""
+"""Comma-separated values: plain ns and bytes, null as an empty field.
+
+A file gets text exactly as it is. On a terminal, characters that are not printable are escaped.
+"""
 
 from __future__ import annotations
 
 import csv
-import io
+import sys
+from collections.abc import Callable
 
 from syncline.engine import Value
+from syncline.printable import printable
 from syncline.report import Report, Table
 
 __all__ = ["render"]
@@ -13,16 +18,27 @@ __all__ = ["render"]
 
 def render(table: Table, report: Report | None = None) -> str:
     """Renders a line with the column names, then a line for each row."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows([_field(value) for value in row] for row in table.rows)
-    return out.getvalue()
+    lines = _Lines()
+    # The writer quotes a field with one of the characters that end its lines.
+    writer = csv.writer(lines, lineterminator="\r\n")
+    text = printable if sys.stdout.isatty() else str
+    writer.writerow(map(text, table.columns))
+    writer.writerows([_field(value, text) for value in row] for row in table.rows)
+    return "".join(lines)
 
 
-def _field(value: Value) -> str | int | float:
+class _Lines(list[str]):
+    """Collects lines, each of which then ends in a line feed only."""
+
+    def write(self, line: str) -> None:
+        self.append(line.removesuffix("\r\n") + "\n")
+
+
+def _field(value: Value, text: Callable[[str], str]) -> str | int | float:
     if value is None:
         return ""
+    if isinstance(value, str):
+        return text(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.hex() if isinstance(value, bytes) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from syncline.engine import Value
+from syncline.printable import printable
 from syncline.report import Report, Table
 
 __all__ = ["MISSING", "RIGHT", "cells", "header", "text"]
@@ -32,6 +33,7 @@ def cells(table: Table, report: Report | None) -> tuple[list[tuple[str, str]], l
 
 def header(name: str, unit: str) -> str:
     """Returns the heading of a column, without its unit, which the cells have."""
+    name = printable(name)
     if not unit:
         return name
     return (name.removesuffix("_ns") if unit in ("ns", "time") else name).replace("_", " ")
@@ -54,7 +56,7 @@ def text(value: Value, unit: str) -> str:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, str):
-        return _printable(value)
+        return printable(value)
     if unit == "ns":
         return _scaled(value, ("ns", "µs", "ms", "s"), 1000)
     if unit == "bytes":
@@ -86,12 +88,3 @@ def _scaled(value: float, units: tuple[str, ...], step: int) -> str:
     if "." in number:
         number = number.rstrip("0").rstrip(".")
     return f"{'-' if value < 0 else ''}{number} {units[index]}"
-
-
-def _printable(value: str) -> str:
-    """Escapes control characters: names come from a log, and may contain any character."""
-    if value.isprintable():
-        return value
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in value
-    )

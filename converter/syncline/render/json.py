@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
-from typing import Any
 
 from syncline.engine import Value
+from syncline.printable import json_text
 from syncline.report import Report, Table
 
 __all__ = ["render"]
@@ -18,19 +17,15 @@ def render(table: Table, report: Report | None = None) -> str:
     Several reports form a stream of objects, which jq reads.
     """
     rows = ",\n".join(
-        _json({name: _value(value) for name, value in zip(table.columns, row, strict=True)})
+        json_text({name: _value(value) for name, value in zip(table.columns, row, strict=True)})
         for row in table.rows
     )
     body = f"[\n{rows}\n]" if rows else "[]"
     if report is None:
         return body + "\n"
     columns = [{"name": name, "unit": report.unit(name)} for name in table.columns]
-    head = _json({"report": report.name, "title": report.title, "columns": columns})
+    head = json_text({"report": report.name, "title": report.title, "columns": columns})
     return f'{head[:-1]}, "rows": {body}}}\n'
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _value(value: Value) -> Value:

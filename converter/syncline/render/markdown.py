@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
+from syncline.printable import printable
 from syncline.report import Report, Table
 
 from . import human
 
 __all__ = ["escaped", "render"]
 
-_ESCAPES = str.maketrans({"|": "\\|", "\\": "\\\\", "<": "&lt;", "*": "\\*", "`": "\\`"})
+_ESCAPES = str.maketrans({char: f"\\{char}" for char in "|\\*`[]~"} | {"<": "&lt;", "&": "&amp;"})
+# Within a word, an underscore has no meaning.
+_UNDERSCORE = re.compile(r"(?<!\w)_|_(?!\w)")
 
 
 def render(table: Table, report: Report | None = None) -> str:
@@ -31,8 +36,8 @@ def _line(cells: list[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escapes characters that have a meaning in Markdown."""
-    return text.translate(_ESCAPES)
+    """Escapes characters that have a meaning in Markdown, and those that are not printable."""
+    return _UNDERSCORE.sub(r"\_", printable(text).translate(_ESCAPES))
 
 
 def _cell(text: str, unit: str) -> str:

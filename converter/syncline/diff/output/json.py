@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
+
+from syncline.printable import json_text
 
 from ..comparison import Comparison, Row
 from ..run import Side
@@ -52,8 +53,8 @@ def render(comparison: Comparison, *, everything: bool = True) -> str:
             for one in comparison.contributors
         ],
     }
-    rows = ",\n".join(_json(_row(row)) for row in comparison.rows)
-    return f'{_json(head)[:-1]}, "rows": [\n{rows}\n]}}\n'
+    rows = ",\n".join(json_text(_row(row)) for row in comparison.rows)
+    return f'{json_text(head)[:-1]}, "rows": [\n{rows}\n]}}\n'
 
 
 def _side(side: Side) -> dict[str, Any]:
@@ -89,7 +90,3 @@ def _row(row: Row) -> dict[str, Any]:
 def _finite(value: float) -> float | None:
     # JSON has no infinity.
     return value if math.isfinite(value) else None
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from syncline.printable import printable
 from syncline.render import human
 
 from ..comparison import CANT_TELL, Comparison, Row
@@ -77,7 +78,4 @@ def _add_case(suite: ElementTree.Element, row: Row) -> None:
 
 def _xml_text(text: str) -> str:
     """Escapes characters that XML cannot hold: names come from a log, and may contain any character."""
-    return "".join(
-        char if char in "\n\t" or char.isprintable() else char.encode("unicode_escape").decode()
-        for char in text
-    )
+    return printable(text, keep="\n\t")

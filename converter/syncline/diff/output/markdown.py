@@ -13,7 +13,7 @@ __all__ = ["render"]
 
 def render(comparison: Comparison, *, everything: bool = False) -> str:
     """Renders Markdown as GitHub shows it."""
-    lines = [f"## Writeback: {comparison.verdict}", "", wording.headline(comparison), ""]
+    lines = [f"## Writeback: {comparison.verdict}", "", escaped(wording.headline(comparison)), ""]
     lines += [f"- base: {escaped(wording.side(comparison.base))}"]
     lines += [f"- new: {escaped(wording.side(comparison.new))}", ""]
     for warning in comparison.warnings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from syncline.printable import printable
 from syncline.render.table import render as render_table
 
 from ..comparison import Comparison
@@ -12,9 +13,9 @@ __all__ = ["render"]
 
 def render(comparison: Comparison, *, everything: bool = False, terminal: bool = False) -> str:
     """Renders warnings, verdict, rows, contributors and method, in this order."""
-    lines = [f"base  {wording.side(comparison.base)}", f"new   {wording.side(comparison.new)}"]
-    lines += [f"warning: {warning}" for warning in comparison.warnings]
-    lines += ["", wording.headline(comparison), ""]
+    head = [f"base  {wording.side(comparison.base)}", f"new   {wording.side(comparison.new)}"]
+    head += [f"warning: {warning}" for warning in comparison.warnings]
+    lines = [*map(printable, head), "", printable(wording.headline(comparison)), ""]
     rows = row_table.rows_to_show(comparison, everything=everything)
     text = render_table(
         *row_table.table(rows),
@@ -26,7 +27,7 @@ def render(comparison: Comparison, *, everything: bool = False, terminal: bool =
     lines += text.strip("\n").splitlines()
     for heading, groups in wording.contributors(comparison):
         lines += ["", heading + ":", *(f"  {line}" for line in groups)]
-    lines += ["", *comparison.notes]
+    lines += ["", *map(printable, comparison.notes)]
     lines.append(wording.method(comparison))
     left = len(comparison.rows) - len(rows)
     if left and not everything:

@@ -1,0 +1,53 @@
+"""Which SQL statements a query may hold: those that read the tables, or define others in memory.
+
+The SQL may come from someone else: a script, or a file in the repository for which a CI job compares runs.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .errors import SqlError
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["NO_FILES", "refuse_file_access"]
+
+# The hint for SQL that is refused.
+NO_FILES = (
+    "SQL may read INPUT only, and write nothing: redirect the result (syncline query INPUT SQL --format csv > FILE),"
+    " or let SQL use all your files (syncline query --allow-files)"
+)
+
+# Names of DuckDB. It has more kinds of statements with each version, so that the rest is refused.
+_ALLOWED = frozenset(
+    (
+        *("SELECT", "PRAGMA", "TRANSACTION", "ANALYZE", "VARIABLE_SET"),
+        *("CREATE", "CREATE_FUNC", "ALTER", "DROP", "INSERT", "UPDATE", "DELETE", "MERGE_INTO"),
+    )
+)
+_EXPLAIN = re.compile(r"\s*EXPLAIN\b(\s+ANALYZE\b)?(\s*\([\w\s,]*\))?", re.I)
+
+
+def refuse_file_access(db: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Refuses statements that use files, load programs, or change settings.
+
+    DuckDB itself refuses functions that read other files (`read_csv`) when it is confined.
+
+    Raises:
+        SqlError: names the statement.
+        duckdb.Error: the SQL cannot be parsed.
+    """
+    for statement in db.extract_statements(sql):
+        try:
+            kind = statement.type.name
+        except ValueError:
+            kind = "this statement"
+        if kind == "EXPLAIN" and (explained := _EXPLAIN.match(statement.query)):
+            refuse_file_access(db, statement.query[explained.end() :])
+        elif kind not in _ALLOWED:
+            text = " ".join(statement.query.split())
+            shown = text if len(text) <= 60 else f"{text[:60]}..."
+            raise SqlError(f"{kind.replace('_', ' ')} is not allowed: {shown}", NO_FILES)
