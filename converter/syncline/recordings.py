@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 from syncline import _core
 from syncline.errors import InputError
 from syncline.kinds import MANIFEST, is_recording
+from syncline.structured import parse_json, text, whole_number
 
 __all__ = [
     "MANIFEST",
@@ -102,20 +102,28 @@ def read_recording(path: str) -> Recording:
         Path(path, name) for name in (TASKS, SYMBOLS, DEVICES)
     )
     try:
-        manifest = json.loads(file.read_text())
-        inputs = [(_plain(one["file"]), one["source"]) for one in manifest["inputs"]]
-        remaining = Filter(**manifest.get("filter_at_conversion", {}))
-        tasks = json.loads(tasks_file.read_text()) if tasks_file.is_file() else {}
-        threads = [(int(tid), int(pid)) for tid, pid in tasks.get("threads", [])]
-        processes = {int(pid): str(name) for pid, name in tasks.get("processes", {}).items()}
-        symbols = json.loads(symbols_file.read_text()) if symbols_file.is_file() else []
-        frames = [(int(pid), int(address), str(text)) for pid, address, text in symbols]
-        devices = json.loads(devices_file.read_text()) if devices_file.is_file() else {}
-        device_names = _device_names(devices)
+        manifest = _read(file)
+        inputs = [(_file_name(one["file"]), text(one["source"])) for one in manifest["inputs"]]
+        remaining = _filter(manifest.get("filter_at_conversion", {}))
         boot_id = manifest.get("before", {}).get("boot_id")
+        hints = InputHints(
+            boot_id=text(boot_id) if boot_id else None,
+            to_realtime_ns=_to_realtime_ns(manifest.get("before", {})),
+        )
+        file = tasks_file
+        tasks = _read(file) if file.is_file() else {}
+        threads = [(_id(tid), _id(pid)) for tid, pid in tasks.get("threads", [])]
+        processes = {_id(int(pid)): text(name) for pid, name in tasks.get("processes", {}).items()}
+        file = symbols_file
+        symbols = _read(file) if file.is_file() else []
+        frames = [
+            (_id(pid), whole_number(address, 2**64), text(name)) for pid, address, name in symbols
+        ]
+        file = devices_file
+        device_names = _device_names(_read(file)) if file.is_file() else {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{file} is not a manifest of a recording: {type(error).__name__}: {error}",
+            f"{file} is damaged: {_reason(error)}",
             f"name the files of the recording instead: ls {shlex.quote(path)}",
         ) from None
     readable = [str(Path(path, name)) for name, source in inputs if source in _core.SOURCES]
@@ -125,10 +133,6 @@ def read_recording(path: str) -> Recording:
             f"{path} is a recording that this version cannot convert: it holds {found}",
             "record again with another route: syncline record --route bpftrace",
         )
-    hints = InputHints(
-        boot_id=str(boot_id) if boot_id else None,
-        to_realtime_ns=_to_realtime_ns(manifest.get("before", {})),
-    )
     return Recording(
         readable,
         remaining,
@@ -140,23 +144,50 @@ def read_recording(path: str) -> Recording:
     )
 
 
-def _plain(name: str) -> str:
-    """Returns the name of a file of the folder.
-
-    Raises:
-        ValueError: it leads out of the folder, which may be from someone else.
-    """
-    if name in ("", ".", "..") or "/" in name:
-        raise ValueError(f"{name!r} is no file of this folder")
-    return name
-
-
 def _device_names(devices: dict[str, Any]) -> dict[int, str]:
     names = {}
     for number, device in devices.items():
         major, minor = map(int, number.split(":"))
-        names[major << 20 | minor] = str(device["name"])
+        # The kernel has 12 bits for the major number, and 20 for the minor one.
+        names[whole_number(major, 2**12) << 20 | whole_number(minor, 2**20)] = text(device["name"])
     return names
+
+
+def _read(file: Path) -> Any:
+    return parse_json(file.read_bytes())
+
+
+def _id(value: object) -> int:
+    """Returns the id of a thread or a process."""
+    return whole_number(value, 2**32)
+
+
+def _file_name(value: object) -> str:
+    """Returns the name of a file in the run directory. Another one may be somebody else's."""
+    name = text(value)
+    if name in ("", ".", "..") or "/" in name:
+        raise ValueError(f"{name!r} is not in this folder")
+    return name
+
+
+def _filter(values: dict[str, Any]) -> Filter:
+    limits = {"pid": 2**32, "device": 2**32, "min_latency_ns": 2**63}
+    return Filter(
+        **{
+            name: value
+            if value is None
+            else whole_number(value, limits[name])
+            if name in limits
+            else text(value)
+            for name, value in values.items()
+        }
+    )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return (error.strerror or str(error)).lower()
+    return f"no key {error}" if isinstance(error, KeyError) else str(error)
 
 
 def join_recordings(recordings: list[Recording]) -> Recording:
@@ -189,7 +220,7 @@ def manifest_facts(path: str) -> dict[str, Any]:
     The keys are route, cannot_see, boot_id, host, kernel and realtime_offset_ns.
     """
     try:
-        manifest = json.loads(Path(path, MANIFEST).read_text())
+        manifest = _read(Path(path, MANIFEST))
         facts = {"route": manifest.get("route"), "cannot_see": manifest.get("cannot_see")}
         before = manifest.get("before", {})
         facts |= {key: before.get(key) for key in ("boot_id", "host", "kernel")}
@@ -205,11 +236,14 @@ def strace_clocks(log: str) -> list[int] | None:
     None if the log is not the one of a recording by strace.
     """
     try:
-        manifest = json.loads(Path(log).with_name(MANIFEST).read_text())
+        file = Path(log).with_name(MANIFEST)
+        if not file.is_file():
+            return None
+        manifest = _read(file)
         ends = [manifest[end]["clocks_ns"] for end in ("before", "after")]
         if manifest["route"] != "strace":
             return None
-        return [int(end[clock]) for end in ends for clock in ("realtime", "boottime")]
+        return [_time(end[clock]) for end in ends for clock in ("realtime", "boottime")]
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -217,5 +251,10 @@ def strace_clocks(log: str) -> list[int] | None:
 def _to_realtime_ns(machine: dict[str, Any]) -> dict[str, int]:
     clocks = machine.get("clocks_ns", {})
     realtime = clocks.get("realtime")
-    others = {name: int(ns) for name, ns in clocks.items() if name != "realtime"}
-    return {} if realtime is None else {name: int(realtime) - ns for name, ns in others.items()}
+    others = {text(name): _time(ns) for name, ns in clocks.items() if name != "realtime"}
+    return {} if realtime is None else {name: _time(realtime) - ns for name, ns in others.items()}
+
+
+def _time(value: object) -> int:
+    """Returns a time in ns. The difference of two fits 64 bits."""
+    return whole_number(value, 2**62)

@@ -72,6 +72,7 @@ PYTHON = [
         "reading",
         "recordings",
         "scratch",
+        "structured",
     ],
     ["engine"],
     ["report"],

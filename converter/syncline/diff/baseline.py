@@ -14,6 +14,7 @@ from syncline import interruptible
 from syncline.errors import InputError
 from syncline.frames import has_nameless
 from syncline.inputs import BASELINE
+from syncline.structured import parse_json, text, whole_number
 
 from .run import Figure, Query, Run
 
@@ -146,6 +147,40 @@ def _check_numbers(runs: list[Run]) -> None:
             raise ValueError(f"{value!r} is not a finite number")
 
 
+def _check_texts(runs: list[Run]) -> None:
+    """Refuses values of another type than those that `save` writes.
+
+    Raises:
+        ValueError: a name or a fact is not a text, or a count is not a number.
+    """
+    for run in runs:
+        figures = [
+            *run.figures.items(),
+            *(one for by in run.answers.values() for one in by.items()),
+        ]
+        for key, figure in figures:
+            for part in (*(key if isinstance(key, tuple) else (key,)), figure.unit):
+                text(part)
+            for count in (figure.known, figure.syncs):
+                if count is not None:
+                    whole_number(count, 2**63)
+        facts = [value for values in run.facts.values() for value in _list(values)]
+        groups = [name for by in run.groups.values() for name in by]
+        groups += [name for by in run.group_blocks.values() for _, name in by]
+        for value in (run.name, *facts, *_list(run.caveats), *groups, *run.truncated_kinds):
+            text(value)
+        blocks = [values for by in run.blocks.values() for values in by.values()]
+        for value in (value for values in blocks for value in _list(values)):
+            if value is not None and not isinstance(value, int | float):
+                raise ValueError(f"{value!r} is not a number")
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r} is not a list")
+    return value
+
+
 def load(path: str) -> list[Run]:
     """Reads a baseline.
 
@@ -155,7 +190,7 @@ def load(path: str) -> list[Run]:
     again = f"save it again from the runs: syncline baseline save INPUT... -o {path}"
     try:
         raw = Path(path).read_bytes()
-        data = json.loads(gzip.decompress(raw) if raw[:2] == _GZIP else raw)
+        data = parse_json(gzip.decompress(raw) if raw[:2] == _GZIP else raw)
         version = data["syncline_baseline"]
         if version != SCHEMA_VERSION:
             raise InputError(
@@ -166,6 +201,7 @@ def load(path: str) -> list[Run]:
         names = data["names"]
         runs = [_unpacked(one, names) for one in data["runs"]]
         _check_numbers(runs)
+        _check_texts(runs)
     except (
         OSError,
         EOFError,

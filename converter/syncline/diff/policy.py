@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from syncline import _core
+from syncline.structured import parse_toml
 
 from .metrics import DEFAULT_GATE, GROUP_METRICS, KINDS, Tolerance
 from .rules import AMOUNT_UNITS, Policy, PolicyError, Rule, metric_hint
@@ -32,13 +32,13 @@ def read(path: Path) -> Policy:
         PolicyError: the file cannot be read, or a key or value is not valid.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = parse_toml(path.read_bytes())
     except OSError as error:
         raise PolicyError(
             f"cannot read {path}: {(error.strerror or str(error)).lower()}",
             "check the name, or leave out --policy",
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise PolicyError(
             f"{path} is not valid TOML: {error}",
             "docs/reference/diff.md has an example of a policy",

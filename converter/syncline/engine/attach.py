@@ -56,7 +56,7 @@ def _check_checksums(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> Non
     found = db.execute(
         "SELECT file_name, decode(value) FROM parquet_kv_metadata(?)"
         " WHERE decode(key) = 'syncline.checksums'",
-        [[_escaped(file) for file in files]],
+        [[as_pattern(file) for file in files]],
     ).fetchall()
     checksums = dict(found)
     for folder, run in folders.items():
@@ -158,10 +158,11 @@ def _read_json(files: list[Path], types: dict[str, str]) -> str:
 
 def _files(files: Iterable[Path]) -> str:
     """Returns a SQL list of file names, with the characters of patterns escaped."""
-    return "[" + ", ".join(_text(_escaped(file)) for file in files) + "]"
+    return "[" + ", ".join(_text(as_pattern(file)) for file in files) + "]"
 
 
-def _escaped(file: Path) -> str:
+def as_pattern(file: Path) -> str:
+    """Returns the pattern that matches only this file."""
     return str(file).translate(str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"}))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from syncline import interruptible, scratch
 from syncline.kinds import is_columns
 
-from .attach import attach_runs
+from .attach import as_pattern, attach_runs
 from .errors import EngineError, SqlError
 from .result import Result, Value
 from .run_files import CONVERT, RunFiles, find_runs
@@ -169,8 +169,10 @@ def _confine(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> None:
 
     DuckDB has one list for reading and writing, so `refuse_file_access` refuses statements that write.
     """
-    files = sorted({str(file) for run in runs for file in run.tables.values()})
-    db.execute("SET allowed_paths = $files", {"files": files})
+    files = [file for run in runs for file in run.tables.values()]
+    # The views name files by patterns, and DuckDB checks both.
+    names = sorted({name for file in files for name in (str(file), as_pattern(file))})
+    db.execute("SET allowed_paths = $names", {"names": names})
     for setting in ("enable_external_access = false", "lock_configuration = true"):
         db.execute(f"SET {setting}")
 

@@ -1,6 +1,6 @@
 """Comma-separated values: plain ns and bytes, null as an empty field.
 
-A file gets text exactly as it is. On a terminal, characters that are not printable are escaped.
+A file gets text unchanged. On a terminal, characters that are not printable are escaped.
 """
 
 from __future__ import annotations

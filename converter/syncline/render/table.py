@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from syncline.printable import printable
 from syncline.report import Report, Table
 
 from . import human
@@ -77,7 +78,7 @@ def render(
         highlight=False,
     )
     if report:
-        console.print(Text(report.title, style="bold"), soft_wrap=True)
+        console.print(Text(printable(report.title), style="bold"), soft_wrap=True)
         console.print()
     console.print(grid)
     if not body:
