@@ -6,7 +6,9 @@ itself. CSV and JSON lines are parsed once, into a table.
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -67,8 +69,6 @@ class ColumnsEngine:
                     f"{self.path}: the engine is closed", "Query inside the `with` block."
                 )
             try:
-                if not self._allow_files:
-                    refuse_file_access(self._db, sql)
                 columns, rows = interruptible.call(
                     lambda: self._run(sql), cancel=self._db.interrupt
                 )
@@ -83,6 +83,8 @@ class ColumnsEngine:
     def _run(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         self._working = True
         try:
+            if not self._allow_files:
+                refuse_file_access(self._db, sql)
             cursor = self._db.execute(sql)
             columns = [column[0] for column in cursor.description or ()]
             return columns, cursor.fetchall() if columns else []
@@ -149,7 +151,7 @@ def open_columns(
         )
         interruptible.call(lambda: attach_runs(db, path, runs, sql), cancel=db.interrupt)
         if not allow_files:
-            _confine(db, runs)
+            interruptible.call(lambda: _confine(db, runs))
     except BaseException as error:
         if db is not None and not interruptible.was_abandoned():
             db.close()
@@ -179,14 +181,15 @@ def _confine(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> None:
 
 def _duckdb() -> Any:
     # The import takes a tenth of a second, so it is done only when it is needed.
+    # A signal in the middle of the import would abort the process: DuckDB's C++ code calls Python then.
     try:
-        import duckdb
+        duckdb = sys.modules.get("duckdb")
+        return duckdb or interruptible.call(lambda: importlib.import_module("duckdb"))
     except ImportError as error:
         raise EngineError(
             "the Python package duckdb, which reads Parquet, CSV and JSON lines, is missing",
             "pip install duckdb",
         ) from error
-    return duckdb
 
 
 def _default_memory() -> int:
