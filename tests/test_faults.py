@@ -276,6 +276,21 @@ def test_interruptible_work_is_cancelled_and_abandoned(monkeypatch: pytest.Monke
         interruptible._abandoned.clear()
 
 
+def test_a_signal_whose_exception_was_lost_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler may raise in a destructor, where Python ignores the exception."""
+    monkeypatch.setattr(interruptible, "_stops", [])
+    monkeypatch.setattr(interruptible, "_POLL_S", 0.01)
+    interruptible.remember(KeyboardInterrupt())
+    stop: list[bool] = []
+
+    def work() -> None:
+        while not stop:
+            time.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt):
+        interruptible.call(work, cancel=lambda: stop.append(True))
+
+
 def test_temporary_folders_are_removed_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -605,7 +620,7 @@ def test_a_policy_that_is_no_text_file_is_one_message(tmp_path: Path) -> None:
 
 
 def odd_values() -> list[str]:
-    """Returns JSON texts, most of which are wrong wherever they are put."""
+    """Returns JSON texts that are wrong in most places."""
     nested = "[" * DEEP + "]" * DEEP
     return ["null", "true", "-1", "1e400", "NaN", "1.5", "9" * 30, "9" * 5000, '"x"', '"\\ud800"', "[]", "{}", '{"a": 1, "a": 2}', "[[1, 2, 3]]", nested]  # fmt: skip
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from syncline import _core
 
-__all__ = ["call", "was_abandoned", "write"]
+__all__ = ["call", "remember", "was_abandoned", "write"]
 
 _Result = TypeVar("_Result")
 
@@ -22,7 +22,11 @@ _Result = TypeVar("_Result")
 _GRACE_S = 3.0
 _AGAIN_S = 0.05
 
+# How often waiting work looks for a signal whose exception was lost.
+_POLL_S = 0.5
+
 _abandoned = threading.Event()
+_stops: list[BaseException] = []
 
 
 def call(work: Callable[[], _Result], cancel: Callable[[], None] = lambda: None) -> _Result:
@@ -52,7 +56,9 @@ def call(work: Callable[[], _Result], cancel: Callable[[], None] = lambda: None)
     try:
         # A daemon, so that an interrupted program exits without waiting for it.
         threading.Thread(target=guarded, name="interruptible", daemon=True).start()
-        done.wait()
+        while not done.wait(_POLL_S):
+            if _stops:
+                raise _stops[0]
     except BaseException:
         until = time.monotonic() + _GRACE_S
         cancel()
@@ -65,6 +71,14 @@ def call(work: Callable[[], _Result], cancel: Callable[[], None] = lambda: None)
     if failures:
         raise failures[0]
     return results[0]
+
+
+def remember(stop: BaseException) -> None:
+    """Remembers the exception that a signal handler raises. `call` raises it if it was lost.
+
+    Python ignores an exception that a signal handler raises while an object is deleted.
+    """
+    _stops.append(stop)
 
 
 def was_abandoned() -> bool:

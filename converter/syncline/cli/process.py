@@ -103,7 +103,9 @@ def catch_signals() -> None:
                 os._exit(128 + number)
             return
         first.append(time.monotonic())
-        raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
+        stop = KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+        interruptible.remember(stop)
+        raise stop
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:

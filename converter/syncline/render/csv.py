@@ -28,7 +28,7 @@ def render(table: Table, report: Report | None = None) -> str:
 
 
 class _Lines(list[str]):
-    """Collects lines, each of which then ends in a line feed only."""
+    """Collects lines, and ends each with a line feed only."""
 
     def write(self, line: str) -> None:
         self.append(line.removesuffix("\r\n") + "\n")
