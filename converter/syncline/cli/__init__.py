@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import signal
-from typing import NoReturn
 
 
-def main() -> NoReturn:
-    """Runs a command.
+def main() -> None:
+    """Runs a command and ends the process.
 
     Exit codes: 0 success, 1 a regression (diff), 2 wrong use or an output that cannot be written,
     3 unreadable input, 4 too many losses, 5 a diff without a verdict, 129, 130, 143 ended by a signal.

@@ -107,6 +107,14 @@ def catch_signals() -> None:
         interruptible.remember(stop)
         raise stop
 
+    show = sys.unraisablehook
+
+    def show_others(lost: sys.UnraisableHookArgs) -> None:
+        # A destructor lost the exception, which `interruptible` raises again.
+        if not isinstance(lost.exc_value, KeyboardInterrupt | Terminated):
+            show(lost)
+
+    sys.unraisablehook = show_others
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
