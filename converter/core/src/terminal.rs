@@ -28,8 +28,7 @@ fn push_escape(text: &mut String, char: char) {
 /// Controls have no width, and format characters change the order or the look of others.
 fn is_printable(char: char) -> bool {
     match char {
-        '\n' | '\t' => true,
-        ' '..='~' => true,
+        '\n' | '\t' | ' '..='~' => true,
         _ if char.is_control() => false,
         // Unicode 16, general categories Cf, Zl and Zp.
         '\u{ad}'
