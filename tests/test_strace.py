@@ -23,11 +23,13 @@ from tests.test_commands import fails, ok, run
 
 DATA = Path(__file__).parent / "data" / "strace"
 LOGS = sorted(path.name for path in DATA.glob("*.log"))
-# Logs that the second reader understands. It supports neither relative times nor lines that strace broke in two on a
-# terminal.
-COMPARED = [
-    name for name in LOGS if name not in ("odd-relative.log", "odd-terminal.log", "uring.log")
-]
+# Logs that the second reader understands. It supports neither relative times, logs without times, nor lines that strace
+# broke in two on a terminal. It does not follow the working directory.
+COMPARED = sorted(
+    {*LOGS}
+    - {"odd-relative.log", "odd-terminal.log", "uring.log"}
+    - {"cwd-plain.log", "cwd-untimed.log", "cwd-bare.log"}
+)
 KEYS = ("ts_ns", "tid", "op", "dur_ns", "pid", "comm", "path", "ret", "incomplete")
 # Columns for work of the file system, which strace does not record.
 UNKNOWN = [
@@ -789,12 +791,124 @@ def test_unparsed_lines_are_shown_with_their_places(
     assert f"{len(bad)} unparsed_line" in message
 
 
-def test_a_log_without_times_is_refused(tmp_path: Path) -> None:
-    source = tmp_path / "x.log"
-    source.write_bytes(lines('7 openat(AT_FDCWD, "/a", O_RDWR) = 3', "7 fsync(3) = 0"))
-    message = fails(3, "convert", source, "-o", tmp_path / "x.csv")
-    assert "its lines do not begin with a time" in message
-    assert "strace -f -ttt -T -yy" in message
+# Working directories, and logs without times: cwd.py.
+
+
+def synced(rows: Rows, keys: tuple[str, ...] = ("op", "path", "ret")) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row[key] for key in keys) for row in rows)
+
+
+@pytest.mark.parametrize("name", ["cwd-plain.log", "cwd-bare.log", "cwd-untimed.log"])
+def test_relative_names_follow_the_working_directory(name: str, tmp_path: Path) -> None:
+    """Syncline derives from the calls what `-yy` prints."""
+    expected = synced(syncs(tmp_path, log("cwd-yy.log")))
+    assert expected["fsync", "/data/sub/deep/e", 0] == 1
+    assert expected["fdatasync", "/data/sub/g", 0] == expected["fdatasync", "/data/h", 0] == 3
+    assert synced(syncs(tmp_path, log(name))) == expected
+
+
+FORK = "7 {t}.2 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.01>"
+THREAD = "7 {t}.2 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_THREAD) = 8 <0.01>"
+SHARED_FS = "7 {t}.2 clone(child_stack=0x7f, flags=CLONE_FS|SIGCHLD) = 8 <0.01>"
+
+
+@pytest.mark.parametrize(
+    ("between", "path"),
+    [
+        (['7 {t}.2 chdir("/d") = 0'], "/d/new"),
+        (['7 {t}.2 chdir("/d") = -1 ENOENT (No such file or directory)'], "new"),
+        (['7 {t}.2 chdir("d") = 0', '7 {t}.3 chdir("e/") = 0'], "d/e/new"),
+        (["7 {t}.2 chdir( <unfinished ...>", '7 {t}.3 <... chdir resumed>"/d") = 0'], "new"),
+        (['7 {t}.2 chdir("/d" <unfinished ...>', "7 {t}.3 <... chdir resumed>) = 0"], "/d/new"),
+        (["7 {t}.2 fchdir(3) = 0"], "/old/new"),
+        (["7 {t}.2 fchdir(3</d>) = 0"], "/d/new"),
+        (["7 {t}.2 fchdir(3) = -1 ENOTDIR (Not a directory)"], "new"),
+        (['7 {t}.2 getcwd("/d", 4096) = 3'], "/d/new"),
+        # A child has a copy of the directory, a thread has the same one.
+        ([FORK, '8 {t}.3 chdir("/d") = 0'], "new"),
+        ([THREAD, '8 {t}.3 chdir("/d") = 0'], "/d/new"),
+        ([SHARED_FS, '8 {t}.3 chdir("/d") = 0'], "/d/new"),
+        ([THREAD, "8 {t}.3 unshare(CLONE_FS) = 0", '8 {t}.4 chdir("/d") = 0'], "new"),
+        ([THREAD, "8 {t}.3 unshare(CLONE_FILES) = 0", '8 {t}.4 chdir("/d") = 0'], "/d/new"),
+        (['7 {t}.2 chdir("/d") = 0', '7 {t}.3 execve("/bin/x", ["x"], 0x7f) = 0'], "/d/new"),
+        # The directory in which a call begins counts.
+        (['7 {t}.2 chdir("/d") = 0', FORK, '7 {t}.3 chdir("/e") = 0'], "/e/new"),
+    ],
+)
+def test_the_working_directory(between: list[str], path: str, tmp_path: Path) -> None:
+    after = ['7 {t}.6 openat(AT_FDCWD, "./new", O_RDWR) = 5', "7 {t}.7 fsync(5) = 0 <0.01>"]
+    data = lines(OPENED, *(line.replace("{t}", str(T)) for line in (*between, *after)))
+    found = syncs(tmp_path, data)
+    # Without a directory, the name is as printed.
+    assert [row["path"] for row in found] == [path if path != "new" else "./new"]
+    assert not losses(core(tmp_path, data)).get("unparsed_line")
+
+
+def test_a_log_without_times_has_the_timeline_of_its_lines(tmp_path: Path) -> None:
+    timed, untimed = (core(tmp_path, log(f"cwd-{name}.log")) for name in ("yy", "untimed"))
+    meta = {row["key"]: row["value"] for row in untimed["meta"]}
+    assert meta["clock"] == "line_order"
+    assert all(row["dur_ns"] > 0 for row in untimed["sync"])
+    assert losses(untimed) == losses(timed)
+    # The order of the calls is that of the log, and the calls of one thread do not overlap.
+    ends: dict[int, int] = {}
+    for row in sorted(untimed["sync"], key=lambda row: row["ts_ns"]):
+        assert row["ts_ns"] >= ends.get(row["tid"], 0)
+        ends[row["tid"]] = row["ts_ns"] + row["dur_ns"]
+    # Without -T, a duration is not known.
+    bare = core(tmp_path, log("cwd-bare.log"))
+    assert all(row["dur_ns"] is None and row["syscall_ns"] is None for row in bare["sync"])
+    assert losses(bare)["duration_missing"] == len(bare["sync"]) == len(timed["sync"])
+
+
+def test_interrupted_calls_of_a_log_without_times_last_as_printed(tmp_path: Path) -> None:
+    data = lines(
+        "7 fsync(3</a> <unfinished ...>",
+        "8 fdatasync(4</b>) = 0 <0.000500>",
+        "7 <... fsync resumed>) = 0 <0.002000>",
+        "7 fdatasync(3</a>) = 0 <0.000100>",
+        "8 fsync(4</b>) = 0",
+    )
+    found = sorted(syncs(tmp_path, data), key=lambda row: row["ts_ns"])
+    assert [(row["path"], row["ts_ns"], row["dur_ns"]) for row in found] == [
+        ("/a", 0, 2_000_000),
+        ("/b", 1_000, 500_000),
+        # After the end of the interrupted call, and a step of 1 us for each line.
+        ("/a", 2_001_000, 100_000),
+        ("/b", 2_102_000, None),
+    ]
+
+
+def test_a_report_says_that_a_log_has_no_times(tmp_path: Path) -> None:
+    done = run("report", DATA / "cwd-untimed.log", "files")
+    assert "has no times: its timeline is made of the order of its lines" in done.stderr
+    assert "/data/sub/deep/d" in done.stdout
+
+
+def test_the_low_level_log_of_a_log_without_times_gives_the_same(tmp_path: Path) -> None:
+    for name in ("cwd-untimed.log", "cwd-bare.log"):
+        events = convert(tmp_path, log(name), "out.events.jsonl").read_bytes()
+        direct, again = core(tmp_path, log(name)), core(tmp_path, events, name="events")
+        assert direct["sync"] == again["sync"]
+
+
+def test_pieces_of_a_log_without_times_are_one_timeline(tmp_path: Path) -> None:
+    data = log("cwd-untimed.log")
+    at = data.index(b"\n", len(data) // 2) + 1
+    paths = [tmp_path / "a.log", tmp_path / "b.log"]
+    for path, part in zip(paths, (data[:at], data[at:]), strict=True):
+        path.write_bytes(part)
+    _core.convert([str(path) for path in paths], f"{tmp_path}/pieces/")
+    assert tables(tmp_path / "pieces")["sync"] == core(tmp_path, data)["sync"]
+
+
+def test_a_log_without_times_joins_no_other_and_times_must_not_begin_later(tmp_path: Path) -> None:
+    (tmp_path / "x.1").write_bytes(lines("fsync(3</a>) = 0"))
+    (tmp_path / "x.2").write_bytes(lines("fsync(3</b>) = 0"))
+    message = fails(3, "convert", tmp_path / "x.1", tmp_path / "x.2", "-o", tmp_path / "x.csv")
+    assert "line_order" in message
+    mixed = core(tmp_path, lines("7 fsync(3) = 0 <0.1>", f"7 {T}.1 fsync(3) = 0 <0.1>"))
+    assert losses(mixed)["unparsed_line"] == 1
 
 
 def test_a_compressed_log_is_read_from_a_pipe(tmp_path: Path) -> None:

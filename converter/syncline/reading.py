@@ -24,6 +24,9 @@ __all__ = ["Progress", "Reading", "Warn"]
 # NTP adjusts the rate of a clock by at most 500 ppm. A larger change means that the clock was set.
 _CLOCK_SET_NS = 10**9
 
+# The clock of a log of strace without times.
+_LINE_ORDER = "line_order"
+
 # Called with (bytes read, bytes in total or None, events).
 Progress = Callable[[int, int | None, int], None]
 # Called with (message, hint).
@@ -83,6 +86,13 @@ class Reading:
         }
         summary = _convert(recording.files, output, progress, options)
         self.check_marks(marks, summary["first_ts_ns"], summary["last_ts_ns"])
+        for one in summary["inputs"]:
+            if one["clock"] == _LINE_ORDER:
+                self.warn(
+                    f"{one['path']} has no times: its timeline is made of the order of its lines and the"
+                    " durations of its calls, so times between calls, rates and overlaps mean nothing",
+                    "record with times: strace -f -ttt -T -yy -o FILE COMMAND",
+                )
         return summary
 
     def _hints(self, recording: Recording, offset_of: dict[str, int]) -> dict[str, InputHints]:

@@ -8,7 +8,7 @@ use crate::source::{Batch, Reader};
 const REALTIME: &str = "realtime";
 const BOOTTIME: &str = "boottime";
 /// Clocks that start from a different zero in each log.
-const CLOCKS_OF_ONE_LOG: [&str; 2] = ["time_of_day", "relative"];
+const CLOCKS_OF_ONE_LOG: [&str; 3] = ["time_of_day", "relative", "line_order"];
 /// The time of day may be set while a machine runs, by less than this. Another boot differs by more.
 const MAX_TIME_OF_DAY_SKEW_NS: u64 = 1_000_000_000;
 

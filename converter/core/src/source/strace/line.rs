@@ -10,7 +10,7 @@ use crate::source::cursor::{Cursor, digit_and_micros, whole};
 pub(super) const MAX_PID: u64 = 1 << 22;
 /// A shorter PID is padded to this width.
 pub(super) const PID_COLUMN: usize = 6;
-const SECOND_NS: i64 = 1_000_000_000;
+pub(super) const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400_000_000_000;
 const MAX_BACKWARD_NS: i64 = DAY_NS / 24;
 /// Smaller values are not wall-clock times in s since 1970.
@@ -25,6 +25,8 @@ pub(super) enum Clock {
     Day,
     /// `-r`: time since the previous line.
     Relative,
+    /// No line has a time. A line is placed after the calls of the lines before it.
+    LineOrder,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -325,7 +327,7 @@ fn error_name(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Parses `<0.000123>` at the end of a line, in ns.
-fn duration(text: &[u8]) -> Option<i64> {
+pub(super) fn duration(text: &[u8]) -> Option<i64> {
     let text = text.strip_suffix(b">")?;
     let usual = text
         .len()

@@ -1,7 +1,7 @@
 //! The text of strace: system calls only, and nothing that the file system does in them.
 //!
 //! Reads the output of `-f`, `-ff` or a single thread, with times by `-t`, `-tt`, `-ttt` or `-r`, and optionally `-T`, `-y`, `-yy`, `-Y`,
-//! `-k`, `-X` and `-C`. Without times a log is refused.
+//! `-k`, `-X` and `-C`. Without times, the order of the lines and the durations give a timeline.
 //!
 //! ```text
 //! 2694  1795196964.488395 openat(AT_FDCWD, "/run/mnt/a", O_WRONLY|O_CREAT, 0644) = 3 <0.000707>
@@ -97,13 +97,7 @@ impl Source for Strace {
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
         let path = input.path.clone();
-        let clock = clock_of(input.head()).ok_or_else(|| Error::Read {
-            path: path.clone(),
-            source: Refused::error(
-                "its lines do not begin with a time",
-                "record with times: strace -f -ttt -T -yy -o FILE COMMAND",
-            ),
-        })?;
+        let clock = clock_of(input.head()).unwrap_or(Clock::LineOrder);
         if clock == Clock::Relative && is_single_thread(input.head()) && counts_from_others(input.head()) {
             return Err(Error::Read {
                 path,
@@ -117,6 +111,7 @@ impl Source for Strace {
             Clock::Unix => "realtime",
             Clock::Day => "time_of_day",
             Clock::Relative => "relative",
+            Clock::LineOrder => "line_order",
         };
         let parse = Arc::new(Records { clock, keep_extras: options.keep_extras });
         let first = first_task(&path, input.head());

@@ -7,13 +7,17 @@ use memchr::{memchr, memmem};
 
 use super::args::{Args, descriptor, list_end, path_of, quoted, unescape};
 use super::fast_path::{FastCall, parse_fast};
-use super::line::{Call, Clock, PID_COLUMN, Phase, Prefix, Returned, Text, Time, continue_over_midnight};
+use super::line::{
+    Call, Clock, PID_COLUMN, Phase, Prefix, Returned, SECOND_NS, Text, Time, continue_over_midnight, duration,
+};
 use super::other_lines::{is_message, is_stack, message};
 use super::syscall::{Action, Known, call_action, ended, resumed};
 use crate::names::NameId;
 use crate::source::cursor::{Cursor, all_digits, digit_and_micros};
 use crate::source::{Batch, NoteKind, Parse};
 
+/// Time between two lines of a log without times.
+const STEP_NS: i64 = 1000;
 /// Event names in the low-level log of lines that are not calls.
 const SIGNAL: &[u8] = b"signal";
 const ENDED: &[u8] = b"ended";
@@ -357,21 +361,38 @@ impl Parser<'_> {
     /// Returns the time of a line and its resolution. Relative times and times of day are accumulated.
     #[inline]
     fn time(&mut self, prefix: &Prefix<'_>) -> Result<(i64, i64), &'static str> {
+        if self.records.clock == Clock::LineOrder {
+            return self.time_by_order(prefix);
+        }
         let Time { clock, ns, resolution } = prefix.time.ok_or("it has no time")?;
         if clock != self.records.clock {
             return Err("its time does not have the format of the first line");
         }
         let (first, last) = self.deferred.times.unwrap_or(match clock {
-            Clock::Relative => (0, 0),
+            Clock::Relative | Clock::LineOrder => (0, 0),
             Clock::Unix | Clock::Day => (ns, ns),
         });
         let now = match clock {
             Clock::Unix => ns,
-            Clock::Relative => last.saturating_add(ns),
+            Clock::Relative | Clock::LineOrder => last.saturating_add(ns),
             Clock::Day => continue_over_midnight(last, ns),
         };
         self.deferred.times = Some((first, now));
         Ok((now, resolution))
+    }
+
+    /// Returns the time of a line in a log without times: after the calls of the lines before it, and a step later.
+    #[cold]
+    fn time_by_order(&mut self, prefix: &Prefix<'_>) -> Result<(i64, i64), &'static str> {
+        if prefix.time.is_some() {
+            return Err("it has a time, and the lines before it have none");
+        }
+        let now = self.deferred.times.map_or(0, |(_, last)| last);
+        // `state` adds what an interrupted call lasted longer than the lines in between.
+        let is_resumed = prefix.rest.starts_with(b"<... ");
+        let dur = if is_resumed { 0 } else { duration(prefix.rest).unwrap_or(0) };
+        self.deferred.times = Some((0, now.saturating_add(dur).saturating_add(STEP_NS)));
+        Ok((now, SECOND_NS))
     }
 
     /// Stores the text of a line that only the low-level log shows.

@@ -8,10 +8,11 @@ use std::rc::Rc;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use super::args::AT_FDCWD;
 use super::head::prefixes;
 use super::line::{Clock, Phase, continue_over_midnight};
 use super::parser::{DeferredLines, Line};
-use super::syscall::{Action, Known, NO_FD, join};
+use super::syscall::{Action, Known, NO_FD, Sharing, join};
 use crate::event::{Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::{Batch, Extra, StatefulPass};
@@ -44,7 +45,7 @@ struct Pending {
 impl Pending {
     /// Returns whether the call creates a child.
     fn creates_child(&self) -> bool {
-        matches!(self.action, Action::Clone { .. })
+        matches!(self.action, Action::Clone(_))
     }
 }
 
@@ -53,6 +54,8 @@ struct Task {
     comm: Option<Rc<[u8]>>,
     /// Threads of a process share their table.
     files: Rc<RefCell<Files>>,
+    /// The working directory, shared likewise. `None`: that in which the log begins, if no call has shown it.
+    cwd: Rc<RefCell<Option<Rc<[u8]>>>>,
     pending: Option<Pending>,
     /// End of its last sync call.
     last_sync_end: i64,
@@ -68,6 +71,7 @@ impl Task {
             pid: UNKNOWN_TASK,
             comm: None,
             files: Rc::default(),
+            cwd: Rc::default(),
             pending: None,
             last_sync_end: i64::MIN,
             born: 0,
@@ -81,23 +85,32 @@ impl Task {
         self.files = Rc::new(RefCell::new(own));
     }
 
+    /// Returns the thread a working directory of its own.
+    fn unshare_cwd(&mut self) {
+        let own = self.cwd.borrow().clone();
+        self.cwd = Rc::new(RefCell::new(own));
+    }
+
     /// Makes the child `tid` of `parent`.
-    fn child(parent: &Self, tid: u32, files: bool, thread: bool, born: u64) -> Self {
+    fn child(parent: &Self, tid: u32, shared: Sharing, born: u64) -> Self {
+        // Threads share the table and the directory even if CLONE_FILES and CLONE_FS are not printed.
+        let Sharing { files, fs, thread } = shared;
         Self {
             pid: if thread { parent.pid } else { tid },
             comm: parent.comm.clone(),
-            // Threads share the table even if CLONE_FILES is not printed.
-            files: if files || thread {
-                Rc::clone(&parent.files)
-            } else {
-                Rc::new(RefCell::new(parent.files.borrow().clone()))
-            },
+            files: share(&parent.files, files || thread),
+            cwd: share(&parent.cwd, fs || thread),
             pending: None,
             last_sync_end: i64::MIN,
             born,
             is_ending: false,
         }
     }
+}
+
+/// Returns what a child has of its parent: the same, or a copy.
+fn share<T: Clone>(of_parent: &Rc<RefCell<T>>, is_shared: bool) -> Rc<RefCell<T>> {
+    if is_shared { Rc::clone(of_parent) } else { Rc::new(RefCell::new(of_parent.borrow().clone())) }
 }
 
 pub(super) struct StraceState {
@@ -118,6 +131,8 @@ pub(super) struct StraceState {
     ending: usize,
     /// Time of the last line.
     now: Option<i64>,
+    /// Without times: how much longer than the lines between their halves the calls lasted that other lines interrupted.
+    interrupted_ns: i64,
 }
 
 impl StraceState {
@@ -133,13 +148,14 @@ impl StraceState {
             has_sync_files: false,
             ending: 0,
             now: None,
+            interrupted_ns: 0,
         }
     }
 
     /// Returns the offset of the times of a chunk, given its first and last time.
     fn time_offset(&mut self, (first, last): (i64, i64)) -> i64 {
         let base = match (self.clock, self.now) {
-            (Clock::Relative, Some(now)) => now,
+            (Clock::Relative | Clock::LineOrder, Some(now)) => now,
             (Clock::Day, Some(now)) => continue_over_midnight(now, first) - first,
             _ => 0,
         };
@@ -201,13 +217,11 @@ impl StraceState {
     /// Returns the child of the only unfinished creating call. With two such calls the parent is unknown.
     fn only_child(&self, tid: u32) -> Option<Task> {
         let mut parents = self.by_tid.values().filter_map(|task| match task.pending {
-            Some(Pending { action: Action::Clone { files, thread }, number, .. }) => {
-                Some((task, files, thread, number))
-            }
+            Some(Pending { action: Action::Clone(shared), number, .. }) => Some((task, shared, number)),
             _ => None,
         });
-        let (parent, files, thread, number) = parents.next()?;
-        parents.next().is_none().then(|| Task::child(parent, tid, files, thread, number))
+        let (parent, shared, number) = parents.next()?;
+        parents.next().is_none().then(|| Task::child(parent, tid, shared, number))
     }
 
     fn line(&mut self, line: &Line, base: i64, deferred: &DeferredLines, batch: &mut Batch) {
@@ -238,7 +252,12 @@ impl StraceState {
         let pending = task.pending.take_if(|p| line.phase == Phase::Resumed && line.known == Some(p.known));
         self.creating_calls -= usize::from(pending.as_ref().is_some_and(Pending::creates_child));
         match line.action {
-            Action::Sync { op, fd } => self.creating_calls -= context.sync(task, op, fd, pending.as_ref(), batch),
+            Action::Sync { op, fd } => {
+                self.creating_calls -= context.sync(task, op, fd, pending.as_ref(), batch);
+                if self.clock == Clock::LineOrder && line.phase == Phase::Resumed {
+                    self.interrupted_ns += task.last_sync_end.saturating_sub(context.ts).max(0);
+                }
+            }
             Action::Write { fd, says_sync } => {
                 let is_sync = match &pending {
                     Some(pending) => matches!(pending.action, Action::Sync { .. }),
@@ -331,13 +350,13 @@ impl StraceState {
         }
         if line.phase == Phase::Begun {
             let mut number = 0;
-            if matches!(action, Action::Clone { .. }) {
+            if matches!(action, Action::Clone(_)) {
                 self.children += 1;
                 self.creating_calls += 1;
                 number = self.children;
             }
             let task = self.task(context.tid);
-            let file = referenced_file(action, &task.files.borrow());
+            let file = referenced_file(action, task);
             self.creating_calls -= context.begin(task, action, text(), file, number);
             return;
         }
@@ -345,7 +364,7 @@ impl StraceState {
         let (action, text, referenced, born) = match pending {
             Some(pending) => (pending.action, pending.text, pending.file, pending.number),
             None if line.phase == Phase::Resumed => (without_begin(action), None, None, 0),
-            None => (action, text(), referenced_file(action, &self.task(context.tid).files.borrow()), 0),
+            None => (action, text(), referenced_file(action, self.task(context.tid)), 0),
         };
         let Some(ret) = line.ret.filter(|ret| *ret >= 0) else { return };
         let fd = i32::try_from(ret).unwrap_or(NO_FD);
@@ -367,11 +386,28 @@ impl StraceState {
                     None => files.remove(&fd),
                 };
             }
-            Action::Unshare => self.task(context.tid).unshare(),
+            Action::Unshare { files, fs } => {
+                let task = self.task(context.tid);
+                if files {
+                    task.unshare();
+                }
+                if fs {
+                    task.unshare_cwd();
+                }
+            }
+            Action::Chdir { dir } => {
+                let path = match text {
+                    Some(path) => Some(resolve_path(path, referenced)),
+                    // strace has cut the name off.
+                    None if dir == AT_FDCWD => None,
+                    None => referenced.and_then(|file| file.path),
+                };
+                *self.task(context.tid).cwd.borrow_mut() = path;
+            }
             Action::Returns => {
                 self.task(context.tid).files.borrow_mut().remove(&fd);
             }
-            Action::Clone { files, thread } => self.register_child(context.tid, ret, files, thread, born),
+            Action::Clone(shared) => self.register_child(context.tid, ret, shared, born),
             Action::Exec => {
                 let task = self.task(context.tid);
                 task.pid = context.tid;
@@ -385,7 +421,7 @@ impl StraceState {
     }
 
     /// Registers the child of a returned call. The child may already have run.
-    fn register_child(&mut self, parent: u32, child: i64, files: bool, thread: bool, born: u64) {
+    fn register_child(&mut self, parent: u32, child: i64, shared: Sharing, born: u64) {
         let Some(child) = u32::try_from(child).ok().filter(|child| *child > 0) else { return };
         let known = self.by_tid.get(&child);
         if born > 0 && known.is_some_and(|task| task.born == born) {
@@ -393,7 +429,7 @@ impl StraceState {
         }
         self.children += 1;
         let number = self.children;
-        let mut task = Task::child(self.task(parent), child, files, thread, number);
+        let mut task = Task::child(self.task(parent), child, shared, number);
         // A child that ran before its parent was known may have opened files. An earlier thread with the same PID is gone.
         if let Some(known) = self.by_tid.remove(&child)
             && !known.is_ending
@@ -421,9 +457,15 @@ fn without_begin(action: Action) -> Action {
 }
 
 /// The file that a call refers to when it begins. Another thread may close it before the call returns.
-fn referenced_file(action: Action, files: &Files) -> Option<File> {
+fn referenced_file(action: Action, task: &Task) -> Option<File> {
     match action {
-        Action::Dup { fd, .. } | Action::Open { dir: fd, .. } => files.get(&fd).cloned(),
+        Action::Open { dir: AT_FDCWD, .. } | Action::Chdir { dir: AT_FDCWD } => {
+            let cwd = task.cwd.borrow().clone();
+            cwd.map(|path| File { path: Some(path), sync: false, cloexec: false })
+        }
+        Action::Dup { fd, .. } | Action::Open { dir: fd, .. } | Action::Chdir { dir: fd } => {
+            task.files.borrow().get(&fd).cloned()
+        }
         _ => None,
     }
 }
@@ -431,7 +473,11 @@ fn referenced_file(action: Action, files: &Files) -> Option<File> {
 /// Returns the path, resolved against `dir` if it is relative.
 fn resolve_path(path: Rc<[u8]>, dir: Option<File>) -> Rc<[u8]> {
     match dir {
-        Some(File { path: Some(dir), .. }) if !path.starts_with(b"/") => join(&dir, &path).into(),
+        Some(File { path: Some(dir), .. }) if !path.starts_with(b"/") => {
+            // `..` stays: it may lead elsewhere if the folder is a symbolic link.
+            let steps = path.split(|&b| b == b'/').filter(|step| !step.is_empty() && *step != b".");
+            steps.fold(dir.to_vec(), |folder, step| join(&folder, step)).into()
+        }
         _ => path,
     }
 }
@@ -544,9 +590,10 @@ impl LineContext<'_> {
 impl StatefulPass for StraceState {
     /// Each line at the start of the input names its thread, at least one thread is known, and the first time is not before the last one.
     fn is_continued_by(&self, head: &[u8]) -> bool {
-        let Some(first) = prefixes(head).next().and_then(|prefix| prefix.time) else { return false };
-        let is_later = first.clock != Clock::Unix || self.now.is_none_or(|now| now <= first.ns);
-        first.clock == self.clock
+        let Some(first) = prefixes(head).next().map(|prefix| prefix.time) else { return false };
+        let is_later =
+            first.is_none_or(|first| first.clock != Clock::Unix || self.now.is_none_or(|now| now <= first.ns));
+        first.map_or(Clock::LineOrder, |first| first.clock) == self.clock
             && is_later
             && prefixes(head).all(|prefix| prefix.tid.is_some())
             && prefixes(head).any(|prefix| prefix.tid.is_some_and(|tid| self.by_tid.contains_key(&tid)))
@@ -565,7 +612,7 @@ impl StatefulPass for StraceState {
                 note.after = batch.events.len() as u32;
                 notes += 1;
             }
-            self.line(line, base, &deferred, batch);
+            self.line(line, base.saturating_add(self.interrupted_ns), &deferred, batch);
         }
         let events = batch.events.len() as u32;
         batch.notes[notes..].iter_mut().for_each(|note| note.after = events);

@@ -36,7 +36,19 @@ pub(super) enum Known {
     Exit,
     Prctl,
     Rename,
+    /// It changes the working directory, or shows it.
+    Chdir,
     IoUring,
+}
+
+/// What a child shares with its parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sharing {
+    /// The descriptor table.
+    pub(super) files: bool,
+    /// The working directory.
+    pub(super) fs: bool,
+    pub(super) thread: bool,
 }
 
 impl Known {
@@ -63,6 +75,7 @@ impl Known {
             b"exit" | b"exit_group" => Self::Exit,
             b"prctl" => Self::Prctl,
             b"rename" | b"renameat" | b"renameat2" => Self::Rename,
+            b"chdir" | b"fchdir" | b"getcwd" => Self::Chdir,
             b"io_uring_setup" | b"io_uring_enter" | b"io_submit" => Self::IoUring,
             _ => return Op::from_name(name).map(Self::Sync),
         })
@@ -75,7 +88,7 @@ impl Known {
         let marker: &[u8] = match known {
             Self::Cloexec => b"CLEX",
             Self::Receives => b"SCM_RIGHTS",
-            Self::Unshare => b"CLONE_FILES",
+            Self::Unshare => b"CLONE_F",
             Self::IoUring if name == b"io_submit" => b"SYNC",
             _ => return Some(known),
         };
@@ -118,17 +131,21 @@ pub(super) enum Action {
         on: bool,
         unshare: bool,
     },
-    /// The thread gets a descriptor table of its own.
-    Unshare,
+    /// The thread gets a descriptor table or a working directory of its own.
+    Unshare {
+        files: bool,
+        fs: bool,
+    },
+    /// The working directory is the path of the text, or the directory `dir`. `dir` is also that of a relative path.
+    Chdir {
+        dir: i32,
+    },
     Returns,
     /// A descriptor that the call on the previous line stored.
     Stored {
         fd: i32,
     },
-    Clone {
-        files: bool,
-        thread: bool,
-    },
+    Clone(Sharing),
     Exec,
     Named,
     /// `all`: with all threads of its process.
@@ -171,9 +188,10 @@ pub(super) fn resumed(known: Known) -> Action {
         Known::Open => Action::Open { dir: AT_FDCWD, sync: false, cloexec: false },
         Known::Close | Known::CloseRange => Action::Close { first: 1, last: 0, unshare: false },
         Known::Dup | Known::Fcntl => Action::Dup { fd: NO_FD, cloexec: false },
-        Known::Unshare => Action::Unshare,
+        Known::Unshare => Action::Unshare { files: false, fs: false },
+        Known::Chdir => Action::Chdir { dir: AT_FDCWD },
         Known::Returns => Action::Returns,
-        Known::Clone => Action::Clone { files: false, thread: false },
+        Known::Clone => Action::Clone(Sharing::default()),
         Known::Exec => Action::Exec,
         Known::Exit => Action::Other,
         Known::Prctl | Known::Rename | Known::IoUring | Known::Cloexec | Known::ReturnsTwo | Known::Receives => {
@@ -256,14 +274,26 @@ pub(super) fn call_action<'a>(known: Known, name: &[u8], args: Args<'a>) -> Opti
                 _ => Action::Other,
             })
         }
-        Known::Unshare => plain(Action::Unshare),
+        Known::Unshare => {
+            plain(Action::Unshare { files: has_flag(args, b"CLONE_FILES"), fs: has_flag(args, b"CLONE_FS") })
+        }
+        Known::Chdir if name == b"fchdir" => {
+            let (dir, path) = file_of(next())?;
+            Some((Action::Chdir { dir }, path))
+        }
+        Known::Chdir => Some((Action::Chdir { dir: AT_FDCWD }, quoted(next()))),
         Known::Returns => plain(Action::Returns),
         // Raw flags or the address of a struct do not show what is shared.
         Known::Clone if name.starts_with(b"clone") && !args.is_empty() && memmem::find(args, b"flags=").is_none() => {
             None
         }
         Known::Clone => {
-            plain(Action::Clone { files: has_flag(args, b"CLONE_FILES"), thread: has_flag(args, b"CLONE_THREAD") })
+            let has = |flag| has_flag(args, flag);
+            plain(Action::Clone(Sharing {
+                files: has(b"CLONE_FILES"),
+                fs: has(b"CLONE_FS"),
+                thread: has(b"CLONE_THREAD"),
+            }))
         }
         Known::Exec => {
             if name == b"execveat" {
