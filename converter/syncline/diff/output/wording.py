@@ -76,10 +76,14 @@ def headline(comparison: Comparison) -> str:
         looks = (
             "may have got worse"
             if comparison.policy.cant_tell == "strict"
+            else "looks worse, or has an unbounded interval"
+            if len(undecided) == 1
             else "look worse, or have an unbounded interval"
         )
+        rest = counts[CANT_TELL] - len(undecided)
+        others = f", and {rest} more {'is' if rest == 1 else 'are'} open" if rest else ""
         return (
-            f"Can't tell: {len(undecided)} of the {_gate_rows(gate)} {looks};"
+            f"Can't tell: {len(undecided)} of the {_gate_rows(gate)} {looks}{others};"
             " more runs give narrower intervals."
         )
     better = f"; {counts['improvement']} got better" if counts["improvement"] else ""
