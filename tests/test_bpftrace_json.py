@@ -258,8 +258,8 @@ def event(name: str, phase: str, **more: Any) -> bytes:
 
 @pytest.mark.parametrize("pid_is", ["thread", "process"])
 @pytest.mark.parametrize("left_out", ["pid", "tid", None])
-def test_ids_of_events_override_pid_is(pid_is: str, left_out: str | None, tmp_path: Path) -> None:
-    """`--pid-is` applies only to logs whose ids are ambiguous. A wrong value here would break the pairing."""
+def test_ids_of_events_decide(pid_is: str, left_out: str | None, tmp_path: Path) -> None:
+    """`--pid-is` applies only to logs whose ids are ambiguous. A wrong value would break the pairing."""
     data = b""
     for ts, phase, task in ((1, "BEGIN", 20), (3, "BEGIN", 30), (7, "END", 20), (9, "END", 30)):
         pairs = {
@@ -272,6 +272,10 @@ def test_ids_of_events_override_pid_is(pid_is: str, left_out: str | None, tmp_pa
         }
         pairs.pop(left_out, None)
         data += value(*map(list, pairs.items()))
+    if pid_is == "process" and left_out != "tid":
+        with pytest.raises(_core.CoreError, match="its events name their threads"):
+            core(tmp_path, data, pid_is=pid_is)
+        return
     rows = core(tmp_path, data, pid_is=pid_is)["sync"]
     if left_out == "tid":
         # Threads of a process cannot be distinguished, so a request without an id is not paired.

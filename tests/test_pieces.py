@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from syncline import _core
 
 from tests.coretools import ROOT, recording, tables
 from tests.test_commands import fails, ok
@@ -169,6 +171,94 @@ def test_process_ids_together_with_thread_ids_are_refused(tmp_path: Path) -> Non
         3, "convert", DATA / "strace.log", log, "--pid-is", "process", "-o", tmp_path / "x.csv"
     )
     assert "records process ids" in message
+
+
+TESTS = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize("to", ["x.csv", "x.pftrace", "x.events.jsonl"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tracecmd/small4.dat",
+        "ftrace/small1.trace.txt.gz",
+        "strace/small4.log",
+        "strace/odd-each.26875",
+        "bpftrace-json/btetto.json.gz",
+        "marks/marks.dat.gz",
+    ],
+)
+def test_ids_of_threads_are_not_read_as_those_of_processes(
+    name: str, to: str, tmp_path: Path
+) -> None:
+    """The calls of all threads of a process would be mixed up."""
+    source = BTETTO if name.startswith("bpftrace-json") else TESTS / name
+    message = fails(2, "convert", source, "--pid-is", "process", "-o", tmp_path / to)
+    assert "its events name their threads, so --pid-is process is wrong for it" in message
+    assert "leave out --pid-is" in message
+    assert not (tmp_path / to).exists()
+    assert fails(2, "report", source, "--pid-is", "process", "summary")
+
+
+def test_ids_of_a_low_level_log_of_threads_are_not_those_of_processes(tmp_path: Path) -> None:
+    log = tmp_path / "x.events.jsonl"
+    ok("convert", "-q", TESTS / "tracecmd" / "small4.dat", "-o", log)
+    assert "name their threads" in fails(
+        2, "convert", log, "--pid-is", "process", "-o", tmp_path / "x.csv"
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["thesis/small4.log", "ftrace/small1.trace.txt.gz", "strace/odd-stacks.log", "perf/stacks"],
+)
+def test_a_log_that_is_cut_inside_a_stack_is_read(name: str, tmp_path: Path) -> None:
+    """Also if a piece holds only a part of a stack."""
+    if name.startswith("perf"):
+        data = STACKS_OF_PERF
+    else:
+        data = (TESTS / name).read_bytes()
+        data = gzip.decompress(data) if name.endswith(".gz") else data
+    rows = data.splitlines(keepends=True)
+    inside = [n for n, row in enumerate(rows) if n and row.startswith((b" ", b"\t", b" =>"))]
+    inside = [n for n in inside if is_frame(rows[n]) and is_frame(rows[n - 1])]
+    if not inside:
+        pytest.skip("it has no stack of two frames")
+    first = inside[len(inside) // 2]
+    after = next((n for n in range(first, len(rows)) if not is_frame(rows[n])), len(rows))
+    whole, _ = synced(tmp_path / "whole", [data])
+    for cuts in ([first], [first, after], [first, first + 1, after]):
+        edges = [0, *cuts, len(rows)]
+        pieces = [b"".join(rows[a:b]) for a, b in itertools.pairwise(edges) if a < b]
+        found, unparsed = synced(tmp_path / "pieces", pieces)
+        assert found == whole
+        # The rest of the stack belongs to no call of its piece.
+        assert unparsed <= after - first
+
+
+STACKS_OF_PERF = b"".join(
+    b"wl     254 [000]    52.52%d:      syscalls:sys_enter_fsync: fd: 0x00000003\n"
+    b"\tffffffff81 do_fsync+0x7 ([kernel.kallsyms])\n\tffffffff82 entry+0x7 ([kernel.kallsyms])\n\n"
+    b"wl     254 [000]    52.53%d:      syscalls:sys_exit_fsync: 0x0\n\n" % (n, n)
+    for n in range(1000, 1010)
+)
+
+
+def is_frame(row: bytes) -> bool:
+    return row.startswith((b"        ", b"\t", b" => ", b" > ")) and b" [0" not in row[:60]
+
+
+def synced(folder: Path, pieces: list[bytes]) -> tuple[list[tuple[Any, ...]], int]:
+    """Call, start and length of each sync of the pieces of a log, and the number of unparsed lines."""
+    folder.mkdir(exist_ok=True)
+    paths = []
+    for number, piece in enumerate(pieces):
+        paths.append(folder / f"log.part{number}")
+        paths[-1].write_bytes(piece)
+    summary = _core.convert([str(path) for path in paths], f"{folder}/out/")
+    unparsed = sum(loss["count"] for loss in summary["losses"] if loss["reason"] == "unparsed_line")
+    rows = tables(folder / "out")["sync"]
+    return [(row["op"], row["tid"], row["ts_ns"], row["dur_ns"]) for row in rows], unparsed
 
 
 def test_ids_are_those_of_the_sync_events(tmp_path: Path) -> None:

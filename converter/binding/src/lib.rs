@@ -199,7 +199,9 @@ fn check_compatible(inputs: Vec<InputOf>, pid_is: &str) -> PyResult<()> {
         open::check_distinct(&files, &opened).map_err(|e| raise(&e))?;
         files.push(opened);
     }
-    open::ids_are_processes(&files, choose("pid_is", pid_is, PID_IS)?).map(|_| ()).map_err(|e| raise(&e))
+    let pid_is_process = choose("pid_is", pid_is, PID_IS)?;
+    open::check_pid_is(&files, pid_is_process).map_err(|e| raise(&e))?;
+    open::ids_are_processes(&files, pid_is_process).map(|_| ()).map_err(|e| raise(&e))
 }
 
 /// Returns, for each input, the number of the log that it is a piece of, from 0. Raises CoreError if their clocks cannot be combined.

@@ -60,6 +60,8 @@ pub enum Error {
     TimeOfDay { first: String, second: String, clock: String, apart_ns: u64 },
     #[error("{of_processes} records process ids and {of_threads} thread ids: their calls cannot be matched")]
     MixedIds { of_processes: String, of_threads: String, hint: String },
+    #[error("{path}: its events name their threads, so --pid-is process is wrong for it")]
+    IdsOfThreads { path: String },
     #[error("{second} is the same log as {first}")]
     Twice { first: String, second: String },
     #[error("{path}: on the clock of the other inputs, some of its times are before that clock's zero")]
@@ -124,6 +126,7 @@ impl Error {
             | Self::BeforeZero { .. }
             | Self::Reader => ErrorClass::Input,
             Self::UnknownSource { .. }
+            | Self::IdsOfThreads { .. }
             | Self::InvalidMaxLoss { .. }
             | Self::UnknownSink { .. }
             | Self::NotHere { .. } => ErrorClass::Usage,
@@ -149,6 +152,7 @@ impl Error {
                  docs/reference/formats.md shows an example of each"
             ),
             Self::NoEvents { hint, .. } | Self::NotHere { hint, .. } | Self::MixedIds { hint, .. } => hint.clone(),
+            Self::IdsOfThreads { .. } => "leave out --pid-is".into(),
             Self::Clocks { .. } => {
                 "convert each on its own, or shift the times of one of them: `--offset FILE=-12.5s`, or 0 if both use one clock after all; \
                  a third input that records the time of day of its clock joins them, too: a recording of `syncline record`, files of blktrace, \

@@ -111,6 +111,18 @@ pub fn ids_are_processes(inputs: &[OpenInput], default: bool) -> Result<bool> {
     Ok(processes.is_some())
 }
 
+/// Refuses `--pid-is process` if every input says what its ids are, and some are thread ids.
+pub fn check_pid_is(inputs: &[OpenInput], is_process: bool) -> Result<()> {
+    let of_threads = inputs.iter().find(|input| input.traits.ids_are_processes == Some(false));
+    let is_needed = inputs.iter().any(|input| input.traits.ids_are_processes != Some(false));
+    match of_threads {
+        Some(of_threads) if is_process && !is_needed => {
+            Err(Error::IdsOfThreads { path: of_threads.input.path.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What to do about an input without thread ids.
 pub(crate) fn thread_ids_hint(source: &dyn Source, input: &str) -> String {
     let advice = source.explain(Problem::NoThreadIds).map(|explanation| explanation.hint);
