@@ -53,6 +53,13 @@ EXTRA_EVENTS = (
     "vfs_fsync_range <-do_fsync",
     "x: [FAILED TO PARSE] a=1 b=0x10",
     "tracing_mark_write: a b",
+    "tracing_mark_write: B|9|a",
+    "tracing_mark_write: E|9",
+    "tracing_mark_write: S|9|a|1",
+    "print: tracing_mark_write: F|9|a|1",
+    "do_fsync+0x10/0x20: a",
+    "f2fs_sync_file_exit: dev = (254,16), ino = 4, checkpoint is not needed, datasync = 1, ret = 0",
+    "btrfs_sync_file: 6c7b62a1-4e2f: root = 5(FS_TREE), ino = 257, parent = 256, datasync = 1",
 )
 MAX_BYTES = 20_000
 # Options at the end of a seed: how the target reads and splits the text, or which output it writes. See converter/fuzz/targets.

@@ -97,6 +97,9 @@ EVENTS: dict[str, dict[str, str]] = {
     },
     "odd:texts": {"name": "char[16]", "one": "loc", "two": "loc", "raw": "int[3]"},
     "odd:long": {"text": "loc"},
+    # `rest` reaches to the end of the record.
+    "ftrace:print": {"ip": "unsigned long", "buf": "rest"},
+    "ftrace:bprint": {"ip": "unsigned long", "fmt": "const void *", "buf": "rest"},
     "syscalls:sys_enter_write": {"__syscall_nr": "int", "count": "u64"},
     **{f"syscalls:sys_enter_{call}": {"__syscall_nr": "int", "fd": "u64"} for call in CALLS},
     **{f"syscalls:sys_exit_{call}": {"__syscall_nr": "int", "ret": "long"} for call in CALLS},
@@ -163,6 +166,7 @@ class Shape:
     stats: str | None = None  # the statistics of each CPU's buffer
     drop_fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
     undescribed: tuple[str, ...] = ()
+    symbols: bytes = b"ffffffff81000000 T start\n"  # the kernel's, as in /proc/kallsyms
 
 
 @dataclass
@@ -187,6 +191,7 @@ class Writer:
         if shape.shuffled:
             self.rng.shuffle(names)
         self.ids = {name: 300 + number for number, name in enumerate(names)}
+        self.ids |= {"ftrace:print": 5, "ftrace:bprint": 6}
         self.data_at = 8 + shape.long
 
     def number(self, size: int, value: int) -> bytes:
@@ -202,6 +207,8 @@ class Writer:
     def size_of(self, kind: str) -> int:
         if kind == "loc":
             return 4
+        if kind == "rest":
+            return 0
         if kind.startswith("char["):
             return int(kind[5:-1])
         if kind.startswith("int["):
@@ -217,17 +224,17 @@ class Writer:
             del kinds[dropped]
         order = list(kinds.items())
         at = 8
-        if self.shape.shuffled:
+        if self.shape.shuffled and not name.startswith("ftrace:"):
             self.rng.shuffle(order)
             at += 8 * self.rng.randrange(3)
         locations = []
         for key, kind in order:
             size = self.size_of(kind)
-            align = min(size, 8) if size in (1, 2, 4, 8) else 4
+            align = 1 if kind == "rest" else min(size, 8) if size in (1, 2, 4, 8) else 4
             at = -(-at // align) * align
             locations.append(FieldLocation(key, kind, at, size))
             at += size
-            if self.shape.shuffled and self.rng.random() < 0.3:
+            if self.shape.shuffled and not name.startswith("ftrace:") and self.rng.random() < 0.3:
                 at += self.rng.randrange(12)
         return locations
 
@@ -248,6 +255,8 @@ class Writer:
                 texts.append(f"{location.name}=%s")
                 get = "__get_rel_str" if self.shape.rel_loc else "__get_str"
                 values.append(f"{get}({location.name})")
+            elif kind == "rest":
+                declared, signed = f"char {location.name}[]", True
             elif "[" in kind:
                 base, count = kind[:-1].split("[")
                 declared = f"{base} {location.name}[{count}]"
@@ -277,6 +286,8 @@ class Writer:
                 base = at + 4 if self.shape.rel_loc else 0
                 data[at : at + 4] = self.number(4, len(text) << 16 | len(data) - base)
                 data += text
+            elif location.type == "rest":
+                data += value.encode() + b"\0"
             elif location.type.startswith("char["):
                 text = value.encode()[: size - 1]
                 data[at : at + size] = text + bytes(size - len(text))
@@ -389,10 +400,15 @@ class Writer:
             )
         )
 
+    def ftrace_formats(self) -> bytes:
+        names = [name for name in EVENTS if name.startswith("ftrace:")]
+        formats = b"".join(self.sized(8, self.format(name)) for name in names)
+        return self.number(4, len(names)) + formats
+
     def event_formats(self) -> bytes:
         systems: dict[str, list[str]] = {}
         for name in EVENTS:
-            if name not in self.shape.undescribed:
+            if name not in self.shape.undescribed and not name.startswith("ftrace:"):
                 systems.setdefault(name.split(":")[0], []).append(name)
         out = self.number(4, len(systems))
         for system, names in systems.items():
@@ -472,9 +488,8 @@ class Writer:
     def version_6(self) -> bytes:
         buffers = self.buffers()
         head = self.head() + self.header_info()
-        head += self.number(4, 0)
-        head += self.event_formats()
-        head += self.sized(4, b"ffffffff81000000 T start\n") + self.sized(4, b"")
+        head += self.ftrace_formats() + self.event_formats()
+        head += self.sized(4, self.shape.symbols) + self.sized(4, b"")
         head += self.cmdlines() + self.number(4, self.world.cpus)
         others = [name for name in buffers if name]
         options = self.options()
@@ -524,9 +539,9 @@ class Writer:
         options = self.options()
         for key, data in (
             (Option.HEADER_INFO, self.header_info()),
-            (Option.FTRACE_EVENTS, self.number(4, 0)),
+            (Option.FTRACE_EVENTS, self.ftrace_formats()),
             (Option.EVENT_FORMATS, self.event_formats()),
-            (Option.KALLSYMS, self.sized(4, b"ffffffff81000000 T start\n")),
+            (Option.KALLSYMS, self.sized(4, shape.symbols)),
             (Option.PRINTK, self.sized(4, b"")),
             (Option.CMDLINES, self.cmdlines()),
         ):

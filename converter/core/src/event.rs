@@ -89,6 +89,20 @@ impl WaitKind {
     }
 }
 
+/// What a marker of the application says of a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkPhase {
+    /// A moment. The mark lasts until the next one.
+    Instant,
+    /// The thread begins a mark. The marks of a thread nest.
+    Begin,
+    /// The thread ends the mark that it began last.
+    End,
+    /// A mark begins that any thread may end, with the same `key`.
+    AsyncBegin,
+    AsyncEnd,
+}
+
 /// A block device number in the kernel's packing, `major << 20 | minor`. 0 is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Dev(pub u32);
@@ -161,12 +175,14 @@ pub enum Kind {
     BlockComplete { dev: Dev, sector: i64, bytes: u64 },
     /// The block layer redirects a bio from a partition or a device mapper to the device below.
     BlockRemap { dev: Dev, sector: i64, bytes: u64, from_dev: Dev, from_sector: i64 },
+    /// The application has written a marker. An end has no name. `key` is 0 unless the phase is asynchronous.
+    Mark { phase: MarkPhase, name: NameId, key: u64 },
     /// An event of the tracer that no report uses. Only the low-level log holds it.
     Other,
 }
 
 impl Kind {
-    pub const COUNT: usize = 15;
+    pub const COUNT: usize = 16;
     pub const NAMES: [&'static str; Self::COUNT] = [
         "call_enter",
         "call_exit",
@@ -183,6 +199,7 @@ impl Kind {
         "block_remap",
         "wait_start",
         "wait_end",
+        "mark",
     ];
 
     pub fn index(&self) -> usize {
@@ -202,6 +219,7 @@ impl Kind {
             Self::BlockRemap { .. } => 12,
             Self::WaitStart { .. } => 13,
             Self::WaitEnd { .. } => 14,
+            Self::Mark { .. } => 15,
         }
     }
 
@@ -213,6 +231,7 @@ impl Kind {
                 f(path);
             }
             Self::CallExit { stack, .. } => f(stack),
+            Self::Mark { name, .. } => f(name),
             Self::SyncStart { path, fs, .. } => {
                 f(path);
                 f(fs);

@@ -43,7 +43,7 @@ macro_rules! reasons {
 
 reasons! {
     LostByTracer "lost_by_tracer" Loss
-        "events that the tracer reported as lost; record again with larger buffers (syncline record: --buffer; bpftrace: BPFTRACE_PERF_RB_PAGES)"
+        "events that the tracer reported as lost; record again with larger buffers (syncline record: --buffer; trace-cmd and blktrace: -b; tracefs: buffer_size_kb; perf: -m; bpftrace: BPFTRACE_PERF_RB_PAGES)"
     UnparsedLine "unparsed_line" Loss
         "lines that are not in the format of their log: torn by the recorder, or written by another tool"
     MissingEvent "missing_event" Loss
@@ -82,6 +82,10 @@ reasons! {
         "records of a call, request or bio that another input or another tracepoint has recorded too; each fact is used once"
     SupersededBio "superseded_bio" Info
         "bios that are not used: another input is authoritative for the bios of their device, and does not hold them or does not say where its bios go"
+    UnmatchedMark "unmatched_mark" Info
+        "begins or ends of a mark without the other one; a mark without its end lasts until the end of the log"
+    UnusedMark "unused_mark" Info
+        "marks of the log after the first 100,000; give those that matter with --marks"
     Remapped "remapped" Info
         "bios that a device mapper or a partition redirects; they are counted on the device that they were first submitted to"
     FilteredOut "filtered_out" Info

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 use crate::event::Kind;
 use crate::input::grouping::{are_several, assign_lanes, assign_logs, assign_recordings};
-use crate::input::open::{OpenInput, open_inputs};
+use crate::input::open::{OpenInput, check_pid_is, open_inputs};
 use crate::input::tally::{InputLosses, InputTally, find_disjoint, find_missing_events};
 use crate::merge::{Merge, MergeOptions, MergeStep, MergedBatch};
 use crate::options::{Options, OutputFormat, Progress};
@@ -48,6 +48,7 @@ pub fn convert(
     check_output(options, &path, format)?;
     // Open the inputs before the output, so that a wrong input name leaves no output behind.
     let inputs = open(options)?;
+    check_pid_is(&inputs, options.source_options.pid_is_process)?;
     if format == OutputFormat::EventsJsonl {
         let mut log = EventsJsonl::create(&path)?;
         if are_several(&assign_recordings(&inputs)) {
@@ -149,8 +150,7 @@ fn run(
         }
     }
     let mut summary = run.summarize(&merge);
-    let has_events = summary.event_count() > summary.events[Kind::Other.index()];
-    if !has_events
+    if !summary.has_sync_events()
         && !pipeline.keeps_all_events()
         && !options.one_of_several
         && let Some(first) = run.tallies.first()
@@ -198,9 +198,13 @@ impl Run {
 
     fn end_input(&mut self, input: usize, pipeline: &mut dyn Pipeline) -> Result<()> {
         let tally = &self.tallies[input];
-        tally.check_has_events(self.has_others)?;
         // The pieces of a log are read one after the other, so the log ends with its last piece.
         let is_last_piece = !self.tallies[input + 1..].iter().any(|other| other.log == tally.log);
+        let log_has_events = self.tallies.iter().any(|other| other.log == tally.log && other.events() > 0);
+        // A piece may hold only the stack of the last call of the piece before it.
+        if is_last_piece && !log_has_events {
+            tally.check_has_events(self.has_others)?;
+        }
         let missing = if is_last_piece {
             let pieces: Vec<_> = self.tallies.iter().filter(|other| other.log == tally.log).collect();
             find_missing_events(&pieces, &mut self.found.losses)

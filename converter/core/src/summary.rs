@@ -1,8 +1,9 @@
 //! What a conversion has read and lost, for its caller.
 
-use crate::event::Kind;
+use crate::event::{Kind, MarkPhase};
 use crate::losses::Losses;
 use crate::merge::clock::Clock;
+use crate::names::NameId;
 use crate::source::OtherEvents;
 
 /// One input, as it was read.
@@ -47,6 +48,13 @@ pub struct Summary {
 impl Summary {
     pub fn event_count(&self) -> u64 {
         self.events.iter().sum()
+    }
+
+    /// Whether an event has to do with a sync.
+    pub(crate) fn has_sync_events(&self) -> bool {
+        let mark = Kind::Mark { phase: MarkPhase::Instant, name: NameId::NONE, key: 0 };
+        let others = self.events[Kind::Other.index()] + self.events[mark.index()];
+        self.event_count() > others
     }
 
     pub(crate) fn add_losses(&mut self, losses: &Losses) {

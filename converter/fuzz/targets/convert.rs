@@ -125,7 +125,7 @@ fn may_be_late(events: &[Event], window_ns: i64) -> bool {
     })
 }
 
-/// The low-level log gives the same events, and is written again byte for byte.
+/// The low-level log gives the same events and the same rows, and is written again byte for byte.
 fn round_trip(options: &Options, text: &[u8]) {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
@@ -147,6 +147,7 @@ fn round_trip(options: &Options, text: &[u8]) {
     let after = convert(&back, &again).expect("a low-level log can be read again");
     assert_eq!(before.events, after.events);
     assert_eq!(before.losses.total(), after.losses.total());
+    same_rows(&of(&first, options.source.as_deref()), &back, folder.path());
     if before.source == "events-jsonl" {
         return;
     }
@@ -154,6 +155,28 @@ fn round_trip(options: &Options, text: &[u8]) {
         same_but_source(&std::fs::read(&log).unwrap_or_default(), &std::fs::read(&again).unwrap_or_default()),
         "the second low-level log differs from the first"
     );
+}
+
+/// Compares the tables and the losses of a log with those of its low-level log.
+fn same_rows(direct: &Options, low_level: &Options, folder: &Path) {
+    let tables = |options: &Options, name: &str| {
+        let tables = folder.join(name);
+        let summary = run::convert(options, tables.to_str()?, Some(OutputFormat::Tables), &mut |_| true).ok()?;
+        let losses: Vec<_> = summary.losses.iter().map(|(reason, loss)| (reason.name(), loss.count)).collect();
+        Some((tables, losses))
+    };
+    match (tables(direct, "direct"), tables(low_level, "low-level")) {
+        (Some((direct, direct_losses)), Some((low_level, losses))) => {
+            assert_eq!(losses, direct_losses, "losses of the low-level log and of the log itself");
+            for table in ["sync", "bio", "call", "wait", "mark"] {
+                let bytes = |folder: &Path| std::fs::read(folder.join(format!("syncline_{table}.parquet"))).ok();
+                assert!(bytes(&direct) == bytes(&low_level), "the low-level log gives another table {table}");
+            }
+        }
+        // Neither has an event that has to do with a sync.
+        (None, None) => {}
+        (direct, _) => panic!("only the {} can be converted", if direct.is_some() { "log" } else { "low-level log" }),
+    }
 }
 
 /// The second log names the first as its source.

@@ -237,8 +237,10 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         }
         Kind::BlockSubmit { dev, .. } | Kind::BlockRemap { dev, .. } => Some((Subject::Bios(dev, event.tid), 1)),
         Kind::BioComplete { .. } => Some((Subject::BiosByAddress, 0)),
-        // The thread of a completion means nothing. `completable` decides which completions are used.
-        Kind::BlockComplete { .. } | Kind::WbStart { .. } | Kind::WbEnd { .. } | Kind::Other => None,
+        // The thread of a completion means nothing. `completable` decides which completions are used, `marks` which marks.
+        Kind::BlockComplete { .. } | Kind::WbStart { .. } | Kind::WbEnd { .. } | Kind::Mark { .. } | Kind::Other => {
+            None
+        }
     }
 }
 

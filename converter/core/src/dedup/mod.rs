@@ -5,6 +5,7 @@
 
 mod authority;
 mod calls;
+mod marks;
 mod superseded;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use hashbrown::HashMap;
 
 use self::authority::{Authority, Standing};
 use self::calls::{Outcome, ThreadCalls};
+use self::marks::RecentMarks;
 use self::superseded::SupersededBios;
 use crate::error::Result;
 use crate::event::{Event, Kind, NO_SECTOR, Op};
@@ -100,6 +102,7 @@ pub struct Dedup {
 struct SeveralLogs {
     authority: Authority,
     superseded: SupersededBios,
+    marks: RecentMarks,
     threads: HashMap<u32, ThreadCalls, FixedState>,
     last_ts: i64,
 }
@@ -111,6 +114,7 @@ impl Dedup {
         let logs = (authority.log_count() > 1).then(|| SeveralLogs {
             authority,
             superseded: SupersededBios::default(),
+            marks: RecentMarks::default(),
             threads: HashMap::default(),
             last_ts: i64::MIN,
         });
@@ -154,6 +158,13 @@ impl Dedup {
                 let thread = logs.threads.entry(event.tid).or_default();
                 let outcome = thread.exit(event, location, log, &logs.authority);
                 self.emit(outcome, event.ts, &mut emit)
+            }
+            Kind::Mark { .. } => {
+                if logs.marks.is_duplicate(event, log) {
+                    self.count_duplicate(event.ts, location, Kind::NAMES[event.kind.index()]);
+                    return Ok(());
+                }
+                emit(Deduplicated::Event(*event, self.provenance(event, location)))
             }
             _ => {
                 if self.is_duplicate(event, location, log) {

@@ -6,6 +6,7 @@
 //! - `tasks`: threads, and the calls and requests of each
 //! - `calls`: sync calls, and the groups of rows that leave together
 //! - `requests`: sync requests
+//! - `marks`: marks of the application
 //! - `waits`: waits of requests for commits and flushes
 //! - `bios`: bios that the file system reports, by address
 //! - `block_layer`: bios that only the block layer reports, by sector
@@ -13,6 +14,7 @@
 mod bios;
 mod block_layer;
 mod calls;
+mod marks;
 mod requests;
 mod tasks;
 mod waits;
@@ -25,11 +27,12 @@ use hashbrown::{HashMap, HashSet};
 
 use self::bios::Bios;
 use self::block_layer::BlockQueue;
+use self::marks::Marks;
 use self::requests::Requests;
 use self::tasks::Tasks;
 use crate::dedup::Provenance;
 use crate::error::Result;
-use crate::event::{Event, Kind};
+use crate::event::{Event, Kind, NO_ID};
 use crate::location::{Location, Locations};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
@@ -77,6 +80,11 @@ impl BackgroundIds {
     }
 }
 
+/// Names the id of a request in an example of a loss, if the source has ids.
+fn of_request(id: u64) -> String {
+    if id == NO_ID { String::new() } else { format!(" id {id}") }
+}
+
 pub struct Pairer {
     tasks: Tasks,
     requests: Requests,
@@ -84,6 +92,7 @@ pub struct Pairer {
     /// Bios by device and sector. `NO_SLOT` is a bio that another event has reported.
     block_queue: BlockQueue<Slot>,
     background: BackgroundIds,
+    marks: Marks,
     /// Names of processes, where they are known.
     process_names: Map<u32, NameId>,
     /// The inputs report waits.
@@ -109,6 +118,7 @@ impl Pairer {
             bios: Bios::new(),
             block_queue: BlockQueue::new(),
             background: BackgroundIds::default(),
+            marks: Marks::default(),
             process_names,
             has_waits: false,
             next_call_id: 1,
@@ -154,6 +164,7 @@ impl Pairer {
             }
             Kind::WaitStart { id, wait, transaction } => self.wait_start(event, id, wait, transaction, out),
             Kind::WaitEnd { id, wait, transaction } => self.wait_end(event, id, wait, transaction, out),
+            Kind::Mark { phase, name, key } => self.mark(event, (phase, name, key), out),
             Kind::WbEnd { .. } | Kind::Other => Ok(()),
         }
     }
@@ -165,6 +176,7 @@ impl Pairer {
 
     /// Closes all that is open, at the end of the inputs.
     pub fn finish(&mut self, out: &mut Out<'_>) -> Result<()> {
+        self.finish_marks(out.names);
         let mut bios = self.bios.take_all();
         bios.extend(self.block_queue.take_older(i64::MAX).into_iter().filter(|&slot| slot != NO_SLOT));
         bios.sort_unstable_by_key(|&slot| self.bios[slot].row.bio_id);

@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 
 use super::tasks::{OpenGroup, Tasks};
 use super::waits::reported_waits;
-use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot};
+use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot, of_request};
 use crate::error::Result;
 use crate::event::{Event, Kind, NO_ID, WaitKind};
 use crate::location::Location;
@@ -262,7 +262,7 @@ impl Pairer {
         let found = self.find_own_request(task, id);
         let slot = match found {
             Some(slot) if self.requests[slot].row.start.is_some() => {
-                return self.lose(Reason::DuplicateStart, e.ts, out, || format!("start id {id}"));
+                return self.lose(Reason::DuplicateStart, e.ts, out, || format!("start{}", of_request(id)));
             }
             // Its start is late: the reorder window was too short for it.
             Some(slot) => slot,
@@ -319,7 +319,7 @@ impl Pairer {
         let slot = match self.find_request(task, id) {
             Some(slot) => slot,
             None if self.requests.has_ended(task, id) => {
-                return self.lose(Reason::DuplicateEnd, e.ts, out, || format!("exit id {id}"));
+                return self.lose(Reason::DuplicateEnd, e.ts, out, || format!("exit{}", of_request(id)));
             }
             None => self.open_orphan(e, id, out)?,
         };
@@ -457,14 +457,16 @@ impl Pairer {
         let (id, first, location) = (open.row.id, open.row.first_event, open.location);
         let (has_start, has_end) = (open.row.start.is_some(), open.row.end.is_some());
         if !has_start {
-            self.count(Reason::StartMissing, first, location, || format!("the first event of request id {id}"));
+            self.count(Reason::StartMissing, first, location, || {
+                format!("the first event of a request{}", of_request(id))
+            });
         }
         for (wait, start) in torn_waits {
-            self.count(Reason::UnmatchedWait, start, location, || format!("{} id {id}", wait.name()));
+            self.count(Reason::UnmatchedWait, start, location, || format!("{}{}", wait.name(), of_request(id)));
         }
         if !has_end {
-            let what = if has_start { "start" } else { "the first event of request" };
-            self.count(Reason::EndMissing, first, location, || format!("{what} id {id}"));
+            let what = if has_start { "start" } else { "the first event of a request" };
+            self.count(Reason::EndMissing, first, location, || format!("{what}{}", of_request(id)));
         }
         self.requests.unlink(slot);
     }

@@ -1,6 +1,6 @@
 //! Waits of requests: for a commit of the journal, and in a cache flush.
 
-use super::{Out, Pairer};
+use super::{Out, Pairer, of_request};
 use crate::error::Result;
 use crate::event::{Event, WaitKind};
 use crate::losses::Reason;
@@ -67,7 +67,8 @@ impl Pairer {
         let waits = &mut open.row.waits;
         let Some(at) = open.open_waits.iter().rposition(|&at| waits[at].wait == wait && waits[at].start <= e.ts) else {
             open.torn_waits[usize::from(wait == WaitKind::Flush)] = true;
-            return self.lose(Reason::UnmatchedWait, e.ts, out, || format!("end of a {} id {id}", wait.name()));
+            return self
+                .lose(Reason::UnmatchedWait, e.ts, out, || format!("end of a {}{}", wait.name(), of_request(id)));
         };
         let interval = &mut waits[open.open_waits.remove(at)];
         interval.end = e.ts;
@@ -83,6 +84,6 @@ impl Pairer {
         if id == 0 || self.is_background(id) || self.requests.has_id(id) {
             return Ok(());
         }
-        self.lose(Reason::UnmatchedWait, e.ts, out, || format!("{} of no request, id {id}", wait.name()))
+        self.lose(Reason::UnmatchedWait, e.ts, out, || format!("{} of no request,{}", wait.name(), of_request(id)))
     }
 }

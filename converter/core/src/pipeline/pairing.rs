@@ -106,7 +106,10 @@ impl Pipeline for PairingPipeline<'_> {
     }
 
     fn finish(&mut self, inputs: &FinishedInputs<'_>, summary: &mut Summary) -> Result<()> {
-        let facts = run_facts(inputs, self.ids_are_processes, summary);
+        // What the user says of the application replaces what the application says.
+        let given = &inputs.options.marks;
+        let marks = if given.is_empty() { self.pairing.pairer.marks(&self.adopter.names) } else { given.clone() };
+        let facts = run_facts(inputs, self.ids_are_processes, marks, summary);
         let sink = &mut *self.pairing.sink;
         sink.finish(&facts, &summary.losses, &self.adopter.names)?;
         summary.left_out = sink.unweighted_requests();
@@ -214,6 +217,7 @@ impl Adopter<'_> {
                     };
                 }
             }
+            Kind::Mark { name, .. } => adopt(name),
             Kind::CallExit { stack, .. } if stack.is_some() => *stack = stacks.fold(batch.names.get(*stack), names),
             _ => {}
         }

@@ -9,12 +9,17 @@ use crate::options::Options;
 use crate::sink::{Mark, RunFacts};
 use crate::summary::Summary;
 
-pub(super) fn run_facts(inputs: &FinishedInputs<'_>, ids_are_processes: bool, summary: &Summary) -> RunFacts {
+pub(super) fn run_facts(
+    inputs: &FinishedInputs<'_>,
+    ids_are_processes: bool,
+    marks: Vec<Mark>,
+    summary: &Summary,
+) -> RunFacts {
     RunFacts {
         first_ts: summary.first_ts,
         last_ts: summary.last_ts,
         meta: meta(inputs, ids_are_processes, summary),
-        marks: closed_marks(&inputs.options.marks, summary.last_ts),
+        marks: closed_marks(marks, summary.last_ts),
     }
 }
 
@@ -78,8 +83,7 @@ fn default_clock(inputs: &FinishedInputs<'_>, summary: &Summary) -> Option<&'sta
 }
 
 /// Returns the marks in the order of time. A mark without a duration lasts until the next one, or until the last event.
-fn closed_marks(marks: &[Mark], last_ts: Option<i64>) -> Vec<Mark> {
-    let mut marks = marks.to_vec();
+fn closed_marks(mut marks: Vec<Mark>, last_ts: Option<i64>) -> Vec<Mark> {
     marks.sort_by_key(|mark| mark.ts);
     for index in 0..marks.len() {
         let end = marks.get(index + 1).map(|next| next.ts).or(last_ts);

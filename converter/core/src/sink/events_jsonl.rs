@@ -191,7 +191,8 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
                 number(buffer, "transaction", transaction);
             }
         }
-        Kind::Other => {}
+        // Its text is an extra field.
+        Kind::Mark { .. } | Kind::Other => {}
         Kind::SyncEnd { id: NO_ID, ret } => number(buffer, "ret", ret),
         Kind::BlockSubmit { dev, sector, bytes } | Kind::BlockComplete { dev, sector, bytes } => {
             device(buffer, dev);

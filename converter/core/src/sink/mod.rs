@@ -17,7 +17,7 @@ use crate::losses::{Losses, Reason};
 use crate::names::Names;
 use crate::rows::{Bio, Call, Request};
 
-/// An application mark, from `--marks`.
+/// An application mark: from `--marks`, or from the markers in the log.
 #[derive(Clone, Debug)]
 pub struct Mark {
     pub name: String,

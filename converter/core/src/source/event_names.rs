@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::cursor::{Cursor, whole};
 use crate::event::{Op, WaitKind};
 
 /// Fields that every event of the low-level log has.
@@ -19,6 +20,14 @@ const COMMON_FIELDS: [&[u8]; 11] = [
     b"stack_hex",
     b"fs_hex",
 ];
+
+/// Parses the size of a bio, 32 bits in the kernel. 0 if it is not one.
+pub(super) fn bio_size(text: &[u8]) -> u64 {
+    whole(text, Cursor::decimal).filter(|&bytes| u32::try_from(bytes).is_ok()).unwrap_or(0)
+}
+
+/// The kernel's function that writes the markers of applications, as which the ring buffer prints them.
+pub(super) const MARKER: &[u8] = b"tracing_mark_write";
 
 /// Returns the name of an extra field in the low-level log: `data_NAME` where NAME is already in use.
 pub(super) fn extra_key(name: &[u8]) -> Cow<'_, [u8]> {
@@ -57,6 +66,8 @@ pub(super) enum EventName {
     BlockRemap,
     Enter(Op),
     Exit(Op),
+    /// A marker that the application wrote to the ring buffer.
+    Mark,
 }
 
 impl EventName {
@@ -85,6 +96,7 @@ impl EventName {
             b"block_bio_queue" | b"Q" => Some(Self::BlockSubmit),
             b"block_rq_complete" | b"C" => Some(Self::BlockComplete),
             b"block_bio_remap" | b"A" => Some(Self::BlockRemap),
+            MARKER => Some(Self::Mark),
             _ => Self::parse(name),
         }
     }
@@ -106,6 +118,7 @@ impl EventName {
             Self::BlockRemap => 12,
             Self::WaitStart(_) => 13,
             Self::WaitEnd(_) => 14,
+            Self::Mark => 15,
         }
     }
 
@@ -125,6 +138,8 @@ impl EventName {
             Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],
             Self::Enter(_) => &["stack"],
             Self::Exit(_) | Self::EndWithoutId => &["ret"],
+            // Its text is an extra field, from which it is decoded again.
+            Self::Mark => &[],
         }
     }
 

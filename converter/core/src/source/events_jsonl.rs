@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::bpftrace_text::{device, sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
-use super::event_names::{EventName, is_background, writes_data};
+use super::event_names::{EventName, bio_size, is_background, writes_data};
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
-    SourceOptions, bpftrace_json, strace,
+    SourceOptions, bpftrace_json, markers, strace,
 };
 use crate::error::{Error, Refused, Result};
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
@@ -59,11 +59,14 @@ impl Source for EventsJsonl {
     }
 }
 
-/// See `InputTraits::ids_are_processes`. Any single line may be damaged or cut off, so this looks at all lines of the head.
+/// See `InputTraits::ids_are_processes`. Any single line may be damaged or cut off, so this looks at all lines of the head. The log of a
+/// single thread may have no ids at all.
 fn ids_are_processes(head: &[u8]) -> Option<bool> {
-    let mut events = head.split(|&b| b == b'\n').filter(|line| line.starts_with(b"{\"ts_ns\":")).peekable();
-    events.peek()?;
-    Some(!events.any(|line| memchr::memmem::find(line, b"\"tid\":").is_some()))
+    let has = |key: &'static [u8]| {
+        let mut events = head.split(|&b| b == b'\n').filter(|line| line.starts_with(b"{\"ts_ns\":"));
+        events.any(|line| memchr::memmem::find(line, key).is_some())
+    };
+    if has(b"\"tid\":") { Some(false) } else { has(b"\"pid\":").then_some(true) }
 }
 
 impl Lines for EventsJsonl {
@@ -237,7 +240,8 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
         EventName::Submit => {
             let background = object.get("origin").and_then(Value::as_str).is_some_and(is_background);
             let is_bio_size = object.get("bytes_of").and_then(Value::as_str) == Some("bio");
-            let bytes = unsigned(object, "bytes").filter(|_| is_bio_size).unwrap_or(0);
+            let size = object.get("bytes").filter(|_| is_bio_size).map(text_of);
+            let bytes = bio_size(size.as_deref().unwrap_or_default().as_bytes());
             Kind::BioSubmit { id: id?, bio: bio?, sector, dev, background, bytes }
         }
         EventName::Complete => Kind::BioComplete { bio: bio.unwrap_or(0), sector, dev },
@@ -261,11 +265,21 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
             let from_sector = used("from_sector").and_then(Value::as_i64)?;
             Kind::BlockRemap { dev, sector, bytes: bytes?, from_dev, from_sector }
         }
+        EventName::Mark => {
+            // The binary ring buffer names the text `buf`.
+            let text = ["text", "buf"].into_iter().find_map(|key| object.get(key)).map(text_of);
+            markers::kind(text.as_deref().unwrap_or_default().as_bytes(), names)
+        }
         EventName::WbStart => Kind::WbStart { id: id? },
         EventName::WbEnd => Kind::WbEnd { id: id? },
         EventName::WaitStart(wait) => Kind::WaitStart { id: id?, wait, transaction },
         EventName::WaitEnd(wait) => Kind::WaitEnd { id: id?, wait, transaction },
     })
+}
+
+/// The text of an extra field. The log has it as a number if it is one.
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn unsigned(object: &Map<String, Value>, key: &str) -> Option<u64> {
@@ -316,7 +330,7 @@ fn extras(object: &Map<String, Value>, event: Option<EventName>, batch: &mut Bat
         {
             continue;
         }
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = text_of(value);
         let (key, value) = (batch.names.intern(key.as_bytes()), batch.names.intern(text.as_bytes()));
         batch.extras.push(Extra { event: batch.events.len() as u32, key, value });
     }

@@ -12,6 +12,7 @@ mod escape;
 mod event_names;
 pub mod events_jsonl;
 pub mod ftrace_text;
+mod markers;
 pub mod perf_script;
 pub mod strace;
 mod text_lines;

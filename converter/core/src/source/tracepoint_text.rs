@@ -7,13 +7,17 @@ use crate::event::{Dev, Event, Kind, Op};
 use crate::names::NameId;
 use crate::source::bpftrace_text::device;
 use crate::source::cursor::{Cursor, find, whole, word_len};
-use crate::source::event_names::{EventName, extra_key, is_background};
+use crate::source::event_names::{EventName, MARKER, extra_key, is_background};
+use crate::source::markers;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
 use crate::source::{Batch, Extra, SourceOptions};
 
 /// The kernel prints the tracepoints `sys_enter_CALL` and `sys_exit_CALL` as `sys_CALL`.
 const ENTER: &[u8] = b"sys_enter_";
 const EXIT: &[u8] = b"sys_exit_";
+
+/// A marker of the application.
+const MARK: Tracepoint = Tracepoint::Named(EventName::Mark);
 
 /// Time and thread of an event.
 pub(super) struct Task<'a> {
@@ -59,7 +63,9 @@ impl<'a> TextDecoder<'a> {
     #[inline]
     fn kind(&mut self, tracepoint: Tracepoint, record: &TextRecord<'_>) -> Option<Kind> {
         let mut slots = FieldSlots::default();
-        if !tracepoint.required_fields().is_empty() {
+        if tracepoint == MARK {
+            slots.put(Field::Buf.name().as_bytes(), record.data);
+        } else if !tracepoint.required_fields().is_empty() {
             for_each_field(record, &mut |key, value| slots.put(key, value))?;
         }
         tracepoint.kind(record.name, self.options.machine, &slots, &mut self.batch.names)
@@ -130,6 +136,7 @@ fn bad_data(tracepoint: Tracepoint) -> &'static str {
             EventName::Enter(_) => "the data of the call is not `ARG: VALUE`",
             EventName::StartWithoutId => "its data has no `ino N`",
             EventName::EndWithoutId => "its data has no `ret N`",
+            EventName::Mark => "it has no text",
             EventName::BlockSubmit | EventName::BlockComplete => {
                 "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`"
             }
@@ -202,6 +209,9 @@ impl<'a> TextRecord<'a> {
         let data = data.trim_ascii_start();
         let data = data.strip_prefix(b"[FAILED TO PARSE]").map_or(data, <[u8]>::trim_ascii_start);
         let CachedName { name, tracepoint, rule } = known;
+        if let Some(text) = rule.marker(data) {
+            return Self::marker(text);
+        }
         Self { prefix: b"", name, tracepoint, grammar: rule.grammar(data), data }
     }
 
@@ -219,14 +229,24 @@ impl<'a> TextRecord<'a> {
                 let tracepoint = Op::from_name(call).map(|op| Tracepoint::Named(EventName::Exit(op)));
                 Self { prefix: EXIT, name: call, tracepoint, grammar: Grammar::Ret, data }
             }
+            // A record of `trace_marker_raw`: `# 2a buf: 72 61`.
+            _ if end == 0 && event.starts_with(b"# ") => Self::other(b"", b"raw_data", Grammar::Free, event),
             b"<stack trace>" => Self::other(b"", b"kernel_stack", Grammar::Stack, b""),
             b"<user stack trace>" => Self::other(b"", b"user_stack", Grammar::Stack, b""),
             // Also `foo.isra.0 <-bar`, and `foo(a=1) <-bar` of `options/func-args`.
             _ if end > 0 && memchr::memmem::find(rest, b" <-").is_some() => {
                 Self::other(b"function", b"", Grammar::Free, event)
             }
+            _ if end > 0 && is_symbol_with_text(rest) => match markers::strip_writer(event) {
+                Some(text) => Self::marker(text),
+                None => Self::other(b"", name, Grammar::Free, event),
+            },
             _ => return None,
         })
+    }
+
+    fn marker(text: &'a [u8]) -> Self {
+        Self { prefix: b"", name: MARKER, tracepoint: Some(MARK), grammar: Grammar::Free, data: text }
     }
 
     /// An event that is not a tracepoint that Syncline uses.
@@ -237,6 +257,11 @@ impl<'a> TextRecord<'a> {
     fn full_name(&self) -> Cow<'a, [u8]> {
         if self.prefix.is_empty() { self.name.into() } else { [self.prefix, self.name].concat().into() }
     }
+}
+
+/// Returns whether this follows the name of a function that prints a text: `.isra.0: TEXT`, `+0x5a/0x150: TEXT`, ` [ext4]: TEXT`.
+fn is_symbol_with_text(rest: &[u8]) -> bool {
+    matches!(rest, [b'.' | b'+', ..] | [b' ', b'[' | b'<', ..]) && memchr::memmem::find(rest, b": ").is_some()
 }
 
 /// Strips `(+9)     `, the time since the previous event, of `trace-cmd report --ts-diff`.
@@ -278,6 +303,8 @@ pub(super) enum Grammar {
 #[derive(Clone, Copy)]
 enum GrammarRule {
     Always(Grammar),
+    /// A text that the kernel or an application has printed.
+    Print,
     /// This grammar, unless the fields are printed generically, starting with `__syscall_nr`.
     Call(Grammar),
     RawCall,
@@ -289,7 +316,8 @@ impl GrammarRule {
     fn of(name: &[u8]) -> Self {
         match name {
             b"kernel_stack" | b"user_stack" => Self::Always(Grammar::Stack),
-            b"tracing_mark_write" | b"print" | b"bprint" | b"bputs" | b"raw_data" => Self::Always(Grammar::Free),
+            MARKER | b"raw_data" => Self::Always(Grammar::Free),
+            b"print" | b"bprint" | b"bputs" => Self::Print,
             b"sync_start" | b"sync_end" | b"bio_add_folio" | b"bio_submit" | b"bio_complete" => {
                 Self::Always(Grammar::Pairs)
             }
@@ -301,10 +329,22 @@ impl GrammarRule {
         }
     }
 
+    /// Returns the text of an application's marker that is printed under this name.
+    #[inline]
+    fn marker(self, data: &[u8]) -> Option<&[u8]> {
+        match self {
+            Self::Print => markers::of_print(data),
+            // A module may print markers with trace_printk, in the form that tools for Android look for.
+            Self::Any if data.starts_with(MARKER) => markers::strip_writer(data),
+            _ => None,
+        }
+    }
+
     #[inline]
     fn grammar(self, data: &[u8]) -> Grammar {
         match self {
             Self::Always(grammar) => grammar,
+            Self::Print => Grammar::Free,
             Self::Call(grammar) if !data.starts_with(b"__") => grammar,
             Self::RawCall if data.starts_with(b"NR ") => Grammar::Ret,
             Self::Block if data.first().is_some_and(u8::is_ascii_digit) => Grammar::Block,
@@ -485,13 +525,23 @@ fn parse_any<'a>(data: &'a [u8], emit: &mut impl FnMut(&'a [u8], &'a [u8])) -> O
         let mut rest = Some(data);
         while let Some(text) = rest {
             let (pair, after) = split_once(text, b", ").map_or((text, None), |(pair, after)| (pair, Some(after)));
+            rest = after;
+            // f2fs before 4.17.
+            if let Some(need) = pair.strip_prefix(b"checkpoint is ") {
+                emit(b"need_cp", if need == b"needed" { b"1" } else { b"0" });
+                continue;
+            }
             let (key, value) = split_once(pair, b" = ").or_else(|| split_once(pair, b": "))?;
-            let key = key.trim_ascii();
+            let mut key = key.trim_ascii();
+            // btrfs prints its file system id first.
+            if let Some((fsid, first)) = split_once(key, b": ") {
+                emit(b"fsid", fsid);
+                key = first;
+            }
             if !is_key(key) {
                 return None;
             }
             emit(key, value.strip_prefix(b"(").and_then(|v| v.strip_suffix(b")")).unwrap_or(value));
-            rest = after;
         }
         return Some(());
     }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::bpftrace_text::{sane_range, whole_fs};
-use super::escape;
-use super::event_names::{EventName, writes_data};
+use super::event_names::{EventName, MARKER, writes_data};
+use super::{escape, markers};
 use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op};
 use crate::names::{NameId, Names};
 
@@ -46,6 +46,7 @@ fields! {
     FromDev "old_dev"
     FromSector "old_sector"
     Transaction "tid"
+    Buf "buf"
 }
 
 impl Field {
@@ -70,12 +71,13 @@ impl Field {
             b"old_dev" => Self::FromDev,
             b"old_sector" => Self::FromSector,
             b"tid" => Self::Transaction,
+            b"buf" => Self::Buf,
             _ => return None,
         })
     }
 
     pub(super) fn is_text(self) -> bool {
-        matches!(self, Self::Path | Self::Fs | Self::Rwbs)
+        matches!(self, Self::Path | Self::Fs | Self::Rwbs | Self::Buf)
     }
 }
 
@@ -161,6 +163,7 @@ impl Tracepoint {
             Self::Named(EventName::Enter(_) | EventName::Exit(_)) => b"syscalls",
             Self::Named(EventName::BlockSubmit | EventName::BlockComplete | EventName::BlockRemap) => b"block",
             Self::Named(EventName::StartWithoutId | EventName::EndWithoutId) => file_system(name),
+            Self::Named(EventName::Mark) => b"ftrace",
             Self::Named(_) => b"wb_tracer",
         }
     }
@@ -168,7 +171,8 @@ impl Tracepoint {
     /// Fields without which the event cannot be used.
     pub(super) fn required_fields(self) -> &'static [Field] {
         use Field::{
-            Bio, Datasync, Dev, End, FromDev, FromSector, Fs, Id, Ino, Len, Path, Ret, Rwbs, Sector, Sectors, Start,
+            Bio, Buf, Datasync, Dev, End, FromDev, FromSector, Fs, Id, Ino, Len, Path, Ret, Rwbs, Sector, Sectors,
+            Start,
         };
         match self {
             Self::RawEnter
@@ -181,6 +185,7 @@ impl Tracepoint {
                 EventName::Start => &[Id, Start, End, Datasync, Dev, Ino, Path],
                 EventName::FsStart => &[Id, Dev, Fs],
                 EventName::AddFolio => &[Id, Bio, Start, Len],
+                EventName::Mark => &[Buf],
                 EventName::Submit => &[Id, Bio, Dev, Sector],
                 EventName::Complete => &[Bio],
                 EventName::StartWithoutId => &[Ino],
@@ -208,6 +213,7 @@ impl Tracepoint {
     /// Returns the event name in the low-level log, from which the event can be decoded again.
     pub(super) fn log_name(self, name: &[u8], kind: Kind) -> Cow<'_, [u8]> {
         match (self, kind) {
+            (Self::Named(EventName::Mark), _) => MARKER.into(),
             (Self::RawEnter | Self::RawExit, Kind::CallEnter { op, .. } | Kind::CallExit { op, .. }) => {
                 [name, b"_", op.name().as_bytes()].concat().into()
             }
@@ -293,6 +299,7 @@ impl Tracepoint {
                 datasync: number(Field::Datasync).unwrap_or(0) != 0,
                 by_thread: true,
             },
+            EventName::Mark => markers::kind(fields.text(Field::Buf)?, names),
             EventName::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: number(Field::Ret)? as i64 },
             EventName::BlockSubmit | EventName::BlockComplete | EventName::BlockRemap => {
                 let bytes = number(Field::Sectors)?.checked_mul(SECTOR_BYTES)?;

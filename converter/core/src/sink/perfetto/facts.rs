@@ -46,7 +46,7 @@ impl PerfettoTrace {
             let track = if let Some(uuid) = lanes.find_free(mark.ts, end) {
                 uuid
             } else {
-                let description = "Application marks, from --marks.";
+                let description = "Application marks: from --marks, or from the markers in the log.";
                 let uuid = self.merged_track(self.root, rank::MARKS, "Marks", "marks", description)?;
                 lanes.add(uuid, end);
                 uuid

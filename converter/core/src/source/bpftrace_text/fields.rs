@@ -114,7 +114,8 @@ fn bad_data(event: EventName) -> &'static str {
         | EventName::EndWithoutId
         | EventName::BlockSubmit
         | EventName::BlockComplete
-        | EventName::BlockRemap => "not an event of this format",
+        | EventName::BlockRemap
+        | EventName::Mark => "not an event of this format",
     }
 }
 

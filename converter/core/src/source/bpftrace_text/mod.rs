@@ -26,9 +26,9 @@ pub(super) use self::header::introduce;
 use self::header::{
     END, is_attach, is_header, is_map, is_mount, is_warning, lost_events, own_header, parse_event_count,
 };
-use super::cursor::{Cursor, whole};
+use super::cursor::Cursor;
 use super::escape;
-use super::event_names::{EventName, extra_key};
+use super::event_names::{EventName, bio_size, extra_key};
 use super::{
     Batch, Extra, InputTraits, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock, last_newline,
 };
@@ -318,7 +318,7 @@ impl Parser<'_, '_> {
             && self.options.stock == Some(Stock::Tracepoints)
         {
             let bytes_field = data.extras.iter().find(|(key, _)| *key == b"bytes");
-            *bytes = bytes_field.and_then(|(_, value)| whole(value, Cursor::decimal)).unwrap_or(0);
+            *bytes = bytes_field.map_or(0, |(_, value)| bio_size(value));
         }
         let index = self.batch.events.len();
         if self.options.keep_extras {

@@ -39,7 +39,8 @@ impl Source for FtraceText {
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
-        let mut lines = lines(head).filter(|line| !line.trim_ascii().is_empty());
+        // A piece may begin inside a stack.
+        let mut lines = lines(head).filter(|line| !line.trim_ascii().is_empty()).skip_while(|line| is_frame(line));
         match lines.next() {
             Some(line) if line.starts_with(b"# tracer: ") || counts_cpus(line) => true,
             Some(line) if line.starts_with(b"#") => lines.find_map(of_event) == Some(true),
@@ -424,6 +425,17 @@ mod tests {
                 Kind::SyncEnd { id: NO_ID, ret: 0 },
                 "dev=254,16;ino=4;cp_reason=no needed;datasync=1",
             ),
+            // Before 4.17.
+            (
+                "f2fs_sync_file_exit: dev = (254,16), ino = 4, checkpoint is not needed, datasync = 1, ret = 0",
+                Kind::SyncEnd { id: NO_ID, ret: 0 },
+                "dev=254,16;ino=4;need_cp=0;datasync=1",
+            ),
+            (
+                "f2fs_sync_file_exit: dev = (254,16), ino = 4, checkpoint is needed, datasync = 0, ret = -5",
+                Kind::SyncEnd { id: NO_ID, ret: -5 },
+                "dev=254,16;ino=4;need_cp=1;datasync=0",
+            ),
             (
                 "block_bio_queue: 254,16 WS 274984 + 8 [a + b]",
                 submit(block(274_984, 4096)),
@@ -499,6 +511,25 @@ mod tests {
                 false,
                 "iflags=0".to_owned(),
             ),
+            // Before 5.15.
+            ("xfs_file_fsync: dev 254:16 ino 0x83".to_owned(), "xfs", dev, 131, false, String::new()),
+            // Before 4.13, and before 4.8 without the id of the file system.
+            (
+                format!("btrfs_sync_file: {uuid}: root = 5(FS_TREE), ino = 257, parent = 256, datasync = 1"),
+                "btrfs",
+                Dev::UNKNOWN,
+                257,
+                true,
+                format!("fsid={uuid};root=5(FS_TREE);parent=256"),
+            ),
+            (
+                "btrfs_sync_file: root = 5(FS_TREE), ino = 257, parent = 256, datasync = 1".to_owned(),
+                "btrfs",
+                Dev::UNKNOWN,
+                257,
+                true,
+                "root=5(FS_TREE);parent=256".to_owned(),
+            ),
             (
                 format!("btrfs_sync_file: {uuid}: root=5(FS_TREE) ino=257 parent=256 datasync=1"),
                 "btrfs",
@@ -544,7 +575,10 @@ mod tests {
                 "prev_comm=a b;prev_state=S ==>;next_comm=c",
             ),
             ("writeback_pages_written: 12", "writeback_pages_written", "text=12"),
-            ("tracing_mark_write: case fsync ino=257", "tracing_mark_write", "text=case fsync ino=257"),
+            ("tracing_mark_write: C|1|heap|4", "tracing_mark_write", "text=C|1|heap|4"),
+            ("print: do_fsync: a", "print", "text=do_fsync: a"),
+            ("do_fsync+0x10/0x20: a b", "do_fsync", "text=do_fsync+0x10/0x20: a b"),
+            ("raw_data: # 2a 72", "raw_data", "text=# 2a 72"),
             ("vfs_fsync_range <-do_fsync", "function", "text=vfs_fsync_range <-do_fsync"),
             ("f.isra.0 <-g", "function", "text=f.isra.0 <-g"),
             ("f(file=0xff, start=0) <-g", "function", "text=f(file=0xff, start=0) <-g"),

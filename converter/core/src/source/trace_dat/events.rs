@@ -6,8 +6,10 @@ use super::format::{Field, Format, Layout};
 use super::page::Shape;
 use crate::event::{Dev, Kind};
 use crate::names::Names;
-use crate::source::event_names::is_background;
+use crate::source::event_names::{EventName, is_background};
 use crate::source::tracepoints::{self, Machine, Tracepoint};
+
+const MARK: Tracepoint = Tracepoint::Named(EventName::Mark);
 
 /// The location of a number in a record.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +44,7 @@ impl Number {
 /// Returns the bytes of a text field; `None` if it extends beyond the record.
 pub(super) fn field_text<'a>(field: &Field, shape: Shape, record: &'a [u8]) -> Option<&'a [u8]> {
     let bytes = match field.layout {
-        Layout::Text | Layout::Bytes => record.get(field.offset..field.offset.checked_add(field.size)?)?,
+        Layout::Text | Layout::Bytes => field.bytes(record)?,
         Layout::DataLoc | Layout::RelLoc => {
             let location = shape.number(record, field.offset, 4)?;
             let base = if field.layout == Layout::RelLoc { field.offset + 4 } else { 0 };
@@ -74,8 +76,10 @@ enum Slot {
 impl RecordDecoder {
     pub(super) fn of(format: &Format, machine: Option<Machine>) -> Self {
         let name = format.name.as_bytes();
-        let tracepoint =
-            Tracepoint::from_name(name).filter(|tracepoint| tracepoint.system(name) == format.system.as_bytes());
+        // What the text of the ring buffer names after the writer of markers is stored as `print`.
+        let known =
+            if format.is_print() { Some(MARK) } else { Tracepoint::from_name(name).filter(|known| *known != MARK) };
+        let tracepoint = known.filter(|tracepoint| tracepoint.system(name) == format.system.as_bytes());
         let tracepoint = tracepoint.filter(|tracepoint| !tracepoint.is_raw() || machine.is_some());
         let mut slots = [const { None }; tracepoints::Field::COUNT];
         for field in &format.fields {
@@ -100,6 +104,12 @@ impl RecordDecoder {
             sync_origins.collect()
         });
         Self { tracepoint, slots, sync_origins, missing_field: missing_field.map(|field| field.name()) }
+    }
+
+    /// The decoder of an event that no report uses, whatever its name is.
+    pub(super) fn of_other() -> Self {
+        const NONE: Option<Slot> = None;
+        Self { tracepoint: None, slots: [NONE; tracepoints::Field::COUNT], sync_origins: None, missing_field: None }
     }
 
     /// Names of the tracepoint fields that the event stores.

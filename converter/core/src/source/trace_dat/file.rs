@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 
-use super::format::Format;
+use super::format::{FTRACE, Format};
 use super::page::Shape;
 use crate::error::Refused;
 use crate::input::Store;
+use crate::source::event_names::MARKER;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// Limit for everything before the pages, decompressed. It exceeds the formats and symbols of any kernel.
@@ -27,7 +29,9 @@ mod option {
     pub(super) const VERSION: u16 = 9;
     pub(super) const TSC_TO_NS: u16 = 14;
     pub(super) const HEADER_INFO: u16 = 16;
+    pub(super) const FTRACE_FORMATS: u16 = 17;
     pub(super) const EVENT_FORMATS: u16 = 18;
+    pub(super) const KALLSYMS: u16 = 19;
     pub(super) const CMDLINES: u16 = 21;
     pub(super) const BUFFER_TEXT: u16 = 22;
 }
@@ -128,6 +132,8 @@ pub(super) struct TraceDat {
     pub(super) offset_ns: i64,
     pub(super) tsc: Option<TscToNs>,
     pub(super) stats: Stats,
+    /// Where the kernel's writer of markers is; `None` if the file does not say.
+    pub(super) marker_writer: Option<Range<u64>>,
 }
 
 pub(super) fn is_trace_dat(head: &[u8]) -> bool {
@@ -267,6 +273,7 @@ impl TraceDat {
             offset_ns: 0,
             tsc: None,
             stats: Stats::default(),
+            marker_writer: None,
         }
     }
 
@@ -314,11 +321,10 @@ impl TraceDat {
         let mut file = Self::new(big_endian);
         let mut cursor = Cursor { bytes: all, at, big_endian };
         file.parse_header_info(&mut cursor)?;
-        for _ in 0..cursor.u32()? {
-            cursor.sized(8)?;
-        }
+        file.parse_ftrace_formats(&mut cursor)?;
         file.parse_event_formats(&mut cursor)?;
-        cursor.sized(4)?;
+        file.marker_writer = find_marker_writer(cursor.sized(4)?);
+        // The formats of trace_printk.
         cursor.sized(4)?;
         file.comms = parse_comms(cursor.sized(8)?);
         let mut cpus = cursor.u32()?;
@@ -392,12 +398,18 @@ impl TraceDat {
                         at = data.u64()?;
                         break;
                     }
-                    option::HEADER_INFO | option::EVENT_FORMATS | option::CMDLINES => {
+                    option::HEADER_INFO
+                    | option::FTRACE_FORMATS
+                    | option::EVENT_FORMATS
+                    | option::KALLSYMS
+                    | option::CMDLINES => {
                         let body = sections.read(data.u64()?, id)?;
                         let mut body = Cursor { bytes: &body, at: 0, big_endian };
                         match id {
                             option::HEADER_INFO => file.parse_header_info(&mut body)?,
+                            option::FTRACE_FORMATS => file.parse_ftrace_formats(&mut body)?,
                             option::EVENT_FORMATS => file.parse_event_formats(&mut body)?,
+                            option::KALLSYMS => file.marker_writer = find_marker_writer(body.sized(4)?),
                             _ => file.comms = parse_comms(body.sized(8)?),
                         }
                         described |= id == option::HEADER_INFO;
@@ -470,6 +482,15 @@ impl TraceDat {
         Ok(())
     }
 
+    /// ftrace's own events have no system of their own in tracefs.
+    fn parse_ftrace_formats(&mut self, cursor: &mut Cursor<'_>) -> io::Result<()> {
+        for _ in 0..cursor.u32()? {
+            let text = String::from_utf8_lossy(cursor.sized(8)?);
+            self.formats.extend(Format::parse(FTRACE, &text));
+        }
+        Ok(())
+    }
+
     fn parse_event_formats(&mut self, cursor: &mut Cursor<'_>) -> io::Result<()> {
         for _ in 0..cursor.u32()? {
             let system = cursor.string()?;
@@ -500,6 +521,22 @@ fn parse_offset_ns(text: &str) -> i64 {
         None => digits.parse(),
     };
     value.map_or(0, |value| if negative { value.wrapping_neg() } else { value })
+}
+
+/// Finds the writer of markers among lines of `ffffffff81234560 T name`. Addresses are 0 for a user who may not read them.
+fn find_marker_writer(symbols: &[u8]) -> Option<Range<u64>> {
+    let parse = |line: &'_ [u8]| {
+        let mut words = line.split(|&b| b == b' ' || b == b'\t').filter(|word| !word.is_empty());
+        let address =
+            std::str::from_utf8(words.next()?).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok())?;
+        words.next()?;
+        let is_writer = words.next().is_some_and(|name| name.split(|&b| b == b'.').next() == Some(MARKER));
+        Some((address, is_writer))
+    };
+    let all = || symbols.split(|&b| b == b'\n').filter_map(parse);
+    let start = all().find(|(_, is_writer)| *is_writer)?.0;
+    let end = all().map(|(address, _)| address).filter(|&address| address > start).min().unwrap_or(u64::MAX);
+    (start != 0).then_some(start..end)
 }
 
 /// Parses lines of `1234 comm`.
@@ -593,6 +630,18 @@ mod tests {
     fn offsets_as_c_reads_them() {
         let read = ["12", "-12", "+7", "0x1f", "-0x10", "", "x", "9223372036854775807"].map(parse_offset_ns);
         assert_eq!(read, [12, -12, 7, 31, -16, 0, 0, i64::MAX]);
+    }
+
+    #[test]
+    fn the_writer_of_markers_ends_at_the_next_symbol() {
+        let find = |text: &str| find_marker_writer(text.as_bytes());
+        let text =
+            "ffffffff81001000 T do_fsync\nffffffff81003000 t later\t[mod]\nffffffff81002000 t tracing_mark_write\n";
+        assert_eq!(find(text), Some(0xffff_ffff_8100_2000..0xffff_ffff_8100_3000));
+        assert_eq!(find("0000000000000000 t tracing_mark_write\n0000000000000000 T x\n"), None);
+        assert_eq!(find("ffffffff81001000 T do_fsync\n"), None);
+        assert_eq!(find("ffffffff81002000 t tracing_mark_write.part.0\n"), Some(0xffff_ffff_8100_2000..u64::MAX));
+        assert_eq!(find(""), None);
     }
 
     #[test]

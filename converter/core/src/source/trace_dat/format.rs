@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+/// The system of ftrace's own events: markers, prints, functions, stacks.
+pub(super) const FTRACE: &str = "ftrace";
+
 /// How a field is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
@@ -23,6 +26,7 @@ pub(super) enum Layout {
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) offset: usize,
+    /// 0: it reaches to the end of the record.
     pub(super) size: usize,
     pub(super) layout: Layout,
 }
@@ -58,6 +62,11 @@ impl Format {
 
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// Whether it is ftrace's own event of a printed text.
+    pub(super) fn is_print(&self) -> bool {
+        self.system == FTRACE && self.name == "print"
     }
 
     /// Returns the symbolic name of a value.
@@ -105,6 +114,8 @@ fn parse_field(text: &str) -> Option<Field> {
         None => (declaration.to_owned(), false),
     };
     let (kind, name) = declared.trim().rsplit_once(|c: char| c.is_whitespace() || c == '*')?;
+    // The kernel declares a field of any length as an array, as one element, or with brackets after its name.
+    let array = array || size == 0;
     let layout = if kind.contains("__data_loc") {
         Layout::DataLoc
     } else if kind.contains("__rel_loc") {
@@ -119,6 +130,16 @@ fn parse_field(text: &str) -> Option<Field> {
         Layout::Bytes
     };
     Some(Field { name: name.to_owned(), offset, size, layout })
+}
+
+impl Field {
+    /// Returns the bytes of a field that is stored in place; `None` if it extends beyond the record.
+    pub(super) fn bytes<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
+        match self.size {
+            0 => record.get(self.offset..),
+            size => record.get(self.offset..self.offset.checked_add(size)?),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -153,6 +174,16 @@ mod tests {
         assert_eq!(format.fields.len(), 8);
         assert_eq!(format.symbol("origin", 12), Some("sync"));
         assert_eq!(format.symbol("op", 3), Some("msync"));
+        for buf in ["char buf[]", "char buf"] {
+            let text = format!("name: print\nID: 5\n\tfield:{buf};\toffset:16;\tsize:0;\tsigned:1;\n");
+            let format = Format::parse("ftrace", &text).unwrap();
+            let field = format.field("buf").unwrap();
+            assert_eq!(
+                (field.layout, field.bytes(b"0123456789abcdefhello\n\0")),
+                (Layout::Text, Some(&b"hello\n\0"[..]))
+            );
+            assert_eq!(field.bytes(b"short"), None);
+        }
         assert_eq!((format.symbol("op", 12), format.symbol("id", 0)), (None, None));
     }
 

@@ -11,6 +11,7 @@ mod page;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use self::events::{Number, RecordDecoder, field_text};
@@ -56,7 +57,7 @@ impl Source for TraceDatSource {
     }
 
     fn describe(&self, _: &Input) -> InputTraits {
-        InputTraits::standalone()
+        InputTraits { ids_are_processes: Some(false), ..InputTraits::standalone() }
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
@@ -361,6 +362,8 @@ impl Clock {
 /// An event that the file describes, and its decoder.
 struct EventType {
     decoder: RecordDecoder,
+    /// Of a printed text: the address of the function that prints it.
+    printed_by: Option<Number>,
     pid: Option<Number>,
     format: Format,
 }
@@ -372,6 +375,9 @@ struct Records {
     event_types: HashMap<u16, EventType>,
     comms: HashMap<u32, Vec<u8>>,
     machine: Option<Machine>,
+    marker_writer: Option<Range<u64>>,
+    /// Of what the kernel prints.
+    other: RecordDecoder,
     keep_extras: bool,
 }
 
@@ -380,7 +386,8 @@ impl Records {
         let machine = file.uname.as_deref().and_then(Machine::of);
         let event_types = file.formats.into_iter().map(|format| {
             let pid = format.field("common_pid").and_then(Number::of);
-            (format.id, EventType { decoder: RecordDecoder::of(&format, machine), pid, format })
+            let printed_by = format.field("ip").filter(|_| format.is_print()).and_then(Number::of);
+            (format.id, EventType { decoder: RecordDecoder::of(&format, machine), printed_by, pid, format })
         });
         Self {
             shape: file.shape,
@@ -388,7 +395,18 @@ impl Records {
             event_types: event_types.collect(),
             comms: file.comms,
             machine,
+            marker_writer: file.marker_writer,
+            other: RecordDecoder::of_other(),
             keep_extras: options.keep_extras,
+        }
+    }
+
+    /// Returns the decoder of a record. Without the address of the writer of markers, every printed text is taken for a marker.
+    fn decoder_of<'a>(&'a self, event_type: &'a EventType, record: &[u8]) -> &'a RecordDecoder {
+        let printed_by = event_type.printed_by.and_then(|ip| ip.unsigned(self.shape, record));
+        match (&self.marker_writer, printed_by) {
+            (Some(writer), Some(ip)) if !writer.contains(&ip) => &self.other,
+            _ => &event_type.decoder,
         }
     }
 
@@ -401,15 +419,16 @@ impl Records {
         if ts < 0 {
             return batch.unparsed(event_type.format.name.as_bytes(), "its time is out of range");
         }
-        if event_type.decoder.is_other() && !self.keep_extras {
+        let decoder = self.decoder_of(event_type, record);
+        if decoder.is_other() && !self.keep_extras {
             batch.other(|| &event_type.format.name);
             return;
         }
-        if let Some(field) = event_type.decoder.missing_field {
+        if let Some(field) = decoder.missing_field {
             let event = format!("{}: its format has no usable field '{field}'", event_type.format.name);
             return batch.unparsed(event.as_bytes(), "Syncline needs it");
         }
-        let kind = event_type.decoder.kind(&event_type.format.name, self.machine, self.shape, record, &mut batch.names);
+        let kind = decoder.kind(&event_type.format.name, self.machine, self.shape, record, &mut batch.names);
         let Some(kind) = kind else {
             return batch
                 .unparsed(event_type.format.name.as_bytes(), "a field of the event is missing or out of range");
@@ -426,17 +445,17 @@ impl Records {
             comm.map_or(NameId::NONE, |comm| batch.names.intern(comm))
         });
         if self.keep_extras {
-            self.extras(event_type, kind, record, batch);
+            self.extras(event_type, decoder, kind, record, batch);
         }
         batch.events.push(Event { ts, tid, pid: UNKNOWN_TASK, comm, line: 0, kind });
     }
 
     /// Stores the tracer's name of the event, and every field that the event has no field for.
-    fn extras(&self, event_type: &EventType, kind: Kind, record: &[u8], batch: &mut Batch) {
-        let word = batch.names.intern(&event_type.decoder.log_name(&event_type.format.name, kind));
+    fn extras(&self, event_type: &EventType, decoder: &RecordDecoder, kind: Kind, record: &[u8], batch: &mut Batch) {
+        let word = batch.names.intern(&decoder.log_name(&event_type.format.name, kind));
         batch.event_names.push(word);
         let event = batch.events.len() as u32;
-        let stored = event_type.decoder.fields(kind);
+        let stored = decoder.fields(kind);
         for field in &event_type.format.fields {
             if field.name.starts_with(COMMON) || stored.contains(&field.name.as_str()) {
                 continue;
@@ -463,8 +482,7 @@ impl Records {
             .into_bytes();
         }
         if field.layout == Layout::Bytes {
-            let end = field.offset.saturating_add(field.size);
-            let bytes = record.get(field.offset..end).unwrap_or_default();
+            let bytes = field.bytes(record).unwrap_or_default();
             let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
             return bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
         }
