@@ -152,6 +152,25 @@ def test_two_runs_give_no_verdict(pool) -> None:
     assert "too few runs" in output.render("table", comparison)
 
 
+@pytest.mark.parametrize(
+    ("suspects", "looks"), [(1, "looks worse, or has"), (2, "look worse, or have")]
+)
+def test_the_verdict_counts_the_rows_that_cannot_tell(suspects: int, looks: str, pool) -> None:
+    comparison = diff(pool(SOURCE, 5), pool(SOURCE.changed(shift=1.02), 5, first=1000))
+    gate = [row for row in comparison.rows if row.gate]
+    for number, row in enumerate(gate):
+        row.verdict, row.reason = "no change", ""
+        if number < suspects + 3:
+            row.refuse_verdict("the interval is too wide")
+            row.is_suspect = number < suspects
+    text = output.render("table", comparison)
+    assert (
+        f"Can't tell: {suspects} of the {len(gate)} rows in the gate {looks} an unbounded interval,"
+        " and 3 more are open;" in text
+    )
+    assert text.count("the interval is too wide") == suspects + 3
+
+
 def test_one_run_against_several_gives_no_verdict(pool) -> None:
     comparison = diff(pool(SOURCE, 5), pool(SOURCE.changed(requests=600), 1, first=1000))
     assert comparison.verdict == "can't tell"

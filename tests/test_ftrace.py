@@ -357,3 +357,74 @@ def test_a_text_with_wrong_bytes_is_read_or_refused(
         message, _, kind = error.args
         assert kind == "input"
         assert "in.log" in message
+
+
+# Older kernels.
+
+# The print formats of include/trace/events/{f2fs,btrfs}.h and fs/xfs/xfs_trace.h before they changed.
+OLD_EVENTS = {
+    "f2fs": (
+        "f2fs_sync_file_enter: dev = (254,16), ino = 4, pino = 3, i_mode = 0x81a4, i_size = 12288, i_nlink = 1,"
+        " i_blocks = 32, i_advise = 0x0",
+        "f2fs_sync_file_exit: dev = (254,16), ino = 4, checkpoint is {}needed, datasync = 1, ret = 0",
+    ),
+    "btrfs": (
+        "btrfs_sync_file: 6c7b62a1-0000-4e2f-8f10-3d6b3e1a2b3c: root = 5(FS_TREE), ino = 4, parent = 256, datasync = 1",
+        None,
+    ),
+    "btrfs without its id": (
+        "btrfs_sync_file: root = 5(FS_TREE), ino = 4, parent = 256, datasync = 1",
+        None,
+    ),
+    "xfs": ("xfs_file_fsync: dev 254:16 ino 0x4", None),
+    "ext4": (
+        "ext4_sync_file_enter: dev 254,16 ino 4 parent 2 datasync 1 ",
+        "ext4_sync_file_exit: dev 254,16 ino 4 ret 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("fs", OLD_EVENTS)
+@pytest.mark.parametrize("need", ["", "not "])
+def test_events_of_older_kernels(fs: str, need: str, tmp_path: Path) -> None:
+    enter, leave = OLD_EVENTS[fs]
+    events = ["sys_fdatasync(fd: 3)", enter, *([leave.format(need)] if leave else [])]
+    lines = [*events, "sys_fdatasync -> 0x0"]
+    data = "".join(
+        f"              wl-7     [000] ....   20.{number:06}: {event}\n"
+        for number, event in enumerate(lines)
+    )
+    result = tables(convert(tmp_path, data.encode()))
+    (row,) = result["sync"]
+    assert (row["fs"], row["ino"], row["op"], row["ret"]) == (fs.split()[0], 4, "fdatasync", 0)
+    assert "unparsed_line" not in losses(result)
+    if leave:
+        assert row["incomplete"] is None
+        assert row["dur_ns"] == 2000
+
+
+def test_a_log_without_syncs_says_how_many_events_it_has(tmp_path: Path) -> None:
+    line = "              wl-7     [000] ....   20.00000{}: x: a=1\n"
+    head = "# tracer: nop\n#\n"
+    for count, message in (
+        (3, "none of its 3 events has to do"),
+        (1, "its only event has nothing"),
+    ):
+        data = head + "".join(line.format(number) for number in range(count))
+        with pytest.raises(_core.CoreError, match=message):
+            convert(tmp_path, data.encode())
+    with pytest.raises(_core.CoreError, match="no event in 2 lines"):
+        convert(tmp_path, head.encode())
+
+
+def test_examples_of_losses_name_no_id_where_there_is_none(tmp_path: Path) -> None:
+    start = "ext4_sync_file_enter: dev 254,16 ino 4 parent 2 datasync 1 "
+    events = (start, start, "ext4_sync_file_exit: dev 254,16 ino 4 ret 0", start)
+    data = "".join(
+        f"              wl-7     [000] ....   20.{number:06}: {event}\n"
+        for number, event in enumerate(events)
+    )
+    result = tables(convert(tmp_path, data.encode()))
+    examples = [row["example"] for row in result["loss"] if row["example"]]
+    assert examples
+    assert not any("18446744073709551615" in example for example in examples)

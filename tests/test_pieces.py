@@ -210,7 +210,7 @@ def test_ids_of_a_low_level_log_of_threads_are_not_those_of_processes(tmp_path: 
 
 @pytest.mark.parametrize(
     "name",
-    ["thesis/small4.log", "ftrace/small1.trace.txt.gz", "strace/odd-stacks.log", "perf/stacks"],
+    ["thesis/small4.log", "strace/odd-stacks.log", "marks/marks.trace.txt.gz", "perf/stacks"],
 )
 def test_a_log_that_is_cut_inside_a_stack_is_read(name: str, tmp_path: Path) -> None:
     """Also if a piece holds only a part of a stack."""
@@ -222,12 +222,15 @@ def test_a_log_that_is_cut_inside_a_stack_is_read(name: str, tmp_path: Path) -> 
     rows = data.splitlines(keepends=True)
     inside = [n for n, row in enumerate(rows) if n and row.startswith((b" ", b"\t", b" =>"))]
     inside = [n for n in inside if is_frame(rows[n]) and is_frame(rows[n - 1])]
-    if not inside:
-        pytest.skip("it has no stack of two frames")
+    assert inside
     first = inside[len(inside) // 2]
     after = next((n for n in range(first, len(rows)) if not is_frame(rows[n])), len(rows))
     whole, _ = synced(tmp_path / "whole", [data])
-    for cuts in ([first], [first, after], [first, first + 1, after]):
+    # A part of perf's or ftrace's text is a log of its own, and needs an event.
+    is_whole_log = name.startswith(("marks", "perf"))
+    for cuts in (
+        ([first],) if is_whole_log else ([first], [first, after], [first, first + 1, after])
+    ):
         edges = [0, *cuts, len(rows)]
         pieces = [b"".join(rows[a:b]) for a, b in itertools.pairwise(edges) if a < b]
         found, unparsed = synced(tmp_path / "pieces", pieces)

@@ -1,13 +1,14 @@
 //! What holds for every input: the conservation rules of docs/reference/pairing.md, as a sink that panics.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
 
 use syncline_core::error::Result;
 use syncline_core::event::{Event, Kind, NO_ID, UNKNOWN_TASK};
 use syncline_core::input::Input;
 use syncline_core::losses::{Losses, Reason};
 use syncline_core::names::Names;
-use syncline_core::rows::{Bio, Missing, Request};
+use syncline_core::rows::{Bio, Missing, Request, Row, Value};
 use syncline_core::sink::{Group, RunFacts, Sink};
 use syncline_core::source::tracepoints::Machine;
 use syncline_core::source::{Batch, Escapes, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock};
@@ -45,6 +46,45 @@ struct BiosOf {
     submit_missing: bool,
     complete_missing: bool,
     completes: Vec<i64>,
+}
+
+/// All rows as text, to compare those of two conversions.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct CollectedRows(pub Vec<String>);
+
+impl CollectedRows {
+    fn add(&mut self, row: &impl Row, names: &Names) {
+        let mut text = String::new();
+        row.visit(&mut |column, value| {
+            let _ = match value {
+                Value::Name(name) => write!(text, "{column}={:?} ", names.text(name)),
+                value => write!(text, "{column}={value:?} "),
+            };
+        });
+        self.0.push(text);
+    }
+}
+
+impl Sink for CollectedRows {
+    fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
+        self.add(bio, names);
+        Ok(())
+    }
+
+    fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
+        if let Some(call) = group.call {
+            self.add(call, names);
+        }
+        for one in group.requests {
+            self.add(one.request, names);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, facts: &RunFacts, _: &Losses, _: &Names) -> Result<()> {
+        self.0.extend(facts.marks.iter().map(|mark| format!("{mark:?}")));
+        Ok(())
+    }
 }
 
 /// Checks the rows and passes them to another sink.

@@ -30,6 +30,8 @@ pub fn open_inputs(
             check_offset_of_part(path, &by, &offset_of)?;
             continue;
         }
+        let continued = inputs.last().filter(|before| before.source.is_rest_of_stack(input.head()));
+        let format = format.or(continued.map(|before| before.source.name()));
         let mut open = OpenInput::with_format(input, sources, format)?;
         check_distinct(&inputs, &open)?;
         for part in open.source.parts(&open.input.path) {

@@ -70,6 +70,11 @@ pub trait Source: Sync {
         InputTraits::default()
     }
 
+    /// Returns whether an input holds nothing but the rest of a stack, which began in the input before it. Detection cannot know its format.
+    fn is_rest_of_stack(&self, _head: &[u8]) -> bool {
+        false
+    }
+
     /// Returns the files that `open` reads together with the file at `path`, itself among them; empty if `open` reads only that file.
     ///
     /// Each of these files is an input only once, however many of them the user names. If the named file is empty, the first of its parts

@@ -46,7 +46,9 @@ impl Source for PerfScript {
 
     fn sniff(&self, head: &[u8]) -> bool {
         let is_data = DATA_MAGIC.iter().any(|magic| head.starts_with(magic));
-        let first = lines(head).find(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
+        // A piece may begin inside a stack.
+        let is_event = |line: &&[u8]| !line.trim_ascii().is_empty() && !matches!(line[0], b'#' | b'\t');
+        let first = lines(head).find(is_event);
         is_data || facts(head).is_some() || first.is_some_and(|line| context(line).is_some())
     }
 

@@ -31,6 +31,7 @@ use super::escape;
 use super::event_names::{EventName, bio_size, extra_key};
 use super::{
     Batch, Extra, InputTraits, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock, last_newline,
+    lines,
 };
 use crate::error::Result;
 use crate::event::{Event, Kind, UNKNOWN_TASK};
@@ -65,6 +66,11 @@ impl Source for BpftraceText {
 
     fn describe(&self, input: &Input) -> InputTraits {
         describe(input.head())
+    }
+
+    fn is_rest_of_stack(&self, head: &[u8]) -> bool {
+        let mut lines = lines(head).filter(|line| !line.trim_ascii().is_empty()).peekable();
+        lines.peek().is_some() && lines.all(|line| matches!(line[0], b' ' | b'\t'))
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {

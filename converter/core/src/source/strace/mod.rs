@@ -81,6 +81,11 @@ impl Source for Strace {
         ours > others
     }
 
+    fn is_rest_of_stack(&self, head: &[u8]) -> bool {
+        let mut lines = whole_lines(head).peekable();
+        lines.peek().is_some() && lines.all(is_stack)
+    }
+
     fn describe(&self, input: &Input) -> InputTraits {
         let is_single_thread = is_single_thread(input.head());
         InputTraits {
@@ -145,7 +150,7 @@ impl Source for Strace {
 
 /// Whether no line has a PID: the log of one thread, as `-ff` writes it for each thread.
 fn is_single_thread(head: &[u8]) -> bool {
-    whole_lines(head).filter_map(Prefix::take).all(|prefix| prefix.tid.is_none())
+    !Strace.is_rest_of_stack(head) && whole_lines(head).filter_map(Prefix::take).all(|prefix| prefix.tid.is_none())
 }
 
 /// Returns whether a call passes work to io_uring, which strace cannot see, or a sync to Linux AIO, whose end strace does not see.
