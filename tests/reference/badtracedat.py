@@ -460,7 +460,7 @@ def no_events() -> Bad:
 def no_event_of_a_sync() -> Bad:
     events = [event for event in WORLD.events if event.name.startswith("odd:")]
     world = tracedat.World(events, {}, [], WORLD.cpus)
-    message = "no event that has to do with a sync"
+    message = f"none of its {len(events)} events has to do with a sync"
     return Bad(tracedat.file(world, V7), message, "trace-cmd record -e wb_tracer")
 
 

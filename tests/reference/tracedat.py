@@ -187,7 +187,7 @@ class Writer:
         self.rng = random.Random(shape.seed)
         self.order = ">" if shape.big_endian else "<"
         self.layouts = {name: self.layout(name, fields) for name, fields in EVENTS.items()}
-        names = list(EVENTS)
+        names = [name for name in EVENTS if not name.startswith("ftrace:")]
         if shape.shuffled:
             self.rng.shuffle(names)
         self.ids = {name: 300 + number for number, name in enumerate(names)}

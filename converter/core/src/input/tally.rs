@@ -177,7 +177,7 @@ impl InputTally {
             .explain(problem)
             .map_or((None, None), |explanation| (explanation.message, Some(explanation.hint)));
         let default_message = || match (self.events() + self.dropped_events, self.lines) {
-            (0, 0) => "no event".to_owned(),
+            (0, 0) => "no event that has to do with a sync".to_owned(),
             (0, lines) => format!("no event in {lines} lines"),
             (1, _) => "its only event has nothing to do with a sync".to_owned(),
             (events, _) => format!("none of its {events} events has to do with a sync"),
