@@ -892,16 +892,6 @@ def test_the_low_level_log_of_a_log_without_times_gives_the_same(tmp_path: Path)
         assert direct["sync"] == again["sync"]
 
 
-def test_pieces_of_a_log_without_times_are_one_timeline(tmp_path: Path) -> None:
-    data = log("cwd-untimed.log")
-    at = data.index(b"\n", len(data) // 2) + 1
-    paths = [tmp_path / "a.log", tmp_path / "b.log"]
-    for path, part in zip(paths, (data[:at], data[at:]), strict=True):
-        path.write_bytes(part)
-    _core.convert([str(path) for path in paths], f"{tmp_path}/pieces/")
-    assert tables(tmp_path / "pieces")["sync"] == core(tmp_path, data)["sync"]
-
-
 def test_a_log_without_times_joins_no_other_and_times_must_not_begin_later(tmp_path: Path) -> None:
     (tmp_path / "x.1").write_bytes(lines("fsync(3</a>) = 0"))
     (tmp_path / "x.2").write_bytes(lines("fsync(3</b>) = 0"))
