@@ -30,8 +30,7 @@ use super::cursor::Cursor;
 use super::escape;
 use super::event_names::{EventName, bio_size, extra_key};
 use super::{
-    Batch, Extra, InputTraits, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock, last_newline,
-    lines,
+    Batch, Extra, InputTraits, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock, last_newline, lines,
 };
 use crate::error::Result;
 use crate::event::{Event, Kind, UNKNOWN_TASK};
