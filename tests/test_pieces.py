@@ -248,7 +248,9 @@ STACKS_OF_PERF = b"".join(
 
 
 def is_frame(row: bytes) -> bool:
-    return row.startswith((b"        ", b"\t", b" => ", b" > ")) and b" [0" not in row[:60]
+    # The lines of events of the ring buffer begin with spaces, too.
+    is_indented = row.startswith(b"        ") and b" [0" not in row[:60]
+    return is_indented or row.startswith((b"\t", b" => ", b" > "))
 
 
 def synced(folder: Path, pieces: list[bytes]) -> tuple[list[tuple[Any, ...]], int]:
