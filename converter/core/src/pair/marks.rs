@@ -1,7 +1,6 @@
 //! Marks that the application wrote to the log: which end belongs to which begin.
 
 use super::{Map, Out, Pairer};
-use crate::error::Result;
 use crate::event::{Event, MarkPhase};
 use crate::location::Location;
 use crate::losses::Reason;
@@ -54,37 +53,32 @@ impl Marks {
 }
 
 impl Pairer {
-    pub(super) fn mark(
-        &mut self,
-        event: &Event,
-        (phase, name, key): (MarkPhase, NameId, u64),
-        out: &mut Out<'_>,
-    ) -> Result<()> {
+    pub(super) fn mark(&mut self, event: &Event, (phase, name, key): (MarkPhase, NameId, u64), out: &mut Out<'_>) {
         let open = OpenMark { ts: event.ts, name, location: self.location() };
         let begins = !matches!(phase, MarkPhase::End | MarkPhase::AsyncEnd);
         if begins && self.marks.is_full() {
             let what = || out.names.text(name).into_owned();
             self.count(Reason::UnusedMark, event.ts, open.location, what);
-            return Ok(());
+            return;
         }
         let marks = &mut self.marks;
         let ended = match phase {
             MarkPhase::Instant => {
                 marks.closed.push(ClosedMark { ts: event.ts, dur: None, name });
-                return Ok(());
+                return;
             }
             MarkPhase::Begin => {
                 marks.open_count += 1;
                 marks.nested.entry(event.tid).or_default().push(open);
-                return Ok(());
+                return;
             }
             MarkPhase::AsyncBegin => {
                 marks.open_count += 1;
-                let Some(before) = marks.asynchronous.insert(key, open) else { return Ok(()) };
+                let Some(before) = marks.asynchronous.insert(key, open) else { return };
                 // The end of the mark before is lost. When it was is not known.
                 marks.open_count -= 1;
                 self.count_unmatched(before, out.names);
-                return Ok(());
+                return;
             }
             MarkPhase::End => marks.nested.get_mut(&event.tid).and_then(Vec::pop),
             MarkPhase::AsyncEnd => marks.asynchronous.remove(&key),
@@ -93,7 +87,6 @@ impl Pairer {
             Some(begin) => self.marks.close(begin, event.ts),
             None => self.count(Reason::UnmatchedMark, event.ts, open.location, || "the end of a mark".to_owned()),
         }
-        Ok(())
     }
 
     /// Ends the marks that are still open.

@@ -164,7 +164,10 @@ impl Pairer {
             }
             Kind::WaitStart { id, wait, transaction } => self.wait_start(event, id, wait, transaction, out),
             Kind::WaitEnd { id, wait, transaction } => self.wait_end(event, id, wait, transaction, out),
-            Kind::Mark { phase, name, key } => self.mark(event, (phase, name, key), out),
+            Kind::Mark { phase, name, key } => {
+                self.mark(event, (phase, name, key), out);
+                Ok(())
+            }
             Kind::WbEnd { .. } | Kind::Other => Ok(()),
         }
     }

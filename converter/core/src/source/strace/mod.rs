@@ -121,7 +121,10 @@ impl Source for Strace {
         let parse = Arc::new(Records { clock, keep_extras: options.keep_extras });
         let first = first_task(&path, input.head());
         let threads = StraceState::new(clock, first, begins_with_exec(input.head()), options.keep_extras);
-        let facts = vec![("clock", name.to_owned()), ("recorder", NAME.to_owned())];
+        let mut facts = vec![("recorder", NAME.to_owned())];
+        if !self.is_rest_of_stack(input.head()) {
+            facts.push(("clock", name.to_owned()));
+        }
         Ok(Reader { stateful_pass: Some(Box::new(threads)), facts, ..Reader::of_text(cut, parse, input) })
     }
 
