@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.." || exit
 BIN=${BIN:-$PWD/.venv/bin}
 mode=${1:-same}
 shift || true
-targets=${*:-pair source_thesis source_events_jsonl source_ftrace source_perf source_trace_dat source_strace source_bpftrace_json source_blktrace source_blkparse convert join}
+targets=${*:-pair source_thesis source_events_jsonl source_ftrace source_perf source_perf_data source_trace_dat source_strace source_bpftrace_json source_blktrace source_blkparse convert join}
 work=$(mktemp -d) || exit
 trap 'rm -rf "$work"' EXIT
 artifacts=converter/fuzz/artifacts

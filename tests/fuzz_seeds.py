@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import random
+import struct
 import sys
 import tempfile
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.reference import (
     bpftrace_json,
     ftrace,
     loggen,
+    perfdata,
     stracegen,
     tracedat,
 )
@@ -227,6 +229,40 @@ def perfs() -> dict[str, bytes]:
     }
 
 
+def perf_datas() -> dict[str, bytes]:
+    """Small generated perf.data, as files and as pipes: a few events, and only the formats of these."""
+    world = tracedat.world(random.Random(1), requests=1, cpus=2)
+    gaps = [tracedat.Gap(world.events[3].cpu, 3, 9), tracedat.Gap(world.events[6].cpu, 6, None)]
+    world = tracedat.replace(world, gaps=gaps)
+    undescribed = tuple(set(tracedat.EVENTS) - {event.name for event in world.events})
+    chains = {"wb_tracer:sync_start": [perfdata.USER, 0x1010], world.events[1].name: [0x1011]}
+    seeds = {}
+    for number, packing in enumerate((0, perfdata.COMPRESSED, perfdata.COMPRESSED2)):
+        for pipe, big_endian in itertools.product((False, True), repeat=2):
+            order = ">" if big_endian else "<"
+            comm = struct.pack(f"{order}II", 7, 8) + b"child\0"
+            fork = struct.pack(f"{order}IIIIQ", 8, 7, 8, 7, 0)
+            shape = perfdata.PerfShape(
+                pipe=pipe,
+                big_endian=big_endian,
+                packing=packing,
+                ids=("identifier", "id")[number % 2],
+                mixed_fields=pipe,
+                chains=chains,
+                undescribed=undescribed,
+                attr_bytes=(128, 96)[number % 2],
+                clockid=1 if pipe else None,
+                head=((perfdata.MMAP, 0, perfdata.mapped(order, 7, 0x1000, 64, "/a")),),
+                timed=(
+                    (world.events[2].ts, perfdata.FORK, 0, fork),
+                    (world.events[4].ts, perfdata.COMM, 1 << 13, comm),
+                ),
+                tail=((perfdata.LOST_SAMPLES, 0, struct.pack(f"{order}Q", 99)),),
+            )
+            seeds[f"generated-{packing}-{pipe}-{big_endian}"] = perfdata.file(world, shape)
+    return seeds
+
+
 def joins() -> dict[str, bytes]:
     """Pairs of logs, as of one run."""
     perf = perfs()["perf-sync"]
@@ -283,6 +319,13 @@ def main(folder: Path) -> None:
             (folder / "source_trace_dat" / f"{name}-{number}").write_bytes(data + options)
             if name.startswith("generated"):
                 (folder / "convert" / f"{name}-{number}").write_bytes(data + options + b"\x03")
+    (folder / "source_perf_data").mkdir(parents=True, exist_ok=True)
+    for name, data in perf_datas().items():
+        for number, options in enumerate((b"\x00", b"\x04")):
+            (folder / "source_perf_data" / f"{name}-{number}").write_bytes(data + options)
+            (folder / "convert" / f"perf-data-{name}-{number}").write_bytes(
+                data + options + b"\x03"
+            )
     (folder / "source_strace").mkdir(parents=True, exist_ok=True)
     for name, data in straces().items():
         for number, options in enumerate((b"\x00\x50", b"\x04\x07")):

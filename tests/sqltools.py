@@ -43,6 +43,7 @@ class Run:
     bio: list[Row] = field(default_factory=list)
     call: list[Row] = field(default_factory=list)
     wait: list[Row] = field(default_factory=list)
+    journal: list[Row] = field(default_factory=list)
     loss: list[Row] = field(default_factory=list)
     mark: list[Row] = field(default_factory=list)
     meta: dict[str, str] = field(default_factory=lambda: {"schema_version": "1"})
@@ -159,6 +160,12 @@ def write_trace(run: Run, path: Path) -> Path:
         span = (wait["ts_ns"], wait["ts_ns"] + wait["dur_ns"])
         args = {key: value for key, value in wait.items() if key != "wait"}
         tracks[threads[wait["sync_id"]]].append(_Slice(*span, wait["wait"], "syncline.wait", args))
+    for commit in run.journal:
+        args = {key: value for key, value in commit.items() if key not in _NOT_ARGS["journal"]}
+        end = commit["ts_ns"] + (commit["dur_ns"] or 0)
+        tracks[("commit", commit["commit_id"])] = [
+            _Slice(commit["ts_ns"], end, "commit", "syncline.commit", args)
+        ]
     for bio in run.bio:
         args = {key: value for key, value in bio.items() if key not in _NOT_ARGS["bio"]}
         whole = bio.get("incomplete") is None
@@ -188,6 +195,7 @@ _NOT_ARGS = {
     "sync": {"ts_ns", "dur_ns", "start_ns"},
     "call": {"ts_ns", "dur_ns", "op", "unmatched"},
     "bio": {"ts_ns", "dur_ns"},
+    "journal": {"ts_ns", "dur_ns"},
 }
 
 

@@ -11,7 +11,7 @@ from syncline import _core
 
 from tests.coretools import ROOT, convert, core
 from tests.reference import perf
-from tests.test_commands import fails, ok
+from tests.test_commands import fails
 
 TEXT = gzip.decompress((ROOT / "tests/data/several-recorders/perf.txt.gz").read_bytes())
 FRAME = b"\t    7f62436e9b57 fdatasync+0x7 (/usr/lib/libc.so.6)\n"
@@ -106,16 +106,6 @@ def test_lost_events_are_counted(tmp_path: Path) -> None:
     lost = b"swapper       0 [000]    99.500000001: PERF_RECORD_LOST lost 3\nProcessed 9 events and lost 2 chunks!\n"
     result = core(tmp_path, TEXT + lost)
     assert [(row["reason"], row["count"]) for row in result["loss"]] == [("lost_by_tracer", 4)]
-
-
-def test_perf_data_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
-    data = tmp_path / "perf.data"
-    data.write_bytes(b"PERFILE2" + bytes(96))
-    message = fails(3, "convert", data, "-o", tmp_path / "x.pftrace")
-    assert f"perf script --header --ns -i {data}" in message
-    assert not (tmp_path / "x.pftrace").exists()
-    (tmp_path / "perf.txt").write_bytes(TEXT)
-    ok("report", tmp_path / "perf.txt")
 
 
 def test_times_that_begin_at_0_are_refused(tmp_path: Path) -> None:

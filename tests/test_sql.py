@@ -179,6 +179,14 @@ def waits() -> Run:
         plain | {"sync_id": 2, "number": 2, "wait": "flush", "ts_ns": T + 230, "dur_ns": 10},
         plain | {"sync_id": 4, "wait": "flush", "ts_ns": T + 650, "dur_ns": 0},
     ]
+    journal = {"tid": 9, "pid": None, "comm": "jbd2/vda-8", "dev": "254,0", "incomplete": None}
+    run.journal = [
+        journal | {"commit_id": 1, "ts_ns": T + 50, "dur_ns": 40, "transaction_id": 7},
+        journal
+        | {"commit_id": 2, "ts_ns": T + 500, "dur_ns": None, "transaction_id": 8}
+        | {"incomplete": "end"},
+        journal | {"commit_id": 3, "ts_ns": T + 700, "dur_ns": 0, "transaction_id": None},
+    ]
     return run
 
 
@@ -301,6 +309,7 @@ KEYS = {"sync": "sync_id", "bio": "bio_id", "call": "call_id", "loss": "reason"}
     "stack": "stack_id, depth",
     "parallel": "sync_id",
     "wait": "sync_id, number",
+    "journal": "commit_id",
 }
 
 

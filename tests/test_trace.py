@@ -23,7 +23,7 @@ from tests.coretools import DATA, RECORDINGS, ROOT, convert, recording
 from tests.reference import badinputs, loggen, thesis
 from tests.sqltools import same
 
-TABLES = ("sync", "bio", "call", "wait", "stack", "loss", "mark", "meta")
+TABLES = ("sync", "bio", "call", "wait", "journal", "stack", "loss", "mark", "meta")
 # Bad inputs that can still be read as logs, except for the very long ones, which would only take time here.
 BAD_INPUTS = sorted(
     name

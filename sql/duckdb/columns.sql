@@ -86,6 +86,18 @@ CREATE OR REPLACE TABLE _syncline_columns_wait(
   transaction_id BIGINT
 );
 
+CREATE OR REPLACE TABLE _syncline_columns_journal(
+  commit_id BIGINT,
+  ts_ns BIGINT,
+  dur_ns BIGINT,
+  tid BIGINT,
+  pid BIGINT,
+  comm VARCHAR,
+  dev VARCHAR,
+  transaction_id BIGINT,
+  incomplete VARCHAR
+);
+
 CREATE OR REPLACE TABLE _syncline_columns_loss(
   reason VARCHAR,
   severity VARCHAR,

@@ -87,6 +87,13 @@ EVENTS: dict[str, dict[str, str]] = {
         "opf": "unsigned int",
     },
     "wb_tracer:bio_complete": {"bio": "u64", "status": "int"},
+    "jbd2:jbd2_start_commit": {"dev": "dev_t", "sync_commit": "u8", "transaction": "unsigned int"},
+    "jbd2:jbd2_end_commit": {
+        "dev": "dev_t",
+        "sync_commit": "u8",
+        "transaction": "unsigned int",
+        "head": "unsigned int",
+    },
     "odd:numbers": {
         "a": "u8",
         "b": "u16",

@@ -169,6 +169,10 @@ pub enum Kind {
     WaitStart { id: u64, wait: WaitKind, transaction: u64 },
     /// A wait ends. `transaction` is 0 where the source does not record it.
     WaitEnd { id: u64, wait: WaitKind, transaction: u64 },
+    /// A stock kernel's journal thread begins to commit a transaction. It records no id.
+    CommitStart { dev: Dev, transaction: u64 },
+    /// The commit of a stock kernel's journal thread ends.
+    CommitEnd { dev: Dev, transaction: u64 },
     /// The block layer queues a bio that writes data. The event has neither an address nor an id.
     BlockSubmit { dev: Dev, sector: i64, bytes: u64 },
     /// The block layer completes `bytes` bytes: several bios that were merged, or a part of one bio.
@@ -182,7 +186,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const COUNT: usize = 16;
+    pub const COUNT: usize = 18;
     pub const NAMES: [&'static str; Self::COUNT] = [
         "call_enter",
         "call_exit",
@@ -200,6 +204,8 @@ impl Kind {
         "wait_start",
         "wait_end",
         "mark",
+        "journal_commit_start",
+        "journal_commit_end",
     ];
 
     pub fn index(&self) -> usize {
@@ -220,6 +226,8 @@ impl Kind {
             Self::WaitStart { .. } => 13,
             Self::WaitEnd { .. } => 14,
             Self::Mark { .. } => 15,
+            Self::CommitStart { .. } => 16,
+            Self::CommitEnd { .. } => 17,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The rows that pairing produces and every sink writes: requests, bios, calls, waits. docs/reference/tables.md describes each column.
+//! The rows that pairing produces and every sink writes: requests, bios, calls, waits, commits. docs/reference/tables.md describes each column.
 
 pub mod columns;
 
@@ -419,6 +419,41 @@ impl Row for WaitInterval {
         f("dur_ns", Value::Int(self.end - self.start));
         let is_known = self.transaction != 0;
         f("transaction_id", if is_known { Value::Int(self.transaction as i64) } else { Value::Null });
+    }
+}
+
+/// A commit of the journal by a thread that works for no request of its own.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    pub commit_id: u64,
+    pub tid: u32,
+    pub pid: u32,
+    pub comm: NameId,
+    pub dev: Dev,
+    /// 0 if it is not recorded.
+    pub transaction: u64,
+    /// The end if the start is missing.
+    pub start: i64,
+    /// `None` if the start or the end is missing.
+    pub end: Option<i64>,
+    pub missing: Option<Missing>,
+}
+
+impl Row for Commit {
+    const TABLE: &'static str = "syncline_journal";
+    const COLUMNS: &'static [(&'static str, Type)] = columns::JOURNAL;
+
+    fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
+        f("commit_id", Value::Int(self.commit_id as i64));
+        f("ts_ns", Value::Int(self.start));
+        f("dur_ns", Value::int(self.end.map(|end| end - self.start)));
+        f("tid", Value::task(self.tid));
+        f("pid", Value::task(self.pid));
+        f("comm", Value::name(self.comm));
+        f("dev", Value::dev(self.dev));
+        let is_known = self.transaction != 0;
+        f("transaction_id", if is_known { Value::Int(self.transaction as i64) } else { Value::Null });
+        f("incomplete", self.missing.map_or(Value::Null, |missing| Value::Word(missing.name())));
     }
 }
 

@@ -36,7 +36,7 @@ FORMATS = list(_ENDINGS)
     required=True,
     metavar="OUT",
     help="Output file; `-` is standard output. The ending chooses the format: .pftrace[.gz] (trace),"
-    " .parquet .csv .jsonl (requests), .events.jsonl (events), .perf .folded (samples), DIR/ (seven"
+    " .parquet .csv .jsonl (requests), .events.jsonl (events), .perf .folded (samples), DIR/ (eight"
     " tables as Parquet).",
 )
 @click.option(

@@ -130,7 +130,7 @@ def other_events(core: dict[str, Any] | None) -> list[dict[str, Any]] | None:
 
 def missing_tables(meta: Meta) -> set[str]:
     """Returns the tables that a run does not have: that they are empty has no meaning."""
-    whole = {"sync", "bio", "call", "wait", "loss", "mark", "meta"}
+    whole = {"sync", "bio", "call", "wait", "journal", "loss", "mark", "meta"}
     return {
         table
         for recorded in meta.get("tables", [])

@@ -123,6 +123,6 @@ def caveats(engine: SqlEngine) -> list[str]:
         else:
             found.append(
                 f"tables of a run are missing, it has only {tables}: the contents of the others"
-                " are not known (syncline convert LOG -o DIR/ writes seven)"
+                " are not known (syncline convert LOG -o DIR/ writes eight)"
             )
     return found

@@ -237,10 +237,15 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         }
         Kind::BlockSubmit { dev, .. } | Kind::BlockRemap { dev, .. } => Some((Subject::Bios(dev, event.tid), 1)),
         Kind::BioComplete { .. } => Some((Subject::BiosByAddress, 0)),
-        // The thread of a completion means nothing. `completable` decides which completions are used, `marks` which marks.
-        Kind::BlockComplete { .. } | Kind::WbStart { .. } | Kind::WbEnd { .. } | Kind::Mark { .. } | Kind::Other => {
-            None
-        }
+        // The thread of a completion means nothing. `completable` decides which completions are used, `marks` which marks. Pairing
+        // recognizes a commit that several logs have.
+        Kind::BlockComplete { .. }
+        | Kind::WbStart { .. }
+        | Kind::WbEnd { .. }
+        | Kind::CommitStart { .. }
+        | Kind::CommitEnd { .. }
+        | Kind::Mark { .. }
+        | Kind::Other => None,
     }
 }
 

@@ -8,12 +8,14 @@
 //! - `requests`: sync requests
 //! - `marks`: marks of the application
 //! - `waits`: waits of requests for commits and flushes
+//! - `commits`: commits of a journal by its own thread
 //! - `bios`: bios that the file system reports, by address
 //! - `block_layer`: bios that only the block layer reports, by sector
 
 mod bios;
 mod block_layer;
 mod calls;
+mod commits;
 mod marks;
 mod requests;
 mod tasks;
@@ -27,6 +29,7 @@ use hashbrown::{HashMap, HashSet};
 
 use self::bios::Bios;
 use self::block_layer::BlockQueue;
+use self::commits::Commits;
 use self::marks::Marks;
 use self::requests::Requests;
 use self::tasks::Tasks;
@@ -91,6 +94,7 @@ pub struct Pairer {
     bios: Bios,
     /// Bios by device and sector. `NO_SLOT` is a bio that another event has reported.
     block_queue: BlockQueue<Slot>,
+    commits: Commits,
     background: BackgroundIds,
     marks: Marks,
     /// Names of processes, where they are known.
@@ -117,6 +121,7 @@ impl Pairer {
             requests: Requests::new(),
             bios: Bios::new(),
             block_queue: BlockQueue::new(),
+            commits: Commits::default(),
             background: BackgroundIds::default(),
             marks: Marks::default(),
             process_names,
@@ -168,6 +173,8 @@ impl Pairer {
                 self.mark(event, (phase, name, key), out);
                 Ok(())
             }
+            Kind::CommitStart { dev, transaction } => self.commit_start(event, dev, transaction, out),
+            Kind::CommitEnd { dev, transaction } => self.commit_end(event, dev, transaction, out),
             Kind::WbEnd { .. } | Kind::Other => Ok(()),
         }
     }
@@ -193,6 +200,7 @@ impl Pairer {
         for (_, slot) in open {
             self.settle(slot);
         }
+        self.finish_commits(out)?;
         for id in self.tasks.in_order() {
             if let Some(task) = self.tasks.get_mut(id) {
                 task.groups.iter_mut().for_each(|group| group.call_open = false);

@@ -2,7 +2,7 @@
 
 use super::{Out, Pairer, of_request};
 use crate::error::Result;
-use crate::event::{Event, WaitKind};
+use crate::event::{Dev, Event, WaitKind};
 use crate::losses::Reason;
 use crate::rows::WaitInterval;
 
@@ -31,7 +31,7 @@ impl Pairer {
         let Some(slot) = self.find_own_request(self.tasks.id_of(e), id) else {
             if wait == WaitKind::Commit {
                 self.remember_background(id);
-                return Ok(());
+                return self.commit_start(e, Dev::UNKNOWN, transaction, out);
             }
             return self.unmatched_wait(e, id, wait, out);
         };
@@ -60,7 +60,10 @@ impl Pairer {
     ) -> Result<()> {
         self.has_waits = true;
         let Some(slot) = self.find_own_request(self.tasks.id_of(e), id) else {
-            return if wait == WaitKind::Commit { Ok(()) } else { self.unmatched_wait(e, id, wait, out) };
+            if wait == WaitKind::Commit {
+                return self.commit_end(e, Dev::UNKNOWN, transaction, out);
+            }
+            return self.unmatched_wait(e, id, wait, out);
         };
         let open = &mut self.requests[slot];
         open.extend_to(e.ts);

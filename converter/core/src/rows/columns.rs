@@ -82,6 +82,18 @@ pub const WAIT: &[(&str, Type)] = &[
     ("transaction_id", Type::Int),
 ];
 
+pub const JOURNAL: &[(&str, Type)] = &[
+    ("commit_id", Type::Int),
+    ("ts_ns", Type::Int),
+    ("dur_ns", Type::Int),
+    ("tid", Type::Int),
+    ("pid", Type::Int),
+    ("comm", Type::Text),
+    ("dev", Type::Text),
+    ("transaction_id", Type::Int),
+    ("incomplete", Type::Text),
+];
+
 pub const LOSS: &[(&str, Type)] = &[
     ("reason", Type::Text),
     ("severity", Type::Text),

@@ -18,7 +18,7 @@ use crate::losses::{LossCount, Losses, Reason};
 use crate::names::Names;
 use crate::output_path::{folder, refuse_foreign_links, resolve};
 use crate::part::{self, Access, CreatedFolders, Part, PartFolder};
-use crate::rows::{Bio, Call, Request, Row, Type, Value, WaitInterval, columns};
+use crate::rows::{Bio, Call, Commit, Request, Row, Type, Value, WaitInterval, columns};
 
 /// Rows of a record batch: enough for dictionary encoding to pay off, few enough to take only some MB.
 const BATCH_ROWS: usize = 1 << 15;
@@ -240,6 +240,7 @@ struct Tables {
     bio: Table,
     call: Table,
     wait: Table,
+    commit: Table,
 }
 
 /// Where the tables are written until they are complete.
@@ -300,6 +301,7 @@ impl TablesFolder {
             bio: Table::of::<Bio>(at)?,
             call: Table::of::<Call>(at)?,
             wait: Table::of::<WaitInterval>(at)?,
+            commit: Table::of::<Commit>(at)?,
         };
         Ok(Self { tables: Some(tables), place: Some(place), above })
     }
@@ -370,15 +372,21 @@ impl Sink for TablesFolder {
         Ok(())
     }
 
+    fn commit(&mut self, commit: &Commit, names: &Names) -> Result<()> {
+        let Some(tables) = &mut self.tables else { return Ok(()) };
+        tables.commit.push(commit, names)
+    }
+
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
         let (Some(tables), Some(place)) = (self.tables.take(), self.place.take()) else { return Ok(()) };
         let at = place.folder();
-        let Tables { sync, bio, call, wait } = tables;
+        let Tables { sync, bio, call, wait, commit } = tables;
         let mut tables = vec![
             sync,
             bio,
             call,
             wait,
+            commit,
             loss_table(at, losses)?,
             mark_table(at, &facts.marks)?,
             meta_table(at, &facts.meta)?,

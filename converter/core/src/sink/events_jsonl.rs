@@ -191,7 +191,11 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
                 number(buffer, "transaction", transaction);
             }
         }
-        // Its text is an extra field.
+        Kind::CommitStart { dev, transaction } | Kind::CommitEnd { dev, transaction } => {
+            device(buffer, dev);
+            number(buffer, "transaction", transaction);
+        }
+        // The text of a mark is an extra field.
         Kind::Mark { .. } | Kind::Other => {}
         Kind::SyncEnd { id: NO_ID, ret } => number(buffer, "ret", ret),
         Kind::BlockSubmit { dev, sector, bytes } | Kind::BlockComplete { dev, sector, bytes } => {

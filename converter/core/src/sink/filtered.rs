@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::event::{Dev, UNKNOWN_TASK};
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
-use crate::rows::{Bio, Call, Request};
+use crate::rows::{Bio, Call, Commit, Request};
 
 /// Conditions on a request; `None` matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -157,6 +157,10 @@ impl<S: Sink> Sink for Filtered<S> {
             return Ok(());
         }
         self.sink.group(&Group { call: call.as_ref(), requests: &passing }, names)
+    }
+
+    fn commit(&mut self, commit: &Commit, names: &Names) -> Result<()> {
+        self.sink.commit(commit, names)
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {

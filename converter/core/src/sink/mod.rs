@@ -15,7 +15,7 @@ pub mod threaded;
 use crate::error::Result;
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
-use crate::rows::{Bio, Call, Request};
+use crate::rows::{Bio, Call, Commit, Request};
 
 /// An application mark: from `--marks`, or from the markers in the log.
 #[derive(Clone, Debug)]
@@ -61,6 +61,11 @@ pub trait Sink {
     }
 
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()>;
+
+    /// Takes a commit of a journal that belongs to no request.
+    fn commit(&mut self, _commit: &Commit, _names: &Names) -> Result<()> {
+        Ok(())
+    }
 
     /// Takes one loss whose time is known.
     fn loss(&mut self, _reason: Reason, _ts: i64, _text: &str) -> Result<()> {

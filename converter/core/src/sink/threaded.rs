@@ -8,7 +8,7 @@ use super::{Group, GroupRequest, RunFacts, Sink};
 use crate::error::{Error, Result};
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
-use crate::rows::{Bio, Call, Request};
+use crate::rows::{Bio, Call, Commit, Request};
 
 /// Number of calls that are sent to the thread at once.
 const BATCH_CALLS: usize = 1024;
@@ -19,6 +19,7 @@ const BATCHES: usize = 4;
 enum SinkCall {
     Begin(i64),
     Bio,
+    Commit(Box<Commit>),
     Group { call: bool, requests: u32 },
     Loss { reason: Reason, ts: i64, text: String },
     Finish(Box<(RunFacts, Losses)>),
@@ -66,6 +67,7 @@ impl RowBatch {
                     let call = if *call { calls.next() } else { None };
                     sink.group(&Group { call, requests: &group }, names)?;
                 }
+                SinkCall::Commit(commit) => sink.commit(commit, names)?,
                 SinkCall::Loss { reason, ts, text } => sink.loss(*reason, *ts, text)?,
                 SinkCall::Finish(facts_and_losses) => {
                     let (facts, losses) = facts_and_losses.as_ref();
@@ -165,6 +167,11 @@ impl Sink for Threaded {
             self.batch.bio_ids.extend_from_slice(bio_ids);
         }
         self.add_call(SinkCall::Group { call: group.call.is_some(), requests: group.requests.len() as u32 })
+    }
+
+    fn commit(&mut self, commit: &Commit, names: &Names) -> Result<()> {
+        self.add_names(names);
+        self.add_call(SinkCall::Commit(Box::new(commit.clone())))
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {

@@ -94,9 +94,15 @@ impl Batch {
     /// Counts an event that no report uses. `word` is the tracer's name for it.
     #[inline]
     pub fn other<W: AsRef<[u8]>>(&mut self, word: impl FnOnce() -> W) {
-        self.dropped_events += 1;
+        self.others(word, 1);
+    }
+
+    /// As `other`, for `count` events.
+    #[inline]
+    pub(super) fn others<W: AsRef<[u8]>>(&mut self, word: impl FnOnce() -> W, count: u64) {
+        self.dropped_events += count;
         if let Some(counts) = &mut self.other_events {
-            counts.add(word().as_ref(), 1);
+            counts.add(word().as_ref(), count);
         }
     }
 

@@ -61,6 +61,9 @@ pub(super) enum EventName {
     /// From stock kernels, which record no request id.
     StartWithoutId,
     EndWithoutId,
+    /// A commit of the journal's thread, on a stock kernel.
+    CommitStart,
+    CommitEnd,
     BlockSubmit,
     BlockComplete,
     BlockRemap,
@@ -93,6 +96,8 @@ impl EventName {
                 Some(Self::StartWithoutId)
             }
             b"ext4_sync_file_exit" | b"f2fs_sync_file_exit" => Some(Self::EndWithoutId),
+            b"jbd2_start_commit" => Some(Self::CommitStart),
+            b"jbd2_end_commit" => Some(Self::CommitEnd),
             b"block_bio_queue" | b"Q" => Some(Self::BlockSubmit),
             b"block_rq_complete" | b"C" => Some(Self::BlockComplete),
             b"block_bio_remap" | b"A" => Some(Self::BlockRemap),
@@ -119,6 +124,8 @@ impl EventName {
             Self::WaitStart(_) => 13,
             Self::WaitEnd(_) => 14,
             Self::Mark => 15,
+            Self::CommitStart => 16,
+            Self::CommitEnd => 17,
         }
     }
 
@@ -133,6 +140,7 @@ impl EventName {
             Self::FsStart => &["id", "dev", "fs", "start", "end", "datasync"],
             Self::WbStart | Self::WbEnd => &["id"],
             Self::WaitStart(_) | Self::WaitEnd(_) => &["id", "transaction"],
+            Self::CommitStart | Self::CommitEnd => &["dev", "transaction"],
             Self::StartWithoutId => &["datasync", "dev", "ino", "fs"],
             Self::BlockSubmit | Self::BlockComplete => &["dev", "sector", "bytes"],
             Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],

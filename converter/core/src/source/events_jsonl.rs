@@ -274,6 +274,8 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
         EventName::WbEnd => Kind::WbEnd { id: id? },
         EventName::WaitStart(wait) => Kind::WaitStart { id: id?, wait, transaction },
         EventName::WaitEnd(wait) => Kind::WaitEnd { id: id?, wait, transaction },
+        EventName::CommitStart => Kind::CommitStart { dev, transaction },
+        EventName::CommitEnd => Kind::CommitEnd { dev, transaction },
     })
 }
 

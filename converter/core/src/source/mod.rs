@@ -3,6 +3,7 @@
 //! A new format is one file in this folder, which implements `Source`, and one line in `SOURCES`.
 
 mod batch;
+mod binary;
 pub mod blkparse;
 pub mod blktrace;
 pub mod bpftrace_json;
@@ -13,6 +14,7 @@ mod event_names;
 pub mod events_jsonl;
 pub mod ftrace_text;
 mod markers;
+pub mod perf_data;
 pub mod perf_script;
 pub mod strace;
 mod text_lines;
@@ -33,6 +35,7 @@ use crate::input::{Chunk, Input};
 /// The formats that Syncline reads, in the order in which detection asks them.
 pub static SOURCES: &[&dyn Source] = &[
     &trace_dat::TraceDatSource,
+    &perf_data::PerfData,
     &blktrace::Blktrace,
     &bpftrace_json::BpftraceJson,
     &events_jsonl::EventsJsonl,
@@ -282,7 +285,6 @@ pub fn replacement_of_empty(sources: &[&'static dyn Source], path: &str) -> Opti
 fn describe_foreign(head: &[u8]) -> String {
     const KNOWN: &[(&[u8], &str)] = &[
         (b"\x7fELF", "an ELF program"),
-        (b"PERFILE2", "a perf.data"),
         (b"PAR1", "a Parquet file"),
         (b"\x89PNG", "a PNG picture"),
         (b"PK\x03\x04", "a zip archive"),

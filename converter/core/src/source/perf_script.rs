@@ -1,7 +1,7 @@
 //! The text of `perf script`: tracepoints, with or without call graphs.
 //!
 //! With `--header` it also gives the clock, the kernel, the host and the wall-clock offset. Times must be absolute (not `--reltime` or
-//! `--deltatime`). Stack frames follow their event on indented lines. perf.data itself is refused.
+//! `--deltatime`). Stack frames follow their event on indented lines. `perf_data` reads perf.data itself.
 //!
 //! ```text
 //! # os release : 6.12.107+deb13-amd64
@@ -26,12 +26,10 @@ use crate::event::{Kind, UNKNOWN_TASK};
 use crate::input::Input;
 
 pub const NAME: &str = "perf";
-/// Magic of perf.data, in either byte order.
-const DATA_MAGIC: [&[u8]; 2] = [b"PERFILE2", b"2ELIFREP"];
 /// Maximum length of a comm with its padding; longer than any real one.
 const MAX_COMM_COLUMN: usize = 64;
 /// Addresses in the upper half belong to the kernel.
-const KERNEL: u64 = 1 << 63;
+pub(super) const KERNEL: u64 = 1 << 63;
 /// Maximum length of event modifiers; `:uppp` is the longest.
 const MAX_FLAGS: usize = 5;
 const PROBES: [&[u8]; 3] = [b"probe", b"sdt_", b"uprobe"];
@@ -45,11 +43,10 @@ impl Source for PerfScript {
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
-        let is_data = DATA_MAGIC.iter().any(|magic| head.starts_with(magic));
         // A piece may begin inside a stack.
         let is_event = |line: &&[u8]| !line.trim_ascii().is_empty() && !matches!(line[0], b'#' | b'\t');
         let first = lines(head).find(is_event);
-        is_data || facts(head).is_some() || first.is_some_and(|line| context(line).is_some())
+        facts(head).is_some() || first.is_some_and(|line| context(line).is_some())
     }
 
     fn describe(&self, _: &Input) -> InputTraits {
@@ -57,13 +54,6 @@ impl Source for PerfScript {
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
-        if DATA_MAGIC.iter().any(|magic| input.head().starts_with(magic)) {
-            let source = Refused::error(
-                "it is perf's binary file; Syncline reads the text that `perf script` prints",
-                format!("print it and convert the text: `perf script --header --ns -i {} > perf.txt`", input.path),
-            );
-            return Err(Error::Read { path: input.path.clone(), source });
-        }
         // perf's records of threads that existed before it have no time.
         let first = lines(input.head()).filter_map(context).find(|line| !line.event.starts_with(b"PERF_RECORD_"));
         if first.is_some_and(|first| first.ts == Some(0)) {
@@ -228,25 +218,29 @@ impl<'t> Parser<'_, 't> {
         Ok(())
     }
 
-    /// Stores the stack: user-space frames for a sync call; all frames for any other event, with `keep_extras`.
     fn end_stack(&mut self) {
         let Some(Stack { event: Some(event), frames, user_frames }) = self.stack.take() else { return };
-        let keep_extras = self.decoder.options.keep_extras;
-        let Batch { events, extras, names, .. } = &mut *self.decoder.batch;
-        match &mut events[event].kind {
-            Kind::CallEnter { stack, .. } | Kind::CallExit { stack, .. } if !user_frames.is_empty() => {
-                *stack = names.intern(&user_frames);
-            }
-            _ if keep_extras && !frames.is_empty() => {
-                let (key, value) = (names.intern(b"stack"), names.intern(&frames));
-                extras.push(Extra { event: event as u32, key, value });
-            }
-            _ => {}
-        }
+        attach_stack(self.decoder.batch, event, &frames, &user_frames, self.decoder.options.keep_extras);
     }
 }
 
-fn push_line(to: &mut Vec<u8>, line: &[u8]) {
+/// Stores the stack of an event, one frame a line: the frames of user space for a sync call; all frames for any other event, with
+/// `keep_extras`.
+pub(super) fn attach_stack(batch: &mut Batch, event: usize, frames: &[u8], user_frames: &[u8], keep_extras: bool) {
+    let Batch { events, extras, names, .. } = batch;
+    match &mut events[event].kind {
+        Kind::CallEnter { stack, .. } | Kind::CallExit { stack, .. } if !user_frames.is_empty() => {
+            *stack = names.intern(user_frames);
+        }
+        _ if keep_extras && !frames.is_empty() => {
+            let (key, value) = (names.intern(b"stack"), names.intern(frames));
+            extras.push(Extra { event: event as u32, key, value });
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn push_line(to: &mut Vec<u8>, line: &[u8]) {
     if !to.is_empty() {
         to.push(b'\n');
     }

@@ -137,6 +137,7 @@ fn bad_data(tracepoint: Tracepoint) -> &'static str {
             EventName::StartWithoutId => "its data has no `ino N`",
             EventName::EndWithoutId => "its data has no `ret N`",
             EventName::Mark => "it has no text",
+            EventName::CommitStart | EventName::CommitEnd => "its data has no `dev MAJOR,MINOR transaction N`",
             EventName::BlockSubmit | EventName::BlockComplete => {
                 "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`"
             }

@@ -70,7 +70,7 @@ impl Field {
             b"nr_sector" => Self::Sectors,
             b"old_dev" => Self::FromDev,
             b"old_sector" => Self::FromSector,
-            b"tid" => Self::Transaction,
+            b"tid" | b"transaction" => Self::Transaction,
             b"buf" => Self::Buf,
             _ => return None,
         })
@@ -156,6 +156,11 @@ impl Tracepoint {
         matches!(self, Self::RawEnter | Self::RawExit)
     }
 
+    /// Whether it is the entry or the exit of a syscall.
+    pub(super) fn is_call(self) -> bool {
+        self.is_raw() || matches!(self, Self::Named(EventName::Enter(_) | EventName::Exit(_)))
+    }
+
     /// Its system in tracefs.
     pub(super) fn system(self, name: &[u8]) -> &'static [u8] {
         match self {
@@ -164,6 +169,7 @@ impl Tracepoint {
             Self::Named(EventName::BlockSubmit | EventName::BlockComplete | EventName::BlockRemap) => b"block",
             Self::Named(EventName::StartWithoutId | EventName::EndWithoutId) => file_system(name),
             Self::Named(EventName::Mark) => b"ftrace",
+            Self::Named(EventName::CommitStart | EventName::CommitEnd) => b"jbd2",
             Self::Named(_) => b"wb_tracer",
         }
     }
@@ -172,7 +178,7 @@ impl Tracepoint {
     pub(super) fn required_fields(self) -> &'static [Field] {
         use Field::{
             Bio, Buf, Datasync, Dev, End, FromDev, FromSector, Fs, Id, Ino, Len, Path, Ret, Rwbs, Sector, Sectors,
-            Start,
+            Start, Transaction,
         };
         match self {
             Self::RawEnter
@@ -189,6 +195,7 @@ impl Tracepoint {
                 EventName::Submit => &[Id, Bio, Dev, Sector],
                 EventName::Complete => &[Bio],
                 EventName::StartWithoutId => &[Ino],
+                EventName::CommitStart | EventName::CommitEnd => &[Dev, Transaction],
                 EventName::BlockSubmit | EventName::BlockComplete => &[Dev, Sector, Sectors, Rwbs],
                 EventName::BlockRemap => &[Dev, Sector, Sectors, Rwbs, FromDev, FromSector],
                 _ => &[],
@@ -286,6 +293,12 @@ impl Tracepoint {
             }
             EventName::WaitEnd(wait) => {
                 Kind::WaitEnd { id: id()?, wait, transaction: number(Field::Transaction).unwrap_or(0) }
+            }
+            EventName::CommitStart => {
+                Kind::CommitStart { dev: fields.dev(Field::Dev)?, transaction: number(Field::Transaction)? }
+            }
+            EventName::CommitEnd => {
+                Kind::CommitEnd { dev: fields.dev(Field::Dev)?, transaction: number(Field::Transaction)? }
             }
             EventName::StartWithoutId => Kind::SyncStart {
                 id: NO_ID,

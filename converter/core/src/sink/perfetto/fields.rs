@@ -3,7 +3,7 @@
 use super::intern::Interner;
 use super::proto::{Tag, annotation, event, fixed64, int, small_pair, uint};
 use crate::names::Names;
-use crate::rows::{Bio, Call, Request, Row, Value, WaitInterval};
+use crate::rows::{Bio, Call, Commit, Request, Row, Value, WaitInterval};
 
 #[derive(Clone, Copy)]
 #[repr(u64)]
@@ -16,9 +16,10 @@ pub(super) enum Category {
     Mark,
     Loss,
     Meta,
+    Commit,
 }
 
-pub(super) const CATEGORIES: [(Category, &str); 8] = [
+pub(super) const CATEGORIES: [(Category, &str); 9] = [
     (Category::Call, "syncline.call"),
     (Category::Sync, "syncline.sync"),
     (Category::Phase, "syncline.phase"),
@@ -27,6 +28,7 @@ pub(super) const CATEGORIES: [(Category, &str); 8] = [
     (Category::Mark, "syncline.mark"),
     (Category::Loss, "syncline.loss"),
     (Category::Meta, "syncline.meta"),
+    (Category::Commit, "syncline.commit"),
 ];
 
 /// Columns that have no annotation: they are the time, duration, track or presence of the slice, or follow from another column.
@@ -42,6 +44,7 @@ pub(super) struct AnnotationNames {
     pub(super) exact_bio: Columns,
     pub(super) call: Columns,
     pub(super) wait: Columns,
+    pub(super) commit: Columns,
     pub(super) call_ts: u64,
     pub(super) open: u64,
     pub(super) mark_id: u64,
@@ -58,6 +61,7 @@ impl AnnotationNames {
         let call = Columns::of::<Call>(interner);
         // A wait may be drawn in several slices, so its own time and duration are written too.
         let wait = Columns { skipped: 0, ..Columns::of::<WaitInterval>(interner) };
+        let commit = Columns::of::<Commit>(interner);
         let single = interner.annotation_names(["call_ts_ns", "open", "mark_id", "text"]);
         Self {
             sync,
@@ -66,6 +70,7 @@ impl AnnotationNames {
             exact_bio: bio.without::<Bio>("confidence"),
             call,
             wait,
+            commit,
             call_ts: single,
             open: single + 1,
             mark_id: single + 2,

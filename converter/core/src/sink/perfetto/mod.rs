@@ -25,7 +25,7 @@ use crate::event::{Dev, Op};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::output::Output;
-use crate::rows::Bio;
+use crate::rows::{Bio, Commit};
 
 /// One sequence is enough: one thread writes all packets.
 const SEQUENCE_ID: u64 = 1;
@@ -186,6 +186,10 @@ impl Sink for PerfettoTrace {
 
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
         self.group_slices(group, names)
+    }
+
+    fn commit(&mut self, commit: &Commit, names: &Names) -> Result<()> {
+        self.commit_slice(commit, names)
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Slices of sync calls, of their requests, and of the phases and waits of a request.
+//! Slices of sync calls, of their requests, of the phases and waits of a request, and of commits.
 
 use super::PerfettoTrace;
 use super::fields::{Category, counters, flows, head, row, value};
@@ -6,7 +6,7 @@ use super::proto::{event, uint};
 use crate::error::Result;
 use crate::event::Op;
 use crate::names::Names;
-use crate::rows::{Call, Missing, Request, Value};
+use crate::rows::{Call, Commit, Missing, Request, Value};
 use crate::sink::{Group, GroupRequest};
 
 impl PerfettoTrace {
@@ -177,6 +177,17 @@ impl PerfettoTrace {
             self.end(until, track)?;
         }
         Ok(())
+    }
+
+    /// Writes a commit of a journal on the track of its thread. One whose start or end is missing has duration 0.
+    pub(super) fn commit_slice(&mut self, commit: &Commit, names: &Names) -> Result<()> {
+        let end = commit.end.unwrap_or(commit.start);
+        let track = self.task_lane((commit.tid, commit.pid, commit.comm), commit.start, end, names)?;
+        self.event(commit.start, track, event::SLICE_BEGIN, |b, interner, ids| {
+            head(b, Category::Commit, interner.static_event_name("commit"));
+            row(b, commit, ids.commit, interner, names);
+        })?;
+        self.end(end, track)
     }
 
     fn request_name(&mut self, request: &Request, names: &Names) -> u64 {

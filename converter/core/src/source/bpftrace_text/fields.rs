@@ -112,6 +112,8 @@ fn bad_data(event: EventName) -> &'static str {
         EventName::Enter(_) | EventName::Exit(_) => "the data of the syscall is not `KEY NUMBER` pairs",
         EventName::StartWithoutId
         | EventName::EndWithoutId
+        | EventName::CommitStart
+        | EventName::CommitEnd
         | EventName::BlockSubmit
         | EventName::BlockComplete
         | EventName::BlockRemap

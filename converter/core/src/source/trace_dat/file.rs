@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 
-use super::format::{FTRACE, Format};
 use super::page::Shape;
 use crate::error::Refused;
 use crate::input::Store;
+use crate::source::binary::format::{FTRACE, Format, parse_formats};
+use crate::source::binary::{ByteOrder, CUT_OFF, Cursor, bad};
 use crate::source::event_names::MARKER;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
@@ -140,68 +141,11 @@ pub(super) fn is_trace_dat(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-pub(super) fn bad(why: impl Into<String>) -> io::Error {
-    Refused::error(why, "the file is damaged, or was not copied whole: copy it again")
-}
-
-const CUT_OFF: &str = "it ends, or a part of it does, where more should follow";
 const TOO_LARGE: &str = "its metadata is larger than any kernel writes";
 const NO_EVENTS: &str = "it holds the text of a latency tracer, and no events";
 
 fn latency_error() -> io::Error {
     Refused::error(NO_EVENTS, "record events instead of a latency tracer: `trace-cmd record -e wb_tracer`")
-}
-
-/// Reads numbers and strings in the byte order of the file.
-struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    big_endian: bool,
-}
-
-impl<'a> Cursor<'a> {
-    fn take(&mut self, size: u64) -> io::Result<&'a [u8]> {
-        let end = usize::try_from(size).ok().and_then(|size| self.at.checked_add(size));
-        let taken = end.and_then(|end| self.bytes.get(self.at..end)).ok_or_else(|| bad(CUT_OFF))?;
-        self.at += taken.len();
-        Ok(taken)
-    }
-
-    fn number(&mut self, size: usize) -> io::Result<u64> {
-        let bytes = self.take(size as u64)?;
-        let fold = |value: u64, &byte: &u8| value << 8 | u64::from(byte);
-        Ok(if self.big_endian { bytes.iter().fold(0, fold) } else { bytes.iter().rev().fold(0, fold) })
-    }
-
-    fn u16(&mut self) -> io::Result<u16> {
-        self.number(2).map(|n| n as u16)
-    }
-
-    fn u32(&mut self) -> io::Result<u32> {
-        self.number(4).map(|n| n as u32)
-    }
-
-    fn u64(&mut self) -> io::Result<u64> {
-        self.number(8)
-    }
-
-    /// Reads a string up to its NUL.
-    fn string(&mut self) -> io::Result<String> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let end = memchr::memchr(0, rest).ok_or_else(|| bad(CUT_OFF))?;
-        self.at += end + 1;
-        Ok(String::from_utf8_lossy(&rest[..end]).into_owned())
-    }
-
-    /// Reads a size that takes `size_bytes`, and as many bytes as it says.
-    fn sized(&mut self, size_bytes: usize) -> io::Result<&'a [u8]> {
-        let size = self.number(size_bytes)?;
-        self.take(size)
-    }
-
-    fn is_at_end(&self) -> bool {
-        self.at >= self.bytes.len()
-    }
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -264,7 +208,7 @@ impl TraceDat {
 
     fn new(big_endian: bool) -> Self {
         Self {
-            shape: Shape { big_endian, commit_at: 8, commit_bytes: 8, data_at: 16 },
+            shape: Shape { order: ByteOrder { big_endian }, commit_at: 8, commit_bytes: 8, data_at: 16 },
             formats: Vec::new(),
             comms: HashMap::new(),
             buffers: Vec::new(),
@@ -322,7 +266,7 @@ impl TraceDat {
         let mut cursor = Cursor { bytes: all, at, big_endian };
         file.parse_header_info(&mut cursor)?;
         file.parse_ftrace_formats(&mut cursor)?;
-        file.parse_event_formats(&mut cursor)?;
+        file.formats.extend(parse_formats(&mut cursor)?);
         file.marker_writer = find_marker_writer(cursor.sized(4)?);
         // The formats of trace_printk.
         cursor.sized(4)?;
@@ -408,7 +352,7 @@ impl TraceDat {
                         match id {
                             option::HEADER_INFO => file.parse_header_info(&mut body)?,
                             option::FTRACE_FORMATS => file.parse_ftrace_formats(&mut body)?,
-                            option::EVENT_FORMATS => file.parse_event_formats(&mut body)?,
+                            option::EVENT_FORMATS => file.formats.extend(parse_formats(&mut body)?),
                             option::KALLSYMS => file.marker_writer = find_marker_writer(body.sized(4)?),
                             _ => file.comms = parse_comms(body.sized(8)?),
                         }
@@ -443,7 +387,7 @@ impl TraceDat {
     }
 
     fn parse_simple_option(&mut self, id: u16, bytes: &[u8]) {
-        let mut data = Cursor { bytes, at: 0, big_endian: self.shape.big_endian };
+        let mut data = Cursor { bytes, at: 0, big_endian: self.shape.order.big_endian };
         match id {
             option::CPU_STAT => self.stats.add(&text(bytes)),
             option::UNAME => self.uname = Some(text(bytes)),
@@ -487,17 +431,6 @@ impl TraceDat {
         for _ in 0..cursor.u32()? {
             let text = String::from_utf8_lossy(cursor.sized(8)?);
             self.formats.extend(Format::parse(FTRACE, &text));
-        }
-        Ok(())
-    }
-
-    fn parse_event_formats(&mut self, cursor: &mut Cursor<'_>) -> io::Result<()> {
-        for _ in 0..cursor.u32()? {
-            let system = cursor.string()?;
-            for _ in 0..cursor.u32()? {
-                let text = String::from_utf8_lossy(cursor.sized(8)?);
-                self.formats.extend(Format::parse(&system, &text));
-            }
         }
         Ok(())
     }

@@ -3,26 +3,21 @@
 //! Sub-buffer pages of all CPUs are read in the order of their first record's time. A page may extend far beyond the start of the next
 //! one. So each chunk has a watermark, and newer events wait in the reorder stage.
 
-mod events;
 mod file;
-mod format;
 mod page;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 
-use self::events::{Number, RecordDecoder, field_text};
-use self::file::{Buffer, Compression, Cpu, Stats, TraceDat, TscToNs, bad};
-use self::format::{Field, Format, Layout};
+use self::file::{Buffer, Compression, Cpu, Stats, TraceDat, TscToNs};
 use self::page::{Lost, Shape};
-use super::event_names::extra_key;
+use super::binary::{EventTypes, RecordTask, bad};
 use super::tracepoints::Machine;
-use super::{Batch, Chunks, Explanation, Extra, InputTraits, NoteKind, Parse, Problem, Reader, Source, SourceOptions};
+use super::{Batch, Chunks, Explanation, InputTraits, NoteKind, Parse, Problem, Reader, Source, SourceOptions};
 use crate::error::{Error, Refused, Result};
-use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
+use crate::event::UNKNOWN_TASK;
 use crate::input::{Chunk, Input, Store};
 use crate::names::NameId;
 
@@ -42,8 +37,6 @@ const MAX_PAGES_PACKED: usize = 64;
 const CHUNK_COUNT_BYTES: u64 = 4;
 /// Limit for all CPUs together. Ten pages for each of 8192 CPUs use a little more than half.
 const MAX_READY_BYTES: usize = 1 << 29;
-/// Prefix of the fields that every event has.
-const COMMON: &str = "common_";
 
 pub struct TraceDatSource;
 
@@ -359,134 +352,33 @@ impl Clock {
     }
 }
 
-/// An event that the file describes, and its decoder.
-struct EventType {
-    decoder: RecordDecoder,
-    /// Of a printed text: the address of the function that prints it.
-    printed_by: Option<Number>,
-    pid: Option<Number>,
-    format: Format,
-}
-
 struct Records {
     shape: Shape,
     clock: Clock,
-    /// By the id that each record begins with.
-    event_types: HashMap<u16, EventType>,
+    types: EventTypes,
     comms: HashMap<u32, Vec<u8>>,
-    machine: Option<Machine>,
-    marker_writer: Option<Range<u64>>,
-    /// Of what the kernel prints.
-    other: RecordDecoder,
-    keep_extras: bool,
 }
 
 impl Records {
     fn new(file: TraceDat, options: &SourceOptions) -> Self {
         let machine = file.uname.as_deref().and_then(Machine::of);
-        let event_types = file.formats.into_iter().map(|format| {
-            let pid = format.field("common_pid").and_then(Number::of);
-            let printed_by = format.field("ip").filter(|_| format.is_print()).and_then(Number::of);
-            (format.id, EventType { decoder: RecordDecoder::of(&format, machine), printed_by, pid, format })
-        });
         Self {
             shape: file.shape,
             clock: Clock { offset_ns: file.offset_ns, tsc: file.tsc },
-            event_types: event_types.collect(),
+            types: EventTypes::new(file.formats, file.shape.order, machine, options.keep_extras, file.marker_writer),
             comms: file.comms,
-            machine,
-            marker_writer: file.marker_writer,
-            other: RecordDecoder::of_other(),
-            keep_extras: options.keep_extras,
-        }
-    }
-
-    /// Returns the decoder of a record. Without the address of the writer of markers, every printed text is taken for a marker.
-    fn decoder_of<'a>(&'a self, event_type: &'a EventType, record: &[u8]) -> &'a RecordDecoder {
-        let printed_by = event_type.printed_by.and_then(|ip| ip.unsigned(self.shape, record));
-        match (&self.marker_writer, printed_by) {
-            (Some(writer), Some(ip)) if !writer.contains(&ip) => &self.other,
-            _ => &event_type.decoder,
         }
     }
 
     fn record(&self, ts: i64, record: &[u8], comms: &mut HashMap<u32, NameId>, batch: &mut Batch) {
-        const NO_EVENT: &str = "a record of an event that the file does not describe";
-        let Some(id) = self.shape.number(record, 0, 2) else { return batch.unparsed(&[], NO_EVENT) };
-        let Some(event_type) = self.event_types.get(&(id as u16)) else {
-            return batch.unparsed(format!("event number {id}").as_bytes(), NO_EVENT);
-        };
-        if ts < 0 {
-            return batch.unparsed(event_type.format.name.as_bytes(), "its time is out of range");
-        }
-        let decoder = self.decoder_of(event_type, record);
-        if decoder.is_other() && !self.keep_extras {
-            batch.other(|| &event_type.format.name);
-            return;
-        }
-        if let Some(field) = decoder.missing_field {
-            let event = format!("{}: its format has no usable field '{field}'", event_type.format.name);
-            return batch.unparsed(event.as_bytes(), "Syncline needs it");
-        }
-        let kind = decoder.kind(&event_type.format.name, self.machine, self.shape, record, &mut batch.names);
-        let Some(kind) = kind else {
-            return batch
-                .unparsed(event_type.format.name.as_bytes(), "a field of the event is missing or out of range");
-        };
-        if kind == Kind::Other && !self.keep_extras {
-            batch.other(|| &event_type.format.name);
-            return;
-        }
-        let pid = event_type.pid.and_then(|pid| pid.unsigned(self.shape, record));
-        let tid = pid.and_then(|pid| i32::try_from(pid).ok()).map_or(UNKNOWN_TASK, |pid| pid as u32);
-        let comm = *comms.entry(tid).or_insert_with(|| {
-            // The kernel stores no name for its idle tasks, whose PID is 0.
-            let comm = self.comms.get(&tid).map(Vec::as_slice).or((tid == 0).then_some(b"<idle>"));
-            comm.map_or(NameId::NONE, |comm| batch.names.intern(comm))
+        self.types.record(ts, record, batch, |tid, batch| {
+            let comm = *comms.entry(tid).or_insert_with(|| {
+                // The kernel stores no name for its idle tasks, whose PID is 0.
+                let comm = self.comms.get(&tid).map(Vec::as_slice).or((tid == 0).then_some(b"<idle>"));
+                comm.map_or(NameId::NONE, |comm| batch.names.intern(comm))
+            });
+            RecordTask { tid, pid: UNKNOWN_TASK, comm }
         });
-        if self.keep_extras {
-            self.extras(event_type, decoder, kind, record, batch);
-        }
-        batch.events.push(Event { ts, tid, pid: UNKNOWN_TASK, comm, line: 0, kind });
-    }
-
-    /// Stores the tracer's name of the event, and every field that the event has no field for.
-    fn extras(&self, event_type: &EventType, decoder: &RecordDecoder, kind: Kind, record: &[u8], batch: &mut Batch) {
-        let word = batch.names.intern(&decoder.log_name(&event_type.format.name, kind));
-        batch.event_names.push(word);
-        let event = batch.events.len() as u32;
-        let stored = decoder.fields(kind);
-        for field in &event_type.format.fields {
-            if field.name.starts_with(COMMON) || stored.contains(&field.name.as_str()) {
-                continue;
-            }
-            let value = self.format_value(event_type, field, record);
-            let key = batch.names.intern(&extra_key(field.name.as_bytes()));
-            let value = batch.names.intern(&value);
-            batch.extras.push(Extra { event, key, value });
-        }
-    }
-
-    fn format_value(&self, event_type: &EventType, field: &Field, record: &[u8]) -> Vec<u8> {
-        if let Some(number) = Number::of(field) {
-            let value = number.unsigned(self.shape, record).unwrap_or_default();
-            if let Some(symbol) = event_type.format.symbol(&field.name, value) {
-                return symbol.into();
-            }
-            return match field.layout {
-                Layout::Dev => Some(Dev(value as u32).to_string()),
-                Layout::Number { signed: true } => number.signed(self.shape, record).map(|n| n.to_string()),
-                _ => number.unsigned(self.shape, record).map(|n| n.to_string()),
-            }
-            .unwrap_or_default()
-            .into_bytes();
-        }
-        if field.layout == Layout::Bytes {
-            let bytes = field.bytes(record).unwrap_or_default();
-            let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
-            return bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
-        }
-        field_text(field, self.shape, record).unwrap_or_default().to_vec()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Decodes sub-buffer pages of the kernel's ring buffer (kernel/trace/ring_buffer.c). Their records hold time differences.
 
+use crate::source::binary::ByteOrder;
+
 /// Low bits of `commit`; the bits above are flags.
 const COMMIT_BYTES: u64 = (1 << 27) - 1;
 const MISSED: u64 = 1 << 31;
@@ -14,7 +16,7 @@ const STAMP_BITS: u32 = 59;
 /// Byte order, and the layout of a page header, from `events/header_page`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    pub(super) big_endian: bool,
+    pub(super) order: ByteOrder,
     pub(super) commit_at: usize,
     /// Size of a long of the kernel.
     pub(super) commit_bytes: usize,
@@ -25,17 +27,7 @@ impl Shape {
     /// Reads an unsigned number of up to eight bytes; `None` beyond the end.
     #[inline]
     pub(super) fn number(self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
-        let bytes = bytes.get(at..at.checked_add(size)?)?;
-        Some(match (size, self.big_endian) {
-            (8, false) => u64::from_le_bytes(bytes.try_into().ok()?),
-            (8, true) => u64::from_be_bytes(bytes.try_into().ok()?),
-            (4, false) => u64::from(u32::from_le_bytes(bytes.try_into().ok()?)),
-            (4, true) => u64::from(u32::from_be_bytes(bytes.try_into().ok()?)),
-            (2, false) => u64::from(u16::from_le_bytes(bytes.try_into().ok()?)),
-            (2, true) => u64::from(u16::from_be_bytes(bytes.try_into().ok()?)),
-            (1, _) => u64::from(bytes[0]),
-            _ => return None,
-        })
+        self.order.number(bytes, at, size)
     }
 
     fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
@@ -90,7 +82,7 @@ pub(super) fn records<'a>(
     while at < data.len() {
         let header = shape.u32(data, at).ok_or(OVERRUN)?;
         let (kind, delta) =
-            if shape.big_endian { (header >> 27, header & 0x07ff_ffff) } else { (header & 31, header >> 5) };
+            if shape.order.big_endian { (header >> 27, header & 0x07ff_ffff) } else { (header & 31, header >> 5) };
         at += 4;
         match kind {
             PADDING if delta == 0 => break,
@@ -136,12 +128,12 @@ pub(super) fn records<'a>(
 mod tests {
     use super::*;
 
-    const LITTLE: Shape = Shape { big_endian: false, commit_at: 8, commit_bytes: 8, data_at: 16 };
+    const LITTLE: Shape = Shape { order: ByteOrder { big_endian: false }, commit_at: 8, commit_bytes: 8, data_at: 16 };
 
     fn page(shape: Shape, time: u64, flags: u64, words: &[u32], after: &[u8]) -> Vec<u8> {
         let commit = words.len() as u64 * 4 | flags;
         let mut page = Vec::new();
-        if shape.big_endian {
+        if shape.order.big_endian {
             page.extend_from_slice(&time.to_be_bytes());
             page.extend_from_slice(&(commit as u32).to_be_bytes());
             page.extend(words.iter().flat_map(|w| w.to_be_bytes()));
@@ -200,7 +192,7 @@ mod tests {
 
     #[test]
     fn big_endian_with_short_longs() {
-        let shape = Shape { big_endian: true, commit_at: 8, commit_bytes: 4, data_at: 12 };
+        let shape = Shape { order: ByteOrder { big_endian: true }, commit_at: 8, commit_bytes: 4, data_at: 12 };
         let (records, lost) = read(shape, &page(shape, 7, 0, &[1 << 27 | 3, 0x0102_0304], &[]));
         assert_eq!((records, lost), (vec![(10, vec![1, 2, 3, 4])], Ok(Lost::None)));
     }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::ByteOrder;
 use super::format::{Field, Format, Layout};
-use super::page::Shape;
 use crate::event::{Dev, Kind};
 use crate::names::Names;
 use crate::source::event_names::{EventName, is_background};
@@ -29,24 +29,24 @@ impl Number {
     }
 
     #[inline]
-    pub(super) fn unsigned(self, shape: Shape, record: &[u8]) -> Option<u64> {
-        shape.number(record, self.at, self.size)
+    pub(super) fn unsigned(self, order: ByteOrder, record: &[u8]) -> Option<u64> {
+        order.number(record, self.at, self.size)
     }
 
     #[inline]
-    pub(super) fn signed(self, shape: Shape, record: &[u8]) -> Option<i64> {
-        let value = self.unsigned(shape, record)?;
+    pub(super) fn signed(self, order: ByteOrder, record: &[u8]) -> Option<i64> {
+        let value = self.unsigned(order, record)?;
         let unused_bits = 64 - 8 * self.size as u32;
         Some(if self.signed { (value << unused_bits) as i64 >> unused_bits } else { value as i64 })
     }
 }
 
 /// Returns the bytes of a text field; `None` if it extends beyond the record.
-pub(super) fn field_text<'a>(field: &Field, shape: Shape, record: &'a [u8]) -> Option<&'a [u8]> {
+pub(super) fn field_text<'a>(field: &Field, order: ByteOrder, record: &'a [u8]) -> Option<&'a [u8]> {
     let bytes = match field.layout {
         Layout::Text | Layout::Bytes => field.bytes(record)?,
         Layout::DataLoc | Layout::RelLoc => {
-            let location = shape.number(record, field.offset, 4)?;
+            let location = order.number(record, field.offset, 4)?;
             let base = if field.layout == Layout::RelLoc { field.offset + 4 } else { 0 };
             let from = base + (location & 0xffff) as usize;
             record.get(from..from + (location >> 16) as usize)?
@@ -126,18 +126,23 @@ impl RecordDecoder {
         self.tracepoint.is_none()
     }
 
+    /// Whether the event may be the entry or the exit of a sync call.
+    pub(super) fn may_be_call(&self) -> bool {
+        self.tracepoint.is_some_and(Tracepoint::is_call)
+    }
+
     /// Decodes a record; `None` if a field extends beyond its end.
     pub(super) fn kind(
         &self,
         name: &str,
         machine: Option<Machine>,
-        shape: Shape,
+        order: ByteOrder,
         record: &[u8],
         names: &mut Names,
     ) -> Option<Kind> {
         match self.tracepoint {
             Some(tracepoint) => {
-                tracepoint.kind(name.as_bytes(), machine, &Record { decoder: self, shape, bytes: record }, names)
+                tracepoint.kind(name.as_bytes(), machine, &Record { decoder: self, order, bytes: record }, names)
             }
             None => Some(Kind::Other),
         }
@@ -146,7 +151,7 @@ impl RecordDecoder {
 
 struct Record<'a> {
     decoder: &'a RecordDecoder,
-    shape: Shape,
+    order: ByteOrder,
     bytes: &'a [u8],
 }
 
@@ -154,14 +159,14 @@ impl tracepoints::Fields for Record<'_> {
     #[inline]
     fn number(&self, field: tracepoints::Field) -> Option<u64> {
         match &self.decoder.slots[field as usize] {
-            Some(Slot::Number(number)) => number.signed(self.shape, self.bytes).map(|value| value as u64),
+            Some(Slot::Number(number)) => number.signed(self.order, self.bytes).map(|value| value as u64),
             _ => None,
         }
     }
 
     fn text(&self, field: tracepoints::Field) -> Option<&[u8]> {
         match &self.decoder.slots[field as usize] {
-            Some(Slot::Text(field)) => field_text(field, self.shape, self.bytes),
+            Some(Slot::Text(field)) => field_text(field, self.order, self.bytes),
             _ => None,
         }
     }

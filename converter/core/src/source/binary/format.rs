@@ -1,13 +1,16 @@
 //! Parses event formats of tracefs (`events/SYSTEM/EVENT/format`), which describe where each field of a record is.
 
 use std::collections::HashMap;
+use std::io;
+
+use super::Cursor;
 
 /// The system of ftrace's own events: markers, prints, functions, stacks.
-pub(super) const FTRACE: &str = "ftrace";
+pub(in crate::source) const FTRACE: &str = "ftrace";
 
 /// How a field is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(in crate::source) enum Layout {
     /// A number of `size` bytes.
     Number { signed: bool },
     /// A device number in the kernel's encoding.
@@ -23,27 +26,27 @@ pub(super) enum Layout {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Field {
-    pub(super) name: String,
-    pub(super) offset: usize,
+pub(in crate::source) struct Field {
+    pub(in crate::source) name: String,
+    pub(in crate::source) offset: usize,
     /// 0: it reaches to the end of the record.
-    pub(super) size: usize,
-    pub(super) layout: Layout,
+    pub(in crate::source) size: usize,
+    pub(in crate::source) layout: Layout,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Format {
-    pub(super) system: String,
-    pub(super) name: String,
-    pub(super) id: u16,
-    pub(super) fields: Vec<Field>,
+pub(in crate::source) struct Format {
+    pub(in crate::source) system: String,
+    pub(in crate::source) name: String,
+    pub(in crate::source) id: u16,
+    pub(in crate::source) fields: Vec<Field>,
     /// Symbolic names of values, by field, from `__print_symbolic` in its print format.
-    pub(super) symbols: HashMap<String, Vec<(u64, String)>>,
+    pub(in crate::source) symbols: HashMap<String, Vec<(u64, String)>>,
 }
 
 impl Format {
     /// Parses the text of a `format` file; `None` if it is not one.
-    pub(super) fn parse(system: &str, text: &str) -> Option<Self> {
+    pub(in crate::source) fn parse(system: &str, text: &str) -> Option<Self> {
         let (mut name, mut id, mut fields, mut symbols) = (None, None, Vec::new(), HashMap::new());
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("name:") {
@@ -60,7 +63,7 @@ impl Format {
         Some(Self { system: system.to_owned(), name: name?, id: id?, fields, symbols })
     }
 
-    pub(super) fn field(&self, name: &str) -> Option<&Field> {
+    pub(in crate::source) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
@@ -70,9 +73,22 @@ impl Format {
     }
 
     /// Returns the symbolic name of a value.
-    pub(super) fn symbol(&self, field: &str, value: u64) -> Option<&str> {
+    pub(in crate::source) fn symbol(&self, field: &str, value: u64) -> Option<&str> {
         self.symbols.get(field)?.iter().find(|(number, _)| *number == value).map(|(_, name)| name.as_str())
     }
+}
+
+/// Parses the formats of all systems: their number, and for each its name, the number of its events, and the text of each format.
+pub(in crate::source) fn parse_formats(cursor: &mut Cursor<'_>) -> io::Result<Vec<Format>> {
+    let mut formats = Vec::new();
+    for _ in 0..cursor.u32()? {
+        let system = cursor.string()?;
+        for _ in 0..cursor.u32()? {
+            let text = String::from_utf8_lossy(cursor.sized(8)?);
+            formats.extend(Format::parse(&system, &text));
+        }
+    }
+    Ok(formats)
 }
 
 /// Parses `"...", __print_symbolic(REC->origin, { 0, "none" }, { 1, "sync" }), ...`.

@@ -1,0 +1,16 @@
+-- Commits of journals. The columns are those of sql/perfetto/journal.sql.
+-- Generated from sql/columns.toml by `python -m tests.columns`.
+
+CREATE OR REPLACE VIEW syncline_journal AS
+SELECT
+  commit_id,
+  ts_ns,
+  dur_ns,
+  tid,
+  pid,
+  comm,
+  dev,
+  transaction_id,
+  incomplete,
+  run
+FROM _syncline_file_journal;

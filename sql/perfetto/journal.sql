@@ -1,0 +1,48 @@
+-- Commits of a journal by its own thread: jbd2, and on a patched kernel others
+-- too. They belong to no request.
+
+-- Commits of a journal, one row each, in the order of time.
+CREATE OR REPLACE PERFETTO TABLE syncline_journal (
+  -- Number of the commit: 1, 2, 3... in the order of the ends.
+  commit_id LONG,
+  -- Start of the commit; its end if the start is not in the log.
+  ts_ns TIMESTAMP,
+  -- Duration of the commit. Null if its start or its end is not in the log.
+  dur_ns DURATION,
+  -- Thread of the journal. Null if the log does not record it.
+  tid LONG,
+  -- Process of the thread. Null if the log does not record it.
+  pid LONG,
+  -- Name of the thread, such as `jbd2/vda1-8`. Null if the log does not record
+  -- it.
+  comm STRING,
+  -- Device of the file system, as `major,minor`. Null if the event does not
+  -- record it, as on a patched kernel.
+  dev STRING,
+  -- Transaction of the journal: as in `syncline_wait`. Null if it is not
+  -- recorded.
+  transaction_id LONG,
+  -- `start` or `end`, if that event is not in the log. Null if both are.
+  incomplete STRING,
+  -- Always '' here, because a trace holds one run. Joins over several runs need
+  -- it.
+  run STRING
+) AS
+SELECT
+  extract_arg(arg_set_id, 'debug.commit_id') AS commit_id,
+  ts AS ts_ns,
+  -- The slice of an incomplete commit has duration 0.
+  iif(extract_arg(arg_set_id, 'debug.incomplete') IS NULL, dur, NULL) AS dur_ns,
+  extract_arg(arg_set_id, 'debug.tid') AS tid,
+  extract_arg(arg_set_id, 'debug.pid') AS pid,
+  extract_arg(arg_set_id, 'debug.comm') AS comm,
+  extract_arg(arg_set_id, 'debug.dev') AS dev,
+  extract_arg(arg_set_id, 'debug.transaction_id') AS transaction_id,
+  extract_arg(arg_set_id, 'debug.incomplete') AS incomplete,
+  '' AS run
+FROM slice
+WHERE
+  category = 'syncline.commit'
+ORDER BY
+  ts_ns,
+  commit_id;
