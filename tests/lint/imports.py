@@ -35,7 +35,7 @@ RUST = [
     ],
     # lib.rs lists the modules, which is no import, and defines constants.
     ["lib", "low_level_log", "max_loss"],
-    ["rows"],
+    ["rows", "background_ids", "block_queue"],
     ["input/file"],
     ["source"],
     # A sink is given rows, and events as the source read them. Pairing writes to the `Sink` trait.

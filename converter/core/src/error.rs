@@ -62,6 +62,8 @@ pub enum Error {
     MixedIds { of_processes: String, of_threads: String, hint: String },
     #[error("{path}: its events name their threads, so --pid-is process is wrong for it")]
     IdsOfThreads { path: String },
+    #[error("{count} logs of one run, more than the {limit} that can be compared")]
+    TooManyLogs { count: usize, limit: usize },
     #[error("{second} is the same log as {first}")]
     Twice { first: String, second: String },
     #[error("{path}: on the clock of the other inputs, some of its times are before that clock's zero")]
@@ -122,6 +124,7 @@ impl Error {
             | Self::Boots { .. }
             | Self::TimeOfDay { .. }
             | Self::MixedIds { .. }
+            | Self::TooManyLogs { .. }
             | Self::Twice { .. }
             | Self::BeforeZero { .. }
             | Self::Reader => ErrorClass::Input,
@@ -165,6 +168,7 @@ impl Error {
                  shift the times of one of them: `--offset FILE=0`"
                     .into()
             }
+            Self::TooManyLogs { .. } => "convert the logs of different times in commands of their own".into(),
             Self::Twice { .. } => "name each log once".into(),
             Self::BeforeZero { .. } => {
                 "give another `--offset`: it is added to each time, and has a unit such as s or ms".into()

@@ -90,7 +90,7 @@ impl WaitKind {
 }
 
 /// What a marker of the application says of a mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MarkPhase {
     /// A moment. The mark lasts until the next one.
     Instant,
@@ -132,7 +132,7 @@ pub const NO_ID: u64 = u64::MAX;
 pub const NO_SECTOR: i64 = -1;
 
 /// What happened. Offsets and lengths are in bytes, sectors in units of 512 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Entry of a sync call. `stack` holds the frames as printed, one a line, innermost first. `call_only`: the source records calls, and
     /// not what the file system does in them.
@@ -250,7 +250,7 @@ impl Kind {
 }
 
 /// One event of the input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Event {
     /// ns on the clock of the source.
     pub ts: i64,

@@ -7,6 +7,8 @@
 //!
 //! `run` converts inputs to an output. `options` are what it is asked for, `summary` is what it returns.
 
+pub(crate) mod background_ids;
+pub(crate) mod block_queue;
 pub mod dedup;
 pub mod error;
 pub mod event;

@@ -72,6 +72,8 @@ reasons! {
         "second ends of a request that has just ended: the line is in the log twice"
     UnmatchedWait "unmatched_wait" Loss
         "waits for a commit or a flush with one end only, or outside of their request; journal_ns or flush_ns of the request is null"
+    DamagedId "damaged_id" Loss
+        "folios and submits with the id of no request or of another one, between events of the request that their thread is in: the id is damaged; they are used for that request, which is then inferred"
     UnmatchedExit "unmatched_exit" Loss
         "exits of a sync call whose entry is not in the log, or that fit more than one open call"
     UnmatchedCall "unmatched_call" Info

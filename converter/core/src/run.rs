@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::event::Kind;
-use crate::input::grouping::{are_several, assign_lanes, assign_logs, assign_recordings};
+use crate::input::grouping::{are_several, assign_logs, assign_recordings};
 use crate::input::open::{OpenInput, check_pid_is, open_inputs};
+use crate::input::order::arrange;
 use crate::input::tally::{InputLosses, InputTally, find_disjoint, find_missing_events};
 use crate::merge::{Merge, MergeOptions, MergeStep, MergedBatch};
 use crate::options::{Options, OutputFormat, Progress};
@@ -54,8 +55,8 @@ pub fn convert(
         if are_several(&assign_recordings(&inputs)) {
             log.of_several();
         }
-        let is_single_lane = !are_several(&assign_lanes(&inputs));
-        return run(options, inputs, &mut LowLevelPipeline::new(&mut log, is_single_lane), progress);
+        let count = inputs.len();
+        return run(options, inputs, &mut LowLevelPipeline::new(&mut log, count), progress);
     }
     let sink = Threaded::new(create_sink(options, &path, format)?)?;
     if options.filter.is_empty() {
@@ -77,10 +78,11 @@ pub fn convert_into(
     run(options, inputs, &mut pipeline, progress)
 }
 
-/// Opens the inputs of `options`.
+/// Opens the inputs of `options`, in the order in which they are used.
 pub fn open(options: &Options) -> Result<Vec<OpenInput>> {
     let offset_of = |path: &str| options.hints.get(path).and_then(|hints| hints.offset_ns);
-    open_inputs(&options.inputs, &options.sources, options.source.as_deref(), offset_of)
+    let inputs = open_inputs(&options.inputs, &options.sources, options.source.as_deref(), offset_of)?;
+    Ok(arrange(inputs, &options.sources, &options.source_options))
 }
 
 fn check_output(options: &Options, path: &Path, format: OutputFormat) -> Result<()> {

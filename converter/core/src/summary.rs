@@ -22,8 +22,9 @@ pub struct InputRead {
 
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// Name of the first input's format.
+    /// Name of the format of the input that is used first.
     pub source: &'static str,
+    /// In the order in which they are used.
     pub inputs: Vec<InputRead>,
     pub lines: u64,
     /// By kind.

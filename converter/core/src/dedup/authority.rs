@@ -72,6 +72,8 @@ pub(super) struct Authority {
     submits: HashSet<(usize, Dev), FixedState>,
     /// (log, thread): the log reports exits of the thread's calls.
     exits: HashSet<(usize, u32), FixedState>,
+    /// Pairs of logs, the lower number first, that hold equal events. Their clocks do not differ.
+    on_equal_clocks: HashSet<(usize, usize), FixedState>,
 }
 
 impl Authority {
@@ -85,6 +87,7 @@ impl Authority {
             completes: HashSet::default(),
             submits: HashSet::default(),
             exits: HashSet::default(),
+            on_equal_clocks: HashSet::default(),
         }
     }
 
@@ -131,6 +134,18 @@ impl Authority {
         }
     }
 
+    /// Registers an event that two logs hold with equal times and fields.
+    pub(super) fn add_repeat(&mut self, log: usize, other: usize) {
+        if log != other {
+            self.on_equal_clocks.insert((log.min(other), log.max(other)));
+        }
+    }
+
+    /// Maximum difference of the clocks of two logs.
+    fn max_skew_ns(&self, log: usize, other: usize) -> i64 {
+        if self.on_equal_clocks.contains(&(log.min(other), log.max(other))) { 0 } else { MAX_SKEW_NS }
+    }
+
     /// Marks one file of a log as read to its end.
     pub(super) fn end_file(&mut self, log: usize) {
         if let Some(log) = self.logs.get_mut(log) {
@@ -170,9 +185,10 @@ impl Authority {
     fn best(&self, subject: Subject, begun: i64, ts: i64, asking: usize, preferred: Option<usize>) -> Option<usize> {
         let lasts = |reporter: &&Reporter| {
             let log = self.logs[reporter.log];
-            let last_ts = if log.has_ended() { log.newest.saturating_add(MAX_SKEW_NS) } else { i64::MAX };
+            let skew_ns = self.max_skew_ns(reporter.log, asking);
+            let last_ts = if log.has_ended() { log.newest.saturating_add(skew_ns) } else { i64::MAX };
             let is_disjoint = self.precedes(reporter.log, asking) || self.precedes(asking, reporter.log);
-            reporter.first_ts.saturating_sub(MAX_SKEW_NS) <= begun && ts <= last_ts && !is_disjoint
+            reporter.first_ts.saturating_sub(skew_ns) <= begun && ts <= last_ts && !is_disjoint
         };
         let reporters = self.reporters.get(&subject)?.iter().filter(lasts);
         reporters
@@ -182,14 +198,16 @@ impl Authority {
 
     /// Whether one log ends before another begins. The second may be the next piece of a recording, so it holds no duplicate of the first.
     fn precedes(&self, first: usize, second: usize) -> bool {
-        self.logs[first].has_ended() && self.logs[first].newest < self.logs[second].oldest
+        self.logs[first].has_ended() && self.logs[first].newest <= self.logs[second].oldest
     }
 
     /// The logs whose bios a completion on `dev` at `ts` from `log` may complete: its own, those that report no completion on the device,
     /// and those that have ended.
     pub(super) fn completable(&self, dev: Dev, ts: i64, log: usize) -> LogSet {
-        let is_over =
-            |other: usize| self.logs[other].has_ended() && self.logs[other].newest.saturating_add(MAX_SKEW_NS) < ts;
+        let is_over = |other: usize| {
+            let last_ts = self.logs[other].newest.saturating_add(self.max_skew_ns(log, other));
+            self.logs[other].has_ended() && last_ts < ts || self.precedes(other, log)
+        };
         (0..self.logs.len())
             .filter(|&other| other == log || !self.completes.contains(&(other, dev)) || is_over(other))
             .collect()

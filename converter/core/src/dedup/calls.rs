@@ -50,7 +50,7 @@ struct OpenCall {
     enter: i64,
     log: usize,
     call_only: bool,
-    /// A request has begun in it.
+    /// A request has begun in it, other than by a folio or a submit without a start. `ThreadCalls::request` knows of that one.
     has_request: bool,
     /// Other logs that have reported it.
     reported_by: LogSet,
@@ -76,12 +76,22 @@ struct ReturnedCall {
     reported_by: LogSet,
 }
 
+/// The request that a thread is in.
+#[derive(Clone, Copy)]
+struct ThreadRequest {
+    id: u64,
+    /// The log that reports it.
+    log: usize,
+    /// Its start has been seen. Otherwise the id may turn out to be one of background writeback.
+    has_start: bool,
+    last_ts: i64,
+}
+
 /// The calls of one thread.
 #[derive(Default)]
 pub(super) struct ThreadCalls {
     open: Option<OpenCall>,
-    /// The request that the thread is in: its id, and the log that reports it.
-    request: Option<(u64, usize)>,
+    request: Option<ThreadRequest>,
     /// The kernel reports the request at two tracepoints, with an id and without.
     has_nested_start: bool,
     pending: Vec<PendingCall>,
@@ -102,6 +112,12 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// Appends the outcome of another thread, which has no detail.
+    pub(super) fn append(&mut self, other: Self) {
+        self.events.extend(other.events);
+        self.duplicates.extend(other.duplicates);
+    }
+
     fn duplicate(&mut self, location: Location, what: impl Into<String>) {
         self.duplicates.push((location, what.into()));
     }
@@ -119,7 +135,7 @@ impl ThreadCalls {
                 outcome.duplicate(location, op.name());
             }
             Standing::Authoritative => {
-                self.release_if(&mut outcome, authority, |pending| {
+                self.release_if(event.ts, &mut outcome, authority, |pending| {
                     pending.exit.is_some() && !pending.may_be(op, event.ts)
                 });
                 self.begin(entry, authority, &mut outcome);
@@ -139,7 +155,7 @@ impl ThreadCalls {
         open.call_only = entry.call_only || open.call_only && !reports_requests;
         open.reported_by.insert(open.log);
         open.log = entry.log;
-        if !open.has_request {
+        if !open.has_request && self.request.is_none() {
             open.enter = entry.event.ts;
         }
         outcome.detail = Some(CallDetail::new(entry, Some(entry.event.ts), open.call_only));
@@ -175,7 +191,7 @@ impl ThreadCalls {
     fn enter_duplicate(&mut self, entry: Entry, authority: &Authority, outcome: &mut Outcome) {
         let (op, enter, log, tid) = (entry.op, entry.event.ts, entry.log, entry.event.tid);
         let is_tracer = authority.is_call_tracer(tid, log);
-        self.release_if(outcome, authority, |pending| pending.entry.log == log && pending.exit.is_some());
+        self.release_if(enter, outcome, authority, |pending| pending.entry.log == log && pending.exit.is_some());
         let reports_requests = authority.reports_requests(tid);
         let call_only = entry.call_only && !reports_requests;
         self.pending.retain(|pending| pending.entry.log != log || pending.exit.is_some());
@@ -194,7 +210,7 @@ impl ThreadCalls {
                 // exits, the first is used.
                 new_enter = Some(begun.max(enter));
             }
-            if let Some(new_enter) = new_enter.filter(|_| !open.has_request) {
+            if let Some(new_enter) = new_enter.filter(|_| !open.has_request && self.request.is_none()) {
                 open.enter = new_enter;
             }
             outcome.detail = Some(CallDetail::new(&entry, new_enter, open.call_only));
@@ -224,6 +240,7 @@ impl ThreadCalls {
             pending.exit = Some(*event);
             return outcome;
         }
+        self.begin_pending_call_of(event, op, log, authority, &mut outcome);
         let is_duplicate = match authority.standing(event, log) {
             Standing::Duplicate if !self.ends_open_call(event.tid, log, authority) => true,
             _ => self.last_exit.is_some_and(|(before, other)| before == op && other != log),
@@ -232,19 +249,58 @@ impl ThreadCalls {
             outcome.duplicate(location, format!("{} exit", op.name()));
             return outcome;
         }
-        self.last_exit = Some((op, log));
-        self.request = None;
-        if let Some(open) = self.open.take_if(|open| open.op == op && open.enter <= event.ts) {
-            self.returned = Some(ReturnedCall { op, exit: event.ts, reported_by: open.reported_by });
-        }
+        self.return_from_call(op, log, event);
         outcome.events.push((*event, location));
         outcome
+    }
+
+    /// The exit of a call is emitted.
+    fn return_from_call(&mut self, op: Op, log: usize, exit: &Event) {
+        self.last_exit = Some((op, log));
+        self.request = None;
+        if let Some(open) = self.open.take_if(|open| open.op == op && open.enter <= exit.ts) {
+            self.returned = Some(ReturnedCall { op, exit: exit.ts, reported_by: open.reported_by });
+        }
+    }
+
+    /// A log reports an exit whose entry it lacks: it began within the call, or lost the entry. So it will not report the call that waits for
+    /// its report, and that call begins.
+    fn begin_pending_call_of(
+        &mut self,
+        exit: &Event,
+        op: Op,
+        log: usize,
+        authority: &Authority,
+        outcome: &mut Outcome,
+    ) {
+        // It may be the second report of the exit before.
+        if self.open.is_some() || self.last_exit.is_some_and(|(_, other)| other != log) {
+            return;
+        }
+        let is_it = |pending: &PendingCall| {
+            pending.entry.log != log && pending.entry.op == op && pending.entry.event.ts <= exit.ts
+        };
+        let Some(at) = self.pending.iter().position(is_it) else { return };
+        let PendingCall { entry, exit: own_exit } = self.pending.remove(at);
+        self.begin(entry, authority, outcome);
+        if let Some(open) = &mut self.open {
+            // This exit ends it, unless the exit of its own log has come before.
+            open.reported_by.insert(log);
+        }
+        if let Some(own_exit) = own_exit {
+            self.return_from_call(op, entry.log, &own_exit);
+            outcome.events.push((own_exit, entry.location));
+        }
     }
 
     /// Whether an exit from a log without authority ends the open call: the authoritative log may report no exits, and of several exits the
     /// first one counts.
     fn ends_open_call(&self, tid: u32, log: usize, authority: &Authority) -> bool {
         self.open.as_ref().is_some_and(|open| {
+            // The authoritative log lacks the entry.
+            if open.log == log {
+                return true;
+            }
             let is_only_exit = !authority.reports_exits(open.log, tid);
             let is_tracer = authority.is_call_tracer(tid, log);
             open.reported_by.contains(log) && self.request.is_none() && (is_only_exit || !is_tracer && open.has_request)
@@ -252,27 +308,30 @@ impl ThreadCalls {
     }
 
     /// Takes the start of a request. Returns whether another log has reported the request that the thread is in.
-    pub(super) fn start_request(&mut self, id: u64, log: usize) -> bool {
+    pub(super) fn start_request(&mut self, id: u64, log: usize, ts: i64) -> bool {
         if let Some(open) = &mut self.open {
             open.has_request = true;
         }
         // A kernel may report one request at two tracepoints, with an id and without. The id counts.
-        let is_nested = self.request.is_some_and(|(open_id, _)| (open_id == NO_ID) != (id == NO_ID));
+        let is_in_request = self.request.filter(|before| before.has_start || self.open.is_some());
+        let is_nested = is_in_request.is_some_and(|before| (before.id == NO_ID) != (id == NO_ID));
         self.has_nested_start = is_nested;
         if is_nested && id == NO_ID {
             return false;
         }
-        self.request.replace((id, log)).is_some_and(|(open_id, other)| open_id == id && other != log)
+        let new = ThreadRequest { id, log, has_start: true, last_ts: ts };
+        self.request.replace(new).is_some_and(|before| before.id == id && before.log != log)
     }
 
-    /// Takes a folio or a submit of a request. If the start was lost, this event opens the request in the call.
-    pub(super) fn use_request(&mut self, id: u64, log: usize) {
-        if self.request.is_some() || id == 0 {
+    /// Takes a folio or a submit with the id of a request, which is not one of background writeback as far as is known. If the start was
+    /// lost, this event opens the request.
+    pub(super) fn use_request(&mut self, id: u64, log: usize, ts: i64) {
+        if id == 0 {
             return;
         }
-        if let Some(open) = &mut self.open {
-            open.has_request = true;
-            self.request = Some((id, log));
+        match &mut self.request {
+            Some(request) => request.last_ts = ts,
+            None => self.request = Some(ThreadRequest { id, log, has_start: false, last_ts: ts }),
         }
     }
 
@@ -288,9 +347,22 @@ impl ThreadCalls {
         self.request = None;
     }
 
+    /// An id turns out to be one of background writeback. The thread is in no request with it.
+    pub(super) fn leave_background(&mut self, id: u64) {
+        self.request.take_if(|request| request.id == id && !request.has_start);
+    }
+
     /// Emits the pending calls that no other log can report any more, unless the thread is in a call or a request that another log reports.
-    fn release_if(&mut self, outcome: &mut Outcome, authority: &Authority, is_due: impl Fn(&PendingCall) -> bool) {
-        if self.open.is_none() && self.request.is_none() {
+    fn release_if(
+        &mut self,
+        now: i64,
+        outcome: &mut Outcome,
+        authority: &Authority,
+        is_due: impl Fn(&PendingCall) -> bool,
+    ) {
+        // The end of a request outside of a call may be lost.
+        let is_in_request = self.request.is_some_and(|request| now.saturating_sub(request.last_ts) <= MAX_CALL_LEAD_NS);
+        if self.open.is_none() && !is_in_request {
             self.release(outcome, authority, is_due);
         }
     }
@@ -404,5 +476,47 @@ mod tests {
         let (events, details, duplicates) = run(&[&kernel, &strace]);
         assert_eq!(events, [&strace[..2], &kernel[..]].concat());
         assert_eq!((details.len(), duplicates), (1, 1));
+    }
+
+    #[test]
+    fn a_log_that_begins_within_a_call_does_not_move_its_next_calls() {
+        let later = 1_000_000;
+        let kernel = [exit(890), enter(later, STACK, NameId::NONE, false), exit(later + 500)];
+        let strace = [
+            enter(100, NameId::NONE, PATH, true),
+            exit(900),
+            enter(later + 50, NameId::NONE, PATH, true),
+            exit(later + 600),
+        ];
+        let (events, details, duplicates) = run(&[&kernel, &strace]);
+        assert_eq!(events, [&strace[..2], &kernel[1..]].concat());
+        // The exit of the first call, and the second call.
+        assert_eq!((details.len(), duplicates), (1, 3));
+    }
+
+    #[test]
+    fn an_exit_without_an_entry_is_passed_on_once() {
+        let (events, _, duplicates) = run(&[&[exit(100)], &[exit(130)], &[exit(160)]]);
+        assert_eq!((events, duplicates), (vec![exit(100)], 2));
+    }
+
+    #[test]
+    fn an_id_of_background_writeback_does_not_hide_the_exit_of_another_log() {
+        let logs =
+            [vec![enter(100, STACK, NameId::NONE, false)], vec![enter(110, STACK, NameId::NONE, false), exit(900)]];
+        let mut authority = Authority::new(&[0, 1]);
+        for (log, events) in logs.iter().enumerate() {
+            authority.observe(log, events.iter());
+        }
+        for (is_background, expected) in [(false, 0), (true, 1)] {
+            let mut thread = ThreadCalls::default();
+            thread.enter(&logs[0][0], Location::default(), 0, &authority);
+            thread.enter(&logs[1][0], Location::default(), 1, &authority);
+            thread.use_request(5, 0, 200);
+            if is_background {
+                thread.leave_background(5);
+            }
+            assert_eq!(thread.exit(&logs[1][1], Location::default(), 1, &authority).events.len(), expected);
+        }
     }
 }

@@ -6,6 +6,7 @@
 mod authority;
 mod calls;
 mod marks;
+mod set_aside;
 mod superseded;
 
 use std::sync::Arc;
@@ -16,22 +17,28 @@ use hashbrown::HashMap;
 use self::authority::{Authority, Standing};
 use self::calls::{Outcome, ThreadCalls};
 use self::marks::RecentMarks;
+use self::set_aside::SetAsideBios;
 use self::superseded::SupersededBios;
+use crate::background_ids::BackgroundIds;
 use crate::error::Result;
 use crate::event::{Event, Kind, NO_SECTOR, Op};
 use crate::location::{Location, Locations};
 use crate::losses::{Losses, Reason};
 use crate::names::NameId;
 
-/// A set of logs. Logs from 63 on share a bit.
+/// Maximum number of logs of one run.
+pub const MAX_LOGS: usize = 128;
+
+/// A set of logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogSet(u64);
+pub struct LogSet(u128);
 
 impl LogSet {
-    pub const ALL: Self = Self(u64::MAX);
+    pub const ALL: Self = Self(u128::MAX);
 
-    fn bit(log: usize) -> u64 {
-        1 << log.min(63)
+    fn bit(log: usize) -> u128 {
+        debug_assert!(log < MAX_LOGS, "the pipeline refuses more logs");
+        1 << (log % MAX_LOGS)
     }
 
     pub fn insert(&mut self, log: usize) {
@@ -58,8 +65,8 @@ pub struct Provenance {
     pub log: usize,
     /// Of a `BlockComplete`: the logs whose bios it may complete.
     pub completable: LogSet,
-    /// Of a `BlockComplete`: no other log reports submits on the device, so a completion of no bio is a loss.
-    pub is_only_submitter: bool,
+    /// Of a `BlockComplete`: it is a loss if it completes no bio. No other log reports submits on the device, and the bio was not set aside.
+    pub must_complete: bool,
     /// Of a `BlockSubmit`: a log that has not ended reports what the thread does.
     pub thread_is_covered: bool,
 }
@@ -67,7 +74,7 @@ pub struct Provenance {
 impl Provenance {
     /// Of an event whose log needs no comparison with others.
     pub fn of_single_log(location: Location) -> Self {
-        Self { location, log: 0, completable: LogSet::ALL, is_only_submitter: true, thread_is_covered: true }
+        Self { location, log: 0, completable: LogSet::ALL, must_complete: true, thread_is_covered: true }
     }
 }
 
@@ -103,6 +110,8 @@ struct SeveralLogs {
     authority: Authority,
     superseded: SupersededBios,
     marks: RecentMarks,
+    set_aside: SetAsideBios,
+    background: BackgroundIds,
     threads: HashMap<u32, ThreadCalls, FixedState>,
     last_ts: i64,
 }
@@ -115,6 +124,8 @@ impl Dedup {
             authority,
             superseded: SupersededBios::default(),
             marks: RecentMarks::default(),
+            set_aside: SetAsideBios::default(),
+            background: BackgroundIds::default(),
             threads: HashMap::default(),
             last_ts: i64::MIN,
         });
@@ -170,7 +181,9 @@ impl Dedup {
                 if self.is_duplicate(event, location, log) {
                     return Ok(());
                 }
-                emit(Deduplicated::Event(*event, self.provenance(event, location)))
+                let mut provenance = self.provenance(event, location);
+                provenance.must_complete &= !self.completes_set_aside(event, log);
+                emit(Deduplicated::Event(*event, provenance))
             }
         }
     }
@@ -182,9 +195,14 @@ impl Dedup {
         let superseded = logs.superseded.settle(i64::MAX);
         let mut threads: Vec<_> = logs.threads.iter_mut().collect();
         threads.sort_unstable_by_key(|(tid, _)| **tid);
-        let outcomes: Vec<_> = threads.into_iter().map(|(_, thread)| thread.finish(&logs.authority)).collect();
+        let mut pending = Outcome::default();
+        for (_, thread) in threads {
+            pending.append(thread.finish(&logs.authority));
+        }
+        // In the order of time, as all other events are.
+        pending.events.sort_by_key(|(event, _)| event.ts);
         self.count_superseded(superseded, last_ts);
-        outcomes.into_iter().try_for_each(|outcome| self.emit(outcome, last_ts, &mut emit))
+        self.emit(pending, last_ts, &mut emit)
     }
 
     fn emit(&mut self, outcome: Outcome, ts: i64, emit: &mut impl FnMut(Deduplicated) -> Result<()>) -> Result<()> {
@@ -201,6 +219,16 @@ impl Dedup {
         Ok(())
     }
 
+    /// Whether an event completes a bio that was set aside.
+    fn completes_set_aside(&mut self, event: &Event, log: usize) -> bool {
+        match (&mut self.logs, event.kind) {
+            (Some(logs), Kind::BlockComplete { dev, sector, bytes }) => {
+                logs.set_aside.complete(log, (dev, sector), bytes, event.ts)
+            }
+            _ => false,
+        }
+    }
+
     fn provenance(&self, event: &Event, location: Location) -> Provenance {
         let log = self.locations.log_of(location);
         let mut provenance = Provenance { log, ..Provenance::of_single_log(location) };
@@ -211,7 +239,7 @@ impl Dedup {
             }
             Kind::BlockComplete { dev, .. } => {
                 provenance.completable = authority.completable(dev, event.ts, log);
-                provenance.is_only_submitter = authority.is_only_submitter(dev, log);
+                provenance.must_complete = authority.is_only_submitter(dev, log);
             }
             _ => {}
         }
@@ -232,13 +260,25 @@ impl Dedup {
             let log_count = logs.authority.log_count();
             superseded = logs.superseded.submit(target, event.ts, log, standing, log_count);
         }
+        if standing == Standing::Duplicate
+            && let Kind::BlockSubmit { dev, sector, bytes } = event.kind
+        {
+            logs.set_aside.submit(log, (dev, sector), bytes, event.ts);
+        }
         if standing == Standing::Authoritative {
             match event.kind {
-                Kind::SyncStart { id, .. } if logs.threads.entry(event.tid).or_default().start_request(id, log) => {
+                Kind::SyncStart { id, .. }
+                    if logs.threads.entry(event.tid).or_default().start_request(id, log, event.ts) =>
+                {
                     standing = Standing::Duplicate;
                 }
-                Kind::BioAddFolio { id, .. } | Kind::BioSubmit { id, background: false, .. } => {
-                    logs.threads.entry(event.tid).or_default().use_request(id, log);
+                Kind::WbStart { id } => logs.background.insert(id),
+                Kind::BioSubmit { id, background: true, .. } => {
+                    logs.background.insert(id);
+                    logs.threads.entry(event.tid).or_default().leave_background(id);
+                }
+                Kind::BioAddFolio { id, .. } | Kind::BioSubmit { id, .. } if !logs.background.contains(id) => {
+                    logs.threads.entry(event.tid).or_default().use_request(id, log, event.ts);
                 }
                 Kind::SyncEnd { id, .. } => {
                     logs.threads.entry(event.tid).or_default().end_request(id);
@@ -257,6 +297,15 @@ impl Dedup {
         is_duplicate
     }
 
+    /// Counts an event that an earlier file holds with the same time and fields.
+    pub fn count_repeat(&mut self, event: &Event, location: Location, first: usize) {
+        let log = self.locations.log_of(location);
+        if let Some(logs) = &mut self.logs {
+            logs.authority.add_repeat(log, self.locations.log_of(Location::new(first, 0)));
+        }
+        self.count_duplicate(event.ts, location, Kind::NAMES[event.kind.index()]);
+    }
+
     fn count_duplicate(&mut self, ts: i64, location: Location, what: &str) {
         let count = self.losses.add(Reason::Duplicate, 1, Some(ts));
         count.example.get_or_insert_with(|| self.locations.describe(location, what));
@@ -266,5 +315,46 @@ impl Dedup {
         if bios > 0 {
             self.losses.add(Reason::SupersededBio, bios, Some(ts));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::UNKNOWN_TASK;
+
+    fn enter(ts: i64, tid: u32, op: Op, call_only: bool) -> Event {
+        let kind = Kind::CallEnter { op, stack: NameId::NONE, path: NameId::NONE, call_only };
+        Event { ts, tid, pid: UNKNOWN_TASK, comm: NameId::NONE, line: 0, kind }
+    }
+
+    #[test]
+    fn calls_that_wait_until_the_end_leave_in_the_order_of_time() {
+        let kernel = [enter(1000, 5, Op::Msync, false), enter(1000, 9, Op::Msync, false)];
+        let strace = [enter(100, 9, Op::Fsync, true), enter(200, 5, Op::Fsync, true)];
+        let locations = Locations { files: vec!["kernel".into(), "strace".into()], logs: vec![0, 1] };
+        let mut dedup = Dedup::new(Arc::new(locations), true);
+        dedup.observe(0, &kernel);
+        dedup.observe(1, &strace);
+        let mut left = Vec::new();
+        let mut emit = |fact: Deduplicated| {
+            if let Deduplicated::Event(event, _) = fact {
+                left.push((event.ts, event.tid));
+            }
+            Ok(())
+        };
+        for (events, file) in [(&strace, 1), (&kernel, 0)] {
+            for event in events {
+                dedup.event(event, Location::new(file, 1), &mut emit).unwrap();
+            }
+        }
+        dedup.finish(emit).unwrap();
+        assert_eq!(left, [(1000, 5), (1000, 9), (100, 9), (200, 5)]);
+    }
+
+    #[test]
+    fn a_set_of_logs_distinguishes_all_of_them() {
+        let set: LogSet = [3, MAX_LOGS - 1].into_iter().collect();
+        assert_eq!((0..MAX_LOGS).filter(|&log| set.contains(log)).collect::<Vec<_>>(), [3, MAX_LOGS - 1]);
     }
 }

@@ -1,7 +1,7 @@
 //! Reads files and standard input, decompresses gzip and zstd, and cuts the bytes into chunks of whole records.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -214,6 +214,30 @@ impl Input {
     /// The first bytes, by which the format is detected. Reading the input returns them again.
     pub fn head(&self) -> &[u8] {
         &self.head
+    }
+
+    /// Returns the last bytes of the file, as many as a head has, decompressed. `None` if the file can be read only once. A compressed file
+    /// is read whole.
+    pub fn tail(&self) -> Option<Vec<u8>> {
+        if let Some(mut file) = self.plain.as_ref().and_then(|_| File::open(&self.path).ok()) {
+            let len = file.metadata().ok()?.len();
+            file.seek(SeekFrom::Start(len.saturating_sub(HEAD_BYTES as u64))).ok()?;
+            let mut tail = Vec::new();
+            file.read_to_end(&mut tail).ok()?;
+            return Some(tail);
+        }
+        if !self.is_compressed || self.total_bytes.is_none() {
+            return None;
+        }
+        let mut again = Self::open(&self.path).ok()?;
+        let mut tail = std::mem::take(&mut again.head);
+        loop {
+            let kept = tail.len().saturating_sub(HEAD_BYTES);
+            tail.drain(..kept);
+            if (&mut again.reader).take(HEAD_BYTES as u64).read_to_end(&mut tail).ok()? == 0 {
+                return Some(tail);
+            }
+        }
     }
 
     pub fn consumed_bytes(&self) -> u64 {

@@ -45,27 +45,36 @@ pub fn assign_logs(inputs: &[OpenInput]) -> Vec<usize> {
         .collect()
 }
 
-/// Recordings have the numbers of lanes, but not all lanes are recordings of their own.
+/// Recordings are numbered from 0. Not all lanes are recordings of their own: files that hold different CPUs or different threads
+/// are parts of one recording.
 pub fn assign_recordings(inputs: &[OpenInput]) -> Vec<usize> {
-    let is_own_recording = |open: &OpenInput| open.traits.is_standalone && !open.traits.is_part_of_recording;
-    let mut recordings = assign_lanes_by_format(inputs.iter().map(|open| (open.source.name(), is_own_recording(open))));
-    // Files with the records of different CPUs are of one recording.
-    let mut by_cpus: Vec<(&str, usize, Vec<u32>)> = Vec::new();
+    let lanes = assign_lanes(inputs);
+    let mut recordings: Vec<usize> = Vec::new();
     for (index, open) in inputs.iter().enumerate() {
-        let Some(cpus) = &open.traits.cpus else { continue };
-        let format = open.source.name();
-        let fits = |(of, _, others): &&mut (&str, usize, Vec<u32>)| {
-            *of == format && !others.iter().any(|other| cpus.contains(other))
+        let may_be_part = open.traits.is_part_of_recording || open.traits.cpus.is_some();
+        let is_whole = |recording: usize| {
+            let mut members = inputs.iter().zip(&recordings).filter(|(_, of)| **of == recording);
+            members.all(|(other, _)| other.source.name() == open.source.name() && are_parts(other, open))
         };
-        match by_cpus.iter_mut().find(fits) {
-            Some((_, recording, others)) => {
-                recordings[index] = *recording;
-                others.extend(cpus);
-            }
-            None => by_cpus.push((format, recordings[index], cpus.clone())),
-        }
+        // A piece belongs to the recording of its lane.
+        let of_lane = lanes[..index].iter().position(|lane| *lane == lanes[index]).map(|first| recordings[first]);
+        let of_part = || recordings.iter().copied().find(|&recording| may_be_part && is_whole(recording));
+        let recording = of_lane.or_else(of_part);
+        recordings.push(recording.unwrap_or_else(|| recordings.iter().max().map_or(0, |last| last + 1)));
     }
     recordings
+}
+
+/// Whether two inputs can be parts of one recording: they hold no common CPU, no common kind of event of a common thread, or no common time.
+fn are_parts(a: &OpenInput, b: &OpenInput) -> bool {
+    let have_different_cpus = match (&a.traits.cpus, &b.traits.cpus) {
+        (Some(cpus), Some(others)) => !cpus.iter().any(|cpu| others.contains(cpu)),
+        _ => false,
+    };
+    let may_be_by_thread = a.traits.is_part_of_recording && b.traits.is_part_of_recording;
+    let (head, other) = (&a.head_events, &b.head_events);
+    have_different_cpus
+        || may_be_by_thread && (head.kinds.is_disjoint(&other.kinds) || head.follows(other) == Some(true))
 }
 
 /// Returns whether the inputs form more than one group.

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::input::Input;
+use crate::input::head::HeadEvents;
 use crate::source::{self, InputTraits, Source};
 
 /// An input with its format, before anything but its head has been read.
@@ -9,12 +10,16 @@ pub struct OpenInput {
     pub input: Input,
     pub source: &'static dyn Source,
     pub traits: InputTraits,
+    /// Its place among the inputs of the command, from 0.
+    pub given: usize,
+    /// What its head says about its events. Empty where nobody has asked: with one input.
+    pub head_events: HeadEvents,
 }
 
 impl OpenInput {
     pub fn new(input: Input, source: &'static dyn Source) -> Self {
         let traits = source.describe(&input);
-        Self { input, source, traits }
+        Self { input, source, traits, given: 0, head_events: HeadEvents::default() }
     }
 
     /// Finds the source of an input: the one with this name, or the first one that recognizes the input.

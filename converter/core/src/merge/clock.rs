@@ -55,7 +55,7 @@ pub(super) enum ClockShift {
 }
 
 impl ClockShift {
-    fn shifted(self, ts: i64) -> i64 {
+    pub(super) fn shifted(self, ts: i64) -> i64 {
         match self {
             Self::Offset(offset) => ts.saturating_add(offset),
             Self::ToBoottime(clocks) => clocks.to_boottime(ts),

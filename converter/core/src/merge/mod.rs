@@ -1,11 +1,13 @@
 //! Merges the inputs of a run: which input is read next, and the watermark up to which all inputs have been read.
 //!
 //! Pieces of one log are read one after the other, in a lane. Lanes cover the same time and are read in parallel: the lane that is furthest
-//! behind is read next, so that few events have to wait in memory.
+//! behind is read next, so that few events have to wait in memory. A piece that begins long before the one before it ends gets a lane of its
+//! own.
 
 pub mod clock;
 pub mod parallel_parse;
 pub mod reorder;
+pub mod simultaneous;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -61,6 +63,8 @@ pub enum MergeStep {
 #[derive(Default)]
 struct Lane {
     waiting: VecDeque<(usize, OpenInput)>,
+    /// When the first of the waiting inputs begins, if that is known. It may begin before the current one ends.
+    next_start: Option<i64>,
     current: Option<CurrentInput>,
     /// Time of the newest event.
     newest: Option<i64>,
@@ -92,12 +96,33 @@ impl Lane {
         if self.is_finished() {
             return i64::MAX;
         }
-        match (self.watermark, self.newest) {
+        let of_current = match (self.watermark, self.newest) {
             // Nothing more comes, but the end of the log has not been reported yet. The other lanes wait for that.
             (Some(i64::MAX), newest) => newest.unwrap_or(i64::MIN),
             (Some(watermark), _) => watermark,
             (None, newest) => newest.map_or(i64::MIN, |ts| ts.saturating_sub(window_ns)),
-        }
+        };
+        of_current.min(self.next_start.map_or(i64::MAX, |start| start.saturating_sub(window_ns)))
+    }
+
+    /// Whether the next input begins before the newest event of the current one.
+    fn overlaps_next(&self) -> bool {
+        self.next_start.zip(self.newest).is_some_and(|(start, newest)| start < newest)
+    }
+
+    /// Whether the next input began so long ago that the events since then would not fit into the reorder window.
+    fn is_ahead_of_next(&self, window_ns: i64) -> bool {
+        let since = self.newest.map_or(i64::MIN, |newest| newest.saturating_sub(window_ns));
+        self.current.is_some() && self.next_start.is_some_and(|start| start < since)
+    }
+
+    /// Moves the next input into a lane of its own, so that both are read at the same time. If it starts a log, its pieces follow it.
+    fn split_off_next(&mut self) -> Self {
+        let is_piece = |(_, open): &&(usize, OpenInput)| !open.traits.starts_log;
+        let starts_log = self.waiting.front().is_some_and(|next| !is_piece(&next));
+        let pieces = if starts_log { self.waiting.iter().skip(1).take_while(is_piece).count() } else { 0 };
+        let waiting = self.waiting.drain(..=pieces).collect();
+        Self { waiting, piece_options: self.piece_options, ..Self::default() }
     }
 }
 
@@ -105,6 +130,8 @@ impl Lane {
 struct ReadyInput {
     index: usize,
     path: String,
+    /// Its place among the inputs of the command.
+    given: usize,
     reader: Reader,
     clock: Clock,
     /// The shift that the caller's hints ask for.
@@ -154,6 +181,7 @@ impl Merge {
             self.start_all_lanes()?;
         }
         let window_ns = self.options.window_ns;
+        self.split_overlapping_lanes();
         let unfinished = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.is_finished());
         let Some((at, _)) = unfinished.min_by_key(|(_, lane)| lane.watermark(window_ns)) else {
             return Ok(MergeStep::End);
@@ -178,6 +206,29 @@ impl Merge {
                 Ok(MergeStep::MergedBatch(merged))
             }
         }
+    }
+
+    /// Gives a lane of its own to each waiting input that overlaps the one before it: an excerpt of that one, or another log.
+    fn split_overlapping_lanes(&mut self) {
+        for at in 0..self.lanes.len() {
+            while self.lanes[at].is_ahead_of_next(self.options.window_ns) {
+                let lane = self.lanes[at].split_off_next();
+                self.lanes.push(lane);
+                self.lanes[at].next_start = self.start_of_next(at);
+            }
+        }
+    }
+
+    /// When the first of a lane's waiting inputs begins, on the clock of the result.
+    fn start_of_next(&self, at: usize) -> Option<i64> {
+        let (_, next) = self.lanes[at].waiting.front()?;
+        let start = next.head_events.start?;
+        let own_offset = self.options.hints.get(&next.input.requested_path).and_then(|hints| hints.offset_ns);
+        let shift = match own_offset {
+            Some(offset) => Some(ClockShift::Offset(offset)),
+            None => self.lanes[at].current.as_ref().and_then(|current| current.shift),
+        };
+        Some(shift.map_or(start, |shift| shift.shifted(start)))
     }
 
     /// Returns a batch to the input that it came from, so that its memory is reused.
@@ -218,10 +269,10 @@ impl Merge {
         self.lanes.iter().map(|lane| lane.watermark(self.options.window_ns)).min().unwrap_or(i64::MAX)
     }
 
-    /// With watermarks, more events may wait: the source guarantees that none older comes.
+    /// With watermarks, more events may wait: the source guarantees that none older comes. So may those that wait for the next piece.
     fn max_waiting(&self) -> usize {
-        let has_watermarks = self.lanes.iter().any(|lane| lane.has_watermarks);
-        if has_watermarks { MAX_WAITING_BY_WATERMARK } else { reorder::MAX_WAITING }
+        let is_sure = self.lanes.iter().any(|lane| lane.has_watermarks || lane.overlaps_next());
+        if is_sure { MAX_WAITING_BY_WATERMARK } else { reorder::MAX_WAITING }
     }
 
     /// Starts all lanes at once: the clock of one input may be known from another one.
@@ -234,6 +285,10 @@ impl Merge {
         }
         for (_, input) in Clocks::most_clocks_first(&ready, |(_, input)| &input.clock) {
             self.known_clocks.record_time_of_day(&input.path, &input.clock)?;
+        }
+        // An offset refers to the clock of the input that the user names first.
+        if self.options.hints.values().any(|hints| hints.offset_ns.is_some()) {
+            ready.sort_by_key(|(_, input)| input.given);
         }
         ready.into_iter().try_for_each(|(lane, input)| self.start(lane, input))
     }
@@ -250,16 +305,16 @@ impl Merge {
     }
 
     fn open(&self, (index, open): (usize, OpenInput), options: SourceOptions) -> Result<ReadyInput> {
-        let OpenInput { input, source, traits } = open;
+        let OpenInput { input, source, traits, given, .. } = open;
         let hints = self.options.hints.get(&input.requested_path).cloned().unwrap_or_default();
         let path = input.path.clone();
         let mut reader = source.open(input, &options)?;
         let (clock, shift) = resolve_clock(&mut reader, traits.default_clock, hints);
-        Ok(ReadyInput { index, path, reader, clock, shift })
+        Ok(ReadyInput { index, path, given, reader, clock, shift })
     }
 
-    fn start(&mut self, lane: usize, ready: ReadyInput) -> Result<()> {
-        let ReadyInput { index, path, mut reader, clock, mut shift } = ready;
+    fn start(&mut self, at: usize, ready: ReadyInput) -> Result<()> {
+        let ReadyInput { index, path, mut reader, clock, mut shift, .. } = ready;
         let offset = self.known_clocks.offset_of(&path, &clock)?;
         if offset != 0 {
             remove_clock_facts(&mut reader);
@@ -271,7 +326,7 @@ impl Merge {
                 self.facts.push((key, value.clone()));
             }
         }
-        let lane = &mut self.lanes[lane];
+        let lane = &mut self.lanes[at];
         lane.piece_options = reader.piece_options.or(lane.piece_options);
         if let Some((pass, shift_before)) = lane.carried_state.take()
             && shift_before == shift
@@ -280,6 +335,7 @@ impl Merge {
         }
         let stream = Stream::start(reader, self.options.workers, self.options.count_other_events);
         lane.current = Some(CurrentInput { index, path, stream, lines: 0, shift });
+        self.lanes[at].next_start = self.start_of_next(at);
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use super::{Map, NO_SLOT, Out, Pairer, Slot};
 use crate::error::Result;
-use crate::event::{Dev, Event, NO_ID, NO_SECTOR};
+use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR};
 use crate::location::Location;
 use crate::losses::Reason;
 use crate::rows::{Bio, Confidence, Extent, Ranges};
@@ -100,6 +100,16 @@ impl Bios {
         (self.slab.len() - 1) as Slot
     }
 
+    /// The bio that is being filled at an address.
+    pub(super) fn filling_at(&self, address: u64) -> Option<Slot> {
+        self.filling.get(&address).copied()
+    }
+
+    /// The bio that is being filled or in flight at an address.
+    pub(super) fn last_at(&self, address: u64) -> Option<Slot> {
+        self.filling.get(&address).or_else(|| self.in_flight.get(&address)).copied()
+    }
+
     /// Whether a bio that was submitted to this device and sector is in flight.
     pub(super) fn is_in_flight_at(&self, target: (Dev, i64)) -> bool {
         self.in_flight_by_sector.contains_key(&target)
@@ -172,8 +182,12 @@ impl Pairer {
         let task = self.tasks.id_of(e);
         let mut found = self.bios.filling.get(&address).copied();
         if let Some(other) = found {
+            let is_own = self.is_filled_by(other, task, id);
+            if !is_own && self.hold_back(e, id, address) {
+                return Ok(());
+            }
             // A completion without a submit has ended it, so this folio is of the next bio at its address.
-            if self.bios[other].early_complete.is_some() || !self.is_filled_by(other, task, id) {
+            if self.bios[other].early_complete.is_some() || !is_own {
                 self.bios.filling.remove(&address);
                 self.give_up_bio(other, out)?;
                 found = None;
@@ -181,12 +195,14 @@ impl Pairer {
         }
         let slot = if let Some(slot) = found {
             slot
+        } else if self.hold_back(e, id, address) {
+            return Ok(());
         } else {
             // The kernel frees a bio before it uses the address again, so the completion of the earlier bio was lost.
             if let Some(before) = self.bios.in_flight.remove(&address) {
                 self.give_up_bio(before, out)?;
             }
-            let slot = self.open_bio(e, id, address, out)?;
+            let slot = self.open_bio(e, id, address, false, out)?;
             self.bios.filling.insert(address, slot);
             slot
         };
@@ -213,9 +229,18 @@ impl Pairer {
                 || self.find_own_request(task, id).is_none())
     }
 
-    /// Opens a bio of the request with this id. An id of background writeback has no request.
-    fn open_bio(&mut self, e: &Event, id: u64, address: u64, out: &mut Out<'_>) -> Result<Slot> {
-        let request = if id == 0 || self.is_background(id) {
+    /// Opens a bio of the request with this id. An id of background writeback has no request. `is_background`: the source says that it is
+    /// background writeback.
+    fn open_bio(&mut self, e: &Event, id: u64, address: u64, is_background: bool, out: &mut Out<'_>) -> Result<Slot> {
+        if id == 0 {
+            let request = if is_background { NO_SLOT } else { self.request_of_thread(e) };
+            let bio = self.open_bio_of(e, id, address, request);
+            if request != NO_SLOT {
+                self.infer(request, Some(bio));
+            }
+            return Ok(bio);
+        }
+        let request = if self.is_background(id) {
             NO_SLOT
         } else {
             match self.find_request(self.tasks.id_of(e), id) {
@@ -277,11 +302,17 @@ impl Pairer {
     ) -> Result<()> {
         let slot = match self.bios.filling.remove(&address) {
             Some(slot) if self.is_filled_by(slot, self.tasks.id_of(e), id) => slot,
-            Some(other) => {
-                self.give_up_bio(other, out)?;
-                self.open_bio(e, id, address, out)?
+            other => {
+                if self.hold_back(e, id, address) {
+                    other.map(|other| self.bios.filling.insert(address, other));
+                    return Ok(());
+                }
+                if let Some(other) = other {
+                    self.give_up_bio(other, out)?;
+                }
+                let is_background = matches!(e.kind, Kind::BioSubmit { background: true, .. });
+                self.open_bio(e, id, address, is_background, out)?
             }
-            None => self.open_bio(e, id, address, out)?,
         };
         if let Some(before) = self.bios.in_flight.remove(&address) {
             self.give_up_bio(before, out)?;

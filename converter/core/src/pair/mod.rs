@@ -10,29 +10,32 @@
 //! - `waits`: waits of requests for commits and flushes
 //! - `commits`: commits of a journal by its own thread
 //! - `bios`: bios that the file system reports, by address
+//! - `damaged`: events whose id is not that of the request that their thread is in
 //! - `block_layer`: bios that only the block layer reports, by sector
 
 mod bios;
 mod block_layer;
 mod calls;
 mod commits;
+mod damaged;
 mod marks;
 mod requests;
 mod tasks;
 mod waits;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 use self::bios::Bios;
-use self::block_layer::BlockQueue;
 use self::commits::Commits;
+use self::damaged::HeldEvent;
 use self::marks::Marks;
 use self::requests::Requests;
 use self::tasks::Tasks;
+use crate::background_ids::BackgroundIds;
+use crate::block_queue::BlockQueue;
 use crate::dedup::Provenance;
 use crate::error::Result;
 use crate::event::{Event, Kind, NO_ID};
@@ -45,7 +48,6 @@ use crate::sink::Sink;
 const LINGER_NS: i64 = 60_000_000_000;
 /// How many requests may wait.
 const MAX_LINGERING: usize = 65_536;
-const MAX_BACKGROUND_IDS: usize = 65_536;
 
 type Map<K, V> = HashMap<K, V, FixedState>;
 
@@ -57,30 +59,6 @@ const NO_SLOT: Slot = Slot::MAX;
 pub struct Out<'a> {
     pub names: &'a Names,
     pub sink: &'a mut dyn Sink,
-}
-
-/// The ids of background writeback that were seen last.
-#[derive(Default)]
-struct BackgroundIds {
-    ids: HashSet<u64, FixedState>,
-    order: VecDeque<u64>,
-}
-
-impl BackgroundIds {
-    fn insert(&mut self, id: u64) {
-        if self.ids.insert(id) {
-            self.order.push_back(id);
-            if self.order.len() > MAX_BACKGROUND_IDS
-                && let Some(old) = self.order.pop_front()
-            {
-                self.ids.remove(&old);
-            }
-        }
-    }
-
-    fn contains(&self, id: u64) -> bool {
-        !self.ids.is_empty() && self.ids.contains(&id)
-    }
 }
 
 /// Names the id of a request in an example of a loss, if the source has ids.
@@ -97,6 +75,10 @@ pub struct Pairer {
     commits: Commits,
     background: BackgroundIds,
     marks: Marks,
+    /// Events that wait for the next event of their threads, at most one of each thread.
+    held: Vec<HeldEvent>,
+    /// A held event is being used.
+    is_replaying: bool,
     /// Names of processes, where they are known.
     process_names: Map<u32, NameId>,
     /// The inputs report waits.
@@ -124,6 +106,8 @@ impl Pairer {
             commits: Commits::default(),
             background: BackgroundIds::default(),
             marks: Marks::default(),
+            held: Vec::new(),
+            is_replaying: false,
             process_names,
             has_waits: false,
             next_call_id: 1,
@@ -141,6 +125,9 @@ impl Pairer {
         self.provenance = *provenance;
         self.now = self.now.max(event.ts);
         self.expire(out)?;
+        if !self.held.is_empty() {
+            self.resolve_held(event, out)?;
+        }
         match event.kind {
             Kind::BioAddFolio { id, bio, offset, len } => self.add_folio(event, id, bio, (offset, len), out),
             Kind::BioSubmit { id, bio, sector, dev, background, bytes } => {
@@ -187,6 +174,7 @@ impl Pairer {
     /// Closes all that is open, at the end of the inputs.
     pub fn finish(&mut self, out: &mut Out<'_>) -> Result<()> {
         self.finish_marks(out.names);
+        self.release_held(out)?;
         let mut bios = self.bios.take_all();
         bios.extend(self.block_queue.take_older(i64::MAX).into_iter().filter(|&slot| slot != NO_SLOT));
         bios.sort_unstable_by_key(|&slot| self.bios[slot].row.bio_id);

@@ -1,4 +1,5 @@
-//! The low-level log: all events, without pairing. It has the order of its input, or that of time if several logs are merged.
+//! The low-level log: all events, without pairing. It has the order of its input, or that of time if there are several inputs. An event
+//! that several inputs hold has one line.
 
 use std::collections::HashMap;
 
@@ -6,37 +7,52 @@ use super::{FinishedInputs, Pipeline};
 use crate::error::Result;
 use crate::input::tally::InputTally;
 use crate::location::Location;
+use crate::losses::Reason;
 use crate::merge::MergedBatch;
 use crate::merge::reorder::Reorder;
+use crate::merge::simultaneous::{Simultaneous, Use};
 use crate::sink::events_jsonl::EventsJsonl;
 use crate::source::{Batch, NoteKind};
 use crate::summary::Summary;
 
 pub(crate) struct LowLevelPipeline<'a> {
     log: &'a mut EventsJsonl,
-    is_single_lane: bool,
+    has_single_input: bool,
     /// Events that wait. Their locations are a batch number and an index in that batch.
     reorder: Reorder,
+    simultaneous: Simultaneous,
     /// The batches of the waiting events, by number.
     waiting: HashMap<usize, WaitingBatch>,
     next_number: usize,
+    /// Events that an earlier input holds too.
+    repeats: u64,
 }
 
 struct WaitingBatch {
     batch: Box<Batch>,
     source: &'static str,
+    /// Index of its input.
+    input: usize,
     /// Events that have not been written yet.
     remaining: usize,
 }
 
 impl<'a> LowLevelPipeline<'a> {
-    /// `is_single_lane`: the inputs are read one after the other.
-    pub(crate) fn new(log: &'a mut EventsJsonl, is_single_lane: bool) -> Self {
-        Self { log, is_single_lane, reorder: Reorder::default(), waiting: HashMap::new(), next_number: 0 }
+    /// `inputs`: the number of inputs.
+    pub(crate) fn new(log: &'a mut EventsJsonl, inputs: usize) -> Self {
+        Self {
+            log,
+            has_single_input: inputs == 1,
+            reorder: Reorder::default(),
+            simultaneous: Simultaneous::new(inputs),
+            waiting: HashMap::new(),
+            next_number: 0,
+            repeats: 0,
+        }
     }
 
     /// Keeps a batch until its events are older than the watermark.
-    fn hold(&mut self, batch: Box<Batch>, source: &'static str, lines_before: u64) {
+    fn hold(&mut self, batch: Box<Batch>, source: &'static str, input: usize, lines_before: u64) {
         for note in &batch.notes {
             self.log.note(&note.kind, note.line_in_file(lines_before), source);
         }
@@ -45,23 +61,39 @@ impl<'a> LowLevelPipeline<'a> {
         }
         let remaining = batch.events.len();
         if remaining > 0 {
-            self.waiting.insert(self.next_number, WaitingBatch { batch, source, remaining });
+            self.waiting.insert(self.next_number, WaitingBatch { batch, source, input, remaining });
             self.next_number += 1;
         }
     }
 
     fn write_older_than(&mut self, watermark: i64) -> Result<()> {
-        let Self { log, reorder, waiting, .. } = self;
-        reorder.release(watermark, usize::MAX, |_, location| {
-            let Some(held) = waiting.get_mut(&location.file()) else { return Ok(()) };
-            log.event(&held.batch, location.line() as usize, held.source)?;
-            held.remaining -= 1;
-            if held.remaining == 0 {
-                waiting.remove(&location.file());
-            }
-            Ok(())
+        let Self { log, reorder, simultaneous, waiting, repeats, .. } = self;
+        reorder.release(watermark, usize::MAX, |event, location| {
+            let input = waiting.get(&location.file()).map_or(0, |held| held.input);
+            simultaneous.event(event, location, input, |_, location, what| {
+                *repeats += u64::from(what != Use::Once);
+                write(log, waiting, location, what)
+            })
         })
     }
+}
+
+/// Writes an event of a waiting batch, unless another input holds it too.
+fn write(
+    log: &mut EventsJsonl,
+    waiting: &mut HashMap<usize, WaitingBatch>,
+    location: Location,
+    what: Use,
+) -> Result<()> {
+    let Some(held) = waiting.get_mut(&location.file()) else { return Ok(()) };
+    if what == Use::Once {
+        log.event(&held.batch, location.line() as usize, held.source)?;
+    }
+    held.remaining -= 1;
+    if held.remaining == 0 {
+        waiting.remove(&location.file());
+    }
+    Ok(())
 }
 
 impl Pipeline for LowLevelPipeline<'_> {
@@ -71,11 +103,11 @@ impl Pipeline for LowLevelPipeline<'_> {
 
     fn add_batch(&mut self, merged: &mut MergedBatch, tally: &InputTally) -> Result<()> {
         let source = tally.source.name();
-        if self.is_single_lane && merged.batch.watermark.is_none() {
+        if self.has_single_input && merged.batch.watermark.is_none() {
             return self.log.batch(&merged.batch, source, merged.lines_before);
         }
         let batch = std::mem::take(&mut merged.batch);
-        self.hold(batch, source, merged.lines_before);
+        self.hold(batch, source, merged.input, merged.lines_before);
         self.write_older_than(merged.watermark)
     }
 
@@ -85,8 +117,17 @@ impl Pipeline for LowLevelPipeline<'_> {
         }
     }
 
-    fn flush(&mut self, _summary: &mut Summary) -> Result<()> {
-        self.write_older_than(i64::MAX)
+    fn flush(&mut self, summary: &mut Summary) -> Result<()> {
+        self.write_older_than(i64::MAX)?;
+        let Self { log, simultaneous, waiting, repeats, .. } = self;
+        simultaneous.finish(|_, location, what| {
+            *repeats += u64::from(what != Use::Once);
+            write(log, waiting, location, what)
+        })?;
+        if *repeats > 0 {
+            summary.losses.add(Reason::Duplicate, *repeats, None);
+        }
+        Ok(())
     }
 
     fn finish(&mut self, _inputs: &FinishedInputs<'_>, _summary: &mut Summary) -> Result<()> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::run_facts::run_facts;
 use super::{FinishedInputs, Pipeline};
-use crate::dedup::{Dedup, Deduplicated};
-use crate::error::Result;
+use crate::dedup::{Dedup, Deduplicated, MAX_LOGS};
+use crate::error::{Error, Result};
 use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::input::grouping::{are_several, assign_lanes, assign_recordings};
 use crate::input::open::{OpenInput, ids_are_processes};
@@ -14,6 +14,7 @@ use crate::location::{Location, Locations};
 use crate::losses::Reason;
 use crate::merge::MergedBatch;
 use crate::merge::reorder::Reorder;
+use crate::merge::simultaneous::{Simultaneous, Use};
 use crate::names::{NameId, Names};
 use crate::options::Options;
 use crate::pair::{Out, Pairer};
@@ -27,6 +28,7 @@ use crate::thread_table::ThreadTable;
 pub(crate) struct PairingPipeline<'a> {
     adopter: Adopter<'a>,
     reorder: Reorder,
+    simultaneous: Simultaneous,
     pairing: Pairing<'a>,
     ids_are_processes: bool,
     /// Calls of several logs are distinguished by their threads.
@@ -36,10 +38,13 @@ pub(crate) struct PairingPipeline<'a> {
 impl<'a> PairingPipeline<'a> {
     pub(crate) fn new(options: &'a Options, inputs: &[OpenInput], sink: &'a mut dyn Sink) -> Result<Self> {
         let ids_are_processes = ids_are_processes(inputs, options.source_options.pid_is_process)?;
-        let locations = Arc::new(Locations {
-            files: inputs.iter().map(|open| open.input.path.clone()).collect(),
-            logs: assign_recordings(inputs),
-        });
+        let logs = assign_recordings(inputs);
+        let count = logs.iter().max().map_or(0, |last| last + 1);
+        if !ids_are_processes && count > MAX_LOGS {
+            return Err(Error::TooManyLogs { count, limit: MAX_LOGS });
+        }
+        let locations =
+            Arc::new(Locations { files: inputs.iter().map(|open| open.input.path.clone()).collect(), logs });
         let mut names = Names::default();
         let process_names =
             options.thread_table.process_names().map(|(pid, name)| (pid, names.intern(name.as_bytes()))).collect();
@@ -52,6 +57,7 @@ impl<'a> PairingPipeline<'a> {
                 symbols: &options.symbols,
             },
             reorder: Reorder::default(),
+            simultaneous: Simultaneous::new(inputs.len()),
             pairing: Pairing {
                 dedup: Dedup::new(Arc::clone(&locations), !ids_are_processes),
                 pairer: Pairer::new(ids_are_processes, locations, process_names),
@@ -65,8 +71,12 @@ impl<'a> PairingPipeline<'a> {
 
     /// Pairs the events that are older than the watermark, and the oldest ones while more than `max_waiting` wait.
     fn pair_older_than(&mut self, watermark: i64, max_waiting: usize) -> Result<()> {
-        let Self { adopter, reorder, pairing, .. } = self;
-        reorder.release(watermark, max_waiting, |event, location| pairing.event(&event, location, &adopter.names))
+        let Self { adopter, reorder, simultaneous, pairing, .. } = self;
+        reorder.release(watermark, max_waiting, |event, location| {
+            simultaneous.event(event, location, location.file(), |event, location, what| {
+                pairing.event(&event, location, what, &adopter.names)
+            })
+        })
     }
 }
 
@@ -102,6 +112,8 @@ impl Pipeline for PairingPipeline<'_> {
 
     fn flush(&mut self, summary: &mut Summary) -> Result<()> {
         self.pair_older_than(i64::MAX, 0)?;
+        let Self { adopter, simultaneous, pairing, .. } = self;
+        simultaneous.finish(|event, location, what| pairing.event(&event, location, what, &adopter.names))?;
         self.pairing.finish(&self.adopter.names, summary)
     }
 
@@ -127,7 +139,11 @@ struct Pairing<'a> {
 }
 
 impl Pairing<'_> {
-    fn event(&mut self, event: &Event, location: Location, names: &Names) -> Result<()> {
+    fn event(&mut self, event: &Event, location: Location, what: Use, names: &Names) -> Result<()> {
+        if let Use::Repeat(first) = what {
+            self.dedup.count_repeat(event, location, first);
+            return Ok(());
+        }
         if !self.has_begun {
             self.has_begun = true;
             self.sink.begin(event.ts)?;

@@ -5,7 +5,6 @@ use std::path::Path;
 use super::FinishedInputs;
 use crate::SCHEMA_VERSION;
 use crate::event::Kind;
-use crate::options::Options;
 use crate::sink::{Mark, RunFacts};
 use crate::summary::Summary;
 
@@ -31,7 +30,7 @@ fn meta(inputs: &FinishedInputs<'_>, ids_are_processes: bool, summary: &Summary)
         ("schema_version", SCHEMA_VERSION.to_string()),
         ("syncline_version", env!("CARGO_PKG_VERSION").to_owned()),
         ("source", source_names(inputs)),
-        ("input", file_names(options)),
+        ("input", file_names(inputs)),
         ("pid_is", if ids_are_processes { "process" } else { "thread" }.to_owned()),
         ("time_unit", if options.source_options.time_unit_ns == 1000 { "us" } else { "ns" }.to_owned()),
         ("clock", default_clock(inputs, summary).unwrap_or("unknown").to_owned()),
@@ -69,11 +68,15 @@ fn source_names(inputs: &FinishedInputs<'_>) -> String {
     names.join(", ")
 }
 
-fn file_names(options: &Options) -> String {
+/// The names of the inputs, in the order in which they are used. Files that are read with another one follow.
+fn file_names(inputs: &FinishedInputs<'_>) -> String {
     let file_name = |path: &String| {
         Path::new(path).file_name().map_or_else(|| path.clone(), |name| name.to_string_lossy().into_owned())
     };
-    options.inputs.iter().map(file_name).collect::<Vec<_>>().join(", ")
+    let place = |path: &String| inputs.tallies.iter().position(|tally| tally.path == *path).unwrap_or(usize::MAX);
+    let mut paths: Vec<_> = inputs.options.inputs.iter().collect();
+    paths.sort_by_key(|&path| (place(path), path));
+    paths.into_iter().map(file_name).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the clock of the first format with a default clock. Inputs that `--offset` has shifted are on another clock.

@@ -18,7 +18,7 @@
 use memchr::memchr;
 
 use super::cursor::{Cursor, whole, word_len};
-use super::tracepoint_text::{Grammar, NameCache, Task, TextDecoder, TextRecord};
+use super::tracepoint_text::{Grammar, NameCache, Task, TextDecoder, TextRecord, cpus_of};
 use super::tracepoints::Machine;
 use super::{Batch, Extra, InputTraits, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
@@ -49,8 +49,13 @@ impl Source for PerfScript {
         facts(head).is_some() || first.is_some_and(|line| context(line).is_some())
     }
 
-    fn describe(&self, _: &Input) -> InputTraits {
-        InputTraits { is_part_of_recording: true, ids_are_processes: Some(false), ..InputTraits::standalone() }
+    fn describe(&self, input: &Input) -> InputTraits {
+        InputTraits {
+            is_part_of_recording: true,
+            cpus: cpus_of(input.head()),
+            ids_are_processes: Some(false),
+            ..InputTraits::standalone()
+        }
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {

@@ -2,6 +2,7 @@
 //! print format of its own.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::event::{Dev, Event, Kind, Op};
 use crate::names::NameId;
@@ -18,6 +19,16 @@ const EXIT: &[u8] = b"sys_exit_";
 
 /// A marker of the application.
 const MARK: Tracepoint = Tracepoint::Named(EventName::Mark);
+/// The CPUs of the events in the head of a text, which name them as ` [003] `. `None` if there are none.
+pub(super) fn cpus_of(head: &[u8]) -> Option<Vec<u32>> {
+    let cpu_of = |line: &[u8]| {
+        let mut words = line.split(|&b| b == b' ' || b == b'\t');
+        words.find_map(|word| whole(word.strip_prefix(b"[")?.strip_suffix(b"]")?, Cursor::decimal))
+    };
+    let events = head.split(|&b| b == b'\n').filter(|line| !line.starts_with(b"#"));
+    let cpus: BTreeSet<u32> = events.filter_map(cpu_of).filter_map(|cpu| u32::try_from(cpu).ok()).collect();
+    Some(cpus.into_iter().collect()).filter(|cpus: &Vec<u32>| !cpus.is_empty())
+}
 
 /// Time and thread of an event.
 pub(super) struct Task<'a> {

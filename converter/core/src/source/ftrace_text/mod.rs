@@ -19,7 +19,7 @@ use memchr::memchr;
 
 use self::context::{Context, Time, context};
 use super::cursor::{Cursor, whole};
-use super::tracepoint_text::{Grammar, NameCache, Task, TextDecoder, TextRecord};
+use super::tracepoint_text::{Grammar, NameCache, Task, TextDecoder, TextRecord, cpus_of};
 use super::tracepoints::Machine;
 use super::{Batch, Extra, InputTraits, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
@@ -49,9 +49,14 @@ impl Source for FtraceText {
         }
     }
 
-    fn describe(&self, _: &Input) -> InputTraits {
+    fn describe(&self, input: &Input) -> InputTraits {
         // The text of one CPU covers the same time as that of another as often as it follows it.
-        InputTraits { is_part_of_recording: true, ids_are_processes: Some(false), ..InputTraits::standalone() }
+        InputTraits {
+            is_part_of_recording: true,
+            cpus: cpus_of(input.head()),
+            ids_are_processes: Some(false),
+            ..InputTraits::standalone()
+        }
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {

@@ -1,0 +1,64 @@
+//! Bios of the block layer that are set aside, because another log is authoritative for what their threads do. Their completions in the
+//! same log complete no bio that is used, and are no losses.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use crate::block_queue::BlockQueue;
+use crate::event::Dev;
+
+/// How long a bio waits for its completion.
+const LINGER_NS: i64 = 60_000_000_000;
+
+#[derive(Debug, Default)]
+pub(super) struct SetAsideBios {
+    /// By log. The value identifies a bio.
+    queues: HashMap<usize, BlockQueue<u64>, FixedState>,
+    count: u64,
+    last_sweep: i64,
+}
+
+impl SetAsideBios {
+    /// Takes a bio that is set aside.
+    pub(super) fn submit(&mut self, log: usize, target: (Dev, i64), bytes: u64, ts: i64) {
+        self.count += 1;
+        self.queues.entry(log).or_default().queue(target, bytes, ts, self.count);
+        if ts.saturating_sub(self.last_sweep) > LINGER_NS / 16 {
+            self.last_sweep = ts;
+            for queue in self.queues.values_mut() {
+                queue.take_older(ts.saturating_sub(LINGER_NS));
+            }
+        }
+    }
+
+    /// Takes a completion. Returns whether it completes a bio of its log that was set aside, or a part of one.
+    pub(super) fn complete(&mut self, log: usize, (dev, sector): (Dev, i64), bytes: u64, ts: i64) -> bool {
+        self.queues.get_mut(&log).is_some_and(|queue| queue.complete(dev, sector, bytes, ts).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: Dev = Dev(8 << 20);
+
+    #[test]
+    fn a_completion_belongs_to_a_bio_of_its_own_log() {
+        let mut bios = SetAsideBios::default();
+        bios.submit(1, (DISK, 8), 8192, 5);
+        assert!(!bios.complete(0, (DISK, 8), 8192, 6));
+        // In two parts.
+        assert!(bios.complete(1, (DISK, 8), 4096, 6));
+        assert!(bios.complete(1, (DISK, 16), 4096, 7));
+        assert!(!bios.complete(1, (DISK, 8), 8192, 8));
+    }
+
+    #[test]
+    fn a_bio_that_does_not_complete_is_forgotten() {
+        let mut bios = SetAsideBios::default();
+        bios.submit(1, (DISK, 8), 4096, 5);
+        bios.submit(1, (DISK, 64), 4096, 6 + LINGER_NS);
+        assert!(!bios.complete(1, (DISK, 8), 4096, 7 + LINGER_NS));
+    }
+}

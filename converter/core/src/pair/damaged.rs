@@ -1,0 +1,164 @@
+//! Folios and submits with an id that is not that of the request that their thread is in.
+//!
+//! A thread is in one sync function at a time. So either the end of its request was lost, and the event is of its next request, or the id is
+//! damaged. What the thread does next decides: the event is held back until then.
+
+use super::{NO_SLOT, Out, Pairer, Slot};
+use crate::dedup::Provenance;
+use crate::error::Result;
+use crate::event::{Event, Kind, NO_ID};
+use crate::losses::Reason;
+use crate::rows::Confidence;
+
+pub(super) struct HeldEvent {
+    event: Event,
+    provenance: Provenance,
+    task: u32,
+    id: u64,
+    bio: u64,
+    /// The request that its thread is in.
+    request: Slot,
+    sync_id: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Unknown,
+    /// It is of the request that its thread is in.
+    Damaged,
+    /// Its id is right.
+    Real,
+}
+
+impl Pairer {
+    /// Holds back a folio or a submit of a thread that is in a request with another id. Returns whether it does.
+    pub(super) fn hold_back(&mut self, event: &Event, id: u64, bio: u64) -> bool {
+        let task = self.tasks.id_of(event);
+        if !self.has_foreign_id(task, id) {
+            return false;
+        }
+        let Some(request) = self.tasks.open_request(task) else { return false };
+        let sync_id = self.requests[request].row.sync_id;
+        self.held.push(HeldEvent { event: *event, provenance: self.provenance, task, id, bio, request, sync_id });
+        true
+    }
+
+    fn has_foreign_id(&self, task: u32, id: u64) -> bool {
+        if id == 0 || id == NO_ID || self.is_replaying || self.is_background(id) {
+            return false;
+        }
+        self.tasks.open_request(task).is_some_and(|slot| {
+            let row = &self.requests[slot].row;
+            row.start.is_some() && row.id != NO_ID && row.id != id
+        })
+    }
+
+    /// Uses the held events that `next` or the state of their threads decides. `next` has not been used yet.
+    pub(super) fn resolve_held(&mut self, next: &Event, out: &mut Out<'_>) -> Result<()> {
+        let mut at = 0;
+        while at < self.held.len() {
+            let verdict = self.verdict(&self.held[at], next);
+            if verdict == Verdict::Unknown {
+                at += 1;
+                continue;
+            }
+            let held = self.held.remove(at);
+            if let Kind::BioSubmit { id, background: true, .. } = next.kind
+                && id == held.id
+            {
+                self.remember_background(id);
+            }
+            self.replay(&held, verdict, out)?;
+        }
+        Ok(())
+    }
+
+    /// Uses all held events, at the end of the inputs.
+    pub(super) fn release_held(&mut self, out: &mut Out<'_>) -> Result<()> {
+        for held in std::mem::take(&mut self.held) {
+            self.replay(&held, Verdict::Real, out)?;
+        }
+        Ok(())
+    }
+
+    fn verdict(&self, held: &HeldEvent, next: &Event) -> Verdict {
+        let has_left = self.tasks.open_request(held.task) != Some(held.request)
+            || self.requests[held.request].row.sync_id != held.sync_id;
+        if has_left {
+            return Verdict::Real;
+        }
+        let is_filler = matches!(next.kind, Kind::BioAddFolio { .. } | Kind::BioSubmit { .. });
+        let (id, bio) = match next.kind {
+            Kind::BioAddFolio { id, bio, .. } | Kind::BioSubmit { id, bio, .. } => (Some(id), bio),
+            Kind::BioComplete { bio, .. } => (None, bio),
+            Kind::WaitStart { id, .. } | Kind::WaitEnd { id, .. } | Kind::SyncEnd { id, .. } => (Some(id), 0),
+            _ => (None, 0),
+        };
+        if self.tasks.id_of(next) == held.task && !matches!(next.kind, Kind::BioComplete { .. }) {
+            match next.kind {
+                Kind::CallEnter { .. } | Kind::CallExit { .. } | Kind::SyncStart { .. } => return Verdict::Real,
+                _ if id == Some(self.requests[held.request].row.id) => return Verdict::Damaged,
+                _ if id == Some(held.id) => return Verdict::Real,
+                Kind::SyncEnd { .. } => return Verdict::Real,
+                _ if is_filler && id.is_some_and(|id| self.has_foreign_id(held.task, id)) => return Verdict::Damaged,
+                _ => {}
+            }
+        }
+        if bio == 0 || bio != held.bio {
+            return Verdict::Unknown;
+        }
+        // The address must be used now. A submit of the bio that the request fills there is of the request.
+        let is_submit = matches!(held.event.kind, Kind::BioSubmit { .. });
+        let is_of_request = self.bios.filling_at(bio).is_some_and(|slot| self.bios[slot].request == held.request);
+        if is_submit && is_of_request { Verdict::Damaged } else { Verdict::Real }
+    }
+
+    fn replay(&mut self, held: &HeldEvent, verdict: Verdict, out: &mut Out<'_>) -> Result<()> {
+        let current = std::mem::replace(&mut self.provenance, held.provenance);
+        self.is_replaying = true;
+        let result = self.use_held(held, verdict, out);
+        self.is_replaying = false;
+        self.provenance = current;
+        result
+    }
+
+    fn use_held(&mut self, held: &HeldEvent, verdict: Verdict, out: &mut Out<'_>) -> Result<()> {
+        let mut id = held.id;
+        if verdict == Verdict::Damaged {
+            id = self.requests[held.request].row.id;
+            let (ts, damaged, name) = (held.event.ts, held.id, Kind::NAMES[held.event.kind.index()]);
+            self.lose(Reason::DamagedId, ts, out, || format!("{name} id {damaged} within request id {id}"))?;
+        }
+        match held.event.kind {
+            Kind::BioAddFolio { bio, offset, len, .. } => self.add_folio(&held.event, id, bio, (offset, len), out)?,
+            Kind::BioSubmit { bio, sector, dev, bytes, .. } => {
+                self.submit(&held.event, id, bio, (dev, sector), bytes, out)?;
+            }
+            _ => {}
+        }
+        if verdict == Verdict::Damaged {
+            let bio = self.bios.last_at(held.bio).filter(|&slot| self.bios[slot].request == held.request);
+            self.infer(held.request, bio);
+        }
+        Ok(())
+    }
+
+    /// Notes that only the thread says that a bio is of a request.
+    pub(super) fn infer(&mut self, request: Slot, bio: Option<Slot>) {
+        let confidence = &mut self.requests[request].row.confidence;
+        *confidence = (*confidence).max(Confidence::Inferred);
+        if let Some(bio) = bio {
+            self.bios[bio].row.confidence = Confidence::Inferred;
+        }
+    }
+
+    /// The request that the thread of an event is in, for a folio or a submit with id 0: its file system does not pass the id on.
+    pub(super) fn request_of_thread(&self, event: &Event) -> Slot {
+        let open = self.tasks.open_request(self.tasks.id_of(event));
+        let has_id = |&slot: &Slot| {
+            let row = &self.requests[slot].row;
+            row.start.is_some() && row.id != NO_ID
+        };
+        open.filter(has_id).unwrap_or(NO_SLOT)
+    }
+}
