@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -681,8 +682,6 @@ def test_start_may_follow_the_first_event_of_its_request() -> None:
         "200 5 wl fdatasync",
         "200 5 wl fsync_exit ret 0",
         start(200, 5, 2),
-        "200 5 wl " + FOLIO.format(2, "b", 0),
-        "200 5 wl bio_submit id 2 bio 0xb",
         "200 5 wl exit id 2 ret 0",
     ],
 )
@@ -702,6 +701,64 @@ def test_next_event_of_a_thread_closes_its_open_request(next_line: str) -> None:
     last = tables.sync[-1]
     assert (last["id"], last["start_ns"], last["incomplete"]) == (1, None, "start")
     assert tables.bio[0]["dur_ns"] == 90
+
+
+FOREIGN = ["200 5 wl " + FOLIO.format(2, "b", 0), "200 5 wl bio_submit id 2 bio 0xb"]
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_an_event_with_another_id_between_events_of_a_request_has_a_damaged_id(
+    foreign: str,
+) -> None:
+    tables = read(
+        "90 5 wl fsync",
+        start(100, 5, 1),
+        "110 5 wl " + FOLIO.format(1, "a", 0),
+        "120 5 wl bio_submit id 1 bio 0xa",
+        "150 0 x bio_complete bio 0xa",
+        foreign,
+        "205 5 wl " + FOLIO.format(1, "b", 4096),
+        "210 5 wl bio_submit id 1 bio 0xb",
+        "215 0 x bio_complete bio 0xb",
+        "220 5 wl exit id 1 ret 0",
+    )
+    (row,) = tables.sync
+    assert (row["id"], row["dur_ns"], row["confidence"]) == (1, 130, "inferred")
+    assert counts(tables)["damaged_id"] == 1
+
+
+@pytest.mark.parametrize("second", [*FOREIGN, "210 5 wl exit id 2 ret 0", start(210, 5, 3)])
+def test_another_id_that_is_there_again_is_that_of_the_next_request(second: str) -> None:
+    """So is one before the thread enters another sync function: the end of the first request was lost."""
+    tables = read(
+        start(100, 5, 1),
+        "110 5 wl " + FOLIO.format(1, "a", 0),
+        "120 5 wl bio_submit id 1 bio 0xa",
+        "130 0 x bio_complete bio 0xa",
+        FOREIGN[0],
+        second,
+    )
+    assert [row["id"] for row in tables.sync[:2]] == [1, 2]
+    assert tables.sync[0]["incomplete"] == "end"
+    assert tables.sync[1]["incomplete"] == "start"
+    assert "damaged_id" not in counts(tables)
+
+
+def test_a_bio_without_an_id_belongs_to_the_request_that_its_thread_is_in() -> None:
+    tables = read(
+        start(100, 5, 1),
+        "110 5 wl " + FOLIO.format(0, "a", 0),
+        "120 5 wl bio_submit id 0 bio 0xa",
+        "125 6 kw " + FOLIO.format(0, "b", 0),
+        "126 6 kw bio_submit id 0 bio 0xb",
+        "130 0 x bio_complete bio 0xa",
+        "135 0 x bio_complete bio 0xb",
+        "140 5 wl exit id 1 ret 0",
+    )
+    (row,) = tables.sync
+    assert (row["bytes"], row["bios"], row["confidence"]) == (4096, 1, "inferred")
+    assert [bio["sync_id"] for bio in tables.bio] == [1, None]
+    assert tables.loss == []
 
 
 def test_request_after_the_exit_of_a_call_has_no_call() -> None:
@@ -881,14 +938,27 @@ def test_mangled_recordings_keep_the_invariants(seed: int) -> None:
 # ---------------------------------------------------------------- generated logs
 
 
+def without_numbers(tables: thesis.Tables | loggen.Truth) -> list[list[dict[str, Any]]]:
+    """The rows of requests, bios and calls, each with its request instead of the request's number."""
+    request_of = {row["sync_id"]: (row["tid"], row["pid"], row["id"]) for row in tables.sync}
+    found = []
+    for rows in (tables.sync, tables.bio, tables.call):
+        changed = [
+            {k: v for k, v in row.items() if k not in ("bio_id", "call_id")}
+            | {"sync_id": request_of.get(row["sync_id"])}
+            for row in rows
+        ]
+        found.append(sorted(changed, key=repr))
+    return found
+
+
 def check_generated(generated: loggen.Generated) -> None:
     tables = thesis.read(
         generated.log, time_unit=generated.params.time_unit, pid_is=generated.params.pid_is
     )
     truth = generated.truth
-    assert tables.sync == truth.sync
-    assert tables.bio == truth.bio
-    assert tables.call == truth.call
+    # An event whose id may be damaged opens its request later, so its numbers may be higher than in the truth.
+    assert without_numbers(tables) == without_numbers(truth)
     assert counts(tables) == truth.losses
     assert tables.events == truth.events
     assert sum(row["bytes"] or 0 for row in tables.bio) == truth.folio_bytes

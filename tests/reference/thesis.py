@@ -14,7 +14,7 @@ import csv
 import gzip
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ REASONS = {
     "end_missing": ("loss", "the sync_end of a request is not in the log"),
     "duplicate_start": ("loss", "an open request has a second sync_start"),
     "duplicate_end": ("loss", "an id that has just ended has a second sync_end"),
+    "damaged_id": ("loss", "an id is not that of the request that its thread is in"),
     "unmatched_exit": ("loss", "the exit of a sync call has no entry on that thread"),
     "unmatched_call": ("info", "a sync call has no request"),
     "completed_after_end": ("info", "a bio completed after its request had ended"),
@@ -96,6 +97,7 @@ class Bio:
     complete: Event | None = None
     early_complete: Event | None = None  # a completion that arrived before the submit
     given_up: bool = False
+    inferred: bool = False  # only the thread says whose bio it is
 
     def first_event(self) -> Event:
         return self.folios[0] if self.folios else self.submit  # type: ignore[return-value]
@@ -112,6 +114,15 @@ class Request:
     call_inferred: bool = False
     bios: list[Bio] = field(default_factory=list)
     closed_ts: int | None = None
+    damaged: bool = False  # the id of one of its events was damaged
+
+
+@dataclass
+class Held:
+    """A folio or a submit whose id is not that of the request that its thread is in."""
+
+    event: Event
+    request: Request
 
 
 @dataclass
@@ -455,12 +466,22 @@ class Pairing:
         self.waiting: list[Request] = []
         self.filling: list[Bio] = []
         self.in_flight: list[Bio] = []
+        # Events that wait for the next event of their threads.
+        self.held: list[Held] = []
 
     def run(self, events: list[Event]) -> None:
         for event in events:
             while self.waiting and event.ts - (self.waiting[0].closed_ts or 0) > GIVE_UP_NS:
                 self.give_up(self.waiting.pop(0))
-            getattr(self, event.kind)(event)
+            self.use_held(event)
+            if self.has_foreign_id(event) and not self.continues_bio(event):
+                request = self.request_of_thread(event)
+                assert request is not None
+                self.held.append(Held(event, request))
+            else:
+                getattr(self, event.kind)(event)
+        for held in self.held:
+            getattr(self, held.event.kind)(held.event)
         for request in self.requests:
             if request.start is None:
                 self.losses.add_event("start_missing", request.first_event)
@@ -478,6 +499,64 @@ class Pairing:
         for call in self.calls:
             if call.request is None:
                 self.losses.add_event("unmatched_call", call.entry)
+
+    # damaged ids
+
+    def request_of_thread(self, event: Event) -> Request | None:
+        """The open request of the event's thread, if its start is known."""
+        for request in self.open:
+            if not self.pid_is_process and request.pid == event.pid:
+                return request if request.start else None
+        return None
+
+    def has_foreign_id(self, event: Event) -> bool:
+        """Whether a thread adds a folio or submits a bio with another id than that of its request."""
+        if event.kind not in ("folio", "submit") or event.fields["id"] == 0:
+            return False
+        request = self.request_of_thread(event)
+        return request is not None and request.id != event.fields["id"]
+
+    def continues_bio(self, event: Event) -> bool:
+        """Whether the event is of the bio that is being filled at its address."""
+        return any(self.fills(bio, event) for bio in self.filling)
+
+    def use_held(self, event: Event) -> None:
+        """Uses the held events whose ids are known by now to be right or damaged."""
+        for held in list(self.held):
+            is_damaged = self.is_damaged(held, event)
+            if is_damaged is None:
+                continue
+            self.held.remove(held)
+            if not is_damaged:
+                getattr(self, held.event.kind)(held.event)
+                continue
+            self.losses.add_event("damaged_id", held.event)
+            repaired = replace(held.event, fields={**held.event.fields, "id": held.request.id})
+            getattr(self, repaired.kind)(repaired)
+            held.request.damaged = True
+            for bio in held.request.bios:
+                if repaired in bio.folios or bio.submit is repaired:
+                    bio.inferred = True
+
+    def is_damaged(self, held: Held, event: Event) -> bool | None:
+        """Whether the id of the held event is damaged; None if it is not known yet."""
+        if self.request_of_thread(held.event) is not held.request:
+            return False
+        own_id, id_ = held.request.id, event.fields.get("id")
+        if event.pid == held.event.pid and event.kind != "complete":
+            if event.kind in ("call", "call_exit", "start"):
+                return False
+            if id_ == own_id:
+                return True
+            if id_ == held.event.fields["id"] or event.kind == "end":
+                return False
+            if self.has_foreign_id(event):
+                return True
+        address = held.event.fields["bio"]
+        if event.fields.get("bio") != address:
+            return None
+        filling = [bio for bio in self.filling if bio.address == address]
+        return held.event.kind == "submit" and any(bio.request is held.request for bio in filling)
 
     # calls
 
@@ -588,14 +667,28 @@ class Pairing:
     # bios
 
     def open_bio(self, event: Event) -> Bio:
-        request = None
+        inferred = False
         if event.fields["id"] != 0:
             request = self.find_request(event) or self.open_request(event)
-        bio = Bio(request, event.fields["id"], event.fields["bio"])
+        else:
+            # The file system does not pass the id on. The thread may be in a request all the same.
+            request = self.request_of_thread(event)
+            inferred = request is not None
+        bio = Bio(request, event.fields["id"], event.fields["bio"], inferred=inferred)
         self.bios.append(bio)
         if request is not None:
             request.bios.append(bio)
         return bio
+
+    def fills(self, bio: Bio, event: Event) -> bool:
+        """Whether a folio or a submit is of a bio that is being filled."""
+        is_of_other_thread = (
+            bio.request is not None
+            and bio.request.pid != event.pid
+            and self.find_own_request(event) is not None
+        )
+        has_its_id = (bio.address, bio.id) == (event.fields["bio"], event.fields["id"])
+        return has_its_id and not is_of_other_thread
 
     def find_filling_bio(self, event: Event) -> Bio | None:
         """The bio at the event's address that is being filled for the event's request.
@@ -605,13 +698,9 @@ class Pairing:
         for bio in self.filling:
             if bio.address != event.fields["bio"]:
                 continue
-            own = self.find_own_request(event)
-            belongs_to_other_thread = (
-                bio.request is not None and bio.request.pid != event.pid and own is not None
-            )
             # A completion without a submit ended the bio: a folio begins the next one.
             has_ended = bio.early_complete is not None and event.kind == "folio"
-            if bio.id == event.fields["id"] and not belongs_to_other_thread and not has_ended:
+            if self.fills(bio, event) and not has_ended:
                 return bio
             self.give_up_bio(bio)
             break
@@ -742,7 +831,7 @@ def _sync_row(request: Request) -> Row:
             row["writeback_ns"] = 0
         elif all_submitted and all_complete:
             row["writeback_ns"] = max(completions) - min(submits)
-    if request.call_inferred:
+    if request.call_inferred or request.damaged or any(bio.inferred for bio in bios):
         row["confidence"] = "inferred"
     if not start:
         row["incomplete"] = "start"
@@ -769,7 +858,7 @@ def _bio_row(bio: Bio) -> Row:
         "incomplete": None,
     }
     if bio.request:
-        row["confidence"] = "exact"
+        row["confidence"] = "inferred" if bio.inferred else "exact"
     if not bio.submit:
         row["incomplete"] = "start"
     elif not bio.complete:
