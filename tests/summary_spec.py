@@ -42,6 +42,9 @@ FIGURES = {
     "sync_wall_time": "ns",
     "parallelism": "ratio",
     "unmatched_calls": "count",
+    "failed_syncs": "count",
+    "failed_calls": "count",
+    "failed_bios": "count",
     "background_bios": "count",
     "background_bytes": "bytes",
     "losses": "count",
@@ -78,7 +81,9 @@ def query(sql: str, columns: list[str]) -> list[str]:
 def value(name: str, unit: str) -> str:
     """Returns the spec of a column that is a metric."""
     direction = (
-        unit in ("ns", "bytes") or name in ("syncs", "empty", "empty_share")
+        unit in ("ns", "bytes")
+        or name in ("syncs", "empty", "empty_share")
+        or name.startswith("failed_")
     ) and not any(fnmatchcase(name, pattern) for pattern in NO_DIRECTION)  # fmt: skip
     polarity = "LOWER_IS_BETTER" if direction else "NOT_APPLICABLE"
     of = UNITS.get(unit, f'custom_unit: "{unit}"')

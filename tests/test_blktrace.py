@@ -272,7 +272,8 @@ def test_the_low_level_log_gives_the_same(
     assert written == second.read_text()
     writes = [r for records in world.cpus for r in records if blktrace.is_write(r)]
     counts = Counter(blktrace.ACTIONS[r.number] for r in writes)
-    for action, kind in (("Q", "block_submit"), ("C", "block_complete"), ("A", "block_remap")):
+    kinds = {"Q": "block_submit", "D": "block_issue", "C": "block_complete", "A": "block_remap"}
+    for action, kind in kinds.items():
         assert before["events_by_kind"][kind] == counts[action]
 
 

@@ -446,6 +446,10 @@ def test_summary(both) -> None:
         ("incomplete", "end"): 1,
         ("incomplete", "bio"): 1,
         ("unmatched_calls", "all"): 1,
+        ("failed_syncs", "all"): 0,
+        # The syncfs without a request. No result of a bio is recorded.
+        ("failed_calls", "all"): 1,
+        ("failed_bios", "all"): None,
         ("background_bios", "all"): 1,
         ("background_bytes", "all"): 65536,
         ("losses", "all"): 3,
@@ -808,11 +812,15 @@ def test_a_high_level_log_answers_as_the_folder_does(
     with open_columns(log, sql=sql_root() / "duckdb") as engine:
         query = "SELECT * FROM syncline_sync ORDER BY sync_id"
         assert run_query(engine, query).rows == pair.query(query)
-        for report in set(names()) - {"summary", "losses", "marks"}:
+        # The run has a failure of a call, which the log does not hold.
+        for report in set(names()) - {"summary", "losses", "marks", "failures"}:
             assert same(run_report(engine, report).rows, run_report(pair.columns, report).rows)
         # What the log does not hold is unknown, not zero.
         summary = {row[:2]: row[2] for row in run_report(engine, "summary").rows}
-        for metric in ("unmatched_calls", "background_bios", "background_bytes", "losses"):
+        for metric in (
+            *("unmatched_calls", "failed_calls", "failed_bios"),
+            *("background_bios", "background_bytes", "losses"),
+        ):
             assert summary.pop((metric, "all")) is None
         whole = pair.summary()
         assert all(same(value, whole[key]) for key, value in summary.items())
@@ -1074,6 +1082,8 @@ def test_caveats(both) -> None:
         assert caveats(engine) == [
             "2 of 50 lines: unparsed_line: Not of the format.",
             "1 of 3 bios: never_completed: The completion is not in the log.",
+            "1 of 1 calls without a request failed (EIO 1): their data may not be durable;"
+            " the report failures lists them",
         ]
     for engine in both("empty").engines():
         assert caveats(engine) == []

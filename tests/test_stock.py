@@ -158,6 +158,23 @@ def test_a_request_without_an_end_event_ends_with_its_call(
     assert (result["sync"][0]["incomplete"], losses(result)) == ("end", {"end_missing": 1})
 
 
+def test_a_log_write_of_the_syncing_thread_ends_with_its_flush(tmp_path: Path) -> None:
+    """xfs writes its log with FUA in the thread of the sync. The device has no FUA, so a flush follows."""
+    events = call(
+        100, 1,
+        start(110, "xfs_file_fsync"),
+        block(120, "block_bio_queue", 64, 3072, rwbs="FWFSM", tid=1),
+        block(140, "block_rq_issue", 64, 3072, rwbs="WSM"),
+        block(150, "block_rq_complete", 64, 3072, rwbs="WSM"),
+        block(190, "block_rq_complete", 64, 0, rwbs="WSM"),
+    )  # fmt: skip
+    result = tables(events, tmp_path)
+    (row,), (bio,) = result["sync"], result["bio"]
+    assert (row["writeback_ns"], row["bytes"], row["bios"]) == (70, 3072, 1)
+    assert [bio[key] for key in ("dur_ns", "queue_ns", "device_ns")] == [70, 20, 50]
+    assert losses(result) == {}
+
+
 def test_a_bio_remapped_by_a_device_mapper_is_one_bio(tmp_path: Path) -> None:
     events = call(
         100, 1,

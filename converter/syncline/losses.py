@@ -24,6 +24,7 @@ _PART_OF = {
     "duration_missing": ("calls", ("events.call_enter",)),
     "call_only": ("calls", ("events.call_enter",)),
     "unparsed_line": ("lines", ("lines",)),
+    "submits_missing": ("completions", ("events.block_complete",)),
 }
 _EVENTS = ("events", ("events",))
 # A shorter gap would be shown as 0.0 s.

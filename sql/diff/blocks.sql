@@ -10,6 +10,7 @@
 --   blocks                  count  Number of blocks.
 --   block                   count  Number of this block, from 0.
 --   syncs                   count  Number of requests.
+--   failed_syncs            count  Number of requests that failed.
 --   empty_share             share  Share of empty syncs in the requests whose
 --                                  start and end were recorded.
 --   syscall_latency_avg     ns     Average.
@@ -67,6 +68,7 @@ WITH
         ELSE 1
       END AS whole,
       sync.bios,
+      sync.ret,
       sync.bytes,
       sync.syscall_ns,
       sync.writeback_ns
@@ -87,7 +89,8 @@ WITH
       END AS wall_ns,
       dur_ns,
       whole,
-      CASE WHEN bios = 0 THEN whole ELSE 0 END AS empty,
+      CASE WHEN ret < 0 THEN 1 ELSE 0 END AS failed,
+      CASE WHEN ret < 0 THEN 0 WHEN bios = 0 THEN whole ELSE 0 END AS empty,
       bytes,
       CASE WHEN whole = 1 THEN bytes END AS amount,
       syscall_ns,
@@ -101,6 +104,7 @@ WITH
       -- Without the remainder, the division is exact in both engines.
       (place_ns - place_ns % length_ns) / length_ns AS block,
       COUNT(*) AS syncs,
+      SUM(failed) AS failed_syncs,
       CAST(SUM(empty) AS DOUBLE) / NULLIF(SUM(whole), 0) AS empty_share,
       AVG(syscall_ns) AS syscall_latency_avg,
       percentile(syscall_ns, 50) AS syscall_latency_p50,
@@ -127,6 +131,7 @@ SELECT
   blocks,
   CAST(block AS BIGINT) AS block,
   syncs,
+  CAST(failed_syncs AS BIGINT) AS failed_syncs,
   empty_share,
   syscall_latency_avg,
   syscall_latency_p50,

@@ -11,7 +11,7 @@
 --   syncs          count  Number of requests.
 --   whole          count  Number of requests whose start, end and bios are
 --                         known.
---   empty          count  Number of these that caused no bio.
+--   empty          count  Number of these that succeeded without a bio.
 --   syscalls       count  Number of requests with a known syscall latency.
 --   syscall_ns     ns     Sum of their syscall latencies.
 --   writebacks     count  Number of requests with a known writeback latency.
@@ -28,7 +28,7 @@ WITH
       path,
       comm,
       stack,
-      bios,
+      CASE WHEN ret < 0 THEN 0 WHEN bios = 0 THEN 1 ELSE 0 END AS empty,
       bytes,
       dur_ns,
       syscall_ns,
@@ -56,7 +56,7 @@ WITH
       name,
       COUNT(*) AS syncs,
       SUM(whole) AS whole,
-      SUM(CASE WHEN bios = 0 THEN whole ELSE 0 END) AS empty,
+      SUM(whole * empty) AS empty,
       COUNT(syscall_ns) AS syscalls,
       COALESCE(SUM(syscall_ns), 0) AS syscall_ns,
       COUNT(writeback_ns) AS writebacks,

@@ -112,6 +112,7 @@ SELECT
   sync.bytes,
   sync.ranges,
   sync.bios,
+  sync.ret,
   sync.confidence,
   sync.incomplete,
   -- 0: less than 1 ns. Then three buckets (1, 2, 5) per power of ten.

@@ -13,6 +13,7 @@ SELECT
   bytes,
   ranges,
   bios,
+  CASE WHEN ret < 0 THEN 1 ELSE 0 END AS failed,
   CASE incomplete
     WHEN 'start' THEN 1
     WHEN 'end' THEN 2

@@ -8,7 +8,8 @@ SELECT
   SUM(
     CASE
       WHEN incomplete IN ('start', 'end') THEN 0
-      WHEN bios = 0 THEN 1
+      WHEN bios = 0
+      AND COALESCE(ret, 0) >= 0 THEN 1
       ELSE 0
     END
   ) AS empty,

@@ -4,17 +4,30 @@
 CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- Key of the bio: 1, 2, 3... in the order of the bios' first events.
   bio_id LONG,
-  -- Request that the bio belongs to. Null for background writeback.
+  -- Request that the bio belongs to. Null for background writeback, and without
+  -- a submit in the whole log.
   sync_id LONG,
   -- Request id given by the tracer, as in syncline_sync. 0 for background
   -- writeback. An id above 2^63-1 is shown as its two's complement. Null if the
   -- source records no id.
   id LONG,
-  -- Time of bio_submit. Time of the first folio if the submit is missing.
+  -- Time of bio_submit. If the submit is missing, time of the first folio, of
+  -- the issue, or of the completion.
   ts_ns TIMESTAMP,
   -- Duration from bio_submit to bio_complete. Null if the submit or the
   -- completion is missing.
   dur_ns DURATION,
+  -- From bio_submit to the issue: the time before the block layer handed the
+  -- bio, or its first part, to the driver. A flush before the write is part of
+  -- it. Null if the submit is missing or the issue is not recorded.
+  queue_ns DURATION,
+  -- From the issue to bio_complete. On a device without FUA, the flush after a
+  -- write with FUA is part of it. Null if the completion is missing or the
+  -- issue is not recorded.
+  device_ns DURATION,
+  -- 0, or the negative errno with which it completed. Null if the completion is
+  -- missing or does not record it.
+  error LONG,
   -- Kernel address of the bio, as `0x...`. The kernel reuses addresses. Null if
   -- the source records no address.
   bio STRING,
@@ -23,7 +36,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- First sector. Null if unknown.
   sector LONG,
   -- Total size of the folios that were added to it. Size of the bio if folios
-  -- are not recorded.
+  -- are not recorded. Null if neither is recorded.
   bytes LONG,
   -- Number of folios. Null if folios are not recorded.
   folios LONG,
@@ -42,7 +55,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   pid LONG,
   -- Name of that thread. Null if unknown.
   comm STRING,
-  -- `sync` if the bio belongs to a request, else `background`.
+  -- `sync` if the bio belongs to a request, else `background`. Null if the log
+  -- records no submits: the row is then a request of the block layer, with any
+  -- number of bios.
   origin STRING,
   -- Confidence in the relation of the bio to its request: `exact`, `inferred`
   -- or `unknown`. Null for background writeback.
@@ -61,6 +76,9 @@ SELECT
   ts AS ts_ns,
   -- The slice of a bio with an unknown end has duration 0.
   iif(extract_arg(arg_set_id, 'debug.incomplete') IS NULL, dur, NULL) AS dur_ns,
+  extract_arg(arg_set_id, 'debug.queue_ns') AS queue_ns,
+  extract_arg(arg_set_id, 'debug.device_ns') AS device_ns,
+  extract_arg(arg_set_id, 'debug.error') AS error,
   -- A pointer argument, which SQL shows as a number.
   iif(
     extract_arg(arg_set_id, 'debug.bio') IS NULL,
@@ -78,8 +96,8 @@ SELECT
   extract_arg(arg_set_id, 'debug.pid') AS pid,
   extract_arg(arg_set_id, 'debug.comm') AS comm,
   CASE
-    WHEN extract_arg(arg_set_id, 'debug.sync_id') IS NULL THEN 'background'
-    ELSE 'sync'
+    WHEN extract_arg(arg_set_id, 'debug.sync_id') IS NOT NULL THEN 'sync'
+    WHEN extract_arg(arg_set_id, 'debug.unsubmitted') IS NULL THEN 'background'
   END AS origin,
   -- The trace holds the confidence only if it is not exact.
   iif(

@@ -1,7 +1,8 @@
 -- Empty syncs: who asks for persistence of data that is not dirty.
 --
 -- A request is empty if it caused no bio: nothing was dirty, or another thread
--- was already writing it. Covers the requests whose start and end were
+-- was already writing it. A request that failed is not empty: its data may be
+-- dirty still. Covers the requests whose start and end were
 -- recorded, except call-only ones. A row is a thread name, sync call, file and
 -- stack. The row with the most empty syncs comes first.
 --
@@ -16,23 +17,33 @@
 --   latency_sum_ns  ns     Sum of the syscall latencies of the empty syncs.
 --   stack           text   User stack, frames joined by `;`, outermost first.
 WITH
+  request AS (
+    SELECT
+      comm,
+      op,
+      path,
+      stack,
+      syscall_ns,
+      CASE WHEN bios = 0 AND COALESCE(ret, 0) >= 0 THEN 1 ELSE 0 END AS empty
+    FROM syncline_sync
+    WHERE
+      bios IS NOT NULL
+      AND (incomplete IS NULL OR incomplete NOT IN ('start', 'end'))
+  ),
   caused AS (
     SELECT
       comm,
       op,
       path,
       stack,
-      SUM(CASE WHEN bios = 0 THEN 1 ELSE 0 END) AS empty,
+      SUM(empty) AS empty,
       COUNT(*) AS syncs,
       -- 0 without empty syncs; null if none of them has a known latency.
       CASE
-        WHEN SUM(CASE WHEN bios = 0 THEN 1 ELSE 0 END) = 0 THEN 0
-        ELSE SUM(CASE WHEN bios = 0 THEN syscall_ns END)
+        WHEN SUM(empty) = 0 THEN 0
+        ELSE SUM(CASE WHEN empty = 1 THEN syscall_ns END)
       END AS latency_sum_ns
-    FROM syncline_sync
-    WHERE
-      bios IS NOT NULL
-      AND (incomplete IS NULL OR incomplete NOT IN ('start', 'end'))
+    FROM request
     GROUP BY
       comm,
       op,

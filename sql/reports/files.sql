@@ -9,7 +9,8 @@
 --   path              text   Path of the file, or [unknown file].
 --   syncs             count  Number of requests.
 --   empty             count  Number of requests whose start and end were
---                            recorded and that caused no bio.
+--                            recorded, that succeeded and that
+--                            caused no bio.
 --   bytes             bytes  Bytes written back for them.
 --   latency_sum_ns    ns     Sum of the syscall latencies.
 --   latency_avg_ns    ns     Average syscall latency.
@@ -32,7 +33,8 @@ WITH
         WHEN COUNT(bios) > 0 THEN SUM(
           CASE
             WHEN incomplete IN ('start', 'end') THEN 0
-            WHEN bios = 0 THEN 1
+            WHEN bios = 0
+            AND COALESCE(ret, 0) >= 0 THEN 1
             ELSE 0
           END
         )

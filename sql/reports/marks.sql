@@ -14,7 +14,8 @@
 --   dur_ns            ns     Duration of the mark.
 --   syncs             count  Number of requests.
 --   empty             count  Number of requests whose start and end were
---                            recorded and that caused no bio.
+--                            recorded, that succeeded and that
+--                            caused no bio.
 --   incomplete        count  Number of requests whose start, end, or a bio is
 --                            not in the log.
 --   bytes             bytes  Bytes written back for them.
@@ -30,6 +31,7 @@ WITH
       mark.mark_id,
       sync.incomplete,
       sync.bios,
+      sync.ret,
       sync.bytes,
       sync.syscall_ns,
       sync.writeback_ns,
@@ -61,7 +63,8 @@ WITH
         WHEN COUNT(bios) > 0 THEN SUM(
           CASE
             WHEN incomplete IN ('start', 'end') THEN 0
-            WHEN bios = 0 THEN 1
+            WHEN bios = 0
+            AND COALESCE(ret, 0) >= 0 THEN 1
             ELSE 0
           END
         )

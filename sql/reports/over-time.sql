@@ -11,7 +11,8 @@
 --   width_ns          ns     Width of the bucket.
 --   syncs             count  Number of requests.
 --   empty             count  Number of requests whose start and end were
---                            recorded and that caused no bio.
+--                            recorded, that succeeded and that
+--                            caused no bio.
 --   bytes             bytes  Bytes written back for them.
 --   syscall_avg_ns    ns     Average syscall latency.
 --   syscall_max_ns    ns     Maximum syscall latency.
@@ -64,6 +65,7 @@ WITH RECURSIVE
       sync.ts_ns - span.first_ns AS since_ns,
       sync.incomplete,
       sync.bios,
+      sync.ret,
       sync.bytes,
       sync.syscall_ns,
       sync.writeback_ns
@@ -80,7 +82,8 @@ WITH RECURSIVE
         WHEN COUNT(bios) > 0 THEN SUM(
           CASE
             WHEN incomplete IN ('start', 'end') THEN 0
-            WHEN bios = 0 THEN 1
+            WHEN bios = 0
+            AND COALESCE(ret, 0) >= 0 THEN 1
             ELSE 0
           END
         )

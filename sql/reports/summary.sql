@@ -28,6 +28,9 @@
 --   request, as a share of all requests.
 -- * ..._per_mark: sum over the requests that began during a mark, averaged over
 --   the marks. Present only if there are marks.
+-- * failed_syncs, failed_calls, failed_bios: requests, calls without a request,
+--   and bios that ended with an error. A request that failed is not empty. The
+--   report `failures` lists them.
 -- * A high-level log holds only requests. A metric that it does not hold is
 --   null, not 0. So is a metric if no request has a known value.
 --
@@ -38,8 +41,11 @@
 --   value   unit   Value of the metric. Null if no request has a known value.
 --   unit    text   Unit of the value: count, ns, bytes, share (of 1) or ratio.
 --   known   count  Number of requests with a known value, which the metric
---                  covers. Null for counts, which leave no request out.
---   syncs   count  Number of requests in the scope. Null for counts.
+--                  covers. Null for counts, which leave no request out. Of
+--                  calls without a request for failed_calls, of bios for
+--                  failed_bios, of background bios for background_bytes.
+--   syncs   count  Number of requests in the scope, or of such calls or bios.
+--                  Null for counts.
 WITH
   -- The metrics in the order of the report. The name is measure_statistic.
   metric(place, measure, statistic, unit) AS (
@@ -82,15 +88,18 @@ WITH
       (35, 'attribution_share', NULL, 'share'),
       (36, 'incomplete', NULL, 'count'),
       (37, 'unmatched_calls', NULL, 'count'),
-      (38, 'background_bios', NULL, 'count'),
-      (39, 'background_bytes', NULL, 'bytes'),
-      (40, 'losses', NULL, 'count'),
-      (41, 'marks', NULL, 'count'),
-      (42, 'syncs_per_mark', NULL, 'count'),
-      (43, 'syscall_latency_per_mark', NULL, 'ns'),
-      (44, 'writeback_latency_per_mark', NULL, 'ns'),
-      (45, 'writeback_amount_per_mark', NULL, 'bytes'),
-      (46, 'sync_wall_time_per_mark', NULL, 'ns')
+      (38, 'failed_syncs', NULL, 'count'),
+      (39, 'failed_calls', NULL, 'count'),
+      (40, 'failed_bios', NULL, 'count'),
+      (41, 'background_bios', NULL, 'count'),
+      (42, 'background_bytes', NULL, 'bytes'),
+      (43, 'losses', NULL, 'count'),
+      (44, 'marks', NULL, 'count'),
+      (45, 'syncs_per_mark', NULL, 'count'),
+      (46, 'syscall_latency_per_mark', NULL, 'ns'),
+      (47, 'writeback_latency_per_mark', NULL, 'ns'),
+      (48, 'writeback_amount_per_mark', NULL, 'bytes'),
+      (49, 'sync_wall_time_per_mark', NULL, 'ns')
   ),
   confidence(name) AS (VALUES ('exact'), ('inferred'), ('unknown')),
   missing(name) AS (VALUES ('start'), ('end'), ('bio')),
@@ -109,10 +118,13 @@ WITH
       SUM(
         CASE
           WHEN incomplete IN ('start', 'end') THEN 0
-          WHEN bios = 0 THEN 1
+          WHEN bios = 0
+          AND COALESCE(ret, 0) >= 0 THEN 1
           ELSE 0
         END
       ) AS empty,
+      COUNT(ret) AS ret_count,
+      SUM(CASE WHEN ret < 0 THEN 1 ELSE 0 END) AS failed,
       COUNT(bytes) AS amount_count,
       SUM(bytes) AS amount_sum,
       SUM(CASE WHEN incomplete = 'start' THEN 1 ELSE 0 END) AS no_start,
@@ -371,12 +383,28 @@ WITH
     WHERE
       key = 'tables'
   ),
-  unmatched AS (SELECT COUNT(*) AS calls FROM syncline_call WHERE unmatched),
-  background AS (
-    SELECT COUNT(*) AS bios, COALESCE(SUM(bytes), 0) AS bytes
-    FROM syncline_bio
+  unmatched AS (
+    SELECT
+      COUNT(*) AS calls,
+      COUNT(ret) AS ret_count,
+      SUM(CASE WHEN ret < 0 THEN 1 ELSE 0 END) AS failed
+    FROM syncline_call
     WHERE
-      origin = 'background'
+      unmatched
+  ),
+  bio AS (
+    SELECT
+      COUNT(*) AS bios,
+      COUNT(error) AS error_count,
+      SUM(CASE WHEN error < 0 THEN 1 ELSE 0 END) AS failed,
+      SUM(CASE WHEN origin = 'background' THEN 1 ELSE 0 END) AS background,
+      SUM(
+        CASE WHEN origin = 'background' AND bytes IS NOT NULL THEN 1 ELSE 0 END
+      ) AS background_sizes,
+      SUM(CASE WHEN origin = 'background' THEN bytes END) AS background_bytes,
+      -- Without submits it is not known which bios no request asked for.
+      CASE WHEN COUNT(origin) = COUNT(*) THEN 1 END AS known
+    FROM syncline_bio
   ),
   -- If the bios of no request are known, the recorder did not record bios.
   recorded_bios AS (
@@ -489,23 +517,49 @@ WITH
     FROM unmatched
     CROSS JOIN other_tables
     UNION ALL
+    SELECT 'failed_syncs', 'all', COALESCE(failed, 0), ret_count, syncs
+    FROM total
+    UNION ALL
+    SELECT
+      'failed_calls',
+      'all',
+      COALESCE(failed, 0) * known,
+      ret_count * known,
+      calls * known
+    FROM unmatched
+    CROSS JOIN other_tables
+    UNION ALL
+    SELECT
+      'failed_bios',
+      'all',
+      COALESCE(failed, 0) * other_tables.known * recorded_bios.known,
+      error_count * other_tables.known * recorded_bios.known,
+      bios * other_tables.known * recorded_bios.known
+    FROM bio
+    CROSS JOIN recorded_bios
+    CROSS JOIN other_tables
+    UNION ALL
     SELECT
       'background_bios',
       'all',
-      bios * other_tables.known * recorded_bios.known,
+      COALESCE(background, 0) * bio.known * other_tables.known
+      * recorded_bios.known,
       NULL,
       NULL
-    FROM background
+    FROM bio
     CROSS JOIN recorded_bios
     CROSS JOIN other_tables
     UNION ALL
     SELECT
       'background_bytes',
       'all',
-      bytes * other_tables.known * recorded_bios.known,
-      NULL,
-      NULL
-    FROM background
+      COALESCE(background_bytes, 0) * bio.known * other_tables.known
+      * recorded_bios.known,
+      COALESCE(background_sizes, 0) * bio.known * other_tables.known
+      * recorded_bios.known,
+      COALESCE(background, 0) * bio.known * other_tables.known
+      * recorded_bios.known
+    FROM bio
     CROSS JOIN recorded_bios
     CROSS JOIN other_tables
     UNION ALL

@@ -23,6 +23,7 @@ RUST = [
     [
         "names",
         "event",
+        "errno",
         "error",
         "location",
         "losses",

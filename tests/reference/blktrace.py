@@ -232,11 +232,11 @@ def row(record: Record, notes: list[Record]) -> Row:
 
 
 def is_write(record: Record) -> bool:
-    """Returns whether the record is of a write with data by the file system."""
+    """Returns whether the record is of a write with data by the file system, or of the flush after one."""
     category = record.category
     return bool(
         category & WRITE
-        and record.bytes
+        and (record.bytes or record.number == NUMBERS["C"])
         and not category & (DISCARD | WRITE_ZEROES | PC | NOTIFY)
         and record.sector < 2**63
     )

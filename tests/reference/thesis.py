@@ -37,7 +37,7 @@ COLUMNS = {
             " first_offset last_offset stack confidence incomplete sync_id start_ns"
         ),
         "bio": (
-            "bio_id sync_id id ts_ns dur_ns bio dev sector bytes folios ranges first_offset"
+            "bio_id sync_id id ts_ns dur_ns queue_ns device_ns error bio dev sector bytes folios ranges first_offset"
             " last_offset tid pid comm origin confidence incomplete"
         ),
         "call": "call_id ts_ns dur_ns tid pid comm op ret stack sync_id unmatched",
@@ -842,13 +842,45 @@ def _sync_row(request: Request) -> Row:
     return row
 
 
+# The errors of include/linux/blk_types.h, as block/blk-core.c translates them.
+BLK_STATUS = {
+    1: 95,
+    2: 110,
+    3: 28,
+    4: 67,
+    5: 121,
+    6: 52,
+    7: 61,
+    8: 84,
+    9: 12,
+    10: 5,
+    11: 78,
+    12: 11,
+    13: 16,
+}
+
+
+def _error(complete: Event | None) -> int | None:
+    """The negative errno, or 0. `status` is printed as that, or as the kernel stores it in a bio."""
+    if complete is None or not re.fullmatch(r"-?[0-9]{1,9}", complete.fields.get("status", "")):
+        return None
+    status = int(complete.fields["status"])
+    return -BLK_STATUS.get(status, 5) if status > 0 else max(status, -4095)
+
+
 def _bio_row(bio: Bio) -> Row:
     row_event = bio.submit or bio.first_event()
     row = _sizes(bio.folios)
+    if not bio.folios:
+        row["bytes"] = None
     row |= {
         "id": bio.id,
         "ts_ns": row_event.ts,
         "dur_ns": bio.complete.ts - bio.submit.ts if bio.submit and bio.complete else None,
+        # The format has no issue events.
+        "queue_ns": None,
+        "device_ns": None,
+        "error": _error(bio.complete),
         "bio": f"{bio.address:#x}",
         "dev": _known(bio.submit, "dev", NO_DEV),
         "sector": _known(bio.submit, "sector", NO_SECTOR),

@@ -157,8 +157,8 @@ pub enum Kind {
     /// A bio is submitted to the block layer. `background`: the source reports it as background writeback, whatever its id. `bytes`: the
     /// size of the bio where the source records no folios, else 0.
     BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev, background: bool, bytes: u64 },
-    /// A bio is complete. `bio` is 0 where the source has no address.
-    BioComplete { bio: u64, sector: i64, dev: Dev },
+    /// A bio is complete. `bio` is 0 where the source has no address. `error`: 0 or a negative errno; `None` where the source records none.
+    BioComplete { bio: u64, sector: i64, dev: Dev, error: Option<i32> },
     /// The file system's sync function returns.
     SyncEnd { id: u64, ret: i64 },
     /// A flusher thread begins background writeback of an inode. Events with this id belong to no request.
@@ -173,10 +173,13 @@ pub enum Kind {
     CommitStart { dev: Dev, transaction: u64 },
     /// The commit of a stock kernel's journal thread ends.
     CommitEnd { dev: Dev, transaction: u64 },
-    /// The block layer queues a bio that writes data. The event has neither an address nor an id.
-    BlockSubmit { dev: Dev, sector: i64, bytes: u64 },
-    /// The block layer completes `bytes` bytes: several bios that were merged, or a part of one bio.
-    BlockComplete { dev: Dev, sector: i64, bytes: u64 },
+    /// The block layer queues a bio that writes data. The event has neither an address nor an id. `fua`: the bio asks for FUA.
+    BlockSubmit { dev: Dev, sector: i64, bytes: u64, fua: bool },
+    /// The block layer hands a request to the driver: several bios that were merged, or a part of one bio.
+    BlockIssue { dev: Dev, sector: i64, bytes: u64 },
+    /// The block layer completes `bytes` bytes: several bios that were merged, or a part of one bio. 0 bytes: the flushes before and after
+    /// a write are done too. `fua`: the device was asked for FUA. `error`: as for `BioComplete`.
+    BlockComplete { dev: Dev, sector: i64, bytes: u64, fua: bool, error: Option<i32> },
     /// The block layer redirects a bio from a partition or a device mapper to the device below.
     BlockRemap { dev: Dev, sector: i64, bytes: u64, from_dev: Dev, from_sector: i64 },
     /// The application has written a marker. An end has no name. `key` is 0 unless the phase is asynchronous.
@@ -186,7 +189,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const COUNT: usize = 18;
+    pub const COUNT: usize = 19;
     pub const NAMES: [&'static str; Self::COUNT] = [
         "call_enter",
         "call_exit",
@@ -206,6 +209,7 @@ impl Kind {
         "mark",
         "journal_commit_start",
         "journal_commit_end",
+        "block_issue",
     ];
 
     pub fn index(&self) -> usize {
@@ -228,6 +232,7 @@ impl Kind {
             Self::Mark { .. } => 15,
             Self::CommitStart { .. } => 16,
             Self::CommitEnd { .. } => 17,
+            Self::BlockIssue { .. } => 18,
         }
     }
 

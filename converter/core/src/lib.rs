@@ -10,6 +10,7 @@
 pub(crate) mod background_ids;
 pub(crate) mod block_queue;
 pub mod dedup;
+pub mod errno;
 pub mod error;
 pub mod event;
 pub mod input;

@@ -62,6 +62,8 @@ reasons! {
         "submitted bios whose completion is not in the log: it came after the end of the log, or the tracer lost it (the tracepoint probes of bpftrace lose events without reporting it)"
     NeverSubmitted "never_submitted" Loss
         "bios to which folios were added and whose submit is not in the log"
+    SubmitsMissing "submits_missing" Loss
+        "completed requests of the block layer in a log without any submit: how many bios they hold, whose, and since when is not known; record the submits too (blktrace: without -a, or with -a queue; perf and trace-cmd: -e block:block_bio_queue)"
     StartMissing "start_missing" Loss
         "requests whose start is not in the log: the log begins during the request, or the event was lost"
     EndMissing "end_missing" Loss

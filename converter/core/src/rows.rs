@@ -258,6 +258,11 @@ impl Request {
         }
     }
 
+    /// The negative errno with which it ended.
+    pub fn failure(&self) -> Option<i64> {
+        self.ret.filter(|&ret| ret < 0)
+    }
+
     pub fn missing(&self) -> Option<Missing> {
         if self.call_only {
             // A call may have returned at an unknown time.
@@ -461,8 +466,10 @@ impl Row for Commit {
 #[derive(Clone, Debug)]
 pub struct Bio {
     pub bio_id: u64,
-    /// The request that it belongs to; `None` for background writeback.
+    /// The request that it belongs to; `None` for background writeback, and if `is_unsubmitted`.
     pub sync_id: Option<u64>,
+    /// A request of the block layer in a log without submits: whose bios it holds is not known.
+    pub is_unsubmitted: bool,
     pub id: u64,
     pub address: u64,
     pub dev: Dev,
@@ -472,7 +479,11 @@ pub struct Bio {
     pub comm: NameId,
     pub first_event: i64,
     pub submit: Option<i64>,
+    /// When the block layer handed it, or the first part of it, to the driver.
+    pub issue: Option<i64>,
     pub complete: Option<i64>,
+    /// 0 or a negative errno; `None` if it is not recorded.
+    pub error: Option<i32>,
     pub extent: Extent,
     pub confidence: Confidence,
     /// (bios, bytes) in flight on its device right after its submit.
@@ -488,6 +499,34 @@ impl Bio {
 
     pub fn dur(&self) -> Option<i64> {
         self.submit.zip(self.complete).map(|(submit, complete)| complete - submit)
+    }
+
+    /// From the submit to the issue.
+    pub fn queue(&self) -> Option<i64> {
+        self.submit.zip(self.issue).map(|(submit, issue)| issue - submit)
+    }
+
+    /// From the issue to the completion.
+    pub fn device(&self) -> Option<i64> {
+        self.issue.zip(self.complete).map(|(issue, complete)| complete - issue)
+    }
+
+    /// Its size; `None` if neither its folios nor its size are recorded.
+    fn bytes(&self) -> Option<i64> {
+        (self.extent.folios > 0 || self.extent.bytes > 0).then_some(self.extent.bytes as i64)
+    }
+
+    /// The negative errno with which it completed.
+    pub fn failure(&self) -> Option<i64> {
+        self.error.map(i64::from).filter(|&error| error < 0)
+    }
+
+    fn origin(&self) -> Value {
+        match self.sync_id {
+            _ if self.is_unsubmitted => Value::Null,
+            Some(_) => Value::Word("sync"),
+            None => Value::Word("background"),
+        }
     }
 
     pub fn missing(&self) -> Option<Missing> {
@@ -511,16 +550,19 @@ impl Row for Bio {
         f("id", Value::id(self.id));
         f("ts_ns", Value::Int(self.ts()));
         f("dur_ns", Value::int(self.dur()));
+        f("queue_ns", Value::int(self.queue()));
+        f("device_ns", Value::int(self.device()));
+        f("error", Value::int(self.error.map(i64::from)));
         f("bio", if self.address == 0 { Value::Null } else { Value::Address(self.address) });
         f("dev", Value::dev(self.dev));
         f("sector", if self.sector == NO_SECTOR { Value::Null } else { Value::Int(self.sector) });
-        f("bytes", Value::Int(self.extent.bytes as i64));
+        f("bytes", Value::int(self.bytes()));
         f("folios", self.extent.folios_of(self.id));
         self.extent.visit_offsets(self.id, f);
         f("tid", Value::task(self.tid));
         f("pid", Value::task(self.pid));
         f("comm", Value::name(self.comm));
-        f("origin", Value::Word(if self.sync_id.is_some() { "sync" } else { "background" }));
+        f("origin", self.origin());
         f("confidence", self.sync_id.map_or(Value::Null, |_| Value::Word(self.confidence.name())));
         f("incomplete", self.missing().map_or(Value::Null, |m| Value::Word(m.name())));
     }

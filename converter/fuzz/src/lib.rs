@@ -102,6 +102,7 @@ pub struct Checker<'a> {
     kinds: [u64; Kind::COUNT],
     unmatched_calls: u64,
     never_submitted: u64,
+    unsubmitted: u64,
     never_completed: u64,
     start_missing: u64,
     end_missing: u64,
@@ -129,6 +130,7 @@ impl<'a> Checker<'a> {
             kinds: [0; Kind::COUNT],
             unmatched_calls: 0,
             never_submitted: 0,
+            unsubmitted: 0,
             never_completed: 0,
             start_missing: 0,
             end_missing: 0,
@@ -265,6 +267,7 @@ impl<'a> Checker<'a> {
         );
         assert_eq!(self.unmatched_calls, count(Reason::UnmatchedCall), "unmatched calls");
         assert_eq!(self.never_submitted, count(Reason::NeverSubmitted), "bios with no submit");
+        assert_eq!(self.unsubmitted, count(Reason::SubmitsMissing), "requests of a log without submits");
         assert_eq!(self.never_completed, count(Reason::NeverCompleted), "bios with no completion");
         assert_eq!(self.start_missing, count(Reason::StartMissing), "requests with no start");
         assert_eq!(self.end_missing, count(Reason::EndMissing), "requests with no end");
@@ -292,6 +295,10 @@ impl Sink for Checker<'_> {
     fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
         assert!(self.bios.insert(bio.bio_id), "bio_id {} is there twice", bio.bio_id);
         self.kinds[3] += bio.extent.folios;
+        if bio.is_unsubmitted {
+            self.unsubmitted += 1;
+            return self.inner.bio(bio, names);
+        }
         if bio.id == NO_ID {
             self.blocks += 1;
             self.block_bytes += bio.extent.bytes;

@@ -66,11 +66,18 @@ fuzz_target!(|data: &[u8]| {
             3 | 7 => Kind::BioAddFolio { id, bio, offset: u64::from(c & 15) * 512, len: u64::from(c >> 4 & 7) * 512 },
             4 if c & 0x10 != 0 && sector != NO_SECTOR => match c & 3 {
                 0 => Kind::BlockRemap { dev, sector, bytes: 512, from_dev: Dev::UNKNOWN, from_sector: sector },
-                1 => Kind::BlockSubmit { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512 },
-                _ => Kind::BlockComplete { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512 },
+                1 => Kind::BlockSubmit { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512, fua: c & 4 != 0 },
+                2 if c & 4 != 0 => Kind::BlockIssue { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512 },
+                _ => Kind::BlockComplete {
+                    dev: Dev::new(7, 0),
+                    sector,
+                    bytes: u64::from(c >> 5) * 512,
+                    fua: c & 4 != 0,
+                    error: (c & 8 != 0).then_some(-5),
+                },
             },
             4 => Kind::BioSubmit { id, bio, sector, dev, background: c & 0x20 != 0, bytes: u64::from(c >> 6) * 512 },
-            5 => Kind::BioComplete { bio, sector, dev },
+            5 => Kind::BioComplete { bio, sector, dev, error: (c & 1 != 0).then_some(0) },
             _ => Kind::SyncEnd { id: of, ret: i64::from(c) - 5 },
         };
         let (tid, pid) = if processes { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };

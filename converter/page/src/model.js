@@ -302,7 +302,7 @@ function addRow(sums, rows, row, partner) {
   const whole = missing !== 1 && missing !== 2;
   sums.syncs++;
   if (whole) sums.whole++;
-  if (whole && rows.bios[row] === 0) sums.empty++;
+  if (whole && rows.bios[row] === 0 && !rows.failed[row]) sums.empty++;
   if (missing) sums.incomplete++;
   if (rows.exact[row] != null) sums.attributed++;
   if (rows.exact[row]) sums.exact++;

@@ -33,6 +33,7 @@ KINDS = ("file", "thread", "stack")
 # Metrics of the summary, of the scope `all`. All other metrics are judged too, and printed with --all.
 DEFAULT_GATE = (
     "syncs",
+    "failed_syncs",
     "empty_share",
     "syscall_latency_avg",
     "syscall_latency_p50",
@@ -64,6 +65,7 @@ NO_DIRECTION = (
 # Metrics that sql/diff/blocks.sql computes for each block of time. BLOCK_SUMS add up over the blocks.
 BLOCK_SUMS = (
     "syncs",
+    "failed_syncs",
     "syscall_latency_sum",
     "writeback_latency_sum",
     "writeback_amount_sum",

@@ -8,6 +8,7 @@ from typing import Any
 
 from syncline.engine import Value
 from syncline.report import Column, Report, Table
+from syncline.report.failures import sentence
 
 from . import table
 from .human import text
@@ -49,6 +50,7 @@ def render(described: dict[str, Any]) -> str:
             ],
         ),
         _losses(described),
+        _failures(described),
         _unknown_columns(described),
         _table(
             "Reports",
@@ -194,6 +196,17 @@ def _losses(described: dict[str, Any]) -> str:
     )
     lines = described["unparsed_lines"] or []
     return shown + "".join(f"{text(line, 'text')}\n" for line in lines)
+
+
+def _failures(described: dict[str, Any]) -> str:
+    kinds = described["failures"]
+    if not kinds:
+        return "Failures: not known, the input holds no result of a sync or a bio.\n"
+    failed = [kind for kind in kinds if kind["failed"]]
+    if not failed:
+        counts = " and ".join(f"{kind['of']:,} {kind['what']}" for kind in kinds)
+        return f"Failures: none of {counts}.\n"
+    return "".join(f"Failures: {sentence(kind)}.\n" for kind in failed)
 
 
 def _unknown_columns(described: dict[str, Any]) -> str:

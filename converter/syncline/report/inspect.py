@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import catalogue, metadata, recorded_by
-from .run import check_trace, run_query
+from .run import check_trace, read_failures, run_query
 from .tables import SqlEngine
 
 __all__ = ["FILLED_BY", "INSTEAD", "NEEDS", "Filler", "inspect", "uses"]
@@ -122,6 +122,7 @@ def inspect(
         "entities": _entities(engine, missing),
         "attribution": _attribution(engine, missing, counts),
         "losses": None if "loss" in missing else _records(engine, "losses"),
+        "failures": read_failures(engine),
         "unparsed_lines": core["unparsed"] if core else None,
         "columns": [
             {"column": column, "known": count, "of": of} for column, (count, of) in counts.items()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from syncline import losses
 from syncline.engine import EngineError, SqlError, Value
 from syncline.engine.columns import ColumnsEngine
 
-from . import catalogue
+from . import catalogue, failures
 from .sql_hints import hint
 from .tables import NAMESPACE, SqlEngine, include
 
@@ -19,6 +20,7 @@ __all__ = [
     "caveats",
     "check_trace",
     "include",
+    "read_failures",
     "run_query",
     "run_report",
 ]
@@ -74,8 +76,14 @@ def check_trace(engine: SqlEngine) -> None:
         )
 
 
+def read_failures(engine: SqlEngine) -> list[dict[str, Any]]:
+    """Returns how many syncs, calls and bios failed, by kind. A kind whose results are not recorded is absent."""
+    sql = (catalogue.sql_root() / "inspect" / "failures.sql").read_text(encoding="utf-8")
+    return failures.by_kind(run_query(engine, sql).rows)
+
+
 def caveats(engine: SqlEngine) -> list[str]:
-    """Returns a sentence for each reason why data is missing, to show above any report."""
+    """Returns a sentence for each reason why data is missing, and for failures, to show above any report."""
     found = []
     for name, severity, count in engine.stats():
         kind = "data loss" if severity == "data_loss" else severity
@@ -95,6 +103,11 @@ def caveats(engine: SqlEngine) -> list[str]:
     ).rows
     for reason, meaning, runs in lost:
         found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))
+    found += [
+        f"{failures.sentence(kind)}; the report failures lists them"
+        for kind in read_failures(engine)
+        if kind["failed"]
+    ]
     filters = run_query(
         engine,
         "SELECT DISTINCT value FROM syncline_meta WHERE key = 'request_filter' ORDER BY value",

@@ -257,7 +257,8 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         Kind::BioComplete { .. } => Some((Subject::BiosByAddress, 0)),
         // The thread of a completion means nothing. `completable` decides which completions are used, `marks` which marks. Pairing
         // recognizes a commit that several logs have.
-        Kind::BlockComplete { .. }
+        Kind::BlockIssue { .. }
+        | Kind::BlockComplete { .. }
         | Kind::WbStart { .. }
         | Kind::WbEnd { .. }
         | Kind::CommitStart { .. }
@@ -287,7 +288,7 @@ mod tests {
     }
 
     const DISK: Dev = Dev(8 << 20);
-    const BLOCK: Kind = Kind::BlockSubmit { dev: DISK, sector: 8, bytes: 4096 };
+    const BLOCK: Kind = Kind::BlockSubmit { dev: DISK, sector: 8, bytes: 4096, fua: false };
     const S: i64 = 1_000_000_000;
 
     fn bio(dev: Dev) -> Kind {
@@ -330,7 +331,8 @@ mod tests {
 
     #[test]
     fn any_log_completes_the_bios_of_a_log_that_has_ended() {
-        let done = |ts| event(ts, 0, Kind::BlockComplete { dev: DISK, sector: 8, bytes: 4096 });
+        let completion = Kind::BlockComplete { dev: DISK, sector: 8, bytes: 4096, fua: false, error: None };
+        let done = |ts| event(ts, 0, completion);
         let mut authority = Authority::new(&[0, 1]);
         authority.observe(0, [event(S, 7, BLOCK), done(2 * S)].iter());
         authority.observe(1, [event(S, 7, BLOCK), done(3 * S)].iter());
@@ -343,7 +345,8 @@ mod tests {
 
     #[test]
     fn bios_rank_before_block_layer_requests() {
-        let block = [event(S, 7, BLOCK), event(S, 7, Kind::BlockSubmit { dev: Dev(9 << 20), sector: 8, bytes: 1 })];
+        let other = Kind::BlockSubmit { dev: Dev(9 << 20), sector: 8, bytes: 1, fua: false };
+        let block = [event(S, 7, BLOCK), event(S, 7, other)];
         assert_eq!(authoritative(&[&block, &[event(S, 7, bio(DISK))]]), [vec![false, true], vec![true]]);
         // A bio without device and sector may be any of them.
         assert_eq!(authoritative(&[&block, &[event(S, 7, bio(Dev::UNKNOWN))]]), [vec![false, false], vec![true]]);

@@ -20,6 +20,7 @@ use self::marks::RecentMarks;
 use self::set_aside::SetAsideBios;
 use self::superseded::SupersededBios;
 use crate::background_ids::BackgroundIds;
+use crate::block_queue::Completion;
 use crate::error::Result;
 use crate::event::{Event, Kind, NO_SECTOR, Op};
 use crate::location::{Location, Locations};
@@ -63,7 +64,7 @@ impl FromIterator<usize> for LogSet {
 pub struct Provenance {
     pub location: Location,
     pub log: usize,
-    /// Of a `BlockComplete`: the logs whose bios it may complete.
+    /// Of a `BlockIssue` or `BlockComplete`: the logs whose bios it may issue or complete.
     pub completable: LogSet,
     /// Of a `BlockComplete`: it is a loss if it completes no bio. No other log reports submits on the device, and the bio was not set aside.
     pub must_complete: bool,
@@ -222,8 +223,8 @@ impl Dedup {
     /// Whether an event completes a bio that was set aside.
     fn completes_set_aside(&mut self, event: &Event, log: usize) -> bool {
         match (&mut self.logs, event.kind) {
-            (Some(logs), Kind::BlockComplete { dev, sector, bytes }) => {
-                logs.set_aside.complete(log, (dev, sector), bytes, event.ts)
+            (Some(logs), Kind::BlockComplete { dev, sector, bytes, fua, error }) => {
+                logs.set_aside.complete(log, &Completion { dev, sector, bytes, fua, error, ts: event.ts })
             }
             _ => false,
         }
@@ -237,7 +238,7 @@ impl Dedup {
             Kind::BlockSubmit { .. } => {
                 provenance.thread_is_covered = authority.covers_thread(event.tid, event.ts, log);
             }
-            Kind::BlockComplete { dev, .. } => {
+            Kind::BlockIssue { dev, .. } | Kind::BlockComplete { dev, .. } => {
                 provenance.completable = authority.completable(dev, event.ts, log);
                 provenance.must_complete = authority.is_only_submitter(dev, log);
             }
@@ -261,9 +262,9 @@ impl Dedup {
             superseded = logs.superseded.submit(target, event.ts, log, standing, log_count);
         }
         if standing == Standing::Duplicate
-            && let Kind::BlockSubmit { dev, sector, bytes } = event.kind
+            && let Kind::BlockSubmit { dev, sector, bytes, fua } = event.kind
         {
-            logs.set_aside.submit(log, (dev, sector), bytes, event.ts);
+            logs.set_aside.submit(log, (dev, sector), bytes, fua, event.ts);
         }
         if standing == Standing::Authoritative {
             match event.kind {

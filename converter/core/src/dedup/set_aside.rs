@@ -4,7 +4,7 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::block_queue::BlockQueue;
+use crate::block_queue::{BlockQueue, Completion};
 use crate::event::Dev;
 
 /// How long a bio waits for its completion.
@@ -20,9 +20,9 @@ pub(super) struct SetAsideBios {
 
 impl SetAsideBios {
     /// Takes a bio that is set aside.
-    pub(super) fn submit(&mut self, log: usize, target: (Dev, i64), bytes: u64, ts: i64) {
+    pub(super) fn submit(&mut self, log: usize, target: (Dev, i64), bytes: u64, fua: bool, ts: i64) {
         self.count += 1;
-        self.queues.entry(log).or_default().queue(target, bytes, ts, self.count);
+        self.queues.entry(log).or_default().queue(target, bytes, fua, ts, self.count);
         if ts.saturating_sub(self.last_sweep) > LINGER_NS / 16 {
             self.last_sweep = ts;
             for queue in self.queues.values_mut() {
@@ -32,8 +32,13 @@ impl SetAsideBios {
     }
 
     /// Takes a completion. Returns whether it completes a bio of its log that was set aside, or a part of one.
-    pub(super) fn complete(&mut self, log: usize, (dev, sector): (Dev, i64), bytes: u64, ts: i64) -> bool {
-        self.queues.get_mut(&log).is_some_and(|queue| queue.complete(dev, sector, bytes, ts).is_some())
+    pub(super) fn complete(&mut self, log: usize, completion: &Completion) -> bool {
+        let Some(queue) = self.queues.get_mut(&log) else { return false };
+        if completion.bytes == 0 {
+            queue.complete_flush(completion).is_some()
+        } else {
+            queue.complete(completion).is_some()
+        }
     }
 }
 
@@ -43,22 +48,26 @@ mod tests {
 
     const DISK: Dev = Dev(8 << 20);
 
+    fn at(sector: i64, bytes: u64, ts: i64) -> Completion {
+        Completion { dev: DISK, sector, bytes, fua: false, error: None, ts }
+    }
+
     #[test]
     fn a_completion_belongs_to_a_bio_of_its_own_log() {
         let mut bios = SetAsideBios::default();
-        bios.submit(1, (DISK, 8), 8192, 5);
-        assert!(!bios.complete(0, (DISK, 8), 8192, 6));
+        bios.submit(1, (DISK, 8), 8192, false, 5);
+        assert!(!bios.complete(0, &at(8, 8192, 6)));
         // In two parts.
-        assert!(bios.complete(1, (DISK, 8), 4096, 6));
-        assert!(bios.complete(1, (DISK, 16), 4096, 7));
-        assert!(!bios.complete(1, (DISK, 8), 8192, 8));
+        assert!(bios.complete(1, &at(8, 4096, 6)));
+        assert!(bios.complete(1, &at(16, 4096, 7)));
+        assert!(!bios.complete(1, &at(8, 8192, 8)));
     }
 
     #[test]
     fn a_bio_that_does_not_complete_is_forgotten() {
         let mut bios = SetAsideBios::default();
-        bios.submit(1, (DISK, 8), 4096, 5);
-        bios.submit(1, (DISK, 64), 4096, 6 + LINGER_NS);
-        assert!(!bios.complete(1, (DISK, 8), 4096, 7 + LINGER_NS));
+        bios.submit(1, (DISK, 8), 4096, false, 5);
+        bios.submit(1, (DISK, 64), 4096, false, 6 + LINGER_NS);
+        assert!(!bios.complete(1, &at(8, 4096, 7 + LINGER_NS)));
     }
 }

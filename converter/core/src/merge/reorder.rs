@@ -177,7 +177,7 @@ mod tests {
             pid: 1,
             comm: NameId::NONE,
             line: 1,
-            kind: Kind::BioComplete { bio: mark, sector: NO_SECTOR, dev: Dev::UNKNOWN },
+            kind: Kind::BioComplete { bio: mark, sector: NO_SECTOR, dev: Dev::UNKNOWN, error: None },
         }
     }
 

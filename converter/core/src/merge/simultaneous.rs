@@ -158,10 +158,11 @@ fn rank(kind: &Kind) -> u8 {
         Kind::BioSubmit { .. } => 5,
         Kind::BlockSubmit { .. } => 6,
         Kind::BlockRemap { .. } => 7,
-        Kind::WaitEnd { .. } | Kind::CommitEnd { .. } => 8,
-        Kind::SyncEnd { .. } | Kind::WbEnd { .. } => 9,
-        Kind::CallExit { .. } => 10,
-        Kind::Mark { .. } | Kind::Other => 11,
+        Kind::BlockIssue { .. } => 8,
+        Kind::WaitEnd { .. } | Kind::CommitEnd { .. } => 9,
+        Kind::SyncEnd { .. } | Kind::WbEnd { .. } => 10,
+        Kind::CallExit { .. } => 11,
+        Kind::Mark { .. } | Kind::Other => 12,
     }
 }
 
@@ -181,7 +182,7 @@ mod tests {
     }
 
     fn queue(sector: i64) -> Kind {
-        Kind::BlockSubmit { dev: DISK, sector, bytes: 4096 }
+        Kind::BlockSubmit { dev: DISK, sector, bytes: 4096, fua: false }
     }
 
     /// The kinds that are used, and the number of repeats. `events`: (index of the input, event).

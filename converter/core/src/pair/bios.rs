@@ -1,9 +1,10 @@
 //! Bios: folios fill them, a submit sends them to the block layer, a completion ends them.
 
 use std::collections::VecDeque;
-use std::ops::{Index, IndexMut};
+use std::ops::{Index, IndexMut, Range};
 
 use super::{Map, NO_SLOT, Out, Pairer, Slot};
+use crate::block_queue::Issue;
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR};
 use crate::location::Location;
@@ -21,6 +22,7 @@ pub(super) struct OpenBio {
     pub(super) request: Slot,
     /// A completion that came while the bio was being filled. It is its own if the submit was lost.
     pub(super) early_complete: Option<(i64, Location)>,
+    pub(super) issue: Option<Issue>,
 }
 
 impl OpenBio {
@@ -79,7 +81,7 @@ impl Bios {
         }
     }
 
-    fn take_bio_id(&mut self) -> u64 {
+    pub(super) fn take_bio_id(&mut self) -> u64 {
         let id = self.next_bio_id;
         self.next_bio_id += 1;
         id
@@ -94,9 +96,11 @@ impl Bios {
             bio.ranges.clear();
             bio.request = request;
             bio.early_complete = None;
+            bio.issue = None;
             return slot;
         }
-        self.slab.push(OpenBio { row, location, log, ranges: Ranges::default(), request, early_complete: None });
+        let ranges = Ranges::default();
+        self.slab.push(OpenBio { row, location, log, ranges, request, early_complete: None, issue: None });
         (self.slab.len() - 1) as Slot
     }
 
@@ -113,6 +117,23 @@ impl Bios {
     /// Whether a bio that was submitted to this device and sector is in flight.
     pub(super) fn is_in_flight_at(&self, target: (Dev, i64)) -> bool {
         self.in_flight_by_sector.contains_key(&target)
+    }
+
+    /// Issues a request with the bios that were submitted to these sectors.
+    pub(super) fn issue(&mut self, dev: Dev, sectors: Range<i64>, ts: i64) {
+        let Self { in_flight_by_sector: by_sector, slab, .. } = self;
+        let mut update = |slots: &VecDeque<Slot>| {
+            if let Some(&slot) = slots.front() {
+                Issue::update(&mut slab[slot as usize].issue, ts, sectors.start);
+            }
+        };
+        // A recorder that loses completions leaves many bios in flight.
+        if sectors.end.saturating_sub(sectors.start).unsigned_abs() < by_sector.len() as u64 {
+            sectors.clone().filter_map(|sector| by_sector.get(&(dev, sector))).for_each(update);
+        } else {
+            let is_in_range = |&(of, sector): &(Dev, i64)| of == dev && sectors.contains(&sector);
+            by_sector.iter().filter(|(target, _)| is_in_range(target)).for_each(|(_, slots)| update(slots));
+        }
     }
 
     /// Removes a bio from the maps that find it by its address or its sector.
@@ -269,6 +290,7 @@ impl Pairer {
         let row = Bio {
             bio_id,
             sync_id,
+            is_unsubmitted: false,
             id,
             address,
             dev: Dev::UNKNOWN,
@@ -278,7 +300,9 @@ impl Pairer {
             comm: e.comm,
             first_event: e.ts,
             submit: None,
+            issue: None,
             complete: None,
+            error: None,
             extent: Extent::default(),
             confidence,
             in_flight_at_submit: (0, 0),
@@ -335,6 +359,7 @@ impl Pairer {
             bio.row.extent.of_bios = true;
         }
         let request = bio.request;
+        self.unsubmitted.end();
         self.bios.add_load(slot);
         if dev.is_known() && sector != NO_SECTOR {
             self.bios.in_flight_by_sector.entry((dev, sector)).or_default().push_back(slot);
@@ -356,6 +381,7 @@ impl Pairer {
         e: &Event,
         address: u64,
         (dev, sector): (Dev, i64),
+        error: Option<i32>,
         out: &mut Out<'_>,
     ) -> Result<()> {
         let slot = if address == 0 {
@@ -385,7 +411,10 @@ impl Pairer {
         };
         self.bios.unlink(slot);
         self.bios.remove_load(slot);
-        self.bios[slot].row.complete = Some(e.ts);
+        let bio = &mut self.bios[slot];
+        bio.row.complete = Some(e.ts);
+        bio.row.error = error;
+        bio.row.issue = bio.issue.map(|issue| issue.ts);
         self.close_bio(slot, out)
     }
 
@@ -393,7 +422,6 @@ impl Pairer {
     pub(super) fn give_up_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
         self.bios.unlink(slot);
         let Bio { dev, sector, .. } = self.bios[slot].row;
-        self.block_queue.remove(dev, sector, slot);
         let bio = &mut self.bios[slot];
         let (ts, address, id, location) = (bio.row.ts(), bio.row.address, bio.row.id, bio.location);
         let (reason, event) = if bio.row.submit.is_none() {

@@ -1,24 +1,25 @@
-//! Bios that only the block layer reports: they are queued, remapped and completed by device and sector.
+//! The block layer's own events: a bio is queued, issued, remapped and completed by device and sector.
 
 use super::{NO_SLOT, Out, Pairer};
-use crate::block_queue::Arrival;
+use crate::block_queue::{Arrival, Completed, Completion, sectors};
 use crate::error::Result;
 use crate::event::{Dev, Event, NO_ID};
 use crate::losses::Reason;
 
 impl Pairer {
     /// A bio that only the block layer reports. It belongs to the open request of its thread if that has no id, else to background writeback.
-    pub(super) fn block_submit(&mut self, e: &Event, target: (Dev, i64), bytes: u64) {
+    pub(super) fn block_submit(&mut self, e: &Event, target: (Dev, i64), bytes: u64, fua: bool) {
         let (dev, sector) = target;
+        self.unsubmitted.end();
         if self.block_queue.arrival(dev, sector) == Arrival::Remapped {
             self.count(Reason::Remapped, e.ts, self.location(), || format!("to dev {dev} sector {sector}"));
-            self.block_queue.queue(target, bytes, e.ts, NO_SLOT);
+            self.block_queue.queue(target, bytes, fua, e.ts, NO_SLOT);
             return;
         }
         if self.bios.is_in_flight_at(target) {
             // The file system's own event has reported this bio.
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
-            self.block_queue.queue(target, bytes, e.ts, NO_SLOT);
+            self.block_queue.queue(target, bytes, fua, e.ts, NO_SLOT);
             return;
         }
         let request = self
@@ -27,7 +28,7 @@ impl Pairer {
             // After the end of every log that reports the thread it is unknown whether it is still in the request.
             .filter(|_| self.provenance.thread_is_covered);
         let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(NO_SLOT));
-        self.block_queue.queue(target, bytes, e.ts, slot);
+        self.block_queue.queue(target, bytes, fua, e.ts, slot);
         let row = &mut self.bios[slot].row;
         row.submit = Some(e.ts);
         row.sector = sector;
@@ -42,32 +43,47 @@ impl Pairer {
         }
     }
 
-    pub(super) fn block_complete(
-        &mut self,
-        e: &Event,
-        (dev, sector): (Dev, i64),
-        bytes: u64,
-        out: &mut Out<'_>,
-    ) -> Result<()> {
-        let first = self.block_queue.in_range(dev, sector, bytes).find(|&slot| slot != NO_SLOT);
-        let is_authoritative = match first {
+    /// A request is handed to the driver: of bios that the block layer reports, or that the file system reports with their sector.
+    pub(super) fn block_issue(&mut self, e: &Event, (dev, sector): (Dev, i64), bytes: u64) {
+        if !self.is_authoritative_at(dev, sector, bytes) {
+            return;
+        }
+        self.block_queue.issue(dev, sector, bytes, e.ts);
+        self.bios.issue(dev, sector..sector.saturating_add(sectors(bytes)), e.ts);
+        self.unsubmitted.issue((dev, sector), bytes, e.ts, self.provenance.log);
+    }
+
+    /// Whether the log of the current event says what becomes of the bios in a range of sectors.
+    fn is_authoritative_at(&self, dev: Dev, sector: i64, bytes: u64) -> bool {
+        match self.block_queue.in_range(dev, sector, bytes).find(|&slot| slot != NO_SLOT) {
             Some(slot) => self.provenance.completable.contains(self.bios[slot].log),
             None => self.provenance.must_complete,
-        };
-        if !is_authoritative {
+        }
+    }
+
+    pub(super) fn block_complete(&mut self, completion: &Completion, out: &mut Out<'_>) -> Result<()> {
+        let &Completion { dev, sector, bytes, ts, .. } = completion;
+        if !self.is_authoritative_at(dev, sector, bytes) {
             return Ok(());
         }
-        let Some(done) = self.block_queue.complete(dev, sector, bytes, e.ts) else {
+        let done = if bytes == 0 {
+            // Nothing waits for it if the device has FUA, or if it ends a flush without data.
+            Some(self.block_queue.complete_flush(completion).into_iter().collect())
+        } else {
+            self.block_queue.complete(completion)
+        };
+        let Some(done) = done else {
             // On a device without queued bios the completions belong to bios that other events report.
             if self.block_queue.has_seen(Some(dev)) {
                 let what = || format!("completion of dev {dev} sector {sector}");
-                return self.lose(Reason::UnmatchedComplete, e.ts, out, what);
+                return self.lose(Reason::UnmatchedComplete, ts, out, what);
             }
-            return Ok(());
+            return self.complete_unsubmitted(completion, out);
         };
-        for slot in done.into_iter().filter(|&slot| slot != NO_SLOT) {
+        for Completed { bio: slot, issue_ts, error } in done.into_iter().filter(|done| done.bio != NO_SLOT) {
             self.bios.remove_load(slot);
-            self.bios[slot].row.complete = Some(e.ts);
+            let row = &mut self.bios[slot].row;
+            (row.complete, row.issue, row.error) = (Some(ts), issue_ts, error);
             self.close_bio(slot, out)?;
         }
         Ok(())

@@ -122,7 +122,7 @@ impl Pairer {
             return Ok(());
         }
         row.confidence = row.confidence.max(Confidence::Inferred);
-        self.sync_end(e, NO_ID, ret.unwrap_or_default(), out)
+        self.sync_end(e, NO_ID, ret, out)
     }
 
     /// Passes on the groups of a task that are final, in their order.

@@ -12,6 +12,7 @@
 //! - `bios`: bios that the file system reports, by address
 //! - `damaged`: events whose id is not that of the request that their thread is in
 //! - `block_layer`: bios that only the block layer reports, by sector
+//! - `unsubmitted`: requests of the block layer in logs without submits
 
 mod bios;
 mod block_layer;
@@ -21,6 +22,7 @@ mod damaged;
 mod marks;
 mod requests;
 mod tasks;
+mod unsubmitted;
 mod waits;
 
 use std::sync::Arc;
@@ -34,8 +36,9 @@ use self::damaged::HeldEvent;
 use self::marks::Marks;
 use self::requests::Requests;
 use self::tasks::Tasks;
+use self::unsubmitted::Unsubmitted;
 use crate::background_ids::BackgroundIds;
-use crate::block_queue::BlockQueue;
+use crate::block_queue::{BlockQueue, Completion};
 use crate::dedup::Provenance;
 use crate::error::Result;
 use crate::event::{Event, Kind, NO_ID};
@@ -73,6 +76,7 @@ pub struct Pairer {
     /// Bios by device and sector. `NO_SLOT` is a bio that another event has reported.
     block_queue: BlockQueue<Slot>,
     commits: Commits,
+    unsubmitted: Unsubmitted,
     background: BackgroundIds,
     marks: Marks,
     /// Events that wait for the next event of their threads, at most one of each thread.
@@ -104,6 +108,7 @@ impl Pairer {
             bios: Bios::new(),
             block_queue: BlockQueue::new(),
             commits: Commits::default(),
+            unsubmitted: Unsubmitted::default(),
             background: BackgroundIds::default(),
             marks: Marks::default(),
             held: Vec::new(),
@@ -136,20 +141,26 @@ impl Pairer {
                 }
                 self.submit(event, id, bio, (dev, sector), bytes, out)
             }
-            Kind::BioComplete { bio, sector, dev } => self.complete(event, bio, (dev, sector), out),
+            Kind::BioComplete { bio, sector, dev, error } => self.complete(event, bio, (dev, sector), error, out),
             Kind::CallEnter { .. } => self.call_enter(event, out),
             Kind::CallExit { .. } => self.call_exit(event, out),
             Kind::SyncStart { .. } => self.sync_start(event, out),
-            Kind::SyncEnd { id, ret } => self.sync_end(event, id, ret, out),
+            Kind::SyncEnd { id, ret } => self.sync_end(event, id, Some(ret), out),
             Kind::WbStart { id } => {
                 self.remember_background(id);
                 Ok(())
             }
-            Kind::BlockSubmit { dev, sector, bytes } => {
-                self.block_submit(event, (dev, sector), bytes);
+            Kind::BlockSubmit { dev, sector, bytes, fua } => {
+                self.block_submit(event, (dev, sector), bytes, fua);
                 Ok(())
             }
-            Kind::BlockComplete { dev, sector, bytes } => self.block_complete(event, (dev, sector), bytes, out),
+            Kind::BlockIssue { dev, sector, bytes } => {
+                self.block_issue(event, (dev, sector), bytes);
+                Ok(())
+            }
+            Kind::BlockComplete { dev, sector, bytes, fua, error } => {
+                self.block_complete(&Completion { dev, sector, bytes, fua, error, ts: event.ts }, out)
+            }
             Kind::BlockRemap { dev, sector, from_dev, from_sector, .. } => {
                 self.block_remap((from_dev, from_sector), (dev, sector));
                 Ok(())
@@ -175,8 +186,9 @@ impl Pairer {
     pub fn finish(&mut self, out: &mut Out<'_>) -> Result<()> {
         self.finish_marks(out.names);
         self.release_held(out)?;
+        self.write_unsubmitted(out)?;
         let mut bios = self.bios.take_all();
-        bios.extend(self.block_queue.take_older(i64::MAX).into_iter().filter(|&slot| slot != NO_SLOT));
+        bios.extend(self.take_queued_before(i64::MAX));
         bios.sort_unstable_by_key(|&slot| self.bios[slot].row.bio_id);
         for slot in bios {
             self.give_up_bio(slot, out)?;
@@ -205,14 +217,24 @@ impl Pairer {
         }
         if self.now.saturating_sub(self.last_sweep) > LINGER_NS / 16 {
             self.last_sweep = self.now;
-            for slot in self.block_queue.take_older(self.now.saturating_sub(LINGER_NS)) {
-                if slot != NO_SLOT {
-                    self.give_up_bio(slot, out)?;
-                }
+            for slot in self.take_queued_before(self.now.saturating_sub(LINGER_NS)) {
+                self.give_up_bio(slot, out)?;
             }
             self.expire_calls(out)?;
         }
         Ok(())
+    }
+
+    /// Takes the bios that the block layer queued before a time and that are not complete.
+    fn take_queued_before(&mut self, ts: i64) -> Vec<Slot> {
+        let queued = self.block_queue.take_older(ts).into_iter().filter(|queued| queued.bio != NO_SLOT);
+        queued
+            .map(|queued| {
+                let row = &mut self.bios[queued.bio].row;
+                (row.issue, row.error) = (queued.issue_ts, queued.error);
+                queued.bio
+            })
+            .collect()
     }
 
     fn process_name(&self, pid: u32) -> NameId {

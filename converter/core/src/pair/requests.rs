@@ -310,7 +310,7 @@ impl Pairer {
         true
     }
 
-    pub(super) fn sync_end(&mut self, e: &Event, id: u64, ret: i64, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn sync_end(&mut self, e: &Event, id: u64, ret: Option<i64>, out: &mut Out<'_>) -> Result<()> {
         let task = self.tasks.id_of(e);
         if id == NO_ID && self.tasks.get_mut(task).is_some_and(|task| std::mem::take(&mut task.has_nested_start)) {
             self.count(Reason::Duplicate, e.ts, self.location(), || "the file system's end".to_owned());
@@ -329,7 +329,7 @@ impl Pairer {
             return Ok(());
         }
         open.row.end = Some(e.ts);
-        open.row.ret = Some(ret);
+        open.row.ret = ret;
         open.row.last_event = open.row.last_event.max(e.ts);
         open.over = true;
         let (has_start, has_open_bios, owner) = (open.row.start.is_some(), !open.open_bios.is_empty(), open.task);

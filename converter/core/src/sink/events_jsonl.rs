@@ -174,7 +174,8 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
                 number(buffer, "sector", sector);
             }
         }
-        Kind::BioComplete { bio, sector, dev } => {
+        // The field `status` of the tracer has the error.
+        Kind::BioComplete { bio, sector, dev, error: _ } => {
             // 0: the source has no address.
             if bio != 0 {
                 address(buffer, bio);
@@ -198,7 +199,10 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
         // The text of a mark is an extra field.
         Kind::Mark { .. } | Kind::Other => {}
         Kind::SyncEnd { id: NO_ID, ret } => number(buffer, "ret", ret),
-        Kind::BlockSubmit { dev, sector, bytes } | Kind::BlockComplete { dev, sector, bytes } => {
+        // The fields `rwbs` and `error` of the tracer have the rest.
+        Kind::BlockSubmit { dev, sector, bytes, .. }
+        | Kind::BlockIssue { dev, sector, bytes }
+        | Kind::BlockComplete { dev, sector, bytes, .. } => {
             device(buffer, dev);
             number(buffer, "sector", sector);
             number(buffer, "bytes", bytes);

@@ -39,10 +39,36 @@ pub(super) fn is_background(origin: &str) -> bool {
     !matches!(origin, "sync" | "range" | "syncfs")
 }
 
-/// Returns whether `rwbs` of the block layer is a write with data: not a read, a discard, write-zeroes or an empty flush.
-pub(super) fn writes_data(rwbs: &[u8], bytes: u64) -> bool {
-    bytes > 0 && rwbs.contains(&b'W') && !rwbs.contains(&b'Z')
+/// Returns whether `rwbs` of the block layer is a write: not a read, a discard, write-zeroes or a flush of its own.
+pub(super) fn is_write(rwbs: &[u8]) -> bool {
+    rwbs.contains(&b'W') && !rwbs.contains(&b'Z')
 }
+
+/// Returns whether `rwbs` of the block layer asks for FUA. An `F` before the `W` is a flush before the write.
+pub(super) fn has_fua(rwbs: &[u8]) -> bool {
+    rwbs.iter().position(|&letter| letter == b'W').is_some_and(|write| rwbs[write..].contains(&b'F'))
+}
+
+/// Returns the error of a completion: 0 or a negative errno.
+pub(super) fn errno(number: i64) -> Option<i32> {
+    // blktrace stores 16 bits, which blkparse prints without their sign.
+    let signed = if (0x8000..=0xffff).contains(&number) { number - 0x1_0000 } else { number };
+    i32::try_from(signed).ok().map(|errno| -errno.saturating_abs().min(MAX_ERRNO))
+}
+
+/// Returns the error of a bio from the status that a recorder prints: a negative errno, or a `blk_status_t` as the kernel stores it.
+pub(super) fn errno_of_status(status: i64) -> Option<i32> {
+    // `blk_status_to_errno` of the kernel, from `BLK_STS_NOTSUPP` on. It makes EIO of every other status.
+    const ERRNOS: [i32; 13] = [95, 110, 28, 67, 121, 52, 61, 84, 12, 5, 78, 11, 16];
+    if status <= 0 {
+        return errno(status);
+    }
+    let index = usize::try_from(status - 1).ok()?;
+    Some(-ERRNOS.get(index).copied().unwrap_or(5))
+}
+
+/// The kernel returns no larger one.
+const MAX_ERRNO: i32 = 4095;
 
 /// The meaning of an event name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +91,7 @@ pub(super) enum EventName {
     CommitStart,
     CommitEnd,
     BlockSubmit,
+    BlockIssue,
     BlockComplete,
     BlockRemap,
     Enter(Op),
@@ -99,6 +126,7 @@ impl EventName {
             b"jbd2_start_commit" => Some(Self::CommitStart),
             b"jbd2_end_commit" => Some(Self::CommitEnd),
             b"block_bio_queue" | b"Q" => Some(Self::BlockSubmit),
+            b"block_rq_issue" | b"D" => Some(Self::BlockIssue),
             b"block_rq_complete" | b"C" => Some(Self::BlockComplete),
             b"block_bio_remap" | b"A" => Some(Self::BlockRemap),
             MARKER => Some(Self::Mark),
@@ -126,6 +154,7 @@ impl EventName {
             Self::Mark => 15,
             Self::CommitStart => 16,
             Self::CommitEnd => 17,
+            Self::BlockIssue => 18,
         }
     }
 
@@ -142,7 +171,7 @@ impl EventName {
             Self::WaitStart(_) | Self::WaitEnd(_) => &["id", "transaction"],
             Self::CommitStart | Self::CommitEnd => &["dev", "transaction"],
             Self::StartWithoutId => &["datasync", "dev", "ino", "fs"],
-            Self::BlockSubmit | Self::BlockComplete => &["dev", "sector", "bytes"],
+            Self::BlockSubmit | Self::BlockIssue | Self::BlockComplete => &["dev", "sector", "bytes"],
             Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],
             Self::Enter(_) => &["stack"],
             Self::Exit(_) | Self::EndWithoutId => &["ret"],

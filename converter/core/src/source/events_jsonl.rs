@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::bpftrace_text::{device, sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
-use super::event_names::{EventName, bio_size, is_background, writes_data};
+use super::event_names::{EventName, bio_size, errno, errno_of_status, has_fua, is_background, is_write};
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
     SourceOptions, bpftrace_json, markers, strace,
@@ -185,12 +185,16 @@ fn is_call_field(key: &str, value: &Value, event: Option<EventName>) -> bool {
 
 fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
     let rwbs = object.get("rwbs").and_then(Value::as_str).unwrap_or_default().as_bytes();
-    let bytes = unsigned(object, "bytes").filter(|&bytes| writes_data(rwbs, bytes));
+    let bytes =
+        unsigned(object, "bytes").filter(|&bytes| is_write(rwbs) && (bytes > 0 || event == EventName::BlockComplete));
     // If a block-layer event lacks data, sector or source sector, it did not count as a write when the log was written.
     // A sector that needs all 64 bits is a string in the log, and counts as absent.
     let is_absent = |value: &Value| value.as_i64().is_none_or(|sector| sector < 0);
-    if matches!(event, EventName::BlockSubmit | EventName::BlockComplete | EventName::BlockRemap)
-        && (bytes.is_none() || object.get("sector").is_none_or(is_absent))
+    let is_of_block_layer = matches!(
+        event,
+        EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete | EventName::BlockRemap
+    );
+    if is_of_block_layer && (bytes.is_none() || object.get("sector").is_none_or(is_absent))
         || event == EventName::BlockRemap && !object.contains_key("from_sector")
     {
         return Some(Kind::Other);
@@ -244,7 +248,10 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
             let bytes = bio_size(size.as_deref().unwrap_or_default().as_bytes());
             Kind::BioSubmit { id: id?, bio: bio?, sector, dev, background, bytes }
         }
-        EventName::Complete => Kind::BioComplete { bio: bio.unwrap_or(0), sector, dev },
+        EventName::Complete => {
+            let error = object.get("status").and_then(Value::as_i64).and_then(errno_of_status);
+            Kind::BioComplete { bio: bio.unwrap_or(0), sector, dev, error }
+        }
         EventName::End => Kind::SyncEnd { id: id?, ret: ret? },
         EventName::FsStart => whole_fs(id?, dev, name(object, "fs", names)),
         EventName::StartWithoutId => Kind::SyncStart {
@@ -259,8 +266,12 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
             by_thread: true,
         },
         EventName::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: ret? },
-        EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes: bytes? },
-        EventName::BlockComplete => Kind::BlockComplete { dev, sector, bytes: bytes? },
+        EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes: bytes?, fua: has_fua(rwbs) },
+        EventName::BlockIssue => Kind::BlockIssue { dev, sector, bytes: bytes? },
+        EventName::BlockComplete => {
+            let error = object.get("error").and_then(Value::as_i64).and_then(errno);
+            Kind::BlockComplete { dev, sector, bytes: bytes?, fua: has_fua(rwbs), error }
+        }
         EventName::BlockRemap => {
             let from_sector = used("from_sector").and_then(Value::as_i64)?;
             Kind::BlockRemap { dev, sector, bytes: bytes?, from_dev, from_sector }

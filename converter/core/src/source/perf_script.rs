@@ -437,7 +437,10 @@ Processed 9 events and lost 2 chunks!
             "7f62436e9b57 fsync+0x7 (/usr/lib/libc.so.6)\n5623aa912d70 [unknown] (/opt/a b)"
         );
         assert_eq!(batch.events[1].kind, Kind::SyncEnd { id: NO_ID, ret: 0 });
-        assert_eq!(batch.events[6].kind, Kind::BlockSubmit { dev: Dev::new(254, 16), sector: 8, bytes: 4096 });
+        assert_eq!(
+            batch.events[6].kind,
+            Kind::BlockSubmit { dev: Dev::new(254, 16), sector: 8, bytes: 4096, fua: false }
+        );
         let stacks: Vec<_> = batch
             .extras
             .iter()

@@ -149,7 +149,7 @@ fn bad_data(tracepoint: Tracepoint) -> &'static str {
             EventName::EndWithoutId => "its data has no `ret N`",
             EventName::Mark => "it has no text",
             EventName::CommitStart | EventName::CommitEnd => "its data has no `dev MAJOR,MINOR transaction N`",
-            EventName::BlockSubmit | EventName::BlockComplete => {
+            EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete => {
                 "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`"
             }
             EventName::BlockRemap => "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS <- (MAJOR,MINOR) SECTOR`",

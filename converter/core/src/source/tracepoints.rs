@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::bpftrace_text::{sane_range, whole_fs};
-use super::event_names::{EventName, MARKER, writes_data};
+use super::event_names::{EventName, MARKER, errno, errno_of_status, has_fua, is_write};
 use super::{escape, markers};
 use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op};
 use crate::names::{NameId, Names};
@@ -47,6 +47,8 @@ fields! {
     FromSector "old_sector"
     Transaction "tid"
     Buf "buf"
+    Error "error"
+    Status "status"
 }
 
 impl Field {
@@ -72,6 +74,8 @@ impl Field {
             b"old_sector" => Self::FromSector,
             b"tid" | b"transaction" => Self::Transaction,
             b"buf" => Self::Buf,
+            b"error" => Self::Error,
+            b"status" => Self::Status,
             _ => return None,
         })
     }
@@ -146,7 +150,9 @@ impl Tracepoint {
             EventName::Enter(_) => name.starts_with(b"sys_enter_"),
             EventName::Exit(_) => name.starts_with(b"sys_exit_"),
             EventName::Start | EventName::End => name.starts_with(b"sync_"),
-            EventName::BlockSubmit | EventName::BlockComplete | EventName::BlockRemap => name.starts_with(b"block_"),
+            EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete | EventName::BlockRemap => {
+                name.starts_with(b"block_")
+            }
             _ => true,
         };
         is_tracepoint.then_some(Self::Named(event))
@@ -166,7 +172,9 @@ impl Tracepoint {
         match self {
             Self::RawEnter | Self::RawExit => b"raw_syscalls",
             Self::Named(EventName::Enter(_) | EventName::Exit(_)) => b"syscalls",
-            Self::Named(EventName::BlockSubmit | EventName::BlockComplete | EventName::BlockRemap) => b"block",
+            Self::Named(
+                EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete | EventName::BlockRemap,
+            ) => b"block",
             Self::Named(EventName::StartWithoutId | EventName::EndWithoutId) => file_system(name),
             Self::Named(EventName::Mark) => b"ftrace",
             Self::Named(EventName::CommitStart | EventName::CommitEnd) => b"jbd2",
@@ -196,7 +204,9 @@ impl Tracepoint {
                 EventName::Complete => &[Bio],
                 EventName::StartWithoutId => &[Ino],
                 EventName::CommitStart | EventName::CommitEnd => &[Dev, Transaction],
-                EventName::BlockSubmit | EventName::BlockComplete => &[Dev, Sector, Sectors, Rwbs],
+                EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete => {
+                    &[Dev, Sector, Sectors, Rwbs]
+                }
                 EventName::BlockRemap => &[Dev, Sector, Sectors, Rwbs, FromDev, FromSector],
                 _ => &[],
             },
@@ -284,7 +294,10 @@ impl Tracepoint {
                 background: fields.is_background(),
                 bytes: 0,
             },
-            EventName::Complete => Kind::BioComplete { bio: number(Field::Bio)?, sector: NO_SECTOR, dev: Dev::UNKNOWN },
+            EventName::Complete => {
+                let error = number(Field::Status).and_then(|status| errno_of_status(status as i64));
+                Kind::BioComplete { bio: number(Field::Bio)?, sector: NO_SECTOR, dev: Dev::UNKNOWN, error }
+            }
             EventName::End => Kind::SyncEnd { id: id()?, ret: number(Field::Ret)? as i64 },
             EventName::WbStart => Kind::WbStart { id: id()? },
             EventName::WbEnd => Kind::WbEnd { id: id()? },
@@ -314,15 +327,21 @@ impl Tracepoint {
             },
             EventName::Mark => markers::kind(fields.text(Field::Buf)?, names),
             EventName::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: number(Field::Ret)? as i64 },
-            EventName::BlockSubmit | EventName::BlockComplete | EventName::BlockRemap => {
+            EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete | EventName::BlockRemap => {
                 let bytes = number(Field::Sectors)?.checked_mul(SECTOR_BYTES)?;
                 let (dev, sector) = (fields.dev(Field::Dev)?, sector(number(Field::Sector)?));
-                if !writes_data(fields.text(Field::Rwbs)?, bytes) || sector == NO_SECTOR {
+                let rwbs = fields.text(Field::Rwbs)?;
+                let is_used = is_write(rwbs) && (bytes > 0 || event == EventName::BlockComplete);
+                if !is_used || sector == NO_SECTOR {
                     return Some(Kind::Other);
                 }
                 match event {
-                    EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes },
-                    EventName::BlockComplete => Kind::BlockComplete { dev, sector, bytes },
+                    EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes, fua: has_fua(rwbs) },
+                    EventName::BlockIssue => Kind::BlockIssue { dev, sector, bytes },
+                    EventName::BlockComplete => {
+                        let error = number(Field::Error).and_then(|error| errno(error as i64));
+                        Kind::BlockComplete { dev, sector, bytes, fua: has_fua(rwbs), error }
+                    }
                     _ => {
                         let from_dev = fields.dev(Field::FromDev)?;
                         let from_sector = i64::try_from(number(Field::FromSector)?).ok()?;

@@ -64,7 +64,7 @@ function single(side, state, from, to, ops) {
     const thread = rows.thread[row];
     if (!byThread.has(thread)) byThread.set(thread, {thread: side.threads[thread], bars: [], sum: 0});
     const lane = byThread.get(thread);
-    lane.bars.push({begin, end, row, open: length == null, empty: rows.bios[row] === 0, op: number[rows.op[row]]});
+    lane.bars.push({begin, end, row, open: length == null, empty: rows.bios[row] === 0 && !rows.failed[row], op: number[rows.op[row]]});
     lane.sum += Math.min(end, to) - Math.max(begin, from);
     if (length > 0 && (!chosen || chosen.has(thread))) edges.push([Math.max(begin, from), 1], [Math.min(end, to), -1]);
   }

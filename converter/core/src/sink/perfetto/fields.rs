@@ -1,7 +1,8 @@
 //! The fields of a track event: category and name, flows, extra counter values, and debug annotations.
 
 use super::intern::Interner;
-use super::proto::{Tag, annotation, event, fixed64, int, small_pair, uint};
+use super::proto::{Tag, annotation, bytes, event, fixed64, int, small_pair, uint};
+use crate::errno;
 use crate::names::Names;
 use crate::rows::{Bio, Call, Commit, Request, Row, Value, WaitInterval};
 
@@ -49,6 +50,8 @@ pub(super) struct AnnotationNames {
     pub(super) open: u64,
     pub(super) mark_id: u64,
     pub(super) text: u64,
+    /// Of a bio: `Bio::is_unsubmitted`.
+    pub(super) unsubmitted: u64,
     /// Interned when the first device with a name appears; 0 before.
     pub(super) device: u64,
 }
@@ -62,7 +65,7 @@ impl AnnotationNames {
         // A wait may be drawn in several slices, so its own time and duration are written too.
         let wait = Columns { skipped: 0, ..Columns::of::<WaitInterval>(interner) };
         let commit = Columns::of::<Commit>(interner);
-        let single = interner.annotation_names(["call_ts_ns", "open", "mark_id", "text"]);
+        let single = interner.annotation_names(["call_ts_ns", "open", "mark_id", "text", "unsubmitted"]);
         Self {
             sync,
             sync_id: sync.first + column::<Request>("sync_id"),
@@ -75,8 +78,23 @@ impl AnnotationNames {
             open: single + 1,
             mark_id: single + 2,
             text: single + 3,
+            unsubmitted: single + 4,
             device: 0,
         }
+    }
+}
+
+/// Returns what the name of a slice says of an error.
+pub(super) fn failed(error: Option<i64>) -> String {
+    error.map_or_else(String::new, |error| format!(", failed: {}", errno::name(error)))
+}
+
+/// Gives a request and its bios one colour. All that failed have the same one.
+pub(super) fn colour(b: &mut Vec<u8>, sync_id: Option<u64>, has_failed: bool) {
+    if has_failed {
+        bytes(b, event::CORRELATION_ID_STR, b"failed");
+    } else if let Some(sync_id) = sync_id {
+        uint(b, event::CORRELATION_ID, sync_id);
     }
 }
 

@@ -30,10 +30,11 @@ use crate::rows::{Bio, Commit};
 /// One sequence is enough: one thread writes all packets.
 const SEQUENCE_ID: u64 = 1;
 
-/// What the name of a request is made from: file system or else the op of its call, path or else inode, what is missing.
-type RequestKey = (NameId, Option<Op>, NameId, u64, Option<u8>);
-/// What the name of a bio is made from: name and id of its thread, what is missing.
-type BioKey = (NameId, u32, Option<u8>);
+/// What the name of a request is made from: file system or else the op of its call, path or else inode, what is missing,
+/// its error.
+type RequestKey = (NameId, Option<Op>, NameId, u64, Option<u8>, Option<i64>);
+/// What the name of a bio is made from: name and id of its thread, what is missing, its error.
+type BioKey = (NameId, u32, Option<u8>, Option<i64>);
 
 /// Iids of the event names of requests and bios, by what the names are made from. Formatting a name each time is slow.
 #[derive(Default)]

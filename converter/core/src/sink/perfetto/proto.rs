@@ -236,6 +236,7 @@ pub(super) mod event {
     pub(in super::super) const FLOW_IDS: u32 = 47;
     pub(in super::super) const TERMINATING_FLOW_IDS: u32 = 48;
     pub(in super::super) const CORRELATION_ID: u32 = 52;
+    pub(in super::super) const CORRELATION_ID_STR: u32 = 53;
     pub(in super::super) const SLICE_BEGIN: u64 = 1;
     pub(in super::super) const SLICE_END: u64 = 2;
     pub(in super::super) const INSTANT: u64 = 3;

@@ -1,8 +1,8 @@
 //! Slices of sync calls, of their requests, of the phases and waits of a request, and of commits.
 
 use super::PerfettoTrace;
-use super::fields::{Category, counters, flows, head, row, value};
-use super::proto::{event, uint};
+use super::fields::{Category, colour, counters, failed, flows, head, row, value};
+use super::proto::event;
 use crate::error::Result;
 use crate::event::Op;
 use crate::names::Names;
@@ -104,7 +104,7 @@ impl PerfettoTrace {
         let after = after.filter(|&(from, _)| before.is_none_or(|(_, to)| to <= from));
         self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
             head(b, Category::Sync, name);
-            uint(b, event::CORRELATION_ID, request.sync_id);
+            colour(b, Some(request.sync_id), request.failure().is_some());
             if before.is_none() {
                 flows(b, r.bio_ids);
             }
@@ -193,7 +193,7 @@ impl PerfettoTrace {
     fn request_name(&mut self, request: &Request, names: &Names) -> u64 {
         let missing = request.missing().filter(|m| *m != Missing::Bio);
         let ino = if request.path.is_some() { 0 } else { request.ino };
-        let key = (request.fs, call_only(request), request.path, ino, missing.map(|m| m as u8));
+        let key = (request.fs, call_only(request), request.path, ino, missing.map(|m| m as u8), request.failure());
         let Self { event_names, interner, .. } = self;
         *event_names
             .requests
@@ -230,9 +230,10 @@ fn format_request_name(request: &Request, missing: Option<Missing>, names: &Name
     } else {
         function
     };
-    name + match missing {
+    let missing = match missing {
         Some(Missing::Start) => ", start not recorded",
         Some(Missing::End) => ", end not recorded",
         Some(Missing::Bio) | None => "",
-    }
+    };
+    name + missing + &failed(request.failure())
 }

@@ -232,8 +232,7 @@ impl PerfettoTrace {
         }
         let group = self.devices[device].1.group;
         let uuid = if is_background {
-            let description =
-                "Bios that no sync request caused. Each slice is named after the thread that submitted it.";
+            let description = "Bios that no sync request caused, or whose owner is not known. Each slice is named after the thread that submitted it.";
             self.merged_track(group, rank::BACKGROUND_BIOS, "background writeback", "background", description)?
         } else {
             let description = "One slice per bio of a sync request, named after the thread that submitted it. \

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::event::{Dev, Kind, NO_SECTOR};
+use crate::source::event_names::errno;
 
 /// Category bits of an action, above its lower 16 bits.
 pub(super) mod category {
@@ -179,14 +180,17 @@ impl<'a> Record<'a> {
     #[inline]
     pub(super) fn kind(&self) -> Kind {
         let without_data = category::DISCARD | category::WRITE_ZEROES | category::PC | category::NOTIFY;
-        if !self.is(category::WRITE) || self.is(without_data) || self.bytes == 0 {
+        let name = self.name();
+        if !self.is(category::WRITE) || self.is(without_data) || self.bytes == 0 && name != Some("C") {
             return Kind::Other;
         }
+        let fua = self.is(category::FUA);
         let (dev, bytes) = (self.dev(), u64::from(self.bytes));
         let Ok(sector) = i64::try_from(self.sector) else { return Kind::Other };
-        match self.name() {
-            Some("Q") => Kind::BlockSubmit { dev, sector, bytes },
-            Some("C") => Kind::BlockComplete { dev, sector, bytes },
+        match name {
+            Some("Q") => Kind::BlockSubmit { dev, sector, bytes, fua },
+            Some("D") => Kind::BlockIssue { dev, sector, bytes },
+            Some("C") => Kind::BlockComplete { dev, sector, bytes, fua, error: errno(i64::from(self.error)) },
             Some("A") if self.is_remap() => {
                 let from_sector = i64::try_from(self.data_u64(8)).unwrap_or(NO_SECTOR);
                 Kind::BlockRemap { dev, sector, bytes, from_dev: Dev(self.data_u32(0)), from_sector }

@@ -86,6 +86,7 @@ pub(super) fn event(options: &SourceOptions, value: &Value<'_>, batch: &mut Batc
         kind,
         Kind::Other
             | Kind::BlockSubmit { .. }
+            | Kind::BlockIssue { .. }
             | Kind::BlockComplete { .. }
             | Kind::BlockRemap { .. }
             | Kind::BioComplete { .. }
@@ -299,7 +300,7 @@ fn missing_field(event: EventName) -> &'static str {
         EventName::StartWithoutId => "its `ino` or `ret` is not a number",
         EventName::EndWithoutId => "the end of a file system's sync has no `ret`; print (\"ret\", args.ret)",
         EventName::Enter(_) | EventName::Exit(_) => "its `ret` is not a number",
-        EventName::BlockSubmit | EventName::BlockComplete => {
+        EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete => {
             "its `dev`, `sector`, `nr_sector` or `rwbs` is missing or out of range"
         }
         EventName::BlockRemap => {

@@ -5,7 +5,7 @@ use memchr::memchr;
 use crate::event::{Dev, Kind, NO_ID, NO_SECTOR};
 use crate::names::NameId;
 use crate::source::cursor::{Cursor, whole};
-use crate::source::event_names::EventName;
+use crate::source::event_names::{EventName, errno_of_status};
 
 /// Maximum width of the COMM column, with the spaces that align it.
 const COMM_COLUMN_BYTES: usize = 64;
@@ -115,6 +115,7 @@ fn bad_data(event: EventName) -> &'static str {
         | EventName::CommitStart
         | EventName::CommitEnd
         | EventName::BlockSubmit
+        | EventName::BlockIssue
         | EventName::BlockComplete
         | EventName::BlockRemap
         | EventName::Mark => "not an event of this format",
@@ -165,7 +166,7 @@ pub(super) fn parse_fast_data(event: EventName, data: &[u8]) -> Option<(Kind, &[
         }
         EventName::Complete => {
             cursor.literal(b" bio ")?;
-            Kind::BioComplete { bio: cursor.hex()?, sector: NO_SECTOR, dev: Dev::UNKNOWN }
+            Kind::BioComplete { bio: cursor.hex()?, sector: NO_SECTOR, dev: Dev::UNKNOWN, error: None }
         }
         EventName::End => {
             cursor.literal(b" id ")?;
@@ -234,7 +235,9 @@ fn parse_general_data(event: EventName, data: &[u8]) -> Option<Data<'_>> {
             if fields.bio.is_none() && !(fields.dev.is_known() && sector != NO_SECTOR) {
                 return None;
             }
-            Kind::BioComplete { bio: fields.bio.unwrap_or(0), sector, dev: fields.dev }
+            let status = fields.extras[..fields.extras_len].iter().find(|(key, _)| *key == b"status");
+            let error = status.and_then(|(_, status)| errno_of_status(whole(status, Cursor::signed)?));
+            Kind::BioComplete { bio: fields.bio.unwrap_or(0), sector, dev: fields.dev, error }
         }
         EventName::Start => {
             fields.path?;

@@ -377,7 +377,7 @@ mod tests {
             ),
             (
                 "bio_complete: bio=0x4 status=-5",
-                Kind::BioComplete { bio: 4, sector: -1, dev: Dev::UNKNOWN },
+                Kind::BioComplete { bio: 4, sector: -1, dev: Dev::UNKNOWN, error: Some(-5) },
                 "status=-5",
             ),
             ("sync_end: id=18446744073709551614 ret=-5", Kind::SyncEnd { id: u64::MAX - 1, ret: -5 }, ""),
@@ -417,8 +417,8 @@ mod tests {
     fn events_of_stock_kernels() {
         let dev = Dev::new(254, 16);
         let block = |sector, bytes| (dev, sector, bytes);
-        let submit = |(dev, sector, bytes)| Kind::BlockSubmit { dev, sector, bytes };
-        let complete = |(dev, sector, bytes)| Kind::BlockComplete { dev, sector, bytes };
+        let submit = |(dev, sector, bytes), fua| Kind::BlockSubmit { dev, sector, bytes, fua };
+        let complete = |(dev, sector, bytes), error| Kind::BlockComplete { dev, sector, bytes, fua: false, error };
         for (event, want, extras) in [
             (
                 "ext4_sync_file_exit: dev 254,16 ino 19 ret -5",
@@ -443,12 +443,12 @@ mod tests {
             ),
             (
                 "block_bio_queue: 254,16 WS 274984 + 8 [a + b]",
-                submit(block(274_984, 4096)),
+                submit(block(274_984, 4096), false),
                 "rwbs=WS;nr_sector=8;data_comm=a + b",
             ),
             (
                 "block_bio_queue: dev=266338320 sector=8 nr_sector=8 rwbs=FWFS comm=a b",
-                submit(block(8, 4096)),
+                submit(block(8, 4096), true),
                 "nr_sector=8;rwbs=FWFS;data_comm=a b",
             ),
             (
@@ -458,12 +458,12 @@ mod tests {
             ),
             (
                 "block_rq_complete: 254,16 WSM () 8 + 16 0x2,0,4 [-5]",
-                complete(block(8, 8192)),
+                complete(block(8, 8192), Some(-5)),
                 "rwbs=WSM;cmd=;nr_sector=16;ioprio=0x2,0,4;error=-5",
             ),
             (
                 "block_rq_complete: 254,16 WS () 8 + 16 [0]",
-                complete(block(8, 8192)),
+                complete(block(8, 8192), Some(0)),
                 "rwbs=WS;cmd=;nr_sector=16;error=0",
             ),
             (
@@ -473,8 +473,18 @@ mod tests {
             ),
             (
                 "block_rq_issue: 254,16 WS 4096 () 8 + 8 be,0,4 [wl]",
-                Kind::Other,
-                "dev=254,16;rwbs=WS;bytes=4096;cmd=;sector=8;nr_sector=8;ioprio=be,0,4;data_comm=wl",
+                Kind::BlockIssue { dev, sector: 8, bytes: 4096 },
+                "rwbs=WS;cmd=;nr_sector=8;ioprio=be,0,4;data_comm=wl",
+            ),
+            (
+                "block_rq_complete: 254,16 WFSM () 8 + 8 [0]",
+                Kind::BlockComplete { dev, sector: 8, bytes: 4096, fua: true, error: Some(0) },
+                "rwbs=WFSM;cmd=;nr_sector=8;error=0",
+            ),
+            (
+                "block_rq_complete: 254,16 WSM () 3936488 + 0 0x2,0,3 [0]",
+                complete(block(3_936_488, 0), Some(0)),
+                "rwbs=WSM;cmd=;nr_sector=0;ioprio=0x2,0,3;error=0",
             ),
             (
                 "block_bio_remap: 254,16 W 100 + 8 <- (254,1) 36",

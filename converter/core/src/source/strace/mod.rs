@@ -15,7 +15,6 @@
 //! the file of a descriptor, midnight. So `settle` makes the events afterwards, in the order of the lines.
 
 mod args;
-mod errno;
 mod fast_path;
 mod head;
 mod line;

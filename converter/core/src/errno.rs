@@ -1,4 +1,4 @@
-//! Error numbers. strace prints errors by name.
+//! Error numbers and their names.
 
 /// As on x86, ARM, RISC-V and s390, in numerical order. 41 and 58 are unused.
 const NAMES: &[(&str, i64)] = &[
@@ -145,6 +145,12 @@ const NAMES: &[(&str, i64)] = &[
 ];
 
 /// Returns the number of an error. Numbers from 512 on are internal to the kernel; only tracers see them.
-pub(super) fn number(name: &[u8]) -> Option<i64> {
+pub fn number(name: &[u8]) -> Option<i64> {
     NAMES.iter().find(|(known, _)| known.as_bytes() == name).map(|&(_, number)| number)
+}
+
+/// Returns the name of an error, as `EIO`; `error 41` if it has none.
+pub fn name(number: i64) -> String {
+    let known = NAMES.iter().find(|&&(_, known)| known == number.abs());
+    known.map_or_else(|| format!("error {}", number.abs()), |(name, _)| (*name).to_owned())
 }

@@ -11,11 +11,14 @@
 //! 254,16   1        6     0.002927018  2967  C  WS 274736 + 8 [0]
 //! ```
 
+mod splits;
+
 use memchr::{memchr, memrchr};
 
+use self::splits::{SplitBio, SplitBios};
 use super::blktrace::Fields;
 use super::cursor::{Cursor, whole};
-use super::event_names::writes_data;
+use super::event_names::{errno, has_fua, is_write};
 use super::{Batch, Explanation, Lines, NoteKind, Problem, Reader, Source, SourceOptions, blktrace};
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
@@ -61,6 +64,7 @@ impl Source for Blkparse {
         let mut reader = Reader::of_lines(self, input, options);
         // blkparse subtracts the time of the first event from all times.
         reader.facts.push(("clock", "relative".to_owned()));
+        reader.stateful_pass = Some(Box::new(SplitBios::default()));
         Ok(reader)
     }
 
@@ -140,7 +144,7 @@ struct Line<'a> {
     command: Option<(Option<u64>, &'a [u8])>,
     elapsed: Option<u64>,
     comm: Option<&'a [u8]>,
-    error: Option<u64>,
+    error: Option<i64>,
     /// Number of unplugged requests.
     requests: Option<u64>,
     message: Option<&'a [u8]>,
@@ -188,7 +192,7 @@ impl<'a> Line<'a> {
                     self.elapsed(&mut cursor)?;
                 }
                 cursor.literal(b"[")?;
-                self.error = Some(cursor.decimal()?);
+                self.error = Some(cursor.signed()?);
                 cursor.literal(b"]")?;
             }
             b"A" => {
@@ -271,12 +275,15 @@ impl<'a> Line<'a> {
     #[inline]
     fn kind(&self) -> Kind {
         let (dev, bytes) = (self.dev, self.sectors.unwrap_or(0).saturating_mul(SECTOR_BYTES));
-        let Some(sector) = self.sector.filter(|&sector| sector >= 0 && writes_data(self.rwbs, bytes)) else {
+        let is_used = is_write(self.rwbs) && (bytes > 0 || self.action == b"C");
+        let Some(sector) = self.sector.filter(|&sector| sector >= 0 && is_used) else {
             return Kind::Other;
         };
+        let fua = has_fua(self.rwbs);
         match (self.action, self.from) {
-            (b"Q", _) => Kind::BlockSubmit { dev, sector, bytes },
-            (b"C", _) => Kind::BlockComplete { dev, sector, bytes },
+            (b"Q", _) => Kind::BlockSubmit { dev, sector, bytes, fua },
+            (b"D", _) => Kind::BlockIssue { dev, sector, bytes },
+            (b"C", _) => Kind::BlockComplete { dev, sector, bytes, fua, error: self.error.and_then(errno) },
             (b"A", Some((from_dev, from_sector))) => Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector },
             _ => Kind::Other,
         }
@@ -284,6 +291,11 @@ impl<'a> Line<'a> {
 
     fn event(&self, options: &SourceOptions, batch: &mut Batch) {
         let kind = self.kind();
+        if self.action == b"X"
+            && let (Some(sector), Some(new_sector)) = (self.sector, self.new_sector)
+        {
+            SplitBio { dev: self.dev, sector, new_sector: new_sector as i64 }.defer(batch);
+        }
         if kind == Kind::Other && !options.keep_extras {
             batch.other(|| self.action);
             return;
@@ -319,7 +331,6 @@ impl<'a> Line<'a> {
         let numbers = [
             ("new_sector", self.new_sector),
             ("elapsed", self.elapsed),
-            ("error", self.error),
             ("requests", self.requests),
             ("pc_bytes", self.command.and_then(|(bytes, _)| bytes)),
         ];
@@ -327,6 +338,9 @@ impl<'a> Line<'a> {
             if let Some(number) = number {
                 fields.number(key, number);
             }
+        }
+        if let Some(error) = self.error {
+            fields.number("error", error);
         }
         if let Some((_, data)) = self.command.filter(|(_, data)| !data.is_empty()) {
             let hex = data.iter().copied().filter(u8::is_ascii_hexdigit);

@@ -1,0 +1,171 @@
+//! Completions of split bios. From version 1.3.0 on, blkparse prints the completion of a part with the first sector of the whole bio and
+//! the length up to the end of the part. Later bios at the sectors of these parts are printed like parts too, unless it ran with `-t`.
+//! This pass restores the sector and the length that the kernel recorded.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::SECTOR_BYTES;
+use crate::event::{Dev, Kind};
+use crate::source::{Batch, StatefulPass};
+
+/// Parts that are remembered. The oldest are forgotten first.
+const MAX_PARTS: usize = 65_536;
+/// Requests in flight that are remembered.
+const MAX_ISSUED: usize = 65_536;
+
+/// A split: the bio that begins at `sector` is cut at `new_sector`.
+pub(super) struct SplitBio {
+    pub(super) dev: Dev,
+    pub(super) sector: i64,
+    pub(super) new_sector: i64,
+}
+
+/// The splits of a batch, each with the number of events before it.
+type Deferred = Vec<(usize, SplitBio)>;
+
+impl SplitBio {
+    /// Leaves the split for the pass.
+    pub(super) fn defer(self, batch: &mut Batch) {
+        let at = batch.events.len();
+        let deferred = batch.deferred.get_or_insert_with(|| Box::new(Deferred::new()));
+        if let Some(splits) = deferred.downcast_mut::<Deferred>() {
+            splits.push((at, self));
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct SplitBios {
+    /// By device and first sector of a part: the first sector of its bio. The first part is among them.
+    parts: BTreeMap<(u32, i64), i64>,
+    order: VecDeque<(u32, i64)>,
+    /// By device and the sector after the last one: the first sectors of requests in flight.
+    issued: HashMap<(u32, i64), Vec<i64>>,
+}
+
+impl SplitBios {
+    fn split(&mut self, split: &SplitBio) {
+        let dev = split.dev.0;
+        let begin = *self.parts.entry((dev, split.sector)).or_insert_with(|| {
+            self.order.push_back((dev, split.sector));
+            split.sector
+        });
+        self.parts.entry((dev, split.new_sector)).or_insert_with(|| {
+            self.order.push_back((dev, split.new_sector));
+            begin
+        });
+        while self.order.len() > MAX_PARTS
+            && let Some(old) = self.order.pop_front()
+        {
+            self.parts.remove(&old);
+        }
+    }
+
+    fn issue(&mut self, dev: Dev, sector: i64, bytes: u64) {
+        if self.issued.len() >= MAX_ISSUED {
+            self.issued.clear();
+        }
+        self.issued.entry((dev.0, end_of(sector, bytes))).or_default().push(sector);
+    }
+
+    /// Returns the first sector of the part that a completion is of, as printed from `sector` on.
+    fn complete(&mut self, dev: Dev, sector: i64, bytes: u64) -> i64 {
+        let end = end_of(sector, bytes);
+        let is_of_bio = |start: i64| self.parts.get(&(dev.0, start)) == Some(&sector);
+        if let Some(starts) = self.issued.get_mut(&(dev.0, end)) {
+            let own = starts.iter().position(|&start| start == sector);
+            let found = own.or_else(|| starts.iter().position(|&start| is_of_bio(start)));
+            if let Some(found) = found {
+                let start = starts.remove(found);
+                if starts.is_empty() {
+                    self.issued.remove(&(dev.0, end));
+                }
+                return start;
+            }
+        }
+        // Without the events at which requests are issued, a part ends where the next one begins.
+        let parts = self.parts.range((dev.0, sector)..(dev.0, end));
+        parts.rev().find(|(_, begin)| **begin == sector).map_or(sector, |((_, start), _)| *start)
+    }
+}
+
+fn end_of(sector: i64, bytes: u64) -> i64 {
+    sector.saturating_add_unsigned(bytes / SECTOR_BYTES)
+}
+
+impl StatefulPass for SplitBios {
+    fn apply(&mut self, batch: &mut Batch) {
+        let mut deferred = batch.deferred.take();
+        let splits = deferred.as_mut().and_then(|deferred| deferred.downcast_mut::<Deferred>());
+        let mut splits = splits.map(std::mem::take).unwrap_or_default().into_iter().peekable();
+        if self.parts.is_empty() && splits.peek().is_none() {
+            return;
+        }
+        for (at, event) in batch.events.iter_mut().enumerate() {
+            while let Some((_, split)) = splits.next_if(|(before, _)| *before <= at) {
+                self.split(&split);
+            }
+            match &mut event.kind {
+                Kind::BlockIssue { dev, sector, bytes } => self.issue(*dev, *sector, *bytes),
+                Kind::BlockComplete { dev, sector, bytes, .. } if *bytes > 0 => {
+                    let start = self.complete(*dev, *sector, *bytes);
+                    *bytes -= (start - *sector).unsigned_abs() * SECTOR_BYTES;
+                    *sector = start;
+                }
+                _ => {}
+            }
+        }
+        splits.for_each(|(_, split)| self.split(&split));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: Dev = Dev(254 << 20);
+
+    fn split(bios: &mut SplitBios, sector: i64, new_sector: i64) {
+        bios.split(&SplitBio { dev: DISK, sector, new_sector });
+    }
+
+    #[test]
+    fn a_completion_is_of_the_part_with_its_end() {
+        for are_issues_recorded in [true, false] {
+            let mut bios = SplitBios::default();
+            split(&mut bios, 1000, 1010);
+            split(&mut bios, 1010, 1020);
+            for start in [1000, 1010, 1020].into_iter().filter(|_| are_issues_recorded) {
+                bios.issue(DISK, start, 10 * SECTOR_BYTES);
+            }
+            // Out of order, as blkparse prints them.
+            for (bytes, start) in [(20, 1010), (10, 1000), (30, 1020)] {
+                assert_eq!(bios.complete(DISK, 1000, bytes * SECTOR_BYTES), start);
+            }
+            assert!(bios.issued.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_bio_that_is_not_split_keeps_its_place() {
+        let mut bios = SplitBios::default();
+        split(&mut bios, 1000, 1010);
+        assert_eq!(bios.complete(DISK, 2000, 8 * SECTOR_BYTES), 2000);
+        // A later bio over both parts, and one at the second part.
+        bios.issue(DISK, 1000, 20 * SECTOR_BYTES);
+        assert_eq!(bios.complete(DISK, 1000, 20 * SECTOR_BYTES), 1000);
+        bios.issue(DISK, 1010, 4 * SECTOR_BYTES);
+        assert_eq!(bios.complete(DISK, 1000, 14 * SECTOR_BYTES), 1010);
+    }
+
+    #[test]
+    fn parts_are_bounded() {
+        let mut bios = SplitBios::default();
+        for at in 0..MAX_PARTS as i64 {
+            split(&mut bios, at * 100, at * 100 + 10);
+            bios.issue(DISK, at * 100, 10);
+        }
+        assert_eq!((bios.parts.len(), bios.order.len()), (MAX_PARTS, MAX_PARTS));
+        assert!(bios.issued.len() <= MAX_ISSUED);
+    }
+}

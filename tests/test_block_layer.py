@@ -1,0 +1,358 @@
+"""Bios by the events of the block layer: FUA, split bios, issues, errors, and logs without submits.
+
+The expected values are computed here from the lines that blkparse printed of real recordings.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import struct
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline import _core
+
+from tests.coretools import ROOT, convert, tables
+from tests.reference import blktrace
+from tests.reference.blktrace import COMPLETE, FUA, ISSUE, QUEUE, SYNC, WRITE, Record, World
+
+BLKTRACE = ROOT / "tests" / "data" / "blktrace"
+RECORDINGS = ["rename", "small1", "small4", "uring"]
+LINE = re.compile(
+    r" *(?P<dev>\d+,\d+) +\d+ +\d+ +(?P<s>\d+)\.(?P<ns>\d{9}) +\d+ +(?P<action>[A-Z]+) +(?P<rwbs>[A-Z]+)"
+    r"(?: (?P<sector>\d+)(?: \+ (?P<sectors>\d+))?)?.*"
+)
+
+
+@dataclass
+class Printed:
+    """An event of a write, as blkparse printed it."""
+
+    ts: int
+    action: str
+    rwbs: str
+    sector: int
+    sectors: int
+
+
+def printed(text: str) -> list[Printed]:
+    """The events of writes in blkparse's text."""
+    events = []
+    for line in text.splitlines():
+        match = LINE.fullmatch(line)
+        if match and "W" in match["rwbs"] and match["sector"]:
+            ts = int(match["s"]) * 10**9 + int(match["ns"])
+            sectors = int(match["sectors"] or 0)
+            events.append(
+                Printed(ts, match["action"], match["rwbs"], int(match["sector"]), sectors)
+            )
+    return events
+
+
+def blkparse_text(name: str) -> str:
+    return gzip.decompress((BLKTRACE / f"{name}.blkparse.txt.gz").read_bytes()).decode()
+
+
+def expected(events: list[Printed]) -> list[tuple[int, int, int, int]]:
+    """Sector, submit, issue and end of each bio. No two writes of these recordings to one sector are in flight at once."""
+    bios = []
+    for at, bio in enumerate(events):
+        if bio.action != "Q":
+            continue
+        after = events[at + 1 :]
+        has_fua = "F" in bio.rwbs.split("W")[1]
+        covering = [e for e in after if e.sector <= bio.sector < e.sector + e.sectors]
+        issue = next(e for e in covering if e.action == "D")
+        data = next(e for e in covering if e.action == "C")
+        assert "F" not in data.rwbs
+        flushed = [
+            e for e in after if e.action == "C" and e.sectors == 0 and e.sector == bio.sector
+        ]
+        end = next(e for e in flushed if e.ts >= data.ts) if has_fua else data
+        bios.append((bio.sector, bio.ts, issue.ts, end.ts))
+    return bios
+
+
+def found(bios: list[dict[str, Any]]) -> list[tuple[int, int, int, int]]:
+    return [
+        (b["sector"], b["ts_ns"], b["ts_ns"] + b["queue_ns"], b["ts_ns"] + b["dur_ns"])
+        for b in sorted(bios, key=lambda b: b["bio_id"])
+    ]
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_bios_end_with_their_flush_on_a_device_without_fua(name: str, tmp_path: Path) -> None:
+    text = blkparse_text(name)
+    events = printed(text)
+    truth = expected(events)
+    rows = tables(convert(tmp_path, text.encode()))["bio"]
+    assert found(rows) == truth
+    # A third of the bios or so, and the flush takes longer than the data.
+    fua = [b for b in events if b.action == "Q" and "F" in b.rwbs.split("W")[1]]
+    assert len(fua) >= 40
+    ends = {(sector, submit): end for sector, submit, _, end in truth}
+    data = [
+        next(e for e in events if e.action == "C" and e.sector == b.sector and e.ts > b.ts)
+        for b in fua
+    ]
+    late = sum(ends[b.sector, b.ts] - c.ts for b, c in zip(fua, data, strict=True))
+    assert late / len(fua) > 100_000
+    for row in rows:
+        assert row["queue_ns"] + row["device_ns"] == row["dur_ns"]
+        assert row["error"] == 0
+        assert row["incomplete"] is None
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_files_text_and_low_level_log_give_the_same_bios(name: str, tmp_path: Path) -> None:
+    text = tables(convert(tmp_path, blkparse_text(name).encode(), to="text/"))
+    _core.convert([str(BLKTRACE / f"{name}.blktrace.0")], f"{tmp_path}/files/")
+    _core.convert([str(BLKTRACE / f"{name}.blktrace.0")], f"{tmp_path}/log.events.jsonl")
+    _core.convert([f"{tmp_path}/log.events.jsonl"], f"{tmp_path}/again/")
+    files, again = (tables(tmp_path / folder) for folder in ("files", "again"))
+    assert files["bio"] == again["bio"]
+    first = files["bio"][0]["ts_ns"] - text["bio"][0]["ts_ns"]
+    # An interrupted task has no name in the text if blktrace wrote none.
+    shifted = [row | {"ts_ns": row["ts_ns"] - first, "comm": None} for row in files["bio"]]
+    assert [row | {"comm": None} for row in text["bio"]] == shifted
+
+
+def write_world(folder: Path, records: list[Record]) -> list[str]:
+    records = [replace(record, sequence=at) for at, record in enumerate(records, 1)]
+    return blktrace.write(folder, World([records]).files())
+
+
+def record(
+    time: int, action: str, category: int, sector: int, sectors: int, **fields: Any
+) -> Record:
+    number = blktrace.NUMBERS[action]
+    return Record(time, 0, number, category, sector=sector, bytes=512 * sectors, pid=7, **fields)
+
+
+def test_a_device_with_fua_completes_once(tmp_path: Path) -> None:
+    """The flag stays in the completion, also after a flush before the write, whose completion repeats."""
+    fua, write = WRITE | SYNC | FUA, WRITE | SYNC
+    rows = convert_world(tmp_path, [
+        record(100, "Q", QUEUE | fua, 8, 8),
+        record(110, "D", ISSUE | fua, 8, 8),
+        record(150, "C", COMPLETE | fua, 8, 8),
+        record(200, "Q", QUEUE | fua | blktrace.FLUSH, 16, 8),
+        record(210, "D", ISSUE | fua, 16, 8),
+        record(250, "C", COMPLETE | fua, 16, 8),
+        record(251, "C", COMPLETE | fua, 16, 0),
+        # The same sector again, without FUA.
+        record(300, "Q", QUEUE | write, 8, 8),
+        record(310, "D", ISSUE | write, 8, 8),
+        record(350, "C", COMPLETE | write, 8, 8),
+    ])  # fmt: skip
+    assert [(row["sector"], row["dur_ns"]) for row in rows["bio"]] == [(8, 50), (16, 50), (8, 50)]
+    assert not rows["loss"]
+
+
+def convert_world(folder: Path, records: list[Record]) -> dict[str, list[dict[str, Any]]]:
+    _core.convert(write_world(folder, records), f"{folder}/out/")
+    return tables(folder / "out")
+
+
+def test_a_flush_that_is_not_in_the_log_leaves_the_end_unknown(tmp_path: Path) -> None:
+    rows = convert_world(tmp_path, [
+        record(100, "Q", QUEUE | WRITE | FUA, 8, 8),
+        record(110, "D", ISSUE | WRITE, 8, 8),
+        record(150, "C", COMPLETE | WRITE, 8, 8),
+        record(160, "Q", QUEUE | WRITE, 64, 8),
+        record(170, "C", COMPLETE | WRITE, 64, 8),
+    ])  # fmt: skip
+    bios = {row["sector"]: row for row in rows["bio"]}
+    assert bios[8]["incomplete"] == "end"
+    assert (bios[8]["dur_ns"], bios[8]["queue_ns"], bios[8]["device_ns"]) == (None, 10, None)
+    # No issue was recorded for the other bio.
+    assert (bios[64]["dur_ns"], bios[64]["queue_ns"], bios[64]["device_ns"]) == (10, None, None)
+    assert [row["reason"] for row in rows["loss"]] == ["never_completed"]
+
+
+def test_merged_split_and_requeued_bios_have_their_issue(tmp_path: Path) -> None:
+    rows = convert_world(tmp_path, [
+        record(100, "Q", QUEUE | WRITE, 0, 8),
+        record(101, "Q", QUEUE | WRITE, 8, 8),
+        # The driver does not take the merged request at once.
+        record(110, "D", ISSUE | WRITE, 0, 16),
+        record(111, "R", blktrace.REQUEUE | WRITE, 0, 16),
+        record(120, "D", ISSUE | WRITE, 0, 16),
+        record(130, "Q", QUEUE | WRITE, 64, 16),
+        record(131, "X", QUEUE | WRITE, 64, 8, data=struct.pack(">Q", 72)),
+        record(140, "D", ISSUE | WRITE, 64, 8),
+        record(141, "D", ISSUE | WRITE, 72, 8),
+        record(150, "C", COMPLETE | WRITE, 0, 16),
+        record(160, "C", COMPLETE | WRITE, 72, 8, error=2**16 - 28),
+        record(170, "C", COMPLETE | WRITE, 64, 8),
+    ])  # fmt: skip
+    columns = ("sector", "queue_ns", "device_ns", "dur_ns", "error")
+    assert [tuple(row[column] for column in columns) for row in rows["bio"]] == [
+        (0, 20, 30, 50, 0),
+        (8, 19, 30, 49, 0),
+        (64, 10, 30, 40, -28),
+    ]
+
+
+# Split bios in the text of blkparse.
+
+
+class Tracker:
+    """What blkparse 1.3.0 does to completions: `log_track_split` and `fixup_complete` of blkparse.c.
+
+    Every part of a split bio refers to the first part. A completion at the sector of a part is printed
+    from the first sector of the bio. With `-t`, the bio is forgotten at its first completion.
+    """
+
+    def __init__(self, *, times: bool) -> None:
+        self.times = times
+        self.first_of: dict[int, int] = {}
+
+    def split(self, sector: int, sectors: int) -> None:
+        first = self.first_of.setdefault(sector, sector)
+        self.first_of.setdefault(sector + sectors, first)
+
+    def complete(self, sector: int, sectors: int) -> tuple[int, int]:
+        first = self.first_of.get(sector, sector)
+        if self.times:
+            self.first_of = {s: f for s, f in self.first_of.items() if f != first}
+        return first, sectors + sector - first
+
+
+def blkparse(records: list[Record], *, times: bool) -> str:
+    tracker, lines = Tracker(times=times), []
+    for number, one in enumerate(records, 1):
+        ts, action, sectors = (
+            one.time - records[0].time,
+            blktrace.ACTIONS[one.number],
+            one.bytes // 512,
+        )
+        head = f"254,16   0 {number:8} {ts // 10**9:5}.{ts % 10**9:09} {one.pid:5}  {action} {blktrace.rwbs(one):>3} "
+        if action == "X":
+            tracker.split(one.sector, sectors)
+            lines.append(f"{head}{one.sector} / {one.sector + sectors} [wl]")
+        elif action == "C":
+            sector, length = tracker.complete(one.sector, sectors)
+            elapsed = f"({1234:8}) " if times else ""
+            lines.append(f"{head}{sector} + {length} {elapsed}[{one.error}]")
+        else:
+            lines.append(f"{head}{one.sector} + {sectors} [wl]")
+    return "\n".join(lines) + "\n"
+
+
+def split_bio(
+    time: int, sector: int, sizes: list[int], order: list[int], *, issues: bool
+) -> list[Record]:
+    """A bio that is split into parts of these sizes, which complete in this order."""
+    write = WRITE | SYNC
+    records = [record(time, "Q", QUEUE | write, sector, sum(sizes))]
+    parts, at = [], sector
+    for size in sizes:
+        if at + size < sector + sum(sizes):
+            records.append(record(time + 1, "X", QUEUE | write, at, size))
+        if issues:
+            records.append(record(time + 2, "D", ISSUE | write, at, size))
+        parts.append((at, size))
+        at += size
+    done = [
+        record(time + 10 + n, "C", COMPLETE | write, *parts[part]) for n, part in enumerate(order)
+    ]
+    return records + done
+
+
+@pytest.mark.parametrize("times", [False, True])
+@pytest.mark.parametrize("issues", [True, False])
+def test_parts_of_split_bios_are_those_of_the_files(
+    tmp_path: Path, times: bool, issues: bool
+) -> None:
+    """The printed completions are cumulative; the files of the same run are not."""
+    records = [
+        *split_bio(1000, 851968, [2560, 2560, 2560, 2560], [0, 1, 2, 3], issues=issues),
+        *split_bio(2000, 100_000, [2560, 2560, 1880], [2, 0, 1], issues=issues),
+        # blkparse remembers the parts: a bio at one of them, and one over two of them, that are not split.
+        *split_bio(3000, 854_528, [2560], [0], issues=issues),
+        *split_bio(4000, 851_968, [2560], [0], issues=issues),
+    ]
+    if issues:
+        records += split_bio(5000, 851_968, [5120], [0], issues=issues)
+    text = blkparse(records, times=times)
+    if not times:
+        cumulative = [line.split()[7:10] for line in text.splitlines() if "  C  " in line][:4]
+        assert cumulative == [["851968", "+", str(2560 * n)] for n in range(1, 5)]
+    from_text = tables(convert(tmp_path, text.encode(), to="text/"))
+    from_files = convert_world(tmp_path, records)
+    ends = [
+        [
+            (row["ts_ns"] - rows["bio"][0]["ts_ns"], row["sector"], row["bytes"], row["dur_ns"])
+            for row in rows["bio"]
+        ]
+        for rows in (from_text, from_files)
+    ]
+    assert ends[0] == ends[1]
+    assert not from_text["loss"]
+    assert not from_files["loss"]
+    bio = from_files["bio"][0]
+    assert (bio["bytes"], bio["dur_ns"]) == (10240 * 512, 13)
+
+
+# Logs without submits.
+
+
+def without(data: bytes, actions: str) -> bytes:
+    """The records of a file except those of these actions: what `blktrace -a` leaves out."""
+    kept = [
+        r
+        for r in blktrace.records(data)
+        if r.category & blktrace.NOTIFY or blktrace.ACTIONS[r.number] not in actions
+    ]
+    return b"".join(one.packed() for one in kept)
+
+
+@pytest.mark.parametrize("kept", ["DC", "C"])
+def test_completions_without_a_submit_are_not_nothing(tmp_path: Path, kept: str) -> None:
+    text = "".join(
+        line + "\n"
+        for line in blkparse_text("small1").splitlines()
+        if LINE.fullmatch(line) and line.split()[5] in kept
+    )
+    events = printed(text)
+    requests = [e for e in events if e.action == "C" and e.sectors]
+    rows = tables(convert(tmp_path, text.encode()))
+    assert len(rows["bio"]) == len(requests) == 150
+    truth = []
+    for end in requests:
+        issued = [e for e in events if e.action == "D" and e.ts < end.ts and e.sector == end.sector]
+        begin = issued[-1].ts if issued else end.ts
+        truth.append((begin, end.sector, end.sectors * 512, end.ts - begin if issued else None))
+    columns = ("ts_ns", "sector", "bytes", "device_ns")
+    assert sorted(tuple(row[c] for c in columns) for row in rows["bio"]) == sorted(truth)
+    for row in rows["bio"]:
+        unknown = ("sync_id", "origin", "tid", "comm", "dur_ns", "queue_ns", "confidence")
+        assert [row[column] for column in unknown] == [None] * 7
+        assert (row["incomplete"], row["error"]) == ("start", 0)
+    assert [(row["reason"], row["count"], row["severity"]) for row in rows["loss"]] == [
+        ("submits_missing", 150, "loss")
+    ]
+    with pytest.raises(_core.CoreError, match="submits_missing"):
+        convert(tmp_path, text.encode(), to="none/", max_loss="0")
+
+
+def test_completions_before_the_first_submit_are_not_rows(tmp_path: Path) -> None:
+    """A log that records submits may begin with completions of bios that were in flight."""
+    lines = [line for line in blkparse_text("small1").splitlines() if LINE.fullmatch(line)]
+    at = next(n for n, line in enumerate(lines) if line.split()[5] == "C")
+    rows = tables(convert(tmp_path, "\n".join([lines[at], *lines[at + 1 :], ""]).encode()))
+    assert {row["origin"] for row in rows["bio"]} == {"background"}
+    assert "submits_missing" not in {row["reason"] for row in rows["loss"]}
+
+
+def test_many_completions_without_a_submit_stream(tmp_path: Path) -> None:
+    lines = [
+        f"254,16   0 {n:8} {n:5}.000000000     0  C  WS {n * 8} + 8 [0]" for n in range(1, 10_001)
+    ]
+    rows = tables(convert(tmp_path, "\n".join([*lines, ""]).encode()))
+    assert [row["sector"] for row in rows["bio"]] == [n * 8 for n in range(1, 10_001)]
+    assert rows["loss"][0]["count"] == 10_000
