@@ -1,7 +1,10 @@
 //! The bios that the block layer has in flight, by device and sector. Its events carry neither an address nor an id.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::ops::Range;
 
+use crate::by_device::ByDevice;
 use crate::event::Dev;
 
 const SECTOR_BYTES: u64 = 512;
@@ -13,6 +16,8 @@ const MAX_REMAPS: usize = 65_536;
 struct QueuedBio<T> {
     bio: T,
     queued_ts: i64,
+    /// In the order in which the bios of a device were queued.
+    number: u64,
     end_sector: i64,
     left_bytes: u64,
     fua: bool,
@@ -87,48 +92,107 @@ pub(crate) enum Arrival {
 /// The bios that the block layer has in flight, by device and sector. `T` identifies a bio for the caller.
 #[derive(Debug, Default)]
 pub(crate) struct BlockQueue<T> {
-    devices: Vec<(Dev, DeviceQueue<T>)>,
+    devices: ByDevice<DeviceQueue<T>>,
     /// Where redirected bios will be queued next.
     remap_targets: HashSet<(Dev, i64)>,
     remap_order: VecDeque<(Dev, i64)>,
 }
 
+/// Bios by first sector. Of two bios at one sector the older comes first.
+type BySector<T> = BTreeMap<i64, VecDeque<QueuedBio<T>>>;
+
 #[derive(Debug)]
 struct DeviceQueue<T> {
-    /// By first sector. Of two bios at one sector the older comes first.
-    queued: BTreeMap<i64, VecDeque<QueuedBio<T>>>,
-    longest_sectors: i64,
+    /// The bios of each length class: those of 2^i to 2^(i+1)-1 sectors. A bio that covers a sector begins at most its length before it,
+    /// so one long bio must not make the search for short ones long.
+    classes: Vec<BySector<T>>,
+    queued: u64,
+}
+
+impl<T> Default for DeviceQueue<T> {
+    fn default() -> Self {
+        Self { classes: Vec::new(), queued: 0 }
+    }
+}
+
+/// Where a bio in flight is. The order is that of first sectors, then of age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    start: i64,
+    number: u64,
+    class: usize,
 }
 
 pub(crate) fn sectors(bytes: u64) -> i64 {
     i64::try_from(bytes.div_ceil(SECTOR_BYTES)).unwrap_or(i64::MAX)
 }
 
+/// The length class of a bio of this many sectors.
+fn class_of(sectors: i64) -> usize {
+    sectors.max(1).ilog2() as usize
+}
+
+/// The first sectors at which a bio of a class may begin that covers a sector from `sector` to `end - 1`.
+fn starts(class: usize, sector: i64, end: i64) -> Range<i64> {
+    let longest = i64::MAX >> (62 - class);
+    sector.saturating_sub(longest - 1).min(end)..end
+}
+
 impl<T> DeviceQueue<T> {
-    /// The bios in flight that cover a sector, the lowest first sector first.
-    fn covering(&self, sector: i64) -> impl Iterator<Item = &QueuedBio<T>> {
-        let from = sector.saturating_sub(self.longest_sectors);
-        let bios = self.queued.range(from..=sector).flat_map(|(_, bios)| bios);
-        bios.filter(move |bio| bio.end_sector > sector)
+    /// The oldest bio at each first sector that reaches from `sector` to `end - 1` and that `is_wanted`.
+    fn oldest_in(
+        &self,
+        sector: i64,
+        end: i64,
+        is_wanted: impl Fn(i64, &QueuedBio<T>) -> bool,
+    ) -> impl Iterator<Item = (Place, &QueuedBio<T>)> {
+        let classes = self.classes.iter().enumerate().filter(|(_, bios)| !bios.is_empty());
+        let bios = classes.flat_map(move |(class, by_sector)| {
+            by_sector.range(starts(class, sector, end)).map(move |(&start, bios)| (class, start, bios))
+        });
+        bios.filter_map(move |(class, start, bios)| {
+            let bio = bios.iter().find(|bio| bio.end_sector > sector && is_wanted(start, bio))?;
+            Some((Place { start, number: bio.number, class }, bio))
+        })
+    }
+
+    /// The places of the bios of `oldest_in`, sorted, one for each first sector.
+    fn places_in(&self, sector: i64, end: i64, is_wanted: impl Fn(i64, &QueuedBio<T>) -> bool) -> Vec<Place> {
+        let mut places: Vec<Place> = self.oldest_in(sector, end, is_wanted).map(|(place, _)| place).collect();
+        places.sort_unstable();
+        places.dedup_by_key(|place| place.start);
+        places
+    }
+
+    /// Changes a bio in flight. It leaves if it is complete then.
+    fn change(&mut self, place: Place, change: impl FnOnce(&mut QueuedBio<T>)) -> Option<Completed<T>>
+    where
+        T: Copy,
+    {
+        let Entry::Occupied(mut bios) = self.classes[place.class].entry(place.start) else { return None };
+        let at = bios.get().binary_search_by_key(&place.number, |queued| queued.number).ok()?;
+        let queued = &mut bios.get_mut()[at];
+        change(queued);
+        if !queued.is_complete() {
+            return None;
+        }
+        let completed = queued.completed();
+        bios.get_mut().remove(at);
+        if bios.get().is_empty() {
+            bios.remove();
+        }
+        Some(completed)
     }
 }
 
 impl<T: Copy + PartialEq> BlockQueue<T> {
     pub(crate) fn new() -> Self {
-        Self { devices: Vec::new(), remap_targets: HashSet::new(), remap_order: VecDeque::new() }
-    }
-
-    fn device(&self, dev: Dev) -> Option<&DeviceQueue<T>> {
-        self.devices.iter().find(|(known, _)| *known == dev).map(|(_, device)| device)
-    }
-
-    fn device_mut(&mut self, dev: Dev) -> Option<&mut DeviceQueue<T>> {
-        self.devices.iter_mut().find(|(known, _)| *known == dev).map(|(_, device)| device)
+        Self { devices: ByDevice::default(), remap_targets: HashSet::new(), remap_order: VecDeque::new() }
     }
 
     /// Whether a bio has ever been queued on the device, or on any device with `None`.
     pub(crate) fn has_seen(&self, dev: Option<Dev>) -> bool {
-        self.devices.iter().any(|(known, _)| dev.is_none_or(|dev| *known == dev))
+        dev.map_or(!self.devices.is_empty(), |dev| self.devices.get(dev).is_some())
     }
 
     /// Whether a bio that is queued at this sector is new. A remap announces its target once.
@@ -137,39 +201,32 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
     }
 
     pub(crate) fn queue(&mut self, (dev, sector): (Dev, i64), bytes: u64, fua: bool, ts: i64, bio: T) {
-        if self.device(dev).is_none() {
-            self.devices.push((dev, DeviceQueue { queued: BTreeMap::new(), longest_sectors: 0 }));
-        }
-        let Some(device) = self.device_mut(dev) else { return };
+        let device = self.devices.get_or_default(dev);
         let length = sectors(bytes);
-        device.longest_sectors = device.longest_sectors.max(length);
-        let end_sector = sector.saturating_add(length);
+        let class = class_of(length);
+        if device.classes.len() <= class {
+            device.classes.resize_with(class + 1, BTreeMap::new);
+        }
+        device.queued += 1;
         let queued = QueuedBio {
             bio,
             queued_ts: ts,
-            end_sector,
+            number: device.queued,
+            end_sector: sector.saturating_add(length),
             left_bytes: bytes,
             fua,
             unflushed: 0,
             issue: None,
             error: None,
         };
-        device.queued.entry(sector).or_default().push_back(queued);
+        device.classes[class].entry(sector).or_default().push_back(queued);
     }
 
-    /// The bios in flight in a range of sectors, the lowest first sector first.
-    pub(crate) fn in_range(&self, dev: Dev, sector: i64, bytes: u64) -> impl Iterator<Item = T> {
+    /// A bio in flight in a range of sectors that `is_wanted`. Of several, the one with the lowest first sector, then the oldest.
+    pub(crate) fn find(&self, dev: Dev, sector: i64, bytes: u64, is_wanted: impl Fn(T) -> bool) -> Option<T> {
         let end = sector.saturating_add(sectors(bytes).max(1));
-        let bios = self.device(dev).into_iter().flat_map(move |device| {
-            let from = sector.saturating_sub(device.longest_sectors);
-            device.queued.range(from.min(end)..end).flat_map(|(_, bios)| bios)
-        });
-        bios.filter(move |bio| bio.end_sector > sector).map(|queued| queued.bio)
-    }
-
-    /// A bio in flight that covers a sector. Of several, the one with the lowest first sector, then the oldest.
-    pub(crate) fn find(&self, dev: Dev, sector: i64) -> Option<T> {
-        self.device(dev)?.covering(sector).next().map(|queued| queued.bio)
+        let bios = self.devices.get(dev)?.oldest_in(sector, end, |_, bio| is_wanted(bio.bio));
+        bios.min_by_key(|(place, _)| *place).map(|(_, queued)| queued.bio)
     }
 
     /// Announces that a bio will be queued again, at another device and sector.
@@ -186,15 +243,11 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
 
     /// Issues a request with the bios in a range of sectors.
     pub(crate) fn issue(&mut self, dev: Dev, sector: i64, bytes: u64, ts: i64) {
-        let Some(device) = self.device_mut(dev) else { return };
+        let Some(device) = self.devices.get_mut(dev) else { return };
         let end = sector.saturating_add(sectors(bytes));
-        let from = sector.saturating_sub(device.longest_sectors);
-        for (_, bios) in device.queued.range_mut(from..end.max(from)) {
-            // Those that wait for a flush have been written.
-            let is_in_range = |queued: &&mut QueuedBio<T>| queued.end_sector > sector && queued.left_bytes > 0;
-            if let Some(queued) = bios.iter_mut().find(is_in_range) {
-                Issue::update(&mut queued.issue, ts, sector);
-            }
+        // Those that wait for a flush have been written.
+        for place in device.places_in(sector, end, |_, queued| queued.left_bytes > 0) {
+            device.change(place, |queued| Issue::update(&mut queued.issue, ts, sector));
         }
     }
 
@@ -202,90 +255,61 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
     /// the bios that leave, or `None` if no bio is in flight in the range.
     pub(crate) fn complete(&mut self, completion: &Completion) -> Option<Vec<Completed<T>>> {
         let &Completion { dev, sector, bytes, fua, error, ts } = completion;
-        let device = self.device_mut(dev)?;
+        let device = self.devices.get_mut(dev)?;
         let end = sector.saturating_add(sectors(bytes));
-        let from = sector.saturating_sub(device.longest_sectors);
-        if from >= end {
+        // Of two writes in flight to one sector the older completes first.
+        let places = device.places_in(sector, end, |_, queued| queued.queued_ts <= ts && queued.left_bytes > 0);
+        if places.is_empty() {
             return None;
         }
-        let mut is_any_in_flight = false;
-        let (mut done, mut empty) = (Vec::new(), Vec::new());
-        for (&start, bios) in device.queued.range_mut(from..end) {
-            // Of two writes in flight to one sector the older completes first.
-            let is_hit = |queued: &&mut QueuedBio<T>| {
-                queued.queued_ts <= ts && queued.end_sector > sector && queued.left_bytes > 0
-            };
-            let Some(queued) = bios.iter_mut().find(is_hit) else { continue };
-            is_any_in_flight = true;
-            let overlap = (end.min(queued.end_sector) - sector.max(start)).unsigned_abs().saturating_mul(SECTOR_BYTES);
-            queued.left_bytes = queued.left_bytes.saturating_sub(overlap);
-            queued.fail(error);
-            // The block layer has taken the flag off: the device has no FUA, and a flush follows instead.
-            queued.unflushed += u32::from(queued.fua && !fua);
-            if queued.is_complete() {
-                leave(bios, start, &mut done, &mut empty);
-            }
-        }
-        for start in empty {
-            device.queued.remove(&start);
-        }
-        is_any_in_flight.then_some(done)
+        let complete_at = |place: Place| {
+            device.change(place, |queued| {
+                let overlap = end.min(queued.end_sector) - sector.max(place.start);
+                let overlap_bytes = overlap.unsigned_abs().saturating_mul(SECTOR_BYTES);
+                queued.left_bytes = queued.left_bytes.saturating_sub(overlap_bytes);
+                queued.fail(error);
+                // The block layer has taken the flag off: the device has no FUA, and a flush follows instead.
+                queued.unflushed += u32::from(queued.fua && !fua);
+            })
+        };
+        Some(places.into_iter().filter_map(complete_at).collect())
     }
 
     /// Completes the flush after the write of a bio, or of its part that begins at the sector. Returns the bio if it leaves.
     pub(crate) fn complete_flush(&mut self, completion: &Completion) -> Option<Completed<T>> {
         let &Completion { dev, sector, error, ts, .. } = completion;
-        let device = self.device_mut(dev)?;
-        let from = sector.saturating_sub(device.longest_sectors);
-        for (&start, bios) in device.queued.range_mut(from..=sector) {
-            // The completion of the data may have been lost.
-            let waits = |queued: &QueuedBio<T>| queued.unflushed > 0 || queued.fua && start == sector;
-            let is_hit =
-                |queued: &&mut QueuedBio<T>| queued.queued_ts <= ts && queued.end_sector > sector && waits(queued);
-            let Some(queued) = bios.iter_mut().find(is_hit) else { continue };
+        let device = self.devices.get_mut(dev)?;
+        // The completion of the data may have been lost.
+        let waits = |start: i64, queued: &QueuedBio<T>| queued.unflushed > 0 || queued.fua && start == sector;
+        let is_hit = |start: i64, queued: &QueuedBio<T>| queued.queued_ts <= ts && waits(start, queued);
+        let place = device.oldest_in(sector, sector.saturating_add(1), is_hit).map(|(place, _)| place).min()?;
+        device.change(place, |queued| {
             if queued.unflushed == 0 {
                 queued.left_bytes = 0;
             }
             queued.unflushed = queued.unflushed.saturating_sub(1);
             queued.fail(error);
-            let (mut done, mut empty) = (Vec::new(), Vec::new());
-            if queued.is_complete() {
-                leave(bios, start, &mut done, &mut empty);
-            }
-            for start in empty {
-                device.queued.remove(&start);
-            }
-            return done.pop();
-        }
-        None
+        })
     }
 
     /// Removes and returns the bios that were queued before a time. They are not complete.
     pub(crate) fn take_older(&mut self, ts: i64) -> Vec<Completed<T>> {
-        let mut old = Vec::new();
-        for (_, device) in &mut self.devices {
-            device.queued.retain(|_, bios| {
-                while let Some(queued) = bios.front().filter(|queued| queued.queued_ts < ts) {
-                    old.push(queued.completed());
-                    bios.pop_front();
-                }
-                !bios.is_empty()
-            });
+        let mut taken = Vec::new();
+        for device in self.devices.values_mut() {
+            let mut old: Vec<(i64, QueuedBio<T>)> = Vec::new();
+            for by_sector in &mut device.classes {
+                by_sector.retain(|&start, bios| {
+                    while let Some(queued) = bios.front().filter(|queued| queued.queued_ts < ts) {
+                        old.push((start, *queued));
+                        bios.pop_front();
+                    }
+                    !bios.is_empty()
+                });
+            }
+            old.sort_unstable_by_key(|(start, queued)| (*start, queued.number));
+            taken.extend(old.iter().map(|(_, queued)| queued.completed()));
         }
-        old
-    }
-}
-
-/// Removes the bios at one sector that are complete. `empty` receives the sector if none is left.
-fn leave<T: Copy>(bios: &mut VecDeque<QueuedBio<T>>, start: i64, done: &mut Vec<Completed<T>>, empty: &mut Vec<i64>) {
-    bios.retain(|queued| {
-        if queued.is_complete() {
-            done.push(queued.completed());
-        }
-        !queued.is_complete()
-    });
-    if bios.is_empty() {
-        empty.push(start);
+        taken
     }
 }
 
@@ -313,7 +337,7 @@ mod tests {
         assert_eq!(bios(queue.complete(&at(0, 4096, 100))), None);
         assert_eq!(bios(queue.complete(&at(68, 2048, 100))), Some(vec![]));
         assert_eq!(bios(queue.complete(&at(64, 2048, 100))), Some(vec![4]));
-        assert_eq!(queue.find(DISK, 64), None);
+        assert_eq!(queue.find(DISK, 64, 0, |_| true), None);
     }
 
     #[test]
@@ -345,7 +369,7 @@ mod tests {
         assert_eq!(bios(queue.complete(&at(8, 4096, 27))), Some(vec![3]));
         let failed = Completion { error: Some(-5), ..at(8, 0, 30) };
         assert_eq!(queue.complete_flush(&failed), Some(Completed { bio: 1, issue_ts: None, error: Some(-5) }));
-        assert_eq!(queue.find(DISK, 8), None);
+        assert_eq!(queue.find(DISK, 8, 0, |_| true), None);
     }
 
     #[test]

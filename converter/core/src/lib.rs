@@ -9,6 +9,7 @@
 
 pub(crate) mod background_ids;
 pub(crate) mod block_queue;
+mod by_device;
 pub mod dedup;
 pub mod errno;
 pub mod error;

@@ -95,6 +95,8 @@ pub(super) struct ThreadCalls {
     /// The kernel reports the request at two tracepoints, with an id and without.
     has_nested_start: bool,
     pending: Vec<PendingCall>,
+    /// Number of pending calls that have not returned: at most one of each log.
+    unreturned: usize,
     /// The exit that was emitted last, until the next call: its op and its log.
     last_exit: Option<(Op, usize)>,
     returned: Option<ReturnedCall>,
@@ -167,6 +169,7 @@ impl ThreadCalls {
         let (op, enter, log) = (entry.op, entry.event.ts, entry.log);
         let reports_requests = authority.reports_requests(entry.event.tid);
         let mut reported_by = LogSet::default();
+        let mut unreturned = self.unreturned;
         self.pending.retain(|pending| {
             if pending.entry.log == log || !pending.may_be(op, enter) {
                 return true;
@@ -174,12 +177,14 @@ impl ThreadCalls {
             entry.call_only |= pending.entry.call_only && !reports_requests;
             entry.complete_from(&pending.entry);
             reported_by.insert(pending.entry.log);
+            unreturned -= usize::from(pending.exit.is_none());
             // Its entry, and its exit.
             for _ in 0..=usize::from(pending.exit.is_some()) {
                 outcome.duplicate(pending.entry.location, op.name());
             }
             false
         });
+        self.unreturned = unreturned;
         self.last_exit = None;
         self.request = None;
         self.open = Some(OpenCall { op, enter, log, call_only: entry.call_only, has_request: false, reported_by });
@@ -194,7 +199,7 @@ impl ThreadCalls {
         self.release_if(enter, outcome, authority, |pending| pending.entry.log == log && pending.exit.is_some());
         let reports_requests = authority.reports_requests(tid);
         let call_only = entry.call_only && !reports_requests;
-        self.pending.retain(|pending| pending.entry.log != log || pending.exit.is_some());
+        self.take_unreturned(log);
         if let Some(open) = self.open.as_mut().filter(|open| open.op == op && !open.reported_by.contains(log)) {
             open.reported_by.insert(log);
             let was_call_only = open.call_only;
@@ -227,6 +232,22 @@ impl ThreadCalls {
             outcome.duplicate(entry.location, op.name());
         } else {
             self.pending.push(PendingCall { entry, exit: None });
+            self.unreturned += 1;
+        }
+    }
+
+    /// The place of the pending call of a log that has not returned. It is among the last ones, before which there may be any number.
+    fn find_unreturned(&self, log: usize) -> Option<usize> {
+        if self.unreturned == 0 {
+            return None;
+        }
+        self.pending.iter().rposition(|pending| pending.entry.log == log && pending.exit.is_none())
+    }
+
+    fn take_unreturned(&mut self, log: usize) {
+        if let Some(at) = self.find_unreturned(log) {
+            self.pending.remove(at);
+            self.unreturned -= 1;
         }
     }
 
@@ -234,10 +255,11 @@ impl ThreadCalls {
     pub(super) fn exit(&mut self, event: &Event, location: Location, log: usize, authority: &Authority) -> Outcome {
         let mut outcome = Outcome::default();
         let Kind::CallExit { op, .. } = event.kind else { return outcome };
-        let is_own =
-            |pending: &&mut PendingCall| pending.entry.log == log && pending.entry.op == op && pending.exit.is_none();
-        if let Some(pending) = self.pending.iter_mut().find(is_own) {
-            pending.exit = Some(*event);
+        if let Some(at) = self.find_unreturned(log)
+            && self.pending[at].entry.op == op
+        {
+            self.pending[at].exit = Some(*event);
+            self.unreturned -= 1;
             return outcome;
         }
         self.begin_pending_call_of(event, op, log, authority, &mut outcome);
@@ -371,6 +393,7 @@ impl ThreadCalls {
         let (due, pending): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.pending).into_iter().partition(|pending| is_due(pending));
         self.pending = pending;
+        self.unreturned -= due.iter().filter(|pending| pending.exit.is_none()).count();
         for PendingCall { entry, exit } in due {
             self.begin(entry, authority, outcome);
             self.open = None;

@@ -18,14 +18,16 @@ pub fn assign_lanes(inputs: &[OpenInput]) -> Vec<usize> {
 
 /// As `assign_lanes`, from the name of each input's format and from whether the input is standalone.
 pub fn assign_lanes_by_format<'a>(inputs: impl Iterator<Item = (&'a str, bool)>) -> Vec<usize> {
-    let mut format_of_lane: Vec<&str> = Vec::new();
+    let mut lanes = 0;
+    let mut last_of_format: HashMap<&str, usize> = HashMap::new();
     inputs
-        .map(|(format, is_standalone)| {
-            let last_of_format = format_of_lane.iter().rposition(|of| !is_standalone && *of == format);
-            last_of_format.unwrap_or_else(|| {
-                format_of_lane.push(format);
-                format_of_lane.len() - 1
-            })
+        .map(|(format, is_standalone)| match last_of_format.get(format) {
+            Some(&lane) if !is_standalone => lane,
+            _ => {
+                last_of_format.insert(format, lanes);
+                lanes += 1;
+                lanes - 1
+            }
         })
         .collect()
 }

@@ -1,10 +1,10 @@
 //! Bios: folios fill them, a submit sends them to the block layer, a completion ends them.
 
-use std::collections::VecDeque;
 use std::ops::{Index, IndexMut, Range};
 
 use super::{Map, NO_SLOT, Out, Pairer, Slot};
 use crate::block_queue::Issue;
+use crate::by_device::ByDevice;
 use crate::error::Result;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR};
 use crate::location::Location;
@@ -20,6 +20,10 @@ pub(super) struct OpenBio {
     pub(super) ranges: Ranges,
     /// `NO_SLOT` for background writeback.
     pub(super) request: Slot,
+    /// Its index in `open_bios` of that request.
+    pub(super) place: u32,
+    /// Its neighbours at its device and sector, if it is found by these.
+    at_sector: Option<Neighbours>,
     /// A completion that came while the bio was being filled. It is its own if the submit was lost.
     pub(super) early_complete: Option<(i64, Location)>,
     pub(super) issue: Option<Issue>,
@@ -31,6 +35,20 @@ impl OpenBio {
         self.request = NO_SLOT;
         self.row.sync_id = None;
     }
+}
+
+/// The bios in flight at the same device and sector that were submitted before and after a bio; `NO_SLOT` without one.
+#[derive(Clone, Copy)]
+struct Neighbours {
+    older: Slot,
+    newer: Slot,
+}
+
+/// The bios in flight at one device and sector, as a list through `Neighbours`.
+#[derive(Clone, Copy)]
+struct AtSector {
+    oldest: Slot,
+    newest: Slot,
 }
 
 /// What is in flight on a device.
@@ -48,9 +66,9 @@ pub(super) struct Bios {
     filling: Map<u64, Slot>,
     /// By address: bios that were submitted.
     in_flight: Map<u64, Slot>,
-    /// By device and sector: the same, oldest first, for completions without an address.
-    in_flight_by_sector: Map<(Dev, i64), VecDeque<Slot>>,
-    loads: Vec<(Dev, Load)>,
+    /// By device and sector: the same, for completions without an address.
+    in_flight_by_sector: Map<(Dev, i64), AtSector>,
+    loads: ByDevice<Load>,
     next_bio_id: u64,
 }
 
@@ -76,7 +94,7 @@ impl Bios {
             filling: Map::default(),
             in_flight: Map::default(),
             in_flight_by_sector: Map::default(),
-            loads: Vec::new(),
+            loads: ByDevice::default(),
             next_bio_id: 1,
         }
     }
@@ -99,8 +117,17 @@ impl Bios {
             bio.issue = None;
             return slot;
         }
-        let ranges = Ranges::default();
-        self.slab.push(OpenBio { row, location, log, ranges, request, early_complete: None, issue: None });
+        self.slab.push(OpenBio {
+            row,
+            location,
+            log,
+            ranges: Ranges::default(),
+            request,
+            place: 0,
+            at_sector: None,
+            early_complete: None,
+            issue: None,
+        });
         (self.slab.len() - 1) as Slot
     }
 
@@ -122,17 +149,13 @@ impl Bios {
     /// Issues a request with the bios that were submitted to these sectors.
     pub(super) fn issue(&mut self, dev: Dev, sectors: Range<i64>, ts: i64) {
         let Self { in_flight_by_sector: by_sector, slab, .. } = self;
-        let mut update = |slots: &VecDeque<Slot>| {
-            if let Some(&slot) = slots.front() {
-                Issue::update(&mut slab[slot as usize].issue, ts, sectors.start);
-            }
-        };
+        let mut update = |at: &AtSector| Issue::update(&mut slab[at.oldest as usize].issue, ts, sectors.start);
         // A recorder that loses completions leaves many bios in flight.
         if sectors.end.saturating_sub(sectors.start).unsigned_abs() < by_sector.len() as u64 {
             sectors.clone().filter_map(|sector| by_sector.get(&(dev, sector))).for_each(update);
         } else {
             let is_in_range = |&(of, sector): &(Dev, i64)| of == dev && sectors.contains(&sector);
-            by_sector.iter().filter(|(target, _)| is_in_range(target)).for_each(|(_, slots)| update(slots));
+            by_sector.iter().filter(|(target, _)| is_in_range(target)).for_each(|(_, at)| update(at));
         }
     }
 
@@ -144,14 +167,38 @@ impl Bios {
                 map.remove(&address);
             }
         }
-        if dev.is_known()
-            && sector != NO_SECTOR
-            && let Some(slots) = self.in_flight_by_sector.get_mut(&(dev, sector))
+        self.unlink_from_sector(slot, (dev, sector));
+    }
+
+    /// Makes a bio the newest one at a device and sector.
+    fn link_at_sector(&mut self, slot: Slot, target: (Dev, i64)) {
+        let at = self.in_flight_by_sector.entry(target).or_insert(AtSector { oldest: slot, newest: NO_SLOT });
+        let older = std::mem::replace(&mut at.newest, slot);
+        self[slot].at_sector = Some(Neighbours { older, newer: NO_SLOT });
+        if older != NO_SLOT
+            && let Some(neighbours) = &mut self[older].at_sector
         {
-            slots.retain(|&other| other != slot);
-            if slots.is_empty() {
-                self.in_flight_by_sector.remove(&(dev, sector));
+            neighbours.newer = slot;
+        }
+    }
+
+    fn unlink_from_sector(&mut self, slot: Slot, target: (Dev, i64)) {
+        let Some(Neighbours { older, newer }) = self[slot].at_sector.take() else { return };
+        if older == NO_SLOT && newer == NO_SLOT {
+            self.in_flight_by_sector.remove(&target);
+            return;
+        }
+        for (neighbour, is_older) in [(older, true), (newer, false)] {
+            if neighbour != NO_SLOT
+                && let Some(neighbours) = &mut self[neighbour].at_sector
+            {
+                *(if is_older { &mut neighbours.newer } else { &mut neighbours.older }) =
+                    if is_older { newer } else { older };
             }
+        }
+        if let Some(at) = self.in_flight_by_sector.get_mut(&target) {
+            at.oldest = if older == NO_SLOT { newer } else { at.oldest };
+            at.newest = if newer == NO_SLOT { older } else { at.newest };
         }
     }
 
@@ -161,21 +208,16 @@ impl Bios {
         slots.extend(self.in_flight.drain().map(|(_, slot)| slot));
         // All of these are found by their address too.
         self.in_flight_by_sector.clear();
+        for &slot in &slots {
+            self[slot].at_sector = None;
+        }
         slots
-    }
-
-    fn load(&mut self, dev: Dev) -> &mut Load {
-        let at = self.loads.iter().position(|(known, _)| *known == dev).unwrap_or_else(|| {
-            self.loads.push((dev, Load::default()));
-            self.loads.len() - 1
-        });
-        &mut self.loads[at].1
     }
 
     /// Adds a bio to the load of its device, at its submit.
     pub(super) fn add_load(&mut self, slot: Slot) {
         let Bio { dev, extent, .. } = self[slot].row;
-        let load = self.load(dev);
+        let load = self.loads.get_or_default(dev);
         load.bios += 1;
         load.bytes += extent.bytes;
         self[slot].row.in_flight_at_submit = (load.bios, load.bytes);
@@ -184,7 +226,7 @@ impl Bios {
     /// Removes a bio from the load of its device, at its completion.
     pub(super) fn remove_load(&mut self, slot: Slot) {
         let Bio { dev, extent, .. } = self[slot].row;
-        let load = self.load(dev);
+        let load = self.loads.get_or_default(dev);
         load.bios -= 1;
         load.bytes -= extent.bytes;
         self[slot].row.in_flight_at_complete = (load.bios, load.bytes);
@@ -310,7 +352,9 @@ impl Pairer {
         };
         let slot = self.bios.store(row, self.location(), self.provenance.log, request);
         if request != NO_SLOT {
-            self.requests[request].open_bios.push(slot);
+            let open_bios = &mut self.requests[request].open_bios;
+            self.bios[slot].place = open_bios.len() as u32;
+            open_bios.push(slot);
         }
         slot
     }
@@ -362,7 +406,7 @@ impl Pairer {
         self.unsubmitted.end();
         self.bios.add_load(slot);
         if dev.is_known() && sector != NO_SECTOR {
-            self.bios.in_flight_by_sector.entry((dev, sector)).or_default().push_back(slot);
+            self.bios.link_at_sector(slot, (dev, sector));
         }
         if request != NO_SLOT {
             let open = &mut self.requests[request];
@@ -385,7 +429,7 @@ impl Pairer {
         out: &mut Out<'_>,
     ) -> Result<()> {
         let slot = if address == 0 {
-            self.bios.in_flight_by_sector.get(&(dev, sector)).and_then(|slots| slots.front().copied())
+            self.bios.in_flight_by_sector.get(&(dev, sector)).map(|at| at.oldest)
         } else {
             self.bios.in_flight.get(&address).copied()
         };
@@ -449,12 +493,16 @@ impl Pairer {
         (bio.row.extent.ranges, bio.row.extent.span) = bio.ranges.summary();
         out.sink.bio(&bio.row, out.names)?;
         let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);
+        let place = bio.place;
         self.bios.free.push(slot);
         if request == NO_SLOT {
             return Ok(());
         }
         let open = &mut self.requests[request];
-        open.open_bios.retain(|&other| other != slot);
+        open.open_bios.swap_remove(place as usize);
+        if let Some(&moved) = open.open_bios.get(place as usize) {
+            self.bios[moved].place = place;
+        }
         if let Some(ts) = complete {
             open.extend_to(ts);
         }

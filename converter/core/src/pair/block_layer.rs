@@ -55,7 +55,7 @@ impl Pairer {
 
     /// Whether the log of the current event says what becomes of the bios in a range of sectors.
     fn is_authoritative_at(&self, dev: Dev, sector: i64, bytes: u64) -> bool {
-        match self.block_queue.in_range(dev, sector, bytes).find(|&slot| slot != NO_SLOT) {
+        match self.block_queue.find(dev, sector, bytes, |slot| slot != NO_SLOT) {
             Some(slot) => self.provenance.completable.contains(self.bios[slot].log),
             None => self.provenance.must_complete,
         }
@@ -91,7 +91,7 @@ impl Pairer {
 
     /// A bio in flight is redirected to another device. What is queued there is the same bio.
     pub(super) fn block_remap(&mut self, from: (Dev, i64), to: (Dev, i64)) {
-        if self.bios.is_in_flight_at(from) || self.block_queue.find(from.0, from.1).is_some() {
+        if self.bios.is_in_flight_at(from) || self.block_queue.find(from.0, from.1, 0, |_| true).is_some() {
             self.block_queue.remap(to);
         }
     }

@@ -40,6 +40,10 @@ impl Pairer {
             closed_a_call = std::mem::take(&mut group.call_open);
             group.leave_flight(&mut self.requests.in_flight);
         }
+        if may_overlap {
+            self.tasks.note_overlapping(task_id);
+        }
+        let task = self.tasks.by_id.entry(task_id).or_default();
         self.requests.in_flight += u32::from(call_only);
         task.groups.push_back(OpenGroup::of_call(call, location, self.requests.in_flight));
         if closed_a_call || may_overlap { self.flush(task_id, out) } else { Ok(()) }
@@ -77,12 +81,14 @@ impl Pairer {
         let task_id = self.tasks.id_of(e);
         self.end_request_with_call(e, task_id, ret, out)?;
         self.leave_request(task_id, out)?;
+        // A thread has left every call but its last one.
+        let searched = if self.tasks.may_overlap(task_id) { usize::MAX } else { 1 };
         let requests = &mut self.requests;
         let mut candidates = self
             .tasks
             .get_mut(task_id)
             .into_iter()
-            .flat_map(|task| &mut task.groups)
+            .flat_map(|task| task.groups.iter_mut().rev().take(searched))
             .filter(|group| group.call_open && group.call.as_ref().is_some_and(|c| c.op == op && c.enter <= e.ts))
             // A call does not return before its sync function has.
             .filter(|group| group.requests.iter().all(|&slot| requests[slot].over));
@@ -223,7 +229,8 @@ impl Pairer {
     pub(super) fn expire_calls(&mut self, out: &mut Out<'_>) -> Result<()> {
         let now = self.now;
         let mut due = Vec::new();
-        for (id, task) in self.tasks.overlapping() {
+        for id in self.tasks.take_overlapping() {
+            let Some(task) = self.tasks.get_mut(id) else { continue };
             let are_too_many = task.groups.len() > MAX_LINGERING;
             let mut has_closed = false;
             for group in task.groups.iter_mut().filter(|group| group.call_open) {
@@ -235,6 +242,9 @@ impl Pairer {
             }
             if has_closed {
                 due.push(id);
+            }
+            if !task.groups.is_empty() {
+                self.tasks.note_overlapping(id);
             }
         }
         due.into_iter().try_for_each(|id| self.flush(id, out))

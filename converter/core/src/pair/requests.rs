@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 
 use super::tasks::{OpenGroup, Tasks};
-use super::waits::reported_waits;
+use super::waits::{OpenWaits, reported_waits};
 use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot, of_request};
 use crate::error::Result;
 use crate::event::{Event, Kind, NO_ID, WaitKind};
@@ -32,15 +32,16 @@ pub(super) struct OpenRequest {
     /// Its bios that are not complete.
     pub(super) open_bios: Vec<Slot>,
     /// Waits without their end, as indexes into the row's waits.
-    pub(super) open_waits: Vec<usize>,
+    pub(super) open_waits: OpenWaits,
     /// An end of a wait was lost: [of the journal, of a flush].
     pub(super) torn_waits: [bool; 2],
     /// It has ended, or its thread has left it without an end.
     pub(super) over: bool,
     /// The row is final.
     pub(super) settled: bool,
-    /// The next open request with the same id, of another thread.
-    same_id: Slot,
+    /// Open requests of other threads with the same id, opened before and after this one; `NO_SLOT` without one.
+    older_of_id: Slot,
+    newer_of_id: Slot,
 }
 
 impl OpenRequest {
@@ -68,7 +69,10 @@ impl OpenRequest {
 pub(super) struct Requests {
     slab: Vec<OpenRequest>,
     free: Vec<Slot>,
+    /// The newest open request with each id.
     by_id: Map<u64, Slot>,
+    /// By task and id: the requests whose id another open request has too.
+    by_owner: Map<(u32, u64), Slot>,
     /// Requests that have ended and wait for bios: (end, slot, sync_id).
     lingering: VecDeque<(i64, Slot, u64)>,
     /// (task, id) of the requests that have ended last.
@@ -99,6 +103,7 @@ impl Requests {
             slab: Vec::new(),
             free: Vec::new(),
             by_id: Map::default(),
+            by_owner: Map::default(),
             lingering: VecDeque::new(),
             ended: HashSet::default(),
             ended_order: VecDeque::new(),
@@ -116,7 +121,6 @@ impl Requests {
     /// Stores a new request.
     fn open(&mut self, row: Request, task: u32, location: Location) -> Slot {
         let id = row.id;
-        let same_id = if id == NO_ID { NO_SLOT } else { self.by_id.get(&id).copied().unwrap_or(NO_SLOT) };
         let slot = if let Some(slot) = self.free.pop() {
             let open = &mut self[slot];
             open.row = row;
@@ -127,7 +131,7 @@ impl Requests {
             open.torn_waits = [false; 2];
             open.over = false;
             open.settled = false;
-            open.same_id = same_id;
+            (open.older_of_id, open.newer_of_id) = (NO_SLOT, NO_SLOT);
             slot
         } else {
             self.slab.push(OpenRequest {
@@ -138,18 +142,30 @@ impl Requests {
                 by_thread: false,
                 bio_ids: Vec::new(),
                 open_bios: Vec::new(),
-                open_waits: Vec::new(),
+                open_waits: OpenWaits::default(),
                 torn_waits: [false; 2],
                 over: false,
                 settled: false,
-                same_id,
+                older_of_id: NO_SLOT,
+                newer_of_id: NO_SLOT,
             });
             (self.slab.len() - 1) as Slot
         };
         if id != NO_ID {
-            self.by_id.insert(id, slot);
+            self.link(slot);
         }
         slot
+    }
+
+    /// Adds a request to the map of ids.
+    fn link(&mut self, slot: Slot) {
+        let (id, task) = (self[slot].row.id, self[slot].task);
+        let Some(before) = self.by_id.insert(id, slot) else { return };
+        self[slot].older_of_id = before;
+        self[before].newer_of_id = slot;
+        let task_before = self[before].task;
+        self.by_owner.entry((task_before, id)).or_insert(before);
+        self.by_owner.insert((task, id), slot);
     }
 
     /// Frees the slot of a request.
@@ -164,51 +180,50 @@ impl Requests {
 
     /// The request of this task and id.
     fn find_own(&self, task: u32, id: u64) -> Option<Slot> {
-        let mut slot = *self.by_id.get(&id)?;
-        while slot != NO_SLOT {
-            if self[slot].task == task {
-                return Some(slot);
-            }
-            slot = self[slot].same_id;
+        let newest = *self.by_id.get(&id)?;
+        if self[newest].task == task {
+            return Some(newest);
         }
-        None
+        // Recorders that count requests for each thread give many requests the same id.
+        if self[newest].older_of_id == NO_SLOT { None } else { self.by_owner.get(&(task, id)).copied() }
     }
 
     /// The request of this task and id, else the only one with this id.
     fn find(&self, task: u32, id: u64) -> Option<Slot> {
-        let first = *self.by_id.get(&id)?;
-        if self[first].task == task || self[first].same_id == NO_SLOT {
-            return Some(first);
-        }
-        self.find_own(task, id)
+        let newest = *self.by_id.get(&id)?;
+        if self[newest].older_of_id == NO_SLOT { Some(newest) } else { self.find_own(task, id) }
     }
 
     /// Gives a request that was opened without an id the id of a later event.
     fn set_id(&mut self, slot: Slot, id: u64) {
         self[slot].row.id = id;
-        self[slot].same_id = self.by_id.insert(id, slot).unwrap_or(NO_SLOT);
+        self.link(slot);
     }
 
     /// Removes a request from the map of ids.
     fn unlink(&mut self, slot: Slot) {
-        let (id, next) = (self[slot].row.id, self[slot].same_id);
-        let Some(&first) = self.by_id.get(&id) else { return };
-        if first == slot {
-            if next == NO_SLOT {
-                self.by_id.remove(&id);
-            } else {
-                self.by_id.insert(id, next);
-            }
+        let id = self[slot].row.id;
+        let Some(&newest) = self.by_id.get(&id) else { return };
+        let open = &mut self[slot];
+        let older = std::mem::replace(&mut open.older_of_id, NO_SLOT);
+        let newer = std::mem::replace(&mut open.newer_of_id, NO_SLOT);
+        let owner = (open.task, id);
+        if !self.by_owner.is_empty() && self.by_owner.get(&owner) == Some(&slot) {
+            self.by_owner.remove(&owner);
+        }
+        if older != NO_SLOT {
+            self[older].newer_of_id = newer;
+        }
+        if newer != NO_SLOT {
+            self[newer].older_of_id = older;
+        }
+        if newest != slot {
             return;
         }
-        let mut at = first;
-        while at != NO_SLOT {
-            let after = self[at].same_id;
-            if after == slot {
-                self[at].same_id = next;
-                return;
-            }
-            at = after;
+        if older == NO_SLOT {
+            self.by_id.remove(&id);
+        } else {
+            self.by_id.insert(id, older);
         }
     }
 
@@ -477,9 +492,11 @@ impl Pairer {
         let open = &mut self.requests[slot];
         let row = &mut open.row;
         let (from, to) = (row.start.unwrap_or(i64::MIN), row.end.unwrap_or(i64::MAX));
+        let mut open_waits = open.open_waits.take().into_iter().peekable();
         let (mut at, mut torn) = (0, Vec::new());
         row.waits.retain(|wait| {
-            let (is_open, is_inside) = (open.open_waits.contains(&at), from <= wait.start && wait.end <= to);
+            let is_open = open_waits.next_if_eq(&at).is_some();
+            let is_inside = from <= wait.start && wait.end <= to;
             at += 1;
             if is_open || !is_inside {
                 open.torn_waits[usize::from(wait.wait == WaitKind::Flush)] = true;
@@ -492,7 +509,6 @@ impl Pairer {
         });
         row.waits.sort_by_key(|wait| (wait.start, std::cmp::Reverse(wait.end)));
         row.waits.iter_mut().zip(1..).for_each(|(wait, number)| wait.number = number);
-        open.open_waits.clear();
         let is_known = |reported: bool, torn: bool| reported && has_waits && !torn;
         row.waits_known =
             (is_known(row.waits_known.0, open.torn_waits[0]), is_known(row.waits_known.1, open.torn_waits[1]));
@@ -525,7 +541,9 @@ impl Pairer {
     /// Settles a request whose open bios will not complete any more.
     pub(super) fn give_up_request(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
         // A copy: each bio that is given up leaves the list, and the last one settles the request.
-        for bio in self.requests[slot].open_bios.clone() {
+        let mut open_bios = self.requests[slot].open_bios.clone();
+        open_bios.sort_unstable_by_key(|&bio| self.bios[bio].row.bio_id);
+        for bio in open_bios {
             self.give_up_bio(bio, out)?;
         }
         if !self.requests[slot].settled {

@@ -1,6 +1,6 @@
 //! Threads, or processes where ids are processes: the calls that each has made and the requests in them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::{Map, Slot};
 use crate::event::{Event, UNKNOWN_TASK};
@@ -73,11 +73,13 @@ pub(super) struct Task {
 pub(super) struct Tasks {
     pub(super) by_id: Map<u32, Task>,
     pub(super) are_processes: bool,
+    /// Tasks that may overlap and that have made a call since all of their groups left.
+    overlapping: BTreeSet<u32>,
 }
 
 impl Tasks {
     pub(super) fn new(are_processes: bool) -> Self {
-        Self { by_id: Map::default(), are_processes }
+        Self { by_id: Map::default(), are_processes, overlapping: BTreeSet::new() }
     }
 
     /// The thread id, or the process id where ids are processes.
@@ -104,10 +106,14 @@ impl Tasks {
         self.by_id.get(&id)?.open_request
     }
 
-    /// The tasks that may overlap, with their ids.
-    pub(super) fn overlapping(&mut self) -> impl Iterator<Item = (u32, &mut Task)> {
-        let are_processes = self.are_processes;
-        self.by_id.iter_mut().map(|(&id, task)| (id, task)).filter(move |(id, _)| may_overlap(are_processes, *id))
+    /// Notes that a task that may overlap has an open call.
+    pub(super) fn note_overlapping(&mut self, id: u32) {
+        self.overlapping.insert(id);
+    }
+
+    /// Removes and returns the tasks that were noted.
+    pub(super) fn take_overlapping(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.overlapping)
     }
 
     /// All tasks that have groups, in the order of their first group.

@@ -17,6 +17,39 @@ pub(super) fn reported_waits(fs: &[u8], ino: u64) -> (bool, bool) {
     }
 }
 
+/// The waits of a request whose end has not come, as indexes into the row's waits.
+#[derive(Debug, Default)]
+pub(super) struct OpenWaits {
+    /// (start, index) by kind, in the order of the starts.
+    by_kind: [Vec<(i64, usize)>; WaitKind::ALL.len()],
+}
+
+impl OpenWaits {
+    pub(super) fn clear(&mut self) {
+        self.by_kind.iter_mut().for_each(Vec::clear);
+    }
+
+    fn push(&mut self, wait: WaitKind, start: i64, index: usize) {
+        let waits = &mut self.by_kind[wait as usize];
+        waits.insert(waits.partition_point(|&(before, _)| before <= start), (start, index));
+    }
+
+    /// Removes and returns the last wait of a kind that began by `ts`.
+    fn end(&mut self, wait: WaitKind, ts: i64) -> Option<usize> {
+        let waits = &mut self.by_kind[wait as usize];
+        let last = waits.partition_point(|&(start, _)| start <= ts).checked_sub(1)?;
+        Some(waits.remove(last).1)
+    }
+
+    /// Removes and returns all of them, in their order.
+    pub(super) fn take(&mut self) -> Vec<usize> {
+        let mut indexes: Vec<usize> =
+            self.by_kind.iter_mut().flat_map(|waits| waits.drain(..)).map(|(_, index)| index).collect();
+        indexes.sort_unstable();
+        indexes
+    }
+}
+
 impl Pairer {
     /// The start of a wait. It belongs to the request with this id in the same thread. The thread of a journal has an id of its own.
     pub(super) fn wait_start(
@@ -37,7 +70,7 @@ impl Pairer {
         };
         let open = &mut self.requests[slot];
         open.extend_to(e.ts);
-        open.open_waits.push(open.row.waits.len());
+        open.open_waits.push(wait, e.ts, open.row.waits.len());
         open.row.waits.push(WaitInterval {
             sync_id: open.row.sync_id,
             number: 0,
@@ -67,13 +100,12 @@ impl Pairer {
         };
         let open = &mut self.requests[slot];
         open.extend_to(e.ts);
-        let waits = &mut open.row.waits;
-        let Some(at) = open.open_waits.iter().rposition(|&at| waits[at].wait == wait && waits[at].start <= e.ts) else {
+        let Some(at) = open.open_waits.end(wait, e.ts) else {
             open.torn_waits[usize::from(wait == WaitKind::Flush)] = true;
             return self
                 .lose(Reason::UnmatchedWait, e.ts, out, || format!("end of a {}{}", wait.name(), of_request(id)));
         };
-        let interval = &mut waits[open.open_waits.remove(at)];
+        let interval = &mut open.row.waits[at];
         interval.end = e.ts;
         if transaction != 0 {
             interval.transaction = transaction;

@@ -20,6 +20,15 @@ impl EventsJsonl {
         Ok(Self { out: Output::create(path, false)? })
     }
 
+    /// A log that stays in memory: `into_bytes` returns it.
+    pub fn in_memory() -> Self {
+        Self { out: Output::in_memory() }
+    }
+
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.out.into_bytes()
+    }
+
     /// Writes the line that marks the log as one of several recordings of the same run.
     pub fn of_several(&mut self) {
         let buffer = self.out.buffer();

@@ -12,7 +12,7 @@ impl PerfettoTrace {
     /// Writes a slice from submit to completion, or from the issue in a log without submits; an instant where one of the two is missing.
     pub(super) fn bio_slice(&mut self, bio: &Bio, names: &Names) -> Result<()> {
         let device = self.device(bio.dev)?;
-        let tracks = &self.devices[device].1;
+        let tracks = &self.devices[device];
         let (bios_track, bytes_track, name_iid) = (tracks.bios_in_flight, tracks.bytes_in_flight, tracks.name_iid);
         let name = self.bio_name(bio, names);
         let begin = if bio.is_unsubmitted { bio.issue } else { bio.submit };

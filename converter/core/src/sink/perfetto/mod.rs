@@ -20,6 +20,7 @@ use self::intern::Interner;
 use self::proto::{bytes, clock, descriptor, event, nested, nested_long, packet, trace, uint};
 use self::tracks::{DeviceTracks, Lanes, rank};
 use super::{Group, RunFacts, Sink};
+use crate::by_device::ByDevice;
 use crate::error::Result;
 use crate::event::{Dev, Op};
 use crate::losses::{Losses, Reason};
@@ -57,7 +58,7 @@ pub struct PerfettoTrace {
     threads: HashMap<(u32, u32), Lanes, FixedState>,
     /// The track of each known process, and its lanes for events without a tid.
     processes: HashMap<u32, (u64, Lanes), FixedState>,
-    devices: Vec<(Dev, DeviceTracks)>,
+    devices: ByDevice<DeviceTracks>,
     device_names: HashMap<Dev, String, FixedState>,
     syncs_in_flight: u64,
     losses_track: Option<u64>,
@@ -79,7 +80,7 @@ impl PerfettoTrace {
             threads_group: None,
             threads: HashMap::default(),
             processes: HashMap::default(),
-            devices: Vec::new(),
+            devices: ByDevice::default(),
             device_names: device_names.iter().cloned().collect(),
             syncs_in_flight: 0,
             losses_track: None,

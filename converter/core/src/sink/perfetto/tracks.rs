@@ -26,21 +26,48 @@ pub(super) mod rank {
 /// Tracks on which slices do not overlap: as many tracks as slices are open at the same time.
 #[derive(Default)]
 pub(super) struct Lanes {
-    /// (uuid of the track, end of its last slice)
-    lanes: Vec<(u64, i64)>,
+    tracks: Vec<u64>,
+    /// A binary tree of minima, the root at 1. Its second half holds the end of the last slice of each track, so that the first free track
+    /// is found in logarithmic time: a log may have a million bios in flight.
+    ends: Vec<i64>,
 }
 
 impl Lanes {
     /// Returns a track whose last slice ended by `start`, and occupies it until `end`.
     pub(super) fn find_free(&mut self, start: i64, end: i64) -> Option<u64> {
-        let lane = self.lanes.iter_mut().find(|(_, last)| *last <= start)?;
-        lane.1 = end;
-        Some(lane.0)
+        if *self.ends.get(1)? > start {
+            return None;
+        }
+        let capacity = self.ends.len() / 2;
+        let mut node = 1;
+        while node < capacity {
+            node *= 2;
+            node += usize::from(self.ends[node] > start);
+        }
+        self.occupy(node - capacity, end);
+        self.tracks.get(node - capacity).copied()
+    }
+
+    fn occupy(&mut self, track: usize, end: i64) {
+        let mut node = self.ends.len() / 2 + track;
+        self.ends[node] = end;
+        while node > 1 {
+            node /= 2;
+            self.ends[node] = self.ends[2 * node].min(self.ends[2 * node + 1]);
+        }
     }
 
     /// Adds a track that is occupied until `end`.
     pub(super) fn add(&mut self, uuid: u64, end: i64) {
-        self.lanes.push((uuid, end));
+        let capacity = self.ends.len() / 2;
+        if self.tracks.len() == capacity {
+            let ends = std::mem::replace(&mut self.ends, vec![i64::MAX; 4 * capacity.max(1)]);
+            for (track, &last) in ends.iter().skip(capacity).enumerate() {
+                self.occupy(track, last);
+            }
+        }
+        self.tracks.push(uuid);
+        self.occupy(self.tracks.len() - 1, end);
     }
 }
 
@@ -192,7 +219,7 @@ impl PerfettoTrace {
 
     /// Returns the index of a device in `devices`; writes its tracks the first time.
     pub(super) fn device(&mut self, dev: Dev) -> Result<usize> {
-        if let Some(at) = self.devices.iter().position(|(d, _)| *d == dev) {
+        if let Some(at) = self.devices.place_of(dev) {
             return Ok(at);
         }
         let known_name = self.device_names.get(&dev);
@@ -220,8 +247,7 @@ impl PerfettoTrace {
             background_lanes: Lanes::default(),
             incomplete: None,
         };
-        self.devices.push((dev, tracks));
-        Ok(self.devices.len() - 1)
+        Ok(self.devices.add(dev, tracks))
     }
 
     /// Returns a track of a device that is free for a bio from `start` to `end`.
@@ -230,7 +256,7 @@ impl PerfettoTrace {
         if let Some(uuid) = self.bio_lanes(device, is_background).find_free(start, end) {
             return Ok(uuid);
         }
-        let group = self.devices[device].1.group;
+        let group = self.devices[device].group;
         let uuid = if is_background {
             let description = "Bios that no sync request caused, or whose owner is not known. Each slice is named after the thread that submitted it.";
             self.merged_track(group, rank::BACKGROUND_BIOS, "background writeback", "background", description)?
@@ -244,16 +270,16 @@ impl PerfettoTrace {
     }
 
     fn bio_lanes(&mut self, device: usize, is_background: bool) -> &mut Lanes {
-        let tracks = &mut self.devices[device].1;
+        let tracks = &mut self.devices[device];
         if is_background { &mut tracks.background_lanes } else { &mut tracks.sync_lanes }
     }
 
     /// Returns the track of a device for bios whose submit or completion is missing.
     pub(super) fn incomplete_track(&mut self, device: usize) -> Result<u64> {
-        if let Some(uuid) = self.devices[device].1.incomplete {
+        if let Some(uuid) = self.devices[device].incomplete {
             return Ok(uuid);
         }
-        let group = self.devices[device].1.group;
+        let group = self.devices[device].group;
         let uuid = self.merged_track(
             group,
             rank::INCOMPLETE_BIOS,
@@ -261,7 +287,32 @@ impl PerfettoTrace {
             "incomplete",
             "Bios whose submit or completion is not in the log, as instants at their first event.",
         )?;
-        self.devices[device].1.incomplete = Some(uuid);
+        self.devices[device].incomplete = Some(uuid);
         Ok(uuid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_goes_on_the_first_free_track() {
+        let mut lanes = Lanes::default();
+        let mut ends: Vec<i64> = Vec::new();
+        let mut random = 7u64;
+        for at in 0..2000i64 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (start, end) = (at, at + (random >> 33) as i64 % 100);
+            let first = ends.iter().position(|&last| last <= start);
+            assert_eq!(lanes.find_free(start, end), first.map(|track| track as u64));
+            if let Some(track) = first {
+                ends[track] = end;
+            } else {
+                lanes.add(ends.len() as u64, end);
+                ends.push(end);
+            }
+        }
+        assert!(ends.len() > 50);
     }
 }

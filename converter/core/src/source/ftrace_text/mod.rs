@@ -442,6 +442,11 @@ mod tests {
                 "dev=254,16;ino=4;need_cp=1;datasync=0",
             ),
             (
+                "f2fs_sync_file_exit: dev = (7,0), ino = 8, checkpoint is not needed, datasync = 0, ret = 0",
+                Kind::SyncEnd { id: NO_ID, ret: 0 },
+                "dev=7,0;ino=8;checkpoint=not needed;datasync=0",
+            ),
+            (
                 "block_bio_queue: 254,16 WS 274984 + 8 [a + b]",
                 submit(block(274_984, 4096), false),
                 "rwbs=WS;nr_sector=8;data_comm=a + b",

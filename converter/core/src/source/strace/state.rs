@@ -2,7 +2,8 @@
 //!
 //! Memory grows with live threads and open descriptors, not with the length of the log.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use foldhash::fast::FixedState;
@@ -61,8 +62,10 @@ struct Task {
     last_sync_end: i64,
     /// `Pending::number` of the call that created it; 0 if unknown.
     born: u64,
-    /// Its process has called exit_group. The current call still returns, then the thread is gone; with `-q` strace does not report its end.
-    is_ending: bool,
+    /// It has called exit. The current call still returns, then the thread is gone; with `-q` strace does not report its end.
+    has_exited: bool,
+    /// Its process has called exit_group. The threads of a process share this.
+    process_has_exited: Rc<Cell<bool>>,
 }
 
 impl Task {
@@ -75,8 +78,17 @@ impl Task {
             pending: None,
             last_sync_end: i64::MIN,
             born: 0,
-            is_ending: false,
+            has_exited: false,
+            process_has_exited: Rc::default(),
         }
+    }
+
+    fn is_ending(&self) -> bool {
+        self.has_exited || self.process_has_exited.get()
+    }
+
+    fn is_creating(&self) -> bool {
+        self.pending.as_ref().is_some_and(Pending::creates_child)
     }
 
     /// Returns the thread a descriptor table of its own.
@@ -103,7 +115,8 @@ impl Task {
             pending: None,
             last_sync_end: i64::MIN,
             born,
-            is_ending: false,
+            has_exited: false,
+            process_has_exited: if thread { Rc::clone(&parent.process_has_exited) } else { Rc::default() },
         }
     }
 }
@@ -125,6 +138,8 @@ pub(super) struct StraceState {
     /// Number of child-creating calls: in total (`children`) and unfinished (`making`).
     children: u64,
     creating_calls: usize,
+    /// The threads in unfinished child-creating calls, and some whose call has finished.
+    creators: BTreeSet<u32>,
     /// Some file was opened with O_SYNC or O_DSYNC.
     has_sync_files: bool,
     /// Calls that end threads, whose end strace may not report.
@@ -145,6 +160,7 @@ impl StraceState {
             only_tid,
             children: 0,
             creating_calls: 0,
+            creators: BTreeSet::new(),
             has_sync_files: false,
             ending: 0,
             now: None,
@@ -178,16 +194,16 @@ impl StraceState {
                         // It has called exec, so it is the leader of its process.
                         task.pid = tid;
                     }
-                    self.by_tid.insert(tid, task);
+                    self.insert(tid, task);
                 }
             }
             return tid;
         }
         // strace omits the PID while there is only one thread.
-        if std::mem::take(&mut self.ending) > 0 && self.by_tid.values().any(|task| !task.is_ending) {
-            let creating = |task: &Task| usize::from(task.pending.as_ref().is_some_and(Pending::creates_child));
-            self.creating_calls -= self.by_tid.values().filter(|task| task.is_ending).map(creating).sum::<usize>();
-            self.by_tid.retain(|_, task| !task.is_ending);
+        if std::mem::take(&mut self.ending) > 0 && self.by_tid.values().any(|task| !task.is_ending()) {
+            let ending = self.by_tid.values().filter(|task| task.is_ending());
+            self.creating_calls -= ending.filter(|task| task.is_creating()).count();
+            self.by_tid.retain(|_, task| !task.is_ending());
         }
         if self.by_tid.len() == 1
             && let Some((&tid, _)) = self.by_tid.iter().next()
@@ -215,13 +231,34 @@ impl StraceState {
     }
 
     /// Returns the child of the only unfinished creating call. With two such calls the parent is unknown.
-    fn only_child(&self, tid: u32) -> Option<Task> {
-        let mut parents = self.by_tid.values().filter_map(|task| match task.pending {
-            Some(Pending { action: Action::Clone(shared), number, .. }) => Some((task, shared, number)),
+    fn only_child(&mut self, tid: u32) -> Option<Task> {
+        let (mut parents, mut others) = (Vec::new(), Vec::new());
+        for &creator in &self.creators {
+            let is_creating = self.by_tid.get(&creator).is_some_and(Task::is_creating);
+            (if is_creating { &mut parents } else { &mut others }).push(creator);
+            if parents.len() > 1 {
+                break;
+            }
+        }
+        for creator in others {
+            self.creators.remove(&creator);
+        }
+        let [parent] = parents.as_slice() else { return None };
+        let parent = self.by_tid.get(parent)?;
+        match parent.pending {
+            Some(Pending { action: Action::Clone(shared), number, .. }) => {
+                Some(Task::child(parent, tid, shared, number))
+            }
             _ => None,
-        });
-        let (parent, shared, number) = parents.next()?;
-        parents.next().is_none().then(|| Task::child(parent, tid, shared, number))
+        }
+    }
+
+    /// Adds a task under a thread id.
+    fn insert(&mut self, tid: u32, task: Task) {
+        if task.is_creating() {
+            self.creators.insert(tid);
+        }
+        self.by_tid.insert(tid, task);
     }
 
     fn line(&mut self, line: &Line, base: i64, deferred: &DeferredLines, batch: &mut Batch) {
@@ -311,9 +348,10 @@ impl StraceState {
                 return;
             }
             Action::Exit { all } => {
-                let pid = self.task(context.tid).pid;
-                for (&tid, task) in &mut self.by_tid {
-                    task.is_ending |= tid == context.tid || all && pid != UNKNOWN_TASK && task.pid == pid;
+                let task = self.task(context.tid);
+                task.has_exited = true;
+                if all && task.pid != UNKNOWN_TASK {
+                    task.process_has_exited.set(true);
                 }
                 self.ending += 1;
                 return;
@@ -321,7 +359,7 @@ impl StraceState {
             Action::Superseded { by } => {
                 // The thread that calls exec continues under the PID of the process.
                 if let Some(task) = self.by_tid.remove(&by) {
-                    self.by_tid.insert(context.tid, task);
+                    self.insert(context.tid, task);
                 }
                 return;
             }
@@ -353,6 +391,7 @@ impl StraceState {
             if matches!(action, Action::Clone(_)) {
                 self.children += 1;
                 self.creating_calls += 1;
+                self.creators.insert(context.tid);
                 number = self.children;
             }
             let task = self.task(context.tid);
@@ -432,7 +471,7 @@ impl StraceState {
         let mut task = Task::child(self.task(parent), child, shared, number);
         // A child that ran before its parent was known may have opened files. An earlier thread with the same PID is gone.
         if let Some(known) = self.by_tid.remove(&child)
-            && !known.is_ending
+            && !known.is_ending()
             && born > 0
             && known.born == 0
         {
