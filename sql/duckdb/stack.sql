@@ -1,8 +1,8 @@
--- User stacks, split into frames. The columns and the SELECT are those of
+-- User stacks, split into frames. The columns are those of
 -- sql/perfetto/stack.sql.
 
 CREATE OR REPLACE VIEW syncline_stack AS
-WITH RECURSIVE
+WITH
   use AS (
     SELECT run, stack, MIN(ts_ns) AS first_ns
     FROM syncline_sync
@@ -30,33 +30,25 @@ WITH RECURSIVE
       ROW_NUMBER() OVER (PARTITION BY run ORDER BY first_ns, stack) AS stack_id
     FROM first_use
   ),
-  -- `rest` is the part that is not split yet. The `;` after the last frame lets
-  -- it be split like the others.
-  cut AS (
+  split AS (
     SELECT
       run,
       stack_id,
-      CAST(-1 AS BIGINT) AS depth,
-      '' AS frame,
-      stack || ';' AS rest
+      UNNEST(STRING_SPLIT(stack, ';')) AS frame,
+      GENERATE_SUBSCRIPTS(STRING_SPLIT(stack, ';'), 1) - 1 AS depth
     FROM numbered
-    UNION ALL
-    SELECT
-      run,
-      stack_id,
-      depth + 1,
-      SUBSTR(rest, 1, INSTR(rest, ';') - 1),
-      SUBSTR(rest, INSTR(rest, ';') + 1)
-    FROM cut
-    WHERE
-      rest <> ''
   )
-SELECT cut.stack_id, cut.depth, cut.frame, numbered.stack, cut.run
-FROM cut
-JOIN numbered ON numbered.run = cut.run AND numbered.stack_id = cut.stack_id
+SELECT
+  split.stack_id,
+  split.depth,
+  CASE WHEN depth < 256 THEN frame ELSE '[deeper frames]' END AS frame,
+  numbered.stack,
+  split.run
+FROM split
+JOIN numbered ON numbered.run = split.run AND numbered.stack_id = split.stack_id
 WHERE
-  cut.depth >= 0
+  split.depth <= 256
 ORDER BY
-  cut.run,
-  cut.stack_id,
-  cut.depth;
+  split.run,
+  split.stack_id,
+  split.depth;

@@ -10,7 +10,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_stack (
   stack_id LONG,
   -- Depth of the frame. 0 is outermost.
   depth LONG,
-  -- Name of the function.
+  -- Name of the function. At depth 256, `[deeper frames]`: all frames from
+  -- there on.
   frame STRING,
   -- The folded stack, as in the other tables.
   stack STRING,
@@ -18,7 +19,7 @@ CREATE OR REPLACE PERFETTO TABLE syncline_stack (
   -- it.
   run STRING
 ) AS
-WITH RECURSIVE
+WITH
   use AS (
     SELECT run, stack, MIN(ts_ns) AS first_ns
     FROM syncline_sync
@@ -46,33 +47,29 @@ WITH RECURSIVE
       ROW_NUMBER() OVER (PARTITION BY run ORDER BY first_ns, stack) AS stack_id
     FROM first_use
   ),
-  -- `rest` is the part that is not split yet. The `;` after the last frame lets
-  -- it be split like the others.
-  cut AS (
+  -- The frames as an array of JSON.
+  quoted AS (
     SELECT
       run,
       stack_id,
-      CAST(-1 AS BIGINT) AS depth,
-      '' AS frame,
-      stack || ';' AS rest
+      '[' || REPLACE(json_quote(stack), ';', '","') || ']' AS frames
     FROM numbered
-    UNION ALL
+  ),
+  part AS (
     SELECT
-      run,
-      stack_id,
-      depth + 1,
-      SUBSTR(rest, 1, INSTR(rest, ';') - 1),
-      SUBSTR(rest, INSTR(rest, ';') + 1)
-    FROM cut
+      quoted.run,
+      quoted.stack_id,
+      json.key AS depth,
+      CASE WHEN key < 256 THEN value ELSE '[deeper frames]' END AS frame
+    FROM quoted
+    CROSS JOIN json_each(quoted.frames) AS json
     WHERE
-      rest <> ''
+      json.key <= 256
   )
-SELECT cut.stack_id, cut.depth, cut.frame, numbered.stack, cut.run
-FROM cut
-JOIN numbered ON numbered.run = cut.run AND numbered.stack_id = cut.stack_id
+-- Not sorted again: the sorter would hold a copy of the stack for each frame.
+SELECT part.stack_id, part.depth, part.frame, numbered.stack, part.run
+FROM part
+CROSS JOIN numbered
 WHERE
-  cut.depth >= 0
-ORDER BY
-  cut.run,
-  cut.stack_id,
-  cut.depth;
+  numbered.run = part.run
+  AND numbered.stack_id = part.stack_id;

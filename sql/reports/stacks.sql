@@ -5,10 +5,12 @@
 -- is its cost as the innermost frame. Requests without a stack are under [no
 -- stack]. Latencies cover the requests that have one, and are null if none has.
 -- An incomplete request is counted but adds no latency. The rows of the frames
--- that a frame called follow its own row.
+-- that a frame called follow its own row. In a stack of more than 256 frames,
+-- the innermost of them share the row [deeper frames].
 --
 -- Columns:
---   frame               tree   Name of the function, or [no stack].
+--   frame               tree   Name of the function, [no stack] or
+--                              [deeper frames].
 --   depth               count  0 is outermost.
 --   total_count         count  Number of requests.
 --   total_syscall_ns    ns     Sum of their syscall latencies.
@@ -34,29 +36,39 @@ WITH RECURSIVE
       run,
       stack
   ),
+  known_stack AS (
+    SELECT run, stack_id, stack FROM syncline_stack WHERE depth = 0
+  ),
   frame AS (
     SELECT
       run,
-      stack,
+      stack_id,
       depth,
       frame,
       -- Length of the folded stack up to this frame.
       SUM(LENGTH(frame) + 1) OVER (PARTITION BY run, stack_id ORDER BY depth)
-      - 1 AS reach
+      - 1 AS reach,
+      MAX(depth) OVER (PARTITION BY run, stack_id) AS innermost
     FROM syncline_stack
   ),
   step AS (
     SELECT
       frame.depth,
       frame.frame,
-      SUBSTR(weight.stack, 1, CAST(frame.reach AS BIGINT)) AS path,
-      CASE WHEN frame.reach = LENGTH(weight.stack) THEN 1 ELSE 0 END AS self,
+      SUBSTR(weight.stack, 1, CAST(frame.reach - LENGTH(frame.frame) AS BIGINT))
+      || frame.frame AS path,
+      CASE WHEN frame.depth = frame.innermost THEN 1 ELSE 0 END AS self,
       weight.count,
       weight.syscall_ns,
       weight.writeback_ns,
       weight.bytes
     FROM weight
-    JOIN frame ON frame.run = weight.run AND frame.stack = weight.stack
+    JOIN known_stack
+      ON known_stack.run = weight.run
+      AND known_stack.stack = weight.stack
+    JOIN frame
+      ON frame.run = known_stack.run
+      AND frame.stack_id = known_stack.stack_id
     UNION ALL
     SELECT
       0,

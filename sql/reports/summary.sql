@@ -23,7 +23,8 @@
 --   same name are added up. If the name of a process is unknown, its scope is
 --   the name of one of its threads (comm:NAME, the first in alphabetical
 --   order). If no process is known, threads with the same name count as one
---   (also comm:NAME).
+--   (also comm:NAME). The 50 names with the largest sync_time_sum have rows of
+--   their own. The scope `others` covers the other names together.
 -- * attribution_share: confidence in which bio and which call belong to which
 --   request, as a share of all requests.
 -- * ..._per_mark: sum over the requests that began during a mark, averaged over
@@ -37,7 +38,8 @@
 -- Columns:
 --   metric  text   Name of the metric.
 --   scope   text   What the row covers: all, op:NAME, process:NAME, comm:NAME,
---                  pid:N, a confidence, or what is missing (for incomplete).
+--                  pid:N, others, a confidence, or what is missing (for
+--                  incomplete).
 --   value   unit   Value of the metric. Null if no request has a known value.
 --   unit    text   Unit of the value: count, ns, bytes, share (of 1) or ratio.
 --   known   count  Number of requests with a known value, which the metric
@@ -290,7 +292,7 @@ WITH
       pid,
       comm
   ),
-  scoped AS MATERIALIZED (
+  named AS (
     SELECT
       COALESCE(owner.scope, 'comm:' || spent.comm) AS scope,
       SUM(time_sum) AS time_sum,
@@ -299,6 +301,23 @@ WITH
       SUM(syncs) AS syncs
     FROM spent
     LEFT JOIN owner ON owner.run = spent.run AND owner.pid = spent.pid
+    GROUP BY
+      1
+  ),
+  ranked AS (
+    SELECT
+      named.*,
+      ROW_NUMBER() OVER (ORDER BY COALESCE(time_sum, 0) DESC, scope) AS place
+    FROM named
+  ),
+  scoped AS MATERIALIZED (
+    SELECT
+      CASE WHEN place <= 50 THEN scope ELSE 'others' END AS scope,
+      SUM(time_sum) AS time_sum,
+      SUM(wall) AS wall,
+      SUM(known) AS known,
+      SUM(syncs) AS syncs
+    FROM ranked
     GROUP BY
       1
     UNION ALL

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import shutil
 import sys
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
-from rich import box
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.table import Table as RichTable
+from rich.control import strip_control_codes
 from rich.text import Text
 
 from syncline.printable import printable
@@ -64,13 +65,6 @@ def render(
     if notes:
         notes.append(f"{elsewhere} prints everything")
 
-    grid = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for field in fields:
-        side = "right" if field.rigid and field.unit != "bar" else "left"
-        grid.add_column(Text(field.header), justify=side, width=field.width)
-    for cells in zip(*(field.shown() for field in fields), strict=True):
-        grid.add_row(*cells)
-
     console = Console(
         file=io.StringIO(),
         force_terminal=terminal,
@@ -80,7 +74,14 @@ def render(
     if report:
         console.print(Text(printable(report.title), style="bold"), soft_wrap=True)
         console.print()
-    console.print(grid)
+    heads = [_lines(field.header, field.width, console) for field in fields]
+    height = max(map(len, heads))
+    heads = [[""] * (height - len(head)) + head for head in heads]
+    console.print(Text("\n".join(_row(fields, heads)), style="bold"), soft_wrap=True)
+    console.file.write("─" * (sum(field.width + _GAP for field in fields) - _GAP) + "\n")
+    # Rich's own tables take a millisecond a row.
+    for cells in zip(*(field.shown(console) for field in fields), strict=True):
+        console.file.writelines(f"{line}\n" for line in _row(fields, cells))
     if not body:
         console.print("No rows.")
     if notes:
@@ -105,11 +106,33 @@ class _Field:
     def is_empty(self) -> bool:
         return bool(self.cells) and all(cell == human.MISSING for cell in self.cells)
 
-    def shown(self) -> list[Text]:
+    def shown(self, console: Console) -> Iterator[list[str]]:
+        """Returns the lines of each cell."""
         if self.unit == "prose":
-            return [Text(cell, overflow="fold") for cell in self.cells]
+            return (_lines(cell, self.width, console) for cell in self.cells)
         shorten = _tree if self.unit == "tree" else _middle
-        return [Text(shorten(cell, self.width), no_wrap=True) for cell in self.cells]
+        return ([shorten(strip_control_codes(cell), self.width)] for cell in self.cells)
+
+    def pad(self, text: str) -> str:
+        blanks = " " * (self.width - cell_len(text))
+        return blanks + text if self.rigid and self.unit != "bar" else text + blanks
+
+
+def _lines(text: str, width: int, console: Console) -> list[str]:
+    """Wraps text between words."""
+    text = strip_control_codes(text)
+    if cell_len(text) <= width and "\n" not in text:
+        return [text]
+    return [line.plain.rstrip() for line in Text(text).wrap(console, width, overflow="fold")]
+
+
+def _row(fields: list[_Field], cells: Sequence[list[str]]) -> list[str]:
+    """Returns the lines of a row, whose cells may have different numbers of lines."""
+    gap = " " * _GAP
+    return [
+        gap.join(field.pad(text) for field, text in zip(fields, texts, strict=True))
+        for texts in zip_longest(*cells, fillvalue="")
+    ]
 
 
 def _fit(fields: list[_Field], width: int) -> list[str]:
