@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
-# Runs the fuzz targets of converter/fuzz: tests/fuzz.sh [same|SECONDS [TARGET...]]
+# Runs the fuzz targets of converter/fuzz: tests/fuzz.sh [same|SECONDS|xN [TARGET...]]
 #
 # `same`, which `make test` uses: the seeds, and 8000 mutants of them for each target (tests/fuzz_mutants.py). These inputs are
 # the same on each run and on every machine, so that only a change of the code can make a target fail. libFuzzer's own search
 # depends on the tested code, on addresses and on the clock, and differs on each run.
 # SECONDS: libFuzzer searches for this time on each target. The inputs that it finds are kept in converter/fuzz/corpus, from which the
 # next search starts. SYNCLINE_FUZZ_SEED=N seeds the search.
+# xN, such as x100000000: rounds of the search, five minutes a target, until the executions of all rounds add up to N. The counts are
+# kept in converter/fuzz/corpus/executions.tsv, so a run that was stopped continues where it was. Remove the file to count from 0.
+# In this mode, and with SECONDS, an input that takes two seconds is a failure.
+#
+# `same` also runs tests/growth.py (the target `growth`): the work for an input must not grow faster than the input.
 #
 # Stable Rust is enough (converter/fuzz/rustc.sh says why); libFuzzer itself needs a C++ compiler. An input that crashes a target is kept
 # in converter/fuzz/artifacts, and the command that repeats the crash is printed.
@@ -15,7 +20,10 @@ cd "$(dirname "$0")/.." || exit
 BIN=${BIN:-$PWD/.venv/bin}
 mode=${1:-same}
 shift || true
-targets=${*:-pair source_thesis source_events_jsonl source_ftrace source_perf source_perf_data source_trace_dat source_strace source_bpftrace_json source_blktrace source_blkparse convert join}
+targets="pair source_thesis source_events_jsonl source_ftrace source_perf source_perf_data source_trace_dat source_strace source_bpftrace_json source_blktrace source_blkparse convert join"
+# The search has two more targets, the runs on the same inputs have one.
+if [ "$mode" = same ]; then targets="$targets growth"; else targets="$targets round_trip order"; fi
+targets=${*:-$targets}
 work=$(mktemp -d) || exit
 trap 'rm -rf "$work"' EXIT
 artifacts=converter/fuzz/artifacts
@@ -28,8 +36,13 @@ if ! command -v "${CXX:-c++}" >/dev/null; then
 fi
 
 # In the main workspace's target folder, which has most dependencies already.
-if ! RUSTC_WRAPPER=$PWD/converter/fuzz/rustc.sh cargo build -q --release \
-  --manifest-path converter/fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-converter/target}"; then
+build() {
+  RUSTC_WRAPPER=$PWD/converter/fuzz/rustc.sh cargo build -q --release \
+    --manifest-path converter/fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-converter/target}" "$@"
+}
+# The core that counts steps has another number of codegen units, so that cargo keeps both.
+if ! build || { [[ " $targets " == *" growth "* ]] && ! SYNCLINE_COUNT_STEPS=1 build --features growth --bin growth \
+  --config 'profile.release.package.syncline-core.codegen-units=2'; }; then
   echo "fuzz: 0 passed, 1 failed"
   exit 1
 fi
@@ -38,27 +51,74 @@ fi
 mkdir -p "$artifacts"
 
 passed=0 failed=0
-for target in $targets; do
-  start=$SECONDS
-  if [ "$mode" = same ]; then
-    inputs=("$work/seeds/$target" "$work/mutants/$target" -runs=0)
-  else
-    mkdir -p "converter/fuzz/corpus/$target"
-    inputs=("converter/fuzz/corpus/$target" "$work/seeds/$target" -max_total_time="$mode" -seed="${SYNCLINE_FUZZ_SEED:-1}")
-  fi
-  # A target writes the converted log to standard output.
-  if output=$("$bin_folder/$target" "${inputs[@]}" -max_len=10000 -timeout=20 -rss_limit_mb=2048 \
+counts=converter/fuzz/corpus/executions.tsv
+
+# Runs a target on the inputs and with the options that follow. Its executions are then in `runs`.
+run() {
+  local target=$1 start=$SECONDS output crash
+  shift
+  # A target writes nothing to standard output but what it converts.
+  if output=$("$bin_folder/$target" "$@" -max_len=10000 -rss_limit_mb=2048 \
     -verbosity=0 -print_final_stats=1 -artifact_prefix="$artifacts/$target-" 2>&1 >/dev/null); then
     passed=$((passed + 1))
     runs=$(sed -n 's/.*number_of_executed_units: *//p' <<<"$output")
     echo "fuzz: $target: ok, ${runs:-?} runs in $((SECONDS - start)) s"
   else
-    failed=$((failed + 1))
+    failed=$((failed + 1)) runs=0
     echo "fuzz: $target: FAILED"
     grep -aE -A 4 'panicked at|ERROR: libFuzzer' <<<"$output" | cut -c 1-400 | head -n 20
     crash=$(grep -aoE "$artifacts/[^ ]+" <<<"$output" | tail -n 1)
     echo "  again: $bin_folder/$target ${crash:-$artifacts/...}"
   fi
-done
+}
+
+growth() {
+  local output
+  if output=$("$BIN/python" -m tests.growth "$bin_folder/growth"); then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+  fi
+  # shellcheck disable=SC2001
+  sed 's/^/fuzz: /' <<<"$output"
+}
+
+# Searches for SECONDS on a target, from the inputs that earlier searches have found.
+search() {
+  local target=$1 seconds=$2 seed=$3
+  mkdir -p "converter/fuzz/corpus/$target"
+  run "$target" "converter/fuzz/corpus/$target" "$work/seeds/$target" -max_total_time="$seconds" -seed="$seed" -timeout=2
+}
+
+executed() {
+  [ -f "$counts" ] && awk '{s += $2} END {printf "%d", s}' "$counts" || echo 0
+}
+
+seed=${SYNCLINE_FUZZ_SEED:-1}
+case $mode in
+same)
+  for target in $targets; do
+    if [ "$target" = growth ]; then growth; else run "$target" "$work/seeds/$target" "$work/mutants/$target" -runs=0 -timeout=20; fi
+  done
+  ;;
+x*)
+  # Each round needs another seed.
+  seed=$((seed + $([ -f "$counts" ] && wc -l <"$counts" || echo 0)))
+  while [ "$(executed)" -lt "${mode#x}" ] && [ "$failed" = 0 ]; do
+    for target in $targets; do
+      [ "$target" = growth ] && continue
+      search "$target" "${SYNCLINE_FUZZ_ROUND:-300}" "$seed"
+      printf '%s\t%s\t%s\n' "$target" "${runs:-0}" "$seed" >>"$counts"
+      seed=$((seed + 1))
+    done
+    echo "fuzz: $(executed) of ${mode#x} executions"
+  done
+  ;;
+*)
+  for target in $targets; do
+    if [ "$target" = growth ]; then growth; else search "$target" "$mode" "$seed"; fi
+  done
+  ;;
+esac
 echo "fuzz: $passed passed, $failed failed"
 [ "$failed" = 0 ]

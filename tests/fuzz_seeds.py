@@ -64,6 +64,20 @@ EXTRA_EVENTS = (
     "btrfs_sync_file: 6c7b62a1-4e2f: root = 5(FS_TREE), ino = 257, parent = 256, datasync = 1",
 )
 MAX_BYTES = 20_000
+# Between the logs of a pair.
+SEPARATOR = b"\n----\n"
+# The formats in the order in which the target round_trip counts them.
+FORMATS = (
+    "trace-dat",
+    "blktrace",
+    "bpftrace-json",
+    "events-jsonl",
+    "ftrace",
+    "perf",
+    "strace",
+    "blkparse",
+    "thesis",
+)
 # Options at the end of a seed: how the target reads and splits the text, or which output it writes. See converter/fuzz/targets.
 SUFFIXES = {
     "source_thesis": (b"\x04\x50", b"\x07\x00"),
@@ -277,7 +291,18 @@ def joins() -> dict[str, bytes]:
         "thesis": (DATA / "parallel4.log").read_bytes()[:HEAD_BYTES],
     }
     pairs = itertools.product(logs.items(), repeat=2)
-    return {f"{a}-{b}": left + b"\n----\n" + right for (a, left), (b, right) in pairs}
+    seeds = {f"{a}-{b}": left + SEPARATOR + right for (a, left), (b, right) in pairs}
+    # Logs of different threads, whose order must not matter.
+    calls = [line for line in (STRACE / "small4.log").read_bytes().splitlines() if b"sync" in line]
+    calls = calls[:20]
+    ring = [
+        b"      wl-%d  [000] .....  %d.%06d: sys_fsync%s" % (tid, at // 10, at, end)
+        for at, (tid, end) in enumerate(
+            itertools.product((9000001, 9000002), (b"(fd: 3)", b" -> 0x0"))
+        )
+    ]
+    threads = (b"\n".join(lines) + b"\n" for lines in (calls, ring))
+    return {**seeds, "threads": SEPARATOR.join(threads)}
 
 
 def low_level(data: bytes) -> bytes | None:
@@ -292,7 +317,34 @@ def low_level(data: bytes) -> bytes | None:
         return out.read_bytes()[:MAX_BYTES]
 
 
+def round_trips() -> dict[str, bytes]:
+    """Logs of every format, with the number of their format."""
+    low_levels = {name: low_level(data) for name, data in logs().items()}
+    seeds = {
+        "trace-dat": {
+            name: data for name, data in trace_dats().items() if name.startswith("generated")
+        },
+        "blktrace": blktraces(),
+        "bpftrace-json": bpftrace_jsons(),
+        "events-jsonl": {name: data for name, data in low_levels.items() if data},
+        "ftrace": ftraces(),
+        "perf": perfs(),
+        "strace": straces(),
+        "blkparse": blkparses(),
+        "thesis": logs(),
+    }
+    return {
+        f"{name}-{seed}-{how}": data + bytes((how, FORMATS.index(name)))
+        for name, texts in seeds.items()
+        for seed, data in texts.items()
+        for how in (0x00, 0x27)
+    }
+
+
 def main(folder: Path) -> None:
+    (folder / "round_trip").mkdir(parents=True, exist_ok=True)
+    for name, data in round_trips().items():
+        (folder / "round_trip" / name).write_bytes(data)
     for target, suffixes in SUFFIXES.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for name, data in logs().items():
@@ -349,7 +401,7 @@ def main(folder: Path) -> None:
                 (folder / target / f"{name}-{number}").write_bytes(data + suffix)
                 output = b"\x00\x07" if number else b"\x00\x03"
                 (folder / "convert" / f"{name}-{number}").write_bytes(data + output)
-    for target, seeds in (("source_perf", perfs()), ("join", joins())):
+    for target, seeds in (("source_perf", perfs()), ("join", joins()), ("order", joins())):
         (folder / target).mkdir(parents=True, exist_ok=True)
         for name, data in seeds.items():
             options = (b"\x00\x50", b"\x04\x07") if target == "source_perf" else (b"\x00", b"\x07")

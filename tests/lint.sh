@@ -36,7 +36,7 @@ if [ "${1:-}" = --quick ]; then
 else
   step clippy cargo clippy -q --release --manifest-path converter/Cargo.toml --workspace --all-targets -- -D warnings
   if command -v "${CXX:-c++}" >/dev/null; then
-    step clippy-fuzz cargo clippy -q --release --manifest-path converter/fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-converter/target}" -- -D warnings
+    step clippy-fuzz cargo clippy -q --release --manifest-path converter/fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-converter/target}" --all-features -- -D warnings
   else
     echo "lint: clippy-fuzz: skipped, no C++ compiler (apt-get install g++)"
   fi

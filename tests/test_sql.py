@@ -227,6 +227,23 @@ def waiting() -> Run:
     return run
 
 
+def large() -> Run:
+    """Threads of 60 names, and stacks of 256, 257 and 600 frames.
+
+    The requests of name i take i * 10 ns, one after the other.
+    """
+    run = Run()
+    at = T
+    stacks = {depth: ";".join(f"f{n}" for n in range(depth)) for depth in (256, 257, 600)}
+    odd = ['main;say "x";a\\b', ";main;;é;", "tab\there;[1,2]"]
+    texts = [*stacks.values(), stacks[257], *odd]
+    for number in range(1, 61):
+        stack = texts[number - 1] if number <= len(texts) else None
+        run.add(at, number * 10, tid=number, comm=f"name {number}", bytes=number, stack=stack)
+        at += 1000
+    return run
+
+
 RUNS = {
     "empty": Run,
     "one": one_run,
@@ -238,6 +255,7 @@ RUNS = {
     "odd_names": odd_names,
     "crowd": crowd,
     "waiting": waiting,
+    "large": large,
 }
 
 
@@ -710,7 +728,7 @@ def test_stacks(both) -> None:
     ]
 
 
-@pytest.mark.parametrize("run", ["odd_names", "crowd"])
+@pytest.mark.parametrize("run", ["odd_names", "crowd", "large"])
 def test_stacks_are_a_tree(both, run: str) -> None:
     rows = both(run).report("stacks")
     callers: list[dict] = []
@@ -725,6 +743,31 @@ def test_stacks_are_a_tree(both, run: str) -> None:
         total = sum(row[f"total_{weight}"] for row in rows if row["depth"] == 0)
         assert total == sum(row[f"self_{weight}"] for row in rows)
     assert sum(row["self_count"] for row in rows) == len(both(run).run.sync)
+
+
+def test_frames_of_deep_stacks_share_a_row(both) -> None:
+    rows = {row["path"]: row for row in both("large").report("stacks")}
+    below = ";".join(f"f{n}" for n in range(256))
+    # f0: requests 1 to 4, of 10 to 40 ns. Request 1 has 256 frames, the others have more.
+    assert (rows["f0"]["total_count"], rows["f0"]["total_syscall_ns"]) == (4, 100)
+    assert (rows[below]["total_count"], rows[below]["self_count"]) == (4, 1)
+    deeper = rows[f"{below};[deeper frames]"]
+    assert (deeper["frame"], deeper["depth"]) == ("[deeper frames]", 256)
+    assert (deeper["total_count"], deeper["self_count"], deeper["self_syscall_ns"]) == (3, 3, 90)
+    assert max(row["depth"] for row in rows.values()) == 256
+
+
+def test_the_summary_shows_the_largest_names(both) -> None:
+    metrics = both("large").summary()
+    shown = {scope for metric, scope in metrics if metric == "sync_time_sum"}
+    assert shown == {"all", "others", *(f"comm:name {number}" for number in range(11, 61))}
+    # The others: names 1 to 10, 550 ns together.
+    assert metrics["sync_time_sum", "others"] == metrics["sync_wall_time", "others"] == 550
+    assert metrics["parallelism", "others"] == 1
+    assert metrics["sync_time_sum", "all"] == sum(range(10, 601, 10))
+    assert both("large").coverage()["sync_time_sum", "others"] == (10, 10)
+    scopes = {scope for metric, scope in both("crowd").summary() if metric == "sync_time_sum"}
+    assert "others" not in scopes
 
 
 def test_over_time(both) -> None:
@@ -1022,11 +1065,20 @@ def test_both_engines_have_the_same_columns(both) -> None:
         ]
 
 
-def test_stacks_are_derived_by_one_select() -> None:
-    def select(file: Path) -> str:
-        return file.read_text().partition("WITH RECURSIVE")[2]
-
-    assert select(SQL / "perfetto" / "stack.sql") == select(SQL / "duckdb" / "stack.sql")
+def test_every_frame_has_a_row(both) -> None:
+    rows = both("large").query(
+        "SELECT stack, depth, frame FROM syncline_stack ORDER BY stack_id, depth"
+    )
+    split: dict[str, list[str]] = {}
+    for stack, depth, frame in rows:
+        split.setdefault(stack, []).append(frame)
+        assert depth == len(split[stack]) - 1
+    deep = {stack for stack in split if stack.count(";") > 255}
+    assert {row["stack"] for row in both("large").run.sync if row["stack"]} == split.keys()
+    assert len(deep) == 2
+    for stack, frames in split.items():
+        whole = stack.split(";")
+        assert frames == ([*whole[:256], "[deeper frames]"] if stack in deep else whole)
 
 
 @pytest.mark.parametrize("file", sorted((SQL / "perfetto").glob("*.sql")), ids=lambda f: f.stem)

@@ -24,6 +24,7 @@ RUST = [
         "names",
         "event",
         "errno",
+        "by_device",
         "error",
         "location",
         "losses",
