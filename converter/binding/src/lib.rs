@@ -354,6 +354,7 @@ fn folded(rows: Vec<(Vec<String>, u64, Option<f64>)>) -> Vec<u8> {
 /// Writes `data` to `path` (`-` is standard output), whole or not at all. With `private`, only the user can read the file.
 #[pyfunction]
 #[pyo3(signature = (path, data, *, private = false))]
+#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn write(py: Python<'_>, path: PathBuf, data: &[u8], private: bool) -> PyResult<()> {
     let written = py.detach(|| {
         let mut output = if private { Output::create_private(&path) } else { Output::create(&path, false) }?;
@@ -370,6 +371,7 @@ struct OutputFile(Mutex<Option<Output>>);
 #[pymethods]
 impl OutputFile {
     #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
     fn new(path: PathBuf) -> PyResult<Self> {
         Output::create(&path, false).map(|output| Self(Mutex::new(Some(output)))).map_err(|e| raise(&e))
     }

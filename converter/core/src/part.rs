@@ -102,7 +102,7 @@ impl PartFolder {
     }
 }
 
-fn builder<'a>(prefix: &'a str) -> Builder<'a, 'static> {
+fn builder(prefix: &str) -> Builder<'_, 'static> {
     let mut builder = Builder::new();
     builder.prefix(prefix).suffix(SUFFIX).rand_bytes(RANDOM_CHARS);
     builder

@@ -425,6 +425,7 @@ impl Plain {
                 Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
                     format!("{id} {start} {end} {:?} {:?} {ino} {dev} {datasync} {by_thread}", name(path), name(fs))
                 }
+                Kind::Mark { phase, name: text, key } => format!("{phase:?} {:?} {key}", name(text)),
                 other => format!("{other:?}"),
             };
             let mut text = format!(

@@ -33,7 +33,7 @@ impl Pairer {
                 return Ok(());
             }
             if let Some(open) = self.commits.open.remove(&task) {
-                self.close_commit(task, Commit { missing: Some(Missing::End), ..open }, out)?;
+                self.close_commit(task, &Commit { missing: Some(Missing::End), ..open }, out)?;
             }
         }
         self.commits.open.insert(task, commit(e, dev, transaction));
@@ -48,14 +48,14 @@ impl Pairer {
                 let dev = if open.dev.is_known() { open.dev } else { dev };
                 let transaction = open.transaction.max(transaction);
                 let end = Some(e.ts.max(open.start));
-                return self.close_commit(task, Commit { dev, transaction, end, ..open }, out);
+                return self.close_commit(task, &Commit { dev, transaction, end, ..open }, out);
             }
-            self.close_commit(task, Commit { missing: Some(Missing::End), ..open }, out)?;
+            self.close_commit(task, &Commit { missing: Some(Missing::End), ..open }, out)?;
         } else if self.commits.last.get(&task).is_some_and(|last| is_same(*last, (dev, transaction))) {
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("end of commit {transaction}"));
             return Ok(());
         }
-        self.close_commit(task, Commit { missing: Some(Missing::Start), ..commit(e, dev, transaction) }, out)
+        self.close_commit(task, &Commit { missing: Some(Missing::Start), ..commit(e, dev, transaction) }, out)
     }
 
     /// Writes the commits that have not ended.
@@ -63,15 +63,15 @@ impl Pairer {
         let mut open: Vec<(u32, Commit)> = self.commits.open.drain().collect();
         open.sort_unstable_by_key(|(task, commit)| (commit.start, *task));
         for (task, commit) in open {
-            self.close_commit(task, Commit { missing: Some(Missing::End), ..commit }, out)?;
+            self.close_commit(task, &Commit { missing: Some(Missing::End), ..commit }, out)?;
         }
         Ok(())
     }
 
-    fn close_commit(&mut self, task: u32, commit: Commit, out: &mut Out<'_>) -> Result<()> {
+    fn close_commit(&mut self, task: u32, commit: &Commit, out: &mut Out<'_>) -> Result<()> {
         self.commits.count += 1;
         self.commits.last.insert(task, (commit.dev, commit.transaction));
-        out.sink.commit(&Commit { commit_id: self.commits.count, ..commit }, out.names)
+        out.sink.commit(&Commit { commit_id: self.commits.count, ..commit.clone() }, out.names)
     }
 }
 

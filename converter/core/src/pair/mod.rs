@@ -64,6 +64,11 @@ pub struct Out<'a> {
     pub sink: &'a mut dyn Sink,
 }
 
+/// Names the first event of a request in an example of a loss.
+fn first_event_of(id: u64) -> String {
+    if id == NO_ID { "the first event of a request".to_owned() } else { format!("the first event of request id {id}") }
+}
+
 /// Names the id of a request in an example of a loss, if the source has ids.
 fn of_request(id: u64) -> String {
     if id == NO_ID { String::new() } else { format!(" id {id}") }

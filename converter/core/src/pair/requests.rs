@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 
 use super::tasks::{OpenGroup, Tasks};
 use super::waits::{OpenWaits, reported_waits};
-use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot, of_request};
+use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot, first_event_of, of_request};
 use crate::error::Result;
 use crate::event::{Event, Kind, NO_ID, WaitKind};
 use crate::location::Location;
@@ -472,16 +472,15 @@ impl Pairer {
         let (id, first, location) = (open.row.id, open.row.first_event, open.location);
         let (has_start, has_end) = (open.row.start.is_some(), open.row.end.is_some());
         if !has_start {
-            self.count(Reason::StartMissing, first, location, || {
-                format!("the first event of a request{}", of_request(id))
-            });
+            self.count(Reason::StartMissing, first, location, || first_event_of(id));
         }
         for (wait, start) in torn_waits {
             self.count(Reason::UnmatchedWait, start, location, || format!("{}{}", wait.name(), of_request(id)));
         }
         if !has_end {
-            let what = if has_start { "start" } else { "the first event of a request" };
-            self.count(Reason::EndMissing, first, location, || format!("{what}{}", of_request(id)));
+            self.count(Reason::EndMissing, first, location, || {
+                if has_start { format!("start{}", of_request(id)) } else { first_event_of(id) }
+            });
         }
         self.requests.unlink(slot);
     }

@@ -180,7 +180,9 @@ mod tests {
             Item::CutOff,
         ];
         let mut bytes = Vec::new();
-        items.iter().for_each(|item| item.write(&mut bytes));
+        for item in &items {
+            item.write(&mut bytes);
+        }
         assert!(Items(&bytes).eq(items));
         assert!(frames(&frames_of).eq([(0x7f12, 3), (1 << 63, FileId::MAX)]));
     }

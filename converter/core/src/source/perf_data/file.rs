@@ -120,7 +120,7 @@ fn has_feature(features: &[u8], number: usize, order: ByteOrder) -> bool {
 
 fn add_events(store: &Store, attrs: Section, attr_bytes: u64, metadata: &mut Metadata) -> io::Result<()> {
     let all = attrs.bytes(store, MAX_ATTRS_BYTES)?;
-    let size = attr_bytes.checked_sub(SECTION_BYTES).filter(|&size| size > 0 && attrs.size % attr_bytes == 0);
+    let size = attr_bytes.checked_sub(SECTION_BYTES).filter(|&size| size > 0 && attrs.size.is_multiple_of(attr_bytes));
     let size = size.ok_or_else(|| bad(format!("it says that the description of an event has {attr_bytes} bytes")))?;
     let mut left_bytes = MAX_ATTRS_BYTES;
     for described in all.chunks_exact(attr_bytes as usize) {

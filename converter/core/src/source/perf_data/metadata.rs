@@ -116,7 +116,7 @@ impl Metadata {
         for position in 0..count {
             cursor.take(u64::from(attr_bytes))?;
             let ids = cursor.u32()?;
-            let name = self.text_at(&mut cursor)?;
+            let name = text_at(&mut cursor)?;
             let ids = cursor.take(u64::from(ids) * 8)?;
             let of_id = self.order.number(ids, 0, 8).and_then(|id| self.by_id.get(&id).copied());
             if let Some(event) = self.events.get_mut(of_id.unwrap_or(position) as usize) {
@@ -124,12 +124,6 @@ impl Metadata {
             }
         }
         Ok(())
-    }
-
-    fn text_at(&self, cursor: &mut Cursor<'_>) -> io::Result<String> {
-        let text = cursor.sized(4)?;
-        let text = text.split(|&b| b == 0).next().unwrap_or_default();
-        Ok(String::from_utf8_lossy(text).into_owned())
     }
 
     /// Reads the formats of the tracepoints. They are as in a trace.dat of version 6.
@@ -204,4 +198,10 @@ impl Metadata {
         let time = time_at.and_then(|at| self.order.number(trailer, at, 8));
         (body, time.filter(|time| !matches!(*time, 0 | u64::MAX)).map(|time| time as i64))
     }
+}
+
+fn text_at(cursor: &mut Cursor<'_>) -> io::Result<String> {
+    let text = cursor.sized(4)?;
+    let text = text.split(|&b| b == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(text).into_owned())
 }

@@ -40,7 +40,7 @@ pub(super) struct Rounds {
     ready: usize,
     newest: i64,
     /// Time of the newest record of all rounds but the current one.
-    newest_of_rounds: Option<i64>,
+    newest_before: Option<i64>,
     /// No record that comes later is older.
     watermark: Option<i64>,
 }
@@ -53,7 +53,9 @@ impl Rounds {
             Held::Sample { event, sample } => (true, event, [sample.pid, sample.tid], [sample.raw, sample.chain]),
             Held::Record { kind, misc, body } => (false, kind, [u32::from(misc), 0], [body, &[]]),
         };
-        parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
+        for part in parts {
+            self.bytes.extend_from_slice(part);
+        }
         let lens = parts.map(|part| part.len() as u32);
         self.entries.push(Entry { time, at, lens, is_sample, number, ids });
         self.newest = self.newest.max(time);
@@ -80,7 +82,7 @@ impl Rounds {
 
     /// All buffers have been read once more.
     pub(super) fn finish_round(&mut self) {
-        if let Some(limit) = self.newest_of_rounds.replace(self.newest) {
+        if let Some(limit) = self.newest_before.replace(self.newest) {
             self.watermark = Some(limit);
             self.release(limit);
         }
@@ -168,13 +170,19 @@ mod tests {
     fn a_record_waits_for_the_round_after_the_next() {
         let mut rounds = Rounds::default();
         // First the buffer of one CPU, then that of another.
-        [10, 20, 30, 5, 15].iter().for_each(|&time| push(&mut rounds, time));
+        for time in [10, 20, 30, 5, 15] {
+            push(&mut rounds, time);
+        }
         rounds.finish_round();
         assert_eq!((taken(&mut rounds), rounds.watermark()), (vec![], None));
-        [40, 25, 35].iter().for_each(|&time| push(&mut rounds, time));
+        for time in [40, 25, 35] {
+            push(&mut rounds, time);
+        }
         rounds.finish_round();
         assert_eq!((taken(&mut rounds), rounds.watermark()), (vec![5, 10, 15, 20, 25, 30], Some(30)));
-        [32, 50].iter().for_each(|&time| push(&mut rounds, time));
+        for time in [32, 50] {
+            push(&mut rounds, time);
+        }
         rounds.finish_round();
         assert_eq!((taken(&mut rounds), rounds.watermark()), (vec![32, 35, 40], Some(40)));
         rounds.release_all();
@@ -184,7 +192,9 @@ mod tests {
     #[test]
     fn half_is_released_when_there_is_too_much() {
         let mut rounds = Rounds::default();
-        [4, 1, 3, 2].iter().for_each(|&time| push(&mut rounds, time));
+        for time in [4, 1, 3, 2] {
+            push(&mut rounds, time);
+        }
         assert!(!rounds.is_full());
         rounds.release_half();
         assert_eq!(taken(&mut rounds), [1, 2, 3]);
