@@ -130,11 +130,11 @@ def test_the_filter_of_a_recording_is_applied_when_it_is_read(tmp_path: Path) ->
         return done.exit_code, done.output
 
     code, output = report()
-    assert (code, output.splitlines()[-1]) == (0, "25,1")
+    assert (code, "25,1" in output.splitlines()) == (0, True)
     assert "only requests of pid 40 are included: 50 others" in output
     assert "and 25 for which the log does not record what the filter selects by" in output
     # A filter of the conversion replaces that of the recording.
-    assert report("--pid", "50")[1].splitlines()[-1] == "50,2"
+    assert "50,2" in report("--pid", "50")[1].splitlines()
     summary = Reading().convert([str(run)], f"{tmp_path}/low.events.jsonl")
     assert summary["events_by_kind"]["sync_start"] == 100
 
@@ -198,7 +198,7 @@ def test_bios_of_file_system_threads_are_background_writeback(tmp_path: Path) ->
         ).rows
         assert [tuple(row) for row in bios] == [
             (7, "background", 4096, None),
-            (7, "background", 0, None),
+            (7, "background", None, None),
             (8, "sync", 512, "end"),
         ]
         requests = columns.query("SELECT id, incomplete FROM syncline_sync").rows

@@ -154,8 +154,12 @@ def test_a_low_level_log_records_whether_its_ids_are_processes(tmp_path: Path) -
     for written in ("thread", "process"):
         events = convert(tmp_path, log, "out.events.jsonl", pid_is=written).read_bytes()
         expected = core(tmp_path, log, pid_is=written)["sync"]
-        for read in ("thread", "process"):
-            assert core(tmp_path, events, name="events", pid_is=read)["sync"] == expected
+        assert core(tmp_path, events, name="events", pid_is="thread")["sync"] == expected
+        if written == "process":
+            assert core(tmp_path, events, name="events", pid_is="process")["sync"] == expected
+        else:
+            with pytest.raises(_core.CoreError, match="its events name their threads"):
+                core(tmp_path, events, name="events", pid_is="process")
 
 
 @pytest.mark.parametrize("source", ["thesis", "events-jsonl"])

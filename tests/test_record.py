@@ -234,7 +234,7 @@ def test_a_broken_manifest_is_refused(tmp_path: Path) -> None:
         [BIN / "syncline", "report", tmp_path], capture_output=True, text=True, check=False
     )
     assert done.returncode == 3
-    assert "manifest.json is not a manifest of a recording" in done.stderr
+    assert "manifest.json is damaged" in done.stderr
 
 
 def test_a_run_directory_is_read_like_its_logs(tmp_path: Path) -> None:

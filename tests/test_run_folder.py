@@ -248,5 +248,5 @@ def test_a_manifest_cannot_name_a_file_elsewhere(name: str, tmp_path: Path) -> N
     """A run directory may be from someone else."""
     manifest = {"inputs": [{"file": name, "source": "thesis"}]}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(Exception, match="is no file of this folder"):
+    with pytest.raises(Exception, match="is not in this folder"):
         read_recording(str(tmp_path))

@@ -793,6 +793,10 @@ def truth_of(world: World, garbage: int, reported_lost: int) -> Truth:
         row |= {"dev": None, "sector": bio.sector if submit and extra else None}
         row |= sizes([bio]) | thread_columns(bio_line.pid) | {"comm": text(bio_line.comm)}
         row |= {"origin": "sync" if bio.request else "background"}
+        # The format has no issue events. `extra_pairs` prints the status of each completion.
+        row |= {"queue_ns": None, "device_ns": None}
+        row["error"] = 0 if complete and extra else None
+        row["bytes"] = row["bytes"] if row["folios"] else None
         row |= {"confidence": "exact" if bio.request else None, "incomplete": None}
         if submit and complete:
             row["dur_ns"] = ns(complete) - ns(submit)

@@ -8,7 +8,7 @@ use syncline_core::event::{Event, Kind, NO_ID, UNKNOWN_TASK};
 use syncline_core::input::Input;
 use syncline_core::losses::{Losses, Reason};
 use syncline_core::names::Names;
-use syncline_core::rows::{Bio, Missing, Request, Row, Value};
+use syncline_core::rows::{Bio, Confidence, Missing, Request, Row, Value};
 use syncline_core::sink::{Group, RunFacts, Sink};
 use syncline_core::source::tracepoints::Machine;
 use syncline_core::source::{Batch, Escapes, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock};
@@ -303,7 +303,8 @@ impl Sink for Checker<'_> {
             self.blocks += 1;
             self.block_bytes += bio.extent.bytes;
         } else {
-            assert!(bio.sync_id.is_none() || bio.id != 0, "{bio:?}");
+            // Only the thread says whose bio without an id it is.
+            assert!(bio.sync_id.is_none() || bio.id != 0 || bio.confidence == Confidence::Inferred, "{bio:?}");
             self.kinds[4] += u64::from(bio.submit.is_some());
             self.kinds[5] += u64::from(bio.complete.is_some());
         }

@@ -181,7 +181,7 @@ impl Authority {
     }
 
     /// The authoritative log for `subject` at `ts`, of the logs that have reported it by `begun`. Of several logs with the lowest rank,
-    /// `preferred` wins, then the earliest input. `asking` is the log that holds the event.
+    /// `preferred` wins, then the one that begins first. `asking` is the log that holds the event.
     fn best(&self, subject: Subject, begun: i64, ts: i64, asking: usize, preferred: Option<usize>) -> Option<usize> {
         let lasts = |reporter: &&Reporter| {
             let log = self.logs[reporter.log];
@@ -192,7 +192,10 @@ impl Authority {
         };
         let reporters = self.reporters.get(&subject)?.iter().filter(lasts);
         reporters
-            .min_by_key(|reporter| (reporter.rank, Some(reporter.log) != preferred, reporter.log))
+            .min_by_key(|reporter| {
+                let begun = self.logs[reporter.log].oldest;
+                (reporter.rank, Some(reporter.log) != preferred, begun, reporter.log)
+            })
             .map(|reporter| reporter.log)
     }
 

@@ -25,8 +25,16 @@ pub(super) struct OpenBio {
     /// Its neighbours at its device and sector, if it is found by these.
     at_sector: Option<Neighbours>,
     /// A completion that came while the bio was being filled. It is its own if the submit was lost.
-    pub(super) early_complete: Option<(i64, Location)>,
+    pub(super) early_complete: Option<EarlyComplete>,
     pub(super) issue: Option<Issue>,
+}
+
+/// A completion that may belong to a bio whose submit was lost.
+#[derive(Clone, Copy)]
+pub(super) struct EarlyComplete {
+    ts: i64,
+    location: Location,
+    error: Option<i32>,
 }
 
 impl OpenBio {
@@ -385,7 +393,7 @@ impl Pairer {
         if let Some(before) = self.bios.in_flight.remove(&address) {
             self.give_up_bio(before, out)?;
         }
-        if let Some((ts, location)) = self.bios[slot].early_complete.take() {
+        if let Some(EarlyComplete { ts, location, .. }) = self.bios[slot].early_complete.take() {
             self.lose_at(Reason::UnmatchedComplete, ts, location, out, || format!("bio_complete bio 0x{address:x}"))?;
         }
         self.bios.in_flight.insert(address, slot);
@@ -442,7 +450,7 @@ impl Pairer {
                 && self.bios[filling].early_complete.is_none()
                 && self.bios[filling].row.first_event <= e.ts
             {
-                self.bios[filling].early_complete = Some((e.ts, self.location()));
+                self.bios[filling].early_complete = Some(EarlyComplete { ts: e.ts, location: self.location(), error });
                 return Ok(());
             }
             return self.lose(Reason::UnmatchedComplete, e.ts, out, || {
@@ -469,7 +477,9 @@ impl Pairer {
         let bio = &mut self.bios[slot];
         let (ts, address, id, location) = (bio.row.ts(), bio.row.address, bio.row.id, bio.location);
         let (reason, event) = if bio.row.submit.is_none() {
-            bio.row.complete = bio.early_complete.take().map(|(ts, _)| ts);
+            if let Some(early) = bio.early_complete.take() {
+                (bio.row.complete, bio.row.error) = (Some(early.ts), early.error);
+            }
             (Reason::NeverSubmitted, "bio_add_folio")
         } else {
             (Reason::NeverCompleted, "bio_submit")
