@@ -336,7 +336,9 @@ def test_a_late_event_shows_its_line_and_file(tmp_path: Path) -> None:
     (tmp_path / "1.log").write_text("100 1 a fsync\n")
     # The window applies after each chunk of input, here 1 MB.
     empty = 1 << 20
-    (tmp_path / "2.log").write_text("200 1 a fdatasync\n300 1 a fsync\n" + "\n" * empty + "50 2 b fsync\n")
+    (tmp_path / "2.log").write_text(
+        "200 1 a fdatasync\n300 1 a fsync\n" + "\n" * empty + "50 2 b fsync\n"
+    )
     files = [str(tmp_path / f"{i}.log") for i in (1, 2)]
     _core.convert(files, f"{tmp_path}/out/", window_ns=10)
     loss = {row["reason"]: row for row in coretools.tables(tmp_path / "out")["loss"]}

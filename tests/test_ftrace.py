@@ -106,7 +106,6 @@ def test_event_counts_are_those_of_grep(tmp_path: Path) -> None:
         # Without sectors: the flush after a write is done.
         "block_complete": r": block_rq_complete: [0-9]+,[0-9]+ F?W[A-Z]* \(\) [0-9]+ \+ [0-9]",
         "block_remap": r": block_bio_remap: ",
-        "block_issue": r": block_rq_issue: [0-9]+,[0-9]+ F?W[A-Z]* [0-9]+ \([^)]*\) [0-9]+ \+ [1-9]",
         "journal_commit_start": r": jbd2_start_commit: ",
         "journal_commit_end": r": jbd2_end_commit: ",
     }

@@ -249,7 +249,11 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
                     for word in (c.split("_")[0], alike.get(c, c))
                 ]
                 assert null or name in ("latency", "failures"), name
-                assert name == "failures" or any(word in shown for word in words), (name, null, words)
+                assert name == "failures" or any(word in shown for word in words), (
+                    name,
+                    null,
+                    words,
+                )
             elif table.rows and name != "losses":
                 # Rows without figures: an unknown file, stack or time.
                 figures = null | set(NEEDS[name][0])
@@ -436,7 +440,9 @@ def test_inputs_with_unknown_or_different_clocks(tmp_path: Path) -> None:
     assert (info["clocks"], info["convertible"]) == ("disagree", False)
     assert "realtime" in info["text"]
     assert "are not on one clock" in info["text"]
-    assert "are not on one clock" in fails(3, "convert", THESIS, STRACE, "-o", tmp_path / "x.pftrace")
+    assert "are not on one clock" in fails(
+        3, "convert", THESIS, STRACE, "-o", tmp_path / "x.pftrace"
+    )
     lines = THESIS.read_bytes().splitlines(keepends=True)
     for number, part in enumerate((lines[:500], lines[500:])):
         (tmp_path / str(number)).write_bytes(b"".join(part))

@@ -96,6 +96,13 @@ def _event_name(name: str, phase: str) -> str | None:
     return None
 
 
+def is_used_block_event(name: str, values: dict[str, Any]) -> bool:
+    """A write with data, or the completion of a write that was flushed."""
+    if name not in BLOCKS or "W" not in values["rwbs"]:
+        return False
+    return bool(values["nr_sector"]) or name == "block_rq_complete"
+
+
 def rows(data: bytes) -> list[Row]:
     """The rows of the low-level log for the events that are printed for btetto."""
     result = []
@@ -122,7 +129,7 @@ def rows(data: bytes) -> list[Row]:
             if "ino" in values:
                 row["ino"] = _int(values.pop("ino"))
             row["fs"] = event_name.split("_")[0]
-        elif event_name in BLOCKS and "W" in values["rwbs"] and values["nr_sector"]:
+        elif is_used_block_event(event_name, values):
             row["dev"], row["sector"] = _dev(values.pop("dev")), _int(values.pop("sector"))
             row["bytes"] = values["nr_sector"] * 512
         elif event_name and "ustack" in values and "enter" in event_name:
