@@ -201,7 +201,9 @@ impl Authority {
 
     /// Whether one log ends before another begins. The second may be the next piece of a recording, so it holds no duplicate of the first.
     fn precedes(&self, first: usize, second: usize) -> bool {
-        self.logs[first].has_ended() && self.logs[first].newest <= self.logs[second].oldest
+        let (first, second) = (self.logs[first], self.logs[second]);
+        // Of two that have a time in common, the one that begins earlier comes first.
+        first.has_ended() && first.newest <= second.oldest && first.oldest < second.oldest
     }
 
     /// The logs whose bios a completion on `dev` at `ts` from `log` may complete: its own, those that report no completion on the device,

@@ -62,7 +62,10 @@ impl Pairer {
                 at += 1;
                 continue;
             }
-            let held = self.held.remove(at);
+            let mut held = self.held.remove(at);
+            if verdict == Verdict::Real {
+                self.leave_request_of(&mut held);
+            }
             if let Kind::BioSubmit { id, background: true, .. } = next.kind
                 && id == held.id
             {
@@ -73,18 +76,37 @@ impl Pairer {
         Ok(())
     }
 
+    /// The held event is of the next request of its thread. Requests of a thread do not overlap, but meanwhile events of other threads
+    /// may have extended the request before it, or ended it.
+    fn leave_request_of(&mut self, held: &mut HeldEvent) {
+        if self.has_left(held) {
+            held.event.ts = held.event.ts.max(self.now_before);
+            return;
+        }
+        let row = &mut self.requests[held.request].row;
+        if row.end.is_none() {
+            row.last_event = row.last_event.min(held.event.ts);
+        }
+    }
+
+    /// Whether the thread of a held event is no longer in the request in which the event was held.
+    fn has_left(&self, held: &HeldEvent) -> bool {
+        self.tasks.open_request(held.task) != Some(held.request)
+            || self.requests[held.request].row.sync_id != held.sync_id
+    }
+
     /// Uses all held events, at the end of the inputs.
     pub(super) fn release_held(&mut self, out: &mut Out<'_>) -> Result<()> {
-        for held in std::mem::take(&mut self.held) {
+        self.now_before = self.now;
+        for mut held in std::mem::take(&mut self.held) {
+            self.leave_request_of(&mut held);
             self.replay(&held, Verdict::Real, out)?;
         }
         Ok(())
     }
 
     fn verdict(&self, held: &HeldEvent, next: &Event) -> Verdict {
-        let has_left = self.tasks.open_request(held.task) != Some(held.request)
-            || self.requests[held.request].row.sync_id != held.sync_id;
-        if has_left {
+        if self.has_left(held) {
             return Verdict::Real;
         }
         let is_filler = matches!(next.kind, Kind::BioAddFolio { .. } | Kind::BioSubmit { .. });

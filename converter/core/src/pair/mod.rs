@@ -94,6 +94,8 @@ pub struct Pairer {
     has_waits: bool,
     next_call_id: u64,
     now: i64,
+    /// `now` before the current event.
+    now_before: i64,
     /// Of the current event.
     provenance: Provenance,
     /// When expired bios and calls were last looked for.
@@ -122,6 +124,7 @@ impl Pairer {
             has_waits: false,
             next_call_id: 1,
             now: i64::MIN,
+            now_before: i64::MIN,
             provenance: Provenance::of_single_log(Location::default()),
             last_sweep: i64::MIN,
             locations,
@@ -133,6 +136,7 @@ impl Pairer {
     /// Takes the next event in the order of time.
     pub fn event(&mut self, event: &Event, provenance: &Provenance, out: &mut Out<'_>) -> Result<()> {
         self.provenance = *provenance;
+        self.now_before = self.now;
         self.now = self.now.max(event.ts);
         self.expire(out)?;
         if !self.held.is_empty() {

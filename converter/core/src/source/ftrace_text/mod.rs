@@ -444,7 +444,7 @@ mod tests {
             (
                 "f2fs_sync_file_exit: dev = (7,0), ino = 8, checkpoint is not needed, datasync = 0, ret = 0",
                 Kind::SyncEnd { id: NO_ID, ret: 0 },
-                "dev=7,0;ino=8;checkpoint=not needed;datasync=0",
+                "dev=7,0;ino=8;need_cp=0;datasync=0",
             ),
             (
                 "block_bio_queue: 254,16 WS 274984 + 8 [a + b]",
@@ -574,9 +574,9 @@ mod tests {
     fn other_events_keep_their_fields_or_text() {
         for (event, word, extras) in [
             (
-                "jbd2_end_commit: dev 254,16 transaction 145 sync 0 head 2",
-                "jbd2_end_commit",
-                "dev=254,16;transaction=145;sync=0;head=2",
+                "jbd2_commit_logging: dev 254,16 transaction 145 sync 0",
+                "jbd2_commit_logging",
+                "dev=254,16;transaction=145;sync=0",
             ),
             (
                 "writeback_dirty_folio: bdi 254:16: ino=131074 index=0",
