@@ -118,7 +118,7 @@ EXACT = {
     "syscall known of": "COUNT(syscall_ns)",
     "writeback max": "MAX(writeback_ns)",
     "writeback known of": "COUNT(writeback_ns)",
-    "empty wrote nothing": "COUNT(*) FILTER (bios = 0 AND (incomplete IS NULL OR incomplete = 'bio'))",
+    "empty wrote nothing": "COUNT(*) FILTER (bios = 0 AND COALESCE(ret, 0) >= 0 AND (incomplete IS NULL OR incomplete = 'bio'))",
     "empty incomplete": "COUNT(incomplete)",
     "time": "SUM(dur_ns)",
     "exact": "AVG(CAST(confidence = 'exact' AS INTEGER))",
