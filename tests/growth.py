@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests import fuzz_seeds
@@ -432,9 +432,7 @@ def cases() -> Iterator[tuple[str, Case]]:
         rng = random.Random(number)
         name, data = rng.choice(seeds)
         case = _mutant(rng, data)
-        # Some repetitions of blkparse's lines take more: up to an exponent of 1.5.
-        is_blkparse = name.startswith("blkparse")
-        yield f"mutant {number} ({name})", replace(case, limit=1.6) if is_blkparse else case
+        yield f"mutant {number} ({name})", case
 
 
 def exponent(work: list[int]) -> float:

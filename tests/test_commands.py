@@ -20,6 +20,7 @@ from syncline.cli.group import cli
 from syncline.losses import sentence
 
 from tests.coretools import DATA, ROOT, recording
+from tests.signals import use_default_signals
 from tests.warm_cli import WarmCli
 
 BIN = Path(sys.executable).parent
@@ -315,8 +316,7 @@ def test_an_interrupt_leaves_no_partial_file(number: int, code: int, tmp_path: P
         command,
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # A background job of a script ignores SIGINT, and its children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=use_default_signals,
     ) as process:
         assert process.stdin
         # More than one chunk, so that the output file is created. The pipe stays open.

@@ -37,6 +37,7 @@ from syncline.render import markdown
 from syncline.report import Table, sql_root
 
 from tests.coretools import DATA, recording
+from tests.signals import use_default_signals
 
 MAIN = [sys.executable, "-c", "from syncline.cli import main; main()"]
 SMALL1 = str(DATA / "small1.log")
@@ -79,9 +80,7 @@ class Command:
             made.mkdir(exist_ok=True)
 
         def prepare() -> None:
-            # A background job of a script ignores SIGINT, nohup ignores SIGHUP, and children inherit that.
-            for number in (signal.SIGINT, signal.SIGHUP):
-                signal.signal(number, signal.SIG_DFL)
+            use_default_signals()
             if before:
                 before()
 
@@ -294,7 +293,7 @@ def test_a_signal_whose_exception_was_lost_ends_the_work(monkeypatch: pytest.Mon
 def test_temporary_folders_are_removed_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scratch.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     left = scratch.create()
     (left / "file").write_text("x")
     with scratch.folder() as folder:

@@ -17,6 +17,7 @@ import pytest
 from syncline import _core
 
 from tests.coretools import DATA
+from tests.signals import use_default_signals
 
 SYNCLINE = Path(sys.executable).parent / "syncline"
 LOG = DATA / "small4.log"
@@ -143,13 +144,15 @@ class TestKilled:
     def test_a_signal_removes_temporary_files(self, name: str, code: int, tmp_path: Path) -> None:
         command = [SYNCLINE, "open", "--offline", "--no-browser", LOG]
         env = os.environ | {"TMPDIR": str(tmp_path)}
-        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE) as server:
+        with subprocess.Popen(
+            command, env=env, stdout=subprocess.PIPE, preexec_fn=use_default_signals
+        ) as server:
             assert server.stdout is not None
             if not server.stdout.readline():
                 pytest.skip("the Perfetto UI is not installed")
             assert list(tmp_path.iterdir())
             subprocess.run(["kill", f"-{name}", str(server.pid)], check=True)
-            assert server.wait() == code
+            assert server.wait(60) == code
         assert not list(tmp_path.iterdir())
 
     def test_nohup_is_respected(self, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from syncline.record.errors import RecordError
 from syncline.record.run_folder import RunFolder
 from syncline.recordings import read_recording
 
+from tests.signals import use_default_signals
+
 SYNCLINE = Path(sys.executable).parent / "syncline"
 # A user other than root, which needs no entry in /etc/passwd.
 NOBODY = 65534
@@ -229,6 +231,7 @@ class TestRecord:
             command = f"trap '' HUP; {command}"
         pid, terminal = pty.fork()
         if pid == 0:
+            use_default_signals()
             os.chdir(tmp_path)
             os.execv("/bin/sh", ["sh", "-c", command])
         shown = b""

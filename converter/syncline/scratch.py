@@ -6,11 +6,11 @@ What a killed run has left is removed by the next run that needs such a folder.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,12 +26,12 @@ _live: dict[Path, int | None] = {}
 
 
 def create() -> Path:
-    """Creates a folder that only this user can open, in TMPDIR or /tmp.
+    """Creates a folder that only this user can open, in TMPDIR, /tmp or /var/tmp.
 
     Raises:
         OSError: it cannot be created.
     """
-    parent = Path(tempfile.gettempdir())
+    parent = _parent()
     _remove_dead(parent)
     while True:
         path = parent / (_PREFIX + secrets.token_hex(8))
@@ -41,6 +41,14 @@ def create() -> Path:
         if _locked(path):
             return path
         remove(path)
+
+
+def _parent() -> Path:
+    """Returns the folder for temporary files. `tempfile` writes a file to find it, which a signal can leave behind."""
+    for name in (os.environ.get("TMPDIR"), "/tmp", "/var/tmp"):
+        if name and Path(name).is_dir() and os.access(name, os.W_OK | os.X_OK):
+            return Path(name)
+    raise OSError(errno.EACCES, "no folder for temporary files can be written: set TMPDIR", "/tmp")
 
 
 def _locked(path: Path) -> bool:

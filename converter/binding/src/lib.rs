@@ -13,6 +13,7 @@ use syncline_core::event::{Dev, Kind, Op};
 use syncline_core::input::Input;
 use syncline_core::input::grouping::assign_lanes_by_format;
 use syncline_core::input::open::{self, OpenInput};
+use syncline_core::input::order::arrange;
 use syncline_core::max_loss::MaxLoss;
 use syncline_core::merge::clock::{Clock, ClockPair, Clocks, InputHints};
 use syncline_core::options::{Options, OutputFormat, Progress};
@@ -101,7 +102,7 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=HashMap::new(), frames=Vec::new(), progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), frames=Vec::new(), progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -122,7 +123,7 @@ fn convert<'py>(
     one_of_several: bool,
     filter: Option<FilterOf>,
     processes: Vec<(u32, u32)>,
-    process_names: HashMap<u32, String>,
+    process_names: BTreeMap<u32, String>,
     frames: Vec<(u32, u64, String)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -204,7 +205,8 @@ fn check_compatible(inputs: Vec<InputOf>, pid_is: &str) -> PyResult<()> {
     open::ids_are_processes(&files, pid_is_process).map(|_| ()).map_err(|e| raise(&e))
 }
 
-/// Returns, for each input, the number of the log that it is a piece of, from 0. Raises CoreError if their clocks cannot be combined.
+/// Returns, for each input, the number of the log that it is a piece of, from 0. The logs are numbered in the order in which a conversion uses
+/// them. Raises CoreError if their clocks cannot be combined.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn join_logs(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
@@ -213,14 +215,34 @@ fn join_logs(inputs: Vec<InputOf>) -> PyResult<Vec<usize>> {
         let (name, boot_id, to_realtime) = (name.clone(), boot_id.clone(), to_realtime.clone());
         Clock { name, boot_id, to_realtime, is_recorded: false }
     };
-    let known: Vec<_> = inputs.iter().map(|input| (&input.0, clock_of(input))).collect();
+    let order = order_of_use(&inputs)?;
+    let known: Vec<_> = order.iter().map(|&at| (&inputs[at].0, clock_of(&inputs[at]))).collect();
     for (path, clock) in Clocks::most_clocks_first(&known, |(_, clock)| clock) {
         clocks.record_time_of_day(path, clock).map_err(|e| raise(&e))?;
     }
     for (path, clock) in &known {
         clocks.offset_of(path, clock).map_err(|e| raise(&e))?;
     }
-    Ok(assign_lanes_by_format(inputs.iter().map(|(_, format, standalone, ..)| (format.as_str(), *standalone))))
+    let used = order.iter().map(|&at| (inputs[at].1.as_str(), inputs[at].2));
+    let mut logs = vec![0; inputs.len()];
+    for (&at, log) in order.iter().zip(assign_lanes_by_format(used)) {
+        logs[at] = log;
+    }
+    Ok(logs)
+}
+
+/// The places of inputs in the order in which a conversion uses them. Those that cannot be opened again, as stdin, come last.
+fn order_of_use(inputs: &[InputOf]) -> PyResult<Vec<usize>> {
+    let mut files = Vec::new();
+    for (path, format, ..) in inputs.iter().filter(|input| input.0 != "-") {
+        let Ok(file) = Input::open(path) else { continue };
+        files.push(OpenInput::new(file, source::by_name(SOURCES, format).map_err(|e| raise(&e))?));
+    }
+    let arranged: Vec<_> = arrange(files, SOURCES, &SourceOptions::default());
+    let place = |path: &str| arranged.iter().position(|file| file.input.path == path).unwrap_or(arranged.len());
+    let mut order: Vec<_> = (0..inputs.len()).collect();
+    order.sort_by_key(|&at| place(&inputs[at].0));
+    Ok(order)
 }
 
 /// Finds the unresolved frames in the stacks of logs. Returns (tid, comm, addresses) for each thread that has some. Raises CoreError.

@@ -93,6 +93,8 @@ pub(crate) enum Arrival {
 #[derive(Debug, Default)]
 pub(crate) struct BlockQueue<T> {
     devices: ByDevice<DeviceQueue<T>>,
+    /// Places in `devices` of those that have bios in flight, and of some that no longer have.
+    busy: Vec<usize>,
     /// Where redirected bios will be queued next.
     remap_targets: HashSet<(Dev, i64)>,
     remap_order: VecDeque<(Dev, i64)>,
@@ -107,11 +109,13 @@ struct DeviceQueue<T> {
     /// so one long bio must not make the search for short ones long.
     classes: Vec<BySector<T>>,
     queued: u64,
+    /// The device is in `BlockQueue::busy`.
+    is_busy: bool,
 }
 
 impl<T> Default for DeviceQueue<T> {
     fn default() -> Self {
-        Self { classes: Vec::new(), queued: 0 }
+        Self { classes: Vec::new(), queued: 0, is_busy: false }
     }
 }
 
@@ -164,6 +168,24 @@ impl<T> DeviceQueue<T> {
         places
     }
 
+    /// Removes and returns the bios that were queued before a time, with their first sectors.
+    fn take_older(&mut self, ts: i64) -> Vec<(i64, QueuedBio<T>)>
+    where
+        T: Copy,
+    {
+        let mut old = Vec::new();
+        for by_sector in &mut self.classes {
+            by_sector.retain(|&start, bios| {
+                while let Some(queued) = bios.front().filter(|queued| queued.queued_ts < ts) {
+                    old.push((start, *queued));
+                    bios.pop_front();
+                }
+                !bios.is_empty()
+            });
+        }
+        old
+    }
+
     /// Changes a bio in flight. It leaves if it is complete then.
     fn change(&mut self, place: Place, change: impl FnOnce(&mut QueuedBio<T>)) -> Option<Completed<T>>
     where
@@ -187,7 +209,12 @@ impl<T> DeviceQueue<T> {
 
 impl<T: Copy + PartialEq> BlockQueue<T> {
     pub(crate) fn new() -> Self {
-        Self { devices: ByDevice::default(), remap_targets: HashSet::new(), remap_order: VecDeque::new() }
+        Self {
+            devices: ByDevice::default(),
+            busy: Vec::new(),
+            remap_targets: HashSet::new(),
+            remap_order: VecDeque::new(),
+        }
     }
 
     /// Whether a bio has ever been queued on the device, or on any device with `None`.
@@ -201,7 +228,11 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
     }
 
     pub(crate) fn queue(&mut self, (dev, sector): (Dev, i64), bytes: u64, fua: bool, ts: i64, bio: T) {
-        let device = self.devices.get_or_default(dev);
+        let place = self.devices.place_or_default(dev);
+        let device = &mut self.devices[place];
+        if !std::mem::replace(&mut device.is_busy, true) {
+            self.busy.push(place);
+        }
         let length = sectors(bytes);
         let class = class_of(length);
         if device.classes.len() <= class {
@@ -295,20 +326,15 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
     /// Removes and returns the bios that were queued before a time. They are not complete.
     pub(crate) fn take_older(&mut self, ts: i64) -> Vec<Completed<T>> {
         let mut taken = Vec::new();
-        for device in self.devices.values_mut() {
-            let mut old: Vec<(i64, QueuedBio<T>)> = Vec::new();
-            for by_sector in &mut device.classes {
-                by_sector.retain(|&start, bios| {
-                    while let Some(queued) = bios.front().filter(|queued| queued.queued_ts < ts) {
-                        old.push((start, *queued));
-                        bios.pop_front();
-                    }
-                    !bios.is_empty()
-                });
-            }
+        self.busy.sort_unstable();
+        self.busy.retain(|&place| {
+            let device = &mut self.devices[place];
+            let mut old = device.take_older(ts);
             old.sort_unstable_by_key(|(start, queued)| (*start, queued.number));
             taken.extend(old.iter().map(|(_, queued)| queued.completed()));
-        }
+            device.is_busy = device.classes.iter().any(|by_sector| !by_sector.is_empty());
+            device.is_busy
+        });
         taken
     }
 }

@@ -51,16 +51,17 @@ impl<T> ByDevice<T> {
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
-
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.entries.iter_mut().map(|(_, value)| value)
-    }
 }
 
 impl<T: Default> ByDevice<T> {
     #[inline]
+    pub(crate) fn place_or_default(&mut self, dev: Dev) -> usize {
+        self.place_of(dev).unwrap_or_else(|| self.add(dev, T::default()))
+    }
+
+    #[inline]
     pub(crate) fn get_or_default(&mut self, dev: Dev) -> &mut T {
-        let place = self.place_of(dev).unwrap_or_else(|| self.add(dev, T::default()));
+        let place = self.place_or_default(dev);
         &mut self.entries[place].1
     }
 }
@@ -93,6 +94,6 @@ mod tests {
         assert_eq!(devices.get(Dev(20)), Some(&20));
         assert_eq!(devices.get(Dev(99)), None);
         assert_eq!(devices.place_of(Dev(20)), Some(20));
-        assert_eq!(devices.values_mut().count(), 3 * MAX_COMPARED);
+        assert_eq!(devices.entries.len(), 3 * MAX_COMPARED);
     }
 }

@@ -1,20 +1,21 @@
 //! The processes of threads, for logs that do not record them. The recorder writes the table next to its log.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::event::UNKNOWN_TASK;
 
 #[derive(Clone, Debug, Default)]
 pub struct ThreadTable {
     process_of: HashMap<u32, u32>,
-    process_names: HashMap<u32, String>,
+    /// In an order that does not change between runs, because outputs number names as they come.
+    process_names: BTreeMap<u32, String>,
 }
 
 impl ThreadTable {
     /// `process_of` are pairs of a thread and its process, `process_names` is keyed by process.
     ///
     /// A thread id that was reused by another process has two processes here. Its process is then unknown.
-    pub fn new(process_of: impl IntoIterator<Item = (u32, u32)>, process_names: HashMap<u32, String>) -> Self {
+    pub fn new(process_of: impl IntoIterator<Item = (u32, u32)>, process_names: BTreeMap<u32, String>) -> Self {
         let mut known = HashMap::new();
         for (tid, pid) in process_of {
             let first = *known.entry(tid).or_insert(pid);
@@ -46,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_reused_thread_id_has_no_known_process() {
-        let threads = ThreadTable::new([(7, 7), (8, 7), (9, 7), (9, 9), (9, 7)], HashMap::new());
+        let threads = ThreadTable::new([(7, 7), (8, 7), (9, 7), (9, 9), (9, 7)], BTreeMap::new());
         assert_eq!([7, 8, 9, 10].map(|tid| threads.process_of(tid)), [7, 7, UNKNOWN_TASK, UNKNOWN_TASK]);
     }
 }

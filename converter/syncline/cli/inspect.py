@@ -120,7 +120,7 @@ def _joint(paths: tuple[str, ...], found: list[dict[str, Any]], reading: Reading
     except _core.CoreError as error:
         return joint | {"text": error.args[0]}
     try:
-        logs = _core.join_logs(described)
+        logs = interruptible.call(lambda: _core.join_logs(described))
     except _core.CoreError as error:
         return joint | {"clocks": "disagree", "text": error.args[0]}
     threadless = [one["input"] for one in found if _lacks_threads(one)]

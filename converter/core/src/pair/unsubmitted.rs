@@ -17,6 +17,8 @@ const SECTOR_BYTES: u64 = 512;
 const MAX_HELD: usize = 4096;
 /// Requests in flight that are remembered.
 const MAX_ISSUED: usize = 65_536;
+/// Requests in flight that are remembered at one sector. Only writes that overlap have the same first sector.
+const MAX_AT_SECTOR: usize = 8;
 
 /// A request without a bio.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +79,9 @@ impl Unsubmitted {
         let at_sector = self.issued.entry((dev, sector)).or_default();
         // The driver has not taken it the first time.
         at_sector.retain(|other| other.bytes != bytes);
+        if at_sector.len() >= MAX_AT_SECTOR {
+            at_sector.pop_front();
+        }
         at_sector.push_back(issued);
     }
 

@@ -19,7 +19,7 @@ const EXIT: &[u8] = b"sys_exit_";
 
 /// A marker of the application.
 const MARK: Tracepoint = Tracepoint::Named(EventName::Mark);
-/// The CPUs of the events in the head of a text, which name them as ` [003] `. `None` if there are none.
+/// The CPUs of the events in the head of a text. An event has its CPU in brackets, as in ` [003] `. `None` if no event has one.
 pub(super) fn cpus_of(head: &[u8]) -> Option<Vec<u32>> {
     let cpu_of = |line: &[u8]| {
         let mut words = line.split(|&b| b == b' ' || b == b'\t');

@@ -2,7 +2,7 @@
 //! the length up to the end of the part. Later bios at the sectors of these parts are printed like parts too, unless it ran with `-t`.
 //! This pass restores the sector and the length that the kernel recorded.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::SECTOR_BYTES;
 use crate::event::{Dev, Kind};
@@ -12,6 +12,8 @@ use crate::source::{Batch, StatefulPass};
 const MAX_PARTS: usize = 65_536;
 /// Requests in flight that are remembered.
 const MAX_ISSUED: usize = 65_536;
+/// Requests in flight with the same end that are remembered. Only writes that overlap have the same end.
+const MAX_SAME_END: usize = 8;
 
 /// A split: the bio that begins at `sector` is cut at `new_sector`.
 pub(super) struct SplitBio {
@@ -37,7 +39,9 @@ impl SplitBio {
 #[derive(Default)]
 pub(super) struct SplitBios {
     /// By device and first sector of a part: the first sector of its bio. The first part is among them.
-    parts: BTreeMap<(u32, i64), i64>,
+    parts: HashMap<(u32, i64), i64>,
+    /// Device, first sector of a bio, first sector of a part.
+    parts_of_bios: BTreeSet<(u32, i64, i64)>,
     order: VecDeque<(u32, i64)>,
     /// By device and the sector after the last one: the first sectors of requests in flight.
     issued: HashMap<(u32, i64), Vec<i64>>,
@@ -46,26 +50,34 @@ pub(super) struct SplitBios {
 impl SplitBios {
     fn split(&mut self, split: &SplitBio) {
         let dev = split.dev.0;
-        let begin = *self.parts.entry((dev, split.sector)).or_insert_with(|| {
-            self.order.push_back((dev, split.sector));
-            split.sector
-        });
-        self.parts.entry((dev, split.new_sector)).or_insert_with(|| {
-            self.order.push_back((dev, split.new_sector));
-            begin
-        });
+        let begin = self.add_part(dev, split.sector, split.sector);
+        self.add_part(dev, split.new_sector, begin);
         while self.order.len() > MAX_PARTS
-            && let Some(old) = self.order.pop_front()
+            && let Some((dev, start)) = self.order.pop_front()
+            && let Some(begin) = self.parts.remove(&(dev, start))
         {
-            self.parts.remove(&old);
+            self.parts_of_bios.remove(&(dev, begin, start));
         }
+    }
+
+    /// Adds a part, unless it is known. Returns the first sector of its bio.
+    fn add_part(&mut self, dev: u32, start: i64, begin: i64) -> i64 {
+        *self.parts.entry((dev, start)).or_insert_with(|| {
+            self.order.push_back((dev, start));
+            self.parts_of_bios.insert((dev, begin, start));
+            begin
+        })
     }
 
     fn issue(&mut self, dev: Dev, sector: i64, bytes: u64) {
         if self.issued.len() >= MAX_ISSUED {
             self.issued.clear();
         }
-        self.issued.entry((dev.0, end_of(sector, bytes))).or_default().push(sector);
+        let starts = self.issued.entry((dev.0, end_of(sector, bytes))).or_default();
+        if starts.len() >= MAX_SAME_END {
+            starts.remove(0);
+        }
+        starts.push(sector);
     }
 
     /// Returns the first sector of the part that a completion is of, as printed from `sector` on.
@@ -84,8 +96,8 @@ impl SplitBios {
             }
         }
         // Without the events at which requests are issued, a part ends where the next one begins.
-        let parts = self.parts.range((dev.0, sector)..(dev.0, end));
-        parts.rev().find(|(_, begin)| **begin == sector).map_or(sector, |((_, start), _)| *start)
+        let parts = self.parts_of_bios.range((dev.0, sector, sector)..(dev.0, sector, end));
+        parts.last().map_or(sector, |(_, _, start)| *start)
     }
 }
 
