@@ -2,6 +2,10 @@
 
 use crate::names::NameId;
 
+pub mod probe;
+
+use self::probe::Probe;
+
 /// A thread or process id that the source does not record.
 pub const UNKNOWN_TASK: u32 = u32::MAX;
 
@@ -184,12 +188,14 @@ pub enum Kind {
     BlockRemap { dev: Dev, sector: i64, bytes: u64, from_dev: Dev, from_sector: i64 },
     /// The application has written a marker. An end has no name. `key` is 0 unless the phase is asynchronous.
     Mark { phase: MarkPhase, name: NameId, key: u64 },
+    /// A probe on a stock kernel has been hit.
+    Probe(Probe),
     /// An event of the tracer that no report uses. Only the low-level log holds it.
     Other,
 }
 
 impl Kind {
-    pub const COUNT: usize = 19;
+    pub const COUNT: usize = 20;
     pub const NAMES: [&'static str; Self::COUNT] = [
         "call_enter",
         "call_exit",
@@ -210,6 +216,7 @@ impl Kind {
         "journal_commit_start",
         "journal_commit_end",
         "block_issue",
+        "probe",
     ];
 
     pub fn index(&self) -> usize {
@@ -233,12 +240,18 @@ impl Kind {
             Self::CommitStart { .. } => 16,
             Self::CommitEnd { .. } => 17,
             Self::BlockIssue { .. } => 18,
+            Self::Probe(_) => 19,
         }
     }
 
     /// Visits every name of the event, so that the ids of a batch can be replaced by those of the run.
     fn names_mut(&mut self, f: &mut impl FnMut(&mut NameId)) {
         match self {
+            Self::Probe(Probe::SyncEnter { function, path, fs, .. }) => {
+                f(function);
+                f(path);
+                f(fs);
+            }
             Self::CallEnter { stack, path, .. } => {
                 f(stack);
                 f(path);

@@ -153,18 +153,27 @@ pub struct Extent {
     pub span: Option<(u64, u64)>,
     /// `bytes` is the size of the bios, because their folios are not recorded.
     pub of_bios: bool,
+    /// Probes record folios, although they record no id of a request.
+    pub of_probes: bool,
+    /// Where in the file a folio is was not recorded.
+    pub offsets_unknown: bool,
 }
 
 impl Extent {
     /// A source without request ids records no folios either.
     fn folios_of(&self, id: u64) -> Value {
-        if id == NO_ID || self.of_bios { Value::Null } else { Value::Int(self.folios as i64) }
+        if !self.has_folios(id) { Value::Null } else { Value::Int(self.folios as i64) }
+    }
+
+    fn has_folios(&self, id: u64) -> bool {
+        (id != NO_ID || self.of_probes) && !self.of_bios
     }
 
     fn visit_offsets(&self, id: u64, f: &mut impl FnMut(&'static str, Value)) {
-        f("ranges", if id == NO_ID || self.of_bios { Value::Null } else { Value::Int(self.ranges as i64) });
-        f("first_offset", Value::int(self.span.map(|(first, _)| first as i64)));
-        f("last_offset", Value::int(self.span.map(|(_, last)| last as i64)));
+        f("ranges", if !self.has_folios(id) || self.offsets_unknown { Value::Null } else { Value::Int(self.ranges as i64) });
+        let span = self.span.filter(|_| !self.offsets_unknown);
+        f("first_offset", Value::int(span.map(|(first, _)| first as i64)));
+        f("last_offset", Value::int(span.map(|(_, last)| last as i64)));
     }
 }
 

@@ -7,6 +7,7 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
 use super::LogSet;
+use crate::event::probe::Probe;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, UNKNOWN_TASK};
 
 /// Maximum clock skew between two logs.
@@ -259,6 +260,9 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
             of_thread(Subject::Requests, 0)
         }
         Kind::BlockSubmit { dev, .. } | Kind::BlockRemap { dev, .. } => Some((Subject::Bios(dev, event.tid), 1)),
+        // A kernel that names the request knows better than a probe.
+        Kind::Probe(Probe::End { .. }) => Some((Subject::BiosByAddress, 1)),
+        Kind::Probe(_) => of_thread(Subject::Requests, 1),
         Kind::BioComplete { .. } => Some((Subject::BiosByAddress, 0)),
         // The thread of a completion means nothing. `completable` decides which completions are used, `marks` which marks. Pairing
         // recognizes a commit that several logs have.

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use crate::event::probe::Probe;
 use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::location::Location;
 use crate::names::NameId;
@@ -150,17 +151,19 @@ fn sort_by_cause(group: Vec<Waiting>) -> Vec<Waiting> {
 /// The lower rank comes first. The kernel frees a bio at its completion and may use its address at once.
 fn rank(kind: &Kind) -> u8 {
     match kind {
-        Kind::BioComplete { .. } | Kind::BlockComplete { .. } => 0,
+        Kind::BioComplete { .. } | Kind::BlockComplete { .. } | Kind::Probe(Probe::End { .. }) => 0,
         Kind::CallEnter { .. } => 1,
-        Kind::SyncStart { .. } | Kind::WbStart { .. } => 2,
-        Kind::WaitStart { .. } | Kind::CommitStart { .. } => 3,
-        Kind::BioAddFolio { .. } => 4,
-        Kind::BioSubmit { .. } => 5,
+        Kind::SyncStart { .. }
+        | Kind::WbStart { .. }
+        | Kind::Probe(Probe::SyncEnter { .. } | Probe::WorkStart { .. }) => 2,
+        Kind::WaitStart { .. } | Kind::CommitStart { .. } | Kind::Probe(Probe::WaitStart { .. }) => 3,
+        Kind::BioAddFolio { .. } | Kind::Probe(Probe::AddFolio { .. }) => 4,
+        Kind::BioSubmit { .. } | Kind::Probe(Probe::Submit { .. }) => 5,
         Kind::BlockSubmit { .. } => 6,
         Kind::BlockRemap { .. } => 7,
         Kind::BlockIssue { .. } => 8,
-        Kind::WaitEnd { .. } | Kind::CommitEnd { .. } => 9,
-        Kind::SyncEnd { .. } | Kind::WbEnd { .. } => 10,
+        Kind::WaitEnd { .. } | Kind::CommitEnd { .. } | Kind::Probe(Probe::WaitEnd { .. }) => 9,
+        Kind::SyncEnd { .. } | Kind::WbEnd { .. } | Kind::Probe(Probe::SyncExit { .. } | Probe::WorkEnd) => 10,
         Kind::CallExit { .. } => 11,
         Kind::Mark { .. } | Kind::Other => 12,
     }

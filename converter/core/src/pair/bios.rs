@@ -27,6 +27,10 @@ pub(super) struct OpenBio {
     /// A completion that came while the bio was being filled. It is its own if the submit was lost.
     pub(super) early_complete: Option<EarlyComplete>,
     pub(super) issue: Option<Issue>,
+    /// Probes report it.
+    pub(super) by_probe: bool,
+    /// How often it will still complete in part, as far as is known.
+    pub(super) parts_left: u32,
 }
 
 /// A completion that may belong to a bio whose submit was lost.
@@ -123,6 +127,7 @@ impl Bios {
             bio.request = request;
             bio.early_complete = None;
             bio.issue = None;
+            (bio.by_probe, bio.parts_left) = (false, 0);
             return slot;
         }
         self.slab.push(OpenBio {
@@ -135,6 +140,8 @@ impl Bios {
             at_sector: None,
             early_complete: None,
             issue: None,
+            by_probe: false,
+            parts_left: 0,
         });
         (self.slab.len() - 1) as Slot
     }
@@ -147,6 +154,11 @@ impl Bios {
     /// The bio that is being filled or in flight at an address.
     pub(super) fn last_at(&self, address: u64) -> Option<Slot> {
         self.filling.get(&address).or_else(|| self.in_flight.get(&address)).copied()
+    }
+
+    /// The bio that was submitted from an address and is in flight.
+    pub(super) fn in_flight_at(&self, address: u64) -> Option<Slot> {
+        self.in_flight.get(&address).copied()
     }
 
     /// Whether a bio that was submitted to this device and sector is in flight.
@@ -396,6 +408,20 @@ impl Pairer {
         if let Some(EarlyComplete { ts, location, .. }) = self.bios[slot].early_complete.take() {
             self.lose_at(Reason::UnmatchedComplete, ts, location, out, || format!("bio_complete bio 0x{address:x}"))?;
         }
+        if bytes > 0 {
+            let request = self.bios[slot].request;
+            let of_request = (request != NO_SLOT).then(|| &mut self.requests[request].row.extent);
+            for extent in [Some(&mut self.bios[slot].row.extent), of_request].into_iter().flatten() {
+                extent.bytes += bytes;
+                extent.of_bios = true;
+            }
+        }
+        self.begin_flight(e, slot, address, (dev, sector));
+        Ok(())
+    }
+
+    /// Submits a bio whose size is known.
+    pub(super) fn begin_flight(&mut self, e: &Event, slot: Slot, address: u64, (dev, sector): (Dev, i64)) {
         self.bios.in_flight.insert(address, slot);
         let location = self.location();
         let bio = &mut self.bios[slot];
@@ -406,10 +432,6 @@ impl Pairer {
         bio.row.tid = e.tid;
         bio.row.pid = e.pid;
         bio.row.comm = e.comm;
-        if bytes > 0 {
-            bio.row.extent.bytes += bytes;
-            bio.row.extent.of_bios = true;
-        }
         let request = bio.request;
         self.unsubmitted.end();
         self.bios.add_load(slot);
@@ -418,14 +440,9 @@ impl Pairer {
         }
         if request != NO_SLOT {
             let open = &mut self.requests[request];
-            if bytes > 0 {
-                open.row.extent.bytes += bytes;
-                open.row.extent.of_bios = true;
-            }
             open.row.first_submit = Some(open.row.first_submit.map_or(e.ts, |first| first.min(e.ts)));
             open.extend_to(e.ts);
         }
-        Ok(())
     }
 
     pub(super) fn complete(
@@ -461,6 +478,11 @@ impl Pairer {
                 }
             });
         };
+        self.end_flight(e, slot, error, out)
+    }
+
+    /// Completes a bio.
+    pub(super) fn end_flight(&mut self, e: &Event, slot: Slot, error: Option<i32>, out: &mut Out<'_>) -> Result<()> {
         self.bios.unlink(slot);
         self.bios.remove_load(slot);
         let bio = &mut self.bios[slot];

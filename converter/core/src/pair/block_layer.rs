@@ -25,6 +25,8 @@ impl Pairer {
         let request = self
             .open_request_without_id(self.tasks.id_of(e))
             .filter(|&slot| self.requests[slot].row.start.is_some())
+            // Probes report the bios of a sync, so this is none of them.
+            .filter(|&slot| self.requests[slot].probe.is_none() || !self.probes.sees_bios)
             // After the end of every log that reports the thread it is unknown whether it is still in the request.
             .filter(|_| self.provenance.thread_is_covered);
         let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(NO_SLOT));

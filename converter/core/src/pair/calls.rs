@@ -123,6 +123,9 @@ impl Pairer {
     /// Ends the open request of a file system whose tracepoints report the start of a sync and not its end: it ends with the call.
     fn end_request_with_call(&mut self, e: &Event, task: u32, ret: Option<i64>, out: &mut Out<'_>) -> Result<()> {
         let Some(slot) = self.open_request_without_id(task) else { return Ok(()) };
+        if self.requests[slot].probe.is_some() {
+            return Ok(());
+        }
         let row = &mut self.requests[slot].row;
         if row.start.is_none() || !matches!(out.names.get(row.fs), b"btrfs" | b"xfs") {
             return Ok(());

@@ -12,6 +12,7 @@
 //! - `bios`: bios that the file system reports, by address
 //! - `damaged`: events whose id is not that of the request that their thread is in
 //! - `block_layer`: bios that only the block layer reports, by sector
+//! - `probes`: events of probes, which name no request
 //! - `unsubmitted`: requests of the block layer in logs without submits
 
 mod bios;
@@ -20,6 +21,7 @@ mod calls;
 mod commits;
 mod damaged;
 mod marks;
+mod probes;
 mod requests;
 mod tasks;
 mod unsubmitted;
@@ -34,6 +36,7 @@ use self::bios::Bios;
 use self::commits::Commits;
 use self::damaged::HeldEvent;
 use self::marks::Marks;
+use self::probes::Probes;
 use self::requests::Requests;
 use self::tasks::Tasks;
 use self::unsubmitted::Unsubmitted;
@@ -82,6 +85,7 @@ pub struct Pairer {
     block_queue: BlockQueue<Slot>,
     commits: Commits,
     unsubmitted: Unsubmitted,
+    probes: Probes,
     background: BackgroundIds,
     marks: Marks,
     /// Events that wait for the next event of their threads, at most one of each thread.
@@ -116,6 +120,7 @@ impl Pairer {
             block_queue: BlockQueue::new(),
             commits: Commits::default(),
             unsubmitted: Unsubmitted::default(),
+            probes: Probes::default(),
             background: BackgroundIds::default(),
             marks: Marks::default(),
             held: Vec::new(),
@@ -182,6 +187,7 @@ impl Pairer {
             }
             Kind::CommitStart { dev, transaction } => self.commit_start(event, dev, transaction, out),
             Kind::CommitEnd { dev, transaction } => self.commit_end(event, dev, transaction, out),
+            Kind::Probe(probe) => self.probe(event, probe, out),
             Kind::WbEnd { .. } | Kind::Other => Ok(()),
         }
     }
@@ -230,6 +236,7 @@ impl Pairer {
                 self.give_up_bio(slot, out)?;
             }
             self.expire_calls(out)?;
+            self.probes.expire(self.now);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::ops::{Index, IndexMut};
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 
+use super::probes::ProbeRequest;
 use super::tasks::{OpenGroup, Tasks};
 use super::waits::{OpenWaits, reported_waits};
 use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot, first_event_of, of_request};
@@ -35,6 +36,8 @@ pub(super) struct OpenRequest {
     pub(super) open_waits: OpenWaits,
     /// An end of a wait was lost: [of the journal, of a flush].
     pub(super) torn_waits: [bool; 2],
+    /// What is known of it only because probes report it.
+    pub(super) probe: Option<ProbeRequest>,
     /// It has ended, or its thread has left it without an end.
     pub(super) over: bool,
     /// The row is final.
@@ -129,6 +132,7 @@ impl Requests {
             open.by_thread = false;
             open.open_waits.clear();
             open.torn_waits = [false; 2];
+            open.probe = None;
             open.over = false;
             open.settled = false;
             (open.older_of_id, open.newer_of_id) = (NO_SLOT, NO_SLOT);
@@ -144,6 +148,7 @@ impl Requests {
                 open_bios: Vec::new(),
                 open_waits: OpenWaits::default(),
                 torn_waits: [false; 2],
+                probe: None,
                 over: false,
                 settled: false,
                 older_of_id: NO_SLOT,
@@ -172,6 +177,11 @@ impl Requests {
     pub(super) fn release(&mut self, slot: Slot) {
         self[slot].clear();
         self.free.push(slot);
+    }
+
+    /// Whether a slot still holds this request, and it has not ended.
+    pub(super) fn is_open(&self, slot: Slot, sync_id: u64) -> bool {
+        self[slot].row.sync_id == sync_id && !self[slot].over
     }
 
     pub(super) fn has_id(&self, id: u64) -> bool {
@@ -276,6 +286,10 @@ impl Pairer {
         }
         let found = self.find_own_request(task, id);
         let slot = match found {
+            Some(slot) if self.requests[slot].probe.is_some() => {
+                self.count(Reason::Duplicate, e.ts, self.location(), || "the file system's start".to_owned());
+                return Ok(());
+            }
             Some(slot) if self.requests[slot].row.start.is_some() => {
                 return self.lose(Reason::DuplicateStart, e.ts, out, || format!("start{}", of_request(id)));
             }
@@ -301,7 +315,7 @@ impl Pairer {
         row.in_flight.0 = in_flight;
         if found.is_none() {
             row.confidence = Confidence::Exact;
-            take_call(&mut self.tasks, &mut self.requests, task, slot);
+            self.take_call(task, slot);
         }
         Ok(())
     }
@@ -321,6 +335,11 @@ impl Pairer {
             row.start = None;
             self.requests.in_flight -= 1;
             self.requests.set_id(slot, id);
+            if let Some(probe) = self.requests[slot].probe.take() {
+                self.probes.ignore(task_id, &probe);
+                // Its exits are recognized without this.
+                task.has_nested_start = false;
+            }
         }
         true
     }
@@ -332,13 +351,23 @@ impl Pairer {
             return Ok(());
         }
         let slot = match self.find_request(task, id) {
+            Some(slot) if id == NO_ID && self.requests[slot].probe.is_some() => {
+                self.count(Reason::Duplicate, e.ts, self.location(), || "the file system's end".to_owned());
+                return Ok(());
+            }
             Some(slot) => slot,
             None if self.requests.has_ended(task, id) => {
                 return self.lose(Reason::DuplicateEnd, e.ts, out, || format!("exit{}", of_request(id)));
             }
             None => self.open_orphan(e, id, out)?,
         };
+        self.end_request(e, slot, ret, out)
+    }
+
+    /// Ends a request.
+    pub(super) fn end_request(&mut self, e: &Event, slot: Slot, ret: Option<i64>, out: &mut Out<'_>) -> Result<()> {
         let open = &mut self.requests[slot];
+        let id = open.row.id;
         if open.row.start.is_some_and(|start| start > e.ts) {
             // It is counted as late. A negative duration would be wrong, so the request has no end.
             return Ok(());
@@ -382,7 +411,7 @@ impl Pairer {
     }
 
     /// Opens a request at its first event.
-    fn open_request(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<Slot> {
+    pub(super) fn open_request(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<Slot> {
         let task_id = self.tasks.id_of(e);
         self.leave_request(task_id, out)?;
         let row = Request {
@@ -423,7 +452,7 @@ impl Pairer {
     pub(super) fn open_orphan(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<Slot> {
         let slot = self.open_request(e, id, out)?;
         let task = self.tasks.id_of(e);
-        take_call(&mut self.tasks, &mut self.requests, task, slot);
+        self.take_call(task, slot);
         let row = &mut self.requests[slot].row;
         if row.call.is_some() {
             row.confidence = Confidence::Inferred;
@@ -433,6 +462,7 @@ impl Pairer {
 
     /// A thread that enters or leaves a call, or another sync function, has left the request that it had open. The end of that was lost.
     pub(super) fn leave_request(&mut self, task: u32, out: &mut Out<'_>) -> Result<()> {
+        self.probes.leave(task);
         match self.tasks.get_mut(task).and_then(|task| task.open_request.take()) {
             Some(slot) => self.close_without_end(slot, out),
             None => Ok(()),
@@ -462,7 +492,14 @@ impl Pairer {
         open.settled = true;
         let row = &mut open.row;
         (row.extent.ranges, row.extent.span) = open.ranges.summary();
-        row.bios_unseen = row.id == NO_ID && !self.block_queue.has_seen(None);
+        // Whose bios came before the first event of a request that probes report is not known.
+        let sees_bios = if open.probe.is_some() && row.start.is_none() {
+            false
+        } else {
+            self.block_queue.has_seen(None) || open.probe.is_some() && self.probes.sees_bios
+        };
+        row.bios_unseen = row.id == NO_ID && !sees_bios;
+        row.extent.of_probes = open.probe.is_some() && self.probes.sees_folios;
         if row.start.is_some() && row.end.is_none() {
             self.requests.in_flight -= 1;
             self.requests[slot].row.in_flight.1 = self.requests.in_flight;
@@ -493,7 +530,12 @@ impl Pairer {
         let (from, to) = (row.start.unwrap_or(i64::MIN), row.end.unwrap_or(i64::MAX));
         let mut open_waits = open.open_waits.take().into_iter().peekable();
         let (mut at, mut torn) = (0, Vec::new());
+        let no_waits = open.probe.as_mut().map(|probe| std::mem::take(&mut probe.no_waits)).unwrap_or_default();
         row.waits.retain(|wait| {
+            if no_waits.contains(&at) {
+                at += 1;
+                return false;
+            }
             let is_open = open_waits.next_if_eq(&at).is_some();
             let is_inside = from <= wait.start && wait.end <= to;
             at += 1;
@@ -551,6 +593,12 @@ impl Pairer {
             self.flush(task, out)?;
         }
         Ok(())
+    }
+}
+
+impl Pairer {
+    pub(super) fn take_call(&mut self, task: u32, slot: Slot) {
+        take_call(&mut self.tasks, &mut self.requests, task, slot);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Waits of requests: for a commit of the journal, and in a cache flush.
 
-use super::{Out, Pairer, of_request};
+use super::{Out, Pairer, Slot, of_request};
 use crate::error::Result;
 use crate::event::{Dev, Event, WaitKind};
 use crate::losses::Reason;
@@ -27,6 +27,11 @@ pub(super) struct OpenWaits {
 impl OpenWaits {
     pub(super) fn clear(&mut self) {
         self.by_kind.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Whether a wait of a kind is open.
+    pub(super) fn is_waiting(&self, wait: WaitKind) -> bool {
+        !self.by_kind[wait as usize].is_empty()
     }
 
     fn push(&mut self, wait: WaitKind, start: i64, index: usize) {
@@ -68,6 +73,12 @@ impl Pairer {
             }
             return self.unmatched_wait(e, id, wait, out);
         };
+        self.begin_wait(e, slot, wait, transaction);
+        Ok(())
+    }
+
+    /// A wait of a request begins.
+    pub(super) fn begin_wait(&mut self, e: &Event, slot: Slot, wait: WaitKind, transaction: u64) {
         let open = &mut self.requests[slot];
         open.extend_to(e.ts);
         open.open_waits.push(wait, e.ts, open.row.waits.len());
@@ -79,7 +90,22 @@ impl Pairer {
             end: e.ts,
             transaction,
         });
-        Ok(())
+    }
+
+    /// The last open wait of a kind ends. Returns its index in the row's waits; `None` if none is open.
+    pub(super) fn end_wait(&mut self, e: &Event, slot: Slot, wait: WaitKind, transaction: u64) -> Option<usize> {
+        let open = &mut self.requests[slot];
+        open.extend_to(e.ts);
+        let Some(at) = open.open_waits.end(wait, e.ts) else {
+            open.torn_waits[usize::from(wait == WaitKind::Flush)] = true;
+            return None;
+        };
+        let interval = &mut open.row.waits[at];
+        interval.end = e.ts;
+        if transaction != 0 {
+            interval.transaction = transaction;
+        }
+        Some(at)
     }
 
     /// The end of a wait. It ends the last open wait of its kind.
@@ -98,17 +124,9 @@ impl Pairer {
             }
             return self.unmatched_wait(e, id, wait, out);
         };
-        let open = &mut self.requests[slot];
-        open.extend_to(e.ts);
-        let Some(at) = open.open_waits.end(wait, e.ts) else {
-            open.torn_waits[usize::from(wait == WaitKind::Flush)] = true;
+        if self.end_wait(e, slot, wait, transaction).is_none() {
             return self
                 .lose(Reason::UnmatchedWait, e.ts, out, || format!("end of a {}{}", wait.name(), of_request(id)));
-        };
-        let interval = &mut open.row.waits[at];
-        interval.end = e.ts;
-        if transaction != 0 {
-            interval.transaction = transaction;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::run_facts::run_facts;
 use super::{FinishedInputs, Pipeline};
 use crate::dedup::{Dedup, Deduplicated, MAX_LOGS};
 use crate::error::{Error, Result};
+use crate::event::probe::Probe;
 use crate::event::{Event, Kind, UNKNOWN_TASK};
 use crate::input::grouping::{are_several, assign_lanes, assign_recordings};
 use crate::input::open::{OpenInput, ids_are_processes};
@@ -219,6 +220,11 @@ impl Adopter<'_> {
         adopt(&mut event.comm);
         match &mut event.kind {
             Kind::SyncStart { path, fs, .. } => {
+                adopt(path);
+                adopt(fs);
+            }
+            Kind::Probe(Probe::SyncEnter { function, path, fs, .. }) => {
+                adopt(function);
                 adopt(path);
                 adopt(fs);
             }

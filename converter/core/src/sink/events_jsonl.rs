@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::text::{json_key, json_string};
 use crate::error::Result;
+use crate::event::probe::Probe;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
 use crate::low_level_log::SEVERAL_RECORDINGS;
 use crate::names::{NameId, Names, is_text};
@@ -205,8 +206,10 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             device(buffer, dev);
             number(buffer, "transaction", transaction);
         }
-        // The text of a mark is an extra field.
-        Kind::Mark { .. } | Kind::Other => {}
+        // Their names do not say which bytes they hold, if these are not UTF-8.
+        Kind::Probe(Probe::SyncEnter { path, .. }) => name(buffer, "path", path, names),
+        // The text of a mark is an extra field, and so are the fields of a probe.
+        Kind::Probe(_) | Kind::Mark { .. } | Kind::Other => {}
         Kind::SyncEnd { id: NO_ID, ret } => number(buffer, "ret", ret),
         // The fields `rwbs` and `error` of the tracer have the rest.
         Kind::BlockSubmit { dev, sector, bytes, .. }

@@ -3,17 +3,21 @@
 //! In addition to events, it holds objects for lost, missing and unparsed records. A text with NUL or bytes that are not UTF-8 has a
 //! second field with the exact bytes in hex (`comm_hex`). The low-level log of several recordings is refused, because it holds duplicates.
 
+use std::borrow::Cow;
+
 use memchr::memchr;
 use serde_json::{Map, Value};
 
 use super::bpftrace_text::{device, sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
-use super::event_names::{EventName, bio_size, errno, errno_of_status, has_fua, is_background, is_write};
+use super::dynamic_events::{self, DynamicEvent, PROBE_FIELDS, ProbeFields};
+use super::event_names::{EventName, bio_size, extra_key, errno, errno_of_status, has_fua, is_background, is_write};
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
     SourceOptions, bpftrace_json, markers, strace,
 };
 use crate::error::{Error, Refused, Result};
+use crate::event::probe::Probe;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
 use crate::input::Input;
 use crate::low_level_log::SEVERAL_RECORDINGS;
@@ -22,6 +26,7 @@ use crate::names::{NameId, Names};
 pub struct EventsJsonl;
 
 const NAME: &str = "events-jsonl";
+const BAD_FIELD: &str = "a field of the event is missing or out of range";
 
 /// Fields that do not depend on the kind of the event. An event may lack some. `EventName::fields` has the other fields.
 const KNOWN: &[&str] = &["ts_ns", "tid", "pid", "comm", "event", "source"];
@@ -126,26 +131,17 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     if strace::is_io_uring(&tracer_name, args.as_bytes()) && !object.contains_key("resumed") {
         batch.note(NoteKind::IoUring);
     }
+    let is_probe = PROBE_FIELDS.iter().any(|field| object.contains_key(*field));
+    if is_probe {
+        return parse_probe(options, object, &tracer_name, batch);
+    }
     let event_name = EventName::parse_any(&tracer_name).or_else(|| write_event_name(object, &tracer_name));
-    let ts = object.get("ts_ns").and_then(Value::as_i64).filter(|&ts| ts >= 0).ok_or("it has no `ts_ns`")?;
     let kind = match event_name {
-        Some(event_name) => {
-            kind(event_name, object, &mut batch.names).ok_or("a field of the event is missing or out of range")?
-        }
+        Some(event_name) => kind(event_name, object, &mut batch.names).ok_or(BAD_FIELD)?,
         None => Kind::Other,
     };
     let event_name = event_name.filter(|_| kind != Kind::Other);
-    let event = Event {
-        ts,
-        tid: task(object, "tid")?,
-        pid: task(object, "pid")?,
-        comm: name(object, "comm", &mut batch.names),
-        line: batch.lines as u32,
-        kind,
-    };
-    if event.tid == UNKNOWN_TASK && event.pid == UNKNOWN_TASK && !may_lack_task(object) {
-        return Err("it has neither `tid` nor `pid`");
-    }
+    let event = event(object, kind, batch)?;
     // All checks come before this point, so that `keep_extras` does not change which lines are valid.
     if event_name.is_none() && !options.keep_extras {
         batch.other(|| &tracer_name);
@@ -158,6 +154,87 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     }
     batch.events.push(event);
     Ok(())
+}
+
+/// Parses a dynamic event. The log has its fields as the tracer has.
+fn parse_probe(
+    options: &SourceOptions,
+    object: &Map<String, Value>,
+    tracer_name: &[u8],
+    batch: &mut Batch,
+) -> Result<(), &'static str> {
+    let kind = match DynamicEvent::from_name(tracer_name) {
+        Some(event) => {
+            let mut kind = event.kind(&ProbeObject(object), &mut batch.names).ok_or(BAD_FIELD)?;
+            if let Kind::Probe(Probe::SyncEnter { path, .. }) = &mut kind {
+                *path = name(object, "path", &mut batch.names);
+            }
+            kind
+        }
+        None => Kind::Other,
+    };
+    let event = event(object, kind, batch)?;
+    if kind == Kind::Other && !options.keep_extras {
+        batch.other(|| tracer_name);
+        return Ok(());
+    }
+    if options.keep_extras {
+        let is_field = |key: &str, _: &Value| {
+            KNOWN.contains(&key)
+                || BYTES.contains(&key)
+                || key == "path" && matches!(kind, Kind::Probe(Probe::SyncEnter { .. }))
+        };
+        push_extras(object, is_field, batch);
+        let name = batch.names.intern(tracer_name);
+        batch.event_names.push(name);
+    }
+    batch.events.push(event);
+    Ok(())
+}
+
+/// The fields of a dynamic event.
+struct ProbeObject<'a>(&'a Map<String, Value>);
+
+impl ProbeObject<'_> {
+    fn get(&self, field: &str) -> Option<&Value> {
+        let key = extra_key(field.as_bytes());
+        self.0.get(std::str::from_utf8(&key).ok()?)
+    }
+}
+
+impl ProbeFields for ProbeObject<'_> {
+    fn number(&self, field: &str) -> Option<u64> {
+        match self.get(field)? {
+            Value::Number(number) => number.as_u64().or_else(|| number.as_i64().map(|value| value as u64)),
+            // A number with more digits than every reader of JSON keeps is a text.
+            Value::String(digits) => whole(digits.as_bytes(), Cursor::decimal),
+            _ => None,
+        }
+    }
+
+    fn text(&self, field: &str) -> Option<Cow<'_, [u8]>> {
+        self.get(field).map(|value| text_of(value).into_bytes().into())
+    }
+
+    fn symbol(&self, field: &str) -> Option<Cow<'_, [u8]>> {
+        self.text(field)
+    }
+
+    fn function(&self) -> Cow<'_, [u8]> {
+        let place = PROBE_FIELDS.iter().find_map(|field| self.0.get(*field)).map(text_of).unwrap_or_default();
+        dynamic_events::probed_function(place.as_bytes()).to_vec().into()
+    }
+}
+
+/// Makes the event of an object.
+fn event(object: &Map<String, Value>, kind: Kind, batch: &mut Batch) -> Result<Event, &'static str> {
+    let ts = object.get("ts_ns").and_then(Value::as_i64).filter(|&ts| ts >= 0).ok_or("it has no `ts_ns`")?;
+    let (tid, pid) = (task(object, "tid")?, task(object, "pid")?);
+    let event = Event { ts, tid, pid, comm: name(object, "comm", &mut batch.names), line: batch.lines as u32, kind };
+    if event.tid == UNKNOWN_TASK && event.pid == UNKNOWN_TASK && !may_lack_task(object) {
+        return Err("it has neither `tid` nor `pid`");
+    }
+    Ok(event)
 }
 
 /// Returns whether an event may lack a thread. strace does not print the id of a single thread. An event for btetto may be on a track that
@@ -331,16 +408,22 @@ fn stack(object: &Map<String, Value>, names: &mut Names) -> NameId {
 }
 
 fn extras(object: &Map<String, Value>, event: Option<EventName>, batch: &mut Batch) {
-    for (key, value) in object {
-        let key = key.as_str();
+    let is_field = |key: &str, value: &Value| {
         // An exit that is printed as `fsync ret 0` has the name of an entry.
         let is_exit = key == "ret" && matches!(event, Some(EventName::Enter(_)));
-        if KNOWN.contains(&key)
+        KNOWN.contains(&key)
             || BYTES.contains(&key)
             || event.is_some_and(|event| event.fields().contains(&key))
             || is_call_field(key, value, event)
             || is_exit
-        {
+    };
+    push_extras(object, is_field, batch);
+}
+
+/// Stores the fields that the event has no field for.
+fn push_extras(object: &Map<String, Value>, is_field: impl Fn(&str, &Value) -> bool, batch: &mut Batch) {
+    for (key, value) in object {
+        if is_field(key, value) {
             continue;
         }
         let text = text_of(value);

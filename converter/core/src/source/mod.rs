@@ -9,6 +9,7 @@ pub mod blktrace;
 pub mod bpftrace_json;
 pub mod bpftrace_text;
 mod cursor;
+mod dynamic_events;
 mod escape;
 mod event_names;
 pub mod events_jsonl;

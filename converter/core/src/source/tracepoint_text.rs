@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use crate::event::{Dev, Event, Kind, Op};
 use crate::names::NameId;
 use crate::source::bpftrace_text::device;
+use crate::source::dynamic_events::{self, DynamicEvent, ProbeFields};
 use crate::source::cursor::{Cursor, find, whole, word_len};
 use crate::source::event_names::{EventName, MARKER, extra_key, is_background};
 use crate::source::markers;
@@ -73,6 +74,11 @@ impl<'a> TextDecoder<'a> {
 
     #[inline]
     fn kind(&mut self, tracepoint: Tracepoint, record: &TextRecord<'_>) -> Option<Kind> {
+        if let Tracepoint::Dynamic(event) = tracepoint {
+            let mut fields = ProbeSlots::default();
+            for_each_field(record, &mut |key, value| fields.put(key, value))?;
+            return event.kind(&fields, &mut self.batch.names);
+        }
         let mut slots = FieldSlots::default();
         if tracepoint == MARK {
             slots.put(Field::Buf.name().as_bytes(), record.data);
@@ -95,7 +101,8 @@ impl<'a> TextDecoder<'a> {
         let mut torn = false;
         let parsed = for_each_field(record, &mut |key, value| {
             if !stored.iter().any(|field| field.as_bytes() == key) {
-                let value = format_value(record.grammar, key, value);
+                let is_name = record.grammar == Grammar::Probe && dynamic_events::is_text(key);
+                let value = if is_name { value.into() } else { format_value(record.grammar, key, value) };
                 let key = names.intern(&extra_key(key));
                 // A repeated field means that the line is torn.
                 torn |= extras[before..].iter().any(|extra| extra.key == key);
@@ -131,6 +138,9 @@ fn bad_data(tracepoint: Tracepoint) -> &'static str {
     match tracepoint {
         Tracepoint::RawEnter => "the data of sys_enter is not `NR N (...)`",
         Tracepoint::RawExit => "the data of sys_exit is not `NR N = N`",
+        Tracepoint::Dynamic(_) => {
+            "its data is not `(FUNCTION) FIELD=VALUE ...` with the fields of docs/reference/formats.md, or a number is out of range"
+        }
         Tracepoint::Named(word) => match word {
             EventName::Start => {
                 "the data of sync_start is not `id=N start=N end=N datasync=0 dev=MAJOR,MINOR ino=N path=REST`"
@@ -221,6 +231,10 @@ impl<'a> TextRecord<'a> {
         let data = data.trim_ascii_start();
         let data = data.strip_prefix(b"[FAILED TO PARSE]").map_or(data, <[u8]>::trim_ascii_start);
         let CachedName { name, tracepoint, rule } = known;
+        if is_probe(data) {
+            let tracepoint = DynamicEvent::from_name(name).map(Tracepoint::Dynamic);
+            return Self { prefix: b"", name, tracepoint, grammar: Grammar::Probe, data };
+        }
         if let Some(text) = rule.marker(data) {
             return Self::marker(text);
         }
@@ -305,6 +319,8 @@ pub(super) enum Grammar {
     Block,
     /// Detected from the text.
     Any,
+    /// `(FUNCTION+0x4/0x90) key=value key="text"`, of a dynamic event.
+    Probe,
     /// Free text.
     Free,
     /// One line per stack frame follows.
@@ -387,9 +403,37 @@ fn for_each_field<'a>(record: &TextRecord<'a>, emit: &mut impl FnMut(&'a [u8], &
             Some(())
         }
         Grammar::Block => parse_block(data, emit),
+        Grammar::Probe => parse_probe(data, emit),
         Grammar::Any => parse_any(data, emit),
         Grammar::Free | Grammar::Stack => None,
     }
+}
+
+/// Returns whether the data of an event begin as the kernel prints those of a dynamic event.
+#[inline]
+fn is_probe(data: &[u8]) -> bool {
+    data.first() == Some(&b'(') && data.get(1).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_')
+}
+
+/// Parses `(FUNCTION+0x4/0x90) key=value key="text"`, and `(CALLER+0x4/0x90 <- FUNCTION) ...` of a return. A text may contain anything.
+fn parse_probe<'a>(data: &'a [u8], emit: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+    let (place, rest) = split_once(&data[1..], b")")?;
+    emit(b"probe", place);
+    let mut rest = rest.trim_ascii_start();
+    while !rest.is_empty() {
+        let len = key_len(rest)?;
+        let (key, value) = (&rest[..len], &rest[len + 1..]);
+        let (value, quote) = value.strip_prefix(b"\"").map_or((value, 0), |text| (text, 1));
+        let ends_at = |at: usize| {
+            let Some(after) = value.get(at + quote..) else { return false };
+            (quote == 0 || value[at] == b'"')
+                && (after.trim_ascii().is_empty() || after[0] == b' ' && key_len(&after[1..]).is_some())
+        };
+        let end = (0..=value.len()).find(|&at| ends_at(at))?;
+        emit(key, &value[..end]);
+        rest = value[end + quote..].trim_ascii_start();
+    }
+    Some(())
 }
 
 /// For a short separator that occurs early; `memmem` is slower for these.
@@ -617,6 +661,45 @@ fn format_value<'a>(grammar: Grammar, key: &[u8], value: &'a [u8]) -> Cow<'a, [u
     match device(&value) {
         Some(dev) if key.ends_with(b"dev") => dev.to_string().into_bytes().into(),
         _ => value,
+    }
+}
+
+/// The fields of a dynamic event.
+#[derive(Default)]
+struct ProbeSlots<'a> {
+    fields: [(&'a [u8], &'a [u8]); dynamic_events::MAX_FIELDS],
+    count: usize,
+}
+
+impl<'a> ProbeSlots<'a> {
+    fn put(&mut self, key: &'a [u8], value: &'a [u8]) {
+        if let Some(slot) = self.fields.get_mut(self.count) {
+            *slot = (key, value);
+            self.count += 1;
+        }
+    }
+
+    fn get(&self, field: &str) -> Option<&'a [u8]> {
+        let fields = self.fields[..self.count].iter();
+        fields.rev().find(|(key, _)| *key == field.as_bytes()).map(|(_, value)| *value)
+    }
+}
+
+impl ProbeFields for ProbeSlots<'_> {
+    fn number(&self, field: &str) -> Option<u64> {
+        parse_number(self.get(field)?)
+    }
+
+    fn text(&self, field: &str) -> Option<Cow<'_, [u8]>> {
+        self.get(field).map(Cow::Borrowed)
+    }
+
+    fn symbol(&self, field: &str) -> Option<Cow<'_, [u8]>> {
+        self.text(field)
+    }
+
+    fn function(&self) -> Cow<'_, [u8]> {
+        dynamic_events::probed_function(self.get("probe").unwrap_or_default()).into()
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::bpftrace_text::{sane_range, whole_fs};
 use super::event_names::{EventName, MARKER, errno, errno_of_status, has_fua, is_write};
+use super::dynamic_events::DynamicEvent;
 use super::{escape, markers};
 use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op};
 use crate::names::{NameId, Names};
@@ -134,6 +135,8 @@ pub(super) enum Tracepoint {
     /// Entry of any syscall, identified by number.
     RawEnter,
     RawExit,
+    /// A probe of the recorder. It has fields of its own: see `dynamic_events`.
+    Dynamic(DynamicEvent),
 }
 
 impl Tracepoint {
@@ -179,6 +182,8 @@ impl Tracepoint {
             Self::Named(EventName::Mark) => b"ftrace",
             Self::Named(EventName::CommitStart | EventName::CommitEnd) => b"jbd2",
             Self::Named(_) => b"wb_tracer",
+            // The recorder chooses it.
+            Self::Dynamic(_) => b"",
         }
     }
 
@@ -194,6 +199,7 @@ impl Tracepoint {
                 &[Id]
             }
             Self::RawExit | Self::Named(EventName::End) => &[Id, Ret],
+            Self::Dynamic(_) => &[],
             Self::Named(event) => match event {
                 EventName::Exit(_) | EventName::EndWithoutId => &[Ret],
                 EventName::Start => &[Id, Start, End, Datasync, Dev, Ino, Path],
@@ -217,7 +223,8 @@ impl Tracepoint {
     pub(super) fn fields(self, kind: Kind) -> &'static [&'static str] {
         match (self, kind) {
             // An unused event, such as a block-layer read, keeps all of its fields.
-            (_, Kind::Other) | (Self::RawEnter, _) => &[],
+            // The low-level log holds the fields of a dynamic event as they are.
+            (_, Kind::Other) | (Self::RawEnter | Self::Dynamic(_), _) => &[],
             (Self::RawExit, _) => &["ret"],
             (Self::Named(EventName::AddFolio), _) => &["id", "bio", "start", "offset", "len"],
             // The source device and sector have other names in the tracepoint.
@@ -250,6 +257,7 @@ impl Tracepoint {
         let number = |field| fields.number(field);
         let event = match self {
             Self::Named(event) => event,
+            Self::Dynamic(_) => return None,
             Self::RawEnter | Self::RawExit => {
                 let call = number(Field::Id)? as i64;
                 return Some(match (machine.and_then(|machine| machine.sync_op(call)), self) {

@@ -1,11 +1,13 @@
 //! Decoders of binary records: which tracepoint a record is, and where its fields are.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::ByteOrder;
 use super::format::{Field, Format, Layout};
 use crate::event::{Dev, Kind};
 use crate::names::Names;
+use crate::source::dynamic_events::{DynamicEvent, PROBE_FIELDS, ProbeFields};
 use crate::source::event_names::{EventName, is_background};
 use crate::source::tracepoints::{self, Machine, Tracepoint};
 
@@ -61,6 +63,8 @@ pub(super) fn field_text<'a>(field: &Field, order: ByteOrder, record: &'a [u8]) 
 pub(super) struct RecordDecoder {
     tracepoint: Option<Tracepoint>,
     slots: [Option<Slot>; tracepoints::Field::COUNT],
+    /// All fields of a dynamic event.
+    probe_fields: Vec<(String, Slot)>,
     /// Values of `origin` that mean a sync, if the format names its values.
     sync_origins: Option<Vec<u64>>,
     /// A required field that the format does not have.
@@ -76,6 +80,10 @@ enum Slot {
 impl RecordDecoder {
     pub(super) fn of(format: &Format, machine: Option<Machine>) -> Self {
         let name = format.name.as_bytes();
+        let is_probe = |field: &Field| PROBE_FIELDS.contains(&field.name.as_str());
+        if format.fields.iter().any(is_probe) {
+            return Self::of_probe(format);
+        }
         // What the text of the ring buffer names after the writer of markers is stored as `print`.
         let known =
             if format.is_print() { Some(MARK) } else { Tracepoint::from_name(name).filter(|known| *known != MARK) };
@@ -103,13 +111,38 @@ impl RecordDecoder {
             let sync_origins = values.iter().filter(|(_, name)| !is_background(name)).map(|(value, _)| *value);
             sync_origins.collect()
         });
-        Self { tracepoint, slots, sync_origins, missing_field: missing_field.map(|field| field.name()) }
+        let missing_field = missing_field.map(|field| field.name());
+        Self { tracepoint, slots, probe_fields: Vec::new(), sync_origins, missing_field }
+    }
+
+    /// The decoder of a dynamic event.
+    fn of_probe(format: &Format) -> Self {
+        let Some(event) = DynamicEvent::from_name(format.name.as_bytes()) else { return Self::of_other() };
+        let slot = |field: &Field| match field.layout {
+            Layout::Bytes => None,
+            Layout::Number { .. } | Layout::Dev => Number::of(field).map(Slot::Number),
+            _ => Some(Slot::Text(field.clone())),
+        };
+        let fields = format.fields.iter().filter_map(|field| Some((field.name.clone(), slot(field)?)));
+        let missing = event.required_fields().iter().find(|&&name| format.field(name).is_none());
+        Self {
+            tracepoint: Some(Tracepoint::Dynamic(event)),
+            probe_fields: fields.collect(),
+            missing_field: missing.copied(),
+            ..Self::of_other()
+        }
     }
 
     /// The decoder of an event that no report uses, whatever its name is.
     pub(super) fn of_other() -> Self {
         const NONE: Option<Slot> = None;
-        Self { tracepoint: None, slots: [NONE; tracepoints::Field::COUNT], sync_origins: None, missing_field: None }
+        Self {
+            tracepoint: None,
+            slots: [NONE; tracepoints::Field::COUNT],
+            probe_fields: Vec::new(),
+            sync_origins: None,
+            missing_field: None,
+        }
     }
 
     /// Names of the tracepoint fields that the event stores.
@@ -135,17 +168,64 @@ impl RecordDecoder {
     pub(super) fn kind(
         &self,
         name: &str,
-        machine: Option<Machine>,
+        (machine, functions): (Option<Machine>, &Functions),
         order: ByteOrder,
         record: &[u8],
         names: &mut Names,
     ) -> Option<Kind> {
         match self.tracepoint {
+            Some(Tracepoint::Dynamic(event)) => {
+                event.kind(&ProbeRecord { decoder: self, functions, order, bytes: record }, names)
+            }
             Some(tracepoint) => {
                 tracepoint.kind(name.as_bytes(), machine, &Record { decoder: self, order, bytes: record }, names)
             }
             None => Some(Kind::Other),
         }
+    }
+}
+
+/// Functions of the kernel by their address.
+pub(in crate::source) type Functions = HashMap<u64, &'static str>;
+
+/// A record of a dynamic event.
+struct ProbeRecord<'a> {
+    decoder: &'a RecordDecoder,
+    functions: &'a Functions,
+    order: ByteOrder,
+    bytes: &'a [u8],
+}
+
+impl ProbeRecord<'_> {
+    fn slot(&self, field: &str) -> Option<&Slot> {
+        self.decoder.probe_fields.iter().find(|(name, _)| name == field).map(|(_, slot)| slot)
+    }
+}
+
+impl ProbeFields for ProbeRecord<'_> {
+    fn number(&self, field: &str) -> Option<u64> {
+        match self.slot(field)? {
+            Slot::Number(number) => number.signed(self.order, self.bytes).map(|value| value as u64),
+            Slot::Text(_) => None,
+        }
+    }
+
+    fn text(&self, field: &str) -> Option<Cow<'_, [u8]>> {
+        match self.slot(field)? {
+            Slot::Number(_) => None,
+            Slot::Text(field) => field_text(field, self.order, self.bytes).map(Cow::Borrowed),
+        }
+    }
+
+    fn symbol(&self, field: &str) -> Option<Cow<'_, [u8]>> {
+        let by_address = || self.functions.get(&self.number(field)?).map(|name| name.as_bytes().into());
+        self.text(field).or_else(by_address)
+    }
+
+    fn function(&self) -> Cow<'_, [u8]> {
+        let fields = PROBE_FIELDS.iter().skip(1);
+        let address = fields.filter_map(|field| self.number(field)).next().unwrap_or_default();
+        format!("{address}").into_bytes().into()
     }
 }
 

@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::ByteOrder;
-use super::decoder::{Number, RecordDecoder, field_text};
+use super::decoder::{Functions, Number, RecordDecoder, field_text};
 use super::format::{Field, Format, Layout};
 use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
 use crate::names::NameId;
@@ -41,6 +41,8 @@ pub(in crate::source) struct EventTypes {
     by_id: HashMap<u16, EventType, FixedState>,
     /// Addresses of the kernel's function that writes markers, where they are known.
     marker_writer: Option<Range<u64>>,
+    /// The functions that may be the value of a field, as far as their addresses are known.
+    functions: Functions,
     /// Of what the kernel prints.
     other: RecordDecoder,
 }
@@ -51,7 +53,7 @@ impl EventTypes {
         order: ByteOrder,
         machine: Option<Machine>,
         keep_extras: bool,
-        marker_writer: Option<Range<u64>>,
+        (marker_writer, functions): (Option<Range<u64>>, Functions),
     ) -> Self {
         let by_id = formats.into_iter().map(|format| {
             let pid = format.field("common_pid").and_then(Number::of);
@@ -59,7 +61,7 @@ impl EventTypes {
             (format.id, EventType { decoder: RecordDecoder::of(&format, machine), printed_by, pid, format })
         });
         let by_id = by_id.collect();
-        Self { order, machine, keep_extras, by_id, marker_writer, other: RecordDecoder::of_other() }
+        Self { order, machine, keep_extras, by_id, marker_writer, functions, other: RecordDecoder::of_other() }
     }
 
     /// Returns the decoder of a record. Without the address of the writer of markers, every printed text is taken for a marker.
@@ -128,7 +130,7 @@ impl EventTypes {
             batch.unparsed(event.as_bytes(), "Syncline needs it");
             return false;
         }
-        let kind = decoder.kind(name, self.machine, self.order, record, &mut batch.names);
+        let kind = decoder.kind(name, (self.machine, &self.functions), self.order, record, &mut batch.names);
         let Some(kind) = kind else {
             batch.unparsed(name.as_bytes(), "a field of the event is missing or out of range");
             return false;
@@ -169,6 +171,11 @@ impl EventTypes {
             let value = number.unsigned(self.order, record).unwrap_or_default();
             if let Some(symbol) = event_type.format.symbol(&field.name, value) {
                 return symbol.into();
+            }
+            if field.name == "end_io"
+                && let Some(function) = self.functions.get(&value)
+            {
+                return (*function).into();
             }
             return match field.layout {
                 Layout::Dev => Some(Dev(value as u32).to_string()),

@@ -6,6 +6,7 @@ mod event_types;
 pub(super) mod format;
 
 pub(super) use self::cursor::{CUT_OFF, Cursor, bad};
+pub(super) use self::decoder::Functions;
 pub(super) use self::event_types::{EventTypes, RecordTask};
 
 /// The byte order of a file.

@@ -24,7 +24,7 @@ use self::metadata::{Metadata, PerfEvent};
 use self::records::{Record, Records, kind};
 use self::round::{Held, Rounds};
 use self::tasks::{Comm, Files, KERNEL, NO_FILE, Tasks};
-use super::binary::{ByteOrder, EventTypes, RecordTask};
+use super::binary::{ByteOrder, EventTypes, Functions, RecordTask};
 use super::perf_script::{attach_stack, push_line};
 use super::tracepoints::Machine;
 use super::{Batch, Chunks, Explanation, InputTraits, NoteKind, Parse, Problem, Reader, Source, SourceOptions};
@@ -63,7 +63,7 @@ impl Source for PerfData {
         let facts = facts_of(&metadata);
         let machine = metadata.release.as_deref().map(|release| metadata.arch.as_deref().unwrap_or(release));
         let formats = metadata.formats.take().unwrap_or_default();
-        let types = EventTypes::new(formats, metadata.order, machine.and_then(Machine::of), options.keep_extras, None);
+        let types = EventTypes::new(formats, metadata.order, machine.and_then(Machine::of), options.keep_extras, (None, Functions::default()));
         let tasks = Tasks::default();
         let parse = Arc::new(Samples {
             types,

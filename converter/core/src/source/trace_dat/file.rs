@@ -8,7 +8,8 @@ use super::page::Shape;
 use crate::error::Refused;
 use crate::input::Store;
 use crate::source::binary::format::{FTRACE, Format, parse_formats};
-use crate::source::binary::{ByteOrder, CUT_OFF, Cursor, bad};
+use crate::source::binary::{ByteOrder, CUT_OFF, Cursor, Functions, bad};
+use crate::source::dynamic_events::end_functions;
 use crate::source::event_names::MARKER;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
@@ -133,8 +134,8 @@ pub(super) struct TraceDat {
     pub(super) offset_ns: i64,
     pub(super) tsc: Option<TscToNs>,
     pub(super) stats: Stats,
-    /// Where the kernel's writer of markers is; `None` if the file does not say.
-    pub(super) marker_writer: Option<Range<u64>>,
+    /// Where the kernel's writer of markers is, `None` if the file does not say, and the functions that say what a bio is.
+    pub(super) symbols: (Option<Range<u64>>, Functions),
 }
 
 pub(super) fn is_trace_dat(head: &[u8]) -> bool {
@@ -217,7 +218,7 @@ impl TraceDat {
             offset_ns: 0,
             tsc: None,
             stats: Stats::default(),
-            marker_writer: None,
+            symbols: (None, Functions::default()),
         }
     }
 
@@ -267,7 +268,7 @@ impl TraceDat {
         file.parse_header_info(&mut cursor)?;
         file.parse_ftrace_formats(&mut cursor)?;
         file.formats.extend(parse_formats(&mut cursor)?);
-        file.marker_writer = find_marker_writer(cursor.sized(4)?);
+        file.symbols = find_symbols(cursor.sized(4)?);
         // The formats of trace_printk.
         cursor.sized(4)?;
         file.comms = parse_comms(cursor.sized(8)?);
@@ -353,7 +354,7 @@ impl TraceDat {
                             option::HEADER_INFO => file.parse_header_info(&mut body)?,
                             option::FTRACE_FORMATS => file.parse_ftrace_formats(&mut body)?,
                             option::EVENT_FORMATS => file.formats.extend(parse_formats(&mut body)?),
-                            option::KALLSYMS => file.marker_writer = find_marker_writer(body.sized(4)?),
+                            option::KALLSYMS => file.symbols = find_symbols(body.sized(4)?),
                             _ => file.comms = parse_comms(body.sized(8)?),
                         }
                         described |= id == option::HEADER_INFO;
@@ -454,6 +455,19 @@ fn parse_offset_ns(text: &str) -> i64 {
         None => digits.parse(),
     };
     value.map_or(0, |value| if negative { value.wrapping_neg() } else { value })
+}
+
+/// Finds what Syncline needs among the kernel's symbols.
+fn find_symbols(symbols: &[u8]) -> (Option<Range<u64>>, Functions) {
+    let wanted: HashMap<&[u8], &'static str> = end_functions().map(|name| (name.as_bytes(), name)).collect();
+    let functions = symbols.split(|&b| b == b'\n').filter_map(|line| {
+        let mut words = line.split(|&b| b == b' ' || b == b'\t').filter(|word| !word.is_empty());
+        let (digits, name) = (words.next()?, words.nth(1)?);
+        let name = *wanted.get(name.split(|&b| b == b'.').next()?)?;
+        let address = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        (address != 0).then_some((address, name))
+    });
+    (find_marker_writer(symbols), functions.collect())
 }
 
 /// Finds the writer of markers among lines of `ffffffff81234560 T name`. Addresses are 0 for a user who may not read them.

@@ -365,7 +365,7 @@ impl Records {
         Self {
             shape: file.shape,
             clock: Clock { offset_ns: file.offset_ns, tsc: file.tsc },
-            types: EventTypes::new(file.formats, file.shape.order, machine, options.keep_extras, file.marker_writer),
+            types: EventTypes::new(file.formats, file.shape.order, machine, options.keep_extras, file.symbols),
             comms: file.comms,
         }
     }

@@ -1,0 +1,98 @@
+//! Events of probes that a recorder places on a stock kernel (kprobe, fprobe). They name no request: pairing finds it by the thread, by the
+//! address of the bio and by the inode of the folio.
+
+use super::{Dev, WaitKind};
+use crate::names::NameId;
+
+/// A folio whose place in its file is not recorded.
+pub const NO_OFFSET: u64 = u64::MAX;
+
+/// What a bio writes, as far as the function tells that the kernel calls at its completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BioRole {
+    /// Page cache, or unknown. It is of a sync only if a folio was added to it.
+    PageCache,
+    /// Page cache of a file system that splits bios. A part of a bio has no folios of its own.
+    MaybePart,
+    /// The last of the bios that a file system writes to several places. The others are its `Copy`s.
+    Original,
+    /// What a file system or a driver makes of another bio. It is not counted.
+    Copy,
+    /// A part that the block layer split off, or a bio that completes together with another one.
+    Chained,
+    /// The journal, metadata, swap, direct I/O.
+    NotPageCache,
+    /// A flush without data that a file system sends, and waits for later.
+    Flush,
+    /// It does not write.
+    Read,
+}
+
+/// A function of the kernel in which a sync waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WaitSite {
+    Jbd2Commit,
+    Ext4FastCommit,
+    XfsLogForce,
+    BtrfsLog,
+    BtrfsCommit,
+    F2fsFlush,
+    F2fsCheckpoint,
+    Flush,
+}
+
+impl WaitSite {
+    pub fn wait(self) -> WaitKind {
+        match self {
+            Self::Jbd2Commit | Self::XfsLogForce | Self::F2fsCheckpoint => WaitKind::CommitWait,
+            Self::Ext4FastCommit => WaitKind::FastCommit,
+            Self::BtrfsLog | Self::BtrfsCommit => WaitKind::Commit,
+            Self::F2fsFlush | Self::Flush => WaitKind::Flush,
+        }
+    }
+
+    /// The only file system that calls it.
+    pub fn file_system(self) -> Option<&'static str> {
+        match self {
+            Self::Jbd2Commit | Self::Flush => None,
+            Self::Ext4FastCommit => Some("ext4"),
+            Self::XfsLogForce => Some("xfs"),
+            Self::BtrfsLog | Self::BtrfsCommit => Some("btrfs"),
+            Self::F2fsFlush | Self::F2fsCheckpoint => Some("f2fs"),
+        }
+    }
+}
+
+/// What a probe reports. Lengths and offsets are in bytes, sectors in units of 512 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Probe {
+    /// A sync function is entered. It may call another one: overlayfs calls that of the file system below. `function` is its name, or its
+    /// address. `whole_fs`: for all files of a file system.
+    SyncEnter {
+        function: NameId,
+        whole_fs: bool,
+        dev: Dev,
+        /// 0 for a whole file system.
+        ino: u64,
+        generation: u32,
+        /// Complete, or `.../` and the last parts.
+        path: NameId,
+        fs: NameId,
+        /// `None` if it is not recorded.
+        datasync: Option<bool>,
+    },
+    SyncExit { whole_fs: bool, ret: i64 },
+    /// A folio is about to be added to a bio, which may fail for lack of room. `ino` is 0 and `dev` unknown where they are not recorded.
+    /// `is_page`: by the function for pages, which the one for folios may call for the same bytes.
+    AddFolio { bio: u64, dev: Dev, ino: u64, offset: u64, len: u64, is_page: bool },
+    /// `bytes` is 0 for a flush.
+    Submit { bio: u64, dev: Dev, sector: i64, bytes: u64, role: BioRole },
+    /// A part of a bio or all of it is complete. `remaining`: how many parts had not been, with this one; 0 where it is not recorded.
+    /// `parent`: what the bio says of its origin, which is the address of a bio if that was split. `error`: as for `BioComplete`.
+    End { bio: u64, error: Option<i32>, remaining: u32, parent: u64 },
+    WaitStart { site: WaitSite, transaction: u64 },
+    WaitEnd { site: WaitSite },
+    /// A flusher thread begins a piece of work on a file system. `for_sync`: sync() or syncfs() asked for it.
+    WorkStart { dev: Dev, for_sync: bool },
+    WorkEnd,
+}

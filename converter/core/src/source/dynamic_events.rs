@@ -1,0 +1,270 @@
+//! The dynamic events (kprobe, fprobe) that `syncline record` defines on a stock kernel: their names and fields, shared by the text and the
+//! binary form of the ring buffer and by the low-level log. docs/reference/formats.md lists them.
+
+use std::borrow::Cow;
+
+use super::bpftrace_text::sane_range;
+use super::event_names::errno_of_status;
+use crate::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite};
+use crate::event::{Dev, Kind, NO_SECTOR};
+use crate::names::{NameId, Names};
+
+/// Page size where an offset is counted in pages. All kernels that the recorder supports have it, apart from some of arm64.
+const PAGE_BYTES: u64 = 4096;
+/// The names of a file and of the folders above it.
+const MAX_NAMES: usize = 16;
+/// More than the recorder gives an event.
+pub(super) const MAX_FIELDS: usize = 32;
+/// The kernel's number for work that sync() or syncfs() asked for (`WB_REASON_SYNC`).
+const REASON_SYNC: u64 = 2;
+
+/// Fields that only dynamic events have, as the kernel stores and as Syncline prints them.
+pub(super) const PROBE_FIELDS: [&str; 4] = ["probe", "__probe_ip", "__probe_func", "__probe_ret_ip"];
+
+/// Whether a field of a dynamic event is a text: a name, which may look like a number.
+pub(super) fn is_text(key: &[u8]) -> bool {
+    key == b"fs" || key.strip_prefix(b"n").is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
+}
+
+/// The function of `FUNCTION+0x4/0x90`, and of `CALLER+0x4/0x90 <- FUNCTION`.
+pub(super) fn probed_function(place: &[u8]) -> &[u8] {
+    let arrow = memchr::memmem::find(place, b" <- ");
+    function_name(arrow.map_or(place, |at| &place[at + 4..]))
+}
+
+/// A dynamic event that Syncline uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DynamicEvent {
+    SyncEnter { whole_fs: bool },
+    SyncExit { whole_fs: bool },
+    AddFolio { is_page: bool },
+    Submit,
+    End,
+    WaitStart(WaitSite),
+    WaitEnd(WaitSite),
+    WorkStart,
+    WorkEnd,
+}
+
+/// The fields of a dynamic event. A value that is absent or of the wrong type is `None`.
+pub(super) trait ProbeFields {
+    /// A number; negative values are in two's complement.
+    fn number(&self, field: &str) -> Option<u64>;
+    fn text(&self, field: &str) -> Option<Cow<'_, [u8]>>;
+    /// The name of a function of the kernel, with or without an offset.
+    fn symbol(&self, field: &str) -> Option<Cow<'_, [u8]>>;
+    /// The function that was probed, or its address.
+    fn function(&self) -> Cow<'_, [u8]>;
+}
+
+impl DynamicEvent {
+    pub(super) fn from_name(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"fsync_enter" => Self::SyncEnter { whole_fs: false },
+            b"syncfs_enter" => Self::SyncEnter { whole_fs: true },
+            b"fsync_exit" => Self::SyncExit { whole_fs: false },
+            b"syncfs_exit" => Self::SyncExit { whole_fs: true },
+            b"bio_add_folio" => Self::AddFolio { is_page: false },
+            b"bio_add_page" => Self::AddFolio { is_page: true },
+            b"bio" => Self::Submit,
+            b"bio_end" => Self::End,
+            b"writeback_work" => Self::WorkStart,
+            b"writeback_work_end" => Self::WorkEnd,
+            _ => match name.strip_suffix(b"_end") {
+                Some(start) => Self::WaitEnd(wait_site(start)?),
+                None => Self::WaitStart(wait_site(name)?),
+            },
+        })
+    }
+
+    /// Fields without which the event cannot be used.
+    pub(super) fn required_fields(self) -> &'static [&'static str] {
+        match self {
+            Self::SyncEnter { whole_fs: false } => &["ino"],
+            Self::SyncEnter { whole_fs: true } | Self::WorkStart => &["dev"],
+            Self::SyncExit { .. } => &["ret"],
+            Self::AddFolio { .. } => &["bio", "len"],
+            Self::Submit => &["bio", "dev", "bytes"],
+            Self::End => &["bio"],
+            Self::WaitStart(_) | Self::WaitEnd(_) | Self::WorkEnd => &[],
+        }
+    }
+
+    /// Decodes the event; `None` if a field is missing or out of range.
+    pub(super) fn kind(self, fields: &impl ProbeFields, names: &mut Names) -> Option<Kind> {
+        let number = |field| fields.number(field);
+        let dev = |field| fields.number(field).map_or(Dev::UNKNOWN, |dev| Dev(dev as u32));
+        Some(Kind::Probe(match self {
+            Self::SyncEnter { whole_fs } => {
+                let ino = if whole_fs { 0 } else { number("ino")? };
+                let function = fields.function();
+                let fs = fields.text("fs").filter(|fs| !fs.is_empty());
+                let fs = fs.unwrap_or_else(|| file_system_of(&function).into());
+                Probe::SyncEnter {
+                    whole_fs,
+                    dev: if whole_fs { Dev(number("dev")? as u32) } else { dev("dev") },
+                    ino,
+                    generation: number("gen").unwrap_or(0) as u32,
+                    path: path(fields).map_or(NameId::NONE, |path| names.intern(&path)),
+                    fs: if fs.is_empty() { NameId::NONE } else { names.intern(&fs) },
+                    datasync: number("datasync").map(|datasync| datasync as u32 != 0),
+                    function: names.intern(&function),
+                }
+            }
+            Self::SyncExit { whole_fs } => Probe::SyncExit { whole_fs, ret: number("ret")? as i64 },
+            Self::AddFolio { is_page } => {
+                let len = number("len")?;
+                // The place in the folio counts from its first page.
+                let offset = number("index").and_then(|index| index.checked_mul(PAGE_BYTES));
+                let offset = offset.and_then(|start| start.checked_add(number("off").unwrap_or(0)));
+                let offset = offset.filter(|&offset| sane_range(offset, len).is_some());
+                sane_range(0, len)?;
+                Probe::AddFolio {
+                    bio: number("bio")?,
+                    dev: dev("dev"),
+                    ino: number("ino").unwrap_or(0),
+                    offset: offset.unwrap_or(NO_OFFSET),
+                    len,
+                    is_page,
+                }
+            }
+            Self::Submit => {
+                let bytes = u64::from(u32::try_from(number("bytes")?).ok()?);
+                let end = fields.symbol("end_io");
+                let role = match number("opf").map(|opf| opf & 0xff) {
+                    // REQ_OP_WRITE, and REQ_OP_ZONE_APPEND of newer and of older kernels.
+                    None | Some(1 | 7 | 13) if bytes > 0 => role_of(end.as_deref().unwrap_or_default()),
+                    None | Some(1) if end.as_ref().is_some_and(|end| function_name(end) == b"btrfs_end_empty_barrier") => {
+                        BioRole::Flush
+                    }
+                    // A flush in which its thread waits. Another event reports the wait.
+                    None | Some(1) => return Some(Kind::Other),
+                    Some(_) => BioRole::Read,
+                };
+                let sector = number("sector").and_then(|sector| i64::try_from(sector).ok()).unwrap_or(NO_SECTOR);
+                Probe::Submit { bio: number("bio")?, dev: Dev(number("dev")? as u32), sector, bytes, role }
+            }
+            Self::End => {
+                let error = number("status").and_then(|status| errno_of_status(i64::from(status as u8)));
+                let remaining = number("remaining").unwrap_or(0) as u32;
+                Probe::End { bio: number("bio")?, error, remaining, parent: number("private").unwrap_or(0) }
+            }
+            Self::WaitStart(site) => {
+                let transaction = number("tid").or_else(|| number("seq")).unwrap_or(0);
+                Probe::WaitStart { site, transaction }
+            }
+            Self::WaitEnd(site) => Probe::WaitEnd { site },
+            Self::WorkStart => {
+                let is_sync_number = number("reason") == Some(REASON_SYNC);
+                let for_sync = is_sync_number || fields.text("reason").as_deref() == Some(b"sync");
+                Probe::WorkStart { dev: Dev(number("dev")? as u32), for_sync }
+            }
+            Self::WorkEnd => Probe::WorkEnd,
+        }))
+    }
+}
+
+fn wait_site(name: &[u8]) -> Option<WaitSite> {
+    Some(match name {
+        b"wait_commit" => WaitSite::Jbd2Commit,
+        b"fc_commit" => WaitSite::Ext4FastCommit,
+        b"xlog_force" => WaitSite::XfsLogForce,
+        b"btrfs_log" => WaitSite::BtrfsLog,
+        b"btrfs_commit" => WaitSite::BtrfsCommit,
+        b"f2fs_flush" => WaitSite::F2fsFlush,
+        b"f2fs_cp" => WaitSite::F2fsCheckpoint,
+        b"flush" => WaitSite::Flush,
+        _ => return None,
+    })
+}
+
+/// The file system whose sync function this is; empty for one of several.
+fn file_system_of(function: &[u8]) -> &'static [u8] {
+    match function_name(function) {
+        b"ext4_sync_file" => b"ext4",
+        b"xfs_file_fsync" => b"xfs",
+        b"btrfs_sync_file" => b"btrfs",
+        b"f2fs_sync_file" => b"f2fs",
+        _ => b"",
+    }
+}
+
+/// The name of a function without what follows it: `ext4_end_bio+0x0/0x131 [ext4]`, `f.isra.0`.
+fn function_name(symbol: &[u8]) -> &[u8] {
+    let end = symbol.iter().position(|b| matches!(b, b'+' | b' ' | b'.')).unwrap_or(symbol.len());
+    &symbol[..end]
+}
+
+/// Functions of kernels that the recorder supports, by what their bio is.
+const ROLES: &[(BioRole, &[&str])] = &[
+    (
+        BioRole::NotPageCache,
+        &[
+            "end_bio_bh_io_sync",
+            "xlog_bio_end_io",
+            "xfs_buf_bio_end_io",
+            "btrfs_end_super_write",
+            "end_swap_bio_write",
+            "submit_bio_wait_endio",
+            "iomap_dio_bio_end_io",
+            "blkdev_bio_end_io",
+            "blkdev_bio_end_io_async",
+            "dio_bio_end_io",
+            "dio_bio_end_aio",
+        ],
+    ),
+    (BioRole::Original, &["btrfs_orig_write_end_io"]),
+    (
+        BioRole::Copy,
+        &[
+            "btrfs_clone_write_end_io",
+            "clone_endio",
+            "md_end_clone_io",
+            "md_end_io_acct",
+            "raid1_end_write_request",
+            "raid10_end_write_request",
+            "raid5_end_write_request",
+            "raid_write_end_io",
+        ],
+    ),
+    (BioRole::Chained, &["bio_chain_endio"]),
+];
+
+/// The names of all functions that say what a bio is, to find their addresses.
+pub(super) fn end_functions() -> impl Iterator<Item = &'static str> {
+    let page_cache = ["btrfs_simple_end_io", "btrfs_end_empty_barrier"];
+    ROLES.iter().flat_map(|(_, functions)| functions.iter().copied()).chain(page_cache)
+}
+
+fn role_of(symbol: &[u8]) -> BioRole {
+    let name = function_name(symbol);
+    let known = ROLES.iter().find(|(_, functions)| functions.iter().any(|function| function.as_bytes() == name));
+    match known {
+        Some((role, _)) => *role,
+        None if name.starts_with(b"btrfs_") => BioRole::MaybePart,
+        None => BioRole::PageCache,
+    }
+}
+
+/// Joins the names `n0` (the file), `n1` (its folder) and so on. The root is named `/`; a path that does not reach it begins with `...`.
+fn path(fields: &impl ProbeFields) -> Option<Vec<u8>> {
+    let mut names = Vec::new();
+    let mut reaches_root = false;
+    for n in 0..MAX_NAMES {
+        let Some(name) = fields.text(&format!("n{n}")).filter(|name| !name.is_empty()) else { break };
+        if name.as_ref() == b"/" {
+            reaches_root = true;
+            break;
+        }
+        names.push(name.into_owned());
+    }
+    if names.is_empty() {
+        return reaches_root.then(|| b"/".to_vec());
+    }
+    let mut path = if reaches_root { Vec::new() } else { b"...".to_vec() };
+    for name in names.iter().rev() {
+        path.push(b'/');
+        path.extend_from_slice(name);
+    }
+    Some(path)
+}
