@@ -31,6 +31,8 @@ pub(super) struct OpenBio {
     pub(super) by_probe: bool,
     /// How often it will still complete in part, as far as is known.
     pub(super) parts_left: u32,
+    /// The same bio as that of another request, which has other folios in it, and its `bio_id`.
+    pub(super) other_share: Option<(Slot, u64)>,
 }
 
 /// A completion that may belong to a bio whose submit was lost.
@@ -127,7 +129,7 @@ impl Bios {
             bio.request = request;
             bio.early_complete = None;
             bio.issue = None;
-            (bio.by_probe, bio.parts_left) = (false, 0);
+            (bio.by_probe, bio.parts_left, bio.other_share) = (false, 0, None);
             return slot;
         }
         self.slab.push(OpenBio {
@@ -142,6 +144,7 @@ impl Bios {
             issue: None,
             by_probe: false,
             parts_left: 0,
+            other_share: None,
         });
         (self.slab.len() - 1) as Slot
     }
@@ -220,6 +223,12 @@ impl Bios {
             at.oldest = if older == NO_SLOT { newer } else { at.oldest };
             at.newest = if newer == NO_SLOT { older } else { at.newest };
         }
+    }
+
+    /// Removes and returns the next share of a bio, if it is still open.
+    fn take_other_share(&mut self, slot: Slot) -> Option<Slot> {
+        let (other, bio_id) = self[slot].other_share.take()?;
+        (self[other].by_probe && self[other].row.bio_id == bio_id).then_some(other)
     }
 
     /// Removes all bios from the maps and returns them.
@@ -485,11 +494,16 @@ impl Pairer {
     pub(super) fn end_flight(&mut self, e: &Event, slot: Slot, error: Option<i32>, out: &mut Out<'_>) -> Result<()> {
         self.bios.unlink(slot);
         self.bios.remove_load(slot);
+        let other_share = self.bios.take_other_share(slot);
         let bio = &mut self.bios[slot];
         bio.row.complete = Some(e.ts);
         bio.row.error = error;
         bio.row.issue = bio.issue.map(|issue| issue.ts);
-        self.close_bio(slot, out)
+        self.close_bio(slot, out)?;
+        match other_share {
+            Some(other) => self.end_flight(e, other, error, out),
+            None => Ok(()),
+        }
     }
 
     /// Closes a bio whose submit or completion will not come.
@@ -516,7 +530,12 @@ impl Pairer {
                 format!("{event} id {id} bio 0x{address:x}")
             }
         })?;
-        self.close_bio(slot, out)
+        let other_share = self.bios.take_other_share(slot);
+        self.close_bio(slot, out)?;
+        match other_share {
+            Some(other) => self.give_up_bio(other, out),
+            None => Ok(()),
+        }
     }
 
     /// Writes the row of a bio, and settles its request if that has waited for it.
@@ -526,6 +545,7 @@ impl Pairer {
         out.sink.bio(&bio.row, out.names)?;
         let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);
         let place = bio.place;
+        bio.by_probe = false;
         self.bios.free.push(slot);
         if request == NO_SLOT {
             return Ok(());

@@ -8,7 +8,6 @@ use super::{LINGER_NS, Map, NO_SLOT, Out, Pairer, Slot};
 use crate::error::Result;
 use crate::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite};
 use crate::event::{Dev, Event, NO_ID, WaitKind};
-use crate::location::Location;
 use crate::losses::Reason;
 use crate::names::{NameId, Names};
 use crate::rows::{Extent, Ranges};
@@ -61,6 +60,7 @@ struct Folio {
     ts: i64,
     /// The request of the thread that added it.
     owner: Owner,
+    task: u32,
     dev: Dev,
     ino: u64,
     offset: u64,
@@ -68,9 +68,8 @@ struct Folio {
 }
 
 /// A bio to which folios were added.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Filling {
-    location: Location,
     folios: Vec<Folio>,
     /// The last folio was reported by the function for folios, which may call the one for pages.
     may_repeat: bool,
@@ -134,7 +133,7 @@ impl Pairer {
             Probe::SyncEnter { .. } => return self.probe_enter(e, &probe, out),
             Probe::SyncExit { ret, .. } => return self.probe_exit(e, ret, out),
             Probe::AddFolio { bio, dev, ino, offset, len, is_page } => {
-                self.probe_folio(bio, Folio { ts: e.ts, owner: self.probe_owner(e), dev, ino, offset, len }, is_page);
+                self.probe_folio(bio, self.folio(e, dev, ino, (offset, len)), is_page);
             }
             Probe::Submit { bio, dev, sector, bytes, role } => {
                 return self.probe_submit(e, bio, (dev, sector), bytes, role, out);
@@ -230,22 +229,18 @@ impl Pairer {
         self.end_request(e, slot, Some(ret), out)
     }
 
-    fn probe_owner(&self, e: &Event) -> Owner {
-        let request = self.probe_request(self.tasks.id_of(e));
-        request.map(|slot| (slot, self.requests[slot].row.sync_id))
+    fn folio(&self, e: &Event, dev: Dev, ino: u64, (offset, len): (u64, u64)) -> Folio {
+        let task = self.tasks.id_of(e);
+        let owner = self.probe_request(task).map(|slot| (slot, self.requests[slot].row.sync_id));
+        Folio { ts: e.ts, owner, task, dev, ino, offset, len }
     }
 
     fn probe_folio(&mut self, address: u64, folio: Folio, is_page: bool) {
         self.probes.sees_folios = true;
-        let location = self.location();
         if self.probes.filling.len() >= MAX_FILLING {
             self.probes.filling.clear();
         }
-        let filling = self.probes.filling.entry(address).or_insert_with(|| Filling {
-            location,
-            folios: Vec::new(),
-            may_repeat: false,
-        });
+        let filling = self.probes.filling.entry(address).or_default();
         if is_page && std::mem::take(&mut filling.may_repeat) && filling.folios.last().is_some_and(|f| f.len == folio.len)
         {
             return;
@@ -298,55 +293,80 @@ impl Pairer {
             return Ok(());
         }
         self.unsubmitted.end();
-        let request = self.owner_of(e, role, folios, out.names);
-        let slot = self.open_bio_of(e, NO_ID, address, request.unwrap_or(NO_SLOT));
         let parts_left = if role == BioRole::Original { self.probes.copies.remove(&task).unwrap_or(0) } else { 0 };
-        let bio = &mut self.bios[slot];
-        (bio.by_probe, bio.parts_left) = (true, parts_left);
-        let mut extent = Extent { bytes, of_bios: true, ..Extent::default() };
-        if role != BioRole::NotPageCache
-            && let Some(first) = folios.first()
-        {
-            bio.row.first_event = first.ts.min(e.ts);
-            let offsets_unknown = folios.iter().any(|folio| folio.offset == NO_OFFSET);
-            extent = Extent { bytes, folios: folios.len() as u64, of_probes: true, offsets_unknown, ..extent };
-            extent.of_bios = false;
-            add_ranges(&mut bio.ranges, folios);
+        let shares = self.shares(e, role, folios, out.names);
+        let is_shared = shares.len() > 1;
+        let mut last_share = None;
+        for (request, folios) in shares {
+            let slot = self.open_bio_of(e, NO_ID, address, request);
+            let bytes = if is_shared { folios.iter().map(|folio| folio.len).sum() } else { bytes };
+            let bio = &mut self.bios[slot];
+            (bio.by_probe, bio.parts_left, bio.other_share) = (true, parts_left, last_share);
+            last_share = Some((slot, bio.row.bio_id));
+            bio.row.first_event = folios.first().map_or(e.ts, |folio| folio.ts.min(e.ts));
+            bio.row.extent = extent_of(&folios, bytes);
+            add_ranges(&mut bio.ranges, &folios);
+            self.begin_flight(e, slot, address, (dev, sector));
+            if request != NO_SLOT {
+                self.add_to_request(request, slot, &folios);
+            }
         }
-        bio.row.extent = extent;
-        self.begin_flight(e, slot, address, (dev, sector));
-        let Some(request) = request else { return Ok(()) };
+        Ok(())
+    }
+
+    /// Adds a bio to the sums of its request.
+    fn add_to_request(&mut self, request: Slot, bio: Slot, folios: &[Folio]) {
+        let extent = self.bios[bio].row.extent;
         let open = &mut self.requests[request];
         add_ranges(&mut open.ranges, folios);
         let sum = &mut open.row.extent;
-        sum.bytes += bytes;
+        sum.bytes += extent.bytes;
         sum.folios += extent.folios;
         sum.of_bios |= extent.of_bios;
         sum.offsets_unknown |= extent.offsets_unknown;
         let is_own = open.probe.as_ref().is_some_and(|state| folios.iter().any(|folio| state.syncs(folio)));
         if !is_own {
-            self.infer(request, Some(slot));
+            self.infer(request, Some(bio));
         }
-        Ok(())
     }
 
-    /// The request that a bio is of.
-    fn owner_of(&mut self, e: &Event, role: BioRole, folios: &[Folio], names: &Names) -> Option<Slot> {
+    /// The requests that a bio is of, with the folios of each. f2fs puts folios of several syncs into one bio.
+    fn shares(&mut self, e: &Event, role: BioRole, folios: &[Folio], names: &Names) -> Vec<(Slot, Vec<Folio>)> {
         let task = self.tasks.id_of(e);
-        let of_thread = self.probe_request(task);
         if role == BioRole::NotPageCache {
-            if let Some(state) = of_thread.and_then(|slot| self.requests[slot].probe.as_mut()) {
+            if let Some(state) = self.probe_request(task).and_then(|slot| self.requests[slot].probe.as_mut()) {
                 state.has_journal_bio = true;
             }
-            return None;
+            return vec![(NO_SLOT, Vec::new())];
         }
-        let Some(first) = folios.first() else {
+        if folios.is_empty() {
             // A bio of page cache has folios, if probes report these and it is not a part of another bio.
             let is_page_cache = !self.probes.sees_folios || role != BioRole::PageCache;
-            return of_thread.filter(|_| is_page_cache);
-        };
-        let filler = first.owner.filter(|&(slot, id)| self.requests.is_open(slot, id)).map(|(slot, _)| slot);
-        filler.or(of_thread).or_else(|| match self.probes.work.get(&task) {
+            let request = self.probe_request(task).filter(|_| is_page_cache);
+            return vec![(request.unwrap_or(NO_SLOT), Vec::new())];
+        }
+        let mut shares: Vec<(Slot, Vec<Folio>)> = Vec::new();
+        let mut of_submitter = None;
+        for folio in folios {
+            let filler = folio.owner.filter(|&(slot, id)| self.requests.is_open(slot, id)).map(|(slot, _)| slot);
+            let request = filler.unwrap_or_else(|| {
+                // The thread that added it was in no sync, or is no longer.
+                let is_own = folio.task == task;
+                let find = || self.request_of_submitter(e, role, folios, names).unwrap_or(NO_SLOT);
+                if is_own { *of_submitter.get_or_insert_with(find) } else { NO_SLOT }
+            });
+            match shares.iter_mut().find(|(other, _)| *other == request) {
+                Some((_, of_request)) => of_request.push(*folio),
+                None => shares.push((request, vec![*folio])),
+            }
+        }
+        shares
+    }
+
+    /// The request for which a thread submits a bio that it has filled.
+    fn request_of_submitter(&self, e: &Event, role: BioRole, folios: &[Folio], names: &Names) -> Option<Slot> {
+        let task = self.tasks.id_of(e);
+        self.probe_request(task).or_else(|| match self.probes.work.get(&task) {
             Some(&(dev, true)) => self.only_open(|open, state| state.whole_fs && open.row.dev == dev),
             Some(_) => None,
             None if role == BioRole::PageCache || !names.get(e.comm).starts_with(WORKER) => None,
@@ -515,6 +535,18 @@ fn folios_of(folios: &[Folio], bytes: u64) -> &[Folio] {
         }
     }
     &[]
+}
+
+/// The extent of a bio of this size, by its folios.
+fn extent_of(folios: &[Folio], bytes: u64) -> Extent {
+    Extent {
+        bytes,
+        folios: folios.len() as u64,
+        of_bios: folios.is_empty(),
+        of_probes: true,
+        offsets_unknown: folios.iter().any(|folio| folio.offset == NO_OFFSET),
+        ..Extent::default()
+    }
 }
 
 fn add_ranges(ranges: &mut Ranges, folios: &[Folio]) {
