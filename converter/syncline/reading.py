@@ -83,6 +83,7 @@ class Reading:
             "process_names": recording.processes,
             "frames": recording.frames,
             "device_names": recording.device_names,
+            "file_tables": recording.file_tables,
         }
         summary = _convert(recording.files, output, progress, options)
         self.check_marks(marks, summary["first_ts_ns"], summary["last_ts_ns"])

@@ -32,6 +32,8 @@ TASKS = "tasks.json"
 SYMBOLS = "symbols.json"
 # Block devices by `major:minor`.
 DEVICES = "devices.json"
+# Paths of files by device, inode and generation, one JSON object a line.
+FILES = "files.jsonl"
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class Recording:
     device_names: dict[int, str] = field(default_factory=dict)
     # By file.
     hints: dict[str, InputHints] = field(default_factory=dict)
+    # Tables of paths, which the core reads.
+    file_tables: list[str] = field(default_factory=list)
 
 
 def read_recording(path: str) -> Recording:
@@ -141,6 +145,7 @@ def read_recording(path: str) -> Recording:
         frames,
         device_names,
         dict.fromkeys(readable, hints),
+        [str(table) for table in [Path(path, FILES)] if table.is_file()],
     )
 
 
@@ -211,6 +216,7 @@ def join_recordings(recordings: list[Recording]) -> Recording:
         [frame for recording in recordings for frame in recording.frames],
         {dev: name for recording in recordings for dev, name in recording.device_names.items()},
         {file: hints for recording in recordings for file, hints in recording.hints.items()},
+        [table for recording in recordings for table in recording.file_tables],
     )
 
 

@@ -24,6 +24,7 @@ RUST = [
         "names",
         "event",
         "errno",
+        "file_table",
         "by_device",
         "error",
         "location",

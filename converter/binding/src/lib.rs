@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use syncline_core::error::{Error, ErrorClass};
 use syncline_core::event::{Dev, Kind, Op};
+use syncline_core::file_table::FileTable;
 use syncline_core::input::Input;
 use syncline_core::input::grouping::assign_lanes_by_format;
 use syncline_core::input::open::{self, OpenInput};
@@ -69,6 +70,19 @@ fn parse_max_loss(text: &str) -> PyResult<MaxLoss> {
     text.parse().map_err(|e| raise(&e))
 }
 
+fn read_file_tables(paths: &[String]) -> PyResult<FileTable> {
+    let mut table = FileTable::default();
+    for path in paths {
+        let damaged = |why: String| {
+            let hint = "convert without it: name the log in the folder instead of the folder".to_owned();
+            CoreError::new_err((format!("{path} is damaged: {why}"), Some(hint), "input"))
+        };
+        let text = std::fs::read(path).map_err(|why| damaged(why.to_string()))?;
+        table.add(&text).map_err(|(line, why)| damaged(format!("line {line}: {why}")))?;
+    }
+    Ok(table)
+}
+
 /// Whether the limit `max_loss` (`N` or `N%`) allows `lost` losses next to `events` events. Raises CoreError if it is not a limit.
 #[pyfunction]
 fn allows_loss(max_loss: &str, lost: u64, events: u64) -> PyResult<bool> {
@@ -97,12 +111,13 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 ///
 /// `filter` is (pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns), each None for any. `processes` are pairs of
 /// a thread and its process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
+/// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
 /// `device_names` maps major << 20 | minor to a name such as `sda`.
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), frames=Vec::new(), progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -125,6 +140,7 @@ fn convert<'py>(
     processes: Vec<(u32, u32)>,
     process_names: BTreeMap<u32, String>,
     frames: Vec<(u32, u64, String)>,
+    file_tables: Vec<String>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let format = match to {
@@ -160,6 +176,7 @@ fn convert<'py>(
             min_latency_ns,
         }),
         thread_table: ThreadTable::new(processes, process_names),
+        file_table: read_file_tables(&file_tables)?,
         symbols: Symbols::new(frames),
         ..defaults
     };

@@ -14,6 +14,7 @@ pub mod dedup;
 pub mod errno;
 pub mod error;
 pub mod event;
+pub mod file_table;
 pub mod input;
 pub mod location;
 pub mod losses;

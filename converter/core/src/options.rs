@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::event::Dev;
+use crate::file_table::FileTable;
 use crate::max_loss::MaxLoss;
 use crate::merge::clock::InputHints;
 use crate::merge::reorder::DEFAULT_WINDOW_NS;
@@ -31,6 +32,7 @@ pub struct Options {
     /// The requests that the output holds.
     pub filter: Filter,
     pub thread_table: ThreadTable,
+    pub file_table: FileTable,
     pub symbols: Symbols,
     /// Names of block devices, such as `sda`, each device once.
     pub device_names: Vec<(Dev, String)>,
@@ -57,6 +59,7 @@ impl Default for Options {
             max_loss: None,
             filter: Filter::default(),
             thread_table: ThreadTable::default(),
+            file_table: FileTable::default(),
             symbols: Symbols::default(),
             device_names: Vec::new(),
             weight: Weight::Count,

@@ -170,7 +170,10 @@ impl Extent {
     }
 
     fn visit_offsets(&self, id: u64, f: &mut impl FnMut(&'static str, Value)) {
-        f("ranges", if !self.has_folios(id) || self.offsets_unknown { Value::Null } else { Value::Int(self.ranges as i64) });
+        f(
+            "ranges",
+            if !self.has_folios(id) || self.offsets_unknown { Value::Null } else { Value::Int(self.ranges as i64) },
+        );
         let span = self.span.filter(|_| !self.offsets_unknown);
         f("first_offset", Value::int(span.map(|(first, _)| first as i64)));
         f("last_offset", Value::int(span.map(|(_, last)| last as i64)));

@@ -81,18 +81,48 @@ pub enum Probe {
         /// `None` if it is not recorded.
         datasync: Option<bool>,
     },
-    SyncExit { whole_fs: bool, ret: i64 },
+    /// It is left. `ret` is `None` if it returns nothing.
+    SyncExit {
+        whole_fs: bool,
+        ret: Option<i64>,
+    },
     /// A folio is about to be added to a bio, which may fail for lack of room. `ino` is 0 and `dev` unknown where they are not recorded.
     /// `is_page`: by the function for pages, which the one for folios may call for the same bytes.
-    AddFolio { bio: u64, dev: Dev, ino: u64, offset: u64, len: u64, is_page: bool },
+    AddFolio {
+        bio: u64,
+        dev: Dev,
+        ino: u64,
+        offset: u64,
+        len: u64,
+        is_page: bool,
+    },
     /// `bytes` is 0 for a flush.
-    Submit { bio: u64, dev: Dev, sector: i64, bytes: u64, role: BioRole },
+    Submit {
+        bio: u64,
+        dev: Dev,
+        sector: i64,
+        bytes: u64,
+        role: BioRole,
+    },
     /// A part of a bio or all of it is complete. `remaining`: how many parts had not been, with this one; 0 where it is not recorded.
     /// `parent`: what the bio says of its origin, which is the address of a bio if that was split. `error`: as for `BioComplete`.
-    End { bio: u64, error: Option<i32>, remaining: u32, parent: u64 },
-    WaitStart { site: WaitSite, transaction: u64 },
-    WaitEnd { site: WaitSite },
+    End {
+        bio: u64,
+        error: Option<i32>,
+        remaining: u32,
+        parent: u64,
+    },
+    WaitStart {
+        site: WaitSite,
+        transaction: u64,
+    },
+    WaitEnd {
+        site: WaitSite,
+    },
     /// A flusher thread begins a piece of work on a file system. `for_sync`: sync() or syncfs() asked for it.
-    WorkStart { dev: Dev, for_sync: bool },
+    WorkStart {
+        dev: Dev,
+        for_sync: bool,
+    },
     WorkEnd,
 }

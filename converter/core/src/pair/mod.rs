@@ -12,7 +12,7 @@
 //! - `bios`: bios that the file system reports, by address
 //! - `damaged`: events whose id is not that of the request that their thread is in
 //! - `block_layer`: bios that only the block layer reports, by sector
-//! - `probes`: events of probes, which name no request
+//! - `probes`, `probe_bios`, `probe_request`: events of probes, which name no request
 //! - `unsubmitted`: requests of the block layer in logs without submits
 
 mod bios;
@@ -21,6 +21,8 @@ mod calls;
 mod commits;
 mod damaged;
 mod marks;
+mod probe_bios;
+mod probe_request;
 mod probes;
 mod requests;
 mod tasks;
@@ -236,7 +238,7 @@ impl Pairer {
                 self.give_up_bio(slot, out)?;
             }
             self.expire_calls(out)?;
-            self.probes.expire(self.now);
+            self.probes.filling.expire(self.now);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::ops::{Index, IndexMut};
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 
-use super::probes::ProbeRequest;
+use super::probe_request::ProbeRequest;
 use super::tasks::{OpenGroup, Tasks};
 use super::waits::{OpenWaits, reported_waits};
 use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot, first_event_of, of_request};

@@ -8,6 +8,7 @@ use crate::dedup::{Dedup, Deduplicated, MAX_LOGS};
 use crate::error::{Error, Result};
 use crate::event::probe::Probe;
 use crate::event::{Event, Kind, UNKNOWN_TASK};
+use crate::file_table::FileTable;
 use crate::input::grouping::{are_several, assign_lanes, assign_recordings};
 use crate::input::open::{OpenInput, ids_are_processes};
 use crate::input::tally::InputTally;
@@ -55,6 +56,7 @@ impl<'a> PairingPipeline<'a> {
                 stacks: Stacks::default(),
                 adopted: Vec::new(),
                 thread_table: &options.thread_table,
+                file_table: &options.file_table,
                 symbols: &options.symbols,
             },
             reorder: Reorder::default(),
@@ -192,6 +194,7 @@ struct Adopter<'a> {
     /// The run's id for each name of the current batch; NONE if it has not been needed yet.
     adopted: Vec<NameId>,
     thread_table: &'a ThreadTable,
+    file_table: &'a FileTable,
     symbols: &'a Symbols,
 }
 
@@ -204,7 +207,7 @@ impl Adopter<'_> {
     /// Returns an event of the current batch with names of the run. Its stack is folded: it will be compared and shown, no longer printed
     /// as recorded.
     fn adopt(&mut self, mut event: Event, batch: &Batch) -> Event {
-        let Self { names, stacks, adopted, thread_table, symbols } = self;
+        let Self { names, stacks, adopted, thread_table, file_table, symbols } = self;
         if event.pid == UNKNOWN_TASK && !thread_table.is_empty() {
             event.pid = thread_table.process_of(event.tid);
         }
@@ -223,10 +226,11 @@ impl Adopter<'_> {
                 adopt(path);
                 adopt(fs);
             }
-            Kind::Probe(Probe::SyncEnter { function, path, fs, .. }) => {
+            Kind::Probe(Probe::SyncEnter { function, path, fs, dev, ino, generation, .. }) => {
                 adopt(function);
-                adopt(path);
                 adopt(fs);
+                let known = file_table.path_of(*dev, *ino, *generation, batch.names.get(*path));
+                *path = if known.is_empty() { NameId::NONE } else { names.intern(&known) };
             }
             Kind::CallEnter { stack, path, .. } => {
                 adopt(path);

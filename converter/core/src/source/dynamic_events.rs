@@ -61,9 +61,9 @@ impl DynamicEvent {
     pub(super) fn from_name(name: &[u8]) -> Option<Self> {
         Some(match name {
             b"fsync_enter" => Self::SyncEnter { whole_fs: false },
-            b"syncfs_enter" => Self::SyncEnter { whole_fs: true },
+            b"syncfs_enter" | b"sync_inodes" => Self::SyncEnter { whole_fs: true },
             b"fsync_exit" => Self::SyncExit { whole_fs: false },
-            b"syncfs_exit" => Self::SyncExit { whole_fs: true },
+            b"syncfs_exit" | b"sync_inodes_end" => Self::SyncExit { whole_fs: true },
             b"bio_add_folio" => Self::AddFolio { is_page: false },
             b"bio_add_page" => Self::AddFolio { is_page: true },
             b"bio" => Self::Submit,
@@ -82,11 +82,10 @@ impl DynamicEvent {
         match self {
             Self::SyncEnter { whole_fs: false } => &["ino"],
             Self::SyncEnter { whole_fs: true } | Self::WorkStart => &["dev"],
-            Self::SyncExit { .. } => &["ret"],
             Self::AddFolio { .. } => &["bio", "len"],
             Self::Submit => &["bio", "dev", "bytes"],
             Self::End => &["bio"],
-            Self::WaitStart(_) | Self::WaitEnd(_) | Self::WorkEnd => &[],
+            Self::SyncExit { .. } | Self::WaitStart(_) | Self::WaitEnd(_) | Self::WorkEnd => &[],
         }
     }
 
@@ -111,7 +110,7 @@ impl DynamicEvent {
                     function: names.intern(&function),
                 }
             }
-            Self::SyncExit { whole_fs } => Probe::SyncExit { whole_fs, ret: number("ret")? as i64 },
+            Self::SyncExit { whole_fs } => Probe::SyncExit { whole_fs, ret: number("ret").map(|ret| ret as i64) },
             Self::AddFolio { is_page } => {
                 let len = number("len")?;
                 // The place in the folio counts from its first page.
@@ -134,7 +133,9 @@ impl DynamicEvent {
                 let role = match number("opf").map(|opf| opf & 0xff) {
                     // REQ_OP_WRITE, and REQ_OP_ZONE_APPEND of newer and of older kernels.
                     None | Some(1 | 7 | 13) if bytes > 0 => role_of(end.as_deref().unwrap_or_default()),
-                    None | Some(1) if end.as_ref().is_some_and(|end| function_name(end) == b"btrfs_end_empty_barrier") => {
+                    None | Some(1)
+                        if end.as_ref().is_some_and(|end| function_name(end) == b"btrfs_end_empty_barrier") =>
+                    {
                         BioRole::Flush
                     }
                     // A flush in which its thread waits. Another event reports the wait.
@@ -246,7 +247,8 @@ fn role_of(symbol: &[u8]) -> BioRole {
     }
 }
 
-/// Joins the names `n0` (the file), `n1` (its folder) and so on. The root is named `/`; a path that does not reach it begins with `...`.
+/// Joins the names `n0` (the file), `n1` (its folder) and so on. The root of the file system is named `/`. A path that does not reach it begins
+/// with `...`.
 fn path(fields: &impl ProbeFields) -> Option<Vec<u8>> {
     let mut names = Vec::new();
     let mut reaches_root = false;

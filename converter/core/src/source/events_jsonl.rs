@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::bpftrace_text::{device, sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
 use super::dynamic_events::{self, DynamicEvent, PROBE_FIELDS, ProbeFields};
-use super::event_names::{EventName, bio_size, extra_key, errno, errno_of_status, has_fua, is_background, is_write};
+use super::event_names::{EventName, bio_size, errno, errno_of_status, extra_key, has_fua, is_background, is_write};
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
     SourceOptions, bpftrace_json, markers, strace,

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::bpftrace_text::{sane_range, whole_fs};
-use super::event_names::{EventName, MARKER, errno, errno_of_status, has_fua, is_write};
 use super::dynamic_events::DynamicEvent;
+use super::event_names::{EventName, MARKER, errno, errno_of_status, has_fua, is_write};
 use super::{escape, markers};
 use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op};
 use crate::names::{NameId, Names};

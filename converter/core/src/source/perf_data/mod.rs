@@ -63,7 +63,13 @@ impl Source for PerfData {
         let facts = facts_of(&metadata);
         let machine = metadata.release.as_deref().map(|release| metadata.arch.as_deref().unwrap_or(release));
         let formats = metadata.formats.take().unwrap_or_default();
-        let types = EventTypes::new(formats, metadata.order, machine.and_then(Machine::of), options.keep_extras, (None, Functions::default()));
+        let types = EventTypes::new(
+            formats,
+            metadata.order,
+            machine.and_then(Machine::of),
+            options.keep_extras,
+            (None, Functions::default()),
+        );
         let tasks = Tasks::default();
         let parse = Arc::new(Samples {
             types,

@@ -1,0 +1,56 @@
+//! What pairing knows of a request only because probes report it, and of a folio that a probe has reported.
+
+use super::Slot;
+use crate::event::{Dev, WaitKind};
+use crate::names::NameId;
+
+/// Sync functions in one another. Overlayfs on overlayfs makes four.
+const MAX_DEPTH: usize = 8;
+
+/// A request by its slot, and its `sync_id` to know whether the slot is still its own.
+pub(super) type Owner = Option<(Slot, u64)>;
+
+/// What is known of a request that probes report.
+#[derive(Debug, Default)]
+pub(super) struct ProbeRequest {
+    /// The sync functions that its thread is in: function, device and inode.
+    pub(super) functions: Vec<(NameId, Dev, u64)>,
+    pub(super) whole_fs: bool,
+    /// Open waits in an open wait of the same kind.
+    pub(super) inner_waits: [u32; WaitKind::ALL.len()],
+    /// Waits that turned out to be none, as indexes into the row's waits.
+    pub(super) no_waits: Vec<usize>,
+    /// The thread has submitted a bio of the journal in the open fast commit.
+    pub(super) has_journal_bio: bool,
+    /// Another thread was in a fast commit when this one entered it.
+    pub(super) other_in_fast_commit: bool,
+}
+
+impl ProbeRequest {
+    /// Whether a sync function is called by the one that the thread is in. Otherwise the end of that was lost.
+    pub(super) fn is_inner(&self, function: NameId, dev: Dev) -> bool {
+        let is_recursion = |&(outer, on, _): &(NameId, Dev, u64)| outer == function && on == dev;
+        !self.functions.is_empty() && self.functions.len() < MAX_DEPTH && !self.functions.iter().any(is_recursion)
+    }
+
+    /// Whether a folio is of a file that is being synced.
+    pub(super) fn syncs(&self, folio: &Folio) -> bool {
+        let is_on = |dev: Dev| !dev.is_known() || !folio.dev.is_known() || dev == folio.dev;
+        self.functions.iter().any(|&(_, dev, ino)| {
+            if self.whole_fs { dev.is_known() && dev == folio.dev } else { ino != 0 && ino == folio.ino && is_on(dev) }
+        })
+    }
+}
+
+/// A folio that was added to a bio.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Folio {
+    pub(super) ts: i64,
+    /// The request of the thread that added it.
+    pub(super) owner: Owner,
+    pub(super) task: u32,
+    pub(super) dev: Dev,
+    pub(super) ino: u64,
+    pub(super) offset: u64,
+    pub(super) len: u64,
+}
