@@ -38,6 +38,8 @@ PATCH = {
 # Waits are equal if their lengths differ by no more than this.
 WAIT_NS = 50_000
 WAIT_SHARE = 0.05
+# The two kinds of events give a request bounds that differ by less. Requests without an end have a start only.
+NEAR_NS = 1_000_000
 COUNTS = ("bytes", "folios", "bios")
 
 Event = dict[str, Any]
@@ -80,7 +82,9 @@ def halves(events: list[Event]) -> tuple[list[Event], list[Event]]:
     of_patch = [event for event in events if not is_of_probe(event)]
     of_probes = [e for e in events if is_of_probe(e) or e["event"] not in PATCH]
     if not any(event["event"] == "fsync_enter" for event in of_probes):
-        of_probes = [bounds(e) for e in events if is_of_probe(e) or e["event"] not in PATCH - BOUNDS]
+        of_probes = [
+            bounds(e) for e in events if is_of_probe(e) or e["event"] not in PATCH - BOUNDS
+        ]
     return of_patch, of_probes
 
 
@@ -130,7 +134,7 @@ def pairs(patch: Rows, probes: Rows) -> Iterator[tuple[dict[str, Any], dict[str,
     for row in patch:
         candidates = by_thread[row["tid"]]
         best = max(candidates, key=lambda other: overlap(row, other), default=None)
-        if best is not None and overlap(row, best) < 0:
+        if best is not None and overlap(row, best) < -NEAR_NS:
             best = None
         if best is not None:
             candidates.remove(best)
@@ -194,7 +198,10 @@ def agreement(recording: Path) -> Agreement:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         patch_events, probe_events = halves(events_of(recording, folder))
-        patch, probes = rows_of(patch_events, folder / "patch"), rows_of(probe_events, folder / "probes")
+        patch, probes = (
+            rows_of(patch_events, folder / "patch"),
+            rows_of(probe_events, folder / "probes"),
+        )
     bios, waits = [[by_sync(half[t]) for half in (patch, probes)] for t in ("bio", "wait")]
     requests, same_requests, same_bios, all_waits, same_waits = 0, 0, 0, 0, 0
     sums = {count: [0, 0] for count in COUNTS}

@@ -39,6 +39,14 @@ BLKTRACE = Path(__file__).parent / "data" / "blktrace"
 HEAD_BYTES = 3000
 # Text events that no recording contains.
 EXTRA_EVENTS = (
+    'fsync_enter: (ext4_sync_file+0x4/0x219 [ext4]) dev=266338320 ino=7 gen=1 n0="a b" n1="c n2=" n2="/"',
+    "fsync_exit: (vfs_fsync+0x10/0x20 <- ext4_sync_file) ret=-5",
+    "bio_add_folio: (bio_add_folio+0x4/0x3b) bio=0xff11000000896e40 ino=7 index=0 len=4096 off=0",
+    "bio_add_page: (bio_add_page+0x4/0x3b) bio=0xff11000000896e40 page=0xffd4000000149040 len=4096 off=0",
+    "bio: (submit_bio+0x4/0xa6) bio=0xff11000000896e40 dev=266338320 sector=8 bytes=4096 opf=2049 end_io=ext4_end_bio+0x0/0x131 [ext4]",
+    "bio_end: (bio_endio+0x4/0x103) bio=0xff11000000896e40 status=10 remaining=2 private=0xff11",
+    "wait_commit: (jbd2_log_wait_commit+0x4/0x17f) tid=5",
+    "wait_commit_end: (jbd2_complete_transaction+0x7c/0x82 <- jbd2_log_wait_commit) ret=0",
     "sys_enter: NR 74 (3, 0, 0, 0, 0, 0)",
     "sys_exit: NR 74 = -5",
     "block_bio_remap: 254,16 W 100 + 8 <- (254,1) 36",

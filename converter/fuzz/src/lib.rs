@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use syncline_core::error::Result;
+use syncline_core::event::probe::{BioRole, Probe};
 use syncline_core::event::{Event, Kind, NO_ID, UNKNOWN_TASK};
 use syncline_core::input::Input;
 use syncline_core::losses::{Losses, Reason};
@@ -20,6 +21,11 @@ pub struct Ledger {
     pub bytes: u64,
     /// Submits of background writeback. Requests that their folios opened are withdrawn.
     pub background: u64,
+    /// Of probes: starts and ends of sync functions, folios, and the bytes of bios that write.
+    pub probe_starts: u64,
+    pub probe_ends: u64,
+    pub probe_folios: u64,
+    pub probe_bytes: u64,
 }
 
 impl Ledger {
@@ -31,6 +37,15 @@ impl Ledger {
         if let Kind::BioSubmit { background, bytes, .. } = event.kind {
             self.background += u64::from(background);
             self.bytes += bytes;
+        }
+        match event.kind {
+            Kind::Probe(Probe::SyncEnter { .. }) => self.probe_starts += 1,
+            Kind::Probe(Probe::SyncExit { .. }) => self.probe_ends += 1,
+            Kind::Probe(Probe::AddFolio { .. }) => self.probe_folios += 1,
+            Kind::Probe(Probe::Submit { bytes, role, .. }) if !matches!(role, BioRole::Read | BioRole::Flush) => {
+                self.probe_bytes += bytes;
+            }
+            _ => {}
         }
     }
 }
@@ -112,6 +127,9 @@ pub struct Checker<'a> {
     /// Bios known only from events of the block layer, and their bytes.
     blocks: u64,
     block_bytes: u64,
+    /// Of the bios that probes report.
+    probe_bytes: u64,
+    probe_folios: u64,
     reported: HashMap<u32, u64>,
 }
 
@@ -139,6 +157,8 @@ impl<'a> Checker<'a> {
             completed_after_end: 0,
             blocks: 0,
             block_bytes: 0,
+            probe_bytes: 0,
+            probe_folios: 0,
             reported: HashMap::new(),
         }
     }
@@ -167,7 +187,9 @@ impl<'a> Checker<'a> {
         self.bytes += request.extent.bytes;
         self.kinds[2] += u64::from(request.start.is_some());
         self.kinds[6] += u64::from(request.end.is_some());
-        assert_eq!(request.end.is_some(), request.ret.is_some());
+        // Some sync functions return nothing.
+        assert!(request.ret.is_none() || request.end.is_some());
+        assert!(request.end.is_none() || request.ret.is_some() || request.id == NO_ID);
         self.start_missing += u64::from(request.start.is_none());
         self.end_missing += u64::from(request.end.is_none());
         if let Some(end) = request.end {
@@ -250,9 +272,17 @@ impl<'a> Checker<'a> {
         assert_eq!(self.call_only, count(Reason::CallOnly), "requests known by their call only");
         let duplicate = count(Reason::Duplicate);
         let used_starts = self.kinds[2] + count(Reason::DuplicateStart);
-        assert!(used_starts <= starts && used_starts + duplicate >= starts, "{used_starts} of {starts} starts");
+        // Of sync functions in one another, the outer one begins the request.
+        let all_starts = starts + ledger.probe_starts;
+        assert!(
+            used_starts <= all_starts && used_starts + duplicate + ledger.probe_starts >= starts,
+            "{used_starts} of {starts} starts"
+        );
         assert_eq!(self.kinds[3], ledger.kinds[3], "folios");
         assert_eq!(self.kinds[4], submits, "submits");
+        let left_out = duplicate + count(Reason::Remapped);
+        assert!(self.probe_bytes <= ledger.probe_bytes && self.probe_folios <= ledger.probe_folios, "bios of probes");
+        assert!(left_out > 0 || self.probe_bytes == ledger.probe_bytes, "bytes of bios of probes");
         let [block_submits, block_completes] = [ledger.kinds[10], ledger.kinds[11]];
         assert!(self.blocks + duplicate + count(Reason::Remapped) >= block_submits && self.blocks <= block_submits);
         let unmatched = count(Reason::UnmatchedComplete);
@@ -262,7 +292,10 @@ impl<'a> Checker<'a> {
         // An end that came so late that it is before its start is only a late event.
         let some_without_id = used_starts != starts;
         assert!(
-            used_ends == ends || some_without_id || !self.ordered && used_ends < ends,
+            used_ends == ends
+                || ledger.probe_ends > 0 && used_ends <= ends + ledger.probe_ends
+                || some_without_id
+                || !self.ordered && used_ends < ends,
             "{used_ends} of {ends} ends"
         );
         assert_eq!(self.unmatched_calls, count(Reason::UnmatchedCall), "unmatched calls");
@@ -294,14 +327,18 @@ impl Sink for Checker<'_> {
 
     fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
         assert!(self.bios.insert(bio.bio_id), "bio_id {} is there twice", bio.bio_id);
-        self.kinds[3] += bio.extent.folios;
+        *if bio.extent.of_probes { &mut self.probe_folios } else { &mut self.kinds[3] } += bio.extent.folios;
         if bio.is_unsubmitted {
             self.unsubmitted += 1;
             return self.inner.bio(bio, names);
         }
         if bio.id == NO_ID {
-            self.blocks += 1;
             self.block_bytes += bio.extent.bytes;
+            if bio.extent.of_probes {
+                self.probe_bytes += bio.extent.bytes;
+            } else {
+                self.blocks += 1;
+            }
         } else {
             // Only the thread says whose bio without an id it is.
             assert!(bio.sync_id.is_none() || bio.id != 0 || bio.confidence == Confidence::Inferred, "{bio:?}");
@@ -425,6 +462,10 @@ impl Plain {
                 }
                 Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
                     format!("{id} {start} {end} {:?} {:?} {ino} {dev} {datasync} {by_thread}", name(path), name(fs))
+                }
+                Kind::Probe(Probe::SyncEnter { path, fs, function, whole_fs, dev, ino, generation, datasync }) => {
+                    let texts = [path, fs, function].map(name);
+                    format!("{texts:?} {whole_fs} {dev} {ino} {generation} {datasync:?}")
                 }
                 Kind::Mark { phase, name: text, key } => format!("{phase:?} {:?} {key}", name(text)),
                 other => format!("{other:?}"),

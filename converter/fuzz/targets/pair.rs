@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use syncline_core::dedup::Provenance;
+use syncline_core::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite};
 use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use syncline_core::location::{Location, Locations};
 use syncline_core::names::{NameId, Names};
@@ -78,6 +79,7 @@ fuzz_target!(|data: &[u8]| {
             },
             4 => Kind::BioSubmit { id, bio, sector, dev, background: c & 0x20 != 0, bytes: u64::from(c >> 6) * 512 },
             5 => Kind::BioComplete { bio, sector, dev, error: (c & 1 != 0).then_some(0) },
+            _ if c & 0x40 != 0 => Kind::Probe(probe(b, c, dev, sector, texts)),
             _ => Kind::SyncEnd { id: of, ret: i64::from(c) - 5 },
         };
         let (tid, pid) = if processes { (UNKNOWN_TASK, task) } else { (task, UNKNOWN_TASK) };
@@ -90,3 +92,58 @@ fuzz_target!(|data: &[u8]| {
     pairer.finish(&mut Out { names: &names, sink: &mut checker }).expect("nothing can fail to be written nowhere");
     checker.balance(&ledger, &pairer.losses);
 });
+
+/// Any event of a probe.
+fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
+    const ROLES: [BioRole; 8] = [
+        BioRole::PageCache,
+        BioRole::MaybePart,
+        BioRole::Original,
+        BioRole::Copy,
+        BioRole::Chained,
+        BioRole::NotPageCache,
+        BioRole::Flush,
+        BioRole::Read,
+    ];
+    const SITES: [WaitSite; 8] = [
+        WaitSite::Jbd2Commit,
+        WaitSite::Ext4FastCommit,
+        WaitSite::XfsLogForce,
+        WaitSite::BtrfsLog,
+        WaitSite::BtrfsCommit,
+        WaitSite::F2fsFlush,
+        WaitSite::F2fsCheckpoint,
+        WaitSite::Flush,
+    ];
+    let (bio, ino, whole_fs) = (u64::from(b >> 2 & 3), u64::from(b & 3), b & 0xc0 == 0xc0);
+    let pick = usize::from(b >> 5);
+    match c & 15 {
+        0 | 1 => Probe::SyncEnter {
+            function: texts[usize::from(b >> 6 & 1)],
+            whole_fs,
+            dev,
+            ino: if whole_fs { 0 } else { ino },
+            generation: 0,
+            path: texts[0],
+            fs: texts[1],
+            datasync: (c & 0x10 != 0).then_some(true),
+        },
+        2 | 3 => Probe::SyncExit { whole_fs, ret: (c & 0x10 == 0).then_some(0) },
+        4..=7 => Probe::AddFolio {
+            bio,
+            dev,
+            ino,
+            offset: if c & 0x20 == 0 { u64::from(b >> 5) * 512 } else { NO_OFFSET },
+            len: 512 + u64::from(c & 1) * 512,
+            is_page: c & 0x10 != 0,
+        },
+        8 | 9 => Probe::Submit { bio, dev, sector, bytes: (u64::from(b & 3) + 1) * 512, role: ROLES[pick] },
+        10 | 11 => {
+            Probe::End { bio, error: Some(-(c as i32 & 1)), remaining: u32::from(b & 3), parent: u64::from(b >> 6) }
+        }
+        12 => Probe::WaitStart { site: SITES[pick], transaction: 0 },
+        13 => Probe::WaitEnd { site: SITES[pick] },
+        14 => Probe::WorkStart { dev, for_sync: b & 1 != 0 },
+        _ => Probe::WorkEnd,
+    }
+}

@@ -2,6 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use syncline_core::event::probe::Probe;
 use syncline_core::event::{Event, Kind};
 use syncline_core::input::{Chunk, Input};
 use syncline_core::names::Names;
@@ -64,6 +65,10 @@ fn plain(event: &Event, names: &Names) -> String {
         Kind::CallExit { op, ret, stack, untimed } => format!("{op:?} {ret:?} {:?} {untimed}", text(stack)),
         Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
             format!("{id} {start} {end} {:?} {:?} {ino} {dev} {datasync} {by_thread}", text(path), text(fs))
+        }
+        Kind::Probe(Probe::SyncEnter { path, fs, function, whole_fs, dev, ino, generation, datasync }) => {
+            let texts = [path, fs, function].map(text);
+            format!("{texts:?} {whole_fs} {dev} {ino} {generation} {datasync:?}")
         }
         other => format!("{other:?}"),
     };

@@ -469,6 +469,8 @@ impl Pairer {
         };
         // A late completion may be older than the submit. Then it belongs to an earlier bio at this address.
         let slot = slot.filter(|&slot| self.bios[slot].row.submit.is_none_or(|submit| submit <= e.ts));
+        // The end of a bio that probes report is reported by probes.
+        let slot = slot.filter(|&slot| !self.bios[slot].by_probe);
         let Some(slot) = slot else {
             // It may belong to a bio whose submit was lost. That is known when no submit follows.
             if address != 0

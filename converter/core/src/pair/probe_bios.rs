@@ -121,7 +121,7 @@ impl Pairer {
         }
         self.unsubmitted.end();
         let parts_left = if role == BioRole::Original { self.probes.copies.remove(&task).unwrap_or(0) } else { 0 };
-        let shares = self.shares(e, role, folios, out.names);
+        let shares = self.shares(e, role, (folios, &filled), out.names);
         let is_shared = shares.len() > 1;
         let mut last_share = None;
         for (request, folios) in shares {
@@ -157,8 +157,15 @@ impl Pairer {
         }
     }
 
-    /// The requests that a bio is of, with the folios of each. f2fs puts folios of several syncs into one bio.
-    fn shares(&mut self, e: &Event, role: BioRole, folios: &[Folio], names: &Names) -> Vec<(Slot, Vec<Folio>)> {
+    /// The requests that a bio is of, with the folios of each. f2fs puts folios of several syncs into one bio. `filled` are the folios that were
+    /// given to it, `folios` those that are in it.
+    fn shares(
+        &mut self,
+        e: &Event,
+        role: BioRole,
+        (folios, filled): (&[Folio], &[Folio]),
+        names: &Names,
+    ) -> Vec<(Slot, Vec<Folio>)> {
         let task = self.tasks.id_of(e);
         if role == BioRole::NotPageCache {
             if let Some(state) = self.probe_request(task).and_then(|slot| self.requests[slot].probe.as_mut()) {
@@ -168,7 +175,7 @@ impl Pairer {
         }
         if folios.is_empty() {
             // A bio of page cache has folios, if probes report these and it is not a part of another bio.
-            let is_page_cache = !self.probes.sees_folios || role != BioRole::PageCache;
+            let is_page_cache = !filled.is_empty() || !self.probes.sees_folios || role != BioRole::PageCache;
             let request = self.probe_request(task).filter(|_| is_page_cache);
             return vec![(request.unwrap_or(NO_SLOT), Vec::new())];
         }

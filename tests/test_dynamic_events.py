@@ -1,0 +1,759 @@
+"""Dynamic events of stock kernels: recordings against the patch's events, and cases with known results."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline import _core
+
+from tests.agreement import agreement
+from tests.coretools import Rows, core, tables
+
+DATA = Path(__file__).parent / "data" / "dynamic-events"
+FILE_SYSTEMS = ("ext4", "xfs", "btrfs", "f2fs")
+DEV = 254 << 20 | 16
+BIO = 0xFF11_0000_006D_0B40
+
+
+def text_of(name: str) -> bytes:
+    """A recording, decompressed."""
+    return gzip.decompress((DATA / name).read_bytes())
+
+
+# Against the patch.
+
+# What the two kinds of events cannot agree on: docs/reference/pairing.md says why.
+EXPLAINED = {
+    # The probe is at the start of the function, the patch's event where it waits.
+    *("length of flush", "length of commit wait"),
+    # The patch adds a tree block as one folio, which the kernel does page by page.
+    "folios of a request",
+    # The patch has no events for these.
+    "commit only by probes",
+    # Recorded without the place of the page.
+    "offsets of a request",
+    # The fixtures are the beginnings of recordings.
+    *("loss: end_missing", "loss: never_completed"),
+}
+ALLOWED = {
+    "ext4": EXPLAINED - {"folios of a request", "commit only by probes", "offsets of a request"},
+    "xfs": EXPLAINED - {"folios of a request", "commit only by probes", "offsets of a request"},
+    "f2fs": EXPLAINED - {"folios of a request", "commit only by probes"},
+    "btrfs": EXPLAINED - {"offsets of a request"},
+}
+
+
+@pytest.mark.parametrize("fs", FILE_SYSTEMS)
+def test_probes_say_of_each_sync_what_the_patch_says(tmp_path: Path, fs: str) -> None:
+    (recording := tmp_path / f"{fs}.txt").write_bytes(text_of(f"{fs}-both.txt.gz"))
+    result = agreement(recording)
+    assert set(result.differences) <= ALLOWED[fs], result.examples
+    requests = result.requests[0]
+    assert result.requests == (requests, requests) and requests > 15
+    for count, (of_patch, same) in result.sums.items():
+        assert of_patch == same > 0, count
+    # Only what f2fs and btrfs write besides the file itself is inferred.
+    assert (result.inferred_bios == 0) == (fs in ("ext4", "xfs"))
+
+
+@pytest.mark.parametrize("fs", FILE_SYSTEMS)
+def test_the_patch_is_used_where_both_are_recorded(tmp_path: Path, fs: str) -> None:
+    text = text_of(f"{fs}-both.txt.gz")
+    probe = re.compile(rb"^.*: \w+: \(\w+.*\n", re.MULTILINE)
+    both, patch = core(tmp_path, text), core(tmp_path, probe.sub(b"", text))
+    assert len(patch["sync"]) > 15
+
+    def facts(converted: dict[str, Rows]) -> Rows:
+        # bio_id counts background bios too.
+        return [{k: v for k, v in row.items() if k != "sync_id"} for row in converted["sync"]]
+
+    assert facts(both) == facts(patch)
+    assert both["wait"] == patch["wait"]
+    losses = {row["reason"] for row in both["loss"] if row["severity"] == "loss"}
+    assert losses <= {row["reason"] for row in patch["loss"]} | {"never_completed"}
+
+
+# Recordings of a stock kernel.
+
+
+@pytest.mark.parametrize("fs", FILE_SYSTEMS)
+def test_recordings_of_a_stock_kernel(tmp_path: Path, fs: str) -> None:
+    """Each sync is of a new file of 9000 bytes, three pages; the names are in the events."""
+    text = text_of(f"{fs}.txt.gz")
+    converted = core(tmp_path, text)
+    starts = re.findall(rb' fsync_enter: .* n0="(.*?)" .* ino=(\d+) ', text)
+    assert Counter((row["path"], row["ino"]) for row in converted["sync"]) == Counter(
+        (f".../a/b/{name.decode()}", int(ino)) for name, ino in starts
+    )
+    bios = defaultdict(list)
+    for bio in converted["bio"]:
+        bios[bio["sync_id"]].append(bio)
+    whole = [row for row in converted["sync"] if row["incomplete"] is None]
+    assert len(whole) >= 5
+    for row in whole:
+        data = [bio for bio in bios[row["sync_id"]] if bio["bytes"] == 3 * 4096]
+        assert data, row
+        assert row["bytes"] == sum(bio["bytes"] for bio in bios[row["sync_id"]])
+        assert row["bytes"] == 3 * 4096 or fs in ("btrfs", "f2fs")
+        assert row["ret"] == 0
+        assert row["ts_ns"] <= row["start_ns"] <= data[0]["ts_ns"] < row["ts_ns"] + row["dur_ns"]
+    names = {row["wait"] for row in converted["wait"]}
+    assert names & {"commit wait", "commit", "flush"}
+
+
+def without_texts(converted: dict[str, Rows], *left_out: str) -> dict[str, Rows]:
+    """The tables without the columns in which forms of one recording differ."""
+    return {
+        table: [{k: v for k, v in row.items() if k not in ("example", *left_out)} for row in rows]
+        for table, rows in converted.items()
+        if table != "meta"
+    }
+
+
+def test_binary_and_text_give_equal_rows(tmp_path: Path) -> None:
+    binary = core(tmp_path, text_of("ext4.dat.gz"), name="in.dat")
+    text = core(tmp_path, text_of("ext4.report.txt.gz"))
+    assert without_texts(binary) == without_texts(text)
+    assert [row["bytes"] for row in binary["sync"]] == [3 * 4096] * 60
+    assert {row["confidence"] for row in binary["sync"]} == {"exact"}
+    assert {row["fs"] for row in binary["sync"]} == {"ext4"}
+    assert all(row["residue_ns"] is not None for row in binary["sync"])
+    # Bios of the journal are known by the function that the kernel calls at their end.
+    journal = [row for row in binary["bio"] if row["comm"].startswith("jbd2")]
+    assert len(journal) > 100 and {row["origin"] for row in journal} == {"background"}
+    assert [row["reason"] for row in binary["loss"] if row["severity"] == "loss"] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["ext4.dat.gz", "ext4.report.txt.gz", "btrfs.txt.gz", "f2fs-both.txt.gz"]
+)
+def test_the_low_level_log_gives_equal_rows(tmp_path: Path, name: str) -> None:
+    (source := tmp_path / "in").write_bytes(text_of(name))
+    _core.convert([str(source)], f"{tmp_path}/a/")
+    _core.convert([str(source)], f"{tmp_path}/low.events.jsonl")
+    _core.convert([f"{tmp_path}/low.events.jsonl"], f"{tmp_path}/b/")
+    first, second = tables(tmp_path / "a"), tables(tmp_path / "b")
+    assert without_texts(first) == without_texts(second)
+    assert len(first["sync"]) > 5
+
+
+# Paths.
+
+
+def test_paths_come_from_the_table_of_files(tmp_path: Path) -> None:
+    table = DATA / "ext4.files.jsonl"
+    known = [json.loads(line) for line in table.read_text().splitlines()]
+    data = text_of("ext4.dat.gz")
+    converted = core(tmp_path, data, name="in.dat", file_tables=[str(table)])
+    paths = {one["ino"]: one["path"] for one in known if "path" in one}
+    assert len(converted["sync"]) == 60
+    assert all(row["path"] == paths[row["ino"]] for row in converted["sync"])
+    # Only the mount is known: the names lead to the same paths.
+    (mounts := tmp_path / "mounts.jsonl").write_text(json.dumps(known[-1]) + "\n")
+    assert "mount" in known[-1]
+    by_mount = core(tmp_path, data, name="in.dat", file_tables=[str(mounts)])
+    assert by_mount == converted
+    # Nothing is known.
+    alone = core(tmp_path, data, name="in.dat")
+    assert all(
+        row["path"] == "..." + paths[row["ino"]].removeprefix("/mnt/data") for row in alone["sync"]
+    )
+
+
+def test_a_damaged_table_of_files_is_named(tmp_path: Path) -> None:
+    (table := tmp_path / "files.jsonl").write_text('{"dev": 1, "mount": "/", "root": "/"}\n{"dev"')
+    with pytest.raises(_core.CoreError) as raised:
+        core(tmp_path, text_of("ext4.txt.gz"), file_tables=[str(table)])
+    message, hint, kind = raised.value.args
+    assert message.startswith(f"{table} is damaged: line 2: ") and hint and kind == "input"
+    assert not (tmp_path / "out").exists()
+
+
+# Cases. A case is a list of (thread, event); an event is a microsecond after the one before.
+
+Case = list[tuple[int | str, str]]
+
+
+def enter(ino: int = 7, function: str = "ext4_sync_file", dev: int = DEV, more: str = "") -> str:
+    return f"fsync_enter: ({function}+0x4/0x90) dev={dev} ino={ino} gen=1 datasync=0{more}"
+
+
+def leave(function: str = "ext4_sync_file", ret: int = 0) -> str:
+    return f"fsync_exit: (vfs_fsync+0x4/0x90 <- {function}) ret={ret}"
+
+
+def folio(index: int, ino: int = 7, bio: int = BIO, dev: int = DEV, length: int = 4096) -> str:
+    place = f"ino={ino} index={index} len={length} off=0 dev={dev}"
+    return f"bio_add_folio: (bio_add_folio+0x4/0x3b) bio=0x{bio:x} {place}"
+
+
+def page(bio: int = BIO, length: int = 4096) -> str:
+    return f"bio_add_page: (bio_add_page+0x4/0x8e) bio=0x{bio:x} page=0xffd4 len={length} off=0"
+
+
+def submit(
+    size: int, end: str = "ext4_end_bio", bio: int = BIO, sector: int = 8, opf: int = 2049
+) -> str:
+    what = f"dev={DEV} sector={sector} bytes={size} opf={opf} end_io={end}+0x0/0x131"
+    return f"bio: (submit_bio+0x4/0xa6) bio=0x{bio:x} {what}"
+
+
+def done(bio: int = BIO, more: str = "", status: int = 0) -> str:
+    return f"bio_end: (bio_endio+0x4/0x103) bio=0x{bio:x} status={status}{more}"
+
+
+def begin(name: str, fields: str = "") -> str:
+    return f"{name}: (f+0x4/0x17f){fields}"
+
+
+def end(name: str) -> str:
+    return f"{name}_end: (g+0x7c/0x82 <- f) ret=0"
+
+
+def converted(folder: Path, case: Case) -> dict[str, Rows]:
+    """Converts a case. The first event is at 10 s; `comm` of a thread is `wl`, or the thread is COMM-TID."""
+    lines = ["# tracer: nop", "#"]
+    for number, (thread, event) in enumerate(case):
+        name = thread if isinstance(thread, str) else f"wl-{thread}"
+        lines.append(f"{name:>24} [000] .....    10.{number:06}: {event}")
+    return core(folder, ("\n".join(lines) + "\n").encode())
+
+
+def losses(rows: dict[str, Rows]) -> dict[str, int]:
+    return {row["reason"]: row["count"] for row in rows["loss"]}
+
+
+def only(rows: Rows, **columns: Any) -> dict[str, Any]:
+    """The only row, whose columns have these values."""
+    assert len(rows) == 1, rows
+    assert {name: rows[0][name] for name in columns} == columns
+    return rows[0]
+
+
+def test_a_page_of_a_folio_counts_once(tmp_path: Path) -> None:
+    # Kernels whose bio_add_folio calls bio_add_page report both.
+    rows = converted(
+        tmp_path,
+        [(1, enter()), (1, folio(0)), (1, page()), (1, folio(1)), (1, page()), (1, page())]
+        + [(1, submit(3 * 4096)), (9, done()), (1, leave())],
+    )
+    # The last page is one of its own. Where it is in the file is not recorded.
+    only(rows["sync"], bytes=3 * 4096, folios=3, ranges=None, first_offset=None, confidence="exact")
+    only(rows["bio"], bytes=3 * 4096, folios=3, dur_ns=1000)
+    assert losses(rows) == {}
+
+
+def test_a_folio_that_found_no_room_counts_in_the_next_bio(tmp_path: Path) -> None:
+    rows = converted(
+        tmp_path,
+        [(1, enter()), (1, folio(0)), (1, folio(1)), (1, folio(2)), (1, submit(2 * 4096))]
+        + [
+            (1, folio(2, bio=1)),
+            (1, submit(4096, bio=1, sector=24)),
+            (9, done(1)),
+            (9, done()),
+            (1, leave()),
+        ],
+    )
+    only(rows["sync"], bytes=3 * 4096, folios=3, bios=2, ranges=1, last_offset=3 * 4096)
+
+
+def test_folios_of_a_read_at_the_same_address_are_left_out(tmp_path: Path) -> None:
+    # The submit of the read is not recorded.
+    rows = converted(
+        tmp_path,
+        [
+            (2, folio(90, ino=3)),
+            (1, enter()),
+            (1, folio(0)),
+            (1, submit(4096)),
+            (9, done()),
+            (1, leave()),
+        ],
+    )
+    only(rows["sync"], bytes=4096, folios=1, first_offset=0, confidence="exact")
+    # The completion of the read, or its submit, ends it.
+    for event in (done(), submit(4096, opf=0)):
+        rows = converted(
+            tmp_path,
+            [
+                (2, folio(90, ino=3)),
+                (2, event),
+                (1, enter()),
+                (1, folio(0)),
+                (1, submit(4096)),
+                (9, done()),
+            ]
+            + [(1, leave())],
+        )
+        only(rows["sync"], bytes=4096, folios=1, first_offset=0)
+
+
+def test_sizes_that_do_not_fit_give_bytes_and_no_folios(tmp_path: Path) -> None:
+    rows = converted(
+        tmp_path, [(1, enter()), (1, folio(0)), (1, submit(512)), (9, done()), (1, leave())]
+    )
+    only(rows["sync"], bytes=512, folios=None, ranges=None, confidence="inferred")
+
+
+def test_a_bio_of_another_file_is_inferred(tmp_path: Path) -> None:
+    rows = converted(
+        tmp_path, [(1, enter()), (1, folio(0, ino=8)), (1, submit(4096)), (9, done()), (1, leave())]
+    )
+    only(rows["sync"], bytes=4096, confidence="inferred")
+    only(rows["bio"], confidence="inferred", origin="sync")
+    # The same number on another device is another file.
+    rows = converted(
+        tmp_path, [(1, enter()), (1, folio(0, dev=1)), (1, submit(4096)), (9, done()), (1, leave())]
+    )
+    only(rows["sync"], bytes=4096, confidence="inferred")
+
+
+@pytest.mark.parametrize(
+    "function", ["end_bio_bh_io_sync", "xlog_bio_end_io", "xfs_buf_bio_end_io"]
+)
+def test_the_journal_is_no_data_of_a_sync(tmp_path: Path, function: str) -> None:
+    rows = converted(
+        tmp_path,
+        [(1, enter()), (1, page()), (1, submit(4096, function)), (9, done()), (1, leave())],
+    )
+    only(rows["sync"], bytes=0, bios=0, writeback_ns=0, confidence="exact")
+    only(rows["bio"], bytes=4096, origin="background", folios=None)
+
+
+def test_a_bio_that_no_sync_submits_is_background(tmp_path: Path) -> None:
+    case: Case = [(1, enter()), (2, folio(0)), (2, submit(4096)), (9, done()), (1, leave())]
+    rows = converted(tmp_path, case)
+    only(rows["sync"], bytes=0, bios=0)
+    only(rows["bio"], origin="background", bytes=4096, folios=1)
+
+
+def test_a_bio_is_of_the_sync_that_filled_it(tmp_path: Path) -> None:
+    # A worker submits it.
+    rows = converted(
+        tmp_path, [(1, enter()), (1, folio(0)), (2, submit(4096)), (9, done()), (1, leave())]
+    )
+    only(rows["sync"], bytes=4096, bios=1, confidence="exact")
+
+
+def test_each_sync_has_its_folios_of_a_bio_of_several(tmp_path: Path) -> None:
+    end_io = "f2fs_write_end_io"
+    rows = converted(
+        tmp_path,
+        [
+            (1, enter(7)),
+            (2, enter(8)),
+            (1, folio(0, 7)),
+            (2, folio(5, 8)),
+            (2, folio(6, 8)),
+            (3, folio(0, 9)),
+        ]
+        + [(2, submit(4 * 4096, end_io)), (9, done()), (1, leave()), (2, leave())],
+    )
+    assert [(row["ino"], row["bytes"], row["bios"]) for row in rows["sync"]] == [
+        (7, 4096, 1),
+        (8, 8192, 1),
+    ]
+    assert {row["confidence"] for row in rows["sync"]} == {"exact"}
+    assert sorted((row["bytes"], row["dur_ns"], row["origin"]) for row in rows["bio"]) == [
+        (4096, 1000, "background"),
+        (4096, 1000, "sync"),
+        (8192, 1000, "sync"),
+    ]
+
+
+def test_a_shared_bio_that_never_completes(tmp_path: Path) -> None:
+    rows = converted(
+        tmp_path,
+        [
+            (1, enter(7)),
+            (2, enter(8)),
+            (1, folio(0, 7)),
+            (2, folio(5, 8)),
+            (2, submit(8192)),
+            (1, leave()),
+            (2, leave()),
+        ],
+    )
+    assert [(row["bytes"], row["incomplete"]) for row in rows["sync"]] == [
+        (4096, "bio"),
+        (4096, "bio"),
+    ]
+    assert losses(rows)["never_completed"] == 2
+
+
+# Completion in parts.
+
+
+def test_a_bio_is_complete_with_its_last_part(tmp_path: Path) -> None:
+    filled: Case = [(1, enter()), (1, folio(0)), (1, folio(1)), (1, submit(8192))]
+    # The block layer has split off a part, which completes first, or last.
+    child = done(1, f" remaining=1 private=0x{BIO:x}")
+    for parts, part_ns in (
+        ([child, done(more=" remaining=1")], 2000),
+        ([done(more=" remaining=2"), child], 2000),
+        ([done(more=" remaining=3"), child, child.replace("=0x1 ", "=0x2 ")], 3000),
+    ):
+        rows = converted(tmp_path, [*filled, *((9, part) for part in parts), (1, leave())])
+        only(rows["bio"], dur_ns=part_ns, error=0)
+        only(rows["sync"], bytes=8192, bios=1, incomplete=None)
+    # One is missing.
+    rows = converted(tmp_path, [*filled, (9, done(more=" remaining=2")), (1, leave())])
+    only(rows["sync"], incomplete="bio")
+    assert losses(rows)["never_completed"] == 1
+
+
+def test_the_error_of_a_part_is_that_of_the_bio(tmp_path: Path) -> None:
+    rows = converted(
+        tmp_path,
+        [(1, enter()), (1, folio(0)), (1, submit(4096)), (9, done(more=" remaining=2", status=10))]
+        + [(9, done(more=" remaining=1")), (1, leave(ret=-5))],
+    )
+    only(rows["bio"], error=-5)
+    only(rows["sync"], ret=-5)
+
+
+def test_a_bio_that_btrfs_writes_twice_counts_once(tmp_path: Path) -> None:
+    clone, original = "btrfs_clone_write_end_io", "btrfs_orig_write_end_io"
+    case: Case = [
+        (1, enter(function="btrfs_sync_file")),
+        (1, folio(0)),
+        (1, submit(4096, clone, bio=1)),
+    ]
+    case += [(1, submit(4096, original, sector=16)), (9, done()), (9, done(1)), (9, done())]
+    rows = converted(tmp_path, [*case, (1, leave())])
+    only(rows["bio"], bytes=4096, dur_ns=3000)
+    only(rows["sync"], bytes=4096, bios=1, fs="btrfs")
+    assert losses(rows)["remapped"] == 1
+    # With the number of parts the events say it themselves.
+    case[-3:] = [(9, done(more=" remaining=2")), (9, done(more=" remaining=1"))]
+    rows = converted(tmp_path, [*case, (1, leave())])
+    only(rows["bio"], dur_ns=2000)
+
+
+def test_what_a_driver_makes_of_a_bio_is_left_out(tmp_path: Path) -> None:
+    rows = converted(
+        tmp_path,
+        [(1, enter()), (1, folio(0)), (1, submit(4096)), (1, submit(4096, "clone_endio", bio=1))]
+        + [(1, submit(2048, "bio_chain_endio", bio=2)), (9, done(1)), (9, done()), (1, leave())],
+    )
+    only(rows["sync"], bytes=4096, bios=1)
+    assert (losses(rows)["remapped"], losses(rows)["other_completion"]) == (2, 1)
+
+
+# Bounds.
+
+
+def test_sync_functions_in_one_another_are_one_request(tmp_path: Path) -> None:
+    # overlayfs: the program's file is on the overlay, its data are on ext4.
+    rows = converted(
+        tmp_path,
+        [
+            (1, "sys_fsync(fd: 3)"),
+            (1, enter(3, "ovl_fsync", dev=40, more=' fs="overlay" n0="f" n1="/"')),
+        ]
+        + [
+            (1, enter(7, more=' n0="g" n1="upper" n2="/"')),
+            (1, folio(0)),
+            (1, submit(4096)),
+            (9, done()),
+        ]
+        + [(1, leave()), (1, leave("ovl_fsync")), (1, "sys_fsync -> 0x0")],
+    )
+    row = only(
+        rows["sync"], ino=7, fs="ext4", path=".../f", dev="254,16", bytes=4096, confidence="exact"
+    )
+    assert (row["start_ns"], row["ts_ns"], row["dur_ns"]) == (10_000_001_000, 10_000_000_000, 7000)
+    # vfs_fsync_range and the file system's function.
+    rows = converted(
+        tmp_path,
+        [
+            (1, enter(function="vfs_fsync_range")),
+            (1, enter()),
+            (1, leave()),
+            (1, leave("vfs_fsync_range")),
+        ],
+    )
+    only(rows["sync"], ino=7, fs="ext4", dur_ns=3000)
+
+
+def test_a_lost_end_does_not_make_the_next_sync_a_part(tmp_path: Path) -> None:
+    # The events of a kernel thread have no syscalls around them.
+    rows = converted(
+        tmp_path,
+        [
+            (1, enter(7)),
+            (1, enter(8)),
+            (1, folio(0, 8)),
+            (1, submit(4096)),
+            (9, done()),
+            (1, leave()),
+        ],
+    )
+    first, second = rows["sync"]
+    assert (first["ino"], first["incomplete"], first["bytes"]) == (7, "end", None)
+    assert (second["ino"], second["incomplete"], second["bytes"]) == (8, None, 4096)
+    assert losses(rows)["end_missing"] == 1
+
+
+def test_a_call_ends_the_sync_functions_in_it(tmp_path: Path) -> None:
+    rows = converted(
+        tmp_path,
+        [
+            (1, "sys_fsync(fd: 3)"),
+            (1, enter(3, "ovl_fsync", dev=40)),
+            (1, enter(7)),
+            (1, "sys_fsync -> 0x0"),
+        ]
+        + [(1, folio(0)), (1, submit(4096)), (9, done())],
+    )
+    only(rows["sync"], incomplete="end")
+    only(rows["bio"], origin="background")
+
+
+def test_a_log_that_begins_in_a_sync(tmp_path: Path) -> None:
+    rows = converted(tmp_path, [(1, folio(0)), (1, submit(4096)), (9, done()), (1, leave())])
+    only(rows["sync"], incomplete="start", bytes=None, bios=None, writeback_ns=None)
+    only(rows["bio"], origin="background")
+    assert losses(rows)["start_missing"] == 1
+
+
+def test_a_log_that_ends_in_a_sync(tmp_path: Path) -> None:
+    rows = converted(tmp_path, [(1, enter()), (1, folio(0)), (1, submit(4096))])
+    only(rows["sync"], incomplete="end", dur_ns=None, writeback_ns=None)
+    assert (losses(rows)["end_missing"], losses(rows)["never_completed"]) == (1, 1)
+
+
+def test_without_events_of_bios_their_number_is_unknown(tmp_path: Path) -> None:
+    rows = converted(tmp_path, [(1, enter()), (1, leave())])
+    only(rows["sync"], bytes=None, bios=None, folios=None, writeback_ns=None)
+
+
+# Waits.
+
+
+def waits(rows: dict[str, Rows]) -> list[tuple[str, int, int | None]]:
+    return [(row["wait"], row["dur_ns"], row["transaction_id"]) for row in rows["wait"]]
+
+
+def test_waits_have_the_names_of_the_patch(tmp_path: Path) -> None:
+    for function, event, fields, want in (
+        ("ext4_sync_file", "wait_commit", " tid=62", ("commit wait", 1000, 62)),
+        ("xfs_file_fsync", "xlog_force", " seq=82 flags=1", ("commit wait", 1000, 82)),
+        ("f2fs_sync_file", "f2fs_cp", "", ("commit wait", 1000, None)),
+        ("f2fs_sync_file", "f2fs_flush", " ino=7", ("flush", 1000, None)),
+        ("btrfs_sync_file", "btrfs_log", "", ("commit", 1000, None)),
+        ("btrfs_sync_file", "btrfs_commit", " tid=9", ("commit", 1000, 9)),
+        ("ext4_sync_file", "flush", f" dev={DEV}", ("flush", 1000, None)),
+    ):
+        rows = converted(
+            tmp_path,
+            [
+                (1, enter(function=function)),
+                (1, begin(event, fields)),
+                (1, end(event)),
+                (1, leave()),
+            ],
+        )
+        assert waits(rows) == [want], event
+        journal = 0 if want[0] == "flush" else 1000
+        only(rows["sync"], journal_ns=journal, flush_ns=1000 - journal)
+    # Those of other threads are in no request, and no loss.
+    rows = converted(tmp_path, [(1, enter()), (2, begin("flush")), (2, end("flush")), (1, leave())])
+    assert waits(rows) == [] and "unmatched_wait" not in losses(rows)
+
+
+def test_a_flush_in_the_function_that_waits_for_it_is_one(tmp_path: Path) -> None:
+    rows = converted(
+        tmp_path,
+        [
+            (1, enter(function="f2fs_sync_file")),
+            (1, begin("f2fs_flush")),
+            (1, begin("flush")),
+            (1, end("flush")),
+        ]
+        + [(1, end("f2fs_flush")), (1, leave())],
+    )
+    assert waits(rows) == [("flush", 3000, None)]
+
+
+def test_a_flush_of_btrfs_lasts_until_its_bio_is_complete(tmp_path: Path) -> None:
+    rows = converted(
+        tmp_path,
+        [
+            (1, enter(function="btrfs_sync_file")),
+            (1, submit(0, "btrfs_end_empty_barrier", opf=0x40801)),
+        ]
+        + [(9, done()), (1, leave())],
+    )
+    assert waits(rows) == [("flush", 1000, None)]
+    only(rows["sync"], flush_ns=1000)
+
+
+def test_the_three_ends_of_a_fast_commit(tmp_path: Path) -> None:
+    fast = ("fc_commit", " tid=5")
+    # Its own: it writes to the journal.
+    own: Case = [
+        (1, enter()),
+        (1, begin(*fast)),
+        (1, submit(4096, "end_bio_bh_io_sync")),
+        (9, done()),
+    ]
+    rows = converted(tmp_path, [*own, (1, end("fc_commit")), (1, leave())])
+    assert waits(rows) == [("fast commit", 3000, 5)]
+    # A full commit, for which it waits.
+    full: Case = [
+        (1, enter()),
+        (1, begin(*fast)),
+        (1, begin("wait_commit", " tid=5")),
+        (1, end("wait_commit")),
+    ]
+    rows = converted(tmp_path, [*full, (1, end("fc_commit")), (1, leave())])
+    assert waits(rows) == [("commit wait", 1000, 5)]
+    only(rows["sync"], journal_ns=1000)
+    # Nothing to do.
+    rows = converted(
+        tmp_path, [(1, enter()), (1, begin(*fast)), (1, end("fc_commit")), (1, leave())]
+    )
+    assert waits(rows) == [] and rows["sync"][0]["journal_ns"] == 0
+    # Another thread's.
+    other: Case = [
+        (2, enter(8)),
+        (2, begin(*fast)),
+        (2, submit(4096, "end_bio_bh_io_sync")),
+        (1, enter()),
+    ]
+    other += [
+        (1, begin(*fast)),
+        (9, done()),
+        (2, end("fc_commit")),
+        (1, end("fc_commit")),
+        (2, leave()),
+        (1, leave()),
+    ]
+    rows = converted(tmp_path, other)
+    assert sorted(waits(rows)) == [("fast commit", 5000, 5), ("fast commit wait", 3000, 5)]
+
+
+def test_a_wait_without_its_end_is_a_loss(tmp_path: Path) -> None:
+    rows = converted(tmp_path, [(1, enter()), (1, begin("wait_commit", " tid=5")), (1, leave())])
+    only(rows["sync"], journal_ns=None, residue_ns=None)
+    assert losses(rows)["unmatched_wait"] == 1
+    rows = converted(tmp_path, [(1, enter()), (1, end("wait_commit")), (1, leave())])
+    only(rows["sync"], journal_ns=None)
+    assert losses(rows)["unmatched_wait"] == 1
+
+
+# Whole file systems, and workers.
+
+
+def syncfs(name: str = "syncfs") -> list[str]:
+    return [
+        f"{name}_enter: (sync_filesystem+0x4/0x90) dev={DEV}",
+        f"{name}_exit: (f+0x4/0x9 <- g) ret=0",
+    ]
+
+
+def test_a_flusher_writes_for_syncfs(tmp_path: Path) -> None:
+    start, stop = syncfs()
+    for reason, origin in (("2", "sync"), ("sync", "sync"), ("1", "background")):
+        work = f"writeback_work: (wb_writeback+0x4/0x90) dev={DEV} reason={reason}"
+        written: Case = [("kworker/u8:1-30", event) for event in (work, folio(0), submit(4096))]
+        rows = converted(tmp_path, [(1, start), *written, (9, done()), (1, stop)])
+        only(rows["bio"], origin=origin)
+        only(rows["sync"], bytes=4096 if origin == "sync" else 0, ino=None, dev="254,16")
+    # Of two syncs of the file system, it is not known for which.
+    work = f"writeback_work: (wb_writeback+0x4/0x90) dev={DEV} reason=2"
+    written = [("kworker/u8:1-30", event) for event in (work, folio(0), submit(4096))]
+    rows = converted(
+        tmp_path, [(1, start), (2, start), *written, (9, done()), (1, stop), (2, stop)]
+    )
+    only(rows["bio"], origin="background")
+    # What its own thread writes of the file system is exact.
+    rows = converted(
+        tmp_path, [(1, start), (1, folio(0)), (1, submit(4096)), (9, done()), (1, stop)]
+    )
+    only(rows["sync"], bytes=4096, confidence="exact")
+
+
+def test_sync_of_all_inodes_is_a_request(tmp_path: Path) -> None:
+    rows = converted(
+        tmp_path,
+        [
+            (1, f"sync_inodes: (sync_inodes_sb+0x4/0x90) dev={DEV}"),
+            (1, folio(0)),
+            (1, submit(4096)),
+            (9, done()),
+        ]
+        + [(1, "sync_inodes_end: (f+0x4/0x9 <- sync_inodes_sb)")],
+    )
+    only(rows["sync"], bytes=4096, ret=None, incomplete=None, dur_ns=4000)
+
+
+def test_a_worker_of_btrfs_writes_for_the_only_sync(tmp_path: Path) -> None:
+    # Compressed data are no page cache of an inode.
+    worker: Case = [
+        ("kworker/u8:1-30", folio(0, ino=0)),
+        ("kworker/u8:1-30", submit(4096, "btrfs_simple_end_io")),
+    ]
+    start, stop = enter(function="btrfs_sync_file"), leave()
+    rows = converted(tmp_path, [(1, start), *worker, (9, done()), (1, stop)])
+    only(rows["sync"], bytes=4096, confidence="inferred")
+    rows = converted(tmp_path, [(1, start), (2, start), *worker, (9, done()), (1, stop), (2, stop)])
+    only(rows["bio"], origin="background")
+    # The trees are written by anyone, unless the sync is writing its log.
+    trees: Case = [("kworker/u8:1-30", folio(0, ino=1)), worker[1], (9, done())]
+    rows = converted(tmp_path, [(1, start), *trees, (1, stop)])
+    only(rows["bio"], origin="background")
+    rows = converted(
+        tmp_path, [(1, start), (1, begin("btrfs_log")), *trees, (1, end("btrfs_log")), (1, stop)]
+    )
+    only(rows["bio"], origin="sync", confidence="inferred")
+
+
+# Formats.
+
+
+def test_names_hold_any_character(tmp_path: Path) -> None:
+    names = ' n0="a b=c" n1="0x1f" n2="x n3=y" n3="/"'
+    rows = converted(tmp_path, [(1, enter(more=names)), (1, leave())])
+    only(rows["sync"], path=".../x n3=y/0x1f/a b=c")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        "bio: (submit_bio+0x4/0xa6) bio=0x1 sector=8",
+        "bio_add_folio: (bio_add_folio+0x4/0x3b) bio=0x1 ino=7",
+        "bio_end: (bio_endio+0x4/0x103) status=0",
+        "fsync_enter: (ext4_sync_file+0x4/0x90) dev=1",
+        "fsync_enter: (ext4_sync_file+0x4/0x90) dev=1 ino",
+    ],
+)
+def test_damaged_events_are_counted(tmp_path: Path, event: str) -> None:
+    rows = converted(tmp_path, [(1, enter()), (1, event), (1, leave())])
+    assert losses(rows)["unparsed_line"] == 1
+    assert event.split(":")[0] in next(
+        row["example"] for row in rows["loss"] if row["reason"] == "unparsed_line"
+    )
+
+
+def test_events_of_others_with_the_same_names(tmp_path: Path) -> None:
+    # A probe of the user, and a probe with the name of an event of the patch.
+    rows = converted(
+        tmp_path,
+        [
+            (1, enter()),
+            (1, "wb_start: (f+0x4/0x90) ino=7 index=0"),
+            (1, "mine: (g+0x1/0x2) a=1 b"),
+            (1, leave()),
+        ],
+    )
+    assert losses(rows) == {}
+    only(rows["sync"], incomplete=None)
