@@ -13,8 +13,10 @@ pub(super) type Owner = Option<(Slot, u64)>;
 /// What is known of a request that probes report.
 #[derive(Debug, Default)]
 pub(super) struct ProbeRequest {
-    /// The sync functions that its thread is in: function, device and inode.
-    pub(super) functions: Vec<(NameId, Dev, u64)>,
+    /// The sync functions that its thread is in, with the device of each.
+    pub(super) functions: Vec<(NameId, Dev)>,
+    /// The files that these functions sync, or have synced.
+    pub(super) files: Vec<(Dev, u64)>,
     pub(super) whole_fs: bool,
     /// Open waits in an open wait of the same kind.
     pub(super) inner_waits: [u32; WaitKind::ALL.len()],
@@ -27,16 +29,28 @@ pub(super) struct ProbeRequest {
 }
 
 impl ProbeRequest {
+    pub(super) fn new(whole_fs: bool) -> Self {
+        Self { whole_fs, ..Self::default() }
+    }
+
+    /// A sync function is entered.
+    pub(super) fn enter(&mut self, function: NameId, file: (Dev, u64)) {
+        self.functions.push((function, file.0));
+        if !self.files.contains(&file) && self.files.len() < MAX_DEPTH {
+            self.files.push(file);
+        }
+    }
+
     /// Whether a sync function is called by the one that the thread is in. Otherwise the end of that was lost.
     pub(super) fn is_inner(&self, function: NameId, dev: Dev) -> bool {
-        let is_recursion = |&(outer, on, _): &(NameId, Dev, u64)| outer == function && on == dev;
+        let is_recursion = |&(outer, on): &(NameId, Dev)| outer == function && on == dev;
         !self.functions.is_empty() && self.functions.len() < MAX_DEPTH && !self.functions.iter().any(is_recursion)
     }
 
     /// Whether a folio is of a file that is being synced.
     pub(super) fn syncs(&self, folio: &Folio) -> bool {
         let is_on = |dev: Dev| !dev.is_known() || !folio.dev.is_known() || dev == folio.dev;
-        self.functions.iter().any(|&(_, dev, ino)| {
+        self.files.iter().any(|&(dev, ino)| {
             if self.whole_fs { dev.is_known() && dev == folio.dev } else { ino != 0 && ino == folio.ino && is_on(dev) }
         })
     }

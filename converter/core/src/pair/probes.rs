@@ -87,14 +87,14 @@ impl Pairer {
             match &mut open.probe {
                 Some(state) if state.is_inner(function, dev) => {
                     // The outer function gives the bounds. The inner one is that of the file system which has the data.
-                    state.functions.push((function, dev, ino));
+                    state.enter(function, (dev, ino));
                     let row = &mut open.row;
-                    if ino != 0 && !whole_fs {
+                    if ino != 0 && !state.whole_fs {
                         (row.dev, row.ino) = (dev, ino);
                     }
                     if fs.is_some() {
                         row.fs = fs;
-                        row.waits_known = reported_waits(out.names.get(fs), whole_fs);
+                        row.waits_known = reported_waits(out.names.get(fs), state.whole_fs);
                     }
                     if !row.path.is_some() {
                         row.path = path;
@@ -113,8 +113,10 @@ impl Pairer {
         let slot = self.open_request(e, NO_ID, out)?;
         self.requests.in_flight += 1;
         let in_flight = self.requests.in_flight;
+        let mut state = ProbeRequest::new(whole_fs);
+        state.enter(function, (dev, ino));
         let open = &mut self.requests[slot];
-        open.probe = Some(ProbeRequest { functions: vec![(function, dev, ino)], whole_fs, ..ProbeRequest::default() });
+        open.probe = Some(state);
         let row = &mut open.row;
         (row.start, row.path, row.fs, row.ino, row.dev) = (Some(e.ts), path, fs, ino, dev);
         row.datasync = datasync;
@@ -146,9 +148,7 @@ impl Pairer {
         if let Some(state) = &mut self.requests[slot].probe
             && state.functions.len() > 1
         {
-            // The files of all functions stay those of the request.
-            let (_, dev, ino) = state.functions.remove(state.functions.len() - 1);
-            state.functions[0] = if ino == 0 { state.functions[0] } else { (state.functions[0].0, dev, ino) };
+            state.functions.pop();
             return Ok(());
         }
         self.end_request(e, slot, ret, out)

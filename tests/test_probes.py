@@ -55,7 +55,8 @@ def test_probes_say_of_each_sync_what_the_patch_says(tmp_path: Path, fs: str) ->
     result = agreement(recording)
     assert set(result.differences) <= ALLOWED[fs], result.examples
     requests = result.requests[0]
-    assert result.requests == (requests, requests) and requests > 15
+    assert result.requests == (requests, requests)
+    assert requests > 15
     for count, (of_patch, same) in result.sums.items():
         assert of_patch == same > 0, count
     # Only what f2fs and btrfs write besides the file itself is inferred.
@@ -126,7 +127,8 @@ def test_binary_and_text_give_equal_rows(tmp_path: Path) -> None:
     assert all(row["residue_ns"] is not None for row in binary["sync"])
     # Bios of the journal are known by the function that the kernel calls at their end.
     journal = [row for row in binary["bio"] if row["comm"].startswith("jbd2")]
-    assert len(journal) > 100 and {row["origin"] for row in journal} == {"background"}
+    assert len(journal) > 100
+    assert {row["origin"] for row in journal} == {"background"}
     assert [row["reason"] for row in binary["loss"] if row["severity"] == "loss"] == []
 
 
@@ -171,7 +173,9 @@ def test_a_damaged_table_of_files_is_named(tmp_path: Path) -> None:
     with pytest.raises(_core.CoreError) as raised:
         core(tmp_path, text_of("ext4.txt.gz"), file_tables=[str(table)])
     message, hint, kind = raised.value.args
-    assert message.startswith(f"{table} is damaged: line 2: ") and hint and kind == "input"
+    assert message.startswith(f"{table} is damaged: line 2: ")
+    assert hint
+    assert kind == "input"
     assert not (tmp_path / "out").exists()
 
 
@@ -240,8 +244,17 @@ def test_a_page_of_a_folio_counts_once(tmp_path: Path) -> None:
     # Kernels whose bio_add_folio calls bio_add_page report both.
     rows = converted(
         tmp_path,
-        [(1, enter()), (1, folio(0)), (1, page()), (1, folio(1)), (1, page()), (1, page())]
-        + [(1, submit(3 * 4096)), (9, done()), (1, leave())],
+        [
+            (1, enter()),
+            (1, folio(0)),
+            (1, page()),
+            (1, folio(1)),
+            (1, page()),
+            (1, page()),
+            (1, submit(3 * 4096)),
+            (9, done()),
+            (1, leave()),
+        ],
     )
     # The last page is one of its own. Where it is in the file is not recorded.
     only(rows["sync"], bytes=3 * 4096, folios=3, ranges=None, first_offset=None, confidence="exact")
@@ -252,8 +265,12 @@ def test_a_page_of_a_folio_counts_once(tmp_path: Path) -> None:
 def test_a_folio_that_found_no_room_counts_in_the_next_bio(tmp_path: Path) -> None:
     rows = converted(
         tmp_path,
-        [(1, enter()), (1, folio(0)), (1, folio(1)), (1, folio(2)), (1, submit(2 * 4096))]
-        + [
+        [
+            (1, enter()),
+            (1, folio(0)),
+            (1, folio(1)),
+            (1, folio(2)),
+            (1, submit(2 * 4096)),
             (1, folio(2, bio=1)),
             (1, submit(4096, bio=1, sector=24)),
             (9, done(1)),
@@ -289,8 +306,8 @@ def test_folios_of_a_read_at_the_same_address_are_left_out(tmp_path: Path) -> No
                 (1, folio(0)),
                 (1, submit(4096)),
                 (9, done()),
-            ]
-            + [(1, leave())],
+                (1, leave()),
+            ],
         )
         only(rows["sync"], bytes=4096, folios=1, first_offset=0)
 
@@ -353,8 +370,11 @@ def test_each_sync_has_its_folios_of_a_bio_of_several(tmp_path: Path) -> None:
             (2, folio(5, 8)),
             (2, folio(6, 8)),
             (3, folio(0, 9)),
-        ]
-        + [(2, submit(4 * 4096, end_io)), (9, done()), (1, leave()), (2, leave())],
+            (2, submit(4 * 4096, end_io)),
+            (9, done()),
+            (1, leave()),
+            (2, leave()),
+        ],
     )
     assert [(row["ino"], row["bytes"], row["bios"]) for row in rows["sync"]] == [
         (7, 4096, 1),
@@ -412,8 +432,14 @@ def test_a_bio_is_complete_with_its_last_part(tmp_path: Path) -> None:
 def test_the_error_of_a_part_is_that_of_the_bio(tmp_path: Path) -> None:
     rows = converted(
         tmp_path,
-        [(1, enter()), (1, folio(0)), (1, submit(4096)), (9, done(more=" remaining=2", status=10))]
-        + [(9, done(more=" remaining=1")), (1, leave(ret=-5))],
+        [
+            (1, enter()),
+            (1, folio(0)),
+            (1, submit(4096)),
+            (9, done(more=" remaining=2", status=10)),
+            (9, done(more=" remaining=1")),
+            (1, leave(ret=-5)),
+        ],
     )
     only(rows["bio"], error=-5)
     only(rows["sync"], ret=-5)
@@ -440,8 +466,16 @@ def test_a_bio_that_btrfs_writes_twice_counts_once(tmp_path: Path) -> None:
 def test_what_a_driver_makes_of_a_bio_is_left_out(tmp_path: Path) -> None:
     rows = converted(
         tmp_path,
-        [(1, enter()), (1, folio(0)), (1, submit(4096)), (1, submit(4096, "clone_endio", bio=1))]
-        + [(1, submit(2048, "bio_chain_endio", bio=2)), (9, done(1)), (9, done()), (1, leave())],
+        [
+            (1, enter()),
+            (1, folio(0)),
+            (1, submit(4096)),
+            (1, submit(4096, "clone_endio", bio=1)),
+            (1, submit(2048, "bio_chain_endio", bio=2)),
+            (9, done(1)),
+            (9, done()),
+            (1, leave()),
+        ],
     )
     only(rows["sync"], bytes=4096, bios=1)
     assert (losses(rows)["remapped"], losses(rows)["other_completion"]) == (2, 1)
@@ -457,14 +491,14 @@ def test_sync_functions_in_one_another_are_one_request(tmp_path: Path) -> None:
         [
             (1, "sys_fsync(fd: 3)"),
             (1, enter(3, "ovl_fsync", dev=40, more=' fs="overlay" n0="f" n1="/"')),
-        ]
-        + [
             (1, enter(7, more=' n0="g" n1="upper" n2="/"')),
             (1, folio(0)),
             (1, submit(4096)),
             (9, done()),
-        ]
-        + [(1, leave()), (1, leave("ovl_fsync")), (1, "sys_fsync -> 0x0")],
+            (1, leave()),
+            (1, leave("ovl_fsync")),
+            (1, "sys_fsync -> 0x0"),
+        ],
     )
     row = only(
         rows["sync"], ino=7, fs="ext4", path=".../f", dev="254,16", bytes=4096, confidence="exact"
@@ -502,6 +536,13 @@ def test_a_lost_end_does_not_make_the_next_sync_a_part(tmp_path: Path) -> None:
     assert losses(rows)["end_missing"] == 1
 
 
+def test_a_lost_end_of_an_outer_function(tmp_path: Path) -> None:
+    overlay = enter(3, "ovl_fsync", dev=40)
+    twice: Case = [(1, overlay), (1, enter(7)), (1, leave())]
+    rows = converted(tmp_path, [*twice, *twice, (1, leave("ovl_fsync"))])
+    assert [(row["ino"], row["incomplete"]) for row in rows["sync"]] == [(7, "end"), (7, None)]
+
+
 def test_a_call_ends_the_sync_functions_in_it(tmp_path: Path) -> None:
     rows = converted(
         tmp_path,
@@ -510,8 +551,10 @@ def test_a_call_ends_the_sync_functions_in_it(tmp_path: Path) -> None:
             (1, enter(3, "ovl_fsync", dev=40)),
             (1, enter(7)),
             (1, "sys_fsync -> 0x0"),
-        ]
-        + [(1, folio(0)), (1, submit(4096)), (9, done())],
+            (1, folio(0)),
+            (1, submit(4096)),
+            (9, done()),
+        ],
     )
     only(rows["sync"], incomplete="end")
     only(rows["bio"], origin="background")
@@ -566,7 +609,8 @@ def test_waits_have_the_names_of_the_patch(tmp_path: Path) -> None:
         only(rows["sync"], journal_ns=journal, flush_ns=1000 - journal)
     # Those of other threads are in no request, and no loss.
     rows = converted(tmp_path, [(1, enter()), (2, begin("flush")), (2, end("flush")), (1, leave())])
-    assert waits(rows) == [] and "unmatched_wait" not in losses(rows)
+    assert waits(rows) == []
+    assert "unmatched_wait" not in losses(rows)
 
 
 def test_a_flush_in_the_function_that_waits_for_it_is_one(tmp_path: Path) -> None:
@@ -577,8 +621,9 @@ def test_a_flush_in_the_function_that_waits_for_it_is_one(tmp_path: Path) -> Non
             (1, begin("f2fs_flush")),
             (1, begin("flush")),
             (1, end("flush")),
-        ]
-        + [(1, end("f2fs_flush")), (1, leave())],
+            (1, end("f2fs_flush")),
+            (1, leave()),
+        ],
     )
     assert waits(rows) == [("flush", 3000, None)]
 
@@ -588,9 +633,10 @@ def test_a_flush_of_btrfs_lasts_until_its_bio_is_complete(tmp_path: Path) -> Non
         tmp_path,
         [
             (1, enter(function="btrfs_sync_file")),
-            (1, submit(0, "btrfs_end_empty_barrier", opf=0x40801)),
-        ]
-        + [(9, done()), (1, leave())],
+            (1, submit(0, "btrfs_end_empty_barrier", opf=264193)),
+            (9, done()),
+            (1, leave()),
+        ],
     )
     assert waits(rows) == [("flush", 1000, None)]
     only(rows["sync"], flush_ns=1000)
@@ -621,7 +667,8 @@ def test_the_three_ends_of_a_fast_commit(tmp_path: Path) -> None:
     rows = converted(
         tmp_path, [(1, enter()), (1, begin(*fast)), (1, end("fc_commit")), (1, leave())]
     )
-    assert waits(rows) == [] and rows["sync"][0]["journal_ns"] == 0
+    assert waits(rows) == []
+    assert rows["sync"][0]["journal_ns"] == 0
     # Another thread's.
     other: Case = [
         (2, enter(8)),
@@ -690,8 +737,8 @@ def test_sync_of_all_inodes_is_a_request(tmp_path: Path) -> None:
             (1, folio(0)),
             (1, submit(4096)),
             (9, done()),
-        ]
-        + [(1, "sync_inodes_end: (f+0x4/0x9 <- sync_inodes_sb)")],
+            (1, "sync_inodes_end: (f+0x4/0x9 <- sync_inodes_sb)"),
+        ],
     )
     only(rows["sync"], bytes=4096, ret=None, incomplete=None, dur_ns=4000)
 
