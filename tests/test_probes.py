@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from syncline import _core
 
 from tests.agreement import agreement
 from tests.coretools import Rows, core, tables
+from tests.reference import tracedat
+from tests.reference.tracedat import Event, Shape, World
 
 DATA = Path(__file__).parent / "data" / "dynamic-events"
 FILE_SYSTEMS = ("ext4", "xfs", "btrfs", "f2fs")
@@ -143,6 +146,51 @@ def test_the_low_level_log_gives_equal_rows(tmp_path: Path, name: str) -> None:
     first, second = tables(tmp_path / "a"), tables(tmp_path / "b")
     assert without_texts(first) == without_texts(second)
     assert len(first["sync"]) > 5
+
+
+def probed(ts: int, name: str, **fields: Any) -> Event:
+    place = {"__probe_ip": 9} if name != "fsync_exit" else {"__probe_func": 9, "__probe_ret_ip": 8}
+    return Event(ts, 0, 1, f"syncline_7:{name}", place | fields)
+
+
+@pytest.mark.parametrize("version", [6, 7])
+@pytest.mark.parametrize("big_endian", [False, True])
+def test_addresses_of_functions_and_options_of_newer_tools(
+    tmp_path: Path, version: int, big_endian: bool
+) -> None:
+    """The end of a bio is an address, whose name the kernel's symbols have."""
+    journal, data, second = 0xFFFF_FFFF_8100_1000, 0xFFFF_FFFF_8100_2000, 10**9
+    events = [
+        probed(second, "fsync_enter", dev=DEV, ino=7, gen=1, n0="f", n1="/"),
+        probed(second + 1, "bio_add_folio", bio=BIO, ino=7, index=1, len=4096, off=512),
+        probed(second + 2, "bio", bio=BIO, dev=DEV, sector=8, bytes=4096, opf=1, end_io=data),
+        probed(second + 3, "bio_add_folio", bio=1, ino=7, index=1, len=4096, off=0),
+        probed(second + 4, "bio", bio=1, dev=DEV, sector=16, bytes=4096, opf=1, end_io=journal),
+        probed(second + 5, "bio_end", bio=1, status=0),
+        probed(second + 6, "bio_end", bio=BIO, status=0),
+        probed(second + 7, "fsync_exit", ret=-5),
+    ]
+    symbols = f"{data:x} t ext4_end_bio\t[ext4]\n{journal:x} t end_bio_bh_io_sync\n".encode()
+    # trace-cmd 3.4 writes BTF as option 23.
+    shape = Shape(version, big_endian=big_endian, symbols=symbols, more_options=((23, b"\0" * 8),))
+    log = tracedat.file(World(events, {1: "wl"}, cpus=1), shape)
+    rows = core(tmp_path, log, name="in.dat")
+    only(
+        rows["sync"],
+        bytes=4096,
+        bios=1,
+        first_offset=4608,
+        path=".../f",
+        ret=-5,
+        confidence="exact",
+    )
+    assert sorted((row["bio"], row["origin"]) for row in rows["bio"]) == [
+        ("0x1", "background"),
+        (hex(BIO), "sync"),
+    ]
+    # Without symbols, a bio with folios of the file is taken for its data.
+    log = tracedat.file(World(events, {1: "wl"}, cpus=1), replace(shape, symbols=b""))
+    only(core(tmp_path, log, name="in.dat")["sync"], bytes=8192, bios=2)
 
 
 # Paths.

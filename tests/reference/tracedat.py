@@ -110,6 +110,38 @@ EVENTS: dict[str, dict[str, str]] = {
     "syscalls:sys_enter_write": {"__syscall_nr": "int", "count": "u64"},
     **{f"syscalls:sys_enter_{call}": {"__syscall_nr": "int", "fd": "u64"} for call in CALLS},
     **{f"syscalls:sys_exit_{call}": {"__syscall_nr": "int", "ret": "long"} for call in CALLS},
+    # Dynamic events.
+    "syncline_7:fsync_enter": {
+        "__probe_ip": "unsigned long",
+        "dev": "unsigned int",
+        "ino": "unsigned long",
+        "gen": "unsigned int",
+        "n0": "loc",
+        "n1": "loc",
+    },
+    "syncline_7:fsync_exit": {
+        "__probe_func": "unsigned long",
+        "__probe_ret_ip": "unsigned long",
+        "ret": "int",
+    },
+    "syncline_7:bio_add_folio": {
+        "__probe_ip": "unsigned long",
+        "bio": "u64",
+        "ino": "unsigned long",
+        "index": "u64",
+        "len": "u64",
+        "off": "u64",
+    },
+    "syncline_7:bio": {
+        "__probe_ip": "unsigned long",
+        "bio": "u64",
+        "dev": "unsigned int",
+        "sector": "u64",
+        "bytes": "unsigned int",
+        "opf": "unsigned int",
+        "end_io": "u64",
+    },
+    "syncline_7:bio_end": {"__probe_ip": "unsigned long", "bio": "u64", "status": "u8"},
 }
 
 
@@ -174,6 +206,7 @@ class Shape:
     drop_fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
     undescribed: tuple[str, ...] = ()
     symbols: bytes = b"ffffffff81000000 T start\n"  # the kernel's, as in /proc/kallsyms
+    more_options: tuple[tuple[int, bytes], ...] = ()
 
 
 @dataclass
@@ -449,6 +482,7 @@ class Writer:
                 (Option.CPUSTAT, f"CPU: {cpu}\n{shape.stats}\0".encode())
                 for cpu in range(self.world.cpus)
             ]
+        options.extend(shape.more_options)
         return options
 
     def clock(self, ts: int) -> int:
