@@ -91,9 +91,9 @@ reasons! {
     UnusedMark "unused_mark" Info
         "marks of the log after the first 100,000; give those that matter with --marks"
     Remapped "remapped" Info
-        "bios that a device mapper or a partition redirects, or that a driver or a file system makes of another bio (parts, mirrors); they are counted as the bio that was first submitted, on its device"
+        "bios that a device mapper or a partition redirects, and parts and mirrors of other bios; they are counted as the bio that was first submitted, on its device"
     OtherCompletion "other_completion" Info
-        "completions of bios that are no writeback: reads, flushes, what a driver or a file system makes of another bio, and bios that were submitted before the log began"
+        "completions of bios that are no writeback: reads, flushes, parts and mirrors of other bios, and bios that were submitted before the log began"
     FilteredOut "filtered_out" Info
         "requests and unmatched calls that the filter excludes"
     FilterUnknown "filter_unknown" Info

@@ -34,7 +34,7 @@ class Filler:
     only_if: str = ""
 
 
-ROUTES = ("ring-buffer", "bpftrace", "strace")
+ROUTES = ("ring-buffer", "dynamic-events", "bpftrace", "strace")
 
 
 FILLED_BY = tuple(Filler(*group) for group in recorded_by.GROUPS)

@@ -7,7 +7,7 @@ use crate::names::NameId;
 /// A folio whose place in its file is not recorded.
 pub const NO_OFFSET: u64 = u64::MAX;
 
-/// What a bio writes, as far as the function tells that the kernel calls at its completion.
+/// What a bio writes, as far as that is known from the function that the kernel calls at its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BioRole {
     /// Page cache, or unknown. It is of a sync only if a folio was added to it.
@@ -16,7 +16,7 @@ pub enum BioRole {
     MaybePart,
     /// The last of the bios that a file system writes to several places. The others are its `Copy`s.
     Original,
-    /// What a file system or a driver makes of another bio. It is not counted.
+    /// A bio by which a file system or a driver carries out another one. It is not counted.
     Copy,
     /// A part that the block layer split off, or a bio that completes together with another one.
     Chained,

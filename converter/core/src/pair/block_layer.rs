@@ -25,7 +25,7 @@ impl Pairer {
         let request = self
             .open_request_without_id(self.tasks.id_of(e))
             .filter(|&slot| self.requests[slot].row.start.is_some())
-            // Probes report the bios of a sync, so this is none of them.
+            // Probes have reported all bios of the sync, so this one is of another kind.
             .filter(|&slot| self.requests[slot].probe.is_none() || !self.probes.sees_bios)
             // After the end of every log that reports the thread it is unknown whether it is still in the request.
             .filter(|_| self.provenance.thread_is_covered);

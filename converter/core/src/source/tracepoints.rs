@@ -223,7 +223,7 @@ impl Tracepoint {
     pub(super) fn fields(self, kind: Kind) -> &'static [&'static str] {
         match (self, kind) {
             // An unused event, such as a block-layer read, keeps all of its fields.
-            // The low-level log holds the fields of a dynamic event as they are.
+            // The low-level log holds all fields of a dynamic event.
             (_, Kind::Other) | (Self::RawEnter | Self::Dynamic(_), _) => &[],
             (Self::RawExit, _) => &["ret"],
             (Self::Named(EventName::AddFolio), _) => &["id", "bio", "start", "offset", "len"],
