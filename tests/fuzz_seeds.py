@@ -32,6 +32,7 @@ from tests.reference import (
 
 DATA = Path(__file__).parent / "data" / "thesis"
 TEXTS = Path(__file__).parent / "data" / "ftrace"
+PROBES = Path(__file__).parent / "data" / "dynamic-events"
 STRACE = Path(__file__).parent / "data" / "strace"
 BPFTRACE = Path(__file__).parent / "data" / "bpftrace-json"
 SEVERAL_RECORDERS = Path(__file__).parent / "data" / "several-recorders"
@@ -115,7 +116,7 @@ def logs() -> dict[str, bytes]:
 def ftraces() -> dict[str, bytes]:
     """Short ring buffer texts: parts of recordings, and events in each layout."""
     seeds = {}
-    for file in sorted(TEXTS.glob("*.txt.gz")):
+    for file in sorted([*TEXTS.glob("*.txt.gz"), *PROBES.glob("*-both.txt.gz")]):
         data = gzip.decompress(file.read_bytes())
         for number, at in enumerate((0, len(data) // 2)):
             begin = data.rfind(b"\n", 0, at) + 1

@@ -10,6 +10,9 @@ use crate::event::probe::{Probe, WaitSite};
 use crate::event::{Dev, Event, NO_ID, WaitKind};
 use crate::losses::Reason;
 
+/// How many requests are kept before those that have ended are removed.
+const MIN_SWEEP: usize = 64;
+
 #[derive(Debug, Default)]
 pub(super) struct Probes {
     pub(super) filling: FillingBios,
@@ -23,6 +26,8 @@ pub(super) struct Probes {
     ignored: Map<u32, u32>,
     /// The requests that probes report, open or not.
     pub(super) open: Vec<(Slot, u64)>,
+    /// The length of `open` at which those that have ended are removed.
+    sweep_at: usize,
     /// Probes report bios, and folios.
     pub(super) sees_bios: bool,
     pub(super) sees_folios: bool,
@@ -124,8 +129,11 @@ impl Pairer {
         row.in_flight.0 = in_flight;
         let sync_id = row.sync_id;
         self.take_call(task, slot);
-        let requests = &self.requests;
-        self.probes.open.retain(|&(slot, id)| requests.is_open(slot, id));
+        if self.probes.open.len() >= self.probes.sweep_at {
+            let requests = &self.requests;
+            self.probes.open.retain(|&(slot, id)| requests.is_open(slot, id));
+            self.probes.sweep_at = (self.probes.open.len() * 2).max(MIN_SWEEP);
+        }
         self.probes.open.push((slot, sync_id));
         Ok(())
     }
