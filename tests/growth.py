@@ -323,6 +323,30 @@ def _recorders(n: int, lost: bool) -> list[str | bytes]:
     return ["\n".join(ring) + "\n", *calls.texts()]
 
 
+def _probes(n: int, shared: bool) -> list[str | bytes]:
+    """Probes report syncs of n threads at once, in a bio each, or in one bio."""
+    lines = ["# tracer: nop"]
+
+    def add(thread: int, event: str) -> None:
+        lines.append(f"{f'wl-{thread}':>24} [000] .....    {100 + len(lines) / 1000:.6f}: {event}")
+
+    threads = range(2, n + 2)
+    for i in threads:
+        add(i, f"fsync_enter: (ext4_sync_file+0x4/0x9) dev=1 ino={i} gen=1")
+        add(i, "fc_commit: (ext4_fc_commit+0x4/0x9) tid=1")
+    for i in threads:
+        bio = 1 if shared else i
+        add(i, f"bio_add_folio: (bio_add_folio+0x4/0x9) bio={bio} ino={i} index=0 len=512 off=0")
+    for i in threads if not shared else (2,):
+        size = 512 * n if shared else 512
+        add(i, f"bio: (submit_bio+0x4/0x9) bio={i - shared} dev=1 sector={i} bytes={size} opf=1")
+    for i in threads:
+        add(1, f"bio_end: (bio_endio+0x4/0x9) bio={i - shared} status=0")
+        add(i, "fc_commit_end: (f+0x4/0x9 <- ext4_fc_commit) ret=0")
+        add(i, "fsync_exit: (f+0x4/0x9 <- ext4_sync_file) ret=0")
+    return ["\n".join(lines) + "\n"]
+
+
 CASES = {
     "requests": Case(_requests),
     "requests to tables": Case(_requests, "tables"),
@@ -363,6 +387,8 @@ CASES = {
     "block layer, below a long bio": Case(lambda n: _block(n, long=1)),
     "block layer, one sector": Case(lambda n: _block(n, same=True)),
     "block layer, overlapping": Case(lambda n: _block(n, overlap=True)),
+    "probes": Case(lambda n: _probes(n, shared=False)),
+    "probes, one bio": Case(lambda n: _probes(n, shared=True)),
     "partitions": Case(_partitions),
     "children that exit": Case(lambda n: _children(n, "exit")),
     "children that exit unreported": Case(lambda n: _children(n, "quiet")),

@@ -162,7 +162,7 @@ pub struct Extent {
 impl Extent {
     /// A source without request ids records no folios either.
     fn folios_of(&self, id: u64) -> Value {
-        if !self.has_folios(id) { Value::Null } else { Value::Int(self.folios as i64) }
+        if self.has_folios(id) { Value::Int(self.folios as i64) } else { Value::Null }
     }
 
     fn has_folios(&self, id: u64) -> bool {

@@ -22,7 +22,8 @@ use self::superseded::SupersededBios;
 use crate::background_ids::BackgroundIds;
 use crate::block_queue::Completion;
 use crate::error::Result;
-use crate::event::{Event, Kind, NO_SECTOR, Op};
+use crate::event::probe::Probe;
+use crate::event::{Event, Kind, NO_ID, NO_SECTOR, Op};
 use crate::location::{Location, Locations};
 use crate::losses::{Losses, Reason};
 use crate::names::NameId;
@@ -281,6 +282,12 @@ impl Dedup {
                 Kind::BioAddFolio { id, .. } | Kind::BioSubmit { id, .. } if !logs.background.contains(id) => {
                     logs.threads.entry(event.tid).or_default().use_request(id, log, event.ts);
                 }
+                Kind::Probe(Probe::SyncEnter { .. })
+                    if logs.threads.entry(event.tid).or_default().start_request(NO_ID, log, event.ts) =>
+                {
+                    standing = Standing::Duplicate;
+                }
+                Kind::Probe(Probe::SyncExit { .. }) => logs.threads.entry(event.tid).or_default().end_request(NO_ID),
                 Kind::SyncEnd { id, .. } => {
                     logs.threads.entry(event.tid).or_default().end_request(id);
                 }
@@ -291,7 +298,11 @@ impl Dedup {
         let is_duplicate = standing == Standing::Duplicate;
         // Folios, waits and completions belong to what is counted here.
         let is_counted = target.is_some()
-            || matches!(event.kind, Kind::SyncStart { .. } | Kind::SyncEnd { .. } | Kind::BioSubmit { .. });
+            || matches!(event.kind, Kind::SyncStart { .. } | Kind::SyncEnd { .. } | Kind::BioSubmit { .. })
+            || matches!(
+                event.kind,
+                Kind::Probe(Probe::SyncEnter { .. } | Probe::SyncExit { .. } | Probe::Submit { .. })
+            );
         if is_duplicate && is_counted {
             self.count_duplicate(event.ts, location, Kind::NAMES[event.kind.index()]);
         }

@@ -492,24 +492,33 @@ impl Pairer {
         self.end_flight(e, slot, error, out)
     }
 
-    /// Completes a bio.
+    /// Completes a bio, and the shares that other requests have in it.
     pub(super) fn end_flight(&mut self, e: &Event, slot: Slot, error: Option<i32>, out: &mut Out<'_>) -> Result<()> {
-        self.bios.unlink(slot);
-        self.bios.remove_load(slot);
-        let other_share = self.bios.take_other_share(slot);
-        let bio = &mut self.bios[slot];
-        bio.row.complete = Some(e.ts);
-        bio.row.error = error;
-        bio.row.issue = bio.issue.map(|issue| issue.ts);
-        self.close_bio(slot, out)?;
-        match other_share {
-            Some(other) => self.end_flight(e, other, error, out),
-            None => Ok(()),
+        let mut share = Some(slot);
+        while let Some(slot) = share {
+            self.bios.unlink(slot);
+            self.bios.remove_load(slot);
+            share = self.bios.take_other_share(slot);
+            let bio = &mut self.bios[slot];
+            bio.row.complete = Some(e.ts);
+            bio.row.error = error;
+            bio.row.issue = bio.issue.map(|issue| issue.ts);
+            self.close_bio(slot, out)?;
         }
+        Ok(())
     }
 
-    /// Closes a bio whose submit or completion will not come.
+    /// Closes a bio whose submit or completion will not come, and the shares that other requests have in it.
     pub(super) fn give_up_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
+        let mut share = Some(slot);
+        while let Some(slot) = share {
+            share = self.bios.take_other_share(slot);
+            self.give_up_share(slot, out)?;
+        }
+        Ok(())
+    }
+
+    fn give_up_share(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
         self.bios.unlink(slot);
         let Bio { dev, sector, .. } = self.bios[slot].row;
         let bio = &mut self.bios[slot];
@@ -532,12 +541,7 @@ impl Pairer {
                 format!("{event} id {id} bio 0x{address:x}")
             }
         })?;
-        let other_share = self.bios.take_other_share(slot);
-        self.close_bio(slot, out)?;
-        match other_share {
-            Some(other) => self.give_up_bio(other, out),
-            None => Ok(()),
-        }
+        self.close_bio(slot, out)
     }
 
     /// Writes the row of a bio, and settles its request if that has waited for it.

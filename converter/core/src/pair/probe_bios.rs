@@ -14,6 +14,8 @@ use crate::rows::{Extent, Ranges};
 
 /// Bios that are being filled. Those of reads are among them, and their submits may not be recorded.
 const MAX_FILLING: usize = 65_536;
+/// Folios that were added to them. Without events of submits, nothing else removes them.
+const MAX_FOLIOS: usize = 1 << 18;
 /// The inode of a file system on btrfs whose page cache is its trees.
 const BTRFS_TREES: u64 = 1;
 /// What the names of the kernel's workers begin with.
@@ -32,12 +34,14 @@ struct Filling {
 #[derive(Debug, Default)]
 pub(super) struct FillingBios {
     by_address: Map<u64, Filling>,
+    folios: usize,
 }
 
 impl FillingBios {
     fn add(&mut self, address: u64, folio: Folio, is_page: bool) {
-        if self.by_address.len() >= MAX_FILLING {
+        if self.by_address.len() >= MAX_FILLING || self.folios >= MAX_FOLIOS {
             self.by_address.clear();
+            self.folios = 0;
         }
         let filling = self.by_address.entry(address).or_default();
         if is_page
@@ -48,16 +52,20 @@ impl FillingBios {
         }
         filling.may_repeat = !is_page;
         filling.folios.push(folio);
+        self.folios += 1;
     }
 
     fn take(&mut self, address: u64) -> Vec<Folio> {
-        self.by_address.remove(&address).map(|filling| filling.folios).unwrap_or_default()
+        let folios = self.by_address.remove(&address).map(|filling| filling.folios).unwrap_or_default();
+        self.folios -= folios.len();
+        folios
     }
 
     /// Forgets bios that were filled long ago. They were reads, or their submit was lost.
     pub(super) fn expire(&mut self, now: i64) {
         let is_recent = |folio: &Folio| now.saturating_sub(folio.ts) <= LINGER_NS;
         self.by_address.retain(|_, filling| filling.folios.last().is_some_and(is_recent));
+        self.folios = self.by_address.values().map(|filling| filling.folios.len()).sum();
     }
 }
 
@@ -180,6 +188,7 @@ impl Pairer {
             return vec![(request.unwrap_or(NO_SLOT), Vec::new())];
         }
         let mut shares: Vec<(Slot, Vec<Folio>)> = Vec::new();
+        let mut places: Map<Slot, usize> = Map::default();
         let mut of_submitter = None;
         for folio in folios {
             let filler = folio.owner.filter(|&(slot, id)| self.requests.is_open(slot, id)).map(|(slot, _)| slot);
@@ -189,7 +198,8 @@ impl Pairer {
                 let find = || self.request_of_submitter(e, role, folios, names).unwrap_or(NO_SLOT);
                 if is_own { *of_submitter.get_or_insert_with(find) } else { NO_SLOT }
             });
-            match shares.iter_mut().find(|(other, _)| *other == request) {
+            let place = *places.entry(request).or_insert(shares.len());
+            match shares.get_mut(place) {
                 Some((_, of_request)) => of_request.push(*folio),
                 None => shares.push((request, vec![*folio])),
             }

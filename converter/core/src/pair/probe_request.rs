@@ -20,7 +20,7 @@ pub(super) struct ProbeRequest {
     pub(super) whole_fs: bool,
     /// Open waits in an open wait of the same kind.
     pub(super) inner_waits: [u32; WaitKind::ALL.len()],
-    /// Waits in which the thread did not wait, or which another one covers, as indexes into the row's waits.
+    /// Waits in which the thread did not wait, or which another one covers, as indexes into the row's waits, in order.
     pub(super) no_waits: Vec<usize>,
     /// The thread has submitted a bio of the journal in the open fast commit.
     pub(super) has_journal_bio: bool,

@@ -531,8 +531,9 @@ impl Pairer {
         let mut open_waits = open.open_waits.take().into_iter().peekable();
         let (mut at, mut torn) = (0, Vec::new());
         let no_waits = open.probe.as_mut().map(|probe| std::mem::take(&mut probe.no_waits)).unwrap_or_default();
+        let mut no_waits = no_waits.into_iter().peekable();
         row.waits.retain(|wait| {
-            if no_waits.contains(&at) {
+            if no_waits.next_if_eq(&at).is_some() {
                 at += 1;
                 return false;
             }

@@ -223,8 +223,7 @@ impl ProbeFields for ProbeRecord<'_> {
     }
 
     fn function(&self) -> Cow<'_, [u8]> {
-        let fields = PROBE_FIELDS.iter().skip(1);
-        let address = fields.filter_map(|field| self.number(field)).next().unwrap_or_default();
+        let address = PROBE_FIELDS[1..].iter().find_map(|field| self.number(field)).unwrap_or_default();
         format!("{address}").into_bytes().into()
     }
 }
