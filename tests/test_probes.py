@@ -83,6 +83,32 @@ def test_the_patch_is_used_where_both_are_recorded(tmp_path: Path, fs: str) -> N
     assert losses <= {row["reason"] for row in patch["loss"]} | {"never_completed"}
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_two_logs_with_a_half_each(tmp_path: Path, first: int) -> None:
+    """The log of the patch is authoritative, whichever is named first."""
+    text = text_of("xfs-both.txt.gz").decode().splitlines(keepends=True)
+    is_probe = [re.search(r": \w+: \(\w+", line) is not None for line in text]
+    is_patch = [
+        re.search(r": (sync|bio|commit|flush|log|wb)_\w+: (id|bio)=", line) for line in text
+    ]
+    halves = [
+        "".join(line for line, other in zip(text, is_probe, strict=True) if not other),
+        "".join(line for line, other in zip(text, is_patch, strict=True) if not other),
+    ]
+    for name, half in zip("ab", halves, strict=True):
+        (tmp_path / f"{name}.txt").write_text(half)
+    logs = [str(tmp_path / f"{name}.txt") for name in "ab"]
+    _core.convert(logs if first == 0 else logs[::-1], f"{tmp_path}/both/")
+    _core.convert(logs[:1], f"{tmp_path}/patch/")
+    both, patch = tables(tmp_path / "both"), tables(tmp_path / "patch")
+    assert len(patch["sync"]) > 15
+    columns = ("id", "ino", "bytes", "folios", "bios", "confidence", "journal_ns", "path")
+    assert [[row[c] for c in columns] for row in both["sync"]] == [
+        [row[c] for c in columns] for row in patch["sync"]
+    ]
+    assert {row["reason"] for row in both["loss"]} >= {"duplicate"}
+
+
 # Recordings of a stock kernel.
 
 
