@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncline.record import tracefs
+from syncline.record import ring_buffer, tracefs
 from syncline.record.bpftrace import start_script
+from syncline.record.dynamic_recorder import DynamicRecorder, never_seen
 from syncline.record.errors import RecordError
 from syncline.record.processes import Tasks
 from syncline.record.ring_buffer import RingBuffer
@@ -25,6 +26,7 @@ class Recorders:
 
     inputs: list[dict[str, Any]] = field(default_factory=list)
     ring: RingBuffer | None = None
+    dynamic: DynamicRecorder | None = None
     # (tracer, format of its log)
     tracers: list[tuple[Tracer, str]] = field(default_factory=list)
 
@@ -37,13 +39,30 @@ class Recorders:
             RecordError: a recorder does not start.
         """
         if route.script is not None:
-            log = folder / ("stacks.log" if route.name == "ring-buffer" else "events.log")
+            log = folder / ("events.log" if route.name == "bpftrace" else "stacks.log")
             self.tracers.append((start_script(route.script, request, log), "thesis"))
-        if route.name == "ring-buffer":
+        if route.name in ("ring-buffer", "dynamic-events"):
             mounted = tracefs.find()
             if mounted is None:
                 raise RecordError("tracefs is not mounted", "see `syncline doctor`")
-            self.ring = RingBuffer(mounted, folder, buffer_kb, tasks)
+            if route.name == "dynamic-events":
+                self.dynamic = DynamicRecorder(mounted, folder, buffer_kb, tasks)
+                self.ring = self.dynamic.ring
+            else:
+                self.ring = RingBuffer(mounted, folder, buffer_kb, tasks)
+                self.ring.main.enable(ring_buffer.patched_events(mounted))
+
+    def begin(self) -> None:
+        """Starts recording events. bpftrace has been recording since it was started."""
+        if self.dynamic is not None:
+            self.dynamic.start()
+        elif self.ring is not None:
+            self.ring.start()
+
+    def follow(self, pid: int) -> None:
+        """Records more of a process and its descendants, if the route can."""
+        if self.dynamic is not None:
+            self.dynamic.follow(pid)
 
     def failure(self) -> str | None:
         """Returns why a recorder has stopped early; None if all of them run."""
@@ -66,17 +85,36 @@ class Recorders:
                 say(f"warning: {tracer.name} exited with {code}; see {tracer.errors}")
             self.inputs.append(entry)
         if self.ring is not None:
-            counts = self.ring.stop()
+            counts = self.ring.stop() if self.dynamic is None else self.dynamic.stop()
             if counts.lost:
                 say(
                     f"warning: the kernel lost {counts.lost:,} events because its ring buffer was full:"
                     " give it more memory with --buffer"
                 )
-            self.inputs.insert(0, {"file": "trace.dat", "source": "trace-dat", **asdict(counts)})
+            entry = {"file": "trace.dat", "source": "trace-dat", **asdict(counts)}
+            if self.dynamic is not None:
+                entry["probes"] = self._probe_facts(self.dynamic, say)
+            self.inputs.insert(0, entry)
+
+    @staticmethod
+    def _probe_facts(dynamic: DynamicRecorder, say: Say) -> dict[str, Any]:
+        """Returns what the manifest says of the probes, and says what has failed."""
+        facts = dynamic.facts()
+        for problem in facts["problems"]:
+            say(f"warning: {problem}")
+        facts["without_effect"] = never_seen(dynamic)
+        if facts["without_effect"]:
+            say(
+                f"warning: {', '.join(facts['without_effect'])} did not occur although events that follow"
+                " did: the compiler has inlined the probed functions"
+            )
+        return facts
 
     def close(self) -> None:
         """Kills the tracers and removes the tracing instance. It may be called after `stop`."""
         for tracer, _ in self.tracers:
             tracer.kill()
-        if self.ring is not None:
+        if self.dynamic is not None:
+            self.dynamic.close()
+        elif self.ring is not None:
             self.ring.close()

@@ -22,7 +22,7 @@ from syncline.record.sync_calls import SYNC_CALLS
 from syncline.record.tracefs import Instance
 
 CLOCK = "boot"
-_CALL_EVENTS = [f"syscalls/sys_{end}_{call}" for call in SYNC_CALLS for end in ("enter", "exit")]
+CALL_EVENTS = [f"syscalls/sys_{end}_{call}" for call in SYNC_CALLS for end in ("enter", "exit")]
 # The trace system of kernel-patch/.
 _WRITEBACK = "wb_tracer"
 # Events of the journal and of the block layer.
@@ -41,6 +41,9 @@ _EVERY_S = 0.02
 # Interval at which thread names are recorded.
 _NAMES_EVERY_S = 0.25
 _SPLICE_BYTES = 1 << 18
+# Counters of per_cpu/cpu*/stats that can be added up over buffers, and those of lost events.
+_LOSSES = ("overrun", "commit overrun", "dropped events")
+_COUNTERS = (*_LOSSES, "entries", "read events", "bytes")
 
 
 @dataclass
@@ -58,39 +61,99 @@ def is_patched(tracefs: Path) -> bool:
     return (tracefs / "events" / _WRITEBACK / "sync_start").is_dir()
 
 
+def patched_events(tracefs: Path) -> list[str]:
+    """Returns the events that are recorded on a patched kernel."""
+    writeback = sorted(
+        f"{_WRITEBACK}/{path.name}"
+        for path in (tracefs / "events" / _WRITEBACK).glob("*")
+        if path.is_dir()
+    )
+    return [*writeback, *CALL_EVENTS, *_KERNEL_EVENTS]
+
+
+class Buffer:
+    """One tracing instance, whose pages are copied to files."""
+
+    def __init__(self, tracefs: Path, folder: Path, buffer_kb: int, name: str = "") -> None:
+        self.name = name
+        self.instance = Instance.create(tracefs, clock=CLOCK, buffer_kb=buffer_kb, name=name)
+        self.events: list[str] = []
+        self._readers: list[_Reader] = []
+        prefix = f"{name}-" if name else ""
+        try:
+            for path in sorted(self.instance.folder.glob("per_cpu/cpu*/trace_pipe_raw"), key=_cpu):
+                self._readers.append(_Reader(path, folder / f".{prefix}{path.parent.name}.pages"))
+        except BaseException:
+            self.close()
+            raise
+
+    def enable(self, events: list[str]) -> None:
+        """Enables those of the events (`system/name`) that this kernel has."""
+        self.events += self.instance.enable(events)
+
+    def fetch(self) -> None:
+        """Copies all full pages."""
+        for reader in self._readers:
+            reader.fetch()
+
+    def drain(self) -> None:
+        """Copies the remaining pages, after tracing has stopped."""
+        for reader in self._readers:
+            reader.drain()
+
+    @property
+    def pages(self) -> list[Path]:
+        """A file for each CPU, in the order of the CPUs."""
+        return [reader.file for reader in self._readers]
+
+    def close(self) -> None:
+        """Removes the tracing instance and temporary files."""
+        for reader in self._readers:
+            reader.close()
+        self.instance.remove()
+
+
+def _cpu(file: Path) -> int:
+    return int(file.parent.name.removeprefix("cpu"))
+
+
 class RingBuffer:
     """Records into `trace.dat` in a folder, from `start` to `stop`."""
 
     def __init__(self, tracefs: Path, folder: Path, buffer_kb: int, tasks: Tasks) -> None:
+        """Creates the main buffer, in which no event is enabled yet."""
         self.folder = folder
+        self.main = Buffer(tracefs, folder, buffer_kb)
+        self.buffers = [self.main]
+        self.instance = self.main.instance
+        # Events that probes missed. The kernel counts them apart from the buffer.
+        self.missed = 0
         self._tasks = tasks
-        self.instance = Instance.create(tracefs, clock=CLOCK, buffer_kb=buffer_kb)
-        try:
-            # Without this option, processes of threads are not recorded. All else works.
-            with contextlib.suppress(RecordError):
-                self.instance.write("options/record-tgid", "1")
-            writeback = sorted(
-                f"{_WRITEBACK}/{path.name}"
-                for path in (tracefs / "events" / _WRITEBACK).glob("*")
-                if path.is_dir()
-            )
-            self.events = self.instance.enable([*writeback, *_CALL_EVENTS, *_KERNEL_EVENTS])
-            self._readers = [
-                _Reader(path, folder / f".{path.parent.name}.pages")
-                for path in sorted(self.instance.folder.glob("per_cpu/cpu*/trace_pipe_raw"))
-            ]
-        except BaseException:
-            self.instance.remove()
-            raise
+        # Without this option, processes of threads are not recorded. All else works.
+        with contextlib.suppress(RecordError):
+            self.instance.write("options/record-tgid", "1")
         self.comms: dict[int, str] = {}
         self._stop = threading.Event()
         self._failed: OSError | None = None
         self._thread = threading.Thread(target=self._copy, name="syncline-pages", daemon=True)
 
+    def add(self, name: str, buffer_kb: int) -> Buffer:
+        """Adds a buffer of its own for events that need other settings. Not after `start`."""
+        self.buffers.append(Buffer(self.instance.tracefs, self.folder, buffer_kb, name))
+        return self.buffers[-1]
+
     def start(self) -> None:
         """Starts recording events."""
-        self.instance.write("tracing_on", "1")
+        for buffer in self.buffers:
+            buffer.instance.write("tracing_on", "1")
         self._thread.start()
+
+    @property
+    def page_bytes(self) -> int:
+        """The size of a page of the buffer."""
+        header_page = (self.instance.tracefs / "events" / "header_page").read_text()
+        data = re.search(r"field: char data;\s*offset:(\d+);\s*size:(\d+);", header_page)
+        return int(data[1]) + int(data[2]) if data else os.sysconf("SC_PAGE_SIZE")
 
     @property
     def failed(self) -> OSError | None:
@@ -103,7 +166,8 @@ class RingBuffer:
         Raises:
             RecordError: the pages could not be written.
         """
-        self.instance.write("tracing_on", "0")
+        for buffer in self.buffers:
+            buffer.instance.write("tracing_on", "0")
         self._stop.set()
         self._thread.join()
         if self._failed is not None:
@@ -111,34 +175,40 @@ class RingBuffer:
                 f"the recording could not be written: {self._failed.strerror}",
                 f"free space on the disk of {self.folder}, or record to another disk with -o",
             )
-        for reader in self._readers:
-            reader.drain()
+        for buffer in self.buffers:
+            buffer.drain()
         self._save_names()
-        stats = self.instance.stats()
-        counts = Counts(self.events, cpus=stats)
-        for cpu in stats.values():
-            counts.entries += cpu.get("read events", 0) + cpu.get("entries", 0)
-            counts.lost += (
-                cpu.get("overrun", 0) + cpu.get("commit overrun", 0) + cpu.get("dropped events", 0)
-            )
-        self._write(stats)
+        stats = self.main.instance.stats()
+        for other in self.buffers[1:]:
+            for cpu, numbers in other.instance.stats().items():
+                mine = stats.setdefault(cpu, {})
+                for key in _COUNTERS:
+                    mine[key] = mine.get(key, 0) + numbers.get(key, 0)
+        if self.missed and stats:
+            first = stats[min(stats)]
+            first["dropped events"] = first.get("dropped events", 0) + self.missed
+        events = [event for buffer in self.buffers for event in buffer.events]
+        counts = Counts(list(dict.fromkeys(events)), cpus=stats)
+        for numbers in stats.values():
+            counts.entries += numbers.get("read events", 0) + numbers.get("entries", 0)
+            counts.lost += sum(numbers.get(key, 0) for key in _LOSSES)
+        self._write(stats, counts.events)
         return counts
 
     def close(self) -> None:
-        """Removes the tracing instance and temporary files. Must be called in any case."""
+        """Removes the tracing instances and temporary files. Must be called in any case."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
-        for reader in self._readers:
-            reader.close()
-        self.instance.remove()
+        for buffer in self.buffers:
+            buffer.close()
 
     def _copy(self) -> None:
         waited = 0.0
         try:
             while not self._stop.wait(_EVERY_S):
-                for reader in self._readers:
-                    reader.fetch()
+                for buffer in self.buffers:
+                    buffer.fetch()
                 waited += _EVERY_S
                 if waited >= _NAMES_EVERY_S:
                     waited = 0.0
@@ -156,18 +226,16 @@ class RingBuffer:
                     self.comms[int(pid)] = comm
         self._tasks.scan_saved_tgids(self.instance.tracefs)
 
-    def _write(self, stats: dict[int, dict[str, int]]) -> None:
+    def _write(self, stats: dict[int, dict[str, int]], recorded: list[str]) -> None:
         events = self.instance.folder / "events"
         header_page = (self.instance.tracefs / "events" / "header_page").read_text()
-        data = re.search(r"field: char data;\s*offset:(\d+);\s*size:(\d+);", header_page)
-        page_bytes = int(data[1]) + int(data[2]) if data else os.sysconf("SC_PAGE_SIZE")
         ftrace_events = [path.parent.relative_to(events) for path in events.glob("ftrace/*/format")]
         trace_dat.write(
             self.folder / "trace.dat",
             header_page=header_page,
             header_event=(self.instance.tracefs / "events" / "header_event").read_text(),
             ftrace_formats=[(events / name / "format").read_text() for name in ftrace_events],
-            formats=self.instance.formats(self.events),
+            formats=self.instance.formats(recorded),
             comms=self.comms,
             clock=(self.instance.folder / "trace_clock").read_text(),
             uname=" ".join(platform.uname()[i] for i in (0, 1, 2, 4)),
@@ -176,8 +244,9 @@ class RingBuffer:
                 "\n".join([f"CPU: {cpu}", *(f"{key}: {value}" for key, value in counts.items())])
                 for cpu, counts in stats.items()
             ],
-            page_bytes=page_bytes,
-            pages=[reader.file for reader in self._readers],
+            page_bytes=self.page_bytes,
+            pages=self.main.pages,
+            buffers={buffer.name: buffer.pages for buffer in self.buffers[1:]},
         )
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from syncline.record import ring_buffer, tracefs
+from syncline.record import kernel_facts, probes, ring_buffer, tracefs
 from syncline.record.errors import RecordError
 from syncline.record.tracer import which
 
-Name = Literal["ring-buffer", "bpftrace", "strace"]
+Name = Literal["ring-buffer", "dynamic-events", "bpftrace", "strace"]
 # The conditions of a filter that the scripts in bpf/ apply.
 _BY_SCRIPT = ("pid", "comm", "device")
-NAMES: tuple[Name, ...] = ("ring-buffer", "bpftrace", "strace")
+NAMES: tuple[Name, ...] = ("ring-buffer", "dynamic-events", "bpftrace", "strace")
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,23 @@ def _ring_buffer(_has_command: bool) -> Route:
     )
 
 
+def _dynamic_events(_has_command: bool) -> Route:
+    folder = _require_tracefs()
+    probe_list, _ = probes.load()
+    wanted = {name for probe in probe_list for _, name in probe.functions}
+    kernel = kernel_facts.read_kernel(folder, wanted)
+    for probe in probe_list:
+        if probe.required and not any(name in kernel.functions for _, name in probe.functions):
+            raise RecordError(f"the kernel has no function that shows {probe.gives}")
+    stacks = "stacks" if which("bpftrace") else None
+    return Route(
+        "dynamic-events",
+        "probes on the functions of this kernel report to its ring buffer, which reports every loss",
+        stacks,
+        "" if stacks else "user stacks: bpftrace is not installed",
+    )
+
+
 def _bpftrace(_has_command: bool) -> Route:
     folder = _require_tracefs()
     if which("bpftrace") is None:
@@ -122,4 +139,9 @@ def _strace(has_command: bool) -> Route:
     )
 
 
-_PROBES = {"ring-buffer": _ring_buffer, "bpftrace": _bpftrace, "strace": _strace}
+_PROBES = {
+    "ring-buffer": _ring_buffer,
+    "dynamic-events": _dynamic_events,
+    "bpftrace": _bpftrace,
+    "strace": _strace,
+}

@@ -136,8 +136,7 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
         recorders.start(route, folder, request.filter, request.buffer_kb, scanner.tasks)
         stop = stack.enter_context(stop_signal())
         _check_exists(request.filter.pid)
-        if recorders.ring is not None:
-            recorders.ring.start()
+        recorders.begin()
         say(
             f"recording {shlex.join(request.command)}"
             if request.command
@@ -145,6 +144,8 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
         )
         scanner.scan_all()
         child = _start_child(folder, request, route, recorders)
+        if child is not None or request.filter.pid is not None:
+            recorders.follow(child.pid if child is not None else request.filter.pid)
         try:
             manifest["ended_by"], manifest["exit_code"] = wait_for_end(
                 child, request.filter.pid, request.seconds, recorders.failure, stop, scanner

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
+# The place of a further buffer, then its name.
+_BUFFER = 3
 _MAGIC = b"\x17\x08\x44tracing6\0"
 _CPUSTAT, _TRACE_CLOCK, _UNAME, _VERSION = 2, 4, 5, 9
 
@@ -27,11 +29,12 @@ def write(
     stats: list[str],
     page_bytes: int,
     pages: list[Path],
+    buffers: dict[str, list[Path]] | None = None,
 ) -> None:
     """Writes a file as a whole or not at all.
 
     `formats` holds the texts of `events/SYSTEM/EVENT/format` by system. `pages` is one file per CPU, in
-    the order of the CPUs.
+    the order of the CPUs. `buffers` are further buffers by name, each with a file per CPU.
     """
     part = path.with_name(f".{path.name}.part")
     try:
@@ -61,9 +64,20 @@ def write(
             ]:
                 data = text.strip().encode() + b"\0"
                 out.write(struct.pack("=HI", number, len(data)) + data)
+            places = {}
+            for name in buffers or {}:
+                data = struct.pack("=Q", 0) + name.encode() + b"\0"
+                out.write(struct.pack("=HI", _BUFFER, len(data)))
+                places[name] = out.tell()
+                out.write(data)
             out.write(struct.pack("=H", 0))
-            out.write(b"flyrecord\0")
             _write_pages(out, page_bytes, pages)
+            for name, files in (buffers or {}).items():
+                at = out.tell()
+                _write_pages(out, page_bytes, files)
+                out.seek(places[name])
+                out.write(struct.pack("=Q", at))
+                out.seek(0, os.SEEK_END)
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -76,6 +90,7 @@ def _sized(text: str) -> bytes:
 
 
 def _write_pages(out: BinaryIO, page_bytes: int, pages: list[Path]) -> None:
+    out.write(b"flyrecord\0")
     at = out.tell() + 16 * len(pages)
     places = []
     for file in pages:

@@ -31,11 +31,21 @@ def remove_dead_instances(tracefs: Path) -> list[str]:
     """Removes the instances of recorders that were killed, and returns their names."""
     removed = []
     for folder in tracefs.glob(f"instances/{_PREFIX}*"):
-        owner = re.fullmatch(rf"{_PREFIX}(\d+)-(\d+)", folder.name)
-        if owner and _start_time(int(owner[1])) != owner[2]:
+        of = re.fullmatch(rf"{_PREFIX}(\d+)-(\d+)(-\w+)?", folder.name)
+        if of and not is_running(int(of[1]), of[2]):
             Instance(tracefs, folder).remove()
             removed.append(folder.name)
     return removed
+
+
+def owner() -> tuple[int, str]:
+    """Returns what the names of this process's instances and events begin with: its id and start time."""
+    return os.getpid(), _start_time(os.getpid()) or "0"
+
+
+def is_running(pid: int, start: str) -> bool:
+    """Returns whether the owner of an instance or of events still runs."""
+    return _start_time(pid) == start
 
 
 def _start_time(pid: int) -> str | None:
@@ -47,9 +57,9 @@ def _start_time(pid: int) -> str | None:
     return stat.rpartition(")")[2].split()[19]
 
 
-def _write(file: Path, text: str) -> None:
+def _write(file: Path, text: str, how: int = os.O_TRUNC) -> None:
     # Without O_CREAT: a file that does not exist is an error.
-    out = os.open(file, os.O_WRONLY | os.O_TRUNC)
+    out = os.open(file, os.O_WRONLY | how)
     try:
         os.write(out, text.encode())
     finally:
@@ -64,13 +74,15 @@ class Instance:
         self.folder = folder
 
     @classmethod
-    def create(cls, tracefs: Path, *, clock: str, buffer_kb: int) -> Instance:
-        """Creates an instance in which tracing is off.
+    def create(cls, tracefs: Path, *, clock: str, buffer_kb: int, name: str = "") -> Instance:
+        """Creates an instance in which tracing is off. `name` tells several of one process from each other.
 
         Raises:
             RecordError: it cannot be created, or the kernel lacks the clock.
         """
-        folder = tracefs / "instances" / f"{_PREFIX}{os.getpid()}-{_start_time(os.getpid())}"
+        pid, start = owner()
+        suffix = f"-{name}" if name else ""
+        folder = tracefs / "instances" / f"{_PREFIX}{pid}-{start}{suffix}"
         try:
             folder.mkdir()
         except OSError as error:
@@ -108,6 +120,48 @@ class Instance:
         for event in available:
             self.write(f"events/{event}/enable", "1")
         return available
+
+    def set_filter(self, event: str, condition: str) -> None:
+        """Keeps only the events that meet a condition.
+
+        Raises:
+            RecordError: the kernel rejects it.
+        """
+        self.write(f"events/{event}/filter", condition)
+
+    def trigger(self, event: str, text: str) -> None:
+        """Adds a trigger to an event. Others are kept.
+
+        Raises:
+            RecordError: the kernel rejects it.
+        """
+        try:
+            _write(self.folder / "events" / event / "trigger", text, os.O_APPEND)
+        except OSError as error:
+            raise RecordError(f"cannot count {event}: {error.strerror}") from None
+
+    def set_threads(self, tids: set[int]) -> None:
+        """Adds threads to those that are traced. The first call excludes all others.
+
+        Raises:
+            RecordError: the kernel rejects them.
+        """
+        file = self.folder / "set_event_pid"
+        try:
+            # An empty list would be no limit, so it begins with an id that no thread has had for long.
+            last = int(Path("/proc/sys/kernel/pid_max").read_text()) - 1
+            _write(file, str(last), os.O_APPEND)
+        except OSError as error:
+            raise RecordError(f"cannot limit events to threads: {error.strerror}") from None
+        for tid in tids:
+            with contextlib.suppress(OSError):
+                _write(file, str(tid), os.O_APPEND)
+
+    def histogram(self, event: str) -> str:
+        """Returns the text of all histograms of an event; empty if it cannot be read."""
+        with contextlib.suppress(OSError):
+            return (self.folder / "events" / event / "hist").read_text()
+        return ""
 
     def formats(self, events: list[str]) -> dict[str, list[str]]:
         """Returns the format texts of events by system."""

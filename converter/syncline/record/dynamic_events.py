@@ -1,0 +1,105 @@
+"""Defines and removes dynamic events in tracefs. They are global: each recording has a group of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+
+from syncline.record.errors import RecordError
+from syncline.record.tracefs import is_running, owner
+
+_PREFIX = "syncline_"
+_FILE = "dynamic_events"
+
+
+def group() -> str:
+    """Returns the name of this process's group: its id, and the time at which it was started."""
+    pid, start = owner()
+    return f"{_PREFIX}{pid}_{start}"
+
+
+def define(tracefs: Path, text: str) -> None:
+    """Defines an event.
+
+    Raises:
+        RecordError: the kernel refuses it. The message has the kernel's reason.
+    """
+    before = _errors(tracefs)
+    try:
+        _append(tracefs, text)
+    except OSError as error:
+        after = _errors(tracefs)
+        reason = _reason(after) if after != before else None
+        raise RecordError(reason or str(error.strerror)) from None
+
+
+def remove_group(tracefs: Path, name: str) -> list[str]:
+    """Removes the events of a group. They must be off. Returns those that are in use elsewhere."""
+    left = []
+    with contextlib.suppress(OSError):
+        for event in sorted({event for found, event in _defined(tracefs) if found == name}):
+            try:
+                _append(tracefs, f"-:{name}/{event}")
+            except OSError:
+                left.append(event)
+    return left
+
+
+def remove_dead_groups(tracefs: Path) -> list[str]:
+    """Removes the events of recorders that were killed, and returns the names of their groups."""
+    removed = []
+    with contextlib.suppress(OSError):
+        for name in sorted({found for found, _ in _defined(tracefs)}):
+            of = re.fullmatch(rf"{_PREFIX}(\d+)_(\d+)", name)
+            if of and not is_running(int(of[1]), of[2]):
+                remove_group(tracefs, name)
+                removed.append(name)
+    return removed
+
+
+def misses(tracefs: Path, name: str) -> dict[str, int]:
+    """Returns how many hits of kprobes of a group the kernel missed. It does not count those of fprobes."""
+    found: dict[str, int] = {}
+    with contextlib.suppress(OSError):
+        events = {event for group, event in _defined(tracefs) if group == name}
+        for line in (tracefs / "kprobe_profile").read_text().splitlines():
+            columns = line.split()
+            # The profile has no groups: the names of two recordings are the same.
+            if len(columns) == 3 and columns[0] in events and columns[2] != "0":
+                found[columns[0]] = found.get(columns[0], 0) + int(columns[2])
+    return found
+
+
+def _defined(tracefs: Path) -> list[tuple[str, str]]:
+    """Returns group and name of all dynamic events."""
+    text = (tracefs / _FILE).read_text(errors="replace")
+    return re.findall(r"^\w+:([^/\s]+)/(\S+)", text, re.MULTILINE)
+
+
+def _append(tracefs: Path, text: str) -> None:
+    # Without O_TRUNC, which would remove everybody's events.
+    out = os.open(tracefs / _FILE, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(out, f"{text}\n".encode())
+    finally:
+        os.close(out)
+
+
+def _errors(tracefs: Path) -> str:
+    with contextlib.suppress(OSError):
+        return (tracefs / "error_log").read_text(errors="replace")
+    return ""
+
+
+def _reason(log: str) -> str | None:
+    """Returns the last error of error_log: the kernel's message and the word that it marks."""
+    entries = re.findall(r"^\[.*?\] \w+: error: (.*)\n  Command: (.*)\n(?: *\^)?", log, re.MULTILINE)
+    if not entries:
+        return None
+    message, command = entries[-1]
+    caret = log.rstrip("\n").rpartition("\n")[2]
+    at = caret.find("^") - len("  Command: ")
+    word = re.search(r"\S*$", command[:at])[0] + re.match(r"\S*", command[at:])[0] if at >= 0 else ""  # type: ignore[index]
+    return f"{message.strip()}: {word}" if word else message.strip()

@@ -1,0 +1,181 @@
+"""The route `dynamic-events`: probes on the functions of a stock kernel, recorded by the ring buffer."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from pathlib import Path
+from typing import Any
+
+from syncline.record import dynamic_events, ring_buffer, seen_events
+from syncline.record.errors import RecordError
+from syncline.record.file_paths import FILE, FilePaths
+from syncline.record.kernel_facts import mounted_types
+from syncline.record.probe_group import ProbeGroup
+from syncline.record.processes import Tasks
+from syncline.record.ring_buffer import Buffer, RingBuffer
+
+# Interval at which new files, threads and modules are looked for.
+_LOOK_EVERY_S = 0.25
+# The share of the memory that the buffer of the scheduler gets.
+_THREADS_SHARE = 4
+_THREADS = "threads"
+
+
+class DynamicRecorder:
+    """Defines the probes and records them into `trace.dat`, from `start` to `stop`."""
+
+    def __init__(self, tracefs: Path, folder: Path, buffer_kb: int, tasks: Tasks) -> None:
+        """Defines the probes.
+
+        Raises:
+            RecordError: the kernel does not let it. Nothing is left.
+        """
+        self._folder = folder
+        self.group = ProbeGroup(tracefs)
+        self.problems: list[str] = []
+        self._modules = _modules()
+        self._paths: FilePaths | None = None
+        self._threads: Buffer | None = None
+        self._followed: set[int] = set()
+        self._stop = threading.Event()
+        self._look = threading.Thread(target=self._look_often, name="syncline-files", daemon=True)
+        self.ring = RingBuffer(tracefs, folder, buffer_kb, tasks)
+        try:
+            events = self.group.define(_mounted())
+            self._enable(self.ring.main, events)
+            for event, condition in self.group.tracepoints.everywhere:
+                self._filter(event, condition)
+            tracepoints = [event for event, _ in self.group.tracepoints.everywhere]
+            self.ring.main.enable([*ring_buffer.CALL_EVENTS, *tracepoints])
+            self._count_files()
+            self._record_threads(max(buffer_kb // _THREADS_SHARE, 64))
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self) -> None:
+        """Starts recording events."""
+        self.ring.start()
+        self._look.start()
+
+    def follow(self, pid: int) -> None:
+        """Records when a process and its descendants run, also before their first sync."""
+        self._follow({pid})
+
+    def stop(self) -> ring_buffer.Counts:
+        """Stops recording, and writes the recording and the paths.
+
+        Raises:
+            RecordError: they could not be written.
+        """
+        self._end_look()
+        if self._paths is not None:
+            self._paths.finish()
+        self.ring.missed = sum(dynamic_events.misses(self.group.tracefs, self.group.name).values())
+        counts = self.ring.stop()
+        if self._paths is not None:
+            self._paths.write(self._folder / FILE)
+        return counts
+
+    def facts(self) -> dict[str, Any]:
+        """Returns what the manifest says of the probes."""
+        found = {"group": self.group.name, **self.group.report.as_json()}
+        found["missed"] = dynamic_events.misses(self.group.tracefs, self.group.name)
+        if self._paths is not None:
+            found["syncs_counted"] = self._paths.syncs
+            found["syncs_not_counted"] = self._paths.dropped
+        return found | {"problems": self.problems}
+
+    def close(self) -> None:
+        """Removes the probes and the tracing instances. Must be called in any case."""
+        self._end_look()
+        self.ring.close()
+        for event in self.group.remove():
+            self.problems.append(f"the event {event} is in use elsewhere, and was not removed")
+
+    def _end_look(self) -> None:
+        self._stop.set()
+        if self._look.is_alive():
+            self._look.join()
+
+    def _enable(self, buffer: Buffer, events: list[str]) -> None:
+        for event in events:
+            self._filter(event, self.group.filter_of(event))
+        buffer.enable(events)
+
+    def _filter(self, event: str, condition: str) -> None:
+        """Without its filter, an event is recorded more often than needed."""
+        if condition:
+            with contextlib.suppress(RecordError):
+                self.ring.instance.set_filter(event, condition)
+
+    def _count_files(self) -> None:
+        try:
+            self._paths = FilePaths(self.ring.instance, f"{self.group.name}/fsync_enter")
+        except RecordError as error:
+            self.problems.append(f"no paths but the last names of each: {error.message}")
+
+    def _record_threads(self, buffer_kb: int) -> None:
+        """Records when threads that sync get a CPU. At first there are none, so this process is given."""
+        try:
+            threads = self.ring.add(_THREADS, buffer_kb)
+            # The children of a thread are recorded too.
+            threads.instance.write("options/event-fork", "1")
+            threads.instance.set_threads(set())
+            threads.enable(list(self.group.tracepoints.of_threads))
+            self._threads = threads
+        except RecordError as error:
+            self.problems.append(f"not when a thread waits for a CPU: {error.message}")
+
+    def _follow(self, tids: set[int]) -> None:
+        if self._threads is not None and (new := tids - self._followed):
+            self._followed |= new
+            with contextlib.suppress(RecordError):
+                self._threads.instance.set_threads(new)
+
+    def _look_often(self) -> None:
+        while not self._stop.wait(_LOOK_EVERY_S):
+            if self._paths is not None:
+                self._paths.poll()
+                self._follow(self._paths.tids)
+            self._define_new()
+
+    def _define_new(self) -> None:
+        """Defines the probes of modules that have been loaded since."""
+        modules = _modules()
+        if modules == self._modules:
+            return
+        loaded, self._modules = modules - self._modules, modules
+        if not loaded:
+            return
+        with contextlib.suppress(RecordError):
+            before = set(self.group.functions_probed)
+            self._enable(self.ring.main, self.group.define(_mounted()))
+            if new := sorted(set(self.group.functions_probed) - before):
+                self.problems.append(
+                    f"{', '.join(new)}: of a module that was loaded during the recording, and so not"
+                    " recorded from its start"
+                )
+
+
+def never_seen(recorder: DynamicRecorder) -> list[str]:
+    """Returns the events that did not occur, although an event that only follows them did."""
+    seen = seen_events.names(recorder.ring)
+    return [
+        probe.expects
+        for probe in recorder.group.probes
+        if probe.expects and probe.event in seen and probe.expects not in seen
+    ]
+
+
+def _modules() -> set[str]:
+    with contextlib.suppress(OSError):
+        return {line.split(" ")[0] for line in Path("/proc/modules").read_text().splitlines()}
+    return set()
+
+
+def _mounted() -> set[str]:
+    with contextlib.suppress(OSError):
+        return mounted_types(Path("/proc/self/mountinfo").read_text(errors="replace"))
+    return set()

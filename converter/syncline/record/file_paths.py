@@ -1,0 +1,186 @@
+"""Paths of the files that are synced, resolved while they exist: files.jsonl.
+
+The kernel counts the syncs of each file, and of each thread, in two histograms. They are read a few
+times a second, so the cost depends on the number of files, not of syncs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from syncline.record import mounts
+from syncline.record.errors import RecordError
+from syncline.record.file_handles import NoPath, path_of
+from syncline.record.mounts import Mount
+from syncline.record.tracefs import Instance
+
+FILE = "files.jsonl"
+_SIZE = 1 << 14
+_BY_FILE = f"hist:keys=dev,ino,gen:size={_SIZE}"
+_BY_THREAD = f"hist:keys=common_pid,dev,ino:size={_SIZE}"
+_ROW = re.compile(r"^\{ (.*) \} hitcount:\s*(\d+)", re.MULTILINE)
+_VALUE = re.compile(r"(\w+):\s*(\d+)")
+_DROPPED = re.compile(r"^\s+Dropped: (\d+)", re.MULTILINE)
+_CONTAINER_ID = re.compile(r"[0-9a-f]{64}|[0-9a-f]{32}")
+
+
+class FilePaths:
+    """Collects the synced files and the threads that sync, from `start` to `stop`."""
+
+    def __init__(self, instance: Instance, event: str) -> None:
+        """Counts the hits of an event with the fields dev, ino and gen.
+
+        Raises:
+            RecordError: the kernel has no histograms.
+        """
+        self._instance = instance
+        self._event = event
+        self._files: dict[tuple[int, int, int], dict[str, Any]] = {}
+        self._threads: dict[tuple[int, int], int] = {}
+        self._namespaces: dict[str, list[Mount]] = {}
+        self._own = mounts.parse(_text("/proc/self/mountinfo"))
+        self._own_namespace = _namespace("self")
+        # All threads that have synced.
+        self.tids: set[int] = set()
+        self.syncs = 0
+        # Syncs that the histograms had no room for.
+        self.dropped = 0
+        self._hits_before = 0
+        for trigger in (_BY_FILE, _BY_THREAD):
+            self._instance.trigger(event, trigger)
+
+    def poll(self) -> None:
+        """Reads the histograms and resolves the paths of new files."""
+        text = self._instance.histogram(self._event)
+        by_file, by_thread = _split(text)
+        for keys, _ in by_thread:
+            if len(keys) == 3:
+                self.tids.add(keys["common_pid"])
+                self._threads[keys["dev"], keys["ino"]] = keys["common_pid"]
+        for keys, _ in by_file:
+            key = (keys["dev"], keys["ino"], keys["gen"])
+            if key not in self._files:
+                self._files[key] = self._resolve(*key)
+        hits = sum(count for _, count in by_file)
+        self.syncs = self._hits_before + hits
+        if max(len(by_file), len(by_thread)) > _SIZE // 2:
+            self.dropped += sum(map(int, _DROPPED.findall(text)))
+            self._hits_before = self.syncs
+            for trigger in (_BY_FILE, _BY_THREAD):
+                with contextlib.suppress(RecordError):
+                    self._instance.trigger(self._event, f"{trigger}:clear")
+
+    def finish(self) -> None:
+        """Reads the histograms for the last time."""
+        self.poll()
+        self.dropped += sum(map(int, _DROPPED.findall(self._instance.histogram(self._event))))
+
+    def write(self, file: Path) -> dict[str, int]:
+        """Writes a line for each file, and one for each mount. Returns the number of files by outcome."""
+        outcome = {"files": len(self._files), "with_path": 0}
+        devices = {dev for dev, _, _ in self._files}
+        with file.open("w") as out:
+            for (dev, ino, generation), row in self._files.items():
+                outcome["with_path"] += "path" in row
+                line = {"dev": dev, "ino": ino, "generation": generation, **row}
+                out.write(_line(line) + "\n")
+            for mount in mounts.parse(_text("/proc/self/mountinfo")):
+                if mount.dev in devices:
+                    line = {"dev": mount.dev, "mount": mount.point, "root": mount.root}
+                    out.write(_line(line) + "\n")
+        return outcome
+
+    def _resolve(self, dev: int, ino: int, generation: int) -> dict[str, Any]:
+        tid = self._threads.get((dev, ino))
+        namespace = _namespace(str(tid)) if tid is not None else ""
+        row: dict[str, Any] = {}
+        try:
+            row["path"] = self._path(self._own_mounts(dev), "", ino, generation)
+        except NoPath as error:
+            row["reason"] = str(error)
+        if tid is not None and namespace not in ("", self._own_namespace):
+            self._resolve_inside(row, tid, namespace, dev, ino, generation)
+        return row
+
+    def _own_mounts(self, dev: int) -> list[Mount]:
+        found = [mount for mount in self._own if mount.dev == dev]
+        if not found:
+            # It was mounted after the start of the recording.
+            self._own = mounts.parse(_text("/proc/self/mountinfo"))
+            found = [mount for mount in self._own if mount.dev == dev]
+        return found
+
+    def _path(self, found: list[Mount], prefix: str, ino: int, generation: int) -> str:
+        """Returns the path by the mount that shows most of the file system."""
+        if not found:
+            raise NoPath("its file system is not mounted here")
+        reason = NoPath("its file system is not mounted here")
+        for mount in sorted(found, key=lambda mount: len(mount.root)):
+            try:
+                return path_of(mount, prefix + mount.point, ino, generation)
+            except NoPath as error:
+                reason = error
+        raise reason
+
+    def _resolve_inside(
+        self, row: dict[str, Any], tid: int, namespace: str, dev: int, ino: int, generation: int
+    ) -> None:
+        """Adds the path within the mount namespace of a thread, and its container."""
+        if namespace not in self._namespaces:
+            self._namespaces[namespace] = mounts.parse(_text(f"/proc/{tid}/mountinfo"))
+        inside = [mount for mount in self._namespaces[namespace] if mount.dev == dev]
+        if container := _container(tid):
+            row["container"] = container
+        if "path" in row:
+            path = self._below_root(row["path"], dev)
+            found = mounts.place(inside, dev, path) if path is not None else None
+            if found is not None:
+                row["container_path"] = found
+            return
+        with contextlib.suppress(NoPath):
+            row["container_path"] = self._path(inside, f"/proc/{tid}/root", ino, generation)
+
+    def _below_root(self, path: str, dev: int) -> str | None:
+        """Returns the path within the file system of a path of this mount namespace."""
+        found = [m for m in self._own if m.dev == dev and mounts.within(path, m.point) is not None]
+        if not found:
+            return None
+        mount = max(found, key=lambda mount: len(mount.point))
+        return mount.root.rstrip("/") + (mounts.within(path, mount.point) or "")
+
+
+def _line(values: dict[str, Any]) -> str:
+    text = json.dumps(values, ensure_ascii=False)
+    # A name may hold bytes that are no UTF-8.
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _split(text: str) -> tuple[list[tuple[dict[str, int], int]], list[tuple[dict[str, int], int]]]:
+    """Returns the rows of the histogram by file and of the one by thread: keys and count."""
+    by_file, by_thread = [], []
+    for keys, count in _ROW.findall(text):
+        values = {name: int(value) for name, value in _VALUE.findall(keys)}
+        (by_thread if "common_pid" in values else by_file).append((values, int(count)))
+    return by_file, by_thread
+
+
+def _namespace(pid: str) -> str:
+    with contextlib.suppress(OSError):
+        return str(Path(f"/proc/{pid}/ns/mnt").readlink())
+    return ""
+
+
+def _container(tid: int) -> str | None:
+    """Returns the id of a thread's container: the last part of its cgroup that looks like one."""
+    found = _CONTAINER_ID.findall(_text(f"/proc/{tid}/cgroup"))
+    return found[-1] if found else None
+
+
+def _text(path: str) -> str:
+    with contextlib.suppress(OSError):
+        return Path(path).read_text(errors="surrogateescape")
+    return ""

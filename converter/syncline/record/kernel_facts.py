@@ -1,0 +1,142 @@
+"""What the running kernel has, as far as probes need it: functions, types, features."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from syncline.record.btf import Btf, BtfError
+from syncline.record.errors import RecordError
+from syncline.record.probes import Features, Kernel
+
+_BTF = "sys/kernel/btf"
+# File systems that keep nothing on a device, and so have nothing to sync.
+_WITHOUT_SYNC = {
+    "autofs", "bpf", "binfmt_misc", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs",
+    "efivarfs", "erofs", "fusectl", "hugetlbfs", "iso9660", "mqueue", "nsfs", "proc", "pstore", "ramfs",
+    "rpc_pipefs", "securityfs", "selinuxfs", "squashfs", "sysfs", "tmpfs", "tracefs",
+}  # fmt: skip
+
+
+class Types(Mapping[str, "Btf | None"]):
+    """BTF by module; "" is the kernel itself. Each file is read once, when it is needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[str, Btf | None] = {}
+        # Why a file could not be used.
+        self.problems: dict[str, str] = {}
+
+    def __getitem__(self, module: str) -> Btf | None:
+        if module not in self._read:
+            self._read[module] = None
+            base = self[""] if module else None
+            try:
+                if not module or base is not None:
+                    self._read[module] = Btf.read(self._folder / (module or "vmlinux"), base)
+            except (OSError, BtfError) as error:
+                self.problems[module] = str(error)
+        return self._read[module]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read)
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+    def forget_modules(self) -> None:
+        """Forgets the types of modules, which may have been loaded again since."""
+        self._read = {name: btf for name, btf in self._read.items() if not name}
+
+
+def read_kernel(tracefs: Path, wanted: Iterable[str], root: Path = Path("/")) -> Kernel:
+    """Reads what the kernel has of the wanted functions.
+
+    Raises:
+        RecordError: it has no dynamic events, no BTF, or does not let them be used. The message says why.
+    """
+    mode = _lockdown(root)
+    if mode == "confidentiality":
+        raise RecordError(
+            "the kernel is locked down (confidentiality), which forbids probes",
+            "turn Secure Boot off, or boot without lockdown=",
+        )
+    if not (tracefs / "dynamic_events").exists():
+        raise RecordError("the kernel has no dynamic events (CONFIG_KPROBE_EVENTS)")
+    try:
+        features = Features.of((tracefs / "README").read_text())
+    except OSError as error:
+        raise RecordError(f"{tracefs}/README cannot be read: {error.strerror}") from None
+    if not features.fprobes and not features.kprobes:
+        raise RecordError("the kernel has no probes (CONFIG_FPROBE_EVENTS, CONFIG_KPROBE_EVENTS)")
+    types = Types(root / _BTF)
+    if types[""] is None:
+        raise RecordError(
+            f"the kernel does not describe its types (CONFIG_DEBUG_INFO_BTF): {types.problems['']}"
+        )
+    functions, ambiguous = _functions(tracefs, root, set(wanted))
+    return Kernel(features, functions, types, release(), ambiguous)
+
+
+def release(text: str = "") -> tuple[int, ...]:
+    """Returns the first numbers of the kernel's release: (6, 12)."""
+    found = re.match(r"(\d+)\.(\d+)", text or platform.release())
+    return (int(found[1]), int(found[2])) if found else ()
+
+
+def _lockdown(root: Path) -> str:
+    try:
+        text = (root / "sys/kernel/security/lockdown").read_text()
+    except OSError:
+        return ""
+    mode = re.search(r"\[(\w+)\]", text)
+    return mode[1] if mode else ""
+
+
+def _functions(
+    tracefs: Path, root: Path, wanted: set[str]
+) -> tuple[dict[str, str], frozenset[str]]:
+    """Returns the wanted functions that can be probed, with their modules, and those that are there twice."""
+    found: dict[str, str] = {}
+    twice = set()
+    for name, module in _listed(tracefs, root):
+        if name in wanted:
+            if name in found:
+                twice.add(name)
+            found[name] = module
+    return found, frozenset(twice)
+
+
+def _listed(tracefs: Path, root: Path) -> Iterator[tuple[str, str]]:
+    try:
+        with (tracefs / "available_filter_functions").open() as lines:
+            for line in lines:
+                name, _, module = line.rstrip().partition(" ")
+                yield name, module.strip("[]")
+        return
+    except FileNotFoundError:
+        # A kernel without function tracing. Kprobes take any function.
+        pass
+    except OSError as error:
+        raise RecordError(
+            f"{tracefs}/available_filter_functions cannot be read: {error.strerror}",
+            "record as root on a kernel that is not locked down",
+        ) from None
+    with (root / "proc/kallsyms").open() as lines:
+        for line in lines:
+            columns = line.split()
+            if columns[1] in "tT":
+                yield columns[2], columns[3].strip("[]") if len(columns) > 3 else ""
+
+
+def mounted_types(mountinfo: str) -> set[str]:
+    """Returns the types of mounted file systems that sync files, by the text of /proc/PID/mountinfo."""
+    found = set()
+    for line in mountinfo.splitlines():
+        kind = line.partition(" - ")[2].split(" ")[0]
+        name = "fuse" if kind.startswith("fuse") and kind != "fusectl" else kind
+        if name and name not in _WITHOUT_SYNC:
+            found.add(name)
+    return found

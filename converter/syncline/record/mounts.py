@@ -1,0 +1,60 @@
+"""Mounts by device, and the part of a path that a mount adds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One line of /proc/PID/mountinfo."""
+
+    # As in the kernel: major << 20 | minor.
+    dev: int
+    # The folder of the file system that is mounted, and where.
+    root: str
+    point: str
+    kind: str
+    options: str
+
+    @property
+    def subvolume(self) -> int | None:
+        """The id of the btrfs subvolume that is mounted."""
+        found = re.search(r"\bsubvolid=(\d+)", self.options)
+        return int(found[1]) if found else None
+
+
+def parse(mountinfo: str) -> list[Mount]:
+    """Returns the mounts of a mountinfo text. Lines that are damaged are left out."""
+    found = []
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        columns, rest = before.split(" "), after.split(" ")
+        if len(columns) < 6 or len(rest) < 3 or not re.fullmatch(r"\d+:\d+", columns[2]):
+            continue
+        major, minor = map(int, columns[2].split(":"))
+        found.append(
+            Mount(major << 20 | minor, _plain(columns[3]), _plain(columns[4]), rest[0], rest[2])
+        )
+    return found
+
+
+def _plain(text: str) -> str:
+    """Returns a path without the escapes of mountinfo."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def within(path: str, root: str) -> str | None:
+    """Returns the rest of a path below `root`, with its first slash; None if it is not below it."""
+    if root == "/":
+        return path
+    return path[len(root) :] if path == root or path.startswith(f"{root}/") else None
+
+
+def place(mounts: list[Mount], dev: int, path: str) -> str | None:
+    """Returns where a path of a file system is mounted; None if it is not."""
+    for mount in sorted(mounts, key=lambda mount: -len(mount.root)):
+        if mount.dev == dev and (rest := within(path, mount.root)) is not None:
+            return (mount.point.rstrip("/") + rest) or "/"
+    return None

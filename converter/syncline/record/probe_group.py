@@ -1,0 +1,158 @@
+"""The probes of one recording: defines them, says what could not be defined, and removes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from syncline.record import dynamic_events, kernel_facts, probes
+from syncline.record.errors import RecordError
+from syncline.record.probes import Definition, Kernel, Probe, Unavailable
+
+# Defines a text with the name of the group in it. Raises RecordError.
+Define = Callable[[str], None]
+
+
+@dataclass
+class Report:
+    """Which functions are probed, and what is missing, for the manifest and for messages."""
+
+    # By event: (function, kind of probe).
+    probed: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    # By event, why it is not recorded.
+    unavailable: dict[str, str] = field(default_factory=dict)
+    # By event, the fields that are not recorded, and why.
+    missing_fields: dict[str, dict[str, str]] = field(default_factory=dict)
+    # By event, functions that were refused although another one is used.
+    refused: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns it for the manifest."""
+        return asdict(self)
+
+    def summary(self, gives: dict[str, str]) -> str:
+        """Returns one line: how many events are recorded, and which facts are not."""
+        functions = {function for pairs in self.probed.values() for function, _ in pairs}
+        kinds = sorted({kind for pairs in self.probed.values() for _, kind in pairs})
+        text = f"{len(self.probed)} events by {' and '.join(kinds)} on {len(functions)} functions"
+        lost = list(dict.fromkeys(gives[event] for event in self.unavailable))
+        fields = sorted({name for names in self.missing_fields.values() for name in names})
+        if lost:
+            text += f"; not recorded: {'; '.join(lost)}"
+        if fields:
+            text += f"; without the fields {', '.join(fields)}"
+        return text
+
+
+class ProbeGroup:
+    """The probes of one group. `define` may be called again, when a module has been loaded."""
+
+    def __init__(self, tracefs: Path) -> None:
+        self.tracefs = tracefs
+        self.name = dynamic_events.group()
+        self.probes, self.tracepoints = probes.load()
+        self.report = Report()
+        self._functions = {name for probe in self.probes for _, name in probe.functions}
+        self._done: set[tuple[str, str]] = set()
+
+    @property
+    def gives(self) -> dict[str, str]:
+        """What is missing from a recording without an event."""
+        return {probe.event: probe.gives for probe in self.probes}
+
+    @property
+    def functions_probed(self) -> set[str]:
+        """The functions that have a probe."""
+        return {function for _, function in self._done}
+
+    def define(self, mounted: set[str]) -> list[str]:
+        """Defines the probes that this kernel takes and that do not exist yet. Returns the new events.
+
+        Raises:
+            RecordError: the kernel has no probes, or lacks what the route needs.
+        """
+        kernel = kernel_facts.read_kernel(self.tracefs, self._functions)
+        before = set(self.report.probed)
+
+        def write(text: str) -> None:
+            dynamic_events.define(self.tracefs, text.format(group=self.name))
+
+        for probe in self.probes:
+            self._define(probe, kernel, mounted, write)
+        for probe in self.probes:
+            if probe.required and probe.event not in self.report.probed:
+                raise RecordError(
+                    f"no probe records {probe.gives}: {self.report.unavailable[probe.event]}"
+                )
+        return [f"{self.name}/{event}" for event in self.report.probed if event not in before]
+
+    def _define(self, probe: Probe, kernel: Kernel, mounted: set[str], write: Define) -> None:
+        names = probes.candidates(probe, kernel, mounted)
+        report, event = self.report, probe.event
+        reasons: dict[str, str] = {}
+        for function in names:
+            if event in report.probed and not probe.is_each:
+                break
+            if (event, function) in self._done:
+                continue
+            try:
+                definition = probes.define(probe, function, kernel)
+                kind = _write_best(definition, write)
+            except (Unavailable, RecordError) as error:
+                reasons[function] = str(error.message if isinstance(error, RecordError) else error)
+                continue
+            self._done.add((event, function))
+            report.probed.setdefault(event, []).append((function, kind))
+            if definition.missing:
+                report.missing_fields[event] = dict(definition.missing)
+        if event in report.probed:
+            report.unavailable.pop(event, None)
+            if reasons:
+                report.refused[event] = reasons
+        elif reasons:
+            report.unavailable[event] = "; ".join(f"{name}: {why}" for name, why in reasons.items())
+        else:
+            report.unavailable[event] = _absent(probe, kernel)
+
+    def remove(self) -> list[str]:
+        """Removes the probes. They must be off. Returns the events that are in use elsewhere."""
+        return dynamic_events.remove_group(self.tracefs, self.name)
+
+    def filter_of(self, event: str) -> str:
+        """Returns the filter of an event of this group on this kernel; empty without one."""
+        name = event.rpartition("/")[2]
+        for probe in self.probes:
+            if probe.event == name and kernel_facts.release() >= probe.filter_from:
+                return probe.filter
+        return ""
+
+
+def _write_best(definition: Definition, write: Define) -> str:
+    """Defines a probe by the best of its texts that the kernel takes, and returns the kind."""
+    first: RecordError | None = None
+    for text in definition.texts:
+        try:
+            write(text)
+        except RecordError as error:
+            first = first or error
+        else:
+            return "fprobe" if text.startswith("f") else "kprobe"
+    raise first or RecordError("the kernel has no probe of this kind")
+
+
+def _absent(probe: Probe, kernel: Kernel) -> str:
+    """Returns why a kernel has no function of a probe."""
+    names = [name for _, name in probe.functions]
+    described = [kernel.types[""], kernel.types[probe.module] if probe.module else None]
+    inlined = [
+        name
+        for name in names
+        if any(btf is not None and btf.parameters(name) is not None for btf in described)
+    ]
+    if inlined:
+        return f"{', '.join(inlined)}: inlined, or not open to probes"
+    if probe.module and described[1] is None:
+        return f"{probe.module} is not loaded"
+    return f"the kernel has no function {' or '.join(names)}"

@@ -1,0 +1,276 @@
+"""The probes of the route `dynamic-events`: reads probes.toml and writes each probe as this kernel takes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from syncline.record.btf import Btf
+from syncline.structured import parse_toml
+
+_FILE = Path(__file__).with_name("probes.toml")
+# The kernel's limit for one expression (MAX_ARGSTR_LEN).
+_MAX_EXPRESSION = 63
+# Syncs sleep, so many threads can be in a function at once. The kernel's default is a few for each CPU.
+_MAX_ACTIVE = 1024
+_ELSE = "else"
+_EXPRESSION = re.compile(r"(\$?\w+)((?:(?:->|\.)\w+)*)(?::(\w+))?")
+_STEP = re.compile(r"(->|\.)(\w+)")
+
+
+class Unavailable(Exception):
+    """This kernel cannot record an argument or a probe. The text says why."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """What dynamic_events of a kernel takes."""
+
+    fprobes: bool
+    kprobes: bool
+    # Members of arguments by their names, from BTF.
+    names: bool
+    # The type `symstr`: the text of a symbol. `symbol` is only its address.
+    symbol_text: bool
+
+    @classmethod
+    def of(cls, readme: str) -> Features:
+        """Reads them from the text of tracefs/README."""
+        return cls(
+            fprobes="<func-name>[%return]" in readme,
+            kprobes="place: [<module>:]<symbol>" in readme,
+            names="<argname>" in readme,
+            symbol_text="symstr" in readme,
+        )
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One event of probes.toml. Its head describes the fields."""
+
+    event: str
+    on: Literal["entry", "return"]
+    # (file system or "", function)
+    functions: tuple[tuple[str, str], ...]
+    parameters: tuple[str, ...]
+    # (name, alternatives)
+    arguments: tuple[tuple[str, tuple[str, ...]], ...]
+    optional: frozenset[str]
+    gives: str
+    module: str = ""
+    filter: str = ""
+    filter_from: tuple[int, ...] = ()
+    required: bool = False
+    expects: str = ""
+
+    @property
+    def is_each(self) -> bool:
+        """Whether all functions are probed, and not only the first one that can be."""
+        return any(name for name, _ in self.functions)
+
+
+@dataclass(frozen=True)
+class Tracepoints:
+    """Tracepoints that are recorded with the probes: (`SYSTEM/EVENT`, filter)."""
+
+    everywhere: tuple[tuple[str, str], ...]
+    of_threads: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A probe on one function, as text for dynamic_events. `missing` are optional fields left out, with the reason."""
+
+    event: str
+    function: str
+    # Best first: fprobe, then kprobe. {group} is to be replaced.
+    texts: tuple[str, ...]
+    missing: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass
+class Kernel:
+    """What a kernel has, as far as probes need it."""
+
+    features: Features
+    # The functions that can be probed, and their modules ("" for the kernel itself).
+    functions: Mapping[str, str]
+    # By module.
+    types: Mapping[str, Btf | None]
+    release: tuple[int, ...] = ()
+    # Functions of which there are several.
+    ambiguous: frozenset[str] = field(default_factory=frozenset)
+
+
+def load(text: bytes | None = None) -> tuple[list[Probe], Tracepoints]:
+    """Reads probes.toml, or a text like it.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    data = parse_toml(_FILE.read_bytes() if text is None else text)
+    probes: dict[str, Probe] = {}
+    for one in data["probe"]:
+        probe = _probe(one, probes)
+        if probe.event in probes:
+            raise ValueError(f"the event {probe.event} is there twice")
+        probes[probe.event] = probe
+    names = [
+        tuple(part.strip() for part in name.partition(" if ")[::2])
+        for name in data["tracepoints"]["names"]
+    ]
+    return list(probes.values()), Tracepoints(
+        tuple((event, condition) for event, condition in names),
+        tuple(data["tracepoints"]["of_threads"]),
+    )
+
+
+def _probe(one: dict[str, Any], before: dict[str, Probe]) -> Probe:
+    functions = one["functions"]
+    if isinstance(functions, dict):
+        pairs = before[functions["same_as"]].functions
+    else:
+        named = [name.rpartition(": ") for name in functions]
+        pairs = tuple((owner, function) for owner, _, function in named)
+    arguments = {
+        name: (text,) if isinstance(text, str) else tuple(text)
+        for name, text in one.get("arguments", {}).items()
+    }
+    optional = frozenset(one.get("optional", ()))
+    if one["on"] not in ("entry", "return") or not optional <= set(arguments):
+        raise ValueError(f"the event {one['event']} is damaged")
+    return Probe(
+        one["event"],
+        one["on"],
+        pairs,
+        tuple(one.get("parameters", ())),
+        tuple(arguments.items()),
+        optional,
+        one["gives"],
+        one.get("module", ""),
+        one.get("filter", ""),
+        tuple(int(number) for number in one.get("filter_from", "0").split(".")),
+        one.get("required", False),
+        one.get("expects", ""),
+    )
+
+
+def candidates(probe: Probe, kernel: Kernel, mounted: set[str]) -> list[str]:
+    """Returns the functions that a probe may use and the kernel has, best first.
+
+    Args:
+        probe: the probe.
+        kernel: what it has.
+        mounted: the types of mounted file systems that are on a device or need a sync function.
+    """
+    has = [(owner, name) for owner, name in probe.functions if name in kernel.functions]
+    covered = {owner for owner, _ in has}
+    names = [name for owner, name in has if owner != _ELSE]
+    if mounted - covered or not names:
+        names += [name for owner, name in has if owner == _ELSE]
+    return list(dict.fromkeys(names))
+
+
+def define(probe: Probe, function: str, kernel: Kernel) -> Definition:
+    """Returns the texts that define a probe on a function.
+
+    Raises:
+        Unavailable: a field that is not optional cannot be recorded, or the function is ambiguous.
+    """
+    if function in kernel.ambiguous:
+        raise Unavailable(f"the kernel has several functions {function}")
+    arguments, missing = [], []
+    btf = kernel.types.get(kernel.functions[function])
+    for name, alternatives in probe.arguments:
+        try:
+            arguments.append(f"{name}={_argument(probe, function, alternatives, btf, kernel)}")
+        except Unavailable as error:
+            if name not in probe.optional:
+                raise
+            missing.append((name, str(error)))
+    fields = "".join(f" {argument}" for argument in arguments)
+    name = f":{{group}}/{probe.event} {function}"
+    texts = []
+    if probe.on == "entry":
+        texts += [f"f{name}{fields}"] if kernel.features.fprobes else []
+        texts += [f"p{name}{fields}"] if kernel.features.kprobes else []
+    else:
+        if kernel.features.fprobes:
+            texts += [f"f{_MAX_ACTIVE}{name}%return{fields}", f"f{name}%return{fields}"]
+        if kernel.features.kprobes:
+            texts += [f"r{_MAX_ACTIVE}{name}{fields}"]
+    return Definition(probe.event, function, tuple(texts), tuple(missing))
+
+
+def _argument(
+    probe: Probe, function: str, alternatives: tuple[str, ...], btf: Btf | None, kernel: Kernel
+) -> str:
+    reasons = []
+    for expression in alternatives:
+        try:
+            return _expression(probe, function, expression, btf, kernel.features)
+        except Unavailable as error:
+            reasons.append(str(error))
+    raise Unavailable(reasons[0])
+
+
+def _expression(
+    probe: Probe, function: str, expression: str, btf: Btf | None, features: Features
+) -> str:
+    """Returns an expression by the names of members if the kernel takes it, else by their offsets."""
+    found = _EXPRESSION.fullmatch(expression)
+    if found is None:
+        raise ValueError(f"{expression!r} is no expression")
+    root, path, kind = found[1], found[2], found[3]
+    if root == "$retval":
+        return expression
+    if btf is None:
+        raise Unavailable(f"there is no BTF for {function}")
+    parameters = btf.parameters(function)
+    position = probe.parameters.index(root)
+    if parameters is None or position >= len(parameters):
+        raise Unavailable(f"BTF does not describe {root} of {function}")
+    if kind == "symbol" and features.symbol_text:
+        kind = "symstr"
+    name, type_id = parameters[position]
+    # Also done if the names are used: so a member that does not exist is found before the kernel refuses it.
+    raw = _raw(f"$arg{position + 1}", type_id, path, kind, btf)
+    by_name = f"{name}{path}" + (f":{kind}" if kind else "")
+    if features.names and len(by_name) <= _MAX_EXPRESSION:
+        return by_name
+    if len(raw) > _MAX_EXPRESSION:
+        raise Unavailable(f"{expression} is too long for the kernel")
+    return raw
+
+
+def _raw(text: str, type_id: int, path: str, kind: str | None, btf: Btf) -> str:
+    offset: int | None = None
+    bits = 0
+    for arrow, name in _STEP.findall(path):
+        if arrow == "->":
+            text = text if offset is None else f"+{offset // 8}({text})"
+            target = btf.pointed_to(type_id)
+            if target is None:
+                raise Unavailable(f"what is before ->{name} is no pointer")
+            type_id, offset = target, 0
+        member = btf.member(type_id, name)
+        if member is None or offset is None:
+            raise Unavailable(f"there is no member {name}")
+        type_id, bits = member.type_id, member.bits
+        offset += member.bit_offset
+    if offset is not None:
+        container = 32 if bits else 8
+        text = f"+{offset // container * container // 8}({text})"
+        if bits:
+            if offset % container + bits > container:
+                raise Unavailable(f"the bit field {path} is not in one word")
+            return f"{text}:b{bits}@{offset % container}/{container}"
+    if kind == "string":
+        return f"{text}:string" if btf.is_text(type_id) else f"+0({text}):string"
+    kind = kind or btf.scalar(type_id)
+    if kind is None:
+        raise Unavailable(f"{path} is no number")
+    return f"{text}:{kind}"
