@@ -96,6 +96,7 @@ _PROBES: tuple[tuple[str, Probe], ...] = (
     ("tracefs", record_checks.tracefs_mount),
     ("patched tracepoints", record_checks.patched_tracepoints),
     ("BTF", record_checks.btf),
+    ("probes", record_checks.probes),
     ("lockdown", record_checks.lockdown),
     ("perf_event_paranoid", record_checks.perf_event_paranoid),
     ("bpftrace", record_checks.program("bpftrace")),

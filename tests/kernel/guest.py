@@ -34,6 +34,8 @@ SUITE = "trixie"
 SERIES = "6.12"
 # Other versions of bpftrace that distributions ship, on which recorder scripts are tested.
 OTHER_BPFTRACE = {"bpftrace-0.17": "bookworm", "bpftrace-0.27": "sid"}
+# Kernels of other suites of Debian, on which recorders are tested: the newest of each.
+OTHER_KERNELS = {"debian-12": "bookworm", "debian-sid": "sid"}
 # Increment this when `prepare` changes in a way that the package list does not show.
 RECIPE = 1
 ROOT_SIZE = "6G"
@@ -71,6 +73,10 @@ until [ -b /dev/vda ] || [ $tries = 100 ]; do /bin/busybox sleep 0.1; tries=$((t
 /bin/busybox mount -t ext4 /dev/vda /root
 /bin/busybox mount -o move /dev /root/dev
 exec /bin/busybox switch_root /root /sbin/syncline-init
+"""
+
+MOUNT_MODULES = """until [ -b /dev/vdd ] || [ $tries = 100 ]; do /bin/busybox sleep 0.1; tries=$((tries + 1)); done
+/bin/busybox mount -t ext4 -o ro /dev/vdd /root/usr/lib/modules
 """
 
 RUN_OTHER_BPFTRACE = """#!/bin/sh
@@ -192,20 +198,7 @@ def make_root(root: Path, work: Path) -> str:
     policy.unlink()
     (deb,) = (root / "tmp").glob("linux-image-*.deb")
     say(f"unpacking {deb.name}")
-    unpacked = work / "kernel"
-    run(["dpkg-deb", "-x", str(deb), str(unpacked)])
-    deb.unlink()
-    (kernel,) = (unpacked / "boot").glob("vmlinuz-*")
-    version = kernel.name.removeprefix("vmlinuz-")
-    shutil.move(kernel, work / "vmlinuz")
-    shutil.move(next((unpacked / "boot").glob("config-*")), work / "config")
-    modules = next(
-        path for path in (unpacked / "usr/lib/modules", unpacked / "lib/modules") if path.is_dir()
-    )
-    (root / "usr/lib/modules").mkdir(exist_ok=True)
-    shutil.move(modules / version, root / "usr/lib/modules" / version)
-    run([find("depmod") or "depmod", "-b", str(root), version])
-    shutil.rmtree(unpacked)
+    version = unpack_kernel([deb], work, root)
     stub = root / "sbin/syncline-init"
     stub.write_text(STUB_INIT)
     stub.chmod(0o755)
@@ -261,8 +254,11 @@ def cpio(files: list[tuple[str, int, bytes]]) -> bytes:
     return bytes(out)
 
 
-def make_initramfs(root: Path, version: str) -> bytes:
-    """Returns an initramfs with busybox and the modules for the root file system, in load order."""
+def make_initramfs(root: Path, version: str, busybox: bytes, with_modules: bool = False) -> bytes:
+    """Returns an initramfs with busybox and the modules for the root file system, in load order.
+
+    `with_modules`: the other modules are on a disk of their own, which is mounted over those of the root.
+    """
     folder = root / "usr/lib/modules" / version
     needs: dict[str, list[str]] = {}
     paths: dict[str, str] = {}
@@ -293,9 +289,14 @@ def make_initramfs(root: Path, version: str) -> bytes:
                 lzma.decompress(raw) if paths[name].endswith(".xz") else raw,
             )
         )
-    files.append(("bin/busybox", 0o100755, (root / "usr/bin/busybox").read_bytes()))
+    files.append(("bin/busybox", 0o100755, busybox))
     files.append(("modules", 0o100644, "".join(f"{name}.ko\n" for name in order).encode()))
-    files.append(("init", 0o100755, INITRAMFS_INIT.encode()))
+    init = INITRAMFS_INIT
+    if with_modules:
+        init = init.replace(
+            "/bin/busybox mount -o move", f"{MOUNT_MODULES}/bin/busybox mount -o move"
+        )
+    files.append(("init", 0o100755, init.encode()))
     return cpio(files)
 
 
@@ -327,7 +328,8 @@ def prepare(again: bool = False) -> Path:
             version = make_root(root, work)
             for name, suite in OTHER_BPFTRACE.items():
                 make_other_bpftrace(root, name, suite, work)
-            (work / "initramfs").write_bytes(make_initramfs(root, version))
+            busybox = (root / "usr/bin/busybox").read_bytes()
+            (work / "initramfs").write_bytes(make_initramfs(root, version, busybox))
             (work / "version").write_text(version + "\n")
             say("creating the root image")
             run(
@@ -351,6 +353,104 @@ def prepare(again: bool = False) -> Path:
             shutil.rmtree(work, ignore_errors=True)
         say(f"prepared in {time.monotonic() - begun:.0f} s: {ready}")
     return ready
+
+
+def other_kernel(name: str) -> Path:
+    """Returns the folder with kernel, initramfs and an image of modules of another Debian suite."""
+    suite = OTHER_KERNELS[name]
+    folder = CACHE / name
+    with locked(f"{name}.lock"):
+        if (folder / "version").exists():
+            return folder
+        need_tools(["mke2fs", "dpkg-deb", "depmod"])
+        work = Path(tempfile.mkdtemp(prefix="making-", dir=CACHE))
+        try:
+            debs = download_kernel(suite, work)
+            say(f"unpacking {', '.join(deb.name for deb in debs)}")
+            version = unpack_kernel(debs, work, work / "modules")
+            (work / "initramfs").write_bytes(
+                make_initramfs(work / "modules", version, guest_busybox(), with_modules=True)
+            )
+            mke2fs = [find("mke2fs") or "mke2fs", "-q", "-t", "ext4", "-d"]
+            lib = work / "modules/usr/lib/modules"
+            run([*mke2fs, str(lib), str(work / "modules.img"), "1G"])
+            (work / "version").write_text(version + "\n")
+            shutil.rmtree(work / "modules")
+            shutil.rmtree(folder, ignore_errors=True)
+            work.chmod(0o755)
+            work.rename(folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    return folder
+
+
+def download_kernel(suite: str, work: Path) -> list[Path]:
+    """Downloads the kernel packages of a suite with an apt that knows only this suite."""
+    say(f"downloading the kernel of {suite}")
+    for name in ("lists/partial", "cache/archives/partial", "etc"):
+        (work / "apt" / name).mkdir(parents=True)
+    (work / "apt/status").touch()
+    mirror = os.environ.get("SYNCLINE_MIRROR") or "http://deb.debian.org/debian"
+    # The keys of Debian are those of the system that runs this.
+    (work / "apt/sources").write_text(f"deb {mirror} {suite} main\n")
+    options = {
+        "Dir::State": work / "apt",
+        "Dir::State::status": work / "apt/status",
+        "Dir::Cache": work / "apt/cache",
+        "Dir::Etc::sourcelist": work / "apt/sources",
+        "Dir::Etc::sourceparts": "/dev/null",
+        "APT::Sandbox::User": "",
+    }
+    apt = [f"-o={key}={value}" for key, value in options.items()]
+    run(["apt-get", *apt, "-qq", "update"])
+    depends = run(["apt-cache", *apt, "depends", "linux-image-amd64"])
+    package = re.search(r"Depends: (linux-image-\S+)", depends)
+    if package is None:
+        raise RuntimeError(f"{suite} has no kernel: {depends}")
+    # Newer kernels consist of several packages.
+    more = run(["apt-cache", *apt, "depends", package[1]])
+    parts = re.findall(r"Depends: (linux-(?:base|binary|modules)-\d\S+)", more)
+    run(["apt-get", *apt, "-qq", "download", package[1], *parts], cwd=work)
+    shutil.rmtree(work / "apt")
+    return sorted(work.glob("*.deb"))
+
+
+def unpack_kernel(debs: list[Path], work: Path, root: Path) -> str:
+    """Puts kernel and configuration into `work`, and the modules into `root`. Returns the version."""
+    unpacked = work / "kernel"
+    for deb in debs:
+        run(["dpkg-deb", "-x", str(deb), str(unpacked)])
+        deb.unlink()
+    kernels = [*unpacked.glob("boot/vmlinuz-*"), *unpacked.glob("usr/lib/modules/*/vmlinuz")]
+    kernel = kernels[0]
+    version = kernel.name.removeprefix("vmlinuz-") if "-" in kernel.name else kernel.parent.name
+    shutil.move(kernel, work / "vmlinuz")
+    for config in unpacked.glob("boot/config-*"):
+        shutil.move(config, work / "config")
+    modules = next(
+        path for path in (unpacked / "usr/lib/modules", unpacked / "lib/modules") if path.is_dir()
+    )
+    (root / "usr/lib/modules").mkdir(parents=True, exist_ok=True)
+    if not (root / "lib").exists():
+        (root / "lib").symlink_to("usr/lib")
+    shutil.move(modules / version, root / "usr/lib/modules" / version)
+    run([find("depmod") or "depmod", "-b", str(root), version])
+    shutil.rmtree(unpacked)
+    return version
+
+
+def guest_busybox() -> bytes:
+    """Returns busybox of the guest, from its initramfs."""
+    data = (prepare() / "initramfs").read_bytes()
+    at = 0
+    while True:
+        fields = [int(data[at + 6 + 8 * i : at + 14 + 8 * i], 16) for i in range(13)]
+        name = data[at + 110 : at + 109 + fields[11]].decode()
+        start = at + 110 + fields[11]
+        start += -start % 4
+        if name == "bin/busybox":
+            return data[start : start + fields[6]]
+        at = start + fields[6] + -fields[6] % 4
 
 
 # --- boot ----------------------------------------------------------------------------------------
@@ -398,7 +498,14 @@ def qemu(guest: Path, args: argparse.Namespace, out: Path, disks: Path) -> list[
     # no_timer_check: on a busy host the timer check at boot fails, and the kernel panics.
     append = "console=ttyS0 root=/dev/vda rw init=/sbin/syncline-init panic=-1 no_timer_check net.ifnames=0"
     append += f" {args.append}"
-    if args.kernel == "stock":
+    if args.kernel in OTHER_KERNELS:
+        other = other_kernel(args.kernel)
+        kernel = other / "vmlinuz"
+        modules = other / "modules.img"
+        command += ["-drive", f"file={modules},format=raw,if=none,id=modules,readonly=on"]
+        command += ["-device", "virtio-blk-pci,drive=modules"]
+        command += ["-initrd", str(other / "initramfs")]
+    elif args.kernel == "stock":
         kernel = guest / "vmlinuz"
         command += ["-initrd", str(guest / "initramfs")]
     else:
@@ -438,7 +545,7 @@ def boot(args: argparse.Namespace) -> int:
                 f"no patched kernel; build it with kernel-patch/build.sh --series {series}, or name one in SYNCLINE_BZIMAGE"
             )
         args.kernel = str(kernel)
-    if args.kernel != "stock" and not Path(args.kernel).is_file():
+    if args.kernel not in ("stock", *OTHER_KERNELS) and not Path(args.kernel).is_file():
         raise Missing(f"no kernel {args.kernel}")
     need_tools(BOOT_TOOLS)
     guest = prepare()
@@ -523,7 +630,7 @@ def arguments() -> argparse.Namespace:
         one.add_argument(
             "--kernel",
             default="stock",
-            help=f"stock; patched ({SERIES}) or patched-SERIES; or a bzImage with everything built in",
+            help=f"stock; {', '.join(OTHER_KERNELS)}; patched ({SERIES}) or patched-SERIES; or a bzImage with everything built in",
         )
         one.add_argument(
             "--fs", default="ext4", help="a row of filesystems.tsv, or none (default: ext4)"

@@ -10,7 +10,9 @@ import subprocess
 from pathlib import Path
 
 from syncline.finding import Finding, Probe
-from syncline.record import tracefs
+from syncline.record import mounts, tracefs
+from syncline.record.errors import RecordError
+from syncline.record.probe_group import ProbeGroup
 
 # The tracepoints that kernel-patch/ adds.
 PATCHED_EVENTS = ("sync_start", "bio_add_folio", "bio_submit", "bio_complete", "sync_end")
@@ -70,7 +72,7 @@ def patched_tracepoints(root: Path) -> Finding:
         return Finding(
             "missing",
             "a kernel without Syncline's patch",
-            "For full detail build a patched kernel (kernel-patch/). Recorders for stock kernels are in bpf/.",
+            "Recording uses probes instead (see probes below). To develop a file system, build a patched kernel (kernel-patch/).",
         )
     system = found["sync_start"][0].parent.name
     if absent:
@@ -80,6 +82,35 @@ def patched_tracepoints(root: Path) -> Finding:
             "Apply the current patch for this kernel (kernel-patch/).",
         )
     return Finding("ok", f"{system}: {', '.join(present)}")
+
+
+def probes(root: Path) -> Finding:
+    """Reports which functions the route `dynamic-events` would probe, and what it would not record."""
+    folder = tracefs.find(root, "events")
+    if folder is None:
+        return Finding("warn", "unknown without tracefs", "See tracefs above.")
+    group = ProbeGroup(folder)
+    mountinfo = root / "proc/self/mountinfo"
+    try:
+        report = group.plan(mounts.types(mountinfo.read_text(errors="replace")), root)
+    except (OSError, RecordError) as error:
+        hint = error.hint if isinstance(error, RecordError) else ""
+        return Finding(
+            "missing",
+            str(error.message if isinstance(error, RecordError) else error),
+            hint or "Without probes, recording uses bpftrace: apt install bpftrace",
+        )
+    functions = "; ".join(
+        f"{event}: {', '.join(function for function, _ in pairs)}"
+        for event, pairs in report.probed.items()
+    )
+    detail = f"{group.summary()} ({functions})"
+    if not report.unavailable and not report.missing_fields:
+        return Finding("ok", detail)
+    reasons = {f"{event}: {why}" for event, why in report.unavailable.items()}
+    for event, fields in report.missing_fields.items():
+        reasons |= {f"{event}.{name}: {why}" for name, why in fields.items()}
+    return Finding("warn", detail, "; ".join(sorted(reasons)))
 
 
 def btf(root: Path) -> Finding:

@@ -95,11 +95,15 @@ def _errors(tracefs: Path) -> str:
 
 def _reason(log: str) -> str | None:
     """Returns the last error of error_log: the kernel's message and the word that it marks."""
-    entries = re.findall(r"^\[.*?\] \w+: error: (.*)\n  Command: (.*)\n(?: *\^)?", log, re.MULTILINE)
+    entries = re.findall(
+        r"^\[.*?\] \w+: error: (.*)\n  Command: (.*)\n(?: *\^)?", log, re.MULTILINE
+    )
     if not entries:
         return None
     message, command = entries[-1]
     caret = log.rstrip("\n").rpartition("\n")[2]
     at = caret.find("^") - len("  Command: ")
-    word = re.search(r"\S*$", command[:at])[0] + re.match(r"\S*", command[at:])[0] if at >= 0 else ""  # type: ignore[index]
+    word = (
+        re.search(r"\S*$", command[:at])[0] + re.match(r"\S*", command[at:])[0] if at >= 0 else ""
+    )  # type: ignore[index]
     return f"{message.strip()}: {word}" if word else message.strip()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 from syncline.record import dynamic_events, ring_buffer, seen_events
 from syncline.record.errors import RecordError
 from syncline.record.file_paths import FILE, FilePaths
-from syncline.record.kernel_facts import mounted_types
+from syncline.record.mounts import MountWatch
 from syncline.record.probe_group import ProbeGroup
 from syncline.record.processes import Tasks
 from syncline.record.ring_buffer import Buffer, RingBuffer
 
-# Interval at which new files, threads and modules are looked for.
+# Interval at which new files, threads and mounts are looked for.
 _LOOK_EVERY_S = 0.25
 # The share of the memory that the buffer of the scheduler gets.
 _THREADS_SHARE = 4
@@ -34,7 +35,7 @@ class DynamicRecorder:
         self._folder = folder
         self.group = ProbeGroup(tracefs)
         self.problems: list[str] = []
-        self._modules = _modules()
+        self._mounts = MountWatch()
         self._paths: FilePaths | None = None
         self._threads: Buffer | None = None
         self._followed: set[int] = set()
@@ -42,7 +43,7 @@ class DynamicRecorder:
         self._look = threading.Thread(target=self._look_often, name="syncline-files", daemon=True)
         self.ring = RingBuffer(tracefs, folder, buffer_kb, tasks)
         try:
-            events = self.group.define(_mounted())
+            events = self.group.define(self._mounts.types())
             self._enable(self.ring.main, events)
             for event, condition in self.group.tracepoints.everywhere:
                 self._filter(event, condition)
@@ -90,6 +91,7 @@ class DynamicRecorder:
     def close(self) -> None:
         """Removes the probes and the tracing instances. Must be called in any case."""
         self._end_look()
+        self._mounts.close()
         self.ring.close()
         for event in self.group.remove():
             self.problems.append(f"the event {event} is in use elsewhere, and was not removed")
@@ -142,21 +144,20 @@ class DynamicRecorder:
             self._define_new()
 
     def _define_new(self) -> None:
-        """Defines the probes of modules that have been loaded since."""
-        modules = _modules()
-        if modules == self._modules:
+        """Defines the probes of file systems that have been mounted since."""
+        if not self._mounts.changed():
             return
-        loaded, self._modules = modules - self._modules, modules
-        if not loaded:
-            return
-        with contextlib.suppress(RecordError):
-            before = set(self.group.functions_probed)
-            self._enable(self.ring.main, self.group.define(_mounted()))
-            if new := sorted(set(self.group.functions_probed) - before):
-                self.problems.append(
-                    f"{', '.join(new)}: of a module that was loaded during the recording, and so not"
-                    " recorded from its start"
-                )
+        before = self.group.functions_probed
+        try:
+            self._enable(self.ring.main, self.group.define(self._mounts.types()))
+        except RecordError as error:
+            self.problems.append(f"no probes for what was mounted meanwhile: {error.message}")
+        if new := sorted(self.group.functions_probed - before):
+            now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            self.problems.append(
+                f"{', '.join(new)}: recorded only from {now / 1e9:.3f} s on, because no file system that"
+                " calls them was mounted before"
+            )
 
 
 def never_seen(recorder: DynamicRecorder) -> list[str]:
@@ -167,15 +168,3 @@ def never_seen(recorder: DynamicRecorder) -> list[str]:
         for probe in recorder.group.probes
         if probe.expects and probe.event in seen and probe.expects not in seen
     ]
-
-
-def _modules() -> set[str]:
-    with contextlib.suppress(OSError):
-        return {line.split(" ")[0] for line in Path("/proc/modules").read_text().splitlines()}
-    return set()
-
-
-def _mounted() -> set[str]:
-    with contextlib.suppress(OSError):
-        return mounted_types(Path("/proc/self/mountinfo").read_text(errors="replace"))
-    return set()

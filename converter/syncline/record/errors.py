@@ -10,3 +10,7 @@ class RecordError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class RouteError(RecordError):
+    """The recorders of a route do not start. Another route may."""

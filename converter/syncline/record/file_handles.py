@@ -64,7 +64,7 @@ def path_of(mount: Mount, folder: str, ino: int, generation: int) -> str:
 
 def _is(path: str, status: os.stat_result) -> bool:
     try:
-        return os.path.samestat(os.stat(path, follow_symlinks=False), status)
+        return os.path.samestat(Path(path).lstat(), status)
     except OSError:
         # It is in another mount namespace, or was renamed just now.
         return True

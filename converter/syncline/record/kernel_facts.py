@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,13 +13,9 @@ from syncline.record.btf import Btf, BtfError
 from syncline.record.errors import RecordError
 from syncline.record.probes import Features, Kernel
 
+# Machines with CONFIG_KPROBES_ON_FTRACE.
+_FAST_KPROBES = ("x86_64", "ppc64le", "s390x", "riscv64", "loongarch64")
 _BTF = "sys/kernel/btf"
-# File systems that keep nothing on a device, and so have nothing to sync.
-_WITHOUT_SYNC = {
-    "autofs", "bpf", "binfmt_misc", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs",
-    "efivarfs", "erofs", "fusectl", "hugetlbfs", "iso9660", "mqueue", "nsfs", "proc", "pstore", "ramfs",
-    "rpc_pipefs", "securityfs", "selinuxfs", "squashfs", "sysfs", "tmpfs", "tracefs",
-}  # fmt: skip
 
 
 class Types(Mapping[str, "Btf | None"]):
@@ -76,8 +74,9 @@ def read_kernel(tracefs: Path, wanted: Iterable[str], root: Path = Path("/")) ->
         raise RecordError(
             f"the kernel does not describe its types (CONFIG_DEBUG_INFO_BTF): {types.problems['']}"
         )
-    functions, ambiguous = _functions(tracefs, root, set(wanted))
-    return Kernel(features, functions, types, release(), ambiguous)
+    functions, ambiguous = _functions(tracefs, root, frozenset(wanted), _modules(root))
+    fast = platform.machine() in _FAST_KPROBES
+    return Kernel(features, functions, types, release(), fast, ambiguous)
 
 
 def release(text: str = "") -> tuple[int, ...]:
@@ -95,10 +94,21 @@ def _lockdown(root: Path) -> str:
     return mode[1] if mode else ""
 
 
+def _modules(root: Path) -> str:
+    with contextlib.suppress(OSError):
+        lines = (root / "proc/modules").read_text().splitlines()
+        return " ".join(line.split(" ")[0] for line in lines)
+    return ""
+
+
+@functools.cache
 def _functions(
-    tracefs: Path, root: Path, wanted: set[str]
+    tracefs: Path, root: Path, wanted: frozenset[str], _modules: str
 ) -> tuple[dict[str, str], frozenset[str]]:
-    """Returns the wanted functions that can be probed, with their modules, and those that are there twice."""
+    """Returns the wanted functions that can be probed, with their modules, and those that are there twice.
+
+    The list of the kernel is long, so it is read again only if other modules are loaded.
+    """
     found: dict[str, str] = {}
     twice = set()
     for name, module in _listed(tracefs, root):
@@ -129,14 +139,3 @@ def _listed(tracefs: Path, root: Path) -> Iterator[tuple[str, str]]:
             columns = line.split()
             if columns[1] in "tT":
                 yield columns[2], columns[3].strip("[]") if len(columns) > 3 else ""
-
-
-def mounted_types(mountinfo: str) -> set[str]:
-    """Returns the types of mounted file systems that sync files, by the text of /proc/PID/mountinfo."""
-    found = set()
-    for line in mountinfo.splitlines():
-        kind = line.partition(" - ")[2].split(" ")[0]
-        name = "fuse" if kind.startswith("fuse") and kind != "fusectl" else kind
-        if name and name not in _WITHOUT_SYNC:
-            found.add(name)
-    return found

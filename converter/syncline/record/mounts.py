@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import select
 from dataclasses import dataclass
+from pathlib import Path
+
+_MOUNTINFO = "/proc/self/mountinfo"
+# File systems that keep nothing on a device, and so have nothing to sync.
+_WITHOUT_SYNC = {
+    "autofs", "bpf", "binfmt_misc", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs",
+    "efivarfs", "erofs", "fusectl", "hugetlbfs", "iso9660", "mqueue", "nsfs", "proc", "pstore", "ramfs",
+    "rpc_pipefs", "securityfs", "selinuxfs", "squashfs", "sysfs", "tmpfs", "tracefs",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -58,3 +70,39 @@ def place(mounts: list[Mount], dev: int, path: str) -> str | None:
         if mount.dev == dev and (rest := within(path, mount.root)) is not None:
             return (mount.point.rstrip("/") + rest) or "/"
     return None
+
+
+class MountWatch:
+    """The types of mounted file systems, and whether something was mounted since they were last read."""
+
+    def __init__(self) -> None:
+        self._file = os.open(_MOUNTINFO, os.O_RDONLY | os.O_CLOEXEC)
+        self._poll = select.poll()
+        self._poll.register(self._file, select.POLLPRI)
+
+    def types(self) -> set[str]:
+        """Returns the types of mounted file systems that sync files."""
+        with contextlib.suppress(OSError):
+            return types(Path(_MOUNTINFO).read_text(errors="replace"))
+        return set()
+
+    def changed(self) -> bool:
+        """Returns whether mounts have changed since the last call."""
+        return bool(self._poll.poll(0))
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
+
+
+def types(mountinfo: str) -> set[str]:
+    """Returns the types of file systems that sync files, by a mountinfo text."""
+    found = set()
+    for mount in parse(mountinfo):
+        kind = mount.kind
+        if kind.startswith("fuse") and kind != "fusectl":
+            kind = "fuse"
+        if kind not in _WITHOUT_SYNC:
+            found.add(kind)
+    return found

@@ -21,6 +21,8 @@ class Report:
 
     # By event: (function, kind of probe).
     probed: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    # By event, the file systems for which it is needed. None of them is mounted.
+    not_mounted: dict[str, list[str]] = field(default_factory=dict)
     # By event, why it is not recorded.
     unavailable: dict[str, str] = field(default_factory=dict)
     # By event, the fields that are not recorded, and why.
@@ -57,10 +59,9 @@ class ProbeGroup:
         self._functions = {name for probe in self.probes for _, name in probe.functions}
         self._done: set[tuple[str, str]] = set()
 
-    @property
-    def gives(self) -> dict[str, str]:
-        """What is missing from a recording without an event."""
-        return {probe.event: probe.gives for probe in self.probes}
+    def summary(self) -> str:
+        """Returns one line: how many events are recorded, and which facts are not."""
+        return self.report.summary({probe.event: probe.gives for probe in self.probes})
 
     @property
     def functions_probed(self) -> set[str]:
@@ -73,12 +74,25 @@ class ProbeGroup:
         Raises:
             RecordError: the kernel has no probes, or lacks what the route needs.
         """
-        kernel = kernel_facts.read_kernel(self.tracefs, self._functions)
         before = set(self.report.probed)
 
         def write(text: str) -> None:
             dynamic_events.define(self.tracefs, text.format(group=self.name))
 
+        self._define_all(kernel_facts.read_kernel(self.tracefs, self._functions), mounted, write)
+        return [f"{self.name}/{event}" for event in self.report.probed if event not in before]
+
+    def plan(self, mounted: set[str], root: Path = Path("/")) -> Report:
+        """Returns what `define` would define if the kernel takes it, and defines nothing.
+
+        Raises:
+            RecordError: the kernel has no probes, or lacks what the route needs.
+        """
+        kernel = kernel_facts.read_kernel(self.tracefs, self._functions, root)
+        self._define_all(kernel, mounted, lambda _text: None)
+        return self.report
+
+    def _define_all(self, kernel: Kernel, mounted: set[str], write: Define) -> None:
         for probe in self.probes:
             self._define(probe, kernel, mounted, write)
         for probe in self.probes:
@@ -86,11 +100,14 @@ class ProbeGroup:
                 raise RecordError(
                     f"no probe records {probe.gives}: {self.report.unavailable[probe.event]}"
                 )
-        return [f"{self.name}/{event}" for event in self.report.probed if event not in before]
 
     def _define(self, probe: Probe, kernel: Kernel, mounted: set[str], write: Define) -> None:
         names = probes.candidates(probe, kernel, mounted)
         report, event = self.report, probe.event
+        if probe.file_systems and not probe.file_systems & mounted:
+            report.not_mounted[event] = sorted(probe.file_systems)
+            return
+        report.not_mounted.pop(event, None)
         reasons: dict[str, str] = {}
         for function in names:
             if event in report.probed and not probe.is_each:

@@ -16,7 +16,7 @@ _FILE = Path(__file__).with_name("probes.toml")
 _MAX_EXPRESSION = 63
 # Syncs sleep, so many threads can be in a function at once. The kernel's default is a few for each CPU.
 _MAX_ACTIVE = 1024
-_ELSE = "else"
+_ELSE, _ALWAYS = "else", "always"
 _EXPRESSION = re.compile(r"(\$?\w+)((?:(?:->|\.)\w+)*)(?::(\w+))?")
 _STEP = re.compile(r"(->|\.)(\w+)")
 
@@ -61,6 +61,8 @@ class Probe:
     optional: frozenset[str]
     gives: str
     module: str = ""
+    file_systems: frozenset[str] = frozenset()
+    in_interrupts: bool = False
     filter: str = ""
     filter_from: tuple[int, ...] = ()
     required: bool = False
@@ -101,6 +103,8 @@ class Kernel:
     # By module.
     types: Mapping[str, Btf | None]
     release: tuple[int, ...] = ()
+    # Whether a kprobe at the start of a function is a call, as an fprobe is. Elsewhere it is a trap.
+    has_fast_kprobes: bool = True
     # Functions of which there are several.
     ambiguous: frozenset[str] = field(default_factory=frozenset)
 
@@ -151,6 +155,8 @@ def _probe(one: dict[str, Any], before: dict[str, Probe]) -> Probe:
         optional,
         one["gives"],
         one.get("module", ""),
+        frozenset(one.get("file_systems", ())),
+        one.get("in_interrupts", False),
         one.get("filter", ""),
         tuple(int(number) for number in one.get("filter_from", "0").split(".")),
         one.get("required", False),
@@ -167,11 +173,12 @@ def candidates(probe: Probe, kernel: Kernel, mounted: set[str]) -> list[str]:
         mounted: the types of mounted file systems that are on a device or need a sync function.
     """
     has = [(owner, name) for owner, name in probe.functions if name in kernel.functions]
-    covered = {owner for owner, _ in has}
-    names = [name for owner, name in has if owner != _ELSE]
-    if mounted - covered or not names:
-        names += [name for owner, name in has if owner == _ELSE]
-    return list(dict.fromkeys(names))
+    if not probe.is_each:
+        return [name for _, name in has]
+    used = [(owner, name) for owner, name in has if owner in mounted or owner == _ALWAYS]
+    if mounted - {owner for owner, _ in used}:
+        used += [(owner, name) for owner, name in has if owner == _ELSE]
+    return list(dict.fromkeys(name for _, name in used))
 
 
 def define(probe: Probe, function: str, kernel: Kernel) -> Definition:
@@ -193,15 +200,16 @@ def define(probe: Probe, function: str, kernel: Kernel) -> Definition:
             missing.append((name, str(error)))
     fields = "".join(f" {argument}" for argument in arguments)
     name = f":{{group}}/{probe.event} {function}"
-    texts = []
     if probe.on == "entry":
-        texts += [f"f{name}{fields}"] if kernel.features.fprobes else []
-        texts += [f"p{name}{fields}"] if kernel.features.kprobes else []
+        fprobes, kprobes = [f"f{name}{fields}"], [f"p{name}{fields}"]
     else:
-        if kernel.features.fprobes:
-            texts += [f"f{_MAX_ACTIVE}{name}%return{fields}", f"f{name}%return{fields}"]
-        if kernel.features.kprobes:
-            texts += [f"r{_MAX_ACTIVE}{name}{fields}"]
+        # Kernels differ in whether an fprobe takes a number.
+        fprobes = [f"f{_MAX_ACTIVE}{name}%return{fields}", f"f{name}%return{fields}"]
+        kprobes = [f"r{_MAX_ACTIVE}{name}{fields}"]
+    fprobes = fprobes if kernel.features.fprobes else []
+    kprobes = kprobes if kernel.features.kprobes else []
+    first_fprobes = probe.in_interrupts or not kernel.has_fast_kprobes
+    texts = fprobes + kprobes if first_fprobes else kprobes + fprobes
     return Definition(probe.event, function, tuple(texts), tuple(missing))
 
 

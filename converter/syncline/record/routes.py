@@ -30,8 +30,15 @@ class Route:
     filters: tuple[str, ...] = ()
 
 
-def choose(requested: Name | None, has_command: bool) -> Route:
+def choose(
+    requested: Name | None, has_command: bool, failed: dict[Name, RecordError] | None = None
+) -> Route:
     """Returns the requested route, or the best one that is available.
+
+    Args:
+        requested: the only route that is considered; None for all.
+        has_command: whether a command is recorded.
+        failed: routes that were tried, and why they do not work.
 
     Raises:
         RecordError: no route, or not the requested one, is available. The message says why.
@@ -40,6 +47,8 @@ def choose(requested: Name | None, has_command: bool) -> Route:
     missing: list[str] = []
     for name in NAMES if requested is None else (requested,):
         try:
+            if failed and name in failed:
+                raise failed[name]
             found.append(_PROBES[name](has_command))
             break
         except RecordError as error:

@@ -18,8 +18,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from syncline.record import machine, routes, symbols, tracefs
-from syncline.record.errors import RecordError
+from syncline.record import dynamic_events, machine, routes, symbols, tracefs
+from syncline.record.errors import RecordError, RouteError
 from syncline.record.recorders import Recorders, Say
 from syncline.record.routes import Route
 from syncline.record.run_folder import RunFolder
@@ -64,9 +64,6 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
     _check_exists(request.filter.pid)
     _remove_dead_instances(say)
     route = routes.choose(request.route, bool(request.command))
-    say(f"route: {route.name}, because {route.why}")
-    if route.cannot_see:
-        say(f"it cannot see {route.cannot_see}")
     with contextlib.closing(RunFolder.create(request.folder, replace=request.force)) as folder:
         try:
             yield folder, _record_into(folder, request, route, lambda text: say(folder.shown(text)))
@@ -89,7 +86,7 @@ def _record_into(folder: RunFolder, request: Request, route: Route, say: Say) ->
         free = shutil.disk_usage(folder.path).free
         if free < _LITTLE_SPACE_BYTES:
             say(f"warning: only {free >> 20} MiB are free on the disk of {folder.name}")
-        manifest = _record(folder.path, request, route, say)
+        manifest = _record_by_best(folder.path, request, route, say)
         text = json.dumps(manifest, indent=2) + "\n"
         # The manifest comes last: a folder without one is no recording.
         folder.write(MANIFEST, text.replace(f"{folder.path}/", ""))
@@ -100,6 +97,23 @@ def _record_into(folder: RunFolder, request: Request, route: Route, say: Say) ->
             raise RecordError(folder.shown(error.message), folder.shown(error.hint)) from None
         raise
     return manifest
+
+
+def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> dict[str, Any]:
+    """Records by a route or, if it does not start and was not requested, by the next best one."""
+    failed: dict[routes.Name, RecordError] = {}
+    while True:
+        say(f"route: {route.name}, because {route.why}")
+        if route.cannot_see:
+            say(f"it cannot see {route.cannot_see}")
+        try:
+            return _record(folder, request, route, say)
+        except RouteError as error:
+            failed[route.name] = error
+            if request.route is not None:
+                raise
+            say(f"warning: {route.name} does not start: {error.message}")
+            route = routes.choose(None, bool(request.command), failed)
 
 
 def _check_exists(pid: int | None) -> None:
@@ -114,6 +128,8 @@ def _remove_dead_instances(say: Say) -> None:
     if mounted is not None and os.geteuid() == 0:
         for name in tracefs.remove_dead_instances(mounted):
             say(f"removed {name}, the tracing instance of a recorder that was killed")
+        for name in dynamic_events.remove_dead_groups(mounted):
+            say(f"removed {name}, the probes of a recorder that was killed")
 
 
 def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str, Any]:
@@ -133,7 +149,12 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
     recorders, scanner = Recorders(), Scanner()
     with contextlib.ExitStack() as stack:
         stack.callback(recorders.close)
-        recorders.start(route, folder, request.filter, request.buffer_kb, scanner.tasks)
+        try:
+            recorders.start(route, folder, request.filter, request.buffer_kb, scanner.tasks)
+        except RecordError as error:
+            raise RouteError(error.message, error.hint) from None
+        if recorders.dynamic is not None:
+            say(f"probes: {recorders.dynamic.group.summary()}")
         stop = stack.enter_context(stop_signal())
         _check_exists(request.filter.pid)
         recorders.begin()
