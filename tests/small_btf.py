@@ -27,7 +27,9 @@ class SmallBtf:
             self.names += text.encode() + b"\0"
         return self.known[text]
 
-    def add(self, kind: int, name: str, third: int, *words: int, count: int = 0, flag: int = 0) -> int:
+    def add(
+        self, kind: int, name: str, third: int, *words: int, count: int = 0, flag: int = 0
+    ) -> int:
         info = kind << 24 | count | flag
         self.types += struct.pack(
             f"{self.order}{3 + len(words)}I", self.name(name), info, third, *words
@@ -62,7 +64,15 @@ class SmallBtf:
 
     def data(self) -> bytes:
         head = struct.pack(
-            f"{self.order}HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(self.types), len(self.types), len(self.names)
+            f"{self.order}HBBIIIII",
+            0xEB9F,
+            1,
+            0,
+            24,
+            0,
+            len(self.types),
+            len(self.types),
+            len(self.names),
         )
         return head + self.types + self.names
 
@@ -70,8 +80,16 @@ class SmallBtf:
 def kernel() -> SmallBtf:
     """Returns types like those of a kernel: struct file, inode, super_block, dentry, bio."""
     btf = SmallBtf()
-    u8, u16, u32 = btf.int("unsigned char", 1), btf.int("unsigned short", 2), btf.int("unsigned int", 4)
-    u64, s64, s32 = btf.int("unsigned long", 8), btf.int("long long", 8, True), btf.int("int", 4, True)
+    u8, u16, u32 = (
+        btf.int("unsigned char", 1),
+        btf.int("unsigned short", 2),
+        btf.int("unsigned int", 4),
+    )
+    u64, s64, s32 = (
+        btf.int("unsigned long", 8),
+        btf.int("long long", 8, True),
+        btf.int("int", 4, True),
+    )
     dev_t, text = btf.add(TYPEDEF, "dev_t", u32), btf.pointer(btf.add(CONST, "", u8))
     kind = btf.struct("file_system_type", ("name", text, 0))
     block = btf.struct("super_block", ("s_dev", dev_t, 128), ("s_type", btf.pointer(kind), 320))

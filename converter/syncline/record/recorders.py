@@ -86,9 +86,14 @@ class Recorders:
             self.inputs.append(entry)
         if self.ring is not None:
             counts = self.ring.stop() if self.dynamic is None else self.dynamic.stop()
-            if counts.lost:
+            if counts.missed:
                 say(
-                    f"warning: the kernel lost {counts.lost:,} events because its ring buffer was full:"
+                    f"warning: probes missed {counts.missed:,} events, which came in an interrupt while"
+                    " another probe ran; kernels from 6.5 on have probes that do not"
+                )
+            if overrun := counts.lost - counts.missed:
+                say(
+                    f"warning: the kernel lost {overrun:,} events because its ring buffer was full:"
                     " give it more memory with --buffer"
                 )
             entry = {"file": "trace.dat", "source": "trace-dat", **asdict(counts)}
@@ -105,8 +110,8 @@ class Recorders:
         facts["without_effect"] = never_seen(dynamic)
         if facts["without_effect"]:
             say(
-                f"warning: {', '.join(facts['without_effect'])} did not occur although events that follow"
-                " did: the compiler has inlined the probed functions"
+                f"warning: no {', '.join(facts['without_effect'])} was recorded although there were syncs:"
+                " the compiler has inlined the probed functions, or the file system has no sync function"
             )
         return facts
 

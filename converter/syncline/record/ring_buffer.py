@@ -48,11 +48,15 @@ _COUNTERS = (*_LOSSES, "entries", "read events", "bytes")
 
 @dataclass
 class Counts:
-    """The events of a recording, and how many the kernel counted as recorded and as lost."""
+    """The events of a recording, and how many the kernel counted as recorded and as lost.
+
+    `missed` are those of the lost events that a probe missed. The others found no room.
+    """
 
     events: list[str]
     entries: int = 0
     lost: int = 0
+    missed: int = 0
     cpus: dict[int, dict[str, int]] = field(default_factory=dict)
 
 
@@ -188,7 +192,7 @@ class RingBuffer:
             first = stats[min(stats)]
             first["dropped events"] = first.get("dropped events", 0) + self.missed
         events = [event for buffer in self.buffers for event in buffer.events]
-        counts = Counts(list(dict.fromkeys(events)), cpus=stats)
+        counts = Counts(list(dict.fromkeys(events)), missed=self.missed, cpus=stats)
         for numbers in stats.values():
             counts.entries += numbers.get("read events", 0) + numbers.get("entries", 0)
             counts.lost += sum(numbers.get(key, 0) for key in _LOSSES)

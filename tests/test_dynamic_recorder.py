@@ -1,0 +1,450 @@
+"""The route `dynamic-events` without a kernel: probes.toml, its texts for several kernels, and a tracefs of plain files."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from syncline.record import (
+    dynamic_events,
+    file_paths,
+    kernel_facts,
+    mounts,
+    probe_group,
+    probes,
+    routes,
+    seen_events,
+    tracefs,
+)
+from syncline.record.btf import Btf
+from syncline.record.errors import RecordError
+from syncline.record.probes import Features, Kernel
+
+from tests.small_btf import kernel as small_kernel
+
+# The lines of tracefs/README by which a kernel says what it takes.
+README_6_1 = "\t    place: [<module>:]<symbol>[+<offset>]|<memaddr>\n\t     fetcharg: $arg<N>\n"
+README_6_12 = README_6_1 + (
+    "\t           f[:[<group>/][<event>]] <func-name>[%return] [<args>]\n"
+    "\t           <argname>[->field[->field|.field...]],\n\t           symstr, %pd/%pD\n"
+)
+FUNCTIONS = ["ext4_sync_file", "vfs_fsync_range", "submit_bio", "bio_endio"]
+
+
+def a_kernel(readme: str = README_6_12, **more: object) -> Kernel:
+    types = {"": Btf(small_kernel().data())}
+    functions = dict.fromkeys(FUNCTIONS, "")
+    return Kernel(Features.of(readme), functions, types, (6, 12), **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def by_event() -> dict[str, probes.Probe]:
+    return {probe.event: probe for probe in probes.load()[0]}
+
+
+def text(probe: probes.Probe, function: str, kernel: Kernel) -> str:
+    return probes.define(probe, function, kernel).texts[0]
+
+
+class TestProbes:
+    """What is written for each kernel."""
+
+    def test_every_expression_is_one(self, by_event: dict[str, probes.Probe]) -> None:
+        assert {"fsync_enter", "fsync_exit", "bio", "bio_end"} <= {
+            probe.event for probe in by_event.values() if probe.required
+        }
+        for probe in by_event.values():
+            assert probe.expects == "" or probe.expects in by_event
+            for _, alternatives in probe.arguments:
+                for expression in alternatives:
+                    found = probes._EXPRESSION.fullmatch(expression)
+                    assert found, expression
+                    assert found[1] in (*probe.parameters, "$retval")
+
+    def test_members_are_named_where_the_kernel_takes_names(
+        self, by_event: dict[str, probes.Probe]
+    ) -> None:
+        assert text(by_event["bio"], "submit_bio", a_kernel()) == (
+            "p:{group}/bio submit_bio bio=bio dev=bio->bi_bdev->bd_dev sector=bio->bi_iter.bi_sector"
+            " bytes=bio->bi_iter.bi_size opf=bio->bi_opf end_io=bio->bi_end_io:symstr"
+        )
+
+    def test_older_kernels_get_offsets(self, by_event: dict[str, probes.Probe]) -> None:
+        # bd_dev is at bit 416 of what is at bit 64; the numbers are those of tests/small_btf.py.
+        assert text(by_event["bio"], "submit_bio", a_kernel(README_6_1)) == (
+            "p:{group}/bio submit_bio bio=$arg1:x64 dev=+52(+8($arg1)):u32 sector=+32($arg1):u64"
+            " bytes=+40($arg1):u32 opf=+16($arg1):u32 end_io=+56($arg1):symbol"
+        )
+
+    def test_names_of_parameters_are_those_of_the_function(
+        self, by_event: dict[str, probes.Probe]
+    ) -> None:
+        """probes.toml says `file`, this kernel's BTF `filp`."""
+        words = text(by_event["fsync_enter"], "ext4_sync_file", a_kernel()).split()
+        assert "ino=filp->f_inode->i_ino" in words
+        # An expression has at most 63 characters: +72 is the dentry, +24 a parent, +40 a name.
+        assert "n1=filp->f_path.dentry->d_parent->d_name.name:string" in words
+        assert "n3=+0(+40(+24(+24(+24(+72($arg1)))))):string" in words
+        assert all(len(word.partition("=")[2]) <= 63 for word in words[2:])
+
+    def test_a_return_probe_has_room_for_many_threads(
+        self, by_event: dict[str, probes.Probe]
+    ) -> None:
+        kernel = a_kernel()
+        probe = by_event["fsync_exit"]
+        texts = probes.define(probe, "ext4_sync_file", kernel).texts
+        assert texts[0] == "r1024:{group}/fsync_exit ext4_sync_file ret=$retval:s32"
+        assert texts[1] == "f1024:{group}/fsync_exit ext4_sync_file%return ret=$retval:s32"
+        slow = replace(kernel, has_fast_kprobes=False)
+        assert probes.define(probe, "ext4_sync_file", slow).texts[0].startswith("f1024:")
+
+    def test_what_runs_in_interrupts_is_an_fprobe(self, by_event: dict[str, probes.Probe]) -> None:
+        assert text(by_event["bio_end"], "bio_endio", a_kernel()).startswith("f:")
+        assert text(by_event["bio_end"], "bio_endio", a_kernel(README_6_1)).startswith("p:")
+
+    def test_a_member_that_does_not_exist_is_left_out_if_optional(
+        self, by_event: dict[str, probes.Probe]
+    ) -> None:
+        definition = probes.define(by_event["bio_end"], "bio_endio", a_kernel())
+        assert dict(definition.missing) == {"remaining": "there is no member __bi_remaining"}
+        assert "remaining" not in definition.texts[0]
+        needed = replace(by_event["bio_end"], optional=frozenset())
+        with pytest.raises(probes.Unavailable, match="__bi_remaining"):
+            probes.define(needed, "bio_endio", a_kernel())
+
+    def test_an_ambiguous_function_is_refused(self, by_event: dict[str, probes.Probe]) -> None:
+        kernel = a_kernel(ambiguous=frozenset({"submit_bio"}))
+        with pytest.raises(probes.Unavailable, match="several"):
+            probes.define(by_event["bio"], "submit_bio", kernel)
+
+    def test_bit_fields_and_arrays_have_offsets(self) -> None:
+        btf = Btf(small_kernel().data())
+        (_, bio), *_ = btf.parameters("submit_bio") or []
+        assert probes._raw("$arg1", bio, "->bits.high", None, btf) == "+68($arg1):b2@3/32"
+        assert probes._raw("$arg1", bio, "->text", "string", btf) == "+80($arg1):string"
+        with pytest.raises(probes.Unavailable, match="no number"):
+            probes._raw("$arg1", bio, "->bi_iter", None, btf)
+        with pytest.raises(probes.Unavailable, match="no pointer"):
+            probes._raw("$arg1", bio, "->bi_opf->x", None, btf)
+
+    @pytest.mark.parametrize(
+        ("mounted", "functions"),
+        [
+            ({"ext4"}, ["ext4_sync_file"]),
+            ({"ext4", "ext3"}, ["ext4_sync_file"]),
+            # xfs is mounted, and this kernel has no sync function of it.
+            ({"ext4", "xfs"}, ["ext4_sync_file", "vfs_fsync_range"]),
+            ({"newfs"}, ["vfs_fsync_range"]),
+            (set(), []),
+        ],
+    )
+    def test_sync_functions_are_those_of_mounted_file_systems(
+        self, by_event: dict[str, probes.Probe], mounted: set[str], functions: list[str]
+    ) -> None:
+        assert probes.candidates(by_event["fsync_enter"], a_kernel(), mounted) == functions
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Returns a tracefs of plain files, in a root with BTF of a small kernel."""
+    files = {
+        "dynamic_events": "p:somebody/bio submit_bio bio=%di\nf:syncline_1_1/bio submit_bio\n",
+        "README": README_6_12,
+        "available_filter_functions": "".join(f"{name}\n" for name in FUNCTIONS) + "x [mod]\n",
+        "error_log": "",
+        "kprobe_profile": "  bio  100  3\n  other  5  7\n",
+        "instances/.keep": "",
+    }
+    mounted = tmp_path / "sys/kernel/tracing"
+    for name, content in files.items():
+        (mounted / name).parent.mkdir(parents=True, exist_ok=True)
+        (mounted / name).write_text(content)
+    (tmp_path / "sys/kernel/btf").mkdir()
+    (tmp_path / "sys/kernel/btf/vmlinux").write_bytes(small_kernel().data())
+    kernel_facts._functions.cache_clear()
+    return mounted
+
+
+def root_of(folder: Path) -> Path:
+    return folder.parents[2]
+
+
+class TestGroup:
+    """Definition and removal."""
+
+    @pytest.fixture(autouse=True)
+    def use_small_kernel(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        read = kernel_facts.read_kernel
+        monkeypatch.setattr(
+            kernel_facts, "read_kernel", lambda at, wanted: read(at, wanted, root_of(folder))
+        )
+
+    def test_the_probes_are_in_a_group_of_this_process(self, folder: Path) -> None:
+        before = (folder / "dynamic_events").read_text()
+        group = probe_group.ProbeGroup(folder)
+        start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+        assert group.name == f"syncline_{os.getpid()}_{start}"
+        events = group.define({"ext4"})
+        assert {
+            f"{group.name}/{name}" for name in ("fsync_enter", "fsync_exit", "bio", "bio_end")
+        } == set(events)
+        written = (folder / "dynamic_events").read_text()
+        # Others' events are still there: the file was not truncated.
+        assert written.startswith(before)
+        assert written.count("/fsync_enter ext4_sync_file") == 1
+        assert group.define({"ext4"}) == [], "they are defined once"
+        assert (folder / "dynamic_events").read_text() == written
+        assert group.remove() == []
+        removed = (folder / "dynamic_events").read_text()[len(written) :].split()
+        assert sorted(removed) == sorted(f"-:{event}" for event in events)
+
+    def test_a_file_system_that_is_mounted_later_gets_its_probes(self, folder: Path) -> None:
+        group = probe_group.ProbeGroup(folder)
+        group.define({"ext4"})
+        before = group.functions_probed
+        assert group.define({"ext4", "newfs"}) == [], "a probe more, into the same event"
+        assert group.functions_probed - before == {"vfs_fsync_range"}
+
+    def test_the_report_says_what_is_not_recorded(self, folder: Path) -> None:
+        group = probe_group.ProbeGroup(folder)
+        group.define({"ext4"})
+        report = json.loads(json.dumps(group.report.as_json()))
+        assert report["probed"]["bio_end"] == [["bio_endio", "fprobe"]]
+        assert report["unavailable"]["flush"] == "the kernel has no function blkdev_issue_flush"
+        assert report["unavailable"]["wait_commit"] == "jbd2 is not loaded"
+        assert report["not_mounted"]["xlog_force"] == ["xfs"]
+        assert report["missing_fields"]["bio_end"] == {
+            "remaining": "there is no member __bi_remaining"
+        }
+        summary = group.summary()
+        assert "4 events by fprobe and kprobe on 3 functions" in summary
+        assert "the wait for cache flushes" in summary
+        assert "xfs" not in summary.partition("without")[0].replace("(xfs", "").replace(
+            "of xfs", ""
+        )
+
+    def test_a_kernel_without_a_needed_function_is_refused(self, folder: Path) -> None:
+        (folder / "available_filter_functions").write_text("ext4_sync_file\nsubmit_bio\n")
+        kernel_facts._functions.cache_clear()
+        group = probe_group.ProbeGroup(folder)
+        with pytest.raises(RecordError, match="when a bio is complete"):
+            group.define({"ext4"})
+
+    def test_an_inlined_function_is_named(self, folder: Path) -> None:
+        (folder / "available_filter_functions").write_text("ext4_sync_file\nbio_endio\n")
+        kernel_facts._functions.cache_clear()
+        with pytest.raises(RecordError, match="submit_bio: inlined"):
+            probe_group.ProbeGroup(folder).define({"ext4"})
+
+    def test_events_of_killed_recorders_are_removed(self, folder: Path) -> None:
+        mine = dynamic_events.group()
+        with (folder / "dynamic_events").open("a") as file:
+            file.write(f"r1024:{mine}/a f\np:syncline_{os.getpid()}_1/b f\np:syncline_x/c f\n")
+        dead = ["syncline_1_1", f"syncline_{os.getpid()}_1"]
+        assert dynamic_events.remove_dead_groups(folder) == sorted(dead)
+        removals = [
+            line for line in (folder / "dynamic_events").read_text().splitlines() if line[0] == "-"
+        ]
+        assert sorted(removals) == sorted([f"-:{dead[0]}/bio", f"-:{dead[1]}/b"])
+
+    def test_misses_of_kprobes_are_counted(self, folder: Path) -> None:
+        assert dynamic_events.misses(folder, "somebody") == {"bio": 3}
+        assert dynamic_events.misses(folder, "nobody") == {}
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        (
+            "[   44.1] trace_fprobe: error: Invalid probed address or symbol\n"
+            "  Command: f:g/e no_such_function a=1\n                 ^\n",
+            "Invalid probed address or symbol: no_such_function",
+        ),
+        (
+            "[   44.1] trace_kprobe: error: First\n  Command: p:g/e f\n           ^\n"
+            "[   45.1] trace_probe: error: BTF_field is not found\n"
+            "  Command: p:g/e f x=a->b\n                    ^\n",
+            "BTF_field is not found: x=a->b",
+        ),
+        ("", None),
+    ],
+)
+def test_the_kernel_says_why_it_refuses(log: str, reason: str | None) -> None:
+    assert dynamic_events._reason(log) == reason
+
+
+class TestMissing:
+    """Why the route is not available. Each has a message, and the next route is taken."""
+
+    @pytest.mark.parametrize(
+        ("file", "content", "message"),
+        [
+            ("sys/kernel/security/lockdown", "none integrity [confidentiality]", "locked down"),
+            ("sys/kernel/tracing/README", "nothing", "no probes"),
+            ("sys/kernel/tracing/dynamic_events", None, "no dynamic events"),
+            ("sys/kernel/btf/vmlinux", None, "does not describe its types"),
+            ("sys/kernel/btf/vmlinux", "text", "magic number"),
+        ],
+    )
+    def test_the_reason_is_given(
+        self, folder: Path, file: str, content: str | None, message: str
+    ) -> None:
+        path = root_of(folder) / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_text(content)
+        with pytest.raises(RecordError, match=message):
+            kernel_facts.read_kernel(folder, ["submit_bio"], root_of(folder))
+
+    def test_a_route_that_failed_is_not_chosen_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def route(name: routes.Name) -> routes.Route:
+            return routes.Route(name, "it is there")
+
+        monkeypatch.setattr(
+            routes, "_PROBES", {name: lambda _, name=name: route(name) for name in routes.NAMES}
+        )
+        failed = {"ring-buffer": RecordError("a"), "dynamic-events": RecordError("b", "do c")}
+        found = routes.choose(None, True, failed)  # type: ignore[arg-type]
+        assert found.name == "bpftrace"
+        assert found.why == "it is there. ring-buffer: a. dynamic-events: b (do c)"
+
+
+HISTOGRAM = """# event histogram
+#
+# trigger info: hist:keys=dev,ino,gen:vals=hitcount:sort=hitcount:size=16384 [active]
+#
+
+{ dev:    8388609, ino:         12, gen: 1168321486 } hitcount:         20
+{ dev:         99, ino:         13, gen:          7 } hitcount:          1
+
+Totals:
+    Hits: 21
+    Entries: 2
+    Dropped: 4
+
+# event histogram
+#
+# trigger info: hist:keys=common_pid,dev,ino:vals=hitcount:sort=hitcount:size=16384 [active]
+#
+
+{ common_pid:     TID, dev:    8388609, ino:         12 } hitcount:         20
+
+Totals:
+    Hits: 20
+    Entries: 1
+    Dropped: 0
+"""
+MOUNTINFO = """22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 22 8:1 /data/db /var/lib/my\\040db rw - ext4 /dev/sda1 rw
+31 22 0:45 /@home /home rw - btrfs /dev/sdb rw,subvolid=257,subvol=/@home
+32 22 0:5 / /proc rw - proc proc rw
+33 22 0:50 / /mnt/s rw - fuse.sshfs host: rw
+damaged
+"""
+
+
+class TestPaths:
+    """files.jsonl."""
+
+    @pytest.fixture
+    def instance(self, tmp_path: Path) -> tracefs.Instance:
+        event = tmp_path / "instance/events/g/fsync_enter"
+        event.mkdir(parents=True)
+        (event / "trigger").write_text("")
+        (event / "hist").write_text(HISTOGRAM.replace("TID", str(os.getpid())))
+        return tracefs.Instance(tmp_path, tmp_path / "instance")
+
+    def test_each_file_has_a_line_with_its_path_or_a_reason(
+        self, instance: tracefs.Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(file_paths, "path_of", lambda mount, *_: f"{mount.point}a/b")
+        monkeypatch.setattr(
+            file_paths, "_text", lambda path: MOUNTINFO if path.endswith("mountinfo") else ""
+        )
+        paths = file_paths.FilePaths(instance, "g/fsync_enter")
+        assert (instance.folder / "events/g/fsync_enter/trigger").read_text().count(
+            "hist:keys="
+        ) == 2
+        paths.finish()
+        outcome = paths.write(tmp_path / "files.jsonl")
+        rows = [json.loads(line) for line in (tmp_path / "files.jsonl").read_text().splitlines()]
+        assert outcome == {"files": 2, "with_path": 1}
+        assert rows[0] == {"dev": 8388609, "ino": 12, "generation": 1168321486, "path": "/a/b"}
+        assert rows[1] == {
+            "dev": 99,
+            "ino": 13,
+            "generation": 7,
+            "reason": "its file system is not mounted here",
+        }
+        assert rows[2:] == [
+            {"dev": 8388609, "mount": "/", "root": "/"},
+            {"dev": 8388609, "mount": "/var/lib/my db", "root": "/data/db"},
+        ]
+        assert (paths.syncs, paths.dropped, paths.tids) == (21, 4, {os.getpid()})
+
+    def test_a_path_in_a_container_is_added(
+        self, instance: tracefs.Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        inside = "40 1 8:1 /data/db /var/lib/db rw - ext4 /dev/sda1 rw\n"
+        host = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+        answers = {
+            "/proc/self/mountinfo": host,
+            f"/proc/{os.getpid()}/mountinfo": inside,
+            f"/proc/{os.getpid()}/cgroup": f"0::/system.slice/docker-{'ab' * 32}.scope\n",
+        }
+        monkeypatch.setattr(file_paths, "_text", lambda path: answers.get(path, ""))
+        monkeypatch.setattr(
+            file_paths, "_namespace", lambda pid: "mnt:[1]" if pid == "self" else "mnt:[2]"
+        )
+        monkeypatch.setattr(file_paths, "path_of", lambda *_: "/data/db/wal/1")
+        paths = file_paths.FilePaths(instance, "g/fsync_enter")
+        paths.poll()
+        paths.write(tmp_path / "files.jsonl")
+        row = json.loads((tmp_path / "files.jsonl").read_text().splitlines()[0])
+        assert row["path"] == "/data/db/wal/1"
+        assert row["container_path"] == "/var/lib/db/wal/1"
+        assert row["container"] == "ab" * 32
+
+    def test_a_name_that_is_no_utf_8_is_written(self) -> None:
+        line = file_paths._line({"path": os.fsdecode(b"/a\xff")})
+        assert json.loads(line.encode()) == {"path": "/a\ufffd"} or "\ufffd" in line
+
+
+class TestMounts:
+    """The mountinfo of a namespace."""
+
+    def test_mounts_are_parsed(self) -> None:
+        found = mounts.parse(MOUNTINFO)
+        assert [(mount.dev, mount.point) for mount in found[:2]] == [
+            (8 << 20 | 1, "/"),
+            (8 << 20 | 1, "/var/lib/my db"),
+        ]
+        assert found[2].subvolume == 257
+        assert len(found) == 5
+
+    def test_only_file_systems_that_sync_count(self) -> None:
+        assert mounts.types(MOUNTINFO) == {"ext4", "btrfs", "fuse"}
+
+    def test_a_path_is_placed_by_the_closest_mount(self) -> None:
+        found = mounts.parse(MOUNTINFO)
+        assert mounts.place(found, 8 << 20 | 1, "/data/db/wal") == "/var/lib/my db/wal"
+        assert mounts.place(found, 8 << 20 | 1, "/data/dbx") == "/data/dbx"
+        assert mounts.place(found, 77, "/x") is None
+
+
+def test_the_ids_of_events_in_a_page_are_read() -> None:
+    def record(event: int, size: int) -> bytes:
+        return struct.pack("=IH", size // 4, event) + bytes(size - 2)
+
+    big = struct.pack("=II", 0, 4 + 120) + struct.pack("=H", 9) + bytes(118)
+    extend = struct.pack("=II", 30 | 5 << 5, 1)
+    discarded = struct.pack("=II", 29 | 1 << 5, 12) + bytes(8)
+    data = record(5, 16) + extend + big + discarded + record(7, 28)
+    # What is after the length is left over from an earlier use of the page.
+    page = struct.pack("=QQ", 1, len(data)) + data + record(8, 16)
+    assert list(seen_events.page_ids(page.ljust(4096, b"\0"))) == [5, 9, 7]
