@@ -121,6 +121,7 @@ def kernel() -> SmallBtf:
         ("bi_status", u8, 192),
         ("bi_iter", iterator, 256),
         ("bi_end_io", btf.pointer(0), 448),
+        ("bi_private", btf.pointer(0), 576),
         ("bits", flags, 512),
         ("text", array, 640),
     )  # fmt: skip

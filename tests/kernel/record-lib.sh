@@ -18,7 +18,7 @@ fi
 syncline() { timeout --foreground -k 30 900 python3 -c 'from syncline.cli import main; main()' "$@"; }
 
 # The route that `record` chooses on this kernel.
-default_route() { if [ -d /sys/kernel/tracing/events/wb_tracer ]; then echo ring-buffer; else echo bpftrace; fi; }
+default_route() { if [ -d /sys/kernel/tracing/events/wb_tracer ]; then echo ring-buffer; else echo dynamic-events; fi; }
 
 check() { # WHAT COMMAND...: passes if the command succeeds
   local what=$1

@@ -11,6 +11,7 @@ from typing import Any
 from syncline.record import dynamic_events, ring_buffer, seen_events
 from syncline.record.errors import RecordError
 from syncline.record.file_paths import FILE, FilePaths
+from syncline.record.kernel_facts import completion_symbols
 from syncline.record.mounts import MountWatch
 from syncline.record.probe_group import ProbeGroup
 from syncline.record.processes import Tasks
@@ -50,6 +51,8 @@ class DynamicRecorder:
                 self._filter(event, condition)
             tracepoints = [event for event, _ in self.group.tracepoints.everywhere]
             self.ring.main.enable([*ring_buffer.CALL_EVENTS, *tracepoints])
+            if not self.group.has_symbol_text:
+                self.ring.symbols = completion_symbols()
             self._count_files()
             self._record_threads(max(buffer_kb // _THREADS_SHARE, 64))
         except BaseException:

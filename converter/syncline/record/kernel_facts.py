@@ -16,6 +16,7 @@ from syncline.record.probes import Features, Kernel
 # Machines with CONFIG_KPROBES_ON_FTRACE.
 _FAST_KPROBES = ("x86_64", "ppc64le", "s390x", "riscv64", "loongarch64")
 _BTF = "sys/kernel/btf"
+_COMPLETION = re.compile(r" [tT] \w*(end\w*(io|bio|write|flush|swap)|(io|bio|write)\w*(end|done))")
 
 
 class Types(Mapping[str, "Btf | None"]):
@@ -83,6 +84,13 @@ def release(text: str = "") -> tuple[int, ...]:
     """Returns the first numbers of the kernel's release: (6, 12)."""
     found = re.match(r"(\d+)\.(\d+)", text or platform.release())
     return (int(found[1]), int(found[2])) if found else ()
+
+
+def completion_symbols(root: Path = Path("/")) -> str:
+    """Returns the lines of /proc/kallsyms for functions that end a bio, by their names."""
+    with contextlib.suppress(OSError), (root / "proc/kallsyms").open() as lines:
+        return "".join(line for line in lines if _COMPLETION.search(line))
+    return ""
 
 
 def _lockdown(root: Path) -> str:

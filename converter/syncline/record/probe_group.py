@@ -56,6 +56,8 @@ class ProbeGroup:
         self.name = dynamic_events.group()
         self.probes, self.tracepoints = probes.load()
         self.report = Report()
+        # Whether fields with the address of a function have its name. Known after `define`.
+        self.has_symbol_text = True
         self._functions = {name for probe in self.probes for _, name in probe.functions}
         self._done: set[tuple[str, str]] = set()
 
@@ -93,6 +95,7 @@ class ProbeGroup:
         return self.report
 
     def _define_all(self, kernel: Kernel, mounted: set[str], write: Define) -> None:
+        self.has_symbol_text = kernel.features.symbol_text
         for probe in self.probes:
             self._define(probe, kernel, mounted, write)
         for probe in self.probes:

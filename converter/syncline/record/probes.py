@@ -105,7 +105,7 @@ class Kernel:
     release: tuple[int, ...] = ()
     # Whether a kprobe at the start of a function is a call, as an fprobe is. Elsewhere it is a trap.
     has_fast_kprobes: bool = True
-    # Functions of which there are several.
+    # Names that several functions have.
     ambiguous: frozenset[str] = field(default_factory=frozenset)
 
 

@@ -132,6 +132,8 @@ class RingBuffer:
         self.instance = self.main.instance
         # Events that probes missed. The kernel counts them apart from the buffer.
         self.missed = 0
+        # Lines of /proc/kallsyms for addresses in events.
+        self.symbols = ""
         self._tasks = tasks
         # Without this option, processes of threads are not recorded. All else works.
         with contextlib.suppress(RecordError):
@@ -250,6 +252,7 @@ class RingBuffer:
             ],
             page_bytes=self.page_bytes,
             pages=self.main.pages,
+            symbols=self.symbols,
             buffers={buffer.name: buffer.pages for buffer in self.buffers[1:]},
         )
 

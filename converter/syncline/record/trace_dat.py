@@ -29,12 +29,14 @@ def write(
     stats: list[str],
     page_bytes: int,
     pages: list[Path],
+    symbols: str = "",
     buffers: dict[str, list[Path]] | None = None,
 ) -> None:
     """Writes a file as a whole or not at all.
 
     `formats` holds the texts of `events/SYSTEM/EVENT/format` by system. `pages` is one file per CPU, in
     the order of the CPUs. `buffers` are further buffers by name, each with a file per CPU.
+    `symbols` are lines of /proc/kallsyms, for events with addresses of functions.
     """
     part = path.with_name(f".{path.name}.part")
     try:
@@ -51,8 +53,9 @@ def write(
                 out.write(system.encode() + b"\0" + struct.pack("=I", len(texts)))
                 for text in texts:
                     out.write(_sized(text))
-            # No kernel symbols, and no formats of trace_printk.
-            out.write(struct.pack("=II", 0, 0))
+            out.write(struct.pack("=I", len(symbols.encode())) + symbols.encode())
+            # No formats of trace_printk.
+            out.write(struct.pack("=I", 0))
             out.write(_sized("".join(f"{pid} {comm}\n" for pid, comm in sorted(comms.items()))))
             out.write(struct.pack("=I", len(pages)))
             out.write(b"options  \0")

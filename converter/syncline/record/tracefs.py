@@ -75,7 +75,7 @@ class Instance:
 
     @classmethod
     def create(cls, tracefs: Path, *, clock: str, buffer_kb: int, name: str = "") -> Instance:
-        """Creates an instance in which tracing is off. `name` tells several of one process from each other.
+        """Creates an instance in which tracing is off. `name` distinguishes several of one process.
 
         Raises:
             RecordError: it cannot be created, or the kernel lacks the clock.

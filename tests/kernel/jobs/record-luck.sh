@@ -1,5 +1,5 @@
 #!/bin/bash
-# `syncline record` with failures: Ctrl-C, kill -9, a full disk, an overflow, a command that fails, no root, another user. None changes the machine.
+# `syncline record` with failures, by one route ([ROUTE], by default that of this kernel): Ctrl-C, kill -9, a full disk, an overflow, a command that fails, no root, another user. None changes the machine.
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
 . "$KERNEL_TESTS/guest-lib.sh"
@@ -8,7 +8,7 @@ set -uo pipefail
 mountpoint -q "$DATA" || mount_case ext4 plain
 
 workload=$PROJECT/tests/workloads/small_files.py
-route=$(default_route)
+route=${1:-$(default_route)}
 
 record() { syncline record --route "$route" "$@"; }
 
@@ -17,7 +17,7 @@ says() { grep -q -- "$1" "$SAID"; }
 nothing_left() { # no instance, no tracer, and the other tracing of the machine unchanged
   local state
   state=$(cat /sys/kernel/tracing/{tracing_on,current_tracer,set_event,buffer_size_kb})
-  [ -z "$(ls /sys/kernel/tracing/instances)" ] && [ "$state" = "$before" ] && ! pgrep -x bpftrace >/dev/null
+  [ -z "$(ls /sys/kernel/tracing/instances)" ] && [ -z "$(cat /sys/kernel/tracing/dynamic_events)" ] && [ "$state" = "$before" ] && ! pgrep -x bpftrace >/dev/null
 }
 
 echo 1 >/sys/kernel/tracing/events/sched/sched_process_exit/enable
@@ -51,7 +51,7 @@ wait_for_exit $recorder
 pkill -INT -x bpftrace
 sleep 2
 record -o /tmp/after -- true &>"$SAID"
-if [ "$route" = ring-buffer ]; then
+if [ "$route" != bpftrace ]; then
   check 'kill -9: the next recording removes its instance' says 'the tracing instance of a recorder that was killed'
 fi
 check '... and nothing is left' nothing_left
@@ -79,7 +79,7 @@ syncline convert /tmp/theirs/moved -o /tmp/moved.csv &>"$SAID"
 check '... and the recording is complete' test "$(grep -c "$DATA/exchanged/" /tmp/moved.csv)" -ge 20
 check '... and nothing is left' nothing_left
 
-if [ "$route" = ring-buffer ]; then
+if [ "$route" != bpftrace ]; then
   mkdir /tmp/small
   mount -t tmpfs -o size=300k none /tmp/small
   record -o /tmp/small/run -- "$workload" "$DATA" files=400 threads=4 &>"$SAID"
