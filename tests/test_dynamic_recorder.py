@@ -7,8 +7,10 @@ import os
 import struct
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from syncline import _core
 from syncline.record import (
     dynamic_events,
     file_paths,
@@ -16,14 +18,16 @@ from syncline.record import (
     mounts,
     probe_group,
     probes,
+    ring_pages,
     routes,
-    seen_events,
     tracefs,
+    user_stacks,
 )
 from syncline.record.btf import Btf
 from syncline.record.errors import RecordError
 from syncline.record.probes import Features, Kernel
 
+from tests import coretools
 from tests.small_btf import kernel as small_kernel
 
 # The lines of tracefs/README by which a kernel says what it takes.
@@ -437,14 +441,99 @@ class TestMounts:
         assert mounts.place(found, 77, "/x") is None
 
 
-def test_the_ids_of_events_in_a_page_are_read() -> None:
-    def record(event: int, size: int) -> bytes:
-        return struct.pack("=IH", size // 4, event) + bytes(size - 2)
+def record(event: int, pid: int, rest: bytes = b"", delta: int = 0) -> bytes:
+    """Returns an event with the common fields, as it is in a page."""
+    data = struct.pack("=HHi", event, 0, pid) + rest
+    return struct.pack("=I", len(data) // 4 | delta << 5) + data
 
-    big = struct.pack("=II", 0, 4 + 120) + struct.pack("=H", 9) + bytes(118)
+
+def a_page(time_ns: int, *records: bytes) -> bytes:
+    data = b"".join(records)
+    # What is after the length is left over from an earlier use of the page.
+    page = struct.pack("=QQ", time_ns, len(data)) + data + record(8, 0)
+    return page.ljust(4096, b"\0")
+
+
+def test_the_events_of_a_page_are_read() -> None:
+    big = struct.pack("=II", 7 << 5, 4 + 120) + struct.pack("=H", 9) + bytes(118)
     extend = struct.pack("=II", 30 | 5 << 5, 1)
     discarded = struct.pack("=II", 29 | 1 << 5, 12) + bytes(8)
-    data = record(5, 16) + extend + big + discarded + record(7, 28)
-    # What is after the length is left over from an earlier use of the page.
-    page = struct.pack("=QQ", 1, len(data)) + data + record(8, 16)
-    assert list(seen_events.page_ids(page.ljust(4096, b"\0"))) == [5, 9, 7]
+    stamp = struct.pack("=II", 31 | 3 << 5, 2)
+    page = a_page(
+        100, record(5, 1, delta=4), extend, big, discarded, record(7, 1), stamp, record(6, 1)
+    )
+    found = [
+        (time, struct.unpack_from("=H", data)[0], len(data))
+        for time, data in ring_pages.page_events(page)
+    ]
+    after = 104 + 5 + (1 << 27) + 7
+    assert found == [(104, 5, 8), (after, 9, 120), (after + 1, 7, 8), (3 + (2 << 27), 6, 8)]
+
+
+class TestUserStacks:
+    """stacks.log without bpftrace."""
+
+    def test_an_entry_gets_the_stack_that_follows_it(self) -> None:
+        def stack(pid: int, *addresses: int) -> bytes:
+            frames = [*addresses, 2**64 - 1] + [0] * (7 - len(addresses))
+            return record(13, pid, struct.pack("=ii8Q", pid, 0, *frames))
+
+        entry = struct.pack("=ii6q", 74, 0, 3, 0, 0, 0, 0, 0)
+        page = a_page(
+            1000,
+            record(1, 7, entry),
+            stack(7, 0x7F01, 0x7F02),
+            record(2, 7, struct.pack("=iiq", 74, 0, -5)),
+            # The stack of an exit is not used, and an entry may have none.
+            stack(7, 0x7F03),
+            record(1, 8, entry),
+            record(1, 9, entry),
+            stack(9, 0x7F09),
+        )
+        rows = list(
+            user_stacks._with_stacks(
+                ring_pages.page_events(page), {1: "fsync", 2: "fsync_exit"}, 13
+            )
+        )
+        assert [(tid, call, len(data)) for _, tid, call, data in rows] == [
+            (7, "fsync", 80),
+            (7, "fsync_exit", 24),
+            (8, "fsync", 0),
+            (9, "fsync", 80),
+        ]
+
+    def test_the_log_is_read_like_that_of_bpftrace(self, tmp_path: Path) -> None:
+        """A call, its stack and its result, through the files that a recording leaves."""
+        instance = tmp_path / "instance"
+        formats = {
+            "syscalls/sys_enter_fsync": "ID: 1\n",
+            "syscalls/sys_exit_fsync": "ID: 2\n",
+            "ftrace/user_stack": "ID: 13\n\tfield:unsigned long caller[8];\toffset:16;\tsize:64;\n",
+        }
+        for event, content in formats.items():
+            (instance / "events" / event).mkdir(parents=True)
+            (instance / "events" / event / "format").write_text(content)
+        pages = tmp_path / "pages"
+        stack = struct.pack("=ii8Q", 7, 0, 0x7F01, 0x7F02, 2**64 - 1, 0, 0, 0, 0, 0)
+        pages.write_bytes(
+            a_page(
+                1000,
+                record(1, 7, bytes(56)),
+                record(13, 7, stack),
+                record(2, 7, struct.pack("=iiq", 74, 0, -5), delta=90),
+            )
+        )
+        stacks = user_stacks.UserStacks.__new__(user_stacks.UserStacks)
+        stacks._ring = SimpleNamespace(page_bytes=4096, comms={7: "a b"})  # type: ignore[assignment]
+        stacks._buffer = SimpleNamespace(  # type: ignore[assignment]
+            instance=tracefs.Instance(tmp_path, instance),
+            events=["syscalls/sys_enter_fsync", "syscalls/sys_exit_fsync"],
+            pages=[pages],
+        )
+        log = tmp_path / "stacks.log"
+        assert stacks.write(log) == {"calls": 2, "stacks": 1, "lost": 0}
+        assert _core.unresolved_addresses([str(log)]) == [(7, "a b", {0x7F01, 0x7F02})]
+        _core.convert([str(log)], f"{tmp_path}/out/")
+        (call,) = coretools.tables(tmp_path / "out")["call"]
+        assert (call["op"], call["comm"], call["ts_ns"], call["ret"]) == ("fsync", "a b", 1000, -5)
+        assert call["stack"] == "0x7f02;0x7f01"

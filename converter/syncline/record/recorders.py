@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,9 +16,13 @@ from syncline.record.processes import Tasks
 from syncline.record.ring_buffer import RingBuffer
 from syncline.record.routes import Route
 from syncline.record.tracer import Tracer
+from syncline.record.user_stacks import FILE as STACKS
+from syncline.record.user_stacks import UserStacks
 from syncline.recordings import Filter
 
 Say = Callable[[str], None]
+# The share of the memory that the buffer of user stacks gets.
+_STACKS_SHARE = 4
 
 
 @dataclass
@@ -27,8 +32,10 @@ class Recorders:
     inputs: list[dict[str, Any]] = field(default_factory=list)
     ring: RingBuffer | None = None
     dynamic: DynamicRecorder | None = None
+    stacks: UserStacks | None = None
     # (tracer, format of its log)
     tracers: list[tuple[Tracer, str]] = field(default_factory=list)
+    _folder: Path | None = None
 
     def start(
         self, route: Route, folder: Path, request: Filter, buffer_kb: int, tasks: Tasks
@@ -51,6 +58,11 @@ class Recorders:
             else:
                 self.ring = RingBuffer(mounted, folder, buffer_kb, tasks)
                 self.ring.main.enable(ring_buffer.patched_events(mounted))
+            self._folder = folder
+            if route.script is None:
+                # Stacks are worth less than the recording.
+                with contextlib.suppress(RecordError):
+                    self.stacks = UserStacks(self.ring, max(buffer_kb // _STACKS_SHARE, 64))
 
     def begin(self) -> None:
         """Starts recording events. bpftrace has been recording since it was started."""
@@ -100,6 +112,23 @@ class Recorders:
             if self.dynamic is not None:
                 entry["probes"] = self._probe_facts(self.dynamic, say)
             self.inputs.insert(0, entry)
+            self._write_stacks(say)
+
+    @property
+    def stack_logs(self) -> list[Path]:
+        """The logs with user stacks."""
+        own = [self._folder / STACKS] if self.stacks is not None and self._folder else []
+        return [*own, *(tracer.log for tracer, _ in self.tracers)]
+
+    def _write_stacks(self, say: Say) -> None:
+        if self.stacks is None or self._folder is None:
+            return
+        counts = self.stacks.write(self._folder / STACKS)
+        self.inputs.append({"file": STACKS, "source": "thesis", **counts})
+        if counts["lost"]:
+            say(
+                f"warning: {counts['lost']:,} calls have no user stack because their buffer was full"
+            )
 
     @staticmethod
     def _probe_facts(dynamic: DynamicRecorder, say: Say) -> dict[str, Any]:

@@ -78,8 +78,12 @@ def patched_events(tracefs: Path) -> list[str]:
 class Buffer:
     """One tracing instance, whose pages are copied to files."""
 
-    def __init__(self, tracefs: Path, folder: Path, buffer_kb: int, name: str = "") -> None:
+    def __init__(
+        self, tracefs: Path, folder: Path, buffer_kb: int, name: str = "", is_written: bool = True
+    ) -> None:
         self.name = name
+        # Whether it is a part of trace.dat.
+        self.is_written = is_written
         self.instance = Instance.create(tracefs, clock=CLOCK, buffer_kb=buffer_kb, name=name)
         self.events: list[str] = []
         self._readers: list[_Reader] = []
@@ -143,10 +147,15 @@ class RingBuffer:
         self._failed: OSError | None = None
         self._thread = threading.Thread(target=self._copy, name="syncline-pages", daemon=True)
 
-    def add(self, name: str, buffer_kb: int) -> Buffer:
+    def add(self, name: str, buffer_kb: int, is_written: bool = True) -> Buffer:
         """Adds a buffer of its own for events that need other settings. Not after `start`."""
-        self.buffers.append(Buffer(self.instance.tracefs, self.folder, buffer_kb, name))
-        return self.buffers[-1]
+        buffer = Buffer(self.instance.tracefs, self.folder, buffer_kb, name, is_written)
+        self.buffers.append(buffer)
+        return buffer
+
+    @property
+    def _written(self) -> list[Buffer]:
+        return [buffer for buffer in self.buffers if buffer.is_written]
 
     def start(self) -> None:
         """Starts recording events."""
@@ -185,7 +194,7 @@ class RingBuffer:
             buffer.drain()
         self._save_names()
         stats = self.main.instance.stats()
-        for other in self.buffers[1:]:
+        for other in self._written[1:]:
             for cpu, numbers in other.instance.stats().items():
                 mine = stats.setdefault(cpu, {})
                 for key in _COUNTERS:
@@ -193,7 +202,7 @@ class RingBuffer:
         if self.missed and stats:
             first = stats[min(stats)]
             first["dropped events"] = first.get("dropped events", 0) + self.missed
-        events = [event for buffer in self.buffers for event in buffer.events]
+        events = [event for buffer in self._written for event in buffer.events]
         counts = Counts(list(dict.fromkeys(events)), missed=self.missed, cpus=stats)
         for numbers in stats.values():
             counts.entries += numbers.get("read events", 0) + numbers.get("entries", 0)
@@ -253,7 +262,7 @@ class RingBuffer:
             page_bytes=self.page_bytes,
             pages=self.main.pages,
             symbols=self.symbols,
-            buffers={buffer.name: buffer.pages for buffer in self.buffers[1:]},
+            buffers={buffer.name: buffer.pages for buffer in self._written[1:]},
         )
 
 

@@ -12,6 +12,10 @@ from syncline.record.errors import RecordError
 from syncline.record.tracer import which
 
 Name = Literal["ring-buffer", "dynamic-events", "bpftrace", "strace"]
+_SHORT_STACKS = (
+    "more than eight frames of a user stack, and those of programs without frame pointers: bpftrace is not"
+    " installed"
+)
 # The conditions of a filter that the scripts in bpf/ apply.
 _BY_SCRIPT = ("pid", "comm", "device")
 NAMES: tuple[Name, ...] = ("ring-buffer", "dynamic-events", "bpftrace", "strace")
@@ -87,7 +91,7 @@ def _ring_buffer(_has_command: bool) -> Route:
         "ring-buffer",
         "the kernel is patched, and its ring buffer reports every loss",
         stacks,
-        "" if stacks else "user stacks: bpftrace is not installed",
+        "" if stacks else _SHORT_STACKS,
     )
 
 
@@ -104,7 +108,7 @@ def _dynamic_events(_has_command: bool) -> Route:
         "dynamic-events",
         "probes on the functions of this kernel report to its ring buffer, which reports every loss",
         stacks,
-        "" if stacks else "user stacks: bpftrace is not installed",
+        "" if stacks else _SHORT_STACKS,
     )
 
 

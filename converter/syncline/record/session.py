@@ -180,11 +180,10 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
     _check_clocks(manifest, say)
     scanner.maps.write(folder / "maps")
     scanner.tasks.write(folder / TASKS, recorders.ring.comms if recorders.ring is not None else {})
-    logs = [tracer.log for tracer, _ in recorders.tracers]
-    resolved = symbols.write(folder / SYMBOLS, logs, scanner.maps, scanner.tasks)
+    resolved = symbols.write(folder / SYMBOLS, recorders.stack_logs, scanner.maps, scanner.tasks)
     if resolved.addresses:
         say(
-            f"bpftrace could not resolve {resolved.addresses} addresses in stacks: of {resolved.functions}"
+            f"{resolved.addresses} addresses in stacks were not resolved while recording: of {resolved.functions}"
             f" the function is known now, of {resolved.files} only the file"
         )
     manifest["inputs"] = recorders.inputs

@@ -1,0 +1,49 @@
+"""Reads the events of sub-buffer pages, without their fields (Documentation/trace/ring-buffer-map.rst)."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+_PADDING, _EXTEND, _STAMP = 29, 30, 31
+_DELTA_BITS = 27
+# The low bits of `commit` are the length of the data.
+_LENGTH = (1 << 20) - 1
+_DATA = 16
+
+
+def events(file: Path, page_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Returns time in ns and bytes of each event in a file of pages, in the order of the file."""
+    with file.open("rb") as pages:
+        while len(page := pages.read(page_bytes)) == page_bytes:
+            yield from page_events(page)
+
+
+def page_events(page: bytes) -> Iterator[tuple[int, bytes]]:
+    """Returns time in ns and bytes of each event in a page."""
+    time, commit = struct.unpack_from("=QQ", page)
+    at, end = _DATA, min(_DATA + (commit & _LENGTH), len(page))
+    # A bit field begins at the other end of the word on a big-endian machine.
+    little = sys.byteorder == "little"
+    while at + 8 <= end:
+        header, word = struct.unpack_from("=II", page, at)
+        kind, delta = (header & 31, header >> 5) if little else (header >> 27, header & 0x7FFFFFF)
+        at += 4
+        if kind == _EXTEND:
+            time += delta + (word << _DELTA_BITS)
+            at += 4
+        elif kind == _STAMP:
+            time = delta + (word << _DELTA_BITS)
+            at += 4
+        elif kind == _PADDING:
+            if delta == 0:
+                return
+            time += delta
+            at += word
+        else:
+            time += delta
+            at, size = (at + 4, word - 4) if kind == 0 else (at, kind * 4)
+            yield time, page[at : at + size]
+            at += -(-size // 4) * 4
