@@ -72,6 +72,12 @@ for fs in "$@"; do
 done
 
 mount_case ext4 plain
+record -o /tmp/stacks -- python3 /tmp/workload.py "$DATA/stacks" 5 &>"$SAID"
+cp -r /tmp/stacks "$OUT/"
+check 'each call has a user stack' holds /tmp/stacks \
+  'next(i for i in manifest["inputs"] if i["file"] == "stacks.log")["stacks"] >= 15'
+check '... whose functions are resolved' grep -q 'libc\.so\|python3' /tmp/stacks/symbols.json
+
 # A container: a mount namespace in which a folder of the file system is mounted elsewhere.
 mkdir -p "$DATA/volume" /tmp/inside
 record -o /tmp/container -- unshare -m sh -c \
