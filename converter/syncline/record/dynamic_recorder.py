@@ -90,6 +90,7 @@ class DynamicRecorder:
         if self._paths is not None:
             found["syncs_counted"] = self._paths.syncs
             found["syncs_not_counted"] = self._paths.dropped
+            found["counts_emptied"] = self._paths.emptied
         return found | {"problems": self.problems}
 
     def close(self) -> None:
@@ -141,11 +142,21 @@ class DynamicRecorder:
                 self._threads.instance.set_threads(new)
 
     def _look_often(self) -> None:
-        while not self._stop.wait(_LOOK_EVERY_S):
-            if self._paths is not None:
-                self._paths.poll()
-                self._follow(self._paths.tids)
-            self._define_new()
+        wait = _LOOK_EVERY_S
+        while not self._stop.wait(wait):
+            began = time.monotonic()
+            try:
+                if self._paths is not None:
+                    self._paths.poll()
+                    self._follow(self._paths.tids)
+                self._define_new()
+            except (OSError, ValueError, LookupError) as error:
+                self.problems.append(
+                    f"paths and new file systems were no longer looked for: {error}"
+                )
+                return
+            # It takes a tenth of one CPU at most, however many files there are.
+            wait = max(_LOOK_EVERY_S, 9 * (time.monotonic() - began))
 
     def _define_new(self) -> None:
         """Defines the probes of file systems that have been mounted since."""

@@ -49,6 +49,8 @@ class FilePaths:
         self.syncs = 0
         # Syncs that the histograms had no room for.
         self.dropped = 0
+        # How often the histograms were full and emptied. A file whose only sync came just then has no line.
+        self.emptied = 0
         self._hits_before = 0
         for trigger in (_BY_FILE, _BY_THREAD):
             self._instance.trigger(event, trigger)
@@ -70,6 +72,7 @@ class FilePaths:
         if max(len(by_file), len(by_thread)) > _SIZE // 2:
             self.dropped += sum(map(int, _DROPPED.findall(text)))
             self._hits_before = self.syncs
+            self.emptied += 1
             for trigger in (_BY_FILE, _BY_THREAD):
                 with contextlib.suppress(RecordError):
                     self._instance.trigger(self._event, f"{trigger}:clear")

@@ -112,7 +112,11 @@ def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> d
             failed[route.name] = error
             if request.route is not None:
                 raise
-            say(f"warning: {route.name} does not start: {error.message}")
+            hint = f" ({error.hint})" if error.hint else ""
+            say(f"warning: {route.name} does not start: {error.message}{hint}")
+            # What its tracers have written until now belongs to no recording.
+            for file in folder.iterdir():
+                file.unlink()
             route = routes.choose(None, bool(request.command), failed)
 
 
