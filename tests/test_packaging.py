@@ -114,6 +114,7 @@ def test_the_wheel_contains_the_program_and_nothing_else(wheel: Path) -> None:
     } <= set(names)
     assert all(name.startswith(("syncline/", "syncline-")) for name in names)
     assert PAGE in names
+    assert "syncline/record/probes.toml" in names
     assert [name for name in names if name.endswith(".so")] == ["syncline/_core.abi3.so"]
     licences = {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
     assert licences == {"LICENSE", "NOTICE", "converter/NOTICES.md"}

@@ -15,7 +15,16 @@ from pathlib import Path
 import pytest
 from syncline import _core
 from syncline.inputs import Reading
-from syncline.record import bpftrace, machine, processes, routes, trace_dat, tracefs, tracer
+from syncline.record import (
+    bpftrace,
+    machine,
+    processes,
+    ring_buffer,
+    routes,
+    trace_dat,
+    tracefs,
+    tracer,
+)
 from syncline.record.errors import RecordError
 
 from tests import coretools
@@ -272,10 +281,55 @@ def test_instances_of_killed_recorders_are_removed(tmp_path: Path) -> None:
     instances = tmp_path / "instances"
     stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     mine = instances / f"syncline-{os.getpid()}-{stat}"
-    for folder in (mine, instances / f"syncline-{os.getpid()}-1", instances / "other-1-1"):
-        folder.mkdir(parents=True)
-    assert tracefs.remove_dead_instances(tmp_path) == [f"syncline-{os.getpid()}-1"]
-    assert sorted(path.name for path in instances.iterdir()) == sorted([mine.name, "other-1-1"])
+    dead = [f"syncline-{os.getpid()}-1", f"syncline-{os.getpid()}-1-threads"]
+    kept = [mine.name, f"{mine.name}-threads", "other-1-1"]
+    for name in (*dead, *kept):
+        (instances / name).mkdir(parents=True)
+    assert sorted(tracefs.remove_dead_instances(tmp_path)) == dead
+    assert sorted(path.name for path in instances.iterdir()) == sorted(kept)
+
+
+def test_the_pages_of_many_cpus_are_in_the_order_of_the_cpus() -> None:
+    files = [Path(f"per_cpu/cpu{cpu}/trace_pipe_raw") for cpu in range(12)]
+    assert sorted(reversed(files), key=ring_buffer._cpu) == files
+
+
+def test_a_second_buffer_is_read_with_the_first(tmp_path: Path) -> None:
+    pages = {name: [tmp_path / f"{name}{cpu}" for cpu in range(2)] for name in ("main", "threads")}
+    pages["main"][0].write_bytes(page(1000, 7, 0))
+    pages["main"][1].write_bytes(b"")
+    pages["threads"][0].write_bytes(b"")
+    pages["threads"][1].write_bytes(page(500, 8, -5) + page(3000, 8, 3))
+    out = tmp_path / "trace.dat"
+    trace_dat.write(
+        out,
+        header_page=HEADER_PAGE,
+        header_event="",
+        ftrace_formats=[],
+        formats={"syscalls": [EXIT_FORMAT]},
+        comms={},
+        clock="[boot]\n",
+        uname="Linux host 6.12 x86_64",
+        version="syncline test",
+        stats=[],
+        page_bytes=4096,
+        pages=pages["main"],
+        symbols="ffffffff81000000 t ext4_end_bio\t[ext4]\n",
+        buffers={"threads": pages["threads"]},
+    )
+    events = tmp_path / "out.events.jsonl"
+    _core.convert([str(out)], str(events))
+    rows = [json.loads(line) for line in events.read_text().splitlines()]
+    assert [(row["ts_ns"], row["tid"], row["ret"]) for row in rows] == [
+        (505, 8, -5),
+        (1005, 7, 0),
+        (3005, 8, 3),
+    ]
+    if shutil.which("trace-cmd") is not None:
+        done = subprocess.run(
+            ["trace-cmd", "report", "-t", str(out)], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.count("sys_exit_fsync") == 3
 
 
 def test_a_failing_tracer_reports_the_reason(tmp_path: Path) -> None:

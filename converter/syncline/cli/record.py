@@ -62,7 +62,7 @@ def _absolute(path: str) -> str:
     type=SIZE,
     default="16M",
     show_default=True,
-    help="Size of the ring buffer of each CPU (route ring-buffer).",
+    help="Size of the ring buffer of each CPU (routes ring-buffer and dynamic-events).",
 )
 @_filters
 @click.option("--force", is_flag=True, help="Replace the recording in DIR.")
