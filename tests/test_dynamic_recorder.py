@@ -256,8 +256,18 @@ class TestGroup:
         assert sorted(removals) == sorted([f"-:{dead[0]}/bio", f"-:{dead[1]}/b"])
 
     def test_misses_of_kprobes_are_counted(self, folder: Path) -> None:
-        assert dynamic_events.misses(folder, "somebody") == {"bio": 3}
+        (folder / "dynamic_events").write_text(
+            "p:one/bio submit_bio bio=%di\nf:one/bio_end bio_endio\nr1024:one/fsync_exit f\n"
+            "p:uprobes/x /bin/sh:0x10\np:two/bio submit_bio\n"
+        )
+        # The same name is in two groups.
+        (folder / "kprobe_profile").write_text("  bio  100  3\n  fsync_exit  5  0\n  bio  9  7\n")
+        assert dynamic_events.misses(folder, "one") == {"bio": 3}
+        assert dynamic_events.misses(folder, "two") == {"bio": 7}
         assert dynamic_events.misses(folder, "nobody") == {}
+        # In an order that is unknown, too many are better than too few.
+        (folder / "kprobe_profile").write_text("  bio  9  7\n  bio  100  3\n  fsync_exit  5  2\n")
+        assert dynamic_events.misses(folder, "one") == {"bio": 10, "fsync_exit": 2}
 
 
 @pytest.mark.parametrize(

@@ -63,12 +63,17 @@ def misses(tracefs: Path, name: str) -> dict[str, int]:
     """Returns how many hits of kprobes of a group the kernel missed. It does not count those of fprobes."""
     found: dict[str, int] = {}
     with contextlib.suppress(OSError):
-        events = {event for group, event in _defined(tracefs) if group == name}
-        for line in (tracefs / "kprobe_profile").read_text().splitlines():
-            columns = line.split()
-            # The profile has no groups: the names of two recordings are the same.
-            if len(columns) == 3 and columns[0] in events and columns[2] != "0":
-                found[columns[0]] = found.get(columns[0], 0) + int(columns[2])
+        text = (tracefs / _FILE).read_text(errors="replace")
+        # A uprobe has the path of a file instead of a function.
+        kprobes = re.findall(r"^[pr]\d*:([^/\s]+)/(\S+) [^/\s]+(?: |$)", text, re.MULTILINE)
+        rows = [line.split() for line in (tracefs / "kprobe_profile").read_text().splitlines()]
+        # The profile has no groups. It is in the order of the definitions.
+        in_order = [row[0] for row in rows] == [event for _, event in kprobes]
+        mine = {event for group, event in kprobes if group == name}
+        for i, row in enumerate(rows):
+            is_mine = kprobes[i][0] == name if in_order else row[0] in mine
+            if is_mine and row[2] != "0":
+                found[row[0]] = found.get(row[0], 0) + int(row[2])
     return found
 
 
