@@ -255,19 +255,23 @@ class TestGroup:
         ]
         assert sorted(removals) == sorted([f"-:{dead[0]}/bio", f"-:{dead[1]}/b"])
 
-    def test_misses_of_kprobes_are_counted(self, folder: Path) -> None:
+    def test_hits_and_misses_of_kprobes_are_counted(self, folder: Path) -> None:
         (folder / "dynamic_events").write_text(
             "p:one/bio submit_bio bio=%di\nf:one/bio_end bio_endio\nr1024:one/fsync_exit f\n"
             "p:uprobes/x /bin/sh:0x10\np:two/bio submit_bio\n"
         )
         # The same name is in two groups.
         (folder / "kprobe_profile").write_text("  bio  100  3\n  fsync_exit  5  0\n  bio  9  7\n")
-        assert dynamic_events.misses(folder, "one") == {"bio": 3}
-        assert dynamic_events.misses(folder, "two") == {"bio": 7}
-        assert dynamic_events.misses(folder, "nobody") == {}
+        hits = dynamic_events.Hits
+        assert dynamic_events.profile(folder, "one") == {
+            "bio": hits(100, 3),
+            "fsync_exit": hits(5, 0),
+        }
+        assert dynamic_events.profile(folder, "two") == {"bio": hits(9, 7)}
+        assert dynamic_events.profile(folder, "nobody") == {}
         # In an order that is unknown, too many are better than too few.
         (folder / "kprobe_profile").write_text("  bio  9  7\n  bio  100  3\n  fsync_exit  5  2\n")
-        assert dynamic_events.misses(folder, "one") == {"bio": 10, "fsync_exit": 2}
+        assert dynamic_events.profile(folder, "one")["bio"].missed == 10
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from syncline.record.errors import RecordError
@@ -59,9 +60,17 @@ def remove_dead_groups(tracefs: Path) -> list[str]:
     return removed
 
 
-def misses(tracefs: Path, name: str) -> dict[str, int]:
-    """Returns how many hits of kprobes of a group the kernel missed. It does not count those of fprobes."""
-    found: dict[str, int] = {}
+@dataclass
+class Hits:
+    """How often the kprobes of an event were hit, and how many hits the kernel missed."""
+
+    hits: int = 0
+    missed: int = 0
+
+
+def profile(tracefs: Path, name: str) -> dict[str, Hits]:
+    """Returns the hits of the kprobes of a group, by event. The kernel does not count those of fprobes."""
+    found: dict[str, Hits] = {}
     with contextlib.suppress(OSError):
         text = (tracefs / _FILE).read_text(errors="replace")
         # A uprobe has the path of a file instead of a function.
@@ -72,8 +81,10 @@ def misses(tracefs: Path, name: str) -> dict[str, int]:
         mine = {event for group, event in kprobes if group == name}
         for i, row in enumerate(rows):
             is_mine = kprobes[i][0] == name if in_order else row[0] in mine
-            if is_mine and row[2] != "0":
-                found[row[0]] = found.get(row[0], 0) + int(row[2])
+            if is_mine:
+                event = found.setdefault(row[0], Hits())
+                event.hits += int(row[1])
+                event.missed += int(row[2])
     return found
 
 

@@ -77,7 +77,7 @@ class DynamicRecorder:
         self._end_look()
         if self._paths is not None:
             self._paths.finish()
-        self.ring.missed = sum(dynamic_events.misses(self.group.tracefs, self.group.name).values())
+        self.ring.missed = sum(event.missed for event in self._profile().values())
         counts = self.ring.stop()
         if self._paths is not None:
             self._paths.write(self._folder / FILE)
@@ -86,12 +86,17 @@ class DynamicRecorder:
     def facts(self) -> dict[str, Any]:
         """Returns what the manifest says of the probes."""
         found = {"group": self.group.name, **self.group.report.as_json()}
-        found["missed"] = dynamic_events.misses(self.group.tracefs, self.group.name)
+        profile = self._profile()
+        found["hits"] = {name: event.hits for name, event in profile.items()}
+        found["missed"] = {name: event.missed for name, event in profile.items() if event.missed}
         if self._paths is not None:
             found["syncs_counted"] = self._paths.syncs
             found["syncs_not_counted"] = self._paths.dropped
             found["counts_emptied"] = self._paths.emptied
         return found | {"problems": self.problems}
+
+    def _profile(self) -> dict[str, dynamic_events.Hits]:
+        return dynamic_events.profile(self.group.tracefs, self.group.name)
 
     def close(self) -> None:
         """Removes the probes and the tracing instances. Must be called in any case."""
