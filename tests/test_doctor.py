@@ -14,6 +14,8 @@ from syncline import doctor
 from syncline.doctor import Check
 from syncline.record import checks as record_checks
 
+from tests import small_btf
+
 # Values of `CapEff:` in hex.
 EVERYTHING, NOTHING, BPF_AND_PERFMON = "1ffffffffff", "0", f"{1 << 38 | 1 << 39:x}"
 
@@ -173,6 +175,27 @@ def test_lockdown_and_missing_btf_are_reported(machine: Path) -> None:
     assert find(machine)("lockdown").status == "ok"
     (machine / "sys/kernel/btf/vmlinux").unlink()
     assert find(machine)("BTF").status == "missing"
+
+
+def test_probes_are_listed_with_what_they_cannot_record(machine: Path) -> None:
+    check = find(machine)("probes")
+    assert (check.status, check.detail) == (
+        "missing",
+        "the kernel has no dynamic events (CONFIG_KPROBE_EVENTS)",
+    )
+    tracing = machine / "sys/kernel/tracing"
+    (tracing / "dynamic_events").write_text("")
+    (tracing / "README").write_text("place: [<module>:]<symbol>[+<offset>]|<memaddr>")
+    (tracing / "available_filter_functions").write_text("ext4_sync_file\nsubmit_bio\nbio_endio\n")
+    (machine / "sys/kernel/btf/vmlinux").write_bytes(small_btf.kernel().data())
+    (machine / "proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+    check = find(machine)("probes")
+    assert check.status == "warn"
+    assert "4 events by kprobe on 3 functions" in check.detail
+    assert "fsync_enter: ext4_sync_file; " in check.detail
+    assert "flush: the kernel has no function blkdev_issue_flush" in check.hint
+    assert "bio_end.remaining: there is no member __bi_remaining" in check.hint
+    assert (tracing / "dynamic_events").read_text() == "", "it defines nothing"
 
 
 def test_an_unusable_cache_is_reported(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:

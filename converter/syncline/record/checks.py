@@ -91,15 +91,12 @@ def probes(root: Path) -> Finding:
         return Finding("warn", "unknown without tracefs", "See tracefs above.")
     group = ProbeGroup(folder)
     mountinfo = root / "proc/self/mountinfo"
+    mounted = mountinfo.read_text(errors="replace") if mountinfo.is_file() else ""
     try:
-        report = group.plan(mounts.types(mountinfo.read_text(errors="replace")), root)
-    except (OSError, RecordError) as error:
-        hint = error.hint if isinstance(error, RecordError) else ""
-        return Finding(
-            "missing",
-            str(error.message if isinstance(error, RecordError) else error),
-            hint or "Without probes, recording uses bpftrace: apt install bpftrace",
-        )
+        report = group.plan(mounts.types(mounted), root)
+    except RecordError as error:
+        otherwise = "Without probes, recording uses bpftrace: apt install bpftrace"
+        return Finding("missing", error.message, error.hint or otherwise)
     functions = "; ".join(
         f"{event}: {', '.join(function for function, _ in pairs)}"
         for event, pairs in report.probed.items()

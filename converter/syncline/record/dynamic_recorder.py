@@ -77,7 +77,7 @@ class DynamicRecorder:
         self._end_look()
         if self._paths is not None:
             self._paths.finish()
-        self.ring.missed = sum(event.missed for event in self._profile().values())
+        self.ring.missed = sum(event.missed for event in self.profile().values())
         counts = self.ring.stop()
         if self._paths is not None:
             self._paths.write(self._folder / FILE)
@@ -86,7 +86,7 @@ class DynamicRecorder:
     def facts(self) -> dict[str, Any]:
         """Returns what the manifest says of the probes."""
         found = {"group": self.group.name, **self.group.report.as_json()}
-        profile = self._profile()
+        profile = self.profile()
         found["hits"] = {name: event.hits for name, event in profile.items()}
         found["missed"] = {name: event.missed for name, event in profile.items() if event.missed}
         if self._paths is not None:
@@ -95,7 +95,8 @@ class DynamicRecorder:
             found["counts_emptied"] = self._paths.emptied
         return found | {"problems": self.problems}
 
-    def _profile(self) -> dict[str, dynamic_events.Hits]:
+    def profile(self) -> dict[str, dynamic_events.Hits]:
+        """Returns the hits of the kprobes, by event."""
         return dynamic_events.profile(self.group.tracefs, self.group.name)
 
     def close(self) -> None:
@@ -183,6 +184,7 @@ class DynamicRecorder:
 def never_seen(recorder: DynamicRecorder) -> list[str]:
     """Returns the events that did not occur, although an event that implies them did."""
     seen = seen_events.names(recorder.ring)
+    seen |= {name for name, event in recorder.profile().items() if event.hits}
     missing = [
         probe.expects
         for probe in recorder.group.probes
