@@ -15,6 +15,7 @@ from syncline import _core
 from syncline.cli.group import cli
 from syncline.engine.columns import open_columns
 from syncline.inputs import Reading, opened
+from syncline.record import processes
 from syncline.recordings import Filter
 from syncline.report.catalogue import sql_root
 from syncline.report.run import run_query
@@ -204,3 +205,49 @@ def test_bios_of_file_system_threads_are_background_writeback(tmp_path: Path) ->
         ]
         requests = columns.query("SELECT id, incomplete FROM syncline_sync").rows
         assert [tuple(row) for row in requests] == [(8, "start")]
+
+
+def test_a_control_group_selects_the_processes_in_it(tmp_path: Path) -> None:
+    one, two, *rest = tids("small4.log")
+    tasks = {
+        "threads": [[one, 40], [two, 50], *[[tid, 60] for tid in rest]],
+        "processes": {},
+        # That of process 60 is not known.
+        "cgroups": {
+            "/kubepods.slice/kubepods-pod1.slice/cri-containerd-3f1a7c.scope": [40],
+            "/kubepods.slice-not": [50],
+        },
+    }
+    run = run_directory(tmp_path / "run", "small4.log", tasks, {"cgroup": "3f1a7"})
+
+    def tids_of(*more: str) -> tuple[list[str], str]:
+        sql = "SELECT DISTINCT tid FROM syncline_sync ORDER BY 1"
+        done = CliRunner().invoke(cli, ["query", str(run), sql, "--format", "csv", *more])
+        assert done.exit_code == 0
+        return done.stdout.splitlines()[1:], done.stderr
+
+    assert tids_of()[0] == [str(one)]
+    assert "only requests of cgroup 3f1a7 are included: 25 others" in tids_of()[1]
+    assert "and 50 for which the log does not record what the filter selects by" in tids_of()[1]
+    assert tids_of("--cgroup", "/kubepods.slice")[0] == [str(one)]
+    assert tids_of("--cgroup", "/kubepods.slice/")[0] == [str(one)]
+    assert tids_of("--cgroup", "/kubepods.slice-not")[0] == [str(two)]
+    assert tids_of("--cgroup", "kubepods")[0] == sorted([str(one), str(two)], key=int)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0::/user.slice/a.scope\n", "/user.slice/a.scope"),
+        ("0::/\n", "/"),
+        ("12:cpuset:/c\n1:name=systemd:/docker/abc\n0::/\n", "/docker/abc"),
+        ("4:memory,cpu:/docker/abc\n", "/docker/abc"),
+        ("", "/"),
+    ],
+)
+def test_the_control_group_of_a_process(
+    text: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cgroup").write_text(text)
+    monkeypatch.setattr(processes, "Path", lambda _: tmp_path / "cgroup")
+    assert processes.cgroup(7) == expected

@@ -613,17 +613,21 @@ def test_metrics_of_a_missing_column_are_null(tmp_path: Path) -> None:
 
 def test_files(both) -> None:
     nothing = {"latency_sum_ns": None, "latency_avg_ns": None, "latency_p99_ns": None}
+    outside = {"container_path": None}
     assert both("one").report("files") == [
         # r1, r2, r4, r5. p99 of 100, 100, 300 at 1.98.
         {"path": "/f", "syncs": 4, "empty": 1, "bytes": 12288, "latency_sum_ns": 500}
         | {"latency_avg_ns": 500 / 3, "latency_p99_ns": pytest.approx(296), "latency_max_ns": 300}
-        | {"writeback_sum_ns": 40, "sync_time_sum_ns": 500, "threads": 2, "incomplete": 2},
+        | {"writeback_sum_ns": 40, "sync_time_sum_ns": 500, "threads": 2, "incomplete": 2}
+        | outside,
         {"path": "/g", "syncs": 1, "empty": 0, "bytes": 12288, "latency_sum_ns": 200}
         | {"latency_avg_ns": 200, "latency_p99_ns": 200, "latency_max_ns": 200}
-        | {"writeback_sum_ns": 100, "sync_time_sum_ns": 200, "threads": 1, "incomplete": 0},
+        | {"writeback_sum_ns": 100, "sync_time_sum_ns": 200, "threads": 1, "incomplete": 0}
+        | outside,
         {"path": "[unknown file]", "syncs": 1, "empty": 1, "bytes": 0, "latency_max_ns": None}
         | nothing
-        | {"writeback_sum_ns": 0, "sync_time_sum_ns": 100, "threads": 1, "incomplete": 0},
+        | {"writeback_sum_ns": 0, "sync_time_sum_ns": 100, "threads": 1, "incomplete": 0}
+        | outside,
     ]
 
 

@@ -78,7 +78,7 @@ class Reading:
             "hints": self._hints(recording, self._offset_of_file(inputs, recordings)),
             "max_loss": self.max_loss,
             "marks": [mark[:3] for mark in marks],
-            "filter": self.filter.over(recording.filter).for_core(),
+            "filter": self.filter.over(recording.filter).for_core(recording.cgroups),
             "processes": recording.threads,
             "process_names": recording.processes,
             "frames": recording.frames,

@@ -19,6 +19,7 @@ __all__ = [
     "Filter",
     "InputHints",
     "Recording",
+    "is_in_cgroup",
     "is_recording",
     "join_recordings",
     "manifest_facts",
@@ -47,17 +48,35 @@ class Filter:
     # As in the kernel: major << 20 | minor.
     device: int | None = None
     min_latency_ns: int | None = None
+    # A control group with the groups below it, or a part of their names.
+    cgroup: str | None = None
 
     def over(self, other: Filter) -> Filter:
         """Returns this filter, with the conditions of `other` where this one has none."""
         conditions = {name: value for name, value in asdict(self).items() if value is not None}
         return replace(other, **conditions)
 
-    def for_core(self) -> tuple[Any, ...] | None:
-        """Returns the argument `filter` of `_core.convert`."""
+    def for_core(self, cgroups: dict[int, str] | None = None) -> tuple[Any, ...] | None:
+        """Returns the argument `filter` of `_core.convert`. `cgroups` are the control groups of processes."""
         if self == Filter():
             return None
-        return (self.pid, self.comm, self.path, self.device, self.min_latency_ns)
+        cgroup = None
+        if self.cgroup is not None:
+            known = (cgroups or {}).items()
+            cgroup = (self.cgroup, {pid: is_in_cgroup(name, self.cgroup) for pid, name in known})
+        return (self.pid, self.comm, self.path, self.device, self.min_latency_ns, cgroup)
+
+
+def is_in_cgroup(name: str, wanted: str) -> bool:
+    """Returns whether a control group is the wanted one or below it.
+
+    Args:
+        name: the path of the group, as in /proc/PID/cgroup.
+        wanted: a path, or a part of a name on it, such as the start of a container's id.
+    """
+    if wanted.startswith("/"):
+        return name == wanted or name.startswith(wanted.rstrip("/") + "/")
+    return any(wanted in part for part in name.split("/"))
 
 
 class InputHints(NamedTuple):
@@ -91,6 +110,8 @@ class Recording:
     hints: dict[str, InputHints] = field(default_factory=dict)
     # Tables of paths, which the core reads.
     file_tables: list[str] = field(default_factory=list)
+    # By process.
+    cgroups: dict[int, str] = field(default_factory=dict)
 
 
 def read_recording(path: str) -> Recording:
@@ -118,6 +139,9 @@ def read_recording(path: str) -> Recording:
         tasks = _read(file) if file.is_file() else {}
         threads = [(_id(tid), _id(pid)) for tid, pid in tasks.get("threads", [])]
         processes = {_id(int(pid)): text(name) for pid, name in tasks.get("processes", {}).items()}
+        cgroups = {
+            _id(pid): text(name) for name, pids in tasks.get("cgroups", {}).items() for pid in pids
+        }
         file = symbols_file
         symbols = _read(file) if file.is_file() else []
         frames = [
@@ -146,6 +170,7 @@ def read_recording(path: str) -> Recording:
         device_names,
         dict.fromkeys(readable, hints),
         [str(table) for table in [Path(path, FILES)] if table.is_file()],
+        cgroups,
     )
 
 
@@ -206,7 +231,7 @@ def join_recordings(recordings: list[Recording]) -> Recording:
         raise InputError(
             "the recordings were made with different filters",
             "convert them one by one, or give one filter for all: --pid, --comm, --path, --device,"
-            " --min-latency",
+            " --min-latency, --cgroup",
         )
     return Recording(
         [file for recording in recordings for file in recording.files],
@@ -217,6 +242,7 @@ def join_recordings(recordings: list[Recording]) -> Recording:
         {dev: name for recording in recordings for dev, name in recording.device_names.items()},
         {file: hints for recording in recordings for file, hints in recording.hints.items()},
         [table for recording in recordings for table in recording.file_tables],
+        {pid: name for recording in recordings for pid, name in recording.cgroups.items()},
     )
 
 

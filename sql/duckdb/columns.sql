@@ -16,6 +16,7 @@ CREATE OR REPLACE TABLE _syncline_columns_sync(
   op VARCHAR,
   datasync BOOLEAN,
   path VARCHAR,
+  container_path VARCHAR,
   dev VARCHAR,
   ino BIGINT,
   fs VARCHAR,

@@ -12,6 +12,7 @@ SELECT
   op,
   datasync,
   path,
+  container_path,
   dev,
   ino,
   fs,

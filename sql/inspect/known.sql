@@ -16,6 +16,7 @@ SELECT
   COUNT(op) AS op,
   COUNT(datasync) AS datasync,
   COUNT(path) AS path,
+  COUNT(container_path) AS container_path,
   COUNT(dev) AS dev,
   COUNT(ino) AS ino,
   COUNT(fs) AS fs,

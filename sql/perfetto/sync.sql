@@ -27,6 +27,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   datasync BOOL,
   -- Path of the file. Null if unknown.
   path STRING,
+  -- Path of the file in the container of the thread. Null outside of containers
+  -- and if unknown. Only the route dynamic-events records it.
+  container_path STRING,
   -- Device of the file, as `major,minor`. Null if unknown.
   dev STRING,
   -- Inode number of the file. Null if unknown.
@@ -131,6 +134,7 @@ SELECT
   extract_arg(arg_set_id, 'debug.op') AS op,
   extract_arg(arg_set_id, 'debug.datasync') AS datasync,
   extract_arg(arg_set_id, 'debug.path') AS path,
+  extract_arg(arg_set_id, 'debug.container_path') AS container_path,
   extract_arg(arg_set_id, 'debug.dev') AS dev,
   extract_arg(arg_set_id, 'debug.ino') AS ino,
   extract_arg(arg_set_id, 'debug.fs') AS fs,

@@ -23,10 +23,13 @@
 --                            known).
 --   incomplete        count  Number of requests whose start, end, or a bio is
 --                            not in the log.
+--   container_path    text   Path of the file in the container that syncs it.
+--                            Null outside of containers and if unknown.
 WITH
   file AS (
     SELECT
       COALESCE(path, '[unknown file]') AS path,
+      MIN(container_path) AS container_path,
       COUNT(*) AS syncs,
       -- Unknown, not 0, if only calls were recorded.
       CASE
@@ -73,7 +76,8 @@ SELECT
   CAST(file.writeback_sum_ns AS BIGINT) AS writeback_sum_ns,
   CAST(file.sync_time_sum_ns AS BIGINT) AS sync_time_sum_ns,
   threads.threads,
-  file.incomplete
+  file.incomplete,
+  file.container_path
 FROM file
 JOIN threads ON threads.path = file.path
 ORDER BY

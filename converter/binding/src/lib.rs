@@ -20,7 +20,7 @@ use syncline_core::merge::clock::{Clock, ClockPair, Clocks, InputHints};
 use syncline_core::options::{Options, OutputFormat, Progress};
 use syncline_core::output::Output;
 use syncline_core::sink::Mark;
-use syncline_core::sink::filtered::Filter;
+use syncline_core::sink::filtered::{Cgroup, Filter};
 use syncline_core::sink::folded::folded_line;
 use syncline_core::sink::perf_script::write_sample;
 use syncline_core::sink::samples::{By, Weight};
@@ -40,8 +40,11 @@ create_exception!(
     "args: message, hint or None, class (usage, input, output, closed, loss, interrupted)"
 );
 
-/// pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns; each None for any.
-type FilterOf = (Option<u32>, Option<String>, Option<String>, Option<u32>, Option<i64>);
+/// pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns, cgroup; each None for any.
+type FilterOf = (Option<u32>, Option<String>, Option<String>, Option<u32>, Option<i64>, Option<CgroupOf>);
+
+/// What the user selected, and by process whether it is in it. Processes whose cgroup is not known are left out.
+type CgroupOf = (String, BTreeMap<u32, bool>);
 
 fn raise(error: &Error) -> PyErr {
     let class = match error.class() {
@@ -109,7 +112,7 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 
 /// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all.
 ///
-/// `filter` is (pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns), each None for any. `processes` are pairs of
+/// `filter` is (pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns, cgroup); see `FilterOf`. `processes` are pairs of
 /// a thread and its process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
 /// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
 /// `device_names` maps major << 20 | minor to a name such as `sda`.
@@ -168,11 +171,12 @@ fn convert<'py>(
         device_names: device_names.into_iter().map(|(dev, name)| (Dev(dev), name)).collect(),
         count_other_events,
         one_of_several,
-        filter: filter.map_or_else(Filter::default, |(pid, comm, path, dev, min_latency_ns)| Filter {
+        filter: filter.map_or_else(Filter::default, |(pid, comm, path, dev, min_latency_ns, cgroup)| Filter {
             pid,
             comm,
             path,
             dev: dev.map(Dev),
+            cgroup: cgroup.map(|(name, has_process)| Cgroup { name, has_process }),
             min_latency_ns,
         }),
         thread_table: ThreadTable::new(processes, process_names),

@@ -11,6 +11,13 @@ use crate::event::Dev;
 /// What a path that does not begin at the root begins with.
 const REST: &[u8] = b"...";
 
+#[derive(Clone, Debug)]
+struct File {
+    generation: u32,
+    path: String,
+    container_path: Option<String>,
+}
+
 /// Where a file system, or a folder `root` of it, is mounted.
 #[derive(Clone, Debug)]
 struct Mount {
@@ -20,8 +27,8 @@ struct Mount {
 
 #[derive(Clone, Debug, Default)]
 pub struct FileTable {
-    /// By device and inode: generation and path. The kernel gives the number of a deleted file to another one, with another generation.
-    files: HashMap<(Dev, u64), Vec<(u32, String)>>,
+    /// By device and inode. The kernel gives the number of a deleted file to another one, with another generation.
+    files: HashMap<(Dev, u64), Vec<File>>,
     mounts: HashMap<Dev, Vec<Mount>>,
 }
 
@@ -49,20 +56,28 @@ impl FileTable {
         let (ino, generation) = (number("ino")?, number("generation")? as u32);
         // The recorder did not find the path of every file.
         let Some(path) = text("path") else { return Ok(()) };
-        let paths = self.files.entry((dev, ino)).or_default();
-        paths.retain(|(other, _)| *other != generation);
-        paths.push((generation, path));
+        let files = self.files.entry((dev, ino)).or_default();
+        files.retain(|other| other.generation != generation);
+        files.push(File { generation, path, container_path: text("container_path") });
         Ok(())
+    }
+
+    fn find(&self, dev: Dev, ino: u64, generation: u32) -> Option<&File> {
+        let files = self.files.get(&(dev, ino))?;
+        let known = files.iter().find(|file| file.generation == generation);
+        // A log without generations does not say which of several files it was.
+        known.or_else(|| files.first().filter(|_| generation == 0 && files.len() == 1))
+    }
+
+    /// Returns the path of a file in the container of its thread.
+    pub fn container_path_of(&self, dev: Dev, ino: u64, generation: u32) -> Option<&str> {
+        self.find(dev, ino, generation)?.container_path.as_deref()
     }
 
     /// Returns the path of a file. `names` is what the log says of it: from the root of its file system, or its last parts after `...`.
     pub fn path_of<'a>(&'a self, dev: Dev, ino: u64, generation: u32, names: &'a [u8]) -> Cow<'a, [u8]> {
-        let paths = self.files.get(&(dev, ino)).map(Vec::as_slice).unwrap_or_default();
-        let known = paths.iter().find(|(other, _)| *other == generation);
-        // A log without generations does not say which of several files it was.
-        let known = known.or_else(|| paths.first().filter(|_| generation == 0 && paths.len() == 1));
-        if let Some((_, path)) = known {
-            return path.as_bytes().into();
+        if let Some(file) = self.find(dev, ino, generation) {
+            return file.path.as_bytes().into();
         }
         if !names.starts_with(b"/") {
             return names.into();
@@ -102,7 +117,7 @@ mod tests {
         let table = table(
             "{\"dev\":266338320,\"ino\":7,\"generation\":1,\"path\":\"/data/old\"}\n\
              {\"dev\":266338320,\"ino\":7,\"generation\":2,\"path\":\"/data/new\"}\n\n\
-             {\"dev\":266338320,\"ino\":8,\"generation\":4294967295,\"path\":\"/data/one\",\"container\":\"c\"}\n\
+             {\"dev\":266338320,\"ino\":8,\"generation\":4294967295,\"path\":\"/data/one\",\"container_path\":\"/one\",\"container\":\"c\"}\n\
              {\"dev\":266338320,\"ino\":9,\"generation\":1,\"reason\":\"deleted\"}\n",
         );
         assert_eq!(path(&table, 7, 1, ".../old"), "/data/old");
@@ -111,6 +126,8 @@ mod tests {
         assert_eq!(path(&table, 7, 3, ".../x"), ".../x");
         assert_eq!(path(&table, 7, 0, ".../x"), ".../x");
         assert_eq!(path(&table, 8, 0, ""), "/data/one");
+        assert_eq!(table.container_path_of(DEV, 8, 0), Some("/one"));
+        assert_eq!(table.container_path_of(DEV, 7, 1), None);
         assert_eq!(path(&table, 9, 1, "/a/b"), ".../a/b");
         assert_eq!(table.path_of(Dev(1), 7, 1, b".../old").as_ref(), b".../old");
     }

@@ -205,6 +205,8 @@ pub struct Request {
     pub process: NameId,
     pub fs: NameId,
     pub path: NameId,
+    /// Its path in the container of the thread.
+    pub container_path: NameId,
     pub dev: Dev,
     pub ino: u64,
     /// `None` if the start does not record it.
@@ -246,6 +248,7 @@ impl Request {
             process: NameId::NONE,
             fs: NameId::NONE,
             path: NameId::NONE,
+            container_path: NameId::NONE,
             dev: Dev::UNKNOWN,
             ino: 0,
             datasync: None,
@@ -400,6 +403,7 @@ impl Row for Request {
         f("op", self.call.map_or(Value::Null, |c| Value::Word(c.op.name())));
         f("datasync", self.datasync.map_or(Value::Null, Value::Bool));
         f("path", Value::name(self.path));
+        f("container_path", Value::name(self.container_path));
         f("dev", Value::dev(self.dev));
         f("ino", if self.ino == 0 { Value::Null } else { Value::Int(self.ino as i64) });
         f("fs", Value::name(self.fs));

@@ -125,6 +125,7 @@ fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
             ino: if whole_fs { 0 } else { ino },
             generation: 0,
             path: texts[0],
+            container_path: texts[1],
             fs: texts[1],
             datasync: (c & 0x10 != 0).then_some(true),
         },

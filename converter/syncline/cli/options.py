@@ -19,7 +19,7 @@ from syncline.reading import Reading
 from syncline.recordings import Filter
 
 # Parameters of a filter, as `Filter` takes them.
-_FILTER = ("pid", "comm", "path", "device", "min_latency")
+_FILTER = ("pid", "comm", "path", "device", "min_latency", "cgroup")
 # Parameters that say how a log is read.
 _READING = ("source", "time_unit", "pid_is", "window", "max_loss", "marks", *_FILTER)
 
@@ -64,6 +64,13 @@ def filters(
             "--min-latency",
             type=DURATION,
             help="Only requests that took at least this long, such as 10ms.",
+        ),
+        click.option(
+            "--cgroup",
+            metavar="NAME",
+            help="Only requests of processes in this control group or below it, if the recording has the groups"
+            " of processes. NAME is a path (/system.slice/postgresql.service), or a part of a name on it, such"
+            " as the start of a container's id.",
         ),
     ]
 
@@ -171,6 +178,7 @@ def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., 
         path: str | None,
         device: int | None,
         min_latency: int | None,
+        cgroup: str | None,
         **rest: Any,
     ) -> Any:
         chosen = Reading(
@@ -180,7 +188,7 @@ def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., 
             window_ns=window,
             max_loss=max_loss,
             marks=marks,
-            filter=Filter(pid, comm, path, device, min_latency),
+            filter=Filter(pid, comm, path, device, min_latency, cgroup),
             given=_given(*_READING),
             warn=lambda message, hint: say(f"warning: {message}", hint),
         )

@@ -82,6 +82,7 @@ def command(
     path: str | None,
     device: int | None,
     min_latency: int | None,
+    cgroup: str | None,
     route: routes.Name | None,
     buffer_kb: int,
     force: bool,
@@ -105,7 +106,7 @@ def command(
         command=list(command),
         seconds=None if duration is None else duration / 1e9,
         route=route,
-        filter=Filter(pid, comm, path and _absolute(path), device, min_latency),
+        filter=Filter(pid, comm, path and _absolute(path), device, min_latency, cgroup),
         buffer_kb=buffer_kb,
         force=force,
     )

@@ -80,6 +80,7 @@ class Tasks:
     def __init__(self) -> None:
         self._threads: set[tuple[int, int]] = set()
         self._names: dict[int, str] = {}
+        self._cgroups: dict[int, str] = {}
 
     def scan(self, pids: list[int], again: bool = True) -> None:
         """Records the threads of processes. Without `again`, only of new processes."""
@@ -104,6 +105,9 @@ class Tasks:
         comm = _comm(pid)
         if comm:
             self._names[pid] = comm
+        group = cgroup(pid)
+        if group:
+            self._cgroups[pid] = group
 
     def processes(self) -> dict[int, int]:
         """Returns the process of each thread, without thread ids that several processes have used."""
@@ -118,9 +122,13 @@ class Tasks:
         """Writes threads and processes. `comms` are thread names, by thread id."""
         # The first thread of a process has its name. The kernel's record is newer than the scan.
         names = self._names | {pid: comms[pid] for _, pid in self._threads if pid in comms}
+        cgroups: dict[str, list[int]] = {}
+        for pid, name in sorted(self._cgroups.items()):
+            cgroups.setdefault(name, []).append(pid)
         tasks = {
             "threads": sorted(self._threads),
             "processes": {str(pid): name for pid, name in sorted(names.items())},
+            "cgroups": cgroups,
         }
         file.write_text(json.dumps(tasks, separators=(",", ":")) + "\n")
 
@@ -128,6 +136,20 @@ class Tasks:
 def all_processes() -> list[int]:
     """Returns the ids of all processes."""
     return [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+
+
+def cgroup(pid: int) -> str:
+    """Returns the path of a process's control group; empty if it has exited.
+
+    Of several hierarchies, that of version 2 counts, else that of the service manager, else the first one.
+    """
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/cgroup").read_text(errors="replace").splitlines()
+        paths = {kind: path for _, kind, path in (line.split(":", 2) for line in lines)}
+        # With both versions, that of version 2 may hold nothing but the root.
+        best = [paths.get("", "/"), paths.get("name=systemd", "/"), *paths.values(), "/"]
+        return next((path for path in best if path != "/"), "/")
+    return ""
 
 
 def family(root: int) -> list[int]:

@@ -20,12 +20,13 @@ from typing import Any
 
 from syncline.record import dynamic_events, machine, routes, symbols, tracefs
 from syncline.record.errors import RecordError, RouteError
+from syncline.record.processes import all_processes, cgroup
 from syncline.record.recorders import Recorders, Say
 from syncline.record.routes import Route
 from syncline.record.run_folder import RunFolder
 from syncline.record.strace import strace_command
 from syncline.record.watch import Scanner, end_child, stop_signal, wait_for_end
-from syncline.recordings import MANIFEST, SYMBOLS, TASKS, Filter
+from syncline.recordings import MANIFEST, SYMBOLS, TASKS, Filter, is_in_cgroup
 
 SCHEMA_VERSION = 1
 _LITTLE_SPACE_BYTES = 256 << 20
@@ -62,6 +63,7 @@ def recorded(request: Request, say: Say) -> Iterator[tuple[RunFolder, dict[str, 
             "check PATH, or give the full path of the program",
         )
     _check_exists(request.filter.pid)
+    _check_cgroup(request.filter.cgroup)
     _remove_dead_instances(say)
     route = routes.choose(request.route, bool(request.command))
     with contextlib.closing(RunFolder.create(request.folder, replace=request.force)) as folder:
@@ -118,6 +120,18 @@ def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> d
             for file in folder.iterdir():
                 file.unlink()
             route = routes.choose(None, bool(request.command), failed)
+
+
+def _check_cgroup(wanted: str | None) -> None:
+    """Raises RecordError if no process is in the control group: the name may have a typing error."""
+    if wanted is None:
+        return
+    groups = {cgroup(pid) for pid in all_processes()} - {""}
+    if not any(is_in_cgroup(group, wanted) for group in groups):
+        raise RecordError(
+            f"no process is in a control group {wanted}",
+            "list those of a process: cat /proc/PID/cgroup; all of them: systemd-cgls",
+        )
 
 
 def _check_exists(pid: int | None) -> None:

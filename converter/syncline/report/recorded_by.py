@@ -44,6 +44,13 @@ GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str, str], ...] = (
         "if they sync files: a sync of a whole file system has no path",
     ),
     (
+        ("container_path",),
+        ("dynamic-events",),
+        "paths in containers; a thread outside of a container has none",
+        "the other requests are of threads outside of containers, or the path was not found",
+        "if threads in containers make them",
+    ),
+    (
         ("start_ns", "datasync", "dev", "ino", "fs"),
         ("ring-buffer", "dynamic-events", "bpftrace"),
         "starts of the file system's sync function",

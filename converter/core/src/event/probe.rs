@@ -77,6 +77,8 @@ pub enum Probe {
         generation: u32,
         /// Complete, or `.../` and the last parts.
         path: NameId,
+        /// Its path in the container of the thread. Only the recorder's table of files has it.
+        container_path: NameId,
         fs: NameId,
         /// `None` if it is not recorded.
         datasync: Option<bool>,

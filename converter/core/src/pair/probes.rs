@@ -85,7 +85,7 @@ impl Pairer {
     }
 
     fn probe_enter(&mut self, e: &Event, probe: &Probe, out: &mut Out<'_>) -> Result<()> {
-        let Probe::SyncEnter { function, whole_fs, dev, ino, path, fs, datasync, .. } = *probe else { return Ok(()) };
+        let Probe::SyncEnter { function, whole_fs, dev, ino, path, container_path, fs, datasync, .. } = *probe else { return Ok(()) };
         let task = self.tasks.id_of(e);
         if let Some(slot) = self.tasks.open_request(task) {
             let open = &mut self.requests[slot];
@@ -102,7 +102,7 @@ impl Pairer {
                         row.waits_known = reported_waits(out.names.get(fs), state.whole_fs);
                     }
                     if !row.path.is_some() {
-                        row.path = path;
+                        (row.path, row.container_path) = (path, container_path);
                     }
                     row.datasync = row.datasync.or(datasync);
                     return Ok(());
@@ -124,7 +124,7 @@ impl Pairer {
         open.probe = Some(state);
         let row = &mut open.row;
         (row.start, row.path, row.fs, row.ino, row.dev) = (Some(e.ts), path, fs, ino, dev);
-        row.datasync = datasync;
+        (row.container_path, row.datasync) = (container_path, datasync);
         row.waits_known = reported_waits(out.names.get(fs), whole_fs);
         row.in_flight.0 = in_flight;
         let sync_id = row.sync_id;

@@ -226,11 +226,13 @@ impl Adopter<'_> {
                 adopt(path);
                 adopt(fs);
             }
-            Kind::Probe(Probe::SyncEnter { function, path, fs, dev, ino, generation, .. }) => {
+            Kind::Probe(Probe::SyncEnter { function, path, container_path, fs, dev, ino, generation, .. }) => {
                 adopt(function);
                 adopt(fs);
                 let known = file_table.path_of(*dev, *ino, *generation, batch.names.get(*path));
                 *path = if known.is_empty() { NameId::NONE } else { names.intern(&known) };
+                let in_container = file_table.container_path_of(*dev, *ino, *generation);
+                *container_path = in_container.map_or(NameId::NONE, |path| names.intern(path.as_bytes()));
             }
             Kind::CallEnter { stack, path, .. } => {
                 adopt(path);

@@ -12,6 +12,7 @@ pub const SYNC: &[(&str, Type)] = &[
     ("op", Type::Text),
     ("datasync", Type::Bool),
     ("path", Type::Text),
+    ("container_path", Type::Text),
     ("dev", Type::Text),
     ("ino", Type::Int),
     ("fs", Type::Text),

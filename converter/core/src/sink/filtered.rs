@@ -1,5 +1,7 @@
 //! Passes only the requests that the user selected, with their bios, to another sink. Rows that belong to no request pass too.
 
+use std::collections::BTreeMap;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -14,6 +16,7 @@ use crate::rows::{Bio, Call, Commit, Request};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     pub pid: Option<u32>,
+    pub cgroup: Option<Cgroup>,
     /// Name of the thread.
     pub comm: Option<String>,
     /// Prefix of its path.
@@ -21,6 +24,15 @@ pub struct Filter {
     pub dev: Option<Dev>,
     /// Minimum duration, from the entry of its call.
     pub min_latency_ns: Option<i64>,
+}
+
+/// The processes of control groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cgroup {
+    /// What the user selected.
+    pub name: String,
+    /// By process, whether it is in one of the selected groups. The group of others is not known.
+    pub has_process: BTreeMap<u32, bool>,
 }
 
 /// Result of a condition. The smallest result of several conditions is that of all together.
@@ -50,6 +62,7 @@ impl Filter {
     pub fn describe(&self) -> String {
         let mut conditions = Vec::new();
         conditions.extend(self.pid.map(|pid| format!("pid {pid}")));
+        conditions.extend(self.cgroup.as_ref().map(|cgroup| format!("cgroup {}", cgroup.name)));
         conditions.extend(self.comm.as_ref().map(|comm| format!("comm {comm}")));
         conditions.extend(self.path.as_ref().map(|path| format!("path {path}")));
         conditions.extend(self.dev.map(|dev| format!("device {dev}")));
@@ -60,7 +73,8 @@ impl Filter {
     fn check_task(&self, pid: u32, comm: &[u8]) -> Verdict {
         let pid_matches = check(self.pid, |wanted| (pid != UNKNOWN_TASK).then_some(pid == wanted));
         let comm_matches = check(self.comm.as_ref(), |wanted| (!comm.is_empty()).then_some(comm == wanted.as_bytes()));
-        pid_matches.min(comm_matches)
+        let cgroup_matches = check(self.cgroup.as_ref(), |wanted| wanted.has_process.get(&pid).copied());
+        pid_matches.min(comm_matches).min(cgroup_matches)
     }
 
     fn check_request(&self, request: &Request, names: &Names) -> Verdict {

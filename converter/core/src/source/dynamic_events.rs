@@ -104,6 +104,7 @@ impl DynamicEvent {
                     dev: if whole_fs { Dev(number("dev")? as u32) } else { dev("dev") },
                     ino,
                     generation: number("gen").unwrap_or(0) as u32,
+                    container_path: NameId::NONE,
                     path: path(fields).map_or(NameId::NONE, |path| names.intern(&path)),
                     fs: if fs.is_empty() { NameId::NONE } else { names.intern(&fs) },
                     datasync: number("datasync").map(|datasync| datasync as u32 != 0),
