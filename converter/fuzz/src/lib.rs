@@ -463,7 +463,9 @@ impl Plain {
                 Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
                     format!("{id} {start} {end} {:?} {:?} {ino} {dev} {datasync} {by_thread}", name(path), name(fs))
                 }
-                Kind::Probe(Probe::SyncEnter { path, fs, function, whole_fs, dev, ino, generation, datasync, .. }) => {
+                Kind::Probe(Probe::SyncEnter {
+                    path, fs, function, whole_fs, dev, ino, generation, datasync, ..
+                }) => {
                     let texts = [path, fs, function].map(name);
                     format!("{texts:?} {whole_fs} {dev} {ino} {generation} {datasync:?}")
                 }

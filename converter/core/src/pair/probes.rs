@@ -85,7 +85,9 @@ impl Pairer {
     }
 
     fn probe_enter(&mut self, e: &Event, probe: &Probe, out: &mut Out<'_>) -> Result<()> {
-        let Probe::SyncEnter { function, whole_fs, dev, ino, path, container_path, fs, datasync, .. } = *probe else { return Ok(()) };
+        let Probe::SyncEnter { function, whole_fs, dev, ino, path, container_path, fs, datasync, .. } = *probe else {
+            return Ok(());
+        };
         let task = self.tasks.id_of(e);
         if let Some(slot) = self.tasks.open_request(task) {
             let open = &mut self.requests[slot];
