@@ -13,6 +13,7 @@ import pytest
 from syncline import _core
 from syncline.record import (
     dynamic_events,
+    dynamic_recorder,
     file_paths,
     kernel_facts,
     mounts,
@@ -551,3 +552,29 @@ class TestUserStacks:
         (call,) = coretools.tables(tmp_path / "out")["call"]
         assert (call["op"], call["comm"], call["ts_ns"], call["ret"]) == ("fsync", "a b", 1000, -5)
         assert call["stack"] == "0x7f02;0x7f01"
+
+
+@pytest.mark.parametrize(
+    ("seen", "hits", "expected"),
+    [
+        ({"fsync_enter", "fsync_exit", "sys_exit_fsync"}, {}, {}),
+        # Kprobes are counted, fprobes are not.
+        ({"fsync_exit", "sys_exit_fsync"}, {"fsync_exit": 60}, {"fsync_enter": 60}),
+        ({"fsync_exit"}, {}, {"fsync_enter": 1}),
+        ({"sys_exit_fdatasync"}, {}, {"fsync_enter": 1}),
+        # A probe may be hit by events that its filter leaves out.
+        ({"fsync_exit"}, {"fsync_enter": 1, "fsync_exit": 1}, {}),
+        (set(), {}, {}),
+    ],
+)
+def test_events_that_never_occur_although_others_imply_them_are_counted(
+    seen: set[str], hits: dict[str, int], expected: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dynamic_recorder.seen_events, "names", lambda _: set(seen))
+    profile = {name: dynamic_events.Hits(number) for name, number in hits.items()}
+    recorder = SimpleNamespace(
+        ring=None, profile=lambda: profile, group=SimpleNamespace(probes=probes.load()[0])
+    )
+    found = dynamic_recorder.never_seen(recorder)  # type: ignore[arg-type]
+    assert {name: found.get(name) for name in expected} == expected
+    assert "fsync_enter" in expected or "fsync_enter" not in found

@@ -40,6 +40,8 @@ class DynamicRecorder:
         self._mounts = MountWatch()
         self._paths: FilePaths | None = None
         self._threads: Buffer | None = None
+        # By event that never occurred, although others imply it: how many are missing at least.
+        self.never_seen: dict[str, int] = {}
         self._followed: set[int] = set()
         self._stop = threading.Event()
         self._look = threading.Thread(target=self._look_often, name="syncline-files", daemon=True)
@@ -78,6 +80,7 @@ class DynamicRecorder:
         if self._paths is not None:
             self._paths.finish()
         self.ring.missed = sum(event.missed for event in self.profile().values())
+        self.ring.count_more_missed = self._count_never_seen
         counts = self.ring.stop()
         if self._paths is not None:
             self._paths.write(self._folder / FILE)
@@ -98,6 +101,11 @@ class DynamicRecorder:
     def profile(self) -> dict[str, dynamic_events.Hits]:
         """Returns the hits of the kprobes, by event."""
         return dynamic_events.profile(self.group.tracefs, self.group.name)
+
+    def _count_never_seen(self) -> int:
+        """Returns how many events are missing because a probe has no effect."""
+        self.never_seen = never_seen(self)
+        return sum(self.never_seen.values())
 
     def close(self) -> None:
         """Removes the probes and the tracing instances. Must be called in any case."""
@@ -181,16 +189,17 @@ class DynamicRecorder:
             )
 
 
-def never_seen(recorder: DynamicRecorder) -> list[str]:
-    """Returns the events that did not occur, although an event that implies them did."""
+def never_seen(recorder: DynamicRecorder) -> dict[str, int]:
+    """Returns the events that did not occur, although an event that implies them did, and how many of each are missing at least."""
     seen = seen_events.names(recorder.ring)
-    seen |= {name for name, event in recorder.profile().items() if event.hits}
-    missing = [
-        probe.expects
+    hits = {name: event.hits for name, event in recorder.profile().items() if event.hits}
+    seen |= hits.keys()
+    missing = {
+        probe.expects: hits.get(probe.event, 1)
         for probe in recorder.group.probes
         if probe.expects and probe.event in seen and probe.expects not in seen
-    ]
+    }
     # Without the return probe too, only the calls show that the sync function was entered.
     if seen & _CALLS and not seen & {"fsync_enter", "fsync_exit"}:
-        missing.append("fsync_enter")
+        missing["fsync_enter"] = 1
     return missing

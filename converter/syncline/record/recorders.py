@@ -10,7 +10,7 @@ from typing import Any
 
 from syncline.record import ring_buffer, tracefs
 from syncline.record.bpftrace import start_script
-from syncline.record.dynamic_recorder import DynamicRecorder, never_seen
+from syncline.record.dynamic_recorder import DynamicRecorder
 from syncline.record.errors import RecordError
 from syncline.record.processes import Tasks
 from syncline.record.ring_buffer import RingBuffer
@@ -98,9 +98,10 @@ class Recorders:
             self.inputs.append(entry)
         if self.ring is not None:
             counts = self.ring.stop() if self.dynamic is None else self.dynamic.stop()
-            if counts.missed:
+            without_effect = sum(self.dynamic.never_seen.values()) if self.dynamic else 0
+            if missed := counts.missed - without_effect:
                 say(
-                    f"warning: probes missed {counts.missed:,} events, which came in an interrupt while"
+                    f"warning: probes missed {missed:,} events, which came in an interrupt while"
                     " another probe ran; kernels from 6.5 on have probes that do not"
                 )
             if overrun := counts.lost - counts.missed:
@@ -136,11 +137,12 @@ class Recorders:
         facts = dynamic.facts()
         for problem in facts["problems"]:
             say(f"warning: {problem}")
-        facts["without_effect"] = never_seen(dynamic)
+        facts["without_effect"] = sorted(dynamic.never_seen)
         if facts["without_effect"]:
             say(
                 f"warning: no {', '.join(facts['without_effect'])} was recorded although there were syncs:"
-                " the compiler has inlined the probed functions, or the file system has no sync function"
+                " the compiler has inlined the probed functions, or the file system has no sync function;"
+                " they count as lost"
             )
         return facts
 

@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -136,6 +137,8 @@ class RingBuffer:
         self.instance = self.main.instance
         # Events that probes missed. The kernel counts them apart from the buffer.
         self.missed = 0
+        # Called when all pages are there: more events that were not recorded.
+        self.count_more_missed: Callable[[], int] = lambda: 0
         # Lines of /proc/kallsyms for addresses in events.
         self.symbols = ""
         self._tasks = tasks
@@ -193,6 +196,7 @@ class RingBuffer:
         for buffer in self.buffers:
             buffer.drain()
         self._save_names()
+        self.missed += self.count_more_missed()
         stats = self.main.instance.stats()
         for other in self._written[1:]:
             for cpu, numbers in other.instance.stats().items():
