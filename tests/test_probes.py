@@ -865,6 +865,20 @@ def test_damaged_events_are_counted(tmp_path: Path, event: str) -> None:
     )
 
 
+def test_a_torn_event_of_no_use_stays_one(tmp_path: Path) -> None:
+    """Its name is that of an event of the patch, whose fields it lacks."""
+    head = "            wl-1 [000] ....."
+    (log := tmp_path / "in.txt").write_text(
+        f"# tracer: nop\n{head} 10.000001: {enter()}\n{head} 10.000002: wb_start: (f+0x ino=7\n"
+        f"{head} 10.000003: {leave()}\n"
+    )
+    low = tmp_path / "low.events.jsonl"
+    _core.convert([str(log)], str(low))
+    first, second = (_core.convert([str(one)], f"{tmp_path}/{one.name}/") for one in (log, low))
+    assert first["events"] == second["events"]
+    assert first["events"]["other"] == 1
+
+
 def test_events_of_others_with_the_same_names(tmp_path: Path) -> None:
     # A probe of the user, and a probe with the name of an event of the patch.
     rows = converted(

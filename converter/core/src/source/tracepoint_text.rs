@@ -112,7 +112,9 @@ impl<'a> TextDecoder<'a> {
         if parsed.is_none() || torn {
             extras.truncate(before);
             if !record.data.is_empty() && record.grammar != Grammar::Stack {
-                let (key, value) = (names.intern(b"text"), names.intern(record.data));
+                // A torn dynamic event must not be taken for the event of another recorder with its name.
+                let key: &[u8] = if record.grammar == Grammar::Probe { b"probe" } else { b"text" };
+                let (key, value) = (names.intern(key), names.intern(record.data));
                 extras.push(Extra { event, key, value });
             }
         }
