@@ -235,6 +235,16 @@ def test_a_control_group_selects_the_processes_in_it(tmp_path: Path) -> None:
     assert tids_of("--cgroup", "kubepods")[0] == sorted([str(one), str(two)], key=int)
 
 
+def test_a_file_of_an_unknown_format_is_named(tmp_path: Path) -> None:
+    run = run_directory(tmp_path / "run", "small1.log", {}, {})
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["inputs"].append({"file": "new.log", "source": "newer"})
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    done = CliRunner().invoke(cli, ["report", str(run), "files"])
+    assert done.exit_code == 0
+    assert f"{run}/new.log (newer) is not read" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

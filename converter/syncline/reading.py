@@ -85,6 +85,11 @@ class Reading:
             "device_names": recording.device_names,
             "file_tables": recording.file_tables,
         }
+        for file in recording.unread:
+            self.warn(
+                f"{file} is not read: this version does not know its format",
+                "read the recording with the version of Syncline that made it, or a newer one",
+            )
         summary = _convert(recording.files, output, progress, options)
         self.check_marks(marks, summary["first_ts_ns"], summary["last_ts_ns"])
         for one in summary["inputs"]:

@@ -112,6 +112,8 @@ class Recording:
     file_tables: list[str] = field(default_factory=list)
     # By process.
     cgroups: dict[int, str] = field(default_factory=dict)
+    # Files of formats that this version does not know, as `NAME (FORMAT)`.
+    unread: list[str] = field(default_factory=list)
 
 
 def read_recording(path: str) -> Recording:
@@ -171,6 +173,7 @@ def read_recording(path: str) -> Recording:
         dict.fromkeys(readable, hints),
         [str(table) for table in [Path(path, FILES)] if table.is_file()],
         cgroups,
+        [f"{path}/{name} ({source})" for name, source in inputs if source not in _core.SOURCES],
     )
 
 
@@ -243,6 +246,7 @@ def join_recordings(recordings: list[Recording]) -> Recording:
         {file: hints for recording in recordings for file, hints in recording.hints.items()},
         [table for recording in recordings for table in recording.file_tables],
         {pid: name for recording in recordings for pid, name in recording.cgroups.items()},
+        [file for recording in recordings for file in recording.unread],
     )
 
 
