@@ -874,9 +874,12 @@ def test_a_torn_event_of_no_use_stays_one(tmp_path: Path) -> None:
     )
     low = tmp_path / "low.events.jsonl"
     _core.convert([str(log)], str(low))
-    first, second = (_core.convert([str(one)], f"{tmp_path}/{one.name}/") for one in (log, low))
-    assert first["events"] == second["events"]
-    assert first["events"]["other"] == 1
+    for one in (log, low):
+        _core.convert([str(one)], f"{tmp_path}/{one.stem}-tables/")
+        rows = tables(tmp_path / f"{one.stem}-tables")
+        assert losses(rows) == {}
+        meta = {row["key"]: row["value"] for row in rows["meta"]}
+        assert (meta["events.other"], meta["events.probe"]) == ("1", "2")
 
 
 def test_events_of_others_with_the_same_names(tmp_path: Path) -> None:
