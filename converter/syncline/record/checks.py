@@ -72,7 +72,7 @@ def patched_tracepoints(root: Path) -> Finding:
         return Finding(
             "missing",
             "a kernel without Syncline's patch",
-            "Recording uses probes instead (see probes below). To develop a file system, build a patched kernel (kernel-patch/).",
+            "Recording uses probes instead if it can. To develop a file system, build a patched kernel (kernel-patch/).",
         )
     system = found["sync_start"][0].parent.name
     if absent:

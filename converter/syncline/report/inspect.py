@@ -39,10 +39,10 @@ ROUTES = ("ring-buffer", "dynamic-events", "bpftrace", "strace")
 
 FILLED_BY = tuple(Filler(*group) for group in recorded_by.GROUPS)
 
-_NO_REQUEST = "it has no sync request: the routes ring-buffer and bpftrace record them"
+_NO_REQUEST = "it has no sync request, or the filter excludes all: the routes dynamic-events, ring-buffer and bpftrace record requests"
 _ONLY_CALLS = (
     "it has sync calls but no request: its recorder does not trace this kind of call or file system;"
-    " the route ring-buffer traces all"
+    " the routes dynamic-events and ring-buffer trace all"
 )
 _NO_TABLE = "an input that was converted to requests only does not have it: syncline convert LOG -o DIR/ keeps it"
 _NO_MARKS = "it has no marks: --marks FILE"
