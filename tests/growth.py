@@ -123,6 +123,17 @@ def _bios_of_one(
     return log.texts()
 
 
+def _foreign_ids(n: int) -> list[str | bytes]:
+    """Threads in requests, each of which adds a folio with the id of another request."""
+    log = Log()
+    for i in range(1, n + 1):
+        log.start(i, i)
+        log.add(f"bio_add_folio id {i + 1_000_000} bio {i:#x} start 0 len 4096", i)
+    for i in range(1, n + 1):
+        log.end(i, i)
+    return log.texts()
+
+
 def _late_bios(n: int) -> list[str | bytes]:
     """Requests that have ended and wait for their bios."""
     log = Log()
@@ -371,6 +382,7 @@ CASES = {
     "bios at one sector, last first": Case(lambda n: _bios_of_one(n, lifo=True, sector=8)),
     "devices": Case(lambda n: _bios_of_one(n, sector=8, devices=True)),
     "late bios": Case(_late_bios),
+    "foreign ids": Case(_foreign_ids),
     "losses": Case(_lost),
     "folios": Case(_folios),
     "hours": Case(_slow),

@@ -275,12 +275,12 @@ ADVICE = {
     "ring-buffer": [TRACE_DAT],
     "dynamic-events": [TESTS / "dynamic-events" / "ext4.dat.gz"],
 }
-# Columns that need more than the route: bpftrace next to it, a run directory, or the waits of the newest patch
+# Columns that need more than the route: bpftrace next to it, a run directory, a container, or the waits of the newest patch
 # (tests/test_waits.py).
 NEEDS_MORE = {
     "ring-buffer": {"stack", "pid", "process", "journal_ns", "flush_ns", "residue_ns"},
     "bpftrace": {"pid", "process"},
-    "dynamic-events": {"stack", "pid", "process"},
+    "dynamic-events": {"stack", "pid", "process", "container_path"},
     "strace": set(),
 }
 

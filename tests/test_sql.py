@@ -978,7 +978,7 @@ def test_inputs_that_are_not_a_run_are_rejected(
 def test_the_engine_cleans_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    monkeypatch.setenv("TMPDIR", str(scratch))
     folder = sqltools.write_parquet(Run(), tmp_path / "run")
     engine = open_columns(folder, sql=sql_root() / "duckdb")
     assert list(scratch.iterdir())

@@ -32,7 +32,7 @@ COLUMNS = {
     table: names.split()
     for table, names in {
         "sync": (
-            "ts_ns dur_ns tid pid comm process op datasync path dev ino fs id ret syscall_ns"
+            "ts_ns dur_ns tid pid comm process op datasync path container_path dev ino fs id ret syscall_ns"
             " writeback_ns before_submit_ns after_complete_ns journal_ns flush_ns residue_ns bytes folios bios ranges"
             " first_offset last_offset stack confidence incomplete sync_id start_ns"
         ),
@@ -807,6 +807,7 @@ def _sync_row(request: Request) -> Row:
         "op": call.entry.fields["op"] if call else None,
         "datasync": start.fields["datasync"] if start else None,
         "path": (start.fields["path"] or None) if start else None,
+        "container_path": None,
         "dev": _known(start, "dev", NO_DEV),
         "ino": _known(start, "ino", 0),
         "fs": start.fields.get("fs", "ext4") if start else None,

@@ -140,7 +140,7 @@ fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
         },
         8 | 9 => Probe::Submit { bio, dev, sector, bytes: (u64::from(b & 3) + 1) * 512, role: ROLES[pick] },
         10 | 11 => {
-            Probe::End { bio, error: Some(-(c as i32 & 1)), remaining: u32::from(b & 3), parent: u64::from(b >> 6) }
+            Probe::End { bio, error: Some(-(i32::from(c) & 1)), remaining: u32::from(b & 3), parent: u64::from(b >> 6) }
         }
         12 => Probe::WaitStart { site: SITES[pick], transaction: 0 },
         13 => Probe::WaitEnd { site: SITES[pick] },

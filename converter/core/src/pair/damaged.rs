@@ -10,6 +10,10 @@ use crate::event::{Event, Kind, NO_ID};
 use crate::losses::Reason;
 use crate::rows::Confidence;
 
+/// Events that are held back at the same time. The next event of its thread decides about each, so there are few, unless a log is damaged
+/// throughout. Each event of the log looks at all of them.
+const MAX_HELD: usize = 64;
+
 pub(super) struct HeldEvent {
     event: Event,
     provenance: Provenance,
@@ -57,7 +61,8 @@ impl Pairer {
     pub(super) fn resolve_held(&mut self, next: &Event, out: &mut Out<'_>) -> Result<()> {
         let mut at = 0;
         while at < self.held.len() {
-            let verdict = self.verdict(&self.held[at], next);
+            let is_oldest_of_too_many = at == 0 && self.held.len() > MAX_HELD;
+            let verdict = if is_oldest_of_too_many { Verdict::Real } else { self.verdict(&self.held[at], next) };
             if verdict == Verdict::Unknown {
                 at += 1;
                 continue;
