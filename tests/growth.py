@@ -124,7 +124,7 @@ def _bios_of_one(
 
 
 def _foreign_ids(n: int) -> list[str | bytes]:
-    """Threads in requests, each of which adds a folio with the id of another request."""
+    """Threads in requests, each adding a folio with the id of another request."""
     log = Log()
     for i in range(1, n + 1):
         log.start(i, i)

@@ -369,6 +369,7 @@ def test_example_log_of_the_docs_gives_these_rows() -> None:
             "op": "fsync",
             "datasync": False,
             "path": "/run/s-0",
+            "container_path": None,
             "dev": None,
             "ino": None,
             "fs": "ext4",
