@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# How many events a second the buffer of the route `dynamic-events` takes: [KIB...]. Sixteen threads sync small files on a disk in memory as
+# fast as they can, recorded with buffers of these sizes for each CPU. A row: the size, events, events a second, and how many were lost.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../guest-lib.sh
+. "$KERNEL_TESTS/guest-lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../record-lib.sh
+. "$KERNEL_TESTS/record-lib.sh"
+
+mount -o bind /dev/null /usr/bin/bpftrace
+mount_case ext4 null-fast
+[ $# -gt 0 ] || set -- 64 256 1024 default
+for size in "$@"; do
+  rm -rf "$DATA/rate" /tmp/run
+  sync
+  buffer=()
+  if [ "$size" != default ]; then buffer=(--buffer "${size}K"); fi
+  syncline record --force --route dynamic-events ${buffer[@]+"${buffer[@]}"} -o /tmp/run -- \
+    "$PROJECT/tests/workloads/small_files.py" "$DATA/rate" files=3000 threads=16 >/tmp/truth.json 2>"$SAID" || true
+  python3 - "$size" <<'END'
+import json, sys
+manifest = json.load(open("/tmp/run/manifest.json"))
+entry, wall_ms = manifest["inputs"][0], json.load(open("/tmp/truth.json"))["wall_ms"]
+rate = entry["entries"] / wall_ms * 1000
+print(f"{sys.argv[1]} KiB: {entry['entries']} events, {rate:.0f} a second, {entry['lost']} lost")
+END
+done
