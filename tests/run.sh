@@ -2,7 +2,7 @@
 # All tests: tests/run.sh; `make test` calls it. tests/run.sh --quick (`make test-quick`) runs a part of each kind.
 # The last line is `N passed, N failed`.
 #
-# The steps run in two lanes side by side: what needs cargo, whose target folder has one lock, and what needs Python.
+# The steps run in two lanes side by side: pytest, and the others one after another, because the target folder of cargo has one lock.
 # A step's output is printed when the step is over.
 #
 #   SYNCLINE_FUZZ_SECONDS   how long libFuzzer searches for each target; by default each run has the same inputs
@@ -70,11 +70,11 @@ cargo_lane() {
   count lint '^lint: [0-9]+ passed' tests/lint.sh
   count cargo '^test result:' cargo test -q --release --manifest-path converter/Cargo.toml --workspace
   count fuzz '^fuzz: [0-9]+ passed' tests/fuzz.sh "${SYNCLINE_FUZZ_SECONDS:-same}"
+  count browser ' in [0-9.]+s' pytest -m ui tests/ui
 }
 
-python_lane() {
+pytest_lane() {
   count pytest ' in [0-9.]+s' pytest -m 'not ui' "${parallel[@]}"
-  count browser ' in [0-9.]+s' pytest -m ui tests/ui
 }
 
 quick_cargo_lane() {
@@ -82,7 +82,7 @@ quick_cargo_lane() {
   count cargo '^test result:' cargo test -q --release --manifest-path converter/Cargo.toml -p syncline-core --lib
 }
 
-quick_python_lane() {
+quick_pytest_lane() {
   local tests
   mapfile -t tests < <(grep -v '^#' tests/quick.txt)
   count pytest ' in [0-9.]+s' pytest -m 'not ui' "${parallel[@]}" "${tests[@]}"
@@ -90,11 +90,11 @@ quick_python_lane() {
 
 if [ "${1:-}" = --quick ]; then
   quick_cargo_lane &
-  quick_python_lane &
+  quick_pytest_lane &
 else
   install_tools
   cargo_lane &
-  python_lane &
+  pytest_lane &
 fi
 wait
 read -r passed failed < <(cat "$log"/*.counts | awk '{p += $1; f += $2} END {print p + 0, f + 0}')

@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +71,17 @@ def folded(text: str | bytes) -> Folded:
     return {frames: int(weight) for frames, weight in found.items()}
 
 
-def expected(log: bytes, by: str, weight: str, **options: Any) -> Folded:
+@cache
+def requests_of(name: str) -> list[dict[str, Any]]:
+    """Returns the requests of a recording according to the reference."""
+    return thesis.read(recording(name)).sync
+
+
+def expected(requests: list[dict[str, Any]], by: str, weight: str) -> Folded:
     """Returns the frames and the sums of the known weights according to the reference."""
     want: Counter[str] = Counter()
     column = COLUMNS[weight]
-    for row in thesis.read(log, **options).sync:
+    for row in requests:
         value = 1 if column is None else row[column]
         comm = row["comm"]
         if by == "stack":
@@ -98,7 +105,7 @@ def expected(log: bytes, by: str, weight: str, **options: Any) -> Folded:
 def test_sums_match_the_reference(name: str, by: str) -> None:
     for weight in WEIGHTS:
         output = exporter("folded")(picture(DATA / name, by, weight))
-        assert folded(output) == expected(recording(name), by, weight), weight
+        assert folded(output) == expected(requests_of(name), by, weight), weight
 
 
 @pytest.mark.parametrize("by", BY)
@@ -244,7 +251,7 @@ def test_speedscope_profiles_follow_the_schema_and_match_the_reference(name: str
             ";".join(names[index] for index in sample): value
             for sample, value in zip(profile["samples"], profile["weights"], strict=True)
         }
-        assert got == expected(recording(name), by, weight)
+        assert got == expected(requests_of(name), by, weight)
 
 
 def profile_proto() -> Any:
@@ -308,7 +315,7 @@ def test_pprof_profiles_match_the_reference(name: str, by: str) -> None:
             ";".join(frames[number] for number in reversed(sample.location_id)): sample.value[index]
             for sample in profile.sample
         }
-        assert {k: v for k, v in got.items() if v} == expected(recording(name), by, weight)
+        assert {k: v for k, v in got.items() if v} == expected(requests_of(name), by, weight)
 
 
 # SVG.
@@ -347,7 +354,7 @@ def test_the_width_of_a_frame_is_its_weight(name: str, weight: str, by: str) -> 
     graph = picture(DATA / name, by, weight)
     svg = exporter("svg")(graph)
     assert svg == exporter("svg")(graph)
-    totals = tree(expected(recording(name), by, weight))
+    totals = tree(expected(requests_of(name), by, weight))
     want = sorted((path[-1] if path else "all", width) for path, width in totals.items())
     assert sorted((name, width) for name, _, _, width in drawn(svg)) == want
 

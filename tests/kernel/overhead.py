@@ -47,7 +47,11 @@ def main() -> None:
             if route == "none":
                 cells[3:] = ["1", "", "", ""]
             else:
-                cells += [f"{statistics.median(rates):,.0f}" if rates else "", f"{exact} of {requests}", str(lost)]
+                cells += [
+                    f"{statistics.median(rates):,.0f}" if rates else "",
+                    f"{exact} of {requests}",
+                    str(lost),
+                ]
             print(f"| {' | '.join(cells)} |")
 
 

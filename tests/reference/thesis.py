@@ -14,6 +14,7 @@ import csv
 import gzip
 import re
 import sys
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -462,6 +463,7 @@ class Pairing:
         self.requests: list[Request] = []
         self.bios: list[Bio] = []
         self.open: list[Request] = []
+        self.open_of_thread: defaultdict[int, list[Request]] = defaultdict(list)
         # Closed requests that wait for bios, oldest first; their bios may have completed meanwhile.
         self.waiting: list[Request] = []
         self.filling: list[Bio] = []
@@ -596,8 +598,8 @@ class Pairing:
 
         A thread is in one sync function at a time, so the ends of these requests were lost.
         """
-        for request in list(self.open):
-            if not self.pid_is_process and request.pid == event.pid:
+        for request in list(self.open_of_thread[event.pid]):
+            if not self.pid_is_process:
                 self.close(request, event)
 
     def open_request(self, event: Event) -> Request:
@@ -610,11 +612,13 @@ class Pairing:
             request.call_inferred = len(free) > 1 or event.kind != "start"
         self.requests.append(request)
         self.open.append(request)
+        self.open_of_thread[request.pid].append(request)
         return request
 
     def close(self, request: Request, event: Event) -> None:
         request.closed_ts = event.ts
         self.open.remove(request)
+        self.open_of_thread[request.pid].remove(request)
         if not is_settled(request):
             self.waiting.append(request)
         if len(self.waiting) > MAX_WAITING:
@@ -634,15 +638,17 @@ class Pairing:
 
     def find_own_request(self, event: Event) -> Request | None:
         """The open request with the thread and the id of the event."""
-        for request in self.open:
-            if (request.pid, request.id) == (event.pid, event.fields["id"]):
+        for request in self.open_of_thread[event.pid]:
+            if request.id == event.fields["id"]:
                 return request
         return None
 
     def find_request(self, event: Event) -> Request | None:
         """The open request of the event's thread, else the only open request with that id."""
+        if own := self.find_own_request(event):
+            return own
         same_id = [request for request in self.open if request.id == event.fields["id"]]
-        return self.find_own_request(event) or (same_id[0] if len(same_id) == 1 else None)
+        return same_id[0] if len(same_id) == 1 else None
 
     def start(self, event: Event) -> None:
         request = self.find_own_request(event)
