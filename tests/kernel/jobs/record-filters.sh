@@ -27,6 +27,8 @@ nothing() { # RUN: it holds no request, or no event at all
 }
 
 mkdir -p "$DATA/a" "$DATA/b"
+mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+mkdir -p /sys/fs/cgroup/test.slice/{a,b}
 # Long enough that /proc is scanned while both run: bpftrace does not record the process of a thread.
 cat >/tmp/both <<END
 $workload $DATA/a files=60 & $workload $DATA/b files=90; wait
@@ -59,13 +61,18 @@ while os.pwrite(fd, b"x", 0):
     os.fsync(fd)
     time.sleep(0.05)' "$DATA/$name/endless" &
     endless+=($!)
+    echo $! >"/sys/fs/cgroup/test.slice/$name/cgroup.procs"
   done
   pid=$!
   record -o /tmp/pid --pid $pid --for 3s &>"$SAID"
+  record -o /tmp/cgroup --cgroup /test.slice/a --for 3s &>"$SAID"
+  record -o /tmp/cgroups --cgroup /test.slice --for 3s &>"$SAID"
   kill "${endless[@]}"
   for each in "${endless[@]}"; do wait_for_exit "$each"; done
   # A sync that is in progress when the recording starts has no start event, and therefore no path.
   check "$route: --pid" rows /tmp/pid "len(rows) > 3 and all(r['path'].startswith('/mnt/data/a') or r['incomplete'] == 'start' for r in rows)"
+  check "$route: --cgroup" rows /tmp/cgroup "len(rows) > 3 and all(r['path'].startswith('/mnt/data/a') or r['incomplete'] == 'start' for r in rows)"
+  check "$route: --cgroup with groups in it" rows /tmp/cgroups "{'/mnt/data/a/endless', '/mnt/data/b/endless'} <= {r['path'] for r in rows}"
   cp -r /tmp/all /tmp/pid "$OUT/"
 done
 
