@@ -391,6 +391,25 @@ def texts_that_are_not_numbers() -> BadInput:
 
 
 @bad_input
+def id_of_a_request_that_begins_later() -> BadInput:
+    """A thread submits a bio with an id that is not its request's. Then another thread starts a request with that id."""
+    lines = [
+        b"100 4 wl start id 2 start 0 end 1 datasync 0 path /a",
+        b"200 4 wl bio_submit id 1 bio 0xff01",
+        b"300 5 wl start id 1 start 0 end 1 datasync 0 path /b",
+        b"400 4 wl bio_add_folio id 1 bio 0xff02 start 0 len 4096",
+        b"500 5 wl exit id 1 ret 0",
+    ]
+    losses = {
+        "end_missing": 2,
+        "start_missing": 1,
+        "never_submitted": 1,
+        "never_completed": 1,
+    }
+    return BadInput(text(*lines), losses, sync=3, bio=2, bytes=4096)
+
+
+@bad_input
 def data_that_does_not_match_its_event() -> BadInput:
     lines = [
         b"1 5 wl bio_submit id 7",

@@ -648,7 +648,10 @@ class Pairing:
         if own := self.find_own_request(event):
             return own
         same_id = [request for request in self.open if request.id == event.fields["id"]]
-        return same_id[0] if len(same_id) == 1 else None
+        # An event that was held back is not of a request that began after it.
+        if len(same_id) == 1 and same_id[0].first_event.ts <= event.ts:
+            return same_id[0]
+        return None
 
     def start(self, event: Event) -> None:
         request = self.find_own_request(event)

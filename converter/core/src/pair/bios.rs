@@ -335,7 +335,9 @@ impl Pairer {
         let request = if self.is_background(id) {
             NO_SLOT
         } else {
-            match self.find_request(self.tasks.id_of(e), id) {
+            // An event that was held back is not of a request that began after it.
+            let existed = |&slot: &Slot| !self.is_replaying || self.requests[slot].row.first_event <= e.ts;
+            match self.find_request(self.tasks.id_of(e), id).filter(existed) {
                 Some(slot) => slot,
                 None => self.open_orphan(e, id, out)?,
             }
