@@ -22,7 +22,12 @@ _LOOK_EVERY_S = 0.25
 # The share of the memory that the buffer of the scheduler gets.
 _THREADS_SHARE = 4
 _THREADS = "threads"
-_CALLS = {"sys_exit_fsync", "sys_exit_fdatasync"}
+# The functions that these calls enter: by the events of their entry and their return.
+_ENTERED = {
+    ("fsync_enter", "fsync_exit"): {"sys_exit_fsync", "sys_exit_fdatasync"},
+    ("syncfs_enter", "syncfs_exit"): {"sys_exit_syncfs"},
+    ("sync_inodes", "sync_inodes_end"): {"sys_exit_sync"},
+}
 
 
 class DynamicRecorder:
@@ -200,6 +205,7 @@ def never_seen(recorder: DynamicRecorder) -> dict[str, int]:
         if probe.expects and probe.event in seen and probe.expects not in seen
     }
     # Without the return probe too, only the calls show that the sync function was entered.
-    if seen & _CALLS and not seen & {"fsync_enter", "fsync_exit"}:
-        missing["fsync_enter"] = 1
+    for events, calls in _ENTERED.items():
+        if seen & calls and not seen & {*events}:
+            missing[events[0]] = 1
     return missing
