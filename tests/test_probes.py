@@ -789,6 +789,35 @@ def test_a_flusher_writes_for_syncfs(tmp_path: Path) -> None:
         rows = converted(tmp_path, [(1, start), *written, (9, done()), (1, stop)])
         only(rows["bio"], origin=origin)
         only(rows["sync"], bytes=4096 if origin == "sync" else 0, ino=None, dev="254,16")
+    # The tracepoints of the flusher, as the ring buffer prints them.
+    rest = "sync_mode=0 kupdate=0 range_cyclic=0 background=0"
+    for reason, device, origin in (
+        ("sync", "254:16", "sync"),
+        ("periodic", "254:16", "background"),
+        ("sync", "254:17", "background"),
+    ):
+        work = f"bdi 254:16: sb_dev {device} nr_pages=32 {rest} reason={reason} cgroup_ino=1"
+        written = [
+            ("kworker/u8:1-30", event)
+            for event in (f"writeback_start: {work}", folio(0), submit(4096))
+        ]
+        ended = [("kworker/u8:1-30", f"writeback_written: {work}")]
+        rows = converted(tmp_path, [(1, start), *written, *ended, (9, done()), (1, stop)])
+        only(rows["bio"], origin=origin)
+        only(rows["sync"], bytes=4096 if origin == "sync" else 0, ino=None, dev="254,16")
+    # After it, the flusher works for nobody that is known.
+    work = f"bdi 254:16: sb_dev 254:16 nr_pages=32 {rest} reason=sync cgroup_ino=1"
+    later: Case = [
+        ("kworker/u8:1-30", event)
+        for event in (
+            f"writeback_start: {work}",
+            f"writeback_written: {work}",
+            folio(0),
+            submit(4096),
+        )
+    ]
+    rows = converted(tmp_path, [(1, start), *later, (9, done()), (1, stop)])
+    only(rows["bio"], origin="background")
     # Of two syncs of the file system, it is not known for which.
     work = f"writeback_work: (wb_writeback+0x4/0x90) dev={DEV} reason=2"
     written = [("kworker/u8:1-30", event) for event in (work, folio(0), submit(4096))]

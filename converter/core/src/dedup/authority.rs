@@ -262,6 +262,8 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         Kind::BlockSubmit { dev, .. } | Kind::BlockRemap { dev, .. } => Some((Subject::Bios(dev, event.tid), 1)),
         // A kernel that names the request knows better than a probe.
         Kind::Probe(Probe::End { .. }) => Some((Subject::BiosByAddress, 1)),
+        // Tracepoints report it too, without any request.
+        Kind::Probe(Probe::WorkStart { .. } | Probe::WorkEnd) => None,
         Kind::Probe(_) => of_thread(Subject::Requests, 1),
         Kind::BioComplete { .. } => Some((Subject::BiosByAddress, 0)),
         // The thread of a completion means nothing. `completable` decides which completions are used, `marks` which marks. Pairing

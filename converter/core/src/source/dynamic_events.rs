@@ -157,13 +157,21 @@ impl DynamicEvent {
             }
             Self::WaitEnd(site) => Probe::WaitEnd { site },
             Self::WorkStart => {
-                let is_sync_number = number("reason") == Some(REASON_SYNC);
-                let for_sync = is_sync_number || fields.text("reason").as_deref() == Some(b"sync");
-                Probe::WorkStart { dev: Dev(number("dev")? as u32), for_sync }
+                return Some(work_start(
+                    Dev(number("dev")? as u32),
+                    number("reason"),
+                    fields.text("reason").as_deref(),
+                ));
             }
             Self::WorkEnd => Probe::WorkEnd,
         }))
     }
+}
+
+/// Makes the start of a flusher thread's work. The ring buffer has the number of its reason, and a text of it the word.
+pub(super) fn work_start(dev: Dev, number: Option<u64>, word: Option<&[u8]>) -> Kind {
+    let for_sync = number == Some(REASON_SYNC) || word == Some(b"sync");
+    Kind::Probe(Probe::WorkStart { dev, for_sync })
 }
 
 fn wait_site(name: &[u8]) -> Option<WaitSite> {

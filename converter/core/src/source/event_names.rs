@@ -90,6 +90,9 @@ pub(super) enum EventName {
     /// A commit of the journal's thread, on a stock kernel.
     CommitStart,
     CommitEnd,
+    /// A piece of work of a flusher thread.
+    WorkStart,
+    WorkEnd,
     BlockSubmit,
     BlockIssue,
     BlockComplete,
@@ -125,6 +128,8 @@ impl EventName {
             b"ext4_sync_file_exit" | b"f2fs_sync_file_exit" => Some(Self::EndWithoutId),
             b"jbd2_start_commit" => Some(Self::CommitStart),
             b"jbd2_end_commit" => Some(Self::CommitEnd),
+            b"writeback_start" => Some(Self::WorkStart),
+            b"writeback_written" => Some(Self::WorkEnd),
             b"block_bio_queue" | b"Q" => Some(Self::BlockSubmit),
             b"block_rq_issue" | b"D" => Some(Self::BlockIssue),
             b"block_rq_complete" | b"C" => Some(Self::BlockComplete),
@@ -155,6 +160,7 @@ impl EventName {
             Self::CommitStart => 16,
             Self::CommitEnd => 17,
             Self::BlockIssue => 18,
+            Self::WorkStart | Self::WorkEnd => 19,
         }
     }
 
@@ -175,8 +181,8 @@ impl EventName {
             Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],
             Self::Enter(_) => &["stack"],
             Self::Exit(_) | Self::EndWithoutId => &["ret"],
-            // Its text is an extra field, from which it is decoded again.
-            Self::Mark => &[],
+            // What they need are extra fields, from which they are decoded again.
+            Self::Mark | Self::WorkStart | Self::WorkEnd => &[],
         }
     }
 

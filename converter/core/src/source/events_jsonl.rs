@@ -364,6 +364,15 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
         EventName::WaitEnd(wait) => Kind::WaitEnd { id: id?, wait, transaction },
         EventName::CommitStart => Kind::CommitStart { dev, transaction },
         EventName::CommitEnd => Kind::CommitEnd { dev, transaction },
+        EventName::WorkStart => {
+            let dev = match object.get("sb_dev")? {
+                Value::Number(number) => Dev(u32::try_from(number.as_u64()?).ok()?),
+                text => device(text.as_str()?.as_bytes())?,
+            };
+            let word = object.get("reason").and_then(Value::as_str);
+            dynamic_events::work_start(dev, unsigned(object, "reason"), word.map(str::as_bytes))
+        }
+        EventName::WorkEnd => Kind::Probe(Probe::WorkEnd),
     })
 }
 

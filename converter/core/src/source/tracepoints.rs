@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use super::bpftrace_text::{sane_range, whole_fs};
-use super::dynamic_events::DynamicEvent;
+use super::dynamic_events::{DynamicEvent, work_start};
 use super::event_names::{EventName, MARKER, errno, errno_of_status, has_fua, is_write};
 use super::{escape, markers};
+use crate::event::probe::Probe;
 use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op};
 use crate::names::{NameId, Names};
 
@@ -50,6 +51,8 @@ fields! {
     Buf "buf"
     Error "error"
     Status "status"
+    SbDev "sb_dev"
+    Reason "reason"
 }
 
 impl Field {
@@ -77,6 +80,8 @@ impl Field {
             b"buf" => Self::Buf,
             b"error" => Self::Error,
             b"status" => Self::Status,
+            b"sb_dev" => Self::SbDev,
+            b"reason" => Self::Reason,
             _ => return None,
         })
     }
@@ -181,6 +186,7 @@ impl Tracepoint {
             Self::Named(EventName::StartWithoutId | EventName::EndWithoutId) => file_system(name),
             Self::Named(EventName::Mark) => b"ftrace",
             Self::Named(EventName::CommitStart | EventName::CommitEnd) => b"jbd2",
+            Self::Named(EventName::WorkStart | EventName::WorkEnd) => b"writeback",
             Self::Named(_) => b"wb_tracer",
             // The recorder chooses it.
             Self::Dynamic(_) => b"",
@@ -190,8 +196,8 @@ impl Tracepoint {
     /// Fields without which the event cannot be used.
     pub(super) fn required_fields(self) -> &'static [Field] {
         use Field::{
-            Bio, Buf, Datasync, Dev, End, FromDev, FromSector, Fs, Id, Ino, Len, Path, Ret, Rwbs, Sector, Sectors,
-            Start, Transaction,
+            Bio, Buf, Datasync, Dev, End, FromDev, FromSector, Fs, Id, Ino, Len, Path, Reason, Ret, Rwbs, SbDev, Sector,
+            Sectors, Start, Transaction,
         };
         match self {
             Self::RawEnter
@@ -210,6 +216,7 @@ impl Tracepoint {
                 EventName::Complete => &[Bio],
                 EventName::StartWithoutId => &[Ino],
                 EventName::CommitStart | EventName::CommitEnd => &[Dev, Transaction],
+                EventName::WorkStart => &[SbDev, Reason],
                 EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete => {
                     &[Dev, Sector, Sectors, Rwbs]
                 }
@@ -321,6 +328,10 @@ impl Tracepoint {
             EventName::CommitEnd => {
                 Kind::CommitEnd { dev: fields.dev(Field::Dev)?, transaction: number(Field::Transaction)? }
             }
+            EventName::WorkStart => {
+                work_start(fields.dev(Field::SbDev)?, number(Field::Reason), fields.text(Field::Reason))
+            }
+            EventName::WorkEnd => Kind::Probe(Probe::WorkEnd),
             EventName::StartWithoutId => Kind::SyncStart {
                 id: NO_ID,
                 start: 0,
