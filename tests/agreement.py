@@ -6,7 +6,8 @@ A recording holds both: it was made on a patched kernel, with the patch's events
 `syncline record` in one buffer. It is converted twice, once without the one kind of events and once without the
 other. The requests of both are then compared, one by one: bytes, folios, bios, and waits.
 
-If the recording has no bounds of a sync function from probes, those of the patch are used for both.
+If the recording has no bounds of a sync function from probes, those of the patch are used for both. So are those of
+syncfs(): on a patched kernel it calls a function with another name.
 """
 
 from __future__ import annotations
@@ -81,9 +82,17 @@ def halves(events: list[Event]) -> tuple[list[Event], list[Event]]:
     """Returns the events without those of probes, and without those of the patch."""
     of_patch = [event for event in events if not is_of_probe(event)]
     of_probes = [e for e in events if is_of_probe(e) or e["event"] not in PATCH]
-    if not any(event["event"] == "fsync_enter" for event in of_probes):
+    names = {event["event"] for event in of_probes}
+    borrowed: set[int] = set()
+    if "fsync_enter" not in names:
+        borrowed |= {i for i, event in enumerate(events) if event["event"] in BOUNDS}
+    if "syncfs_enter" not in names:
+        borrowed |= bounds_of_syncfs(events)
+    if borrowed:
         of_probes = [
-            bounds(e) for e in events if is_of_probe(e) or e["event"] not in PATCH - BOUNDS
+            bounds(e)
+            for i, e in enumerate(events)
+            if i in borrowed or is_of_probe(e) or e["event"] not in PATCH
         ]
     return of_patch, of_probes
 
@@ -91,14 +100,26 @@ def halves(events: list[Event]) -> tuple[list[Event], list[Event]]:
 BOUNDS = {"sync_start", "sync_end"}
 
 
+def bounds_of_syncfs(events: list[Event]) -> set[int]:
+    """Returns the indexes of the patch's events of syncfs()."""
+    ids = {e["id"] for e in events if e["event"] == "sync_fs_start" and e["op"] == "syncfs"}
+    names = ("sync_fs_start", "sync_fs_end")
+    return {i for i, e in enumerate(events) if e["event"] in names and e["id"] in ids}
+
+
 def bounds(event: Event) -> Event:
-    """Returns a bound of a request as a probe on the file system's sync function reports it."""
-    if is_of_probe(event) or event["event"] not in BOUNDS:
+    """Returns a bound of a request as a probe reports it."""
+    if is_of_probe(event) or event["event"] not in {*BOUNDS, "sync_fs_start", "sync_fs_end"}:
         return event
     common = {key: event[key] for key in ("ts_ns", "tid", "pid", "comm", "source") if key in event}
     if event["event"] == "sync_end":
         return {**common, "event": "fsync_exit", "probe": "sync", "ret": event["ret"]}
+    if event["event"] == "sync_fs_end":
+        return {**common, "event": "syncfs_exit", "probe": "sync", "ret": event["ret"]}
     major, minor = map(int, event["dev"].split(","))
+    if event["event"] == "sync_fs_start":
+        known = {"dev": major << 20 | minor, "fs": event["fs"]}
+        return {**common, "event": "syncfs_enter", "probe": "sync_filesystem", **known}
     known = {key: event[key] for key in ("ino", "start", "end", "datasync", "fs")}
     return {
         **{**common, "event": "fsync_enter", "probe": f"{event['fs']}_sync_file"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -385,7 +386,7 @@ class TestPaths:
         monkeypatch.setattr(
             file_paths, "_text", lambda path: MOUNTINFO if path.endswith("mountinfo") else ""
         )
-        paths = file_paths.FilePaths(instance, "g/fsync_enter")
+        paths = file_paths.FilePaths(instance, ["g/fsync_enter"])
         assert (instance.folder / "events/g/fsync_enter/trigger").read_text().count(
             "hist:keys="
         ) == 2
@@ -406,6 +407,18 @@ class TestPaths:
         ]
         assert (paths.syncs, paths.dropped, paths.tids) == (21, 4, {os.getpid()})
 
+    def test_the_syncs_of_several_events_are_counted(
+        self, instance: tracefs.Instance, tmp_path: Path
+    ) -> None:
+        events = instance.folder / "events/g"
+        shutil.copytree(events / "fsync_enter", events / "range_enter")
+        paths = file_paths.FilePaths(instance, ["g/fsync_enter", "g/range_enter"])
+        for _ in range(2):
+            paths.poll()
+            assert paths.syncs == 2 * 21
+        paths.finish()
+        assert (paths.dropped, paths.write(tmp_path / "files")["files"]) == (2 * 4, 2)
+
     def test_a_path_in_a_container_is_added(
         self, instance: tracefs.Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -421,7 +434,7 @@ class TestPaths:
             file_paths, "_namespace", lambda pid: "mnt:[1]" if pid == "self" else "mnt:[2]"
         )
         monkeypatch.setattr(file_paths, "path_of", lambda *_: "/data/db/wal/1")
-        paths = file_paths.FilePaths(instance, "g/fsync_enter")
+        paths = file_paths.FilePaths(instance, ["g/fsync_enter"])
         paths.poll()
         paths.write(tmp_path / "files.jsonl")
         row = json.loads((tmp_path / "files.jsonl").read_text().splitlines()[0])
@@ -562,6 +575,7 @@ class TestUserStacks:
         ({"fsync_exit", "sys_exit_fsync"}, {"fsync_exit": 60}, {"fsync_enter": 60}),
         ({"fsync_exit"}, {}, {"fsync_enter": 1}),
         ({"sys_exit_fdatasync"}, {}, {"fsync_enter": 1}),
+        ({"sys_exit_sync_file_range"}, {}, {"range_enter": 1}),
         ({"sys_exit_syncfs"}, {}, {"syncfs_enter": 1}),
         ({"sys_exit_syncfs", "syncfs_enter", "syncfs_exit"}, {}, {}),
         ({"sys_exit_sync"}, {}, {"sync_inodes": 1}),
@@ -581,5 +595,5 @@ def test_events_that_never_occur_although_others_imply_them_are_counted(
     )
     found = dynamic_recorder.never_seen(recorder)  # type: ignore[arg-type]
     assert {name: found.get(name) for name in expected} == expected
-    entered = {"fsync_enter", "syncfs_enter", "sync_inodes"}
+    entered = {"fsync_enter", "range_enter", "syncfs_enter", "sync_inodes"}
     assert found.keys() & entered == expected.keys() & entered

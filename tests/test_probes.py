@@ -846,6 +846,38 @@ def test_sync_of_all_inodes_is_a_request(tmp_path: Path) -> None:
     only(rows["sync"], bytes=4096, ret=None, incomplete=None, dur_ns=4000)
 
 
+def test_the_commit_of_a_file_system_in_sync_is_a_request(tmp_path: Path) -> None:
+    begins = f'sync_super: (ext4_sync_fs+0x4/0x90) dev={DEV} fs="ext4" wait=1'
+    ends = "sync_super_end: (sync_fs_one_sb+0x4/0x9 <- ext4_sync_fs) ret=-5"
+    waits = [begin("wait_commit", " tid=3"), end("wait_commit")]
+    rows = converted(tmp_path, [(1, event) for event in (begins, *waits, ends)])
+    only(rows["sync"], ret=-5, dev="254,16", fs="ext4", ino=None, journal_ns=1000)
+    # In syncfs() it is called by another function that is a request.
+    start, stop = syncfs()
+    rows = converted(tmp_path, [(1, event) for event in (start, begins, *waits, ends, stop)])
+    only(rows["sync"], dur_ns=5000, ret=0, journal_ns=1000)
+
+
+def test_sync_file_range_is_a_request_for_data(tmp_path: Path) -> None:
+    begins = (
+        f'range_enter: (sync_file_range+0x4/0x90) dev={DEV} ino=7 gen=1 fs="ext4" offset=0'
+        ' nbytes=4096 flags=7 n0="f" n1="/"'
+    )
+    ends = "range_exit: (ksys_sync_file_range+0x4/0x9 <- sync_file_range) ret=0"
+    case: Case = [
+        (1, "sys_sync_file_range(fd: 3, offset: 0, nbytes: 1000, flags: 7)"),
+        (1, begins),
+        (1, folio(0)),
+        (1, submit(4096)),
+        (9, done()),
+        (1, ends),
+        (1, "sys_sync_file_range -> 0x0"),
+    ]
+    rows = converted(tmp_path, case)
+    only(rows["sync"], bytes=4096, datasync=True, path=".../f", ino=7, confidence="exact")
+    only(rows["sync"], op="sync_file_range", syscall_ns=6000, start_ns=10_000_001_000)
+
+
 def test_a_worker_of_btrfs_writes_for_the_only_sync(tmp_path: Path) -> None:
     # Compressed data are no page cache of an inode.
     worker: Case = [

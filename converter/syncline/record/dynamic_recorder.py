@@ -22,9 +22,12 @@ _LOOK_EVERY_S = 0.25
 # The share of the memory that the buffer of the scheduler gets.
 _THREADS_SHARE = 4
 _THREADS = "threads"
+# The events that begin the sync of a file.
+_WITH_FILE = ("fsync_enter", "range_enter")
 # The functions that these calls enter: by the events of their entry and their return.
 _ENTERED = {
     ("fsync_enter", "fsync_exit"): {"sys_exit_fsync", "sys_exit_fdatasync"},
+    ("range_enter", "range_exit"): {"sys_exit_sync_file_range"},
     ("syncfs_enter", "syncfs_exit"): {"sys_exit_syncfs"},
     ("sync_inodes", "sync_inodes_end"): {"sys_exit_sync"},
 }
@@ -138,7 +141,9 @@ class DynamicRecorder:
 
     def _count_files(self) -> None:
         try:
-            self._paths = FilePaths(self.ring.instance, f"{self.group.name}/fsync_enter")
+            probed = self.group.report.probed
+            events = [f"{self.group.name}/{event}" for event in _WITH_FILE if event in probed]
+            self._paths = FilePaths(self.ring.instance, events)
         except RecordError as error:
             self.problems.append(f"no paths but the last names of each: {error.message}")
 

@@ -31,14 +31,14 @@ _CONTAINER_ID = re.compile(r"[0-9a-f]{64}|[0-9a-f]{32}")
 class FilePaths:
     """Collects the synced files and the threads that sync, from `start` to `stop`."""
 
-    def __init__(self, instance: Instance, event: str) -> None:
-        """Counts the hits of an event with the fields dev, ino and gen.
+    def __init__(self, instance: Instance, events: list[str]) -> None:
+        """Counts the hits of events with the fields dev, ino and gen.
 
         Raises:
             RecordError: the kernel has no histograms.
         """
         self._instance = instance
-        self._event = event
+        self._events = events
         self._files: dict[tuple[int, int, int], dict[str, Any]] = {}
         self._threads: dict[tuple[int, int], int] = {}
         self._namespaces: dict[str, list[Mount]] = {}
@@ -51,13 +51,21 @@ class FilePaths:
         self.dropped = 0
         # How often the histograms were full and emptied. A file whose only sync came just then has no line.
         self.emptied = 0
-        self._hits_before = 0
-        for trigger in (_BY_FILE, _BY_THREAD):
-            self._instance.trigger(event, trigger)
+        # Hits by event, of the histogram and of those that were emptied.
+        self._hits = dict.fromkeys(events, 0)
+        self._hits_before = dict.fromkeys(events, 0)
+        for event in events:
+            for trigger in (_BY_FILE, _BY_THREAD):
+                self._instance.trigger(event, trigger)
 
     def poll(self) -> None:
         """Reads the histograms and resolves the paths of new files."""
-        text = self._instance.histogram(self._event)
+        for event in self._events:
+            self._poll(event)
+        self.syncs = sum(self._hits.values())
+
+    def _poll(self, event: str) -> None:
+        text = self._instance.histogram(event)
         by_file, by_thread = _split(text)
         for keys, _ in by_thread:
             if len(keys) == 3:
@@ -67,20 +75,20 @@ class FilePaths:
             key = (keys["dev"], keys["ino"], keys["gen"])
             if key not in self._files:
                 self._files[key] = self._resolve(*key)
-        hits = sum(count for _, count in by_file)
-        self.syncs = self._hits_before + hits
+        self._hits[event] = self._hits_before[event] + sum(count for _, count in by_file)
         if max(len(by_file), len(by_thread)) > _SIZE // 2:
             self.dropped += sum(map(int, _DROPPED.findall(text)))
-            self._hits_before = self.syncs
+            self._hits_before[event] = self._hits[event]
             self.emptied += 1
             for trigger in (_BY_FILE, _BY_THREAD):
                 with contextlib.suppress(RecordError):
-                    self._instance.trigger(self._event, f"{trigger}:clear")
+                    self._instance.trigger(event, f"{trigger}:clear")
 
     def finish(self) -> None:
         """Reads the histograms for the last time."""
         self.poll()
-        self.dropped += sum(map(int, _DROPPED.findall(self._instance.histogram(self._event))))
+        for event in self._events:
+            self.dropped += sum(map(int, _DROPPED.findall(self._instance.histogram(event))))
 
     def write(self, file: Path) -> dict[str, int]:
         """Writes a line for each file, and one for each mount. Returns the number of files by outcome."""

@@ -262,13 +262,11 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         Kind::BlockSubmit { dev, .. } | Kind::BlockRemap { dev, .. } => Some((Subject::Bios(dev, event.tid), 1)),
         // A kernel that names the request knows better than a probe.
         Kind::Probe(Probe::End { .. }) => Some((Subject::BiosByAddress, 1)),
-        // Tracepoints report it too, without any request.
-        Kind::Probe(Probe::WorkStart { .. } | Probe::WorkEnd) => None,
-        Kind::Probe(_) => of_thread(Subject::Requests, 1),
         Kind::BioComplete { .. } => Some((Subject::BiosByAddress, 0)),
-        // The thread of a completion means nothing. `completable` decides which completions are used, `marks` which marks. Pairing
-        // recognizes a commit that several logs have.
-        Kind::BlockIssue { .. }
+        // A tracepoint reports the work of a flusher thread too, without any request. The thread of a completion means nothing.
+        // `completable` decides which completions are used, `marks` which marks. Pairing recognizes a commit that several logs have.
+        Kind::Probe(Probe::WorkStart { .. } | Probe::WorkEnd)
+        | Kind::BlockIssue { .. }
         | Kind::BlockComplete { .. }
         | Kind::WbStart { .. }
         | Kind::WbEnd { .. }
@@ -276,6 +274,7 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         | Kind::CommitEnd { .. }
         | Kind::Mark { .. }
         | Kind::Other => None,
+        Kind::Probe(_) => of_thread(Subject::Requests, 1),
     }
 }
 

@@ -35,8 +35,8 @@ pub(super) fn probed_function(place: &[u8]) -> &[u8] {
 /// A dynamic event that Syncline uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DynamicEvent {
-    SyncEnter { whole_fs: bool },
-    SyncExit { whole_fs: bool },
+    SyncEnter(Scope),
+    SyncExit(Scope),
     AddFolio { is_page: bool },
     Submit,
     End,
@@ -44,6 +44,15 @@ pub(super) enum DynamicEvent {
     WaitEnd(WaitSite),
     WorkStart,
     WorkEnd,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    File,
+    /// A range of a file by sync_file_range(): data without metadata.
+    Range,
+    FileSystem,
 }
 
 /// The fields of a dynamic event. A value that is absent or of the wrong type is `None`.
@@ -60,10 +69,12 @@ pub(super) trait ProbeFields {
 impl DynamicEvent {
     pub(super) fn from_name(name: &[u8]) -> Option<Self> {
         Some(match name {
-            b"fsync_enter" => Self::SyncEnter { whole_fs: false },
-            b"syncfs_enter" | b"sync_inodes" => Self::SyncEnter { whole_fs: true },
-            b"fsync_exit" => Self::SyncExit { whole_fs: false },
-            b"syncfs_exit" | b"sync_inodes_end" => Self::SyncExit { whole_fs: true },
+            b"fsync_enter" => Self::SyncEnter(Scope::File),
+            b"range_enter" => Self::SyncEnter(Scope::Range),
+            b"syncfs_enter" | b"sync_inodes" | b"sync_super" => Self::SyncEnter(Scope::FileSystem),
+            b"fsync_exit" => Self::SyncExit(Scope::File),
+            b"range_exit" => Self::SyncExit(Scope::Range),
+            b"syncfs_exit" | b"sync_inodes_end" | b"sync_super_end" => Self::SyncExit(Scope::FileSystem),
             b"bio_add_folio" => Self::AddFolio { is_page: false },
             b"bio_add_page" => Self::AddFolio { is_page: true },
             b"bio" => Self::Submit,
@@ -80,8 +91,8 @@ impl DynamicEvent {
     /// Fields without which the event cannot be used.
     pub(super) fn required_fields(self) -> &'static [&'static str] {
         match self {
-            Self::SyncEnter { whole_fs: false } => &["ino"],
-            Self::SyncEnter { whole_fs: true } | Self::WorkStart => &["dev"],
+            Self::SyncEnter(Scope::File | Scope::Range) => &["ino"],
+            Self::SyncEnter(Scope::FileSystem) | Self::WorkStart => &["dev"],
             Self::AddFolio { .. } => &["bio", "len"],
             Self::Submit => &["bio", "dev", "bytes"],
             Self::End => &["bio"],
@@ -94,7 +105,8 @@ impl DynamicEvent {
         let number = |field| fields.number(field);
         let dev = |field| fields.number(field).map_or(Dev::UNKNOWN, |dev| Dev(dev as u32));
         Some(Kind::Probe(match self {
-            Self::SyncEnter { whole_fs } => {
+            Self::SyncEnter(scope) => {
+                let whole_fs = scope == Scope::FileSystem;
                 let ino = if whole_fs { 0 } else { number("ino")? };
                 let function = fields.function();
                 let fs = fields.text("fs").filter(|fs| !fs.is_empty());
@@ -107,11 +119,16 @@ impl DynamicEvent {
                     container_path: NameId::NONE,
                     path: path(fields).map_or(NameId::NONE, |path| names.intern(&path)),
                     fs: if fs.is_empty() { NameId::NONE } else { names.intern(&fs) },
-                    datasync: number("datasync").map(|datasync| datasync as u32 != 0),
+                    datasync: match scope {
+                        Scope::Range => Some(true),
+                        Scope::File | Scope::FileSystem => number("datasync").map(|datasync| datasync as u32 != 0),
+                    },
                     function: names.intern(&function),
                 }
             }
-            Self::SyncExit { whole_fs } => Probe::SyncExit { whole_fs, ret: number("ret").map(|ret| ret as i64) },
+            Self::SyncExit(scope) => {
+                Probe::SyncExit { whole_fs: scope == Scope::FileSystem, ret: number("ret").map(|ret| ret as i64) }
+            }
             Self::AddFolio { is_page } => {
                 let len = number("len")?;
                 // The place in the folio counts from its first page.

@@ -161,6 +161,8 @@ fn bad_data(tracepoint: Tracepoint) -> &'static str {
             EventName::EndWithoutId => "its data has no `ret N`",
             EventName::Mark => "it has no text",
             EventName::CommitStart | EventName::CommitEnd => "its data has no `dev MAJOR,MINOR transaction N`",
+            EventName::WorkStart => "its data has no `sb_dev MAJOR:MINOR` or no `reason=WORD`",
+            EventName::WorkEnd => "its data is not that of writeback_written",
             EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete => {
                 "its data is not `MAJOR,MINOR RWBS SECTOR + SECTORS [...]`"
             }

@@ -196,8 +196,8 @@ impl Tracepoint {
     /// Fields without which the event cannot be used.
     pub(super) fn required_fields(self) -> &'static [Field] {
         use Field::{
-            Bio, Buf, Datasync, Dev, End, FromDev, FromSector, Fs, Id, Ino, Len, Path, Reason, Ret, Rwbs, SbDev, Sector,
-            Sectors, Start, Transaction,
+            Bio, Buf, Datasync, Dev, End, FromDev, FromSector, Fs, Id, Ino, Len, Path, Reason, Ret, Rwbs, SbDev,
+            Sector, Sectors, Start, Transaction,
         };
         match self {
             Self::RawEnter

@@ -114,6 +114,8 @@ fn bad_data(event: EventName) -> &'static str {
         | EventName::EndWithoutId
         | EventName::CommitStart
         | EventName::CommitEnd
+        | EventName::WorkStart
+        | EventName::WorkEnd
         | EventName::BlockSubmit
         | EventName::BlockIssue
         | EventName::BlockComplete
