@@ -24,15 +24,13 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from tests.bench.measure import Run, measure, print_run  # noqa: E402
 from tests.reference import blktrace, thesis  # noqa: E402
 
 BULK = [sys.executable, "-m", "tests.reference.loggen", "--bulk"]
@@ -40,6 +38,9 @@ SYNCLINE = shutil.which("syncline", path=f"{Path(sys.executable).parent}:{os.env
 FTRACE = [sys.executable, "-m", "tests.reference.ftrace"]
 TRACE_DAT = [sys.executable, "-m", "tests.reference.tracedat"]
 STRACE = [sys.executable, "-m", "tests.reference.stracegen", "--bulk"]
+# What makes the engine load a trace.
+LOAD = "SELECT COUNT(*) FROM slice"
+DISTINCT_STACKS = 300_000
 # Bytes of --size for each generated event.
 BYTES_PER_EVENT = 500
 BLKTRACE = [sys.executable, "-m", "tests.reference.blktrace"]
@@ -52,57 +53,6 @@ RECORDED_FTRACE = ROOT / "tests" / "data" / "ftrace" / "small4.trace.txt.gz"
 BTETTO_BYTES = 20_000_000
 JSON_BYTES = 200_000_000
 PERF_BYTES = 200_000_000
-
-
-@dataclass
-class Run:
-    """The fastest of some runs: wall and CPU seconds, and peak resident memory."""
-
-    wall_s: float
-    cpu_s: float
-    peak_bytes: int
-
-
-def measure(
-    command: list[str],
-    times: int,
-    stdin: Callable[[], subprocess.Popen] | None = None,
-    cwd: Path | None = None,
-) -> Run:
-    """Runs a command several times. A pipe discards its output: grep stops early if it writes to /dev/null."""
-    best = None
-    for _ in range(times):
-        feeder = stdin() if stdin else None
-        sink = subprocess.Popen(["sh", "-c", "cat > /dev/null"], stdin=subprocess.PIPE)
-        start = time.perf_counter()
-        process = subprocess.Popen(
-            command,
-            stdin=feeder.stdout if feeder else subprocess.DEVNULL,
-            stdout=sink.stdin,
-            stderr=subprocess.DEVNULL,
-            cwd=cwd,
-        )
-        if feeder:
-            feeder.stdout.close()
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        sink.communicate()
-        if feeder:
-            feeder.wait()
-        if process.returncode:
-            raise SystemExit(f"{' '.join(command)} failed with {process.returncode}")
-        run = Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
-        if best is None or run.wall_s < best.wall_s:
-            best = run
-    return best
-
-
-def print_run(name: str, run: Run, note: str = "") -> None:
-    print(
-        f"{name:44} {run.wall_s:8.3f} s wall {run.cpu_s:8.3f} s CPU {run.peak_bytes / 1e6:8.1f} MB  {note}",
-        flush=True,
-    )
 
 
 def as_btetto(log: bytes) -> tuple[bytes, int]:
@@ -176,6 +126,8 @@ def bench(folder: Path, options: argparse.Namespace) -> None:
         f"{'':44} {events / convert.wall_s / 1e6:.2f} M events/s; size of the trace: {trace.stat().st_size / size:.2f} x the log"
     )
 
+    bench_reports(folder, log, trace, options)
+    bench_stacks(folder, log, options)
     bench_btetto(folder, log, events / convert.wall_s)
     bench_json(folder, log, options)
     bench_ftrace(folder, options)
@@ -186,6 +138,47 @@ def bench(folder: Path, options: argparse.Namespace) -> None:
     if options.pipe:
         bench_pipe(options, convert)
     bench_stages(log)
+
+
+def bench_reports(folder: Path, log: Path, trace: Path, options: argparse.Namespace) -> None:
+    """Reads the trace, the tables and the log. The aims are for 1.03 GB of log, and in proportion for others."""
+    print()
+    scale = log.stat().st_size / 1.03e9
+    rows = [
+        ("trace loaded by the embedded engine", 16, 1000, ["query", str(trace), LOAD]),
+        ("report summary, of the trace", 3, 300, ["report", str(trace), "summary"]),
+        ("report summary, of the tables", 0.5, None, ["report", f"{folder}/tables/", "summary"]),
+        ("report summary, of the log", 2.5, None, ["report", str(log), "summary"]),
+    ]
+    for name, aim_s, aim_mb, command in rows:
+        run = measure([SYNCLINE, *command], min(options.times, 3))
+        note = f"{run.wall_s / (aim_s * scale):.2f} x the aim of {aim_s * scale:.2f} s"
+        if aim_mb:
+            note += f", {run.peak_bytes / (aim_mb * 1e6):.2f} x {aim_mb} MB"
+        print_run(name, run, note)
+    run = measure([SYNCLINE, "--version"], 10)
+    python = measure([sys.executable, "-c", ""], 10)
+    print_run("syncline --version", run, f"{run.wall_s / python.wall_s:.1f} x python -c ''")
+
+
+def bench_stacks(folder: Path, log: Path, options: argparse.Namespace) -> None:
+    """Converts a log in which each call has another stack."""
+    text, count, previous = folder / "stacks.log", 0, b""
+    with log.open("rb") as lines, text.open("wb") as out:
+        for line in lines:
+            # The frame after the call's line gets an address of its own.
+            if line.startswith(b"\t") and not previous.startswith(b"\t"):
+                count += 1
+                out.write(b"\t%x 0x%x ([unknown])\n" % (count << 12, count << 12))
+            out.write(line)
+            previous = line
+            if count >= DISTINCT_STACKS:
+                break
+    command = [SYNCLINE, "convert", "-q", str(text), "-o", str(folder / "stacks.pftrace")]
+    run = measure(command, 1)
+    note = f"{run.peak_bytes / 100e6:.2f} x 100 MB"
+    print_run(f"{count:,} distinct stacks to trace", run, note)
+    text.unlink()
 
 
 def bench_btetto(folder: Path, log: Path, rate: float) -> None:
@@ -223,7 +216,6 @@ def bench_btetto(folder: Path, log: Path, rate: float) -> None:
 def bench_json(folder: Path, log: Path, options: argparse.Namespace) -> None:
     """Converts a log as text and as `bpftrace -f json` writes it."""
     text, as_json = folder / "x.log", folder / "x.json"
-    # Line by line: a child process inherits the peak resident memory of this process.
     with log.open("rb") as lines, text.open("wb") as plain, as_json.open("wb") as out:
         for line in lines:
             if plain.tell() >= JSON_BYTES:
