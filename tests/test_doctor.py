@@ -13,6 +13,7 @@ import pytest
 from syncline import doctor
 from syncline.doctor import Check
 from syncline.record import checks as record_checks
+from syncline.record import routes
 
 from tests import small_btf
 
@@ -151,6 +152,26 @@ def test_missing_or_unreadable_tracefs_is_reported(machine: Path) -> None:
     (machine / "sys/kernel/debug").mkdir()
     (machine / "elsewhere").rename(machine / "sys/kernel/debug/tracing")
     assert find(machine)("tracefs").detail.endswith("debug/tracing")
+
+
+def test_the_route_of_a_recording_is_reported(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    (machine / "sys/kernel/tracing/instances").mkdir()
+    monkeypatch.setattr(routes, "which", lambda _: None)
+    check = find(machine)("route")
+    assert check.status == "missing"
+    assert "bpftrace is not installed" in check.detail
+    monkeypatch.setattr(
+        routes, "which", lambda name: "/usr/bin/bpftrace" if name == "bpftrace" else None
+    )
+    check = find(machine)("route")
+    assert check.status == "ok"
+    assert check.detail.startswith("bpftrace: the kernel is not patched and has BTF")
+    assert "It cannot see full paths" in check.detail
+    (machine / "sys/kernel/tracing/events/wb_tracer/sync_start").mkdir(parents=True)
+    assert find(machine)("route").detail.startswith("ring-buffer: ")
 
 
 def test_missing_privileges_are_reported(machine: Path) -> None:

@@ -326,7 +326,7 @@ class TestMissing:
             return routes.Route(name, "it is there")
 
         monkeypatch.setattr(
-            routes, "_PROBES", {name: lambda _, name=name: route(name) for name in routes.NAMES}
+            routes, "_PROBES", {name: lambda *_, name=name: route(name) for name in routes.NAMES}
         )
         failed = {"ring-buffer": RecordError("a"), "dynamic-events": RecordError("b", "do c")}
         found = routes.choose(None, True, failed)  # type: ignore[arg-type]

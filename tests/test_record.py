@@ -21,6 +21,7 @@ from syncline.record import (
     processes,
     ring_buffer,
     routes,
+    session,
     trace_dat,
     tracefs,
     tracer,
@@ -155,6 +156,16 @@ def test_without_a_route_the_message_names_each_reason(tmp_path: Path) -> None:
         assert name in done.stderr
     assert "syncline doctor" in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_similar_control_group_is_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = ["/system.slice/postgresql.service", "/user.slice"]
+    monkeypatch.setattr(session, "all_processes", lambda: range(2))
+    monkeypatch.setattr(session, "cgroup", groups.__getitem__)
+    session._check_cgroup("postgresql")
+    with pytest.raises(RecordError) as raised:
+        session._check_cgroup("/system.slice/postgres.service")
+    assert raised.value.hint.startswith("did you mean /system.slice/postgresql.service? ")
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")

@@ -97,6 +97,7 @@ _PROBES: tuple[tuple[str, Probe], ...] = (
     ("patched tracepoints", record_checks.patched_tracepoints),
     ("BTF", record_checks.btf),
     ("probes", record_checks.probes),
+    ("route", record_checks.route),
     ("lockdown", record_checks.lockdown),
     ("perf_event_paranoid", record_checks.perf_event_paranoid),
     ("bpftrace", record_checks.program("bpftrace")),

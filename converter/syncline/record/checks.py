@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from syncline.finding import Finding, Probe
-from syncline.record import mounts, tracefs
+from syncline.record import mounts, routes, tracefs
 from syncline.record.errors import RecordError
 from syncline.record.probe_group import ProbeGroup
 
@@ -119,6 +119,18 @@ def btf(root: Path) -> Finding:
         "missing",
         "no /sys/kernel/btf/vmlinux",
         "The fentry probes of bpftrace need a kernel with CONFIG_DEBUG_INFO_BTF. Recording uses tracepoints.",
+    )
+
+
+def route(root: Path) -> Finding:
+    """Says which route `syncline record -- CMD` takes, and what it does not record."""
+    try:
+        chosen = routes.choose(None, True, root=root)
+    except RecordError as error:
+        return Finding("missing", error.message, "Install a recorder that is missing below.")
+    text = f"{chosen.name}: {chosen.why}"
+    return Finding(
+        "ok", f"{text}. It cannot see {chosen.cannot_see}" if chosen.cannot_see else text
     )
 
 

@@ -35,7 +35,10 @@ class Route:
 
 
 def choose(
-    requested: Name | None, has_command: bool, failed: dict[Name, RecordError] | None = None
+    requested: Name | None,
+    has_command: bool,
+    failed: dict[Name, RecordError] | None = None,
+    root: Path = Path("/"),
 ) -> Route:
     """Returns the requested route, or the best one that is available.
 
@@ -43,6 +46,7 @@ def choose(
         requested: the only route that is considered; None for all.
         has_command: whether a command is recorded.
         failed: routes that were tried, and why they do not work.
+        root: the folder that holds /sys; tests use another one.
 
     Raises:
         RecordError: no route, or not the requested one, is available. The message says why.
@@ -53,7 +57,7 @@ def choose(
         try:
             if failed and name in failed:
                 raise failed[name]
-            found.append(_PROBES[name](has_command))
+            found.append(_PROBES[name](root, has_command))
             break
         except RecordError as error:
             missing.append(f"{name}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
@@ -70,17 +74,17 @@ def choose(
     return replace(found[0], why=f"{found[0].why}. {'. '.join(missing)}")
 
 
-def _require_tracefs() -> Path:
+def _require_tracefs(root: Path) -> Path:
     if os.geteuid() != 0:
         raise RecordError("tracing the kernel needs root", "sudo syncline record ...")
-    folder = tracefs.find()
+    folder = tracefs.find(root)
     if folder is None:
         raise RecordError("tracefs is not mounted", "mount -t tracefs nodev /sys/kernel/tracing")
     return folder
 
 
-def _ring_buffer(_has_command: bool) -> Route:
-    folder = _require_tracefs()
+def _ring_buffer(root: Path, _has_command: bool) -> Route:
+    folder = _require_tracefs(root)
     if not ring_buffer.is_patched(folder):
         raise RecordError(
             "this kernel lacks the tracepoints of kernel-patch/, without which the ring buffer does not"
@@ -95,11 +99,11 @@ def _ring_buffer(_has_command: bool) -> Route:
     )
 
 
-def _dynamic_events(_has_command: bool) -> Route:
-    folder = _require_tracefs()
+def _dynamic_events(root: Path, _has_command: bool) -> Route:
+    folder = _require_tracefs(root)
     probe_list, _ = probes.load()
     wanted = {name for probe in probe_list for _, name in probe.functions}
-    kernel = kernel_facts.read_kernel(folder, wanted)
+    kernel = kernel_facts.read_kernel(folder, wanted, root)
     for probe in probe_list:
         if probe.required and not any(name in kernel.functions for _, name in probe.functions):
             raise RecordError(f"the kernel has no function that shows {probe.gives}")
@@ -112,15 +116,15 @@ def _dynamic_events(_has_command: bool) -> Route:
     )
 
 
-def _bpftrace(_has_command: bool) -> Route:
-    folder = _require_tracefs()
+def _bpftrace(root: Path, _has_command: bool) -> Route:
+    folder = _require_tracefs(root)
     if which("bpftrace") is None:
         raise RecordError("bpftrace is not installed", "apt install bpftrace")
     if ring_buffer.is_patched(folder):
         return Route(
             "bpftrace", "it was requested, on a patched kernel", "patched", filters=_BY_SCRIPT
         )
-    if Path("/sys/kernel/btf/vmlinux").exists():
+    if (root / "sys/kernel/btf/vmlinux").exists():
         return Route(
             "bpftrace",
             "the kernel is not patched and has BTF: probes on kernel functions",
@@ -137,7 +141,7 @@ def _bpftrace(_has_command: bool) -> Route:
     )
 
 
-def _strace(has_command: bool) -> Route:
+def _strace(_root: Path, has_command: bool) -> Route:
     if which("strace") is None:
         raise RecordError("strace is not installed", "apt install strace")
     if not has_command and os.geteuid() != 0:

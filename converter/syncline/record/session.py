@@ -6,6 +6,7 @@ It starts the recorders, runs the command, waits for its end and stops the recor
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import os
 import shlex
@@ -128,9 +129,11 @@ def _check_cgroup(wanted: str | None) -> None:
         return
     groups = {cgroup(pid) for pid in all_processes()} - {""}
     if not any(is_in_cgroup(group, wanted) for group in groups):
+        close = difflib.get_close_matches(wanted, sorted(groups))
         raise RecordError(
             f"no process is in a control group {wanted}",
-            "list those of a process: cat /proc/PID/cgroup; all of them: systemd-cgls",
+            (f"did you mean {' or '.join(close)}? " if close else "")
+            + "list those of a process: cat /proc/PID/cgroup; all of them: systemd-cgls",
         )
 
 
