@@ -2,15 +2,13 @@
 # Runs the fuzz targets of converter/fuzz: tests/fuzz.sh [same|SECONDS|xN [TARGET...]]
 #
 # `same`, which `make test` uses: the seeds, and 8000 mutants of them for each target (tests/fuzz_mutants.py). These inputs are
-# the same on each run and on every machine, so that only a change of the code can make a target fail. libFuzzer's own search
-# depends on the tested code, on addresses and on the clock, and differs on each run.
+# the same on each run and on every machine, so that only a change of the code can make a target fail. It also runs
+# tests/growth.py: the work for an input must not grow faster than the input. One build does both.
 # SECONDS: libFuzzer searches for this time on each target. The inputs that it finds are kept in converter/fuzz/corpus, from which the
-# next search starts. SYNCLINE_FUZZ_SEED=N seeds the search.
+# next search starts. SYNCLINE_FUZZ_SEED=N seeds the search. It depends on the tested code, on addresses and on the clock, so it differs
+# on each run. An input that takes two seconds is a failure.
 # xN, such as x100000000: rounds of the search, five minutes a target, until the executions of all rounds add up to N. The counts are
 # kept in converter/fuzz/corpus/executions.tsv, so a run that was stopped continues where it was. Remove the file to count from 0.
-# In this mode, and with SECONDS, an input that takes two seconds is a failure.
-#
-# `same` also runs tests/growth.py (the target `growth`): the work for an input must not grow faster than the input.
 #
 # Stable Rust is enough (converter/fuzz/rustc.sh says why); libFuzzer itself needs a C++ compiler. An input that crashes a target is kept
 # in converter/fuzz/artifacts, and the command that repeats the crash is printed.
@@ -29,23 +27,24 @@ trap 'rm -rf "$work"' EXIT
 artifacts=converter/fuzz/artifacts
 bin_folder=${CARGO_TARGET_DIR:-converter/target}/release
 
-if ! command -v "${CXX:-c++}" >/dev/null; then
-  echo "fuzz: skipped: $targets (libFuzzer needs a C++ compiler: apt-get install g++)"
-  echo "fuzz: 0 passed, 0 failed"
-  exit 0
-fi
-
-# In the main workspace's target folder, which has most dependencies already.
+# Builds in the main workspace's target folder, which has most dependencies already.
 build() {
   RUSTC_WRAPPER=$PWD/converter/fuzz/rustc.sh cargo build -q --release \
     --manifest-path converter/fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-converter/target}" "$@"
 }
-# The core that counts steps has another number of codegen units, so that cargo keeps both.
-if ! build || { [[ " $targets " == *" growth "* ]] && ! SYNCLINE_COUNT_STEPS=1 build --features growth --bin growth \
-  --config 'profile.release.package.syncline-core.codegen-units=2'; }; then
+if [ "$mode" = same ]; then
+  # The core that counts steps has another number of codegen units, so that cargo keeps both.
+  SYNCLINE_COUNT_STEPS=1 build --features count --config 'profile.release.package.syncline-core.codegen-units=2'
+elif command -v "${CXX:-c++}" >/dev/null; then
+  build --features search
+else
+  echo "fuzz: skipped: $targets (libFuzzer needs a C++ compiler: apt-get install g++)"
+  echo "fuzz: 0 passed, 0 failed"
+  exit 0
+fi || {
   echo "fuzz: 0 passed, 1 failed"
   exit 1
-fi
+}
 "$BIN/python" -m tests.fuzz_seeds "$work/seeds" || exit 1
 [ "$mode" != same ] || "$BIN/python" -m tests.fuzz_mutants "$work/seeds" "$work/mutants" 8000 || exit 1
 mkdir -p "$artifacts"
@@ -53,23 +52,36 @@ mkdir -p "$artifacts"
 passed=0 failed=0
 counts=converter/fuzz/corpus/executions.tsv
 
-# Runs a target on the inputs and with the options that follow. Its executions are then in `runs`.
-run() {
-  local target=$1 start=$SECONDS output crash
+# Runs a command that tests a target, and counts its result. Its output is then in `output`.
+counted() {
+  local target=$1 start=$SECONDS
   shift
   # A target writes nothing to standard output but what it converts.
-  if output=$("$bin_folder/$target" "$@" -max_len=10000 -rss_limit_mb=2048 \
-    -verbosity=0 -print_final_stats=1 -artifact_prefix="$artifacts/$target-" 2>&1 >/dev/null); then
+  if output=$("$@" 2>&1 >/dev/null); then
     passed=$((passed + 1))
-    runs=$(sed -n 's/.*number_of_executed_units: *//p' <<<"$output")
-    echo "fuzz: $target: ok, ${runs:-?} runs in $((SECONDS - start)) s"
+    echo "fuzz: $target: ok, $((SECONDS - start)) s"
   else
-    failed=$((failed + 1)) runs=0
+    failed=$((failed + 1))
     echo "fuzz: $target: FAILED"
-    grep -aE -A 4 'panicked at|ERROR: libFuzzer' <<<"$output" | cut -c 1-400 | head -n 20
-    crash=$(grep -aoE "$artifacts/[^ ]+" <<<"$output" | tail -n 1)
-    echo "  again: $bin_folder/$target ${crash:-$artifacts/...}"
+    grep -aE -A 2 'panicked at|ERROR: libFuzzer|: (panicked|took)|memory allocation' <<<"$output" | cut -c 1-400 | head -n 20
+    return 1
   fi
+}
+
+# Runs a target on the seeds and their mutants.
+same() {
+  local target=$1 input
+  # An input may not make the core take more than 4 GB of addresses.
+  if counted "$target" bash -c 'ulimit -v 4194304; exec "$@"' - "$bin_folder/inputs" "$target" "$work/seeds/$target" \
+    "$work/mutants/$target"; then return; fi
+  # The first input that failed.
+  input=$(grep -aoE "^$work/.*: (panicked|took)" <<<"$output" | head -n 1 | sed 's/: [a-z]*$//')
+  if [ -n "$input" ]; then
+    rm -rf "${artifacts:?}/$target"
+    mkdir -p "$artifacts/$target"
+    cp "$input" "$artifacts/$target/"
+  fi
+  echo "  again: $bin_folder/inputs $target $artifacts/$target"
 }
 
 growth() {
@@ -83,11 +95,19 @@ growth() {
   sed 's/^/fuzz: /' <<<"$output"
 }
 
-# Searches for SECONDS on a target, from the inputs that earlier searches have found.
+# Searches for SECONDS on a target, from the inputs that earlier searches have found. Its executions are then in `runs`.
 search() {
-  local target=$1 seconds=$2 seed=$3
+  local target=$1 seconds=$2 seed=$3 crash
   mkdir -p "converter/fuzz/corpus/$target"
-  run "$target" "converter/fuzz/corpus/$target" "$work/seeds/$target" -max_total_time="$seconds" -seed="$seed" -timeout=2
+  if counted "$target" env SYNCLINE_FUZZ_TARGET="$target" "$bin_folder/search" "converter/fuzz/corpus/$target" "$work/seeds/$target" \
+    -max_total_time="$seconds" -seed="$seed" -timeout=2 -max_len=10000 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+    -artifact_prefix="$artifacts/$target-"; then
+    runs=$(sed -n 's/.*number_of_executed_units: *//p' <<<"$output")
+    return
+  fi
+  runs=0
+  crash=$(grep -aoE "$artifacts/[^ ]+" <<<"$output" | tail -n 1)
+  echo "  again: SYNCLINE_FUZZ_TARGET=$target $bin_folder/search ${crash:-$artifacts/...}"
 }
 
 executed() {
@@ -98,7 +118,7 @@ seed=${SYNCLINE_FUZZ_SEED:-1}
 case $mode in
 same)
   for target in $targets; do
-    if [ "$target" = growth ]; then growth; else run "$target" "$work/seeds/$target" "$work/mutants/$target" -runs=0 -timeout=20; fi
+    if [ "$target" = growth ]; then growth; else same "$target"; fi
   done
   ;;
 x*)

@@ -1,20 +1,18 @@
 //! Any sequence of events. There are few ids, addresses and tasks, so that they match.
-#![no_main]
 
 use std::sync::Arc;
 
-use libfuzzer_sys::fuzz_target;
+use crate::checks::{Checker, Ledger, Nowhere};
 use syncline_core::dedup::Provenance;
 use syncline_core::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite};
 use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use syncline_core::location::{Location, Locations};
 use syncline_core::names::{NameId, Names};
 use syncline_core::pair::{Out, Pairer};
-use syncline_fuzz::{Checker, Ledger, Nowhere};
 
 const STEPS: [i64; 8] = [0, 0, 1, 1, 10, 1_000, 7_000_000_000, 61_000_000_000];
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let Some((&mode, data)) = data.split_first() else { return };
     let (processes, ordered) = (mode & 1 != 0, mode & 2 == 0);
     let mut names = Names::default();
@@ -91,7 +89,7 @@ fuzz_target!(|data: &[u8]| {
     }
     pairer.finish(&mut Out { names: &names, sink: &mut checker }).expect("nothing can fail to be written nowhere");
     checker.balance(&ledger, &pairer.losses);
-});
+}
 
 /// Any event of a probe.
 fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {

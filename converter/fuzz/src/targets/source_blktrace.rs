@@ -1,13 +1,11 @@
 //! Any bytes as one of blktrace's files.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::checks::source_options;
 use syncline_core::input::{Chunk, Input};
 use syncline_core::source::blktrace::Blktrace;
 use syncline_core::source::{Batch, NoteKind, Source};
-use syncline_fuzz::source_options;
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let [file @ .., options] = data else { return };
     Blktrace.sniff(file);
     let Ok(input) = Input::from_bytes("fuzz", file.to_vec()) else { return };
@@ -35,4 +33,4 @@ fuzz_target!(|data: &[u8]| {
     }
     assert_eq!(consumed, file.len() as u64, "not all of it was read");
     assert!(records * 48 <= consumed, "more records than there is room for");
-});
+}

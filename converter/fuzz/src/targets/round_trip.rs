@@ -1,16 +1,14 @@
 //! Any bytes as a log of any format, written as a low-level log and read again. Both give the same events, and the same log.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::checks::source_options;
 use syncline_core::event::probe::Probe;
 use syncline_core::event::{Event, Kind};
 use syncline_core::input::{Chunk, Input};
 use syncline_core::names::Names;
 use syncline_core::sink::events_jsonl::EventsJsonl;
 use syncline_core::source::{Batch, SOURCES, Source, SourceOptions};
-use syncline_fuzz::source_options;
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let [text @ .., how, format] = data else { return };
     let options = SourceOptions { keep_extras: true, ..source_options(*how) };
     let source = SOURCES[usize::from(*format) % SOURCES.len()];
@@ -27,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     if let Some((a, b)) = first.lines().zip(String::from_utf8_lossy(&second).lines()).find(|(a, b)| a != b) {
         panic!("the second low-level log differs:\n{a}\n{b}");
     }
-});
+}
 
 /// Reads a log. Returns its low-level log and its events as text; `None` if it cannot be read.
 fn low_level_log(source: &'static dyn Source, options: &SourceOptions, text: &[u8]) -> Option<(Vec<u8>, Vec<String>)> {

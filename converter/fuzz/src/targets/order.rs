@@ -1,10 +1,9 @@
 //! Any bytes as two logs of one run that report different threads. Their order must not matter: the rows are the same whichever log is
 //! named first.
-#![no_main]
 
 use std::collections::HashSet;
 
-use libfuzzer_sys::fuzz_target;
+use crate::checks::Checker;
 use syncline_core::error::{Error, Result};
 use syncline_core::event::{Event, Kind, UNKNOWN_TASK};
 use syncline_core::input::open::OpenInput;
@@ -17,12 +16,11 @@ use syncline_core::rows::{Bio, Call, Request};
 use syncline_core::run;
 use syncline_core::sink::{Group, RunFacts, Sink};
 use syncline_core::source::Batch;
-use syncline_fuzz::Checker;
 
 /// Separates the two logs.
 const MARK: &[u8] = b"\n----\n";
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let [text @ .., offset] = data else { return };
     let Some(at) = text.windows(MARK.len()).position(|window| window == MARK) else { return };
     let halves = [&text[..at], &text[at + MARK.len()..]];
@@ -59,7 +57,7 @@ fuzz_target!(|data: &[u8]| {
     {
         assert_eq!(Some(rows), convert([1, 0]), "the order of the logs matters");
     }
-});
+}
 
 /// What a log reports on.
 struct Subjects {

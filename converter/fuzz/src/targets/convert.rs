@@ -1,9 +1,8 @@
 //! Any bytes through all stages: detect, parse, reorder, pair, write. The output is standard output.
-#![no_main]
 
 use std::path::Path;
 
-use libfuzzer_sys::fuzz_target;
+use crate::checks::{Checker, CollectedRows, Ledger, source_options};
 use syncline_core::error::Error;
 use syncline_core::event::{Event, Kind};
 use syncline_core::input::open::OpenInput;
@@ -18,9 +17,8 @@ use syncline_core::sink::perf_script::PerfScript;
 use syncline_core::sink::perfetto::PerfettoTrace;
 use syncline_core::sink::samples::{By, Weight};
 use syncline_core::source::{Batch, SOURCES};
-use syncline_fuzz::{Checker, CollectedRows, Ledger, source_options};
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let [text @ .., how, what] = data else { return };
     let Some(options) = options_for(text, *how) else { return };
     if what & 7 == 7 {
@@ -28,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
     } else {
         tables(&options, text, *what);
     }
-});
+}
 
 fn options_for(text: &[u8], how: u8) -> Option<Options> {
     let mut options = Options {

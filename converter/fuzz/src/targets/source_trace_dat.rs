@@ -1,13 +1,11 @@
 //! Any bytes as a trace.dat.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::checks::source_options;
 use syncline_core::input::{Chunk, Input};
 use syncline_core::source::trace_dat::TraceDatSource;
 use syncline_core::source::{Batch, NoteKind, Source};
-use syncline_fuzz::source_options;
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let [file @ .., options] = data else { return };
     TraceDatSource.sniff(file);
     let Ok(input) = Input::from_bytes("fuzz", file.to_vec()) else { return };
@@ -37,4 +35,4 @@ fuzz_target!(|data: &[u8]| {
         reader.parse.parse(chunk.bytes(), &mut again);
         assert!(batch.events == again.events && batch.notes == again.notes, "a chunk is parsed in two ways");
     }
-});
+}

@@ -1,9 +1,8 @@
 //! Any bytes as two logs of one run, which may hold duplicates of each other.
-#![no_main]
 
 use std::path::Path;
 
-use libfuzzer_sys::fuzz_target;
+use crate::checks::Checker;
 use syncline_core::error::Error;
 use syncline_core::input::Input;
 use syncline_core::input::open::OpenInput;
@@ -11,12 +10,11 @@ use syncline_core::merge::clock::InputHints;
 use syncline_core::options::Options;
 use syncline_core::run;
 use syncline_core::sink::jsonl::Jsonl;
-use syncline_fuzz::Checker;
 
 /// Separates the two logs.
 const MARK: &[u8] = b"\n----\n";
 
-fuzz_target!(|data: &[u8]| {
+pub(super) fn run(data: &[u8]) {
     let [text @ .., offset] = data else { return };
     let Some(at) = text.windows(MARK.len()).position(|window| window == MARK) else { return };
     let halves = [&text[..at], &text[at + MARK.len()..]];
@@ -40,4 +38,4 @@ fuzz_target!(|data: &[u8]| {
         Ok(_) | Err(Error::NoEvents { .. } | Error::Read { .. } | Error::BeforeZero { .. }) => {}
         Err(other) => panic!("{other}"),
     }
-});
+}

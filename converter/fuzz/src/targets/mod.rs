@@ -1,0 +1,42 @@
+//! The fuzz targets: each takes any bytes, and panics if a rule does not hold.
+
+mod convert;
+mod join;
+mod order;
+mod pair;
+mod round_trip;
+mod source_blkparse;
+mod source_blktrace;
+mod source_bpftrace_json;
+mod source_events_jsonl;
+mod source_ftrace;
+mod source_perf;
+mod source_perf_data;
+mod source_strace;
+mod source_thesis;
+mod source_trace_dat;
+
+type Target = fn(&[u8]);
+
+const TARGETS: &[(&str, Target)] = &[
+    ("convert", convert::run),
+    ("join", join::run),
+    ("order", order::run),
+    ("pair", pair::run),
+    ("round_trip", round_trip::run),
+    ("source_blkparse", source_blkparse::run),
+    ("source_blktrace", source_blktrace::run),
+    ("source_bpftrace_json", source_bpftrace_json::run),
+    ("source_events_jsonl", source_events_jsonl::run),
+    ("source_ftrace", source_ftrace::run),
+    ("source_perf", source_perf::run),
+    ("source_perf_data", source_perf_data::run),
+    ("source_strace", source_strace::run),
+    ("source_thesis", source_thesis::run),
+    ("source_trace_dat", source_trace_dat::run),
+];
+
+/// Returns a target by its name.
+pub fn by_name(name: &str) -> Option<Target> {
+    TARGETS.iter().find(|&&(of, _)| of == name).map(|&(_, target)| target)
+}
