@@ -356,3 +356,27 @@ def test_many_completions_without_a_submit_stream(tmp_path: Path) -> None:
     rows = tables(convert(tmp_path, "\n".join([*lines, ""]).encode()))
     assert [row["sector"] for row in rows["bio"]] == [n * 8 for n in range(1, 10_001)]
     assert rows["loss"][0]["count"] == 10_000
+
+
+def test_a_bio_whose_completion_was_lost_is_one_row(tmp_path: Path) -> None:
+    lines = [
+        (1, 1.0, "ext4_sync_file_enter: dev 254,16 ino 7 parent 2 datasync 0"),
+        (1, 1.1, "block_bio_queue: 254,16 WS 8 + 8 [wl]"),
+        (1, 1.2, "ext4_sync_file_exit: dev 254,16 ino 7 ret 0"),
+        # More than the minute after which the bio is given up.
+        (2, 70.0, "block_bio_queue: 254,16 WS 800 + 8 [wl]"),
+        (9, 70.1, "block_rq_complete: 254,16 WS () 800 + 8 [0]"),
+        # It is of no bio.
+        (9, 70.2, "block_rq_complete: 254,16 WS () 8 + 8 [0]"),
+    ]
+    log = tmp_path / "trace.txt"
+    log.write_text(
+        "# tracer: nop\n#\n"
+        + "".join(f"      wl-{tid} [000] ..... {ts:.6f}: {event}\n" for tid, ts, event in lines)
+    )
+    _core.convert([str(log)], f"{tmp_path}/out/")
+    rows = tables(tmp_path / "out")
+    found = [(row["sector"], row["sync_id"], row["incomplete"]) for row in rows["bio"]]
+    assert sorted(found) == [(8, 1, "end"), (800, None, None)]
+    losses = {row["reason"]: row["count"] for row in rows["loss"] if row["severity"] == "loss"}
+    assert losses == {"never_completed": 1, "unmatched_complete": 1}

@@ -323,6 +323,16 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         })
     }
 
+    /// Removes a bio that was queued with these values, if it is still there. Nothing completes it any more.
+    pub(crate) fn forget(&mut self, (dev, sector): (Dev, i64), bytes: u64, bio: T) {
+        let by_sector = self.devices.get_mut(dev).and_then(|device| device.classes.get_mut(class_of(sectors(bytes))));
+        let Some(Entry::Occupied(mut bios)) = by_sector.map(|by_sector| by_sector.entry(sector)) else { return };
+        bios.get_mut().retain(|queued| queued.bio != bio);
+        if bios.get().is_empty() {
+            bios.remove();
+        }
+    }
+
     /// Removes and returns the bios that were queued before a time. They are not complete.
     pub(crate) fn take_older(&mut self, ts: i64) -> Vec<Completed<T>> {
         let mut taken = Vec::new();
@@ -377,6 +387,20 @@ mod tests {
         assert!(queue.take_older(200).is_empty());
         assert_eq!(bios(Some(queue.take_older(201))), Some(vec![3]));
         assert!(queue.take_older(201).is_empty());
+    }
+
+    #[test]
+    fn a_bio_that_is_given_up_is_not_completed() {
+        let mut queue = BlockQueue::new();
+        queue.queue((DISK, 8), 4096, false, 10, 1);
+        queue.queue((DISK, 8), 4096, false, 20, 2);
+        queue.forget((DISK, 8), 512, 1);
+        queue.forget((DISK, 8), 4096, 1);
+        queue.forget((DISK, 8), 4096, 1);
+        assert_eq!(bios(queue.complete(&at(8, 4096, 100))), Some(vec![2]));
+        queue.queue((DISK, 8), 4096, false, 110, 3);
+        queue.forget((DISK, 8), 4096, 3);
+        assert!(queue.take_older(200).is_empty());
     }
 
     #[test]

@@ -522,7 +522,7 @@ impl Pairer {
 
     fn give_up_share(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
         self.bios.unlink(slot);
-        let Bio { dev, sector, .. } = self.bios[slot].row;
+        let Bio { dev, sector, extent: Extent { bytes, .. }, .. } = self.bios[slot].row;
         let bio = &mut self.bios[slot];
         let (ts, address, id, location) = (bio.row.ts(), bio.row.address, bio.row.id, bio.location);
         let (reason, event) = if bio.row.submit.is_none() {
@@ -535,6 +535,8 @@ impl Pairer {
         };
         if reason == Reason::NeverCompleted {
             self.bios.remove_load(slot);
+            // The block layer may still have it: its request has waited long enough, not the bio itself.
+            self.block_queue.forget((dev, sector), bytes, slot);
         }
         self.lose_at(reason, ts, location, out, || {
             if id == NO_ID {
