@@ -1,5 +1,7 @@
 -- Block I/O: the bios of a file system, from submit to completion.
 
+INCLUDE PERFETTO MODULE dev.syncline.known;
+
 -- Bios, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- Key of the bio: 1, 2, 3... in the order of the bios' first events.
@@ -69,47 +71,123 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- it.
   run STRING
 ) AS
+WITH
+  bio AS MATERIALIZED (
+    SELECT
+      slice.ts,
+      slice.dur,
+      slice.name,
+      slice.track_id,
+      slice.arg_set_id,
+      known.bio_error,
+      known.derives = 1
+      AND extract_arg(arg_set_id, 'debug.full') IS NULL AS derives,
+      extract_arg(arg_set_id, 'debug.sync_id') AS owner,
+      extract_arg(arg_set_id, 'debug.bytes') AS size,
+      COALESCE(
+        extract_arg(arg_set_id, 'debug.id'),
+        iif(
+          known.derives = 1
+          AND extract_arg(arg_set_id, 'debug.full') IS NULL
+          AND known.id_offset IS NOT NULL,
+          COALESCE(
+            extract_arg(arg_set_id, 'debug.sync_id') + known.id_offset,
+            0
+          ),
+          NULL
+        )
+      ) AS request_id,
+      extract_arg(arg_set_id, 'debug.incomplete') AS missing
+    FROM slice
+    CROSS JOIN _syncline_known AS known
+    WHERE
+      category = 'syncline.bio'
+  ),
+  counted AS MATERIALIZED (
+    SELECT
+      *,
+      -- The slice of a bio with an unknown end has duration 0.
+      iif(missing IS NULL, dur, NULL) AS whole_dur,
+      COALESCE(
+        extract_arg(arg_set_id, 'debug.folios'),
+        -- As many pages as it has bytes.
+        iif(
+          derives
+          AND request_id IS NOT NULL
+          AND COALESCE(size, 0) BETWEEN 0 AND 1099511627775,
+          (COALESCE(size, 0) + 4095) / 4096,
+          NULL
+        )
+      ) AS folio_count
+    FROM bio
+  )
 SELECT
   extract_arg(arg_set_id, 'debug.bio_id') AS bio_id,
   extract_arg(arg_set_id, 'debug.sync_id') AS sync_id,
-  extract_arg(arg_set_id, 'debug.id') AS id,
+  request_id AS id,
   ts AS ts_ns,
-  -- The slice of a bio with an unknown end has duration 0.
-  iif(extract_arg(arg_set_id, 'debug.incomplete') IS NULL, dur, NULL) AS dur_ns,
+  whole_dur AS dur_ns,
   extract_arg(arg_set_id, 'debug.queue_ns') AS queue_ns,
-  extract_arg(arg_set_id, 'debug.device_ns') AS device_ns,
-  extract_arg(arg_set_id, 'debug.error') AS error,
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.device_ns'),
+    iif(derives, whole_dur - extract_arg(arg_set_id, 'debug.queue_ns'), NULL)
+  ) AS device_ns,
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.error'),
+    iif(
+      derives
+      AND extract_arg(arg_set_id, 'debug.incomplete') IS NOT 'end',
+      bio_error,
+      NULL
+    )
+  ) AS error,
   -- A pointer argument, which SQL shows as a number.
   iif(
     extract_arg(arg_set_id, 'debug.bio') IS NULL,
     NULL,
     printf('0x%x', extract_arg(arg_set_id, 'debug.bio'))
   ) AS bio,
-  extract_arg(arg_set_id, 'debug.dev') AS dev,
+  COALESCE(extract_arg(arg_set_id, 'debug.dev'), track.dev) AS dev,
   extract_arg(arg_set_id, 'debug.sector') AS sector,
   extract_arg(arg_set_id, 'debug.bytes') AS bytes,
-  extract_arg(arg_set_id, 'debug.folios') AS folios,
-  extract_arg(arg_set_id, 'debug.ranges') AS ranges,
+  folio_count AS folios,
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.ranges'),
+    iif(
+      derives
+      AND request_id IS NOT NULL
+      AND COALESCE(size, 0) BETWEEN 0 AND 1099511627775,
+      COALESCE(size, 0) > 0,
+      NULL
+    )
+  ) AS ranges,
   extract_arg(arg_set_id, 'debug.first_offset') AS first_offset,
-  extract_arg(arg_set_id, 'debug.last_offset') AS last_offset,
-  extract_arg(arg_set_id, 'debug.tid') AS tid,
-  extract_arg(arg_set_id, 'debug.pid') AS pid,
-  extract_arg(arg_set_id, 'debug.comm') AS comm,
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.last_offset'),
+    iif(derives, extract_arg(arg_set_id, 'debug.first_offset') + size, NULL)
+  ) AS last_offset,
+  COALESCE(extract_arg(arg_set_id, 'debug.tid'), thread.tid) AS tid,
+  COALESCE(extract_arg(arg_set_id, 'debug.pid'), thread.pid) AS pid,
+  COALESCE(extract_arg(arg_set_id, 'debug.comm'), thread.comm) AS comm,
   CASE
-    WHEN extract_arg(arg_set_id, 'debug.sync_id') IS NOT NULL THEN 'sync'
+    WHEN owner IS NOT NULL THEN 'sync'
     WHEN extract_arg(arg_set_id, 'debug.unsubmitted') IS NULL THEN 'background'
   END AS origin,
   -- The trace holds the confidence only if it is not exact.
   iif(
-    extract_arg(arg_set_id, 'debug.sync_id') IS NULL,
+    owner IS NULL,
     NULL,
-    coalesce(extract_arg(arg_set_id, 'debug.confidence'), 'exact')
+    COALESCE(extract_arg(arg_set_id, 'debug.confidence'), 'exact')
   ) AS confidence,
   extract_arg(arg_set_id, 'debug.incomplete') AS incomplete,
   '' AS run
-FROM slice
-WHERE
-  category = 'syncline.bio'
+FROM counted
+LEFT JOIN _syncline_track AS track
+  ON counted.derives
+  AND track.track_id = counted.track_id
+LEFT JOIN _syncline_thread AS thread
+  ON counted.derives
+  AND thread.bio_name = counted.name
 ORDER BY
   ts_ns,
   bio_id;

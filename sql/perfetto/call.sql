@@ -1,5 +1,7 @@
 -- Sync calls, with the unmatched ones, which belong to no request.
 
+INCLUDE PERFETTO MODULE dev.syncline.known;
+
 -- Sync calls, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_call (
   -- Key of the call: 1, 2, 3... in the order of the calls.
@@ -31,23 +33,50 @@ CREATE OR REPLACE PERFETTO TABLE syncline_call (
   -- it.
   run STRING
 ) AS
+WITH
+  call AS MATERIALIZED (
+    SELECT
+      slice.ts,
+      slice.dur,
+      slice.name,
+      slice.track_id,
+      slice.arg_set_id,
+      known.call_ret,
+      known.derives = 1
+      AND extract_arg(arg_set_id, 'debug.full') IS NULL AS derives
+    FROM slice
+    CROSS JOIN _syncline_known AS known
+    WHERE
+      category = 'syncline.call'
+  ),
+  placed AS MATERIALIZED (
+    SELECT
+      call.*,
+      iif(call.derives, call.call_ret, NULL) AS usual_ret,
+      COALESCE(extract_arg(call.arg_set_id, 'debug.tid'), track.tid) AS tid
+    FROM call
+    LEFT JOIN _syncline_track AS track
+      ON call.derives
+      AND track.track_id = call.track_id
+  )
 SELECT
   extract_arg(arg_set_id, 'debug.call_id') AS call_id,
   ts AS ts_ns,
   -- The slice of a call with an unknown end has duration 0.
   iif(extract_arg(arg_set_id, 'debug.open') IS NULL, dur, NULL) AS dur_ns,
-  extract_arg(arg_set_id, 'debug.tid') AS tid,
-  extract_arg(arg_set_id, 'debug.pid') AS pid,
-  extract_arg(arg_set_id, 'debug.comm') AS comm,
+  placed.tid AS tid,
+  COALESCE(extract_arg(arg_set_id, 'debug.pid'), thread.pid) AS pid,
+  COALESCE(extract_arg(arg_set_id, 'debug.comm'), thread.comm) AS comm,
   name AS op,
-  extract_arg(arg_set_id, 'debug.ret') AS ret,
+  COALESCE(extract_arg(arg_set_id, 'debug.ret'), usual_ret) AS ret,
   extract_arg(arg_set_id, 'debug.stack') AS stack,
   extract_arg(arg_set_id, 'debug.sync_id') AS sync_id,
   extract_arg(arg_set_id, 'debug.sync_id') IS NULL AS unmatched,
   '' AS run
-FROM slice
-WHERE
-  category = 'syncline.call'
+FROM placed
+LEFT JOIN _syncline_thread AS thread
+  ON placed.derives
+  AND thread.tid = placed.tid
 ORDER BY
   ts_ns,
   call_id;

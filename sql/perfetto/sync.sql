@@ -1,7 +1,12 @@
 -- Sync requests: one pass through a file system's sync function for one file.
 --
--- Most columns are arguments of the request's slice. This table extracts them
--- once for all queries.
+-- A column is an argument of the request's slice, or follows from the call, the
+-- bios and the track of the request. This table finds them once for all
+-- queries.
+
+INCLUDE PERFETTO MODULE dev.syncline.known;
+
+INCLUDE PERFETTO MODULE dev.syncline.related;
 
 -- Sync requests, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_sync (
@@ -104,15 +109,107 @@ CREATE OR REPLACE PERFETTO TABLE syncline_sync (
   run STRING
 ) AS
 WITH
-  request AS (
+  request AS MATERIALIZED (
     SELECT
-      slice.*,
-      extract_arg(arg_set_id, 'debug.call_ts_ns') AS call_ts,
-      extract_arg(arg_set_id, 'debug.incomplete') AS incomplete,
-      extract_arg(arg_set_id, 'debug.sync_id') AS sync_id
+      slice.ts,
+      slice.dur,
+      slice.track_id,
+      slice.arg_set_id,
+      known.dev AS known_dev,
+      known.fs AS known_fs,
+      known.ret AS known_ret,
+      known.journal_ns AS known_journal,
+      known.flush_ns AS known_flush,
+      known.id_offset,
+      known.derives = 1
+      AND extract_arg(arg_set_id, 'debug.full') IS NULL AS derives,
+      extract_arg(arg_set_id, 'debug.sync_id') AS sync_id,
+      extract_arg(arg_set_id, 'debug.incomplete') AS incomplete
     FROM slice
+    CROSS JOIN _syncline_known AS known
     WHERE
       category = 'syncline.sync'
+  ),
+  -- What the slice, its track, the call and the bios say.
+  placed AS MATERIALIZED (
+    SELECT
+      request.*,
+      request.derives
+      AND incomplete IS NOT 'start' AS may_start,
+      request.derives
+      AND incomplete IS NOT 'end' AS may_end,
+      COALESCE(extract_arg(arg_set_id, 'debug.call_ts_ns'), call.ts) AS call_ts,
+      call.dur AS call_dur,
+      COALESCE(extract_arg(arg_set_id, 'debug.op'), call.op) AS op,
+      COALESCE(extract_arg(arg_set_id, 'debug.stack'), call.stack) AS stack,
+      COALESCE(extract_arg(arg_set_id, 'debug.tid'), track.tid) AS tid,
+      COALESCE(
+        extract_arg(arg_set_id, 'debug.fs'),
+        iif(
+          request.derives
+          AND incomplete IS NOT 'start',
+          request.known_fs,
+          NULL
+        )
+      ) AS fs,
+      sums.bios AS sum_bios,
+      sums.submit,
+      sums.complete,
+      sums.bytes AS sum_bytes,
+      sums.folios AS sum_folios,
+      sums.ranges AS sum_ranges,
+      sums.first_offset AS low,
+      sums.last_offset AS high
+    FROM request
+    LEFT JOIN _syncline_track AS track
+      ON request.derives
+      AND track.track_id = request.track_id
+    LEFT JOIN _syncline_related_call AS call
+      ON request.derives
+      AND call.sync_id = request.sync_id
+    LEFT JOIN _syncline_related_bio AS sums
+      ON request.derives
+      AND sums.sync_id = request.sync_id
+  ),
+  identified AS MATERIALIZED (
+    SELECT
+      placed.*,
+      iif(may_end, known_ret, NULL) AS usual_ret,
+      COALESCE(extract_arg(arg_set_id, 'debug.pid'), thread.pid) AS pid,
+      COALESCE(extract_arg(arg_set_id, 'debug.comm'), thread.comm) AS comm,
+      COALESCE(
+        extract_arg(arg_set_id, 'debug.id'),
+        iif(derives AND fs IS NOT NULL, sync_id + id_offset, NULL)
+      ) AS id,
+      COALESCE(
+        extract_arg(arg_set_id, 'debug.bios'),
+        sum_bios,
+        iif(derives AND fs IS NOT NULL, 0, NULL)
+      ) AS bios,
+      COALESCE(
+        extract_arg(arg_set_id, 'debug.syscall_ns'),
+        iif(may_start AND may_end, call_dur, NULL)
+      ) AS syscall_ns,
+      COALESCE(
+        extract_arg(arg_set_id, 'debug.before_submit_ns'),
+        iif(may_start, submit - ts, NULL)
+      ) AS before_submit_ns,
+      COALESCE(
+        extract_arg(arg_set_id, 'debug.after_complete_ns'),
+        iif(may_end, ts + dur - complete, NULL)
+      ) AS after_complete_ns,
+      COALESCE(
+        extract_arg(arg_set_id, 'debug.journal_ns'),
+        iif(may_start AND may_end, known_journal, NULL)
+      ) AS journal_ns,
+      COALESCE(
+        extract_arg(arg_set_id, 'debug.flush_ns'),
+        iif(may_start AND may_end, known_flush, NULL)
+      ) AS flush_ns
+    FROM placed
+    LEFT JOIN _syncline_thread AS thread
+      ON placed.derives
+      AND thread.tid = placed.tid
   )
 SELECT
   COALESCE(call_ts, ts) AS ts_ns,
@@ -120,53 +217,110 @@ SELECT
   -- duration of a call-only request is the syscall latency of its call.
   CASE
     WHEN incomplete IN ('start', 'end') THEN NULL
-    WHEN extract_arg(arg_set_id, 'debug.id') IS NULL
-    AND extract_arg(arg_set_id, 'debug.fs') IS NULL THEN extract_arg(
-      arg_set_id,
-      'debug.syscall_ns'
-    )
+    WHEN id IS NULL
+    AND fs IS NULL THEN syscall_ns
     ELSE ts + dur - COALESCE(call_ts, ts)
   END AS dur_ns,
-  extract_arg(arg_set_id, 'debug.tid') AS tid,
-  extract_arg(arg_set_id, 'debug.pid') AS pid,
-  extract_arg(arg_set_id, 'debug.comm') AS comm,
-  extract_arg(arg_set_id, 'debug.process') AS process,
-  extract_arg(arg_set_id, 'debug.op') AS op,
-  extract_arg(arg_set_id, 'debug.datasync') AS datasync,
+  tid,
+  identified.pid AS pid,
+  comm,
+  COALESCE(extract_arg(arg_set_id, 'debug.process'), known.process) AS process,
+  op,
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.datasync'),
+    iif(
+      derives
+      AND fs IS NOT NULL
+      AND op IN ('fsync', 'fdatasync'),
+      op = 'fdatasync',
+      NULL
+    )
+  ) AS datasync,
   extract_arg(arg_set_id, 'debug.path') AS path,
   extract_arg(arg_set_id, 'debug.container_path') AS container_path,
-  extract_arg(arg_set_id, 'debug.dev') AS dev,
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.dev'),
+    iif(may_start, known_dev, NULL)
+  ) AS dev,
   extract_arg(arg_set_id, 'debug.ino') AS ino,
-  extract_arg(arg_set_id, 'debug.fs') AS fs,
-  extract_arg(arg_set_id, 'debug.id') AS id,
-  extract_arg(arg_set_id, 'debug.ret') AS ret,
-  extract_arg(arg_set_id, 'debug.syscall_ns') AS syscall_ns,
-  extract_arg(arg_set_id, 'debug.writeback_ns') AS writeback_ns,
-  extract_arg(arg_set_id, 'debug.before_submit_ns') AS before_submit_ns,
-  extract_arg(arg_set_id, 'debug.after_complete_ns') AS after_complete_ns,
-  extract_arg(arg_set_id, 'debug.journal_ns') AS journal_ns,
-  extract_arg(arg_set_id, 'debug.flush_ns') AS flush_ns,
-  extract_arg(arg_set_id, 'debug.residue_ns') AS residue_ns,
-  extract_arg(arg_set_id, 'debug.bytes') AS bytes,
-  extract_arg(arg_set_id, 'debug.folios') AS folios,
-  extract_arg(arg_set_id, 'debug.bios') AS bios,
-  extract_arg(arg_set_id, 'debug.ranges') AS ranges,
-  extract_arg(arg_set_id, 'debug.first_offset') AS first_offset,
-  extract_arg(arg_set_id, 'debug.last_offset') AS last_offset,
-  extract_arg(arg_set_id, 'debug.stack') AS stack,
-  extract_arg(arg_set_id, 'debug.confidence') AS confidence,
+  fs,
+  id,
+  COALESCE(extract_arg(arg_set_id, 'debug.ret'), usual_ret) AS ret,
+  syscall_ns,
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.writeback_ns'),
+    iif(
+      may_start
+      AND may_end,
+      COALESCE(complete - submit, iif(bios = 0, 0, NULL)),
+      NULL
+    )
+  ) AS writeback_ns,
+  before_submit_ns,
+  after_complete_ns,
+  journal_ns,
+  flush_ns,
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.residue_ns'),
+    iif(
+      may_start
+      AND may_end
+      AND journal_ns = 0
+      AND flush_ns = 0,
+      CASE
+        WHEN bios = 0 THEN dur
+        WHEN before_submit_ns >= 0
+        AND after_complete_ns >= 0 THEN before_submit_ns + after_complete_ns
+      END,
+      NULL
+    )
+  ) AS residue_ns,
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.bytes'),
+    sum_bytes,
+    iif(derives AND fs IS NOT NULL AND sum_bios IS NULL, 0, NULL)
+  ) AS bytes,
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.folios'),
+    sum_folios,
+    iif(
+      derives
+      AND fs IS NOT NULL
+      AND id IS NOT NULL
+      AND sum_bios IS NULL,
+      0,
+      NULL
+    )
+  ) AS folios,
+  bios,
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.ranges'),
+    sum_ranges,
+    iif(
+      derives
+      AND fs IS NOT NULL
+      AND id IS NOT NULL
+      AND sum_bios IS NULL,
+      0,
+      NULL
+    )
+  ) AS ranges,
+  COALESCE(extract_arg(arg_set_id, 'debug.first_offset'), low) AS first_offset,
+  COALESCE(extract_arg(arg_set_id, 'debug.last_offset'), high) AS last_offset,
+  stack,
+  COALESCE(
+    extract_arg(arg_set_id, 'debug.confidence'),
+    iif(derives, 'exact', NULL)
+  ) AS confidence,
   incomplete,
   sync_id,
   -- A request without an id and a file system is call-only.
-  iif(
-    incomplete = 'start'
-    OR (extract_arg(arg_set_id, 'debug.id') IS NULL
-    AND extract_arg(arg_set_id, 'debug.fs') IS NULL),
-    NULL,
-    ts
-  ) AS start_ns,
+  iif(incomplete = 'start' OR COALESCE(id, fs) IS NULL, NULL, ts) AS start_ns,
   '' AS run
-FROM request
+FROM identified
+LEFT JOIN _syncline_process AS known
+  ON identified.derives
+  AND known.pid = identified.pid
 ORDER BY
   ts_ns,
   sync_id;

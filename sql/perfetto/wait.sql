@@ -2,7 +2,7 @@
 -- ring buffer of a patched kernel records them.
 --
 -- The trace may split a wait into several slices, at the ends of phases. Each
--- slice has the times of the whole wait as arguments.
+-- slice that is not the whole wait has the times of the whole as arguments.
 
 -- Waits of sync requests, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_wait (
@@ -29,8 +29,8 @@ SELECT
   extract_arg(arg_set_id, 'debug.sync_id') AS sync_id,
   extract_arg(arg_set_id, 'debug.number') AS number,
   name AS wait,
-  extract_arg(arg_set_id, 'debug.ts_ns') AS ts_ns,
-  extract_arg(arg_set_id, 'debug.dur_ns') AS dur_ns,
+  COALESCE(extract_arg(arg_set_id, 'debug.ts_ns'), ts) AS ts_ns,
+  COALESCE(extract_arg(arg_set_id, 'debug.dur_ns'), dur) AS dur_ns,
   extract_arg(arg_set_id, 'debug.transaction_id') AS transaction_id,
   '' AS run
 FROM slice

@@ -56,10 +56,10 @@ QUERIES = {
     " WHERE category = 'syncline.sync' GROUP BY 1",
     "threads": "SELECT COUNT(*) FROM thread WHERE tid != 0",
     "bios_of_one": f"SELECT COUNT(*) FROM slice WHERE category = 'syncline.bio' AND {SYNC_ID} ="
-    f" (SELECT {SYNC_ID} FROM ({ONE}))",
-    # A bio has the colour of its request.
-    "odd_colours": "SELECT COUNT(*) FROM slice WHERE category IN ('syncline.sync', 'syncline.bio')"
-    f" AND extract_arg(arg_set_id, 'correlation_id') IS NOT 'tp:#' || {SYNC_ID}",
+    f" (SELECT {SYNC_ID} FROM slice WHERE id = (SELECT parent_id FROM ({ONE})))",
+    # Only what failed has a colour of its own; nothing failed here.
+    "odd_colours": "SELECT COUNT(*) FROM slice"
+    " WHERE extract_arg(arg_set_id, 'correlation_id') IS NOT NULL",
     "stats": "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0",
 }
 

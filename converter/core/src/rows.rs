@@ -1,6 +1,7 @@
 //! The rows that pairing produces and every sink writes: requests, bios, calls, waits, commits. docs/reference/tables.md describes each column.
 
 pub mod columns;
+pub mod derived;
 
 use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
@@ -15,6 +16,8 @@ pub enum Confidence {
 }
 
 impl Confidence {
+    pub const ALL: [Self; 3] = [Self::Exact, Self::Inferred, Self::Unknown];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -39,7 +42,7 @@ pub enum Value {
 }
 
 impl Value {
-    fn int(value: Option<i64>) -> Self {
+    pub(crate) fn int(value: Option<i64>) -> Self {
         value.map_or(Self::Null, Self::Int)
     }
 
@@ -47,15 +50,15 @@ impl Value {
         if id == NO_ID { Self::Null } else { Self::UInt(id) }
     }
 
-    fn name(name: NameId) -> Self {
+    pub(crate) fn name(name: NameId) -> Self {
         if name.is_some() { Self::Name(name) } else { Self::Null }
     }
 
-    fn task(id: u32) -> Self {
+    pub(crate) fn task(id: u32) -> Self {
         if id == UNKNOWN_TASK { Self::Null } else { Self::Int(i64::from(id)) }
     }
 
-    fn dev(dev: Dev) -> Self {
+    pub(crate) fn dev(dev: Dev) -> Self {
         if dev.is_known() { Self::Dev(dev) } else { Self::Null }
     }
 }
@@ -75,6 +78,18 @@ pub trait Row {
     const COLUMNS: &'static [(&'static str, Type)];
 
     fn visit(&self, f: &mut impl FnMut(&'static str, Value));
+}
+
+/// The values of a row, in the order of its columns.
+#[inline]
+pub(crate) fn values<R: Row, const N: usize>(row: &R) -> [Value; N] {
+    let mut values = [Value::Null; N];
+    let mut at = 0;
+    row.visit(&mut |_, v| {
+        values[at] = v;
+        at += 1;
+    });
+    values
 }
 
 /// Byte ranges of a file, in the order of `add`.
@@ -124,6 +139,8 @@ pub enum Missing {
 }
 
 impl Missing {
+    pub const ALL: [Self; 3] = [Self::Start, Self::End, Self::Bio];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",

@@ -56,15 +56,14 @@ impl PerfettoTrace {
                 let no_names = Names::default();
                 value(b, ids.mark_id, Value::Int(i as i64 + 1), interner, &no_names);
             })?;
-            self.end(end, track)?;
+            self.end(end, track, &[])?;
         }
         Ok(())
     }
 
     /// Writes the facts as one instant, and one instant per loss reason.
     pub(super) fn run_instants(&mut self, facts: &RunFacts, losses: &Losses) -> Result<()> {
-        let description = "Facts about this recording and its conversion.";
-        let track = self.group_track(Some(self.root), rank::RUN, "Run", description)?;
+        let track = self.run_track()?;
         let ts = facts.first_ts.unwrap_or_default();
         let meta: Vec<(&str, &str)> = facts.meta.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         self.meta_instant(ts, track, "syncline", &[], &meta)?;

@@ -4,11 +4,12 @@ use super::intern::Interner;
 use super::proto::{Tag, annotation, bytes, event, fixed64, int, small_pair, uint};
 use crate::errno;
 use crate::names::Names;
+use crate::rows::derived::column;
 use crate::rows::{Bio, Call, Commit, Request, Row, Value, WaitInterval};
 
 #[derive(Clone, Copy)]
 #[repr(u64)]
-pub(super) enum Category {
+pub(crate) enum Category {
     Call = 1,
     Sync,
     Phase,
@@ -18,9 +19,12 @@ pub(super) enum Category {
     Loss,
     Meta,
     Commit,
+    Common,
+    Thread,
+    Process,
 }
 
-pub(super) const CATEGORIES: [(Category, &str); 9] = [
+pub(crate) const CATEGORIES: [(Category, &str); 12] = [
     (Category::Call, "syncline.call"),
     (Category::Sync, "syncline.sync"),
     (Category::Phase, "syncline.phase"),
@@ -30,6 +34,9 @@ pub(super) const CATEGORIES: [(Category, &str); 9] = [
     (Category::Loss, "syncline.loss"),
     (Category::Meta, "syncline.meta"),
     (Category::Commit, "syncline.commit"),
+    (Category::Common, "syncline.common"),
+    (Category::Thread, "syncline.thread"),
+    (Category::Process, "syncline.process"),
 ];
 
 /// Columns that have no annotation: they are the time, duration, track or presence of the slice, or follow from another column.
@@ -39,10 +46,7 @@ const IMPLIED_COLUMNS: &[&str] = &["ts_ns", "dur_ns", "start_ns", "unmatched", "
 #[derive(Default)]
 pub(super) struct AnnotationNames {
     pub(super) sync: Columns,
-    pub(super) sync_id: u64,
     pub(super) bio: Columns,
-    /// The columns of a bio whose confidence is `exact`, which is not written.
-    pub(super) exact_bio: Columns,
     pub(super) call: Columns,
     pub(super) wait: Columns,
     pub(super) commit: Columns,
@@ -52,6 +56,8 @@ pub(super) struct AnnotationNames {
     pub(super) text: u64,
     /// Of a bio: `Bio::is_unsubmitted`.
     pub(super) unsubmitted: u64,
+    /// Of a row that holds all its values.
+    pub(super) full: u64,
     /// Interned when the first device with a name appears; 0 before.
     pub(super) device: u64,
 }
@@ -59,18 +65,17 @@ pub(super) struct AnnotationNames {
 impl AnnotationNames {
     /// Interns all names but `device`.
     pub(super) fn intern(interner: &mut Interner) -> Self {
-        let sync = Columns::of::<Request>(interner);
-        let bio = Columns::of::<Bio>(interner);
-        let call = Columns::of::<Call>(interner);
+        let sync = Columns::of::<Request>(interner, &[]);
+        let bio = Columns::of::<Bio>(interner, &[]);
+        let call = Columns::of::<Call>(interner, &["op"]);
         // A wait may be drawn in several slices, so its own time and duration are written too.
-        let wait = Columns { skipped: 0, ..Columns::of::<WaitInterval>(interner) };
-        let commit = Columns::of::<Commit>(interner);
-        let single = interner.annotation_names(["call_ts_ns", "open", "mark_id", "text", "unsubmitted"]);
+        let wait = Columns { skipped: 0, ..Columns::of::<WaitInterval>(interner, &[]) };
+        let wait = wait.without(1 << column::<WaitInterval>("wait"));
+        let commit = Columns::of::<Commit>(interner, &[]);
+        let single = interner.annotation_names(["call_ts_ns", "open", "mark_id", "text", "unsubmitted", "full"]);
         Self {
             sync,
-            sync_id: sync.first + column::<Request>("sync_id"),
             bio,
-            exact_bio: bio.without::<Bio>("confidence"),
             call,
             wait,
             commit,
@@ -79,6 +84,7 @@ impl AnnotationNames {
             mark_id: single + 2,
             text: single + 3,
             unsubmitted: single + 4,
+            full: single + 5,
             device: 0,
         }
     }
@@ -89,12 +95,10 @@ pub(super) fn failed(error: Option<i64>) -> String {
     error.map_or_else(String::new, |error| format!(", failed: {}", errno::name(error)))
 }
 
-/// Gives a request and its bios one colour. All that failed have the same one.
-pub(super) fn colour(b: &mut Vec<u8>, sync_id: Option<u64>, has_failed: bool) {
+/// Gives all requests and bios that failed one colour. The UI colours the others by name.
+pub(super) fn colour(b: &mut Vec<u8>, has_failed: bool) {
     if has_failed {
         bytes(b, event::CORRELATION_ID_STR, b"failed");
-    } else if let Some(sync_id) = sync_id {
-        uint(b, event::CORRELATION_ID, sync_id);
     }
 }
 
@@ -124,11 +128,6 @@ fn columns<R: Row>() -> impl Iterator<Item = &'static str> {
     R::COLUMNS.iter().map(|(name, _)| *name)
 }
 
-/// Returns the position of a column in its table.
-fn column<R: Row>(name: &str) -> u64 {
-    columns::<R>().position(|n| n == name).unwrap_or_default() as u64
-}
-
 /// The columns of a table as debug annotations.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Columns {
@@ -139,19 +138,25 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    fn of<R: Row>(interner: &mut Interner) -> Self {
-        let is_implied = |name| IMPLIED_COLUMNS.contains(&name);
+    /// `named` are the columns that the name of the slice says.
+    fn of<R: Row>(interner: &mut Interner, named: &[&str]) -> Self {
+        let is_implied = |name| IMPLIED_COLUMNS.contains(&name) || named.contains(&name);
         let skipped = columns::<R>().enumerate().filter(|&(_, name)| is_implied(name)).map(|(i, _)| 1 << i).sum();
         Self { first: interner.annotation_names(columns::<R>()), skipped }
     }
 
-    fn without<R: Row>(self, name: &str) -> Self {
-        Self { skipped: self.skipped | 1 << column::<R>(name), ..self }
+    /// These columns without those of `left_out`, one bit each.
+    pub(super) fn without(self, left_out: u64) -> Self {
+        Self { skipped: self.skipped | left_out, ..self }
+    }
+
+    /// The iid of a column's name.
+    pub(super) fn iid(self, column: usize) -> u64 {
+        self.first + column as u64
     }
 }
 
 /// Adds an annotation for each column of a row that is not null.
-#[inline]
 pub(super) fn row<R: Row>(b: &mut Vec<u8>, row: &R, columns: Columns, interner: &mut Interner, names: &Names) {
     let mut at = 0;
     row.visit(&mut |_, v| {
@@ -160,6 +165,26 @@ pub(super) fn row<R: Row>(b: &mut Vec<u8>, row: &R, columns: Columns, interner: 
         }
         at += 1;
     });
+}
+
+/// Adds an annotation for each value that is not null and not left out. `left_out` is `None` for a row that holds all its values, which is said.
+#[inline]
+pub(super) fn row_values(
+    b: &mut Vec<u8>,
+    values: &[Value],
+    left_out: Option<u64>,
+    columns: Columns,
+    (interner, ids, names): (&mut Interner, &AnnotationNames, &Names),
+) {
+    let mut rest = !(columns.skipped | left_out.unwrap_or_default()) & ((1 << values.len()) - 1);
+    while rest != 0 {
+        let at = rest.trailing_zeros() as usize;
+        rest &= rest - 1;
+        value(b, columns.first + at as u64, values[at], interner, names);
+    }
+    if left_out.is_none() {
+        value(b, ids.full, Value::Int(1), interner, names);
+    }
 }
 
 /// Adds one annotation, unless its value is null.

@@ -4,9 +4,10 @@
 
 mod bios;
 mod facts;
-mod fields;
+pub(crate) mod fields;
 mod intern;
-mod proto;
+mod known;
+pub(crate) mod proto;
 mod slices;
 mod tracks;
 
@@ -15,7 +16,7 @@ use std::path::Path;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use self::fields::{AnnotationNames, CATEGORIES};
+use self::fields::{AnnotationNames, CATEGORIES, counters};
 use self::intern::Interner;
 use self::proto::{bytes, clock, descriptor, event, nested, nested_long, packet, trace, uint};
 use self::tracks::{DeviceTracks, Lanes, rank};
@@ -26,22 +27,25 @@ use crate::event::{Dev, Op};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::output::Output;
+use crate::rows::derived::{BioSums, Known, Thread};
 use crate::rows::{Bio, Commit};
 
 /// One sequence is enough: one thread writes all packets.
-const SEQUENCE_ID: u64 = 1;
+pub(crate) const SEQUENCE_ID: u64 = 1;
 
 /// What the name of a request is made from: file system or else the op of its call, path or else inode, what is missing,
 /// its error.
 type RequestKey = (NameId, Option<Op>, NameId, u64, Option<u8>, Option<i64>);
 /// What the name of a bio is made from: name and id of its thread, what is missing, its error.
 type BioKey = (NameId, u32, Option<u8>, Option<i64>);
+/// The iid of a name, and the thread whose bios have it.
+type BioName = (u64, Option<(u32, Thread)>);
 
 /// Iids of the event names of requests and bios, by what the names are made from. Formatting a name each time is slow.
 #[derive(Default)]
 struct EventNames {
     requests: HashMap<RequestKey, u64, FixedState>,
-    bios: HashMap<BioKey, u64, FixedState>,
+    bios: HashMap<BioKey, BioName, FixedState>,
 }
 
 pub struct PerfettoTrace {
@@ -49,6 +53,10 @@ pub struct PerfettoTrace {
     interner: Interner,
     names: AnnotationNames,
     event_names: EventNames,
+    /// What the trace has said once for all rows.
+    known: Known,
+    /// Of the bios that were written, by the `sync_id` of the request, until that is written.
+    bio_sums: HashMap<u64, BioSums, FixedState>,
     next_uuid: u64,
     /// The group of all tracks except those of known processes.
     root: u64,
@@ -62,6 +70,7 @@ pub struct PerfettoTrace {
     device_names: HashMap<Dev, String, FixedState>,
     syncs_in_flight: u64,
     losses_track: Option<u64>,
+    run_track: Option<u64>,
     /// Number of losses of each reason that have a time.
     loss_instants: Vec<u64>,
     first_ts: i64,
@@ -75,6 +84,8 @@ impl PerfettoTrace {
             interner: Interner::default(),
             names: AnnotationNames::default(),
             event_names: EventNames::default(),
+            known: Known::default(),
+            bio_sums: HashMap::default(),
             next_uuid: 1,
             root: 0,
             threads_group: None,
@@ -84,6 +95,7 @@ impl PerfettoTrace {
             device_names: device_names.iter().cloned().collect(),
             syncs_in_flight: 0,
             losses_track: None,
+            run_track: None,
             loss_instants: vec![0; Reason::ALL.len()],
             first_ts: 0,
         })
@@ -105,7 +117,7 @@ impl PerfettoTrace {
         self.out.spill()
     }
 
-    /// Writes a track event of type `kind`.
+    /// Writes a track event of type `kind` that begins something.
     #[inline]
     fn event(
         &mut self,
@@ -124,9 +136,21 @@ impl PerfettoTrace {
         })
     }
 
-    /// Ends the innermost open slice of a track.
-    fn end(&mut self, ts: i64, track: u64) -> Result<()> {
-        self.event(ts, track, event::SLICE_END, |_, _, _| {})
+    /// Ends the innermost open slice of a track. `values` are those of counter tracks, by uuid.
+    ///
+    /// Half of all packets do so. They are short, and need no interned data.
+    #[inline]
+    fn end(&mut self, ts: i64, track: u64, values: &[(u64, u64)]) -> Result<()> {
+        nested(self.out.buffer(), trace::PACKET, |b| {
+            uint(b, packet::TIMESTAMP, ts as u64);
+            nested(b, packet::TRACK_EVENT, |b| {
+                uint(b, event::TYPE, event::SLICE_END);
+                uint(b, event::TRACK_UUID, track);
+                counters(b, values);
+            });
+            uint(b, packet::TRUSTED_PACKET_SEQUENCE_ID, SEQUENCE_ID);
+        });
+        self.out.spill()
     }
 
     /// Writes a track descriptor and returns the uuid of the track.
@@ -179,7 +203,7 @@ impl Sink for PerfettoTrace {
             "syncs",
             "Requests between their start and their end, over all threads.",
         )?;
-        Ok(())
+        self.begin_known()
     }
 
     fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {

@@ -179,87 +179,86 @@ fn long_pair(buffer: &mut Vec<u8>, head: u64, tag_len: usize, value: u64) {
     put(buffer, head(len) | groups << at, groups >> (64 - at), 4 + tag_len + len);
 }
 
-pub(super) mod trace {
-    pub(in super::super) const PACKET: u32 = 1;
+pub(crate) mod trace {
+    pub(crate) const PACKET: u32 = 1;
 }
 
-pub(super) mod packet {
-    pub(in super::super) const CLOCK_SNAPSHOT: u32 = 6;
-    pub(in super::super) const TIMESTAMP: u32 = 8;
-    pub(in super::super) const TRUSTED_PACKET_SEQUENCE_ID: u32 = 10;
-    pub(in super::super) const TRACK_EVENT: u32 = 11;
-    pub(in super::super) const INTERNED_DATA: u32 = 12;
-    pub(in super::super) const SEQUENCE_FLAGS: u32 = 13;
-    pub(in super::super) const TRACK_DESCRIPTOR: u32 = 60;
-    pub(in super::super) const SEQ_INCREMENTAL_STATE_CLEARED: u64 = 1;
-    pub(in super::super) const SEQ_NEEDS_INCREMENTAL_STATE: u64 = 2;
+pub(crate) mod packet {
+    pub(crate) const CLOCK_SNAPSHOT: u32 = 6;
+    pub(crate) const TIMESTAMP: u32 = 8;
+    pub(crate) const TRUSTED_PACKET_SEQUENCE_ID: u32 = 10;
+    pub(crate) const TRACK_EVENT: u32 = 11;
+    pub(crate) const INTERNED_DATA: u32 = 12;
+    pub(crate) const SEQUENCE_FLAGS: u32 = 13;
+    pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
+    pub(crate) const SEQ_INCREMENTAL_STATE_CLEARED: u64 = 1;
+    pub(crate) const SEQ_NEEDS_INCREMENTAL_STATE: u64 = 2;
 }
 
-pub(super) mod clock {
-    pub(in super::super) const CLOCKS: u32 = 1;
-    pub(in super::super) const PRIMARY_TRACE_CLOCK: u32 = 2;
-    pub(in super::super) const CLOCK_ID: u32 = 1;
-    pub(in super::super) const TIMESTAMP: u32 = 2;
-    pub(in super::super) const BOOTTIME: u64 = 6;
+pub(crate) mod clock {
+    pub(crate) const CLOCKS: u32 = 1;
+    pub(crate) const PRIMARY_TRACE_CLOCK: u32 = 2;
+    pub(crate) const CLOCK_ID: u32 = 1;
+    pub(crate) const TIMESTAMP: u32 = 2;
+    pub(crate) const BOOTTIME: u64 = 6;
 }
 
-pub(super) mod descriptor {
-    pub(in super::super) const UUID: u32 = 1;
-    pub(in super::super) const NAME: u32 = 2;
-    pub(in super::super) const PROCESS: u32 = 3;
-    pub(in super::super) const THREAD: u32 = 4;
-    pub(in super::super) const PARENT_UUID: u32 = 5;
-    pub(in super::super) const COUNTER: u32 = 8;
-    pub(in super::super) const CHILD_ORDERING: u32 = 11;
-    pub(in super::super) const CHILD_ORDERING_EXPLICIT: u64 = 3;
-    pub(in super::super) const SIBLING_ORDER_RANK: u32 = 12;
-    pub(in super::super) const DESCRIPTION: u32 = 14;
-    pub(in super::super) const SIBLING_MERGE_BEHAVIOR: u32 = 15;
-    pub(in super::super) const BY_SIBLING_MERGE_KEY: u64 = 3;
-    pub(in super::super) const SIBLING_MERGE_KEY: u32 = 16;
-    pub(in super::super) const PROCESS_PID: u32 = 1;
-    pub(in super::super) const PROCESS_NAME: u32 = 6;
-    pub(in super::super) const THREAD_PID: u32 = 1;
-    pub(in super::super) const THREAD_TID: u32 = 2;
-    pub(in super::super) const THREAD_NAME: u32 = 5;
-    pub(in super::super) const COUNTER_UNIT_NAME: u32 = 6;
+pub(crate) mod descriptor {
+    pub(crate) const UUID: u32 = 1;
+    pub(crate) const NAME: u32 = 2;
+    pub(crate) const PROCESS: u32 = 3;
+    pub(crate) const THREAD: u32 = 4;
+    pub(crate) const PARENT_UUID: u32 = 5;
+    pub(crate) const COUNTER: u32 = 8;
+    pub(crate) const CHILD_ORDERING: u32 = 11;
+    pub(crate) const CHILD_ORDERING_EXPLICIT: u64 = 3;
+    pub(crate) const SIBLING_ORDER_RANK: u32 = 12;
+    pub(crate) const DESCRIPTION: u32 = 14;
+    pub(crate) const SIBLING_MERGE_BEHAVIOR: u32 = 15;
+    pub(crate) const BY_SIBLING_MERGE_KEY: u64 = 3;
+    pub(crate) const SIBLING_MERGE_KEY: u32 = 16;
+    pub(crate) const PROCESS_PID: u32 = 1;
+    pub(crate) const PROCESS_NAME: u32 = 6;
+    pub(crate) const THREAD_PID: u32 = 1;
+    pub(crate) const THREAD_TID: u32 = 2;
+    pub(crate) const THREAD_NAME: u32 = 5;
+    pub(crate) const COUNTER_UNIT_NAME: u32 = 6;
 }
 
-pub(super) mod event {
-    pub(in super::super) const CATEGORY_IIDS: u32 = 3;
-    pub(in super::super) const DEBUG_ANNOTATIONS: u32 = 4;
-    pub(in super::super) const TYPE: u32 = 9;
-    pub(in super::super) const NAME_IID: u32 = 10;
-    pub(in super::super) const TRACK_UUID: u32 = 11;
-    pub(in super::super) const EXTRA_COUNTER_VALUES: u32 = 12;
-    pub(in super::super) const EXTRA_COUNTER_TRACK_UUIDS: u32 = 31;
-    pub(in super::super) const FLOW_IDS: u32 = 47;
-    pub(in super::super) const TERMINATING_FLOW_IDS: u32 = 48;
-    pub(in super::super) const CORRELATION_ID: u32 = 52;
-    pub(in super::super) const CORRELATION_ID_STR: u32 = 53;
-    pub(in super::super) const SLICE_BEGIN: u64 = 1;
-    pub(in super::super) const SLICE_END: u64 = 2;
-    pub(in super::super) const INSTANT: u64 = 3;
+pub(crate) mod event {
+    pub(crate) const CATEGORY_IIDS: u32 = 3;
+    pub(crate) const DEBUG_ANNOTATIONS: u32 = 4;
+    pub(crate) const TYPE: u32 = 9;
+    pub(crate) const NAME_IID: u32 = 10;
+    pub(crate) const TRACK_UUID: u32 = 11;
+    pub(crate) const EXTRA_COUNTER_VALUES: u32 = 12;
+    pub(crate) const EXTRA_COUNTER_TRACK_UUIDS: u32 = 31;
+    pub(crate) const FLOW_IDS: u32 = 47;
+    pub(crate) const TERMINATING_FLOW_IDS: u32 = 48;
+    pub(crate) const CORRELATION_ID_STR: u32 = 53;
+    pub(crate) const SLICE_BEGIN: u64 = 1;
+    pub(crate) const SLICE_END: u64 = 2;
+    pub(crate) const INSTANT: u64 = 3;
 }
 
-pub(super) mod annotation {
-    pub(in super::super) const NAME_IID: u32 = 1;
-    pub(in super::super) const BOOL_VALUE: u32 = 2;
-    pub(in super::super) const UINT_VALUE: u32 = 3;
-    pub(in super::super) const INT_VALUE: u32 = 4;
-    pub(in super::super) const STRING_VALUE: u32 = 6;
-    pub(in super::super) const POINTER_VALUE: u32 = 7;
-    pub(in super::super) const NAME: u32 = 10;
-    pub(in super::super) const STRING_VALUE_IID: u32 = 17;
+pub(crate) mod annotation {
+    pub(crate) const NAME_IID: u32 = 1;
+    pub(crate) const BOOL_VALUE: u32 = 2;
+    pub(crate) const UINT_VALUE: u32 = 3;
+    pub(crate) const INT_VALUE: u32 = 4;
+    pub(crate) const STRING_VALUE: u32 = 6;
+    pub(crate) const POINTER_VALUE: u32 = 7;
+    pub(crate) const NAME: u32 = 10;
+    pub(crate) const STRING_VALUE_IID: u32 = 17;
 }
 
-pub(super) mod interned {
-    pub(in super::super) const EVENT_CATEGORIES: u32 = 1;
-    pub(in super::super) const EVENT_NAMES: u32 = 2;
-    pub(in super::super) const DEBUG_ANNOTATION_NAMES: u32 = 3;
-    pub(in super::super) const DEBUG_ANNOTATION_STRING_VALUES: u32 = 29;
-    pub(in super::super) const IID: u32 = 1;
-    pub(in super::super) const NAME: u32 = 2;
+pub(crate) mod interned {
+    pub(crate) const EVENT_CATEGORIES: u32 = 1;
+    pub(crate) const EVENT_NAMES: u32 = 2;
+    pub(crate) const DEBUG_ANNOTATION_NAMES: u32 = 3;
+    pub(crate) const DEBUG_ANNOTATION_STRING_VALUES: u32 = 29;
+    pub(crate) const IID: u32 = 1;
+    pub(crate) const NAME: u32 = 2;
 }
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
 //! Slices of sync calls, of their requests, of the phases and waits of a request, and of commits.
 
 use super::PerfettoTrace;
-use super::fields::{Category, colour, counters, failed, flows, head, row, value};
+use super::fields::{Category, colour, counters, failed, flows, head, row, row_values, value};
 use super::proto::event;
 use crate::error::Result;
 use crate::event::Op;
 use crate::names::Names;
-use crate::rows::{Call, Commit, Missing, Request, Value};
+use crate::rows::derived::{KnownCall, RequestPlace, Written, column, derive_call, derive_request, tid_of_track};
+use crate::rows::{Call, Commit, Missing, Request, Value, WaitInterval, columns, values};
 use crate::sink::{Group, GroupRequest};
+
+/// One bit for each column that the slice of a whole wait says.
+const WAIT_TIMES: u64 = 1 << column::<WaitInterval>("ts_ns") | 1 << column::<WaitInterval>("dur_ns");
 
 impl PerfettoTrace {
     /// Writes the slice of a call with those of its requests inside.
@@ -18,6 +22,10 @@ impl PerfettoTrace {
         else {
             return Ok(());
         };
+        if let Some(call) = group.call {
+            self.note_call(call, names)?;
+        }
+        group.requests.iter().try_for_each(|r| self.note_request(r.request, names))?;
         let process = group.call.map(|c| c.process).or_else(|| group.requests.first().map(|r| r.request.process));
         if let Some(process) = process.filter(|process| process.is_some()) {
             self.process_track(task.1, process, names)?;
@@ -39,24 +47,25 @@ impl PerfettoTrace {
         });
         if !nests {
             // The times run backwards, or the call may not belong to these requests: each slice goes on a free track.
+            let mut known_call = None;
             if let Some((call, end)) = call {
                 let track = self.task_lane(task, call.enter, end, names)?;
-                self.begin_call(call, track, names)?;
-                self.end(end, track)?;
+                known_call = self.begin_call(call, track, task.0, paired.is_some(), names)?;
+                self.end(end, track, &[])?;
             }
             for r in group.requests {
                 let (start, end) = extent(r.request);
                 let track = self.task_lane(task, start, end, names)?;
-                self.request_slice(r, track, names)?;
+                self.request_slice(r, track, task.0, known_call, names)?;
             }
             return Ok(());
         }
         let start = call.map(|(c, _)| c.enter).into_iter().chain(spans.clone().map(|(start, _)| start)).min();
         let end = call.map(|(_, end)| end).into_iter().chain(spans.map(|(_, end)| end)).max();
         let track = self.task_lane(task, start.unwrap_or_default(), end.unwrap_or_default(), names)?;
-        let mut open_call = None;
+        let (mut open_call, mut known_call) = (None, None);
         if let Some((call, end)) = call {
-            self.begin_call(call, track, names)?;
+            known_call = self.begin_call(call, track, task.0, paired.is_some(), names)?;
             open_call = Some(end);
         }
         for r in group.requests {
@@ -65,30 +74,60 @@ impl PerfettoTrace {
                 && extent(r.request).0 >= end
                 && Some(r.request.sync_id) != group.call.and_then(|c| c.sync_id)
             {
-                self.end(end, track)?;
+                self.end(end, track, &[])?;
                 open_call = None;
             }
-            self.request_slice(r, track, names)?;
+            self.request_slice(r, track, task.0, known_call, names)?;
         }
         match open_call {
-            Some(end) => self.end(end, track),
+            Some(end) => self.end(end, track, &[]),
             None => Ok(()),
         }
     }
 
-    /// Begins the slice of a call. The caller ends it.
-    fn begin_call(&mut self, call: &Call, track: u64, names: &Names) -> Result<()> {
+    /// Begins the slice of a call on a track of the thread `tid`. The caller ends it. Returns the call if its request can be derived from it.
+    fn begin_call(
+        &mut self,
+        call: &Call,
+        track: u64,
+        tid: u32,
+        has_request: bool,
+        names: &Names,
+    ) -> Result<Option<KnownCall>> {
         let is_open = call.dur().is_none();
+        let values: [Value; columns::CALL.len()] = values(call);
+        let mut written = Written::new(&values);
+        derive_call(&mut written, &self.known, tid_of_track(tid));
+        if call.sync_id.is_some() && !has_request {
+            // Nothing is derived for a request by a call of another group.
+            written.make_full();
+        }
+        let left_out = written.left_out();
         self.event(call.enter, track, event::SLICE_BEGIN, |b, interner, ids| {
             head(b, Category::Call, interner.static_event_name(call.op.name()));
-            row(b, call, ids.call, interner, names);
+            row_values(b, &values, left_out, ids.call, (interner, ids, names));
             if is_open {
                 value(b, ids.open, Value::Int(1), interner, names);
             }
-        })
+        })?;
+        let stack = values[const { column::<Call>("stack") }];
+        Ok(left_out.and(call.sync_id).map(|sync_id| KnownCall {
+            sync_id,
+            op: call.op.name(),
+            ts: call.enter,
+            dur: call.dur(),
+            stack,
+        }))
     }
 
-    fn request_slice(&mut self, r: &GroupRequest<'_>, track: u64, names: &Names) -> Result<()> {
+    fn request_slice(
+        &mut self,
+        r: &GroupRequest<'_>,
+        track: u64,
+        tid: u32,
+        known_call: Option<KnownCall>,
+        names: &Names,
+    ) -> Result<()> {
         let request = r.request;
         let (start, end) = extent(request);
         let counter = self.syncs_in_flight;
@@ -102,18 +141,31 @@ impl PerfettoTrace {
         let after = request.after_complete().and_then(|_| inside(request.last_complete, Some(end)));
         // If the times run backwards, the last phase is dropped: phases must not overlap.
         let after = after.filter(|&(from, _)| before.is_none_or(|(_, to)| to <= from));
+        let values: [Value; columns::SYNC.len()] = values(request);
+        let known_call = known_call.filter(|call| call.sync_id == request.sync_id);
+        let bios = self.bio_sums.remove(&request.sync_id);
+        let place = RequestPlace { slice: (start, end), tid: tid_of_track(tid), call: known_call, bios };
+        let mut written = Written::new(&values);
+        derive_request(&mut written, &self.known, &place);
+        let call_ts = request.call.map(|call| call.enter);
+        let may_leave_out = known_call.is_none_or(|call| call_ts == Some(call.ts));
+        if !may_leave_out || bios.unwrap_or_default().count != r.bio_ids.len() as u64 {
+            written.make_full();
+        }
+        let left_out = written.left_out();
+        let is_counted = request.start.is_some() || request.call_only;
         self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
             head(b, Category::Sync, name);
-            colour(b, Some(request.sync_id), request.failure().is_some());
+            colour(b, request.failure().is_some());
             if before.is_none() {
                 flows(b, r.bio_ids);
             }
-            if request.start.is_some() || request.call_only {
+            if is_counted {
                 counters(b, &[(counter, u64::from(request.in_flight.0))]);
             }
-            row(b, request, ids.sync, interner, names);
-            if let Some(call) = request.call {
-                value(b, ids.call_ts, Value::Int(call.enter), interner, names);
+            row_values(b, &values, left_out, ids.sync, (interner, ids, names));
+            if let Some(ts) = call_ts.filter(|_| left_out.is_none() || known_call.is_none()) {
+                value(b, ids.call_ts, Value::Int(ts), interner, names);
             }
         })?;
         let phases = [("before submit", before), ("writeback", data), ("after completion", after)];
@@ -125,11 +177,8 @@ impl PerfettoTrace {
             reached = to;
         }
         self.wait_slices(request, (reached, end), track, names)?;
-        self.event(end, track, event::SLICE_END, |b, _, _| {
-            if request.start.is_some() || request.call_only {
-                counters(b, &[(counter, u64::from(request.in_flight.1))]);
-            }
-        })
+        let in_flight = [(counter, u64::from(request.in_flight.1))];
+        self.end(end, track, if is_counted { &in_flight } else { &[] })
     }
 
     fn phase_slice(
@@ -140,16 +189,14 @@ impl PerfettoTrace {
         track: u64,
         names: &Names,
     ) -> Result<()> {
-        self.event(from, track, event::SLICE_BEGIN, |b, interner, ids| {
-            // No correlation id: it would give the phase the colour of its request, but a phase has the same colour everywhere.
+        self.event(from, track, event::SLICE_BEGIN, |b, interner, _| {
             head(b, Category::Phase, interner.static_event_name(name));
             if name == "before submit" {
                 flows(b, r.bio_ids);
             }
-            value(b, ids.sync_id, Value::Int(r.request.sync_id as i64), interner, names);
         })?;
         self.wait_slices(r.request, (from, to), track, names)?;
-        self.end(to, track)
+        self.end(to, track, &[])
     }
 
     /// Writes the parts of waits between `from` and `to`. A wait that crosses the end of a phase is drawn in several slices, which
@@ -163,18 +210,20 @@ impl PerfettoTrace {
                 continue;
             }
             while let Some(until) = open.pop_if(|until| *until <= start) {
-                self.end(until, track)?;
+                self.end(until, track, &[])?;
             }
             // Slices of a track must nest, so a wait cannot outlast the one around it.
             let end = open.last().map_or(end, |&until| end.min(until));
+            // The slice says the times of a wait that it draws as a whole.
+            let left_out = if (start, end) == (wait.start, wait.end) { WAIT_TIMES } else { 0 };
             self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
                 head(b, Category::Wait, interner.static_event_name(wait.wait.name()));
-                row(b, wait, ids.wait, interner, names);
+                row(b, wait, ids.wait.without(left_out), interner, names);
             })?;
             open.push(end);
         }
         while let Some(until) = open.pop() {
-            self.end(until, track)?;
+            self.end(until, track, &[])?;
         }
         Ok(())
     }
@@ -187,7 +236,7 @@ impl PerfettoTrace {
             head(b, Category::Commit, interner.static_event_name("commit"));
             row(b, commit, ids.commit, interner, names);
         })?;
-        self.end(end, track)
+        self.end(end, track, &[])
     }
 
     fn request_name(&mut self, request: &Request, names: &Names) -> u64 {

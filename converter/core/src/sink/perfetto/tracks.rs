@@ -145,8 +145,8 @@ impl PerfettoTrace {
         }
         let comm = names.text(comm);
         let uuid = if pid == UNKNOWN_TASK || !is_first {
-            // Further tracks of a thread have the same name, so that the UI merges them with the first.
-            self.unowned_thread_track(tid, &comm)?
+            // A thread track cannot have several lanes.
+            self.unowned_thread_track((tid, pid), &comm)?
         } else {
             self.descriptor(Some(self.first_ts), |b| {
                 nested(b, descriptor::THREAD, |b| {
@@ -163,7 +163,7 @@ impl PerfettoTrace {
     /// Writes a plain track, named as the thread is, for a thread whose process is not known.
     ///
     /// A Perfetto thread track needs a pid. Next to a system trace a made-up pid would show a second thread with the same tid.
-    fn unowned_thread_track(&mut self, tid: u32, comm: &str) -> Result<u64> {
+    fn unowned_thread_track(&mut self, (tid, pid): (u32, u32), comm: &str) -> Result<u64> {
         let group = if let Some(group) = self.threads_group {
             group
         } else {
@@ -181,11 +181,26 @@ impl PerfettoTrace {
             (_, UNKNOWN_TASK) => comm.to_owned(),
             _ => format!("{comm} {tid}"),
         };
+        // Tracks of the same name may be of several threads, so the UI does not merge them by name.
+        let merge_key = format!("{tid} {pid}");
         self.descriptor(None, |b| {
             bytes(b, descriptor::NAME, name.as_bytes());
             uint(b, descriptor::PARENT_UUID, group);
             int(b, descriptor::SIBLING_ORDER_RANK, rank);
+            uint(b, descriptor::SIBLING_MERGE_BEHAVIOR, descriptor::BY_SIBLING_MERGE_KEY);
+            bytes(b, descriptor::SIBLING_MERGE_KEY, merge_key.as_bytes());
         })
+    }
+
+    /// Returns the track of facts about the run; writes it the first time.
+    pub(super) fn run_track(&mut self) -> Result<u64> {
+        if let Some(uuid) = self.run_track {
+            return Ok(uuid);
+        }
+        let description = "Facts about this recording and its conversion.";
+        let uuid = self.group_track(Some(self.root), rank::RUN, "Run", description)?;
+        self.run_track = Some(uuid);
+        Ok(uuid)
     }
 
     /// Returns the track of a process; writes it with this name the first time.
@@ -262,7 +277,7 @@ impl PerfettoTrace {
             self.merged_track(group, rank::BACKGROUND_BIOS, "background writeback", "background", description)?
         } else {
             let description = "One slice per bio of a sync request, named after the thread that submitted it. \
-                 It has the colour of its request; a flow arrow leads from the request to it.";
+                 A flow arrow leads from the request to it.";
             self.merged_track(group, rank::SYNC_BIOS, "bios of syncs", "sync", description)?
         };
         self.bio_lanes(device, is_background).add(uuid, end);

@@ -1,0 +1,100 @@
+-- What a trace says once for all rows. The other modules derive from it, and
+-- from slices and tracks, the columns that a row leaves out.
+--
+-- A row with the argument `full` holds all its values, and so does each row of
+-- a trace that leaves nothing out: nothing is derived for them. The rules are
+-- those of converter/core/src/rows/derived.rs.
+
+-- Values that most rows have. One row; `derives` is null if the trace leaves
+-- nothing out.
+CREATE OR REPLACE PERFETTO TABLE _syncline_known AS
+WITH
+  common AS (
+    SELECT
+      name,
+      extract_arg(arg_set_id, 'debug.dev') AS dev,
+      extract_arg(arg_set_id, 'debug.fs') AS fs,
+      extract_arg(arg_set_id, 'debug.ret') AS ret,
+      extract_arg(arg_set_id, 'debug.journal_ns') AS journal_ns,
+      extract_arg(arg_set_id, 'debug.flush_ns') AS flush_ns,
+      extract_arg(arg_set_id, 'debug.error') AS error,
+      extract_arg(arg_set_id, 'debug.id') AS id
+    FROM slice
+    WHERE
+      category = 'syncline.common'
+  )
+SELECT
+  MAX(iif(name = 'rows', 1, NULL)) AS derives,
+  MAX(dev) AS dev,
+  MAX(fs) AS fs,
+  MAX(iif(name = 'request', ret, NULL)) AS ret,
+  MAX(journal_ns) AS journal_ns,
+  MAX(flush_ns) AS flush_ns,
+  MAX(iif(name = 'call', ret, NULL)) AS call_ret,
+  MAX(error) AS bio_error,
+  MAX(id) AS id_offset
+FROM common;
+
+-- Threads by number. The slices of their bios have the name bio_name.
+CREATE OR REPLACE PERFETTO TABLE _syncline_thread AS
+SELECT
+  extract_arg(arg_set_id, 'debug.tid') AS tid,
+  extract_arg(arg_set_id, 'debug.pid') AS pid,
+  extract_arg(arg_set_id, 'debug.comm') AS comm,
+  name AS bio_name
+FROM slice
+WHERE
+  category = 'syncline.thread'
+ORDER BY
+  tid;
+
+CREATE OR REPLACE PERFETTO INDEX _syncline_thread_bio_name
+ON _syncline_thread(bio_name);
+
+-- Processes by number.
+CREATE OR REPLACE PERFETTO TABLE _syncline_process AS
+SELECT
+  extract_arg(arg_set_id, 'debug.pid') AS pid,
+  extract_arg(arg_set_id, 'debug.process') AS process
+FROM slice
+WHERE
+  category = 'syncline.process'
+ORDER BY
+  pid;
+
+-- The thread or the device of each track that has one.
+CREATE OR REPLACE PERFETTO TABLE _syncline_track AS
+SELECT thread_track.id AS track_id, thread.tid AS tid, NULL AS dev
+FROM thread_track
+JOIN thread USING (utid)
+UNION ALL
+SELECT
+  track.id AS track_id,
+  -- The rank of a thread without a known process is its number.
+  iif(
+    parent.name = 'Threads',
+    NULLIF(
+      extract_arg(track.source_arg_set_id, 'sibling_order_rank'),
+      2147483647
+    ),
+    NULL
+  ) AS tid,
+  -- What is between the last parentheses: rtrim() removes what follows `(`.
+  iif(
+    parent.name GLOB 'Block I/O *',
+    NULLIF(
+      SUBSTR(
+        RTRIM(parent.name, ')'),
+        LENGTH(RTRIM(parent.name, REPLACE(parent.name, '(', ''))) + 1
+      ),
+      'device unknown'
+    ),
+    NULL
+  ) AS dev
+FROM track
+JOIN track AS parent ON parent.id = track.parent_id
+WHERE
+  parent.name = 'Threads'
+  OR parent.name GLOB 'Block I/O *'
+ORDER BY
+  track_id;
