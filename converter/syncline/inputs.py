@@ -13,7 +13,7 @@ from syncline import _core, scratch
 from syncline.engine import EngineError
 from syncline.errors import InputError
 from syncline.kinds import BASELINE, Kind, kind_of
-from syncline.reading import Progress, Reading
+from syncline.reading import Progress, Reading, convert_trace
 
 __all__ = ["BASELINE", "InputError", "Kind", "Progress", "Reading", "kind_of", "opened"]
 
@@ -27,12 +27,13 @@ def opened(
     *,
     converted: Callable[[dict[str, Any]], None] = lambda summary: None,
     allow_files: bool = False,
+    perfetto: bool = False,
     **options: Any,
 ) -> Iterator[Any]:
     """Yields an engine that has the tables of docs/reference/tables.md for any INPUT.
 
-    A trace is loaded into a trace processor. Any other input is opened by DuckDB; a log is
-    converted to tables first.
+    DuckDB opens the tables. A log and a trace that Syncline wrote are converted to tables first. Any
+    other trace is loaded into a trace processor.
 
     Args:
         path: the INPUT.
@@ -42,6 +43,8 @@ def opened(
         progress: called while a log is converted.
         converted: called with the summary of the core after a log was converted.
         allow_files: SQL may use all files of the user (DuckDB).
+        perfetto: SQL may use Perfetto's own tables, so `auto` loads every trace into a trace
+            processor.
         options: more arguments of `_core.convert`.
 
     Raises:
@@ -64,12 +67,15 @@ def opened(
             yield opened_engine
             return
         if kind == "trace":
-            if engine == "duckdb":
-                raise EngineError(
-                    f"{path} is a trace, which DuckDB cannot read",
-                    "Leave out --engine, or give the log.",
-                )
-            opened_engine = stack.enter_context(_open_trace(path, engine))
+            tables = None
+            if engine == "duckdb" or (engine == "auto" and not perfetto):
+                tables = f"{stack.enter_context(scratch.folder())}/tables/"
+                if not _convert_trace(path, tables, progress, needed=engine == "duckdb"):
+                    tables = None
+            opened_engine = stack.enter_context(
+                _open_trace(path, engine) if tables is None else _open_columns(tables, allow_files)
+            )
+            opened_engine.path = Path(path)
         else:
             if engine not in ("auto", "duckdb"):
                 raise EngineError(
@@ -91,10 +97,32 @@ def _convert(
     try:
         return reading.convert([path], output, progress=progress, **options)
     except _core.CoreError as error:
-        message, hint, kind = error.args
-        if kind == "output":
-            hint = f"the tables of {path} are temporary: free some space, or name another folder in TMPDIR"
-        raise _core.CoreError(message, hint, kind) from None
+        raise _of_temporary(error, path) from None
+
+
+def _convert_trace(path: str, output: str, progress: Progress | None, *, needed: bool) -> bool:
+    """Converts a trace to tables. Returns whether it is one whose rows the core can read.
+
+    Raises:
+        CoreError: the tables cannot be written. With `needed`: the core cannot read the rows.
+    """
+    try:
+        convert_trace(path, output, progress=progress)
+    except _core.CoreError as error:
+        # The trace processor says what is wrong with a trace, in its own words.
+        if error.args[2] == "foreign" and not needed:
+            return False
+        raise _of_temporary(error, path) from None
+    return True
+
+
+def _of_temporary(error: _core.CoreError, path: str) -> _core.CoreError:
+    message, hint, kind = error.args
+    if kind == "output":
+        hint = (
+            f"the tables of {path} are temporary: free some space, or name another folder in TMPDIR"
+        )
+    return _core.CoreError(message, hint, kind)
 
 
 def _no_runs(folder: str) -> InputError:

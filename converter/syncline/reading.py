@@ -19,7 +19,7 @@ from syncline.recordings import (
     strace_clocks,
 )
 
-__all__ = ["Progress", "Reading", "Warn"]
+__all__ = ["Progress", "Reading", "Warn", "convert_trace"]
 
 # NTP adjusts the rate of a clock by at most 500 ppm. A larger change means that the clock was set.
 _CLOCK_SET_NS = 10**9
@@ -90,7 +90,10 @@ class Reading:
                 f"{file} is not read: this version does not know its format",
                 "read the recording with the version of Syncline that made it, or a newer one",
             )
-        summary = _convert(recording.files, output, progress, options)
+        summary = _interruptible(
+            lambda report: _core.convert(recording.files, output, progress=report, **options),
+            progress,
+        )
         self.check_marks(marks, summary["first_ts_ns"], summary["last_ts_ns"])
         for one in summary["inputs"]:
             if one["clock"] == _LINE_ORDER:
@@ -145,8 +148,21 @@ class Reading:
             self.warn(*wrong)
 
 
-def _convert(
-    files: list[str], output: str, progress: Progress | None, options: dict[str, Any]
+def convert_trace(
+    trace: str, output: str, *, progress: Progress | None = None, **options: Any
+) -> dict[str, Any]:
+    """Converts a trace that Syncline wrote. Returns the summary of the core.
+
+    Raises:
+        CoreError: its class is `foreign` if the core cannot read the rows of the trace.
+    """
+    return _interruptible(
+        lambda report: _core.convert_trace(trace, output, progress=report, **options), progress
+    )
+
+
+def _interruptible(
+    convert: Callable[[Progress], dict[str, Any]], progress: Progress | None
 ) -> dict[str, Any]:
     """Runs the core so that a signal ends it, even while it waits for a pipe."""
     stop = threading.Event()
@@ -158,6 +174,4 @@ def _convert(
         if progress is not None:
             progress(read, total, events)
 
-    return interruptible.call(
-        lambda: _core.convert(files, output, progress=report, **options), cancel=stop.set
-    )
+    return interruptible.call(lambda: convert(report), cancel=stop.set)

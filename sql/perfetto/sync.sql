@@ -210,6 +210,14 @@ WITH
     LEFT JOIN _syncline_thread AS thread
       ON placed.derives
       AND thread.tid = placed.tid
+  ),
+  timed AS (
+    SELECT
+      *,
+      -- A request without an id and a file system, unless it says its start.
+      COALESCE(id, fs, extract_arg(arg_set_id, 'debug.start_ns'))
+      IS NULL AS call_only
+    FROM identified
   )
 SELECT
   COALESCE(call_ts, ts) AS ts_ns,
@@ -217,12 +225,11 @@ SELECT
   -- duration of a call-only request is the syscall latency of its call.
   CASE
     WHEN incomplete IN ('start', 'end') THEN NULL
-    WHEN id IS NULL
-    AND fs IS NULL THEN syscall_ns
+    WHEN call_only THEN syscall_ns
     ELSE ts + dur - COALESCE(call_ts, ts)
   END AS dur_ns,
   tid,
-  identified.pid AS pid,
+  timed.pid AS pid,
   comm,
   COALESCE(extract_arg(arg_set_id, 'debug.process'), known.process) AS process,
   op,
@@ -314,13 +321,12 @@ SELECT
   ) AS confidence,
   incomplete,
   sync_id,
-  -- A request without an id and a file system is call-only.
-  iif(incomplete = 'start' OR COALESCE(id, fs) IS NULL, NULL, ts) AS start_ns,
+  iif(incomplete = 'start' OR call_only, NULL, ts) AS start_ns,
   '' AS run
-FROM identified
+FROM timed
 LEFT JOIN _syncline_process AS known
-  ON identified.derives
-  AND known.pid = identified.pid
+  ON timed.derives
+  AND known.pid = timed.pid
 ORDER BY
   ts_ns,
   sync_id;

@@ -44,6 +44,8 @@ RUST = [
     # A sink is given rows, and events as the source read them. Pairing writes to the `Sink` trait.
     ["sink"],
     ["input"],
+    # It reads what a sink wrote, and writes it to another one.
+    ["own_trace"],
     ["merge"],
     ["dedup"],
     ["pair"],

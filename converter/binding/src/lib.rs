@@ -19,6 +19,7 @@ use syncline_core::max_loss::MaxLoss;
 use syncline_core::merge::clock::{Clock, ClockPair, Clocks, InputHints};
 use syncline_core::options::{Options, OutputFormat, Progress};
 use syncline_core::output::Output;
+use syncline_core::own_trace::Stop;
 use syncline_core::sink::Mark;
 use syncline_core::sink::filtered::{Cgroup, Filter};
 use syncline_core::sink::folded::folded_line;
@@ -37,7 +38,7 @@ create_exception!(
     _core,
     CoreError,
     PyException,
-    "args: message, hint or None, class (usage, input, output, closed, loss, interrupted)"
+    "args: message, hint or None, class (usage, input, foreign, output, closed, loss, interrupted)"
 );
 
 /// pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns, cgroup; each None for any.
@@ -146,13 +147,7 @@ fn convert<'py>(
     file_tables: Vec<String>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let format = match to {
-        None => None,
-        Some(name) => Some(OutputFormat::by_name(name).ok_or_else(|| {
-            let known: Vec<_> = OutputFormat::ALL.iter().map(|(n, ..)| *n).collect();
-            usage(format!("there is no output format '{name}'; use one of {}", known.join(", ")))
-        })?),
-    };
+    let format = output_format(to)?;
     let defaults = Options::default();
     let options = Options {
         inputs,
@@ -184,12 +179,31 @@ fn convert<'py>(
         symbols: Symbols::new(frames),
         ..defaults
     };
+    let result = with_progress(py, progress.as_ref(), |progress| run::convert(&options, output, format, progress))?;
+    summary(py, &result.map_err(|e| raise(&e))?)
+}
+
+fn output_format(name: Option<&str>) -> PyResult<Option<OutputFormat>> {
+    let Some(name) = name else { return Ok(None) };
+    let format = OutputFormat::by_name(name).ok_or_else(|| {
+        let known: Vec<_> = OutputFormat::ALL.iter().map(|(n, ..)| *n).collect();
+        usage(format!("there is no output format '{name}'; use one of {}", known.join(", ")))
+    })?;
+    Ok(Some(format))
+}
+
+/// Runs a conversion, which calls `progress(read_bytes, total_bytes or None, events)`. An exception in it stops the conversion.
+fn with_progress<T: Send>(
+    py: Python<'_>,
+    progress: Option<&Py<PyAny>>,
+    convert: impl FnOnce(&mut dyn FnMut(Progress) -> bool) -> T + Send,
+) -> PyResult<T> {
     let mut raised = None;
     let result = py.detach(|| {
-        run::convert(&options, output, format, &mut |now: Progress| {
+        convert(&mut |now: Progress| {
             let called = Python::attach(|py| {
                 py.check_signals()?;
-                if let Some(progress) = &progress {
+                if let Some(progress) = progress {
                     progress.call1(py, (now.read_bytes, now.total_bytes, now.events))?;
                 }
                 Ok(())
@@ -198,10 +212,43 @@ fn convert<'py>(
             raised.is_none()
         })
     });
-    if let Some(raised) = raised {
-        return Err(raised);
+    raised.map_or(Ok(result), Err)
+}
+
+/// Converts `input`, a trace that Syncline wrote, to `output`, whole or not at all. The other arguments are as for `convert`.
+///
+/// Returns a dict of what the conversion that wrote the trace has read and lost. Raises CoreError; its class is `foreign` if the trace is not a
+/// whole trace of this version of Syncline.
+#[pyfunction]
+#[pyo3(signature = (input, output, *, to=None, max_loss=None, weight="count", by="stack", progress=None))]
+#[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
+fn convert_trace<'py>(
+    py: Python<'py>,
+    input: String,
+    output: &str,
+    to: Option<&str>,
+    max_loss: Option<&str>,
+    weight: &str,
+    by: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let format = output_format(to)?;
+    let options = Options {
+        inputs: vec![input],
+        max_loss: max_loss.map(parse_max_loss).transpose()?,
+        weight: choose("weight", weight, Weight::NAMES)?,
+        by: choose("by", by, By::NAMES)?,
+        ..Options::default()
+    };
+    match with_progress(py, progress.as_ref(), |progress| run::convert_trace(&options, output, format, progress))? {
+        Ok(read) => summary(py, &read),
+        Err(Stop::Failed(error)) => Err(raise(&error)),
+        Err(Stop::Refused(why)) => {
+            let message = format!("{}: Syncline cannot read the rows of this trace: {why}", options.inputs[0]);
+            let hint = "only whole traces that this version wrote can be read; convert the log again, or open the trace with `syncline query`";
+            Err(CoreError::new_err((message, Some(hint), "foreign")))
+        }
     }
-    summary(py, &result.map_err(|e| raise(&e))?)
 }
 
 const PID_IS: &[(&str, bool)] = &[("thread", false), ("process", true)];
@@ -454,6 +501,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("WEIGHTS", Weight::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add("BY", By::NAMES.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     module.add_function(wrap_pyfunction!(convert, module)?)?;
+    module.add_function(wrap_pyfunction!(convert_trace, module)?)?;
     module.add_function(wrap_pyfunction!(allows_loss, module)?)?;
     module.add_function(wrap_pyfunction!(check_max_loss, module)?)?;
     module.add_function(wrap_pyfunction!(join_logs, module)?)?;

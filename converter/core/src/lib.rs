@@ -25,6 +25,7 @@ pub mod names;
 pub mod options;
 pub mod output;
 pub mod output_path;
+pub mod own_trace;
 pub mod pair;
 pub mod part;
 pub(crate) mod pipeline;

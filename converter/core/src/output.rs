@@ -88,6 +88,8 @@ pub struct Output {
     path: PathBuf,
     writer: Option<Writer>,
     buffer: Vec<u8>,
+    /// Of what was written, if `sum` was called; with the number of bytes of `buffer` that are in it.
+    crc: Option<(flate2::Crc, usize)>,
 }
 
 impl Output {
@@ -126,12 +128,17 @@ impl Output {
             }
         };
         let writer = Writer::start(target).map_err(fail)?;
-        Ok(Self { path: path.to_owned(), writer: Some(writer), buffer: Vec::with_capacity(BUFFER_BYTES * 2) })
+        Ok(Self {
+            path: path.to_owned(),
+            writer: Some(writer),
+            buffer: Vec::with_capacity(BUFFER_BYTES * 2),
+            crc: None,
+        })
     }
 
     /// An output that stays in memory: `into_bytes` returns it.
     pub fn in_memory() -> Self {
-        Self { path: PathBuf::from("-"), writer: None, buffer: Vec::new() }
+        Self { path: PathBuf::from("-"), writer: None, buffer: Vec::new(), crc: None }
     }
 
     /// Returns what has been written to an output in memory.
@@ -151,8 +158,25 @@ impl Output {
         if self.buffer.len() < BUFFER_BYTES { Ok(()) } else { self.send_buffer() }
     }
 
+    /// Starts a checksum of what is written.
+    pub fn sum(&mut self) {
+        self.crc = Some((flate2::Crc::new(), self.buffer.len()));
+    }
+
+    /// Returns the CRC-32 of what was written since `sum`.
+    pub fn checksum(&mut self) -> u32 {
+        let Some((crc, summed)) = &mut self.crc else { return 0 };
+        crc.update(&self.buffer[*summed..]);
+        *summed = self.buffer.len();
+        crc.sum()
+    }
+
     fn send_buffer(&mut self) -> Result<()> {
         let Some(writer) = &self.writer else { return Ok(()) };
+        if let Some((crc, summed)) = &mut self.crc {
+            crc.update(&self.buffer[*summed..]);
+            *summed = 0;
+        }
         let next = writer.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BUFFER_BYTES * 2));
         if writer.full.send(std::mem::replace(&mut self.buffer, next)).is_ok() {
             return Ok(());

@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::event::Kind;
+use crate::input::Input;
 use crate::input::grouping::{are_several, assign_logs, assign_recordings};
 use crate::input::open::{OpenInput, check_pid_is, open_inputs};
 use crate::input::order::arrange;
 use crate::input::tally::{InputLosses, InputTally, find_disjoint, find_missing_events};
 use crate::merge::{Merge, MergeOptions, MergeStep, MergedBatch};
+use crate::names::Names;
 use crate::options::{Options, OutputFormat, Progress};
+use crate::own_trace::{self, RunRead, Stop};
 use crate::pipeline::low_level::LowLevelPipeline;
 use crate::pipeline::pairing::PairingPipeline;
 use crate::pipeline::{FinishedInputs, Pipeline};
@@ -65,6 +68,68 @@ pub fn convert(
     } else {
         convert_into(options, inputs, &mut Filtered::new(sink, options.filter.clone()), progress)
     }
+}
+
+/// Converts a trace that Syncline wrote, the one input of `options`, to the file or folder `output`, which appears complete or not at all.
+///
+/// `format` and `progress` are as for `convert`; of `options` only those of the output count.
+pub fn convert_trace(
+    options: &Options,
+    output: &str,
+    format: Option<OutputFormat>,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Summary, Stop> {
+    let path = PathBuf::from(output);
+    let format = format
+        .or_else(|| OutputFormat::of_path(output))
+        .ok_or_else(|| Error::UnknownSink { path: path.clone(), endings: OutputFormat::file_endings() })?;
+    if let OutputFormat::Perfetto | OutputFormat::PerfettoGzip | OutputFormat::EventsJsonl = format {
+        let hint = "convert the log instead; a trace becomes DIR/, .parquet, .csv, .jsonl, .perf or .folded".into();
+        return Err(Stop::Failed(Error::NotHere {
+            path,
+            message: "the input is a trace, which holds requests and no events",
+            hint,
+        }));
+    }
+    check_output(options, &path, format)?;
+    let input = Input::open(options.inputs.first().map_or("-", String::as_str))?;
+    let total_bytes = input.total_bytes;
+    let mut sink = Threaded::new(create_sink(options, &path, format)?)?;
+    let mut names = Names::default();
+    let mut last_progress = Instant::now();
+    let run = own_trace::read(input, &mut sink, &mut names, &mut |read_bytes| {
+        if last_progress.elapsed() < PROGRESS_INTERVAL {
+            return true;
+        }
+        last_progress = Instant::now();
+        progress(Progress { read_bytes, total_bytes, events: 0 })
+    })?;
+    let mut summary = summary_of_trace(&run);
+    if let Some(max_loss) = options.max_loss {
+        max_loss.check(&summary.losses, summary.event_count())?;
+    }
+    sink.finish(&run.facts, &run.losses, &names)?;
+    summary.left_out = sink.unweighted_requests();
+    Ok(summary)
+}
+
+/// What the trace says of the conversion that wrote it.
+fn summary_of_trace(run: &RunRead) -> Summary {
+    let number = |key: &str| run.fact(key).and_then(|text| text.parse().ok()).unwrap_or_default();
+    let mut summary = Summary {
+        source: "trace",
+        lines: number("lines"),
+        first_ts: run.facts.first_ts,
+        last_ts: run.facts.last_ts,
+        losses: run.losses.clone(),
+        requests: Some(run.requests),
+        filter: run.fact("request_filter").unwrap_or_default().to_owned(),
+        ..Summary::default()
+    };
+    for (count, kind) in summary.events.iter_mut().zip(Kind::NAMES) {
+        *count = number(&format!("events.{kind}"));
+    }
+    summary
 }
 
 /// Like `convert`, but writes opened inputs into any sink.

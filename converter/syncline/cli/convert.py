@@ -14,7 +14,7 @@ from syncline.cli.output import refuse_inputs, refuse_terminal
 from syncline.cli.progress import bar
 from syncline.errors import InputError
 from syncline.kinds import format_of, kind_of
-from syncline.reading import Reading
+from syncline.reading import Reading, convert_trace
 from syncline.render import human
 
 _ENDINGS = dict(_core.FORMATS)
@@ -71,10 +71,12 @@ def command(
 ) -> None:
     """Converts logs to a trace, tables, requests, events or samples.
 
+    INPUT may also be one trace that Syncline wrote; it becomes tables, requests or samples.
     Several INPUTs are logs of one run by several recorders, or pieces of one log in their order. `-`
     is standard input.
     """
-    for path in inputs:
+    is_trace = len(inputs) == 1 and kind_of(inputs[0], reading.source) == "trace"
+    for path in () if is_trace else inputs:
         kind = kind_of(path, reading.source)
         if kind == "folder":
             raise InputError(
@@ -85,7 +87,7 @@ def command(
         if kind != "log":
             raise InputError(
                 f"{path} is already converted",
-                "`convert` reads logs; use `syncline report` or `syncline open` on this input",
+                "`convert` reads logs, or one trace; use `syncline report` or `syncline open` on this input",
             )
     if output == "-" and to is None:
         raise Failure(
@@ -96,15 +98,16 @@ def command(
     refuse_inputs(output, [*inputs, reading.marks])
     refuse_terminal(output, to or "")
     reading = with_offsets(reading, inputs, offsets)
+    if is_trace:
+        _refuse_for_trace(inputs[0], reading)
+    choices = {"to": to, "weight": weight or "count", "by": by or "stack"}
     with bar("converting") as progress:
-        summary = reading.convert(
-            list(inputs),
-            output,
-            to=to,
-            weight=weight or "count",
-            by=by or "stack",
-            progress=progress,
-        )
+        if is_trace:
+            summary = convert_trace(
+                inputs[0], output, max_loss=reading.max_loss, progress=progress, **choices
+            )
+        else:
+            summary = reading.convert(list(inputs), output, progress=progress, **choices)
     _print_summary(summary, output, quiet)
 
 
@@ -140,6 +143,20 @@ def _refuse_unused(
                 f"{option} has no effect on {form}: it is for {endings}",
                 f"leave it out, or give the output one of the endings {endings}",
             )
+
+
+def _refuse_for_trace(path: str, reading: Reading) -> None:
+    """Refuses the options that have an effect only on a log.
+
+    Raises:
+        Failure: names them.
+    """
+    given = sorted(flag(name) for name in reading.given - {"max_loss"})
+    if given:
+        raise Failure(
+            f"{path} is a trace: {', '.join(given)} would have no effect",
+            "give the log, or leave out the option",
+        )
 
 
 def _count(number: int) -> str:

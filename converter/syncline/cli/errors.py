@@ -29,6 +29,7 @@ _CORE_CODES = {
     "usage": WRONG_USE,
     "output": OUTPUT_ERROR,
     "input": BAD_INPUT,
+    "foreign": BAD_INPUT,
     "loss": TOO_MUCH_LOST,
     "interrupted": INTERRUPTED,
     # The reader of standard output has ended: it has what it wanted.

@@ -54,7 +54,9 @@ def command(
     options.refuse_for_converted(input, reading)
     with (
         bar("reading") as progress,
-        opened(input, reading, engine, progress, allow_files=allow_files) as open_engine,
+        opened(
+            input, reading, engine, progress, allow_files=allow_files, perfetto=True
+        ) as open_engine,
     ):
         # To stderr in every format, because standard output is data.
         for caveat in caveats(open_engine):

@@ -72,7 +72,7 @@ def collect(
                     found.append((path, run))
                 continue
             check(file)
-            with opened(file, reading, engine, progress) as open_engine:
+            with opened(file, reading, engine, progress, perfetto=bool(queries)) as open_engine:
                 found.append((path, measure(path, open_engine, queries, blocks=blocks)))
         runs, warnings = _without_copies(name, found)
         if (

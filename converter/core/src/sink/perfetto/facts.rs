@@ -61,13 +61,15 @@ impl PerfettoTrace {
         Ok(())
     }
 
-    /// Writes the facts as one instant, and one instant per loss reason.
+    /// Writes one instant per loss reason, the facts as one instant, and the checksum of all packets before its own. A trace without it is cut off.
     pub(super) fn run_instants(&mut self, facts: &RunFacts, losses: &Losses) -> Result<()> {
         let track = self.run_track()?;
         let ts = facts.first_ts.unwrap_or_default();
         let meta: Vec<(&str, &str)> = facts.meta.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        losses.iter().try_for_each(|(reason, count)| self.loss_summary(ts, track, reason, count))?;
         self.meta_instant(ts, track, "syncline", &[], &meta)?;
-        losses.iter().try_for_each(|(reason, count)| self.loss_summary(ts, track, reason, count))
+        let checksum = self.out.checksum();
+        self.meta_instant(ts, track, "checksum", &[("crc32", Value::Int(i64::from(checksum)))], &[])
     }
 
     fn loss_summary(&mut self, ts: i64, track: u64, reason: Reason, loss: &LossCount) -> Result<()> {

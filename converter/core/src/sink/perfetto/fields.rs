@@ -150,6 +150,11 @@ impl Columns {
         Self { skipped: self.skipped | left_out, ..self }
     }
 
+    /// These columns with one that follows from others in all rows but this one.
+    pub(super) fn with(self, column: usize) -> Self {
+        Self { skipped: self.skipped & !(1 << column), ..self }
+    }
+
     /// The iid of a column's name.
     pub(super) fn iid(self, column: usize) -> u64 {
         self.first + column as u64

@@ -79,8 +79,10 @@ pub struct PerfettoTrace {
 impl PerfettoTrace {
     /// `device_names` are the names of block devices, such as `sda`, as far as they are known.
     pub fn create(path: &Path, gzip: bool, device_names: &[(Dev, String)]) -> Result<Self> {
+        let mut out = Output::create(path, gzip)?;
+        out.sum();
         Ok(Self {
-            out: Output::create(path, gzip)?,
+            out,
             interner: Interner::default(),
             names: AnnotationNames::default(),
             event_names: EventNames::default(),

@@ -235,6 +235,8 @@ pub(crate) mod event {
     pub(crate) const EXTRA_COUNTER_TRACK_UUIDS: u32 = 31;
     pub(crate) const FLOW_IDS: u32 = 47;
     pub(crate) const TERMINATING_FLOW_IDS: u32 = 48;
+    /// In traces that hold all values of all rows.
+    pub(crate) const CORRELATION_ID: u32 = 52;
     pub(crate) const CORRELATION_ID_STR: u32 = 53;
     pub(crate) const SLICE_BEGIN: u64 = 1;
     pub(crate) const SLICE_END: u64 = 2;

@@ -4,7 +4,7 @@ use super::PerfettoTrace;
 use super::fields::{Category, colour, counters, failed, flows, head, row, row_values, value};
 use super::proto::event;
 use crate::error::Result;
-use crate::event::Op;
+use crate::event::{NO_ID, Op};
 use crate::names::Names;
 use crate::rows::derived::{KnownCall, RequestPlace, Written, column, derive_call, derive_request, tid_of_track};
 use crate::rows::{Call, Commit, Missing, Request, Value, WaitInterval, columns, values};
@@ -153,6 +153,8 @@ impl PerfettoTrace {
             written.make_full();
         }
         let left_out = written.left_out();
+        // A request without an id and a file system is taken for a call-only one.
+        let says_start = request.id == NO_ID && !request.fs.is_some() && request.start.is_some();
         let is_counted = request.start.is_some() || request.call_only;
         self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
             head(b, Category::Sync, name);
@@ -163,7 +165,8 @@ impl PerfettoTrace {
             if is_counted {
                 counters(b, &[(counter, u64::from(request.in_flight.0))]);
             }
-            row_values(b, &values, left_out, ids.sync, (interner, ids, names));
+            let columns = if says_start { ids.sync.with(const { column::<Request>("start_ns") }) } else { ids.sync };
+            row_values(b, &values, left_out, columns, (interner, ids, names));
             if let Some(ts) = call_ts.filter(|_| left_out.is_none() || known_call.is_none()) {
                 value(b, ids.call_ts, Value::Int(ts), interner, names);
             }

@@ -1,0 +1,239 @@
+//! The interned data of a trace, and its tracks.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::wire::{Fields, Wire};
+use super::{Stop, rebuild};
+use crate::names::{NameId, Names};
+use crate::rows::derived::tid_of_track;
+use crate::rows::{Bio, Call, Commit, Request, Row, Value, WaitInterval};
+use crate::sink::perfetto::fields::{CATEGORIES, Category};
+use crate::sink::perfetto::proto::{descriptor, interned};
+
+/// What an annotation is, by its name. A column may be one of several tables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnnotationName {
+    columns: [Option<u8>; TABLES],
+    pub(super) single: Option<Single>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Single {
+    CallTs,
+    Open,
+    MarkId,
+    Unsubmitted,
+    Full,
+    /// It says nothing that a row holds.
+    Unused,
+}
+
+const TABLES: usize = 5;
+
+/// A table whose rows are slices.
+pub(super) trait Table: Row {
+    const NUMBER: usize;
+}
+
+impl Table for Request {
+    const NUMBER: usize = 0;
+}
+
+impl Table for Bio {
+    const NUMBER: usize = 1;
+}
+
+impl Table for Call {
+    const NUMBER: usize = 2;
+}
+
+impl Table for WaitInterval {
+    const NUMBER: usize = 3;
+}
+
+impl Table for Commit {
+    const NUMBER: usize = 4;
+}
+
+fn position<R: Row>(name: &str) -> Option<u8> {
+    R::COLUMNS.iter().position(|(column, _)| *column == name).and_then(|at| u8::try_from(at).ok())
+}
+
+impl AnnotationName {
+    fn of(name: &str) -> Self {
+        let single = match name {
+            "call_ts_ns" => Some(Single::CallTs),
+            "open" => Some(Single::Open),
+            "mark_id" => Some(Single::MarkId),
+            "unsubmitted" => Some(Single::Unsubmitted),
+            "full" => Some(Single::Full),
+            "device" | "text" => Some(Single::Unused),
+            _ => None,
+        };
+        let columns = [
+            position::<Request>(name),
+            position::<Bio>(name),
+            position::<Call>(name),
+            position::<WaitInterval>(name),
+            position::<Commit>(name),
+        ];
+        Self { columns, single }
+    }
+
+    /// Returns the column of a table that the annotation is.
+    pub(super) fn column<T: Table>(self) -> Option<usize> {
+        self.columns[T::NUMBER].map(usize::from)
+    }
+}
+
+/// The strings that packets refer to by number.
+#[derive(Default)]
+pub(super) struct Interned {
+    categories: Vec<Option<Category>>,
+    event_names: Vec<Box<str>>,
+    annotation_names: Vec<AnnotationName>,
+    strings: HashMap<u64, NameId, FixedState>,
+}
+
+impl Interned {
+    /// Adds the entries of `InternedData`.
+    pub(super) fn add(&mut self, data: &[u8], names: &mut Names) -> Result<(), Stop> {
+        for field in Fields(data) {
+            let (field, entry) = field?;
+            let (mut iid, mut text) = (0, None);
+            for part in Fields(entry.bytes()?) {
+                match part? {
+                    (interned::IID, value) => iid = value.int()?,
+                    (interned::NAME, value) => text = Some(value.text()?),
+                    _ => return Err(Stop::FOREIGN),
+                }
+            }
+            let text = text.ok_or(Stop::DAMAGED)?;
+            match field {
+                interned::EVENT_CATEGORIES => {
+                    let known = CATEGORIES.iter().find(|(_, name)| *name == text);
+                    let (category, _) = known.ok_or(Stop::FOREIGN)?;
+                    push(&mut self.categories, iid, Some(*category))?;
+                }
+                interned::EVENT_NAMES => push(&mut self.event_names, iid, text.into())?,
+                interned::DEBUG_ANNOTATION_NAMES => push(&mut self.annotation_names, iid, AnnotationName::of(text))?,
+                interned::DEBUG_ANNOTATION_STRING_VALUES => {
+                    if self.strings.insert(iid, names.intern(text.as_bytes())).is_some() {
+                        return Err(Stop::DAMAGED);
+                    }
+                }
+                _ => return Err(Stop::FOREIGN),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn category(&self, iid: u64) -> Result<Category, Stop> {
+        get(&self.categories, iid)?.ok_or(Stop::DAMAGED)
+    }
+
+    pub(super) fn event_name(&self, iid: u64) -> Result<&str, Stop> {
+        get(&self.event_names, iid).map(AsRef::as_ref)
+    }
+
+    pub(super) fn annotation_name(&self, iid: u64) -> Result<AnnotationName, Stop> {
+        get(&self.annotation_names, iid).copied()
+    }
+
+    pub(super) fn string(&self, iid: u64) -> Result<NameId, Stop> {
+        self.strings.get(&iid).copied().ok_or(Stop::DAMAGED)
+    }
+}
+
+/// The writer numbers the entries 1, 2, 3...
+fn push<T>(entries: &mut Vec<T>, iid: u64, entry: T) -> Result<(), Stop> {
+    entries.push(entry);
+    if iid == entries.len() as u64 { Ok(()) } else { Err(Stop::DAMAGED) }
+}
+
+fn get<T>(entries: &[T], iid: u64) -> Result<&T, Stop> {
+    let at = usize::try_from(iid).ok().and_then(|iid| iid.checked_sub(1));
+    at.and_then(|at| entries.get(at)).ok_or(Stop::DAMAGED)
+}
+
+/// A track with what it says of the slices on it, and its open slices.
+pub(super) struct Track<S> {
+    is_threads: bool,
+    /// Its name if it is the group of a device.
+    device: Option<Value>,
+    pub(super) tid: Value,
+    pub(super) dev: Value,
+    pub(super) open: Vec<S>,
+}
+
+/// Tracks by uuid: 1, 2, 3... in the order of their descriptors.
+pub(super) struct Tracks<S>(Vec<Track<S>>);
+
+impl<S> Default for Tracks<S> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<S> Tracks<S> {
+    /// Adds the track of a `TrackDescriptor`.
+    pub(super) fn add(&mut self, data: &[u8]) -> Result<(), Stop> {
+        let (mut uuid, mut name, mut parent, mut rank, mut tid) = (0, "", 0, None, Value::Null);
+        for field in Fields(data) {
+            match field? {
+                (descriptor::UUID, value) => uuid = value.int()?,
+                (descriptor::NAME, value) => name = value.text()?,
+                (descriptor::PARENT_UUID, value) => parent = value.int()?,
+                (descriptor::SIBLING_ORDER_RANK, value) => rank = u32::try_from(value.int()?).ok(),
+                (descriptor::THREAD, value) => tid = thread_of(value)?,
+                (
+                    descriptor::PROCESS
+                    | descriptor::COUNTER
+                    | descriptor::CHILD_ORDERING
+                    | descriptor::DESCRIPTION
+                    | descriptor::SIBLING_MERGE_BEHAVIOR
+                    | descriptor::SIBLING_MERGE_KEY,
+                    _,
+                ) => {}
+                _ => return Err(Stop::FOREIGN),
+            }
+        }
+        if uuid != self.0.len() as u64 + 1 {
+            return Err(Stop::DAMAGED);
+        }
+        let above = if parent == 0 { None } else { Some(self.get(parent)?) };
+        if above.as_ref().is_some_and(|above| above.is_threads) {
+            // The rank of a thread without a known process is its number.
+            tid = rank.map_or(Value::Null, tid_of_track);
+        }
+        let dev = above.and_then(|above| above.device).unwrap_or(Value::Null);
+        let device = name.strip_prefix("Block I/O ").map(device_of);
+        self.0.push(Track { is_threads: name == "Threads", device, tid, dev, open: Vec::new() });
+        Ok(())
+    }
+
+    pub(super) fn get(&mut self, uuid: u64) -> Result<&mut Track<S>, Stop> {
+        let at = usize::try_from(uuid).ok().and_then(|uuid| uuid.checked_sub(1));
+        at.and_then(|at| self.0.get_mut(at)).ok_or(Stop::DAMAGED)
+    }
+
+    pub(super) fn has_open_slices(&self) -> bool {
+        self.0.iter().any(|track| !track.open.is_empty())
+    }
+}
+
+fn thread_of(value: Wire<'_>) -> Result<Value, Stop> {
+    for field in Fields(value.bytes()?) {
+        if let (descriptor::THREAD_TID, value) = field? {
+            return Ok(u32::try_from(value.int()?).map_or(Value::Null, tid_of_track));
+        }
+    }
+    Ok(Value::Null)
+}
+
+/// Returns the device of the name of its group: what is between the last parentheses.
+fn device_of(name: &str) -> Value {
+    let number = name.rsplit_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+    number.and_then(rebuild::dev).map_or(Value::Null, Value::Dev)
+}

@@ -1,0 +1,331 @@
+//! Reads a trace that Syncline wrote back into rows, and hands them to a sink. docs/reference/trace-layout.md describes the layout.
+//!
+//! The columns that the trace leaves out are derived by the rules of `rows::derived`, as its writer does. Anything that the writer does not
+//! write ends the reading: another program's packets, a second trace behind the first, a row that cannot be rebuilt. Such a trace is for the
+//! trace processor.
+
+mod interned;
+mod rebuild;
+mod slices;
+mod wire;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use self::interned::{Interned, Tracks};
+use self::slices::{Event, Open};
+use self::wire::{Fields, Wire, end_of_whole};
+use crate::error::{Error, Refused, Result};
+use crate::input::{Chunk, ChunkReader, Input};
+use crate::losses::{Losses, Reason};
+use crate::names::Names;
+use crate::rows::derived::{BioSums, Known, KnownCall};
+use crate::sink::perfetto::SEQUENCE_ID;
+use crate::sink::perfetto::proto::{annotation, clock, event, packet, trace};
+use crate::sink::{Mark, RunFacts, Sink};
+
+/// Why a trace is not read to its end.
+#[derive(Debug)]
+pub enum Stop {
+    /// It is not a whole trace of this version of Syncline; why.
+    Refused(&'static str),
+    Failed(Error),
+}
+
+impl Stop {
+    const FOREIGN: Self = Self::Refused("it holds what Syncline does not write");
+    const DAMAGED: Self = Self::Refused("it is damaged or cut off");
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What a trace says of its run.
+#[derive(Debug, Default)]
+pub struct RunRead {
+    pub facts: RunFacts,
+    pub losses: Losses,
+    /// Number of rows of requests.
+    pub requests: u64,
+}
+
+impl RunRead {
+    /// Returns the value of a key of `syncline_meta`.
+    pub fn fact(&self, key: &str) -> Option<&str> {
+        self.facts.meta.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Reads the rows of a trace into a sink, which is not finished. `progress` is called with the number of bytes that were read from disk;
+/// if it returns false, the reading stops.
+pub fn read(
+    input: Input,
+    sink: &mut dyn Sink,
+    names: &mut Names,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<RunRead, Stop> {
+    let mut reader = Reader::new(sink, names);
+    let mut chunks = ChunkReader::new(input);
+    let mut chunk = Chunk::default();
+    let mut crc = flate2::Crc::new();
+    while chunks.next(&mut chunk, end_of_whole).map_err(|_| Stop::DAMAGED)? {
+        let mut packets = Fields(chunk.bytes());
+        let mut begin = packets.0;
+        while let Some(field) = packets.next() {
+            let (trace::PACKET, Wire::Bytes(data)) = field? else { return Err(Stop::FOREIGN) };
+            if reader.checksum.is_some() {
+                // It is in the last packet.
+                return Err(Stop::FOREIGN);
+            }
+            reader.packet(data)?;
+            if let Some(checksum) = reader.checksum {
+                crc.update(&chunk.bytes()[..chunk.bytes().len() - begin.len()]);
+                check(crc.sum(), checksum, chunks.input())?;
+            }
+            begin = packets.0;
+        }
+        if reader.checksum.is_none() {
+            crc.update(chunk.bytes());
+        }
+        if !progress(chunks.input().consumed_bytes()) {
+            return Err(Error::Interrupted.into());
+        }
+    }
+    reader.finish()
+}
+
+/// Compares the checksum of a trace with the one that it holds.
+fn check(have: u32, want: u32, input: &Input) -> Result<(), Error> {
+    if have == want {
+        return Ok(());
+    }
+    let message = "the trace is damaged: it is not what was written, by its checksum";
+    let source = Refused::error(message, "copy it again, or convert the log again");
+    Err(Error::Read { path: input.path.clone(), source })
+}
+
+struct Reader<'a> {
+    sink: &'a mut dyn Sink,
+    names: &'a mut Names,
+    interned: Interned,
+    tracks: Tracks<Open>,
+    has_clock: bool,
+    /// What the trace has said once for all rows.
+    known: Known,
+    /// The trace leaves out what can be derived.
+    derives: bool,
+    bio_sums: HashMap<u64, BioSums, FixedState>,
+    /// The last call, unless it was written in full.
+    last_call: Option<KnownCall>,
+    run: RunRead,
+    /// By `mark_id`.
+    marks: Vec<(i64, Mark)>,
+    has_meta: bool,
+    /// CRC-32 of all packets before.
+    checksum: Option<u32>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(sink: &'a mut dyn Sink, names: &'a mut Names) -> Self {
+        Self {
+            sink,
+            names,
+            interned: Interned::default(),
+            tracks: Tracks::default(),
+            has_clock: false,
+            known: Known::default(),
+            derives: false,
+            bio_sums: HashMap::default(),
+            last_call: None,
+            run: RunRead::default(),
+            marks: Vec::new(),
+            has_meta: false,
+            checksum: None,
+        }
+    }
+
+    fn packet(&mut self, data: &[u8]) -> Result<(), Stop> {
+        let (mut ts, mut sequence, mut flags) = (None, None, 0);
+        let (mut interned, mut track_event, mut descriptor, mut snapshot) = (None, None, None, None);
+        for field in Fields(data) {
+            let (field, value) = field?;
+            match field {
+                packet::TIMESTAMP => ts = Some(value.int()? as i64),
+                packet::TRUSTED_PACKET_SEQUENCE_ID => sequence = Some(value.int()?),
+                packet::SEQUENCE_FLAGS => flags = value.int()?,
+                packet::INTERNED_DATA => interned = Some(value.bytes()?),
+                packet::TRACK_EVENT => track_event = Some(value.bytes()?),
+                packet::TRACK_DESCRIPTOR => descriptor = Some(value.bytes()?),
+                packet::CLOCK_SNAPSHOT => snapshot = Some(value.bytes()?),
+                _ => return Err(Stop::FOREIGN),
+            }
+        }
+        // Only the first packet has a clock: a second one begins another trace.
+        if sequence != Some(SEQUENCE_ID) || snapshot.is_some() == self.has_clock {
+            return Err(Stop::FOREIGN);
+        }
+        if flags & packet::SEQ_INCREMENTAL_STATE_CLEARED != 0 {
+            self.interned = Interned::default();
+        }
+        if let Some(snapshot) = snapshot {
+            self.has_clock = true;
+            self.sink.begin(first_ts(snapshot)?)?;
+        }
+        if let Some(interned) = interned {
+            self.interned.add(interned, self.names)?;
+        }
+        if let Some(descriptor) = descriptor {
+            self.tracks.add(descriptor)?;
+        }
+        match track_event {
+            Some(data) => self.track_event(ts.ok_or(Stop::DAMAGED)?, data),
+            None => Ok(()),
+        }
+    }
+
+    fn track_event(&mut self, ts: i64, data: &[u8]) -> Result<(), Stop> {
+        let (mut kind, mut track, mut category, mut name) = (0, 0, 0, 0);
+        for field in Fields(data) {
+            let (field, value) = field?;
+            match field {
+                event::TYPE => kind = value.int()?,
+                event::TRACK_UUID => track = value.int()?,
+                event::CATEGORY_IIDS => category = value.int()?,
+                event::NAME_IID => name = value.int()?,
+                event::DEBUG_ANNOTATIONS
+                | event::EXTRA_COUNTER_VALUES
+                | event::EXTRA_COUNTER_TRACK_UUIDS
+                | event::FLOW_IDS
+                | event::TERMINATING_FLOW_IDS
+                | event::CORRELATION_ID
+                | event::CORRELATION_ID_STR => {}
+                _ => return Err(Stop::FOREIGN),
+            }
+        }
+        if kind == event::SLICE_END {
+            return self.end_slice(ts, track);
+        }
+        let is_instant = kind == event::INSTANT;
+        if !is_instant && kind != event::SLICE_BEGIN {
+            return Err(Stop::FOREIGN);
+        }
+        let category = self.interned.category(category)?;
+        self.begin_slice(&Event { ts, track, category, name, is_instant, data })
+    }
+
+    /// Takes the instant with the facts of the run, or one with the number of losses of a reason.
+    fn meta(&mut self, name: u64, data: &[u8]) -> Result<(), Stop> {
+        let kind = match self.interned.event_name(name)? {
+            "syncline" => Meta::Facts,
+            "loss_summary" => Meta::Loss,
+            "checksum" => Meta::Checksum,
+            _ => return Err(Stop::FOREIGN),
+        };
+        let mut loss = LossRead::default();
+        for field in Fields(data) {
+            let (event::DEBUG_ANNOTATIONS, value) = field? else { continue };
+            let (mut key, mut text, mut number) = ("", None, None);
+            for part in Fields(value.bytes()?) {
+                match part? {
+                    (annotation::NAME, value) => key = value.text()?,
+                    (annotation::STRING_VALUE, value) => text = Some(value.text()?),
+                    (annotation::INT_VALUE, value) => number = Some(value.int()? as i64),
+                    _ => return Err(Stop::FOREIGN),
+                }
+            }
+            match (kind, text, number) {
+                (Meta::Facts, Some(text), None) => self.run.facts.meta.push((key.to_owned(), text.to_owned())),
+                (Meta::Loss, ..) => loss.add(key, text, number)?,
+                (Meta::Checksum, None, Some(sum)) => self.checksum = u32::try_from(sum).ok(),
+                _ => return Err(Stop::FOREIGN),
+            }
+        }
+        match kind {
+            Meta::Facts if self.has_meta => Err(Stop::FOREIGN),
+            Meta::Facts => {
+                self.has_meta = true;
+                Ok(())
+            }
+            Meta::Loss => loss.count(&mut self.run.losses),
+            Meta::Checksum if self.checksum.is_none() => Err(Stop::DAMAGED),
+            Meta::Checksum => Ok(()),
+        }
+    }
+
+    fn finish(mut self) -> Result<RunRead, Stop> {
+        // Traces that hold all values have no checksum.
+        let is_cut_off = self.derives && self.checksum.is_none();
+        if self.tracks.has_open_slices() || !self.has_meta || is_cut_off {
+            return Err(Stop::DAMAGED);
+        }
+        if self.run.fact("schema_version") != Some(&crate::SCHEMA_VERSION.to_string()) {
+            return Err(Stop::Refused("another version of Syncline wrote it"));
+        }
+        // With a filter, the number is that of the requests before it.
+        let is_filtered = self.run.fact("request_filter").is_some();
+        if !is_filtered && self.run.fact("requests") != Some(&self.run.requests.to_string()) {
+            return Err(Stop::DAMAGED);
+        }
+        self.marks.sort_by_key(|(mark_id, _)| *mark_id);
+        self.run.facts.marks = self.marks.into_iter().map(|(_, mark)| mark).collect();
+        let time = |key: &str| self.run.fact(key).and_then(|text| text.parse().ok());
+        (self.run.facts.first_ts, self.run.facts.last_ts) = (time("first_ts_ns"), time("last_ts_ns"));
+        Ok(self.run)
+    }
+}
+
+/// Returns the time of the first clock of a snapshot.
+fn first_ts(snapshot: &[u8]) -> Result<i64, Stop> {
+    for field in Fields(snapshot) {
+        let (clock::CLOCKS, value) = field? else { continue };
+        for part in Fields(value.bytes()?) {
+            if let (clock::TIMESTAMP, value) = part? {
+                return Ok(value.int()? as i64);
+            }
+        }
+    }
+    Err(Stop::DAMAGED)
+}
+
+/// The instants of the category `syncline.meta`.
+#[derive(Clone, Copy)]
+enum Meta {
+    Facts,
+    Loss,
+    Checksum,
+}
+
+/// The arguments of a `loss_summary`.
+#[derive(Default)]
+struct LossRead {
+    reason: Option<Reason>,
+    count: u64,
+    first_ts: Option<i64>,
+    last_ts: Option<i64>,
+    example: Option<String>,
+}
+
+impl LossRead {
+    fn add(&mut self, key: &str, text: Option<&str>, number: Option<i64>) -> Result<(), Stop> {
+        match key {
+            "reason" => self.reason = Reason::ALL.iter().copied().find(|reason| Some(reason.name()) == text),
+            "count" => self.count = number.and_then(|count| u64::try_from(count).ok()).ok_or(Stop::DAMAGED)?,
+            "first_ts_ns" => self.first_ts = number,
+            "last_ts_ns" => self.last_ts = number,
+            "example" => self.example = text.map(str::to_owned),
+            // The reason says them.
+            "severity" | "meaning" => {}
+            _ => return Err(Stop::FOREIGN),
+        }
+        Ok(())
+    }
+
+    fn count(self, losses: &mut Losses) -> Result<(), Stop> {
+        let loss = losses.add(self.reason.ok_or(Stop::FOREIGN)?, self.count, None);
+        (loss.first_ts, loss.last_ts, loss.example) = (self.first_ts, self.last_ts, self.example);
+        Ok(())
+    }
+}

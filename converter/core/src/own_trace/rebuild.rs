@@ -1,0 +1,261 @@
+//! Turns the values of a row's columns back into the row, which has other fields.
+//!
+//! A row that does not give the same values again is refused: nothing is read wrongly without notice.
+
+use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
+use crate::names::NameId;
+use crate::rows::derived::column;
+use crate::rows::{Bio, Call, CallOf, Commit, Confidence, Extent, Missing, Request, Row, Value, WaitInterval, values};
+
+/// The position of a column in the table of a row.
+macro_rules! at {
+    ($row:ty, $name:literal) => {
+        const { column::<$row>($name) }
+    };
+}
+pub(super) use at;
+
+/// Every word that a column may hold.
+pub(super) fn word(text: &str) -> Option<&'static str> {
+    let ops = Op::ALL.iter().map(|op| op.name());
+    let waits = WaitKind::ALL.iter().map(|wait| wait.name());
+    let confidences = Confidence::ALL.iter().map(|confidence| confidence.name());
+    let missing = Missing::ALL.iter().map(|missing| missing.name());
+    ops.chain(waits).chain(confidences).chain(missing).find(|word| *word == text)
+}
+
+/// Returns the device of `major,minor`.
+pub(super) fn dev(text: &str) -> Option<Dev> {
+    let (major, minor) = text.split_once(',')?;
+    let dev = Dev::new(major.parse().ok().filter(|&major: &u32| major < 1 << 12)?, minor.parse().ok()?);
+    (dev.to_string() == text).then_some(dev)
+}
+
+fn int(value: Value) -> Option<i64> {
+    match value {
+        Value::Int(value) => Some(value),
+        _ => None,
+    }
+}
+
+fn name(value: Value) -> NameId {
+    match value {
+        Value::Name(name) => name,
+        _ => NameId::NONE,
+    }
+}
+
+fn task(value: Value) -> u32 {
+    int(value).and_then(|id| u32::try_from(id).ok()).unwrap_or(UNKNOWN_TASK)
+}
+
+fn device(value: Value) -> Dev {
+    match value {
+        Value::Dev(dev) => dev,
+        _ => Dev::UNKNOWN,
+    }
+}
+
+fn id(value: Value) -> u64 {
+    match value {
+        Value::UInt(id) => id,
+        _ => NO_ID,
+    }
+}
+
+fn named<T: Copy>(value: Value, all: &[T], name: impl Fn(T) -> &'static str) -> Option<T> {
+    let Value::Word(word) = value else { return None };
+    all.iter().copied().find(|one| name(*one) == word)
+}
+
+fn extent(id: u64, [bytes, folios, ranges, first, last]: [Value; 5]) -> Extent {
+    let span = int(first).zip(int(last)).map(|(first, last)| (first as u64, last as u64));
+    let number = |value: Value| int(value).unwrap_or_default() as u64;
+    let has_folios = int(folios).is_some();
+    Extent {
+        bytes: number(bytes),
+        // Bios without known folios may have a known size of 0.
+        folios: if has_folios { number(folios) } else { u64::from(int(bytes).is_some()) },
+        ranges: number(ranges),
+        span,
+        of_bios: !has_folios,
+        of_probes: has_folios && id == NO_ID,
+        offsets_unknown: has_folios && int(ranges).is_none(),
+    }
+}
+
+/// Returns the row if it has exactly these values.
+fn checked<R: Row, const N: usize>(row: R, want: &[Value; N]) -> Option<R> {
+    let have: [Value; N] = values(&row);
+    (have == *want).then_some(row)
+}
+
+/// `slice` is start and end of its slice; `call_ts` the entry of its call.
+pub(super) fn request<const N: usize>(
+    v: &[Value; N],
+    slice: (i64, i64),
+    call_ts: Option<i64>,
+    waits: Vec<WaitInterval>,
+) -> Option<Request> {
+    let missing = named(v[at!(Request, "incomplete")], &Missing::ALL, Missing::name);
+    let (has_start, has_end) = (missing != Some(Missing::Start), missing != Some(Missing::End));
+    let id = id(v[at!(Request, "id")]);
+    let fs = name(v[at!(Request, "fs")]);
+    let call_only = has_start && v[at!(Request, "start_ns")] == Value::Null;
+    let syscall = int(v[at!(Request, "syscall_ns")]);
+    // A call may have returned at an unknown time.
+    let is_open = call_only && syscall.is_none();
+    let end = Some(slice.1).filter(|_| has_end && !is_open);
+    let op = named(v[at!(Request, "op")], &Op::ALL, Op::name);
+    let enter = if op.is_some() { Some(call_ts?) } else { None };
+    let before = int(v[at!(Request, "before_submit_ns")]);
+    let after = int(v[at!(Request, "after_complete_ns")]);
+    let lacks_bio = missing == Some(Missing::Bio);
+    let bios = int(v[at!(Request, "bios")]);
+    let row = Request {
+        tid: task(v[at!(Request, "tid")]),
+        pid: task(v[at!(Request, "pid")]),
+        comm: name(v[at!(Request, "comm")]),
+        process: name(v[at!(Request, "process")]),
+        fs,
+        path: name(v[at!(Request, "path")]),
+        container_path: name(v[at!(Request, "container_path")]),
+        dev: device(v[at!(Request, "dev")]),
+        ino: int(v[at!(Request, "ino")]).unwrap_or_default() as u64,
+        datasync: match v[at!(Request, "datasync")] {
+            Value::Bool(datasync) => Some(datasync),
+            _ => None,
+        },
+        call: op.zip(enter).map(|(op, enter)| CallOf {
+            call_id: 0,
+            op,
+            enter,
+            exit: syscall.and_then(|ns| enter.checked_add(ns)),
+            stack: name(v[at!(Request, "stack")]),
+        }),
+        call_only,
+        last_event: slice.1,
+        start: Some(slice.0).filter(|_| has_start && !call_only),
+        end,
+        ret: int(v[at!(Request, "ret")]),
+        first_submit: before.and_then(|ns| slice.0.checked_add(ns)),
+        last_complete: end.zip(after).and_then(|(end, ns)| end.checked_sub(ns)),
+        submit_missing: lacks_bio && before.is_none(),
+        complete_missing: lacks_bio && after.is_none(),
+        extent: extent(
+            id,
+            [
+                v[at!(Request, "bytes")],
+                v[at!(Request, "folios")],
+                v[at!(Request, "ranges")],
+                v[at!(Request, "first_offset")],
+                v[at!(Request, "last_offset")],
+            ],
+        ),
+        bios: bios.unwrap_or_default() as u64,
+        bios_unseen: bios.is_none(),
+        confidence: named(v[at!(Request, "confidence")], &Confidence::ALL, Confidence::name)?,
+        waits_known: (int(v[at!(Request, "journal_ns")]).is_some(), int(v[at!(Request, "flush_ns")]).is_some()),
+        waits,
+        ..Request::new(int(v[at!(Request, "sync_id")])? as u64, id, slice.0)
+    };
+    checked(row, v)
+}
+
+/// `ts` is the start of its slice.
+pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_unsubmitted: bool) -> Option<Bio> {
+    let missing = named(v[at!(Bio, "incomplete")], &Missing::ALL, Missing::name);
+    let submit = Some(ts).filter(|_| missing != Some(Missing::Start));
+    let id = id(v[at!(Bio, "id")]);
+    let dur = int(v[at!(Bio, "dur_ns")]);
+    let device_ns = int(v[at!(Bio, "device_ns")]);
+    let mut complete = submit.zip(dur).and_then(|(submit, ns)| submit.checked_add(ns));
+    let mut issue = submit.zip(int(v[at!(Bio, "queue_ns")])).and_then(|(submit, ns)| submit.checked_add(ns));
+    if submit.is_none() {
+        issue = device_ns.map(|_| ts);
+        complete = device_ns.and_then(|ns| ts.checked_add(ns));
+    }
+    let row = Bio {
+        bio_id: int(v[at!(Bio, "bio_id")])? as u64,
+        sync_id: int(v[at!(Bio, "sync_id")]).map(|id| id as u64),
+        is_unsubmitted,
+        id,
+        address: match v[at!(Bio, "bio")] {
+            Value::Address(address) => address,
+            _ => 0,
+        },
+        dev: device(v[at!(Bio, "dev")]),
+        sector: int(v[at!(Bio, "sector")]).unwrap_or(NO_SECTOR),
+        tid: task(v[at!(Bio, "tid")]),
+        pid: task(v[at!(Bio, "pid")]),
+        comm: name(v[at!(Bio, "comm")]),
+        first_event: ts,
+        submit,
+        issue,
+        complete,
+        error: int(v[at!(Bio, "error")]).and_then(|error| i32::try_from(error).ok()),
+        extent: extent(
+            id,
+            [
+                v[at!(Bio, "bytes")],
+                v[at!(Bio, "folios")],
+                v[at!(Bio, "ranges")],
+                v[at!(Bio, "first_offset")],
+                v[at!(Bio, "last_offset")],
+            ],
+        ),
+        confidence: named(v[at!(Bio, "confidence")], &Confidence::ALL, Confidence::name).unwrap_or_default(),
+        in_flight_at_submit: (0, 0),
+        in_flight_at_complete: (0, 0),
+    };
+    checked(row, v)
+}
+
+pub(super) fn call<const N: usize>(v: &[Value; N], enter: i64) -> Option<Call> {
+    let row = Call {
+        call_id: int(v[at!(Call, "call_id")])? as u64,
+        op: named(v[at!(Call, "op")], &Op::ALL, Op::name)?,
+        tid: task(v[at!(Call, "tid")]),
+        pid: task(v[at!(Call, "pid")]),
+        comm: name(v[at!(Call, "comm")]),
+        process: NameId::NONE,
+        stack: name(v[at!(Call, "stack")]),
+        path: NameId::NONE,
+        call_only: false,
+        enter,
+        exit: int(v[at!(Call, "dur_ns")]).and_then(|ns| enter.checked_add(ns)),
+        untimed: false,
+        ret: int(v[at!(Call, "ret")]),
+        sync_id: int(v[at!(Call, "sync_id")]).map(|id| id as u64),
+        request_end: None,
+    };
+    checked(row, v)
+}
+
+pub(super) fn wait<const N: usize>(v: &[Value; N]) -> Option<WaitInterval> {
+    let start = int(v[at!(WaitInterval, "ts_ns")])?;
+    let row = WaitInterval {
+        sync_id: int(v[at!(WaitInterval, "sync_id")])? as u64,
+        number: int(v[at!(WaitInterval, "number")])? as u64,
+        wait: named(v[at!(WaitInterval, "wait")], &WaitKind::ALL, WaitKind::name)?,
+        start,
+        end: start.checked_add(int(v[at!(WaitInterval, "dur_ns")])?)?,
+        transaction: int(v[at!(WaitInterval, "transaction_id")]).unwrap_or_default() as u64,
+    };
+    checked(row, v)
+}
+
+pub(super) fn commit<const N: usize>(v: &[Value; N], start: i64) -> Option<Commit> {
+    let row = Commit {
+        commit_id: int(v[at!(Commit, "commit_id")])? as u64,
+        tid: task(v[at!(Commit, "tid")]),
+        pid: task(v[at!(Commit, "pid")]),
+        comm: name(v[at!(Commit, "comm")]),
+        dev: device(v[at!(Commit, "dev")]),
+        transaction: int(v[at!(Commit, "transaction_id")]).unwrap_or_default() as u64,
+        start,
+        end: int(v[at!(Commit, "dur_ns")]).and_then(|ns| start.checked_add(ns)),
+        missing: named(v[at!(Commit, "incomplete")], &Missing::ALL, Missing::name),
+    };
+    checked(row, v)
+}

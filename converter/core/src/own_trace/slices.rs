@@ -1,0 +1,430 @@
+//! Slices become rows when they end.
+
+use super::interned::{Single, Table};
+use super::rebuild::at;
+use super::wire::Fields;
+use super::{Reader, Stop, rebuild};
+use crate::rows::derived::{
+    Common, CommonRequest, KnownCall, ReadRow, RequestPlace, Thread, column, derive_bio, derive_call, derive_request,
+};
+use crate::rows::{Bio, Call, Commit, Confidence, Request, Type, Value, WaitInterval, columns};
+use crate::sink::perfetto::fields::Category;
+use crate::sink::perfetto::proto::{annotation, event};
+use crate::sink::{Group, GroupRequest, Mark};
+
+/// The begin of a slice, or an instant.
+pub(super) struct Event<'a> {
+    pub(super) ts: i64,
+    pub(super) track: u64,
+    pub(super) category: Category,
+    pub(super) name: u64,
+    pub(super) is_instant: bool,
+    /// The `TrackEvent`.
+    pub(super) data: &'a [u8],
+}
+
+/// What the arguments of a slice say that are no columns.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Singles {
+    call_ts: Option<i64>,
+    mark_id: Option<i64>,
+    is_open: bool,
+    is_full: bool,
+    is_unsubmitted: bool,
+}
+
+/// A slice that has not ended.
+pub(super) enum Open {
+    Call(Box<OpenCall>),
+    Request(Box<OpenRequest>),
+    Wait {
+        values: [Value; columns::WAIT.len()],
+        ts: i64,
+    },
+    Bio(Box<OpenBio>),
+    Commit {
+        values: [Value; columns::JOURNAL.len()],
+        ts: i64,
+    },
+    Mark {
+        mark_id: i64,
+        mark: Mark,
+    },
+    /// Its rows say it, too.
+    Phase,
+}
+
+pub(super) struct OpenCall {
+    values: [Value; columns::CALL.len()],
+    ts: i64,
+    singles: Singles,
+    /// The requests inside. What they say depends on the end of the call.
+    requests: Vec<EndedRequest>,
+}
+
+pub(super) struct OpenBio {
+    values: [Value; columns::BIO.len()],
+    ts: i64,
+    name: u64,
+    singles: Singles,
+}
+
+pub(super) struct OpenRequest {
+    values: [Value; columns::SYNC.len()],
+    ts: i64,
+    singles: Singles,
+    waits: Vec<WaitInterval>,
+}
+
+struct EndedRequest {
+    request: Box<OpenRequest>,
+    end: i64,
+    tid: Value,
+}
+
+/// Columns whose values are words of this program.
+const WORDS: [&str; 4] = ["op", "wait", "confidence", "incomplete"];
+
+impl Reader<'_> {
+    pub(super) fn begin_slice(&mut self, begin: &Event<'_>) -> Result<(), Stop> {
+        let &Event { ts, track, category, name, is_instant, data } = begin;
+        let open = match category {
+            Category::Call => {
+                let (values, singles) = self.arguments::<Call, _>(data)?;
+                Open::Call(Box::new(OpenCall {
+                    values: self.named_call(values, name)?,
+                    ts,
+                    singles,
+                    requests: Vec::new(),
+                }))
+            }
+            Category::Sync => {
+                let (values, singles) = self.arguments::<Request, _>(data)?;
+                Open::Request(Box::new(OpenRequest { values, ts, singles, waits: Vec::new() }))
+            }
+            Category::Wait => {
+                let (mut values, _) = self.arguments::<WaitInterval, _>(data)?;
+                let wait = rebuild::word(self.interned.event_name(name)?).ok_or(Stop::FOREIGN)?;
+                values[at!(WaitInterval, "wait")] = Value::Word(wait);
+                Open::Wait { values, ts }
+            }
+            Category::Bio => {
+                let (values, singles) = self.arguments::<Bio, _>(data)?;
+                Open::Bio(Box::new(OpenBio { values, ts, name, singles }))
+            }
+            Category::Commit => Open::Commit { values: self.arguments::<Commit, _>(data)?.0, ts },
+            Category::Mark => {
+                let mark_id = self.arguments::<Call, { columns::CALL.len() }>(data)?.1.mark_id.ok_or(Stop::DAMAGED)?;
+                let name = self.interned.event_name(name)?.to_owned();
+                Open::Mark { mark_id, mark: Mark { name, ts, dur: None } }
+            }
+            Category::Phase => Open::Phase,
+            Category::Loss if is_instant => return Ok(()),
+            Category::Meta if is_instant => return self.meta(name, data),
+            Category::Common if is_instant => return self.common(name, data),
+            Category::Thread if is_instant => return self.thread(name, data),
+            Category::Process if is_instant => return self.process(data),
+            _ => return Err(Stop::FOREIGN),
+        };
+        match open {
+            Open::Bio(_) if is_instant => self.end(open, ts, track),
+            _ if is_instant => Err(Stop::FOREIGN),
+            open => {
+                self.tracks.get(track)?.open.push(open);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn end_slice(&mut self, ts: i64, track: u64) -> Result<(), Stop> {
+        let open = self.tracks.get(track)?.open.pop().ok_or(Stop::DAMAGED)?;
+        self.end(open, ts, track)
+    }
+
+    fn end(&mut self, open: Open, end: i64, track: u64) -> Result<(), Stop> {
+        match open {
+            Open::Call(call) => self.end_call(*call, end, track),
+            Open::Request(request) => self.end_request(request, end, track),
+            Open::Wait { values, ts } => self.end_wait(values, (ts, end), track),
+            Open::Bio(bio) => self.end_bio(&bio, end, track),
+            Open::Commit { mut values, ts } => {
+                values[at!(Commit, "ts_ns")] = Value::Int(ts);
+                if values[at!(Commit, "incomplete")] == Value::Null {
+                    values[at!(Commit, "dur_ns")] = Value::Int(duration(ts, end)?);
+                }
+                let commit = rebuild::commit(&values, ts).ok_or(NOT_REBUILT)?;
+                Ok(self.sink.commit(&commit, self.names)?)
+            }
+            Open::Mark { mark_id, mut mark } => {
+                mark.dur = Some(duration(mark.ts, end)?);
+                self.marks.push((mark_id, mark));
+                Ok(())
+            }
+            Open::Phase => Ok(()),
+        }
+    }
+
+    /// The name of a call's slice is its op.
+    fn named_call(
+        &self,
+        mut values: [Value; columns::CALL.len()],
+        name: u64,
+    ) -> Result<[Value; columns::CALL.len()], Stop> {
+        let op = rebuild::word(self.interned.event_name(name)?).ok_or(Stop::FOREIGN)?;
+        values[at!(Call, "op")] = Value::Word(op);
+        Ok(values)
+    }
+
+    fn end_call(&mut self, open: OpenCall, end: i64, track: u64) -> Result<(), Stop> {
+        let OpenCall { mut values, ts, singles, requests } = open;
+        let tid = self.tracks.get(track)?.tid;
+        let dur = if singles.is_open { None } else { Some(duration(ts, end)?) };
+        values[at!(Call, "ts_ns")] = Value::Int(ts);
+        values[at!(Call, "dur_ns")] = Value::int(dur);
+        let derives = self.derives && !singles.is_full;
+        if derives {
+            derive_call(&mut ReadRow(&mut values), &self.known, tid);
+        }
+        values[at!(Call, "unmatched")] = Value::Bool(values[at!(Call, "sync_id")] == Value::Null);
+        let call = rebuild::call(&values, ts).ok_or(NOT_REBUILT)?;
+        let stack = values[at!(Call, "stack")];
+        self.last_call =
+            call.sync_id.filter(|_| derives).map(|sync_id| KnownCall { sync_id, op: call.op.name(), ts, dur, stack });
+        self.sink.group(&Group { call: Some(&call), requests: &[] }, self.names)?;
+        requests.into_iter().try_for_each(|ended| self.request(ended))
+    }
+
+    fn end_request(&mut self, request: Box<OpenRequest>, end: i64, track: u64) -> Result<(), Stop> {
+        let track = self.tracks.get(track)?;
+        let ended = EndedRequest { request, end, tid: track.tid };
+        match track.open.last_mut() {
+            Some(Open::Call(call)) => {
+                call.requests.push(ended);
+                Ok(())
+            }
+            Some(_) => Err(Stop::FOREIGN),
+            None => self.request(ended),
+        }
+    }
+
+    fn request(&mut self, ended: EndedRequest) -> Result<(), Stop> {
+        let EndedRequest { request, end, tid } = ended;
+        let OpenRequest { mut values, ts, singles, mut waits } = *request;
+        let Value::Int(sync_id) = values[at!(Request, "sync_id")] else { return Err(Stop::DAMAGED) };
+        let bios = self.bio_sums.remove(&(sync_id as u64));
+        let call = self.last_call.filter(|call| call.sync_id == sync_id as u64);
+        let derives = self.derives && !singles.is_full;
+        if derives {
+            let place = RequestPlace { slice: (ts, end), tid, call, bios };
+            derive_request(&mut ReadRow(&mut values), &self.known, &place);
+        }
+        let call_ts = singles.call_ts.or(call.filter(|_| derives).map(|call| call.ts));
+        set_times(&mut values, (ts, end), call_ts)?;
+        waits.sort_by_key(|wait| wait.number);
+        let request = rebuild::request(&values, (ts, end), call_ts, waits).ok_or(NOT_REBUILT)?;
+        self.run.requests += 1;
+        let requests = [GroupRequest { request: &request, bio_ids: &[] }];
+        Ok(self.sink.group(&Group { call: None, requests: &requests }, self.names)?)
+    }
+
+    /// Adds a wait to its request. A wait may have several slices.
+    fn end_wait(
+        &mut self,
+        mut values: [Value; columns::WAIT.len()],
+        (ts, end): (i64, i64),
+        track: u64,
+    ) -> Result<(), Stop> {
+        let times = [(at!(WaitInterval, "ts_ns"), ts), (at!(WaitInterval, "dur_ns"), duration(ts, end)?)];
+        for (column, time) in times {
+            if values[column] == Value::Null {
+                values[column] = Value::Int(time);
+            }
+        }
+        let wait = rebuild::wait(&values).ok_or(NOT_REBUILT)?;
+        let open = self.tracks.get(track)?.open.iter_mut().rev();
+        let request = open.into_iter().find_map(|open| match open {
+            Open::Request(request) => Some(request),
+            _ => None,
+        });
+        let request = request.ok_or(Stop::FOREIGN)?;
+        if request.values[at!(Request, "sync_id")] != Value::Int(wait.sync_id as i64) {
+            return Err(Stop::DAMAGED);
+        }
+        match request.waits.iter().find(|known| known.number == wait.number) {
+            None => request.waits.push(wait),
+            Some(known) if *known == wait => {}
+            Some(_) => return Err(Stop::DAMAGED),
+        }
+        Ok(())
+    }
+
+    fn end_bio(&mut self, open: &OpenBio, end: i64, track: u64) -> Result<(), Stop> {
+        let &OpenBio { mut values, ts, name, singles } = open;
+        let dev = self.tracks.get(track)?.dev;
+        values[at!(Bio, "ts_ns")] = Value::Int(ts);
+        if values[at!(Bio, "incomplete")] == Value::Null {
+            values[at!(Bio, "dur_ns")] = Value::Int(duration(ts, end)?);
+        }
+        if self.derives && !singles.is_full {
+            let thread = self.known.bio_thread(self.interned.event_name(name)?);
+            derive_bio(&mut ReadRow(&mut values), &self.known, dev, thread);
+        } else if values[at!(Bio, "dev")] == Value::Null {
+            values[at!(Bio, "dev")] = dev;
+        }
+        let has_owner = values[at!(Bio, "sync_id")] != Value::Null;
+        let confidence = &mut values[at!(Bio, "confidence")];
+        if has_owner && *confidence == Value::Null {
+            *confidence = Value::Word(Confidence::Exact.name());
+        }
+        values[at!(Bio, "origin")] = match has_owner {
+            true => Value::Word("sync"),
+            false if singles.is_unsubmitted => Value::Null,
+            false => Value::Word("background"),
+        };
+        let bio = rebuild::bio(&values, ts, singles.is_unsubmitted).ok_or(NOT_REBUILT)?;
+        if let Some(sync_id) = bio.sync_id {
+            self.bio_sums.entry(sync_id).or_default().add(&values);
+        }
+        Ok(self.sink.bio(&bio, self.names)?)
+    }
+
+    /// Takes values that most rows have.
+    fn common(&mut self, name: u64, data: &[u8]) -> Result<(), Stop> {
+        let of_request = || self.arguments::<Request, { columns::SYNC.len() }>(data);
+        match self.interned.event_name(name)? {
+            "rows" => self.derives = true,
+            "request" => {
+                let (sync, _) = of_request()?;
+                self.known.request = Common::Is(CommonRequest {
+                    dev: sync[at!(Request, "dev")],
+                    fs: sync[at!(Request, "fs")],
+                    ret: sync[at!(Request, "ret")],
+                    journal: sync[at!(Request, "journal_ns")],
+                    flush: sync[at!(Request, "flush_ns")],
+                });
+            }
+            "id" => self.known.id_offset = Common::Is(int(of_request()?.0[at!(Request, "id")])?),
+            "call" => {
+                let (call, _) = self.arguments::<Call, { columns::CALL.len() }>(data)?;
+                self.known.call = Common::Is(int(call[at!(Call, "ret")])?);
+            }
+            "bio" => {
+                let (bio, _) = self.arguments::<Bio, { columns::BIO.len() }>(data)?;
+                self.known.bio = Common::Is(int(bio[at!(Bio, "error")])?);
+            }
+            _ => return Err(Stop::FOREIGN),
+        }
+        Ok(())
+    }
+
+    fn thread(&mut self, name: u64, data: &[u8]) -> Result<(), Stop> {
+        let (values, _) = self.arguments::<Bio, { columns::BIO.len() }>(data)?;
+        let tid = u32::try_from(int(values[at!(Bio, "tid")])?).map_err(|_| Stop::DAMAGED)?;
+        let thread = Thread { pid: values[at!(Bio, "pid")], comm: values[at!(Bio, "comm")] };
+        let is_new = self.known.add_thread(tid, thread, self.interned.event_name(name)?);
+        if is_new { Ok(()) } else { Err(Stop::DAMAGED) }
+    }
+
+    fn process(&mut self, data: &[u8]) -> Result<(), Stop> {
+        let (values, _) = self.arguments::<Request, { columns::SYNC.len() }>(data)?;
+        let pid = u32::try_from(int(values[at!(Request, "pid")])?).map_err(|_| Stop::DAMAGED)?;
+        let is_new = self.known.add_process(pid, values[at!(Request, "process")]);
+        if is_new { Ok(()) } else { Err(Stop::DAMAGED) }
+    }
+
+    /// Returns the columns of a table that a slice has as arguments.
+    fn arguments<T: Table, const N: usize>(&self, data: &[u8]) -> Result<([Value; N], Singles), Stop> {
+        let mut values = [Value::Null; N];
+        let mut singles = Singles::default();
+        for field in Fields(data) {
+            let (event::DEBUG_ANNOTATIONS, value) = field? else { continue };
+            let (mut name, mut found) = (0, None);
+            for part in Fields(value.bytes()?) {
+                let (field, value) = part?;
+                match field {
+                    annotation::NAME_IID => name = value.int()?,
+                    annotation::BOOL_VALUE => found = Some(Value::Bool(value.int()? != 0)),
+                    annotation::UINT_VALUE => found = Some(Value::UInt(value.int()?)),
+                    annotation::INT_VALUE => found = Some(Value::Int(value.int()? as i64)),
+                    annotation::POINTER_VALUE => found = Some(Value::Address(value.int()?)),
+                    annotation::STRING_VALUE_IID => found = Some(Value::Name(self.interned.string(value.int()?)?)),
+                    _ => return Err(Stop::FOREIGN),
+                }
+            }
+            let name = self.interned.annotation_name(name)?;
+            let value = found.ok_or(Stop::DAMAGED)?;
+            match (name.column::<T>(), name.single) {
+                (Some(at), _) => {
+                    let (column, kind) = T::COLUMNS[at];
+                    values[at] = self.of_column(value, column, kind)?;
+                }
+                (None, Some(single)) => singles.set(single, value)?,
+                (None, None) => return Err(Stop::FOREIGN),
+            }
+        }
+        Ok((values, singles))
+    }
+
+    /// Returns the value of a column by the value of its argument: a word and a device are texts in a trace.
+    fn of_column(&self, value: Value, column: &str, kind: Type) -> Result<Value, Stop> {
+        let Value::Name(name) = value else { return Ok(value) };
+        let of = |found: Option<Value>| found.ok_or(Stop::FOREIGN);
+        match kind {
+            Type::Text if column == "dev" => of(rebuild::dev(&self.names.text(name)).map(Value::Dev)),
+            Type::Text if WORDS.contains(&column) => of(rebuild::word(&self.names.text(name)).map(Value::Word)),
+            Type::Text => Ok(value),
+            _ => Err(Stop::DAMAGED),
+        }
+    }
+}
+
+const NOT_REBUILT: Stop = Stop::Refused("a row of it has values that do not agree");
+
+impl Singles {
+    fn set(&mut self, single: Single, value: Value) -> Result<(), Stop> {
+        match single {
+            Single::CallTs => self.call_ts = Some(int(value)?),
+            Single::MarkId => self.mark_id = Some(int(value)?),
+            Single::Open => self.is_open = int(value)? == 1,
+            Single::Full => self.is_full = int(value)? == 1,
+            Single::Unsubmitted => self.is_unsubmitted = int(value)? == 1,
+            Single::Unused => {}
+        }
+        Ok(())
+    }
+}
+
+fn int(value: Value) -> Result<i64, Stop> {
+    match value {
+        Value::Int(value) => Ok(value),
+        _ => Err(Stop::DAMAGED),
+    }
+}
+
+/// Returns the duration of a slice.
+fn duration(start: i64, end: i64) -> Result<i64, Stop> {
+    end.checked_sub(start).filter(|&ns| ns >= 0).ok_or(Stop::DAMAGED)
+}
+
+/// Sets the times of a request, which its slice and its call say.
+fn set_times(
+    values: &mut [Value; columns::SYNC.len()],
+    (start, end): (i64, i64),
+    call_ts: Option<i64>,
+) -> Result<(), Stop> {
+    const WHOLE: [Value; 2] = [Value::Null, Value::Word("bio")];
+    duration(start, end)?;
+    let incomplete = values[at!(Request, "incomplete")];
+    let is_null = |column: usize| values[column] == Value::Null;
+    let call_only = is_null(at!(Request, "start_ns")) && is_null(at!(Request, "id")) && is_null(at!(Request, "fs"));
+    let ts = call_ts.unwrap_or(start);
+    values[at!(Request, "ts_ns")] = Value::Int(ts);
+    values[at!(Request, "dur_ns")] = match (WHOLE.contains(&incomplete), call_only) {
+        (false, _) => Value::Null,
+        (true, true) => values[at!(Request, "syscall_ns")],
+        (true, false) => Value::Int(end.checked_sub(ts).ok_or(Stop::DAMAGED)?),
+    };
+    let has_start = incomplete != Value::Word("start") && !call_only;
+    values[at!(Request, "start_ns")] = if has_start { Value::Int(start) } else { Value::Null };
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Reads the protobuf wire format. Nothing is copied.
+
+use super::Stop;
+
+/// The value of a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Wire<'a> {
+    /// A varint, or a number of fixed length.
+    Int(u64),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Wire<'a> {
+    pub(super) fn int(self) -> Result<u64, Stop> {
+        match self {
+            Self::Int(value) => Ok(value),
+            Self::Bytes(_) => Err(Stop::DAMAGED),
+        }
+    }
+
+    pub(super) fn bytes(self) -> Result<&'a [u8], Stop> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            Self::Int(_) => Err(Stop::DAMAGED),
+        }
+    }
+
+    pub(super) fn text(self) -> Result<&'a str, Stop> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Stop::DAMAGED)
+    }
+}
+
+/// The fields of a message: (number, value).
+pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u32, Wire<'a>), Stop>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() { None } else { Some(self.field().ok_or(Stop::DAMAGED)) }
+    }
+}
+
+impl<'a> Fields<'a> {
+    #[inline]
+    fn field(&mut self) -> Option<(u32, Wire<'a>)> {
+        let tag = varint(&mut self.0)?;
+        let number = u32::try_from(tag >> 3).ok().filter(|&number| number > 0)?;
+        let value = match tag & 7 {
+            0 => Wire::Int(varint(&mut self.0)?),
+            1 => Wire::Int(u64::from_le_bytes(self.take(8)?.try_into().ok()?)),
+            2 => {
+                let len = varint(&mut self.0)?;
+                Wire::Bytes(self.take(usize::try_from(len).ok()?)?)
+            }
+            5 => Wire::Int(u64::from(u32::from_le_bytes(self.take(4)?.try_into().ok()?))),
+            _ => return None,
+        };
+        Some((number, value))
+    }
+
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+}
+
+/// Reads a varint. `None` if it is cut off or longer than 64 bits.
+#[inline]
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for (at, &byte) in bytes.iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * at);
+        if byte < 0x80 {
+            *bytes = &bytes[at + 1..];
+            return (at < 9 || byte < 2).then_some(value);
+        }
+    }
+    None
+}
+
+/// Returns the end of the last whole message of repeated messages; `None` if none is whole.
+pub(super) fn end_of_whole(bytes: &[u8]) -> Option<usize> {
+    let mut rest = Fields(bytes);
+    let mut end = 0;
+    while let Some(Ok(_)) = rest.next() {
+        end = bytes.len() - rest.0.len();
+    }
+    Some(end).filter(|&end| end > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_each_type_and_broken_ones() {
+        let whole = [0x08, 0x96, 0x01, 0x12, 0x02, b'a', b'b', 0x19, 1, 0, 0, 0, 0, 0, 0, 0, 0x25, 2, 0, 0, 0];
+        let fields: Vec<_> = Fields(&whole).map(Result::ok).collect();
+        let want = [(1, Wire::Int(150)), (2, Wire::Bytes(b"ab")), (3, Wire::Int(1)), (4, Wire::Int(2))];
+        assert_eq!(fields, want.map(Some));
+        for len in [1, 2, 4, 5, 6, 8, 15, 17, 20] {
+            assert!(Fields(&whole[..len]).any(|field| field.is_err()), "{len}");
+        }
+        for wrong in
+            [&[0x00, 1][..], &[0x0b], &[0x0f], &[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]]
+        {
+            assert!(Fields(wrong).any(|field| field.is_err()), "{wrong:x?}");
+        }
+        assert_eq!(end_of_whole(&whole[..20]), Some(16));
+        assert_eq!(end_of_whole(&whole[..2]), None);
+    }
+}
