@@ -504,5 +504,8 @@ def test_a_log_that_begins_with_an_empty_line_is_not_a_trace(tmp_path: Path) -> 
         3, "convert", tmp_path / "x.json", "-o", tmp_path / "x.csv"
     )
     ok("convert", "-q", DATA / "small1.log", "-o", tmp_path / "x.pftrace")
-    message = fails(3, "convert", tmp_path / "x.pftrace", "-o", tmp_path / "x.csv")
+    # It is read as a trace. Two of them cannot be joined.
+    ok("convert", "-q", tmp_path / "x.pftrace", "-o", tmp_path / "x.csv")
+    both = [tmp_path / "x.pftrace", tmp_path / "x.pftrace"]
+    message = fails(3, "convert", *both, "-o", tmp_path / "y.csv")
     assert "x.pftrace is already converted" in message
