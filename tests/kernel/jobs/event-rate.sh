@@ -9,6 +9,8 @@ set -euo pipefail
 
 mount -o bind /dev/null /usr/bin/bpftrace
 mount_case ext4 null-fast
+# The workload keeps all its files open.
+ulimit -n 16384
 [ $# -gt 0 ] || set -- 64 256 1024 default
 for size in "$@"; do
   rm -rf "$DATA/rate" /tmp/run
@@ -17,6 +19,10 @@ for size in "$@"; do
   if [ "$size" != default ]; then buffer=(--buffer "${size}K"); fi
   syncline record --force --route dynamic-events ${buffer[@]+"${buffer[@]}"} -o /tmp/run -- \
     "$PROJECT/tests/workloads/small_files.py" "$DATA/rate" files=3000 threads=16 >/tmp/truth.json 2>"$SAID" || true
+  if [ ! -s /tmp/truth.json ]; then
+    cat "$SAID"
+    exit 1
+  fi
   python3 - "$size" <<'END'
 import json, sys
 manifest = json.load(open("/tmp/run/manifest.json"))
