@@ -180,7 +180,7 @@ def test_a_trace_has_them_on_the_track_of_their_thread(tmp_path: Path) -> None:
     text = gzip.decompress((DATA / "ftrace" / "small1.trace.txt.gz").read_bytes())
     trace = convert(tmp_path, text, "x.pftrace")
     tables = core(tmp_path, text)
-    with opened(str(trace), Reading()) as engine:
+    with opened(str(trace), Reading(), "embedded") as engine:
         tracks = run_query(
             engine,
             "SELECT track.name, count(*) AS n FROM slice JOIN track ON track.id = slice.track_id"

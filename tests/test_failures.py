@@ -173,7 +173,7 @@ def test_errors_of_bio_complete(tmp_path: Path) -> None:
     # The block layer's own events report no error in this text.
     assert {row["error"] for row in rows} == {0, -5}
     trace = convert(tmp_path, text.encode(), to="out.pftrace")
-    with opened(str(trace), Reading(), "auto") as made:
+    with opened(str(trace), Reading(), "embedded") as made:
         table = run_query(
             made, "SELECT error, COUNT(*) FROM syncline_bio WHERE error < 0 GROUP BY 1"
         )

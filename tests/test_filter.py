@@ -109,7 +109,7 @@ def test_threads_have_the_processes_of_their_recording(tmp_path: Path) -> None:
         expected = {one: (40, "saver"), two: (40, "saver"), rest[-1]: (None, None)}
         assert (row["pid"], row["process"]) == expected.get(row["tid"], (50, "other"))
     Reading().convert([str(run)], f"{tmp_path}/run.pftrace")
-    with opened(f"{tmp_path}/run.pftrace", Reading()) as trace:
+    with opened(f"{tmp_path}/run.pftrace", Reading(), "embedded") as trace:
         named = trace.query(
             "SELECT process.pid, process.name, COUNT(*) FROM thread_track"
             " JOIN thread USING (utid) JOIN process USING (upid) GROUP BY 1, 2 ORDER BY 1"

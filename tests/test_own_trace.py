@@ -18,7 +18,7 @@ from tests.test_commands import run
 from tests.test_trace import DEFECTS, TABLES, defective, generated, in_order
 
 FOLDERS = ROOT / "tests" / "data"
-# Recordings that the tests of their format convert with options, or together with others, are read here as they are.
+# Recordings that the tests of their format convert with options, or together with others, are read here unchanged.
 FILES = sorted(
     path
     for path in FOLDERS.rglob("*")

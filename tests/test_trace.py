@@ -247,7 +247,7 @@ def test_devices_are_named_as_in_the_run_directory(tmp_path: Path) -> None:
         " JOIN track AS parent ON parent.id = track.parent_id WHERE category = 'syncline.bio'"
     )
     names = "SELECT key, value FROM syncline_meta WHERE key LIKE 'device_name.%' ORDER BY key"
-    with opened(str(out), Reading()) as trace, opened(run, Reading()) as log:
+    with opened(str(out), Reading(), "embedded") as trace, opened(run, Reading()) as log:
         assert [*map(tuple, run_query(trace, bios).rows)] == [
             ("Block I/O vdb (254,16)", "vdb", "254,16")
         ]

@@ -98,7 +98,7 @@ def test_waits_on_btrfs_are_unknown(tmp_path: Path) -> None:
 
 
 def query(where: Path, sql: str) -> list[tuple[Any, ...]]:
-    with opened(str(where), Reading()) as engine:
+    with opened(str(where), Reading(), perfetto=True) as engine:
         return run_query(engine, sql).rows
 
 

@@ -215,8 +215,7 @@ WITH
     SELECT
       *,
       -- A request without an id and a file system, unless it says its start.
-      COALESCE(id, fs, extract_arg(arg_set_id, 'debug.start_ns'))
-      IS NULL AS call_only
+      COALESCE(id, fs, extract_arg(arg_set_id, 'debug.start_ns')) IS NULL AS call_only
     FROM identified
   )
 SELECT
@@ -324,9 +323,7 @@ SELECT
   iif(incomplete = 'start' OR call_only, NULL, ts) AS start_ns,
   '' AS run
 FROM timed
-LEFT JOIN _syncline_process AS known
-  ON timed.derives
-  AND known.pid = timed.pid
+LEFT JOIN _syncline_process AS known ON timed.derives AND known.pid = timed.pid
 ORDER BY
   ts_ns,
   sync_id;
