@@ -13,7 +13,6 @@ from click.core import ParameterSource
 from syncline import _core
 from syncline.cli.errors import Failure, say
 from syncline.cli.types import DEVICE, DURATION, OFFSET
-from syncline.engine import is_program
 from syncline.kinds import kind_of
 from syncline.reading import Reading
 from syncline.recordings import Filter
@@ -229,8 +228,13 @@ def refuse_for_converted(path: str, reading: Reading) -> None:
 
 
 def _checked_engine(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    if value in _ENGINES:
+        return value
+    # Loaded here, because most commands need no engine.
+    from syncline.engine import is_program
+
     # The engine reports what is wrong with a path.
-    if value in _ENGINES or is_program(value):
+    if is_program(value):
         return value
     raise click.BadParameter(
         f"'{value}' is neither {', '.join(_ENGINES)} nor a trace_processor_shell"

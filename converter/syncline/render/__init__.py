@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from syncline.printable import printable
-from syncline.report import Report, Table
+
+if TYPE_CHECKING:
+    from syncline.report import Report, Table
 
 __all__ = ["FORMATS", "exporter", "preface"]
 

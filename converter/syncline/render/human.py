@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from syncline.engine import Value
+from typing import TYPE_CHECKING
+
 from syncline.printable import printable
-from syncline.report import Report, Table
+
+if TYPE_CHECKING:
+    # A conversion prints numbers, and does not load the reports.
+    from syncline.engine import Value
+    from syncline.report import Report, Table
 
 __all__ = ["MISSING", "RIGHT", "cells", "header", "text"]
 
