@@ -15,7 +15,7 @@ from syncline.report.run import run_query
 
 from tests.coretools import DATA, ROOT, Rows, tables
 from tests.test_commands import run
-from tests.test_trace import DEFECTS, TABLES, defective, generated, in_order
+from tests.test_trace import DEFECTS, TABLES, assert_same_tables, defective, generated, in_order
 
 FOLDERS = ROOT / "tests" / "data"
 # Recordings that the tests of their format convert with options, or together with others, are read here unchanged.
@@ -117,6 +117,14 @@ def test_the_rows_of_a_trace_with_all_arguments(name: str, tmp_path: Path) -> No
             assert have_rows.columns == want_rows.columns
             if table != "loss":
                 assert in_order(have_rows.rows) == in_order(want_rows.rows), table
+
+
+def test_a_request_without_id_and_file_system_is_no_call_only_one(tmp_path: Path) -> None:
+    """The trace processor took its call for the request."""
+    assert_same_tables(FOLDERS / "dynamic-events" / "ext4.txt.gz", Reading())
+    converted(tmp_path, FOLDERS / "dynamic-events" / "ext4.txt.gz", Reading())
+    rows = tables(tmp_path / "log")["sync"]
+    assert any(row["id"] is row["fs"] is None and row["start_ns"] is not None for row in rows)
 
 
 # ---------------------------------------------------------------- what a user does

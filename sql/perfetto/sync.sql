@@ -205,7 +205,8 @@ WITH
       COALESCE(
         extract_arg(arg_set_id, 'debug.flush_ns'),
         iif(may_start AND may_end, known_flush, NULL)
-      ) AS flush_ns
+      ) AS flush_ns,
+      extract_arg(arg_set_id, 'debug.start_ns') AS said_start
     FROM placed
     LEFT JOIN _syncline_thread AS thread
       ON placed.derives
@@ -215,7 +216,7 @@ WITH
     SELECT
       *,
       -- A request without an id and a file system, unless it says its start.
-      COALESCE(id, fs, extract_arg(arg_set_id, 'debug.start_ns')) IS NULL AS call_only
+      COALESCE(id, fs, said_start) IS NULL AS call_only
     FROM identified
   )
 SELECT
