@@ -18,7 +18,7 @@ cd "$(dirname "$0")/.." || exit
 BIN=${BIN:-$PWD/.venv/bin}
 mode=${1:-same}
 shift || true
-targets="pair source_thesis source_events_jsonl source_ftrace source_perf source_perf_data source_trace_dat source_strace source_bpftrace_json source_blktrace source_blkparse convert join"
+targets="pair source_thesis source_events_jsonl source_ftrace source_perf source_perf_data source_trace_dat source_strace source_bpftrace_json source_blktrace source_blkparse own_trace convert join"
 # The search has two more targets, the runs on the same inputs have one.
 if [ "$mode" = same ]; then targets="$targets growth"; else targets="$targets round_trip order"; fi
 targets=${*:-$targets}

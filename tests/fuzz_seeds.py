@@ -2,7 +2,7 @@
 
 Seeds are the heads of real recordings, small generated logs and the bad inputs, each also as the
 low-level log that the core writes for it; small files of trace-cmd and of blktrace, good and bad;
-parts of bpftrace's JSON and of perf's text; and pairs of logs. A target reads its options from the
+parts of bpftrace's JSON and of perf's text; pairs of logs; and traces. A target reads its options from the
 last byte or the last two bytes of an input.
 """
 
@@ -326,6 +326,24 @@ def low_level(data: bytes) -> bytes | None:
         return out.read_bytes()[:MAX_BYTES]
 
 
+def own_traces() -> dict[str, bytes]:
+    """Traces of the heads of logs, and one that holds all values of its rows and no checksum."""
+    seeds = {}
+    with tempfile.TemporaryDirectory() as folder:
+        log, out = Path(folder, "x.log"), Path(folder, "x.pftrace")
+        for name, data in logs().items():
+            log.write_bytes(data[: data.rfind(b"\n", 0, HEAD_BYTES) + 1])
+            try:
+                _core.convert([str(log)], str(out), source="thesis")
+            except _core.CoreError:
+                continue
+            seeds[name] = out.read_bytes()
+            out.unlink()
+    for file in sorted((DATA.parent / "own-trace").glob("*.pftrace.gz")):
+        seeds[file.name] = gzip.decompress(file.read_bytes())
+    return seeds
+
+
 def round_trips() -> dict[str, bytes]:
     """Logs of every format, with the number of their format."""
     low_levels = {name: low_level(data) for name, data in logs().items()}
@@ -354,6 +372,9 @@ def main(folder: Path) -> None:
     (folder / "round_trip").mkdir(parents=True, exist_ok=True)
     for name, data in round_trips().items():
         (folder / "round_trip" / name).write_bytes(data)
+    (folder / "own_trace").mkdir(parents=True, exist_ok=True)
+    for name, data in own_traces().items():
+        (folder / "own_trace" / name).write_bytes(data)
     for target, suffixes in SUFFIXES.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for name, data in logs().items():

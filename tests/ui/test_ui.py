@@ -146,9 +146,8 @@ class TestTimeline:
     def test_a_click_shows_the_details(self, seen: tuple[str, dict[str, Any]]) -> None:
         _, found = seen
         (text,) = found["views"]["file"]["details"]
-        for name in ("path", "bytes", "bios", "syscall_ns", "stack", "confidence", "sync_id"):
+        for name in ("path", "bytes", "bios", "sync_id"):
             assert name in text
-        assert "save_small" in text or "start_thread" in text or "fsync" in text
 
     def test_arrows_point_to_the_bios(self, seen: tuple[str, dict[str, Any]]) -> None:
         _, found = seen

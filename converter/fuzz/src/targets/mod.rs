@@ -3,6 +3,7 @@
 mod convert;
 mod join;
 mod order;
+mod own_trace;
 mod pair;
 mod round_trip;
 mod source_blkparse;
@@ -22,6 +23,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("convert", convert::run),
     ("join", join::run),
     ("order", order::run),
+    ("own_trace", own_trace::run),
     ("pair", pair::run),
     ("round_trip", round_trip::run),
     ("source_blkparse", source_blkparse::run),

@@ -147,6 +147,9 @@ impl PerfettoTrace {
         let place = RequestPlace { slice: (start, end), tid: tid_of_track(tid), call: known_call, bios };
         let mut written = Written::new(&values);
         derive_request(&mut written, &self.known, &place);
+        // A person who clicks on the slice sees its arguments only.
+        written.keep(const { column::<Request>("bytes") });
+        written.keep(const { column::<Request>("bios") });
         let call_ts = request.call.map(|call| call.enter);
         let may_leave_out = known_call.is_none_or(|call| call_ts == Some(call.ts));
         if !may_leave_out || bios.unwrap_or_default().count != r.bio_ids.len() as u64 {
