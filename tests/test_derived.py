@@ -64,9 +64,9 @@ def test_a_trace_says_each_fact_once(tmp_path: Path) -> None:
     found: dict[str, dict[str, int]] = {}
     for category, key, count in rows:
         found.setdefault(category, {})[key] = count
-    # The file is what a person looks for; everything else of a usual request is on its track, in its call and its bios.
+    # What a person looks for; everything else of a usual request is on its track, in its call and its bios.
     usual = {key for key, count in found["syncline.sync"].items() if count > 20}
     assert requests.rows[0][0] > 20
-    assert usual <= {"debug.sync_id", "debug.path", "debug.id"}
-    assert "debug.path" in usual
+    shown = {"debug.path", "debug.bytes", "debug.bios"}
+    assert shown <= usual <= shown | {"debug.sync_id", "debug.id"}
     assert "syncline.phase" not in found
