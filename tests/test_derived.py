@@ -16,7 +16,8 @@ HEAD = "TIME PID COMM EVENT DATA\nAttaching 8 probes...\n"
 
 def sync(number: int, tid: int, comm: str, *, call: bool = True, id_: int | None = None) -> str:
     """A request with one bio, as the thesis format prints it."""
-    id_ = 100 + number if id_ is None else id_
+    if id_ is None:
+        id_ = 100 + number
     ts, bio = 10**9 + number * 10**6, f"0xff{number:014x}"
     lines = [
         f"{ts} {tid} {comm} fsync" if call else "",
@@ -67,6 +68,7 @@ def test_a_trace_says_each_fact_once(tmp_path: Path) -> None:
     # What a person looks for; everything else of a usual request is on its track, in its call and its bios.
     usual = {key for key, count in found["syncline.sync"].items() if count > 20}
     assert requests.rows[0][0] > 20
-    shown = {"debug.path", "debug.bytes", "debug.bios"}
+    names = ("path", "bytes", "bios", "syscall_ns", "stack", "confidence")
+    shown = {f"debug.{name}" for name in names}
     assert shown <= usual <= shown | {"debug.sync_id", "debug.id"}
     assert "syncline.phase" not in found

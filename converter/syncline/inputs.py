@@ -72,9 +72,10 @@ def opened(
                 tables = f"{stack.enter_context(scratch.folder())}/tables/"
                 if not _convert_trace(path, tables, progress, needed=engine == "duckdb"):
                     tables = None
-            opened_engine = stack.enter_context(
-                _open_trace(path, engine) if tables is None else _open_columns(tables, allow_files)
-            )
+            if tables:
+                opened_engine = stack.enter_context(_open_columns(tables, allow_files))
+            else:
+                opened_engine = stack.enter_context(_open_trace(path, engine))
             opened_engine.path = Path(path)
         else:
             if engine not in ("auto", "duckdb"):

@@ -57,6 +57,8 @@ QUERIES = {
     "threads": "SELECT COUNT(*) FROM thread WHERE tid != 0",
     "bios_of_one": f"SELECT COUNT(*) FROM slice WHERE category = 'syncline.bio' AND {SYNC_ID} ="
     f" (SELECT {SYNC_ID} FROM slice WHERE id = (SELECT parent_id FROM ({ONE})))",
+    "stack_of_one": "SELECT extract_arg(arg_set_id, 'debug.stack') FROM slice"
+    f" WHERE id = (SELECT parent_id FROM ({ONE}))",
     # Only what failed has a colour of its own; nothing failed here.
     "odd_colours": "SELECT COUNT(*) FROM slice"
     " WHERE extract_arg(arg_set_id, 'correlation_id') IS NOT NULL",
@@ -146,8 +148,11 @@ class TestTimeline:
     def test_a_click_shows_the_details(self, seen: tuple[str, dict[str, Any]]) -> None:
         _, found = seen
         (text,) = found["views"]["file"]["details"]
-        for name in ("path", "bytes", "bios", "sync_id"):
+        for name in ("path", "bytes", "bios", "syscall_ns", "stack", "confidence", "sync_id"):
             assert name in text
+        # The innermost frame is last. The page may cut a long value in the middle.
+        ((stack,),) = found["queries"]["stack_of_one"]
+        assert stack.split(";")[-1] in text
 
     def test_arrows_point_to_the_bios(self, seen: tuple[str, dict[str, Any]]) -> None:
         _, found = seen

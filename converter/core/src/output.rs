@@ -163,12 +163,12 @@ impl Output {
         self.crc = Some((flate2::Crc::new(), self.buffer.len()));
     }
 
-    /// Returns the CRC-32 of what was written since `sum`.
-    pub fn checksum(&mut self) -> u32 {
-        let Some((crc, summed)) = &mut self.crc else { return 0 };
+    /// Returns the CRC-32 of what was written since `sum`; `None` without `sum`.
+    pub fn checksum(&mut self) -> Option<u32> {
+        let (crc, summed) = self.crc.as_mut()?;
         crc.update(&self.buffer[*summed..]);
         *summed = self.buffer.len();
-        crc.sum()
+        Some(crc.sum())
     }
 
     fn send_buffer(&mut self) -> Result<()> {

@@ -6,9 +6,12 @@ use std::fmt::Write as _;
 use syncline_core::error::Result;
 use syncline_core::event::probe::{BioRole, Probe};
 use syncline_core::event::{Event, Kind, NO_ID, UNKNOWN_TASK};
-use syncline_core::input::Input;
+use syncline_core::input::open::OpenInput;
+use syncline_core::input::{Chunk, Input};
 use syncline_core::losses::{Losses, Reason};
+use syncline_core::merge::clock::InputHints;
 use syncline_core::names::Names;
+use syncline_core::options::Options;
 use syncline_core::rows::{Bio, Confidence, Missing, Request, Row, Value};
 use syncline_core::sink::{Group, RunFacts, Sink};
 use syncline_core::source::tracepoints::Machine;
@@ -581,6 +584,86 @@ pub fn check_reader(
         assert_eq!(a, b, "in pieces of {piece}");
     }
     assert!(at_once == in_parts, "in pieces of {piece}: {at_once:?} {in_parts:?}");
+}
+
+/// Checks what a source that reads whole files gives for each chunk, and calls `each` with the chunk and its events. Returns the number of
+/// bytes that it read; `None` if it does not open the file.
+pub fn check_file(
+    source: &'static dyn Source,
+    options: &SourceOptions,
+    file: &[u8],
+    mut each: impl FnMut(&Chunk, &Batch),
+) -> Option<u64> {
+    source.sniff(file);
+    let input = Input::from_bytes("fuzz", file.to_vec()).ok()?;
+    let mut reader = source.open(input, options).ok()?;
+    let (mut chunk, mut batch, mut again) = (Chunk::default(), Batch::default(), Batch::default());
+    let mut consumed = 0;
+    while let Ok(true) = reader.chunks.next(&mut chunk) {
+        let now = reader.chunks.consumed_bytes();
+        assert!(now >= consumed && now <= file.len() as u64, "{now} bytes of {} after {consumed}", file.len());
+        consumed = now;
+
+        batch.clear();
+        reader.parse.parse(chunk.bytes(), &mut batch);
+        assert!(batch.events.iter().all(|event| event.ts >= 0), "a time before all times");
+        assert!(batch.event_names.is_empty() || batch.event_names.len() == batch.events.len());
+        assert!(batch.extras.iter().all(|extra| (extra.event as usize) < batch.events.len()));
+        assert!(batch.extras.is_sorted_by_key(|extra| extra.event));
+        assert!(batch.notes.iter().all(|note| note.after as usize <= batch.events.len()));
+        assert!(!batch.notes.iter().any(|note| note.kind == NoteKind::Lost { count: 0 }));
+        each(&chunk, &batch);
+        again.clear();
+        reader.parse.parse(chunk.bytes(), &mut again);
+        assert!(batch.events == again.events && batch.notes == again.notes, "a chunk is parsed in two ways");
+    }
+    Some(consumed)
+}
+
+/// The watermark of a file. Records of a damaged file may be older, but the watermark never falls.
+pub struct Watermark(pub i64);
+
+impl Default for Watermark {
+    fn default() -> Self {
+        Self(i64::MIN)
+    }
+}
+
+impl Watermark {
+    pub fn rise(&mut self, chunk: &Chunk) {
+        assert!(chunk.watermark.is_some_and(|next| next >= self.0), "{:?} after {}", chunk.watermark, self.0);
+        self.0 = chunk.watermark.unwrap_or(self.0);
+    }
+}
+
+/// Two logs of one run, with an offset between their clocks.
+pub struct TwoLogs<'a> {
+    logs: [&'a [u8]; 2],
+    pub options: Options,
+}
+
+impl<'a> TwoLogs<'a> {
+    /// Splits an input at a line of dashes. Its last byte is the offset.
+    pub fn of(data: &'a [u8]) -> Option<Self> {
+        const MARK: &[u8] = b"\n----\n";
+        let (offset, text) = data.split_last()?;
+        let at = text.windows(MARK.len()).position(|window| window == MARK)?;
+        // With an offset, the clocks of the logs do not matter.
+        let hints = |offset_ns| InputHints { offset_ns: Some(offset_ns), ..InputHints::default() };
+        let offset = i64::from(*offset as i8) * 1000;
+        let options = Options {
+            workers: 1,
+            hints: [("0".to_owned(), hints(0)), ("1".to_owned(), hints(offset.max(0)))].into(),
+            ..Options::default()
+        };
+        Some(Self { logs: [&text[..at], &text[at + MARK.len()..]], options })
+    }
+
+    /// Opens the first log (0) or the second (1).
+    pub fn open(&self, number: usize) -> Option<OpenInput> {
+        let input = Input::from_bytes(&number.to_string(), self.logs[number].to_vec()).ok()?;
+        OpenInput::with_format(input, &self.options.sources, None).ok()
+    }
 }
 
 /// Returns source options from a byte of the input.

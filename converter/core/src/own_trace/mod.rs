@@ -123,7 +123,8 @@ struct Reader<'a> {
     run: RunRead,
     /// By `mark_id`.
     marks: Vec<(i64, Mark)>,
-    has_meta: bool,
+    /// Time and track of the instant with the facts of the run.
+    facts_at: Option<(i64, u64)>,
     /// CRC-32 of all packets before.
     checksum: Option<u32>,
 }
@@ -142,7 +143,7 @@ impl<'a> Reader<'a> {
             last_call: None,
             run: RunRead::default(),
             marks: Vec::new(),
-            has_meta: false,
+            facts_at: None,
             checksum: None,
         }
     }
@@ -163,6 +164,10 @@ impl<'a> Reader<'a> {
                 _ => return Err(Stop::FOREIGN),
             }
         }
+        let known_flags = packet::SEQ_INCREMENTAL_STATE_CLEARED | packet::SEQ_NEEDS_INCREMENTAL_STATE;
+        if flags & !known_flags != 0 {
+            return Err(Stop::FOREIGN);
+        }
         // Only the first packet has a clock: a second one begins another trace.
         if sequence != Some(SEQUENCE_ID) || snapshot.is_some() == self.has_clock {
             return Err(Stop::FOREIGN);
@@ -181,12 +186,12 @@ impl<'a> Reader<'a> {
             self.tracks.add(descriptor)?;
         }
         match track_event {
-            Some(data) => self.track_event(ts.ok_or(Stop::DAMAGED)?, data),
+            Some(data) => self.track_event(ts.ok_or(Stop::DAMAGED)?, flags, data),
             None => Ok(()),
         }
     }
 
-    fn track_event(&mut self, ts: i64, data: &[u8]) -> Result<(), Stop> {
+    fn track_event(&mut self, ts: i64, flags: u64, data: &[u8]) -> Result<(), Stop> {
         let (mut kind, mut track, mut category, mut name) = (0, 0, 0, 0);
         for field in Fields(data) {
             let (field, value) = field?;
@@ -208,6 +213,9 @@ impl<'a> Reader<'a> {
         if kind == event::SLICE_END {
             return self.end_slice(ts, track);
         }
+        if flags & packet::SEQ_NEEDS_INCREMENTAL_STATE == 0 {
+            return Err(Stop::FOREIGN);
+        }
         let is_instant = kind == event::INSTANT;
         if !is_instant && kind != event::SLICE_BEGIN {
             return Err(Stop::FOREIGN);
@@ -216,8 +224,9 @@ impl<'a> Reader<'a> {
         self.begin_slice(&Event { ts, track, category, name, is_instant, data })
     }
 
-    /// Takes the instant with the facts of the run, or one with the number of losses of a reason.
-    fn meta(&mut self, name: u64, data: &[u8]) -> Result<(), Stop> {
+    /// Takes the instant with the facts of the run, that with the checksum, or one with the number of losses of a reason. `at` is its time and
+    /// track.
+    fn meta(&mut self, at: (i64, u64), name: u64, data: &[u8]) -> Result<(), Stop> {
         let kind = match self.interned.event_name(name)? {
             "syncline" => Meta::Facts,
             "loss_summary" => Meta::Loss,
@@ -239,18 +248,19 @@ impl<'a> Reader<'a> {
             match (kind, text, number) {
                 (Meta::Facts, Some(text), None) => self.run.facts.meta.push((key.to_owned(), text.to_owned())),
                 (Meta::Loss, ..) => loss.add(key, text, number)?,
-                (Meta::Checksum, None, Some(sum)) => self.checksum = u32::try_from(sum).ok(),
+                (Meta::Checksum, None, Some(sum)) if key == "crc32" => self.checksum = u32::try_from(sum).ok(),
                 _ => return Err(Stop::FOREIGN),
             }
         }
         match kind {
-            Meta::Facts if self.has_meta => Err(Stop::FOREIGN),
+            Meta::Facts if self.facts_at.is_some() => Err(Stop::FOREIGN),
             Meta::Facts => {
-                self.has_meta = true;
+                self.facts_at = Some(at);
                 Ok(())
             }
             Meta::Loss => loss.count(&mut self.run.losses),
-            Meta::Checksum if self.checksum.is_none() => Err(Stop::DAMAGED),
+            // The checksum covers the packets before its own, so what else its packet says is compared.
+            Meta::Checksum if self.checksum.is_none() || self.facts_at != Some(at) => Err(Stop::DAMAGED),
             Meta::Checksum => Ok(()),
         }
     }
@@ -258,7 +268,7 @@ impl<'a> Reader<'a> {
     fn finish(mut self) -> Result<RunRead, Stop> {
         // Traces that hold all values have no checksum.
         let is_cut_off = self.derives && self.checksum.is_none();
-        if self.tracks.has_open_slices() || !self.has_meta || is_cut_off {
+        if self.tracks.has_open_slices() || self.facts_at.is_none() || is_cut_off {
             return Err(Stop::DAMAGED);
         }
         if self.run.fact("schema_version") != Some(&crate::SCHEMA_VERSION.to_string()) {

@@ -120,7 +120,7 @@ impl Reader<'_> {
             }
             Category::Phase => Open::Phase,
             Category::Loss if is_instant => return Ok(()),
-            Category::Meta if is_instant => return self.meta(name, data),
+            Category::Meta if is_instant => return self.meta((ts, track), name, data),
             Category::Common if is_instant => return self.common(name, data),
             Category::Thread if is_instant => return self.thread(name, data),
             Category::Process if is_instant => return self.process(data),

@@ -126,7 +126,8 @@ impl Derive for ReadRow<'_> {
     fn may_derive(&mut self, _: usize) {}
 }
 
-/// A value that most rows have, by which the others are left out. The first rows decide which it is, or that there is none.
+/// A value that most rows have. The trace says it once, and leaves it out of each row that has it. The first rows decide which value it is,
+/// or that there is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Common<T> {
     #[default]
@@ -155,8 +156,15 @@ impl<T: Copy> Common<T> {
         value
     }
 
-    fn is_open(self) -> bool {
-        matches!(self, Self::Undecided | Self::Missed(_))
+    /// Derives columns of a row from it.
+    fn derive<const N: usize>(self, row: &mut impl Derive, columns: [usize; N], values: impl FnOnce(T) -> [Value; N]) {
+        match self {
+            Self::Undecided | Self::Missed(_) => columns.into_iter().for_each(|column| row.may_derive(column)),
+            Self::None => {}
+            Self::Is(common) => {
+                columns.into_iter().zip(values(common)).for_each(|(column, value)| row.derive(column, value));
+            }
+        }
     }
 }
 
@@ -281,11 +289,7 @@ pub fn derive_call(row: &mut impl Derive, known: &Known, tid: Value) {
     const RET: usize = column::<Call>("ret");
     row.derive(TID, tid);
     derive_thread(row, known, [TID, PID, COMM]);
-    match known.call {
-        Common::Is(ret) => row.derive(RET, Value::Int(ret)),
-        common if common.is_open() => row.may_derive(RET),
-        _ => {}
-    }
+    known.call.derive(row, [RET], |ret| [Value::Int(ret)]);
 }
 
 /// Derives the columns of a bio. `dev` is the device of its track, `thread` the thread whose bios have the name of its slice.
@@ -298,26 +302,12 @@ pub fn derive_bio(row: &mut impl Derive, known: &Known, dev: Value, thread: Opti
     const COMM: usize = column::<Bio>("comm");
     const FIRST: usize = column::<Bio>("first_offset");
     let sync_id = row.int(SYNC_ID);
-    match known.id_offset {
-        Common::Is(offset) => row.derive(
-            ID,
-            match sync_id {
-                None => Value::UInt(0),
-                Some(sync_id) => id_of(sync_id, offset),
-            },
-        ),
-        common if common.is_open() => row.may_derive(ID),
-        _ => {}
-    }
+    known.id_offset.derive(row, [ID], |offset| [sync_id.map_or(Value::UInt(0), |sync_id| id_of(sync_id, offset))]);
     let queue = row.int(const { column::<Bio>("queue_ns") });
     let dur = row.int(const { column::<Bio>("dur_ns") });
     row.derive(const { column::<Bio>("device_ns") }, Value::int(subtract(dur, queue)));
     if row.get(const { column::<Bio>("incomplete") }) != Value::Word(Missing::End.name()) {
-        match known.bio {
-            Common::Is(error) => row.derive(ERROR, Value::Int(error)),
-            common if common.is_open() => row.may_derive(ERROR),
-            _ => {}
-        }
+        known.bio.derive(row, [ERROR], |error| [Value::Int(error)]);
     }
     row.derive(const { column::<Bio>("dev") }, dev);
     let bytes = row.int(const { column::<Bio>("bytes") });
@@ -470,31 +460,15 @@ pub fn derive_request(row: &mut impl Derive, known: &Known, place: &RequestPlace
         }
     }
     if has_start {
-        match known.request {
-            Common::Is(common) => {
-                row.derive(DEV, common.dev);
-                row.derive(FS, common.fs);
-            }
-            common if common.is_open() => {
-                row.may_derive(DEV);
-                row.may_derive(FS);
-            }
-            _ => {}
-        }
+        known.request.derive(row, [DEV, FS], |common| [common.dev, common.fs]);
     }
     if has_end {
-        match known.request {
-            Common::Is(common) => row.derive(RET, common.ret),
-            common if common.is_open() => row.may_derive(RET),
-            _ => {}
-        }
+        known.request.derive(row, [RET], |common| [common.ret]);
     }
     let has_fs = row.get(FS) != Value::Null;
     if has_fs {
-        match (known.id_offset, row.int(const { column::<Request>("sync_id") })) {
-            (Common::Is(offset), Some(sync_id)) => row.derive(ID, id_of(sync_id, offset)),
-            (common, _) if common.is_open() => row.may_derive(ID),
-            _ => {}
+        if let Some(sync_id) = row.int(const { column::<Request>("sync_id") }) {
+            known.id_offset.derive(row, [ID], |offset| [id_of(sync_id, offset)]);
         }
         let is_data_sync = |op: Op| Value::Bool(op == Op::Fdatasync);
         if let Some(op) = [Op::Fsync, Op::Fdatasync].into_iter().find(|op| row.get(OP) == Value::Word(op.name())) {
@@ -545,17 +519,7 @@ fn derive_from_bios(row: &mut impl Derive, place: &RequestPlace, has_start: bool
 fn derive_waits(row: &mut impl Derive, known: &Known, place: &RequestPlace) {
     const JOURNAL: usize = column::<Request>("journal_ns");
     const FLUSH: usize = column::<Request>("flush_ns");
-    match known.request {
-        Common::Is(common) => {
-            row.derive(JOURNAL, common.journal);
-            row.derive(FLUSH, common.flush);
-        }
-        common if common.is_open() => {
-            row.may_derive(JOURNAL);
-            row.may_derive(FLUSH);
-        }
-        _ => {}
-    }
+    known.request.derive(row, [JOURNAL, FLUSH], |common| [common.journal, common.flush]);
     if (row.int(JOURNAL), row.int(FLUSH)) != (Some(0), Some(0)) {
         return;
     }

@@ -3,13 +3,11 @@
 
 use std::collections::HashSet;
 
-use crate::checks::Checker;
 use syncline_core::error::{Error, Result};
 use syncline_core::event::{Event, Kind, UNKNOWN_TASK};
+use syncline_core::input::Chunk;
 use syncline_core::input::open::OpenInput;
-use syncline_core::input::{Chunk, Input};
 use syncline_core::losses::Losses;
-use syncline_core::merge::clock::InputHints;
 use syncline_core::names::{NameId, Names};
 use syncline_core::options::Options;
 use syncline_core::rows::{Bio, Call, Request};
@@ -17,30 +15,15 @@ use syncline_core::run;
 use syncline_core::sink::{Group, RunFacts, Sink};
 use syncline_core::source::Batch;
 
-/// Separates the two logs.
-const MARK: &[u8] = b"\n----\n";
+use crate::checks::{Checker, TwoLogs};
 
 pub(super) fn run(data: &[u8]) {
-    let [text @ .., offset] = data else { return };
-    let Some(at) = text.windows(MARK.len()).position(|window| window == MARK) else { return };
-    let halves = [&text[..at], &text[at + MARK.len()..]];
-    // With an offset, the clocks of the logs do not matter.
-    let hints = |offset_ns| InputHints { offset_ns: Some(offset_ns), ..InputHints::default() };
-    let offset = i64::from(*offset as i8) * 1000;
-    let options = Options {
-        workers: 1,
-        hints: [("0".to_owned(), hints(0)), ("1".to_owned(), hints(offset.max(0)))].into(),
-        ..Options::default()
-    };
-    let open = |name: usize| {
-        let input = Input::from_bytes(&name.to_string(), halves[name].to_vec()).ok()?;
-        OpenInput::with_format(input, &options.sources, None).ok()
-    };
+    let Some(logs) = TwoLogs::of(data) else { return };
+    let (options, open) = (&logs.options, |number| logs.open(number));
     let convert = |order: [usize; 2]| {
         let mut rows = Rows::default();
         let mut checker = Checker::new(&mut rows, false);
-        match run::convert_into(&options, order.map(open).into_iter().flatten().collect(), &mut checker, &mut |_| true)
-        {
+        match run::convert_into(options, order.map(open).into_iter().flatten().collect(), &mut checker, &mut |_| true) {
             Ok(_) => Some(rows.sorted()),
             Err(Error::NoEvents { .. } | Error::Read { .. } | Error::BeforeZero { .. }) => None,
             Err(other) => panic!("{other}"),
@@ -49,7 +32,7 @@ pub(super) fn run(data: &[u8]) {
     let (Some(first), Some(second)) = (open(0), open(1)) else { return };
     // Two files of one format may be pieces of one log, whose order is that in which they are named.
     let are_pieces = first.source.name() == second.source.name();
-    let subjects = [first, second].map(|log| Subjects::of(log, &options));
+    let subjects = [first, second].map(|log| Subjects::of(log, options));
     let Some(rows) = convert([0, 1]) else { return };
     if let [Some(a), Some(b)] = &subjects
         && !are_pieces

@@ -1,38 +1,16 @@
 //! Any bytes as a trace.dat.
 
-use crate::checks::source_options;
-use syncline_core::input::{Chunk, Input};
 use syncline_core::source::trace_dat::TraceDatSource;
-use syncline_core::source::{Batch, NoteKind, Source};
+
+use crate::checks::{Watermark, check_file, source_options};
 
 pub(super) fn run(data: &[u8]) {
     let [file @ .., options] = data else { return };
-    TraceDatSource.sniff(file);
-    let Ok(input) = Input::from_bytes("fuzz", file.to_vec()) else { return };
-    let Ok(mut reader) = TraceDatSource.open(input, &source_options(*options)) else { return };
-    let (mut chunk, mut batch, mut again) = (Chunk::default(), Batch::default(), Batch::default());
-    let (mut watermark, mut consumed) = (i64::MIN, 0);
-    while let Ok(true) = reader.chunks.next(&mut chunk) {
-        // Later chunks may have older events in a damaged file, but the watermark never falls.
-        assert!(chunk.watermark.is_some_and(|next| next >= watermark), "{:?} after {watermark}", chunk.watermark);
-        watermark = chunk.watermark.unwrap_or(watermark);
-        let now = reader.chunks.consumed_bytes();
-        assert!(now >= consumed && now <= file.len() as u64, "{now} bytes of {} after {consumed}", file.len());
-        consumed = now;
-
-        batch.clear();
-        reader.parse.parse(chunk.bytes(), &mut batch);
-        assert!(batch.events.iter().all(|event| event.ts >= 0), "a time before all times");
-        assert!(batch.event_names.is_empty() || batch.event_names.len() == batch.events.len());
-        assert!(batch.extras.iter().all(|extra| (extra.event as usize) < batch.events.len()));
-        assert!(batch.extras.is_sorted_by_key(|extra| extra.event));
-        assert!(batch.notes.iter().all(|note| note.after as usize <= batch.events.len()));
+    let mut watermark = Watermark::default();
+    check_file(&TraceDatSource, &source_options(*options), file, |chunk, batch| {
+        watermark.rise(chunk);
         // A record has four bytes at least, and a page eight.
         let most = chunk.bytes().len() as u64 / 4;
         assert!(batch.events.len() as u64 + batch.dropped_events + batch.notes.len() as u64 <= most);
-        assert!(!batch.notes.iter().any(|note| note.kind == NoteKind::Lost { count: 0 }));
-        again.clear();
-        reader.parse.parse(chunk.bytes(), &mut again);
-        assert!(batch.events == again.events && batch.notes == again.notes, "a chunk is parsed in two ways");
-    }
+    });
 }

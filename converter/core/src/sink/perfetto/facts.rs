@@ -68,8 +68,8 @@ impl PerfettoTrace {
         let meta: Vec<(&str, &str)> = facts.meta.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         losses.iter().try_for_each(|(reason, count)| self.loss_summary(ts, track, reason, count))?;
         self.meta_instant(ts, track, "syncline", &[], &meta)?;
-        let checksum = self.out.checksum();
-        self.meta_instant(ts, track, "checksum", &[("crc32", Value::Int(i64::from(checksum)))], &[])
+        let checksum = Value::int(self.out.checksum().map(i64::from));
+        self.meta_instant(ts, track, "checksum", &[("crc32", checksum)], &[])
     }
 
     fn loss_summary(&mut self, ts: i64, track: u64, reason: Reason, loss: &LossCount) -> Result<()> {

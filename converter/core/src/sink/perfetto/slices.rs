@@ -13,6 +13,15 @@ use crate::sink::{Group, GroupRequest};
 /// One bit for each column that the slice of a whole wait says.
 const WAIT_TIMES: u64 = 1 << column::<WaitInterval>("ts_ns") | 1 << column::<WaitInterval>("dur_ns");
 
+/// Columns of a request that are always written.
+const SHOWN: [usize; 5] = [
+    column::<Request>("bytes"),
+    column::<Request>("bios"),
+    column::<Request>("syscall_ns"),
+    column::<Request>("stack"),
+    column::<Request>("confidence"),
+];
+
 impl PerfettoTrace {
     /// Writes the slice of a call with those of its requests inside.
     pub(super) fn group_slices(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
@@ -148,8 +157,9 @@ impl PerfettoTrace {
         let mut written = Written::new(&values);
         derive_request(&mut written, &self.known, &place);
         // A person who clicks on the slice sees its arguments only.
-        written.keep(const { column::<Request>("bytes") });
-        written.keep(const { column::<Request>("bios") });
+        for column in SHOWN {
+            written.keep(column);
+        }
         let call_ts = request.call.map(|call| call.enter);
         let may_leave_out = known_call.is_none_or(|call| call_ts == Some(call.ts));
         if !may_leave_out || bios.unwrap_or_default().count != r.bio_ids.len() as u64 {
