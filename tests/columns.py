@@ -34,6 +34,7 @@ VIEWS = {
     "bio": "Block I/O",
     "call": "Sync calls",
     "wait": "Waits of sync requests",
+    "phase": "Phases of sync requests",
     "journal": "Commits of journals",
     "loss": "Losses",
     "mark": "Marks",

@@ -90,6 +90,14 @@ CREATE OR REPLACE TABLE _syncline_columns_wait(
   transaction_id BIGINT
 );
 
+CREATE OR REPLACE TABLE _syncline_columns_phase(
+  sync_id BIGINT,
+  number BIGINT,
+  phase VARCHAR,
+  ts_ns BIGINT,
+  dur_ns BIGINT
+);
+
 CREATE OR REPLACE TABLE _syncline_columns_journal(
   commit_id BIGINT,
   ts_ns BIGINT,

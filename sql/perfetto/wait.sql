@@ -1,8 +1,7 @@
 -- Waits of syncs for commits of the journal and for cache flushes. Only the
 -- ring buffer of a patched kernel records them.
 --
--- The trace may split a wait into several slices, at the ends of phases. Each
--- slice that is not the whole wait has the times of the whole as arguments.
+-- A slice that is not the whole wait has the times of the whole as arguments.
 
 -- Waits of sync requests, one row each, in the order of time.
 CREATE OR REPLACE PERFETTO TABLE syncline_wait (

@@ -93,6 +93,29 @@ impl WaitKind {
     }
 }
 
+/// A part of a commit of jbd2 that has an event at its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CommitStep {
+    /// The thread of the journal waits until the open handles of the transaction are closed.
+    Locking,
+    /// It writes the data of the transaction's files, and waits for it.
+    Flushing,
+    /// It writes the transaction to the journal, and waits for it.
+    Logging,
+}
+
+/// What the scheduler, or a lock, reports of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ThreadEvent {
+    /// A CPU passes from one thread to another. `is_runnable`: the thread that leaves it could have gone on.
+    Switch { from: u32, is_runnable: bool, to: u32 },
+    /// A thread that was blocked may run.
+    Wake { thread: u32 },
+    /// The thread of the event begins to wait for a lock, or has it.
+    LockWait,
+    LockWaitEnd,
+}
+
 /// What a marker of the application says of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MarkPhase {
@@ -177,6 +200,10 @@ pub enum Kind {
     CommitStart { dev: Dev, transaction: u64 },
     /// The commit of a stock kernel's journal thread ends.
     CommitEnd { dev: Dev, transaction: u64 },
+    /// The next step of a commit by a stock kernel's journal thread begins.
+    CommitStep { dev: Dev, transaction: u64, step: CommitStep },
+    /// The state of a thread changes.
+    Thread(ThreadEvent),
     /// The block layer queues a bio that writes data. The event has neither an address nor an id. `fua`: the bio asks for FUA.
     BlockSubmit { dev: Dev, sector: i64, bytes: u64, fua: bool },
     /// The block layer hands a request to the driver: several bios that were merged, or a part of one bio.
@@ -195,7 +222,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const COUNT: usize = 20;
+    pub const COUNT: usize = 22;
     pub const NAMES: [&'static str; Self::COUNT] = [
         "call_enter",
         "call_exit",
@@ -217,6 +244,8 @@ impl Kind {
         "journal_commit_end",
         "block_issue",
         "probe",
+        "journal_commit_step",
+        "thread_state",
     ];
 
     pub fn index(&self) -> usize {
@@ -241,6 +270,8 @@ impl Kind {
             Self::CommitEnd { .. } => 17,
             Self::BlockIssue { .. } => 18,
             Self::Probe(_) => 19,
+            Self::CommitStep { .. } => 20,
+            Self::Thread(_) => 21,
         }
     }
 

@@ -3,7 +3,7 @@
 pub mod columns;
 pub mod derived;
 
-use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
+use crate::event::{CommitStep, Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 
 /// Confidence in a relation. The order is from the surest to the least sure.
@@ -210,6 +210,83 @@ pub struct WaitInterval {
     pub transaction: u64,
 }
 
+/// What the time of a request went to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhaseKind {
+    /// Its thread could run, and no CPU did run it.
+    CpuWait,
+    /// Its thread waited for a lock.
+    LockWait,
+    /// Its thread waited, or made a commit, as its wait says.
+    Wait(WaitKind),
+    /// It waited for a commit while the journal was committing another transaction.
+    EarlierCommit,
+    /// It waited for a commit that had not begun.
+    CommitStart,
+    /// It waited for this step of the commit.
+    CommitStep(CommitStep),
+    /// A bio of it was in the queue of the block layer.
+    Queue,
+    /// A bio of it was with the driver and the device.
+    Device,
+    /// A bio of it was in flight, and nothing says when it was issued.
+    Writeback,
+    /// Its thread filled and submitted further bios.
+    Submit,
+    /// The bios that its thread waited for were complete, and it was not woken yet.
+    Completion,
+    /// It waited for writeback that somebody else had started.
+    EarlierWriteback,
+    BeforeSubmit,
+    AfterCompletion,
+    /// Nothing recorded explains it.
+    Residue,
+}
+
+impl PhaseKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CpuWait => "cpu wait",
+            Self::LockWait => "lock wait",
+            Self::Wait(wait) => wait.name(),
+            Self::EarlierCommit => "earlier commit",
+            Self::CommitStart => "commit start",
+            Self::CommitStep(CommitStep::Locking) => "commit locking",
+            Self::CommitStep(CommitStep::Flushing) => "commit flushing",
+            Self::CommitStep(CommitStep::Logging) => "commit logging",
+            Self::Queue => "queue",
+            Self::Device => "device",
+            Self::Writeback => "writeback",
+            Self::Submit => "submit",
+            Self::Completion => "completion",
+            Self::EarlierWriteback => "earlier writeback",
+            Self::BeforeSubmit => "before submit",
+            Self::AfterCompletion => "after completion",
+            Self::Residue => "residue",
+        }
+    }
+}
+
+/// A part of a request that one phase explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseSpan {
+    pub phase: PhaseKind,
+    pub start: i64,
+    pub end: i64,
+}
+
+/// A phase of a request. The residue is one of them, and the last one; it may consist of several pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Phase {
+    pub sync_id: u64,
+    /// 1, 2, 3... within the request.
+    pub number: u64,
+    pub phase: PhaseKind,
+    /// `None` for a residue in several pieces, and for one of length 0.
+    pub start: Option<i64>,
+    pub dur: i64,
+}
+
 /// One pass through a file system's sync function.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each marks another unknown part")]
@@ -247,6 +324,8 @@ pub struct Request {
     pub confidence: Confidence,
     /// In the order of their starts. They may be nested.
     pub waits: Vec<WaitInterval>,
+    /// What its time went to, in the order of time and apart from one another. The rest is the residue.
+    pub phases: Vec<PhaseSpan>,
     /// Whether all waits for (the journal, flushes) are recorded.
     pub waits_known: (bool, bool),
     /// Number of requests in flight right after this one's start and end.
@@ -285,9 +364,42 @@ impl Request {
             bios_unseen: false,
             confidence: Confidence::Exact,
             waits: Vec::new(),
+            phases: Vec::new(),
             waits_known: (false, false),
             in_flight: (0, 0),
         }
+    }
+
+    /// Its start and end, between which its phases are; `None` if one of them is missing.
+    pub fn phase_bounds(&self) -> Option<(i64, i64)> {
+        self.start.zip(self.end)
+    }
+
+    /// Its phases, whose lengths add up to the time from its start to its end. None if one of these is missing.
+    pub fn phase_rows(&self) -> impl Iterator<Item = Phase> {
+        let sync_id = self.sync_id;
+        let spans = self.phases.iter().zip(1..).map(move |(span, number)| Phase {
+            sync_id,
+            number,
+            phase: span.phase,
+            start: Some(span.start),
+            dur: span.end - span.start,
+        });
+        spans.chain(self.phase_bounds().map(|bounds| self.residue_phase(bounds)))
+    }
+
+    fn residue_phase(&self, (start, end): (i64, i64)) -> Phase {
+        let (mut reached, mut dur, mut pieces) = (start, 0, None);
+        for (from, to) in self.phases.iter().map(|span| (span.start, span.end)).chain([(end, end)]) {
+            if from > reached {
+                dur += from - reached;
+                pieces = Some((pieces.map_or(reached, |(first, _)| first), from));
+            }
+            reached = to;
+        }
+        // One piece is as long as what it spans.
+        let one = pieces.filter(|(first, last)| last - first == dur).map(|(first, _)| first);
+        Phase { sync_id: self.sync_id, number: self.phases.len() as u64 + 1, phase: PhaseKind::Residue, start: one, dur }
     }
 
     /// The negative errno with which it ended.
@@ -457,6 +569,19 @@ impl Row for WaitInterval {
         f("dur_ns", Value::Int(self.end - self.start));
         let is_known = self.transaction != 0;
         f("transaction_id", if is_known { Value::Int(self.transaction as i64) } else { Value::Null });
+    }
+}
+
+impl Row for Phase {
+    const TABLE: &'static str = "syncline_phase";
+    const COLUMNS: &'static [(&'static str, Type)] = columns::PHASE;
+
+    fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
+        f("sync_id", Value::Int(self.sync_id as i64));
+        f("number", Value::Int(self.number as i64));
+        f("phase", Value::Word(self.phase.name()));
+        f("ts_ns", Value::int(self.start));
+        f("dur_ns", Value::Int(self.dur));
     }
 }
 

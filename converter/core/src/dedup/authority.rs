@@ -264,7 +264,8 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         Kind::Probe(Probe::End { .. }) => Some((Subject::BiosByAddress, 1)),
         Kind::BioComplete { .. } => Some((Subject::BiosByAddress, 0)),
         // A tracepoint reports the work of a flusher thread too, without any request. The thread of a completion means nothing.
-        // `completable` decides which completions are used, `marks` which marks. Pairing recognizes a commit that several logs have.
+        // `completable` decides which completions are used, `marks` which marks. Pairing recognizes a commit that several logs have, and a
+        // state of a thread that does not change.
         Kind::Probe(Probe::WorkStart { .. } | Probe::WorkEnd)
         | Kind::BlockIssue { .. }
         | Kind::BlockComplete { .. }
@@ -272,6 +273,8 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         | Kind::WbEnd { .. }
         | Kind::CommitStart { .. }
         | Kind::CommitEnd { .. }
+        | Kind::CommitStep { .. }
+        | Kind::Thread(_)
         | Kind::Mark { .. }
         | Kind::Other => None,
         Kind::Probe(_) => of_thread(Subject::Requests, 1),

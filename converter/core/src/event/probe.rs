@@ -121,6 +121,9 @@ pub enum Probe {
     WaitEnd {
         site: WaitSite,
     },
+    /// A thread waits until folios are no longer under writeback. Such waits may be nested.
+    FolioWait,
+    FolioWaitEnd,
     /// A flusher thread begins a piece of work on a file system. `for_sync`: sync() or syncfs() asked for it.
     WorkStart {
         dev: Dev,

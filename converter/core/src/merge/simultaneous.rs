@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::event::probe::Probe;
-use crate::event::{Event, Kind, UNKNOWN_TASK};
+use crate::event::{Event, Kind, ThreadEvent, UNKNOWN_TASK};
 use crate::location::Location;
 use crate::names::NameId;
 
@@ -156,13 +156,20 @@ fn rank(kind: &Kind) -> u8 {
         Kind::SyncStart { .. }
         | Kind::WbStart { .. }
         | Kind::Probe(Probe::SyncEnter { .. } | Probe::WorkStart { .. }) => 2,
-        Kind::WaitStart { .. } | Kind::CommitStart { .. } | Kind::Probe(Probe::WaitStart { .. }) => 3,
+        Kind::WaitStart { .. }
+        | Kind::CommitStart { .. }
+        | Kind::CommitStep { .. }
+        | Kind::Thread(ThreadEvent::LockWait)
+        | Kind::Probe(Probe::WaitStart { .. } | Probe::FolioWait) => 3,
         Kind::BioAddFolio { .. } | Kind::Probe(Probe::AddFolio { .. }) => 4,
         Kind::BioSubmit { .. } | Kind::Probe(Probe::Submit { .. }) => 5,
         Kind::BlockSubmit { .. } => 6,
         Kind::BlockRemap { .. } => 7,
         Kind::BlockIssue { .. } => 8,
-        Kind::WaitEnd { .. } | Kind::CommitEnd { .. } | Kind::Probe(Probe::WaitEnd { .. }) => 9,
+        Kind::WaitEnd { .. }
+        | Kind::CommitEnd { .. }
+        | Kind::Thread(_)
+        | Kind::Probe(Probe::WaitEnd { .. } | Probe::FolioWaitEnd) => 9,
         Kind::SyncEnd { .. } | Kind::WbEnd { .. } | Kind::Probe(Probe::SyncExit { .. } | Probe::WorkEnd) => 10,
         Kind::CallExit { .. } => 11,
         Kind::Mark { .. } | Kind::Other => 12,

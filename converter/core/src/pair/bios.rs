@@ -2,6 +2,7 @@
 
 use std::ops::{Index, IndexMut, Range};
 
+use super::phases::BioTimes;
 use super::{Map, NO_SLOT, Out, Pairer, Slot};
 use crate::block_queue::Issue;
 use crate::by_device::ByDevice;
@@ -29,6 +30,8 @@ pub(super) struct OpenBio {
     pub(super) issue: Option<Issue>,
     /// Probes report it.
     pub(super) by_probe: bool,
+    /// The file of its first folio, if probes report it.
+    pub(super) file: Option<(Dev, u64)>,
     /// How often it will still complete in part, as far as is known.
     pub(super) parts_left: u32,
     /// The same bio as that of another request, which has other folios in it, and its `bio_id`.
@@ -129,7 +132,7 @@ impl Bios {
             bio.request = request;
             bio.early_complete = None;
             bio.issue = None;
-            (bio.by_probe, bio.parts_left, bio.other_share) = (false, 0, None);
+            (bio.by_probe, bio.file, bio.parts_left, bio.other_share) = (false, None, 0, None);
             return slot;
         }
         self.slab.push(OpenBio {
@@ -143,6 +146,7 @@ impl Bios {
             early_complete: None,
             issue: None,
             by_probe: false,
+            file: None,
             parts_left: 0,
             other_share: None,
         });
@@ -505,6 +509,16 @@ impl Pairer {
             bio.row.complete = Some(e.ts);
             bio.row.error = error;
             bio.row.issue = bio.issue.map(|issue| issue.ts);
+            if self.phases_seen.states {
+                let (file, sync_id, request) = (bio.file, bio.row.sync_id, bio.request);
+                let of_request = || {
+                    let row = (request != NO_SLOT).then(|| &self.requests[request].row)?;
+                    (row.ino != 0).then_some((row.dev, row.ino))
+                };
+                if let Some(file) = file.or_else(of_request) {
+                    self.file_completions.complete(file, e.ts, sync_id);
+                }
+            }
             self.close_bio(slot, out)?;
         }
         Ok(())
@@ -554,7 +568,7 @@ impl Pairer {
         (bio.row.extent.ranges, bio.row.extent.span) = bio.ranges.summary();
         out.sink.bio(&bio.row, out.names)?;
         let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);
-        let place = bio.place;
+        let (place, issue) = (bio.place, bio.row.issue);
         bio.by_probe = false;
         self.bios.free.push(slot);
         if request == NO_SLOT {
@@ -567,6 +581,11 @@ impl Pairer {
         }
         if let Some(ts) = complete {
             open.extend_to(ts);
+        }
+        if let Some((submit, complete)) = submit.zip(complete)
+            && !open.settled
+        {
+            open.evidence.bios.push(BioTimes { submit, issue, complete });
         }
         let is_last = open.over && open.open_bios.is_empty() && !open.settled;
         let task = open.task;

@@ -9,6 +9,9 @@
 //! - `marks`: marks of the application
 //! - `waits`: waits of requests for commits and flushes
 //! - `commits`: commits of a journal by its own thread
+//! - `journals`: the steps of the commits that requests wait for
+//! - `threads`: what the threads of open requests do
+//! - `phases`: what the time of a request went to
 //! - `bios`: bios that the file system reports, by address
 //! - `damaged`: events whose id is not that of the request that their thread is in
 //! - `block_layer`: bios that only the block layer reports, by sector
@@ -20,12 +23,15 @@ mod block_layer;
 mod calls;
 mod commits;
 mod damaged;
+mod journals;
 mod marks;
+mod phases;
 mod probe_bios;
 mod probe_request;
 mod probes;
 mod requests;
 mod tasks;
+mod threads;
 mod unsubmitted;
 mod waits;
 
@@ -37,10 +43,12 @@ use hashbrown::HashMap;
 use self::bios::Bios;
 use self::commits::Commits;
 use self::damaged::HeldEvent;
+use self::journals::Journals;
 use self::marks::Marks;
 use self::probes::Probes;
 use self::requests::Requests;
 use self::tasks::Tasks;
+use self::threads::{FileCompletions, PhasesSeen};
 use self::unsubmitted::Unsubmitted;
 use crate::background_ids::BackgroundIds;
 use crate::block_queue::{BlockQueue, Completion};
@@ -86,6 +94,11 @@ pub struct Pairer {
     /// Bios by device and sector. `NO_SLOT` is a bio that another event has reported.
     block_queue: BlockQueue<Slot>,
     commits: Commits,
+    journals: Journals,
+    file_completions: FileCompletions,
+    phases_seen: PhasesSeen,
+    /// The file system's own events report bios.
+    sees_bios: bool,
     unsubmitted: Unsubmitted,
     probes: Probes,
     background: BackgroundIds,
@@ -121,6 +134,10 @@ impl Pairer {
             bios: Bios::new(),
             block_queue: BlockQueue::new(),
             commits: Commits::default(),
+            journals: Journals::default(),
+            file_completions: FileCompletions::default(),
+            phases_seen: PhasesSeen::default(),
+            sees_bios: false,
             unsubmitted: Unsubmitted::default(),
             probes: Probes::default(),
             background: BackgroundIds::default(),
@@ -152,6 +169,7 @@ impl Pairer {
         match event.kind {
             Kind::BioAddFolio { id, bio, offset, len } => self.add_folio(event, id, bio, (offset, len), out),
             Kind::BioSubmit { id, bio, sector, dev, background, bytes } => {
+                self.sees_bios = true;
                 if background {
                     self.mark_background(event, id);
                 }
@@ -171,6 +189,7 @@ impl Pairer {
                 Ok(())
             }
             Kind::BlockIssue { dev, sector, bytes } => {
+                self.phases_seen.issues = true;
                 self.block_issue(event, (dev, sector), bytes);
                 Ok(())
             }
@@ -187,8 +206,22 @@ impl Pairer {
                 self.mark(event, (phase, name, key), out);
                 Ok(())
             }
-            Kind::CommitStart { dev, transaction } => self.commit_start(event, dev, transaction, out),
-            Kind::CommitEnd { dev, transaction } => self.commit_end(event, dev, transaction, out),
+            Kind::CommitStart { dev, transaction } => {
+                self.journals.start(dev, transaction, event.ts);
+                self.commit_start(event, dev, transaction, out)
+            }
+            Kind::CommitEnd { dev, transaction } => {
+                self.journals.end(dev, transaction, event.ts);
+                self.commit_end(event, dev, transaction, out)
+            }
+            Kind::CommitStep { dev, transaction, step } => {
+                self.commit_step(dev, transaction, step, event.ts);
+                Ok(())
+            }
+            Kind::Thread(thread) => {
+                self.thread_event(event, thread);
+                Ok(())
+            }
             Kind::Probe(probe) => self.probe(event, probe, out),
             Kind::WbEnd { .. } | Kind::Other => Ok(()),
         }

@@ -74,6 +74,8 @@ impl Pairer {
             Probe::WaitStart { site, transaction } => self.probe_wait_start(e, site, transaction),
             Probe::WaitEnd { site } => return self.probe_wait_end(e, site, out),
             Probe::WorkStart { dev, for_sync } => _ = self.probes.work.insert(self.tasks.id_of(e), (dev, for_sync)),
+            Probe::FolioWait => self.folio_wait(e),
+            Probe::FolioWaitEnd => self.folio_wait_end(e),
             Probe::WorkEnd => _ = self.probes.work.remove(&self.tasks.id_of(e)),
         }
         Ok(())

@@ -6,8 +6,10 @@ use std::ops::{Index, IndexMut};
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 
+use super::phases::{self, Evidence, Frame};
 use super::probe_request::ProbeRequest;
 use super::tasks::{OpenGroup, Tasks};
+use super::threads::Watch;
 use super::waits::{OpenWaits, reported_waits};
 use super::{LINGER_NS, MAX_LINGERING, Map, NO_SLOT, Out, Pairer, Slot, first_event_of, of_request};
 use crate::error::Result;
@@ -36,6 +38,9 @@ pub(super) struct OpenRequest {
     pub(super) open_waits: OpenWaits,
     /// An end of a wait was lost: [of the journal, of a flush].
     pub(super) torn_waits: [bool; 2],
+    pub(super) watch: Watch,
+    /// What its phases are found from.
+    pub(super) evidence: Evidence,
     /// What is known of it only because probes report it.
     pub(super) probe: Option<ProbeRequest>,
     /// It has ended, or its thread has left it without an end.
@@ -65,6 +70,7 @@ impl OpenRequest {
         self.ranges.clear();
         self.bio_ids.clear();
         self.open_bios.clear();
+        self.evidence.clear();
     }
 }
 
@@ -126,12 +132,15 @@ impl Requests {
         let id = row.id;
         let slot = if let Some(slot) = self.free.pop() {
             let open = &mut self[slot];
-            open.row = row;
+            let mut phases = std::mem::take(&mut open.row.phases);
+            phases.clear();
+            open.row = Request { phases, ..row };
             open.task = task;
             open.location = location;
             open.by_thread = false;
             open.open_waits.clear();
             open.torn_waits = [false; 2];
+            open.watch = Watch::default();
             open.probe = None;
             open.over = false;
             open.settled = false;
@@ -148,6 +157,8 @@ impl Requests {
                 open_bios: Vec::new(),
                 open_waits: OpenWaits::default(),
                 torn_waits: [false; 2],
+                watch: Watch::default(),
+                evidence: Evidence::default(),
                 probe: None,
                 over: false,
                 settled: false,
@@ -505,6 +516,7 @@ impl Pairer {
             self.requests[slot].row.in_flight.1 = self.requests.in_flight;
         }
         let torn_waits = self.settle_waits(slot);
+        self.settle_phases(slot);
         let open = &self.requests[slot];
         let (id, first, location) = (open.row.id, open.row.first_event, open.location);
         let (has_start, has_end) = (open.row.start.is_some(), open.row.end.is_some());
@@ -555,6 +567,26 @@ impl Pairer {
         row.waits_known =
             (is_known(row.waits_known.0, open.torn_waits[0]), is_known(row.waits_known.1, open.torn_waits[1]));
         torn
+    }
+
+    /// Finds what the time of a request went to, if both its bounds are known.
+    fn settle_phases(&mut self, slot: Slot) {
+        let owner = self.requests[slot].task;
+        let knows_state = self.tasks.by_id.get(&owner).is_some_and(|task| task.is_watched);
+        let open = &mut self.requests[slot];
+        let row = &mut open.row;
+        let Some((start, end)) = row.phase_bounds() else { return };
+        let waited = row.waits.iter().map(|wait| wait.end).max();
+        let (begun, done) = if row.bios_unseen {
+            (None, None)
+        } else if row.bios == 0 {
+            (row.waits.first().map(|wait| wait.start), waited)
+        } else {
+            let complete = row.last_complete.filter(|_| !row.complete_missing);
+            (row.first_submit.filter(|_| !row.submit_missing), complete.map(|ts| waited.map_or(ts, |end| end.max(ts))))
+        };
+        let frame = Frame { start, end, begun, done, knows_state };
+        phases::find(&mut open.evidence, &row.waits, frame, &mut row.phases);
     }
 
     /// Takes back a request that was opened for an id of background writeback. Its bios belong to no request.

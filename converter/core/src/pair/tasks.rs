@@ -66,6 +66,8 @@ pub(super) struct Task {
     pub(super) groups: VecDeque<OpenGroup>,
     /// The request between start and end. Not used where a task is a process.
     pub(super) open_request: Option<Slot>,
+    /// What the scheduler does with it is recorded.
+    pub(super) is_watched: bool,
     /// The kernel reports the open request at two tracepoints, with an id and without. The start without an id has been seen.
     pub(super) has_nested_start: bool,
 }

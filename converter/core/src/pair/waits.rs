@@ -105,6 +105,9 @@ impl Pairer {
         if transaction != 0 {
             interval.transaction = transaction;
         }
+        if wait == WaitKind::CommitWait {
+            self.journals.parts(open.row.dev, interval, &mut open.evidence.commit_parts);
+        }
         Some(at)
     }
 

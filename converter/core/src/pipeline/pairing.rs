@@ -124,7 +124,8 @@ impl Pipeline for PairingPipeline<'_> {
         // What the user says of the application replaces what the application says.
         let given = &inputs.options.marks;
         let marks = if given.is_empty() { self.pairing.pairer.marks(&self.adopter.names) } else { given.clone() };
-        let facts = run_facts(inputs, self.ids_are_processes, marks, summary);
+        let phases_seen = self.pairing.pairer.phases_seen();
+        let facts = run_facts(inputs, self.ids_are_processes, (marks, phases_seen), summary);
         let sink = &mut *self.pairing.sink;
         sink.finish(&facts, &summary.losses, &self.adopter.names)?;
         summary.left_out = sink.unweighted_requests();

@@ -11,19 +11,23 @@ use crate::summary::Summary;
 pub(super) fn run_facts(
     inputs: &FinishedInputs<'_>,
     ids_are_processes: bool,
-    marks: Vec<Mark>,
+    (marks, phases_seen): (Vec<Mark>, String),
     summary: &Summary,
 ) -> RunFacts {
     RunFacts {
         first_ts: summary.first_ts,
         last_ts: summary.last_ts,
-        meta: meta(inputs, ids_are_processes, summary),
+        meta: meta(inputs, (ids_are_processes, phases_seen), summary),
         marks: closed_marks(marks, summary.last_ts),
     }
 }
 
 /// Keys and values of `syncline_meta`. A fact that an input records replaces the default for that key.
-fn meta(inputs: &FinishedInputs<'_>, ids_are_processes: bool, summary: &Summary) -> Vec<(String, String)> {
+fn meta(
+    inputs: &FinishedInputs<'_>,
+    (ids_are_processes, phases_seen): (bool, String),
+    summary: &Summary,
+) -> Vec<(String, String)> {
     let options = inputs.options;
     let or_empty = |ts: Option<i64>| ts.map_or_else(String::new, |ts| ts.to_string());
     let defaults = [
@@ -39,6 +43,7 @@ fn meta(inputs: &FinishedInputs<'_>, ids_are_processes: bool, summary: &Summary)
         ("lines", summary.lines.to_string()),
         ("events", summary.event_count().to_string()),
         ("requests", summary.requests.unwrap_or_default().to_string()),
+        ("phases_seen", phases_seen),
     ];
     let mut meta: Vec<_> = defaults.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     if !options.filter.is_empty() {

@@ -86,6 +86,14 @@ pub const WAIT: &[(&str, Type)] = &[
     ("transaction_id", Type::Int),
 ];
 
+pub const PHASE: &[(&str, Type)] = &[
+    ("sync_id", Type::Int),
+    ("number", Type::Int),
+    ("phase", Type::Text),
+    ("ts_ns", Type::Int),
+    ("dur_ns", Type::Int),
+];
+
 pub const JOURNAL: &[(&str, Type)] = &[
     ("commit_id", Type::Int),
     ("ts_ns", Type::Int),

@@ -18,7 +18,7 @@ use crate::losses::{LossCount, Losses, Reason};
 use crate::names::Names;
 use crate::output_path::{folder, refuse_foreign_links, resolve};
 use crate::part::{self, Access, CreatedFolders, Part, PartFolder};
-use crate::rows::{Bio, Call, Commit, Request, Row, Type, Value, WaitInterval, columns};
+use crate::rows::{Bio, Call, Commit, Phase, Request, Row, Type, Value, WaitInterval, columns};
 
 /// Rows of a record batch: enough for dictionary encoding to pay off, few enough to take only some MB.
 const BATCH_ROWS: usize = 1 << 15;
@@ -240,6 +240,7 @@ struct Tables {
     bio: Table,
     call: Table,
     wait: Table,
+    phase: Table,
     commit: Table,
 }
 
@@ -301,6 +302,7 @@ impl TablesFolder {
             bio: Table::of::<Bio>(at)?,
             call: Table::of::<Call>(at)?,
             wait: Table::of::<WaitInterval>(at)?,
+            phase: Table::of::<Phase>(at)?,
             commit: Table::of::<Commit>(at)?,
         };
         Ok(Self { tables: Some(tables), place: Some(place), above })
@@ -368,6 +370,7 @@ impl Sink for TablesFolder {
         for r in group.requests {
             tables.sync.push(r.request, names)?;
             r.request.waits.iter().try_for_each(|wait| tables.wait.push(wait, names))?;
+            r.request.phase_rows().try_for_each(|phase| tables.phase.push(&phase, names))?;
         }
         Ok(())
     }
@@ -380,12 +383,13 @@ impl Sink for TablesFolder {
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
         let (Some(tables), Some(place)) = (self.tables.take(), self.place.take()) else { return Ok(()) };
         let at = place.folder();
-        let Tables { sync, bio, call, wait, commit } = tables;
+        let Tables { sync, bio, call, wait, phase, commit } = tables;
         let mut tables = vec![
             sync,
             bio,
             call,
             wait,
+            phase,
             commit,
             loss_table(at, losses)?,
             mark_table(at, &facts.marks)?,

@@ -202,14 +202,16 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
                 number(buffer, "transaction", transaction);
             }
         }
-        Kind::CommitStart { dev, transaction } | Kind::CommitEnd { dev, transaction } => {
+        Kind::CommitStart { dev, transaction }
+        | Kind::CommitEnd { dev, transaction }
+        | Kind::CommitStep { dev, transaction, .. } => {
             device(buffer, dev);
             number(buffer, "transaction", transaction);
         }
         // Their names do not say which bytes they hold, if these are not UTF-8.
         Kind::Probe(Probe::SyncEnter { path, .. }) => name(buffer, "path", path, names),
-        // The text of a mark is an extra field, and so are the fields of a probe.
-        Kind::Probe(_) | Kind::Mark { .. } | Kind::Other => {}
+        // The text of a mark is an extra field, and so are the fields of a probe and of the scheduler.
+        Kind::Probe(_) | Kind::Thread(_) | Kind::Mark { .. } | Kind::Other => {}
         Kind::SyncEnd { id: NO_ID, ret } => number(buffer, "ret", ret),
         // The fields `rwbs` and `error` of the tracer have the rest.
         Kind::BlockSubmit { dev, sector, bytes, .. }

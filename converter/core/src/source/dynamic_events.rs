@@ -44,6 +44,8 @@ pub(super) enum DynamicEvent {
     WaitEnd(WaitSite),
     WorkStart,
     WorkEnd,
+    FolioWait,
+    FolioWaitEnd,
 }
 
 /// What a request is for.
@@ -81,6 +83,8 @@ impl DynamicEvent {
             b"bio_end" => Self::End,
             b"writeback_work" => Self::WorkStart,
             b"writeback_work_end" => Self::WorkEnd,
+            b"filemap_wait" | b"folio_wait" => Self::FolioWait,
+            b"filemap_wait_end" | b"folio_wait_end" => Self::FolioWaitEnd,
             _ => match name.strip_suffix(b"_end") {
                 Some(start) => Self::WaitEnd(wait_site(start)?),
                 None => Self::WaitStart(wait_site(name)?),
@@ -96,7 +100,12 @@ impl DynamicEvent {
             Self::AddFolio { .. } => &["bio", "len"],
             Self::Submit => &["bio", "dev", "bytes"],
             Self::End => &["bio"],
-            Self::SyncExit { .. } | Self::WaitStart(_) | Self::WaitEnd(_) | Self::WorkEnd => &[],
+            Self::SyncExit { .. }
+            | Self::WaitStart(_)
+            | Self::WaitEnd(_)
+            | Self::WorkEnd
+            | Self::FolioWait
+            | Self::FolioWaitEnd => &[],
         }
     }
 
@@ -181,6 +190,8 @@ impl DynamicEvent {
                 ));
             }
             Self::WorkEnd => Probe::WorkEnd,
+            Self::FolioWait => Probe::FolioWait,
+            Self::FolioWaitEnd => Probe::FolioWaitEnd,
         }))
     }
 }

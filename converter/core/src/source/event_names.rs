@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::cursor::{Cursor, whole};
-use crate::event::{Op, WaitKind};
+use crate::event::{CommitStep, Op, WaitKind};
 
 /// Fields that every event of the low-level log has.
 const COMMON_FIELDS: [&[u8]; 11] = [
@@ -90,6 +90,13 @@ pub(super) enum EventName {
     /// A commit of the journal's thread, on a stock kernel.
     CommitStart,
     CommitEnd,
+    CommitStep(CommitStep),
+    /// The scheduler gives a CPU to another thread, or wakes one.
+    Switch,
+    Wake,
+    /// A thread begins to wait for a lock, or has it.
+    LockWait,
+    LockWaitEnd,
     /// A piece of work of a flusher thread.
     WorkStart,
     WorkEnd,
@@ -128,6 +135,13 @@ impl EventName {
             b"ext4_sync_file_exit" | b"f2fs_sync_file_exit" => Some(Self::EndWithoutId),
             b"jbd2_start_commit" => Some(Self::CommitStart),
             b"jbd2_end_commit" => Some(Self::CommitEnd),
+            b"jbd2_commit_locking" => Some(Self::CommitStep(CommitStep::Locking)),
+            b"jbd2_commit_flushing" => Some(Self::CommitStep(CommitStep::Flushing)),
+            b"jbd2_commit_logging" => Some(Self::CommitStep(CommitStep::Logging)),
+            b"sched_switch" => Some(Self::Switch),
+            b"sched_waking" => Some(Self::Wake),
+            b"contention_begin" => Some(Self::LockWait),
+            b"contention_end" => Some(Self::LockWaitEnd),
             b"writeback_start" => Some(Self::WorkStart),
             b"writeback_written" => Some(Self::WorkEnd),
             b"block_bio_queue" | b"Q" => Some(Self::BlockSubmit),
@@ -161,6 +175,8 @@ impl EventName {
             Self::CommitEnd => 17,
             Self::BlockIssue => 18,
             Self::WorkStart | Self::WorkEnd => 19,
+            Self::CommitStep(_) => 20,
+            Self::Switch | Self::Wake | Self::LockWait | Self::LockWaitEnd => 21,
         }
     }
 
@@ -175,14 +191,20 @@ impl EventName {
             Self::FsStart => &["id", "dev", "fs", "start", "end", "datasync"],
             Self::WbStart | Self::WbEnd => &["id"],
             Self::WaitStart(_) | Self::WaitEnd(_) => &["id", "transaction"],
-            Self::CommitStart | Self::CommitEnd => &["dev", "transaction"],
+            Self::CommitStart | Self::CommitEnd | Self::CommitStep(_) => &["dev", "transaction"],
             Self::StartWithoutId => &["datasync", "dev", "ino", "fs"],
             Self::BlockSubmit | Self::BlockIssue | Self::BlockComplete => &["dev", "sector", "bytes"],
             Self::BlockRemap => &["dev", "sector", "bytes", "from_dev", "from_sector"],
             Self::Enter(_) => &["stack"],
             Self::Exit(_) | Self::EndWithoutId => &["ret"],
             // What they need are extra fields, from which they are decoded again.
-            Self::Mark | Self::WorkStart | Self::WorkEnd => &[],
+            Self::Mark
+            | Self::WorkStart
+            | Self::WorkEnd
+            | Self::Switch
+            | Self::Wake
+            | Self::LockWait
+            | Self::LockWaitEnd => &[],
         }
     }
 

@@ -7,7 +7,7 @@ use super::dynamic_events::{DynamicEvent, work_start};
 use super::event_names::{EventName, MARKER, errno, errno_of_status, has_fua, is_write};
 use super::{escape, markers};
 use crate::event::probe::Probe;
-use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op};
+use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op, ThreadEvent};
 use crate::names::{NameId, Names};
 
 const SECTOR_BYTES: u64 = 512;
@@ -53,6 +53,10 @@ fields! {
     Status "status"
     SbDev "sb_dev"
     Reason "reason"
+    FromThread "prev_pid"
+    FromState "prev_state"
+    ToThread "next_pid"
+    Thread "pid"
 }
 
 impl Field {
@@ -82,6 +86,10 @@ impl Field {
             b"status" => Self::Status,
             b"sb_dev" => Self::SbDev,
             b"reason" => Self::Reason,
+            b"prev_pid" => Self::FromThread,
+            b"prev_state" => Self::FromState,
+            b"next_pid" => Self::ToThread,
+            b"pid" => Self::Thread,
             _ => return None,
         })
     }
@@ -185,8 +193,10 @@ impl Tracepoint {
             ) => b"block",
             Self::Named(EventName::StartWithoutId | EventName::EndWithoutId) => file_system(name),
             Self::Named(EventName::Mark) => b"ftrace",
-            Self::Named(EventName::CommitStart | EventName::CommitEnd) => b"jbd2",
+            Self::Named(EventName::CommitStart | EventName::CommitEnd | EventName::CommitStep(_)) => b"jbd2",
             Self::Named(EventName::WorkStart | EventName::WorkEnd) => b"writeback",
+            Self::Named(EventName::Switch | EventName::Wake) => b"sched",
+            Self::Named(EventName::LockWait | EventName::LockWaitEnd) => b"lock",
             Self::Named(_) => b"wb_tracer",
             // The recorder chooses it.
             Self::Dynamic(_) => b"",
@@ -196,8 +206,8 @@ impl Tracepoint {
     /// Fields without which the event cannot be used.
     pub(super) fn required_fields(self) -> &'static [Field] {
         use Field::{
-            Bio, Buf, Datasync, Dev, End, FromDev, FromSector, Fs, Id, Ino, Len, Path, Reason, Ret, Rwbs, SbDev,
-            Sector, Sectors, Start, Transaction,
+            Bio, Buf, Datasync, Dev, End, FromDev, FromSector, FromState, FromThread, Fs, Id, Ino, Len, Path, Reason,
+            Ret, Rwbs, SbDev, Sector, Sectors, Start, Thread, ToThread, Transaction,
         };
         match self {
             Self::RawEnter
@@ -215,7 +225,9 @@ impl Tracepoint {
                 EventName::Submit => &[Id, Bio, Dev, Sector],
                 EventName::Complete => &[Bio],
                 EventName::StartWithoutId => &[Ino],
-                EventName::CommitStart | EventName::CommitEnd => &[Dev, Transaction],
+                EventName::CommitStart | EventName::CommitEnd | EventName::CommitStep(_) => &[Dev, Transaction],
+                EventName::Switch => &[FromThread, FromState, ToThread],
+                EventName::Wake => &[Thread],
                 EventName::WorkStart => &[SbDev, Reason],
                 EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete => {
                     &[Dev, Sector, Sectors, Rwbs]
@@ -332,6 +344,14 @@ impl Tracepoint {
                 work_start(fields.dev(Field::SbDev)?, number(Field::Reason), fields.text(Field::Reason))
             }
             EventName::WorkEnd => Kind::Probe(Probe::WorkEnd),
+            EventName::CommitStep(step) => {
+                Kind::CommitStep { dev: fields.dev(Field::Dev)?, transaction: number(Field::Transaction)?, step }
+            }
+            EventName::Switch | EventName::Wake | EventName::LockWait | EventName::LockWaitEnd => {
+                let ids = [Field::FromThread, Field::ToThread, Field::Thread].map(number);
+                let state = Field::FromState;
+                thread_event(event, ids, (number(state), fields.text(state)))
+            }
             EventName::StartWithoutId => Kind::SyncStart {
                 id: NO_ID,
                 start: 0,
@@ -370,6 +390,35 @@ impl Tracepoint {
             }
         })
     }
+}
+
+/// Makes the event of a thread. `ids` are the thread that leaves a CPU, the one that gets it, and the one that is woken; `state` is that of
+/// the first one, as a number or as letters. It is of no use without them: `trace-cmd report` prints a switch in another form.
+pub(super) fn thread_event(
+    event: EventName,
+    ids: [Option<u64>; 3],
+    state: (Option<u64>, Option<&[u8]>),
+) -> Kind {
+    let [from, to, woken] = ids.map(|id| id.and_then(|id| u32::try_from(id).ok()));
+    let thread_event = match event {
+        EventName::LockWait => Some(ThreadEvent::LockWait),
+        EventName::LockWaitEnd => Some(ThreadEvent::LockWaitEnd),
+        EventName::Wake => woken.map(|thread| ThreadEvent::Wake { thread }),
+        _ => from.zip(to).zip(is_runnable(state)).map(|((from, to), is_runnable)| ThreadEvent::Switch {
+            from,
+            is_runnable,
+            to,
+        }),
+    };
+    thread_event.map_or(Kind::Other, Kind::Thread)
+}
+
+/// Whether a thread that leaves a CPU in this state could have gone on: `R`, or `R+` if it was preempted.
+fn is_runnable((number, letters): (Option<u64>, Option<&[u8]>)) -> Option<bool> {
+    // The bits above are not of the state: one of them says that the thread was preempted.
+    const STATES: u64 = 0xff;
+    let by_letters = || letters.and_then(|letters| letters.first()).map(|&letter| letter == b'R');
+    number.map(|state| state & STATES == 0).or_else(by_letters)
 }
 
 /// A flush has sector -1.

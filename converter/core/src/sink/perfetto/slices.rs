@@ -4,10 +4,10 @@ use super::PerfettoTrace;
 use super::fields::{Category, colour, counters, failed, flows, head, row, row_values, value};
 use super::proto::event;
 use crate::error::Result;
-use crate::event::{NO_ID, Op};
+use crate::event::{NO_ID, Op, WaitKind};
 use crate::names::Names;
 use crate::rows::derived::{KnownCall, RequestPlace, Written, column, derive_call, derive_request, tid_of_track};
-use crate::rows::{Call, Commit, Missing, Request, Value, WaitInterval, columns, values};
+use crate::rows::{Call, Commit, Missing, PhaseKind, PhaseSpan, Request, Value, WaitInterval, columns, values};
 use crate::sink::{Group, GroupRequest};
 
 /// One bit for each column that the slice of a whole wait says.
@@ -141,15 +141,11 @@ impl PerfettoTrace {
         let (start, end) = extent(request);
         let counter = self.syncs_in_flight;
         let name = self.request_name(request, names);
-        // A phase is drawn only where both its bounds are known and inside the request.
-        let inside = |from: Option<i64>, to: Option<i64>| {
-            from.zip(to).filter(|&(from, to)| start <= from && from <= to && to <= end)
+        // The arrows to its bios begin where the first one is submitted.
+        let first_submit = |span: &PhaseSpan| {
+            span.phase == PhaseKind::BeforeSubmit && Some(span.end) == request.first_submit
         };
-        let before = request.before_submit().and_then(|_| inside(Some(start), request.first_submit));
-        let data = request.writeback().and_then(|_| inside(request.first_submit, request.last_complete));
-        let after = request.after_complete().and_then(|_| inside(request.last_complete, Some(end)));
-        // If the times run backwards, the last phase is dropped: phases must not overlap.
-        let after = after.filter(|&(from, _)| before.is_none_or(|(_, to)| to <= from));
+        let before_submit = request.phases.iter().position(first_submit);
         let values: [Value; columns::SYNC.len()] = values(request);
         let known_call = known_call.filter(|call| call.sync_id == request.sync_id);
         let bios = self.bio_sums.remove(&request.sync_id);
@@ -172,7 +168,7 @@ impl PerfettoTrace {
         self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
             head(b, Category::Sync, name);
             colour(b, request.failure().is_some());
-            if before.is_none() {
+            if before_submit.is_none() {
                 flows(b, r.bio_ids);
             }
             if is_counted {
@@ -184,62 +180,63 @@ impl PerfettoTrace {
                 value(b, ids.call_ts, Value::Int(ts), interner, names);
             }
         })?;
-        let phases = [("before submit", before), ("writeback", data), ("after completion", after)];
-        let mut reached = start;
-        for (name, phase) in phases {
-            let Some((from, to)) = phase else { continue };
-            self.wait_slices(request, (reached, from), track, names)?;
-            self.phase_slice(name, (from, to), r, track, names)?;
-            reached = to;
-        }
-        self.wait_slices(request, (reached, end), track, names)?;
+        self.phase_slices(r, before_submit, (start, end), track, names)?;
         let in_flight = [(counter, u64::from(request.in_flight.1))];
         self.end(end, track, if is_counted { &in_flight } else { &[] })
     }
 
-    fn phase_slice(
+    /// Writes the phases and the waits of a request. A wait is the slice around its phases; where it is the phase itself, nothing is inside.
+    /// The residue is what neither covers. The slice of the phase `before_submit` has the arrows to the bios.
+    fn phase_slices(
         &mut self,
-        name: &'static str,
-        (from, to): (i64, i64),
         r: &GroupRequest<'_>,
+        before_submit: Option<usize>,
+        extent: (i64, i64),
         track: u64,
         names: &Names,
     ) -> Result<()> {
-        self.event(from, track, event::SLICE_BEGIN, |b, interner, _| {
-            head(b, Category::Phase, interner.static_event_name(name));
-            if name == "before submit" {
-                flows(b, r.bio_ids);
-            }
-        })?;
-        self.wait_slices(r.request, (from, to), track, names)?;
-        self.end(to, track, &[])
-    }
-
-    /// Writes the parts of waits between `from` and `to`. A wait that crosses the end of a phase is drawn in several slices, which
-    /// `syncline_wait` joins.
-    fn wait_slices(&mut self, request: &Request, (from, to): (i64, i64), track: u64, names: &Names) -> Result<()> {
-        let mut open: Vec<i64> = Vec::new();
-        for wait in &request.waits {
-            let (start, end) = (wait.start.max(from), wait.end.min(to));
-            // A wait of duration 0 on a border is drawn on both sides of it.
-            if start > end || start == end && wait.start < wait.end {
+        let mut waits = Waits { later: &r.request.waits, open: Vec::new(), extent, shown_until: i64::MIN };
+        for (index, span) in r.request.phases.iter().enumerate() {
+            self.begin_waits(&mut waits, span.start, track, names)?;
+            if waits.show(span) {
                 continue;
             }
-            while let Some(until) = open.pop_if(|until| *until <= start) {
-                self.end(until, track, &[])?;
-            }
+            self.event(span.start, track, event::SLICE_BEGIN, |b, interner, _| {
+                head(b, Category::Phase, interner.static_event_name(span.phase.name()));
+                if before_submit == Some(index) {
+                    flows(b, r.bio_ids);
+                }
+            })?;
+            self.end(span.end, track, &[])?;
+        }
+        self.begin_waits(&mut waits, i64::MAX, track, names)
+    }
+
+    /// Begins the waits that have begun by a time, and ends those that have ended.
+    fn begin_waits(&mut self, waits: &mut Waits<'_>, until: i64, track: u64, names: &Names) -> Result<()> {
+        while let Some((wait, later)) = waits.later.split_first().filter(|(wait, _)| wait.start <= until) {
+            waits.later = later;
+            let (from, to) = waits.extent;
+            let start = wait.start.max(from);
+            self.end_waits(waits, start, track)?;
             // Slices of a track must nest, so a wait cannot outlast the one around it.
-            let end = open.last().map_or(end, |&until| end.min(until));
+            let end = wait.end.min(to).min(waits.open.last().map_or(i64::MAX, |&(until, _)| until)).max(start);
             // The slice says the times of a wait that it draws as a whole.
             let left_out = if (start, end) == (wait.start, wait.end) { WAIT_TIMES } else { 0 };
             self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
                 head(b, Category::Wait, interner.static_event_name(wait.wait.name()));
                 row(b, wait, ids.wait.without(left_out), interner, names);
             })?;
-            open.push(end);
+            waits.open.push((end, wait.wait));
+            waits.shown_until = i64::MIN;
         }
-        while let Some(until) = open.pop() {
-            self.end(until, track, &[])?;
+        self.end_waits(waits, until, track)
+    }
+
+    fn end_waits(&mut self, waits: &mut Waits<'_>, until: i64, track: u64) -> Result<()> {
+        while let Some((end, _)) = waits.open.pop_if(|(end, _)| *end <= until) {
+            self.end(end, track, &[])?;
+            waits.shown_until = i64::MIN;
         }
         Ok(())
     }
@@ -264,6 +261,28 @@ impl PerfettoTrace {
             .requests
             .entry(key)
             .or_insert_with(|| interner.event_name(&format_request_name(request, missing, names)))
+    }
+}
+
+/// The waits of a request while its phases are drawn.
+struct Waits<'a> {
+    later: &'a [WaitInterval],
+    /// The end of each open slice, the innermost last.
+    open: Vec<(i64, WaitKind)>,
+    /// Start and end of the slice of the request.
+    extent: (i64, i64),
+    /// Up to where the innermost slice is a phase itself, since its last part began.
+    shown_until: i64,
+}
+
+impl Waits<'_> {
+    /// Whether the innermost slice shows a phase, because it is that phase and nothing else is inside of it then.
+    fn show(&mut self, span: &PhaseSpan) -> bool {
+        let is_shown = self.open.last().is_some_and(|&(_, wait)| span.phase == PhaseKind::Wait(wait));
+        // Two phases that follow each other would look like one.
+        let is_apart = self.shown_until != span.start;
+        self.shown_until = if is_shown && is_apart { span.end } else { i64::MIN };
+        is_shown && is_apart
     }
 }
 

@@ -114,6 +114,11 @@ fn bad_data(event: EventName) -> &'static str {
         | EventName::EndWithoutId
         | EventName::CommitStart
         | EventName::CommitEnd
+        | EventName::CommitStep(_)
+        | EventName::Switch
+        | EventName::Wake
+        | EventName::LockWait
+        | EventName::LockWaitEnd
         | EventName::WorkStart
         | EventName::WorkEnd
         | EventName::BlockSubmit

@@ -1,0 +1,359 @@
+//! Phases of a request: what each instant between its start and its end went to. docs/reference/phases.md states the rules.
+//!
+//! An instant belongs to the first that applies: the thread waits for a CPU, for a lock, for a flush, for a commit or a log; a bio of the
+//! critical path is in flight; the thread submits, is about to be woken, or waits for writeback of others; nothing has begun yet, or all
+//! is done. What is left is the residue.
+
+use crate::event::WaitKind;
+use crate::rows::{PhaseKind, PhaseSpan, WaitInterval};
+
+/// A bio of the request. `issue` is `None` if it is not recorded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BioTimes {
+    pub(super) submit: i64,
+    pub(super) issue: Option<i64>,
+    pub(super) complete: i64,
+}
+
+/// Time in which the thread could not run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Blocked {
+    pub(super) from: i64,
+    /// When it was woken.
+    pub(super) to: i64,
+    /// The last completion of a bio of its file meanwhile, if it was not for the request.
+    pub(super) other_complete: Option<i64>,
+}
+
+/// What is known of a request, in the order of time unless events were late.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    pub(super) bios: Vec<BioTimes>,
+    pub(super) runnable: Vec<(i64, i64)>,
+    pub(super) blocked: Vec<Blocked>,
+    pub(super) lock_waits: Vec<(i64, i64)>,
+    pub(super) folio_waits: Vec<(i64, i64)>,
+    /// Parts of its waits for commits.
+    pub(super) commit_parts: Vec<PhaseSpan>,
+}
+
+impl Evidence {
+    pub(super) fn clear(&mut self) {
+        let Self { bios, runnable, blocked, lock_waits, folio_waits, commit_parts } = self;
+        bios.clear();
+        runnable.clear();
+        blocked.clear();
+        lock_waits.clear();
+        folio_waits.clear();
+        commit_parts.clear();
+    }
+
+    fn has_only_bios(&self) -> bool {
+        self.runnable.is_empty()
+            && self.blocked.is_empty()
+            && self.lock_waits.is_empty()
+            && self.folio_waits.is_empty()
+            && self.commit_parts.is_empty()
+    }
+}
+
+/// The frame of the phases of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    pub(super) start: i64,
+    pub(super) end: i64,
+    /// The first submit, or the first wait without a bio; `None` if it is not known.
+    pub(super) begun: Option<i64>,
+    /// The last completion or the end of the last wait; `None` if it is not known.
+    pub(super) done: Option<i64>,
+    /// The states of its thread are recorded.
+    pub(super) knows_state: bool,
+}
+
+/// Appends a span, or extends the last one.
+fn push(spans: &mut Vec<PhaseSpan>, phase: PhaseKind, start: i64, end: i64) {
+    if start >= end {
+        return;
+    }
+    match spans.last_mut() {
+        Some(last) if last.phase == phase && last.end == start => last.end = end,
+        _ => spans.push(PhaseSpan { phase, start, end }),
+    }
+}
+
+/// Writes the phases of a request to `phases`, in the order of time. The rest of its time is the residue.
+pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame, phases: &mut Vec<PhaseSpan>) {
+    let Frame { start, end, begun, done, .. } = frame;
+    phases.clear();
+    let edges = [
+        (PhaseKind::BeforeSubmit, start, begun.unwrap_or(start).min(end)),
+        (PhaseKind::AfterCompletion, done.unwrap_or(end).max(start).max(begun.unwrap_or(start)), end),
+    ];
+    if waits.is_empty() && evidence.has_only_bios() {
+        let [(before, from, to), (after, done, end)] = edges;
+        push(phases, before, from, to);
+        critical_path(evidence, frame, phases);
+        push(phases, after, done, end);
+        return;
+    }
+    let mut data = Vec::new();
+    let gaps = critical_path(evidence, frame, &mut data);
+    let mut ends = Vec::new();
+    edges.iter().for_each(|&(phase, from, to)| push(&mut ends, phase, from, to));
+    let idle = if frame.knows_state { idle_of_known(evidence, &gaps) } else { idle_of_unknown(evidence) };
+    let of = |spans: &[(i64, i64)], phase| spans.iter().map(|&(start, end)| PhaseSpan { phase, start, end }).collect();
+    let first = [of(&evidence.runnable, PhaseKind::CpuWait), of(&evidence.lock_waits, PhaseKind::LockWait)];
+    let mut first = first.map(|spans| Layer::new(spans, frame));
+    let mut parts = Layer::new(std::mem::take(&mut evidence.commit_parts), frame);
+    let mut last = [data, idle, ends].map(|spans| Layer::new(spans, frame));
+    let mut waits = ActiveWaits::new(waits);
+    for (from, to) in pieces(first.iter().chain([&parts]).chain(&last), &waits, frame) {
+        let part = parts.at(from);
+        let of_wait = waits.at(from).map(|wait| match part {
+            Some(part) if wait == WaitKind::CommitWait => part,
+            _ => PhaseKind::Wait(wait),
+        });
+        let phase = first.iter_mut().find_map(|layer| layer.at(from)).or(of_wait);
+        let Some(phase) = phase.or_else(|| last.iter_mut().find_map(|layer| layer.at(from))) else { continue };
+        // A trace draws a phase inside of a wait, so it must not cross the border of one.
+        if waits.borders.binary_search(&from).is_ok() {
+            phases.push(PhaseSpan { phase, start: from, end: to });
+        } else {
+            push(phases, phase, from, to);
+        }
+    }
+}
+
+/// The pieces of a request in which nothing changes.
+fn pieces<'a>(layers: impl Iterator<Item = &'a Layer>, waits: &ActiveWaits<'_>, frame: Frame) -> Vec<(i64, i64)> {
+    let mut borders = vec![frame.start, frame.end];
+    layers.for_each(|layer| borders.extend(layer.spans.iter().flat_map(|span| [span.start, span.end])));
+    borders.extend(waits.borders.iter().filter(|border| (frame.start..frame.end).contains(border)));
+    borders.sort_unstable();
+    borders.dedup();
+    borders.windows(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
+/// Spans that are apart from one another, and are asked for in the order of time.
+struct Layer {
+    spans: Vec<PhaseSpan>,
+    next: usize,
+}
+
+impl Layer {
+    fn new(mut spans: Vec<PhaseSpan>, frame: Frame) -> Self {
+        spans.sort_by_key(|span| (span.start, span.end));
+        let mut reached = frame.start;
+        spans.retain_mut(|span| {
+            span.start = span.start.max(reached);
+            span.end = span.end.min(frame.end);
+            reached = reached.max(span.end);
+            span.start < span.end
+        });
+        Self { spans, next: 0 }
+    }
+
+    /// The phase at a time that is not before those that were asked for.
+    fn at(&mut self, ts: i64) -> Option<PhaseKind> {
+        while self.spans.get(self.next)?.end <= ts {
+            self.next += 1;
+        }
+        self.spans.get(self.next).filter(|span| span.start <= ts).map(|span| span.phase)
+    }
+}
+
+/// The waits of a request, asked for in the order of time.
+struct ActiveWaits<'a> {
+    /// Those that have not begun, in the order of their starts.
+    later: &'a [WaitInterval],
+    /// Those that have begun, the last one innermost. Inner ones may have ended.
+    begun: Vec<(i64, WaitKind)>,
+    /// When the last flush ends that has begun.
+    flush_end: i64,
+    /// Their starts and ends, sorted.
+    borders: Vec<i64>,
+}
+
+impl<'a> ActiveWaits<'a> {
+    fn new(waits: &'a [WaitInterval]) -> Self {
+        let mut borders: Vec<i64> = waits.iter().flat_map(|wait| [wait.start, wait.end]).collect();
+        borders.sort_unstable();
+        Self { later: waits, begun: Vec::new(), flush_end: i64::MIN, borders }
+    }
+
+    /// The wait at a time: a flush, else the innermost one.
+    fn at(&mut self, ts: i64) -> Option<WaitKind> {
+        while let Some((wait, later)) = self.later.split_first().filter(|(wait, _)| wait.start <= ts) {
+            self.later = later;
+            if wait.wait == WaitKind::Flush {
+                self.flush_end = self.flush_end.max(wait.end);
+            } else {
+                self.begun.push((wait.end, wait.wait));
+            }
+        }
+        if ts < self.flush_end {
+            return Some(WaitKind::Flush);
+        }
+        while self.begun.pop_if(|(end, _)| *end <= ts).is_some() {}
+        self.begun.last().map(|&(_, wait)| wait)
+    }
+}
+
+/// Appends what was in flight for the request, along the path that ended last, and the time in which it submitted meanwhile. Returns the
+/// gaps in which nothing was in flight between two submits.
+fn critical_path(evidence: &mut Evidence, frame: Frame, path: &mut Vec<PhaseSpan>) -> Vec<(i64, i64)> {
+    let mut gaps = Vec::new();
+    let Evidence { bios, blocked, .. } = evidence;
+    for bio in bios.iter_mut() {
+        bio.complete = bio.complete.min(frame.end);
+    }
+    bios.retain(|bio| frame.start <= bio.submit && bio.submit < bio.complete);
+    if bios.len() > 1 {
+        bios.sort_unstable_by_key(|bio| (bio.submit, bio.complete));
+    }
+    let mut rest = &bios[..];
+    let mut walk = Walk { last: Vec::new(), spans: Vec::new() };
+    while let Some(first) = rest.first() {
+        let (mut count, mut reached) = (1, first.complete);
+        while let Some(next) = rest.get(count).filter(|next| next.submit <= reached) {
+            reached = reached.max(next.complete);
+            count += 1;
+        }
+        let (together, later) = rest.split_at(count);
+        walk.back(together, reached, frame.knows_state.then_some(blocked));
+        walk.spans.drain(..).rev().for_each(|span| push(path, span.phase, span.start, span.end));
+        gaps.extend(later.first().map(|next| (reached, next.submit)));
+        rest = later;
+    }
+    gaps
+}
+
+/// A walk back in time along the bios of a request that are in flight together.
+struct Walk {
+    /// Of the bios up to each one, in the order of their submits, the index of the one that completes last.
+    last: Vec<usize>,
+    /// What was found, the latest first.
+    spans: Vec<PhaseSpan>,
+}
+
+impl Walk {
+    /// Begins at the last completion. The bio that completed last comes first; what was before its submit is either that the thread was
+    /// blocked, while another bio was in flight, or that it ran, and filled further bios. Without `blocked` it is not known which.
+    fn back(&mut self, bios: &[BioTimes], end: i64, blocked: Option<&Vec<Blocked>>) {
+        if let [only] = bios {
+            self.in_flight(only, only.submit, end);
+            return;
+        }
+        self.last.clear();
+        for (index, bio) in bios.iter().enumerate() {
+            let before = self.last.last().copied().filter(|&before: &usize| bios[before].complete > bio.complete);
+            self.last.push(before.unwrap_or(index));
+        }
+        let mut until = end;
+        let mut count = bios.len();
+        while let Some(&index) = count.checked_sub(1).and_then(|at| self.last.get(at)) {
+            let bio = &bios[index];
+            self.in_flight(bio, bio.submit, until);
+            until = bio.submit;
+            if let Some(blocked) = blocked {
+                self.before_submit(bios, until, blocked);
+                return;
+            }
+            count = bios.partition_point(|bio| bio.submit < until);
+        }
+    }
+
+    /// The time from the first submit to that of the bio that completed last.
+    fn before_submit(&mut self, bios: &[BioTimes], until: i64, blocked: &[Blocked]) {
+        let from = bios[0].submit;
+        let mut reached = until;
+        let first = blocked.partition_point(|blocked| blocked.to <= from);
+        let end = blocked.partition_point(|blocked| blocked.from < until);
+        for blocked in blocked.get(first..end).unwrap_or_default().iter().rev() {
+            let (start, end) = (blocked.from.max(from), blocked.to.min(reached));
+            self.add(PhaseKind::Submit, end, reached);
+            let submitted = bios.partition_point(|bio| bio.submit <= start);
+            if let Some(bio) = submitted.checked_sub(1).map(|at| &bios[self.last[at]]) {
+                self.in_flight(bio, start, end.min(bio.complete));
+            }
+            reached = start.min(reached);
+        }
+        self.add(PhaseKind::Submit, from, reached);
+    }
+
+    /// What a bio did in a time in which it was in flight.
+    fn in_flight(&mut self, bio: &BioTimes, from: i64, to: i64) {
+        let Some(issue) = bio.issue else { return self.add(PhaseKind::Writeback, from, to) };
+        self.add(PhaseKind::Device, issue.clamp(from, to.max(from)), to);
+        self.add(PhaseKind::Queue, from, issue.min(to));
+    }
+
+    fn add(&mut self, phase: PhaseKind, start: i64, end: i64) {
+        if start < end {
+            self.spans.push(PhaseSpan { phase, start, end });
+        }
+    }
+}
+
+/// What the thread did while no bio of its own was in flight.
+fn idle_of_known(evidence: &Evidence, gaps: &[(i64, i64)]) -> Vec<PhaseSpan> {
+    let mut idle = Vec::new();
+    let mut completions: Vec<i64> = evidence.bios.iter().map(|bio| bio.complete).collect();
+    completions.sort_unstable();
+    let folio_waits = disjoint(&evidence.folio_waits);
+    for blocked in &evidence.blocked {
+        let own = completions.partition_point(|&complete| complete <= blocked.to).checked_sub(1).map(|at| completions[at]);
+        let last = own.max(blocked.other_complete);
+        let until = last.map_or(blocked.to, |last| last.max(blocked.from));
+        for (from, to) in inside(&folio_waits, blocked.from, until) {
+            push(&mut idle, PhaseKind::EarlierWriteback, from, to);
+        }
+        if last > Some(blocked.from) {
+            push(&mut idle, PhaseKind::Completion, until, blocked.to);
+            continue;
+        }
+        // The bios were complete before. ext4 ends the writeback of their folios in a worker, for example.
+        for (from, to) in inside(&folio_waits, until, blocked.to) {
+            push(&mut idle, PhaseKind::Completion, from, to);
+        }
+    }
+    let blocked: Vec<(i64, i64)> = evidence.blocked.iter().map(|blocked| (blocked.from, blocked.to)).collect();
+    for &(from, to) in gaps {
+        let mut reached = from;
+        for (start, end) in inside(&blocked, from, to) {
+            push(&mut idle, PhaseKind::Submit, reached, start);
+            reached = end;
+        }
+        push(&mut idle, PhaseKind::Submit, reached, to);
+    }
+    idle
+}
+
+fn idle_of_unknown(evidence: &Evidence) -> Vec<PhaseSpan> {
+    let mut idle = Vec::new();
+    for (from, to) in disjoint(&evidence.folio_waits) {
+        push(&mut idle, PhaseKind::EarlierWriteback, from, to);
+    }
+    idle
+}
+
+/// The union of spans, in the order of time.
+fn disjoint(spans: &[(i64, i64)]) -> Vec<(i64, i64)> {
+    let mut sorted = spans.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup_by(|next, kept| {
+        let joins = next.0 <= kept.1;
+        if joins {
+            kept.1 = kept.1.max(next.1);
+        }
+        joins
+    });
+    sorted
+}
+
+/// The parts of spans, which are apart from one another and in the order of time, between two times.
+fn inside(spans: &[(i64, i64)], from: i64, to: i64) -> impl Iterator<Item = (i64, i64)> {
+    let first = spans.partition_point(|&(_, end)| end <= from);
+    let parts = spans[first..].iter().take_while(move |&&(start, _)| start < to);
+    parts.map(move |&(start, end)| (start.max(from), end.min(to)))
+}

@@ -1,0 +1,173 @@
+//! What the threads of open requests do: they run, could run, or are blocked; they wait for locks and for folios.
+
+use super::phases::Blocked;
+use super::journals::STEPS;
+use super::{Map, Pairer, Slot};
+use crate::event::{Dev, Event, ThreadEvent, WaitKind};
+use crate::rows::PhaseKind;
+
+/// Spans of one kind that are kept of a request. It loses the further ones, which become residue.
+const MAX_SPANS: usize = 1 << 16;
+/// Files whose last completion is kept.
+const MAX_FILES: usize = 1 << 16;
+
+/// The state of the thread of an open request, with the time since when it has it.
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    /// At the start of the request it runs, because it reports that.
+    #[default]
+    Running,
+    Runnable(i64),
+    Blocked(i64),
+}
+
+/// What is open of the thread of a request.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    state: State,
+    lock_wait: Option<i64>,
+    /// The outermost of the open waits for folios, and their number.
+    folio_wait: i64,
+    folio_waits: u32,
+}
+
+/// Which phases the inputs can show.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is another kind of event")]
+pub(super) struct PhasesSeen {
+    pub(super) states: bool,
+    pub(super) locks: bool,
+    pub(super) folio_waits: bool,
+    pub(super) issues: bool,
+    pub(super) commit_steps: bool,
+}
+
+/// The last completion of a bio of each file, and the request that the bio was of.
+#[derive(Debug, Default)]
+pub(super) struct FileCompletions(Map<(Dev, u64), (i64, Option<u64>)>);
+
+impl FileCompletions {
+    pub(super) fn complete(&mut self, file: (Dev, u64), ts: i64, sync_id: Option<u64>) {
+        if self.0.len() >= MAX_FILES {
+            self.0.clear();
+        }
+        self.0.insert(file, (ts, sync_id));
+    }
+
+    /// The last completion of a bio of this file after `since`, if it was not of this request.
+    fn of_others(&self, file: (Dev, u64), sync_id: u64, since: i64) -> Option<i64> {
+        let &(ts, owner) = self.0.get(&file)?;
+        (ts > since && owner != Some(sync_id)).then_some(ts)
+    }
+}
+
+fn add<T>(spans: &mut Vec<T>, span: T) {
+    if spans.len() < MAX_SPANS {
+        spans.push(span);
+    }
+}
+
+impl Pairer {
+    pub(super) fn thread_event(&mut self, e: &Event, thread: ThreadEvent) {
+        if self.tasks.are_processes {
+            return;
+        }
+        match thread {
+            ThreadEvent::Switch { from, is_runnable, to } => {
+                self.phases_seen.states = true;
+                if let Some(slot) = self.watched(from) {
+                    let state = &mut self.requests[slot].watch.state;
+                    if matches!(state, State::Running) {
+                        *state = if is_runnable { State::Runnable(e.ts) } else { State::Blocked(e.ts) };
+                    }
+                }
+                if let Some(slot) = self.watched(to) {
+                    self.leave_state(slot, e.ts, State::Running);
+                }
+            }
+            ThreadEvent::Wake { thread } => {
+                let slot = self.tasks.open_request(thread);
+                if let Some(slot) = slot.filter(|&slot| matches!(self.requests[slot].watch.state, State::Blocked(_))) {
+                    self.leave_state(slot, e.ts, State::Runnable(e.ts));
+                }
+            }
+            ThreadEvent::LockWait => {
+                self.phases_seen.locks = true;
+                if let Some(slot) = self.tasks.open_request(self.tasks.id_of(e)) {
+                    // The kernel reports a mutex twice: when it begins to spin, and when it goes to sleep.
+                    self.requests[slot].watch.lock_wait.get_or_insert(e.ts);
+                }
+            }
+            ThreadEvent::LockWaitEnd => {
+                if let Some(slot) = self.tasks.open_request(self.tasks.id_of(e)) {
+                    let open = &mut self.requests[slot];
+                    if let Some(since) = open.watch.lock_wait.take() {
+                        add(&mut open.evidence.lock_waits, (since, e.ts));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The open request of a thread whose states are recorded.
+    fn watched(&mut self, thread: u32) -> Option<Slot> {
+        let task = self.tasks.get_mut(thread)?;
+        task.is_watched = true;
+        task.open_request
+    }
+
+    /// A thread passes to another state.
+    fn leave_state(&mut self, slot: Slot, ts: i64, next: State) {
+        let open = &mut self.requests[slot];
+        match std::mem::replace(&mut open.watch.state, next) {
+            State::Running => {}
+            State::Runnable(since) => add(&mut open.evidence.runnable, (since, ts)),
+            State::Blocked(since) => {
+                let file = (open.row.dev, open.row.ino);
+                let other_complete = self.file_completions.of_others(file, open.row.sync_id, since);
+                add(&mut open.evidence.blocked, Blocked { from: since, to: ts, other_complete });
+            }
+        }
+    }
+
+    pub(super) fn folio_wait(&mut self, e: &Event) {
+        self.phases_seen.folio_waits = true;
+        let Some(slot) = self.tasks.open_request(self.tasks.id_of(e)) else { return };
+        let watch = &mut self.requests[slot].watch;
+        if watch.folio_waits == 0 {
+            watch.folio_wait = e.ts;
+        }
+        watch.folio_waits += 1;
+    }
+
+    pub(super) fn folio_wait_end(&mut self, e: &Event) {
+        let Some(slot) = self.tasks.open_request(self.tasks.id_of(e)) else { return };
+        let open = &mut self.requests[slot];
+        let Some(left) = open.watch.folio_waits.checked_sub(1) else { return };
+        open.watch.folio_waits = left;
+        if left == 0 {
+            add(&mut open.evidence.folio_waits, (open.watch.folio_wait, e.ts));
+        }
+    }
+
+    /// The names of the phases that the inputs can show, for `syncline_meta`.
+    pub fn phases_seen(&self) -> String {
+        let seen = self.phases_seen;
+        let sees_bios = self.sees_bios || self.probes.sees_bios || self.block_queue.has_seen(None);
+        let groups: [(bool, &[PhaseKind]); 7] = [
+            (sees_bios, &[PhaseKind::BeforeSubmit, PhaseKind::Writeback, PhaseKind::AfterCompletion]),
+            (sees_bios && seen.issues, &[PhaseKind::Queue, PhaseKind::Device]),
+            (sees_bios && seen.states, &[PhaseKind::Submit, PhaseKind::Completion]),
+            (seen.folio_waits, &[PhaseKind::EarlierWriteback]),
+            (seen.states, &[PhaseKind::CpuWait]),
+            (seen.locks, &[PhaseKind::LockWait]),
+            (self.has_waits && seen.commit_steps, &[PhaseKind::EarlierCommit, PhaseKind::CommitStart]),
+        ];
+        let waits = WaitKind::ALL.map(|wait| PhaseKind::Wait(wait).name());
+        let waits = waits.into_iter().filter(|_| self.has_waits);
+        let steps = STEPS.map(|step| PhaseKind::CommitStep(step).name());
+        let steps = steps.into_iter().filter(|_| self.has_waits && seen.commit_steps);
+        let others = groups.iter().filter(|(is_seen, _)| *is_seen).flat_map(|(_, kinds)| *kinds).map(|kind| kind.name());
+        others.chain(waits).chain(steps).collect::<Vec<_>>().join(", ")
+    }
+}

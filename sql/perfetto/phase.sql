@@ -1,0 +1,104 @@
+-- What the time of complete requests went to.
+--
+-- Slices of phases are inside of their request, or of a wait of it. What they
+-- leave of a wait is a phase of its own, with the name of the wait. What phases
+-- and waits leave of the request is its residue.
+
+INCLUDE PERFETTO MODULE dev.syncline.sync;
+
+-- Phases of sync requests, one row each.
+CREATE OR REPLACE PERFETTO TABLE syncline_phase (
+) AS
+WITH
+  request AS MATERIALIZED (
+    SELECT sync_id
+    FROM syncline_sync
+    WHERE
+      start_ns IS NOT NULL
+      AND dur_ns IS NOT NULL
+  ),
+  -- Requests, without a name of their own, and their waits.
+  outer_slice AS MATERIALIZED (
+    SELECT
+      slice.id,
+      slice.ts,
+      slice.ts + slice.dur AS end_ts,
+      request.sync_id,
+      iif(category = 'syncline.wait', slice.name, NULL) AS name
+    FROM slice
+    CROSS JOIN request
+      ON request.sync_id = extract_arg(slice.arg_set_id, 'debug.sync_id')
+    WHERE
+      category IN ('syncline.sync', 'syncline.wait')
+  ),
+  inner_slice AS MATERIALIZED (
+    SELECT
+      outer_slice.id AS outer_id,
+      outer_slice.sync_id,
+      outer_slice.name AS outer_name,
+      outer_slice.ts AS outer_ts,
+      iif(slice.category = 'syncline.phase', slice.name, NULL) AS name,
+      slice.ts,
+      slice.ts + slice.dur AS end_ts
+    FROM slice
+    JOIN outer_slice
+      ON outer_slice.id = slice.parent_id
+    WHERE
+      slice.category IN ('syncline.phase', 'syncline.wait')
+    UNION ALL
+    SELECT id, sync_id, name, ts, NULL, end_ts, end_ts
+    FROM outer_slice
+  ),
+  -- What is left before each inner slice, and before the end of the outer one.
+  gap AS MATERIALIZED (
+    SELECT
+      sync_id,
+      outer_name,
+      COALESCE(
+        LAG(end_ts) OVER (PARTITION BY outer_id ORDER BY ts, end_ts),
+        outer_ts
+      ) AS ts,
+      ts AS end_ts
+    FROM inner_slice
+  ),
+  phase AS (
+    SELECT sync_id, 0 AS is_last, name AS phase, ts, end_ts - ts AS dur
+    FROM inner_slice
+    WHERE
+      name IS NOT NULL
+    UNION ALL
+    SELECT sync_id, 0, outer_name, ts, end_ts - ts
+    FROM gap
+    WHERE
+      outer_name IS NOT NULL
+      AND end_ts > ts
+    UNION ALL
+    SELECT
+      sync_id,
+      1,
+      'residue',
+      iif(MAX(end_ts) - MIN(ts) = SUM(end_ts - ts), MIN(ts), NULL),
+      SUM(end_ts - ts)
+    FROM (
+      SELECT
+        sync_id,
+        iif(end_ts > ts, ts, NULL) AS ts,
+        iif(end_ts > ts, end_ts, NULL) AS end_ts
+      FROM gap
+      WHERE
+        outer_name IS NULL
+    )
+    GROUP BY
+      sync_id
+  )
+SELECT
+  sync_id,
+  ROW_NUMBER() OVER (PARTITION BY sync_id ORDER BY is_last, ts) AS number,
+  phase,
+  ts AS ts_ns,
+  COALESCE(dur, 0) AS dur_ns,
+  '' AS run
+FROM phase
+ORDER BY
+  sync_id,
+  number;
