@@ -22,6 +22,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 
 from tests.columns import TYPES, load
+from tests.reference import phases
 
 Row = dict[str, Any]
 
@@ -51,7 +52,21 @@ class Run:
     def rows(self, table: str) -> list[Row]:
         if table == "meta":
             return [{"key": key, "value": value} for key, value in self.meta.items()]
+        if table == "phase":
+            return [
+                {"sync_id": sync_id, "number": number, "phase": name, "ts_ns": ts, "dur_ns": length}
+                for sync_id, found in self.phases().items()
+                for number, (name, ts, length) in enumerate(found, 1)
+            ]
         return getattr(self, table)
+
+    def phases(self) -> dict[int, list[tuple[str, int | None, int]]]:
+        """The phases that follow from the bios and waits of each complete request."""
+        tables = {
+            table: [{name: row.get(name) for name in FILES[table]} for row in self.rows(table)]
+            for table in ("sync", "bio", "wait")
+        }
+        return phases.of_tables(tables, [])
 
     def add(self, ts: int, length: int | None, *, call: bool = True, **columns: Any) -> Row:
         """Adds a request of `length` ns and its call: entry at ts, both end at ts + length.
@@ -160,6 +175,14 @@ def write_trace(run: Run, path: Path) -> Path:
         span = (wait["ts_ns"], wait["ts_ns"] + wait["dur_ns"])
         args = {key: value for key, value in wait.items() if key != "wait"}
         tracks[threads[wait["sync_id"]]].append(_Slice(*span, wait["wait"], "syncline.wait", args))
+    for sync_id, found in run.phases().items():
+        waits = [wait for wait in run.wait if wait["sync_id"] == sync_id]
+        for name, ts, length in found:
+            # A wait is the phase itself where nothing else is inside of it.
+            around = [w for w in waits if w["wait"] == name and w["ts_ns"] <= (ts or 0)]
+            if name != "residue" and not any(ts < w["ts_ns"] + w["dur_ns"] for w in around):
+                phase = _Slice(ts, ts + length, name, "syncline.phase", {})
+                tracks[threads[sync_id]].append(phase)
     for commit in run.journal:
         args = {key: value for key, value in commit.items() if key not in _NOT_ARGS["journal"]}
         end = commit["ts_ns"] + (commit["dur_ns"] or 0)

@@ -163,6 +163,13 @@ def waits() -> Run:
     run.add(T + 400, 100, tid=2, journal_ns=0, flush_ns=0, residue_ns=90)
     run.add(T + 600, 100, tid=2, flush_ns=0)
     run.add(T + 800, 100, tid=2, fs="btrfs", path="/b")
+    run.bio = [
+        {"bio_id": number, "sync_id": number, "id": 1000 + number, "ts_ns": ts, "dur_ns": length}
+        | {"bytes": 4096, "folios": 1, "ranges": 1, "tid": 1, "comm": "app", "origin": "sync"}
+        | {"confidence": "exact"}
+        for number, ts, length in ((1, T + 20, 30), (2, T + 250, 20))
+    ]
+    run.meta["phases_seen"] = "before submit, writeback, after completion, commit wait, flush"
     plain = {"transaction_id": None, "number": 1}
     run.wait = [
         plain
@@ -327,6 +334,7 @@ KEYS = {"sync": "sync_id", "bio": "bio_id", "call": "call_id", "loss": "reason"}
     "stack": "stack_id, depth",
     "parallel": "sync_id",
     "wait": "sync_id, number",
+    "phase": "sync_id, number",
     "journal": "commit_id",
 }
 
@@ -531,11 +539,39 @@ def test_summary_of_waits_covers_the_known_ones(both) -> None:
 
 
 def test_phases_add_up(both) -> None:
-    shares = [part / 270 for part in (50, 100, 15, 135)]
-    assert [tuple(row.values()) for row in both("waits").report("phases")] == [
-        # Of the first three: 90 + 90 + 90 from start to end; after: 50 + 30, and all 90 of the one with no bio.
-        ("fsync", "ext4", None, None, 4, 3, 270, 50, 50, 170, 100, 15, 135, *shares, ""),
-        ("fsync", "btrfs", *[None] * 2, 1, 1, 90, 0, 0, 90, *[None] * 3, 0.0, *[None] * 3, ""),
+    rows = both("waits").report("phases")
+    # In r1 and r2: before the first bio, in it, in the waits, after them. r3 and r5 have nothing but residue. r4 waits 0 ns, in its middle.
+    expected = [
+        ("residue", 2, 100, 50.0, 90),
+        ("after completion", 3, 65, 10.0, 50),
+        ("before submit", 3, 60, 10.0, 40),
+        ("fast commit", 1, 60, 60.0, 60),
+        ("commit wait", 1, 30, 30.0, 30),
+        ("writeback", 1, 30, 30.0, 30),
+        ("flush", 2, 15, 7.5, 10),
+    ]
+    keys = ("phase", "with_phase", "time_ns", "median_ns", "max_ns")
+    ext4, btrfs = ([row for row in rows if row["fs"] == fs] for fs in ("ext4", "btrfs"))
+    assert [tuple(row[key] for key in keys) for row in ext4] == expected
+    assert {row["syncs"] for row in ext4} == {4}
+    assert [row["share"] for row in ext4] == [row["time_ns"] / 360 for row in ext4]
+    assert [tuple(row[key] for key in keys) for row in btrfs] == [("residue", 1, 90, 90.0, 90)]
+    unseen = "cpu wait, lock wait, device, earlier writeback"
+    found = [row["not_recorded"] for row in rows if row["phase"] == "residue"]
+    assert found == [unseen, f"{unseen}, commit wait, flush"]
+    assert not [row for row in rows if row["phase"] != "residue" and row["not_recorded"]]
+
+
+def test_phases_of_a_log_without_phases_are_those_of_its_columns(tmp_path: Path) -> None:
+    folder = sqltools.write_parquet(waits(), tmp_path, tables=["sync", "meta"])
+    with open_columns(folder, sql=sql_root() / "duckdb") as engine:
+        rows = run_report(engine, "phases").rows
+    # r1 and r2: 10 + 40, 30 + 20, 50 + 30. r3 and r4 have no bio.
+    assert [row[5:8] for row in rows if row[1] == "ext4"] == [
+        ("residue", 2, 180),
+        ("after completion", 2, 80),
+        ("before submit", 2, 50),
+        ("writeback", 2, 50),
     ]
 
 

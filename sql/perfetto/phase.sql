@@ -8,6 +8,22 @@ INCLUDE PERFETTO MODULE dev.syncline.sync;
 
 -- Phases of sync requests, one row each.
 CREATE OR REPLACE PERFETTO TABLE syncline_phase (
+  -- Request.
+  sync_id LONG,
+  -- Number of the phase in its request: 1, 2, 3... in the order of time. The
+  -- residue is the last one.
+  number LONG,
+  -- Name of the phase, such as `device`, `commit logging` or `residue`.
+  phase STRING,
+  -- Start of the phase. Null for a residue that is in several pieces or of
+  -- length 0.
+  ts_ns TIMESTAMP,
+  -- Duration of the phase. The durations of the phases of a request add up to
+  -- the time from its `sync_start` to its `sync_end`.
+  dur_ns DURATION,
+  -- Always '' here, because a trace holds one run. Joins over several runs need
+  -- it.
+  run STRING
 ) AS
 WITH
   request AS MATERIALIZED (
@@ -41,13 +57,11 @@ WITH
       slice.ts,
       slice.ts + slice.dur AS end_ts
     FROM slice
-    JOIN outer_slice
-      ON outer_slice.id = slice.parent_id
+    JOIN outer_slice ON outer_slice.id = slice.parent_id
     WHERE
       slice.category IN ('syncline.phase', 'syncline.wait')
     UNION ALL
-    SELECT id, sync_id, name, ts, NULL, end_ts, end_ts
-    FROM outer_slice
+    SELECT id, sync_id, name, ts, NULL, end_ts, end_ts FROM outer_slice
   ),
   -- What is left before each inner slice, and before the end of the outer one.
   gap AS MATERIALIZED (

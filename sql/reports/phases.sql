@@ -1,62 +1,94 @@
--- Phases: the time that syncs waited for data, for the journal, for a flush.
+-- Phases: what the time of the syncs went to.
 --
--- One row per operation, file system and device. Times are sums over the
--- requests for which all parts are known (`known` of `syncs`), from the start
--- of the file system's sync function to its end. Shares are parts of that time.
--- Phases can overlap: a fast commit writes data. residue is the time that no
--- phase explains: the search for dirty pages, waits for locks, and waits for
--- writeback that somebody else has started. Only a patched kernel records
--- journal and flushes, and not for every file system. If they are not recorded,
--- their columns are null; after_ns then shows the time after the last bio.
+-- One row per operation, file system, device and phase. Each instant of a
+-- request, from the start of the file system's sync function to its end, is in
+-- one phase, so the phases of a group add up to the time of its requests. What
+-- ran in parallel is counted along the path that ended last. residue is the
+-- time that nothing recorded explains. docs/reference/phases.md describes each
+-- phase. A high-level log holds no phases; its rows are the time before the
+-- first bio, until the completion of the last one, and after it.
 --
 -- Columns:
---   op               text   The sync call. Null without a call.
---   fs               text   The file system.
---   dev              text   Major and minor number of its device.
---   device           text   Name of the device, such as sda. Null where the
---                           recording does not have it.
---   syncs            count  Number of requests.
---   known            count  Number of requests that the times cover.
---   time_ns          ns     From start to end, summed.
---   before_ns        ns     Part of it before the submit of the first bio.
---   writeback_ns     ns     From the submit of the first bio to the completion
---                           of the last bio.
---   after_ns         ns     After the completion of the last bio. All of
---                           time_ns for a request without a bio.
---   journal_ns       ns     Waiting for or making commits of the journal.
---   flush_ns         ns     In cache flushes that the syncs issued.
---   residue_ns       ns     In none of writeback, journal and flush.
---   writeback_share  share  writeback_ns / time_ns.
---   journal_share    share  journal_ns / time_ns.
---   flush_share      share  flush_ns / time_ns.
---   residue_share    share  residue_ns / time_ns.
---   run              text   Name of the run, if the input holds several.
+--   op            text   The sync call. Null without a call.
+--   fs            text   The file system.
+--   dev           text   Major and minor number of its device.
+--   device        text   Name of the device, such as sda. Null where the
+--                        recording does not have it.
+--   syncs         count  Number of requests whose start and end are known.
+--   phase         text   Name of the phase.
+--   with_phase    count  Number of these requests that have it.
+--   time_ns       ns     Their time in it, summed.
+--   share         share  Part of the time of all requests of the group.
+--   median_ns     ns     Half of the requests that have the phase spent at most
+--                        this time in it.
+--   max_ns        ns     The longest time of a request in it.
+--   not_recorded  text   Of the residue: phases that the recording cannot show.
+--                        Their time is in other phases, or in the residue.
+--   run           text   Name of the run, if the input holds several.
 WITH
   request AS (
     SELECT
       run,
+      sync_id,
       op,
       fs,
       dev,
       ts_ns + dur_ns - start_ns AS time_ns,
-      COALESCE(before_submit_ns, 0) AS before_ns,
-      after_complete_ns,
+      before_submit_ns,
       writeback_ns,
+      after_complete_ns,
       journal_ns,
-      flush_ns,
-      residue_ns,
-      bios,
-      -- If the waits of a file system are recorded, a request that misses one
-      -- end of a wait is left out.
-      CASE
-        WHEN dur_ns IS NULL
-        OR start_ns IS NULL
-        OR writeback_ns IS NULL THEN 0
-        WHEN COUNT(residue_ns) OVER (PARTITION BY run, op, fs, dev) = 0 THEN 1
-        WHEN residue_ns IS NULL THEN 0
-        ELSE 1
-      END AS known
+      flush_ns
     FROM syncline_sync
+    WHERE
+      start_ns IS NOT NULL
+      AND dur_ns IS NOT NULL
+  ),
+  found AS (
+    SELECT run, sync_id, phase, SUM(dur_ns) AS dur_ns
+    FROM syncline_phase
+    GROUP BY
+      run,
+      sync_id,
+      phase
+  ),
+  -- Of a run without phases: what the columns of its requests say.
+  bare AS (
+    SELECT
+      run,
+      sync_id,
+      time_ns,
+      before_submit_ns,
+      writeback_ns,
+      after_complete_ns
+    FROM request
+    WHERE
+      run NOT IN (SELECT run FROM syncline_phase)
+  ),
+  span AS (
+    SELECT run, sync_id, phase, dur_ns FROM found
+    UNION ALL
+    SELECT run, sync_id, 'before submit', before_submit_ns
+    FROM bare
+    WHERE
+      after_complete_ns >= 0
+    UNION ALL
+    SELECT run, sync_id, 'writeback', writeback_ns
+    FROM bare
+    WHERE
+      after_complete_ns >= 0
+    UNION ALL
+    SELECT run, sync_id, 'after completion', after_complete_ns
+    FROM bare
+    WHERE
+      after_complete_ns >= 0
+    UNION ALL
+    SELECT
+      run,
+      sync_id,
+      'residue',
+      CASE WHEN after_complete_ns >= 0 THEN 0 ELSE time_ns END
+    FROM bare
   ),
   total AS (
     SELECT
@@ -65,53 +97,106 @@ WITH
       fs,
       dev,
       COUNT(*) AS syncs,
-      SUM(known) AS known,
-      SUM(CASE WHEN known = 1 THEN time_ns END) AS time_ns,
-      SUM(CASE WHEN known = 1 THEN before_ns END) AS before_ns,
-      SUM(CASE WHEN known = 1 THEN writeback_ns END) AS writeback_ns,
-      SUM(
-        CASE
-          WHEN known = 1
-          AND bios = 0 THEN time_ns
-          WHEN known = 1 THEN after_complete_ns
-        END
-      ) AS after_ns,
-      SUM(CASE WHEN known = 1 THEN journal_ns END) AS journal_ns,
-      SUM(CASE WHEN known = 1 THEN flush_ns END) AS flush_ns,
-      SUM(CASE WHEN known = 1 THEN residue_ns END) AS residue_ns
+      SUM(time_ns) AS time_ns,
+      COUNT(journal_ns) + COUNT(flush_ns) AS waits_known
     FROM request
     GROUP BY
       run,
       op,
       fs,
       dev
+  ),
+  part AS (
+    SELECT
+      request.run AS run,
+      op,
+      fs,
+      dev,
+      phase,
+      SUM(CASE WHEN dur_ns > 0 THEN 1 ELSE 0 END) AS with_phase,
+      SUM(dur_ns) AS time_ns,
+      PERCENTILE(CASE WHEN dur_ns > 0 THEN dur_ns END, 50) AS median_ns,
+      MAX(CASE WHEN dur_ns > 0 THEN dur_ns END) AS max_ns
+    FROM span
+    JOIN request ON request.run = span.run AND request.sync_id = span.sync_id
+    GROUP BY
+      request.run,
+      op,
+      fs,
+      dev,
+      phase
+  ),
+  -- The commas before the first phase and after the last one let each name be
+  -- found as a whole.
+  seen AS (
+    SELECT run, ', ' || value || ',' AS phases
+    FROM syncline_meta
+    WHERE
+      key = 'phases_seen'
+  ),
+  unseen AS (
+    SELECT
+      total.run AS run,
+      op,
+      fs,
+      dev,
+      CASE
+        WHEN COALESCE(phases, '') LIKE '%, cpu wait,%' THEN ''
+        ELSE ', cpu wait'
+      END
+      || CASE
+        WHEN COALESCE(phases, '') LIKE '%, lock wait,%' THEN ''
+        ELSE ', lock wait'
+      END
+      || CASE
+        WHEN COALESCE(phases, '') LIKE '%, device,%' THEN ''
+        ELSE ', device'
+      END
+      || CASE
+        WHEN COALESCE(phases, '') LIKE '%, earlier writeback,%' THEN ''
+        ELSE ', earlier writeback'
+      END
+      || CASE
+        WHEN COALESCE(phases, '') LIKE '%, commit wait,%'
+        AND waits_known > 0 THEN ''
+        ELSE ', commit wait, flush'
+      END AS phases
+    FROM total
+    LEFT JOIN seen ON seen.run = total.run
   )
 SELECT
-  op,
-  fs,
-  dev,
+  total.op AS op,
+  total.fs AS fs,
+  total.dev AS dev,
   device_name.value AS device,
   syncs,
-  CAST(known AS BIGINT) AS known,
-  CAST(time_ns AS BIGINT) AS time_ns,
-  CAST(before_ns AS BIGINT) AS before_ns,
-  CAST(writeback_ns AS BIGINT) AS writeback_ns,
-  CAST(after_ns AS BIGINT) AS after_ns,
-  CAST(journal_ns AS BIGINT) AS journal_ns,
-  CAST(flush_ns AS BIGINT) AS flush_ns,
-  CAST(residue_ns AS BIGINT) AS residue_ns,
-  CAST(writeback_ns AS DOUBLE) / NULLIF(time_ns, 0) AS writeback_share,
-  CAST(journal_ns AS DOUBLE) / NULLIF(time_ns, 0) AS journal_share,
-  CAST(flush_ns AS DOUBLE) / NULLIF(time_ns, 0) AS flush_share,
-  CAST(residue_ns AS DOUBLE) / NULLIF(time_ns, 0) AS residue_share,
+  part.phase AS phase,
+  CAST(with_phase AS BIGINT) AS with_phase,
+  CAST(part.time_ns AS BIGINT) AS time_ns,
+  CAST(part.time_ns AS DOUBLE) / NULLIF(total.time_ns, 0) AS share,
+  CAST(median_ns AS DOUBLE) AS median_ns,
+  max_ns,
+  CASE WHEN part.phase = 'residue' THEN NULLIF(SUBSTR(unseen.phases, 3), '') END AS not_recorded,
   total.run AS run
-FROM total
+FROM part
+JOIN total
+  ON total.run = part.run
+  AND total.op IS NOT DISTINCT FROM part.op
+  AND total.fs IS NOT DISTINCT FROM part.fs
+  AND total.dev IS NOT DISTINCT FROM part.dev
+JOIN unseen
+  ON unseen.run = part.run
+  AND unseen.op IS NOT DISTINCT FROM part.op
+  AND unseen.fs IS NOT DISTINCT FROM part.fs
+  AND unseen.dev IS NOT DISTINCT FROM part.dev
 LEFT JOIN syncline_meta AS device_name
   ON device_name.run = total.run
   AND device_name.key = 'device_name.' || total.dev
 ORDER BY
-  COALESCE(time_ns, 0) DESC,
+  COALESCE(total.time_ns, 0) DESC,
   total.run,
-  op NULLS LAST,
-  fs NULLS LAST,
-  dev NULLS LAST;
+  total.op NULLS LAST,
+  total.fs NULLS LAST,
+  total.dev NULLS LAST,
+  COALESCE(part.time_ns, 0) DESC,
+  part.phase;

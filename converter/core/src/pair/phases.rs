@@ -237,8 +237,8 @@ struct Walk {
 }
 
 impl Walk {
-    /// Begins at the last completion. The bio that completed last comes first; what was before its submit is either that the thread was
-    /// blocked, while another bio was in flight, or that it ran, and filled further bios. Without `blocked` it is not known which.
+    /// Begins at the last completion, with the bio that completed last. Before its submit the thread ran, and filled further bios, or it was
+    /// blocked. Without `blocked` it is not known which.
     fn back(&mut self, bios: &[BioTimes], end: i64, blocked: Option<&Vec<Blocked>>) {
         if let [only] = bios {
             self.in_flight(only, only.submit, end);
@@ -249,36 +249,32 @@ impl Walk {
             let before = self.last.last().copied().filter(|&before: &usize| bios[before].complete > bio.complete);
             self.last.push(before.unwrap_or(index));
         }
-        let mut until = end;
-        let mut count = bios.len();
-        while let Some(&index) = count.checked_sub(1).and_then(|at| self.last.get(at)) {
-            let bio = &bios[index];
-            self.in_flight(bio, bio.submit, until);
-            until = bio.submit;
-            if let Some(blocked) = blocked {
-                self.before_submit(bios, until, blocked);
-                return;
-            }
-            count = bios.partition_point(|bio| bio.submit < until);
-        }
-    }
-
-    /// The time from the first submit to that of the bio that completed last.
-    fn before_submit(&mut self, bios: &[BioTimes], until: i64, blocked: &[Blocked]) {
-        let from = bios[0].submit;
+        let Some(critical) = self.last.last().map(|&index| &bios[index]) else { return };
+        self.in_flight(critical, critical.submit, end);
+        let (from, until) = (bios[0].submit, critical.submit);
+        let Some(blocked) = blocked else { return self.along_bios(bios, from, until) };
         let mut reached = until;
         let first = blocked.partition_point(|blocked| blocked.to <= from);
         let end = blocked.partition_point(|blocked| blocked.from < until);
         for blocked in blocked.get(first..end).unwrap_or_default().iter().rev() {
             let (start, end) = (blocked.from.max(from), blocked.to.min(reached));
             self.add(PhaseKind::Submit, end, reached);
-            let submitted = bios.partition_point(|bio| bio.submit <= start);
-            if let Some(bio) = submitted.checked_sub(1).map(|at| &bios[self.last[at]]) {
-                self.in_flight(bio, start, end.min(bio.complete));
-            }
+            self.along_bios(bios, start, end);
             reached = start.min(reached);
         }
         self.add(PhaseKind::Submit, from, reached);
+    }
+
+    /// The time from `from` to `until`, in which the thread did not submit: at its end, the bio in flight that completed last, and before its
+    /// submit the same again.
+    fn along_bios(&mut self, bios: &[BioTimes], from: i64, until: i64) {
+        let mut until = until;
+        while from < until {
+            let submitted = bios.partition_point(|bio| bio.submit < until);
+            let Some(bio) = submitted.checked_sub(1).map(|at| &bios[self.last[at]]) else { return };
+            self.in_flight(bio, bio.submit.max(from), until.min(bio.complete));
+            until = bio.submit;
+        }
     }
 
     /// What a bio did in a time in which it was in flight.
@@ -356,4 +352,151 @@ fn inside(spans: &[(i64, i64)], from: i64, to: i64) -> impl Iterator<Item = (i64
     let first = spans.partition_point(|&(_, end)| end <= from);
     let parts = spans[first..].iter().take_while(move |&&(start, _)| start < to);
     parts.map(move |&(start, end)| (start.max(from), end.min(to)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::CommitStep;
+
+    fn bio(submit: i64, issue: i64, complete: i64) -> BioTimes {
+        BioTimes { submit, issue: Some(issue), complete }
+    }
+
+    fn wait(wait: WaitKind, start: i64, end: i64) -> WaitInterval {
+        WaitInterval { sync_id: 1, number: 0, wait, start, end, transaction: 0 }
+    }
+
+    fn blocked(from: i64, to: i64) -> Blocked {
+        Blocked { from, to, other_complete: None }
+    }
+
+    /// The phases of a request from 0 to 1000, as (name, start, end). Its state is known if it was ever blocked or runnable.
+    fn phases(mut evidence: Evidence, waits: &[WaitInterval]) -> Vec<(&'static str, i64, i64)> {
+        let begun = evidence.bios.iter().map(|bio| bio.submit).min().or(waits.first().map(|wait| wait.start));
+        let ends = evidence.bios.iter().map(|bio| bio.complete).chain(waits.iter().map(|wait| wait.end));
+        let knows_state = !evidence.blocked.is_empty() || !evidence.runnable.is_empty();
+        let frame = Frame { start: 0, end: 1000, begun, done: ends.max(), knows_state };
+        let mut found = Vec::new();
+        find(&mut evidence, waits, frame, &mut found);
+        found.into_iter().map(|span| (span.phase.name(), span.start, span.end)).collect()
+    }
+
+    #[test]
+    fn of_bios_in_parallel_the_one_that_ended_last_counts() {
+        let bios = vec![bio(100, 120, 500), bio(130, 200, 400), bio(150, 160, 600)];
+        let expected = [
+            ("before submit", 0, 100),
+            ("queue", 100, 120),
+            ("device", 120, 150),
+            ("queue", 150, 160),
+            ("device", 160, 600),
+            ("after completion", 600, 1000),
+        ];
+        assert_eq!(phases(Evidence { bios: bios.clone(), ..Evidence::default() }, &[]), expected);
+        // The thread ran until it was blocked at 155, so it was filling the third bio.
+        let evidence = Evidence { bios, blocked: vec![blocked(155, 610)], runnable: vec![(610, 640)], ..Evidence::default() };
+        let expected = [
+            ("before submit", 0, 100),
+            ("submit", 100, 150),
+            ("queue", 150, 160),
+            ("device", 160, 600),
+            ("completion", 600, 610),
+            ("cpu wait", 610, 640),
+            ("after completion", 640, 1000),
+        ];
+        assert_eq!(phases(evidence, &[]), expected);
+    }
+
+    #[test]
+    fn a_thread_that_was_blocked_between_two_submits_waited_for_the_earlier_bio() {
+        let evidence = Evidence {
+            bios: vec![bio(100, 110, 300), bio(350, 350, 800), bio(330, 340, 700)],
+            blocked: vec![blocked(120, 310), blocked(360, 800)],
+            ..Evidence::default()
+        };
+        let expected = [
+            ("before submit", 0, 100),
+            ("queue", 100, 110),
+            ("device", 110, 300),
+            ("completion", 300, 310),
+            ("submit", 310, 350),
+            ("device", 350, 800),
+            ("after completion", 800, 1000),
+        ];
+        assert_eq!(phases(evidence, &[]), expected);
+    }
+
+    #[test]
+    fn a_wait_is_split_at_the_steps_of_its_commit_and_ends_where_the_thread_could_run() {
+        let part = |phase, start, end| PhaseSpan { phase, start, end };
+        let evidence = Evidence {
+            bios: vec![bio(50, 60, 200)],
+            runnable: vec![(200, 220), (800, 850)],
+            commit_parts: vec![
+                part(PhaseKind::EarlierCommit, 300, 400),
+                part(PhaseKind::CommitStart, 400, 410),
+                part(PhaseKind::CommitStep(CommitStep::Logging), 410, 790),
+            ],
+            ..Evidence::default()
+        };
+        let waits = [wait(WaitKind::FastCommit, 250, 870), wait(WaitKind::CommitWait, 300, 860), wait(WaitKind::Flush, 865, 900)];
+        let expected = [
+            ("before submit", 0, 50),
+            ("queue", 50, 60),
+            ("device", 60, 200),
+            ("cpu wait", 200, 220),
+            ("fast commit", 250, 300),
+            ("earlier commit", 300, 400),
+            ("commit start", 400, 410),
+            ("commit logging", 410, 790),
+            ("commit wait", 790, 800),
+            ("cpu wait", 800, 850),
+            ("commit wait", 850, 860),
+            ("fast commit", 860, 865),
+            ("flush", 865, 870),
+            ("flush", 870, 900),
+            ("after completion", 900, 1000),
+        ];
+        assert_eq!(phases(evidence, &waits), expected);
+    }
+
+    #[test]
+    fn writeback_of_others_counts_until_the_last_of_it_is_complete() {
+        let evidence = Evidence {
+            bios: vec![bio(100, 100, 200)],
+            lock_waits: vec![(20, 40)],
+            folio_waits: vec![(150, 700)],
+            blocked: vec![
+                Blocked { from: 160, to: 420, other_complete: Some(400) },
+                // Its folio is written, and a worker has yet to say so.
+                blocked(500, 650),
+                // Nothing says what for.
+                blocked(750, 800),
+            ],
+            ..Evidence::default()
+        };
+        let expected = [
+            ("before submit", 0, 20),
+            ("lock wait", 20, 40),
+            ("before submit", 40, 100),
+            ("device", 100, 200),
+            ("earlier writeback", 200, 400),
+            ("completion", 400, 420),
+            ("after completion", 420, 500),
+            ("completion", 500, 650),
+            ("after completion", 650, 1000),
+        ];
+        assert_eq!(phases(evidence, &[]), expected);
+    }
+
+    #[test]
+    fn a_bio_that_completes_after_the_end_counts_until_the_end_and_one_from_before_not_at_all() {
+        let bios = vec![bio(-10, 0, 500), BioTimes { submit: 300, issue: None, complete: 1200 }];
+        let mut evidence = Evidence { bios, ..Evidence::default() };
+        let frame = Frame { start: 0, end: 1000, begun: None, done: None, knows_state: false };
+        let mut found = Vec::new();
+        find(&mut evidence, &[], frame, &mut found);
+        assert_eq!(found, [PhaseSpan { phase: PhaseKind::Writeback, start: 300, end: 1000 }]);
+    }
 }

@@ -1,0 +1,343 @@
+"""A plain reference implementation of docs/reference/phases.md.
+
+It takes a request with its bios and waits, as rows of the tables, and the events of its recording, as objects of the low-level log. It
+asks of each piece of the request, between any two moments at which something changes, in which phase it is. It searches lists for
+each answer: slow on purpose, so that it is easy to check by eye.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = dict[str, Any]
+Span = tuple[int, int]
+
+STEPS = {
+    "jbd2_commit_locking": "commit locking",
+    "jbd2_commit_flushing": "commit flushing",
+    "jbd2_commit_logging": "commit logging",
+}
+FOLIO_WAITS = {"filemap_wait", "folio_wait"}
+
+
+@dataclass
+class Thread:
+    """What was recorded of a thread."""
+
+    runnable: list[Span] = field(default_factory=list)
+    blocked: list[Span] = field(default_factory=list)
+    locks: list[Span] = field(default_factory=list)
+    folios: list[Span] = field(default_factory=list)
+    # When its states were recorded first.
+    watched_from: int | None = None
+
+
+@dataclass
+class Commit:
+    transaction: int
+    start: int
+    steps: list[tuple[int, str]] = field(default_factory=list)
+    end: int | None = None
+
+
+class Events:
+    """The events of a recording, by thread and by journal. `spans` are those of the requests of each thread."""
+
+    def __init__(self, log: list[Row], spans: dict[int, list[Span]]) -> None:
+        self.log = log
+        self.spans = spans
+        self.threads: dict[int, Thread] = {}
+        self.commits: dict[str, list[Commit]] = {}
+        for tid, requests in spans.items():
+            thread = self.threads[tid] = Thread()
+            for start, end in requests:
+                self._read_request(tid, thread, start, end)
+        for event in log:
+            self._read_commit(event)
+
+    def _read_request(self, tid: int, thread: Thread, start: int, end: int) -> None:
+        state, since = "running", start
+        lock: int | None = None
+        folio: list[int] = []
+        for event in self.log:
+            at, name = event["ts_ns"], event["event"]
+            if name == "sched_switch" and tid in (event.get("prev_pid"), event.get("next_pid")):
+                if thread.watched_from is None or at < thread.watched_from:
+                    thread.watched_from = at
+            if not start <= at <= end:
+                continue
+            if name == "sched_switch" and event.get("prev_pid") == tid and state == "running":
+                state, since = "runnable" if is_runnable(event["prev_state"]) else "blocked", at
+            elif name == "sched_switch" and event.get("next_pid") == tid and state != "running":
+                getattr(thread, state).append((since, at))
+                state = "running"
+            elif name == "sched_waking" and event.get("data_pid") == tid and state == "blocked":
+                thread.blocked.append((since, at))
+                state, since = "runnable", at
+            elif event.get("tid") != tid:
+                continue
+            elif name == "contention_begin" and lock is None:
+                lock = at
+            elif name == "contention_end" and lock is not None:
+                thread.locks.append((lock, at))
+                lock = None
+            elif name in FOLIO_WAITS and "probe" in "".join(event):
+                folio.append(at)
+            elif name.removesuffix("_end") in FOLIO_WAITS and folio:
+                began = folio.pop()
+                if not folio:
+                    thread.folios.append((began, at))
+
+    def _read_commit(self, event: Row) -> None:
+        name, at = event["event"], event["ts_ns"]
+        if not name.startswith("jbd2_") or "transaction" not in event:
+            return
+        commits = self.commits.setdefault(event["dev"], [])
+        number = event["transaction"]
+        if name == "jbd2_start_commit":
+            commits.append(Commit(number, at))
+            return
+        for commit in commits:
+            if commit.transaction == number and name in STEPS:
+                commit.steps.append((at, STEPS[name]))
+            elif commit.transaction == number and name == "jbd2_end_commit":
+                commit.end = at
+
+
+def is_runnable(state: object) -> bool:
+    """`R` and `R+` as text; as a number, the low byte says why the thread was blocked."""
+    return int(state) & 0xFF == 0 if str(state).isdigit() else str(state).startswith("R")
+
+
+def covers(span: Span, at: int) -> bool:
+    return span[0] <= at < span[1]
+
+
+class Request:
+    """A complete request, with its bios, its waits, and the events of its recording."""
+
+    def __init__(
+        self, row: Row, bios: list[Row], waits: list[Row], events: Events, others: list[Row]
+    ) -> None:
+        self.row = row
+        self.start, self.end = row["start_ns"], row["ts_ns"] + row["dur_ns"]
+        self.all_bios = bios
+        self.bios = [
+            bio | {"end": min(bio["ts_ns"] + bio["dur_ns"], self.end)}
+            for bio in bios
+            if bio["dur_ns"] is not None and self.start <= bio["ts_ns"]
+        ]
+        self.bios = [bio for bio in self.bios if bio["ts_ns"] < bio["end"]]
+        self.waits = [wait | {"end": wait["ts_ns"] + wait["dur_ns"]} for wait in waits]
+        self.thread = events.threads.get(row["tid"], Thread())
+        self.commits = events.commits.get(row["dev"] or "", [])
+        # Completions of bios of its file for others.
+        self.others = [bio["ts_ns"] + bio["dur_ns"] for bio in others if bio["dur_ns"] is not None]
+        watched = self.thread.watched_from
+        self.knows_state = watched is not None and watched <= self.end
+
+    def moments(self) -> list[int]:
+        """All times at which something may change."""
+        found = {self.start, self.end, *self.others}
+        for bio in self.bios:
+            found |= {bio["ts_ns"], bio["end"]}
+            if bio["queue_ns"] is not None:
+                found.add(bio["ts_ns"] + bio["queue_ns"])
+        for wait in self.waits:
+            found |= {wait["ts_ns"], wait["end"]}
+        for spans in (self.thread.runnable, self.thread.blocked, self.thread.locks, self.thread.folios):
+            found |= {time for span in spans for time in span}
+        for commit in self.commits:
+            found |= {commit.start, *(at for at, _ in commit.steps)} | ({commit.end} - {None})
+        edges = (self.begun(), self.done())
+        found |= {edge for edge in edges if edge is not None}
+        return sorted(time for time in found if self.start <= time <= self.end)
+
+    def begun(self) -> int | None:
+        """The first submit, or the first wait without a bio."""
+        if self.row["bios"] is None:
+            return None
+        if self.row["bios"] > 0:
+            submits = self.row["before_submit_ns"]
+            return None if submits is None else self.start + submits
+        return min((wait["ts_ns"] for wait in self.waits), default=None)
+
+    def done(self) -> int | None:
+        """The last completion or the end of the last wait."""
+        if self.row["bios"] is None:
+            return None
+        waited = [wait["end"] for wait in self.waits]
+        if self.row["bios"] > 0:
+            if self.row["after_complete_ns"] is None:
+                return None
+            waited.append(self.end - self.row["after_complete_ns"])
+        return max(waited, default=None)
+
+    def phase(self, at: int) -> str:
+        """The phase of the piece that begins at a moment."""
+        if any(covers(span, at) for span in self.thread.runnable):
+            return "cpu wait"
+        if any(covers(span, at) for span in self.thread.locks):
+            return "lock wait"
+        return self.of_waits(at) or self.of_data(at) or self.of_thread(at) or self.of_edges(at) or "residue"
+
+    def of_waits(self, at: int) -> str | None:
+        active = [wait for wait in self.waits if covers((wait["ts_ns"], wait["end"]), at)]
+        if not active:
+            return None
+        if any(wait["wait"] == "flush" for wait in active):
+            return "flush"
+        inner = max(active, key=lambda wait: (wait["ts_ns"], -wait["end"]))
+        if inner["wait"] != "commit wait":
+            return inner["wait"]
+        return self.of_commit(inner, at) or "commit wait"
+
+    def of_commit(self, wait: Row, at: int) -> str | None:
+        own = [commit for commit in self.commits if commit.transaction == wait["transaction_id"]]
+        if not own:
+            return None
+        if at < own[0].start:
+            others = [
+                (commit.start, own[0].start if commit.end is None else commit.end)
+                for commit in self.commits
+                if commit.start < own[0].start
+            ]
+            return "earlier commit" if any(covers(span, at) for span in others) else "commit start"
+        if own[0].end is not None and at >= own[0].end:
+            return None
+        steps = [(own[0].start if name == "commit locking" else began, name) for began, name in own[0].steps]
+        begun = [(began, name) for began, name in steps if began <= at]
+        return max(begun)[1] if begun else None
+
+    def of_data(self, at: int) -> str | None:
+        """What the critical path was at. Its last bio ends the spell in which bios of the request are in flight without a gap."""
+        flying = [bio for bio in self.bios if bio["ts_ns"] <= at < bio["end"]]
+        if not flying:
+            return None
+        end = max(bio["end"] for bio in flying)
+        while later := [bio for bio in self.bios if bio["ts_ns"] <= end < bio["end"]]:
+            end = max(bio["end"] for bio in later)
+        spell = [bio for bio in self.bios if bio["end"] <= end]
+        last = max(spell, key=lambda bio: (bio["end"], bio["ts_ns"]))
+        if at >= last["ts_ns"]:
+            return of_bio(last, at)
+        # Until when the thread did not submit: it was blocked, or it is not known what it did.
+        until = last["ts_ns"]
+        if self.knows_state:
+            blocked = [span for span in self.thread.blocked if covers(span, at)]
+            if not blocked:
+                return "submit"
+            until = min(until, blocked[0][1])
+        while True:
+            before = [bio for bio in spell if bio["ts_ns"] < until]
+            last = max(before, key=lambda bio: (bio["end"], bio["ts_ns"]))
+            if at >= last["ts_ns"]:
+                return of_bio(last, at) if at < last["end"] else None
+            until = last["ts_ns"]
+
+    def of_thread(self, at: int) -> str | None:
+        """What the thread did while no bio of its own was in flight."""
+        in_folio_wait = any(covers(span, at) for span in self.thread.folios)
+        if not self.knows_state:
+            return "earlier writeback" if in_folio_wait else None
+        blocked = [span for span in self.thread.blocked if covers(span, at)]
+        if blocked:
+            since, until = blocked[0]
+            own = [bio["end"] for bio in self.bios if bio["end"] <= until]
+            others = [time for time in self.others if since < time <= until]
+            last = max(own + others, default=None)
+            if last is not None and at >= last and last > since:
+                return "completion"
+            if in_folio_wait:
+                return "earlier writeback" if last is None or at < last else "completion"
+            return None
+        submits = [bio["ts_ns"] for bio in self.bios]
+        return "submit" if submits and min(submits) <= at < max(submits) else None
+
+    def of_edges(self, at: int) -> str | None:
+        begun, done = self.begun(), self.done()
+        if begun is not None and at < begun:
+            return "before submit"
+        return "after completion" if done is not None and at >= max(done, begun or 0) else None
+
+
+def of_bio(bio: Row, at: int) -> str:
+    if bio["queue_ns"] is None:
+        return "writeback"
+    return "queue" if at < bio["ts_ns"] + bio["queue_ns"] else "device"
+
+
+def phases(request: Request) -> list[tuple[str, int | None, int]]:
+    """Name, start and length of each phase, and the residue last. A phase ends where a wait begins or ends."""
+    borders = {time for wait in request.waits for time in (wait["ts_ns"], wait["end"])}
+    found: list[list[Any]] = []
+    moments = request.moments()
+    for at, until in zip(moments, moments[1:], strict=False):
+        name = request.phase(at)
+        if found and found[-1][0] == name and (name == "residue" or at not in borders) and found[-1][2] == at:
+            found[-1][2] = until
+        else:
+            found.append([name, at, until])
+    named = [(name, at, until - at) for name, at, until in found if name != "residue"]
+    rest = [(at, until) for name, at, until in found if name == "residue"]
+    length = sum(until - at for at, until in rest)
+    return [*named, ("residue", rest[0][0] if len(rest) == 1 else None, length)]
+
+
+def of_tables(tables: dict[str, list[Row]], log: list[Row]) -> dict[int, list[tuple[str, int | None, int]]]:
+    """The phases of each complete request, by its sync_id."""
+    complete = [
+        row for row in tables["sync"] if row["start_ns"] is not None and row["dur_ns"] is not None
+    ]
+    spans: dict[int, list[Span]] = {}
+    for row in complete:
+        if row["tid"] is not None:
+            spans.setdefault(row["tid"], []).append((row["start_ns"], row["ts_ns"] + row["dur_ns"]))
+    events = Events(log, spans)
+    files = files_of(tables, log)
+    found = {}
+    for row in complete:
+        number = row["sync_id"]
+        own = [bio for bio in tables["bio"] if bio["sync_id"] == number]
+        waits = [wait for wait in tables["wait"] if wait["sync_id"] == number]
+        file = (row["dev"], row["ino"])
+        others = [
+            bio
+            for bio in tables["bio"]
+            if bio["sync_id"] != number and files[bio["bio_id"]] == file
+        ]
+        found[number] = phases(Request(row, own, waits, events, others))
+    return found
+
+
+def files_of(tables: dict[str, list[Row]], log: list[Row]) -> dict[int, tuple[Any, Any]]:
+    """The device and inode of the first folio of each bio; those of its request if the recording names none."""
+    requests = {row["sync_id"]: (row["dev"], row["ino"]) for row in tables["sync"]}
+    files = {bio["bio_id"]: requests.get(bio["sync_id"], (None, None)) for bio in tables["bio"]}
+    submits = {
+        (bio["ts_ns"], int(bio["bio"], 16)): bio["bio_id"]
+        for bio in tables["bio"]
+        if bio["id"] is None and bio["bio"] is not None
+    }
+    filled: dict[int, tuple[str, int]] = {}
+    for event in log:
+        if event["event"] in ("bio_add_folio", "bio_add_page") and {"dev", "ino"} <= event.keys():
+            filled.setdefault(address(event["bio"]), (device(event["dev"]), int(event["ino"])))
+        elif event["event"] == "bio":
+            file = filled.pop(address(event["bio"]), None)
+            number = submits.get((event["ts_ns"], address(event["bio"])))
+            if number is not None and file is not None:
+                files[number] = file
+    return files
+
+
+def address(value: object) -> int:
+    text = str(value)
+    return int(text, 16) if text.startswith("0x") else int(text)
+
+
+def device(value: object) -> str:
+    """`major,minor` of the kernel's number."""
+    text = str(value)
+    return text if "," in text else f"{int(text) >> 20},{int(text) & 0xFFFFF}"

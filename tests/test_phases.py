@@ -1,0 +1,248 @@
+"""Phases of requests: against the reference implementation, in recordings and in made-up logs, and in traces."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from syncline import _core
+from syncline.inputs import Reading, opened
+from syncline.report.run import run_query, run_report
+
+from tests.coretools import DATA, RECORDINGS, ROOT, Rows, tables
+from tests.reference import phases
+
+ALL_DATA = ROOT / "tests" / "data"
+# Each kind of recording: probes alone and beside the patch, the patch alone, block layer, perf, bpftrace.
+OTHERS = [
+    *("dynamic-events/btrfs-both.txt.gz", "dynamic-events/btrfs.txt.gz"),
+    *("dynamic-events/ext4-both.txt.gz", "dynamic-events/ext4.dat.gz"),
+    *("dynamic-events/ext4.report.txt.gz", "dynamic-events/ext4.txt.gz"),
+    *("dynamic-events/f2fs-both.txt.gz", "dynamic-events/f2fs.txt.gz"),
+    *("dynamic-events/xfs-both.txt.gz", "dynamic-events/xfs.txt.gz"),
+    *("ftrace/parallel4.report.txt.gz", "ftrace/sqlite_wal_full.trace.txt.gz"),
+    *("ftrace/uring.report.txt.gz", "several-recorders/ring.dat", "tracecmd/small4.dat"),
+    *("perf/stacks.txt.gz", "bpf/stock-0.27.log.gz", "bpf/stock-tracepoints.log.gz"),
+    *("bpf/patched.log.gz", "blktrace/small4.blktrace.0"),
+]
+INPUTS = {name: ALL_DATA / name for name in OTHERS} | {name: DATA / name for name in RECORDINGS}
+
+Phases = dict[int, list[tuple[str, int | None, int]]]
+
+
+def converted(source: Path, folder: Path) -> tuple[dict[str, Rows], Rows]:
+    """The tables of an input, and its events in the order of time."""
+    _core.convert([str(source)], f"{folder}/tables/")
+    _core.convert([str(source)], f"{folder}/log.events.jsonl")
+    log = [json.loads(line) for line in (folder / "log.events.jsonl").open()]
+    events = [event for event in log if "ts_ns" in event]
+    return tables(folder / "tables"), sorted(events, key=lambda event: event["ts_ns"])
+
+
+def by_request(rows: Rows) -> Phases:
+    found: Phases = {}
+    for row in sorted(rows, key=lambda row: (row["sync_id"], row["number"])):
+        found.setdefault(row["sync_id"], []).append((row["phase"], row["ts_ns"], row["dur_ns"]))
+        assert row["number"] == len(found[row["sync_id"]])
+    return found
+
+
+def assert_sums(of_run: dict[str, Rows]) -> None:
+    """The phases of each complete request, and of no other, add up to its length, and do not overlap."""
+    found = by_request(of_run["phase"])
+    lengths = {
+        row["sync_id"]: row["ts_ns"] + row["dur_ns"] - row["start_ns"]
+        for row in of_run["sync"]
+        if row["start_ns"] is not None and row["dur_ns"] is not None
+    }
+    assert {number: sum(part[2] for part in parts) for number, parts in found.items()} == lengths
+    for parts in found.values():
+        assert parts[-1][0] == "residue"
+        for before, after in zip(parts[:-1], parts[1:-1], strict=False):
+            assert before[1] is not None
+            assert after[1] is not None
+            assert before[1] + before[2] <= after[1]
+            assert after[2] > 0
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_phases_of_recordings_are_those_of_the_reference(name: str, tmp_path: Path) -> None:
+    of_run, log = converted(INPUTS[name], tmp_path)
+    assert_sums(of_run)
+    assert by_request(of_run["phase"]) == phases.of_tables(of_run, log)
+
+
+# A log of dynamic events, made up so that what happens at once is more than in any recording.
+
+SECTOR = 4096
+STEPS = ("jbd2_commit_locking", "jbd2_commit_flushing", "jbd2_commit_logging")
+DEV = 254 << 20
+
+
+class Machine:
+    """Three threads that sync, a journal and a device, with dice."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.lines: list[str] = []
+        self.now = 1_000_000
+        self.flying: list[tuple[int, int]] = []
+        self.filled = 0
+        self.transaction = 7
+        self.step = -1
+
+    def event(self, tid: int, text: str, comm: str = "db") -> None:
+        self.now += self.dice.choice((0, 1, 1, 7, 40, 300))
+        seconds, us = divmod(self.now, 1_000_000)
+        self.lines.append(f"{comm:>16}-{tid:<7} [000] .....  {seconds}.{us:06}: {text}")
+
+    def submit(self, tid: int) -> None:
+        self.filled += 1
+        bio, sector = 0xFF00 + 64 * self.filled, SECTOR + 8 * self.filled
+        self.event(tid, f"bio_add_folio: (f+0x4/0x9) bio=0x{bio:x} dev={DEV} ino={tid} index=1 len=4096 off=0")
+        self.event(
+            tid,
+            f"bio: (f+0x4/0x9) bio=0x{bio:x} dev={DEV} sector={sector} bytes=4096 opf=2049"
+            ' end_io="ext4_end_bio+0x0/0x131"',
+        )
+        self.flying.append((bio, sector))
+
+    def device(self) -> None:
+        bio, sector = self.dice.choice(self.flying)
+        if self.dice.random() < 0.4:
+            self.event(0, f"block_rq_issue: 254,0 WS 4096 () {sector} + 8 [db]", "<idle>")
+            return
+        self.flying.remove((bio, sector))
+        self.event(0, f"bio_end: (f+0x4/0x9) bio=0x{bio:x} status=0 remaining=1 private=0x0", "<idle>")
+
+    def journal(self) -> None:
+        names = ("jbd2_start_commit", *STEPS, "jbd2_end_commit")
+        self.step += self.dice.choice((1, 1, 1, 2)) if 0 <= self.step < 3 else 1
+        data = f"dev 254,0 transaction {self.transaction} sync 0"
+        self.event(99, f"{names[self.step]}: {data}" + (" head 2" if self.step == 4 else ""), "jbd2")
+        if self.step == 4:
+            self.step, self.transaction = -1, self.transaction + 1
+
+    def state(self, tid: int) -> None:
+        kind = self.dice.choice(("sleep", "preempted", "wake", "run", "run"))
+        if kind == "wake":
+            self.event(0, f"sched_waking: comm=db pid={tid} prio=120 target_cpu=000", "<idle>")
+            return
+        ends = {"sleep": (tid, "D", 0), "preempted": (tid, "R+", 0), "run": (0, "R", tid)}[kind]
+        self.event(
+            tid,
+            f"sched_switch: prev_comm=a prev_pid={ends[0]} prev_prio=120 prev_state={ends[1]} ==>"
+            f" next_comm=b next_pid={ends[2]} next_prio=120",
+        )
+
+    def request(self, tid: int, steps: int) -> list[str]:
+        """The names of the events that begin and end on the thread, in an order in which they may come."""
+        names = ("filemap_wait", "folio_wait", "wait_commit", "flush", "fc_commit", "contention_")
+        open_, found = [], []
+        for _ in range(steps):
+            if open_ and self.dice.random() < 0.5:
+                found.append(open_.pop(self.dice.choice((-1, -1, 0))) + "_end")
+            else:
+                open_.append(self.dice.choice(names))
+                found.append(open_[-1])
+        return found + [name + "_end" for name in reversed(open_)]
+
+    def wait(self, tid: int, name: str) -> None:
+        if name.startswith("contention_"):
+            kind = "end" if name.endswith("_end") else "begin"
+            self.event(tid, f"contention_{kind}: lock_addr=0xff00 flags=MUTEX")
+            return
+        field = f" tid={self.transaction + self.dice.choice((0, 0, 1))}" if name == "wait_commit" else ""
+        self.event(tid, f"{name}: (f+0x4/0x9){field}")
+
+    def log(self) -> str:
+        todo: dict[int, list[str]] = {}
+        self.state(0)
+        for _ in range(900):
+            tid = self.dice.choice((11, 12, 13))
+            kind = self.dice.choice(("sync", "sync", "bio", "device", "device", "journal", "state"))
+            if kind == "sync" and tid not in todo:
+                file = f'dev={DEV} ino={tid} gen=1 start=0 end=9 datasync=0 fs="ext4" n0="f" n1="/"'
+                self.event(tid, f"fsync_enter: (ext4_sync_file+0x4/0x90) {file}")
+                todo[tid] = self.request(tid, self.dice.randrange(12))
+            elif kind == "sync" and todo[tid]:
+                self.wait(tid, todo[tid].pop(0))
+            elif kind == "sync":
+                del todo[tid]
+                self.event(tid, "fsync_exit: (x+0x4/0x9 <- ext4_sync_file) ret=0")
+            elif kind == "bio" and self.dice.random() < 0.5:
+                self.submit(tid)
+            elif kind == "device" and self.flying:
+                self.device()
+            elif kind == "journal":
+                self.journal()
+            elif kind == "state":
+                self.state(tid)
+        return "# tracer: nop\n#\n" + "\n".join(self.lines) + "\n"
+
+
+SEEDS = range(12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_phases_of_made_up_logs_are_those_of_the_reference(seed: int, tmp_path: Path) -> None:
+    log = tmp_path / "made.txt"
+    log.write_text(Machine(seed).log())
+    of_run, events = converted(log, tmp_path)
+    assert_sums(of_run)
+    found = by_request(of_run["phase"])
+    assert len(found) > 5
+    assert found == phases.of_tables(of_run, events)
+
+
+def test_made_up_logs_have_every_phase(tmp_path: Path) -> None:
+    found: set[str] = set()
+    for seed in SEEDS:
+        log = tmp_path / f"{seed}.txt"
+        log.write_text(Machine(seed).log())
+        _core.convert([str(log)], f"{tmp_path}/{seed}/")
+        found |= {row["phase"] for row in tables(tmp_path / str(seed))["phase"]}
+    assert found >= {
+        *("cpu wait", "lock wait", "flush", "commit wait", "earlier commit", "commit start"),
+        *("commit locking", "commit flushing", "commit logging", "fast commit wait", "queue"),
+        *("device", "writeback", "submit", "completion", "earlier writeback", "before submit"),
+        *("after completion", "residue"),
+    }
+
+
+@pytest.mark.parametrize("source", [INPUTS["dynamic-events/ext4.dat.gz"], *SEEDS[:4]], ids=str)
+def test_a_trace_has_the_same_phases(source: Path | int, tmp_path: Path) -> None:
+    if isinstance(source, int):
+        made = tmp_path / "made.txt"
+        made.write_text(Machine(source).log())
+        source = made
+    _core.convert([str(source)], f"{tmp_path}/tables/")
+    _core.convert([str(source)], f"{tmp_path}/out.pftrace")
+    sql = "SELECT * FROM syncline_phase ORDER BY sync_id, number"
+    # No two slices of a thread cross, and the residue has none.
+    slices = "SELECT COUNT(*), SUM(name = 'residue') FROM slice WHERE category = 'syncline.phase'"
+    with (
+        opened(f"{tmp_path}/out.pftrace", Reading()) as trace,
+        opened(f"{tmp_path}/tables", Reading()) as columns,
+    ):
+        assert run_query(trace, sql).rows == run_query(columns, sql).rows
+        assert run_report(trace, "phases").rows == run_report(columns, "phases").rows
+        count, residues = run_query(trace, slices).rows[0]
+        assert count > 0
+        assert residues == 0
+
+
+def test_phases_that_were_not_recorded_are_named(tmp_path: Path) -> None:
+    def unseen(source: Path) -> set[str | None]:
+        _core.convert([str(source)], f"{tmp_path}/{source.stem}/")
+        with opened(f"{tmp_path}/{source.stem}", Reading()) as engine:
+            table = run_report(engine, "phases")
+        at = table.columns.index("not_recorded")
+        return {row[at] for row in table.rows} - {None}
+
+    thesis = "cpu wait, lock wait, device, earlier writeback, commit wait, flush"
+    assert unseen(DATA / "small4.log") == {thesis}
+    # The recorder saw the scheduler, the block layer and the waits, and no lock that was contended.
+    assert unseen(ALL_DATA / "dynamic-events" / "ext4.dat.gz") == {"lock wait"}
