@@ -93,8 +93,8 @@ class Machine:
         self.transaction = 7
         self.step = -1
 
-    def event(self, tid: int, text: str, comm: str = "db") -> None:
-        self.now += self.dice.choice((0, 1, 1, 7, 40, 300))
+    def event(self, tid: int, text: str, comm: str = "db", *, may_be_at_once: bool = False) -> None:
+        self.now += self.dice.choice((0 if may_be_at_once else 1, 1, 7, 40, 300))
         seconds, us = divmod(self.now, 1_000_000)
         self.lines.append(f"{comm:>16}-{tid:<7} [000] .....  {seconds}.{us:06}: {text}")
 
@@ -155,7 +155,7 @@ class Machine:
             self.event(tid, f"contention_{kind}: lock_addr=0xff00 flags=MUTEX")
             return
         field = f" tid={self.transaction + self.dice.choice((0, 0, 1))}" if name == "wait_commit" else ""
-        self.event(tid, f"{name}: (f+0x4/0x9){field}")
+        self.event(tid, f"{name}: (f+0x4/0x9){field}", may_be_at_once=True)
 
     def log(self) -> str:
         todo: dict[int, list[str]] = {}

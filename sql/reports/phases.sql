@@ -176,7 +176,7 @@ SELECT
   CAST(part.time_ns AS DOUBLE) / NULLIF(total.time_ns, 0) AS share,
   CAST(median_ns AS DOUBLE) AS median_ns,
   max_ns,
-  CASE WHEN part.phase = 'residue' THEN NULLIF(SUBSTR(unseen.phases, 3), '') END AS not_recorded,
+  CASE part.phase WHEN 'residue' THEN NULLIF(SUBSTR(phases, 3), '') END AS not_recorded,
   total.run AS run
 FROM part
 JOIN total

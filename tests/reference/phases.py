@@ -42,11 +42,14 @@ class Commit:
 
 
 class Events:
-    """The events of a recording, by thread and by journal. `spans` are those of the requests of each thread."""
+    """The events of a recording, by thread and by journal. `spans` are those of the requests of each thread, and `first` is when its first
+    sync call or request began."""
 
-    def __init__(self, log: list[Row], spans: dict[int, list[Span]]) -> None:
+    def __init__(
+        self, log: list[Row], spans: dict[int, list[Span]], first: dict[int, int]
+    ) -> None:
         self.log = log
-        self.spans = spans
+        self.first = first
         self.threads: dict[int, Thread] = {}
         self.commits: dict[str, list[Commit]] = {}
         for tid, requests in spans.items():
@@ -63,7 +66,7 @@ class Events:
         for event in self.log:
             at, name = event["ts_ns"], event["event"]
             if name == "sched_switch" and tid in (event.get("prev_pid"), event.get("next_pid")):
-                if thread.watched_from is None or at < thread.watched_from:
+                if thread.watched_from is None and at >= self.first[tid]:
                     thread.watched_from = at
             if not start <= at <= end:
                 continue
@@ -194,7 +197,9 @@ class Request:
         return self.of_commit(inner, at) or "commit wait"
 
     def of_commit(self, wait: Row, at: int) -> str | None:
-        own = [commit for commit in self.commits if commit.transaction == wait["transaction_id"]]
+        # A wait that ends before its commit begins was for something else.
+        begun_commits = [commit for commit in self.commits if commit.start < wait["end"]]
+        own = [commit for commit in begun_commits if commit.transaction == wait["transaction_id"]]
         if not own:
             return None
         if at < own[0].start:
@@ -206,7 +211,9 @@ class Request:
             return "earlier commit" if any(covers(span, at) for span in others) else "commit start"
         if own[0].end is not None and at >= own[0].end:
             return None
-        steps = [(own[0].start if name == "commit locking" else began, name) for began, name in own[0].steps]
+        # What comes after the wait cannot be known at its end.
+        known = [(began, name) for began, name in own[0].steps if began < wait["end"]]
+        steps = [(own[0].start if name == "commit locking" else at, name) for at, name in known]
         begun = [(began, name) for began, name in steps if began <= at]
         return max(begun)[1] if begun else None
 
@@ -294,7 +301,10 @@ def of_tables(tables: dict[str, list[Row]], log: list[Row]) -> dict[int, list[tu
     for row in complete:
         if row["tid"] is not None:
             spans.setdefault(row["tid"], []).append((row["start_ns"], row["ts_ns"] + row["dur_ns"]))
-    events = Events(log, spans)
+    first: dict[int, int] = {}
+    for row in [*tables["sync"], *tables.get("call", [])]:
+        first[row["tid"]] = min(row["ts_ns"], first.get(row["tid"], row["ts_ns"]))
+    events = Events(log, spans, first)
     files = files_of(tables, log)
     found = {}
     for row in complete:

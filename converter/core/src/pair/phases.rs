@@ -89,7 +89,7 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
         (PhaseKind::BeforeSubmit, start, begun.unwrap_or(start).min(end)),
         (PhaseKind::AfterCompletion, done.unwrap_or(end).max(start).max(begun.unwrap_or(start)), end),
     ];
-    if waits.is_empty() && evidence.has_only_bios() {
+    if waits.is_empty() && !frame.knows_state && evidence.has_only_bios() {
         let [(before, from, to), (after, done, end)] = edges;
         push(phases, before, from, to);
         critical_path(evidence, frame, phases);
