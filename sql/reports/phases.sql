@@ -134,7 +134,7 @@ WITH
     WHERE
       key = 'phases_seen'
   ),
-  unseen AS (
+  missing AS (
     SELECT
       total.run AS run,
       op,
@@ -163,6 +163,10 @@ WITH
       END AS phases
     FROM total
     LEFT JOIN seen ON seen.run = total.run
+  ),
+  unseen AS (
+    SELECT run, op, fs, dev, NULLIF(SUBSTR(phases, 3), '') AS phases
+    FROM missing
   )
 SELECT
   total.op AS op,
@@ -176,7 +180,7 @@ SELECT
   CAST(part.time_ns AS DOUBLE) / NULLIF(total.time_ns, 0) AS share,
   CAST(median_ns AS DOUBLE) AS median_ns,
   max_ns,
-  CASE part.phase WHEN 'residue' THEN NULLIF(SUBSTR(phases, 3), '') END AS not_recorded,
+  unseen.phases AS not_recorded,
   total.run AS run
 FROM part
 JOIN total
@@ -184,11 +188,12 @@ JOIN total
   AND total.op IS NOT DISTINCT FROM part.op
   AND total.fs IS NOT DISTINCT FROM part.fs
   AND total.dev IS NOT DISTINCT FROM part.dev
-JOIN unseen
+LEFT JOIN unseen
   ON unseen.run = part.run
   AND unseen.op IS NOT DISTINCT FROM part.op
   AND unseen.fs IS NOT DISTINCT FROM part.fs
   AND unseen.dev IS NOT DISTINCT FROM part.dev
+  AND part.phase = 'residue'
 LEFT JOIN syncline_meta AS device_name
   ON device_name.run = total.run
   AND device_name.key = 'device_name.' || total.dev
