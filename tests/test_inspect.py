@@ -247,7 +247,7 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
             elif entry["answer"] == "full":
                 # A loss may have no time, and a total of 0 has no shares.
                 is_zero = name == "amount" and not sum(columns["bytes"])
-                allowed = {"bytes_share"} if is_zero else {"first_ts_ns", "last_ts_ns"}
+                allowed = {"bytes_share"} if is_zero else {"first_ts_ns", "last_ts_ns", "not_recorded"}
                 assert null <= allowed, (name, null)
             elif entry["answer"] == "part" and not table.rows:
                 assert name == "failures", "a recording without a failure"
@@ -255,12 +255,13 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
                 # The names that reports give to derived columns.
                 alike = {"syscall_ns": "latency", "tid": "threads"}
                 shown = " ".join(null) + (" " if name != "latency" else " latency writeback")
+                shown += " ".join(columns.get("not_recorded", []))
                 words = [
                     word
                     for c in entry["unknown_columns"]
                     for word in (c.split("_")[0], alike.get(c, c))
                 ]
-                assert null or name == "latency", name
+                assert null or name in ("latency", "phases"), name
                 assert any(word in shown for word in words), (name, null, words)
             elif table.rows and name != "losses":
                 # Rows without figures: an unknown file, stack or time.

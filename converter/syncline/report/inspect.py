@@ -76,7 +76,7 @@ _WORD = re.compile(r"\w+")
 _TABLE = re.compile(r"\bsyncline_(\w+)")
 _COMMENT = re.compile(r"--[^\n]*")
 # Tables that are computed from the requests.
-_OF_REQUESTS = {"sync", "parallel", "stack"}
+_OF_REQUESTS = {"sync", "parallel", "phase", "stack"}
 # Tables that a report can do without.
 _OPTIONAL = {"mark", "meta"}
 

@@ -12,7 +12,7 @@ use super::bpftrace_text::{device, sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
 use super::dynamic_events::{self, DynamicEvent, PROBE_FIELDS, ProbeFields};
 use super::event_names::{EventName, bio_size, errno, errno_of_status, extra_key, has_fua, is_background, is_write};
-use super::tracepoints::thread_event;
+use super::tracepoints::{printed_switch, thread_event};
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
     SourceOptions, bpftrace_json, markers, strace,
@@ -376,6 +376,9 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
         EventName::WorkEnd => Kind::Probe(Probe::WorkEnd),
         EventName::CommitStep(step) => Kind::CommitStep { dev, transaction, step },
         EventName::Switch | EventName::Wake | EventName::LockWait | EventName::LockWaitEnd => {
+            if let Some(text) = object.get("text").filter(|_| event == EventName::Switch) {
+                return Some(printed_switch(text_of(text).as_bytes()));
+            }
             let number = |key: &str| object.get(key).and_then(Value::as_i64).map(|number| number as u64);
             let state = object.get("prev_state").and_then(Value::as_str).map(str::as_bytes);
             // `pid` is a field of all events of the log.

@@ -11,7 +11,7 @@ use crate::source::cursor::{Cursor, find, whole, word_len};
 use crate::source::dynamic_events::{self, DynamicEvent, ProbeFields};
 use crate::source::event_names::{EventName, MARKER, extra_key, is_background};
 use crate::source::markers;
-use crate::source::tracepoints::{Field, Fields, Tracepoint};
+use crate::source::tracepoints::{Field, Fields, Tracepoint, printed_switch};
 use crate::source::{Batch, Extra, SourceOptions};
 
 /// The kernel prints the tracepoints `sys_enter_CALL` and `sys_exit_CALL` as `sys_CALL`.
@@ -85,8 +85,7 @@ impl<'a> TextDecoder<'a> {
         } else if !tracepoint.required_fields().is_empty() {
             let parsed = for_each_field(record, &mut |key, value| slots.put(key, value));
             if parsed.is_none() {
-                // `trace-cmd report` prints a switch in a form of its own, which no report needs.
-                return (tracepoint == Tracepoint::Named(EventName::Switch)).then_some(Kind::Other);
+                return (tracepoint == Tracepoint::Named(EventName::Switch)).then(|| printed_switch(record.data));
             }
         }
         tracepoint.kind(record.name, self.options.machine, &slots, &mut self.batch.names)

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::bpftrace_text::{sane_range, whole_fs};
 use super::dynamic_events::{DynamicEvent, work_start};
 use super::event_names::{EventName, MARKER, errno, errno_of_status, has_fua, is_write};
+use super::cursor::{Cursor, whole};
 use super::{escape, markers};
 use crate::event::probe::Probe;
 use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op, ThreadEvent};
@@ -393,7 +394,7 @@ impl Tracepoint {
 }
 
 /// Makes the event of a thread. `ids` are the thread that leaves a CPU, the one that gets it, and the one that is woken; `state` is that of
-/// the first one, as a number or as letters. It is of no use without them: `trace-cmd report` prints a switch in another form.
+/// the first one, as a number or as letters. It is of no use without them.
 pub(super) fn thread_event(
     event: EventName,
     ids: [Option<u64>; 3],
@@ -411,6 +412,23 @@ pub(super) fn thread_event(
         }),
     };
     thread_event.map_or(Kind::Other, Kind::Thread)
+}
+
+/// Makes the event of a switch as `trace-cmd report` prints it: `COMM:PID [PRIO] STATE ==> COMM:PID [PRIO]`.
+pub(super) fn printed_switch(text: &[u8]) -> Kind {
+    let thread = |text: &[u8]| {
+        let name = &text[..memchr::memmem::rfind(text, b" [")?];
+        whole(&name[memchr::memrchr(b':', name)? + 1..], Cursor::decimal)
+    };
+    let switch = || {
+        let at = memchr::memmem::find(text, b" ==> ")?;
+        let (from, to) = (&text[..at], &text[at + 5..]);
+        let state = &from[memchr::memrchr(b' ', from)? + 1..];
+        Some((thread(from)?, state, thread(to)?))
+    };
+    switch().map_or(Kind::Other, |(from, state, to)| {
+        thread_event(EventName::Switch, [Some(from), Some(to), None], (None, Some(state)))
+    })
 }
 
 /// Whether a thread that leaves a CPU in this state could have gone on: `R`, or `R+` if it was preempted.
@@ -451,6 +469,22 @@ mod tests {
         for name in ["fsync", "fsync_exit", "exit_fsync", "start", "exit", "Q", "C", "sys_enter_write", "sync"] {
             assert_eq!(parse(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn a_switch_says_whether_the_thread_could_have_gone_on() {
+        let switch = |text: &str| match printed_switch(text.as_bytes()) {
+            Kind::Thread(ThreadEvent::Switch { from, is_runnable, to }) => Some((from, is_runnable, to)),
+            _ => None,
+        };
+        assert_eq!(switch("a [b]:c d:133 [120] D ==> kworker/0:1:9 [120]"), Some((133, false, 9)));
+        assert_eq!(switch("db:133 [120] R+ ==> x y:7 [120]"), Some((133, true, 7)));
+        assert_eq!(switch("db:133 [120] R"), None);
+        let by_number = |state| thread_event(EventName::Switch, [Some(1), Some(2), None], (Some(state), None));
+        let expected = |is_runnable| Kind::Thread(ThreadEvent::Switch { from: 1, is_runnable, to: 2 });
+        // Preempted, and blocked without being interruptible.
+        assert_eq!((by_number(0x100), by_number(2)), (expected(true), expected(false)));
+        assert_eq!(thread_event(EventName::Wake, [None, None, None], (None, None)), Kind::Other);
     }
 
     #[test]
