@@ -247,7 +247,9 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
             elif entry["answer"] == "full":
                 # A loss may have no time, and a total of 0 has no shares.
                 is_zero = name == "amount" and not sum(columns["bytes"])
-                allowed = {"bytes_share"} if is_zero else {"first_ts_ns", "last_ts_ns", "not_recorded"}
+                allowed = (
+                    {"bytes_share"} if is_zero else {"first_ts_ns", "last_ts_ns", "not_recorded"}
+                )
                 assert null <= allowed, (name, null)
             elif entry["answer"] == "part" and not table.rows:
                 assert name == "failures", "a recording without a failure"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.coretools import DATA, RECORDINGS, ROOT, Rows, tables
 from tests.reference import phases
 
 ALL_DATA = ROOT / "tests" / "data"
-# Each kind of recording: probes alone and beside the patch, the patch alone, block layer, perf, bpftrace.
+# Each kind of recording: probes with and without the patch, the patch, the block layer, perf, bpftrace.
 OTHERS = [
     *("dynamic-events/btrfs-both.txt.gz", "dynamic-events/btrfs.txt.gz"),
     *("dynamic-events/ext4-both.txt.gz", "dynamic-events/ext4.dat.gz"),
@@ -60,7 +61,7 @@ def assert_sums(of_run: dict[str, Rows]) -> None:
     assert {number: sum(part[2] for part in parts) for number, parts in found.items()} == lengths
     for parts in found.values():
         assert parts[-1][0] == "residue"
-        for before, after in zip(parts[:-1], parts[1:-1], strict=False):
+        for before, after in itertools.pairwise(parts[:-1]):
             assert before[1] is not None
             assert after[1] is not None
             assert before[1] + before[2] <= after[1]
@@ -101,7 +102,10 @@ class Machine:
     def submit(self, tid: int) -> None:
         self.filled += 1
         bio, sector = 0xFF00 + 64 * self.filled, SECTOR + 8 * self.filled
-        self.event(tid, f"bio_add_folio: (f+0x4/0x9) bio=0x{bio:x} dev={DEV} ino={tid} index=1 len=4096 off=0")
+        self.event(
+            tid,
+            f"bio_add_folio: (f+0x4/0x9) bio=0x{bio:x} dev={DEV} ino={tid} index=1 len=4096 off=0",
+        )
         self.event(
             tid,
             f"bio: (f+0x4/0x9) bio=0x{bio:x} dev={DEV} sector={sector} bytes=4096 opf=2049"
@@ -115,13 +119,17 @@ class Machine:
             self.event(0, f"block_rq_issue: 254,0 WS 4096 () {sector} + 8 [db]", "<idle>")
             return
         self.flying.remove((bio, sector))
-        self.event(0, f"bio_end: (f+0x4/0x9) bio=0x{bio:x} status=0 remaining=1 private=0x0", "<idle>")
+        self.event(
+            0, f"bio_end: (f+0x4/0x9) bio=0x{bio:x} status=0 remaining=1 private=0x0", "<idle>"
+        )
 
     def journal(self) -> None:
         names = ("jbd2_start_commit", *STEPS, "jbd2_end_commit")
         self.step += self.dice.choice((1, 1, 1, 2)) if 0 <= self.step < 3 else 1
         data = f"dev 254,0 transaction {self.transaction} sync 0"
-        self.event(99, f"{names[self.step]}: {data}" + (" head 2" if self.step == 4 else ""), "jbd2")
+        self.event(
+            99, f"{names[self.step]}: {data}" + (" head 2" if self.step == 4 else ""), "jbd2"
+        )
         if self.step == 4:
             self.step, self.transaction = -1, self.transaction + 1
 
@@ -154,7 +162,11 @@ class Machine:
             kind = "end" if name.endswith("_end") else "begin"
             self.event(tid, f"contention_{kind}: lock_addr=0xff00 flags=MUTEX")
             return
-        field = f" tid={self.transaction + self.dice.choice((0, 0, 1))}" if name == "wait_commit" else ""
+        field = (
+            f" tid={self.transaction + self.dice.choice((0, 0, 1))}"
+            if name == "wait_commit"
+            else ""
+        )
         self.event(tid, f"{name}: (f+0x4/0x9){field}", may_be_at_once=True)
 
     def log(self) -> str:

@@ -7,6 +7,7 @@ each answer: slow on purpose, so that it is easy to check by eye.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,9 +46,7 @@ class Events:
     """The events of a recording, by thread and by journal. `spans` are those of the requests of each thread, and `first` is when its first
     sync call or request began."""
 
-    def __init__(
-        self, log: list[Row], spans: dict[int, list[Span]], first: dict[int, int]
-    ) -> None:
+    def __init__(self, log: list[Row], spans: dict[int, list[Span]], first: dict[int, int]) -> None:
         self.log = log
         self.first = first
         self.threads: dict[int, Thread] = {}
@@ -65,9 +64,12 @@ class Events:
         folio: list[int] = []
         for event in self.log:
             at, name = event["ts_ns"], event["event"]
-            if name == "sched_switch" and tid in (event.get("prev_pid"), event.get("next_pid")):
-                if thread.watched_from is None and at >= self.first[tid]:
-                    thread.watched_from = at
+            switches = name == "sched_switch" and tid in (
+                event.get("prev_pid"),
+                event.get("next_pid"),
+            )
+            if switches and thread.watched_from is None and at >= self.first[tid]:
+                thread.watched_from = at
             if not start <= at <= end:
                 continue
             if name == "sched_switch" and event.get("prev_pid") == tid and state == "running":
@@ -85,7 +87,7 @@ class Events:
             elif name == "contention_end" and lock is not None:
                 thread.locks.append((lock, at))
                 lock = None
-            elif name in FOLIO_WAITS and "probe" in "".join(event):
+            elif name in FOLIO_WAITS:
                 folio.append(at)
             elif name.removesuffix("_end") in FOLIO_WAITS and folio:
                 began = folio.pop()
@@ -149,7 +151,12 @@ class Request:
                 found.add(bio["ts_ns"] + bio["queue_ns"])
         for wait in self.waits:
             found |= {wait["ts_ns"], wait["end"]}
-        for spans in (self.thread.runnable, self.thread.blocked, self.thread.locks, self.thread.folios):
+        for spans in (
+            self.thread.runnable,
+            self.thread.blocked,
+            self.thread.locks,
+            self.thread.folios,
+        ):
             found |= {time for span in spans for time in span}
         for commit in self.commits:
             found |= {commit.start, *(at for at, _ in commit.steps)} | ({commit.end} - {None})
@@ -183,7 +190,13 @@ class Request:
             return "cpu wait"
         if any(covers(span, at) for span in self.thread.locks):
             return "lock wait"
-        return self.of_waits(at) or self.of_data(at) or self.of_thread(at) or self.of_edges(at) or "residue"
+        return (
+            self.of_waits(at)
+            or self.of_data(at)
+            or self.of_thread(at)
+            or self.of_edges(at)
+            or "residue"
+        )
 
     def of_waits(self, at: int) -> str | None:
         active = [wait for wait in self.waits if covers((wait["ts_ns"], wait["end"]), at)]
@@ -280,9 +293,14 @@ def phases(request: Request) -> list[tuple[str, int | None, int]]:
     borders = {time for wait in request.waits for time in (wait["ts_ns"], wait["end"])}
     found: list[list[Any]] = []
     moments = request.moments()
-    for at, until in zip(moments, moments[1:], strict=False):
+    for at, until in itertools.pairwise(moments):
         name = request.phase(at)
-        if found and found[-1][0] == name and (name == "residue" or at not in borders) and found[-1][2] == at:
+        if (
+            found
+            and found[-1][0] == name
+            and (name == "residue" or at not in borders)
+            and found[-1][2] == at
+        ):
             found[-1][2] = until
         else:
             found.append([name, at, until])
@@ -292,7 +310,9 @@ def phases(request: Request) -> list[tuple[str, int | None, int]]:
     return [*named, ("residue", rest[0][0] if len(rest) == 1 else None, length)]
 
 
-def of_tables(tables: dict[str, list[Row]], log: list[Row]) -> dict[int, list[tuple[str, int | None, int]]]:
+def of_tables(
+    tables: dict[str, list[Row]], log: list[Row]
+) -> dict[int, list[tuple[str, int | None, int]]]:
     """The phases of each complete request, by its sync_id."""
     complete = [
         row for row in tables["sync"] if row["start_ns"] is not None and row["dur_ns"] is not None

@@ -107,10 +107,16 @@ pub enum CommitStep {
 /// What the scheduler, or a lock, reports of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ThreadEvent {
-    /// A CPU passes from one thread to another. `is_runnable`: the thread that leaves it could have gone on.
-    Switch { from: u32, is_runnable: bool, to: u32 },
+    /// A CPU passes from one thread to another. `is_runnable`: the thread that leaves it could have continued.
+    Switch {
+        from: u32,
+        is_runnable: bool,
+        to: u32,
+    },
     /// A thread that was blocked may run.
-    Wake { thread: u32 },
+    Wake {
+        thread: u32,
+    },
     /// The thread of the event begins to wait for a lock, or has it.
     LockWait,
     LockWaitEnd,

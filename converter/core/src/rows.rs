@@ -399,7 +399,13 @@ impl Request {
         }
         // One piece is as long as what it spans.
         let one = pieces.filter(|(first, last)| last - first == dur).map(|(first, _)| first);
-        Phase { sync_id: self.sync_id, number: self.phases.len() as u64 + 1, phase: PhaseKind::Residue, start: one, dur }
+        Phase {
+            sync_id: self.sync_id,
+            number: self.phases.len() as u64 + 1,
+            phase: PhaseKind::Residue,
+            start: one,
+            dur,
+        }
     }
 
     /// The negative errno with which it ended.

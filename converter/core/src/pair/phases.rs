@@ -298,7 +298,8 @@ fn idle_of_known(evidence: &Evidence, gaps: &[(i64, i64)]) -> Vec<PhaseSpan> {
     completions.sort_unstable();
     let folio_waits = disjoint(&evidence.folio_waits);
     for blocked in &evidence.blocked {
-        let own = completions.partition_point(|&complete| complete <= blocked.to).checked_sub(1).map(|at| completions[at]);
+        let own =
+            completions.partition_point(|&complete| complete <= blocked.to).checked_sub(1).map(|at| completions[at]);
         let last = own.max(blocked.other_complete);
         let until = last.map_or(blocked.to, |last| last.max(blocked.from));
         for (from, to) in inside(&folio_waits, blocked.from, until) {
@@ -395,7 +396,8 @@ mod tests {
         ];
         assert_eq!(phases(Evidence { bios: bios.clone(), ..Evidence::default() }, &[]), expected);
         // The thread ran until it was blocked at 155, so it was filling the third bio.
-        let evidence = Evidence { bios, blocked: vec![blocked(155, 610)], runnable: vec![(610, 640)], ..Evidence::default() };
+        let evidence =
+            Evidence { bios, blocked: vec![blocked(155, 610)], runnable: vec![(610, 640)], ..Evidence::default() };
         let expected = [
             ("before submit", 0, 100),
             ("submit", 100, 150),
@@ -440,7 +442,11 @@ mod tests {
             ],
             ..Evidence::default()
         };
-        let waits = [wait(WaitKind::FastCommit, 250, 870), wait(WaitKind::CommitWait, 300, 860), wait(WaitKind::Flush, 865, 900)];
+        let waits = [
+            wait(WaitKind::FastCommit, 250, 870),
+            wait(WaitKind::CommitWait, 300, 860),
+            wait(WaitKind::Flush, 865, 900),
+        ];
         let expected = [
             ("before submit", 0, 50),
             ("queue", 50, 60),

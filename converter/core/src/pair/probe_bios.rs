@@ -137,7 +137,8 @@ impl Pairer {
             let bytes = if is_shared { folios.iter().map(|folio| folio.len).sum() } else { bytes };
             let bio = &mut self.bios[slot];
             (bio.by_probe, bio.parts_left, bio.other_share) = (true, parts_left, last_share);
-            bio.file = folios.first().map(|folio| (folio.dev, folio.ino)).filter(|&(dev, ino)| dev.is_known() && ino != 0);
+            bio.file =
+                folios.first().map(|folio| (folio.dev, folio.ino)).filter(|&(dev, ino)| dev.is_known() && ino != 0);
             last_share = Some((slot, bio.row.bio_id));
             bio.row.first_event = folios.first().map_or(e.ts, |folio| folio.ts.min(e.ts));
             bio.row.extent = extent_of(&folios, bytes);

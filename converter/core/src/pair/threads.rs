@@ -1,7 +1,7 @@
 //! What the threads of open requests do: they run, could run, or are blocked; they wait for locks and for folios.
 
-use super::phases::Blocked;
 use super::journals::STEPS;
+use super::phases::Blocked;
 use super::{Map, Pairer, Slot};
 use crate::event::{Dev, Event, ThreadEvent, WaitKind};
 use crate::rows::PhaseKind;
@@ -167,7 +167,8 @@ impl Pairer {
         let waits = waits.into_iter().filter(|_| self.has_waits);
         let steps = STEPS.map(|step| PhaseKind::CommitStep(step).name());
         let steps = steps.into_iter().filter(|_| self.has_waits && seen.commit_steps);
-        let others = groups.iter().filter(|(is_seen, _)| *is_seen).flat_map(|(_, kinds)| *kinds).map(|kind| kind.name());
+        let others =
+            groups.iter().filter(|(is_seen, _)| *is_seen).flat_map(|(_, kinds)| *kinds).map(|kind| kind.name());
         others.chain(waits).chain(steps).collect::<Vec<_>>().join(", ")
     }
 }

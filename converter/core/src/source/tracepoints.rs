@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use super::bpftrace_text::{sane_range, whole_fs};
+use super::cursor::{Cursor, whole};
 use super::dynamic_events::{DynamicEvent, work_start};
 use super::event_names::{EventName, MARKER, errno, errno_of_status, has_fua, is_write};
-use super::cursor::{Cursor, whole};
 use super::{escape, markers};
 use crate::event::probe::Probe;
 use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op, ThreadEvent};
@@ -395,11 +395,7 @@ impl Tracepoint {
 
 /// Makes the event of a thread. `ids` are the thread that leaves a CPU, the one that gets it, and the one that is woken; `state` is that of
 /// the first one, as a number or as letters. It is of no use without them.
-pub(super) fn thread_event(
-    event: EventName,
-    ids: [Option<u64>; 3],
-    state: (Option<u64>, Option<&[u8]>),
-) -> Kind {
+pub(super) fn thread_event(event: EventName, ids: [Option<u64>; 3], state: (Option<u64>, Option<&[u8]>)) -> Kind {
     let [from, to, woken] = ids.map(|id| id.and_then(|id| u32::try_from(id).ok()));
     let thread_event = match event {
         EventName::LockWait => Some(ThreadEvent::LockWait),
@@ -431,7 +427,7 @@ pub(super) fn printed_switch(text: &[u8]) -> Kind {
     })
 }
 
-/// Whether a thread that leaves a CPU in this state could have gone on: `R`, or `R+` if it was preempted.
+/// Whether a thread that leaves a CPU in this state could have continued: `R`, or `R+` if it was preempted.
 fn is_runnable((number, letters): (Option<u64>, Option<&[u8]>)) -> Option<bool> {
     // The bits above are not of the state: one of them says that the thread was preempted.
     const STATES: u64 = 0xff;
@@ -472,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_says_whether_the_thread_could_have_gone_on() {
+    fn a_switch_says_whether_the_thread_could_have_continued() {
         let switch = |text: &str| match printed_switch(text.as_bytes()) {
             Kind::Thread(ThreadEvent::Switch { from, is_runnable, to }) => Some((from, is_runnable, to)),
             _ => None,

@@ -142,9 +142,8 @@ impl PerfettoTrace {
         let counter = self.syncs_in_flight;
         let name = self.request_name(request, names);
         // The arrows to its bios begin where the first one is submitted.
-        let first_submit = |span: &PhaseSpan| {
-            span.phase == PhaseKind::BeforeSubmit && Some(span.end) == request.first_submit
-        };
+        let first_submit =
+            |span: &PhaseSpan| span.phase == PhaseKind::BeforeSubmit && Some(span.end) == request.first_submit;
         let before_submit = request.phases.iter().position(first_submit);
         let values: [Value; columns::SYNC.len()] = values(request);
         let known_call = known_call.filter(|call| call.sync_id == request.sync_id);
