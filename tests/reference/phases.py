@@ -8,6 +8,7 @@ each answer: slow on purpose, so that it is easy to check by eye.
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +48,7 @@ class Events:
     sync call or request began."""
 
     def __init__(self, log: list[Row], spans: dict[int, list[Span]], first: dict[int, int]) -> None:
-        self.log = log
+        self.log = [switch_of_report(event) for event in log]
         self.first = first
         self.threads: dict[int, Thread] = {}
         self.commits: dict[str, list[Commit]] = {}
@@ -108,6 +109,22 @@ class Events:
                 commit.steps.append((at, STEPS[name]))
             elif commit.transaction == number and name == "jbd2_end_commit":
                 commit.end = at
+
+
+# As `trace-cmd report` prints a switch.
+_SWITCH = re.compile(r"(?s:.*):(\d+) \[\d+\] (\S+) ==> (?s:.*):(\d+) \[\d+\]")
+
+
+def switch_of_report(event: Row) -> Row:
+    """The event with the fields of a switch, if it has only their text."""
+    match = _SWITCH.fullmatch(str(event.get("text", "")).strip())
+    if event["event"] != "sched_switch" or match is None:
+        return event
+    return event | {
+        "prev_pid": int(match[1]),
+        "prev_state": match[2],
+        "next_pid": int(match[3]),
+    }
 
 
 def is_runnable(state: object) -> bool:
