@@ -99,7 +99,9 @@ pub(super) fn find(evidence: &mut Evidence, waits: &[WaitInterval], frame: Frame
     let mut data = Vec::new();
     let gaps = critical_path(evidence, frame, &mut data);
     let mut ends = Vec::new();
-    edges.iter().for_each(|&(phase, from, to)| push(&mut ends, phase, from, to));
+    for (phase, from, to) in edges {
+        push(&mut ends, phase, from, to);
+    }
     let idle = if frame.knows_state { idle_of_known(evidence, &gaps) } else { idle_of_unknown(evidence) };
     let of = |spans: &[(i64, i64)], phase| spans.iter().map(|&(start, end)| PhaseSpan { phase, start, end }).collect();
     let first = [of(&evidence.runnable, PhaseKind::CpuWait), of(&evidence.lock_waits, PhaseKind::LockWait)];
