@@ -236,11 +236,16 @@ def test_a_trace_has_the_same_phases(source: Path | int, tmp_path: Path) -> None
     # No two slices of a thread cross, and the residue has none.
     slices = "SELECT COUNT(*), SUM(name = 'residue') FROM slice WHERE category = 'syncline.phase'"
     with (
-        opened(f"{tmp_path}/out.pftrace", Reading()) as trace,
+        opened(f"{tmp_path}/out.pftrace", Reading(), engine="embedded") as trace,
+        opened(f"{tmp_path}/out.pftrace", Reading(), engine="duckdb") as read_back,
         opened(f"{tmp_path}/tables", Reading()) as columns,
     ):
-        assert run_query(trace, sql).rows == run_query(columns, sql).rows
-        assert run_report(trace, "phases").rows == run_report(columns, "phases").rows
+        expected = run_query(columns, sql).rows
+        assert run_query(trace, sql).rows == expected
+        assert run_query(read_back, sql).rows == expected
+        report = run_report(columns, "phases").rows
+        assert run_report(trace, "phases").rows == report
+        assert run_report(read_back, "phases").rows == report
         count, residues = run_query(trace, slices).rows[0]
         assert count > 0
         assert residues == 0

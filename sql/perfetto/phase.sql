@@ -4,6 +4,10 @@
 -- leave of a wait is a phase of its own, with the name of the wait. What phases
 -- and waits leave of the request is its residue.
 
+--
+-- A trace that holds all values may have another layout, in which waits are
+-- inside of phases. The whole time of such a request is residue.
+
 INCLUDE PERFETTO MODULE dev.syncline.sync;
 
 -- Phases of sync requests, one row each.
@@ -33,6 +37,16 @@ WITH
       start_ns IS NOT NULL
       AND dur_ns IS NOT NULL
   ),
+  -- Slices of the requests whose slices are of another layout.
+  other_layout AS MATERIALIZED (
+    SELECT DISTINCT phase.parent_id AS id
+    FROM slice
+    JOIN slice AS phase ON phase.id = slice.parent_id
+    WHERE
+      slice.category = 'syncline.wait'
+      AND slice.dur > 0
+      AND phase.category = 'syncline.phase'
+  ),
   -- Requests, without a name of their own, and their waits.
   outer_slice AS MATERIALIZED (
     SELECT
@@ -60,6 +74,7 @@ WITH
     JOIN outer_slice ON outer_slice.id = slice.parent_id
     WHERE
       slice.category IN ('syncline.phase', 'syncline.wait')
+      AND outer_slice.id NOT IN (SELECT id FROM other_layout)
     UNION ALL
     SELECT id, sync_id, name, ts, NULL, end_ts, end_ts FROM outer_slice
   ),

@@ -244,6 +244,31 @@ pub enum PhaseKind {
 }
 
 impl PhaseKind {
+    /// All but those of waits, which have the names of the waits.
+    const APART_FROM_WAITS: [Self; 15] = [
+        Self::CpuWait,
+        Self::LockWait,
+        Self::EarlierCommit,
+        Self::CommitStart,
+        Self::CommitStep(CommitStep::Locking),
+        Self::CommitStep(CommitStep::Flushing),
+        Self::CommitStep(CommitStep::Logging),
+        Self::Queue,
+        Self::Device,
+        Self::Writeback,
+        Self::Submit,
+        Self::Completion,
+        Self::EarlierWriteback,
+        Self::BeforeSubmit,
+        Self::AfterCompletion,
+    ];
+
+    /// Returns the phase of a name that is not the residue.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        let of_waits = WaitKind::ALL.into_iter().map(Self::Wait);
+        Self::APART_FROM_WAITS.into_iter().chain(of_waits).find(|phase| phase.name() == name)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::CpuWait => "cpu wait",

@@ -5,7 +5,9 @@
 use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 use crate::rows::derived::column;
-use crate::rows::{Bio, Call, CallOf, Commit, Confidence, Extent, Missing, Request, Row, Value, WaitInterval, values};
+use crate::rows::{
+    Bio, Call, CallOf, Commit, Confidence, Extent, Missing, PhaseSpan, Request, Row, Value, WaitInterval, values,
+};
 
 /// The position of a column in the table of a row.
 macro_rules! at {
@@ -95,7 +97,7 @@ pub(super) fn request<const N: usize>(
     v: &[Value; N],
     slice: (i64, i64),
     call_ts: Option<i64>,
-    waits: Vec<WaitInterval>,
+    (waits, phases): (Vec<WaitInterval>, Vec<PhaseSpan>),
 ) -> Option<Request> {
     let missing = named(v[at!(Request, "incomplete")], &Missing::ALL, Missing::name);
     let (has_start, has_end) = (missing != Some(Missing::Start), missing != Some(Missing::End));
@@ -112,6 +114,7 @@ pub(super) fn request<const N: usize>(
     let after = int(v[at!(Request, "after_complete_ns")]);
     let lacks_bio = missing == Some(Missing::Bio);
     let bios = int(v[at!(Request, "bios")]);
+    let start = Some(slice.0).filter(|_| has_start && !call_only);
     let row = Request {
         tid: task(v[at!(Request, "tid")]),
         pid: task(v[at!(Request, "pid")]),
@@ -135,7 +138,7 @@ pub(super) fn request<const N: usize>(
         }),
         call_only,
         last_event: slice.1,
-        start: Some(slice.0).filter(|_| has_start && !call_only),
+        start,
         end,
         ret: int(v[at!(Request, "ret")]),
         first_submit: before.and_then(|ns| slice.0.checked_add(ns)),
@@ -157,6 +160,8 @@ pub(super) fn request<const N: usize>(
         confidence: named(v[at!(Request, "confidence")], &Confidence::ALL, Confidence::name)?,
         waits_known: (int(v[at!(Request, "journal_ns")]).is_some(), int(v[at!(Request, "flush_ns")]).is_some()),
         waits,
+        // A request without a start or an end has waits, and no phases.
+        phases: if start.is_some() && end.is_some() { phases } else { Vec::new() },
         ..Request::new(int(v[at!(Request, "sync_id")])? as u64, id, slice.0)
     };
     checked(row, v)

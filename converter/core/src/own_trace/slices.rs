@@ -1,13 +1,14 @@
 //! Slices become rows when they end.
 
-use super::interned::{Single, Table};
+use super::interned::{Single, Table, Track};
 use super::rebuild::at;
 use super::wire::Fields;
 use super::{Reader, Stop, rebuild};
+use crate::event::WaitKind;
 use crate::rows::derived::{
     Common, CommonRequest, KnownCall, ReadRow, RequestPlace, Thread, column, derive_bio, derive_call, derive_request,
 };
-use crate::rows::{Bio, Call, Commit, Confidence, Request, Type, Value, WaitInterval, columns};
+use crate::rows::{Bio, Call, Commit, Confidence, PhaseKind, PhaseSpan, Request, Type, Value, WaitInterval, columns};
 use crate::sink::perfetto::fields::Category;
 use crate::sink::perfetto::proto::{annotation, event};
 use crate::sink::{Group, GroupRequest, Mark};
@@ -37,21 +38,11 @@ pub(super) struct Singles {
 pub(super) enum Open {
     Call(Box<OpenCall>),
     Request(Box<OpenRequest>),
-    Wait {
-        values: [Value; columns::WAIT.len()],
-        ts: i64,
-    },
+    Wait(Box<OpenWait>),
     Bio(Box<OpenBio>),
-    Commit {
-        values: [Value; columns::JOURNAL.len()],
-        ts: i64,
-    },
-    Mark {
-        mark_id: i64,
-        mark: Mark,
-    },
-    /// Its rows say it, too.
-    Phase,
+    Commit { values: [Value; columns::JOURNAL.len()], ts: i64 },
+    Mark { mark_id: i64, mark: Mark },
+    Phase { phase: PhaseKind, ts: i64 },
 }
 
 pub(super) struct OpenCall {
@@ -60,6 +51,14 @@ pub(super) struct OpenCall {
     singles: Singles,
     /// The requests inside. What they say depends on the end of the call.
     requests: Vec<EndedRequest>,
+}
+
+pub(super) struct OpenWait {
+    values: [Value; columns::WAIT.len()],
+    wait: WaitKind,
+    ts: i64,
+    /// Up to where slices inside of it, or phases without a slice, say its phases.
+    reached: i64,
 }
 
 pub(super) struct OpenBio {
@@ -74,6 +73,9 @@ pub(super) struct OpenRequest {
     ts: i64,
     singles: Singles,
     waits: Vec<WaitInterval>,
+    phases: Vec<PhaseSpan>,
+    /// A wait is inside of a phase, as in some traces that hold all values.
+    is_of_other_layout: bool,
 }
 
 struct EndedRequest {
@@ -100,13 +102,22 @@ impl Reader<'_> {
             }
             Category::Sync => {
                 let (values, singles) = self.arguments::<Request, _>(data)?;
-                Open::Request(Box::new(OpenRequest { values, ts, singles, waits: Vec::new() }))
+                Open::Request(Box::new(OpenRequest {
+                    values,
+                    ts,
+                    singles,
+                    waits: Vec::new(),
+                    phases: Vec::new(),
+                    is_of_other_layout: false,
+                }))
             }
             Category::Wait => {
                 let (mut values, _) = self.arguments::<WaitInterval, _>(data)?;
-                let wait = rebuild::word(self.interned.event_name(name)?).ok_or(Stop::FOREIGN)?;
-                values[at!(WaitInterval, "wait")] = Value::Word(wait);
-                Open::Wait { values, ts }
+                let name = self.interned.event_name(name)?;
+                let wait = WaitKind::ALL.into_iter().find(|wait| wait.name() == name).ok_or(Stop::FOREIGN)?;
+                values[at!(WaitInterval, "wait")] = Value::Word(wait.name());
+                self.tracks.get(track)?.end_phase_of_wait(ts, self.derives)?;
+                Open::Wait(Box::new(OpenWait { values, wait, ts, reached: ts }))
             }
             Category::Bio => {
                 let (values, singles) = self.arguments::<Bio, _>(data)?;
@@ -118,7 +129,11 @@ impl Reader<'_> {
                 let name = self.interned.event_name(name)?.to_owned();
                 Open::Mark { mark_id, mark: Mark { name, ts, dur: None } }
             }
-            Category::Phase => Open::Phase,
+            Category::Phase => {
+                let phase = PhaseKind::of_name(self.interned.event_name(name)?).ok_or(Stop::FOREIGN)?;
+                self.tracks.get(track)?.end_phase_of_wait(ts, self.derives)?;
+                Open::Phase { phase, ts }
+            }
             Category::Loss if is_instant => return Ok(()),
             Category::Meta if is_instant => return self.meta((ts, track), name, data),
             Category::Common if is_instant => return self.common(name, data),
@@ -145,7 +160,7 @@ impl Reader<'_> {
         match open {
             Open::Call(call) => self.end_call(*call, end, track),
             Open::Request(request) => self.end_request(request, end, track),
-            Open::Wait { values, ts } => self.end_wait(values, (ts, end), track),
+            Open::Wait(wait) => self.end_wait(&wait, end, track),
             Open::Bio(bio) => self.end_bio(&bio, end, track),
             Open::Commit { mut values, ts } => {
                 values[at!(Commit, "ts_ns")] = Value::Int(ts);
@@ -160,7 +175,10 @@ impl Reader<'_> {
                 self.marks.push((mark_id, mark));
                 Ok(())
             }
-            Open::Phase => Ok(()),
+            Open::Phase { phase, ts } => {
+                duration(ts, end)?;
+                self.tracks.get(track)?.add_phase(PhaseSpan { phase, start: ts, end })
+            }
         }
     }
 
@@ -209,7 +227,7 @@ impl Reader<'_> {
 
     fn request(&mut self, ended: EndedRequest) -> Result<(), Stop> {
         let EndedRequest { request, end, tid } = ended;
-        let OpenRequest { mut values, ts, singles, mut waits } = *request;
+        let OpenRequest { mut values, ts, singles, mut waits, phases, is_of_other_layout } = *request;
         let Value::Int(sync_id) = values[at!(Request, "sync_id")] else { return Err(Stop::DAMAGED) };
         let bios = self.bio_sums.remove(&(sync_id as u64));
         let call = self.last_call.filter(|call| call.sync_id == sync_id as u64);
@@ -221,19 +239,16 @@ impl Reader<'_> {
         let call_ts = singles.call_ts.or(call.filter(|_| derives).map(|call| call.ts));
         set_times(&mut values, (ts, end), call_ts)?;
         waits.sort_by_key(|wait| wait.number);
-        let request = rebuild::request(&values, (ts, end), call_ts, waits).ok_or(NOT_REBUILT)?;
+        let phases = if is_of_other_layout { Vec::new() } else { phases };
+        let request = rebuild::request(&values, (ts, end), call_ts, (waits, phases)).ok_or(NOT_REBUILT)?;
         self.run.requests += 1;
         let requests = [GroupRequest { request: &request, bio_ids: &[] }];
         Ok(self.sink.group(&Group { call: None, requests: &requests }, self.names)?)
     }
 
     /// Adds a wait to its request. A wait may have several slices.
-    fn end_wait(
-        &mut self,
-        mut values: [Value; columns::WAIT.len()],
-        (ts, end): (i64, i64),
-        track: u64,
-    ) -> Result<(), Stop> {
+    fn end_wait(&mut self, open: &OpenWait, end: i64, track: u64) -> Result<(), Stop> {
+        let &OpenWait { mut values, wait: kind, ts, reached } = open;
         let times = [(at!(WaitInterval, "ts_ns"), ts), (at!(WaitInterval, "dur_ns"), duration(ts, end)?)];
         for (column, time) in times {
             if values[column] == Value::Null {
@@ -241,12 +256,11 @@ impl Reader<'_> {
             }
         }
         let wait = rebuild::wait(&values).ok_or(NOT_REBUILT)?;
-        let open = self.tracks.get(track)?.open.iter_mut().rev();
-        let request = open.into_iter().find_map(|open| match open {
-            Open::Request(request) => Some(request),
-            _ => None,
-        });
-        let request = request.ok_or(Stop::FOREIGN)?;
+        let track = self.tracks.get(track)?;
+        let is_in_phase = matches!(track.open.last(), Some(Open::Phase { .. })) && ts < end;
+        track.add_phase(PhaseSpan { phase: PhaseKind::Wait(kind), start: reached, end })?;
+        let request = track.open_request()?;
+        request.is_of_other_layout |= is_in_phase;
         if request.values[at!(Request, "sync_id")] != Value::Int(wait.sync_id as i64) {
             return Err(Stop::DAMAGED);
         }
@@ -375,6 +389,42 @@ impl Reader<'_> {
             Type::Text => Ok(value),
             _ => Err(Stop::DAMAGED),
         }
+    }
+}
+
+/// Phases of the request that is open on a track. A wait is a phase where no slice is inside of it.
+impl Track<Open> {
+    fn open_request(&mut self) -> Result<&mut OpenRequest, Stop> {
+        let open = self.open.iter_mut().rev().find_map(|open| match open {
+            Open::Request(request) => Some(&mut **request),
+            _ => None,
+        });
+        open.ok_or(Stop::FOREIGN)
+    }
+
+    /// Ends the phase that the innermost open wait is, because a slice begins inside of it.
+    fn end_phase_of_wait(&mut self, ts: i64, derives: bool) -> Result<(), Stop> {
+        match self.open.last_mut() {
+            Some(Open::Wait(wait)) => {
+                let phase = PhaseSpan { phase: PhaseKind::Wait(wait.wait), start: wait.reached, end: ts };
+                wait.reached = ts;
+                self.add_phase(phase)
+            }
+            Some(Open::Phase { .. }) if derives => Err(Stop::FOREIGN),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a phase to the request. The wait around it continues after it.
+    fn add_phase(&mut self, span: PhaseSpan) -> Result<(), Stop> {
+        if let Some(Open::Wait(wait)) = self.open.last_mut() {
+            wait.reached = span.end;
+        }
+        let request = self.open_request()?;
+        if span.start < span.end {
+            request.phases.push(span);
+        }
+        Ok(())
     }
 }
 
