@@ -176,7 +176,7 @@ def test_cubes_count_every_request(both, run: str, limits: Limits) -> None:
             assert not [name for name in row if name.startswith(("journal", "flush"))]
 
     kinds = ["syscall", "writeback", *(["journal"] if run == "waiting" else [])]
-    assert sorted(data["cubes"]) == sorted([*kinds, "slot", "amount", "busy", "code"])
+    assert sorted(data["cubes"]) == sorted([*kinds, "slot", "amount", "busy", "code", "phase"])
     for kind in kinds:
         expected = Counter(
             (bin_, file, thread, latency_bucket(row[f"{kind}_ns"]))
@@ -232,6 +232,18 @@ def test_stacks_are_counted_by_all_dimensions_or_by_each(both) -> None:
             for row, stack in zip(counted.rows, counted.stack, strict=True)
         )
         assert Counter(tuple_of(data["cubes"]["code"][part], "stack")) == expected
+
+
+@pytest.mark.parametrize("cells", [None, 10**6, 3], ids=["all", "room", "few"])
+def test_both_engines_give_the_same_phases(both, cells: int | None) -> None:
+    limits = Limits() if cells is None else Limits(requests=2, cells=cells, ladder=((6, 5, 1),))
+    trace, columns = (html.describe(engine, "x", limits) for engine in both("waits").engines())
+    assert trace["phase_names"] == columns["phase_names"]
+    assert len(columns["phase_names"]) > 4
+    found = [side.get("phases") or side["cubes"]["phase"] for side in (trace, columns)]
+    assert found[0] == found[1]
+    parts = {None: ["row", "phase", "dur_ns"], 10**6: ["all"], 3: ["time", "file", "thread"]}
+    assert list(found[0]) == parts[cells]
 
 
 @pytest.mark.parametrize("limits", [Limits(), ROOM], ids=["all", "bins"])

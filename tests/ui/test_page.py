@@ -109,6 +109,7 @@ FIGURES = """Object.fromEntries([...document.querySelectorAll('.tile')].flatMap(
   ...[...tile.querySelectorAll('.more span')].map((one) => [`${tile.dataset.figure} ${one.dataset.figure}`, one.dataset.value ?? null])]))"""
 SELECTED = "document.getElementById('selected').textContent"
 IN_SQL = "document.querySelector('.sql code').textContent"
+IN_SQL_OR_NONE = "document.querySelector('.sql code')?.textContent ?? null"
 
 # The figures of the tiles, in SQL.
 EXACT = {
@@ -818,6 +819,104 @@ class TestWaits:
         for name in ("journal", "journal p99", "journal sum", "journal share of sync time"):
             assert found["figures"][name] is None, name
         assert "Nothing to draw: wait for the journal is not known for any sync." in found["flame"]
+
+
+BARS = """[...document.querySelectorAll('#phases .stack')].map((bar) => Object.fromEntries(
+  [...bar.children].map((part) => [part.dataset.phase, [Number(part.dataset.value), part.offsetWidth]])))"""
+
+
+class Phased:
+    """A recording with phases: as a page with every request, as one with counts, and as one with few counts."""
+
+    def __init__(self, folder: Path) -> None:
+        recording = DATA.parent / "dynamic-events" / "ext4.dat.gz"
+        Reading().convert([str(recording)], f"{folder}/tables/")
+        self.engine: ColumnsEngine = open_columns(folder / "tables", sql=sql_root() / "duckdb")
+        self.pages = {}
+        for name, limits in (
+            ("all", Limits()),
+            ("counted", Limits(requests=10, ladder=((12, 3, 1),))),
+            # Too few cells for the phases by time, file and thread together.
+            ("parts", Limits(requests=10, cells=60, ladder=((12, 3, 1),))),
+        ):
+            side = html.describe(self.engine, "phased", limits)
+            if name != "all":
+                assert ("all" in side["cubes"]["phase"]) == (name == "counted")
+            self.pages[name] = folder / f"{name}.html"
+            self.pages[name].write_bytes(html.page([side]))
+
+
+@pytest.fixture(scope="module")
+def phased(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phased]:
+    made = Phased(tmp_path_factory.mktemp("phased"))
+    yield made
+    made.engine.close()
+
+
+@pytest.mark.parametrize("page", ["all", "counted", "parts"])
+class TestPhases:
+    SELECTIONS: dict[str, list[Step]] = {
+        "nothing": [],
+        "file": [{"click": "#files tbody tr:nth-child(3) .pick"}],
+        "thread": [{"click": "#threads tbody tr:nth-child(2) .pick"}],
+        "time": [
+            {"focus": "#time .handle[aria-label^=begin]"},
+            *[{"press": "ArrowRight"}] * 8,
+            {"focus": "#time .handle[aria-label^=end]"},
+            *[{"press": "ArrowLeft"}] * 20,
+        ],
+    }
+    SELECTIONS["all three"] = [
+        *SELECTIONS["time"],
+        {"click": "#threads tr:not([data-name=others]) .pick"},
+        {"click": "#files tr:not([data-name=others]) .pick"},
+    ]
+
+    def phases(self, phased: Phased, where: str) -> dict[str, int]:
+        selected = f"SELECT sync_id FROM syncline_sync WHERE {where}"
+        return dict(
+            run_query(
+                phased.engine,
+                "SELECT phase, SUM(dur_ns) FROM syncline_phase"
+                f" WHERE sync_id IN ({selected}) GROUP BY 1 HAVING SUM(dur_ns) > 0",
+            ).rows
+        )
+
+    @pytest.mark.parametrize("selection", SELECTIONS)
+    def test_a_selection_matches_sql(self, phased: Phased, page: str, selection: str) -> None:
+        if (page, selection) == ("parts", "all three"):
+            pytest.skip("a page of parts knows one filter at a time")
+        steps = [*self.SELECTIONS[selection], get("bars", BARS), get("sql", IN_SQL_OR_NONE)]
+        found = visit(phased.pages[page], steps)
+        where = (found["sql"] or "WHERE true").partition("WHERE ")[2]
+        expected = self.phases(phased, where)
+        shown = {phase: ns for phase, (ns, _) in found["bars"][0].items()}
+        assert shown == expected
+        assert len(expected) > 3
+        if selection == "nothing":
+            self.check_widths(found["bars"][0])
+
+    def check_widths(self, bar: dict[str, list[int]]) -> None:
+        total, width = (sum(part[at] for part in bar.values()) for at in (0, 1))
+        assert width > 500
+        for ns, pixels in bar.values():
+            assert pixels == pytest.approx(width * ns / total, abs=1.5)
+
+    def test_groups_add_up_to_the_first_bar(self, phased: Phased, page: str) -> None:
+        for by in ("file", "thread"):
+            steps = [{"choose": ["#phases select", by]}, get("bars", BARS)]
+            whole, *groups = visit(phased.pages[page], steps)["bars"]
+            expected = run_query(
+                phased.engine,
+                f"SELECT SUM(phase.dur_ns) FROM syncline_phase AS phase JOIN syncline_sync AS sync"
+                f" USING (run, sync_id) GROUP BY {'path' if by == 'file' else 'tid, comm'}"
+                " ORDER BY 1 DESC",
+            ).rows
+            sums = [sum(ns for ns, _ in bar.values()) for bar in groups]
+            # Groups that have no name on the page share one row, which may be anywhere.
+            named = [ns for (ns,) in expected][:4]
+            assert [ns for ns in sums if ns in named] == named
+            assert sum(ns for ns, _ in whole.values()) == sum(ns for (ns,) in expected)
 
 
 @pytest.mark.parametrize("page", ["all", "counted", "compared"])

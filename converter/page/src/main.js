@@ -6,12 +6,13 @@ import {OTHERS, Side, commonWidth, filtered} from './model.js';
 import {flameView} from './views/flame.js';
 import {amountView, latencyView} from './views/histogram.js';
 import {lanesView} from './views/lanes.js';
+import {phasesView} from './views/phases.js';
 import {scatterView} from './views/scatter.js';
 import {caveats, differing, tiles, wholeSummary} from './views/summary.js';
 import {filesView, threadsView} from './views/tables.js';
 import {timeView} from './views/time.js';
 
-const VIEWS = [timeView, lanesView, latencyView, amountView, scatterView, flameView, filesView, threadsView];
+const VIEWS = [phasesView, timeView, lanesView, latencyView, amountView, scatterView, flameView, filesView, threadsView];
 const HALF = new Set(['latency', 'amount']);
 const THEMES = [['auto', 'system'], ['light', 'light'], ['dark', 'dark']];
 
@@ -25,12 +26,12 @@ for (const side of sides) side.binAs(width);
 let state = {
   file: null, thread: null, time: null,
   measure: 'bytes', latency: sides.some((side) => side.metric('syscall_latency_avg')?.known) ? 'syscall' : 'writeback', height: comparing ? 'share' : 'count',
-  by: 'ranges', weight: 'syncs', flame: sides.some((side) => side.raw.stack_names.length) ? 'stack' : 'file', zoom: null,
+  by: 'ranges', weight: 'syncs', phasesBy: 'file', flame: sides.some((side) => side.raw.stack_names.length) ? 'stack' : 'file', zoom: null,
   search: {files: '', threads: ''}, rows: {files: 50, threads: 50},
   sort: {files: {key: 'sum', down: true, changed: false}, threads: {key: 'sum', down: true, changed: false}},
 };
 // Views that depend on an option. A change of another option or of the selection redraws all views.
-const VIEWS_OF_OPTION = {measure: ['time'], latency: ['latency', 'scatter'], height: ['latency', 'amount'], by: ['scatter'], weight: ['flame'], flame: ['flame'], zoom: ['flame']};
+const VIEWS_OF_OPTION = {measure: ['time'], latency: ['latency', 'scatter'], height: ['latency', 'amount'], by: ['scatter'], weight: ['flame'], flame: ['flame'], zoom: ['flame'], phasesBy: ['phases']};
 
 const hosts = new Map();
 const top = h('div');

@@ -77,6 +77,8 @@ export class Side {
     if (this.otherFiles) this.files.push({key: OTHERS, label: `${count(this.otherFiles)} other files`, number: this.files.length});
     if (this.otherThreads) this.threads.push({key: OTHERS, label: `${count(this.otherThreads)} other threads`, number: this.threads.length});
     this.recorded = Object.fromEntries(WAITS.map((wait) => [wait, (raw[KNOWN[wait]] ?? 0) > 0]));
+    // Empty for an input that holds no phases.
+    this.phaseNames = raw.phase_names ?? [];
     this.numbers = {file: byKey(this.files), thread: byKey(this.threads)};
     this.binAs(this.width);
     this.cache = new Map();
@@ -250,6 +252,49 @@ export class Side {
       op: this.raw.operations[table.op[row]], syscall: table.syscall_ns[row], writeback: table.writeback_ns[row], bytes: table.bytes[row],
       ranges: table.ranges[row], whole: table.incomplete[row] === 0,
     };
+  }
+
+  // Returns the time of the selected syncs in each phase: of all together (`total`), and by file, thread or bin of time (`groups`, the
+  // largest first; bins in the order of time).
+  phases(filter, by) {
+    const test = this.#test(filter);
+    const [total, groups] = [new Map(), new Map()];
+    const add = (file, thread, bin, phase, ns) => {
+      total.set(phase, (total.get(phase) ?? 0) + ns);
+      const group = at(groups, {file, thread, time: bin}[by], () => new Map());
+      group.set(phase, (group.get(phase) ?? 0) + ns);
+    };
+    if (this.counted) this.#phaseCells(filter, test, by, add);
+    else {
+      const {rows} = this.raw;
+      const {row: numbers, phase, dur_ns: lengths} = this.raw.phases ?? {row: []};
+      for (let cell = 0; cell < numbers.length; cell++) {
+        const row = numbers[cell];
+        const [file, thread, since] = [rows.file[row], rows.thread[row], rows.since_ns[row]];
+        if (!test.file(file) || !test.thread(thread) || !test.time(since)) continue;
+        add(file, thread, Math.floor(since / this.width), this.phaseNames[phase[cell]], lengths[cell]);
+      }
+    }
+    const sum = (phases) => [...phases.values()].reduce((sum, ns) => sum + ns, 0);
+    const list = [...groups].map(([key, phases]) => ({key, phases, sum: sum(phases)}));
+    return {total, sum: sum(total), groups: list.sort((a, b) => (by === 'time' ? a.key - b.key : b.sum - a.sum))};
+  }
+
+  // There is one cube for all three filters if it is small enough, else one for each filter.
+  #phaseCells(filter, test, by, add) {
+    const {phase: cubes} = this.raw.cubes;
+    if (!cubes) return;
+    const set = ['time', 'file', 'thread'].find((name) => filter[name] != null);
+    const name = cubes.all ? 'all' : (set ?? by);
+    const cube = cubes[name];
+    const uses = (field) => name === 'all' || name === field;
+    for (let cell = 0; cell < cube.bin.length; cell++) {
+      const begin = cube.bin[cell] * this.raw.width_ns;
+      if (uses('file') && !test.file(cube.file[cell])) continue;
+      if (uses('thread') && !test.thread(cube.thread[cell])) continue;
+      if (uses('time') && !test.time(begin)) continue;
+      add(cube.file[cell], cube.thread[cell], Math.floor(begin / this.width), this.phaseNames[cube.phase[cell]], cube.dur_ns[cell]);
+    }
   }
 
   // Returns the time in flight by thread and bin, for the selected files.

@@ -117,6 +117,9 @@ def describe(
     side["operations"] = [op for _, op in _run(engine, "operation").rows]
     side["marks"] = _table(_run(engine, "mark", marks=limits.marks))
     side["begun"] = _table(_run(engine, "span"))
+    _materialise(engine, "_page_phase", "phase-name")
+    names = run_query(engine, "SELECT phase FROM _page_phase ORDER BY place")
+    side["phase_names"] = [name for (name,) in names.rows]
     waits = {"journal": int(side["journals"] or 0), "flush": int(side["flushes"] or 0)}
     unknown = tuple(name for name, known in waits.items() if not known)
     if int(side["requests"] or 0) <= limits.requests:
@@ -140,6 +143,7 @@ def _whole(engine: SqlEngine, limits: Limits, unknown: tuple[str, ...]) -> dict[
     return _names(engine, limits.requests, limits.requests) | {
         "mode": "requests",
         "rows": _table(_run(engine, "row"), unknown),
+        "phases": _table(_run(engine, "phase-row")),
     }
 
 
@@ -162,7 +166,8 @@ def _counted(
         if name not in unknown
     }
     stacks = chosen | {"stacks": limits.stacks}
-    cubes["code"] = _code(engine, stacks, limits.cells, unknown)
+    cubes["code"] = _cube(engine, "code", stacks, limits.cells, unknown)
+    cubes["phase"] = _cube(engine, "phase", chosen, limits.cells)
     points = _run(engine, "point", every=every, longest=limits.longest, **chosen)
     return _names(engine, chosen["files"], chosen["threads"]) | {
         "mode": "bins",
@@ -172,18 +177,23 @@ def _counted(
     }
 
 
-def _code(
-    engine: SqlEngine, chosen: dict[str, int], max_cells: int, unknown: tuple[str, ...]
+def _cube(
+    engine: SqlEngine,
+    name: str,
+    chosen: dict[str, int],
+    max_cells: int,
+    unknown: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Returns stacks by time, file and thread together; separately by each if that would be too many cells."""
-    ((cells,),) = _run(engine, "folded", **chosen).rows
+    """Returns a cube by time, file and thread together; separately by each if that would be too many cells."""
+    rows = _sql(name, **chosen).rstrip().removesuffix(";")
+    ((cells,),) = run_query(engine, f"SELECT COUNT(*) FROM ({rows}) AS cell").rows
     if int(cells or 0) <= max_cells:
-        return {"all": _table(_run(engine, "code", **chosen), unknown)}
+        return {"all": _table(_run(engine, name, **chosen), unknown)}
     merged = {"files": 0, "threads": 0, "step": _ALL_BINS}
     parts = {"time": "step", "file": "files", "thread": "threads"}
     return {
-        name: _table(_run(engine, "code", **chosen | merged | {part: chosen[part]}), unknown)
-        for name, part in parts.items()
+        by: _table(_run(engine, name, **chosen | merged | {part: chosen[part]}), unknown)
+        for by, part in parts.items()
     }
 
 

@@ -1,0 +1,21 @@
+-- Phases of each request, for a page that can hold all requests. Requests are
+-- numbered from 0 in the order of row.sql.
+WITH
+  request AS (
+    SELECT run, sync_id, ROW_NUMBER() OVER (ORDER BY run, sync_id) - 1 AS number
+    FROM _page_request
+  )
+SELECT request.number AS "row", name.place AS phase, SUM(phase.dur_ns) AS dur_ns
+FROM request
+JOIN syncline_phase AS phase
+  ON phase.run = request.run
+  AND phase.sync_id = request.sync_id
+JOIN _page_phase AS name ON name.phase = phase.phase
+GROUP BY
+  request.number,
+  name.place
+HAVING
+  SUM(phase.dur_ns) > 0
+ORDER BY
+  request.number,
+  name.place;
