@@ -574,8 +574,8 @@ mod tests {
     fn other_events_keep_their_fields_or_text() {
         for (event, word, extras) in [
             (
-                "jbd2_commit_logging: dev 254,16 transaction 145 sync 0",
-                "jbd2_commit_logging",
+                "jbd2_drop_transaction: dev 254,16 transaction 145 sync 0",
+                "jbd2_drop_transaction",
                 "dev=254,16;transaction=145;sync=0",
             ),
             (
