@@ -146,6 +146,16 @@ def image_key() -> str:
 # --- prepare -------------------------------------------------------------------------------------
 
 
+def mirror() -> str | None:
+    """Returns the Debian mirror that SYNCLINE_MIRROR names, or else the first one that apt of this system uses."""
+    if named := os.environ.get("SYNCLINE_MIRROR"):
+        return named
+    if not find("apt-get"):
+        return None
+    wanted = ["--format", "$(SITE)", "Created-By: Packages", "Label: Debian"]
+    return next(iter(run(["apt-get", "indextargets", *wanted]).split()), None)
+
+
 def debootstrap(suite: str, target: Path, *more: str) -> None:
     debs = CACHE / "debs"
     debs.mkdir(parents=True, exist_ok=True)
@@ -155,9 +165,9 @@ def debootstrap(suite: str, target: Path, *more: str) -> None:
         f"--cache-dir={debs}",
         *more,
     ]
-    # The default mirror is Debian's own.
-    mirror = [os.environ["SYNCLINE_MIRROR"]] if os.environ.get("SYNCLINE_MIRROR") else []
-    run([*command, suite, str(target), *mirror])
+    # debootstrap has a mirror of its own, so it also works on systems that are not Debian.
+    named = mirror()
+    run([*command, suite, str(target), *([named] if named else [])])
 
 
 def in_root(root: Path, script: str) -> str:
@@ -386,13 +396,17 @@ def other_kernel(name: str) -> Path:
 
 def download_kernel(suite: str, work: Path) -> list[Path]:
     """Downloads the kernel packages of a suite with an apt that knows only this suite."""
+    site = mirror()
+    if site is None:
+        raise Missing(
+            "apt of this system knows no Debian mirror; set SYNCLINE_MIRROR to the URL of one"
+        )
     say(f"downloading the kernel of {suite}")
     for name in ("lists/partial", "cache/archives/partial", "etc"):
         (work / "apt" / name).mkdir(parents=True)
     (work / "apt/status").touch()
-    mirror = os.environ.get("SYNCLINE_MIRROR") or "http://deb.debian.org/debian"
     # The keys of Debian are those of the system that runs this.
-    (work / "apt/sources").write_text(f"deb {mirror} {suite} main\n")
+    (work / "apt/sources").write_text(f"deb {site} {suite} main\n")
     options = {
         "Dir::State": work / "apt",
         "Dir::State::status": work / "apt/status",
