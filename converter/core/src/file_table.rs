@@ -25,6 +25,18 @@ struct Mount {
     at: String,
 }
 
+impl Mount {
+    /// Returns the path of a file with these names from the root of its file system, if it is in the mounted folder.
+    fn path(&self, names: &[u8]) -> Option<Vec<u8>> {
+        if !names.starts_with(b"/") {
+            return None;
+        }
+        let rest = names.strip_prefix(self.root.trim_end_matches('/').as_bytes())?;
+        let is_below = rest.is_empty() || rest.starts_with(b"/");
+        is_below.then(|| [self.at.trim_end_matches('/').as_bytes(), rest].concat())
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct FileTable {
     /// By device and inode. The kernel gives the number of a deleted file to another one, with another generation.
@@ -69,31 +81,65 @@ impl FileTable {
         known.or_else(|| files.first().filter(|_| generation == 0 && files.len() == 1))
     }
 
-    /// Returns the path of a file in the container of its thread.
-    pub fn container_path_of(&self, dev: Dev, ino: u64, generation: u32) -> Option<&str> {
-        self.find(dev, ino, generation)?.container_path.as_deref()
+    /// Returns the path of a file in the container of its thread. `names` as in `path_of`.
+    pub fn container_path_of<'a>(&'a self, dev: Dev, ino: u64, generation: u32, names: &[u8]) -> Option<Cow<'a, [u8]>> {
+        let file = self.find(dev, ino, generation)?;
+        let path = file.container_path.as_deref()?.as_bytes();
+        if self.agrees(dev, file.path.as_bytes(), names) {
+            return Some(path.into());
+        }
+        renamed(file.path.as_bytes(), names).map(|name| in_folder_of(path, name).into())
     }
 
-    /// Returns the path of a file. `names` is what the log says of it: from the root of its file system, or its last parts after `...`.
+    /// Returns the path of a file. `names` is what the log says of it at the time of the event: from the root of its file system, or its
+    /// last parts after `...`. The table says where the recorder found it later. A file that was renamed in between has another path there.
     pub fn path_of<'a>(&'a self, dev: Dev, ino: u64, generation: u32, names: &'a [u8]) -> Cow<'a, [u8]> {
-        if let Some(file) = self.find(dev, ino, generation) {
-            return file.path.as_bytes().into();
+        let found = self.find(dev, ino, generation).map(|file| file.path.as_bytes());
+        if let Some(path) = found.filter(|path| self.agrees(dev, path, names)) {
+            return path.into();
         }
-        if !names.starts_with(b"/") {
-            return names.into();
+        if let Some(path) = self.path_in_mount(dev, names) {
+            return path.into();
         }
-        self.path_in_mount(dev, names).unwrap_or_else(|| [REST, names].concat()).into()
+        if let Some((path, name)) = found.and_then(|path| Some((path, renamed(path, names)?))) {
+            return in_folder_of(path, name).into();
+        }
+        if names.starts_with(b"/") { [REST, names].concat().into() } else { names.into() }
+    }
+
+    /// Returns whether a path of the table may be that of a file with these names.
+    fn agrees(&self, dev: Dev, path: &[u8], names: &[u8]) -> bool {
+        let known = names.strip_prefix(REST).unwrap_or(names);
+        path.ends_with(known)
+            || self
+                .mounts
+                .get(&dev)
+                .is_some_and(|mounts| mounts.iter().any(|mount| mount.path(names) == Some(path.to_vec())))
     }
 
     fn path_in_mount(&self, dev: Dev, names: &[u8]) -> Option<Vec<u8>> {
-        let below = |mount: &Mount| {
-            let rest = names.strip_prefix(mount.root.trim_end_matches('/').as_bytes())?;
-            (rest.is_empty() || rest.starts_with(b"/")).then(|| (mount.root.len(), mount.at.clone(), rest.to_vec()))
-        };
-        let mounts = self.mounts.get(&dev)?.iter().filter_map(below);
-        let (_, at, rest) = mounts.max_by_key(|(len, ..)| *len)?;
-        Some([at.trim_end_matches('/').as_bytes(), &rest].concat())
+        let mounts = self.mounts.get(&dev)?.iter().filter_map(|mount| Some((mount.root.len(), mount.path(names)?)));
+        mounts.max_by_key(|(len, _)| *len).map(|(_, path)| path)
     }
+}
+
+/// Returns the name that the log has for a file, if only this name differs from the path of the table: the folders that both know are the same.
+fn renamed<'a>(path: &[u8], names: &'a [u8]) -> Option<&'a [u8]> {
+    let (folders, name) = split(names.strip_prefix(REST).unwrap_or(names))?;
+    let (folder, _) = split(path)?;
+    folder.ends_with(folders).then_some(name)
+}
+
+/// Returns the path of another file in the folder of a file.
+fn in_folder_of(path: &[u8], name: &[u8]) -> Vec<u8> {
+    let folder = split(path).map_or(path, |(folder, _)| folder);
+    [folder, b"/", name].concat()
+}
+
+/// Splits a path into its folder and the name in it.
+fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let slash = path.iter().rposition(|&b| b == b'/')?;
+    Some((&path[..slash], &path[slash + 1..]))
 }
 
 #[cfg(test)]
@@ -112,6 +158,34 @@ mod tests {
         String::from_utf8(table.path_of(DEV, ino, generation, names.as_bytes()).into_owned()).unwrap()
     }
 
+    fn container_path(table: &FileTable, ino: u64, generation: u32, names: &str) -> Option<String> {
+        let found = table.container_path_of(DEV, ino, generation, names.as_bytes());
+        found.map(|path| String::from_utf8(path.into_owned()).unwrap())
+    }
+
+    #[test]
+    fn a_file_that_was_renamed_has_the_name_of_the_event() {
+        let table = table(
+            "{\"dev\":266338320,\"mount\":\"/srv\",\"root\":\"/\"}\n\
+             {\"dev\":266338320,\"mount\":\"/inside\",\"root\":\"/v\"}\n\
+             {\"dev\":266338320,\"ino\":7,\"generation\":1,\"path\":\"/srv/v/a/conf\",\"container_path\":\"/data/a/conf\",\"container\":\"c\"}\n",
+        );
+        // It was not.
+        for names in ["/v/a/conf", ".../a/conf", ".../conf", ""] {
+            assert_eq!(path(&table, 7, 1, names), "/srv/v/a/conf", "{names}");
+            assert_eq!(container_path(&table, 7, 1, names).unwrap(), "/data/a/conf", "{names}");
+        }
+        // Names from the root: below the deepest folder that is mounted.
+        assert_eq!(path(&table, 7, 1, "/v/a/conf.tmp"), "/inside/a/conf.tmp");
+        assert_eq!(path(&table, 7, 1, "/w/conf"), "/srv/w/conf");
+        assert_eq!(container_path(&table, 7, 1, "/v/a/conf.tmp").unwrap(), "/data/a/conf.tmp");
+        // The last parts: in the same folder, or not known.
+        assert_eq!(path(&table, 7, 1, ".../a/conf.tmp"), "/srv/v/a/conf.tmp");
+        assert_eq!(container_path(&table, 7, 1, ".../a/conf.tmp").unwrap(), "/data/a/conf.tmp");
+        assert_eq!(path(&table, 7, 1, ".../b/conf"), ".../b/conf");
+        assert_eq!(container_path(&table, 7, 1, ".../b/conf"), None);
+    }
+
     #[test]
     fn a_file_is_found_by_device_inode_and_generation() {
         let table = table(
@@ -126,8 +200,8 @@ mod tests {
         assert_eq!(path(&table, 7, 3, ".../x"), ".../x");
         assert_eq!(path(&table, 7, 0, ".../x"), ".../x");
         assert_eq!(path(&table, 8, 0, ""), "/data/one");
-        assert_eq!(table.container_path_of(DEV, 8, 0), Some("/one"));
-        assert_eq!(table.container_path_of(DEV, 7, 1), None);
+        assert_eq!(container_path(&table, 8, 0, ""), Some("/one".to_owned()));
+        assert_eq!(container_path(&table, 7, 1, ".../old"), None);
         assert_eq!(path(&table, 9, 1, "/a/b"), ".../a/b");
         assert_eq!(table.path_of(Dev(1), 7, 1, b".../old").as_ref(), b".../old");
     }

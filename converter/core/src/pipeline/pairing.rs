@@ -230,10 +230,11 @@ impl Adopter<'_> {
             Kind::Probe(Probe::SyncEnter { function, path, container_path, fs, dev, ino, generation, .. }) => {
                 adopt(function);
                 adopt(fs);
-                let known = file_table.path_of(*dev, *ino, *generation, batch.names.get(*path));
+                let parts = batch.names.get(*path);
+                let known = file_table.path_of(*dev, *ino, *generation, parts);
                 *path = if known.is_empty() { NameId::NONE } else { names.intern(&known) };
-                let in_container = file_table.container_path_of(*dev, *ino, *generation);
-                *container_path = in_container.map_or(NameId::NONE, |path| names.intern(path.as_bytes()));
+                let in_container = file_table.container_path_of(*dev, *ino, *generation, parts);
+                *container_path = in_container.map_or(NameId::NONE, |path| names.intern(&path));
             }
             Kind::CallEnter { stack, path, .. } => {
                 adopt(path);
