@@ -62,14 +62,20 @@ make_device() {
       mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
       local folder=/sys/kernel/config/nullb/$name
       mkdir "$folder"
-      echo 256 >"$folder/size"
+      # Only what is written takes memory.
+      echo "${numbers[5]:-256}" >"$folder/size"
       echo 1 >"$folder/memory_backed"
       # 2: completion by a timer, so that the time of a request can be set.
       echo 2 >"$folder/irqmode"
       echo "$((numbers[0] * 1000))" >"$folder/completion_nsec"
       echo "${numbers[1]}" >"$folder/cache_size"
+      if [ -n "${numbers[2]:-}" ]; then echo "${numbers[2]}" >"$folder/hw_queue_depth"; fi
+      if [ -n "${numbers[3]:-}" ]; then echo "${numbers[3]}" >"$folder/fua"; fi
       echo 1 >"$folder/power"
-      if [ -b "/dev/$name" ]; then echo "/dev/$name"; else echo "/dev/nullb$(cat "$folder/index")"; fi
+      local path=/dev/$name
+      [ -b "$path" ] || path=/dev/nullb$(cat "$folder/index")
+      if [ "${numbers[4]:-0}" != 0 ]; then echo "${numbers[4]}" >"/sys/block/${path#/dev/}/queue/max_sectors_kb"; fi
+      echo "$path"
       ;;
     *)
       echo "devices.tsv: $name has an unknown kind, $kind" >&2
@@ -94,10 +100,14 @@ mount_case() {
   [ "$MOUNTED" = "$1 $2" ] && return
   if mountpoint -q "$DATA"; then umount "$DATA"; fi
   if [ -n "$MOUNTED" ]; then drop_device "${MOUNTED#* }"; fi
+  MOUNTED=''
   # Otherwise signatures of the previous file system could be detected.
   wipefs -q -a "$disk"
   device=$(make_device "$2" "$disk") || return 1
-  make_fs "$1" "$device" "$DATA" || return 1
+  make_fs "$1" "$device" "$DATA" || {
+    drop_device "$2"
+    return 1
+  }
   MOUNTED="$1 $2"
 }
 
