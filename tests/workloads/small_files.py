@@ -2,6 +2,7 @@
 """Writes and syncs many small files one by one, in one or more threads."""
 
 import os
+import time
 
 from workload import Run, main, pattern
 
@@ -15,6 +16,7 @@ def body(run: Run) -> None:
         for fd in fds[thread::threads]:
             run.write(fd, data)
             run.sync(fd, run.text("sync"))
+            time.sleep(run.number("gap_ms") / 1000)
 
     with run.timed():
         run.in_threads(threads, write)
@@ -22,4 +24,4 @@ def body(run: Run) -> None:
         os.close(fd)
 
 
-main(body, __doc__, files=100, threads=1, size=200, sync=("fsync", "fdatasync", "none"))
+main(body, __doc__, files=100, threads=1, size=200, gap_ms=0, sync=("fsync", "fdatasync", "none"))
