@@ -45,7 +45,7 @@ def convert(tmp_path_factory: pytest.TempPathFactory) -> Convert:
 
 def cases(*patterns: str) -> list[str]:
     found = [case for case in CASES if any(Path(case).match(pattern) for pattern in patterns)]
-    # assert found, patterns
+    assert found, patterns
     return found
 
 
@@ -87,7 +87,9 @@ def most_at_once(spans: list[tuple[int, int]]) -> int:
 
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_was_lost(convert: Convert, case: str) -> None:
-    assert [row for row in convert(case).tables["loss"] if row["severity"] == "loss"] == []
+    lost = {row["reason"] for row in convert(case).tables["loss"] if row["severity"] == "loss"}
+    # There, the flusher thread still writes when the recording ends.
+    assert lost == ({"never_completed"} if case == "blocked-write" else set())
 
 
 # pgbench measures transactions, not calls.
@@ -159,7 +161,7 @@ def test_only_fsync_waits_for_the_journal_after_an_overwrite_in_place(convert: C
 # --- devices -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", cases("delay-*", "four-*", "forced-*", "group-*", "blocked-*"))
+@pytest.mark.parametrize("case", cases("delay-*", "four-*", "forced-*", "group-*"))
 def test_a_delayed_device_takes_at_least_its_delay(convert: Convert, case: str) -> None:
     one = convert(case)
     delay = one.truth["device"]["write_ms"] * 1_000_000
@@ -170,12 +172,16 @@ def test_a_delayed_device_takes_at_least_its_delay(convert: Convert, case: str) 
     assert statistics.median(row["dur_ns"] for row in bios) >= delay - TICK_NS
 
 
-@pytest.mark.parametrize("case", cases("null-*", "queue-*", "neighbour-*", "cache*", "no-*"))
+@pytest.mark.parametrize(
+    "case",
+    cases("null-*", "queue-*", "neighbour-*", "cache*", "no-*", "f*-write", "blocked-*")
+    + cases("direct-*", "*-in-place", "small-*", "rebuildable", "rename-*", "postgres*"),
+)
 def test_a_request_takes_at_least_the_time_that_was_set(convert: Convert, case: str) -> None:
     one = convert(case)
-    bios = of_device(one)
-    assert len(bios) >= 6
-    assert min(row["device_ns"] for row in bios) >= one.truth["device"]["request_us"] * 1000
+    lengths = [row["device_ns"] for row in of_device(one) if row["dur_ns"] is not None]
+    assert len(lengths) >= 6
+    assert min(lengths) >= one.truth["device"]["request_us"] * 1000
 
 
 def in_device(case: Case) -> list[tuple[int, int]]:
@@ -385,15 +391,23 @@ def test_each_descriptor_hears_of_an_error_once(convert: Convert) -> None:
 # --- writes that wait ----------------------------------------------------------------------------
 
 
-def test_writes_that_wait_for_writeback_have_an_event(convert: Convert) -> None:
-    """The kernel says for how long write() waits: in ms, before it does."""
+def test_a_write_that_takes_long_has_events_of_its_pauses(convert: Convert) -> None:
+    """The kernel says how long write() pauses because too much is dirty: in ms, before each pause, in ticks."""
     one = convert("blocked-write")
     waits = [row for row in one.events if row["event"] == "balance_dirty_pages"]
-    writes = made(one, "write")
-    assert waits
-    for wait in waits:
-        (call,) = [row for row in writes if row["start_ns"] <= wait["ts_ns"] <= row["end_ns"]]
-        assert call["end_ns"] - wait["ts_ns"] >= wait["pause"] * 1_000_000 - TICK_NS
+    taken, long = 0, 0
+    for call in made(one, "write"):
+        inside = [row for row in waits if call["start_ns"] <= row["ts_ns"] <= call["end_ns"]]
+        assert {row["tid"] for row in inside} <= {call["tid"]}
+        taken += len(inside)
+        pauses = sum(row["pause"] for row in inside) * 1_000_000
+        length = call["end_ns"] - call["start_ns"]
+        assert pauses <= length + len(inside) * TICK_NS
+        if length > 100_000_000:
+            long += 1
+            assert pauses >= 0.6 * length
+    assert taken == len(waits)
+    assert long >= 1
 
 
 # --- PostgreSQL ----------------------------------------------------------------------------------

@@ -78,11 +78,12 @@ check 'each call has a user stack' holds /tmp/stacks \
   'next(i for i in manifest["inputs"] if i["file"] == "stacks.log")["stacks"] >= 15'
 check '... whose functions are resolved' grep -q 'libc\.so\|python3' /tmp/stacks/symbols.json
 
-# A container: a mount namespace in which a folder of the file system is mounted elsewhere.
+# A container: a mount namespace in which a folder of the file system is mounted elsewhere. Its process must live until the recorder
+# has looked at it, which takes longer than a quarter of a second if the host is busy.
 mkdir -p "$DATA/volume" /tmp/inside
 record -o /tmp/container -- unshare -m sh -c \
   "mount --bind $DATA/volume /tmp/inside && python3 -c 'import os, time
-fd = os.open(\"/tmp/inside/file\", os.O_CREAT | os.O_WRONLY); os.write(fd, b\"x\"); os.fsync(fd); time.sleep(1)'" &>"$SAID"
+fd = os.open(\"/tmp/inside/file\", os.O_CREAT | os.O_WRONLY); os.write(fd, b\"x\"); os.fsync(fd); time.sleep(8)'" &>"$SAID"
 check 'a container: both paths' holds /tmp/container \
   '[(r.get("path"), r.get("container_path")) for r in files] == [("/mnt/data/volume/file", "/tmp/inside/file")]'
 
