@@ -228,6 +228,58 @@ def test_a_bio_that_waits_for_its_turn_waits_for_those_of_others(
         assert 0.6 * row["queue_ns"] * depth <= busy <= row["queue_ns"] * depth, row
 
 
+# --- phases --------------------------------------------------------------------------------------
+
+
+def phases_of(case: Case, sync: dict[str, Any]) -> dict[str, int]:
+    """The time of each phase of a request, in ns."""
+    phases: Counter[str] = Counter()
+    for row in case.tables["phase"]:
+        if row["sync_id"] == sync["sync_id"]:
+            phases[row["phase"]] += row["dur_ns"]
+    return dict(phases)
+
+
+def with_cpu_wait(phases: dict[str, int], phase: str) -> int:
+    """A thread that is woken has to wait for a CPU before it sees that what it waited for is over."""
+    return phases.get(phase, 0) + phases.get("cpu wait", 0)
+
+
+@pytest.mark.parametrize("case", cases("null-*", "*-in-place", "no-*", "cache", "cache-fua"))
+def test_one_thread_waits_for_its_bio_and_then_for_two_of_the_journal(
+    convert: Convert, case: str
+) -> None:
+    """Each sync writes one bio. Its commit writes the blocks of the transaction and, after them, the block that ends it."""
+    one = convert(case)
+    request = one.truth["device"]["request_us"] * 1000
+    has_cache = one.truth["device"]["cache_mib"] > 0 and case != "no-barrier"
+    rows = of_workload(one, "sync")
+    assert len(rows) >= 6
+    for row in rows:
+        phases = phases_of(one, row)
+        assert with_cpu_wait(phases, "device") >= request
+        if row["journal_ns"]:
+            assert phases["commit logging"] >= 2 * request
+        else:
+            assert not [phase for phase in phases if "commit" in phase]
+            # Without a commit, the thread flushes the cache itself.
+            if has_cache:
+                assert with_cpu_wait(phases, "flush") >= request
+            else:
+                assert phases.get("flush", 0) < request / 4
+        # One thread, so no commit was running before.
+        assert "earlier commit" not in phases
+
+
+def test_syncs_at_the_same_time_wait_for_the_commit_before_theirs(convert: Convert) -> None:
+    for case in ("group-4", "group-staggered"):
+        one = convert(case)
+        found = [phases_of(one, row).get("earlier commit", 0) for row in of_workload(one, "sync")]
+        assert max(found) >= 10_000_000
+    one = convert("delay-ext4")
+    assert not [row for row in of_workload(one, "sync") if "earlier commit" in phases_of(one, row)]
+
+
 # --- neighbours ----------------------------------------------------------------------------------
 
 
@@ -456,3 +508,11 @@ def test_the_wal_waits_for_the_neighbour(convert: Convert) -> None:
             cost += sum(max(0, min(stop, issued) - max(start, begun)) for start, stop in spans)
     assert waited > 0
     assert 0.5 * waited < cost <= waited
+
+
+def test_the_wal_spends_the_time_of_the_neighbour_in_the_queue(convert: Convert) -> None:
+    def queued(case: Case) -> float:
+        syncs = wal_syncs(case)
+        return sum(phases_of(case, row).get("queue", 0) for row in syncs) / len(syncs)
+
+    assert queued(convert("postgres-neighbour")) > 5 * queued(convert("postgres"))
