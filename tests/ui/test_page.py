@@ -919,6 +919,21 @@ class TestPhases:
             assert sum(ns for ns, _ in whole.values()) == sum(ns for (ns,) in expected)
 
 
+def test_bystanders_are_those_of_the_report(phased: Phased, inputs: Inputs) -> None:
+    bars_of = """[...document.querySelectorAll('#bystanders .by[data-kind]')].map((bar) =>
+      [bar.dataset.kind, bar.dataset.comm || null, Number(bar.dataset.value), bar.offsetWidth])"""
+    text = get("text", "document.querySelector('#bystanders .body').textContent")
+    found = visit(phased.pages["counted"], [get("bars", bars_of), text])
+    rows = run_report(phased.engine, "bystanders").rows
+    assert [bar[:3] for bar in found["bars"]] == [[*row[:2], row[8]] for row in rows][:8]
+    widest = max(bar[3] for bar in found["bars"])
+    longest = max(row[8] for row in rows)
+    for _, _, ns, width in found["bars"]:
+        assert width == pytest.approx(widest * ns / longest, abs=1.5)
+    # The thesis format names no device.
+    assert "No bio with a known device" in visit(inputs.pages["all"], [text])["text"]
+
+
 @pytest.mark.parametrize("page", ["all", "counted", "compared"])
 def test_without_waits_the_page_does_not_mention_them(inputs: Inputs, page: str) -> None:
     steps = [

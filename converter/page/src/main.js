@@ -3,6 +3,7 @@
 import * as format from './format.js';
 import {h, replace} from './dom.js';
 import {OTHERS, Side, commonWidth, filtered} from './model.js';
+import {bystandersView} from './views/bystanders.js';
 import {flameView} from './views/flame.js';
 import {amountView, latencyView} from './views/histogram.js';
 import {lanesView} from './views/lanes.js';
@@ -12,7 +13,7 @@ import {caveats, differing, tiles, wholeSummary} from './views/summary.js';
 import {filesView, threadsView} from './views/tables.js';
 import {timeView} from './views/time.js';
 
-const VIEWS = [phasesView, timeView, lanesView, latencyView, amountView, scatterView, flameView, filesView, threadsView];
+const VIEWS = [phasesView, bystandersView, timeView, lanesView, latencyView, amountView, scatterView, flameView, filesView, threadsView];
 const HALF = new Set(['latency', 'amount']);
 const THEMES = [['auto', 'system'], ['light', 'light'], ['dark', 'dark']];
 

@@ -107,6 +107,7 @@ def describe(
     side: dict[str, Any] = {"name": name, "summary": _table(run_report(engine, "summary"))}
     side["caveats"] = caveats(engine)
     side["losses"] = _table(run_report(engine, "losses"))
+    side["bystanders"] = _table(_first(engine, "bystanders", _BYSTANDERS))
     facts = run_query(engine, "SELECT key, value FROM syncline_meta ORDER BY run, key").rows
     # Of several runs, the facts of the last one.
     side["facts"] = {str(key): value for key, value in facts if key in _FACTS}
@@ -135,6 +136,7 @@ def describe(
     return side
 
 
+_BYSTANDERS = 40
 _FACTS = ("source", "input", "pid_is", "clock", "first_ts_ns", "last_ts_ns", "lines", "events")
 
 

@@ -1,0 +1,403 @@
+-- Bystanders: whose bios were at the device before those of the slowest syncs.
+--
+-- The slowest percent of the requests with a known start and end, at least 10
+-- and at most 100. A request waits for its own bios (the phases queue, device,
+-- writeback, earlier writeback and flush) and for those of the commits that it
+-- waits for. ahead_ns is the part of this time in which the device had a bio of
+-- the bystander that was issued before. On a device that works on one bio at a
+-- time, this is what the bystander cost. Other devices work on several, so it
+-- is the most that it may have cost. Several bystanders may share an instant.
+-- An input whose bios have no known device gives no rows.
+--
+-- Columns:
+--   kind       text   itself: the requests' own bios. commit: bios of the
+--                     commits that they waited for. sync: bios of other
+--                     requests. journal: bios of other commits. background:
+--                     all other bios, such as direct I/O and writeback by the
+--                     kernel.
+--   comm       text   Name of the thread that submitted the bios.
+--   path       text   Path of the file of the other requests.
+--   threads    count  Number of threads with this name.
+--   syncs      count  Number of the slowest requests that it was ahead of; for
+--                     itself and commit, that had such bios.
+--   of_syncs   count  Number of the slowest requests.
+--   bios       count  Number of its bios that were ahead.
+--   bytes      bytes  Their size.
+--   ahead_ns   ns     Time in which at least one of them was ahead, summed over
+--                     the requests; for itself and commit, time in which the
+--                     requests waited for them.
+--   share      share  Part of the time of the slowest requests.
+--   max_ns     ns     The longest such time of one request.
+--   sync_id    id     That request.
+--   run        text   Name of the run, if the input holds several.
+WITH
+  complete AS (
+    SELECT
+      run,
+      sync_id,
+      path,
+      dev,
+      start_ns,
+      ts_ns + dur_ns AS end_ns,
+      ts_ns + dur_ns - start_ns AS time_ns,
+      ROW_NUMBER() OVER (
+        PARTITION BY
+          run
+        ORDER BY ts_ns + dur_ns - start_ns DESC, sync_id
+      ) AS place,
+      COUNT(*) OVER (PARTITION BY run) AS syncs
+    FROM syncline_sync
+    WHERE
+      start_ns IS NOT NULL
+      AND dur_ns IS NOT NULL
+      AND bios IS NOT NULL
+  ),
+  -- Bios with a known device, from their issue (the submit, where the issue is
+  -- not recorded) to their completion.
+  bio AS MATERIALIZED (
+    SELECT
+      run,
+      bio_id,
+      sync_id,
+      dev,
+      tid,
+      comm,
+      bytes,
+      ts_ns AS submit_ns,
+      ts_ns + COALESCE(queue_ns, 0) AS issue_ns,
+      ts_ns + dur_ns AS complete_ns
+    FROM syncline_bio
+    WHERE
+      dev IS NOT NULL
+      AND dur_ns IS NOT NULL
+  ),
+  -- Without a known device, nothing is known of bystanders.
+  slow AS MATERIALIZED (
+    SELECT run, sync_id, dev, start_ns, end_ns, time_ns
+    FROM complete
+    WHERE
+      (place <= 10 OR (place <= 100 AND place * 100 <= syncs))
+      AND run IN (SELECT run FROM bio)
+  ),
+  total AS (
+    SELECT run, COUNT(*) AS syncs, SUM(time_ns) AS time_ns
+    FROM slow
+    GROUP BY
+      run
+  ),
+  -- The commits that the slowest requests waited for.
+  commit_wait AS MATERIALIZED (
+    SELECT
+      slow.run AS run,
+      slow.sync_id AS sync_id,
+      journal.commit_id AS commit_id,
+      journal.tid AS tid,
+      journal.ts_ns AS begin_ns,
+      journal.ts_ns + journal.dur_ns AS end_ns,
+      MIN(wait.ts_ns) AS wait_ns,
+      MAX(wait.ts_ns + wait.dur_ns) AS wait_end_ns
+    FROM slow
+    JOIN syncline_wait AS wait
+      ON wait.run = slow.run
+      AND wait.sync_id = slow.sync_id
+    JOIN syncline_journal AS journal
+      ON journal.run = wait.run
+      AND journal.transaction_id = wait.transaction_id
+      AND (journal.dev = slow.dev OR journal.dev IS NULL)
+    WHERE
+      journal.dur_ns IS NOT NULL
+    GROUP BY
+      slow.run,
+      slow.sync_id,
+      journal.commit_id,
+      journal.tid,
+      journal.ts_ns,
+      journal.dur_ns
+  ),
+  commit_bio AS MATERIALIZED (
+    SELECT
+      commit_wait.run AS run,
+      commit_wait.sync_id AS sync_id,
+      bio.bio_id AS bio_id,
+      bio.dev AS dev,
+      bio.comm AS comm,
+      bio.tid AS tid,
+      bio.bytes AS bytes,
+      CASE WHEN submit_ns > wait_ns THEN submit_ns ELSE wait_ns END AS from_ns,
+      CASE
+        WHEN bio.complete_ns < wait_end_ns THEN bio.complete_ns
+        ELSE wait_end_ns
+      END AS until_ns,
+      bio.issue_ns AS issue_ns
+    FROM commit_wait
+    JOIN bio
+      ON bio.run = commit_wait.run
+      AND bio.tid = commit_wait.tid
+      AND bio.submit_ns BETWEEN begin_ns AND commit_wait.end_ns
+    WHERE
+      bio.complete_ns > wait_ns
+      AND bio.submit_ns < wait_end_ns
+  ),
+  own_device AS MATERIALIZED (
+    SELECT slow.run AS run, slow.sync_id AS sync_id, bio.dev AS dev
+    FROM slow
+    JOIN bio ON bio.run = slow.run AND bio.sync_id = slow.sync_id
+    UNION
+    SELECT run, sync_id, dev FROM commit_bio
+    UNION
+    SELECT run, sync_id, dev FROM slow WHERE dev IS NOT NULL
+  ),
+  -- What each request waits for: from, until, and before when a bio of somebody
+  -- else must have been issued to be ahead.
+  waiting AS MATERIALIZED (
+    SELECT
+      slow.run AS run,
+      slow.sync_id AS sync_id,
+      'itself' AS kind,
+      phase.ts_ns AS from_ns,
+      phase.ts_ns + phase.dur_ns AS until_ns,
+      CASE
+        WHEN phase.phase IN ('queue', 'earlier writeback') THEN phase.ts_ns
+        + phase.dur_ns
+        ELSE phase.ts_ns
+      END AS before_ns
+    FROM slow
+    JOIN syncline_phase AS phase
+      ON phase.run = slow.run
+      AND phase.sync_id = slow.sync_id
+    WHERE
+      phase.phase IN (
+        'queue',
+        'device',
+        'writeback',
+        'earlier writeback',
+        'flush'
+      )
+      AND phase.dur_ns > 0
+    UNION ALL
+    SELECT run, sync_id, 'commit', from_ns, until_ns, issue_ns FROM commit_bio
+  ),
+  -- Bios of others that were at a device of the request while it was in flight.
+  other AS MATERIALIZED (
+    SELECT
+      slow.run AS run,
+      slow.sync_id AS sync_id,
+      bio.bio_id AS bio_id,
+      CASE
+        WHEN bio.sync_id IS NOT NULL THEN 'sync'
+        WHEN bio.tid IN (
+          SELECT tid
+          FROM syncline_journal AS journal
+          WHERE
+            journal.run = bio.run
+        ) THEN 'journal'
+        ELSE 'background'
+      END AS kind,
+      bio.sync_id AS other_id,
+      bio.tid AS tid,
+      bio.comm AS comm,
+      bio.bytes AS bytes,
+      bio.issue_ns AS issue_ns,
+      bio.complete_ns AS complete_ns
+    FROM slow
+    JOIN own_device
+      ON own_device.run = slow.run
+      AND own_device.sync_id = slow.sync_id
+    JOIN bio
+      ON bio.run = slow.run
+      AND bio.dev = own_device.dev
+      AND bio.issue_ns < slow.end_ns
+      AND bio.complete_ns > slow.start_ns
+    WHERE
+      bio.sync_id IS DISTINCT FROM slow.sync_id
+      AND NOT EXISTS (
+        SELECT 1
+        FROM commit_bio
+        WHERE
+          commit_bio.run = slow.run
+          AND commit_bio.sync_id = slow.sync_id
+          AND commit_bio.bio_id = bio.bio_id
+      )
+  ),
+  ahead AS MATERIALIZED (
+    SELECT
+      waiting.run AS run,
+      waiting.sync_id AS sync_id,
+      other.bio_id AS bio_id,
+      other.kind AS kind,
+      other.tid AS tid,
+      other.comm AS comm,
+      sync.path AS path,
+      other.bytes AS bytes,
+      CASE
+        WHEN waiting.from_ns > other.issue_ns THEN waiting.from_ns
+        ELSE other.issue_ns
+      END AS from_ns,
+      CASE
+        WHEN waiting.until_ns < other.complete_ns THEN waiting.until_ns
+        ELSE other.complete_ns
+      END AS until_ns
+    FROM waiting
+    JOIN other
+      ON other.run = waiting.run
+      AND other.sync_id = waiting.sync_id
+      AND other.issue_ns < waiting.before_ns
+      AND other.complete_ns > waiting.from_ns
+      AND other.issue_ns < waiting.until_ns
+    LEFT JOIN syncline_sync AS sync
+      ON sync.run = other.run
+      AND sync.sync_id = other.other_id
+    UNION ALL
+    SELECT
+      waiting.run,
+      waiting.sync_id,
+      NULL,
+      waiting.kind,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      from_ns,
+      until_ns
+    FROM waiting
+  ),
+  -- Each instant counts once for a request and a bystander.
+  reach AS (
+    SELECT
+      run,
+      sync_id,
+      kind,
+      comm,
+      path,
+      from_ns,
+      until_ns,
+      MAX(until_ns) OVER (
+        PARTITION BY
+          run,
+          sync_id,
+          kind,
+          comm,
+          path
+        ORDER BY from_ns, until_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ns
+    FROM ahead
+  ),
+  delay AS (
+    SELECT
+      run,
+      sync_id,
+      kind,
+      comm,
+      path,
+      SUM(
+        CASE
+          WHEN reached_ns IS NULL
+          OR reached_ns <= from_ns THEN until_ns - from_ns
+          WHEN reached_ns < until_ns THEN until_ns - reached_ns
+          ELSE 0
+        END
+      ) AS ahead_ns
+    FROM reach
+    GROUP BY
+      run,
+      sync_id,
+      kind,
+      comm,
+      path
+  ),
+  ranked AS (
+    SELECT
+      *,
+      ROW_NUMBER() OVER (
+        PARTITION BY
+          run,
+          kind,
+          comm,
+          path
+        ORDER BY ahead_ns DESC, sync_id
+      ) AS place
+    FROM delay
+  ),
+  cost AS (
+    SELECT
+      run,
+      kind,
+      comm,
+      path,
+      COUNT(*) AS syncs,
+      SUM(ahead_ns) AS ahead_ns,
+      MAX(ahead_ns) AS max_ns,
+      MAX(CASE WHEN place = 1 THEN sync_id END) AS sync_id
+    FROM ranked
+    GROUP BY
+      run,
+      kind,
+      comm,
+      path
+  ),
+  -- A bio may be ahead of several requests, or several times of one.
+  each_bio AS (
+    SELECT DISTINCT run, kind, comm, path, bio_id, tid, bytes
+    FROM ahead
+    WHERE
+      bio_id IS NOT NULL
+    UNION
+    SELECT DISTINCT run, 'commit', NULL, NULL, bio_id, tid, bytes
+    FROM commit_bio
+    UNION
+    SELECT DISTINCT
+      slow.run,
+      'itself',
+      NULL,
+      NULL,
+      bio.bio_id,
+      bio.tid,
+      bio.bytes
+    FROM slow
+    JOIN bio ON bio.run = slow.run AND bio.sync_id = slow.sync_id
+  ),
+  amount AS (
+    SELECT
+      run,
+      kind,
+      comm,
+      path,
+      COUNT(*) AS bios,
+      COUNT(DISTINCT tid) AS threads,
+      SUM(bytes) AS bytes
+    FROM each_bio
+    GROUP BY
+      run,
+      kind,
+      comm,
+      path
+  )
+SELECT
+  cost.kind AS kind,
+  cost.comm AS comm,
+  cost.path AS path,
+  amount.threads AS threads,
+  cost.syncs AS syncs,
+  total.syncs AS of_syncs,
+  amount.bios AS bios,
+  amount.bytes AS bytes,
+  cost.ahead_ns AS ahead_ns,
+  CAST(cost.ahead_ns AS DOUBLE) / NULLIF(total.time_ns, 0) AS share,
+  cost.max_ns AS max_ns,
+  cost.sync_id AS sync_id,
+  cost.run AS run
+FROM cost
+JOIN total ON total.run = cost.run
+LEFT JOIN amount
+  ON amount.run = cost.run
+  AND amount.kind = cost.kind
+  AND amount.comm IS NOT DISTINCT FROM cost.comm
+  AND amount.path IS NOT DISTINCT FROM cost.path
+ORDER BY
+  cost.run,
+  CASE cost.kind WHEN 'itself' THEN 0 WHEN 'commit' THEN 1 ELSE 2 END,
+  cost.ahead_ns DESC,
+  cost.kind,
+  cost.comm NULLS LAST,
+  cost.path NULLS LAST;

@@ -1,0 +1,128 @@
+"""The report `bystanders`, computed instant by instant from the tables, without SQL."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+Row = dict[str, Any]
+# (kind, comm, path)
+Key = tuple[str, str | None, str | None]
+# From, until, and before when a bio of somebody else must have been issued to be ahead.
+Waiting = tuple[int, int, int]
+
+_AT_ITS_END = ("queue", "earlier writeback")
+_PHASES = (*_AT_ITS_END, "device", "writeback", "flush")
+
+
+def slowest(syncs: Iterable[Row]) -> list[Row]:
+    """Returns the slowest percent of the requests: at least 10, at most 100."""
+    known = [row for row in syncs if None not in (row["start_ns"], row["dur_ns"], row["bios"])]
+    known.sort(key=lambda row: (-_length(row), row["sync_id"]))
+    return known[: max(10, min(100, len(known) // 100))]
+
+
+def _length(row: Row) -> int:
+    return row["ts_ns"] + row["dur_ns"] - row["start_ns"]
+
+
+def delays(tables: dict[str, list[Row]]) -> dict[int, dict[Key, int]]:
+    """Returns, by `sync_id` of the slowest requests, the ns in which each bystander was ahead."""
+    bios = [row for row in tables["bio"] if None not in (row["dev"], row["dur_ns"])]
+    journals = {row["tid"] for row in tables["journal"]}
+    paths = {row["sync_id"]: row["path"] for row in tables["sync"]}
+    found = {}
+    for sync in slowest(tables["sync"]) if bios else []:
+        own = [bio for bio in bios if bio["sync_id"] == sync["sync_id"]]
+        commit, waiting = _commit(sync, tables, bios)
+        mine = {bio["bio_id"] for bio in (*own, *commit)}
+        devices = {bio["dev"] for bio in (*own, *commit)} | {sync["dev"]}
+        phases = [
+            (row["ts_ns"], row["ts_ns"] + row["dur_ns"], row["phase"])
+            for row in tables["phase"]
+            if row["sync_id"] == sync["sync_id"] and row["phase"] in _PHASES and row["dur_ns"]
+        ]
+        itself = [
+            (start, end, end if phase in _AT_ITS_END else start) for start, end, phase in phases
+        ]
+        others = defaultdict(list)
+        for bio in bios:
+            if bio["bio_id"] not in mine and bio["dev"] in devices:
+                others[_key(bio, journals, paths)].append(bio)
+        lengths: dict[Key, int] = {}
+        for key, spans in (
+            (("itself", None, None), _covered(itself)),
+            (("commit", None, None), _covered(waiting)),
+            *((key, _ahead([*itself, *waiting], theirs)) for key, theirs in others.items()),
+        ):
+            if spans:
+                lengths[key] = spans
+        found[sync["sync_id"]] = lengths
+    return found
+
+
+def _key(bio: Row, journals: set[int], paths: dict[int, str]) -> Key:
+    if bio["sync_id"] is not None:
+        return "sync", bio["comm"], paths[bio["sync_id"]]
+    return ("journal" if bio["tid"] in journals else "background"), bio["comm"], None
+
+
+def _commit(
+    sync: Row, tables: dict[str, list[Row]], bios: list[Row]
+) -> tuple[list[Row], list[Waiting]]:
+    """Returns the bios of the commits that a request waits for, and when it waits for each."""
+    commits: list[Row] = []
+    waiting: list[Waiting] = []
+    waits = [wait for wait in tables["wait"] if wait["sync_id"] == sync["sync_id"]]
+    for journal in tables["journal"]:
+        its = [wait for wait in waits if wait["transaction_id"] == journal["transaction_id"]]
+        if (
+            not its
+            or journal["transaction_id"] is None
+            or journal["dur_ns"] is None
+            or journal["dev"] not in (None, sync["dev"])
+        ):
+            continue
+        since = min(wait["ts_ns"] for wait in its)
+        until = max(wait["ts_ns"] + wait["dur_ns"] for wait in its)
+        for bio in bios:
+            start, end = bio["ts_ns"], bio["ts_ns"] + bio["dur_ns"]
+            in_commit = journal["ts_ns"] <= start <= journal["ts_ns"] + journal["dur_ns"]
+            if bio["tid"] == journal["tid"] and in_commit and end > since and start < until:
+                commits.append(bio)
+                waiting.append((max(start, since), min(end, until), _issue(bio)))
+    return commits, waiting
+
+
+def _issue(bio: Row) -> int:
+    return bio["ts_ns"] + (bio["queue_ns"] or 0)
+
+
+def _covered(waiting: list[Waiting]) -> int:
+    edges = sorted({edge for start, end, _ in waiting for edge in (start, end)})
+    return sum(
+        end - start
+        for start, end in itertools.pairwise(edges)
+        if any(since <= start and end <= until for since, until, _ in waiting)
+    )
+
+
+def _ahead(waiting: list[Waiting], others: list[Row]) -> int:
+    spans = [(_issue(bio), bio["ts_ns"] + bio["dur_ns"]) for bio in others]
+    edges = {edge for start, end, _ in waiting for edge in (start, end)}
+    edges = sorted(edges | {edge for span in spans for edge in span})
+    return sum(
+        end - start
+        for start, end in itertools.pairwise(edges)
+        if any(
+            since <= start
+            and end <= until
+            and issue <= start
+            and end <= complete
+            and issue < before
+            for since, until, before in waiting
+            for issue, complete in spans
+        )
+    )

@@ -1,0 +1,77 @@
+"""The report `bystanders`: against the reference implementation, in both engines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline import _core
+from syncline.inputs import Reading, opened
+from syncline.report.run import run_report
+
+from tests.coretools import ROOT, tables
+from tests.reference import bystanders
+from tests.test_phases import Machine
+
+DATA = ROOT / "tests" / "data"
+RECORDINGS = [
+    *("dynamic-events/ext4.dat.gz", "dynamic-events/ext4-both.txt.gz"),
+    *("dynamic-events/xfs.txt.gz", "dynamic-events/f2fs.txt.gz", "dynamic-events/btrfs.txt.gz"),
+    *("tracecmd/small4.dat", "thesis/parallel4.log", "thesis/sqlite_wal_full.log"),
+]
+
+
+def report(path: Path | str, engine: str) -> list[dict[str, Any]]:
+    with opened(str(path), Reading(), engine=engine) as opened_engine:
+        found = run_report(opened_engine, "bystanders")
+    return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+
+
+def check(source: Path, folder: Path) -> set[str]:
+    """Compares the report with the reference. Returns the kinds of bystanders."""
+    _core.convert([str(source)], f"{folder}/tables/")
+    _core.convert([str(source)], f"{folder}/out.pftrace")
+    rows = report(folder / "tables", "duckdb")
+    assert report(folder / "out.pftrace", "embedded") == rows
+    of_run = tables(folder / "tables")
+    expected = bystanders.delays(of_run)
+    sums: Counter[bystanders.Key] = Counter()
+    syncs: Counter[bystanders.Key] = Counter()
+    for lengths in expected.values():
+        for key, ns in lengths.items():
+            sums[key] += ns
+            syncs[key] += 1
+    keys = [(row["kind"], row["comm"], row["path"]) for row in rows]
+    assert dict(zip(keys, (row["ahead_ns"] for row in rows), strict=True)) == sums
+    assert dict(zip(keys, (row["syncs"] for row in rows), strict=True)) == syncs
+    if not expected:
+        return set()
+    times = {
+        row["sync_id"]: row["ts_ns"] + row["dur_ns"] - row["start_ns"]
+        for row in bystanders.slowest(of_run["sync"])
+    }
+    for key, row in zip(keys, rows, strict=True):
+        assert row["of_syncs"] == len(times)
+        assert row["share"] == pytest.approx(row["ahead_ns"] / sum(times.values()))
+        lengths = {sync_id: lengths.get(key, 0) for sync_id, lengths in expected.items()}
+        assert row["max_ns"] == max(lengths.values()) == lengths[row["sync_id"]]
+    return {kind for kind, _, _ in keys}
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_a_recording_agrees_with_the_reference(name: str, tmp_path: Path) -> None:
+    # The thesis format names no device.
+    assert ("itself" in check(DATA / name, tmp_path)) == (not name.startswith("thesis/"))
+
+
+def test_logs_that_were_made_up_agree_with_the_reference(tmp_path: Path) -> None:
+    kinds = set()
+    for seed in range(8):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        log = folder / "made.txt"
+        log.write_text(Machine(seed).log())
+        kinds |= check(log, folder)
+    assert kinds >= {"itself", "sync", "background"}
