@@ -11,6 +11,7 @@ from syncline import _core
 from syncline.inputs import Reading, opened
 from syncline.report.run import run_report
 
+from tests import known_truth
 from tests.coretools import ROOT, tables
 from tests.reference import bystanders
 from tests.test_phases import Machine
@@ -75,3 +76,60 @@ def test_logs_that_were_made_up_agree_with_the_reference(tmp_path: Path) -> None
         log.write_text(Machine(seed).log())
         kinds |= check(log, folder)
     assert kinds >= {"itself", "sync", "background"}
+
+
+# Recordings with a neighbour that says itself when it wrote.
+NEIGHBOURS = ["neighbour-direct", "postgres-neighbour", "queue-1", "queue-4", "queue-31"]
+
+
+def neighbour_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The largest row that is not of the syncs' own work."""
+    return next(row for row in rows if row["kind"] not in ("itself", "commit"))
+
+
+def written(truth: dict[str, Any]) -> list[tuple[int, int]]:
+    return [(start, start + length) for start, length in truth["neighbour"]["writes_start_dur_ns"]]
+
+
+def overlap(spans: list[tuple[int, int]], start: int, end: int) -> int:
+    """The time from start to end that the spans cover."""
+    covered, reached = 0, start
+    for since, until in sorted(spans):
+        covered += max(0, min(until, end) - max(since, reached))
+        reached = max(reached, min(until, end))
+    return covered
+
+
+@pytest.mark.parametrize("case", NEIGHBOURS)
+def test_the_neighbour_is_named_with_what_it_cost(case: str, tmp_path: Path) -> None:
+    found = known_truth.converted(case, tmp_path)
+    neighbour = neighbour_of(report(tmp_path / f"{case}.tables", "duckdb"))
+    assert (neighbour["kind"], neighbour["comm"]) == ("background", "neighbour")
+    assert 1 <= neighbour["threads"] <= len(found.truth["neighbour"]["tids"])
+    key = ("background", "neighbour", None)
+    delays = bystanders.delays(found.tables)
+    assert neighbour["ahead_ns"] == sum(of_sync.get(key, 0) for of_sync in delays.values())
+    syncs = {row["sync_id"]: row for row in found.tables["sync"]}
+    for sync_id, of_sync in delays.items():
+        row = syncs[sync_id]
+        # Its bios are inside of its calls of write().
+        most = overlap(written(found.truth), row["start_ns"], row["ts_ns"] + row["dur_ns"])
+        assert of_sync.get(key, 0) <= most, sync_id
+
+
+def test_on_a_device_for_one_bio_each_bio_ahead_costs_its_service_time(tmp_path: Path) -> None:
+    found = known_truth.converted("queue-1", tmp_path)
+    neighbour = neighbour_of(report(tmp_path / "queue-1.tables", "duckdb"))
+    service_ns = found.truth["device"]["request_us"] * 1000
+    slow = bystanders.slowest(found.tables["sync"])
+    # Of those that are ahead when a wait begins, one is already being served.
+    waits = sum(bystanders.waits_of(sync, found.tables) for sync in slow)
+    assert neighbour["bios"] > waits
+    assert neighbour["ahead_ns"] >= (neighbour["bios"] - waits) * service_ns
+
+
+@pytest.mark.parametrize("case", ["neighbour-none", "postgres"])
+def test_without_a_neighbour_none_is_named(case: str, tmp_path: Path) -> None:
+    known_truth.converted(case, tmp_path)
+    rows = report(tmp_path / f"{case}.tables", "duckdb")
+    assert {row["kind"] for row in rows} == {"itself", "commit"}

@@ -37,16 +37,9 @@ def delays(tables: dict[str, list[Row]]) -> dict[int, dict[Key, int]]:
     for sync in slowest(tables["sync"]) if bios else []:
         own = [bio for bio in bios if bio["sync_id"] == sync["sync_id"]]
         commit, waiting = _commit(sync, tables, bios)
+        itself = _itself(sync, tables)
         mine = {bio["bio_id"] for bio in (*own, *commit)}
         devices = {bio["dev"] for bio in (*own, *commit)} | {sync["dev"]}
-        phases = [
-            (row["ts_ns"], row["ts_ns"] + row["dur_ns"], row["phase"])
-            for row in tables["phase"]
-            if row["sync_id"] == sync["sync_id"] and row["phase"] in _PHASES and row["dur_ns"]
-        ]
-        itself = [
-            (start, end, end if phase in _AT_ITS_END else start) for start, end, phase in phases
-        ]
         others = defaultdict(list)
         for bio in bios:
             if bio["bio_id"] not in mine and bio["dev"] in devices:
@@ -61,6 +54,21 @@ def delays(tables: dict[str, list[Row]]) -> dict[int, dict[Key, int]]:
                 lengths[key] = spans
         found[sync["sync_id"]] = lengths
     return found
+
+
+def waits_of(sync: Row, tables: dict[str, list[Row]]) -> int:
+    """Returns how often a request waits for the device: phases, and bios of its commits."""
+    bios = [row for row in tables["bio"] if None not in (row["dev"], row["dur_ns"])]
+    return len(_itself(sync, tables)) + len(_commit(sync, tables, bios)[1])
+
+
+def _itself(sync: Row, tables: dict[str, list[Row]]) -> list[Waiting]:
+    phases = [
+        (row["ts_ns"], row["ts_ns"] + row["dur_ns"], row["phase"])
+        for row in tables["phase"]
+        if row["sync_id"] == sync["sync_id"] and row["phase"] in _PHASES and row["dur_ns"]
+    ]
+    return [(start, end, end if phase in _AT_ITS_END else start) for start, end, phase in phases]
 
 
 def _key(bio: Row, journals: set[int], paths: dict[int, str]) -> Key:
