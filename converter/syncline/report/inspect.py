@@ -46,10 +46,12 @@ _ONLY_CALLS = (
 )
 _NO_TABLE = "an input that was converted to requests only does not have it: syncline convert LOG -o DIR/ keeps it"
 _NO_MARKS = "it has no marks: --marks FILE"
+_NO_DEVICE = "no bio has a known device and completion: the routes dynamic-events, ring-buffer and bpftrace record them"
 
 # Report -> groups of columns. A report needs one column of each group. If another column is unknown, it is partial.
 NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "amount": (("bytes",),),
+    "bystanders": (("start_ns",), ("dur_ns",), ("bios",)),
     "empty": (("bios",),),
     "files": (("path",),),
     "latency": (("syscall_ns", "writeback_ns"),),
@@ -108,6 +110,7 @@ def inspect(
     known = _records(engine, "known")[0]
     counts = _columns(known)
     no_request, marks = _no_request(engine, known["syncs"]), _marks(engine)
+    no_device = "" if _bios_at_devices(engine) else _NO_DEVICE
     return {
         "format": metadata.value(meta, "source"),
         "facts": metadata.facts(meta, manifest),
@@ -129,7 +132,8 @@ def inspect(
         ],
         "unknown_columns": _unknown_columns(counts),
         "reports": [
-            _report(name, counts, missing, no_request, marks) for name in catalogue.names()
+            _report(name, counts, missing, no_request, marks, no_device)
+            for name in catalogue.names()
         ],
     }
 
@@ -146,6 +150,11 @@ Counts = dict[str, tuple[int, int]]
 
 def _marks(engine: SqlEngine) -> int:
     return int(run_query(engine, "SELECT COUNT(*) FROM syncline_mark").rows[0][0] or 0)
+
+
+def _bios_at_devices(engine: SqlEngine) -> int:
+    sql = "SELECT COUNT(*) FROM syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL"
+    return int(run_query(engine, sql).rows[0][0] or 0)
 
 
 # Kind of entity -> the tables that have it.
@@ -247,7 +256,12 @@ def _no_request(engine: SqlEngine, syncs: int) -> str:
 
 
 def _report(
-    name: str, counts: Counts, missing_tables: set[str], no_request: str, marks: int
+    name: str,
+    counts: Counts,
+    missing_tables: set[str],
+    no_request: str,
+    marks: int,
+    no_device: str,
 ) -> dict[str, Any]:
     tables, columns = uses(name)
     report: dict[str, Any] = {"report": name, "unknown_columns": [], "missing_tables": []}
@@ -260,12 +274,15 @@ def _report(
     if tables & _OF_REQUESTS and no_request:
         # The summary also covers bios, calls and losses.
         others = tables - _OF_REQUESTS - _OPTIONAL - missing_tables
-        answer = "part" if others else "no"
+        answer = "part" if others and name not in NEEDS else "no"
         return report | {"answer": answer, "missing_tables": missing, "reason": no_request}
     for group in NEEDS.get(name, ()):
         if all(_is_null(counts, column) for column in group):
             unknown = list(group)
             return report | {"answer": "no", "unknown_columns": unknown, **_recorded_by(unknown)}
+    if name == "bystanders" and no_device:
+        reason = _NO_TABLE if missing else no_device
+        return report | {"answer": "no", "missing_tables": missing, "reason": reason}
     unknown = [
         column
         for column in counts
