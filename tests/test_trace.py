@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -16,10 +17,11 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import BUILTIN_CLOCK_BOOT
 from syncline import _core
 from syncline.engine import open_trace
 from syncline.inputs import Reading, opened
+from syncline.reading import convert_trace
 from syncline.report import names as report_names
 from syncline.report.run import run_query, run_report
 
-from tests.coretools import DATA, RECORDINGS, ROOT, convert, recording
+from tests.coretools import DATA, RECORDINGS, ROOT, convert, core, recording, tables
 from tests.reference import badinputs, loggen, thesis
 from tests.sqltools import same
 
@@ -74,11 +76,11 @@ def unknown_fields(message: Message, path: str = "") -> Iterator[str]:
 
 
 @contextmanager
-def both_engines(path: Path, reading: Reading) -> Iterator[tuple[Any, Any]]:
+def both_engines(path: Path, reading: Reading, **options: Any) -> Iterator[tuple[Any, Any]]:
     """Opens a log as columns and as a trace."""
     with (
-        opened(str(path), reading, engine="duckdb") as columns,
-        opened(str(path), reading, engine="embedded") as trace,
+        opened(str(path), reading, engine="duckdb", **options) as columns,
+        opened(str(path), reading, engine="embedded", **options) as trace,
     ):
         yield columns, trace
 
@@ -87,8 +89,8 @@ def in_order(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted(rows, key=lambda row: [(v is not None, 0 if v is None else v) for v in row])
 
 
-def assert_same_tables(path: Path, reading: Reading) -> None:
-    with both_engines(path, reading) as (columns, trace):
+def assert_same_tables(path: Path, reading: Reading, **options: Any) -> None:
+    with both_engines(path, reading, **options) as (columns, trace):
         assert trace.stats() == []
         for table in TABLES:
             want = run_query(columns, f"SELECT * FROM syncline_{table}")
@@ -126,6 +128,8 @@ def check_packets(data: bytes) -> list[Any]:
     interned: dict[str, set[int]] = {}
     for packet in trace.packet:
         assert packet.trusted_packet_sequence_id == 1
+        if packet.sequence_flags & packet.SEQ_INCREMENTAL_STATE_CLEARED:
+            interned = {}
         for field, entries in packet.interned_data.ListFields():
             for entry in entries:
                 seen = interned.setdefault(field.name, set())
@@ -266,6 +270,39 @@ def test_traces_and_tables_have_the_same_marks(tmp_path: Path) -> None:
     marks = tmp_path / "marks.csv"
     marks.write_text(f"time,name,duration\n{first},a;'b\",250000000\n{first + 100_000_000},é,\n")
     assert_same_tables(DATA / "small4.log", Reading(marks=str(marks)))
+
+
+def log_of_distinct_names() -> bytes:
+    """A log in which each call has another stack, and each request another path."""
+    rng = random.Random(5)
+    lines = loggen.generate(loggen.Params(requests=300), rng).log.splitlines(keepends=True)
+    number = itertools.count(1)
+    for at, line in enumerate(lines):
+        if line.startswith(b"  "):
+            lines[at] = line.replace(b"+", b"_%d+" % next(number))
+        elif b" path /" in line:
+            lines[at] = line.rstrip(b"\n") + b".%d\n" % next(number)
+    return b"".join(lines)
+
+
+def test_a_trace_that_forgets_its_interned_strings_has_the_same_tables(tmp_path: Path) -> None:
+    log = tmp_path / "in.log"
+    log.write_bytes(log_of_distinct_names())
+    options = {"device_names": {254 << 20: "vda", 8 << 20: "sda"}}
+    want = core(tmp_path, log.read_bytes(), **options)
+    assert len({row["stack"] for row in want["sync"]}) > 200
+    assert len({row["path"] for row in want["sync"]}) > 200
+
+    trace = convert(tmp_path, log.read_bytes(), "t.pftrace", max_idle_name_bytes=0, **options)
+    clears = [
+        packet
+        for packet in check_packets(trace.read_bytes())
+        if packet.sequence_flags & packet.SEQ_INCREMENTAL_STATE_CLEARED
+    ]
+    assert len(clears) > 3
+    convert_trace(str(trace), f"{tmp_path}/back/")
+    assert tables(tmp_path / "back") == want
+    assert_same_tables(log, Reading(), max_idle_name_bytes=0)
 
 
 # ---------------------------------------------------------------- reports

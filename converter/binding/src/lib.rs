@@ -116,12 +116,13 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 /// `filter` is (pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns, cgroup); see `FilterOf`. `processes` are pairs of
 /// a thread and its process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
 /// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
-/// `device_names` maps major << 20 | minor to a name such as `sda`.
+/// `device_names` maps major << 20 | minor to a name such as `sda`. `max_idle_name_bytes` limits the stacks and paths that are kept although
+/// nothing refers to them.
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), max_idle_name_bytes=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -145,6 +146,7 @@ fn convert<'py>(
     process_names: BTreeMap<u32, String>,
     frames: Vec<(u32, u64, String)>,
     file_tables: Vec<String>,
+    max_idle_name_bytes: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let format = output_format(to)?;
@@ -177,6 +179,7 @@ fn convert<'py>(
         thread_table: ThreadTable::new(processes, process_names),
         file_table: read_file_tables(&file_tables)?,
         symbols: Symbols::new(frames),
+        max_idle_name_bytes: max_idle_name_bytes.unwrap_or(defaults.max_idle_name_bytes),
         ..defaults
     };
     let result = with_progress(py, progress.as_ref(), |progress| run::convert(&options, output, format, progress))?;

@@ -16,6 +16,7 @@ use syncline_core::location::{Location, Locations};
 use syncline_core::losses::Losses;
 use syncline_core::merge::reorder::{DEFAULT_WINDOW_NS, MAX_WAITING, Reorder};
 use syncline_core::names::Names;
+use syncline_core::options::Options;
 use syncline_core::pair::{Out, Pairer};
 use syncline_core::sink::perfetto::PerfettoTrace;
 use syncline_core::sink::{Group, RunFacts, Sink};
@@ -67,7 +68,12 @@ fn main() -> Result<()> {
     );
     let mut count = Count::default();
     // Never committed, so removed at the end.
-    let mut trace = PerfettoTrace::create(&std::env::temp_dir().join("stages.pftrace"), false, &[])?;
+    let mut trace = PerfettoTrace::create(
+        &std::env::temp_dir().join("stages.pftrace"),
+        false,
+        &[],
+        Options::default().max_idle_name_bytes,
+    )?;
     trace.begin(0)?;
     let mut events = 0;
     let mut batches: Vec<Batch> = (0..BATCHES).map(|_| Batch::default()).collect();

@@ -48,6 +48,15 @@ impl<T> ByDevice<T> {
         self.place_of(dev).map(|place| &mut self.entries[place].1)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns the device at a place.
+    pub(crate) fn dev(&self, place: usize) -> Dev {
+        self.entries[place].0
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

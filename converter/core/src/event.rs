@@ -281,12 +281,13 @@ impl Kind {
         }
     }
 
-    /// Visits every name of the event, so that the ids of a batch can be replaced by those of the run.
+    /// Visits every name of the event, so that it can be replaced.
     fn names_mut(&mut self, f: &mut impl FnMut(&mut NameId)) {
         match self {
-            Self::Probe(Probe::SyncEnter { function, path, fs, .. }) => {
+            Self::Probe(Probe::SyncEnter { function, path, container_path, fs, .. }) => {
                 f(function);
                 f(path);
+                f(container_path);
                 f(fs);
             }
             Self::CallEnter { stack, path, .. } => {
@@ -333,5 +334,10 @@ impl Event {
     pub fn names_mut(&mut self, f: &mut impl FnMut(&mut NameId)) {
         f(&mut self.comm);
         self.kind.names_mut(f);
+    }
+
+    /// Visits every name of the event.
+    pub fn visit_names(mut self, f: &mut dyn FnMut(NameId)) {
+        self.names_mut(&mut |name| f(*name));
     }
 }

@@ -1,11 +1,15 @@
 //! Interned byte strings: comms, paths, stacks, event names. Strings of the kernel are bytes, and stay bytes until they are shown.
 
+mod passing;
+mod table;
+mod update;
+
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::hash::BuildHasher as _;
 
-use foldhash::fast::FixedState;
-use hashbrown::HashTable;
+use self::passing::Passing;
+use self::table::Table;
+pub use self::update::{Copied, Update};
 
 /// The id of a name in one `Names`; 0 is no name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,91 +21,86 @@ impl NameId {
     pub fn is_some(self) -> bool {
         self != Self::NONE
     }
-}
 
-/// An interner of byte strings. Ids are 1, 2, 3... in the order of first use.
-#[derive(Debug)]
-pub struct Names {
-    bytes: Vec<u8>,
-    /// End of each name in `bytes`; `ends[0]` belongs to NONE, which is empty.
-    ends: Vec<usize>,
-    table: HashTable<u32>,
-    hasher: FixedState,
-}
-
-impl Default for Names {
-    fn default() -> Self {
-        Self {
-            bytes: Vec::new(),
-            ends: vec![0],
-            table: HashTable::new(),
-            // A fixed seed, so that output does not differ from run to run.
-            hasher: FixedState::with_seed(0x5359_4e43),
-        }
+    fn is_passing(self) -> bool {
+        self.0 >= passing::FIRST_ID
     }
+}
+
+/// An interner of byte strings.
+///
+/// Most names are kept: there are few of them, such as those of threads. A log may have any number of stacks and paths. These are passing
+/// names: they are forgotten when nothing refers to them any more.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// The id of a name is its place + 1.
+    lasting: Table,
+    passing: Passing,
 }
 
 impl Names {
+    /// Returns the number of names that are kept, with NONE.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.lasting.len() + 1
     }
 
     pub fn is_empty(&self) -> bool {
-        self.ends.len() == 1
+        self.lasting.len() == 0
     }
 
+    /// Returns a name; an empty one for NONE.
+    ///
+    /// # Panics
+    ///
+    /// If the name was forgotten although something still refers to it. That is a fault of this program, which must not show another name.
+    #[inline]
     pub fn get(&self, id: NameId) -> &[u8] {
-        slice(&self.bytes, &self.ends, id.0)
+        if id.is_passing() {
+            return self.passing.get(id.0).expect("a name that is in use is not forgotten");
+        }
+        id.0.checked_sub(1).map_or(&[], |place| self.lasting.get(place as usize))
     }
 
     pub fn intern(&mut self, name: &[u8]) -> NameId {
-        let Self { bytes, ends, table, hasher } = self;
-        let hash = hasher.hash_one(name);
-        let entry =
-            table.entry(hash, |&id| slice(bytes, ends, id) == name, |&id| hasher.hash_one(slice(bytes, ends, id)));
-        match entry {
-            hashbrown::hash_table::Entry::Occupied(found) => NameId(*found.get()),
-            hashbrown::hash_table::Entry::Vacant(free) => {
-                let id = ends.len() as u32;
-                free.insert(id);
-                bytes.extend_from_slice(name);
-                ends.push(bytes.len());
-                NameId(id)
-            }
-        }
+        NameId(self.lasting.add(name) as u32 + 1)
     }
 
-    /// Appends the names of another interner, from the id `from` on. They are not deduplicated; they can be read by id but not found by name.
-    pub fn append(&mut self, other: &Self, from: usize) {
-        let Some(&[begin, ..]) = other.ends.get(from - 1..) else { return };
-        let moved = self.bytes.len();
-        self.bytes.extend_from_slice(&other.bytes[begin..]);
-        self.ends.extend(other.ends[from..].iter().map(|end| end - begin + moved));
+    /// Interns a stack or a path, which `forget` forgets unless it is told that the id is in use.
+    pub fn intern_passing(&mut self, name: &[u8]) -> NameId {
+        NameId(self.passing.intern(name))
     }
 
-    /// Returns the id of an interned name, NONE if it is not interned.
+    /// Returns the id of an interned name that is kept, NONE if it is not interned.
     pub fn find(&self, name: &[u8]) -> NameId {
-        let hash = self.hasher.hash_one(name);
-        let found = self.table.find(hash, |&id| slice(&self.bytes, &self.ends, id) == name);
-        found.map_or(NameId::NONE, |&id| NameId(id))
+        self.lasting.find(name).map_or(NameId::NONE, |place| NameId(place as u32 + 1))
     }
 
-    /// Removes all names and keeps the memory.
+    /// Number of bytes of the passing names.
+    pub fn passing_bytes(&self) -> usize {
+        self.passing.size()
+    }
+
+    /// Forgets the passing names that are not in use. `visit` calls its argument with every id that something keeps; other ids may be among
+    /// them.
+    pub fn forget(&mut self, visit: impl FnOnce(&mut dyn FnMut(NameId))) {
+        let mut in_use = Vec::new();
+        visit(&mut |id| {
+            if id.is_passing() {
+                in_use.push(id.0);
+            }
+        });
+        self.passing.forget_all_but(in_use);
+    }
+
+    /// Removes all names that are kept, and keeps the memory.
     pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.truncate(1);
-        self.table.clear();
+        self.lasting.clear();
     }
 
     /// Returns the name as text; NUL and bytes that are not UTF-8 appear as `\xNN`.
     pub fn text(&self, id: NameId) -> Cow<'_, str> {
         text_of(self.get(id))
     }
-}
-
-fn slice<'a>(bytes: &'a [u8], ends: &[usize], id: u32) -> &'a [u8] {
-    let id = id as usize;
-    if id == 0 { &[] } else { &bytes[ends[id - 1]..ends[id]] }
 }
 
 /// Returns whether bytes are UTF-8 without NUL, which SQLite and others take for the end of a string.
@@ -142,22 +141,29 @@ mod tests {
     }
 
     #[test]
-    fn appended_names_keep_their_order() {
-        let (mut from, mut to) = (Names::default(), Names::default());
-        for name in [&b"a"[..], b"", b"bc", b"d"] {
-            from.intern(name);
-        }
-        to.append(&from, 1);
-        from.intern(b"ef");
-        to.append(&from, 5);
-        to.append(&from, 6);
-        assert_eq!(to.len(), from.len());
-        for id in 0..6 {
-            assert_eq!(to.get(NameId(id)), from.get(NameId(id)));
-        }
-        let mut rest = Names::default();
-        rest.append(&from, 3);
-        assert_eq!((rest.len(), rest.get(NameId(1)), rest.get(NameId(3))), (4, &b"bc"[..], &b"ef"[..]));
+    fn passing_names_are_forgotten_unless_they_are_in_use() {
+        let mut names = Names::default();
+        let lasting = names.intern(b"a");
+        let ids: Vec<_> = [&b"a"[..], b"", b"bc"].iter().map(|name| names.intern_passing(name)).collect();
+        assert_ne!(ids[0], lasting);
+        names.forget(|in_use| [ids[2], lasting, NameId::NONE].into_iter().for_each(in_use));
+        assert_eq!((names.get(ids[2]), names.get(lasting), names.passing_bytes()), (&b"bc"[..], &b"a"[..], 2));
+        // A name in use keeps its id; one that was forgotten gets another.
+        let again: Vec<_> = [&b"a"[..], b"", b"bc"].iter().map(|name| names.intern_passing(name)).collect();
+        assert_eq!(again[2], ids[2]);
+        assert!(again[..2].iter().all(|id| !ids.contains(id)));
+        names.forget(|in_use| [again[1], ids[0], ids[2]].into_iter().for_each(in_use));
+        assert_eq!((names.get(again[1]), names.get(ids[2]), names.passing_bytes()), (&b""[..], &b"bc"[..], 2));
+    }
+
+    #[test]
+    #[should_panic(expected = "in use")]
+    fn a_forgotten_name_cannot_be_read() {
+        let mut names = Names::default();
+        let id = names.intern_passing(b"a");
+        names.forget(|_| {});
+        names.intern_passing(b"b");
+        names.get(id);
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct Options {
     pub one_of_several: bool,
     /// Parser threads of each log; 0 for the number of cores.
     pub workers: usize,
+    /// Bytes of stacks and paths that are kept although nothing refers to them.
+    pub max_idle_name_bytes: usize,
 }
 
 impl Default for Options {
@@ -67,6 +69,7 @@ impl Default for Options {
             count_other_events: false,
             one_of_several: false,
             workers: 0,
+            max_idle_name_bytes: 4 << 20,
         }
     }
 }

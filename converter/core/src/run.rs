@@ -168,8 +168,12 @@ fn check_output(options: &Options, path: &Path, format: OutputFormat) -> Result<
 
 fn create_sink(options: &Options, path: &Path, format: OutputFormat) -> Result<Box<dyn Sink + Send>> {
     Ok(match format {
-        OutputFormat::Perfetto => Box::new(PerfettoTrace::create(path, false, &options.device_names)?),
-        OutputFormat::PerfettoGzip => Box::new(PerfettoTrace::create(path, true, &options.device_names)?),
+        OutputFormat::Perfetto | OutputFormat::PerfettoGzip => Box::new(PerfettoTrace::create(
+            path,
+            format == OutputFormat::PerfettoGzip,
+            &options.device_names,
+            options.max_idle_name_bytes,
+        )?),
         OutputFormat::Parquet => Box::new(RequestsParquet::create(path)?),
         OutputFormat::Tables => Box::new(TablesFolder::create(path)?),
         OutputFormat::Csv => Box::new(Csv::create(path)?),

@@ -126,6 +126,16 @@ impl Outcome {
 }
 
 impl ThreadCalls {
+    /// Visits every name of the calls that wait.
+    pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        for pending in &self.pending {
+            pending.entry.event().visit_names(f);
+            if let Some(exit) = pending.exit {
+                exit.visit_names(f);
+            }
+        }
+    }
+
     /// Takes the entry of a call. `event` is a `CallEnter`.
     pub(super) fn enter(&mut self, event: &Event, location: Location, log: usize, authority: &Authority) -> Outcome {
         let mut outcome = Outcome::default();

@@ -149,6 +149,12 @@ impl Dedup {
         }
     }
 
+    /// Visits every name of the events that wait, apart from those of markers, which are kept.
+    pub fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        let threads = self.logs.iter().flat_map(|logs| logs.threads.values());
+        threads.for_each(|thread| thread.visit_names(f));
+    }
+
     /// Takes the next event in the order of time. Emits what is no duplicate.
     pub fn event(
         &mut self,

@@ -28,6 +28,8 @@ pub struct Input {
     pub requested_path: String,
     /// Size on disk, for progress; `None` if it is not known.
     pub total_bytes: Option<u64>,
+    /// Bytes of a chunk of text, unless one line is longer.
+    pub chunk_bytes: usize,
     reader: Box<dyn Read + Send>,
     head: Vec<u8>,
     head_taken: usize,
@@ -185,6 +187,7 @@ impl Input {
             path: path.to_owned(),
             requested_path: path.to_owned(),
             total_bytes,
+            chunk_bytes: CHUNK_BYTES,
             reader,
             head,
             head_taken: 0,
@@ -296,7 +299,7 @@ impl ChunkReader {
 
     /// Fills `chunk` with whole records. Returns false at the end of the input. `cut` is as in `Lines`.
     pub fn next(&mut self, chunk: &mut Chunk, cut: impl Fn(&[u8]) -> Option<usize>) -> Result<bool> {
-        let mut want = CHUNK_BYTES.max(self.carry.len() * 2);
+        let mut want = self.input.chunk_bytes.max(self.carry.len() * 2);
         if chunk.buffer.len() < want {
             chunk.buffer.resize(want, 0);
         }

@@ -9,6 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::event::Event;
 use crate::location::Location;
+use crate::names::NameId;
 
 /// The default reorder window, 5 s: three times the worst disorder seen in a real log (1.5 s, bpftrace 0.17).
 pub const DEFAULT_WINDOW_NS: i64 = 5_000_000_000;
@@ -105,6 +106,12 @@ impl Reorder {
             self.strays.push(Reverse(ByKey(waiting)));
         }
         is_late
+    }
+
+    /// Visits every name of the waiting events.
+    pub fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        let strays = self.strays.iter().map(|Reverse(ByKey(waiting))| waiting);
+        self.runs.iter().flatten().chain(strays).for_each(|waiting| waiting.event.visit_names(f));
     }
 
     /// Releases all events in order, at the end of the input.

@@ -57,6 +57,11 @@ impl Simultaneous {
         Ok(())
     }
 
+    /// Visits every name of the events that wait.
+    pub fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        self.group.iter().for_each(|(event, ..)| event.visit_names(f));
+    }
+
     /// Passes on the events that wait.
     pub fn finish<E>(&mut self, mut take: impl FnMut(Event, Location, Use) -> Result<(), E>) -> Result<(), E> {
         let mut group = std::mem::take(&mut self.group);

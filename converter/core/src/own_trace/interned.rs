@@ -119,7 +119,7 @@ impl Interned {
                 interned::EVENT_NAMES => push(&mut self.event_names, iid, text.into())?,
                 interned::DEBUG_ANNOTATION_NAMES => push(&mut self.annotation_names, iid, AnnotationName::of(text))?,
                 interned::DEBUG_ANNOTATION_STRING_VALUES => {
-                    if self.strings.insert(iid, names.intern(text.as_bytes())).is_some() {
+                    if self.strings.insert(iid, names.intern_passing(text.as_bytes())).is_some() {
                         return Err(Stop::DAMAGED);
                     }
                 }
@@ -218,8 +218,9 @@ impl<S> Tracks<S> {
         at.and_then(|at| self.0.get_mut(at)).ok_or(Stop::DAMAGED)
     }
 
-    pub(super) fn has_open_slices(&self) -> bool {
-        self.0.iter().any(|track| !track.open.is_empty())
+    /// The open slices of all tracks.
+    pub(super) fn open(&self) -> impl Iterator<Item = &S> {
+        self.0.iter().flat_map(|track| &track.open)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::error::{Error, Refused, Result};
 use crate::input::{Chunk, ChunkReader, Input};
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
+use crate::rows::Value;
 use crate::rows::derived::{BioSums, Known, KnownCall};
 use crate::sink::perfetto::SEQUENCE_ID;
 use crate::sink::perfetto::proto::{annotation, clock, event, packet, trace};
@@ -174,6 +175,7 @@ impl<'a> Reader<'a> {
         }
         if flags & packet::SEQ_INCREMENTAL_STATE_CLEARED != 0 {
             self.interned = Interned::default();
+            self.forget_names();
         }
         if let Some(snapshot) = snapshot {
             self.has_clock = true;
@@ -189,6 +191,18 @@ impl<'a> Reader<'a> {
             Some(data) => self.track_event(ts.ok_or(Stop::DAMAGED)?, flags, data),
             None => Ok(()),
         }
+    }
+
+    /// Forgets the names that no open slice has. Those that the trace uses again follow.
+    fn forget_names(&mut self) {
+        let Self { names, tracks, known, last_call, .. } = self;
+        names.forget(|in_use| {
+            known.visit_names(in_use);
+            if let Some(KnownCall { stack: Value::Name(stack), .. }) = last_call {
+                in_use(*stack);
+            }
+            tracks.open().for_each(|open| open.visit_names(in_use));
+        });
     }
 
     fn track_event(&mut self, ts: i64, flags: u64, data: &[u8]) -> Result<(), Stop> {
@@ -268,7 +282,7 @@ impl<'a> Reader<'a> {
     fn finish(mut self) -> Result<RunRead, Stop> {
         // Traces that hold all values have no checksum.
         let is_cut_off = self.derives && self.checksum.is_none();
-        if self.tracks.has_open_slices() || self.facts_at.is_none() || is_cut_off {
+        if self.tracks.open().next().is_some() || self.facts_at.is_none() || is_cut_off {
             return Err(Stop::DAMAGED);
         }
         if self.run.fact("schema_version") != Some(&crate::SCHEMA_VERSION.to_string()) {

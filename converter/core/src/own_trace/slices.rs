@@ -5,8 +5,10 @@ use super::rebuild::at;
 use super::wire::Fields;
 use super::{Reader, Stop, rebuild};
 use crate::event::WaitKind;
+use crate::names::NameId;
 use crate::rows::derived::{
     Common, CommonRequest, KnownCall, ReadRow, RequestPlace, Thread, column, derive_bio, derive_call, derive_request,
+    visit_names,
 };
 use crate::rows::{Bio, Call, Commit, Confidence, PhaseKind, PhaseSpan, Request, Type, Value, WaitInterval, columns};
 use crate::sink::perfetto::fields::Category;
@@ -64,7 +66,8 @@ pub(super) struct OpenWait {
 pub(super) struct OpenBio {
     values: [Value; columns::BIO.len()],
     ts: i64,
-    name: u64,
+    /// The thread whose bios have the name of the slice.
+    thread: Option<(u32, Thread)>,
     singles: Singles,
 }
 
@@ -82,6 +85,28 @@ struct EndedRequest {
     request: Box<OpenRequest>,
     end: i64,
     tid: Value,
+}
+
+impl Open {
+    /// Visits every name that the slice has, or a slice in it that has ended.
+    pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        match self {
+            Self::Call(call) => {
+                visit_names(&call.values, f);
+                call.requests.iter().for_each(|ended| visit_names(&ended.request.values, f));
+            }
+            Self::Request(request) => visit_names(&request.values, f),
+            Self::Wait { values, .. } => visit_names(values, f),
+            Self::Bio(bio) => {
+                visit_names(&bio.values, f);
+                if let Some((_, thread)) = &bio.thread {
+                    visit_names([&thread.pid, &thread.comm], f);
+                }
+            }
+            Self::Commit { values, .. } => visit_names(values, f),
+            Self::Mark { .. } | Self::Phase => {}
+        }
+    }
 }
 
 /// Columns whose values are words of this program.
@@ -121,7 +146,8 @@ impl Reader<'_> {
             }
             Category::Bio => {
                 let (values, singles) = self.arguments::<Bio, _>(data)?;
-                Open::Bio(Box::new(OpenBio { values, ts, name, singles }))
+                let thread = self.known.bio_thread(self.interned.event_name(name)?);
+                Open::Bio(Box::new(OpenBio { values, ts, thread, singles }))
             }
             Category::Commit => Open::Commit { values: self.arguments::<Commit, _>(data)?.0, ts },
             Category::Mark => {
@@ -273,14 +299,13 @@ impl Reader<'_> {
     }
 
     fn end_bio(&mut self, open: &OpenBio, end: i64, track: u64) -> Result<(), Stop> {
-        let &OpenBio { mut values, ts, name, singles } = open;
+        let &OpenBio { mut values, ts, thread, singles } = open;
         let dev = self.tracks.get(track)?.dev;
         values[at!(Bio, "ts_ns")] = Value::Int(ts);
         if values[at!(Bio, "incomplete")] == Value::Null {
             values[at!(Bio, "dur_ns")] = Value::Int(duration(ts, end)?);
         }
         if self.derives && !singles.is_full {
-            let thread = self.known.bio_thread(self.interned.event_name(name)?);
             derive_bio(&mut ReadRow(&mut values), &self.known, dev, thread);
         } else if values[at!(Bio, "dev")] == Value::Null {
             values[at!(Bio, "dev")] = dev;

@@ -8,6 +8,7 @@ use crate::dedup::Provenance;
 use crate::error::Result;
 use crate::event::{Event, Kind, NO_ID};
 use crate::losses::Reason;
+use crate::names::NameId;
 use crate::rows::Confidence;
 
 /// Events that are held back at the same time. The next event of its thread decides about each, so there are few, unless a log is damaged
@@ -23,6 +24,12 @@ pub(super) struct HeldEvent {
     /// The request that its thread is in.
     request: Slot,
     sync_id: u64,
+}
+
+impl HeldEvent {
+    pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        self.event.visit_names(f);
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

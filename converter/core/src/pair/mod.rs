@@ -7,6 +7,7 @@
 //! - `calls`: sync calls, and the groups of rows that leave together
 //! - `requests`: sync requests
 //! - `marks`: marks of the application
+//! - `names_in_use`: the names that open rows refer to
 //! - `waits`: waits of requests for commits and flushes
 //! - `commits`: commits of a journal by its own thread
 //! - `journals`: the steps of the commits that requests wait for
@@ -25,6 +26,7 @@ mod commits;
 mod damaged;
 mod journals;
 mod marks;
+mod names_in_use;
 mod phases;
 mod probe_bios;
 mod probe_request;

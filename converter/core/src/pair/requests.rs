@@ -121,6 +121,11 @@ impl Requests {
         }
     }
 
+    /// The rows of all slots, also of those that are free.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Request> {
+        self.slab.iter().map(|open| &open.row)
+    }
+
     pub(super) fn take_sync_id(&mut self) -> u64 {
         let id = self.next_sync_id;
         self.next_sync_id += 1;

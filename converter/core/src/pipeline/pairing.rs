@@ -32,6 +32,9 @@ pub(crate) struct PairingPipeline<'a> {
     reorder: Reorder,
     simultaneous: Simultaneous,
     pairing: Pairing<'a>,
+    /// The size of the passing names at which those that are not in use are forgotten.
+    forget_at_bytes: usize,
+    max_idle_name_bytes: usize,
     ids_are_processes: bool,
     /// Calls of several logs are distinguished by their threads.
     needs_thread_ids: bool,
@@ -54,7 +57,7 @@ impl<'a> PairingPipeline<'a> {
             adopter: Adopter {
                 names,
                 stacks: Stacks::default(),
-                adopted: Vec::new(),
+                adopted: Adopted::default(),
                 thread_table: &options.thread_table,
                 file_table: &options.file_table,
                 symbols: &options.symbols,
@@ -67,9 +70,31 @@ impl<'a> PairingPipeline<'a> {
                 has_begun: false,
                 sink,
             },
+            forget_at_bytes: options.max_idle_name_bytes,
+            max_idle_name_bytes: options.max_idle_name_bytes,
             ids_are_processes,
             needs_thread_ids: !ids_are_processes && are_several(&assign_lanes(inputs)),
         })
+    }
+
+    /// Forgets stacks and paths that nothing refers to, when there are many. A log may have any number of them.
+    fn forget_names(&mut self) {
+        let Self { adopter, reorder, simultaneous, pairing, .. } = self;
+        if adopter.stacks.raw_bytes() > self.max_idle_name_bytes {
+            adopter.stacks.clear();
+        }
+        if adopter.names.passing_bytes() <= self.forget_at_bytes {
+            return;
+        }
+        adopter.stacks.clear();
+        adopter.names.forget(|in_use| {
+            reorder.visit_names(in_use);
+            simultaneous.visit_names(in_use);
+            pairing.dedup.visit_names(in_use);
+            pairing.pairer.visit_names(in_use);
+        });
+        // Those that are in use are looked at again when there are twice as many.
+        self.forget_at_bytes = 2 * adopter.names.passing_bytes() + self.max_idle_name_bytes;
     }
 
     /// Pairs the events that are older than the watermark, and the oldest ones while more than `max_waiting` wait.
@@ -102,7 +127,9 @@ impl Pipeline for PairingPipeline<'_> {
                 self.pairing.late(&event, location, &self.adopter.names)?;
             }
         }
-        self.pair_older_than(merged.watermark, merged.max_waiting)
+        self.pair_older_than(merged.watermark, merged.max_waiting)?;
+        self.forget_names();
+        Ok(())
     }
 
     fn add_lost_events(&mut self, ts: i64, text: &str) -> Result<()> {
@@ -192,8 +219,7 @@ fn pair(pairer: &mut Pairer, fact: &Deduplicated, out: &mut Out<'_>) -> Result<(
 struct Adopter<'a> {
     names: Names,
     stacks: Stacks,
-    /// The run's id for each name of the current batch; NONE if it has not been needed yet.
-    adopted: Vec<NameId>,
+    adopted: Adopted,
     thread_table: &'a ThreadTable,
     file_table: &'a FileTable,
     symbols: &'a Symbols,
@@ -201,8 +227,7 @@ struct Adopter<'a> {
 
 impl Adopter<'_> {
     fn start_batch(&mut self, batch: &Batch) {
-        self.adopted.clear();
-        self.adopted.resize(batch.names.len(), NameId::NONE);
+        self.adopted.start_batch(batch);
     }
 
     /// Returns an event of the current batch with names of the run. Its stack is folded: it will be compared and shown, no longer printed
@@ -212,32 +237,23 @@ impl Adopter<'_> {
         if event.pid == UNKNOWN_TASK && !thread_table.is_empty() {
             event.pid = thread_table.process_of(event.tid);
         }
-        let mut adopt = |id: &mut NameId| {
-            if id.is_some() {
-                let known = &mut adopted[id.0 as usize];
-                if !known.is_some() {
-                    *known = names.intern(batch.names.get(*id));
-                }
-                *id = *known;
-            }
-        };
-        adopt(&mut event.comm);
+        adopted.name(&mut event.comm, batch, names);
         match &mut event.kind {
             Kind::SyncStart { path, fs, .. } => {
-                adopt(path);
-                adopt(fs);
+                adopted.path(path, batch, names);
+                adopted.name(fs, batch, names);
             }
             Kind::Probe(Probe::SyncEnter { function, path, container_path, fs, dev, ino, generation, .. }) => {
-                adopt(function);
-                adopt(fs);
+                adopted.name(function, batch, names);
+                adopted.name(fs, batch, names);
                 let parts = batch.names.get(*path);
                 let known = file_table.path_of(*dev, *ino, *generation, parts);
-                *path = if known.is_empty() { NameId::NONE } else { names.intern(&known) };
+                *path = if known.is_empty() { NameId::NONE } else { names.intern_passing(&known) };
                 let in_container = file_table.container_path_of(*dev, *ino, *generation, parts);
-                *container_path = in_container.map_or(NameId::NONE, |path| names.intern(&path));
+                *container_path = in_container.map_or(NameId::NONE, |path| names.intern_passing(&path));
             }
             Kind::CallEnter { stack, path, .. } => {
-                adopt(path);
+                adopted.path(path, batch, names);
                 if stack.is_some() {
                     let raw = batch.names.get(*stack);
                     *stack = if symbols.is_empty() {
@@ -247,10 +263,48 @@ impl Adopter<'_> {
                     };
                 }
             }
-            Kind::Mark { name, .. } => adopt(name),
+            Kind::Mark { name, .. } => adopted.name(name, batch, names),
             Kind::CallExit { stack, .. } if stack.is_some() => *stack = stacks.fold(batch.names.get(*stack), names),
             _ => {}
         }
         event
+    }
+}
+
+/// The run's ids of the names of the current batch; NONE if one has not been needed yet.
+#[derive(Default)]
+struct Adopted {
+    names: Vec<NameId>,
+    /// A path may have the same text as another name. It is passing, the other one is kept.
+    paths: Vec<NameId>,
+}
+
+impl Adopted {
+    fn start_batch(&mut self, batch: &Batch) {
+        for ids in [&mut self.names, &mut self.paths] {
+            ids.clear();
+            ids.resize(batch.names.len(), NameId::NONE);
+        }
+    }
+
+    #[inline]
+    fn name(&mut self, id: &mut NameId, batch: &Batch, names: &mut Names) {
+        adopt(&mut self.names, id, |id| names.intern(batch.names.get(id)));
+    }
+
+    #[inline]
+    fn path(&mut self, id: &mut NameId, batch: &Batch, names: &mut Names) {
+        adopt(&mut self.paths, id, |id| names.intern_passing(batch.names.get(id)));
+    }
+}
+
+#[inline]
+fn adopt(known: &mut [NameId], id: &mut NameId, intern: impl FnOnce(NameId) -> NameId) {
+    if id.is_some() {
+        let known = &mut known[id.0 as usize];
+        if !known.is_some() {
+            *known = intern(*id);
+        }
+        *id = *known;
     }
 }

@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 
 use super::{Bio, Call, Confidence, Missing, Request, Row, Value};
 use crate::event::Op;
+use crate::names::NameId;
 
 /// Number of threads, and of processes, that a trace describes once. The rows of further ones hold all their values, so memory is bounded.
 const MAX_DESCRIBED: usize = 1 << 14;
@@ -195,6 +196,15 @@ impl CommonRequest {
     }
 }
 
+/// Visits every name among values.
+pub fn visit_names<'a>(values: impl IntoIterator<Item = &'a Value>, f: &mut dyn FnMut(NameId)) {
+    for value in values {
+        if let Value::Name(name) = value {
+            f(*name);
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thread {
     pub pid: Value,
@@ -240,6 +250,15 @@ impl Known {
         }
         self.processes.insert(pid, name);
         true
+    }
+
+    /// Visits every name.
+    pub fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        visit_names(self.processes.values(), f);
+        visit_names(self.threads.values().map(|thread| &thread.comm), f);
+        if let Common::Is(request) = &self.request {
+            visit_names([&request.fs], f);
+        }
     }
 
     /// Returns the thread whose bios have this name.

@@ -30,24 +30,42 @@ pub struct Folded {
     out: Output,
     weight: Weight,
     by: By,
-    /// By the thread's name and the name of the frames.
+    /// By the thread's name and the name of the frames, of `names`.
     sums: HashMap<(NameId, NameId), u64, FixedState>,
+    /// The run forgets stacks and paths that no open row has.
+    names: Names,
     unweighted: u64,
 }
 
 impl Folded {
     pub fn create(path: &Path, weight: Weight, by: By) -> Result<Self> {
-        Ok(Self { out: Output::create(path, false)?, weight, by, sums: HashMap::default(), unweighted: 0 })
+        Ok(Self {
+            out: Output::create(path, false)?,
+            weight,
+            by,
+            sums: HashMap::default(),
+            names: Names::default(),
+            unweighted: 0,
+        })
+    }
+}
+
+impl Folded {
+    /// Returns the own id of a name of the run.
+    fn keep(&mut self, id: NameId, names: &Names) -> NameId {
+        if id.is_some() { self.names.intern(names.get(id)) } else { id }
     }
 }
 
 impl Sink for Folded {
-    fn group(&mut self, group: &Group<'_>, _: &Names) -> Result<()> {
+    fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
         for r in group.requests {
             match self.weight.value(r.request) {
                 Some(0) => {}
                 Some(value) => {
-                    *self.sums.entry((r.request.comm, self.by.frames_name(r.request))).or_default() += value;
+                    let frames = self.by.frames_name(r.request);
+                    let key = [r.request.comm, frames].map(|id| self.keep(id, names));
+                    *self.sums.entry(key.into()).or_default() += value;
                 }
                 None => self.unweighted += 1,
             }
@@ -55,7 +73,8 @@ impl Sink for Folded {
         Ok(())
     }
 
-    fn finish(&mut self, _: &RunFacts, _: &Losses, names: &Names) -> Result<()> {
+    fn finish(&mut self, _: &RunFacts, _: &Losses, _: &Names) -> Result<()> {
+        let names = &self.names;
         let mut lines: Vec<String> = self
             .sums
             .iter()

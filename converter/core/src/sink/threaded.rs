@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use super::{Group, GroupRequest, RunFacts, Sink};
 use crate::error::{Error, Result};
 use crate::losses::{Losses, Reason};
-use crate::names::Names;
+use crate::names::{Copied, Names, Update};
 use crate::rows::{Bio, Call, Commit, Request};
 
 /// Number of calls that are sent to the thread at once.
@@ -33,8 +33,8 @@ struct RowBatch {
     /// Each with the number of its `bio_ids`.
     requests: Vec<(Request, u32)>,
     bio_ids: Vec<u64>,
-    /// Names that the rows may use and that no earlier batch carried, in the order of their ids.
-    names: Names,
+    /// Names that the rows may use and that no earlier batch carried.
+    names: Update,
 }
 
 impl RowBatch {
@@ -49,7 +49,7 @@ impl RowBatch {
 
     /// Makes the calls of the batch on the sink.
     fn replay(&self, sink: &mut dyn Sink, names: &mut Names) -> Result<()> {
-        names.append(&self.names, 1);
+        names.apply(&self.names);
         let (mut bios, mut calls, mut requests) = (self.bios.iter(), self.calls.iter(), self.requests.iter());
         let mut bio_ids = &self.bio_ids[..];
         let mut group = Vec::new();
@@ -81,8 +81,8 @@ impl RowBatch {
 
 pub struct Threaded {
     batch: RowBatch,
-    /// Number of names that were sent, or are in `batch`.
-    names_sent: usize,
+    /// The names that were sent, or are in `batch`.
+    copied: Copied,
     full: Option<SyncSender<RowBatch>>,
     /// Batches that the thread has written, for reuse.
     empty: Receiver<RowBatch>,
@@ -106,16 +106,18 @@ impl Threaded {
         };
         let thread = thread::Builder::new().name("syncline-encode".into()).spawn(work).map_err(Error::Thread)?;
         let batch = RowBatch::default();
-        Ok(Self { batch, names_sent: 1, full: Some(full), empty, thread: Some(thread), unweighted: 0 })
+        Ok(Self { batch, copied: Copied::default(), full: Some(full), empty, thread: Some(thread), unweighted: 0 })
     }
 
     /// Adds the new names to the batch. Called before a row that may use them is added.
     #[inline]
-    fn add_names(&mut self, names: &Names) {
-        if self.names_sent < names.len() {
-            self.batch.names.append(names, self.names_sent);
-            self.names_sent = names.len();
+    fn add_names(&mut self, names: &Names) -> Result<()> {
+        if names.has_forgotten(&self.copied) {
+            // The rows of the batch may refer to names that were forgotten.
+            self.send()?;
         }
+        names.add_new_to(&mut self.batch.names, &mut self.copied);
+        Ok(())
     }
 
     #[inline]
@@ -154,13 +156,13 @@ impl Sink for Threaded {
     }
 
     fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
-        self.add_names(names);
+        self.add_names(names)?;
         self.batch.bios.push(bio.clone());
         self.add_call(SinkCall::Bio)
     }
 
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
-        self.add_names(names);
+        self.add_names(names)?;
         self.batch.calls.extend(group.call.cloned());
         for GroupRequest { request, bio_ids } in group.requests {
             self.batch.requests.push(((*request).clone(), bio_ids.len() as u32));
@@ -170,7 +172,7 @@ impl Sink for Threaded {
     }
 
     fn commit(&mut self, commit: &Commit, names: &Names) -> Result<()> {
-        self.add_names(names);
+        self.add_names(names)?;
         self.add_call(SinkCall::Commit(Box::new(commit.clone())))
     }
 
@@ -183,7 +185,7 @@ impl Sink for Threaded {
     }
 
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, names: &Names) -> Result<()> {
-        self.add_names(names);
+        self.add_names(names)?;
         self.batch.sink_calls.push(SinkCall::Finish(Box::new((facts.clone(), losses.clone()))));
         self.send()?;
         self.join()

@@ -8,21 +8,35 @@ use hashbrown::HashMap;
 
 use crate::names::{NameId, Names};
 
-/// Folds each distinct stack once.
+/// Folds a stack once, and again when it comes back after many others.
 #[derive(Default)]
 pub struct Stacks {
     raw: Names,
     folded: HashMap<NameId, NameId, foldhash::fast::FixedState>,
+    raw_bytes: usize,
 }
 
 impl Stacks {
-    /// Returns the name of the folded stack; NONE if `raw`, the lines as printed, innermost first, has no frame.
+    /// Returns the name of the folded stack, a passing one; NONE if `raw`, the lines as printed, innermost first, has no frame.
     pub fn fold(&mut self, raw: &[u8], names: &mut Names) -> NameId {
         let id = self.raw.intern(raw);
         *self.folded.entry(id).or_insert_with(|| {
+            self.raw_bytes += raw.len();
             let folded = fold(raw);
-            if folded.is_empty() { NameId::NONE } else { names.intern(&folded) }
+            if folded.is_empty() { NameId::NONE } else { names.intern_passing(&folded) }
         })
+    }
+
+    /// Number of bytes of the stacks that are known as printed.
+    pub fn raw_bytes(&self) -> usize {
+        self.raw_bytes
+    }
+
+    /// Forgets which stacks were folded.
+    pub fn clear(&mut self) {
+        self.raw.clear();
+        self.folded.clear();
+        self.raw_bytes = 0;
     }
 }
 

@@ -38,6 +38,7 @@ fn options_for(text: &[u8], how: u8) -> Option<Options> {
         source_options: source_options(how),
         window_ns: if how & 0x40 == 0 { 5_000_000_000 } else { 100 },
         workers: 1,
+        max_idle_name_bytes: if how & 1 == 0 { 4 << 20 } else { 0 },
         ..Options::default()
     };
     let input = Input::from_bytes("fuzz", text.to_vec()).ok()?;
@@ -58,7 +59,7 @@ fn tables(options: &Options, text: &[u8], what: u8) {
     let weight = Weight::NAMES[usize::from(what >> 3 & 3)].1;
     let by = By::NAMES[usize::from(what >> 5 & 1)].1;
     let sink: syncline_core::error::Result<Box<dyn Sink>> = match what & 7 {
-        0..=2 => PerfettoTrace::create(out, false, &[]).map(|s| Box::new(s) as _),
+        0..=2 => PerfettoTrace::create(out, false, &[], options.max_idle_name_bytes).map(|s| Box::new(s) as _),
         3 => Csv::create(out).map(|s| Box::new(s) as _),
         4 => Jsonl::create(out).map(|s| Box::new(s) as _),
         5 => PerfScript::create(out, weight, by).map(|s| Box::new(s) as _),

@@ -14,25 +14,15 @@ const NAME_BASE: u64 = 1 << 10;
 const MORE_DEVS_BASE: u64 = NAME_BASE + (1 << 32);
 const MORE_DEV_NAMES_BASE: u64 = MORE_DEVS_BASE + (1 << 32);
 
-/// The names that were interned, by `NameId`.
-#[derive(Default)]
-struct Seen(Vec<bool>);
-
-impl Seen {
-    /// Returns true for the first call with an id.
-    fn insert(&mut self, id: NameId) -> bool {
-        let at = id.0 as usize;
-        if self.0.len() <= at {
-            self.0.resize((at + 1).next_power_of_two(), false);
-        }
-        !std::mem::replace(&mut self.0[at], true)
-    }
-}
+/// Memory that an entry needs apart from its text: about that of the maps here.
+const ENTRY_BYTES: usize = 64;
 
 #[derive(Default)]
 pub(super) struct Interner {
     /// Entries that the next packet must carry.
     pub(super) pending: Vec<u8>,
+    /// Memory of the entries, here and in what reads the trace.
+    pub(super) bytes: usize,
     keywords: Vec<&'static str>,
     devs: HashMap<Dev, u64, FixedState>,
     /// Number of devices and names of devices.
@@ -43,19 +33,20 @@ pub(super) struct Interner {
     /// Event names that are constants of this program, compared by address.
     static_event_names: Vec<(&'static str, u64)>,
     annotation_names: u64,
-    strings: Seen,
-}
-
-fn entry(buffer: &mut Vec<u8>, field: u32, iid: u64, text: &[u8]) {
-    nested(buffer, field, |b| {
-        uint(b, interned::IID, iid);
-        super::proto::bytes(b, interned::NAME, text);
-    });
+    strings: HashMap<NameId, u64, FixedState>,
 }
 
 impl Interner {
+    fn entry(&mut self, field: u32, iid: u64, text: &[u8]) {
+        self.bytes += text.len() + ENTRY_BYTES;
+        nested(&mut self.pending, field, |b| {
+            uint(b, interned::IID, iid);
+            super::proto::bytes(b, interned::NAME, text);
+        });
+    }
+
     pub(super) fn category(&mut self, iid: u64, name: &str) {
-        entry(&mut self.pending, interned::EVENT_CATEGORIES, iid, name.as_bytes());
+        self.entry(interned::EVENT_CATEGORIES, iid, name.as_bytes());
     }
 
     /// Interns names of annotations with consecutive iids and returns the first iid.
@@ -63,7 +54,7 @@ impl Interner {
         let first = self.annotation_names + 1;
         for name in names {
             self.annotation_names += 1;
-            entry(&mut self.pending, interned::DEBUG_ANNOTATION_NAMES, self.annotation_names, name.as_bytes());
+            self.entry(interned::DEBUG_ANNOTATION_NAMES, self.annotation_names, name.as_bytes());
         }
         first
     }
@@ -74,7 +65,7 @@ impl Interner {
         }
         let iid = self.event_names.len() as u64 + 1;
         self.event_names.insert(name.to_owned(), iid);
-        entry(&mut self.pending, interned::EVENT_NAMES, iid, name.as_bytes());
+        self.entry(interned::EVENT_NAMES, iid, name.as_bytes());
         iid
     }
 
@@ -90,10 +81,12 @@ impl Interner {
 
     /// Interns a name as a string value of annotations.
     pub(super) fn string(&mut self, id: NameId, names: &Names) -> u64 {
-        let iid = NAME_BASE + u64::from(id.0);
-        if self.strings.insert(id) {
-            entry(&mut self.pending, interned::DEBUG_ANNOTATION_STRING_VALUES, iid, names.text(id).as_bytes());
+        if let Some(&iid) = self.strings.get(&id) {
+            return iid;
         }
+        let iid = NAME_BASE + self.strings.len() as u64;
+        self.strings.insert(id, iid);
+        self.entry(interned::DEBUG_ANNOTATION_STRING_VALUES, iid, names.text(id).as_bytes());
         iid
     }
 
@@ -105,7 +98,7 @@ impl Interner {
         self.keywords.push(keyword);
         let iid = self.keywords.len() as u64;
         debug_assert!(iid < DEV_BASE);
-        entry(&mut self.pending, interned::DEBUG_ANNOTATION_STRING_VALUES, iid, keyword.as_bytes());
+        self.entry(interned::DEBUG_ANNOTATION_STRING_VALUES, iid, keyword.as_bytes());
         iid
     }
 
@@ -130,7 +123,7 @@ impl Interner {
         iid
     }
 
-    /// Interns the name of a device as a string value. Call it once per device.
+    /// Interns the name of a device as a string value. Call it once per device, and interner.
     pub(super) fn device_name(&mut self, dev: Dev, name: &str) -> u64 {
         self.dev_string(name, MORE_DEV_NAMES_BASE + u64::from(dev.0))
     }
@@ -140,7 +133,7 @@ impl Interner {
         let next = DEV_BASE + self.dev_strings;
         let iid = if next < NAME_BASE { next } else { overflow };
         self.dev_strings += 1;
-        entry(&mut self.pending, interned::DEBUG_ANNOTATION_STRING_VALUES, iid, text.as_bytes());
+        self.entry(interned::DEBUG_ANNOTATION_STRING_VALUES, iid, text.as_bytes());
         iid
     }
 }

@@ -51,6 +51,9 @@ struct EventNames {
 pub struct PerfettoTrace {
     out: Output,
     interner: Interner,
+    max_interned_bytes: usize,
+    /// The size of the interned strings at which they are forgotten.
+    forget_at_bytes: usize,
     names: AnnotationNames,
     event_names: EventNames,
     /// What the trace has said once for all rows.
@@ -78,12 +81,15 @@ pub struct PerfettoTrace {
 
 impl PerfettoTrace {
     /// `device_names` are the names of block devices, such as `sda`, as far as they are known.
-    pub fn create(path: &Path, gzip: bool, device_names: &[(Dev, String)]) -> Result<Self> {
+    /// When interned strings need more than `max_interned_bytes`, they are forgotten, and interned again when they come back.
+    pub fn create(path: &Path, gzip: bool, device_names: &[(Dev, String)], max_interned_bytes: usize) -> Result<Self> {
         let mut out = Output::create(path, gzip)?;
         out.sum();
         Ok(Self {
             out,
             interner: Interner::default(),
+            max_interned_bytes,
+            forget_at_bytes: 0,
             names: AnnotationNames::default(),
             event_names: EventNames::default(),
             known: Known::default(),
@@ -155,6 +161,30 @@ impl PerfettoTrace {
         self.out.spill()
     }
 
+    /// Forgets the interned strings if there are many: a log may have any number of stacks and paths.
+    #[inline]
+    fn bound_interned(&mut self) -> Result<()> {
+        if self.interner.bytes > self.forget_at_bytes { self.forget_interned() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn forget_interned(&mut self) -> Result<()> {
+        self.interner = Interner::default();
+        self.event_names = EventNames::default();
+        self.intern_common();
+        self.packet(packet::SEQ_INCREMENTAL_STATE_CLEARED | packet::SEQ_NEEDS_INCREMENTAL_STATE, |_, _, _| {})
+    }
+
+    /// Interns the strings whose iids are kept: categories, columns, names of devices.
+    fn intern_common(&mut self) {
+        for (category, name) in CATEGORIES {
+            self.interner.category(category as u64, name);
+        }
+        self.names = AnnotationNames::intern(&mut self.interner);
+        self.intern_device_names();
+        self.forget_at_bytes = 2 * self.interner.bytes + self.max_interned_bytes;
+    }
+
     /// Writes a track descriptor and returns the uuid of the track.
     fn descriptor(&mut self, ts: Option<i64>, write: impl FnOnce(&mut Vec<u8>)) -> Result<u64> {
         let uuid = self.next_uuid;
@@ -186,10 +216,7 @@ impl Sink for PerfettoTrace {
             });
         })?;
 
-        for (category, name) in CATEGORIES {
-            self.interner.category(category as u64, name);
-        }
-        self.names = AnnotationNames::intern(&mut self.interner);
+        self.intern_common();
         self.packet(packet::SEQ_NEEDS_INCREMENTAL_STATE, |_, _, _| {})?;
 
         self.root = self.group_track(
@@ -209,14 +236,17 @@ impl Sink for PerfettoTrace {
     }
 
     fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
+        self.bound_interned()?;
         self.bio_slice(bio, names)
     }
 
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
+        self.bound_interned()?;
         self.group_slices(group, names)
     }
 
     fn commit(&mut self, commit: &Commit, names: &Names) -> Result<()> {
+        self.bound_interned()?;
         self.commit_slice(commit, names)
     }
 

@@ -243,10 +243,7 @@ impl PerfettoTrace {
             None if dev.is_known() => format!("Block I/O ({dev})"),
             None => "Block I/O (device unknown)".to_owned(),
         };
-        let name_iid = known_name.map(|name| self.interner.device_name(dev, name));
-        if name_iid.is_some() && self.names.device == 0 {
-            self.names.device = self.interner.annotation_names(["device"]);
-        }
+        let known_name = known_name.cloned();
         let description = "Bios from submit to completion. Bios in different rows are in flight at the same time.";
         let group = self.group_track(Some(self.root), rank::DEVICE, &name, description)?;
         let in_flight = "A bio whose completion is missing counts until its address is used again.";
@@ -254,7 +251,7 @@ impl PerfettoTrace {
         let bytes_in_flight =
             self.counter_track(group, rank::BYTES_IN_FLIGHT, "bytes in flight", "bytes", in_flight)?;
         let tracks = DeviceTracks {
-            name_iid,
+            name_iid: known_name.map(|name| self.intern_device_name(dev, &name)),
             group,
             bios_in_flight,
             bytes_in_flight,
@@ -263,6 +260,23 @@ impl PerfettoTrace {
             incomplete: None,
         };
         Ok(self.devices.add(dev, tracks))
+    }
+
+    /// Returns the iid of the name of a device.
+    fn intern_device_name(&mut self, dev: Dev, name: &str) -> u64 {
+        if self.names.device == 0 {
+            self.names.device = self.interner.annotation_names(["device"]);
+        }
+        self.interner.device_name(dev, name)
+    }
+
+    /// Interns the names of the devices that have tracks.
+    pub(super) fn intern_device_names(&mut self) {
+        for place in 0..self.devices.len() {
+            let dev = self.devices.dev(place);
+            let Some(name) = self.device_names.get(&dev).cloned() else { continue };
+            self.devices[place].name_iid = Some(self.intern_device_name(dev, &name));
+        }
     }
 
     /// Returns a track of a device that is free for a bio from `start` to `end`.
