@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ def opened(
     converted: Callable[[dict[str, Any]], None] = lambda summary: None,
     allow_files: bool = False,
     perfetto: bool = False,
+    statements: Iterable[str] | None = None,
     **options: Any,
 ) -> Iterator[Any]:
     """Yields an engine that has the tables of docs/reference/tables.md for any INPUT.
@@ -45,6 +46,8 @@ def opened(
         allow_files: SQL may use all files of the user (DuckDB).
         perfetto: SQL may use Perfetto's own tables, so `auto` loads every trace into a trace
             processor.
+        statements: the SQL that will be run. Columns that it does not name need not be read.
+            None if it is not known.
         options: more arguments of `_core.convert`.
 
     Raises:
@@ -53,14 +56,19 @@ def opened(
     kind = kind_of(path, reading.source)
     if kind == "folder":
         raise _no_runs(path)
+    named = None if statements is None else _named(statements)
+    # Of tables that are read once.
+    contents = {"is_temporary": True, "needed_columns": None if named is None else set(named)}
     with contextlib.ExitStack() as stack:
         if kind == "log":
             folder = stack.enter_context(scratch.folder())
             use_duckdb = engine in ("auto", "duckdb")
             output = f"{folder}/tables/" if use_duckdb else f"{folder}/trace.pftrace"
-            converted(_convert(reading, path, output, progress, options))
+            converted(_convert(reading, path, output, progress, options | contents))
             opened_engine = stack.enter_context(
-                _open_columns(output, allow_files) if use_duckdb else _open_trace(output, engine)
+                _open_columns(output, allow_files, named)
+                if use_duckdb
+                else _open_trace(output, engine)
             )
             # Messages name the file of the user, not the temporary one.
             opened_engine.path = Path(path)
@@ -70,10 +78,10 @@ def opened(
             tables = None
             if engine == "duckdb" or (engine == "auto" and not perfetto):
                 tables = f"{stack.enter_context(scratch.folder())}/tables/"
-                if not _convert_trace(path, tables, progress, needed=engine == "duckdb"):
+                if not _convert_trace(path, tables, progress, contents, needed=engine == "duckdb"):
                     tables = None
             if tables:
-                opened_engine = stack.enter_context(_open_columns(tables, allow_files))
+                opened_engine = stack.enter_context(_open_columns(tables, allow_files, named))
             else:
                 opened_engine = stack.enter_context(_open_trace(path, engine))
             opened_engine.path = Path(path)
@@ -101,14 +109,28 @@ def _convert(
         raise _of_temporary(error, path) from None
 
 
-def _convert_trace(path: str, output: str, progress: Progress | None, *, needed: bool) -> bool:
+def _named(statements: Iterable[str]) -> frozenset[str]:
+    from syncline.report.marks import STATEMENTS
+    from syncline.report.tables import named
+
+    return named([*statements, *STATEMENTS])
+
+
+def _convert_trace(
+    path: str,
+    output: str,
+    progress: Progress | None,
+    contents: dict[str, Any],
+    *,
+    needed: bool,
+) -> bool:
     """Converts a trace to tables. Returns whether it is one whose rows the core can read.
 
     Raises:
         CoreError: the tables cannot be written. With `needed`: the core cannot read the rows.
     """
     try:
-        convert_trace(path, output, progress=progress)
+        convert_trace(path, output, progress=progress, **contents)
     except _core.CoreError as error:
         # The trace processor says what is wrong with a trace, in its own words.
         if error.args[2] == "foreign" and not needed:
@@ -148,8 +170,8 @@ def _open_trace(path: str, engine: str) -> Any:
     return open_trace(path, engine=engine, packages=[(NAMESPACE, sql_root() / "perfetto")])
 
 
-def _open_columns(path: str, allow_files: bool) -> Any:
+def _open_columns(path: str, allow_files: bool, named: frozenset[str] | None = None) -> Any:
     from syncline.engine.columns import open_columns
     from syncline.report.catalogue import sql_root
 
-    return open_columns(path, sql=sql_root() / "duckdb", allow_files=allow_files)
+    return open_columns(path, sql=sql_root() / "duckdb", allow_files=allow_files, named=named)

@@ -1,6 +1,6 @@
 //! `syncline._core`: the core as a Python module. It turns arguments into options, results into dicts, and errors into exceptions.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -21,6 +21,7 @@ use syncline_core::options::{Options, OutputFormat, Progress};
 use syncline_core::output::Output;
 use syncline_core::own_trace::Stop;
 use syncline_core::sink::Mark;
+use syncline_core::sink::columns::Contents;
 use syncline_core::sink::filtered::{Cgroup, Filter};
 use syncline_core::sink::folded::folded_line;
 use syncline_core::sink::perf_script::write_sample;
@@ -117,12 +118,12 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 /// a thread and its process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
 /// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
 /// `device_names` maps major << 20 | minor to a name such as `sda`. `max_idle_name_bytes` limits the stacks and paths that are kept although
-/// nothing refers to them.
+/// nothing refers to them. A folder of tables that `is_temporary` is not compressed; the columns that `needed_columns` does not name are null.
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), max_idle_name_bytes=None, progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed_columns=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -147,6 +148,8 @@ fn convert<'py>(
     frames: Vec<(u32, u64, String)>,
     file_tables: Vec<String>,
     max_idle_name_bytes: Option<usize>,
+    is_temporary: bool,
+    needed_columns: Option<HashSet<String>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let format = output_format(to)?;
@@ -179,6 +182,7 @@ fn convert<'py>(
         thread_table: ThreadTable::new(processes, process_names),
         file_table: read_file_tables(&file_tables)?,
         symbols: Symbols::new(frames),
+        table_contents: Contents { is_temporary, columns: needed_columns },
         max_idle_name_bytes: max_idle_name_bytes.unwrap_or(defaults.max_idle_name_bytes),
         ..defaults
     };
@@ -223,7 +227,7 @@ fn with_progress<T: Send>(
 /// Returns a dict of what the conversion that wrote the trace has read and lost. Raises CoreError; its class is `foreign` if the trace is not a
 /// whole trace of this version of Syncline.
 #[pyfunction]
-#[pyo3(signature = (input, output, *, to=None, max_loss=None, weight="count", by="stack", progress=None))]
+#[pyo3(signature = (input, output, *, to=None, max_loss=None, weight="count", by="stack", is_temporary=false, needed_columns=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert_trace<'py>(
     py: Python<'py>,
@@ -233,6 +237,8 @@ fn convert_trace<'py>(
     max_loss: Option<&str>,
     weight: &str,
     by: &str,
+    is_temporary: bool,
+    needed_columns: Option<HashSet<String>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let format = output_format(to)?;
@@ -241,6 +247,7 @@ fn convert_trace<'py>(
         max_loss: max_loss.map(parse_max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,
+        table_contents: Contents { is_temporary, columns: needed_columns },
         ..Options::default()
     };
     match with_progress(py, progress.as_ref(), |progress| run::convert_trace(&options, output, format, progress))? {

@@ -9,6 +9,7 @@ use crate::max_loss::MaxLoss;
 use crate::merge::clock::InputHints;
 use crate::merge::reorder::DEFAULT_WINDOW_NS;
 use crate::sink::Mark;
+use crate::sink::columns::Contents;
 use crate::sink::filtered::Filter;
 use crate::sink::samples::{By, Weight};
 use crate::source::{SOURCES, Source, SourceOptions};
@@ -44,6 +45,8 @@ pub struct Options {
     pub one_of_several: bool,
     /// Parser threads of each log; 0 for the number of cores.
     pub workers: usize,
+    /// What is written of a folder of tables.
+    pub table_contents: Contents,
     /// Bytes of stacks and paths that are kept although nothing refers to them.
     pub max_idle_name_bytes: usize,
 }
@@ -69,6 +72,7 @@ impl Default for Options {
             count_other_events: false,
             one_of_several: false,
             workers: 0,
+            table_contents: Contents::default(),
             max_idle_name_bytes: 4 << 20,
         }
     }

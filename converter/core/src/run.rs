@@ -175,7 +175,7 @@ fn create_sink(options: &Options, path: &Path, format: OutputFormat) -> Result<B
             options.max_idle_name_bytes,
         )?),
         OutputFormat::Parquet => Box::new(RequestsParquet::create(path)?),
-        OutputFormat::Tables => Box::new(TablesFolder::create(path)?),
+        OutputFormat::Tables => Box::new(TablesFolder::create(path, &options.table_contents)?),
         OutputFormat::Csv => Box::new(Csv::create(path)?),
         OutputFormat::Jsonl => Box::new(Jsonl::create(path)?),
         OutputFormat::PerfScript => Box::new(PerfScript::create(path, options.weight, options.by)?),

@@ -94,7 +94,7 @@ def command(
         )
     from syncline import render
     from syncline.report import catalogue
-    from syncline.report.run import caveats, run_report
+    from syncline.report.run import caveats, run_report, statements
 
     try:
         reports = [catalogue.load(name) for name in names or ("summary",)]
@@ -109,7 +109,11 @@ def command(
     if form == "csv" and len(reports) > 1:
         raise Failure("CSV holds one table", "name one report, or use --format json")
     options.refuse_for_converted(input, reading)
-    with bar("reading") as progress, opened(input, reading, engine, progress) as open_engine:
+    needed = statements(report.name for report in reports)
+    with (
+        bar("reading") as progress,
+        opened(input, reading, engine, progress, statements=needed) as open_engine,
+    ):
         stdout_preface, stderr_preface = render.preface(form, caveats(open_engine))
         tables = [(run_report(open_engine, report.name), report) for report in reports]
     sys.stderr.write(stderr_preface)

@@ -20,7 +20,7 @@ _SQL_BEFORE = ("macros", "columns")
 _SQL_AFTER = (*TABLES, "stack", "parallel")
 
 # Columns that a table of requests must have. Any other column may be missing.
-_REQUIRED = ("sync_id", "ts_ns", "bytes", "bios")
+REQUIRED = ("sync_id", "ts_ns", "bytes", "bios")
 
 
 def attach_runs(db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles], sql: Path) -> None:
@@ -105,7 +105,7 @@ def _typed(
 ) -> str:
     """Returns a SELECT of exactly the columns in `types`, and `run`."""
     present = {row[0] for row in db.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
-    missing = [name for name in _REQUIRED if name in types and name not in present]
+    missing = [name for name in REQUIRED if name in types and name not in present]
     # Only the file of requests may be one that the user has named and edited.
     if "bios" in types and missing:
         raise EngineError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -26,10 +27,14 @@ from .statements import NO_FILES, refuse_file_access
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["ColumnsEngine", "is_columns", "open_columns"]
+__all__ = ["DERIVED", "ColumnsEngine", "is_columns", "open_columns", "words"]
 
 # In bytes.
 _MEMORY_LIMIT = 4 << 30
+_WORD = re.compile(r"\w+")
+# Tables whose files may lack the values of columns, and the views that are made of them.
+_ROWS = ("sync", "bio", "call", "wait", "journal")
+DERIVED = frozenset({"syncline_stack", "syncline_parallel"})
 _GUESSES = ("Did you mean ", "Candidate bindings: ", "Candidate tables: ", "Candidate functions:")
 
 
@@ -45,12 +50,14 @@ class ColumnsEngine:
         temporary: Path,
         *,
         allow_files: bool = False,
+        absent: frozenset[str] = frozenset(),
     ) -> None:
         self.path = path
         self.version = f"v{_duckdb().__version__}"
         self._db = db
         self._temporary = temporary
         self._allow_files = allow_files
+        self._absent = absent
         self._lock = threading.Lock()
         self._closed = False
         # Whether DuckDB is running a query: an interrupted one may not have ended yet.
@@ -61,8 +68,14 @@ class ColumnsEngine:
 
         Raises:
             SqlError: the SQL is wrong. The message is DuckDB's own.
-            EngineError: the files cannot be read, or the engine is closed.
+            EngineError: the files cannot be read, the engine is closed, or the SQL names a column
+                that was not to be read.
         """
+        if absent := self._absent & words(sql):
+            raise EngineError(
+                f"{self.path}: {', '.join(sorted(absent))}: not read, because no announced statement names it",
+                "This is a fault of Syncline: please report it.",
+            )
         with self._lock:
             if self._closed:
                 raise EngineError(
@@ -117,8 +130,19 @@ class ColumnsEngine:
         self.close()
 
 
+def words(sql: str) -> frozenset[str]:
+    """Returns the words of SQL in lower case, without lines of comments: every name in it is one of them."""
+    lines = (line for line in sql.lower().splitlines() if not line.lstrip().startswith("--"))
+    return frozenset(_WORD.findall("\n".join(lines)))
+
+
 def open_columns(
-    path: Path | str, *, sql: Path, memory_limit: int | None = None, allow_files: bool = False
+    path: Path | str,
+    *,
+    sql: Path,
+    memory_limit: int | None = None,
+    allow_files: bool = False,
+    named: frozenset[str] | None = None,
 ) -> ColumnsEngine:
     """Opens a folder of tables, a high-level log, or a folder that holds several of these.
 
@@ -128,6 +152,7 @@ def open_columns(
         sql: the folder `sql/duckdb`.
         memory_limit: bytes; by default half of the machine's memory, at most 4 GiB.
         allow_files: SQL may read and write other files too, and load extensions of DuckDB.
+        named: the files hold only the columns among these words; None if they hold all.
 
     Raises:
         EngineError: the input does not exist, or Syncline did not write it.
@@ -150,6 +175,7 @@ def open_columns(
             }
         )
         interruptible.call(lambda: attach_runs(db, path, runs, sql), cancel=db.interrupt)
+        absent = frozenset() if named is None else _checked(db) - named
         if not allow_files:
             interruptible.call(lambda: _confine(db, runs))
     except BaseException as error:
@@ -163,7 +189,16 @@ def open_columns(
                 reason += ": is the file cut off, or do its rows differ in the number of columns?"
             raise EngineError(f"{path}: cannot read the columns: {reason}", CONVERT) from error
         raise
-    return ColumnsEngine(db, path, temporary, allow_files=allow_files)
+    return ColumnsEngine(db, path, temporary, allow_files=allow_files, absent=absent)
+
+
+def _checked(db: duckdb.DuckDBPyConnection) -> frozenset[str]:
+    """Returns the columns of the tables of rows, and the views that are made of them."""
+    tables = ", ".join(f"'_syncline_columns_{table}'" for table in _ROWS)
+    columns = db.execute(
+        f"SELECT column_name FROM duckdb_columns() WHERE table_name IN ({tables})"
+    ).fetchall()
+    return DERIVED | {column for (column,) in columns}
 
 
 def _confine(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> None:

@@ -7,7 +7,7 @@ from syncline.engine.columns import ColumnsEngine
 from .run import run_query
 from .tables import SqlEngine
 
-__all__ = ["replace_marks", "span"]
+__all__ = ["STATEMENTS", "replace_marks", "span"]
 
 # A high-level log has no times of its own, so its span is that of its requests.
 _SPAN = """
@@ -22,6 +22,9 @@ SELECT
   )
 FROM syncline_meta
 """
+
+# What is run on the tables of requests.
+STATEMENTS = (_SPAN,)
 
 
 def span(engine: SqlEngine) -> tuple[int | None, int | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,20 @@ __all__ = [
     "read_failures",
     "run_query",
     "run_report",
+    "statements",
 ]
+
+_NUMBERS = (
+    "SELECT key, SUM(CAST(value AS BIGINT)) FROM syncline_meta"
+    " WHERE key IN ('lines', 'events', 'requests') OR key LIKE 'events.%' GROUP BY key"
+    " UNION ALL SELECT reason, SUM(count) FROM syncline_loss GROUP BY reason"
+)
+_REPORTED = ", ".join(f"'{reason}'" for reason in losses.REPORTED)
+_LOST = (
+    "SELECT reason, MIN(meaning) AS meaning, COUNT(DISTINCT run) AS runs FROM syncline_loss"
+    f" WHERE (severity = 'loss' OR reason IN ({_REPORTED})) AND count > 0"
+    " GROUP BY reason ORDER BY SUM(count) DESC, reason"
+)
 
 
 @dataclass(frozen=True)
@@ -78,8 +92,26 @@ def check_trace(engine: SqlEngine) -> None:
 
 def read_failures(engine: SqlEngine) -> list[dict[str, Any]]:
     """Returns how many syncs, calls and bios failed, by kind. A kind whose results are not recorded is absent."""
-    sql = (catalogue.sql_root() / "inspect" / "failures.sql").read_text(encoding="utf-8")
-    return failures.by_kind(run_query(engine, sql).rows)
+    return failures.by_kind(run_query(engine, _failures()).rows)
+
+
+def _failures() -> str:
+    return (catalogue.sql_root() / "inspect" / "failures.sql").read_text(encoding="utf-8")
+
+
+def _values_of(key: str) -> str:
+    return f"SELECT DISTINCT value FROM syncline_meta WHERE key = '{key}' ORDER BY value"
+
+
+def statements(reports: Iterable[str]) -> list[str]:
+    """Returns the SQL of reports and of what is said above them.
+
+    Raises:
+        UnknownReport: there is no report of one of the names.
+    """
+    facts = ("request_filter", "missing_columns", "tables")
+    said = [_NUMBERS, _LOST, _failures(), *map(_values_of, facts)]
+    return said + [catalogue.load(name).sql for name in reports]
 
 
 def caveats(engine: SqlEngine) -> list[str]:
@@ -88,19 +120,9 @@ def caveats(engine: SqlEngine) -> list[str]:
     for name, severity, count in engine.stats():
         kind = "data loss" if severity == "data_loss" else severity
         found.append(f"Perfetto could not import all of the trace: {name} ({kind}) {count:,} times")
-    numbers = run_query(
-        engine,
-        "SELECT key, SUM(CAST(value AS BIGINT)) FROM syncline_meta"
-        " WHERE key IN ('lines', 'events', 'requests') OR key LIKE 'events.%' GROUP BY key"
-        " UNION ALL SELECT reason, SUM(count) FROM syncline_loss GROUP BY reason",
-    ).rows
+    numbers = run_query(engine, _NUMBERS).rows
     whole = {str(key): int(value) for key, value in numbers if value is not None}
-    reported = ", ".join(f"'{reason}'" for reason in losses.REPORTED)
-    lost = run_query(
-        engine,
-        "SELECT reason, MIN(meaning) AS meaning, COUNT(DISTINCT run) AS runs FROM syncline_loss"
-        f" WHERE (severity = 'loss' OR reason IN ({reported})) AND count > 0 GROUP BY reason ORDER BY SUM(count) DESC, reason",
-    ).rows
+    lost = run_query(engine, _LOST).rows
     for reason, meaning, runs in lost:
         found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))
     found += [
@@ -108,25 +130,17 @@ def caveats(engine: SqlEngine) -> list[str]:
         for kind in read_failures(engine)
         if kind["failed"]
     ]
-    filters = run_query(
-        engine,
-        "SELECT DISTINCT value FROM syncline_meta WHERE key = 'request_filter' ORDER BY value",
-    ).rows
+    filters = run_query(engine, _values_of("request_filter")).rows
     if filters:
         found.append(losses.filtered(" or ".join(str(wanted) for (wanted,) in filters), whole))
-    lacking = run_query(
-        engine,
-        "SELECT DISTINCT value FROM syncline_meta WHERE key = 'missing_columns' ORDER BY value",
-    ).rows
+    lacking = run_query(engine, _values_of("missing_columns")).rows
     for (columns,) in lacking:
         text = f"columns are missing and treated as unknown: {columns}"
         # In this column, null means complete.
         if "incomplete" in str(columns).split(", "):
             text += "; incomplete requests cannot be distinguished from complete ones"
         found.append(text)
-    parts = run_query(
-        engine, "SELECT DISTINCT value FROM syncline_meta WHERE key = 'tables' ORDER BY value"
-    ).rows
+    parts = run_query(engine, _values_of("tables")).rows
     for (tables,) in parts:
         if tables == "syncline_sync":
             found.append(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
 from syncline.engine import Result
-from syncline.engine.columns import ColumnsEngine
+from syncline.engine.attach import REQUIRED
+from syncline.engine.columns import DERIVED, ColumnsEngine, words
 
 from . import catalogue
 
-__all__ = ["NAMESPACE", "SqlEngine", "include", "modules"]
+__all__ = ["NAMESPACE", "SqlEngine", "include", "modules", "named"]
 
 # Namespace of the PerfettoSQL package, with which an engine on a trace must be opened.
 NAMESPACE = "dev.syncline"
@@ -33,6 +35,23 @@ class SqlEngine(Protocol):
 def modules() -> list[str]:
     """Returns the names of the tables without `syncline_`."""
     return sorted(file.stem for file in (catalogue.sql_root() / "perfetto").glob("*.sql"))
+
+
+def named(statements: Iterable[str]) -> frozenset[str]:
+    """Returns the words of statements and of the views that they use: the columns that they need are among them."""
+    found: frozenset[str] = frozenset()
+    waiting = list(statements)
+    while waiting:
+        sql = waiting.pop()
+        new = words(sql) - found
+        found |= new
+        views = {name.removeprefix("syncline_") for name in new & DERIVED}
+        waiting += [
+            (catalogue.sql_root() / "duckdb" / f"{view}.sql").read_text(encoding="utf-8")
+            for view in sorted(views)
+        ]
+    # A table of requests must have these.
+    return found | set(REQUIRED)
 
 
 def include(engine: SqlEngine, sql: str) -> None:

@@ -7,14 +7,15 @@ use super::wire::{Fields, Wire};
 use super::{Stop, rebuild};
 use crate::names::{NameId, Names};
 use crate::rows::derived::tid_of_track;
-use crate::rows::{Bio, Call, Commit, Request, Row, Value, WaitInterval};
+use crate::rows::{Bio, Call, Commit, Request, Row, Type, Value, WaitInterval};
 use crate::sink::perfetto::fields::{CATEGORIES, Category};
 use crate::sink::perfetto::proto::{descriptor, interned};
 
 /// What an annotation is, by its name. A column may be one of several tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnnotationName {
-    columns: [Option<u8>; TABLES],
+    /// The column of each table, and what it holds.
+    columns: [Option<(u8, Content)>; TABLES],
     pub(super) single: Option<Single>,
 }
 
@@ -56,8 +57,26 @@ impl Table for Commit {
     const NUMBER: usize = 4;
 }
 
-fn position<R: Row>(name: &str) -> Option<u8> {
-    R::COLUMNS.iter().position(|(column, _)| *column == name).and_then(|at| u8::try_from(at).ok())
+/// What a column holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Content {
+    Text,
+    /// A word of this program.
+    Word,
+    /// `major,minor`.
+    Device,
+    Number,
+}
+
+fn position<R: Row>(name: &str) -> Option<(u8, Content)> {
+    let at = R::COLUMNS.iter().position(|(column, _)| *column == name)?;
+    let content = match (R::COLUMNS[at].1, name) {
+        (Type::Text, "dev") => Content::Device,
+        (Type::Text, "op" | "wait" | "confidence" | "incomplete") => Content::Word,
+        (Type::Text, _) => Content::Text,
+        _ => Content::Number,
+    };
+    Some((u8::try_from(at).ok()?, content))
 }
 
 impl AnnotationName {
@@ -82,8 +101,9 @@ impl AnnotationName {
     }
 
     /// Returns the column of a table that the annotation is.
-    pub(super) fn column<T: Table>(self) -> Option<usize> {
-        self.columns[T::NUMBER].map(usize::from)
+    #[inline]
+    pub(super) fn column<T: Table>(&self) -> Option<(usize, Content)> {
+        self.columns[T::NUMBER].map(|(at, content)| (usize::from(at), content))
     }
 }
 
@@ -137,8 +157,9 @@ impl Interned {
         get(&self.event_names, iid).map(AsRef::as_ref)
     }
 
-    pub(super) fn annotation_name(&self, iid: u64) -> Result<AnnotationName, Stop> {
-        get(&self.annotation_names, iid).copied()
+    #[inline]
+    pub(super) fn annotation_name(&self, iid: u64) -> Result<&AnnotationName, Stop> {
+        get(&self.annotation_names, iid)
     }
 
     pub(super) fn string(&self, iid: u64) -> Result<NameId, Stop> {

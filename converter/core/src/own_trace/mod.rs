@@ -207,9 +207,14 @@ impl<'a> Reader<'a> {
 
     fn track_event(&mut self, ts: i64, flags: u64, data: &[u8]) -> Result<(), Stop> {
         let (mut kind, mut track, mut category, mut name) = (0, 0, 0, 0);
-        for field in Fields(data) {
+        let mut fields = Fields(data);
+        let mut arguments: &[u8] = &[];
+        loop {
+            let rest = fields.0;
+            let Some(field) = fields.next() else { break };
             let (field, value) = field?;
             match field {
+                event::DEBUG_ANNOTATIONS if arguments.is_empty() => arguments = rest,
                 event::TYPE => kind = value.int()?,
                 event::TRACK_UUID => track = value.int()?,
                 event::CATEGORY_IIDS => category = value.int()?,
@@ -235,7 +240,7 @@ impl<'a> Reader<'a> {
             return Err(Stop::FOREIGN);
         }
         let category = self.interned.category(category)?;
-        self.begin_slice(&Event { ts, track, category, name, is_instant, data })
+        self.begin_slice(&Event { ts, track, category, name, is_instant, data: arguments })
     }
 
     /// Takes the instant with the facts of the run, that with the checksum, or one with the number of losses of a reason. `at` is its time and

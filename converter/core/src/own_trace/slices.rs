@@ -1,6 +1,6 @@
 //! Slices become rows when they end.
 
-use super::interned::{Single, Table, Track};
+use super::interned::{Content, Single, Table, Track};
 use super::rebuild::at;
 use super::wire::Fields;
 use super::{Reader, Stop, rebuild};
@@ -10,7 +10,7 @@ use crate::rows::derived::{
     Common, CommonRequest, KnownCall, ReadRow, RequestPlace, Thread, column, derive_bio, derive_call, derive_request,
     visit_names,
 };
-use crate::rows::{Bio, Call, Commit, Confidence, PhaseKind, PhaseSpan, Request, Type, Value, WaitInterval, columns};
+use crate::rows::{Bio, Call, Commit, Confidence, PhaseKind, PhaseSpan, Request, Value, WaitInterval, columns};
 use crate::sink::perfetto::fields::Category;
 use crate::sink::perfetto::proto::{annotation, event};
 use crate::sink::{Group, GroupRequest, Mark};
@@ -22,7 +22,7 @@ pub(super) struct Event<'a> {
     pub(super) category: Category,
     pub(super) name: u64,
     pub(super) is_instant: bool,
-    /// The `TrackEvent`.
+    /// The `TrackEvent` from its first argument on.
     pub(super) data: &'a [u8],
 }
 
@@ -108,9 +108,6 @@ impl Open {
         }
     }
 }
-
-/// Columns whose values are words of this program.
-const WORDS: [&str; 4] = ["op", "wait", "confidence", "incomplete"];
 
 impl Reader<'_> {
     pub(super) fn begin_slice(&mut self, begin: &Event<'_>) -> Result<(), Stop> {
@@ -393,10 +390,7 @@ impl Reader<'_> {
             let name = self.interned.annotation_name(name)?;
             let value = found.ok_or(Stop::DAMAGED)?;
             match (name.column::<T>(), name.single) {
-                (Some(at), _) => {
-                    let (column, kind) = T::COLUMNS[at];
-                    values[at] = self.of_column(value, column, kind)?;
-                }
+                (Some((at, content)), _) => values[at] = self.of_column(value, content)?,
                 (None, Some(single)) => singles.set(single, value)?,
                 (None, None) => return Err(Stop::FOREIGN),
             }
@@ -405,14 +399,15 @@ impl Reader<'_> {
     }
 
     /// Returns the value of a column by the value of its argument: a word and a device are texts in a trace.
-    fn of_column(&self, value: Value, column: &str, kind: Type) -> Result<Value, Stop> {
+    #[inline]
+    fn of_column(&self, value: Value, content: Content) -> Result<Value, Stop> {
         let Value::Name(name) = value else { return Ok(value) };
         let of = |found: Option<Value>| found.ok_or(Stop::FOREIGN);
-        match kind {
-            Type::Text if column == "dev" => of(rebuild::dev(&self.names.text(name)).map(Value::Dev)),
-            Type::Text if WORDS.contains(&column) => of(rebuild::word(&self.names.text(name)).map(Value::Word)),
-            Type::Text => Ok(value),
-            _ => Err(Stop::DAMAGED),
+        match content {
+            Content::Device => of(rebuild::dev(&self.names.text(name)).map(Value::Dev)),
+            Content::Word => of(rebuild::word(&self.names.text(name)).map(Value::Word)),
+            Content::Text => Ok(value),
+            Content::Number => Err(Stop::DAMAGED),
         }
     }
 }

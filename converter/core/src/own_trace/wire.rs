@@ -70,6 +70,18 @@ impl<'a> Fields<'a> {
 /// Reads a varint. `None` if it is cut off or longer than 64 bits.
 #[inline]
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    // Most tags, lengths and values take one byte.
+    match bytes {
+        [byte @ ..0x80, rest @ ..] => {
+            let value = u64::from(*byte);
+            *bytes = rest;
+            Some(value)
+        }
+        _ => long_varint(bytes),
+    }
+}
+
+fn long_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for (at, &byte) in bytes.iter().take(10).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * at);
