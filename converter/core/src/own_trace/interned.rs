@@ -3,7 +3,7 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::wire::{Fields, Wire};
+use super::wire::{Damaged, Fields, Wire};
 use super::{Stop, rebuild};
 use crate::names::{NameId, Names};
 use crate::rows::derived::tid_of_track;
@@ -149,33 +149,33 @@ impl Interned {
         Ok(())
     }
 
-    pub(super) fn category(&self, iid: u64) -> Result<Category, Stop> {
-        get(&self.categories, iid)?.ok_or(Stop::DAMAGED)
+    pub(super) fn category(&self, iid: u64) -> Result<Category, Damaged> {
+        get(&self.categories, iid)?.ok_or(Damaged)
     }
 
-    pub(super) fn event_name(&self, iid: u64) -> Result<&str, Stop> {
+    pub(super) fn event_name(&self, iid: u64) -> Result<&str, Damaged> {
         get(&self.event_names, iid).map(AsRef::as_ref)
     }
 
     #[inline]
-    pub(super) fn annotation_name(&self, iid: u64) -> Result<&AnnotationName, Stop> {
+    pub(super) fn annotation_name(&self, iid: u64) -> Result<&AnnotationName, Damaged> {
         get(&self.annotation_names, iid)
     }
 
-    pub(super) fn string(&self, iid: u64) -> Result<NameId, Stop> {
-        self.strings.get(&iid).copied().ok_or(Stop::DAMAGED)
+    pub(super) fn string(&self, iid: u64) -> Result<NameId, Damaged> {
+        self.strings.get(&iid).copied().ok_or(Damaged)
     }
 }
 
 /// The writer numbers the entries 1, 2, 3...
-fn push<T>(entries: &mut Vec<T>, iid: u64, entry: T) -> Result<(), Stop> {
+fn push<T>(entries: &mut Vec<T>, iid: u64, entry: T) -> Result<(), Damaged> {
     entries.push(entry);
-    if iid == entries.len() as u64 { Ok(()) } else { Err(Stop::DAMAGED) }
+    if iid == entries.len() as u64 { Ok(()) } else { Err(Damaged) }
 }
 
-fn get<T>(entries: &[T], iid: u64) -> Result<&T, Stop> {
+fn get<T>(entries: &[T], iid: u64) -> Result<&T, Damaged> {
     let at = usize::try_from(iid).ok().and_then(|iid| iid.checked_sub(1));
-    at.and_then(|at| entries.get(at)).ok_or(Stop::DAMAGED)
+    at.and_then(|at| entries.get(at)).ok_or(Damaged)
 }
 
 /// A track with what it says of the slices on it, and its open slices.
@@ -234,9 +234,9 @@ impl<S> Tracks<S> {
         Ok(())
     }
 
-    pub(super) fn get(&mut self, uuid: u64) -> Result<&mut Track<S>, Stop> {
+    pub(super) fn get(&mut self, uuid: u64) -> Result<&mut Track<S>, Damaged> {
         let at = usize::try_from(uuid).ok().and_then(|uuid| uuid.checked_sub(1));
-        at.and_then(|at| self.0.get_mut(at)).ok_or(Stop::DAMAGED)
+        at.and_then(|at| self.0.get_mut(at)).ok_or(Damaged)
     }
 
     /// The open slices of all tracks.

@@ -96,7 +96,7 @@ impl Open {
                 call.requests.iter().for_each(|ended| visit_names(&ended.request.values, f));
             }
             Self::Request(request) => visit_names(&request.values, f),
-            Self::Wait { values, .. } => visit_names(values, f),
+            Self::Wait(wait) => visit_names(&wait.values, f),
             Self::Bio(bio) => {
                 visit_names(&bio.values, f);
                 if let Some((_, thread)) = &bio.thread {
@@ -114,24 +114,25 @@ impl Reader<'_> {
         let &Event { ts, track, category, name, is_instant, data } = begin;
         let open = match category {
             Category::Call => {
-                let (values, singles) = self.arguments::<Call, _>(data)?;
-                Open::Call(Box::new(OpenCall {
-                    values: self.named_call(values, name)?,
-                    ts,
-                    singles,
-                    requests: Vec::new(),
-                }))
+                let values = [Value::Null; columns::CALL.len()];
+                let mut call = Box::new(OpenCall { values, ts, singles: Singles::default(), requests: Vec::new() });
+                call.singles = self.arguments_into::<Call>(data, &mut call.values)?;
+                // The name of a call's slice is its op.
+                let op = rebuild::word(self.interned.event_name(name)?).ok_or(Stop::FOREIGN)?;
+                call.values[at!(Call, "op")] = Value::Word(op);
+                Open::Call(call)
             }
             Category::Sync => {
-                let (values, singles) = self.arguments::<Request, _>(data)?;
-                Open::Request(Box::new(OpenRequest {
-                    values,
+                let mut request = Box::new(OpenRequest {
+                    values: [Value::Null; columns::SYNC.len()],
                     ts,
-                    singles,
+                    singles: Singles::default(),
                     waits: Vec::new(),
                     phases: Vec::new(),
                     is_of_other_layout: false,
-                }))
+                });
+                request.singles = self.arguments_into::<Request>(data, &mut request.values)?;
+                Open::Request(request)
             }
             Category::Wait => {
                 let (mut values, _) = self.arguments::<WaitInterval, _>(data)?;
@@ -142,9 +143,11 @@ impl Reader<'_> {
                 Open::Wait(Box::new(OpenWait { values, wait, ts, reached: ts }))
             }
             Category::Bio => {
-                let (values, singles) = self.arguments::<Bio, _>(data)?;
+                let values = [Value::Null; columns::BIO.len()];
                 let thread = self.known.bio_thread(self.interned.event_name(name)?);
-                Open::Bio(Box::new(OpenBio { values, ts, thread, singles }))
+                let mut bio = Box::new(OpenBio { values, ts, thread, singles: Singles::default() });
+                bio.singles = self.arguments_into::<Bio>(data, &mut bio.values)?;
+                Open::Bio(bio)
             }
             Category::Commit => Open::Commit { values: self.arguments::<Commit, _>(data)?.0, ts },
             Category::Mark => {
@@ -181,10 +184,10 @@ impl Reader<'_> {
 
     fn end(&mut self, open: Open, end: i64, track: u64) -> Result<(), Stop> {
         match open {
-            Open::Call(call) => self.end_call(*call, end, track),
+            Open::Call(call) => self.end_call(call, end, track),
             Open::Request(request) => self.end_request(request, end, track),
             Open::Wait(wait) => self.end_wait(&wait, end, track),
-            Open::Bio(bio) => self.end_bio(&bio, end, track),
+            Open::Bio(mut bio) => self.end_bio(&mut bio, end, track),
             Open::Commit { mut values, ts } => {
                 values[at!(Commit, "ts_ns")] = Value::Int(ts);
                 if values[at!(Commit, "incomplete")] == Value::Null {
@@ -205,34 +208,24 @@ impl Reader<'_> {
         }
     }
 
-    /// The name of a call's slice is its op.
-    fn named_call(
-        &self,
-        mut values: [Value; columns::CALL.len()],
-        name: u64,
-    ) -> Result<[Value; columns::CALL.len()], Stop> {
-        let op = rebuild::word(self.interned.event_name(name)?).ok_or(Stop::FOREIGN)?;
-        values[at!(Call, "op")] = Value::Word(op);
-        Ok(values)
-    }
-
-    fn end_call(&mut self, open: OpenCall, end: i64, track: u64) -> Result<(), Stop> {
-        let OpenCall { mut values, ts, singles, requests } = open;
+    fn end_call(&mut self, mut open: Box<OpenCall>, end: i64, track: u64) -> Result<(), Stop> {
+        let OpenCall { values, ts, singles, requests } = &mut *open;
+        let ts = *ts;
         let tid = self.tracks.get(track)?.tid;
         let dur = if singles.is_open { None } else { Some(duration(ts, end)?) };
         values[at!(Call, "ts_ns")] = Value::Int(ts);
         values[at!(Call, "dur_ns")] = Value::int(dur);
         let derives = self.derives && !singles.is_full;
         if derives {
-            derive_call(&mut ReadRow(&mut values), &self.known, tid);
+            derive_call(&mut ReadRow(values), &self.known, tid);
         }
         values[at!(Call, "unmatched")] = Value::Bool(values[at!(Call, "sync_id")] == Value::Null);
-        let call = rebuild::call(&values, ts).ok_or(NOT_REBUILT)?;
+        let call = rebuild::call(values, ts).ok_or(NOT_REBUILT)?;
         let stack = values[at!(Call, "stack")];
         self.last_call =
             call.sync_id.filter(|_| derives).map(|sync_id| KnownCall { sync_id, op: call.op.name(), ts, dur, stack });
         self.sink.group(&Group { call: Some(&call), requests: &[] }, self.names)?;
-        requests.into_iter().try_for_each(|ended| self.request(ended))
+        std::mem::take(requests).into_iter().try_for_each(|ended| self.request(ended))
     }
 
     fn end_request(&mut self, request: Box<OpenRequest>, end: i64, track: u64) -> Result<(), Stop> {
@@ -249,21 +242,22 @@ impl Reader<'_> {
     }
 
     fn request(&mut self, ended: EndedRequest) -> Result<(), Stop> {
-        let EndedRequest { request, end, tid } = ended;
-        let OpenRequest { mut values, ts, singles, mut waits, phases, is_of_other_layout } = *request;
+        let EndedRequest { mut request, end, tid } = ended;
+        let OpenRequest { values, ts, singles, waits, phases, is_of_other_layout } = &mut *request;
+        let (ts, mut waits, phases) = (*ts, std::mem::take(waits), std::mem::take(phases));
         let Value::Int(sync_id) = values[at!(Request, "sync_id")] else { return Err(Stop::DAMAGED) };
         let bios = self.bio_sums.remove(&(sync_id as u64));
         let call = self.last_call.filter(|call| call.sync_id == sync_id as u64);
         let derives = self.derives && !singles.is_full;
         if derives {
             let place = RequestPlace { slice: (ts, end), tid, call, bios };
-            derive_request(&mut ReadRow(&mut values), &self.known, &place);
+            derive_request(&mut ReadRow(values), &self.known, &place);
         }
         let call_ts = singles.call_ts.or(call.filter(|_| derives).map(|call| call.ts));
-        set_times(&mut values, (ts, end), call_ts)?;
+        set_times(values, (ts, end), call_ts)?;
         waits.sort_by_key(|wait| wait.number);
-        let phases = if is_of_other_layout { Vec::new() } else { phases };
-        let request = rebuild::request(&values, (ts, end), call_ts, (waits, phases)).ok_or(NOT_REBUILT)?;
+        let phases = if *is_of_other_layout { Vec::new() } else { phases };
+        let request = rebuild::request(values, (ts, end), call_ts, (waits, phases)).ok_or(NOT_REBUILT)?;
         self.run.requests += 1;
         let requests = [GroupRequest { request: &request, bio_ids: &[] }];
         Ok(self.sink.group(&Group { call: None, requests: &requests }, self.names)?)
@@ -295,15 +289,15 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn end_bio(&mut self, open: &OpenBio, end: i64, track: u64) -> Result<(), Stop> {
-        let &OpenBio { mut values, ts, thread, singles } = open;
+    fn end_bio(&mut self, open: &mut OpenBio, end: i64, track: u64) -> Result<(), Stop> {
+        let &mut OpenBio { ref mut values, ts, thread, singles } = open;
         let dev = self.tracks.get(track)?.dev;
         values[at!(Bio, "ts_ns")] = Value::Int(ts);
         if values[at!(Bio, "incomplete")] == Value::Null {
             values[at!(Bio, "dur_ns")] = Value::Int(duration(ts, end)?);
         }
         if self.derives && !singles.is_full {
-            derive_bio(&mut ReadRow(&mut values), &self.known, dev, thread);
+            derive_bio(&mut ReadRow(values), &self.known, dev, thread);
         } else if values[at!(Bio, "dev")] == Value::Null {
             values[at!(Bio, "dev")] = dev;
         }
@@ -317,9 +311,9 @@ impl Reader<'_> {
             false if singles.is_unsubmitted => Value::Null,
             false => Value::Word("background"),
         };
-        let bio = rebuild::bio(&values, ts, singles.is_unsubmitted).ok_or(NOT_REBUILT)?;
+        let bio = rebuild::bio(values, ts, singles.is_unsubmitted).ok_or(NOT_REBUILT)?;
         if let Some(sync_id) = bio.sync_id {
-            self.bio_sums.entry(sync_id).or_default().add(&values);
+            self.bio_sums.entry(sync_id).or_default().add(values);
         }
         Ok(self.sink.bio(&bio, self.names)?)
     }
@@ -371,6 +365,12 @@ impl Reader<'_> {
     /// Returns the columns of a table that a slice has as arguments.
     fn arguments<T: Table, const N: usize>(&self, data: &[u8]) -> Result<([Value; N], Singles), Stop> {
         let mut values = [Value::Null; N];
+        let singles = self.arguments_into::<T>(data, &mut values)?;
+        Ok((values, singles))
+    }
+
+    /// Puts the columns of a table that a slice has as arguments into `values`.
+    fn arguments_into<T: Table>(&self, data: &[u8], values: &mut [Value]) -> Result<Singles, Stop> {
         let mut singles = Singles::default();
         for field in Fields(data) {
             let (event::DEBUG_ANNOTATIONS, value) = field? else { continue };
@@ -395,7 +395,7 @@ impl Reader<'_> {
                 (None, None) => return Err(Stop::FOREIGN),
             }
         }
-        Ok((values, singles))
+        Ok(singles)
     }
 
     /// Returns the value of a column by the value of its argument: a word and a device are texts in a trace.

@@ -2,6 +2,16 @@
 
 use super::Stop;
 
+/// The bytes are not of the format, or an id is not defined. Unlike `Stop`, it fits a register.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Damaged;
+
+impl From<Damaged> for Stop {
+    fn from(_: Damaged) -> Self {
+        Self::DAMAGED
+    }
+}
+
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Wire<'a> {
@@ -11,22 +21,22 @@ pub(super) enum Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
-    pub(super) fn int(self) -> Result<u64, Stop> {
+    pub(super) fn int(self) -> Result<u64, Damaged> {
         match self {
             Self::Int(value) => Ok(value),
-            Self::Bytes(_) => Err(Stop::DAMAGED),
+            Self::Bytes(_) => Err(Damaged),
         }
     }
 
-    pub(super) fn bytes(self) -> Result<&'a [u8], Stop> {
+    pub(super) fn bytes(self) -> Result<&'a [u8], Damaged> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            Self::Int(_) => Err(Stop::DAMAGED),
+            Self::Int(_) => Err(Damaged),
         }
     }
 
-    pub(super) fn text(self) -> Result<&'a str, Stop> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| Stop::DAMAGED)
+    pub(super) fn text(self) -> Result<&'a str, Damaged> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Damaged)
     }
 }
 
@@ -34,11 +44,11 @@ impl<'a> Wire<'a> {
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = Result<(u32, Wire<'a>), Stop>;
+    type Item = Result<(u32, Wire<'a>), Damaged>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() { None } else { Some(self.field().ok_or(Stop::DAMAGED)) }
+        if self.0.is_empty() { None } else { Some(self.field().ok_or(Damaged)) }
     }
 }
 
