@@ -111,9 +111,10 @@ impl AnnotationName {
 #[derive(Default)]
 pub(super) struct Interned {
     categories: Vec<Option<Category>>,
-    event_names: Vec<Box<str>>,
+    /// Each with the word of this program that it is, if it is one.
+    event_names: Vec<(Box<str>, Option<&'static str>)>,
     annotation_names: Vec<AnnotationName>,
-    strings: HashMap<u64, NameId, FixedState>,
+    strings: HashMap<u64, (NameId, Option<&'static str>), FixedState>,
 }
 
 impl Interned {
@@ -136,10 +137,11 @@ impl Interned {
                     let (category, _) = known.ok_or(Stop::FOREIGN)?;
                     push(&mut self.categories, iid, Some(*category))?;
                 }
-                interned::EVENT_NAMES => push(&mut self.event_names, iid, text.into())?,
+                interned::EVENT_NAMES => push(&mut self.event_names, iid, (text.into(), rebuild::word(text)))?,
                 interned::DEBUG_ANNOTATION_NAMES => push(&mut self.annotation_names, iid, AnnotationName::of(text))?,
                 interned::DEBUG_ANNOTATION_STRING_VALUES => {
-                    if self.strings.insert(iid, names.intern_passing(text.as_bytes())).is_some() {
+                    let string = (names.intern_passing(text.as_bytes()), rebuild::word(text));
+                    if self.strings.insert(iid, string).is_some() {
                         return Err(Stop::DAMAGED);
                     }
                 }
@@ -154,7 +156,12 @@ impl Interned {
     }
 
     pub(super) fn event_name(&self, iid: u64) -> Result<&str, Damaged> {
-        get(&self.event_names, iid).map(AsRef::as_ref)
+        get(&self.event_names, iid).map(|(name, _)| &**name)
+    }
+
+    /// Returns the word of this program that is the name of an event.
+    pub(super) fn event_word(&self, iid: u64) -> Result<&'static str, Stop> {
+        get(&self.event_names, iid)?.1.ok_or(Stop::FOREIGN)
     }
 
     #[inline]
@@ -162,8 +169,15 @@ impl Interned {
         get(&self.annotation_names, iid)
     }
 
-    pub(super) fn string(&self, iid: u64) -> Result<NameId, Damaged> {
-        self.strings.get(&iid).copied().ok_or(Damaged)
+    /// Returns the value of an argument of a column that holds texts.
+    pub(super) fn text_of(&self, iid: u64, content: Content, names: &Names) -> Result<Value, Stop> {
+        let (name, word) = *self.strings.get(&iid).ok_or(Damaged)?;
+        match content {
+            Content::Device => rebuild::dev(&names.text(name)).map(Value::Dev).ok_or(Stop::FOREIGN),
+            Content::Word => word.map(Value::Word).ok_or(Stop::FOREIGN),
+            Content::Text => Ok(Value::Name(name)),
+            Content::Number => Err(Stop::DAMAGED),
+        }
     }
 }
 

@@ -161,6 +161,8 @@ impl<'a> Reader<'a> {
                 packet::INTERNED_DATA => interned = Some(value.bytes()?),
                 packet::TRACK_EVENT => track_event = Some(value.bytes()?),
                 packet::TRACK_DESCRIPTOR => descriptor = Some(value.bytes()?),
+                // Of counters, which no row has.
+                packet::TRACE_PACKET_DEFAULTS => {}
                 packet::CLOCK_SNAPSHOT => snapshot = Some(value.bytes()?),
                 _ => return Err(Stop::FOREIGN),
             }

@@ -118,7 +118,7 @@ impl Reader<'_> {
                 let mut call = Box::new(OpenCall { values, ts, singles: Singles::default(), requests: Vec::new() });
                 call.singles = self.arguments_into::<Call>(data, &mut call.values)?;
                 // The name of a call's slice is its op.
-                let op = rebuild::word(self.interned.event_name(name)?).ok_or(Stop::FOREIGN)?;
+                let op = self.interned.event_word(name)?;
                 call.values[at!(Call, "op")] = Value::Word(op);
                 Open::Call(call)
             }
@@ -374,7 +374,7 @@ impl Reader<'_> {
         let mut singles = Singles::default();
         for field in Fields(data) {
             let (event::DEBUG_ANNOTATIONS, value) = field? else { continue };
-            let (mut name, mut found) = (0, None);
+            let (mut name, mut found, mut text) = (0, None, None);
             for part in Fields(value.bytes()?) {
                 let (field, value) = part?;
                 match field {
@@ -383,32 +383,27 @@ impl Reader<'_> {
                     annotation::UINT_VALUE => found = Some(Value::UInt(value.int()?)),
                     annotation::INT_VALUE => found = Some(Value::Int(value.int()? as i64)),
                     annotation::POINTER_VALUE => found = Some(Value::Address(value.int()?)),
-                    annotation::STRING_VALUE_IID => found = Some(Value::Name(self.interned.string(value.int()?)?)),
+                    annotation::STRING_VALUE_IID => text = Some(value.int()?),
                     _ => return Err(Stop::FOREIGN),
                 }
             }
             let name = self.interned.annotation_name(name)?;
-            let value = found.ok_or(Stop::DAMAGED)?;
-            match (name.column::<T>(), name.single) {
-                (Some((at, content)), _) => values[at] = self.of_column(value, content)?,
+            let column = name.column::<T>();
+            let value = match (found, text) {
+                (_, Some(text)) => {
+                    let content = column.map_or(Content::Text, |(_, content)| content);
+                    self.interned.text_of(text, content, self.names)?
+                }
+                (Some(value), None) => value,
+                (None, None) => return Err(Stop::DAMAGED),
+            };
+            match (column, name.single) {
+                (Some((at, _)), _) => values[at] = value,
                 (None, Some(single)) => singles.set(single, value)?,
                 (None, None) => return Err(Stop::FOREIGN),
             }
         }
         Ok(singles)
-    }
-
-    /// Returns the value of a column by the value of its argument: a word and a device are texts in a trace.
-    #[inline]
-    fn of_column(&self, value: Value, content: Content) -> Result<Value, Stop> {
-        let Value::Name(name) = value else { return Ok(value) };
-        let of = |found: Option<Value>| found.ok_or(Stop::FOREIGN);
-        match content {
-            Content::Device => of(rebuild::dev(&self.names.text(name)).map(Value::Dev)),
-            Content::Word => of(rebuild::word(&self.names.text(name)).map(Value::Word)),
-            Content::Text => Ok(value),
-            Content::Number => Err(Stop::DAMAGED),
-        }
     }
 }
 

@@ -91,7 +91,19 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
     }
 }
 
+/// Reads a varint of any length.
 fn long_varint(bytes: &mut &[u8]) -> Option<u64> {
+    const LAST: u64 = 0x8080_8080_8080_8080;
+    if let Some(head) = bytes.first_chunk() {
+        let head = u64::from_le_bytes(*head);
+        let ends = !head & LAST;
+        if ends != 0 {
+            let len = ends.trailing_zeros() / 8 + 1;
+            let value = join(head & (u64::MAX >> (64 - 8 * len)));
+            *bytes = &bytes[len as usize..];
+            return Some(value);
+        }
+    }
     let mut value = 0;
     for (at, &byte) in bytes.iter().take(10).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * at);
@@ -101,6 +113,13 @@ fn long_varint(bytes: &mut &[u8]) -> Option<u64> {
         }
     }
     None
+}
+
+/// Joins the lower seven bits of each byte, the lowest first.
+fn join(groups: u64) -> u64 {
+    let pairs = groups & 0x007f_007f_007f_007f | (groups & 0x7f00_7f00_7f00_7f00) >> 1;
+    let fours = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+    fours & 0x0fff_ffff | (fours & 0x0fff_ffff_0000_0000) >> 4
 }
 
 /// Returns the end of the last whole message of repeated messages; `None` if none is whole.
@@ -116,6 +135,31 @@ pub(super) fn end_of_whole(bytes: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn varints_of_each_length() {
+        for bits in 0..64 {
+            for value in [(1u64 << bits) - 1, 1 << bits, u64::MAX >> bits] {
+                let mut bytes = Vec::new();
+                let mut rest = value;
+                while rest >= 0x80 {
+                    bytes.push(rest as u8 | 0x80);
+                    rest >>= 7;
+                }
+                bytes.push(rest as u8);
+                let len = bytes.len();
+                // With and without bytes behind it, and cut off.
+                for more in [0, 3, 9] {
+                    bytes.resize(len + more, 0xff);
+                    let mut left = &bytes[..];
+                    assert_eq!(varint(&mut left), Some(value));
+                    assert_eq!(left.len(), more);
+                }
+                assert_eq!(varint(&mut &bytes[..len - 1]), None);
+            }
+        }
+        assert_eq!(varint(&mut &[0xff; 12][..]), None);
+    }
 
     #[test]
     fn fields_of_each_type_and_broken_ones() {

@@ -256,11 +256,11 @@ impl Adopter<'_> {
                 adopted.path(path, batch, names);
                 if stack.is_some() {
                     let raw = batch.names.get(*stack);
-                    *stack = if symbols.is_empty() {
-                        stacks.fold(raw, names)
+                    if symbols.is_empty() {
+                        adopt(&mut adopted.stacks, stack, |_| stacks.fold(raw, names));
                     } else {
-                        stacks.fold(&symbols.name(event.pid, raw), names)
-                    };
+                        *stack = stacks.fold(&symbols.name(event.pid, raw), names);
+                    }
                 }
             }
             Kind::Mark { name, .. } => adopted.name(name, batch, names),
@@ -277,11 +277,13 @@ struct Adopted {
     names: Vec<NameId>,
     /// A path may have the same text as another name. It is passing, the other one is kept.
     paths: Vec<NameId>,
+    /// Stacks, folded, unless it depends on the process how they are.
+    stacks: Vec<NameId>,
 }
 
 impl Adopted {
     fn start_batch(&mut self, batch: &Batch) {
-        for ids in [&mut self.names, &mut self.paths] {
+        for ids in [&mut self.names, &mut self.paths, &mut self.stacks] {
             ids.clear();
             ids.resize(batch.names.len(), NameId::NONE);
         }

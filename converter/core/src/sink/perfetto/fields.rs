@@ -114,9 +114,12 @@ pub(super) fn flows(b: &mut Vec<u8>, bio_ids: &[u64]) {
     }
 }
 
-/// Adds values of counter tracks: (uuid of the track, value).
+/// In place of the uuid of a counter track: it is a default of the sequence.
+pub(super) const DEFAULT_TRACK: u64 = 0;
+
+/// Adds values of counter tracks: (uuid of the track, value). Either none of the tracks is a default of the sequence, or they are all of them.
 pub(super) fn counters(b: &mut Vec<u8>, values: &[(u64, u64)]) {
-    for &(track, _) in values {
+    for &(track, _) in values.iter().filter(|(track, _)| *track != DEFAULT_TRACK) {
         uint(b, event::EXTRA_COUNTER_TRACK_UUIDS, track);
     }
     for &(_, value) in values {

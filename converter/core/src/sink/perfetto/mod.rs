@@ -18,7 +18,7 @@ use hashbrown::HashMap;
 
 use self::fields::{AnnotationNames, CATEGORIES, counters};
 use self::intern::Interner;
-use self::proto::{bytes, clock, descriptor, event, nested, nested_long, packet, trace, uint};
+use self::proto::{bytes, clock, defaults, descriptor, event, nested, nested_long, packet, trace, uint};
 use self::tracks::{DeviceTracks, Lanes, rank};
 use super::{Group, RunFacts, Sink};
 use crate::by_device::ByDevice;
@@ -70,6 +70,8 @@ pub struct PerfettoTrace {
     /// The track of each known process, and its lanes for events without a tid.
     processes: HashMap<u32, (u64, Lanes), FixedState>,
     devices: ByDevice<DeviceTracks>,
+    /// The counter tracks of the first device: the defaults of the sequence.
+    default_counters: Option<[u64; 2]>,
     device_names: HashMap<Dev, String, FixedState>,
     syncs_in_flight: u64,
     losses_track: Option<u64>,
@@ -100,6 +102,7 @@ impl PerfettoTrace {
             threads: HashMap::default(),
             processes: HashMap::default(),
             devices: ByDevice::default(),
+            default_counters: None,
             device_names: device_names.iter().cloned().collect(),
             syncs_in_flight: 0,
             losses_track: None,
@@ -172,7 +175,18 @@ impl PerfettoTrace {
         self.interner = Interner::default();
         self.event_names = EventNames::default();
         self.intern_common();
-        self.packet(packet::SEQ_INCREMENTAL_STATE_CLEARED | packet::SEQ_NEEDS_INCREMENTAL_STATE, |_, _, _| {})
+        let defaults = self.default_counters;
+        self.packet(packet::SEQ_INCREMENTAL_STATE_CLEARED | packet::SEQ_NEEDS_INCREMENTAL_STATE, |b, _, _| {
+            if let Some(tracks) = defaults {
+                counter_defaults(b, tracks);
+            }
+        })
+    }
+
+    /// Makes counter tracks the defaults of the events that follow.
+    fn set_default_counters(&mut self, tracks: [u64; 2]) -> Result<()> {
+        self.default_counters = Some(tracks);
+        self.packet(packet::SEQ_NEEDS_INCREMENTAL_STATE, |b, _, _| counter_defaults(b, tracks))
     }
 
     /// Interns the strings whose iids are kept: categories, columns, names of devices.
@@ -200,6 +214,14 @@ impl PerfettoTrace {
         })?;
         Ok(uuid)
     }
+}
+
+fn counter_defaults(b: &mut Vec<u8>, tracks: [u64; 2]) {
+    nested(b, packet::TRACE_PACKET_DEFAULTS, |b| {
+        nested(b, defaults::TRACK_EVENT, |b| {
+            tracks.iter().for_each(|&track| uint(b, defaults::EXTRA_COUNTER_TRACK_UUIDS, track));
+        });
+    });
 }
 
 impl Sink for PerfettoTrace {

@@ -190,6 +190,7 @@ pub(crate) mod packet {
     pub(crate) const TRACK_EVENT: u32 = 11;
     pub(crate) const INTERNED_DATA: u32 = 12;
     pub(crate) const SEQUENCE_FLAGS: u32 = 13;
+    pub(crate) const TRACE_PACKET_DEFAULTS: u32 = 59;
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
     pub(crate) const SEQ_INCREMENTAL_STATE_CLEARED: u64 = 1;
     pub(crate) const SEQ_NEEDS_INCREMENTAL_STATE: u64 = 2;
@@ -241,6 +242,11 @@ pub(crate) mod event {
     pub(crate) const SLICE_BEGIN: u64 = 1;
     pub(crate) const SLICE_END: u64 = 2;
     pub(crate) const INSTANT: u64 = 3;
+}
+
+pub(crate) mod defaults {
+    pub(crate) const TRACK_EVENT: u32 = 11;
+    pub(crate) const EXTRA_COUNTER_TRACK_UUIDS: u32 = 31;
 }
 
 pub(crate) mod annotation {

@@ -1,6 +1,7 @@
 //! Track descriptors: tracks of threads, processes and devices, and the groups that hold them. Also selects the track of a slice.
 
 use super::PerfettoTrace;
+use super::fields::DEFAULT_TRACK;
 use super::proto::{bytes, descriptor, int, nested, uint};
 use crate::error::Result;
 use crate::event::{Dev, UNKNOWN_TASK};
@@ -75,6 +76,7 @@ pub(super) struct DeviceTracks {
     /// Iid of the device's name as a string value, where the name is known.
     pub(super) name_iid: Option<u64>,
     group: u64,
+    /// Counter tracks, as `counters` takes them.
     pub(super) bios_in_flight: u64,
     pub(super) bytes_in_flight: u64,
     /// Bios of syncs.
@@ -250,11 +252,16 @@ impl PerfettoTrace {
         let bios_in_flight = self.counter_track(group, rank::BIOS_IN_FLIGHT, "bios in flight", "bios", in_flight)?;
         let bytes_in_flight =
             self.counter_track(group, rank::BYTES_IN_FLIGHT, "bytes in flight", "bytes", in_flight)?;
+        // Most logs have one device.
+        let is_first = self.default_counters.is_none();
+        if is_first {
+            self.set_default_counters([bios_in_flight, bytes_in_flight])?;
+        }
         let tracks = DeviceTracks {
             name_iid: known_name.map(|name| self.intern_device_name(dev, &name)),
             group,
-            bios_in_flight,
-            bytes_in_flight,
+            bios_in_flight: if is_first { DEFAULT_TRACK } else { bios_in_flight },
+            bytes_in_flight: if is_first { DEFAULT_TRACK } else { bytes_in_flight },
             sync_lanes: Lanes::default(),
             background_lanes: Lanes::default(),
             incomplete: None,
