@@ -305,6 +305,64 @@ def test_a_trace_that_forgets_its_interned_strings_has_the_same_tables(tmp_path:
     assert_same_tables(log, Reading(), max_idle_name_bytes=0)
 
 
+def counter_values(data: bytes) -> list[tuple[str, str, int, int]]:
+    """Returns (name of the parent track, name, time, value) of each counter value of a trace."""
+    names: dict[int, tuple[str, int]] = {}
+    defaults: list[int] = []
+    found = []
+    for packet in Trace.FromString(data).packet:
+        if packet.sequence_flags & packet.SEQ_INCREMENTAL_STATE_CLEARED:
+            defaults = []
+        if packet.HasField("trace_packet_defaults"):
+            events = packet.trace_packet_defaults.track_event_defaults
+            defaults = list(events.extra_counter_track_uuids)
+        if packet.HasField("track_descriptor"):
+            names[packet.track_descriptor.uuid] = (
+                packet.track_descriptor.name,
+                packet.track_descriptor.parent_uuid,
+            )
+        event = packet.track_event
+        tracks = event.extra_counter_track_uuids or defaults
+        for track, value in zip(tracks, event.extra_counter_values, strict=False):
+            name, parent = names[track]
+            found.append((names[parent][0], name, packet.timestamp, value))
+    return found
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_the_counters_of_each_device(forgets: bool, tmp_path: Path) -> None:
+    params = loggen.Params(requests=300, threads=8, p_error=0)
+    # Every second bio goes to another device.
+    devices = itertools.cycle((b" dev 8,0", b" dev 8,16"))
+    lines = [
+        line.rstrip(b"\n") + next(devices) + b"\n" if b" bio_submit " in line else line
+        for line in loggen.generate(params, random.Random(3)).log.splitlines(keepends=True)
+    ]
+    options = {"max_idle_name_bytes": 0} if forgets else {}
+    trace = convert(tmp_path, b"".join(lines), "t.pftrace", **options)
+    counters = counter_values(trace.read_bytes())
+    in_flight = ("bios in flight", "bytes in flight")
+    with opened(str(trace), Reading(), engine="embedded") as engine:
+        bios = run_query(engine, "SELECT dev, ts_ns, dur_ns, bytes FROM syncline_bio").rows
+        read = run_query(
+            engine,
+            "SELECT t.name, c.ts, CAST(c.value AS INT) FROM counter AS c"
+            " JOIN counter_track AS t ON t.id = c.track_id",
+        ).rows
+    assert sorted(map(tuple, read)) == sorted(counter[1:] for counter in counters)
+    for dev in ("8,0", "8,16"):
+        own = [(ts, ts + dur, size or 0) for at, ts, dur, size in bios if at == dev]
+        times = sorted(time for bio in own for time in bio[:2])
+        assert len(own) > 50
+        for name, weight in zip(in_flight, (lambda size: 1, int), strict=True):
+            found = [(ts, value) for at, which, ts, value in counters if dev in at and which == name]
+            assert sorted(ts for ts, _ in found) == times
+            for ts, value in found:
+                if times.count(ts) == 1:
+                    flying = (weight(size) for start, end, size in own if start <= ts < end)
+                    assert value == sum(flying), (dev, name, ts)
+
+
 # ---------------------------------------------------------------- reports
 
 
