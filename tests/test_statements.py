@@ -44,7 +44,7 @@ def test_columns_that_are_not_named_are_not_read() -> None:
     with opened(str(DATA / "small4.log"), Reading(), statements=wanted) as engine:
         assert run_query(engine, "SELECT SUM(bytes), SUM(folios) > 0 FROM syncline_sync").rows
         for sql in ("SELECT path FROM syncline_sync", 'SELECT "TID" FROM syncline_bio'):
-            with pytest.raises(EngineError, match="path|tid"):
+            with pytest.raises(EngineError, match=r"path|tid"):
                 run_query(engine, sql)
         with pytest.raises(EngineError, match="syncline_stack"):
             run_query(engine, "SELECT COUNT(*) FROM syncline_stack")

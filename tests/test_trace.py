@@ -355,7 +355,9 @@ def test_the_counters_of_each_device(forgets: bool, tmp_path: Path) -> None:
         times = sorted(time for bio in own for time in bio[:2])
         assert len(own) > 50
         for name, weight in zip(in_flight, (lambda size: 1, int), strict=True):
-            found = [(ts, value) for at, which, ts, value in counters if dev in at and which == name]
+            found = [
+                (ts, value) for at, which, ts, value in counters if dev in at and which == name
+            ]
             assert sorted(ts for ts, _ in found) == times
             for ts, value in found:
                 if times.count(ts) == 1:

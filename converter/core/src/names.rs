@@ -65,7 +65,7 @@ impl Names {
         NameId(self.lasting.add(name) as u32 + 1)
     }
 
-    /// Interns a stack or a path, which `forget` forgets unless it is told that the id is in use.
+    /// Interns a stack or a path. `forget` forgets it unless its id is in use.
     pub fn intern_passing(&mut self, name: &[u8]) -> NameId {
         NameId(self.passing.intern(name))
     }

@@ -32,8 +32,8 @@ __all__ = ["DERIVED", "ColumnsEngine", "is_columns", "open_columns", "words"]
 # In bytes.
 _MEMORY_LIMIT = 4 << 30
 _WORD = re.compile(r"\w+")
-# Tables whose files may lack the values of columns, and the views that are made of them.
-_ROWS = ("sync", "bio", "call", "wait", "journal")
+# Tables whose files may lack the values of columns, and the views that are derived from them.
+_ROWS = ("sync", "bio", "call", "wait", "phase", "journal")
 DERIVED = frozenset({"syncline_stack", "syncline_parallel"})
 _GUESSES = ("Did you mean ", "Candidate bindings: ", "Candidate tables: ", "Candidate functions:")
 
@@ -193,7 +193,7 @@ def open_columns(
 
 
 def _checked(db: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    """Returns the columns of the tables of rows, and the views that are made of them."""
+    """Returns the columns of the tables of rows, and the views that are derived from them."""
     tables = ", ".join(f"'_syncline_columns_{table}'" for table in _ROWS)
     columns = db.execute(
         f"SELECT column_name FROM duckdb_columns() WHERE table_name IN ({tables})"

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 
 use crate::names::{NameId, Names};
 
-/// Folds a stack once, and again when it comes back after many others.
+/// Folds a stack once, and again if it occurs after many others.
 #[derive(Default)]
 pub struct Stacks {
     raw: Names,

@@ -83,7 +83,7 @@ pub struct PerfettoTrace {
 
 impl PerfettoTrace {
     /// `device_names` are the names of block devices, such as `sda`, as far as they are known.
-    /// When interned strings need more than `max_interned_bytes`, they are forgotten, and interned again when they come back.
+    /// When interned strings need more than `max_interned_bytes`, they are forgotten. Those that are used again are interned again.
     pub fn create(path: &Path, gzip: bool, device_names: &[(Dev, String)], max_interned_bytes: usize) -> Result<Self> {
         let mut out = Output::create(path, gzip)?;
         out.sum();
