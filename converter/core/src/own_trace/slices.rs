@@ -104,7 +104,7 @@ impl Open {
                 }
             }
             Self::Commit { values, .. } => visit_names(values, f),
-            Self::Mark { .. } | Self::Phase => {}
+            Self::Mark { .. } | Self::Phase { .. } => {}
         }
     }
 }
