@@ -77,6 +77,9 @@ impl<'a> TextDecoder<'a> {
         if let Tracepoint::Dynamic(event) = tracepoint {
             let mut fields = ProbeSlots::default();
             for_each_field(record, &mut |key, value| fields.put(key, value))?;
+            if fields.is_torn {
+                return None;
+            }
             return event.kind(&fields, &mut self.batch.names);
         }
         let mut slots = FieldSlots::default();
@@ -144,7 +147,7 @@ fn bad_data(tracepoint: Tracepoint) -> &'static str {
         Tracepoint::RawEnter => "the data of sys_enter is not `NR N (...)`",
         Tracepoint::RawExit => "the data of sys_exit is not `NR N = N`",
         Tracepoint::Dynamic(_) => {
-            "its data is not `(FUNCTION) FIELD=VALUE ...` with the fields of docs/reference/formats.md, or a number is out of range"
+            "its data is not `(FUNCTION) FIELD=VALUE ...` with each field of docs/reference/formats.md once, or a number is out of range"
         }
         Tracepoint::Named(word) => match word {
             EventName::Start => {
@@ -681,19 +684,28 @@ fn format_value<'a>(grammar: Grammar, key: &[u8], value: &'a [u8]) -> Cow<'a, [u
 struct ProbeSlots<'a> {
     fields: [(&'a [u8], &'a [u8]); dynamic_events::MAX_FIELDS],
     count: usize,
+    /// A field is repeated, or there are too many: the line consists of pieces of several.
+    is_torn: bool,
 }
 
 impl<'a> ProbeSlots<'a> {
     fn put(&mut self, key: &'a [u8], value: &'a [u8]) {
-        if let Some(slot) = self.fields.get_mut(self.count) {
-            *slot = (key, value);
-            self.count += 1;
+        self.is_torn |= self.find(key).is_some();
+        match self.fields.get_mut(self.count) {
+            Some(slot) => {
+                *slot = (key, value);
+                self.count += 1;
+            }
+            None => self.is_torn = true,
         }
     }
 
+    fn find(&self, field: &[u8]) -> Option<&'a [u8]> {
+        self.fields[..self.count].iter().find(|(key, _)| *key == field).map(|(_, value)| *value)
+    }
+
     fn get(&self, field: &str) -> Option<&'a [u8]> {
-        let fields = self.fields[..self.count].iter();
-        fields.rev().find(|(key, _)| *key == field.as_bytes()).map(|(_, value)| *value)
+        self.find(field.as_bytes())
     }
 }
 
