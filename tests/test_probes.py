@@ -916,6 +916,7 @@ def test_names_hold_any_character(tmp_path: Path) -> None:
         "bio_end: (bio_endio+0x4/0x103) status=0",
         "fsync_enter: (ext4_sync_file+0x4/0x90) dev=1",
         "fsync_enter: (ext4_sync_file+0x4/0x90) dev=1 ino",
+        "fsync_exit: (?fn_fsync+0x10/0x20 ret=-5",
         # Two halves of events.
         "bio: (submit_bio+0x4/0xa6) bio=0x1 dev=1 sector=8 bytes=4096 opf=1 en1528 bytes=4096",
     ],

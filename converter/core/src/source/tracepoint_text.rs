@@ -246,9 +246,12 @@ impl<'a> TextRecord<'a> {
         let data = data.trim_ascii_start();
         let data = data.strip_prefix(b"[FAILED TO PARSE]").map_or(data, <[u8]>::trim_ascii_start);
         let CachedName { name, tracepoint, rule } = known;
-        if is_probe(data) {
+        if data.first() == Some(&b'(') {
             let tracepoint = DynamicEvent::from_name(name).map(Tracepoint::Dynamic);
-            return Self { prefix: b"", name, tracepoint, grammar: Grammar::Probe, data };
+            // The name is enough for a torn event whose place is damaged.
+            if tracepoint.is_some() || is_place(data) {
+                return Self { prefix: b"", name, tracepoint, grammar: Grammar::Probe, data };
+            }
         }
         if let Some(text) = rule.marker(data) {
             return Self::marker(text);
@@ -424,10 +427,10 @@ fn for_each_field<'a>(record: &TextRecord<'a>, emit: &mut impl FnMut(&'a [u8], &
     }
 }
 
-/// Returns whether the data of an event begin as the kernel prints those of a dynamic event.
+/// Returns whether data that begin with `(` begin as the kernel prints those of a dynamic event.
 #[inline]
-fn is_probe(data: &[u8]) -> bool {
-    data.first() == Some(&b'(') && data.get(1).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_')
+fn is_place(data: &[u8]) -> bool {
+    data.get(1).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_')
 }
 
 /// Parses `(FUNCTION+0x4/0x90) key=value key="text"`, and `(CALLER+0x4/0x90 <- FUNCTION) ...` of a return. A text may contain anything.
