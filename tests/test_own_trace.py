@@ -112,6 +112,9 @@ def summed(phases: Rows) -> Counter[Value]:
 def test_the_rows_of_a_trace_with_all_arguments(name: str, tmp_path: Path) -> None:
     want, _ = converted(tmp_path, ALL_ARGS[name], Reading())
     have = read_back(tmp_path, FOLDERS / "own-trace" / name)
+    # Its writer did not have these columns.
+    for row in want["bio"]:
+        row.update(rwbs=None, ino=None, path=None)
     # Its slices may be of another layout, and its writer did not split the time of a bio.
     for table in have.keys() - {"loss", "meta", "phase"}:
         assert have[table] == want[table], table

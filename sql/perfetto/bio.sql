@@ -50,6 +50,18 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- End of the folio with the highest file offset: the offset of the first byte
   -- after it. Null without a folio.
   last_offset LONG,
+  -- Flags of the bio, as the kernel prints them: `W`, after it `F` for FUA, `A`
+  -- for readahead, `S` for sync, `M` for metadata. An `F` before the `W` is a
+  -- flush before the write. Null if they are not recorded.
+  rwbs STRING,
+  -- Inode whose page cache the bio writes, if it belongs to no request. Null
+  -- for a bio of a request, which has the file; for several files; for
+  -- metadata, direct I/O and a journal; if folios are not recorded.
+  ino LONG,
+  -- Path of that inode, from a sync of the file or from the recorder's table of
+  -- files. Null if it is not known, or if the number may have been that of
+  -- several files.
+  path STRING,
   -- Thread that submitted the bio. If the submit is missing, the thread that
   -- added its first folio. Null if unknown.
   tid LONG,
@@ -166,6 +178,9 @@ SELECT
     extract_arg(arg_set_id, 'debug.last_offset'),
     iif(derives, extract_arg(arg_set_id, 'debug.first_offset') + size, NULL)
   ) AS last_offset,
+  extract_arg(arg_set_id, 'debug.rwbs') AS rwbs,
+  extract_arg(arg_set_id, 'debug.ino') AS ino,
+  extract_arg(arg_set_id, 'debug.path') AS path,
   COALESCE(extract_arg(arg_set_id, 'debug.tid'), thread.tid) AS tid,
   COALESCE(extract_arg(arg_set_id, 'debug.pid'), thread.pid) AS pid,
   COALESCE(extract_arg(arg_set_id, 'debug.comm'), thread.comm) AS comm,

@@ -17,7 +17,7 @@ use syncline_core::losses::Losses;
 use syncline_core::merge::reorder::{DEFAULT_WINDOW_NS, MAX_WAITING, Reorder};
 use syncline_core::names::Names;
 use syncline_core::options::Options;
-use syncline_core::pair::{Out, Pairer};
+use syncline_core::pair::{Files, Out, Pairer};
 use syncline_core::sink::perfetto::PerfettoTrace;
 use syncline_core::sink::{Group, RunFacts, Sink};
 use syncline_core::source::{self, Batch, SOURCES, SourceOptions};
@@ -63,8 +63,8 @@ fn main() -> Result<()> {
     let mut reorder = Reorder::default();
     let mut newest = i64::MIN;
     let (mut counted, mut traced) = (
-        Pairer::new(false, Arc::new(Locations::default()), HashMap::default()),
-        Pairer::new(false, Arc::new(Locations::default()), HashMap::default()),
+        Pairer::new(false, Arc::new(Locations::default()), HashMap::default(), Files::default()),
+        Pairer::new(false, Arc::new(Locations::default()), HashMap::default(), Files::default()),
     );
     let mut count = Count::default();
     // Never committed, so removed at the end.

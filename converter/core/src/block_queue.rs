@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use crate::by_device::ByDevice;
 use crate::event::Dev;
+use crate::event::bio_flags::BioFlags;
 
 const SECTOR_BYTES: u64 = 512;
 /// Remap targets that are kept until a bio is queued there.
@@ -76,7 +77,8 @@ pub(crate) struct Completion {
     pub(crate) sector: i64,
     /// 0 once the flush after a write is done.
     pub(crate) bytes: u64,
-    pub(crate) fua: bool,
+    /// What the device was asked for. FUA is missing if the device has none.
+    pub(crate) flags: BioFlags,
     pub(crate) error: Option<i32>,
     pub(crate) ts: i64,
 }
@@ -227,7 +229,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
         if self.remap_targets.remove(&(dev, sector)) { Arrival::Remapped } else { Arrival::New }
     }
 
-    pub(crate) fn queue(&mut self, (dev, sector): (Dev, i64), bytes: u64, fua: bool, ts: i64, bio: T) {
+    pub(crate) fn queue(&mut self, (dev, sector): (Dev, i64), bytes: u64, flags: BioFlags, ts: i64, bio: T) {
         let place = self.devices.place_or_default(dev);
         let device = &mut self.devices[place];
         if !std::mem::replace(&mut device.is_busy, true) {
@@ -245,7 +247,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
             number: device.queued,
             end_sector: sector.saturating_add(length),
             left_bytes: bytes,
-            fua,
+            fua: flags.contains(BioFlags::FUA),
             unflushed: 0,
             issue: None,
             error: None,
@@ -285,7 +287,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
     /// Completes a range of sectors. A bio leaves when all of its bytes are complete, and flushed where the device has no FUA. Returns
     /// the bios that leave, or `None` if no bio is in flight in the range.
     pub(crate) fn complete(&mut self, completion: &Completion) -> Option<Vec<Completed<T>>> {
-        let &Completion { dev, sector, bytes, fua, error, ts } = completion;
+        let &Completion { dev, sector, bytes, flags, error, ts } = completion;
         let device = self.devices.get_mut(dev)?;
         let end = sector.saturating_add(sectors(bytes));
         // Of two writes in flight to one sector the older completes first.
@@ -300,7 +302,7 @@ impl<T: Copy + PartialEq> BlockQueue<T> {
                 queued.left_bytes = queued.left_bytes.saturating_sub(overlap_bytes);
                 queued.fail(error);
                 // The block layer has taken the flag off: the device has no FUA, and a flush follows instead.
-                queued.unflushed += u32::from(queued.fua && !fua);
+                queued.unflushed += u32::from(queued.fua && !flags.contains(BioFlags::FUA));
             })
         };
         Some(places.into_iter().filter_map(complete_at).collect())
@@ -354,9 +356,10 @@ mod tests {
     use super::*;
 
     const DISK: Dev = Dev(254 << 20);
+    const NONE: BioFlags = BioFlags::SYNC;
 
     fn at(sector: i64, bytes: u64, ts: i64) -> Completion {
-        Completion { dev: DISK, sector, bytes, fua: false, error: None, ts }
+        Completion { dev: DISK, sector, bytes, flags: NONE, error: None, ts }
     }
 
     fn bios(completed: Option<Vec<Completed<u32>>>) -> Option<Vec<u32>> {
@@ -367,7 +370,7 @@ mod tests {
     fn merged_bios_complete_together_and_a_split_bio_with_its_last_part() {
         let mut queue = BlockQueue::new();
         for (bio, sector) in [(1, 0), (2, 8), (3, 16), (4, 64)] {
-            queue.queue((DISK, sector), 4096, false, 10, bio);
+            queue.queue((DISK, sector), 4096, NONE, 10, bio);
         }
         assert_eq!(bios(queue.complete(&at(0, 3 * 4096, 100))), Some(vec![1, 2, 3]));
         assert_eq!(bios(queue.complete(&at(0, 4096, 100))), None);
@@ -379,9 +382,9 @@ mod tests {
     #[test]
     fn the_older_of_two_bios_at_a_sector_completes_first_and_none_before_it_was_queued() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 8), 512, false, 10, 1);
-        queue.queue((DISK, 8), 512, false, 20, 2);
-        queue.queue((DISK, 9), 512, false, 200, 3);
+        queue.queue((DISK, 8), 512, NONE, 10, 1);
+        queue.queue((DISK, 8), 512, NONE, 20, 2);
+        queue.queue((DISK, 9), 512, NONE, 200, 3);
         assert_eq!(bios(queue.complete(&at(8, 1024, 100))), Some(vec![1]));
         assert_eq!(bios(queue.complete(&at(8, 512, 100))), Some(vec![2]));
         assert!(queue.take_older(200).is_empty());
@@ -392,13 +395,13 @@ mod tests {
     #[test]
     fn a_bio_that_is_given_up_is_not_completed() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 8), 4096, false, 10, 1);
-        queue.queue((DISK, 8), 4096, false, 20, 2);
+        queue.queue((DISK, 8), 4096, NONE, 10, 1);
+        queue.queue((DISK, 8), 4096, NONE, 20, 2);
         queue.forget((DISK, 8), 512, 1);
         queue.forget((DISK, 8), 4096, 1);
         queue.forget((DISK, 8), 4096, 1);
         assert_eq!(bios(queue.complete(&at(8, 4096, 100))), Some(vec![2]));
-        queue.queue((DISK, 8), 4096, false, 110, 3);
+        queue.queue((DISK, 8), 4096, NONE, 110, 3);
         queue.forget((DISK, 8), 4096, 3);
         assert!(queue.take_older(200).is_empty());
     }
@@ -406,16 +409,16 @@ mod tests {
     #[test]
     fn fua_on_a_device_without_it_ends_with_the_flush() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 8), 4096, true, 10, 1);
-        queue.queue((DISK, 16), 4096, true, 10, 2);
+        queue.queue((DISK, 8), 4096, BioFlags::FUA, 10, 1);
+        queue.queue((DISK, 16), 4096, BioFlags::FUA, 10, 2);
         assert_eq!(bios(queue.complete(&at(8, 4096, 20))), Some(vec![]));
         // The device has FUA.
-        assert_eq!(bios(queue.complete(&Completion { fua: true, ..at(16, 4096, 20) })), Some(vec![2]));
+        assert_eq!(bios(queue.complete(&Completion { flags: BioFlags::FUA, ..at(16, 4096, 20) })), Some(vec![2]));
         // A flush without data, and one that was lost before it.
         assert_eq!(queue.complete_flush(&at(0, 0, 25)), None);
         assert_eq!(queue.complete_flush(&at(16, 0, 25)), None);
         // The same sector is written again.
-        queue.queue((DISK, 8), 4096, false, 26, 3);
+        queue.queue((DISK, 8), 4096, NONE, 26, 3);
         assert_eq!(bios(queue.complete(&at(8, 4096, 27))), Some(vec![3]));
         let failed = Completion { error: Some(-5), ..at(8, 0, 30) };
         assert_eq!(queue.complete_flush(&failed), Some(Completed { bio: 1, issue_ts: None, error: Some(-5) }));
@@ -425,7 +428,7 @@ mod tests {
     #[test]
     fn each_part_of_a_split_fua_bio_waits_for_its_flush() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 8), 8192, true, 10, 1);
+        queue.queue((DISK, 8), 8192, BioFlags::FUA, 10, 1);
         assert_eq!(bios(queue.complete(&at(8, 4096, 20))), Some(vec![]));
         assert_eq!(queue.complete_flush(&at(8, 0, 25)), None);
         assert_eq!(bios(queue.complete(&at(16, 4096, 30))), Some(vec![]));
@@ -435,8 +438,8 @@ mod tests {
     #[test]
     fn a_bio_is_issued_with_its_first_part_and_again_after_a_requeue() {
         let mut queue = BlockQueue::new();
-        queue.queue((DISK, 0), 4096, false, 10, 1);
-        queue.queue((DISK, 8), 8192, false, 10, 2);
+        queue.queue((DISK, 0), 4096, NONE, 10, 1);
+        queue.queue((DISK, 8), 8192, NONE, 10, 2);
         // Merged, and the driver does not take the request at once.
         queue.issue(DISK, 0, 8192, 15);
         queue.issue(DISK, 0, 8192, 20);

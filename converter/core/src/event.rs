@@ -2,8 +2,10 @@
 
 use crate::names::NameId;
 
+pub mod bio_flags;
 pub mod probe;
 
+use self::bio_flags::BioFlags;
 use self::probe::Probe;
 
 /// A thread or process id that the source does not record.
@@ -185,11 +187,11 @@ pub enum Kind {
         datasync: bool,
         by_thread: bool,
     },
-    /// A folio is added to a bio. Lengths are in bytes.
-    BioAddFolio { id: u64, bio: u64, offset: u64, len: u64 },
+    /// A folio is added to a bio. Lengths are in bytes. `ino` is 0 and `dev` unknown where the source does not record the file.
+    BioAddFolio { id: u64, bio: u64, offset: u64, len: u64, dev: Dev, ino: u64 },
     /// A bio is submitted to the block layer. `background`: the source reports it as background writeback, whatever its id. `bytes`: the
-    /// size of the bio where the source records no folios, else 0.
-    BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev, background: bool, bytes: u64 },
+    /// size of the bio where the source records no folios, else 0. `flags`: `None` where the source records none.
+    BioSubmit { id: u64, bio: u64, sector: i64, dev: Dev, background: bool, bytes: u64, flags: Option<BioFlags> },
     /// A bio is complete. `bio` is 0 where the source has no address. `error`: 0 or a negative errno; `None` where the source records none.
     BioComplete { bio: u64, sector: i64, dev: Dev, error: Option<i32> },
     /// The file system's sync function returns.
@@ -210,13 +212,13 @@ pub enum Kind {
     CommitStep { dev: Dev, transaction: u64, step: CommitStep },
     /// The state of a thread changes.
     Thread(ThreadEvent),
-    /// The block layer queues a bio that writes data. The event has neither an address nor an id. `fua`: the bio asks for FUA.
-    BlockSubmit { dev: Dev, sector: i64, bytes: u64, fua: bool },
+    /// The block layer queues a bio that writes data. The event has neither an address nor an id.
+    BlockSubmit { dev: Dev, sector: i64, bytes: u64, flags: BioFlags },
     /// The block layer hands a request to the driver: several bios that were merged, or a part of one bio.
     BlockIssue { dev: Dev, sector: i64, bytes: u64 },
     /// The block layer completes `bytes` bytes: several bios that were merged, or a part of one bio. 0 bytes: the flushes before and after
-    /// a write are done too. `fua`: the device was asked for FUA. `error`: as for `BioComplete`.
-    BlockComplete { dev: Dev, sector: i64, bytes: u64, fua: bool, error: Option<i32> },
+    /// a write are done too. `flags`: what the device was asked for. `error`: as for `BioComplete`.
+    BlockComplete { dev: Dev, sector: i64, bytes: u64, flags: BioFlags, error: Option<i32> },
     /// The block layer redirects a bio from a partition or a device mapper to the device below.
     BlockRemap { dev: Dev, sector: i64, bytes: u64, from_dev: Dev, from_sector: i64 },
     /// The application has written a marker. An end has no name. `key` is 0 unless the phase is asynchronous.

@@ -74,6 +74,14 @@ impl FileTable {
         Ok(())
     }
 
+    /// The files with a known path: device, inode, generation and path.
+    pub fn paths(&self) -> impl Iterator<Item = (Dev, u64, u32, &str)> {
+        let mut all: Vec<_> = self.files.iter().collect();
+        all.sort_unstable_by_key(|((dev, ino), _)| (dev.0, *ino));
+        all.into_iter()
+            .flat_map(|(key, files)| files.iter().map(move |file| (key.0, key.1, file.generation, file.path.as_str())))
+    }
+
     fn find(&self, dev: Dev, ino: u64, generation: u32) -> Option<&File> {
         let files = self.files.get(&(dev, ino))?;
         let known = files.iter().find(|file| file.generation == generation);

@@ -3,6 +3,7 @@
 pub mod columns;
 pub mod derived;
 
+use crate::event::bio_flags::BioFlags;
 use crate::event::{CommitStep, Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 
@@ -674,6 +675,11 @@ pub struct Bio {
     /// 0 or a negative errno; `None` if it is not recorded.
     pub error: Option<i32>,
     pub extent: Extent,
+    /// `None` if they are not recorded.
+    pub flags: Option<BioFlags>,
+    /// Of a bio that belongs to no request: the file whose page cache it writes. 0 for several, and if it is not known.
+    pub ino: u64,
+    pub path: NameId,
     pub confidence: Confidence,
     /// (bios, bytes) in flight on its device right after its submit.
     pub in_flight_at_submit: (u32, u64),
@@ -748,6 +754,9 @@ impl Row for Bio {
         f("bytes", Value::int(self.bytes()));
         f("folios", self.extent.folios_of(self.id));
         self.extent.visit_offsets(self.id, f);
+        f("rwbs", self.flags.map_or(Value::Null, |flags| Value::Word(flags.rwbs())));
+        f("ino", if self.ino == 0 { Value::Null } else { Value::Int(self.ino as i64) });
+        f("path", Value::name(self.path));
         f("tid", Value::task(self.tid));
         f("pid", Value::task(self.pid));
         f("comm", Value::name(self.comm));

@@ -284,6 +284,7 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::bio_flags::BioFlags;
     use crate::event::{Op, WaitKind};
     use crate::names::NameId;
 
@@ -301,11 +302,12 @@ mod tests {
     }
 
     const DISK: Dev = Dev(8 << 20);
-    const BLOCK: Kind = Kind::BlockSubmit { dev: DISK, sector: 8, bytes: 4096, fua: false };
+    const FLAGS: BioFlags = BioFlags::SYNC;
+    const BLOCK: Kind = Kind::BlockSubmit { dev: DISK, sector: 8, bytes: 4096, flags: FLAGS };
     const S: i64 = 1_000_000_000;
 
     fn bio(dev: Dev) -> Kind {
-        Kind::BioSubmit { id: 1, bio: 2, sector: 8, dev, background: false, bytes: 0 }
+        Kind::BioSubmit { id: 1, bio: 2, sector: 8, dev, background: false, bytes: 0, flags: None }
     }
 
     /// For each event of each log: whether its log is authoritative.
@@ -344,7 +346,7 @@ mod tests {
 
     #[test]
     fn any_log_completes_the_bios_of_a_log_that_has_ended() {
-        let completion = Kind::BlockComplete { dev: DISK, sector: 8, bytes: 4096, fua: false, error: None };
+        let completion = Kind::BlockComplete { dev: DISK, sector: 8, bytes: 4096, flags: FLAGS, error: None };
         let done = |ts| event(ts, 0, completion);
         let mut authority = Authority::new(&[0, 1]);
         authority.observe(0, [event(S, 7, BLOCK), done(2 * S)].iter());
@@ -358,7 +360,7 @@ mod tests {
 
     #[test]
     fn bios_rank_before_block_layer_requests() {
-        let other = Kind::BlockSubmit { dev: Dev(9 << 20), sector: 8, bytes: 1, fua: false };
+        let other = Kind::BlockSubmit { dev: Dev(9 << 20), sector: 8, bytes: 1, flags: FLAGS };
         let block = [event(S, 7, BLOCK), event(S, 7, other)];
         assert_eq!(authoritative(&[&block, &[event(S, 7, bio(DISK))]]), [vec![false, true], vec![true]]);
         // A bio without device and sector may be any of them.

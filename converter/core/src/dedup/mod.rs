@@ -230,8 +230,8 @@ impl Dedup {
     /// Whether an event completes a bio that was set aside.
     fn completes_set_aside(&mut self, event: &Event, log: usize) -> bool {
         match (&mut self.logs, event.kind) {
-            (Some(logs), Kind::BlockComplete { dev, sector, bytes, fua, error }) => {
-                logs.set_aside.complete(log, &Completion { dev, sector, bytes, fua, error, ts: event.ts })
+            (Some(logs), Kind::BlockComplete { dev, sector, bytes, flags, error }) => {
+                logs.set_aside.complete(log, &Completion { dev, sector, bytes, flags, error, ts: event.ts })
             }
             _ => false,
         }
@@ -269,9 +269,9 @@ impl Dedup {
             superseded = logs.superseded.submit(target, event.ts, log, standing, log_count);
         }
         if standing == Standing::Duplicate
-            && let Kind::BlockSubmit { dev, sector, bytes, fua } = event.kind
+            && let Kind::BlockSubmit { dev, sector, bytes, flags } = event.kind
         {
-            logs.set_aside.submit(log, (dev, sector), bytes, fua, event.ts);
+            logs.set_aside.submit(log, (dev, sector), bytes, flags, event.ts);
         }
         if standing == Standing::Authoritative {
             match event.kind {

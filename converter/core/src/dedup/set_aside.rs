@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 
 use crate::block_queue::{BlockQueue, Completion};
 use crate::event::Dev;
+use crate::event::bio_flags::BioFlags;
 
 /// How long a bio waits for its completion.
 const LINGER_NS: i64 = 60_000_000_000;
@@ -20,9 +21,9 @@ pub(super) struct SetAsideBios {
 
 impl SetAsideBios {
     /// Takes a bio that is set aside.
-    pub(super) fn submit(&mut self, log: usize, target: (Dev, i64), bytes: u64, fua: bool, ts: i64) {
+    pub(super) fn submit(&mut self, log: usize, target: (Dev, i64), bytes: u64, flags: BioFlags, ts: i64) {
         self.count += 1;
-        self.queues.entry(log).or_default().queue(target, bytes, fua, ts, self.count);
+        self.queues.entry(log).or_default().queue(target, bytes, flags, ts, self.count);
         if ts.saturating_sub(self.last_sweep) > LINGER_NS / 16 {
             self.last_sweep = ts;
             for queue in self.queues.values_mut() {
@@ -49,13 +50,13 @@ mod tests {
     const DISK: Dev = Dev(8 << 20);
 
     fn at(sector: i64, bytes: u64, ts: i64) -> Completion {
-        Completion { dev: DISK, sector, bytes, fua: false, error: None, ts }
+        Completion { dev: DISK, sector, bytes, flags: BioFlags::default(), error: None, ts }
     }
 
     #[test]
     fn a_completion_belongs_to_a_bio_of_its_own_log() {
         let mut bios = SetAsideBios::default();
-        bios.submit(1, (DISK, 8), 8192, false, 5);
+        bios.submit(1, (DISK, 8), 8192, BioFlags::default(), 5);
         assert!(!bios.complete(0, &at(8, 8192, 6)));
         // In two parts.
         assert!(bios.complete(1, &at(8, 4096, 6)));
@@ -66,8 +67,8 @@ mod tests {
     #[test]
     fn a_bio_that_does_not_complete_is_forgotten() {
         let mut bios = SetAsideBios::default();
-        bios.submit(1, (DISK, 8), 4096, false, 5);
-        bios.submit(1, (DISK, 64), 4096, false, 6 + LINGER_NS);
+        bios.submit(1, (DISK, 8), 4096, BioFlags::default(), 5);
+        bios.submit(1, (DISK, 64), 4096, BioFlags::default(), 6 + LINGER_NS);
         assert!(!bios.complete(1, &at(8, 4096, 7 + LINGER_NS)));
     }
 }

@@ -1,6 +1,7 @@
 //! Events of probes that a recorder places on a stock kernel (kprobe, fprobe). They name no request: pairing finds it by the thread, by the
 //! address of the bio and by the inode of the folio.
 
+use super::bio_flags::BioFlags;
 use super::{Dev, WaitKind};
 use crate::names::NameId;
 
@@ -98,13 +99,14 @@ pub enum Probe {
         len: u64,
         is_page: bool,
     },
-    /// `bytes` is 0 for a flush.
+    /// `bytes` is 0 for a flush. `flags`: `None` where they are not recorded.
     Submit {
         bio: u64,
         dev: Dev,
         sector: i64,
         bytes: u64,
         role: BioRole,
+        flags: Option<BioFlags>,
     },
     /// A part of a bio or all of it is complete. `remaining`: how many parts had not been, with this one; 0 where it is not recorded.
     /// `parent`: what the bio says of its origin, which is the address of a bio if that was split. `error`: as for `BioComplete`.

@@ -184,6 +184,7 @@ fn rank(kind: &Kind) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::bio_flags::BioFlags;
     use crate::event::{Dev, Op};
 
     const DISK: Dev = Dev(8 << 20);
@@ -193,11 +194,11 @@ mod tests {
     }
 
     fn submit(sector: i64) -> Kind {
-        Kind::BioSubmit { id: 1, bio: 2, sector, dev: DISK, background: false, bytes: 0 }
+        Kind::BioSubmit { id: 1, bio: 2, sector, dev: DISK, background: false, bytes: 0, flags: None }
     }
 
     fn queue(sector: i64) -> Kind {
-        Kind::BlockSubmit { dev: DISK, sector, bytes: 4096, fua: false }
+        Kind::BlockSubmit { dev: DISK, sector, bytes: 4096, flags: BioFlags::default() }
     }
 
     /// The kinds that are used, and the number of repeats. `events`: (index of the input, event).

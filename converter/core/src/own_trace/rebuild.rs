@@ -2,6 +2,7 @@
 //!
 //! A row that does not give the same values again is refused: nothing is read wrongly without notice.
 
+use crate::event::bio_flags::BioFlags;
 use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 use crate::rows::derived::column;
@@ -23,7 +24,8 @@ pub(super) fn word(text: &str) -> Option<&'static str> {
     let waits = WaitKind::ALL.iter().map(|wait| wait.name());
     let confidences = Confidence::ALL.iter().map(|confidence| confidence.name());
     let missing = Missing::ALL.iter().map(|missing| missing.name());
-    ops.chain(waits).chain(confidences).chain(missing).find(|word| *word == text)
+    let words = ops.chain(waits).chain(confidences).chain(missing).find(|word| *word == text);
+    words.or_else(|| BioFlags::of_word(text).map(BioFlags::rwbs))
 }
 
 /// Returns the device of `major,minor`.
@@ -209,6 +211,12 @@ pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_unsubmitted: bool)
                 v[at!(Bio, "last_offset")],
             ],
         ),
+        flags: match v[at!(Bio, "rwbs")] {
+            Value::Word(rwbs) => BioFlags::of_word(rwbs),
+            _ => None,
+        },
+        ino: int(v[at!(Bio, "ino")]).unwrap_or_default() as u64,
+        path: name(v[at!(Bio, "path")]),
         confidence: named(v[at!(Bio, "confidence")], &Confidence::ALL, Confidence::name).unwrap_or_default(),
         in_flight_at_submit: (0, 0),
         in_flight_at_complete: (0, 0),

@@ -2,14 +2,17 @@
 
 use std::ops::{Index, IndexMut, Range};
 
+use super::files::PagesOf;
 use super::phases::BioTimes;
 use super::{Map, NO_SLOT, Out, Pairer, Slot};
 use crate::block_queue::Issue;
 use crate::by_device::ByDevice;
 use crate::error::Result;
+use crate::event::bio_flags::BioFlags;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR};
 use crate::location::Location;
 use crate::losses::Reason;
+use crate::names::NameId;
 use crate::rows::{Bio, Confidence, Extent, Ranges};
 
 pub(super) struct OpenBio {
@@ -32,6 +35,8 @@ pub(super) struct OpenBio {
     pub(super) by_probe: bool,
     /// The file of its first folio, if probes report it.
     pub(super) file: Option<(Dev, u64)>,
+    /// The file of all its folios.
+    pub(super) pages: PagesOf,
     /// How often it will still complete in part, as far as is known.
     pub(super) parts_left: u32,
     /// The same bio as that of another request, which has other folios in it, and its `bio_id`.
@@ -133,6 +138,7 @@ impl Bios {
             bio.early_complete = None;
             bio.issue = None;
             (bio.by_probe, bio.file, bio.parts_left, bio.other_share) = (false, None, 0, None);
+            bio.pages = PagesOf::Nothing;
             return slot;
         }
         self.slab.push(OpenBio {
@@ -147,6 +153,7 @@ impl Bios {
             issue: None,
             by_probe: false,
             file: None,
+            pages: PagesOf::Nothing,
             parts_left: 0,
             other_share: None,
         });
@@ -171,6 +178,13 @@ impl Bios {
     /// Whether a bio that was submitted to this device and sector is in flight.
     pub(super) fn is_in_flight_at(&self, target: (Dev, i64)) -> bool {
         self.in_flight_by_sector.contains_key(&target)
+    }
+
+    /// Notes the flags of the bio that was submitted last to a device and sector, if its own event has none.
+    pub(super) fn note_flags(&mut self, target: (Dev, i64), flags: BioFlags) {
+        if let Some(at) = self.in_flight_by_sector.get(&target) {
+            self.slab[at.newest as usize].row.flags.get_or_insert(flags);
+        }
     }
 
     /// Issues a request with the bios that were submitted to these sectors.
@@ -273,6 +287,7 @@ impl Pairer {
         id: u64,
         address: u64,
         (offset, len): (u64, u64),
+        (dev, ino): (Dev, u64),
         out: &mut Out<'_>,
     ) -> Result<()> {
         let task = self.tasks.id_of(e);
@@ -306,6 +321,7 @@ impl Pairer {
         bio.row.extent.bytes += len;
         bio.row.extent.folios += 1;
         bio.ranges.add(offset, len);
+        bio.pages.add(dev, ino);
         if bio.request != NO_SLOT {
             let open = &mut self.requests[bio.request];
             open.row.extent.bytes += len;
@@ -381,6 +397,9 @@ impl Pairer {
             complete: None,
             error: None,
             extent: Extent::default(),
+            flags: None,
+            ino: 0,
+            path: NameId::NONE,
             confidence,
             in_flight_at_submit: (0, 0),
             in_flight_at_complete: (0, 0),
@@ -400,7 +419,7 @@ impl Pairer {
         id: u64,
         address: u64,
         (dev, sector): (Dev, i64),
-        bytes: u64,
+        (bytes, flags): (u64, Option<BioFlags>),
         out: &mut Out<'_>,
     ) -> Result<()> {
         let slot = match self.bios.filling.remove(&address) {
@@ -431,6 +450,7 @@ impl Pairer {
                 extent.of_bios = true;
             }
         }
+        self.bios[slot].row.flags = flags;
         self.begin_flight(e, slot, address, (dev, sector));
         Ok(())
     }
@@ -566,6 +586,12 @@ impl Pairer {
     pub(super) fn close_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
         let bio = &mut self.bios[slot];
         (bio.row.extent.ranges, bio.row.extent.span) = bio.ranges.summary();
+        // A request says whose page cache its bios write.
+        if bio.row.sync_id.is_none()
+            && let Some((dev, ino)) = bio.pages.file()
+        {
+            (bio.row.ino, bio.row.path) = (ino, self.files.path(dev, ino));
+        }
         out.sink.bio(&bio.row, out.names)?;
         let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);
         let (place, issue) = (bio.place, bio.row.issue);

@@ -3,23 +3,25 @@
 use super::{NO_SLOT, Out, Pairer};
 use crate::block_queue::{Arrival, Completed, Completion, sectors};
 use crate::error::Result;
+use crate::event::bio_flags::BioFlags;
 use crate::event::{Dev, Event, NO_ID};
 use crate::losses::Reason;
 
 impl Pairer {
     /// A bio that only the block layer reports. It belongs to the open request of its thread if that has no id, else to background writeback.
-    pub(super) fn block_submit(&mut self, e: &Event, target: (Dev, i64), bytes: u64, fua: bool) {
+    pub(super) fn block_submit(&mut self, e: &Event, target: (Dev, i64), bytes: u64, flags: BioFlags) {
         let (dev, sector) = target;
         self.unsubmitted.end();
         if self.block_queue.arrival(dev, sector) == Arrival::Remapped {
             self.count(Reason::Remapped, e.ts, self.location(), || format!("to dev {dev} sector {sector}"));
-            self.block_queue.queue(target, bytes, fua, e.ts, NO_SLOT);
+            self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
             return;
         }
         if self.bios.is_in_flight_at(target) {
             // The file system's own event has reported this bio.
+            self.bios.note_flags(target, flags);
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("a bio to dev {dev} sector {sector}"));
-            self.block_queue.queue(target, bytes, fua, e.ts, NO_SLOT);
+            self.block_queue.queue(target, bytes, flags, e.ts, NO_SLOT);
             return;
         }
         let request = self
@@ -30,12 +32,13 @@ impl Pairer {
             // After the end of every log that reports the thread it is unknown whether it is still in the request.
             .filter(|_| self.provenance.thread_is_covered);
         let slot = self.open_bio_of(e, NO_ID, 0, request.unwrap_or(NO_SLOT));
-        self.block_queue.queue(target, bytes, fua, e.ts, slot);
+        self.block_queue.queue(target, bytes, flags, e.ts, slot);
         let row = &mut self.bios[slot].row;
         row.submit = Some(e.ts);
         row.sector = sector;
         row.dev = dev;
         row.extent.bytes = bytes;
+        row.flags = Some(flags);
         self.bios.add_load(slot);
         if let Some(request) = request {
             let open = &mut self.requests[request];

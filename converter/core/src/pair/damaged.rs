@@ -164,9 +164,11 @@ impl Pairer {
             self.lose(Reason::DamagedId, ts, out, || format!("{name} id {damaged} within request id {id}"))?;
         }
         match held.event.kind {
-            Kind::BioAddFolio { bio, offset, len, .. } => self.add_folio(&held.event, id, bio, (offset, len), out)?,
-            Kind::BioSubmit { bio, sector, dev, bytes, .. } => {
-                self.submit(&held.event, id, bio, (dev, sector), bytes, out)?;
+            Kind::BioAddFolio { bio, offset, len, dev, ino, .. } => {
+                self.add_folio(&held.event, id, bio, (offset, len), (dev, ino), out)?;
+            }
+            Kind::BioSubmit { bio, sector, dev, bytes, flags, .. } => {
+                self.submit(&held.event, id, bio, (dev, sector), (bytes, flags), out)?;
             }
             _ => {}
         }

@@ -14,6 +14,7 @@
 //! - `threads`: what the threads of open requests do
 //! - `phases`: what the time of a request went to
 //! - `bios`: bios that the file system reports, by address
+//! - `files`: which file the page cache in a bio is of
 //! - `damaged`: events whose id is not that of the request that their thread is in
 //! - `block_layer`: bios that only the block layer reports, by sector
 //! - `probes`, `probe_bios`, `probe_request`: events of probes, which name no request
@@ -24,6 +25,7 @@ mod block_layer;
 mod calls;
 mod commits;
 mod damaged;
+mod files;
 mod journals;
 mod marks;
 mod names_in_use;
@@ -45,6 +47,7 @@ use hashbrown::HashMap;
 use self::bios::Bios;
 use self::commits::Commits;
 use self::damaged::HeldEvent;
+pub use self::files::Files;
 use self::journals::Journals;
 use self::marks::Marks;
 use self::probes::Probes;
@@ -98,6 +101,7 @@ pub struct Pairer {
     commits: Commits,
     journals: Journals,
     file_completions: FileCompletions,
+    files: Files,
     phases_seen: PhasesSeen,
     /// The file system's own events report bios.
     sees_bios: bool,
@@ -129,7 +133,13 @@ pub struct Pairer {
 
 impl Pairer {
     /// `ids_are_processes`: the inputs know processes only, so the calls of a task may overlap.
-    pub fn new(ids_are_processes: bool, locations: Arc<Locations>, process_names: Map<u32, NameId>) -> Self {
+    /// `files` are those of the recorder's table.
+    pub fn new(
+        ids_are_processes: bool,
+        locations: Arc<Locations>,
+        process_names: Map<u32, NameId>,
+        files: Files,
+    ) -> Self {
         Self {
             tasks: Tasks::new(ids_are_processes),
             requests: Requests::new(),
@@ -138,6 +148,7 @@ impl Pairer {
             commits: Commits::default(),
             journals: Journals::default(),
             file_completions: FileCompletions::default(),
+            files,
             phases_seen: PhasesSeen::default(),
             sees_bios: false,
             unsubmitted: Unsubmitted::default(),
@@ -169,13 +180,15 @@ impl Pairer {
             self.resolve_held(event, out)?;
         }
         match event.kind {
-            Kind::BioAddFolio { id, bio, offset, len } => self.add_folio(event, id, bio, (offset, len), out),
-            Kind::BioSubmit { id, bio, sector, dev, background, bytes } => {
+            Kind::BioAddFolio { id, bio, offset, len, dev, ino } => {
+                self.add_folio(event, id, bio, (offset, len), (dev, ino), out)
+            }
+            Kind::BioSubmit { id, bio, sector, dev, background, bytes, flags } => {
                 self.sees_bios = true;
                 if background {
                     self.mark_background(event, id);
                 }
-                self.submit(event, id, bio, (dev, sector), bytes, out)
+                self.submit(event, id, bio, (dev, sector), (bytes, flags), out)
             }
             Kind::BioComplete { bio, sector, dev, error } => self.complete(event, bio, (dev, sector), error, out),
             Kind::CallEnter { .. } => self.call_enter(event, out),
@@ -186,8 +199,8 @@ impl Pairer {
                 self.remember_background(id);
                 Ok(())
             }
-            Kind::BlockSubmit { dev, sector, bytes, fua } => {
-                self.block_submit(event, (dev, sector), bytes, fua);
+            Kind::BlockSubmit { dev, sector, bytes, flags } => {
+                self.block_submit(event, (dev, sector), bytes, flags);
                 Ok(())
             }
             Kind::BlockIssue { dev, sector, bytes } => {
@@ -195,8 +208,8 @@ impl Pairer {
                 self.block_issue(event, (dev, sector), bytes);
                 Ok(())
             }
-            Kind::BlockComplete { dev, sector, bytes, fua, error } => {
-                self.block_complete(&Completion { dev, sector, bytes, fua, error, ts: event.ts }, out)
+            Kind::BlockComplete { dev, sector, bytes, flags, error } => {
+                self.block_complete(&Completion { dev, sector, bytes, flags, error, ts: event.ts }, out)
             }
             Kind::BlockRemap { dev, sector, from_dev, from_sector, .. } => {
                 self.block_remap((from_dev, from_sector), (dev, sector));

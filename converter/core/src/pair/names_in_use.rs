@@ -5,9 +5,10 @@ use crate::names::NameId;
 use crate::rows::{Call, Request};
 
 impl Pairer {
-    /// Visits every stack and path that an open row or a held event has. Other names are kept.
+    /// Visits every stack and path that an open row, a held event or a known file has. Other names are kept.
     pub fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
         self.held.iter().for_each(|held| held.visit_names(f));
+        self.files.visit_names(f);
         self.requests.rows().for_each(|row| visit_request(row, f));
         let groups = self.tasks.by_id.values().flat_map(|task| &task.groups);
         groups.filter_map(|group| group.call.as_ref()).for_each(|call| visit_call(call, f));

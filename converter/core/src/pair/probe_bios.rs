@@ -6,6 +6,7 @@ use super::probe_request::Folio;
 use super::requests::OpenRequest;
 use super::{LINGER_NS, Map, NO_SLOT, Out, Pairer, Slot};
 use crate::error::Result;
+use crate::event::bio_flags::BioFlags;
 use crate::event::probe::{BioRole, NO_OFFSET};
 use crate::event::{Dev, Event, NO_ID, WaitKind};
 use crate::losses::Reason;
@@ -89,7 +90,7 @@ impl Pairer {
         e: &Event,
         address: u64,
         (dev, sector): (Dev, i64),
-        bytes: u64,
+        (bytes, flags): (u64, Option<BioFlags>),
         role: BioRole,
         out: &mut Out<'_>,
     ) -> Result<()> {
@@ -139,6 +140,10 @@ impl Pairer {
             (bio.by_probe, bio.parts_left, bio.other_share) = (true, parts_left, last_share);
             bio.file =
                 folios.first().map(|folio| (folio.dev, folio.ino)).filter(|&(dev, ino)| dev.is_known() && ino != 0);
+            for folio in &folios {
+                bio.pages.add(folio.dev, folio.ino);
+            }
+            bio.row.flags = flags;
             last_share = Some((slot, bio.row.bio_id));
             bio.row.first_event = folios.first().map_or(e.ts, |folio| folio.ts.min(e.ts));
             bio.row.extent = extent_of(&folios, bytes);

@@ -65,8 +65,8 @@ impl Pairer {
             Probe::AddFolio { bio, dev, ino, offset, len, is_page } => {
                 self.probe_folio(e, bio, (dev, ino), (offset, len), is_page);
             }
-            Probe::Submit { bio, dev, sector, bytes, role } => {
-                return self.probe_submit(e, bio, (dev, sector), bytes, role, out);
+            Probe::Submit { bio, dev, sector, bytes, role, flags } => {
+                return self.probe_submit(e, bio, (dev, sector), (bytes, flags), role, out);
             }
             Probe::End { bio, error, remaining, parent } => {
                 return self.probe_end(e, bio, (error, remaining), parent, out);
@@ -87,9 +87,11 @@ impl Pairer {
     }
 
     fn probe_enter(&mut self, e: &Event, probe: &Probe, out: &mut Out<'_>) -> Result<()> {
-        let Probe::SyncEnter { function, whole_fs, dev, ino, path, container_path, fs, datasync, .. } = *probe else {
+        let Probe::SyncEnter { function, whole_fs, dev, ino, path, container_path, fs, datasync, generation } = *probe
+        else {
             return Ok(());
         };
+        self.files.see(dev, ino, generation, path);
         let task = self.tasks.id_of(e);
         if let Some(slot) = self.tasks.open_request(task) {
             let open = &mut self.requests[slot];

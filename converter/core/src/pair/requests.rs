@@ -329,6 +329,7 @@ impl Pairer {
         row.waits_known = reported_waits(out.names.get(fs), ino);
         row.comm = e.comm;
         row.in_flight.0 = in_flight;
+        self.files.see(dev, ino, 0, path);
         if found.is_none() {
             row.confidence = Confidence::Exact;
             self.take_call(task, slot);

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use super::{Out, Pairer};
 use crate::block_queue::Completion;
 use crate::error::Result;
+use crate::event::bio_flags::BioFlags;
 use crate::event::{Dev, NO_ID, UNKNOWN_TASK};
 use crate::location::Location;
 use crate::losses::Reason;
@@ -28,6 +29,7 @@ struct BlockRequest {
     bytes: u64,
     issue: Option<i64>,
     complete: i64,
+    flags: BioFlags,
     error: Option<i32>,
     location: Location,
 }
@@ -87,8 +89,8 @@ impl Unsubmitted {
 
     /// Returns the request that a completion ends.
     fn complete(&mut self, completion: &Completion, location: Location) -> Option<BlockRequest> {
-        let &Completion { dev, sector, bytes, error, ts, .. } = completion;
-        let request = BlockRequest { dev, sector, bytes, issue: None, complete: ts, error, location };
+        let &Completion { dev, sector, bytes, flags, error, ts } = completion;
+        let request = BlockRequest { dev, sector, bytes, issue: None, complete: ts, flags, error, location };
         let Some(at_sector) = self.issued.get_mut(&(dev, sector)) else { return Some(request) };
         let mut issued = at_sector.pop_front()?;
         if at_sector.is_empty() {
@@ -119,7 +121,7 @@ impl Pairer {
     /// Writes the requests that were held back.
     pub(super) fn write_unsubmitted(&mut self, out: &mut Out<'_>) -> Result<()> {
         for request in std::mem::take(&mut self.unsubmitted.held) {
-            let BlockRequest { dev, sector, bytes, issue, complete, error, location } = request;
+            let BlockRequest { dev, sector, bytes, issue, complete, flags, error, location } = request;
             let first_event = issue.unwrap_or(complete);
             let row = Bio {
                 bio_id: self.bios.take_bio_id(),
@@ -139,6 +141,9 @@ impl Pairer {
                 complete: Some(complete),
                 error,
                 extent: Extent { bytes, of_bios: true, ..Extent::default() },
+                flags: Some(flags),
+                ino: 0,
+                path: NameId::NONE,
                 confidence: Confidence::Unknown,
                 in_flight_at_submit: (0, 0),
                 in_flight_at_complete: (0, 0),

@@ -19,7 +19,7 @@ use crate::merge::reorder::Reorder;
 use crate::merge::simultaneous::{Simultaneous, Use};
 use crate::names::{NameId, Names};
 use crate::options::Options;
-use crate::pair::{Out, Pairer};
+use crate::pair::{Files, Out, Pairer};
 use crate::sink::Sink;
 use crate::source::{Batch, NoteKind};
 use crate::stacks::Stacks;
@@ -53,6 +53,10 @@ impl<'a> PairingPipeline<'a> {
         let mut names = Names::default();
         let process_names =
             options.thread_table.process_names().map(|(pid, name)| (pid, names.intern(name.as_bytes()))).collect();
+        let mut files = Files::default();
+        for (dev, ino, generation, path) in options.file_table.paths() {
+            files.see(dev, ino, generation, names.intern_passing(path.as_bytes()));
+        }
         Ok(Self {
             adopter: Adopter {
                 names,
@@ -66,7 +70,7 @@ impl<'a> PairingPipeline<'a> {
             simultaneous: Simultaneous::new(inputs.len()),
             pairing: Pairing {
                 dedup: Dedup::new(Arc::clone(&locations), !ids_are_processes),
-                pairer: Pairer::new(ids_are_processes, locations, process_names),
+                pairer: Pairer::new(ids_are_processes, locations, process_names, files),
                 has_begun: false,
                 sink,
             },

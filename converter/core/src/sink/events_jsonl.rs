@@ -167,13 +167,18 @@ fn fields(buffer: &mut Vec<u8>, event: &Event, names: &Names) {
             name(buffer, "fs", fs, names);
             name(buffer, "path", path, names);
         }
-        Kind::BioAddFolio { id, bio, offset, len } => {
+        Kind::BioAddFolio { id, bio, offset, len, dev, ino } => {
             number(buffer, "id", id);
             address(buffer, bio);
             number(buffer, "start", offset);
             number(buffer, "len", len);
+            device(buffer, dev);
+            if ino != 0 {
+                number(buffer, "ino", ino);
+            }
         }
-        Kind::BioSubmit { id, bio, sector, dev, background: _, bytes } => {
+        // The field `opf` of the tracer has the flags.
+        Kind::BioSubmit { id, bio, sector, dev, background: _, bytes, flags: _ } => {
             number(buffer, "id", id);
             if bytes != 0 {
                 buffer.extend_from_slice(b",\"bytes_of\":\"bio\"");

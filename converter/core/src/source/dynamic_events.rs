@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::bpftrace_text::sane_range;
 use super::event_names::errno_of_status;
+use crate::event::bio_flags::BioFlags;
 use crate::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite};
 use crate::event::{Dev, Kind, NO_SECTOR};
 use crate::names::{NameId, Names};
@@ -170,7 +171,8 @@ impl DynamicEvent {
                     Some(_) => BioRole::Read,
                 };
                 let sector = number("sector").and_then(|sector| i64::try_from(sector).ok()).unwrap_or(NO_SECTOR);
-                Probe::Submit { bio: number("bio")?, dev: Dev(number("dev")? as u32), sector, bytes, role }
+                let flags = number("opf").map(BioFlags::of_opf);
+                Probe::Submit { bio: number("bio")?, dev: Dev(number("dev")? as u32), sector, bytes, role, flags }
             }
             Self::End => {
                 let error = number("status").and_then(|status| errno_of_status(i64::from(status as u8)));

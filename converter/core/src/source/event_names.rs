@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::cursor::{Cursor, whole};
+use crate::event::bio_flags::BioFlags;
 use crate::event::{CommitStep, Op, WaitKind};
 
 /// Fields that every event of the low-level log has.
@@ -44,9 +45,10 @@ pub(super) fn is_write(rwbs: &[u8]) -> bool {
     rwbs.contains(&b'W') && !rwbs.contains(&b'Z')
 }
 
-/// Returns whether `rwbs` of the block layer asks for FUA. An `F` before the `W` is a flush before the write.
-pub(super) fn has_fua(rwbs: &[u8]) -> bool {
-    rwbs.iter().position(|&letter| letter == b'W').is_some_and(|write| rwbs[write..].contains(&b'F'))
+/// Parses the flags of a bio, 32 bits in the kernel, that a recorder prints as `0x...` or as a number.
+pub(super) fn bio_flags(opf: &[u8]) -> Option<BioFlags> {
+    let bits = if opf.starts_with(b"0x") { whole(opf, Cursor::hex) } else { whole(opf, Cursor::decimal) }?;
+    u32::try_from(bits).ok().map(|bits| BioFlags::of_opf(u64::from(bits)))
 }
 
 /// Returns the error of a completion: 0 or a negative errno.
@@ -183,7 +185,7 @@ impl EventName {
     /// Fields of the low-level log that its event has a field for. `comm` and the like are on every event.
     pub(super) fn fields(self) -> &'static [&'static str] {
         match self {
-            Self::AddFolio => &["id", "bio", "start", "len"],
+            Self::AddFolio => &["id", "bio", "start", "len", "dev", "ino"],
             Self::Submit => &["id", "bio", "sector", "dev", "bytes_of"],
             Self::Complete => &["bio", "sector", "dev"],
             Self::Start => &["id", "id_of", "start", "end", "datasync", "dev", "ino", "fs", "path"],

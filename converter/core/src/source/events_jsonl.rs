@@ -11,13 +11,14 @@ use serde_json::{Map, Value};
 use super::bpftrace_text::{device, sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
 use super::dynamic_events::{self, DynamicEvent, PROBE_FIELDS, ProbeFields};
-use super::event_names::{EventName, bio_size, errno, errno_of_status, extra_key, has_fua, is_background, is_write};
+use super::event_names::{EventName, bio_flags, bio_size, errno, errno_of_status, extra_key, is_background, is_write};
 use super::tracepoints::{printed_switch, thread_event};
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
     SourceOptions, bpftrace_json, markers, strace,
 };
 use crate::error::{Error, Refused, Result};
+use crate::event::bio_flags::BioFlags;
 use crate::event::probe::Probe;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
 use crate::input::Input;
@@ -317,14 +318,15 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
         EventName::AddFolio => {
             let (offset, len) = (unsigned(object, "start")?, unsigned(object, "len")?);
             sane_range(offset, len)?;
-            Kind::BioAddFolio { id: id?, bio: bio?, offset, len }
+            Kind::BioAddFolio { id: id?, bio: bio?, offset, len, dev, ino: unsigned(object, "ino").unwrap_or(0) }
         }
         EventName::Submit => {
             let background = object.get("origin").and_then(Value::as_str).is_some_and(is_background);
             let is_bio_size = object.get("bytes_of").and_then(Value::as_str) == Some("bio");
             let size = object.get("bytes").filter(|_| is_bio_size).map(text_of);
             let bytes = bio_size(size.as_deref().unwrap_or_default().as_bytes());
-            Kind::BioSubmit { id: id?, bio: bio?, sector, dev, background, bytes }
+            let flags = object.get("opf").and_then(|opf| bio_flags(text_of(opf).as_bytes()));
+            Kind::BioSubmit { id: id?, bio: bio?, sector, dev, background, bytes, flags }
         }
         EventName::Complete => {
             let error = object.get("status").and_then(Value::as_i64).and_then(errno_of_status);
@@ -344,11 +346,11 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
             by_thread: true,
         },
         EventName::EndWithoutId => Kind::SyncEnd { id: NO_ID, ret: ret? },
-        EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes: bytes?, fua: has_fua(rwbs) },
+        EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes: bytes?, flags: BioFlags::of_rwbs(rwbs) },
         EventName::BlockIssue => Kind::BlockIssue { dev, sector, bytes: bytes? },
         EventName::BlockComplete => {
             let error = object.get("error").and_then(Value::as_i64).and_then(errno);
-            Kind::BlockComplete { dev, sector, bytes: bytes?, fua: has_fua(rwbs), error }
+            Kind::BlockComplete { dev, sector, bytes: bytes?, flags: BioFlags::of_rwbs(rwbs), error }
         }
         EventName::BlockRemap => {
             let from_sector = used("from_sector").and_then(Value::as_i64)?;

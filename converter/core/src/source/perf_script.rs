@@ -350,6 +350,7 @@ fn parse_record<'a>(event: &'a [u8], cache: &mut NameCache<'a>) -> Option<TextRe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::bio_flags::BioFlags;
     use crate::event::{Dev, NO_ID, Op};
 
     fn parse(text: &str, keep_extras: bool) -> Batch {
@@ -439,7 +440,7 @@ Processed 9 events and lost 2 chunks!
         assert_eq!(batch.events[1].kind, Kind::SyncEnd { id: NO_ID, ret: 0 });
         assert_eq!(
             batch.events[6].kind,
-            Kind::BlockSubmit { dev: Dev::new(254, 16), sector: 8, bytes: 4096, fua: false }
+            Kind::BlockSubmit { dev: Dev::new(254, 16), sector: 8, bytes: 4096, flags: BioFlags::of_rwbs(b"WS") }
         );
         let stacks: Vec<_> = batch
             .extras

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use super::bpftrace_text::{sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
 use super::dynamic_events::{DynamicEvent, work_start};
-use super::event_names::{EventName, MARKER, errno, errno_of_status, has_fua, is_write};
+use super::event_names::{EventName, MARKER, errno, errno_of_status, is_write};
 use super::{escape, markers};
+use crate::event::bio_flags::BioFlags;
 use crate::event::probe::Probe;
 use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op, ThreadEvent};
 use crate::names::{NameId, Names};
@@ -45,6 +46,7 @@ fields! {
     Fs "fs"
     Origin "origin"
     Rwbs "rwbs"
+    Opf "opf"
     Sectors "nr_sector"
     FromDev "old_dev"
     FromSector "old_sector"
@@ -78,6 +80,7 @@ impl Field {
             b"fs" => Self::Fs,
             b"origin" => Self::Origin,
             b"rwbs" => Self::Rwbs,
+            b"opf" => Self::Opf,
             b"nr_sector" => Self::Sectors,
             b"old_dev" => Self::FromDev,
             b"old_sector" => Self::FromSector,
@@ -246,7 +249,7 @@ impl Tracepoint {
             // The low-level log holds all fields of a dynamic event.
             (_, Kind::Other) | (Self::RawEnter | Self::Dynamic(_), _) => &[],
             (Self::RawExit, _) => &["ret"],
-            (Self::Named(EventName::AddFolio), _) => &["id", "bio", "start", "offset", "len"],
+            (Self::Named(EventName::AddFolio), _) => &["id", "bio", "start", "offset", "len", "dev", "ino"],
             // The source device and sector have other names in the tracepoint.
             (Self::Named(EventName::BlockRemap), _) => &["dev", "sector", "bytes", "old_dev", "old_sector"],
             (Self::Named(EventName::WaitStart(_) | EventName::WaitEnd(_)), _) => &["id", "tid"],
@@ -312,7 +315,9 @@ impl Tracepoint {
             EventName::AddFolio => {
                 let (offset, len) = (number(Field::Start)?, number(Field::Len)?);
                 sane_range(offset, len)?;
-                Kind::BioAddFolio { id: id()?, bio: number(Field::Bio)?, offset, len }
+                let dev = fields.dev(Field::Dev).unwrap_or(Dev::UNKNOWN);
+                let ino = number(Field::Ino).unwrap_or(0);
+                Kind::BioAddFolio { id: id()?, bio: number(Field::Bio)?, offset, len, dev, ino }
             }
             EventName::Submit => Kind::BioSubmit {
                 id: id()?,
@@ -321,6 +326,7 @@ impl Tracepoint {
                 sector: sector(number(Field::Sector)?),
                 background: fields.is_background(),
                 bytes: 0,
+                flags: number(Field::Opf).map(BioFlags::of_opf),
             },
             EventName::Complete => {
                 let error = number(Field::Status).and_then(|status| errno_of_status(status as i64));
@@ -376,11 +382,11 @@ impl Tracepoint {
                     return Some(Kind::Other);
                 }
                 match event {
-                    EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes, fua: has_fua(rwbs) },
+                    EventName::BlockSubmit => Kind::BlockSubmit { dev, sector, bytes, flags: BioFlags::of_rwbs(rwbs) },
                     EventName::BlockIssue => Kind::BlockIssue { dev, sector, bytes },
                     EventName::BlockComplete => {
                         let error = number(Field::Error).and_then(|error| errno(error as i64));
-                        Kind::BlockComplete { dev, sector, bytes, fua: has_fua(rwbs), error }
+                        Kind::BlockComplete { dev, sector, bytes, flags: BioFlags::of_rwbs(rwbs), error }
                     }
                     _ => {
                         let from_dev = fields.dev(Field::FromDev)?;

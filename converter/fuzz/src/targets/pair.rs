@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use crate::checks::{Checker, Ledger, Nowhere};
 use syncline_core::dedup::Provenance;
+use syncline_core::event::bio_flags::BioFlags;
 use syncline_core::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite};
 use syncline_core::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use syncline_core::location::{Location, Locations};
 use syncline_core::names::{NameId, Names};
-use syncline_core::pair::{Out, Pairer};
+use syncline_core::pair::{Files, Out, Pairer};
 
 const STEPS: [i64; 8] = [0, 0, 1, 1, 10, 1_000, 7_000_000_000, 61_000_000_000];
 
@@ -21,7 +22,8 @@ pub(super) fn run(data: &[u8]) {
     let mut nowhere = Nowhere;
     let mut checker = Checker::new(&mut nowhere, ordered);
     let mut ledger = Ledger::default();
-    let mut pairer = Pairer::new(processes, Arc::new(Locations::default()), std::iter::empty().collect());
+    let mut pairer =
+        Pairer::new(processes, Arc::new(Locations::default()), std::iter::empty().collect(), Files::default());
     let provenance = Provenance::of_single_log(Location::default());
     let mut now = 1_000_000_000_000i64;
     for bytes in data.chunks_exact(3) {
@@ -62,20 +64,40 @@ pub(super) fn run(data: &[u8]) {
                     Kind::WaitEnd { id, wait, transaction }
                 }
             }
-            3 | 7 => Kind::BioAddFolio { id, bio, offset: u64::from(c & 15) * 512, len: u64::from(c >> 4 & 7) * 512 },
+            3 | 7 => Kind::BioAddFolio {
+                id,
+                bio,
+                offset: u64::from(c & 15) * 512,
+                len: u64::from(c >> 4 & 7) * 512,
+                dev,
+                ino: u64::from(b >> 5),
+            },
             4 if c & 0x10 != 0 && sector != NO_SECTOR => match c & 3 {
                 0 => Kind::BlockRemap { dev, sector, bytes: 512, from_dev: Dev::UNKNOWN, from_sector: sector },
-                1 => Kind::BlockSubmit { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512, fua: c & 4 != 0 },
+                1 => Kind::BlockSubmit {
+                    dev: Dev::new(7, 0),
+                    sector,
+                    bytes: u64::from(c >> 5) * 512,
+                    flags: BioFlags::of_opf(u64::from(c & 4) << 15),
+                },
                 2 if c & 4 != 0 => Kind::BlockIssue { dev: Dev::new(7, 0), sector, bytes: u64::from(c >> 5) * 512 },
                 _ => Kind::BlockComplete {
                     dev: Dev::new(7, 0),
                     sector,
                     bytes: u64::from(c >> 5) * 512,
-                    fua: c & 4 != 0,
+                    flags: BioFlags::of_opf(u64::from(c & 4) << 15),
                     error: (c & 8 != 0).then_some(-5),
                 },
             },
-            4 => Kind::BioSubmit { id, bio, sector, dev, background: c & 0x20 != 0, bytes: u64::from(c >> 6) * 512 },
+            4 => Kind::BioSubmit {
+                id,
+                bio,
+                sector,
+                dev,
+                background: c & 0x20 != 0,
+                bytes: u64::from(c >> 6) * 512,
+                flags: None,
+            },
             5 => Kind::BioComplete { bio, sector, dev, error: (c & 1 != 0).then_some(0) },
             _ if c & 0x40 != 0 => Kind::Probe(probe(b, c, dev, sector, texts)),
             _ => Kind::SyncEnd { id: of, ret: i64::from(c) - 5 },
@@ -136,7 +158,9 @@ fn probe(b: u8, c: u8, dev: Dev, sector: i64, texts: [NameId; 4]) -> Probe {
             len: 512 + u64::from(c & 1) * 512,
             is_page: c & 0x10 != 0,
         },
-        8 | 9 => Probe::Submit { bio, dev, sector, bytes: (u64::from(b & 3) + 1) * 512, role: ROLES[pick] },
+        8 | 9 => {
+            Probe::Submit { bio, dev, sector, bytes: (u64::from(b & 3) + 1) * 512, role: ROLES[pick], flags: None }
+        }
         10 | 11 => {
             Probe::End { bio, error: Some(-(i32::from(c) & 1)), remaining: u32::from(b & 3), parent: u64::from(b >> 6) }
         }

@@ -18,9 +18,10 @@ use memchr::{memchr, memrchr};
 use self::splits::{SplitBio, SplitBios};
 use super::blktrace::Fields;
 use super::cursor::{Cursor, whole};
-use super::event_names::{errno, has_fua, is_write};
+use super::event_names::{errno, is_write};
 use super::{Batch, Explanation, Lines, NoteKind, Problem, Reader, Source, SourceOptions, blktrace};
 use crate::error::Result;
+use crate::event::bio_flags::BioFlags;
 use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
 use crate::input::Input;
 use crate::names::NameId;
@@ -279,11 +280,11 @@ impl<'a> Line<'a> {
         let Some(sector) = self.sector.filter(|&sector| sector >= 0 && is_used) else {
             return Kind::Other;
         };
-        let fua = has_fua(self.rwbs);
+        let flags = BioFlags::of_rwbs(self.rwbs);
         match (self.action, self.from) {
-            (b"Q", _) => Kind::BlockSubmit { dev, sector, bytes, fua },
+            (b"Q", _) => Kind::BlockSubmit { dev, sector, bytes, flags },
             (b"D", _) => Kind::BlockIssue { dev, sector, bytes },
-            (b"C", _) => Kind::BlockComplete { dev, sector, bytes, fua, error: self.error.and_then(errno) },
+            (b"C", _) => Kind::BlockComplete { dev, sector, bytes, flags, error: self.error.and_then(errno) },
             (b"A", Some((from_dev, from_sector))) => Kind::BlockRemap { dev, sector, bytes, from_dev, from_sector },
             _ => Kind::Other,
         }

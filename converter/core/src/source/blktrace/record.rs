@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::event::bio_flags::BioFlags;
 use crate::event::{Dev, Kind, NO_SECTOR};
 use crate::source::event_names::errno;
 
@@ -184,19 +185,28 @@ impl<'a> Record<'a> {
         if !self.is(category::WRITE) || self.is(without_data) || self.bytes == 0 && name != Some("C") {
             return Kind::Other;
         }
-        let fua = self.is(category::FUA);
+        let flags = self.flags();
         let (dev, bytes) = (self.dev(), u64::from(self.bytes));
         let Ok(sector) = i64::try_from(self.sector) else { return Kind::Other };
         match name {
-            Some("Q") => Kind::BlockSubmit { dev, sector, bytes, fua },
+            Some("Q") => Kind::BlockSubmit { dev, sector, bytes, flags },
             Some("D") => Kind::BlockIssue { dev, sector, bytes },
-            Some("C") => Kind::BlockComplete { dev, sector, bytes, fua, error: errno(i64::from(self.error)) },
+            Some("C") => Kind::BlockComplete { dev, sector, bytes, flags, error: errno(i64::from(self.error)) },
             Some("A") if self.is_remap() => {
                 let from_sector = i64::try_from(self.data_u64(8)).unwrap_or(NO_SECTOR);
                 Kind::BlockRemap { dev, sector, bytes, from_dev: Dev(self.data_u32(0)), from_sector }
             }
             _ => Kind::Other,
         }
+    }
+
+    fn flags(&self) -> BioFlags {
+        BioFlags::default()
+            .with(BioFlags::PREFLUSH, self.is(category::FLUSH))
+            .with(BioFlags::FUA, self.is(category::FUA))
+            .with(BioFlags::AHEAD, self.is(category::AHEAD))
+            .with(BioFlags::SYNC, self.is(category::SYNC))
+            .with(BioFlags::META, self.is(category::META))
     }
 
     /// The RWBS letters, as blkparse prints them.

@@ -156,7 +156,7 @@ pub(super) fn parse_fast_data(event: EventName, data: &[u8]) -> Option<(Kind, &[
             cursor.literal(b" len ")?;
             let len = cursor.decimal()?;
             sane_range(offset, len)?;
-            Kind::BioAddFolio { id, bio, offset, len }
+            Kind::BioAddFolio { id, bio, offset, len, dev: Dev::UNKNOWN, ino: 0 }
         }
         EventName::Submit => {
             cursor.literal(b" id ")?;
@@ -169,6 +169,7 @@ pub(super) fn parse_fast_data(event: EventName, data: &[u8]) -> Option<(Kind, &[
                 dev: Dev::UNKNOWN,
                 background: false,
                 bytes: 0,
+                flags: None,
             }
         }
         EventName::Complete => {
@@ -227,7 +228,7 @@ fn parse_general_data(event: EventName, data: &[u8]) -> Option<Data<'_>> {
         EventName::AddFolio => {
             let (offset, len) = (fields.start?, fields.len?);
             sane_range(offset, len)?;
-            Kind::BioAddFolio { id: fields.id?, bio: fields.bio?, offset, len }
+            Kind::BioAddFolio { id: fields.id?, bio: fields.bio?, offset, len, dev: fields.dev, ino: fields.ino }
         }
         EventName::Submit => Kind::BioSubmit {
             id: fields.id?,
@@ -236,6 +237,7 @@ fn parse_general_data(event: EventName, data: &[u8]) -> Option<Data<'_>> {
             dev: fields.dev,
             background: false,
             bytes: 0,
+            flags: None,
         },
         EventName::Complete => {
             let sector = fields.sector.unwrap_or(NO_SECTOR);

@@ -28,7 +28,7 @@ use self::header::{
 };
 use super::cursor::Cursor;
 use super::escape;
-use super::event_names::{EventName, bio_size, extra_key};
+use super::event_names::{EventName, bio_flags, bio_size, extra_key};
 use super::{
     Batch, Extra, InputTraits, Lines, NoteKind, PathEscape, Reader, Source, SourceOptions, Stock, last_newline, lines,
 };
@@ -319,11 +319,12 @@ impl Parser<'_, '_> {
             });
             *fs = data.fs.map_or(self.fs, |f| self.batch.names.intern(f));
         }
-        if let Kind::BioSubmit { bytes, .. } = &mut kind
-            && self.options.stock == Some(Stock::Tracepoints)
-        {
-            let bytes_field = data.extras.iter().find(|(key, _)| *key == b"bytes");
-            *bytes = bytes_field.map_or(0, |(_, value)| bio_size(value));
+        if let Kind::BioSubmit { bytes, flags, .. } = &mut kind {
+            let field = |name| data.extras.iter().find(|(key, _)| *key == name).map(|&(_, value)| value);
+            *flags = field(b"opf" as &[u8]).and_then(bio_flags);
+            if self.options.stock == Some(Stock::Tracepoints) {
+                *bytes = field(b"bytes").map_or(0, bio_size);
+            }
         }
         let index = self.batch.events.len();
         if self.options.keep_extras {
@@ -410,7 +411,10 @@ mod tests {
         assert_eq!(batch.events.iter().map(|e| e.kind.index()).collect::<Vec<_>>(), [0, 2, 3, 4, 5, 6]);
         let Kind::CallEnter { op: Op::Fdatasync, stack, .. } = batch.events[0].kind else { panic!() };
         assert!(batch.names.get(stack).ends_with(b"(/usr/bin/valkey-server)"));
-        assert_eq!(batch.events[2].kind, Kind::BioAddFolio { id: 8, bio: 0x762, offset: 1424, len: 4096 });
+        assert_eq!(
+            batch.events[2].kind,
+            Kind::BioAddFolio { id: 8, bio: 0x762, offset: 1424, len: 4096, dev: crate::event::Dev::UNKNOWN, ino: 0 }
+        );
     }
 
     #[test]

@@ -260,6 +260,7 @@ fn frame_text(line: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::bio_flags::BioFlags;
     use crate::event::{Dev, Kind, NO_ID, Op, UNKNOWN_TASK, WaitKind};
     use crate::names::NameId;
     use crate::source::Note;
@@ -352,13 +353,20 @@ mod tests {
     #[test]
     fn events_of_the_patch() {
         let dev = Dev::new(254, 16);
-        let submit =
-            |background| Kind::BioSubmit { id: 7, bio: 0xff11_0000_0089_6e40, sector: 8, dev, background, bytes: 0 };
+        let submit = |background| Kind::BioSubmit {
+            id: 7,
+            bio: 0xff11_0000_0089_6e40,
+            sector: 8,
+            dev,
+            background,
+            bytes: 0,
+            flags: Some(BioFlags::SYNC),
+        };
         for (event, want, extras) in [
             (
                 "bio_add_folio:        id=7 bio=0xff11000000896e40x start=4096 len=512 dev=254,16 ino=13",
-                Kind::BioAddFolio { id: 7, bio: 0xff11_0000_0089_6e40, offset: 4096, len: 512 },
-                "dev=254,16;ino=13",
+                Kind::BioAddFolio { id: 7, bio: 0xff11_0000_0089_6e40, offset: 4096, len: 512, dev, ino: 13 },
+                "",
             ),
             (
                 "bio_submit: id=7 bio=ff11000000896e40 dev=254,16 sector=8 bytes=4096 opf=0x801",
@@ -417,8 +425,19 @@ mod tests {
     fn events_of_stock_kernels() {
         let dev = Dev::new(254, 16);
         let block = |sector, bytes| (dev, sector, bytes);
-        let submit = |(dev, sector, bytes), fua| Kind::BlockSubmit { dev, sector, bytes, fua };
-        let complete = |(dev, sector, bytes), error| Kind::BlockComplete { dev, sector, bytes, fua: false, error };
+        let submit = |(dev, sector, bytes), rwbs: &str| Kind::BlockSubmit {
+            dev,
+            sector,
+            bytes,
+            flags: BioFlags::of_rwbs(rwbs.as_bytes()),
+        };
+        let complete = |(dev, sector, bytes), rwbs: &str, error| Kind::BlockComplete {
+            dev,
+            sector,
+            bytes,
+            flags: BioFlags::of_rwbs(rwbs.as_bytes()),
+            error,
+        };
         for (event, want, extras) in [
             (
                 "ext4_sync_file_exit: dev 254,16 ino 19 ret -5",
@@ -448,12 +467,12 @@ mod tests {
             ),
             (
                 "block_bio_queue: 254,16 WS 274984 + 8 [a + b]",
-                submit(block(274_984, 4096), false),
+                submit(block(274_984, 4096), "WS"),
                 "rwbs=WS;nr_sector=8;data_comm=a + b",
             ),
             (
                 "block_bio_queue: dev=266338320 sector=8 nr_sector=8 rwbs=FWFS comm=a b",
-                submit(block(8, 4096), true),
+                submit(block(8, 4096), "FWFS"),
                 "nr_sector=8;rwbs=FWFS;data_comm=a b",
             ),
             (
@@ -463,12 +482,12 @@ mod tests {
             ),
             (
                 "block_rq_complete: 254,16 WSM () 8 + 16 0x2,0,4 [-5]",
-                complete(block(8, 8192), Some(-5)),
+                complete(block(8, 8192), "WSM", Some(-5)),
                 "rwbs=WSM;cmd=;nr_sector=16;ioprio=0x2,0,4;error=-5",
             ),
             (
                 "block_rq_complete: 254,16 WS () 8 + 16 [0]",
-                complete(block(8, 8192), Some(0)),
+                complete(block(8, 8192), "WS", Some(0)),
                 "rwbs=WS;cmd=;nr_sector=16;error=0",
             ),
             (
@@ -483,12 +502,12 @@ mod tests {
             ),
             (
                 "block_rq_complete: 254,16 WFSM () 8 + 8 [0]",
-                Kind::BlockComplete { dev, sector: 8, bytes: 4096, fua: true, error: Some(0) },
+                Kind::BlockComplete { dev, sector: 8, bytes: 4096, flags: BioFlags::of_rwbs(b"WFSM"), error: Some(0) },
                 "rwbs=WFSM;cmd=;nr_sector=8;error=0",
             ),
             (
                 "block_rq_complete: 254,16 WSM () 3936488 + 0 0x2,0,3 [0]",
-                complete(block(3_936_488, 0), Some(0)),
+                complete(block(3_936_488, 0), "WSM", Some(0)),
                 "rwbs=WSM;cmd=;nr_sector=0;ioprio=0x2,0,3;error=0",
             ),
             (
