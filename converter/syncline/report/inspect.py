@@ -47,11 +47,14 @@ _ONLY_CALLS = (
 _NO_TABLE = "an input that was converted to requests only does not have it: syncline convert LOG -o DIR/ keeps it"
 _NO_MARKS = "it has no marks: --marks FILE"
 _NO_DEVICE = "no bio has a known device and completion: the routes dynamic-events, ring-buffer and bpftrace record them"
+_NO_FLAGS = "no bio of a sync has known flags: the routes dynamic-events, ring-buffer and bpftrace record them"
+_NO_COMMIT = "it records no commit: the routes dynamic-events and ring-buffer do"
 
 # Report -> groups of columns. A report needs one column of each group. If another column is unknown, it is partial.
 NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "amount": (("bytes",),),
     "bystanders": (("start_ns",), ("dur_ns",), ("bios",)),
+    "durability": (("start_ns",), ("dur_ns",), ("bios",)),
     "empty": (("bios",),),
     "files": (("path",),),
     "latency": (("syscall_ns", "writeback_ns"),),
@@ -110,7 +113,7 @@ def inspect(
     known = _records(engine, "known")[0]
     counts = _columns(known)
     no_request, marks = _no_request(engine, known["syncs"]), _marks(engine)
-    no_device = "" if _bios_at_devices(engine) else _NO_DEVICE
+    refused = _refused(engine)
     return {
         "format": metadata.value(meta, "source"),
         "facts": metadata.facts(meta, manifest),
@@ -132,7 +135,7 @@ def inspect(
         ],
         "unknown_columns": _unknown_columns(counts),
         "reports": [
-            _report(name, counts, missing, no_request, marks, no_device)
+            _report(name, counts, missing, no_request, marks, refused.get(name, ""))
             for name in catalogue.names()
         ],
     }
@@ -152,9 +155,23 @@ def _marks(engine: SqlEngine) -> int:
     return int(run_query(engine, "SELECT COUNT(*) FROM syncline_mark").rows[0][0] or 0)
 
 
-def _bios_at_devices(engine: SqlEngine) -> int:
-    sql = "SELECT COUNT(*) FROM syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL"
-    return int(run_query(engine, sql).rows[0][0] or 0)
+def _refused(engine: SqlEngine) -> dict[str, str]:
+    """Returns why a report can say nothing, by its name: the rows that it needs are not there."""
+
+    def lacks(*tables: str) -> bool:
+        return not any(run_query(engine, f"SELECT 1 FROM {table} LIMIT 1").rows for table in tables)
+
+    refused = {}
+    if lacks("syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL"):
+        refused |= dict.fromkeys(("bystanders", "device"), _NO_DEVICE)
+    if lacks(
+        "syncline_bio WHERE sync_id IS NOT NULL AND rwbs IS NOT NULL",
+        "syncline_wait WHERE wait = 'flush'",
+    ):
+        refused["durability"] = _NO_FLAGS
+    if lacks("syncline_journal", "syncline_wait WHERE wait <> 'flush'"):
+        refused["journal"] = _NO_COMMIT
+    return refused
 
 
 # Kind of entity -> the tables that have it.
@@ -261,7 +278,7 @@ def _report(
     missing_tables: set[str],
     no_request: str,
     marks: int,
-    no_device: str,
+    refused: str,
 ) -> dict[str, Any]:
     tables, columns = uses(name)
     report: dict[str, Any] = {"report": name, "unknown_columns": [], "missing_tables": []}
@@ -271,6 +288,10 @@ def _report(
     missing = [f"syncline_{table}" for table in sorted((tables & missing_tables) - _OPTIONAL)]
     if missing and tables <= missing_tables:
         return report | {"answer": "no", "missing_tables": missing, "reason": _NO_TABLE}
+    no = report | {"answer": "no", "missing_tables": missing}
+    no["reason"] = _NO_TABLE if missing else refused
+    if refused and name not in NEEDS:
+        return no
     if tables & _OF_REQUESTS and no_request:
         # The summary also covers bios, calls and losses.
         others = tables - _OF_REQUESTS - _OPTIONAL - missing_tables
@@ -280,9 +301,8 @@ def _report(
         if all(_is_null(counts, column) for column in group):
             unknown = list(group)
             return report | {"answer": "no", "unknown_columns": unknown, **_recorded_by(unknown)}
-    if name == "bystanders" and no_device:
-        reason = _NO_TABLE if missing else no_device
-        return report | {"answer": "no", "missing_tables": missing, "reason": reason}
+    if refused:
+        return no
     unknown = [
         column
         for column in counts

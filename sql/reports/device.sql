@@ -1,0 +1,231 @@
+-- Device: what each device was busy with, and for whom.
+--
+-- A request of the block layer is one bio, or several that were merged: bios
+-- that were issued to one device at the same moment. It is at the device from
+-- its issue to its completion; from its submit, if the issue is not recorded. A
+-- bio is sync if its flags have an S, so somebody waits for it. An input whose
+-- bios have no known device gives no rows.
+--
+-- Columns:
+--   dev         text   Device. One that is stacked on another has rows of its
+--                      own.
+--   part        text   all: the whole device. sync, async: bios with and
+--                      without the flag. unknown: bios without known flags.
+--                      thread: bios of the threads of one name.
+--   comm        text   Name of the thread that submitted the bios.
+--   bios        count  Number of bios whose submit and completion are recorded.
+--   bytes       bytes  Their size.
+--   requests    count  Number of requests of the block layer that they made.
+--                      The other bios were merged into these.
+--   flushes     count  Number of bios that asked for a flush before them.
+--   fua         count  Number of bios that asked for FUA.
+--   errors      count  Number of bios that failed.
+--   busy_ns     ns     Time in which at least one of them was at the device.
+--   busy        share  Part of the time from the first submit to the last
+--                      completion of the device.
+--   depth       ratio  Average number of requests at the device while it was
+--                      busy with them.
+--   max_depth   count  The most requests that were there at once.
+--   queue_ns    ns     Average time of a bio in the queue, before its issue.
+--   device_ns   ns     Average time of a bio at the device.
+--   max_ns      ns     The longest time from submit to completion.
+--   bio_id      id     That bio.
+--   run         text   Name of the run, if the input holds several.
+WITH
+  bio AS MATERIALIZED (
+    SELECT
+      run,
+      dev,
+      bio_id,
+      comm,
+      bytes,
+      error,
+      rwbs,
+      queue_ns,
+      device_ns,
+      dur_ns,
+      ts_ns,
+      ts_ns + COALESCE(queue_ns, 0) AS issue_ns,
+      ts_ns + dur_ns AS end_ns,
+      CASE
+        WHEN rwbs IS NULL THEN 'unknown'
+        WHEN rwbs LIKE '%S%' THEN 'sync'
+        ELSE 'async'
+      END AS flag,
+      -- Bios that were issued at the same moment are of one request.
+      CASE WHEN queue_ns IS NULL THEN bio_id END AS alone
+    FROM syncline_bio
+    WHERE
+      dev IS NOT NULL
+      AND dur_ns IS NOT NULL
+  ),
+  part(part) AS (VALUES ('all'), ('flag'), ('thread')),
+  of_part AS MATERIALIZED (
+    SELECT
+      bio.*,
+      CASE part.part WHEN 'flag' THEN bio.flag ELSE part.part END AS part,
+      CASE WHEN part.part = 'thread' THEN bio.comm END AS of_comm
+    FROM bio
+    CROSS JOIN part
+  ),
+  whole AS (
+    SELECT run, dev, MAX(end_ns) - MIN(ts_ns) AS time_ns
+    FROM bio
+    GROUP BY
+      run,
+      dev
+  ),
+  ranked AS (
+    SELECT
+      *,
+      ROW_NUMBER() OVER (
+        PARTITION BY
+          run,
+          dev,
+          part,
+          of_comm
+        ORDER BY dur_ns DESC, bio_id
+      ) AS place
+    FROM of_part
+  ),
+  amount AS (
+    SELECT
+      run,
+      dev,
+      part,
+      of_comm,
+      COUNT(*) AS bios,
+      SUM(bytes) AS bytes,
+      SUM(CASE WHEN rwbs LIKE 'F%' THEN 1 ELSE 0 END) AS flushes,
+      SUM(CASE WHEN rwbs LIKE '%WF%' THEN 1 ELSE 0 END) AS fua,
+      COUNT(rwbs) AS with_flags,
+      SUM(CASE WHEN error < 0 THEN 1 ELSE 0 END) AS errors,
+      CAST(ROUND(AVG(queue_ns)) AS BIGINT) AS queue_ns,
+      CAST(ROUND(AVG(device_ns)) AS BIGINT) AS device_ns,
+      MAX(dur_ns) AS max_ns,
+      MAX(CASE WHEN place = 1 THEN bio_id END) AS bio_id
+    FROM ranked
+    GROUP BY
+      run,
+      dev,
+      part,
+      of_comm
+  ),
+  request AS MATERIALIZED (
+    SELECT run, dev, part, of_comm, issue_ns, MAX(end_ns) AS end_ns
+    FROM of_part
+    GROUP BY
+      run,
+      dev,
+      part,
+      of_comm,
+      issue_ns,
+      alone
+  ),
+  reach AS (
+    SELECT
+      *,
+      MAX(end_ns) OVER (
+        PARTITION BY
+          run,
+          dev,
+          part,
+          of_comm
+        ORDER BY issue_ns, end_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ns
+    FROM request
+  ),
+  busy AS (
+    SELECT
+      run,
+      dev,
+      part,
+      of_comm,
+      COUNT(*) AS requests,
+      SUM(end_ns - issue_ns) AS sum_ns,
+      SUM(
+        CASE
+          WHEN reached_ns IS NULL
+          OR reached_ns <= issue_ns THEN end_ns - issue_ns
+          WHEN reached_ns < end_ns THEN end_ns - reached_ns
+          ELSE 0
+        END
+      ) AS busy_ns
+    FROM reach
+    GROUP BY
+      run,
+      dev,
+      part,
+      of_comm
+  ),
+  step AS (
+    SELECT run, dev, part, of_comm, issue_ns AS at_ns, 1 AS step FROM request
+    UNION ALL
+    SELECT run, dev, part, of_comm, end_ns, -1 FROM request
+  ),
+  depth AS (
+    SELECT
+      run,
+      dev,
+      part,
+      of_comm,
+      SUM(step) OVER (
+        PARTITION BY
+          run,
+          dev,
+          part,
+          of_comm
+        -- What ends makes room for what begins at the same moment.
+        ORDER BY at_ns, step
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      ) AS depth
+    FROM step
+  ),
+  deepest AS (
+    SELECT run, dev, part, of_comm, MAX(depth) AS max_depth
+    FROM depth
+    GROUP BY
+      run,
+      dev,
+      part,
+      of_comm
+  )
+SELECT
+  amount.dev AS dev,
+  amount.part AS part,
+  amount.of_comm AS comm,
+  amount.bios AS bios,
+  amount.bytes AS bytes,
+  busy.requests AS requests,
+  CASE WHEN amount.with_flags > 0 THEN amount.flushes END AS flushes,
+  CASE WHEN amount.with_flags > 0 THEN amount.fua END AS fua,
+  amount.errors AS errors,
+  busy.busy_ns AS busy_ns,
+  CAST(busy.busy_ns AS DOUBLE) / NULLIF(whole.time_ns, 0) AS busy,
+  CAST(busy.sum_ns AS DOUBLE) / NULLIF(busy.busy_ns, 0) AS depth,
+  deepest.max_depth AS max_depth,
+  amount.queue_ns AS queue_ns,
+  amount.device_ns AS device_ns,
+  amount.max_ns AS max_ns,
+  amount.bio_id AS bio_id,
+  amount.run AS run
+FROM amount
+JOIN whole ON whole.run = amount.run AND whole.dev = amount.dev
+JOIN busy
+  ON busy.run = amount.run
+  AND busy.dev = amount.dev
+  AND busy.part = amount.part
+  AND busy.of_comm IS NOT DISTINCT FROM amount.of_comm
+JOIN deepest
+  ON deepest.run = amount.run
+  AND deepest.dev = amount.dev
+  AND deepest.part = amount.part
+  AND deepest.of_comm IS NOT DISTINCT FROM amount.of_comm
+ORDER BY
+  amount.run,
+  amount.dev,
+  CASE amount.part WHEN 'all' THEN 0 WHEN 'thread' THEN 2 ELSE 1 END,
+  CASE WHEN amount.part <> 'thread' THEN amount.part END DESC,
+  busy.busy_ns DESC,
+  amount.of_comm NULLS LAST;

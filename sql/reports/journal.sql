@@ -1,0 +1,178 @@
+-- Journal: the commits of each journal, and the syncs that shared them.
+--
+-- A commit is started by a sync if a sync waited for it before it began. The
+-- recording does not say what started the others: the timer of the journal,
+-- lack of room in it, or a caller that is not recorded. A sync that waits later
+-- shares a commit and did not start it.
+--
+-- Columns:
+--   kind         text   commit: by the thread of the journal. own commit, fast
+--                       commit: by the thread of a sync. log force: its waits
+--                       are recorded, and not the commit itself.
+--   comm         text   Name of the thread of the journal. Null for the others.
+--   dev          text   Device of the file system.
+--   started_by   text   sync, or not a sync. Null if waits are not recorded, as
+--                       all figures of syncs.
+--   commits      count  Number of commits. A fast commit and a commit by the
+--                       thread of a sync count once for each.
+--   syncs        count  Number of syncs that waited for them.
+--   shared       count  Number of commits that more than one sync waited for.
+--   max_syncs    count  The most syncs that waited for one.
+--   total_ns     ns     Sum of their lengths. For a log force, of the time from
+--                       the begin of the first wait to the end of the last one.
+--   max_ns       ns     The longest one.
+--   at_ns        time   Its start.
+--   run          text   Name of the run, if the input holds several.
+WITH
+  waiting AS MATERIALIZED (
+    SELECT
+      wait.run AS run,
+      wait.sync_id AS sync_id,
+      wait.wait AS kind,
+      wait.transaction_id AS transaction_id,
+      wait.ts_ns AS begin_ns,
+      wait.ts_ns + wait.dur_ns AS end_ns,
+      sync.dev AS dev
+    FROM syncline_wait AS wait
+    JOIN syncline_sync AS sync
+      ON sync.run = wait.run
+      AND sync.sync_id = wait.sync_id
+    WHERE
+      wait.wait <> 'flush'
+  ),
+  -- The syncs that waited for each commit of a journal's thread.
+  waited AS (
+    SELECT
+      journal.run AS run,
+      journal.commit_id AS commit_id,
+      COUNT(DISTINCT waiting.sync_id) AS syncs,
+      MIN(waiting.begin_ns) AS first_ns,
+      MIN(waiting.dev) AS dev
+    FROM syncline_journal AS journal
+    JOIN waiting
+      ON waiting.run = journal.run
+      AND waiting.transaction_id = journal.transaction_id
+      AND (journal.dev IS NULL OR waiting.dev = journal.dev)
+    WHERE
+      waiting.kind IN ('commit wait', 'fast commit wait')
+    GROUP BY
+      journal.run,
+      journal.commit_id
+  ),
+  -- The runs whose syncs have known waits for the journal.
+  seen AS (
+    SELECT DISTINCT run, 0 AS none
+    FROM syncline_sync
+    WHERE
+      journal_ns IS NOT NULL
+  ),
+  by_journal AS (
+    SELECT
+      'commit' AS kind,
+      journal.comm AS comm,
+      COALESCE(journal.dev, waited.dev) AS dev,
+      CASE
+        WHEN waited.first_ns <= journal.ts_ns THEN 'sync'
+        WHEN seen.run IS NOT NULL THEN 'not a sync'
+      END AS started_by,
+      COALESCE(waited.syncs, seen.none) AS syncs,
+      journal.ts_ns AS at_ns,
+      journal.dur_ns AS dur_ns,
+      journal.run AS run
+    FROM syncline_journal AS journal
+    LEFT JOIN waited
+      ON waited.run = journal.run
+      AND waited.commit_id = journal.commit_id
+    LEFT JOIN seen ON seen.run = journal.run
+    WHERE
+      -- Of the others it is not known when they began.
+      journal.incomplete IS DISTINCT FROM 'start'
+  ),
+  by_sync AS (
+    SELECT
+      CASE kind WHEN 'commit' THEN 'own commit' ELSE kind END AS kind,
+      NULL AS comm,
+      dev,
+      'sync' AS started_by,
+      1 AS syncs,
+      begin_ns AS at_ns,
+      end_ns - begin_ns AS dur_ns,
+      run
+    FROM waiting
+    WHERE
+      kind IN ('commit', 'fast commit')
+  ),
+  by_wait AS (
+    SELECT
+      'log force' AS kind,
+      NULL AS comm,
+      dev,
+      'sync' AS started_by,
+      COUNT(DISTINCT sync_id) AS syncs,
+      MIN(begin_ns) AS at_ns,
+      MAX(end_ns) - MIN(begin_ns) AS dur_ns,
+      run
+    FROM waiting
+    WHERE
+      kind = 'commit wait'
+      AND transaction_id IS NOT NULL
+      AND NOT EXISTS (
+        SELECT 1
+        FROM syncline_journal AS journal
+        WHERE
+          journal.run = waiting.run
+          AND (journal.dev IS NULL OR journal.dev = waiting.dev)
+      )
+    GROUP BY
+      dev,
+      transaction_id,
+      run
+  ),
+  made AS (
+    SELECT * FROM by_journal
+    UNION ALL
+    SELECT * FROM by_sync
+    UNION ALL
+    SELECT * FROM by_wait
+  ),
+  ranked AS (
+    SELECT
+      *,
+      ROW_NUMBER() OVER (
+        PARTITION BY
+          run,
+          kind,
+          comm,
+          dev,
+          started_by
+        ORDER BY dur_ns DESC NULLS LAST, at_ns
+      ) AS place
+    FROM made
+  )
+SELECT
+  kind,
+  comm,
+  dev,
+  started_by,
+  COUNT(*) AS commits,
+  SUM(syncs) AS syncs,
+  SUM(CASE WHEN syncs > 1 THEN 1 WHEN syncs >= 0 THEN 0 END) AS shared,
+  MAX(syncs) AS max_syncs,
+  SUM(dur_ns) AS total_ns,
+  MAX(dur_ns) AS max_ns,
+  MAX(CASE WHEN place = 1 THEN at_ns END) AS at_ns,
+  run
+FROM ranked
+GROUP BY
+  run,
+  kind,
+  comm,
+  dev,
+  started_by
+ORDER BY
+  run,
+  COUNT(*) DESC,
+  kind,
+  comm NULLS LAST,
+  dev NULLS LAST,
+  started_by DESC NULLS LAST;

@@ -1,0 +1,239 @@
+"""The reports `device`, `journal` and `durability`: what the set-up of a recording forces, in both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline import _core
+from syncline.inputs import Reading, opened
+from syncline.report.run import run_report
+
+from tests import known_truth, sqltools
+from tests.coretools import ROOT, Rows
+from tests.known_truth import Case
+
+DATA = ROOT / "tests" / "data"
+T = 1_000_000
+Found = dict[str, Rows]
+REPORTS = ("device", "journal", "durability")
+
+
+def reports(path: Path, engine: str) -> Found:
+    found = {}
+    with opened(str(path), Reading(), engine=engine) as opened_engine:
+        for name in REPORTS:
+            table = run_report(opened_engine, name)
+            found[name] = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    return found
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Case, Found]]:
+    """Converts a case once, and gives its reports from both engines, which are equal."""
+    folder = tmp_path_factory.mktemp("known-truth")
+    done: dict[str, tuple[Case, Found]] = {}
+
+    def one(case: str) -> tuple[Case, Found]:
+        if case not in done:
+            converted = known_truth.converted(case, folder)
+            Reading().convert([f"{folder}/{case}"], f"{folder}/{case}.pftrace")
+            found = reports(folder / f"{case}.tables", "duckdb")
+            assert reports(folder / f"{case}.pftrace", "embedded") == found
+            done[case] = (converted, found)
+        return done[case]
+
+    return one
+
+
+def verdicts(found: Found) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for row in found["durability"]:
+        counts[row["verdict"]] = counts.get(row["verdict"], 0) + row["syncs"]
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("case", "want"),
+    [
+        # ext4 flushes before the last block of a commit, or at the end of a sync without a commit.
+        ("cache", {"flush": 6}),
+        ("cache-fua", {"flush": 6}),
+        ("cache-xfs", {"flush": 6}),
+        ("cache-in-place", {"flush": 6}),
+        # The kernel asks for flushes all the same; the block layer drops them.
+        ("no-cache", {"flush": 6}),
+        ("no-barrier", {"no flush": 6}),
+        # Direct I/O with O_DSYNC: the sync function of the write only flushes.
+        ("flush-write", {"flush only": 6}),
+        ("group-4-xfs", {"flush": 20}),
+    ],
+)
+def test_what_makes_data_durable(case: str, want: dict[str, int], recorded: Any) -> None:
+    assert verdicts(recorded(case)[1]) == want
+
+
+def test_a_sync_after_a_failed_write_has_lost_the_data(recorded: Any) -> None:
+    """The device refuses one write. Each open file hears of it once; then syncs return 0, and nothing is written again until the end."""
+    one, found = recorded("error")
+    calls = [call for call in one.truth["calls"] if call["op"] == "fdatasync"]
+    failed = next(at for at, call in enumerate(calls) if call["errno"])
+    rewritten = next(at for at, call in enumerate(calls) if at > failed and call["dirty"])
+    unheard = [call for call in calls[failed:rewritten] if call["errno"] == 0]
+    assert len(unheard) == 3
+    (lost,) = [row for row in found["durability"] if row["verdict"] == "lost before"]
+    assert lost["syncs"] == len(unheard)
+    assert unheard[0]["start_ns"] <= lost["first_ts_ns"] <= unheard[0]["end_ns"]
+    assert unheard[-1]["start_ns"] <= lost["last_ts_ns"] <= unheard[-1]["end_ns"]
+    good = [call for call in calls if call["errno"] == 0]
+    assert verdicts(found) == {"lost before": 3, "flush": len(good) - len(unheard)}
+
+
+@pytest.mark.parametrize("case", ["queue-1", "queue-4", "queue-31"])
+def test_the_queue_is_as_deep_as_the_device_allows(case: str, recorded: Any) -> None:
+    one, found = recorded(case)
+    depth = one.truth["device"]["queue_depth"]
+    rows = {(row["part"], row["comm"]): row for row in found["device"]}
+    whole = rows["all", None]
+    assert whole["max_depth"] == depth
+    assert 1 <= whole["depth"] <= depth
+    neighbour = rows["thread", "neighbour"]
+    writes = one.truth["neighbour"]
+    assert neighbour["bytes"] == writes["bytes"]
+    assert neighbour["bios"] == neighbour["requests"] == writes["bytes"] // writes["block"]
+    # Each request takes at least the time that was set.
+    assert whole["device_ns"] >= one.truth["device"]["request_us"] * 1000
+    assert whole["busy_ns"] * depth >= whole["requests"] * one.truth["device"]["request_us"] * 1000
+    threads = [row for (part, _), row in rows.items() if part == "thread"]
+    for column in ("bios", "bytes", "requests", "flushes", "fua", "errors"):
+        assert sum(row[column] for row in threads) == whole[column]
+    # Merged bios are those that one issue handed to the driver.
+    issued = {
+        (e["sector"], e["ts_ns"])
+        for e in one.events
+        if e["event"] == "block_rq_issue" and "W" in e["rwbs"]
+    }
+    assert whole["requests"] == len(issued)
+
+
+@pytest.mark.parametrize("case", ["postgres-neighbour", "neighbour-buffered"])
+def test_sync_and_async_bios_are_those_with_and_without_the_flag(case: str, recorded: Any) -> None:
+    one, found = recorded(case)
+    rows = {row["part"]: row for row in found["device"] if row["part"] != "thread"}
+    assert rows.keys() == {"all", "sync", "async"}
+    for part, flag in (("sync", True), ("async", False)):
+        bios = [row for row in one.tables["bio"] if ("S" in row["rwbs"]) == flag]
+        spans = {(row["ts_ns"] + row["queue_ns"], row["ts_ns"] + row["dur_ns"]) for row in bios}
+        assert rows[part]["bios"] == len(bios)
+        assert rows[part]["bytes"] == sum(row["bytes"] for row in bios)
+        assert rows[part]["busy_ns"] == union(spans)
+
+
+def union(spans: set[tuple[int, int]]) -> int:
+    total, reached = 0, 0
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+@pytest.mark.parametrize("case", ["group-4", "group-staggered", "forced-fsync", "forced-syncfs"])
+def test_the_syncs_that_share_a_commit(case: str, recorded: Any) -> None:
+    one, found = recorded(case)
+    # The events of the journal and of its waits.
+    starts = {e["transaction"]: e["ts_ns"] for e in one.events if e["event"] == "jbd2_start_commit"}
+    waits: dict[int, list[int]] = {number: [] for number in starts}
+    for event in one.events:
+        if event["event"] == "wait_commit" and event["data_tid" if "data_tid" in event else "tid"]:
+            number = int(event.get("data_tid", 0))
+            if number in waits:
+                waits[number].append(event["ts_ns"])
+    begun = sum(1 for number, times in waits.items() if times and min(times) <= starts[number])
+    rows = found["journal"]
+    assert sum(row["commits"] for row in rows if row["kind"] == "commit") == len(starts)
+    assert sum(row["commits"] for row in rows if row["started_by"] == "sync") == begun
+    if case.startswith("group"):
+        assert max(row["max_syncs"] for row in rows) == max(map(len, waits.values())) > 1
+        assert sum(row["syncs"] for row in rows) == sum(map(len, waits.values()))
+
+
+def made(tmp_path: Path, fill: Callable[[sqltools.Run], None]) -> Found:
+    """The reports of a run that is written by hand, as tables and as a trace."""
+    run = sqltools.Run()
+    fill(run)
+    return reports(sqltools.write_parquet(run, tmp_path / "run"), "duckdb")
+
+
+def bio(run: sqltools.Run, ts: int, length: int | None, rwbs: str | None, **columns: Any) -> None:
+    row = {"bio_id": len(run.bio) + 1, "ts_ns": ts, "dur_ns": length, "rwbs": rwbs, "error": 0}
+    row |= {"dev": "8,0", "sector": 8 * len(run.bio), "bytes": 4096, "origin": "background"}
+    run.bio.append(row | columns)
+
+
+@pytest.mark.parametrize(
+    ("rwbs", "flush_at", "verdict"),
+    [
+        ("WS", T + 50, "flush"),
+        # It may have begun before the data were complete; it ended before that, or after the sync.
+        ("WS", T + 39, "unknown"),
+        ("WS", T + 25, "no flush"),
+        ("WS", T + 95, "no flush"),
+        ("WFS", T + 39, "fua"),
+        (None, T + 50, "unknown"),
+    ],
+)
+def test_a_flush_covers_what_was_complete_before_it(
+    rwbs: str | None, flush_at: int, verdict: str, tmp_path: Path
+) -> None:
+    def fill(run: sqltools.Run) -> None:
+        sync = run.add(T, 100, bios=1, bytes=4096, dev="8,0", ino=5, journal_ns=0, flush_ns=0)
+        bio(run, T + 20, 20, rwbs, sync_id=sync["sync_id"])
+        bio(run, flush_at, 10, "FWFSM")
+        bio(run, T + 50, 10, "FWFSM", dev="8,16")
+
+    found = made(tmp_path, fill)
+    assert verdicts(found) == {verdict: 1}
+
+
+def test_what_the_recording_does_not_show_is_unknown(tmp_path: Path) -> None:
+    def fill(run: sqltools.Run) -> None:
+        # Neither its waits, nor the bios of the journal that it waits for.
+        for at, flush_ns in ((0, None), (1000, 0)):
+            sync = run.add(T + at, 100, bios=1, bytes=4096, dev="8,0", ino=5, flush_ns=flush_ns)
+            bio(run, T + at + 20, 20, "WS", sync_id=sync["sync_id"])
+        run.wait.append(
+            {"sync_id": 2, "number": 1, "wait": "commit wait", "ts_ns": T + 1050, "dur_ns": 20}
+        )
+
+    assert verdicts(made(tmp_path, fill)) == {"unknown": 2}
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_failed_background_write_is_lost_until_it_is_repeated(
+    again: bool, tmp_path: Path
+) -> None:
+    def fill(run: sqltools.Run) -> None:
+        file = {"dev": "8,0", "ino": 5}
+        bio(run, T, 20, "W", error=-5, ino=5, sector=800)
+        if again:
+            bio(run, T + 50, 20, "W", ino=5, sector=800)
+        run.add(T + 100, 50, **file, journal_ns=0, flush_ns=0)
+        run.add(T + 200, 50, dev="8,0", ino=6, journal_ns=0, flush_ns=0)
+
+    want = {"no data": 2} if again else {"lost before": 1, "no data": 1}
+    assert verdicts(made(tmp_path, fill)) == want
+
+
+@pytest.mark.parametrize(
+    "name", ["dynamic-events/f2fs.txt.gz", "dynamic-events/btrfs.txt.gz", "tracecmd/small4.dat"]
+)
+def test_other_recordings_give_equal_rows(name: str, tmp_path: Path) -> None:
+    _core.convert([str(DATA / name)], f"{tmp_path}/tables/")
+    _core.convert([str(DATA / name)], f"{tmp_path}/out.pftrace")
+    found = reports(tmp_path / "tables", "duckdb")
+    assert reports(tmp_path / "out.pftrace", "embedded") == found
+    assert found["device"]
+    # None of these loses data.
+    assert verdicts(found).keys() <= {"flush", "fua", "flush only", "no data", "unknown"}
