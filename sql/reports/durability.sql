@@ -5,7 +5,7 @@
 -- or if a flush of the same device began after the bio was complete and ended
 -- before the sync did. Such a flush is one that a thread in a sync waits for,
 -- or one before a bio, as those of a journal. The report says what the kernel
--- asked for: a device without a write cache needs none of it. It cannot tell
+-- asked for: a device without a write cache needs none of it. It does not say
 -- whether the device did what it was asked to do.
 --
 -- Verdicts, the worst first:

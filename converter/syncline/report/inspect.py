@@ -156,7 +156,7 @@ def _marks(engine: SqlEngine) -> int:
 
 
 def _refused(engine: SqlEngine) -> dict[str, str]:
-    """Returns why a report can say nothing, by its name: the rows that it needs are not there."""
+    """Returns why a report can say nothing, by its name: a row that it needs is missing."""
 
     def lacks(*tables: str) -> bool:
         return not any(run_query(engine, f"SELECT 1 FROM {table} LIMIT 1").rows for table in tables)
