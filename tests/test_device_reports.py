@@ -159,6 +159,29 @@ def test_the_syncs_that_share_a_commit(case: str, recorded: Any) -> None:
         assert sum(row["syncs"] for row in rows) == sum(map(len, waits.values()))
 
 
+@pytest.mark.parametrize("case", ["cache", "group-4", "postgres"])
+def test_the_steps_of_commits_are_between_their_events(case: str, recorded: Any) -> None:
+    one, found = recorded(case)
+    names = ("start_commit", "commit_locking", "commit_flushing", "commit_logging", "end_commit")
+    times: dict[int, dict[str, int]] = {}
+    for event in one.events:
+        name = event["event"].removeprefix("jbd2_")
+        if name in names:
+            times.setdefault(event["transaction"], {})[name] = event["ts_ns"]
+    rows = {row["transaction_id"]: row for row in one.tables["journal"]}
+    assert rows.keys() == times.keys()
+    for number, at in times.items():
+        row = rows[number]
+        assert row["locking_ns"] == at["commit_flushing"] - at["start_commit"]
+        assert row["flushing_ns"] == at["commit_logging"] - at["commit_flushing"]
+        assert row["logging_ns"] == at["end_commit"] - at["commit_logging"]
+        assert row["locking_ns"] + row["flushing_ns"] + row["logging_ns"] == row["dur_ns"]
+    total = sum(row["dur_ns"] for row in rows.values())
+    steps = ("locking_ns", "flushing_ns", "logging_ns")
+    of_report = sum(row["commits"] * row[step] for row in found["journal"] for step in steps)
+    assert of_report == pytest.approx(total, abs=3 * len(rows))
+
+
 def made(tmp_path: Path, fill: Callable[[sqltools.Run], None]) -> Found:
     """The reports of a run that is written by hand, as tables and as a trace."""
     run = sqltools.Run()

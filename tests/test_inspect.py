@@ -254,6 +254,9 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
                 if name == "device":
                     # Bios may have no issue and no flags.
                     allowed |= {"queue_ns", "device_ns", "flushes", "fua"}
+                if name == "journal":
+                    # Only jbd2 has steps, and a thread.
+                    allowed |= {"comm", "locking_ns", "flushing_ns", "logging_ns"}
                 assert null <= allowed, (name, null)
             elif name == "durability" and entry["answer"] == "part":
                 # Without waits for flushes, it does not say that there was none.

@@ -110,6 +110,9 @@ CREATE OR REPLACE TABLE _syncline_columns_journal(
   comm VARCHAR,
   dev VARCHAR,
   transaction_id BIGINT,
+  locking_ns BIGINT,
+  flushing_ns BIGINT,
+  logging_ns BIGINT,
   incomplete VARCHAR
 );
 

@@ -11,6 +11,9 @@ SELECT
   comm,
   dev,
   transaction_id,
+  locking_ns,
+  flushing_ns,
+  logging_ns,
   incomplete,
   run
 FROM _syncline_file_journal;

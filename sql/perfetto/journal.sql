@@ -22,6 +22,16 @@ CREATE OR REPLACE PERFETTO TABLE syncline_journal (
   -- Transaction of the journal: as in `syncline_wait`. Null if it is not
   -- recorded.
   transaction_id LONG,
+  -- Part of the commit in which jbd2 waits until the open handles of the
+  -- transaction are closed. Null if the step after it is not recorded.
+  locking_ns DURATION,
+  -- Part of the commit in which jbd2 writes the data of the transaction's
+  -- files, and waits for it. Null if its begin, or the step after it, is not
+  -- recorded.
+  flushing_ns DURATION,
+  -- Part of the commit in which jbd2 writes the transaction to the journal, and
+  -- waits for it. Null if its begin, or the end of the commit, is not recorded.
+  logging_ns DURATION,
   -- `start` or `end`, if that event is not in the log. Null if both are.
   incomplete STRING,
   -- Always '' here, because a trace holds one run. Joins over several runs need
@@ -38,6 +48,9 @@ SELECT
   extract_arg(arg_set_id, 'debug.comm') AS comm,
   extract_arg(arg_set_id, 'debug.dev') AS dev,
   extract_arg(arg_set_id, 'debug.transaction_id') AS transaction_id,
+  extract_arg(arg_set_id, 'debug.locking_ns') AS locking_ns,
+  extract_arg(arg_set_id, 'debug.flushing_ns') AS flushing_ns,
+  extract_arg(arg_set_id, 'debug.logging_ns') AS logging_ns,
   extract_arg(arg_set_id, 'debug.incomplete') AS incomplete,
   '' AS run
 FROM slice

@@ -22,6 +22,10 @@
 --                       the begin of the first wait to the end of the last one.
 --   max_ns       ns     The longest one.
 --   at_ns        time   Its start.
+--   locking_ns   ns     Average time in which a commit of jbd2 waits for open
+--                       handles.
+--   flushing_ns  ns     Average time in which it writes data of files.
+--   logging_ns   ns     Average time in which it writes to the journal.
 --   run          text   Name of the run, if the input holds several.
 WITH
   waiting AS MATERIALIZED (
@@ -78,6 +82,9 @@ WITH
       COALESCE(waited.syncs, seen.none) AS syncs,
       journal.ts_ns AS at_ns,
       journal.dur_ns AS dur_ns,
+      journal.locking_ns AS locking_ns,
+      journal.flushing_ns AS flushing_ns,
+      journal.logging_ns AS logging_ns,
       journal.run AS run
     FROM syncline_journal AS journal
     LEFT JOIN waited
@@ -97,6 +104,9 @@ WITH
       1 AS syncs,
       begin_ns AS at_ns,
       end_ns - begin_ns AS dur_ns,
+      NULL AS locking_ns,
+      NULL AS flushing_ns,
+      NULL AS logging_ns,
       run
     FROM waiting
     WHERE
@@ -111,6 +121,9 @@ WITH
       COUNT(DISTINCT sync_id) AS syncs,
       MIN(begin_ns) AS at_ns,
       MAX(end_ns) - MIN(begin_ns) AS dur_ns,
+      NULL AS locking_ns,
+      NULL AS flushing_ns,
+      NULL AS logging_ns,
       run
     FROM waiting
     WHERE
@@ -161,6 +174,9 @@ SELECT
   SUM(dur_ns) AS total_ns,
   MAX(dur_ns) AS max_ns,
   MAX(CASE WHEN place = 1 THEN at_ns END) AS at_ns,
+  CAST(ROUND(AVG(locking_ns)) AS BIGINT) AS locking_ns,
+  CAST(ROUND(AVG(flushing_ns)) AS BIGINT) AS flushing_ns,
+  CAST(ROUND(AVG(logging_ns)) AS BIGINT) AS logging_ns,
   run
 FROM ranked
 GROUP BY

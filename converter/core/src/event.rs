@@ -106,6 +106,10 @@ pub enum CommitStep {
     Logging,
 }
 
+impl CommitStep {
+    pub const COUNT: usize = 3;
+}
+
 /// What the scheduler, or a lock, reports of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ThreadEvent {

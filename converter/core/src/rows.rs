@@ -631,7 +631,19 @@ pub struct Commit {
     pub start: i64,
     /// `None` if the start or the end is missing.
     pub end: Option<i64>,
+    /// When its steps began, if that is recorded. The first one begins with it.
+    pub steps: [Option<i64>; CommitStep::COUNT],
     pub missing: Option<Missing>,
+}
+
+impl Commit {
+    /// From the begin of a step to the begin of the next one, or to the end of the commit.
+    fn step(&self, step: CommitStep) -> Option<i64> {
+        let step = step as usize;
+        let begin = if step == 0 { Some(self.start) } else { self.steps[step] };
+        let end = self.steps.get(step + 1).copied().unwrap_or(self.end);
+        Some(end? - begin?).filter(|&ns| ns >= 0)
+    }
 }
 
 impl Row for Commit {
@@ -648,6 +660,9 @@ impl Row for Commit {
         f("dev", Value::dev(self.dev));
         let is_known = self.transaction != 0;
         f("transaction_id", if is_known { Value::Int(self.transaction as i64) } else { Value::Null });
+        f("locking_ns", Value::int(self.step(CommitStep::Locking)));
+        f("flushing_ns", Value::int(self.step(CommitStep::Flushing)));
+        f("logging_ns", Value::int(self.step(CommitStep::Logging)));
         f("incomplete", self.missing.map_or(Value::Null, |missing| Value::Word(missing.name())));
     }
 }

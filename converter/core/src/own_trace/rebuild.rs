@@ -259,6 +259,12 @@ pub(super) fn wait<const N: usize>(v: &[Value; N]) -> Option<WaitInterval> {
 }
 
 pub(super) fn commit<const N: usize>(v: &[Value; N], start: i64) -> Option<Commit> {
+    let end = int(v[at!(Commit, "dur_ns")]).and_then(|ns| start.checked_add(ns));
+    let [locking, flushing, logging] =
+        [at!(Commit, "locking_ns"), at!(Commit, "flushing_ns"), at!(Commit, "logging_ns")].map(|at| int(v[at]));
+    let flushing_begin = locking.and_then(|ns| start.checked_add(ns));
+    let before_end = end.zip(logging).and_then(|(end, ns)| end.checked_sub(ns));
+    let logging_begin = flushing_begin.zip(flushing).and_then(|(begin, ns)| begin.checked_add(ns)).or(before_end);
     let row = Commit {
         commit_id: int(v[at!(Commit, "commit_id")])? as u64,
         tid: task(v[at!(Commit, "tid")]),
@@ -267,7 +273,8 @@ pub(super) fn commit<const N: usize>(v: &[Value; N], start: i64) -> Option<Commi
         dev: device(v[at!(Commit, "dev")]),
         transaction: int(v[at!(Commit, "transaction_id")]).unwrap_or_default() as u64,
         start,
-        end: int(v[at!(Commit, "dur_ns")]).and_then(|ns| start.checked_add(ns)),
+        end,
+        steps: [None, flushing_begin, logging_begin],
         missing: named(v[at!(Commit, "incomplete")], &Missing::ALL, Missing::name),
     };
     checked(row, v)

@@ -2,7 +2,7 @@
 
 use super::{Map, Out, Pairer};
 use crate::error::Result;
-use crate::event::{Dev, Event};
+use crate::event::{CommitStep, Dev, Event};
 use crate::losses::Reason;
 use crate::rows::{Commit, Missing};
 
@@ -58,6 +58,17 @@ impl Pairer {
         self.close_commit(task, &Commit { missing: Some(Missing::Start), ..commit(e, dev, transaction) }, out)
     }
 
+    /// The next step of the commit of a thread begins.
+    pub(super) fn commit_step(&mut self, e: &Event, dev: Dev, transaction: u64, step: CommitStep) {
+        let task = self.tasks.id_of(e);
+        if let Some(open) = self.commits.open.get_mut(&task)
+            && is_same((open.dev, open.transaction), (dev, transaction))
+        {
+            // A late event is not older than the commit.
+            open.steps[step as usize].get_or_insert(e.ts.max(open.start));
+        }
+    }
+
     /// Writes the commits that have not ended.
     pub(super) fn finish_commits(&mut self, out: &mut Out<'_>) -> Result<()> {
         let mut open: Vec<(u32, Commit)> = self.commits.open.drain().collect();
@@ -78,5 +89,6 @@ impl Pairer {
 /// A commit by one of its events.
 fn commit(e: &Event, dev: Dev, transaction: u64) -> Commit {
     let (tid, pid, comm) = (e.tid, e.pid, e.comm);
-    Commit { commit_id: 0, tid, pid, comm, dev, transaction, start: e.ts, end: None, missing: None }
+    let steps = [None; CommitStep::COUNT];
+    Commit { commit_id: 0, tid, pid, comm, dev, transaction, start: e.ts, end: None, steps, missing: None }
 }

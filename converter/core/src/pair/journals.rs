@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Map, Pairer};
+use super::Map;
 use crate::event::{CommitStep, Dev};
 use crate::rows::{PhaseKind, PhaseSpan, WaitInterval};
 
@@ -91,12 +91,5 @@ impl Journals {
             add(PhaseKind::CommitStep(*step), begun, end);
             end = begun;
         }
-    }
-}
-
-impl Pairer {
-    pub(super) fn commit_step(&mut self, dev: Dev, transaction: u64, step: CommitStep, ts: i64) {
-        self.phases_seen.commit_steps = true;
-        self.journals.step(dev, transaction, step, ts);
     }
 }

@@ -230,7 +230,9 @@ impl Pairer {
                 self.commit_end(event, dev, transaction, out)
             }
             Kind::CommitStep { dev, transaction, step } => {
-                self.commit_step(dev, transaction, step, event.ts);
+                self.phases_seen.commit_steps = true;
+                self.journals.step(dev, transaction, step, event.ts);
+                self.commit_step(event, dev, transaction, step);
                 Ok(())
             }
             Kind::Thread(thread) => {

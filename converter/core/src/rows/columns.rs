@@ -106,6 +106,9 @@ pub const JOURNAL: &[(&str, Type)] = &[
     ("comm", Type::Text),
     ("dev", Type::Text),
     ("transaction_id", Type::Int),
+    ("locking_ns", Type::Int),
+    ("flushing_ns", Type::Int),
+    ("logging_ns", Type::Int),
     ("incomplete", Type::Text),
 ];
 
