@@ -42,7 +42,7 @@ pub(super) enum Open {
     Request(Box<OpenRequest>),
     Wait(Box<OpenWait>),
     Bio(Box<OpenBio>),
-    Commit { values: [Value; columns::JOURNAL.len()], ts: i64 },
+    Commit { values: Box<[Value; columns::JOURNAL.len()]>, ts: i64 },
     Mark { mark_id: i64, mark: Mark },
     Phase { phase: PhaseKind, ts: i64 },
 }
@@ -103,7 +103,7 @@ impl Open {
                     visit_names([&thread.pid, &thread.comm], f);
                 }
             }
-            Self::Commit { values, .. } => visit_names(values, f),
+            Self::Commit { values, .. } => visit_names(&**values, f),
             Self::Mark { .. } | Self::Phase { .. } => {}
         }
     }
@@ -149,7 +149,7 @@ impl Reader<'_> {
                 bio.singles = self.arguments_into::<Bio>(data, &mut bio.values)?;
                 Open::Bio(bio)
             }
-            Category::Commit => Open::Commit { values: self.arguments::<Commit, _>(data)?.0, ts },
+            Category::Commit => Open::Commit { values: Box::new(self.arguments::<Commit, _>(data)?.0), ts },
             Category::Mark => {
                 let mark_id = self.arguments::<Call, { columns::CALL.len() }>(data)?.1.mark_id.ok_or(Stop::DAMAGED)?;
                 let name = self.interned.event_name(name)?.to_owned();
