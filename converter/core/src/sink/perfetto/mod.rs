@@ -219,7 +219,9 @@ impl PerfettoTrace {
 fn counter_defaults(b: &mut Vec<u8>, tracks: [u64; 2]) {
     nested(b, packet::TRACE_PACKET_DEFAULTS, |b| {
         nested(b, defaults::TRACK_EVENT, |b| {
-            tracks.iter().for_each(|&track| uint(b, defaults::EXTRA_COUNTER_TRACK_UUIDS, track));
+            for track in tracks {
+                uint(b, defaults::EXTRA_COUNTER_TRACK_UUIDS, track);
+            }
         });
     });
 }
