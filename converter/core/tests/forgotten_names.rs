@@ -143,3 +143,30 @@ fn rows_do_not_depend_on_when_names_are_forgotten() {
     }
     assert!(forgot > 4 && began > 3, "{forgot} runs forgot names; a trace began its strings {began} times");
 }
+
+#[test]
+fn the_path_of_a_file_that_was_synced_is_kept_for_its_later_bios() {
+    const FILES: u64 = 300;
+    let mut log = String::new();
+    let mut event = |ms: u64, text: &str| {
+        let _ = writeln!(log, "  wl-7 [000] ..... {}.{:03}000: {text}", 10 + ms / 1000, ms % 1000);
+    };
+    for ino in 1..=FILES {
+        let names = format!("fs=\"ext4\" n0=\"file-{ino}\" n1=\"a-long-folder-{ino}\"");
+        event(10 * ino, &format!("fsync_enter: (ext4_sync_file+0x4/0x17f) dev=1 ino={} gen=5 {names}", 10 + ino));
+        event(10 * ino + 1, "fsync_exit: (vfs_fsync_range+0x7c/0x82 <- ext4_sync_file) ret=0");
+    }
+    let end = 10 * FILES + 100;
+    event(end, "bio_add_folio: (f+0x4/0x3b) bio=0x10 ino=11 index=0 len=4096 off=0 dev=1");
+    event(end + 1, "bio: (submit_bio+0x4/0xa6) bio=0x10 dev=1 sector=8 bytes=4096 opf=1 end_io=ext4_end_bio+0x0/0x131");
+    event(end + 2, "bio_end: (bio_endio+0x4/0x103) bio=0x10 status=0");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("in.txt");
+    std::fs::write(&path, log).unwrap();
+    let run = [path.to_str().unwrap()];
+    let (want, most) = rows(&options(&run));
+    let (have, few) = rows(&forgetful(&run));
+    assert!(have == want && few <= most);
+    let bio = have.iter().find(|row| row.starts_with("bio_id")).unwrap();
+    assert!(bio.contains("path=\".../a-long-folder-1/file-1\""), "{bio}");
+}
