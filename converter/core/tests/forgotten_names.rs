@@ -98,7 +98,9 @@ fn options(run: &[&str]) -> Options {
 
 fn convert(options: &Options, sink: impl Sink + Send + 'static) {
     let mut inputs = run::open(options).unwrap();
-    inputs.iter_mut().for_each(|open| open.input.chunk_bytes = 200);
+    for open in &mut inputs {
+        open.input.chunk_bytes = 200;
+    }
     let mut sink = Threaded::new(Box::new(sink)).unwrap();
     run::convert_into(options, inputs, &mut sink, &mut |_| true).unwrap();
 }
