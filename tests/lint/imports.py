@@ -81,6 +81,7 @@ PYTHON = [
     ],
     ["engine"],
     ["report"],
+    ["advice"],
     # Opens an input as tables, for which it asks `report` where the SQL is.
     ["inputs"],
     ["render"],

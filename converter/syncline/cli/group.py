@@ -14,6 +14,7 @@ COMMANDS = (
     "convert",
     "inspect",
     "report",
+    "advise",
     "query",
     "flamegraph",
     "diff",

@@ -1,0 +1,139 @@
+"""Lists the findings, and parses the head comment of each.
+
+A finding is a file of sql/advice/: a SELECT of its evidence, whose head comment is that of a report. Some of its paragraphs
+begin with a name, `Seen:` for example; `Finding` describes them. All findings have the same columns.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from syncline.report import Report, catalogue
+
+__all__ = ["Finding", "UnknownFinding", "load", "names"]
+
+# In the order in which they are checked and listed.
+_ORDER = (
+    *("empty", "fdatasync", "small-files", "rename-file", "rename-folder", "direct-io"),
+    *("reads", "background", "rebuildable", "commit"),
+)
+# Of no recording that Syncline reads: there is nothing that SQL could select.
+_UNRECORDED = {
+    "reads": (
+        "Overwrites of parts of blocks, which read the block first.",
+        "it needs the reads of the thread before its write, which no route records",
+    )
+}
+_PARAGRAPH = re.compile(
+    r"^(Seen|Cost|Inferred|Instead|Needs|Not checked): (.*?)(?:\n\n|\Z)", re.M | re.S
+)
+_COMMENT = re.compile(r"\A(--[^\n]*\n)+")
+
+
+class UnknownFinding(Exception):
+    """There is no finding of that name; the message lists the findings."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding: what it looks for, and the SQL of its evidence.
+
+    `seen`: what was seen, with the places `{syncs}`, `{of_syncs}` and `{where}`.
+    `cost`: how the cost is computed. `inferred`: what no event says; empty if all of it is recorded.
+    `instead`: what people do about it.
+    `needs`: what an input must hold: `TABLE.COLUMN` with a value, or `phase:NAME` that it can show.
+    `not_checked`: why the finding cannot be checked without, and which route records it.
+    `report`: the evidence as a report; None for a finding that no recording holds.
+    """
+
+    name: str
+    title: str
+    description: str
+    seen: str
+    cost: str
+    inferred: str
+    instead: str
+    needs: tuple[str, ...]
+    not_checked: str
+    report: Report | None
+
+    @property
+    def page(self) -> str:
+        """The section of the documentation."""
+        return f"docs/reference/advice.md#{self.name}"
+
+
+def names() -> list[str]:
+    """Returns the names of all findings, in the order of the output."""
+    return list(_ORDER)
+
+
+@functools.cache
+def load(name: str) -> Finding:
+    """Reads a finding.
+
+    Raises:
+        UnknownFinding: there is no finding of that name.
+    """
+    if name in _UNRECORDED:
+        title, reason = _UNRECORDED[name]
+        return Finding(name, title, "", "", "", "", "", (), reason, None)
+    if name not in _ORDER:
+        close = difflib.get_close_matches(name, _ORDER, 1)
+        hint = f"Did you mean {close[0]}? " if close else ""
+        raise UnknownFinding(f"no finding '{name}'. {hint}The findings are: {', '.join(_ORDER)}.")
+    text = (_folder() / f"{name}.sql").read_text(encoding="utf-8")
+    parsed = catalogue.parse(name, text)
+    said = {
+        found[1]: " ".join(found[2].split()) for found in _PARAGRAPH.finditer(parsed.description)
+    }
+    description = _PARAGRAPH.sub("", parsed.description).strip()
+    sql = _filled(_COMMENT.sub("", text))
+    report = Report(name, parsed.title, description, parsed.columns, sql)
+    return Finding(
+        name,
+        parsed.title,
+        description,
+        said["Seen"],
+        said["Cost"],
+        said.get("Inferred", ""),
+        said["Instead"],
+        _needs(parsed.description),
+        said["Not checked"].rstrip("."),
+        report,
+    )
+
+
+def _needs(description: str) -> tuple[str, ...]:
+    """Returns the needs: `sync.bios bio.tid`, and after `phase:` a name that may have blanks."""
+    found = next(match[2] for match in _PARAGRAPH.finditer(description) if match[1] == "Needs")
+    return tuple(re.findall(r"phase:[a-z ]+?(?= \w+\.|$)|\w+\.\w+", " ".join(found.split())))
+
+
+def _folder() -> Path:
+    return catalogue.sql_root() / "advice"
+
+
+def _filled(sql: str) -> str:
+    """Fills in what the SQL of a finding names: the report `bystanders`, and the list of rebuildable.tsv."""
+    if "SELECT :bystanders" in sql:
+        body = _COMMENT.sub("", catalogue.load("bystanders").sql).rstrip().removesuffix(";")
+        sql = sql.replace("SELECT :bystanders", body)
+    if ":patterns" in sql:
+        sql = sql.replace(":patterns", "), (".join(_patterns()))
+    return sql
+
+
+def _patterns() -> list[str]:
+    """Returns the rows of rebuildable.tsv as SQL values: place, pattern, reason."""
+    rows = []
+    lines = (_folder() / "rebuildable.tsv").read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        if line and not line.startswith("#"):
+            pattern, reason = (part.replace("'", "''") for part in line.split("\t"))
+            rows.append(f"{len(rows)}, '{pattern}', '{reason}'")
+    return rows

@@ -1,0 +1,144 @@
+"""Runs the findings on an input. SQL selects and adds up the evidence; Python fills in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from syncline.report import Table, catalogue, run_query
+from syncline.report.run import check_trace
+from syncline.report.tables import SqlEngine
+
+from .catalogue import Finding, load, names
+
+__all__ = ["Advice", "Place", "advise", "can_check", "evidence"]
+
+# Requests that the result lists for each finding. `evidence` returns all of them.
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where evidence is: a thread name, a file or (with a `/` at its end) a folder, and the number of syncs."""
+
+    comm: str | None
+    path: str | None
+    syncs: int
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a finding says of one input.
+
+    `status`: `found`, `none`, or `not checked`, whose reason is in `finding.not_checked`.
+    `syncs`: number of requests that are evidence, of `of_syncs` with a known start and end.
+    `cost_ns`: wall time, as `finding.cost` says; null if it is not known. `sum_ns`: the same, summed over the requests.
+    `share`: the part of `cost_ns` in the wall time in sync.
+    `shown`: the costliest requests, with the columns of the finding.
+    """
+
+    finding: Finding
+    status: str
+    syncs: int = 0
+    of_syncs: int = 0
+    cost_ns: int | None = None
+    sum_ns: int | None = None
+    share: float | None = None
+    places: tuple[Place, ...] = ()
+    more_places: int = 0
+    shown: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def seen(self) -> str:
+        """What was seen, in a sentence with figures. Empty without evidence."""
+        if self.status != "found":
+            return ""
+        where = ", ".join(map(_place, self.places))
+        if self.more_places:
+            where += f", and {self.more_places:,} more"
+        return self.finding.seen.format(
+            syncs=f"{self.syncs:,}", of_syncs=f"{self.of_syncs:,}", where=where
+        )
+
+
+def advise(engine: SqlEngine) -> list[Advice]:
+    """Checks all findings: those with evidence first, the costliest of them first, then the others.
+
+    Raises:
+        EngineError: the trace was not written by Syncline.
+    """
+    check_trace(engine)
+    held = _held(engine, {need for name in names() for need in load(name).needs})
+    found = [_one(engine, load(name), held) for name in names()]
+    order = {"found": 0, "none": 1, "not checked": 2}
+    return sorted(found, key=lambda one: (order[one.status], -(one.cost_ns or 0)))
+
+
+def evidence(engine: SqlEngine, finding: Finding) -> Table:
+    """Returns all evidence of a finding that can be checked, the costliest first.
+
+    Raises:
+        EngineError: the trace was not written by Syncline.
+    """
+    check_trace(engine)
+    assert finding.report is not None
+    return run_query(engine, finding.report.sql)
+
+
+def can_check(engine: SqlEngine, finding: Finding) -> bool:
+    """Returns whether an input holds what a finding needs."""
+    return finding.report is not None and set(finding.needs) <= _held(engine, finding.needs)
+
+
+def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
+    """Returns those needs that the input meets."""
+    columns = sorted(need for need in needs if not need.startswith("phase:"))
+    parts = []
+    for need in columns:
+        table, _, column = need.partition(".")
+        parts.append(f"(SELECT COUNT({column}) FROM syncline_{table})")
+    counts = run_query(engine, f"SELECT {', '.join(parts)}").rows[0] if parts else ()
+    held = {need for need, count in zip(columns, counts, strict=True) if count}
+    rows = run_query(engine, "SELECT value FROM syncline_meta WHERE key = 'phases_seen'").rows
+    for (phases,) in rows:
+        held |= {f"phase:{phase}" for phase in str(phases).split(", ")}
+    return held
+
+
+def _one(engine: SqlEngine, finding: Finding, held: set[str]) -> Advice:
+    if finding.report is None or not set(finding.needs) <= held:
+        return Advice(finding, "not checked")
+    totals = _run(engine, finding, "totals")
+    ((syncs, of_syncs, cost_ns, sum_ns, wall_ns),) = totals.rows
+    if not syncs:
+        return Advice(finding, "none", 0, int(of_syncs or 0))
+    places = _run(engine, finding, "where").rows
+    first = run_query(engine, f"{_select(finding)}\nLIMIT {_SHOWN};")
+    return Advice(
+        finding,
+        "found",
+        int(syncs or 0),
+        int(of_syncs or 0),
+        None if cost_ns is None else int(cost_ns),
+        None if sum_ns is None else int(sum_ns),
+        int(cost_ns) / int(wall_ns) if cost_ns is not None and wall_ns else None,
+        tuple(Place(comm, path, int(number)) for comm, path, number, _ in places),
+        int(places[0][3]) - len(places),
+        tuple(dict(zip(first.columns, row, strict=True)) for row in first.rows),
+    )
+
+
+def _select(finding: Finding) -> str:
+    assert finding.report is not None
+    return finding.report.sql.rstrip().removesuffix(";")
+
+
+def _run(engine: SqlEngine, finding: Finding, name: str) -> Table:
+    sql = (catalogue.sql_root() / "evidence" / f"{name}.sql").read_text(encoding="utf-8")
+    return run_query(engine, sql.replace("SELECT :evidence", _select(finding)))
+
+
+def _place(place: Place) -> str:
+    names = " on ".join(name for name in (place.comm, place.path) if name) or "unknown thread"
+    return f"{names} ({place.syncs:,})"

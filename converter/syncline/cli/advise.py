@@ -1,0 +1,133 @@
+"""`syncline advise`: what a recording shows that costs time or is a risk, and what people do about it."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from syncline.cli import options
+from syncline.cli.errors import OK, Failure, code_of, say
+from syncline.cli.options import example, reading
+from syncline.cli.output import show
+from syncline.cli.progress import bar
+from syncline.inputs import opened
+from syncline.reading import Reading
+
+
+def _list_findings(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
+    from syncline.advice import load, names
+
+    if is_given:
+        for name in names():
+            show(f"{name:13} {load(name).title}\n")
+        ctx.exit()
+
+
+@click.command(
+    "advise",
+    epilog=example(
+        "syncline advise tests/data/thesis/small4.log",
+        "syncline advise --format csv tests/data/thesis/small4.log tests/data/thesis/empty.log",
+        "syncline advise tests/data/thesis/small4.log --evidence small-files",
+    ),
+)
+@click.argument("inputs_", nargs=-1, required=True, metavar="INPUT...")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json", "md"]),
+    default="table",
+    show_default=True,
+    help="Output format: table is text for people. csv and json give times in ns.",
+)
+@click.option(
+    "--evidence",
+    "name",
+    metavar="FINDING",
+    help="List all requests that are evidence of one finding, of one INPUT.",
+)
+@options.engine
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_findings,
+    help="List the findings and exit.",
+)
+@reading
+def command(
+    inputs_: tuple[str, ...], form: str, name: str | None, engine: str, reading: Reading
+) -> int:
+    """Names syncs of each INPUT that are not needed, could be cheaper, or do not suffice.
+
+    Each finding has its cost in wall time, the requests that are its evidence, and what people do about it.
+    A finding that the recording does not allow is listed as not checked. Inputs that cannot be read are skipped; the
+    exit code is then that of the first one.
+    """
+    if name is not None:
+        _show_evidence(inputs_, form, name, engine, reading)
+        return OK
+    from syncline import render
+    from syncline.advice import Advice, advise
+    from syncline.render import advice
+    from syncline.report.run import caveats
+
+    code = OK
+    found: list[tuple[str, list[Advice]]] = []
+    for path in inputs_:
+        try:
+            options.refuse_for_converted(path, reading)
+            with (
+                bar(f"reading {path}") as progress,
+                opened(path, reading, engine, progress) as open_engine,
+            ):
+                warnings = caveats(open_engine)
+                found.append((path, advise(open_engine)))
+        except Exception as error:
+            failed = code_of(error)
+            if failed is None:
+                raise
+            code = code or failed
+            continue
+        if form == "table":
+            show(("\n" if len(found) > 1 else "") + advice.render(*found[-1], warnings))
+            continue
+        for warning in warnings:
+            say(f"warning: {path}: {warning}" if len(inputs_) > 1 else f"warning: {warning}")
+        if form == "json":
+            show(advice.as_json(*found[-1]))
+    if form in ("csv", "md") and found:
+        show(render.exporter(form)(advice.as_table(found), advice.REPORT))
+    return code
+
+
+def _show_evidence(
+    inputs: tuple[str, ...], form: str, name: str, engine: str, reading: Reading
+) -> None:
+    """Prints all evidence of one finding."""
+    from syncline import render
+    from syncline.advice import UnknownFinding, can_check, evidence, load
+    from syncline.report.run import caveats
+
+    if len(inputs) > 1:
+        raise Failure("--evidence lists the requests of one input", "name one INPUT")
+    try:
+        finding = load(name)
+    except UnknownFinding as error:
+        raise Failure(str(error), "list the findings: syncline advise --list") from None
+    options.refuse_for_converted(inputs[0], reading)
+    with (
+        bar("reading") as progress,
+        opened(inputs[0], reading, engine, progress) as open_engine,
+    ):
+        if not can_check(open_engine, finding):
+            raise Failure(
+                f"{name} cannot be checked in {inputs[0]}: {finding.not_checked}",
+                f"what the input holds: syncline inspect {inputs[0]}",
+            )
+        stdout_preface, stderr_preface = render.preface(form, caveats(open_engine))
+        found = evidence(open_engine, finding)
+    sys.stderr.write(stderr_preface)
+    show(stdout_preface + render.exporter(form)(found, finding.report))

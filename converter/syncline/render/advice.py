@@ -1,0 +1,141 @@
+"""Advice for people, as text, and for programs, as a table or as JSON."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from syncline.advice import Advice
+from syncline.engine import Value
+from syncline.printable import json_text, printable
+from syncline.report import Column, Report, Table
+
+from .human import text
+
+__all__ = ["REPORT", "as_json", "as_table", "render"]
+
+# Width of lines that are not for a terminal.
+_WIDTH = 100
+
+_COLUMNS = (
+    ("input", "text", "The input."),
+    ("finding", "text", "Name of the finding."),
+    ("status", "text", "found, none or not checked."),
+    ("seen", "prose", "What was seen."),
+    ("syncs", "count", "Number of requests that are evidence."),
+    ("of_syncs", "count", "Number of requests with a known start and end."),
+    ("cost_ns", "ns", "Wall time that it cost. Null if it is not known."),
+    ("sum_ns", "ns", "The same, summed over the requests."),
+    ("share", "share", "cost_ns / the wall time in sync."),
+    ("sync_id", "id", "The costliest of the requests."),
+    ("ts_ns", "time", "Its start."),
+    ("run", "text", "Its run, if the input holds several."),
+    ("how", "prose", "How the cost is computed."),
+    ("inferred", "prose", "What no event says."),
+    ("instead", "prose", "What people do about it."),
+    ("reason", "prose", "Why it was not checked, and what records it."),
+    ("page", "text", "Section of the documentation."),
+)
+REPORT = Report(
+    "advise", "Advice", "", tuple(Column(*column) for column in _COLUMNS), "SELECT NULL"
+)
+
+
+def render(path: str, found: Sequence[Advice], caveats: Sequence[str]) -> str:
+    """Renders the advice on one input as text."""
+    lines = [f"Advice on {printable(path)}"]
+    lines += [f"warning: {printable(caveat)}" for caveat in caveats]
+    for one in found:
+        if one.status == "found":
+            lines += ["", *_found(path, one)]
+    nothing = [one.finding.name for one in found if one.status == "none"]
+    lines += ["", *_wrapped("Checked, not found: ", ", ".join(nothing) or "-")]
+    unchecked = [one for one in found if one.status == "not checked"]
+    if unchecked:
+        lines += ["", "Not checked:"]
+        for one in unchecked:
+            lines += _wrapped(f"  {one.finding.name}: ", one.finding.not_checked + ".")
+    return "\n".join(lines) + "\n"
+
+
+def _found(path: str, one: Advice) -> list[str]:
+    finding = one.finding
+    lines = [f"{finding.title.removesuffix('.')}  [{finding.name}]"]
+    lines += _wrapped("  seen      ", one.seen)
+    lines += _wrapped("  cost      ", _cost(one))
+    if finding.inferred:
+        lines += _wrapped("  inferred  ", finding.inferred)
+    lines += _wrapped("  instead   ", finding.instead)
+    for number, row in enumerate(one.shown):
+        lines += _wrapped("  evidence  " if not number else "            ", _evidence(row))
+    command = f"syncline advise {shlex.quote(path)} --evidence {finding.name}"
+    return [*lines, f"  all       {printable(command)}", f"  more      {finding.page}"]
+
+
+def _cost(one: Advice) -> str:
+    """Returns the cost, and how it is computed."""
+    how = one.finding.cost
+    if one.cost_ns is None:
+        return how
+    cost = text(one.cost_ns, "ns")
+    if one.share is not None:
+        cost += f", {text(one.share, 'share')} of the wall time in sync"
+    if one.sum_ns is not None and one.sum_ns != one.cost_ns:
+        cost += f" ({text(one.sum_ns, 'ns')} summed over the syncs)"
+    return f"{cost}: {how}"
+
+
+def _evidence(row: dict[str, Value]) -> str:
+    what = "from" if row["sync_id"] is None else f"sync {row['sync_id']} at"
+    run = f" of {row['run']}" if row["run"] else ""
+    cost = "" if row["cost_ns"] is None else f", {text(row['cost_ns'], 'ns')}"
+    return f"{what} {text(row['ts_ns'], 'time')}{run}{cost}: {row['note']}"
+
+
+def _wrapped(first: str, prose: str) -> list[str]:
+    """Returns lines no wider than the terminal: `first`, then the prose, whose further lines are indented as much."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
+    indent = " " * (len(first) if len(first) <= 12 else 4)
+    return textwrap.wrap(
+        printable(first + prose),
+        max(width, 40),
+        subsequent_indent=indent,
+        drop_whitespace=True,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def as_table(found: Sequence[tuple[str, Sequence[Advice]]]) -> Table:
+    """Returns a row for each input and finding, with the columns of REPORT."""
+    rows = [tuple(_record(path, one).values()) for path, advice in found for one in advice]
+    return Table([name for name, _, _ in _COLUMNS], rows)
+
+
+def as_json(path: str, found: Sequence[Advice]) -> str:
+    """Renders one input: one object, with the costliest evidence of each finding."""
+    findings = [
+        {name: value for name, value in _record(path, one).items() if name != "input"}
+        | {"evidence": [*one.shown]}
+        for one in found
+    ]
+    return json_text({"input": path, "findings": findings}, indent=1) + "\n"
+
+
+def _record(path: str, one: Advice) -> dict[str, Any]:
+    first = one.shown[0] if one.shown else {}
+    checked = one.status != "not checked"
+    values = (
+        *(path, one.finding.name, one.status, one.seen or None),
+        *((one.syncs, one.of_syncs) if checked else (None, None)),
+        *(one.cost_ns, one.sum_ns, one.share),
+        *(first.get("sync_id"), first.get("ts_ns"), first.get("run", "")),
+        *(one.finding.cost or None, one.finding.inferred or None, one.finding.instead or None),
+        None if checked else one.finding.not_checked,
+        one.finding.page,
+    )
+    return {name: value for (name, _, _), value in zip(_COLUMNS, values, strict=True)}

@@ -1,0 +1,132 @@
+-- A commit of somebody else that a sync waited for.
+--
+-- Evidence is a time in which a sync waited for a commit while the journal was
+-- committing another transaction (the phase earlier commit). A sync may have
+-- several.
+--
+-- Seen: {syncs} of {of_syncs} syncs waited for a commit that was not theirs:
+-- {where}.
+--
+-- Cost: the time in which the process waited only for such commits.
+--
+-- Instead: sync files together, so that they share a commit; call fdatasync for
+-- overwrites in place, which need none; keep files that must not wait on a file
+-- system of their own.
+--
+-- Needs: phase:earlier commit journal.transaction_id
+--
+-- Not checked: it needs the commits of the journal's thread, which the route
+-- dynamic-events records on ext4.
+--
+-- Columns:
+--   sync_id   id     The sync.
+--   ts_ns     time   Its start.
+--   comm      text   Name of its thread.
+--   path      text   Path of its file.
+--   cost_ns   ns     Duration of the phase.
+--   note      prose  Whose commit it was: of the sync that waited for it first.
+--   from_ns   time   Start of the phase.
+--   until_ns  time   End of the phase.
+--   run       text   Name of the run, if the input holds several.
+WITH
+  -- Runs whose recorder does not say which journal commits.
+  nameless AS (SELECT DISTINCT run FROM syncline_journal WHERE dev IS NULL),
+  -- Phases and starts of commits, in order. The commit that runs when a phase
+  -- starts is the last one that began.
+  moment AS (
+    SELECT
+      run,
+      dev,
+      ts_ns,
+      CAST(NULL AS BIGINT) AS sync_id,
+      CAST(NULL AS BIGINT) AS dur_ns,
+      ts_ns AS begin_ns
+    FROM syncline_journal
+    WHERE
+      dur_ns IS NOT NULL
+    UNION ALL
+    SELECT
+      phase.run,
+      CASE WHEN nameless.run IS NULL THEN sync.dev END,
+      phase.ts_ns,
+      phase.sync_id,
+      phase.dur_ns,
+      NULL
+    FROM syncline_phase AS phase
+    JOIN syncline_sync AS sync
+      ON sync.run = phase.run
+      AND sync.sync_id = phase.sync_id
+    LEFT JOIN nameless ON nameless.run = phase.run
+    WHERE
+      phase.phase = 'earlier commit'
+      AND phase.dur_ns > 0
+  ),
+  assigned AS (
+    SELECT
+      run,
+      dev,
+      ts_ns,
+      sync_id,
+      dur_ns,
+      MAX(begin_ns) OVER (PARTITION BY run, dev ORDER BY ts_ns) AS begin_ns
+    FROM moment
+  ),
+  -- The sync that waited first for each transaction.
+  first AS (
+    SELECT
+      wait.run AS run,
+      wait.transaction_id AS transaction_id,
+      sync.dev AS dev,
+      sync.sync_id AS sync_id,
+      sync.comm AS comm,
+      sync.path AS path,
+      ROW_NUMBER() OVER (
+        PARTITION BY
+          wait.run,
+          sync.dev,
+          wait.transaction_id
+        ORDER BY wait.ts_ns, sync.sync_id
+      ) AS place
+    FROM syncline_wait AS wait
+    JOIN syncline_sync AS sync
+      ON sync.run = wait.run
+      AND sync.sync_id = wait.sync_id
+    WHERE
+      wait.transaction_id IS NOT NULL
+  )
+SELECT
+  sync.sync_id AS sync_id,
+  sync.ts_ns AS ts_ns,
+  sync.comm AS comm,
+  sync.path AS path,
+  assigned.dur_ns AS cost_ns,
+  'transaction ' || CAST(journal.transaction_id AS TEXT)
+  || CASE
+    WHEN first.sync_id IS NULL THEN ', for which no sync waited'
+    ELSE ' of sync ' || CAST(first.sync_id AS TEXT) || ' ('
+    || COALESCE(first.comm, 'unknown thread')
+    || ', '
+    || COALESCE(first.path, 'unknown file')
+    || ')'
+  END AS note,
+  assigned.ts_ns AS from_ns,
+  assigned.ts_ns + assigned.dur_ns AS until_ns,
+  sync.run AS run
+FROM assigned
+JOIN syncline_sync AS sync
+  ON sync.run = assigned.run
+  AND sync.sync_id = assigned.sync_id
+JOIN syncline_journal AS journal
+  ON journal.run = assigned.run
+  AND journal.dev IS NOT DISTINCT FROM assigned.dev
+  AND journal.ts_ns = assigned.begin_ns
+LEFT JOIN first
+  ON first.run = sync.run
+  AND first.dev IS NOT DISTINCT FROM sync.dev
+  AND first.transaction_id = journal.transaction_id
+  AND first.place = 1
+ORDER BY
+  cost_ns DESC,
+  sync.run,
+  sync.sync_id,
+  from_ns;

@@ -1,0 +1,112 @@
+-- Direct I/O that no sync follows.
+--
+-- Evidence is a process whose threads submitted bios without folios of page
+-- cache, outside of any sync, and that made no sync after them. Threads of the
+-- kernel are left out, by their names. One row for each process.
+--
+-- Seen: {syncs} of the processes wrote directly, and made no sync after it:
+-- {where}.
+--
+-- Cost: not known. It is a risk, and no time: a volatile cache of the device
+-- may hold the data, and the file system may not have the new size.
+--
+-- Inferred: that these writes are direct I/O. Writes with FUA (O_DIRECT with
+-- O_DSYNC) are durable, and so are all on a device without a volatile cache;
+-- the recording does not distinguish them. A sync of any file counts, because
+-- the file of a direct write is not recorded.
+--
+-- Instead: call fdatasync after the last direct write, or open the file with
+-- O_DSYNC too.
+--
+-- Needs: bio.folios bio.tid
+--
+-- Not checked: it needs the folios and the threads of all bios, which the route
+-- dynamic-events records.
+--
+-- Columns:
+--   sync_id   id     Null.
+--   ts_ns     time   The first of these writes.
+--   comm      text   Name of the thread.
+--   path      text   Null.
+--   cost_ns   ns     Null.
+--   note      prose  What was seen.
+--   from_ns   time   Null.
+--   until_ns  time   Null.
+--   run       text   Name of the run, if the input holds several.
+WITH
+  recorded AS (
+    SELECT run FROM syncline_bio GROUP BY run HAVING COUNT(folios) > 0
+  ),
+  synced AS (
+    SELECT
+      run,
+      COALESCE(pid, tid) AS process,
+      -- Nothing follows a sync whose end is not recorded.
+      MAX(COALESCE(ts_ns + dur_ns, 9223372036854775807)) AS end_ns
+    FROM syncline_sync
+    GROUP BY
+      run,
+      COALESCE(pid, tid)
+  ),
+  written AS (
+    SELECT
+      bio.run AS run,
+      COALESCE(bio.pid, bio.tid) AS process,
+      bio.ts_ns AS ts_ns,
+      bio.comm AS comm,
+      bio.bytes AS bytes
+    FROM syncline_bio AS bio
+    JOIN recorded ON recorded.run = bio.run
+    WHERE
+      bio.sync_id IS NULL
+      AND bio.folios IS NULL
+      AND bio.bytes > 0
+      AND bio.incomplete IS NULL
+      AND bio.comm IS NOT NULL
+      -- Names of the kernel's threads.
+      AND bio.comm NOT GLOB '*/*'
+      AND bio.comm NOT GLOB 'btrfs-*'
+      AND bio.comm NOT GLOB 'f2fs_*'
+      AND bio.comm NOT GLOB 'loop[0-9]*'
+      AND bio.comm NOT GLOB 'md[0-9]*'
+      AND bio.comm NOT IN ('kswapd0', 'kthreadd', '<idle>')
+      AND bio.tid NOT IN (
+        SELECT tid FROM syncline_journal WHERE tid IS NOT NULL
+      )
+  ),
+  unsynced AS (
+    SELECT
+      written.run AS run,
+      written.process AS process,
+      MIN(written.comm) AS comm,
+      MIN(written.ts_ns) AS ts_ns,
+      COUNT(*) AS writes,
+      SUM(written.bytes) AS bytes
+    FROM written
+    LEFT JOIN synced
+      ON synced.run = written.run
+      AND synced.process = written.process
+    WHERE
+      synced.end_ns IS NULL
+      OR synced.end_ns < written.ts_ns
+    GROUP BY
+      written.run,
+      written.process
+  )
+SELECT
+  CAST(NULL AS BIGINT) AS sync_id,
+  ts_ns,
+  comm,
+  CAST(NULL AS TEXT) AS path,
+  CAST(NULL AS BIGINT) AS cost_ns,
+  'process ' || CAST(process AS TEXT) || '; writes: ' || CAST(writes AS TEXT)
+  || '; bytes: '
+  || CAST(CAST(bytes AS BIGINT) AS TEXT) AS note,
+  CAST(NULL AS BIGINT) AS from_ns,
+  CAST(NULL AS BIGINT) AS until_ns,
+  run
+FROM unsynced
+ORDER BY
+  bytes DESC,
+  run,
+  process;

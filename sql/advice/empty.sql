@@ -1,0 +1,155 @@
+-- Empty syncs: nothing was dirty.
+--
+-- Evidence is a sync that caused no bio, waited for no commit and for no
+-- writeback of others, and follows a sync of the same file. In between, nobody
+-- else wrote page cache back, which could have been that of the file. Syncs of
+-- whole file systems are left out, syncs that overlap another sync of the file,
+-- and those by workers of the kernel, which flush a loop device.
+--
+-- Seen: {syncs} of {of_syncs} syncs found nothing to write: {where}.
+--
+-- Cost: the time in which these syncs were all that the process waited for.
+--
+-- Inferred: where the recording does not say whether a sync waited for a
+-- commit, it may have made metadata durable. Syncs of known folders are left
+-- out there.
+--
+-- Instead: sync once after the last write. A library may sync what its caller
+-- has synced already.
+--
+-- Needs: sync.bios
+--
+-- Not checked: it needs the bios of each sync, which the routes dynamic-events,
+-- ring-buffer and bpftrace record.
+--
+-- Columns:
+--   sync_id   id     The sync.
+--   ts_ns     time   Its start.
+--   comm      text   Name of its thread.
+--   path      text   Path of its file.
+--   cost_ns   ns     Its duration.
+--   note      prose  What was seen.
+--   from_ns   time   Start of the time that it cost.
+--   until_ns  time   End of that time.
+--   run       text   Name of the run, if the input holds several.
+WITH
+  request AS (
+    SELECT
+      run,
+      sync_id,
+      ts_ns,
+      ts_ns + dur_ns AS end_ns,
+      comm,
+      op,
+      path,
+      bios,
+      ret,
+      journal_ns,
+      incomplete,
+      CASE
+        WHEN ino IS NOT NULL THEN COALESCE(dev, '') || ' ' || CAST(ino AS TEXT)
+        ELSE path
+      END AS file
+    FROM syncline_sync
+    WHERE
+      op IS NULL
+      OR op NOT IN ('sync', 'syncfs')
+  ),
+  -- The syncs of the same file before it: the end of the last one, and the
+  -- latest end of all of them.
+  ordered AS (
+    SELECT
+      *,
+      LAG(end_ns) OVER same AS since_ns,
+      MAX(end_ns) OVER (
+        PARTITION BY
+          run,
+          file
+        ORDER BY ts_ns, sync_id
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ns,
+      COALESCE(LEAD(ts_ns) OVER same < end_ns, FALSE) AS is_joined
+    FROM request
+    WHERE
+      file IS NOT NULL
+    WINDOW
+      same AS (PARTITION BY run, file ORDER BY ts_ns, sync_id)
+  ),
+  recorded AS (
+    SELECT run, COUNT(folios) AS with_folios FROM syncline_bio GROUP BY run
+  ),
+  -- Writeback of page cache that no sync asked for. Without folios, all that
+  -- is not of a journal may be such.
+  written AS (
+    SELECT bio.run AS run, bio.ts_ns AS ts_ns
+    FROM syncline_bio AS bio
+    JOIN recorded ON recorded.run = bio.run
+    WHERE
+      bio.sync_id IS NULL
+      AND (bio.folios > 0 OR with_folios = 0)
+      AND bio.tid NOT IN (
+        SELECT tid FROM syncline_journal WHERE tid IS NOT NULL
+      )
+  ),
+  moment AS (
+    SELECT run, ts_ns, sync_id, CAST(NULL AS BIGINT) AS written_ns
+    FROM syncline_sync
+    UNION ALL
+    SELECT run, ts_ns, NULL, ts_ns FROM written
+  ),
+  before AS (
+    SELECT
+      run,
+      sync_id,
+      MAX(written_ns) OVER (PARTITION BY run ORDER BY ts_ns) AS written_ns
+    FROM moment
+  ),
+  waited AS (
+    SELECT DISTINCT run, sync_id
+    FROM syncline_phase
+    WHERE
+      phase = 'earlier writeback'
+      AND dur_ns > 0
+  ),
+  folder AS (
+    SELECT DISTINCT run, RTRIM(RTRIM(path, REPLACE(path, '/', '')), '/') AS path
+    FROM syncline_sync
+    WHERE
+      path IS NOT NULL
+  )
+SELECT
+  ordered.sync_id AS sync_id,
+  ordered.ts_ns AS ts_ns,
+  ordered.comm AS comm,
+  ordered.path AS path,
+  ordered.end_ns - ordered.ts_ns AS cost_ns,
+  'nothing written; '
+  || CASE
+    WHEN ordered.journal_ns = 0 THEN 'no commit'
+    ELSE 'a commit is not recorded'
+  END AS note,
+  ordered.ts_ns AS from_ns,
+  ordered.end_ns AS until_ns,
+  ordered.run AS run
+FROM ordered
+JOIN before ON before.run = ordered.run AND before.sync_id = ordered.sync_id
+LEFT JOIN waited
+  ON waited.run = ordered.run
+  AND waited.sync_id = ordered.sync_id
+LEFT JOIN folder ON folder.run = ordered.run AND folder.path = ordered.path
+WHERE
+  ordered.bios = 0
+  AND COALESCE(ordered.comm, '') NOT GLOB 'kworker/*'
+  AND ordered.incomplete IS NULL
+  AND ordered.ret >= 0
+  AND ordered.since_ns IS NOT NULL
+  AND ordered.reached_ns <= ordered.ts_ns
+  AND NOT ordered.is_joined
+  AND (before.written_ns IS NULL OR before.written_ns < ordered.since_ns)
+  AND waited.sync_id IS NULL
+  AND (ordered.journal_ns = 0
+  OR (ordered.journal_ns IS NULL AND folder.path IS NULL))
+ORDER BY
+  cost_ns DESC,
+  ordered.run,
+  ordered.sync_id;

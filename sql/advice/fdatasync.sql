@@ -1,0 +1,154 @@
+-- fsync where fdatasync would do: only the times of the file had changed.
+--
+-- Evidence is an fsync that wrote data and waited for a commit of jbd2 that
+-- logged one block of metadata, which is the inode. An allocation of blocks
+-- changes more. The first sync of a file is left out, and so is one that wrote
+-- the last block known of the file, because the file may have grown in it, and
+-- one that waited for an earlier commit too, which may hold the other blocks.
+--
+-- Seen: {syncs} of {of_syncs} syncs waited for a commit that held only an
+-- inode: {where}.
+--
+-- Cost: the time in which the process waited only for these commits. If the
+-- device has a volatile cache, the flush in it remains with fdatasync.
+--
+-- Inferred: that the size did not change is not recorded. fdatasync needs the
+-- commit too if the file grew within its last block, or if its blocks were
+-- allocated in advance and not written yet.
+--
+-- Instead: call fdatasync where only overwritten data must be durable.
+--
+-- Needs: sync.journal_ns journal.tid wait.transaction_id bio.tid
+--
+-- Not checked: it needs the waits for commits and the bios of the journal's
+-- thread, which the routes dynamic-events and ring-buffer (on a patched kernel)
+-- record on ext4.
+--
+-- Columns:
+--   sync_id   id     The sync.
+--   ts_ns     time   Its start.
+--   comm      text   Name of its thread.
+--   path      text   Path of its file.
+--   cost_ns   ns     Time from the start to the end of its waits for commits.
+--   note      prose  What was seen.
+--   from_ns   time   Start of the time that it cost.
+--   until_ns  time   End of that time.
+--   run       text   Name of the run, if the input holds several.
+WITH
+  -- Bios of journal threads, and starts of their commits, in order.
+  moment AS (
+    SELECT run, tid, ts_ns, 0 AS bios, ts_ns AS begin_ns
+    FROM syncline_journal
+    WHERE
+      tid IS NOT NULL
+      AND dur_ns IS NOT NULL
+    UNION ALL
+    SELECT run, tid, ts_ns, 1, CAST(NULL AS BIGINT)
+    FROM syncline_bio
+    WHERE
+      sync_id IS NULL
+      AND folios IS NULL
+      AND tid IN (SELECT tid FROM syncline_journal)
+  ),
+  assigned AS (
+    SELECT
+      run,
+      tid,
+      ts_ns,
+      bios,
+      MAX(begin_ns) OVER (PARTITION BY run, tid ORDER BY ts_ns) AS begin_ns
+    FROM moment
+  ),
+  logged AS (
+    SELECT
+      journal.run AS run,
+      journal.dev AS dev,
+      journal.transaction_id AS transaction_id,
+      SUM(assigned.bios) AS bios
+    FROM syncline_journal AS journal
+    JOIN assigned
+      ON assigned.run = journal.run
+      AND assigned.tid = journal.tid
+      AND assigned.begin_ns = journal.ts_ns
+    WHERE
+      assigned.ts_ns <= journal.ts_ns + journal.dur_ns
+    GROUP BY
+      journal.run,
+      journal.dev,
+      journal.transaction_id
+  ),
+  wait AS (
+    SELECT
+      run,
+      sync_id,
+      MIN(transaction_id) AS transaction_id,
+      COUNT(DISTINCT transaction_id) AS transactions,
+      MIN(ts_ns) AS from_ns,
+      MAX(ts_ns + dur_ns) AS until_ns
+    FROM syncline_wait
+    WHERE
+      wait <> 'flush'
+    GROUP BY
+      run,
+      sync_id
+  ),
+  earlier AS (
+    SELECT DISTINCT run, sync_id
+    FROM syncline_phase
+    WHERE
+      phase = 'earlier commit'
+      AND dur_ns > 0
+  ),
+  request AS (
+    SELECT
+      *,
+      MAX(last_offset) OVER (
+        PARTITION BY
+          run,
+          dev,
+          ino,
+          path
+        ORDER BY ts_ns, sync_id
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS known_end
+    FROM syncline_sync
+  )
+SELECT
+  request.sync_id AS sync_id,
+  request.ts_ns AS ts_ns,
+  request.comm AS comm,
+  request.path AS path,
+  wait.until_ns - wait.from_ns AS cost_ns,
+  'wrote bytes ' || CAST(request.first_offset AS TEXT) || ' to '
+  || CAST(request.last_offset AS TEXT)
+  || '; transaction '
+  || CAST(wait.transaction_id AS TEXT)
+  || ' held one block' AS note,
+  wait.from_ns AS from_ns,
+  wait.until_ns AS until_ns,
+  request.run AS run
+FROM request
+JOIN wait ON wait.run = request.run AND wait.sync_id = request.sync_id
+JOIN logged
+  ON logged.run = request.run
+  AND logged.transaction_id = wait.transaction_id
+  AND (logged.dev = request.dev OR logged.dev IS NULL)
+LEFT JOIN earlier
+  ON earlier.run = request.run
+  AND earlier.sync_id = request.sync_id
+WHERE
+  request.op = 'fsync'
+  AND earlier.sync_id IS NULL
+  AND request.bios > 0
+  AND request.incomplete IS NULL
+  AND request.ret >= 0
+  AND wait.transactions = 1
+  -- A descriptor, the block, and the block that ends the transaction.
+  AND logged.bios = 3
+  AND request.known_end IS NOT NULL
+  AND NOT (request.first_offset < request.known_end
+  AND request.last_offset >= request.known_end)
+ORDER BY
+  cost_ns DESC,
+  request.run,
+  request.sync_id;

@@ -1,0 +1,95 @@
+-- What the evidence of a finding adds up to.
+--
+-- cost_ns is the wall time that the syncs of the processes would have been
+-- shorter by without the evidence: the time in which, of a process, something
+-- was in flight, and all of it was evidence from from_ns to until_ns. Where a
+-- finding has no such times, it is the sum of its costs, which is sum_ns.
+-- wall_ns is the time in
+-- which at least one sync of a process was in flight, summed over processes.
+WITH
+  evidence AS (SELECT :evidence),
+  request AS (
+    SELECT
+      run,
+      sync_id,
+      pid,
+      CASE WHEN pid IS NULL THEN COALESCE(comm, '') END AS comm,
+      ts_ns,
+      ts_ns + dur_ns AS end_ns
+    FROM syncline_sync
+    WHERE
+      dur_ns > 0
+  ),
+  part AS (
+    SELECT
+      request.run AS run,
+      request.pid AS pid,
+      request.comm AS comm,
+      CASE
+        WHEN evidence.from_ns > request.ts_ns THEN evidence.from_ns
+        ELSE request.ts_ns
+      END AS from_ns,
+      CASE
+        WHEN evidence.until_ns < request.end_ns THEN evidence.until_ns
+        ELSE request.end_ns
+      END AS until_ns
+    FROM evidence
+    JOIN request
+      ON request.run = evidence.run
+      AND request.sync_id = evidence.sync_id
+    WHERE
+      evidence.from_ns IS NOT NULL
+  ),
+  edge AS (
+    SELECT run, pid, comm, ts_ns AS edge_ns, 1 AS syncs, 0 AS parts FROM request
+    UNION ALL
+    SELECT run, pid, comm, end_ns, -1, 0 FROM request
+    UNION ALL
+    SELECT run, pid, comm, from_ns, 0, 1 FROM part WHERE until_ns > from_ns
+    UNION ALL
+    SELECT run, pid, comm, until_ns, 0, -1 FROM part WHERE until_ns > from_ns
+  ),
+  moment AS (
+    SELECT run, pid, comm, edge_ns, SUM(syncs) AS syncs, SUM(parts) AS parts
+    FROM edge
+    GROUP BY
+      run,
+      pid,
+      comm,
+      edge_ns
+  ),
+  flight AS (
+    SELECT
+      SUM(syncs) OVER in_order AS syncs,
+      SUM(parts) OVER in_order AS parts,
+      LEAD(edge_ns) OVER in_order - edge_ns AS gap_ns
+    FROM moment
+    WINDOW
+      in_order AS (PARTITION BY run, pid, comm ORDER BY edge_ns)
+  ),
+  wall AS (
+    SELECT
+      SUM(CASE WHEN syncs > 0 THEN gap_ns END) AS wall_ns,
+      SUM(CASE WHEN syncs > 0 AND parts = syncs THEN gap_ns END) AS cost_ns
+    FROM flight
+  ),
+  counted AS (
+    SELECT COUNT(*) AS parts, COUNT(from_ns) AS timed, SUM(cost_ns) AS sum_ns
+    FROM evidence
+  ),
+  distinct_syncs AS (
+    SELECT COUNT(*) AS syncs
+    FROM (SELECT DISTINCT run, COALESCE(sync_id, -ts_ns) FROM evidence) AS one
+  )
+SELECT
+  distinct_syncs.syncs AS syncs,
+  (SELECT COUNT(*) FROM syncline_sync WHERE dur_ns IS NOT NULL) AS of_syncs,
+  CAST(CASE
+    WHEN counted.timed > 0 THEN COALESCE(wall.cost_ns, 0)
+    ELSE counted.sum_ns
+  END AS BIGINT) AS cost_ns,
+  CAST(counted.sum_ns AS BIGINT) AS sum_ns,
+  CAST(wall.wall_ns AS BIGINT) AS wall_ns
+FROM counted
+CROSS JOIN distinct_syncs
+CROSS JOIN wall;

@@ -1,0 +1,305 @@
+"""The findings of `syncline advise`, from the tables, without SQL: which requests are evidence, and what they cost."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from tests.reference import bystanders
+
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+# sync_id (None: not of a request), from, until.
+Part = tuple[int | None, int | None, int | None]
+
+PATTERNS = Path(__file__).parents[2] / "sql" / "advice" / "rebuildable.tsv"
+
+
+def end(row: Row) -> int | None:
+    return None if row["dur_ns"] is None else row["ts_ns"] + row["dur_ns"]
+
+
+def whole(row: Row) -> Part:
+    return row["sync_id"], row["ts_ns"], end(row)
+
+
+def is_good(row: Row) -> bool:
+    return row["incomplete"] is None and row["ret"] >= 0
+
+
+def is_worker(row: Row) -> bool:
+    return (row["comm"] or "").startswith("kworker/")
+
+
+def folder(path: str) -> str:
+    return path.rsplit("/", 1)[0] if "/" in path else ""
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row["ts_ns"], row["sync_id"]))
+
+
+def grouped(rows: list[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:
+    groups = defaultdict(list)
+    for row in in_order(rows):
+        groups[tuple(row[key] for key in keys)].append(row)
+    return groups
+
+
+def length_of(tables: Tables, sync: Row, phase: str) -> int:
+    rows = (row for row in tables["phase"] if row["sync_id"] == sync["sync_id"])
+    return sum(row["dur_ns"] for row in rows if row["phase"] == phase)
+
+
+def empty(tables: Tables) -> list[Part]:
+    journals = {row["tid"] for row in tables["journal"]}
+    with_folios = any(row["folios"] is not None for row in tables["bio"])
+    written = [
+        row["ts_ns"]
+        for row in tables["bio"]
+        if row["sync_id"] is None
+        and (row["folios"] or not with_folios)
+        and row["tid"] not in journals
+    ]
+    folders = {folder(row["path"]) for row in tables["sync"] if row["path"] is not None}
+    files = defaultdict(list)
+    for row in in_order(tables["sync"]):
+        if row["op"] not in ("sync", "syncfs"):
+            key = (row["dev"], row["ino"]) if row["ino"] is not None else row["path"]
+            if key is not None:
+                files[key].append(row)
+    found = []
+    for rows in files.values():
+        for number, row in enumerate(rows[1:], 1):
+            since = end(rows[number - 1])
+            ends = [stop for each in rows[:number] if (stop := end(each)) is not None]
+            following = rows[number + 1 : number + 2]
+            if (
+                row["bios"] == 0
+                and is_good(row)
+                and not is_worker(row)
+                and since is not None
+                and max(ends) <= row["ts_ns"]
+                and not any(each["ts_ns"] < (end(row) or 0) for each in following)
+                and not any(since <= at <= row["ts_ns"] for at in written)
+                and not length_of(tables, row, "earlier writeback")
+                and (
+                    row["journal_ns"] == 0
+                    or (row["journal_ns"] is None and row["path"] not in folders)
+                )
+            ):
+                found.append(whole(row))
+    return found
+
+
+def fdatasync(tables: Tables) -> list[Part]:
+    bios = defaultdict(list)
+    for bio in tables["bio"]:
+        if bio["sync_id"] is None and bio["folios"] is None:
+            bios[bio["tid"]].append(bio["ts_ns"])
+    single = set()
+    for commit in tables["journal"]:
+        if commit["dur_ns"] is not None and commit["tid"] is not None:
+            last = commit["ts_ns"] + commit["dur_ns"]
+            if sum(commit["ts_ns"] <= at <= last for at in bios[commit["tid"]]) == 3:
+                single.add((commit["dev"], commit["transaction_id"]))
+    found = []
+    for rows in grouped(tables["sync"], "dev", "ino", "path").values():
+        known = None
+        for row in rows:
+            waits = [
+                wait
+                for wait in tables["wait"]
+                if wait["sync_id"] == row["sync_id"] and wait["wait"] != "flush"
+            ]
+            of = {wait["transaction_id"] for wait in waits} - {None}
+            if (
+                row["op"] == "fsync"
+                and row["bios"]
+                and is_good(row)
+                and len(of) == 1
+                and {(row["dev"], *of), (None, *of)} & single
+                and not length_of(tables, row, "earlier commit")
+                and known is not None
+                and not row["first_offset"] < known <= row["last_offset"]
+            ):
+                last = max(wait["ts_ns"] + wait["dur_ns"] for wait in waits)
+                found.append((row["sync_id"], min(wait["ts_ns"] for wait in waits), last))
+            known = max(filter(None, (known, row["last_offset"])), default=None)
+    return found
+
+
+def small_files(tables: Tables) -> list[Part]:
+    sized = any(row["bytes"] is not None for row in tables["sync"])
+    paths = [row["path"] for row in tables["sync"]]
+
+    def is_small(row: Row) -> bool:
+        return (
+            row["path"] is not None
+            and paths.count(row["path"]) == 1
+            and row["op"] in ("fsync", "fdatasync")
+            and row["dur_ns"] is not None
+            and (1 <= (row["bytes"] or 0) <= 1 << 16 or not sized)
+        )
+
+    found = []
+    for rows in grouped(tables["sync"], "tid", "pid").values():
+        for small, run in itertools.groupby(
+            rows, lambda row: folder(row["path"]) if is_small(row) else None
+        ):
+            together = list(run)
+            if small is not None and len(together) >= 8:
+                found += map(whole, together)
+    return found
+
+
+def rename_file(tables: Tables) -> list[Part]:
+    rows = [row for row in tables["sync"] if None not in (row["ino"], row["path"])]
+    return [
+        whole(row)
+        for same in grouped(rows, "dev", "ino").values()
+        for former, row in itertools.pairwise(same)
+        if row["bios"] == 0
+        and is_good(row)
+        and former["path"] != row["path"]
+        and former["tid"] == row["tid"]
+        and former["bios"]
+    ]
+
+
+def rename_folder(tables: Tables) -> list[Part]:
+    rows = [row for row in tables["sync"] if None not in (row["ino"], row["path"])]
+    found = []
+    for same in grouped(rows, "dev", "path").values():
+        for row, following in itertools.pairwise(same):
+            if row["ino"] == following["ino"] or not row["bios"] or not is_good(row):
+                continue
+            between = [
+                other
+                for other in tables["sync"]
+                if row["ts_ns"] < other["ts_ns"] < following["ts_ns"]
+            ]
+            if not any(
+                other["op"] in ("sync", "syncfs")
+                or other["path"] == folder(row["path"])
+                or (
+                    (other["dev"], other["ino"]) == (row["dev"], row["ino"])
+                    and other["path"] not in (row["path"], None)
+                )
+                for other in between
+            ):
+                found.append((row["sync_id"], None, None))
+    return found
+
+
+_KERNEL = ("*/*", "btrfs-*", "f2fs_*", "loop[0-9]*", "md[0-9]*", "kswapd0", "kthreadd", "<idle>")
+
+
+def direct_writes(tables: Tables) -> dict[int, tuple[int, int]]:
+    """Returns, by process, the number and the bytes of the direct writes that no sync of it follows."""
+    if not any(bio["folios"] is not None for bio in tables["bio"]):
+        return {}
+    journals = {row["tid"] for row in tables["journal"]}
+    ends: dict[int, float] = {}
+    for row in tables["sync"]:
+        process = row["tid"] if row["pid"] is None else row["pid"]
+        stop = end(row)
+        ends[process] = max(ends.get(process, 0), float("inf") if stop is None else stop)
+    found: dict[int, tuple[int, int]] = {}
+    for bio in tables["bio"]:
+        process = bio["tid"] if bio["pid"] is None else bio["pid"]
+        if (
+            bio["sync_id"] is None
+            and bio["folios"] is None
+            and bio["bytes"]
+            and bio["incomplete"] is None
+            and bio["comm"] is not None
+            and not any(fnmatch.fnmatchcase(bio["comm"], name) for name in _KERNEL)
+            and bio["tid"] not in journals
+            and ends.get(process, -1) < bio["ts_ns"]
+        ):
+            writes, size = found.get(process, (0, 0))
+            found[process] = writes + 1, size + bio["bytes"]
+    return found
+
+
+def background(tables: Tables) -> dict[str, int]:
+    """Returns, by thread name, the ns in which its bios were ahead of the slowest syncs."""
+    slow = bystanders.slowest(tables["sync"])
+    total = sum(row["ts_ns"] + row["dur_ns"] - row["start_ns"] for row in slow)
+    pids = {row["pid"] for row in tables["sync"]} - {None}
+    own = {bio["comm"] for bio in tables["bio"] if bio["sync_id"] is None and bio["pid"] in pids}
+    sums: dict[str, int] = defaultdict(int)
+    syncs: dict[str, int] = defaultdict(int)
+    for delays in bystanders.delays(tables).values():
+        for (kind, comm, _), ns in delays.items():
+            if kind == "background" and comm and (comm in own or comm.startswith("kworker/")):
+                sums[comm] += ns
+                syncs[comm] += 1
+    return {comm: ns for comm, ns in sums.items() if ns >= total / 20 and syncs[comm] >= 3}
+
+
+def rebuildable(tables: Tables) -> list[Part]:
+    lines = PATTERNS.read_text().splitlines()
+    patterns = [line.split("\t")[0] for line in lines if not line.startswith("#")]
+    return [
+        whole(row)
+        for row in tables["sync"]
+        if row["path"] is not None
+        and not is_worker(row)
+        and any(fnmatch.fnmatchcase(row["path"], pattern) for pattern in patterns)
+    ]
+
+
+def commit(tables: Tables) -> list[Part]:
+    return [
+        (row["sync_id"], row["ts_ns"], row["ts_ns"] + row["dur_ns"])
+        for row in tables["phase"]
+        if row["phase"] == "earlier commit" and row["dur_ns"]
+    ]
+
+
+# Those whose cost is a part of the time of requests.
+FINDINGS = {
+    "empty": empty,
+    "fdatasync": fdatasync,
+    "small-files": small_files,
+    "rename-file": rename_file,
+    "rename-folder": rename_folder,
+    "rebuildable": rebuildable,
+    "commit": commit,
+}
+
+
+def cost(tables: Tables, parts: list[Part]) -> tuple[int, int]:
+    """Returns the wall time that the syncs would be shorter by without the parts, and the wall time in sync.
+
+    It looks at each instant between two borders, process by process.
+    """
+    spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for sync_id, since, until in parts:
+        if sync_id is not None and since is not None and until is not None:
+            spans[sync_id].append((since, until))
+    processes = defaultdict(list)
+    for row in tables["sync"]:
+        if row["dur_ns"]:
+            owner = row["pid"] if row["pid"] is not None else ("comm", row["comm"])
+            processes[owner].append(row)
+    saved = wall = 0
+    for rows in processes.values():
+        borders = {border for row in rows for border in (row["ts_ns"], end(row))}
+        borders |= {border for row in rows for span in spans[row["sync_id"]] for border in span}
+        for since, until in itertools.pairwise(sorted(borders)):
+            flying = [row for row in rows if row["ts_ns"] <= since and until <= (end(row) or 0)]
+            if not flying:
+                continue
+            wall += until - since
+            if all(
+                any(start <= since and until <= stop for start, stop in spans[row["sync_id"]])
+                for row in flying
+            ):
+                saved += until - since
+    return saved, wall
