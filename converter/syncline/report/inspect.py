@@ -57,6 +57,7 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "durability": (("start_ns",), ("dur_ns",), ("bios",)),
     "empty": (("bios",),),
     "files": (("path",),),
+    "groups": (("bytes",), ("writeback_ns",), ("dur_ns",)),
     "latency": (("syscall_ns", "writeback_ns"),),
     "phases": (("start_ns",), ("dur_ns",), ("writeback_ns",)),
     "scatter": (("bytes",),),
