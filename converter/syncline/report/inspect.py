@@ -59,6 +59,7 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "files": (("path",),),
     "groups": (("bytes",), ("writeback_ns",), ("dur_ns",)),
     "latency": (("syscall_ns", "writeback_ns"),),
+    "parallel": (("dur_ns",), ("pid", "comm")),
     "phases": (("start_ns",), ("dur_ns",), ("writeback_ns",)),
     "scatter": (("bytes",),),
     "stacks": (("stack",),),
@@ -68,6 +69,8 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
 # (report, column) -> the column that the report uses instead of an unknown one.
 INSTEAD = {
     ("files", "pid"): "tid",
+    ("parallel", "pid"): "comm",
+    ("parallel", "process"): "comm",
     # Here, `path` is the path of frames.
     ("stacks", "path"): "stack",
     ("summary", "dev"): "path",
