@@ -5,7 +5,7 @@
 -- a known start and end. Of each process and mark there are three kinds of
 -- rows: all is its total, at once the time with so many syncs in flight, and
 -- without file what the wall time would be shorter by if the syncs of a file
--- took no time and all others stayed as they are. This is the time in which
+-- took no time and all others did not change. This is the time in which
 -- only syncs of that file were in flight. The files have the 5 largest.
 --
 -- Columns:
