@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from syncline import _core
 from syncline.inputs import Reading, opened
 from syncline.report.run import run_report
 
@@ -32,8 +31,8 @@ def report(path: Path | str, engine: str) -> list[dict[str, Any]]:
 
 def check(source: Path, folder: Path) -> set[str]:
     """Compares the report with the reference. Returns the kinds of bystanders."""
-    _core.convert([str(source)], f"{folder}/tables/")
-    _core.convert([str(source)], f"{folder}/out.pftrace")
+    for output in ("tables/", "out.pftrace"):
+        Reading().convert([str(source)], f"{folder}/{output}")
     rows = report(folder / "tables", "duckdb")
     assert report(folder / "out.pftrace", "embedded") == rows
     of_run = tables(folder / "tables")
@@ -44,7 +43,7 @@ def check(source: Path, folder: Path) -> set[str]:
         for key, ns in lengths.items():
             sums[key] += ns
             syncs[key] += 1
-    keys = [(row["kind"], row["comm"], row["path"]) for row in rows]
+    keys = [(row["kind"], row["comm"], row["writers"], row["path"]) for row in rows]
     assert dict(zip(keys, (row["ahead_ns"] for row in rows), strict=True)) == sums
     assert dict(zip(keys, (row["syncs"] for row in rows), strict=True)) == syncs
     if not expected:
@@ -58,7 +57,7 @@ def check(source: Path, folder: Path) -> set[str]:
         assert row["share"] == pytest.approx(row["ahead_ns"] / sum(times.values()))
         lengths = {sync_id: lengths.get(key, 0) for sync_id, lengths in expected.items()}
         assert row["max_ns"] == max(lengths.values()) == lengths[row["sync_id"]]
-    return {kind for kind, _, _ in keys}
+    return {kind for kind, *_ in keys}
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
@@ -106,7 +105,7 @@ def test_the_neighbour_is_named_with_what_it_cost(case: str, tmp_path: Path) -> 
     neighbour = neighbour_of(report(tmp_path / f"{case}.tables", "duckdb"))
     assert (neighbour["kind"], neighbour["comm"]) == ("background", "neighbour")
     assert 1 <= neighbour["threads"] <= len(found.truth["neighbour"]["tids"])
-    key = ("background", "neighbour", None)
+    key = ("background", "neighbour", None, None)
     delays = bystanders.delays(found.tables)
     assert neighbour["ahead_ns"] == sum(of_sync.get(key, 0) for of_sync in delays.values())
     syncs = {row["sync_id"]: row for row in found.tables["sync"]}

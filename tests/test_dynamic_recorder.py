@@ -443,7 +443,7 @@ class TestPaths:
         assert row["container"] == "ab" * 32
 
     def test_a_name_that_is_no_utf_8_is_written(self) -> None:
-        line = file_paths._line({"path": os.fsdecode(b"/a\xff")})
+        line = file_paths.json_line({"path": os.fsdecode(b"/a\xff")})
         assert json.loads(line.encode()) == {"path": "/a\ufffd"} or "\ufffd" in line
 
 

@@ -84,6 +84,7 @@ class Reading:
             "frames": recording.frames,
             "device_names": recording.device_names,
             "file_tables": recording.file_tables,
+            "writer_tables": recording.writer_tables,
         }
         for file in recording.unread:
             self.warn(

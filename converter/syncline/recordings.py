@@ -35,6 +35,8 @@ SYMBOLS = "symbols.json"
 DEVICES = "devices.json"
 # Paths of files by device, inode and generation, one JSON object a line.
 FILES = "files.jsonl"
+# Threads that made files dirty, by device and inode, one JSON object a line.
+WRITERS = "writers.jsonl"
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,8 @@ class Recording:
     hints: dict[str, InputHints] = field(default_factory=dict)
     # Tables of paths, which the core reads.
     file_tables: list[str] = field(default_factory=list)
+    # Tables of who made files dirty, which the core reads too.
+    writer_tables: list[str] = field(default_factory=list)
     # By process.
     cgroups: dict[int, str] = field(default_factory=dict)
     # Files of formats that this version does not know, as `NAME (FORMAT)`.
@@ -171,10 +175,15 @@ def read_recording(path: str) -> Recording:
         frames,
         device_names,
         dict.fromkeys(readable, hints),
-        [str(table) for table in [Path(path, FILES)] if table.is_file()],
+        _if_there(Path(path, FILES)),
+        _if_there(Path(path, WRITERS)),
         cgroups,
         [f"{path}/{name} ({source})" for name, source in inputs if source not in _core.SOURCES],
     )
+
+
+def _if_there(table: Path) -> list[str]:
+    return [str(table)] if table.is_file() else []
 
 
 def _device_names(devices: dict[str, Any]) -> dict[int, str]:
@@ -245,6 +254,7 @@ def join_recordings(recordings: list[Recording]) -> Recording:
         {dev: name for recording in recordings for dev, name in recording.device_names.items()},
         {file: hints for recording in recordings for file, hints in recording.hints.items()},
         [table for recording in recordings for table in recording.file_tables],
+        [table for recording in recordings for table in recording.writer_tables],
         {pid: name for recording in recordings for pid, name in recording.cgroups.items()},
         [file for recording in recordings for file in recording.unread],
     )

@@ -30,6 +30,7 @@ SELECT
   tid,
   pid,
   comm,
+  writers,
   origin,
   confidence,
   incomplete,

@@ -65,6 +65,7 @@ CREATE OR REPLACE TABLE _syncline_columns_bio(
   tid BIGINT,
   pid BIGINT,
   comm VARCHAR,
+  writers VARCHAR,
   origin VARCHAR,
   confidence VARCHAR,
   incomplete VARCHAR

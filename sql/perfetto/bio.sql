@@ -69,6 +69,11 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   pid LONG,
   -- Name of that thread. Null if unknown.
   comm STRING,
+  -- Process that made the page cache dirty which the bio writes: its name, or
+  -- `several (a, b)`, who made most dirty first. It is inferred: who made
+  -- folios of the same file dirty during the recording. Null if none is known,
+  -- if the bio writes several files, or no page cache of a file.
+  writers STRING,
   -- `sync` if the bio belongs to a request, else `background`. Null if the log
   -- records no submits: the row is then a request of the block layer, with any
   -- number of bios.
@@ -184,6 +189,7 @@ SELECT
   COALESCE(extract_arg(arg_set_id, 'debug.tid'), thread.tid) AS tid,
   COALESCE(extract_arg(arg_set_id, 'debug.pid'), thread.pid) AS pid,
   COALESCE(extract_arg(arg_set_id, 'debug.comm'), thread.comm) AS comm,
+  extract_arg(arg_set_id, 'debug.writers') AS writers,
   CASE
     WHEN owner IS NOT NULL THEN 'sync'
     WHEN extract_arg(arg_set_id, 'debug.unsubmitted') IS NULL THEN 'background'

@@ -16,6 +16,9 @@
 --                     all other bios, such as direct I/O and writeback by the
 --                     kernel.
 --   comm       text   Name of the thread that submitted the bios.
+--   writers    text   Name of the process that made the data dirty, which these
+--                     bios of no request wrote, or several names. It is inferred
+--                     from the file.
 --   path       text   Path of the file of the other requests.
 --   threads    count  Number of threads with this name.
 --   syncs      count  Number of the slowest requests that it was ahead of; for
@@ -62,6 +65,8 @@ WITH
       dev,
       tid,
       comm,
+      -- A request has its own thread and file.
+      CASE WHEN sync_id IS NULL THEN writers END AS writers,
       bytes,
       ts_ns AS submit_ns,
       ts_ns + COALESCE(queue_ns, 0) AS issue_ns,
@@ -196,6 +201,7 @@ WITH
       bio.sync_id AS other_id,
       bio.tid AS tid,
       bio.comm AS comm,
+      bio.writers AS writers,
       bio.bytes AS bytes,
       bio.issue_ns AS issue_ns,
       bio.complete_ns AS complete_ns
@@ -227,6 +233,7 @@ WITH
       other.kind AS kind,
       other.tid AS tid,
       other.comm AS comm,
+      other.writers AS writers,
       sync.path AS path,
       other.bytes AS bytes,
       CASE
@@ -257,6 +264,7 @@ WITH
       NULL,
       NULL,
       NULL,
+      NULL,
       from_ns,
       until_ns
     FROM waiting
@@ -268,6 +276,7 @@ WITH
       sync_id,
       kind,
       comm,
+      writers,
       path,
       from_ns,
       until_ns,
@@ -277,6 +286,7 @@ WITH
           sync_id,
           kind,
           comm,
+          writers,
           path
         ORDER BY from_ns, until_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -289,6 +299,7 @@ WITH
       sync_id,
       kind,
       comm,
+      writers,
       path,
       SUM(
         CASE
@@ -304,6 +315,7 @@ WITH
       sync_id,
       kind,
       comm,
+      writers,
       path
   ),
   ranked AS (
@@ -314,6 +326,7 @@ WITH
           run,
           kind,
           comm,
+          writers,
           path
         ORDER BY ahead_ns DESC, sync_id
       ) AS place
@@ -324,6 +337,7 @@ WITH
       run,
       kind,
       comm,
+      writers,
       path,
       COUNT(*) AS syncs,
       SUM(ahead_ns) AS ahead_ns,
@@ -334,21 +348,23 @@ WITH
       run,
       kind,
       comm,
+      writers,
       path
   ),
   -- A bio may be ahead of several requests, or several times of one.
   each_bio AS (
-    SELECT DISTINCT run, kind, comm, path, bio_id, tid, bytes
+    SELECT DISTINCT run, kind, comm, writers, path, bio_id, tid, bytes
     FROM ahead
     WHERE
       bio_id IS NOT NULL
     UNION
-    SELECT DISTINCT run, 'commit', NULL, NULL, bio_id, tid, bytes
+    SELECT DISTINCT run, 'commit', NULL, NULL, NULL, bio_id, tid, bytes
     FROM commit_bio
     UNION
     SELECT DISTINCT
       slow.run,
       'itself',
+      NULL,
       NULL,
       NULL,
       bio.bio_id,
@@ -362,6 +378,7 @@ WITH
       run,
       kind,
       comm,
+      writers,
       path,
       COUNT(*) AS bios,
       COUNT(DISTINCT tid) AS threads,
@@ -371,11 +388,13 @@ WITH
       run,
       kind,
       comm,
+      writers,
       path
   )
 SELECT
   cost.kind AS kind,
   cost.comm AS comm,
+  cost.writers AS writers,
   cost.path AS path,
   amount.threads AS threads,
   cost.syncs AS syncs,
@@ -393,6 +412,7 @@ LEFT JOIN amount
   ON amount.run = cost.run
   AND amount.kind = cost.kind
   AND amount.comm IS NOT DISTINCT FROM cost.comm
+  AND amount.writers IS NOT DISTINCT FROM cost.writers
   AND amount.path IS NOT DISTINCT FROM cost.path
 ORDER BY
   cost.run,
@@ -400,4 +420,5 @@ ORDER BY
   cost.ahead_ns DESC,
   cost.kind,
   cost.comm NULLS LAST,
+  cost.writers NULLS LAST,
   cost.path NULLS LAST;

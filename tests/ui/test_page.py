@@ -925,9 +925,9 @@ def test_bystanders_are_those_of_the_report(phased: Phased, inputs: Inputs) -> N
     text = get("text", "document.querySelector('#bystanders .body').textContent")
     found = visit(phased.pages["counted"], [get("bars", bars_of), text])
     rows = run_report(phased.engine, "bystanders").rows
-    assert [bar[:3] for bar in found["bars"]] == [[*row[:2], row[8]] for row in rows][:8]
+    assert [bar[:3] for bar in found["bars"]] == [[*row[:2], row[9]] for row in rows][:8]
     widest = max(bar[3] for bar in found["bars"])
-    longest = max(row[8] for row in rows)
+    longest = max(row[9] for row in rows)
     for _, _, ns, width in found["bars"]:
         assert width == pytest.approx(widest * ns / longest, abs=1.5)
     # The thesis format names no device.

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from device_mapper import dmsetup, load, mapping, refusing
@@ -88,17 +88,22 @@ def dirty_limits(run: Run, **limits: int) -> Iterator[None]:
                 (VM / name).write_text(text)
 
 
+@contextmanager
+def soon_written_back(run: Run) -> Iterator[None]:
+    """Lets flusher threads write soon what a buffered neighbour has written."""
+    if run.text("neighbour") != "buffered":
+        yield
+        return
+    with dirty_limits(run, dirty_bytes=64 << 20, dirty_background_bytes=256 << 10):
+        yield
+
+
 # --- syncs ---------------------------------------------------------------------------------------
 
 
 def syncs(run: Run, timed: Timed) -> None:
     """Each thread appends to a file of its own and syncs it. A neighbour writes from the sync `first` on until the sync `last`."""
-    with ExitStack() as stack:
-        if run.text("neighbour") == "buffered":
-            # So that a flusher thread writes what the neighbour has written, soon.
-            stack.enter_context(
-                dirty_limits(run, dirty_bytes=64 << 20, dirty_background_bytes=256 << 10)
-            )
+    with soon_written_back(run):
         appends(run, timed)
 
 
@@ -380,7 +385,7 @@ def postgres(run: Run, timed: Timed) -> None:
         neighbour.start()
         clients, each = str(run.number("threads")), str(run.number("syncs"))
         log = ["--log", f"--log-prefix={run.dir}/transactions"]
-        with timed.call("pgbench"):
+        with soon_written_back(run), timed.call("pgbench"):
             cluster.call("pgbench", "-n", "-c", clients, "-j", "1", "-t", each, *log)
         if neighbour.child:
             run.more["neighbour"] = neighbour.stop()

@@ -33,6 +33,7 @@ use syncline_core::stacks::symbols::{self, Symbols};
 use syncline_core::summary::Summary;
 use syncline_core::thread_table::ThreadTable;
 use syncline_core::unresolved_frames::{UnresolvedFrames, find_unresolved_frames};
+use syncline_core::writer_table::WriterTable;
 use syncline_core::{SCHEMA_VERSION, run};
 
 create_exception!(
@@ -75,17 +76,17 @@ fn parse_max_loss(text: &str) -> PyResult<MaxLoss> {
     text.parse().map_err(|e| raise(&e))
 }
 
-fn read_file_tables(paths: &[String]) -> PyResult<FileTable> {
-    let mut table = FileTable::default();
+/// Reads tables that lie next to logs. `add` takes the text of one and may fail with the number of a line and the reason.
+fn read_tables(paths: &[String], mut add: impl FnMut(&[u8]) -> Result<(), (usize, String)>) -> PyResult<()> {
     for path in paths {
         let damaged = |why: String| {
             let hint = "convert without it: name the log in the folder instead of the folder".to_owned();
             CoreError::new_err((format!("{path} is damaged: {why}"), Some(hint), "input"))
         };
         let text = std::fs::read(path).map_err(|why| damaged(why.to_string()))?;
-        table.add(&text).map_err(|(line, why)| damaged(format!("line {line}: {why}")))?;
+        add(&text).map_err(|(line, why)| damaged(format!("line {line}: {why}")))?;
     }
-    Ok(table)
+    Ok(())
 }
 
 /// Whether the limit `max_loss` (`N` or `N%`) allows `lost` losses next to `events` events. Raises CoreError if it is not a limit.
@@ -117,13 +118,14 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 /// `filter` is (pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns, cgroup); see `FilterOf`. `processes` are pairs of
 /// a thread and its process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
 /// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
+/// `writer_tables` are paths of files with the threads that made files dirty.
 /// `device_names` maps major << 20 | minor to a name such as `sda`. `max_idle_name_bytes` limits the stacks and paths that are kept although
 /// nothing refers to them. A folder of tables that `is_temporary` is not compressed; the columns that `needed_columns` does not name are null.
 ///
 /// `progress(read_bytes, total_bytes or None, events)` is called a few times a second; an exception in it stops the conversion.
 /// Returns a dict of what was read and lost. Raises CoreError.
 #[pyfunction]
-#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed_columns=None, progress=None))]
+#[pyo3(signature = (inputs, output, *, to=None, source=None, time_unit="ns", pid_is="thread", window_ns=None, hints=HashMap::new(), marks=Vec::new(), max_loss=None, weight="count", by="stack", device_names=BTreeMap::new(), count_other_events=false, one_of_several=false, filter=None, processes=Vec::new(), process_names=BTreeMap::new(), frames=Vec::new(), file_tables=Vec::new(), writer_tables=Vec::new(), max_idle_name_bytes=None, is_temporary=false, needed_columns=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert<'py>(
     py: Python<'py>,
@@ -147,6 +149,7 @@ fn convert<'py>(
     process_names: BTreeMap<u32, String>,
     frames: Vec<(u32, u64, String)>,
     file_tables: Vec<String>,
+    writer_tables: Vec<String>,
     max_idle_name_bytes: Option<usize>,
     is_temporary: bool,
     needed_columns: Option<HashSet<String>>,
@@ -154,6 +157,9 @@ fn convert<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let format = output_format(to)?;
     let defaults = Options::default();
+    let (mut file_table, mut writer_table) = (FileTable::default(), WriterTable::default());
+    read_tables(&file_tables, |text| file_table.add(text))?;
+    read_tables(&writer_tables, |text| writer_table.add(text))?;
     let options = Options {
         inputs,
         source,
@@ -180,7 +186,8 @@ fn convert<'py>(
             min_latency_ns,
         }),
         thread_table: ThreadTable::new(processes, process_names),
-        file_table: read_file_tables(&file_tables)?,
+        file_table,
+        writer_table,
         symbols: Symbols::new(frames),
         table_contents: Contents { is_temporary, columns: needed_columns },
         max_idle_name_bytes: max_idle_name_bytes.unwrap_or(defaults.max_idle_name_bytes),

@@ -143,7 +143,7 @@ pub enum MarkPhase {
 }
 
 /// A block device number in the kernel's packing, `major << 20 | minor`. 0 is unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dev(pub u32);
 
 impl Dev {

@@ -38,6 +38,7 @@ pub mod summary;
 pub mod terminal;
 pub mod thread_table;
 pub mod unresolved_frames;
+pub mod writer_table;
 
 /// Version of the tables in docs/reference/tables.md and of the trace layout.
 pub const SCHEMA_VERSION: u32 = 2;

@@ -15,6 +15,7 @@ use crate::sink::samples::{By, Weight};
 use crate::source::{SOURCES, Source, SourceOptions};
 use crate::stacks::symbols::Symbols;
 use crate::thread_table::ThreadTable;
+use crate::writer_table::WriterTable;
 
 pub struct Options {
     /// Paths; `-` is standard input.
@@ -34,6 +35,7 @@ pub struct Options {
     pub filter: Filter,
     pub thread_table: ThreadTable,
     pub file_table: FileTable,
+    pub writer_table: WriterTable,
     pub symbols: Symbols,
     /// Names of block devices, such as `sda`, each device once.
     pub device_names: Vec<(Dev, String)>,
@@ -65,6 +67,7 @@ impl Default for Options {
             filter: Filter::default(),
             thread_table: ThreadTable::default(),
             file_table: FileTable::default(),
+            writer_table: WriterTable::default(),
             symbols: Symbols::default(),
             device_names: Vec::new(),
             weight: Weight::Count,

@@ -682,6 +682,8 @@ pub struct Bio {
     pub tid: u32,
     pub pid: u32,
     pub comm: NameId,
+    /// Who made the page cache dirty that it writes.
+    pub writers: NameId,
     pub first_event: i64,
     pub submit: Option<i64>,
     /// When the block layer handed it, or the first part of it, to the driver.
@@ -775,6 +777,7 @@ impl Row for Bio {
         f("tid", Value::task(self.tid));
         f("pid", Value::task(self.pid));
         f("comm", Value::name(self.comm));
+        f("writers", Value::name(self.writers));
         f("origin", self.origin());
         f("confidence", self.sync_id.map_or(Value::Null, |_| Value::Word(self.confidence.name())));
         f("incomplete", self.missing().map_or(Value::Null, |m| Value::Word(m.name())));

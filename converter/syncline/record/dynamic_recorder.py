@@ -16,6 +16,8 @@ from syncline.record.mounts import MountWatch
 from syncline.record.probe_group import ProbeGroup
 from syncline.record.processes import Tasks
 from syncline.record.ring_buffer import Buffer, RingBuffer
+from syncline.record.writers import FILE as WRITERS
+from syncline.record.writers import Writers
 
 # Interval at which new files, threads and mounts are looked for.
 _LOOK_EVERY_S = 0.25
@@ -24,6 +26,8 @@ _THREADS_SHARE = 4
 _THREADS = "threads"
 # The events that begin the sync of a file.
 _WITH_FILE = ("fsync_enter", "range_enter")
+# The event of each file that is written back.
+_WRITTEN_BACK = "writepages"
 # The functions that these calls enter: by the events of their entry and their return.
 _ENTERED = {
     ("fsync_enter", "fsync_exit"): {"sys_exit_fsync", "sys_exit_fdatasync"},
@@ -47,6 +51,7 @@ class DynamicRecorder:
         self.problems: list[str] = []
         self._mounts = MountWatch()
         self._paths: FilePaths | None = None
+        self._writers: Writers | None = None
         self._threads: Buffer | None = None
         # By event that never occurred, although others imply it: how many are missing at least.
         self.never_seen: dict[str, int] = {}
@@ -64,6 +69,7 @@ class DynamicRecorder:
             if not self.group.has_symbol_text:
                 self.ring.symbols = completion_symbols()
             self._count_files()
+            self._count_writers(tasks)
             self._record_threads(max(buffer_kb // _THREADS_SHARE, 64))
         except BaseException:
             self.close()
@@ -87,11 +93,16 @@ class DynamicRecorder:
         self._end_look()
         if self._paths is not None:
             self._paths.finish()
+        if self._writers is not None:
+            self._writers.finish()
         self.ring.missed = sum(event.missed for event in self.profile().values())
-        self.ring.count_more_missed = self._count_never_seen
+        self.ring.count_more_missed = self._count_more_missed
         counts = self.ring.stop()
         if self._paths is not None:
             self._paths.write(self._folder / FILE)
+        if self._writers is not None:
+            files = self._paths.files if self._paths is not None else set()
+            self._writers.write(self._folder / WRITERS, files)
         return counts
 
     def facts(self) -> dict[str, Any]:
@@ -104,16 +115,24 @@ class DynamicRecorder:
             found["syncs_counted"] = self._paths.syncs
             found["syncs_not_counted"] = self._paths.dropped
             found["counts_emptied"] = self._paths.emptied
+        if self._writers is not None:
+            found["dirtied_not_counted"] = self._writers.dropped
+            found["writers_emptied"] = self._writers.emptied
         return found | {"problems": self.problems}
 
     def profile(self) -> dict[str, dynamic_events.Hits]:
         """Returns the hits of the kprobes, by event."""
         return dynamic_events.profile(self.group.tracefs, self.group.name)
 
-    def _count_never_seen(self) -> int:
-        """Returns how many events are missing because a probe has no effect."""
+    @property
+    def uncounted(self) -> int:
+        """Folios that were made dirty, and that the histogram of writers had no room for."""
+        return self._writers.dropped if self._writers is not None else 0
+
+    def _count_more_missed(self) -> int:
+        """Returns how many events are missing because a probe has no effect, or a histogram had no room."""
         self.never_seen = never_seen(self)
-        return sum(self.never_seen.values())
+        return sum(self.never_seen.values()) + self.uncounted
 
     def close(self) -> None:
         """Removes the probes and the tracing instances. Must be called in any case."""
@@ -129,9 +148,10 @@ class DynamicRecorder:
             self._look.join()
 
     def _enable(self, buffer: Buffer, events: list[str]) -> None:
-        for event in events:
+        recorded = [event for event in events if not self.group.is_counted(event)]
+        for event in recorded:
             self._filter(event, self.group.filter_of(event))
-        buffer.enable(events)
+        buffer.enable(recorded)
 
     def _filter(self, event: str, condition: str) -> None:
         """Without its filter, an event is recorded more often than needed."""
@@ -143,9 +163,20 @@ class DynamicRecorder:
         try:
             probed = self.group.report.probed
             events = [f"{self.group.name}/{event}" for event in _WITH_FILE if event in probed]
-            self._paths = FilePaths(self.ring.instance, events)
+            others = [event for event in [self._written_back()] if event is not None]
+            self._paths = FilePaths(self.ring.instance, events, others)
         except RecordError as error:
             self.problems.append(f"no paths but the last names of each: {error.message}")
+
+    def _count_writers(self, tasks: Tasks) -> None:
+        try:
+            self._writers = Writers(self.ring.instance, self._written_back(), tasks)
+        except RecordError as error:
+            self.problems.append(f"not who made files dirty: {error.message}")
+
+    def _written_back(self) -> str | None:
+        is_probed = _WRITTEN_BACK in self.group.report.probed
+        return f"{self.group.name}/{_WRITTEN_BACK}" if is_probed else None
 
     def _record_threads(self, buffer_kb: int) -> None:
         """Records when threads that sync get a CPU. At first there are none, so this process is given."""
@@ -173,6 +204,8 @@ class DynamicRecorder:
                 if self._paths is not None:
                     self._paths.poll()
                     self._follow(self._paths.tids)
+                if self._writers is not None:
+                    self._writers.poll()
                 self._define_new()
             except (OSError, ValueError, LookupError) as error:
                 self.problems.append(

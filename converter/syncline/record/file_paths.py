@@ -1,4 +1,4 @@
-"""Paths of the files that are synced, resolved while they exist: files.jsonl.
+"""Paths of the files that are synced or written back, resolved while they exist: files.jsonl.
 
 The kernel counts the syncs of each file, and of each thread, in two histograms. They are read a few
 times a second, so the cost depends on the number of files, not of syncs.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from syncline.record import mounts
 from syncline.record.errors import RecordError
 from syncline.record.file_handles import NoPath, path_of
 from syncline.record.mounts import Mount
-from syncline.record.tracefs import Instance
+from syncline.record.tracefs import Instance, dropped_hits
 
 FILE = "files.jsonl"
 _SIZE = 1 << 14
@@ -24,20 +25,27 @@ _BY_FILE = f"hist:keys=dev,ino,gen:size={_SIZE}"
 _BY_THREAD = f"hist:keys=common_pid,dev,ino:size={_SIZE}"
 _ROW = re.compile(r"^\{ (.*) \} hitcount:\s*(\d+)", re.MULTILINE)
 _VALUE = re.compile(r"(\w+):\s*(\d+)")
-_DROPPED = re.compile(r"^\s+Dropped: (\d+)", re.MULTILINE)
 _CONTAINER_ID = re.compile(r"[0-9a-f]{64}|[0-9a-f]{32}")
 
 
 class FilePaths:
-    """Collects the synced files and the threads that sync, from `start` to `stop`."""
+    """Collects the files and the threads that sync, from its creation to `finish`."""
 
-    def __init__(self, instance: Instance, events: list[str]) -> None:
+    def __init__(self, instance: Instance, events: list[str], others: Sequence[str] = ()) -> None:
         """Counts the hits of events with the fields dev, ino and gen.
+
+        Args:
+            instance: where it counts. The events need not be recorded there.
+            events: those that begin the sync of a file.
+            others: those that only name a file.
 
         Raises:
             RecordError: the kernel has no histograms.
         """
         self._instance = instance
+        # The histograms of each event.
+        self._triggers = dict.fromkeys(others, (_BY_FILE,))
+        self._triggers |= dict.fromkeys(events, (_BY_FILE, _BY_THREAD))
         self._events = events
         self._files: dict[tuple[int, int, int], dict[str, Any]] = {}
         self._threads: dict[tuple[int, int], int] = {}
@@ -52,17 +60,17 @@ class FilePaths:
         # How often the histograms were full and emptied. A file whose only sync came just then has no line.
         self.emptied = 0
         # Hits by event, of the histogram and of those that were emptied.
-        self._hits = dict.fromkeys(events, 0)
-        self._hits_before = dict.fromkeys(events, 0)
-        for event in events:
-            for trigger in (_BY_FILE, _BY_THREAD):
+        self._hits = dict.fromkeys(self._triggers, 0)
+        self._hits_before = dict.fromkeys(self._triggers, 0)
+        for event, triggers in self._triggers.items():
+            for trigger in triggers:
                 self._instance.trigger(event, trigger)
 
     def poll(self) -> None:
         """Reads the histograms and resolves the paths of new files."""
-        for event in self._events:
+        for event in self._triggers:
             self._poll(event)
-        self.syncs = sum(self._hits.values())
+        self.syncs = sum(self._hits[event] for event in self._events)
 
     def _poll(self, event: str) -> None:
         text = self._instance.histogram(event)
@@ -77,18 +85,23 @@ class FilePaths:
                 self._files[key] = self._resolve(*key)
         self._hits[event] = self._hits_before[event] + sum(count for _, count in by_file)
         if max(len(by_file), len(by_thread)) > _SIZE // 2:
-            self.dropped += sum(map(int, _DROPPED.findall(text)))
+            self.dropped += dropped_hits(text)
             self._hits_before[event] = self._hits[event]
             self.emptied += 1
-            for trigger in (_BY_FILE, _BY_THREAD):
+            for trigger in self._triggers[event]:
                 with contextlib.suppress(RecordError):
                     self._instance.trigger(event, f"{trigger}:clear")
 
     def finish(self) -> None:
         """Reads the histograms for the last time."""
         self.poll()
-        for event in self._events:
-            self.dropped += sum(map(int, _DROPPED.findall(self._instance.histogram(event))))
+        for event in self._triggers:
+            self.dropped += dropped_hits(self._instance.histogram(event))
+
+    @property
+    def files(self) -> set[tuple[int, int]]:
+        """Device and inode of all files."""
+        return {(dev, ino) for dev, ino, _ in self._files}
 
     def write(self, file: Path) -> dict[str, int]:
         """Writes a line for each file, and one for each mount. Returns the number of files by outcome."""
@@ -98,11 +111,11 @@ class FilePaths:
             for (dev, ino, generation), row in self._files.items():
                 outcome["with_path"] += "path" in row
                 line = {"dev": dev, "ino": ino, "generation": generation, **row}
-                out.write(_line(line) + "\n")
+                out.write(json_line(line) + "\n")
             for mount in mounts.parse(_text("/proc/self/mountinfo")):
                 if mount.dev in devices:
                     line = {"dev": mount.dev, "mount": mount.point, "root": mount.root}
-                    out.write(_line(line) + "\n")
+                    out.write(json_line(line) + "\n")
         return outcome
 
     def _resolve(self, dev: int, ino: int, generation: int) -> dict[str, Any]:
@@ -164,7 +177,7 @@ class FilePaths:
         return mount.root.rstrip("/") + (mounts.within(path, mount.point) or "")
 
 
-def _line(values: dict[str, Any]) -> str:
+def json_line(values: dict[str, Any]) -> str:
     text = json.dumps(values, ensure_ascii=False)
     # A name may hold bytes that are no UTF-8.
     return text.encode(errors="surrogateescape").decode(errors="replace")
@@ -175,7 +188,10 @@ def _split(text: str) -> tuple[list[tuple[dict[str, int], int]], list[tuple[dict
     by_file, by_thread = [], []
     for keys, count in _ROW.findall(text):
         values = {name: int(value) for name, value in _VALUE.findall(keys)}
-        (by_thread if "common_pid" in values else by_file).append((values, int(count)))
+        if "common_pid" in values:
+            by_thread.append((values, int(count)))
+        elif "gen" in values:
+            by_file.append((values, int(count)))
     return by_file, by_thread
 
 

@@ -140,6 +140,11 @@ class ProbeGroup:
         """Removes the probes. They must be off. Returns the events that are in use elsewhere."""
         return dynamic_events.remove_group(self.tracefs, self.name)
 
+    def is_counted(self, event: str) -> bool:
+        """Returns whether an event of this group is only counted, and not recorded."""
+        name = event.rpartition("/")[2]
+        return any(probe.event == name and probe.counted for probe in self.probes)
+
     def filter_of(self, event: str) -> str:
         """Returns the filter of an event of this group on this kernel; empty without one."""
         name = event.rpartition("/")[2]

@@ -67,6 +67,7 @@ class Probe:
     filter_from: tuple[int, ...] = ()
     required: bool = False
     expects: str = ""
+    counted: bool = False
 
     @property
     def is_each(self) -> bool:
@@ -161,6 +162,7 @@ def _probe(one: dict[str, Any], before: dict[str, Probe]) -> Probe:
         tuple(int(number) for number in one.get("filter_from", "0").split(".")),
         one.get("required", False),
         one.get("expects", ""),
+        one.get("counted", False),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,6 +93,16 @@ class Tasks:
                 tids = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
                 self._threads.update((tid, pid) for tid in tids)
             self._name(pid)
+
+    def scan_threads(self, tids: Iterable[int]) -> None:
+        """Records the processes of threads that still run."""
+        for tid in tids:
+            with contextlib.suppress(OSError):
+                status = Path(f"/proc/{tid}/status").read_text(errors="replace")
+                if found := re.search(r"^Tgid:\s*(\d+)$", status, re.MULTILINE):
+                    pid = int(found[1])
+                    self._threads.add((tid, pid))
+                    self._name(pid)
 
     def scan_saved_tgids(self, tracefs: Path) -> None:
         """Records the threads that the kernel has saved with the option `record-tgid`."""

@@ -98,8 +98,8 @@ class Recorders:
             self.inputs.append(entry)
         if self.ring is not None:
             counts = self.ring.stop() if self.dynamic is None else self.dynamic.stop()
-            without_effect = sum(self.dynamic.never_seen.values()) if self.dynamic else 0
-            if missed := counts.missed - without_effect:
+            explained = self._explained(self.dynamic) if self.dynamic else 0
+            if missed := counts.missed - explained:
                 say(
                     f"warning: probes missed {missed:,} events, which came in an interrupt while"
                     " another probe ran; kernels from 6.5 on have probes that do not"
@@ -132,11 +132,21 @@ class Recorders:
             )
 
     @staticmethod
+    def _explained(dynamic: DynamicRecorder) -> int:
+        """Returns the missed events that have a warning of their own."""
+        return sum(dynamic.never_seen.values()) + dynamic.uncounted
+
+    @staticmethod
     def _probe_facts(dynamic: DynamicRecorder, say: Say) -> dict[str, Any]:
         """Returns what the manifest says of the probes, and says what has failed."""
         facts = dynamic.facts()
         for problem in facts["problems"]:
             say(f"warning: {problem}")
+        if dynamic.uncounted:
+            say(
+                f"warning: the kernel did not count who made {dynamic.uncounted:,} folios dirty, because too many"
+                " files were written at once; they count as lost"
+            )
         facts["without_effect"] = sorted(dynamic.never_seen)
         if facts["without_effect"]:
             say(

@@ -12,6 +12,7 @@ from syncline.record.errors import RecordError
 
 FOLDERS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _PREFIX = "syncline-"
+_DROPPED = re.compile(r"^\s+Dropped: (\d+)", re.MULTILINE)
 
 
 def find(root: Path = Path("/"), holds: str = "instances") -> Path | None:
@@ -25,6 +26,11 @@ def find(root: Path = Path("/"), holds: str = "instances") -> Path | None:
             if (folder / holds).is_dir():
                 return folder
     return None
+
+
+def dropped_hits(histograms: str) -> int:
+    """Returns how many hits histograms had no room for, by their text."""
+    return sum(map(int, _DROPPED.findall(histograms)))
 
 
 def remove_dead_instances(tracefs: Path) -> list[str]:
@@ -160,7 +166,9 @@ class Instance:
     def histogram(self, event: str) -> str:
         """Returns the text of all histograms of an event; empty if it cannot be read."""
         with contextlib.suppress(OSError):
-            return (self.folder / "events" / event / "hist").read_text()
+            # A name of a thread may hold bytes that are no UTF-8.
+            file = self.folder / "events" / event / "hist"
+            return file.read_text(errors="surrogateescape")
         return ""
 
     def formats(self, events: list[str]) -> dict[str, list[str]]:

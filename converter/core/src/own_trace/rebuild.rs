@@ -196,6 +196,7 @@ pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_unsubmitted: bool)
         tid: task(v[at!(Bio, "tid")]),
         pid: task(v[at!(Bio, "pid")]),
         comm: name(v[at!(Bio, "comm")]),
+        writers: name(v[at!(Bio, "writers")]),
         first_event: ts,
         submit,
         issue,

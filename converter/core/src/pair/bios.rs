@@ -391,6 +391,7 @@ impl Pairer {
             tid: e.tid,
             pid: e.pid,
             comm: e.comm,
+            writers: NameId::NONE,
             first_event: e.ts,
             submit: None,
             issue: None,
@@ -586,11 +587,12 @@ impl Pairer {
     pub(super) fn close_bio(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
         let bio = &mut self.bios[slot];
         (bio.row.extent.ranges, bio.row.extent.span) = bio.ranges.summary();
-        // A request says whose page cache its bios write.
-        if bio.row.sync_id.is_none()
-            && let Some((dev, ino)) = bio.pages.file()
-        {
-            (bio.row.ino, bio.row.path) = (ino, self.files.path(dev, ino));
+        if let Some((dev, ino)) = bio.pages.file() {
+            bio.row.writers = self.files.writers(dev, ino);
+            // A request says whose page cache its bios write.
+            if bio.row.sync_id.is_none() {
+                (bio.row.ino, bio.row.path) = (ino, self.files.path(dev, ino));
+            }
         }
         out.sink.bio(&bio.row, out.names)?;
         let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);

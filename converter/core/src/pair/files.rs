@@ -1,4 +1,4 @@
-//! Which file the page cache in a bio is of, and its path.
+//! Which file the page cache in a bio is of, its path, and who made it dirty.
 
 use super::Map;
 use crate::event::Dev;
@@ -44,10 +44,11 @@ struct File {
     path: NameId,
 }
 
-/// The paths of files by device and inode, from syncs and from the recorder's table.
+/// What is known of files by device and inode, from syncs and from the recorder's tables.
 #[derive(Debug, Default)]
 pub struct Files {
     by_inode: Map<(Dev, u64), File>,
+    writers: Map<(Dev, u64), NameId>,
 }
 
 impl Files {
@@ -65,9 +66,20 @@ impl Files {
         }
     }
 
-    /// Visits every path.
+    /// Visits every path, and who wrote to each file.
     pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
         self.by_inode.values().for_each(|file| f(file.path));
+        self.writers.values().for_each(|&name| f(name));
+    }
+
+    /// Takes note of who made a file dirty.
+    pub fn see_writers(&mut self, dev: Dev, ino: u64, writers: NameId) {
+        self.writers.insert((dev, ino), writers);
+    }
+
+    /// Returns who made a file dirty; `NONE` if it is not known.
+    pub(super) fn writers(&self, dev: Dev, ino: u64) -> NameId {
+        self.writers.get(&(dev, ino)).copied().unwrap_or(NameId::NONE)
     }
 
     /// Returns the path of a file; `NONE` if it is not known, or not which of several files it is.

@@ -133,7 +133,7 @@ pub struct Pairer {
 
 impl Pairer {
     /// `ids_are_processes`: the inputs know processes only, so the calls of a task may overlap.
-    /// `files` are those of the recorder's table.
+    /// `files` are those of the recorder's tables.
     pub fn new(
         ids_are_processes: bool,
         locations: Arc<Locations>,

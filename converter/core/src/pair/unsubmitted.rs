@@ -135,6 +135,7 @@ impl Pairer {
                 tid: UNKNOWN_TASK,
                 pid: UNKNOWN_TASK,
                 comm: NameId::NONE,
+                writers: NameId::NONE,
                 first_event,
                 submit: None,
                 issue,

@@ -57,6 +57,9 @@ impl<'a> PairingPipeline<'a> {
         for (dev, ino, generation, path) in options.file_table.paths() {
             files.see(dev, ino, generation, names.intern_passing(path.as_bytes()));
         }
+        for ((dev, ino), writers) in options.writer_table.texts(&options.thread_table) {
+            files.see_writers(dev, ino, names.intern(writers.as_bytes()));
+        }
         Ok(Self {
             adopter: Adopter {
                 names,

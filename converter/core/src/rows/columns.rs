@@ -61,6 +61,7 @@ pub const BIO: &[(&str, Type)] = &[
     ("tid", Type::Int),
     ("pid", Type::Int),
     ("comm", Type::Text),
+    ("writers", Type::Text),
     ("origin", Type::Text),
     ("confidence", Type::Text),
     ("incomplete", Type::Text),

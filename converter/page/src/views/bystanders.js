@@ -34,12 +34,13 @@ export const bystandersView = {
 };
 
 function rows(side) {
-  const {kind, comm, path, syncs, of_syncs, bios, bytes, ahead_ns, share} = side.raw.bystanders;
-  return kind.map((_, row) => ({kind: kind[row], comm: comm[row], path: path[row], syncs: syncs[row], of: of_syncs[row], bios: bios[row], bytes: bytes[row], ns: ahead_ns[row], share: share[row]}));
+  const {kind, comm, writers, path, syncs, of_syncs, bios, bytes, ahead_ns, share} = side.raw.bystanders;
+  return kind.map((_, row) => ({kind: kind[row], comm: comm[row], writers: writers[row], path: path[row], syncs: syncs[row], of: of_syncs[row], bios: bios[row], bytes: bytes[row], ns: ahead_ns[row], share: share[row]}));
 }
 
-function name({kind, comm, path}) {
+function name({kind, comm, writers, path}) {
   if (kind === 'itself' || kind === 'commit') return KINDS[kind];
   const thread = format.printable(comm ?? '[no name]');
+  if (writers) return `${thread} for ${format.printable(writers)}`;
   return path ? `${thread}: ${format.printable(path)}` : thread;
 }

@@ -1,0 +1,127 @@
+//! Which threads made page cache dirty, by file. The recorder writes the table next to its log, one JSON object a line: a file and a thread.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::event::Dev;
+use crate::thread_table::ThreadTable;
+
+/// How many names a text has at most.
+const MAX_NAMES: usize = 3;
+
+#[derive(Clone, Debug)]
+struct Writer {
+    tid: u32,
+    comm: String,
+    folios: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct WriterTable {
+    /// In an order that does not change between runs, because outputs number names as they come.
+    by_file: BTreeMap<(Dev, u64), Vec<Writer>>,
+}
+
+impl WriterTable {
+    /// Adds the lines of a table. Fails with the number of the first line that is not one of a file and a thread, and the reason.
+    pub fn add(&mut self, text: &[u8]) -> Result<(), (usize, String)> {
+        for (number, line) in text.split(|&b| b == b'\n').enumerate() {
+            if !line.trim_ascii().is_empty() {
+                self.add_line(line).map_err(|why| (number + 1, why))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_line(&mut self, line: &[u8]) -> Result<(), String> {
+        let object: Map<String, Value> = serde_json::from_slice(line).map_err(|why| why.to_string())?;
+        let number = |key: &str| object.get(key).and_then(Value::as_u64).ok_or(format!("it has no number `{key}`"));
+        let number_32 = |key: &str| u32::try_from(number(key)?).map_err(|_| format!("`{key}` is out of range"));
+        let comm = object.get("comm").and_then(Value::as_str).ok_or("it has no text `comm`")?.to_owned();
+        let (ino, tid, folios) = (number("ino")?, number_32("tid")?, number("folios")?);
+        // The recorder does not know the file system of every file.
+        if object.contains_key("dev") {
+            let dev = Dev(number_32("dev")?);
+            self.by_file.entry((dev, ino)).or_default().push(Writer { tid, comm, folios });
+        }
+        Ok(())
+    }
+
+    /// Returns who made each file dirty, as text: the name of the process, or `several (a, b)`, who wrote most first. The name is that of the
+    /// thread where its process is not known.
+    pub fn texts(&self, threads: &ThreadTable) -> impl Iterator<Item = ((Dev, u64), String)> {
+        let processes: BTreeMap<u32, &str> = threads.process_names().collect();
+        self.by_file.iter().map(move |(&file, writers)| {
+            let mut folios: BTreeMap<&str, u64> = BTreeMap::new();
+            for writer in writers {
+                let process = processes.get(&threads.process_of(writer.tid)).copied();
+                let sum = folios.entry(process.unwrap_or(&writer.comm)).or_default();
+                *sum = sum.saturating_add(writer.folios);
+            }
+            (file, text_of(folios.into_iter().collect()))
+        })
+    }
+}
+
+fn text_of(mut names: Vec<(&str, u64)>) -> String {
+    names.sort_by_key(|&(_, folios)| std::cmp::Reverse(folios));
+    if let [(name, _)] = names[..] {
+        return name.to_owned();
+    }
+    let first: Vec<&str> = names.iter().take(MAX_NAMES).map(|&(name, _)| name).collect();
+    match names.len().saturating_sub(MAX_NAMES) {
+        0 => format!("several ({})", first.join(", ")),
+        more => format!("several ({} and {more} more)", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str, threads: &ThreadTable) -> Vec<(u64, String)> {
+        let mut table = WriterTable::default();
+        table.add(text.as_bytes()).unwrap();
+        table.texts(threads).map(|((_, ino), text)| (ino, text)).collect()
+    }
+
+    fn line(ino: u64, tid: u32, comm: &str, folios: u64) -> String {
+        format!("{{\"dev\":266338320,\"ino\":{ino},\"tid\":{tid},\"comm\":\"{comm}\",\"folios\":{folios}}}\n")
+    }
+
+    #[test]
+    fn one_writer_is_named_and_several_are_listed_by_what_they_wrote() {
+        let text = [line(7, 1, "cp", 3), line(8, 1, "cp", 3), line(8, 2, "dd", 9), line(8, 1, "cp", 7)].concat();
+        let found = texts(&text, &ThreadTable::default());
+        assert_eq!(found, [(7, "cp".to_owned()), (8, "several (cp, dd)".to_owned())]);
+        let many: String = [1, 2, 3, 4, 5].map(|n| line(9, n, &format!("w{n}"), u64::from(n))).concat();
+        assert_eq!(texts(&many, &ThreadTable::default()), [(9, "several (w5, w4, w3 and 2 more)".to_owned())]);
+    }
+
+    #[test]
+    fn threads_of_a_process_are_one_writer() {
+        let threads = ThreadTable::new([(11, 10), (12, 10), (20, 20)], BTreeMap::from([(10, "mysqld".to_owned())]));
+        let text = [line(7, 11, "ib_pg_flush-1", 5), line(7, 12, "ib_pg_flush-2", 5), line(8, 20, "cp", 1)].concat();
+        assert_eq!(texts(&text, &threads), [(7, "mysqld".to_owned()), (8, "cp".to_owned())]);
+    }
+
+    #[test]
+    fn a_file_without_a_known_file_system_is_left_out() {
+        let text = "{\"bdi\":\"8:0\",\"ino\":7,\"tid\":1,\"comm\":\"cp\",\"folios\":1,\"reason\":\"x\"}\n\n";
+        assert!(texts(text, &ThreadTable::default()).is_empty());
+    }
+
+    #[test]
+    fn a_damaged_line_is_named() {
+        for (text, line, why) in [
+            ("\n{\"dev\":1,\"ino\":2,\"tid\":3,\"folios\":4}", 2, "it has no text `comm`"),
+            ("{\"dev\":1,\"tid\":3,\"comm\":\"a\",\"folios\":4}", 1, "it has no number `ino`"),
+            ("{\"dev\":1,\"ino\":2,\"tid\":3,\"comm\":\"a\"}", 1, "it has no number `folios`"),
+            ("{\"dev\":\"1\",\"ino\":2,\"tid\":3,\"comm\":\"a\",\"folios\":4}", 1, "it has no number `dev`"),
+            ("{\"dev\":1,\"ino\":2,\"tid\":4294967296,\"comm\":\"a\",\"folios\":4}", 1, "`tid` is out of range"),
+        ] {
+            assert_eq!(WriterTable::default().add(text.as_bytes()), Err((line, why.to_owned())), "{text}");
+        }
+    }
+}
