@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from syncline.inputs import Reading, opened
-from syncline.report.run import run_report
+from syncline.report.run import run_query, run_report
 
 from tests import known_truth
 from tests.coretools import ROOT, tables
@@ -29,6 +30,11 @@ def report(path: Path | str, engine: str) -> list[dict[str, Any]]:
     return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
 
 
+def key_of(row: dict[str, Any]) -> bystanders.Key:
+    """The key of a row. Without requests, its path follows from its bios."""
+    return row["kind"], row["comm"], row["writers"], row["path"] if row["kind"] == "sync" else None
+
+
 def check(source: Path, folder: Path) -> set[str]:
     """Compares the report with the reference. Returns the kinds of bystanders."""
     for output in ("tables/", "out.pftrace"):
@@ -43,7 +49,7 @@ def check(source: Path, folder: Path) -> set[str]:
         for key, ns in lengths.items():
             sums[key] += ns
             syncs[key] += 1
-    keys = [(row["kind"], row["comm"], row["writers"], row["path"]) for row in rows]
+    keys = [key_of(row) for row in rows]
     assert dict(zip(keys, (row["ahead_ns"] for row in rows), strict=True)) == sums
     assert dict(zip(keys, (row["syncs"] for row in rows), strict=True)) == syncs
     if not expected:
@@ -125,6 +131,51 @@ def test_on_a_device_for_one_bio_each_bio_ahead_costs_its_service_time(tmp_path:
     waits = sum(bystanders.waits_of(sync, found.tables) for sync in slow)
     assert neighbour["bios"] > waits
     assert neighbour["ahead_ns"] >= (neighbour["bios"] - waits) * service_ns
+
+
+def test_behind_a_flusher_thread_is_who_made_the_data_dirty(tmp_path: Path) -> None:
+    run = known_truth.unpacked("neighbour-buffered", tmp_path)
+    truth = json.loads((run / "truth.json").read_text())["neighbour"]
+    # Each write of the neighbour fills folios that are clean or dirty already.
+    lines = [json.loads(line) for line in (run / "writers.jsonl").read_text().splitlines()]
+    mine = [line for line in lines if line["tid"] in truth["tids"]]
+    assert {line["comm"] for line in mine} == {truth["comm"]}
+    assert 0 < sum(line["folios"] for line in mine) * 4096 <= truth["bytes"]
+    assert check(run, tmp_path) >= {"itself", "background"}
+    rows = report(tmp_path / "out.pftrace", "embedded")
+    [flushed] = [row for row in rows if row["writers"] is not None]
+    assert (flushed["writers"], flushed["path"]) == (truth["comm"], truth["path"])
+    assert flushed["comm"].startswith("kworker/")
+    bios = tables(tmp_path / "tables")["bio"]
+    of_file = [row for row in bios if row["path"] == truth["path"]]
+    assert {row["writers"] for row in of_file} == {truth["comm"]}
+    assert 0 < flushed["bytes"] <= sum(row["bytes"] for row in of_file) <= truth["bytes"]
+    # No bio of the neighbour was submitted before it began to write, or is still open.
+    span = max(row["ts_ns"] + row["dur_ns"] for row in of_file) - truth["start_ns"]
+    assert 0 < flushed["ahead_ns"] <= span
+    # Journal and metadata have no file.
+    assert {row["writers"] for row in bios if row["ino"] is None and row["sync_id"] is None} == {
+        None
+    }
+
+
+@pytest.mark.parametrize("name", ["fsync", "exact", "a, b", 'näme \\"x\\"', "7"])
+def test_a_writer_with_any_name_is_in_the_trace_as_in_the_tables(name: str, tmp_path: Path) -> None:
+    run = known_truth.unpacked("neighbour-buffered", tmp_path)
+    (run / "tasks.json").unlink()
+    lines = [json.loads(line) for line in (run / "writers.jsonl").read_text().splitlines()]
+    (run / "writers.jsonl").write_text(
+        "".join(json.dumps(line | {"comm": name}) + "\n" for line in lines)
+    )
+    for output in ("tables/", "out.pftrace"):
+        Reading().convert([str(run)], f"{tmp_path}/{output}")
+    query = "SELECT writers, COUNT(*) FROM syncline_bio GROUP BY 1 ORDER BY 1"
+    found = []
+    for path, engine in (("tables", "duckdb"), ("out.pftrace", "embedded")):
+        with opened(str(tmp_path / path), Reading(), engine=engine) as opened_engine:
+            found.append(sorted(map(tuple, run_query(opened_engine, query).rows), key=str))
+    assert found[0] == found[1]
+    assert {writers for writers, _ in found[0]} == {None, name}
 
 
 @pytest.mark.parametrize("case", ["neighbour-none", "postgres"])

@@ -208,6 +208,11 @@ class TestGroup:
         removed = (folder / "dynamic_events").read_text()[len(written) :].split()
         assert sorted(removed) == sorted(f"-:{event}" for event in events)
 
+    def test_what_is_only_counted_is_not_recorded(self, folder: Path) -> None:
+        group = probe_group.ProbeGroup(folder)
+        assert group.is_counted(f"{group.name}/writepages")
+        assert not group.is_counted(f"{group.name}/bio")
+
     def test_a_file_system_that_is_mounted_later_gets_its_probes(self, folder: Path) -> None:
         group = probe_group.ProbeGroup(folder)
         group.define({"ext4"})

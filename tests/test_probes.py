@@ -242,10 +242,17 @@ def test_paths_come_from_the_table_of_files(tmp_path: Path) -> None:
     )
 
 
-def test_a_damaged_table_of_files_is_named(tmp_path: Path) -> None:
-    (table := tmp_path / "files.jsonl").write_text('{"dev": 1, "mount": "/", "root": "/"}\n{"dev"')
+@pytest.mark.parametrize(
+    ("tables", "first"),
+    [
+        ("file_tables", '{"dev": 1, "mount": "/", "root": "/"}'),
+        ("writer_tables", '{"dev": 1, "ino": 2, "tid": 3, "comm": "a", "folios": 4}'),
+    ],
+)
+def test_a_damaged_table_is_named(tables: str, first: str, tmp_path: Path) -> None:
+    (table := tmp_path / "damaged.jsonl").write_text(f'{first}\n{{"dev"')
     with pytest.raises(_core.CoreError) as raised:
-        core(tmp_path, text_of("ext4.txt.gz"), file_tables=[str(table)])
+        core(tmp_path, text_of("ext4.txt.gz"), **{tables: [str(table)]})
     message, hint, kind = raised.value.args
     assert message.startswith(f"{table} is damaged: line 2: ")
     assert hint

@@ -16,10 +16,11 @@
 --                     all other bios, such as direct I/O and writeback by the
 --                     kernel.
 --   comm       text   Name of the thread that submitted the bios.
---   writers    text   Name of the process that made the data dirty, which these
---                     bios of no request wrote, or several names. It is inferred
---                     from the file.
---   path       text   Path of the file of the other requests.
+--   writers    text   Name of the process that made the data dirty that these
+--                     bios wrote, or several names; for bios of no request. It
+--                     is inferred from the file.
+--   path       text   Path of the file of the other requests, or of the only
+--                     file that these bios wrote.
 --   threads    count  Number of threads with this name.
 --   syncs      count  Number of the slowest requests that it was ahead of; for
 --                     itself and commit, that had such bios.
@@ -67,6 +68,7 @@ WITH
       comm,
       -- A request has its own thread and file.
       CASE WHEN sync_id IS NULL THEN writers END AS writers,
+      path AS file,
       bytes,
       ts_ns AS submit_ns,
       ts_ns + COALESCE(queue_ns, 0) AS issue_ns,
@@ -202,6 +204,7 @@ WITH
       bio.tid AS tid,
       bio.comm AS comm,
       bio.writers AS writers,
+      bio.file AS file,
       bio.bytes AS bytes,
       bio.issue_ns AS issue_ns,
       bio.complete_ns AS complete_ns
@@ -235,6 +238,7 @@ WITH
       other.comm AS comm,
       other.writers AS writers,
       sync.path AS path,
+      other.file AS file,
       other.bytes AS bytes,
       CASE
         WHEN waiting.from_ns > other.issue_ns THEN waiting.from_ns
@@ -260,6 +264,7 @@ WITH
       waiting.sync_id,
       NULL,
       waiting.kind,
+      NULL,
       NULL,
       NULL,
       NULL,
@@ -353,17 +358,18 @@ WITH
   ),
   -- A bio may be ahead of several requests, or several times of one.
   each_bio AS (
-    SELECT DISTINCT run, kind, comm, writers, path, bio_id, tid, bytes
+    SELECT DISTINCT run, kind, comm, writers, path, file, bio_id, tid, bytes
     FROM ahead
     WHERE
       bio_id IS NOT NULL
     UNION
-    SELECT DISTINCT run, 'commit', NULL, NULL, NULL, bio_id, tid, bytes
+    SELECT DISTINCT run, 'commit', NULL, NULL, NULL, NULL, bio_id, tid, bytes
     FROM commit_bio
     UNION
     SELECT DISTINCT
       slow.run,
       'itself',
+      NULL,
       NULL,
       NULL,
       NULL,
@@ -380,6 +386,10 @@ WITH
       comm,
       writers,
       path,
+      CASE
+        WHEN COUNT(file) = COUNT(*)
+        AND MIN(file) = MAX(file) THEN MIN(file)
+      END AS file,
       COUNT(*) AS bios,
       COUNT(DISTINCT tid) AS threads,
       SUM(bytes) AS bytes
@@ -395,7 +405,7 @@ SELECT
   cost.kind AS kind,
   cost.comm AS comm,
   cost.writers AS writers,
-  cost.path AS path,
+  COALESCE(cost.path, amount.file) AS path,
   amount.threads AS threads,
   cost.syncs AS syncs,
   total.syncs AS of_syncs,

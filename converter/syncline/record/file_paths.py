@@ -178,6 +178,7 @@ class FilePaths:
 
 
 def json_line(values: dict[str, Any]) -> str:
+    """Returns a line of a table without its end."""
     text = json.dumps(values, ensure_ascii=False)
     # A name may hold bytes that are no UTF-8.
     return text.encode(errors="surrogateescape").decode(errors="replace")

@@ -7,7 +7,6 @@ folios that each thread makes dirty in a histogram, and records no event for the
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -137,7 +136,7 @@ def _block_devices() -> set[int]:
     """Returns the numbers of the block devices as the kernel keeps them: major << 20 | minor."""
     found = set()
     with contextlib.suppress(OSError):
-        for name in os.listdir("/sys/dev/block"):
-            major, _, minor = name.partition(":")
+        for device in Path("/sys/dev/block").iterdir():
+            major, _, minor = device.name.partition(":")
             found.add(int(major) << 20 | int(minor))
     return found
