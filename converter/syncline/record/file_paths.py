@@ -48,6 +48,7 @@ class FilePaths:
         self._triggers |= dict.fromkeys(events, (_BY_FILE, _BY_THREAD))
         self._events = events
         self._files: dict[tuple[int, int, int], dict[str, Any]] = {}
+        self._synced: set[tuple[int, int, int]] = set()
         self._threads: dict[tuple[int, int], int] = {}
         self._namespaces: dict[str, list[Mount]] = {}
         self._own = mounts.parse(_text("/proc/self/mountinfo"))
@@ -83,6 +84,8 @@ class FilePaths:
             key = (keys["dev"], keys["ino"], keys["gen"])
             if key not in self._files:
                 self._files[key] = self._resolve(*key)
+            if event in self._events:
+                self._synced.add(key)
         self._hits[event] = self._hits_before[event] + sum(count for _, count in by_file)
         if max(len(by_file), len(by_thread)) > _SIZE // 2:
             self.dropped += dropped_hits(text)
@@ -104,11 +107,15 @@ class FilePaths:
         return {(dev, ino) for dev, ino, _ in self._files}
 
     def write(self, file: Path) -> dict[str, int]:
-        """Writes a line for each file, and one for each mount. Returns the number of files by outcome."""
-        outcome = {"files": len(self._files), "with_path": 0}
-        devices = {dev for dev, _, _ in self._files}
+        """Writes a line for each file, and one for each mount. Returns the number of files by outcome.
+
+        Files that were only written back have no line without a path.
+        """
+        rows = {k: row for k, row in self._files.items() if k in self._synced or "path" in row}
+        outcome = {"files": len(rows), "with_path": 0}
+        devices = {dev for dev, _, _ in rows}
         with file.open("w") as out:
-            for (dev, ino, generation), row in self._files.items():
+            for (dev, ino, generation), row in rows.items():
                 outcome["with_path"] += "path" in row
                 line = {"dev": dev, "ino": ino, "generation": generation, **row}
                 out.write(json_line(line) + "\n")
