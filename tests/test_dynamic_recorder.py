@@ -447,6 +447,30 @@ class TestPaths:
         assert row["container_path"] == "/var/lib/db/wal/1"
         assert row["container"] == "ab" * 32
 
+    def test_a_file_that_was_written_back_before_its_sync_has_its_path_in_the_container(
+        self, instance: tracefs.Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        host = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+        inside = "40 1 8:1 /data/db /var/lib/db rw - ext4 /dev/sda1 rw\n"
+        answers = {"/proc/self/mountinfo": host, f"/proc/{os.getpid()}/mountinfo": inside}
+        monkeypatch.setattr(file_paths, "_text", lambda path: answers.get(path, ""))
+        monkeypatch.setattr(
+            file_paths, "_namespace", lambda pid: "mnt:[1]" if pid == "self" else "mnt:[2]"
+        )
+        monkeypatch.setattr(file_paths, "path_of", lambda *_: "/data/db/wal/1")
+        events = instance.folder / "events/g"
+        synced = (events / "fsync_enter/hist").read_text()
+        shutil.copytree(events / "fsync_enter", events / "writepages")
+        (events / "writepages/hist").write_text(synced.partition("# event histogram\n#\n")[2])
+        (events / "fsync_enter/hist").write_text("")
+        paths = file_paths.FilePaths(instance, ["g/fsync_enter"], ["g/writepages"])
+        paths.poll()
+        (events / "fsync_enter/hist").write_text(synced)
+        paths.poll()
+        paths.write(tmp_path / "files.jsonl")
+        row = json.loads((tmp_path / "files.jsonl").read_text().splitlines()[0])
+        assert (row["path"], row["container_path"]) == ("/data/db/wal/1", "/var/lib/db/wal/1")
+
     def test_a_name_that_is_no_utf_8_is_written(self) -> None:
         line = file_paths.json_line({"path": os.fsdecode(b"/a\xff")})
         assert json.loads(line.encode()) == {"path": "/a\ufffd"} or "\ufffd" in line

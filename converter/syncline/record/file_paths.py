@@ -44,8 +44,8 @@ class FilePaths:
         """
         self._instance = instance
         # The histograms of each event.
-        self._triggers = dict.fromkeys(others, (_BY_FILE,))
-        self._triggers |= dict.fromkeys(events, (_BY_FILE, _BY_THREAD))
+        self._triggers = dict.fromkeys(events, (_BY_FILE, _BY_THREAD))
+        self._triggers |= dict.fromkeys(others, (_BY_FILE,))
         self._events = events
         self._files: dict[tuple[int, int, int], dict[str, Any]] = {}
         self._synced: set[tuple[int, int, int]] = set()
@@ -82,9 +82,11 @@ class FilePaths:
                 self._threads[keys["dev"], keys["ino"]] = keys["common_pid"]
         for keys, _ in by_file:
             key = (keys["dev"], keys["ino"], keys["gen"])
-            if key not in self._files:
+            # The thread that syncs it may know it by another path.
+            is_first_sync = event in self._events and key not in self._synced
+            if is_first_sync or key not in self._files:
                 self._files[key] = self._resolve(*key)
-            if event in self._events:
+            if is_first_sync:
                 self._synced.add(key)
         self._hits[event] = self._hits_before[event] + sum(count for _, count in by_file)
         if max(len(by_file), len(by_thread)) > _SIZE // 2:
