@@ -148,10 +148,11 @@ def test_background_writeback_has_the_inode_of_its_file(case: str, tmp_path: Pat
         folios = [e for e in one.events if e["event"].startswith("bio_add_") and e["ino"] == ino]
         assert written == sum(e["len"] for e in folios)
     else:
-        # Nothing else writes to page cache in the background.
-        assert written == one.truth["neighbour"]["bytes"]
-    # It was never synced, so the recorder has no path of it.
-    assert {row["path"] for row in data} == {None}
+        # Nothing else writes to page cache in the background. The rest is still dirty at the end.
+        assert 0 < written <= one.truth["neighbour"]["bytes"]
+    # It was never synced. Only a newer recorder has the paths of files that are written back.
+    path = one.truth["neighbour"]["path"] if case == "neighbour-buffered" else None
+    assert {row["path"] for row in data} == {path}
     others = [row for row in one.tables["bio"] if row not in data]
     assert {(row["ino"], row["path"]) for row in others} == {(None, None)}
 

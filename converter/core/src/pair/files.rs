@@ -66,10 +66,9 @@ impl Files {
         }
     }
 
-    /// Visits every path, and who wrote to each file.
+    /// Visits every path. The names of writers are never forgotten.
     pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
         self.by_inode.values().for_each(|file| f(file.path));
-        self.writers.values().for_each(|&name| f(name));
     }
 
     /// Takes note of who made a file dirty.
