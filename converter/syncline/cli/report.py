@@ -79,7 +79,8 @@ def command(
     engine: str,
     reading: Reading,
 ) -> None:
-    """Prints reports on a log, a trace, or Parquet. Without NAME it prints the summary.
+    """Prints reports on a log, a trace, or Parquet. Without NAME it prints the answer: who waited, for what,
+    for which file. The other formats than table then print the summary.
 
     INPUT is a log, a run directory, a trace, a Parquet file or folder, a folder of runs that are converted
     to .parquet, .csv, .jsonl or DIR/, or `-`.
@@ -93,11 +94,13 @@ def command(
             f"syncline report {input} --html OUT.html --base {base}",
         )
     from syncline import render
-    from syncline.report import catalogue
+    from syncline.render import answer as rendered
+    from syncline.report import answer, catalogue
     from syncline.report.run import caveats, run_report, statements
 
+    wants_answer = not names and form == "table"
     try:
-        reports = [catalogue.load(name) for name in names or ("summary",)]
+        reports = [catalogue.load(name) for name in names or ("summary",) if not wants_answer]
     except catalogue.UnknownReport as error:
         if other := next((name for name in names if Path(name).exists()), None):
             raise Failure(
@@ -110,18 +113,20 @@ def command(
         raise Failure("CSV holds one table", "name one report, or use --format json")
     options.refuse_for_converted(input, reading)
     needed = statements(report.name for report in reports)
+    needed += answer.statements() if wants_answer else []
     with (
         bar("reading") as progress,
         opened(input, reading, engine, progress, statements=needed) as open_engine,
     ):
         stdout_preface, stderr_preface = render.preface(form, caveats(open_engine))
+        first = rendered.render(answer.read(open_engine), catalogue.names()) if wants_answer else ""
         tables = [(run_report(open_engine, report.name), report) for report in reports]
     sys.stderr.write(stderr_preface)
     export = render.exporter(form)
     # jq reads several JSON objects as a stream.
     between = "" if form == "json" else "\n"
     text = between.join(export(table, report) for table, report in tables)
-    show(stdout_preface + text)
+    show(stdout_preface + first + text)
 
 
 def _write_page(

@@ -1,0 +1,148 @@
+"""The answer to "what did the syncs wait for?", as sentences with numbers and one bar."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+
+from syncline.report.answer import RESIDUE, Answer, Row
+
+from .human import text
+
+__all__ = ["render"]
+
+# Width of the bar if standard output is not a terminal, and at most.
+_WIDTH = 100
+# Phases that the sentence names. The bar has all that have room.
+_NAMED = 3
+_EACH = {RESIDUE: "not explained"}
+
+
+def render(answer: Answer, more: Sequence[str]) -> str:
+    """Renders the answer, one paragraph for each question.
+
+    Args:
+        more: names of reports, which the last line lists.
+    """
+    last = f"More: syncline report INPUT NAME, with NAME from {', '.join(more)}; --html OUT.html for charts."
+    return "\n".join([*_lines(answer), last]) + "\n"
+
+
+def _lines(answer: Answer) -> Iterator[str]:
+    total = answer.total
+    if not total["syncs"]:
+        yield "The input has no sync request."
+        return
+    yield _total(total)
+    if not total["known"]:
+        return
+    yield ""
+    yield _phases(answer.phases)
+    if answer.phases:
+        yield _bar(answer.phases, min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH)
+    yield ""
+    by = "folder" if any((row["path"] or "").endswith("/") for row in answer.worst) else "file"
+    yield f"Those that waited longest, by {by} and name of the thread:"
+    for place, row in enumerate(answer.worst, 1):
+        yield f"  {place}. {_worst(row, total['time_ns'])}"
+    yield ""
+    if answer.slowest:
+        yield f"Slowest: {_slowest(answer.slowest)}"
+    yield _bystander(answer)
+
+
+def _total(total: Row) -> str:
+    syncs = _count(total["syncs"], "sync")
+    of = f" of {_count(total['files'], 'file')}" if total["files"] else ""
+    by = f" by {_count(total['threads'], 'thread')}" if total["threads"] else ""
+    runs = f" in {total['runs']:,} runs" if total["runs"] > 1 else ""
+    if not total["known"]:
+        return f"{syncs}{of}{by}{runs}; the length of none is known."
+    unknown = total["syncs"] - total["known"]
+    lacking = f" The length of {unknown:,} is not known." if unknown else ""
+    wall, span = total["wall_ns"], total["span_ns"]
+    share = f" ({text(wall / span, 'share')})" if span else ""
+    return (
+        f"{syncs}{of}{by}{runs} waited {text(total['time_ns'], 'ns')}. At least one waited in"
+        f" {text(wall, 'ns')}{share} of the {text(span, 'ns')} from the first to the last.{lacking}"
+    )
+
+
+def _phases(phases: dict[str, int]) -> str:
+    if not phases:
+        return "What they waited for is not recorded: syncline inspect INPUT says what would record it."
+    whole = sum(phases.values())
+    known = [(phase, ns) for phase, ns in phases.items() if phase != RESIDUE][:_NAMED]
+    parts = ", ".join(f"{text(ns / whole, 'share')} {phase}" for phase, ns in known)
+    residue = f"{text(phases.get(RESIDUE, 0) / whole, 'share')} is not explained"
+    return f"Where {text(whole, 'ns')} went: {parts}; {residue}." if known else f"Where {text(whole, 'ns')} went: {residue}."
+
+
+def _bar(phases: dict[str, int], width: int) -> str:
+    """Draws the shares to scale. A part has its name as far as there is room; those without room are one part."""
+    whole = sum(phases.values())
+    room = width - 2
+    parts = [(_EACH.get(phase, phase), ns) for phase, ns in phases.items() if ns * room >= 2 * whole]
+    rest = whole - sum(ns for _, ns in parts)
+    if rest * room >= 2 * whole:
+        parts.insert(len(parts) - (RESIDUE in phases and parts[-1][0] == _EACH[RESIDUE]), ("others", rest))
+    drawn, done = "", 0
+    for name, ns in parts:
+        done += ns
+        size = round(done * room / (whole if rest * room >= 2 * whole else whole - rest)) - len(drawn)
+        drawn += name[: size - 1].ljust(size - 1) + "|"
+    return f"|{drawn}"
+
+
+def _worst(row: Row, whole: int) -> str:
+    threads = f" ({row['threads']:,} threads)" if row["threads"] > 1 else ""
+    mostly = f", {text(row['phase_ns'], 'ns')} of it {_name(row['phase'])}" if row["phase"] else ""
+    share = f" ({text(row['time_ns'] / whole, 'share')})" if whole else ""
+    files = f" ({row['files']:,} files)" if row["files"] > 1 else ""
+    return (
+        f"{_file(row)}{files}, {_comm(row)}{threads}: {text(row['time_ns'], 'ns')}{share} in"
+        f" {_count(row['syncs'], 'sync')}, at most {text(row['max_ns'], 'ns')}{mostly}"
+    )
+
+
+def _slowest(row: Row) -> str:
+    mostly = f", {text(row['phase_ns'], 'ns')} of it {_name(row['phase'])}" if row["phase"] else ""
+    volume = ""
+    if row["bytes"] is not None and row["bios"] is not None:
+        volume = f", for {text(row['bytes'], 'bytes')} in {_count(row['bios'], 'bio')}"
+    return (
+        f"{row['op'] or 'a sync'} of {_file(row)} by {_comm(row)}: {text(row['dur_ns'], 'ns')}"
+        f"{mostly}{volume} (sync_id {row['sync_id']}, at {text(row['ts_ns'], 'time')})."
+    )
+
+
+def _bystander(answer: Answer) -> str:
+    row = answer.bystander
+    if row is None:
+        known = "nobody was ahead of the slowest syncs." if answer.is_device_seen else "not recorded."
+        return f"Others at the device: {known}"
+    path = f", for {text(row['path'], 'text')}," if row["path"] else ""
+    return (
+        f"Others at the device: {_comm(row)}{path} was ahead of {row['syncs']:,} of the"
+        f" {row['of_syncs']:,} slowest syncs, for {text(row['ahead_ns'], 'ns')}"
+        f" ({text(row['share'], 'share')} of their time)."
+    )
+
+
+def _name(phase: str) -> str:
+    return _EACH.get(phase, phase)
+
+
+def _file(row: Row) -> str:
+    return text(row["path"], "text") if row["path"] else "a file without a known path"
+
+
+def _comm(row: Row) -> str:
+    if row["comm"]:
+        return text(row["comm"], "text")
+    return "a thread without a name" if row.get("tid") is None or row.get("threads", 1) > 1 else f"thread {row['tid']}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -1,0 +1,80 @@
+"""What a person wants to know first of an input: who waited, for what, for which file, and who else was there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import catalogue
+from .run import check_trace, run_query
+from .tables import SqlEngine
+
+__all__ = ["RESIDUE", "Answer", "read", "statements"]
+
+# The phase of the time that nothing recorded explains.
+RESIDUE = "residue"
+_FILES = ("total", "worst", "slowest")
+_REPORTS = ("phases", "bystanders")
+# Kinds of bystanders that are not somebody else.
+_OWN = ("itself", "commit")
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The figures. Times are in ns; a row has the columns of its SQL in sql/answer/ or sql/reports/.
+
+    `phases`: time by phase, the longest first and RESIDUE last; empty if no phase is recorded.
+    `worst`: up to three files with the name of a thread.
+    `slowest`: None without a sync whose length is known.
+    `bystander`: who cost the slowest syncs most at the device. None if nobody did, or if that is not known.
+    `is_device_seen`: whether it is known who was at the device.
+    """
+
+    total: Row
+    phases: dict[str, int]
+    worst: list[Row]
+    slowest: Row | None
+    bystander: Row | None
+    is_device_seen: bool
+
+
+def statements() -> list[str]:
+    """Returns the SQL that `read` runs."""
+    return [_sql(name) for name in _FILES] + [catalogue.load(name).sql for name in _REPORTS]
+
+
+def read(engine: SqlEngine) -> Answer:
+    """Reads the figures.
+
+    Raises:
+        EngineError: a query failed, or the trace was not written by Syncline.
+    """
+    check_trace(engine)
+    phases: Counter[str] = Counter()
+    for row in _rows(engine, catalogue.load("phases").sql):
+        phases[row["phase"]] += row["time_ns"] or 0
+    longest = sorted(phases, key=lambda phase: (phase == RESIDUE, -phases[phase], phase))
+    slowest = _rows(engine, _sql("slowest"))
+    bystanders = _rows(engine, catalogue.load("bystanders").sql)
+    others = [row for row in bystanders if row["kind"] not in _OWN]
+    return Answer(
+        total=_rows(engine, _sql("total"))[0],
+        phases={phase: phases[phase] for phase in longest if phases[phase] > 0},
+        worst=_rows(engine, _sql("worst")),
+        slowest=slowest[0] if slowest else None,
+        bystander=max(others, key=lambda row: row["ahead_ns"], default=None),
+        is_device_seen=bool(bystanders),
+    )
+
+
+def _sql(name: str) -> str:
+    return (catalogue.sql_root() / "answer" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def _rows(engine: SqlEngine, sql: str) -> list[dict[str, Any]]:
+    table = run_query(engine, sql)
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]

@@ -1,0 +1,29 @@
+-- Slowest: the sync that waited longest, and the phase with most of its time.
+WITH
+  slowest AS (
+    SELECT run, sync_id, op, path, comm, tid, ts_ns, dur_ns, bytes, bios
+    FROM syncline_sync
+    WHERE
+      dur_ns IS NOT NULL
+    ORDER BY
+      dur_ns DESC,
+      run,
+      sync_id
+    LIMIT 1
+  ),
+  part AS (
+    SELECT phase, SUM(syncline_phase.dur_ns) AS phase_ns
+    FROM slowest
+    JOIN syncline_phase
+      ON syncline_phase.run = slowest.run
+      AND syncline_phase.sync_id = slowest.sync_id
+    GROUP BY
+      phase
+    ORDER BY
+      2 DESC,
+      phase
+    LIMIT 1
+  )
+SELECT slowest.*, phase, CAST(phase_ns AS BIGINT) AS phase_ns
+FROM slowest
+LEFT JOIN part ON phase_ns > 0;

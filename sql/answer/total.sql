@@ -1,0 +1,54 @@
+-- Total: how many syncs the input has, and how long they waited.
+--
+-- One row. `known` counts the syncs whose start and end are known: the times
+-- cover these. `wall_ns` is the time in which at least one of them was in
+-- flight, `span_ns` the time from the start of the first one to the end of the
+-- last one; both are sums over the runs.
+WITH
+  reach AS (
+    SELECT
+      run,
+      tid,
+      path,
+      ts_ns,
+      dur_ns,
+      ts_ns + dur_ns AS end_ns,
+      -- The latest end of the earlier ones.
+      MAX(ts_ns + dur_ns) OVER (
+        PARTITION BY
+          run
+        ORDER BY ts_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ns
+    FROM syncline_sync
+  ),
+  by_run AS (
+    SELECT
+      run,
+      COUNT(*) AS syncs,
+      COUNT(dur_ns) AS known,
+      COUNT(DISTINCT tid) AS threads,
+      SUM(dur_ns) AS time_ns,
+      SUM(
+        CASE
+          WHEN reached_ns IS NULL
+          OR reached_ns <= ts_ns THEN dur_ns
+          WHEN reached_ns < end_ns THEN end_ns - reached_ns
+          ELSE 0
+        END
+      ) AS wall_ns,
+      MAX(end_ns) - MIN(CASE WHEN dur_ns IS NOT NULL THEN ts_ns END) AS span_ns
+    FROM reach
+    GROUP BY
+      run
+  )
+SELECT
+  COUNT(*) AS runs,
+  CAST(COALESCE(SUM(syncs), 0) AS BIGINT) AS syncs,
+  CAST(COALESCE(SUM(known), 0) AS BIGINT) AS known,
+  CAST(SUM(threads) AS BIGINT) AS threads,
+  (SELECT COUNT(DISTINCT path) FROM syncline_sync) AS files,
+  CAST(SUM(time_ns) AS BIGINT) AS time_ns,
+  CAST(SUM(wall_ns) AS BIGINT) AS wall_ns,
+  CAST(SUM(span_ns) AS BIGINT) AS span_ns
+FROM by_run;

@@ -1,0 +1,114 @@
+-- Worst: the three files, or folders, and names of threads whose syncs waited
+-- longest.
+--
+-- A row covers the syncs of one file by the threads with one name. If no three
+-- files have a quarter of the time, a row covers the files of one folder, and
+-- `path` ends with `/`. `phase` is the phase with the most time of its syncs,
+-- null if none is known.
+WITH
+  request AS (
+    SELECT
+      run,
+      sync_id,
+      path,
+      -- The path without what follows its last slash.
+      RTRIM(path, REPLACE(path, '/', '')) AS folder,
+      op,
+      comm,
+      tid,
+      dur_ns
+    FROM syncline_sync
+    WHERE
+      dur_ns IS NOT NULL
+  ),
+  by_file AS (
+    SELECT
+      SUM(dur_ns) AS time_ns,
+      ROW_NUMBER() OVER (ORDER BY SUM(dur_ns) DESC) AS place
+    FROM request
+    GROUP BY
+      run,
+      path,
+      comm
+  ),
+  choice AS (
+    SELECT
+      SUM(CASE WHEN place <= 3 THEN 4 * time_ns ELSE 0 END) >= SUM(time_ns) AS has_files
+    FROM by_file
+  ),
+  item AS (
+    SELECT
+      run,
+      sync_id,
+      CASE WHEN has_files THEN path ELSE COALESCE(folder, path) END AS path,
+      path AS file,
+      op,
+      comm,
+      tid,
+      dur_ns,
+      DENSE_RANK() OVER (
+        ORDER BY
+          run,
+          CASE WHEN has_files THEN path ELSE COALESCE(folder, path) END,
+          comm
+      ) AS item
+    FROM request
+    CROSS JOIN choice
+  ),
+  worst AS (
+    SELECT
+      item,
+      run,
+      path,
+      comm,
+      COUNT(DISTINCT file) AS files,
+      COUNT(DISTINCT tid) AS threads,
+      MIN(tid) AS tid,
+      COUNT(*) AS syncs,
+      SUM(dur_ns) AS time_ns,
+      MAX(dur_ns) AS max_ns,
+      ROW_NUMBER() OVER (ORDER BY SUM(dur_ns) DESC, item) AS place
+    FROM item
+    GROUP BY
+      item,
+      run,
+      path,
+      comm
+  ),
+  part AS (
+    SELECT
+      item.item AS item,
+      phase.phase AS phase,
+      SUM(phase.dur_ns) AS phase_ns,
+      ROW_NUMBER() OVER (
+        PARTITION BY
+          item.item
+        ORDER BY SUM(phase.dur_ns) DESC, phase.phase
+      ) AS place
+    FROM item
+    JOIN worst ON worst.item = item.item AND worst.place <= 3
+    JOIN syncline_phase AS phase
+      ON phase.run = item.run
+      AND phase.sync_id = item.sync_id
+    GROUP BY
+      item.item,
+      phase.phase
+  )
+SELECT
+  path,
+  files,
+  comm,
+  threads,
+  tid,
+  syncs,
+  CAST(time_ns AS BIGINT) AS time_ns,
+  max_ns,
+  part.phase AS phase,
+  CAST(part.phase_ns AS BIGINT) AS phase_ns,
+  run
+FROM worst
+LEFT JOIN part ON part.item = worst.item AND part.place = 1
+WHERE
+  worst.place <= 3
+ORDER BY
+  worst.place;
