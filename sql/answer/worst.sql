@@ -31,37 +31,32 @@ WITH
       path,
       comm
   ),
-  choice AS (
+  top AS (
     SELECT
-      SUM(CASE WHEN place <= 3 THEN 4 * time_ns ELSE 0 END) >= SUM(time_ns) AS has_files
+      SUM(CASE WHEN place <= 3 THEN time_ns ELSE 0 END) AS top_ns,
+      SUM(time_ns) AS all_ns
     FROM by_file
+  ),
+  -- `shared` is the folder that a row covers.
+  grouped AS (
+    SELECT request.*, CASE WHEN top_ns * 4 < all_ns THEN folder END AS shared
+    FROM request
+    CROSS JOIN top
   ),
   item AS (
     SELECT
-      run,
-      sync_id,
-      CASE WHEN has_files THEN path ELSE COALESCE(folder, path) END AS path,
-      path AS file,
-      op,
-      comm,
-      tid,
-      dur_ns,
-      DENSE_RANK() OVER (
-        ORDER BY
-          run,
-          CASE WHEN has_files THEN path ELSE COALESCE(folder, path) END,
-          comm
-      ) AS item
-    FROM request
-    CROSS JOIN choice
+      *,
+      COALESCE(shared, path) AS place_path,
+      DENSE_RANK() OVER (ORDER BY run, COALESCE(shared, path), comm) AS item
+    FROM grouped
   ),
   worst AS (
     SELECT
       item,
       run,
-      path,
+      place_path AS path,
       comm,
-      COUNT(DISTINCT file) AS files,
+      COUNT(DISTINCT path) AS files,
       COUNT(DISTINCT tid) AS threads,
       MIN(tid) AS tid,
       COUNT(*) AS syncs,
@@ -72,7 +67,7 @@ WITH
     GROUP BY
       item,
       run,
-      path,
+      place_path,
       comm
   ),
   part AS (
