@@ -10,7 +10,7 @@ from syncline.report.answer import RESIDUE, Answer, Row
 
 from .human import text
 
-__all__ = ["render"]
+__all__ = ["bar", "render"]
 
 # Width of the bar if standard output is not a terminal, and at most.
 _WIDTH = 100
@@ -40,7 +40,7 @@ def _lines(answer: Answer) -> Iterator[str]:
     yield ""
     yield _phases(answer.phases)
     if answer.phases:
-        yield _bar(answer.phases, min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH)
+        yield bar(answer.phases, min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH)
     yield ""
     by = "folder" if any((row["path"] or "").endswith("/") for row in answer.worst) else "file"
     yield f"Those that waited longest, by {by} and name of the thread:"
@@ -79,7 +79,7 @@ def _phases(phases: dict[str, int]) -> str:
     return f"Where {text(whole, 'ns')} went: {parts}; {residue}." if known else f"Where {text(whole, 'ns')} went: {residue}."
 
 
-def _bar(phases: dict[str, int], width: int) -> str:
+def bar(phases: dict[str, int], width: int) -> str:
     """Draws the shares to scale. A part has its name as far as there is room; those without room are one part."""
     whole = sum(phases.values())
     room = width - 2
