@@ -84,7 +84,10 @@ def check_worst(worst: list[Any], known: Rows, phases: dict[int, Counter[str]]) 
         rows = items[row["path"], row["comm"]]
         assert row["time_ns"] == sum(one["dur_ns"] for one in rows)
         assert row["max_ns"] == max(one["dur_ns"] for one in rows)
-        assert (row["syncs"], row["files"]) == (len(rows), len({one["path"] for one in rows} - {None}))
+        assert (row["syncs"], row["files"]) == (
+            len(rows),
+            len({one["path"] for one in rows} - {None}),
+        )
         assert row["threads"] == len({one["tid"] for one in rows} - {None})
         sums: Counter[str] = Counter()
         for one in rows:
@@ -161,7 +164,9 @@ def test_the_words(tmp_path: Path) -> None:
     text = ok("report", DATA / "thesis" / "parallel4.log")
     lines = text[text.index("80 syncs") :].splitlines()
     assert lines[0].startswith("80 syncs of 1 file by 4 threads waited 751 ms.")
-    assert re.match(r"Where 731 ms went: 84\.6 % after completion, .*; 8\.6 % is not explained\.", lines[2])
+    assert re.match(
+        r"Where 731 ms went: 84\.6 % after completion, .*; 8\.6 % is not explained\.", lines[2]
+    )
     assert "  1. /run/mnt/parallel.dat, wl (4 threads): 751 ms (100.0 %) in 80 syncs" in lines[6]
     assert lines[8].startswith("Slowest: fsync of /run/mnt/parallel.dat by wl: 41.8 ms")
     assert lines[9] == "Others at the device: not recorded."

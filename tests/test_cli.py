@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -107,10 +108,7 @@ def test_a_folder_of_logs_must_be_converted_first(tmp_path: Path) -> None:
         ["bash", "-ec", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
     )
     # The two runs have 50 and 100 syncs.
-    assert [line.split() for line in done.stdout.splitlines() if line.startswith("syncs ")] == [
-        ["syncs", "all", "150", "-", "-"],
-        ["syncs", "op:fsync", "150", "-", "-"],
-    ]
+    assert re.search(r"^150 syncs of \d+ files by 5 threads in 2 runs", done.stdout, re.M)
 
 
 def test_a_missing_table_makes_its_figures_unknown(made: Path, tmp_path: Path) -> None:

@@ -40,7 +40,10 @@ def _lines(answer: Answer) -> Iterator[str]:
     yield ""
     yield _phases(answer.phases)
     if answer.phases:
-        yield bar(answer.phases, min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH)
+        yield bar(
+            answer.phases,
+            min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH,
+        )
     yield ""
     by = "folder" if any((row["path"] or "").endswith("/") for row in answer.worst) else "file"
     yield f"Those that waited longest, by {by} and name of the thread:"
@@ -76,21 +79,31 @@ def _phases(phases: dict[str, int]) -> str:
     known = [(phase, ns) for phase, ns in phases.items() if phase != RESIDUE][:_NAMED]
     parts = ", ".join(f"{text(ns / whole, 'share')} {phase}" for phase, ns in known)
     residue = f"{text(phases.get(RESIDUE, 0) / whole, 'share')} is not explained"
-    return f"Where {text(whole, 'ns')} went: {parts}; {residue}." if known else f"Where {text(whole, 'ns')} went: {residue}."
+    return (
+        f"Where {text(whole, 'ns')} went: {parts}; {residue}."
+        if known
+        else f"Where {text(whole, 'ns')} went: {residue}."
+    )
 
 
 def bar(phases: dict[str, int], width: int) -> str:
     """Draws the shares to scale. A part has its name as far as there is room; those without room are one part."""
     whole = sum(phases.values())
     room = width - 2
-    parts = [(_EACH.get(phase, phase), ns) for phase, ns in phases.items() if ns * room >= 2 * whole]
+    parts = [
+        (_EACH.get(phase, phase), ns) for phase, ns in phases.items() if ns * room >= 2 * whole
+    ]
     rest = whole - sum(ns for _, ns in parts)
     if rest * room >= 2 * whole:
-        parts.insert(len(parts) - (RESIDUE in phases and parts[-1][0] == _EACH[RESIDUE]), ("others", rest))
+        parts.insert(
+            len(parts) - (RESIDUE in phases and parts[-1][0] == _EACH[RESIDUE]), ("others", rest)
+        )
     drawn, done = "", 0
     for name, ns in parts:
         done += ns
-        size = round(done * room / (whole if rest * room >= 2 * whole else whole - rest)) - len(drawn)
+        size = round(done * room / (whole if rest * room >= 2 * whole else whole - rest)) - len(
+            drawn
+        )
         drawn += name[: size - 1].ljust(size - 1) + "|"
     return f"|{drawn}"
 
@@ -120,7 +133,9 @@ def _slowest(row: Row) -> str:
 def _bystander(answer: Answer) -> str:
     row = answer.bystander
     if row is None:
-        known = "nobody was ahead of the slowest syncs." if answer.is_device_seen else "not recorded."
+        known = (
+            "nobody was ahead of the slowest syncs." if answer.is_device_seen else "not recorded."
+        )
         return f"Others at the device: {known}"
     path = f", for {text(row['path'], 'text')}," if row["path"] else ""
     return (
@@ -141,7 +156,11 @@ def _file(row: Row) -> str:
 def _comm(row: Row) -> str:
     if row["comm"]:
         return text(row["comm"], "text")
-    return "a thread without a name" if row.get("tid") is None or row.get("threads", 1) > 1 else f"thread {row['tid']}"
+    return (
+        "a thread without a name"
+        if row.get("tid") is None or row.get("threads", 1) > 1
+        else f"thread {row['tid']}"
+    )
 
 
 def _count(number: int, thing: str) -> str:
