@@ -25,7 +25,10 @@ def render(answer: Answer, more: Sequence[str]) -> str:
     Args:
         more: names of reports, which the last line lists.
     """
-    last = f"More: syncline report INPUT NAME, with NAME from {', '.join(more)}; --html OUT.html for charts."
+    last = (
+        f"More: syncline report INPUT NAME, with NAME from {', '.join(more)}; --html OUT.html for"
+        " charts; syncline advise INPUT for what could be better."
+    )
     return "\n".join([*_lines(answer), last]) + "\n"
 
 
