@@ -10,7 +10,8 @@
 -- Cost: the time in which such bios were ahead, summed over the slowest syncs.
 -- It is the most that they may have cost; syncs at the same time count each.
 --
--- Inferred: whose data a thread of the kernel writes is not recorded.
+-- Inferred: whose data a thread of the kernel writes follows from who made
+-- pages of the file dirty. Recordings without writers do not say it.
 --
 -- Instead: write back earlier and in smaller parts (sync_file_range, or lower
 -- limits of dirty page cache), and limit the rate of background writes.
@@ -24,7 +25,7 @@
 --   sync_id   id     The sync that waited longest.
 --   ts_ns     time   Its start.
 --   comm      text   Name of the thread that wrote.
---   path      text   Null: the file of background writes is not recorded.
+--   path      text   Path of the file that it wrote, if known and only one.
 --   cost_ns   ns     Time in which bios of the thread were ahead, summed.
 --   note      prose  What was seen.
 --   from_ns   time   Null: it is a sum.
@@ -45,7 +46,7 @@ SELECT
   bystander.sync_id AS sync_id,
   sync.ts_ns AS ts_ns,
   bystander.comm AS comm,
-  CAST(NULL AS TEXT) AS path,
+  bystander.path AS path,
   bystander.ahead_ns AS cost_ns,
   CAST(bystander.bios AS TEXT) || ' bios, ' || CAST(bystander.bytes AS TEXT)
   || ' bytes ahead of '
@@ -55,6 +56,7 @@ SELECT
   || ' slowest syncs; '
   || CASE
     WHEN own.comm IS NULL THEN 'a thread of the kernel'
+    || COALESCE(', for ' || bystander.writers, '')
     ELSE 'of a process that syncs'
   END AS note,
   CAST(NULL AS BIGINT) AS from_ns,
@@ -73,4 +75,6 @@ WHERE
 ORDER BY
   cost_ns DESC,
   bystander.run,
-  bystander.comm;
+  bystander.comm,
+  bystander.writers NULLS LAST,
+  bystander.path NULLS LAST;

@@ -226,20 +226,24 @@ def direct_writes(tables: Tables) -> dict[int, tuple[int, int]]:
     return found
 
 
-def background(tables: Tables) -> dict[str, int]:
-    """Returns, by thread name, the ns in which its bios were ahead of the slowest syncs."""
+def background(tables: Tables) -> list[tuple[str, int]]:
+    """Returns names of threads and the ns in which their bios were ahead of the slowest syncs.
+
+    The bios of a thread for different writers and files count apart.
+    """
     slow = bystanders.slowest(tables["sync"])
     total = sum(row["ts_ns"] + row["dur_ns"] - row["start_ns"] for row in slow)
     pids = {row["pid"] for row in tables["sync"]} - {None}
     own = {bio["comm"] for bio in tables["bio"] if bio["sync_id"] is None and bio["pid"] in pids}
-    sums: dict[str, int] = defaultdict(int)
-    syncs: dict[str, int] = defaultdict(int)
+    sums: dict[bystanders.Key, int] = defaultdict(int)
+    syncs: dict[bystanders.Key, int] = defaultdict(int)
     for delays in bystanders.delays(tables).values():
-        for (kind, comm, _), ns in delays.items():
+        for key, ns in delays.items():
+            kind, comm, *_ = key
             if kind == "background" and comm and (comm in own or comm.startswith("kworker/")):
-                sums[comm] += ns
-                syncs[comm] += 1
-    return {comm: ns for comm, ns in sums.items() if ns >= total / 20 and syncs[comm] >= 3}
+                sums[key] += ns
+                syncs[key] += 1
+    return [(key[1] or "", ns) for key, ns in sums.items() if ns >= total / 20 and syncs[key] >= 3]
 
 
 def rebuildable(tables: Tables) -> list[Part]:
