@@ -898,10 +898,17 @@ def test_a_high_level_log_answers_as_the_folder_does(
         # The run has a failure of a call, which the log does not hold, and phases.
         for report in set(names()) - {
             *("summary", "losses", "marks", "failures", "phases", "bystanders"),
-            *("device", "durability", "journal"),
+            *("device", "durability", "journal", "groups"),
         }:
             assert same(run_report(engine, report).rows, run_report(pair.columns, report).rows)
+        groups, of_folder = (run_report(one, "groups") for one in (engine, pair.columns))
+        unknown = {"commit_share", "others_share", "main_phase", "phase_share"}
+        kept = [index for index, name in enumerate(groups.columns) if name not in unknown]
+        assert same(*([[row[i] for i in kept] for row in of.rows] for of in (groups, of_folder)))
         # What the log does not hold is unknown, not zero.
+        assert all(
+            row[groups.columns.index(name)] is None for row in groups.rows for name in unknown
+        )
         summary = {row[:2]: row[2] for row in run_report(engine, "summary").rows}
         for metric in (
             *("unmatched_calls", "failed_calls", "failed_bios"),
