@@ -87,6 +87,7 @@ def _packed(run: Run, names: dict[str, int], *, with_blocks: bool) -> dict[str, 
             [*key, _rounded(one.value), one.unit, one.known, one.syncs]
             for key, one in run.figures.items()
         ],
+        "phases": run.phases,
         "columns": columns,
         "groups": groups,
         "cut": truncated,
@@ -140,7 +141,8 @@ def _check_numbers(runs: list[Run]) -> None:
         for group in by.values()
         for value in group.values()
     ]
-    for value in figures + sums:
+    times = [value for run in runs for value in run.phases.values()]
+    for value in figures + sums + times:
         if value is None:
             continue
         if not isinstance(value, int | float) or not math.isfinite(value):
@@ -167,7 +169,8 @@ def _check_texts(runs: list[Run]) -> None:
         facts = [value for values in run.facts.values() for value in _list(values)]
         groups = [name for by in run.groups.values() for name in by]
         groups += [name for by in run.group_blocks.values() for _, name in by]
-        for value in (run.name, *facts, *_list(run.caveats), *groups, *run.truncated_kinds):
+        names = (run.name, *run.phases, *groups, *run.truncated_kinds)
+        for value in (*names, *facts, *_list(run.caveats)):
             text(value)
         blocks = [values for by in run.blocks.values() for values in by.values()]
         for value in (value for values in blocks for value in _list(values)):
@@ -230,6 +233,8 @@ def _unpacked(packed: dict[str, Any], names: list[str]) -> Run:
             kind: {names[number]: dict(zip(columns, sums, strict=True)) for number, *sums in groups}
             for kind, groups in packed["groups"].items()
         },
+        # Files of earlier development versions have none.
+        phases=packed.get("phases", {}),
         facts=packed["facts"],
         caveats=packed["caveats"],
         answers={

@@ -10,8 +10,9 @@ from syncline.frames import PossibleMatches
 from . import statistics
 from .comparison import Comparison, Contributors
 from .metrics import measure_of, summed
+from .run import Run
 
-__all__ = ["contributors"]
+__all__ = ["changed_most", "contributors"]
 
 _MAX_ROWS = 3
 _MAX_GROUPS = 3
@@ -40,30 +41,48 @@ def _groups(
     comparison: Comparison, column: str, worse: str
 ) -> Iterator[tuple[str, str, float, float]]:
     for kind in ("stack", "file", "thread"):
-        sides = [comparison.base.runs, comparison.new.runs]
-        names = {name for runs in sides for run in runs for name in run.groups.get(kind, {})}
-        sums: dict[str, tuple[float, float]] = {}
-        for name in names:
-            groups = [[run.groups.get(kind, {}).get(name) for run in runs] for runs in sides]
-            base, new = (statistics.mean([summed(column, one) for one in side]) for side in groups)
-            # If one side does not know the sum, it may not have changed.
-            if base is not None and new is not None:
-                sums[name] = (base, new)
-        if len(names) < 2:
-            continue
-        sign = {"higher": 1, "lower": -1}.get(worse, 0)
-        changes = {name: b - a for name, (a, b) in sums.items()}
-        if kind == "stack":
-            matches = PossibleMatches(sums)
-            changes = {name: _least_change(name, sums, matches.of(name)) for name in changes}
-        total = sum(map(abs, changes.values()))
-        ranked = sorted(
-            changes, key=lambda name: (-(changes[name] * sign or abs(changes[name])), name)
-        )
-        for name in ranked[:_MAX_GROUPS]:
-            change = changes[name] * sign if sign else abs(changes[name])
-            if total and change >= _MIN_SHARE * total:
-                yield kind, name, sums[name][0], sums[name][1]
+        for name, base, new in changed_most(comparison, kind, column, worse):
+            yield kind, name, base, new
+
+
+def changed_most(
+    comparison: Comparison, kind: str, column: str, worse: str
+) -> Iterator[tuple[str, float, float]]:
+    """Yields up to three groups of a kind, the one that got worse by most first.
+
+    Each has its name and the sums of `column` per run, of base and of new. Nothing is yielded if there is one group.
+
+    Args:
+        worse: `higher` or `lower`; anything else ranks changes in both directions.
+    """
+    sides = [comparison.base.runs, comparison.new.runs]
+    names = {name for runs in sides for run in runs for name in run.groups.get(kind, {})}
+    sums: dict[str, tuple[float, float]] = {}
+    for name in names:
+        base, new = (_mean(kind, name, column, runs) for runs in sides)
+        # If one side does not know the sum, it may not have changed.
+        if base is not None and new is not None:
+            sums[name] = (base, new)
+    if len(names) < 2:
+        return
+    sign = {"higher": 1, "lower": -1}.get(worse, 0)
+    changes = {name: b - a for name, (a, b) in sums.items()}
+    if kind == "stack":
+        matches = PossibleMatches(sums)
+        changes = {name: _least_change(name, sums, matches.of(name)) for name in changes}
+    total = sum(map(abs, changes.values()))
+    ranked = sorted(changes, key=lambda name: (-(changes[name] * sign or abs(changes[name])), name))
+    for name in ranked[:_MAX_GROUPS]:
+        change = changes[name] * sign if sign else abs(changes[name])
+        if total and change >= _MIN_SHARE * total:
+            yield name, sums[name][0], sums[name][1]
+
+
+def _mean(kind: str, name: str, column: str, runs: list[Run]) -> float | None:
+    """Returns the mean of a sum over the runs; None if a baseline left the group out."""
+    if any(kind in run.truncated_kinds and name not in run.groups.get(kind, {}) for run in runs):
+        return None
+    return statistics.mean([summed(column, run.groups.get(kind, {}).get(name)) for run in runs])
 
 
 def _least_change(name: str, sums: dict[str, tuple[float, float]], others: list[str]) -> float:

@@ -8,6 +8,7 @@ from functools import cache
 from syncline.engine import EngineError
 from syncline.frames import comparable_stacks, has_nameless
 from syncline.report import caveats, run_query, run_report, sql_root
+from syncline.report.answer import phases
 from syncline.report.run import SqlEngine
 
 from .metrics import Group, total
@@ -30,6 +31,7 @@ def measure(path: str, engine: SqlEngine, queries: Sequence[Query], *, blocks: b
     run = Run(path)
     for metric, scope, value, unit, known, syncs in run_report(engine, "summary").rows:
         run.figures[metric, scope] = Figure(value, unit, known, syncs)
+    run.phases = phases(engine)
     table = run_query(engine, _sql("groups"))
     # Several stacks of the run may become one when addresses are removed.
     stacks = comparable_stacks(group for kind, group, *_ in table.rows if kind == "stack")

@@ -45,6 +45,8 @@ class Run:
     figures: dict[tuple[str, str], Figure] = field(default_factory=dict)
     # Kind -> name of the group -> its sums.
     groups: dict[str, dict[str, Group]] = field(default_factory=dict)
+    # Phase -> ns of all syncs. Empty if no phase is recorded.
+    phases: dict[str, int] = field(default_factory=dict)
     facts: dict[str, list[str]] = field(default_factory=dict)
     caveats: list[str] = field(default_factory=list)
     # Digest of a query -> key -> answer.

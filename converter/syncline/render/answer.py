@@ -6,11 +6,11 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 
-from syncline.report.answer import RESIDUE, Answer, Row
+from syncline.report.answer import LAST, RESIDUE, UNKNOWN, Answer, Row
 
 from .human import text
 
-__all__ = ["bar", "render"]
+__all__ = ["bar", "phase_name", "render"]
 
 # Width of the bar if standard output is not a terminal, and at most.
 _WIDTH = 100
@@ -79,28 +79,23 @@ def _phases(phases: dict[str, int]) -> str:
     if not phases:
         return "What they waited for is not recorded: syncline inspect INPUT says what would record it."
     whole = sum(phases.values())
-    known = [(phase, ns) for phase, ns in phases.items() if phase != RESIDUE][:_NAMED]
-    parts = ", ".join(f"{text(ns / whole, 'share')} {phase}" for phase, ns in known)
-    residue = f"{text(phases.get(RESIDUE, 0) / whole, 'share')} is not explained"
-    return (
-        f"Where {text(whole, 'ns')} went: {parts}; {residue}."
-        if known
-        else f"Where {text(whole, 'ns')} went: {residue}."
-    )
+    known = [(phase, ns) for phase, ns in phases.items() if phase not in LAST][:_NAMED]
+    parts = [", ".join(f"{text(ns / whole, 'share')} {phase}" for phase, ns in known)]
+    parts.append(f"{text(phases.get(RESIDUE, 0) / whole, 'share')} is not explained")
+    if UNKNOWN in phases:
+        parts.append(f"{text(phases[UNKNOWN] / whole, 'share')} has no recorded phase")
+    return f"Where {text(whole, 'ns')} went: {'; '.join(part for part in parts if part)}."
 
 
 def bar(phases: dict[str, int], width: int) -> str:
     """Draws the shares to scale. A part has its name as far as there is room; those without room are one part."""
     whole = sum(phases.values())
     room = width - 2
-    parts = [
-        (_EACH.get(phase, phase), ns) for phase, ns in phases.items() if ns * room >= 2 * whole
-    ]
+    parts = [(phase_name(phase), ns) for phase, ns in phases.items() if ns * room >= 2 * whole]
     rest = whole - sum(ns for _, ns in parts)
     if rest * room >= 2 * whole:
-        parts.insert(
-            len(parts) - (RESIDUE in phases and parts[-1][0] == _EACH[RESIDUE]), ("others", rest)
-        )
+        last = sum(name in map(phase_name, LAST) for name, _ in parts)
+        parts.insert(len(parts) - last, ("others", rest))
     drawn, done = "", 0
     for name, ns in parts:
         done += ns
@@ -113,7 +108,9 @@ def bar(phases: dict[str, int], width: int) -> str:
 
 def _worst(row: Row, whole: int) -> str:
     threads = f" ({row['threads']:,} threads)" if row["threads"] > 1 else ""
-    mostly = f", {text(row['phase_ns'], 'ns')} of it {_name(row['phase'])}" if row["phase"] else ""
+    mostly = (
+        f", {text(row['phase_ns'], 'ns')} of it {phase_name(row['phase'])}" if row["phase"] else ""
+    )
     share = f" ({text(row['time_ns'] / whole, 'share')})" if whole else ""
     files = f" ({row['files']:,} files)" if row["files"] > 1 else ""
     return (
@@ -123,7 +120,9 @@ def _worst(row: Row, whole: int) -> str:
 
 
 def _slowest(row: Row) -> str:
-    mostly = f", {text(row['phase_ns'], 'ns')} of it {_name(row['phase'])}" if row["phase"] else ""
+    mostly = (
+        f", {text(row['phase_ns'], 'ns')} of it {phase_name(row['phase'])}" if row["phase"] else ""
+    )
     volume = ""
     if row["bytes"] is not None and row["bios"] is not None:
         volume = f", for {text(row['bytes'], 'bytes')} in {_count(row['bios'], 'bio')}"
@@ -148,7 +147,8 @@ def _bystander(answer: Answer) -> str:
     )
 
 
-def _name(phase: str) -> str:
+def phase_name(phase: str) -> str:
+    """Returns the name of a phase for people."""
     return _EACH.get(phase, phase)
 
 

@@ -11,10 +11,14 @@ from . import catalogue
 from .run import check_trace, run_query
 from .tables import SqlEngine
 
-__all__ = ["RESIDUE", "Answer", "read", "statements"]
+__all__ = ["LAST", "RESIDUE", "UNKNOWN", "Answer", "phases", "read", "statements", "with_unknown"]
 
 # The phase of the time that nothing recorded explains.
 RESIDUE = "residue"
+# Time in syncs that has no phase: the call outside sync_start and sync_end, or a sync that lacks an event.
+UNKNOWN = "unknown"
+# Parts that come after all phases, in this order.
+LAST = (RESIDUE, UNKNOWN)
 _FILES = ("total", "worst", "slowest")
 _REPORTS = ("phases", "bystanders")
 # Kinds of bystanders that are not somebody else.
@@ -27,7 +31,7 @@ Row = Mapping[str, Any]
 class Answer:
     """The figures. Times are in ns; a row has the columns of its SQL in sql/answer/ or sql/reports/.
 
-    `phases`: time by phase, the longest first and RESIDUE last; empty if no phase is recorded.
+    `phases`: time by phase, the longest first, then those of LAST; empty if no phase is recorded.
     `worst`: up to three files with the name of a thread.
     `slowest`: None without a sync whose length is known.
     `bystander`: who cost the slowest syncs most at the device. None if nobody did, or if that is not known.
@@ -54,21 +58,37 @@ def read(engine: SqlEngine) -> Answer:
         EngineError: a query failed, or the trace was not written by Syncline.
     """
     check_trace(engine)
-    phases: Counter[str] = Counter()
-    for row in _rows(engine, catalogue.load("phases").sql):
-        phases[row["phase"]] += row["time_ns"] or 0
-    longest = sorted(phases, key=lambda phase: (phase == RESIDUE, -phases[phase], phase))
+    total = _rows(engine, _sql("total"))[0]
     slowest = _rows(engine, _sql("slowest"))
     bystanders = _rows(engine, catalogue.load("bystanders").sql)
     others = [row for row in bystanders if row["kind"] not in _OWN]
     return Answer(
-        total=_rows(engine, _sql("total"))[0],
-        phases={phase: phases[phase] for phase in longest if phases[phase] > 0},
+        total=total,
+        phases=with_unknown(phases(engine), total["time_ns"]),
         worst=_rows(engine, _sql("worst")),
         slowest=slowest[0] if slowest else None,
         bystander=max(others, key=lambda row: row["ahead_ns"], default=None),
         is_device_seen=bool(bystanders),
     )
+
+
+def phases(engine: SqlEngine) -> dict[str, int]:
+    """Returns the ns of all syncs by phase, the longest first and RESIDUE last; empty if no phase is recorded.
+
+    Raises:
+        EngineError: the query failed.
+    """
+    sums: Counter[str] = Counter()
+    for row in _rows(engine, catalogue.load("phases").sql):
+        sums[row["phase"]] += row["time_ns"] or 0
+    longest = sorted(sums, key=lambda phase: (phase == RESIDUE, -sums[phase], phase))
+    return {phase: sums[phase] for phase in longest if sums[phase] > 0}
+
+
+def with_unknown(phases: Mapping[str, Any], time_ns: Any) -> dict[str, Any]:
+    """Returns the phases and, as UNKNOWN, what they lack of the time in syncs. Without phases the result is empty."""
+    rest = (time_ns or 0) - sum(phases.values())
+    return {**phases, UNKNOWN: rest} if phases and rest > 0 else dict(phases)
 
 
 def _sql(name: str) -> str:

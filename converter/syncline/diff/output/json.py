@@ -7,6 +7,7 @@ from typing import Any
 
 from syncline.printable import json_text
 
+from ..answer import Answer, Change, answer
 from ..comparison import Comparison, Row
 from ..run import Side
 
@@ -40,6 +41,7 @@ def render(comparison: Comparison, *, everything: bool = True) -> str:
         },
         "warnings": comparison.warnings,
         "notes": comparison.notes,
+        "answer": _answer(answer(comparison)),
         "contributors": [
             {
                 "metric": one.row.metric,
@@ -55,6 +57,23 @@ def render(comparison: Comparison, *, everything: bool = True) -> str:
     }
     rows = ",\n".join(json_text(_row(row)) for row in comparison.rows)
     return f'{json_text(head)[:-1]}, "rows": [\n{rows}\n]}}\n'
+
+
+def _answer(found: Answer) -> dict[str, Any]:
+    base, new = found.phases
+    return {
+        "syncs": _change(found.syncs),
+        "sync_time_ns": _change(found.time),
+        "phases_ns": {"base": base, "new": new},
+        "groups": [
+            {"kind": kind, "name": name, "sync_time_ns": _change(one)}
+            for kind, name, one in found.groups
+        ],
+    }
+
+
+def _change(change: Change) -> dict[str, float | None]:
+    return {"base": change.base, "new": change.new}
 
 
 def _side(side: Side) -> dict[str, Any]:

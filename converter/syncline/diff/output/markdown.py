@@ -5,8 +5,9 @@ from __future__ import annotations
 from syncline.render.markdown import escaped
 from syncline.render.markdown import render as render_table
 
+from ..answer import answer as find_answer
 from ..comparison import Comparison, Row
-from . import row_table, wording
+from . import answer, row_table, wording
 
 __all__ = ["render"]
 
@@ -14,6 +15,11 @@ __all__ = ["render"]
 def render(comparison: Comparison, *, everything: bool = False) -> str:
     """Renders Markdown as GitHub shows it."""
     lines = [f"## Writeback: {comparison.verdict}", "", escaped(wording.headline(comparison)), ""]
+    found = find_answer(comparison)
+    for sentence in answer.sentences(found):
+        lines += [escaped(sentence), ""]
+    if drawn := list(answer.bars(found)):
+        lines += ["```text", *drawn, "```", ""]
     lines += [f"- base: {escaped(wording.side(comparison.base))}"]
     lines += [f"- new: {escaped(wording.side(comparison.new))}", ""]
     for warning in comparison.warnings:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from syncline.printable import printable
 from syncline.render.table import render as render_table
 
+from ..answer import answer as find_answer
 from ..comparison import Comparison
-from . import row_table, wording
+from . import answer, row_table, wording
 
 __all__ = ["render"]
 
 
 def render(comparison: Comparison, *, everything: bool = False, terminal: bool = False) -> str:
-    """Renders warnings, verdict, rows, contributors and method, in this order."""
+    """Renders warnings, verdict, answer, rows, contributors and method, in this order."""
     head = [f"base  {wording.side(comparison.base)}", f"new   {wording.side(comparison.new)}"]
     head += [f"warning: {warning}" for warning in comparison.warnings]
     lines = [*map(printable, head), "", printable(wording.headline(comparison)), ""]
+    found = find_answer(comparison)
+    told = [*answer.sentences(found), *answer.bars(found)]
+    lines += [*map(printable, told), ""] if told else []
     rows = row_table.rows_to_show(comparison, everything=everything)
     text = render_table(
         *row_table.table(rows),
