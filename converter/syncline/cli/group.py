@@ -19,6 +19,7 @@ COMMANDS = (
     "flamegraph",
     "diff",
     "baseline",
+    "whatif",
     "open",
     "doctor",
 )

@@ -1,0 +1,136 @@
+"""`syncline whatif`: what another queue depth of the device would do to the latency of syncs."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from syncline import interruptible
+from syncline.cli import options
+from syncline.cli.errors import OK
+from syncline.cli.options import example, reading
+from syncline.cli.output import show
+from syncline.cli.progress import bar
+from syncline.inputs import opened
+from syncline.model.device import DISCIPLINES
+from syncline.model.policy.paper import PATTERNS
+from syncline.reading import Reading
+
+
+class _Depths(click.ParamType):
+    """A list of queue depths, such as 1,4,31."""
+
+    name = "list"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[int]:
+        words = [word.strip() for word in value.split(",")]
+        if not all(word.isdecimal() and 0 < int(word) <= 65536 for word in words):
+            self.fail(f"'{value}' is no list of queue depths from 1 to 65536, such as 1,4,31", param, ctx)  # fmt: skip
+        return [int(word) for word in words]
+
+
+@click.command(
+    "whatif",
+    epilog=example(
+        "syncline whatif RUN --queue-depth 1,4,8,31",
+        "syncline whatif RUN --policy paper --pattern '*/pg_wal/*' -o latencies.svg",
+    ),
+)
+@click.argument("input_", required=True, metavar="INPUT")
+@click.option(
+    "--queue-depth", "depths", type=_Depths(), default="1,2,4,8,16,32", show_default=True,
+    metavar="N,...", help="Queue depths to replay.",
+)  # fmt: skip
+@click.option(
+    "--policy",
+    type=click.Choice(["paper"]),
+    help="Also replay a policy. paper: a low depth from the opening of a file that is synced often,"
+    " until no sync has started for a while.",
+)
+@click.option("--pattern", "patterns", multiple=True, metavar="GLOB", help=f"Paths of files that are synced often, for --policy. By default {', '.join(PATTERNS)}.")  # fmt: skip
+@click.option("--low-depth", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Low depth of --policy.")  # fmt: skip
+@click.option("--hold", type=click.FloatRange(0), default=5.0, show_default=True, metavar="SECONDS", help="Time without a sync after which --policy restores the depth.")  # fmt: skip
+@click.option("--lead", type=click.FloatRange(0), default=0.1, show_default=True, metavar="SECONDS", help="Time from the opening of a file to its sync, for --policy. Recordings have no openings.")  # fmt: skip
+@click.option("--block-device", "dev", metavar="MAJOR,MINOR", help="Device to model. By default that with most requests of syncs.")  # fmt: skip
+@click.option("--parallelism", type=click.IntRange(1), metavar="N", help="Number of requests that the device serves at once. By default estimated from the recording.")  # fmt: skip
+@click.option(
+    "--dispatch",
+    type=click.Choice(DISCIPLINES),
+    default=DISCIPLINES[0],
+    show_default=True,
+    help="Which request is issued next. tags: as the scheduler `none`; fifo: in order; sync-first: syncs"
+    " before all others.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json", "md"]),
+    default="table",
+    show_default=True,
+    help="Output format: table is text for people. json has the latency of each sync.",
+)
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Also draw the distributions of the latency.")  # fmt: skip
+@options.engine
+@reading
+def command(
+    input_: str,
+    depths: list[int],
+    policy: str | None,
+    patterns: tuple[str, ...],
+    low_depth: int,
+    hold: float,
+    lead: float,
+    dev: str | None,
+    parallelism: int | None,
+    dispatch: str,
+    form: str,
+    output: str | None,
+    engine: str,
+    reading: Reading,
+) -> int:
+    """Replays the requests of INPUT at other queue depths, and compares the latency of syncs.
+
+    INPUT is one recording with the issues of requests (route dynamic-events). Threads and the journal do what they did,
+    but wait for the device as long as it takes there. The first replay is at the recorded depth: how far it is from what
+    was measured says how far the others may be off.
+    """
+    from syncline import render
+    from syncline.model import recording
+    from syncline.model.policy import Fixed, Paper, Policy
+    from syncline.model.replay import prepare
+    from syncline.model.whatif import whatif
+    from syncline.render import whatif as rendered
+    from syncline.report.run import caveats
+
+    options.refuse_for_converted(input_, reading)
+    with bar("reading") as progress, opened(input_, reading, engine, progress) as open_engine:
+        warnings = caveats(open_engine)
+        read = recording.read(open_engine, dev, lost_is_ok=reading.max_loss is not None)
+    model = prepare(read, parallelism)
+    policies: list[Policy] = [Fixed(depth) for depth in depths]
+    if policy is not None:
+        policies.append(
+            Paper(
+                model.depth,
+                low_depth,
+                patterns=patterns or PATTERNS,
+                hold_ns=round(hold * 1e9),
+                lead_ns=round(lead * 1e9),
+            )
+        )
+    outcome = whatif(model, policies, dispatch, is_known=parallelism is not None)
+    if output is not None:
+        interruptible.write(output, rendered.as_svg(outcome).encode())
+    if form == "json":
+        show(rendered.as_json(outcome))
+        return OK
+    stdout_preface, stderr_preface = render.preface(form, warnings)
+    sys.stderr.write(stderr_preface)
+    if form == "table":
+        show(stdout_preface + rendered.render(outcome))
+    else:
+        show(stdout_preface + render.exporter(form)(rendered.as_table(outcome), rendered.REPORT))
+    return OK

@@ -1,0 +1,1 @@
+"""Models of the source papers: what another queue depth would do."""

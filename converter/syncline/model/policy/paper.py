@@ -1,0 +1,81 @@
+"""Dynamic queue depth adaptation: a low depth while a sync is expected.
+
+The depth is lowered when a file is opened whose name says that it is synced often, and restored when no sync has
+started for some seconds (figure 7 of the paper).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from .base import Control
+
+__all__ = ["PATTERNS", "Paper"]
+
+# Files of databases and documents, as in section V of the paper.
+PATTERNS = ("*.db", "*.db-journal", "*.db-wal", "*.doc")
+
+
+class Paper:
+    """A low depth from the opening of a file on, until no sync has started for a while."""
+
+    def __init__(
+        self,
+        depth: int,
+        low: int = 1,
+        *,
+        patterns: Sequence[str] = PATTERNS,
+        hold_ns: int = 5_000_000_000,
+        lead_ns: int = 100_000_000,
+    ) -> None:
+        """Args:
+        depth, low: the queue depth, and the lowered one.
+        patterns: names of files whose opening lowers it.
+        hold_ns: time without a sync after which it is restored.
+        lead_ns: time from the opening of a file to its sync. Recordings have no openings.
+        """
+        self.largest_depth = max(depth, low)
+        self._depth = depth
+        self._low = low
+        self._patterns = tuple(patterns)
+        self._hold_ns = hold_ns
+        self.lead_ns = lead_ns
+        self._last = 0
+        self._is_low = False
+
+    @property
+    def name(self) -> str:
+        """Returns the name for people."""
+        return f"paper, {self._depth} or {self._low}"
+
+    def begin(self, control: Control) -> None:
+        """Sets the normal depth."""
+        self._control = control
+        self._is_low = False
+        control.set_depth(self._depth, 0)
+
+    def opened(self, path: str | None, now: int) -> None:
+        """Lowers the depth for a file of the patterns."""
+        if self._fits(path):
+            self._lower(now)
+
+    def synced(self, path: str | None, now: int) -> None:
+        """Keeps the depth low for another while."""
+        if self._is_low and self._fits(path):
+            self._lower(now)
+
+    def _fits(self, path: str | None) -> bool:
+        return path is not None and any(fnmatchcase(path, one) for one in self._patterns)
+
+    def _lower(self, now: int) -> None:
+        self._last = now
+        if not self._is_low:
+            self._is_low = True
+            self._control.set_depth(self._low, now)
+        self._control.schedule(now + self._hold_ns, self._restore)
+
+    def _restore(self, now: int) -> None:
+        if self._is_low and now - self._last >= self._hold_ns:
+            self._is_low = False
+            self._control.set_depth(self._depth, now)

@@ -1,0 +1,59 @@
+-- Requests: what was issued to devices, as a replay needs it.
+--
+-- Bios that were issued to one device at the same moment were merged into one
+-- request. Covers bios whose device, issue and completion are known.
+--
+-- Columns:
+--   dev        text   Device.
+--   tid        id     Thread that submitted it.
+--   comm       text   Name of the thread.
+--   sync_id    id     Sync that it belongs to. Null for all others.
+--   submit_ns  time   First submit.
+--   issue_ns   time   Issue.
+--   end_ns     time   Last completion.
+--   bytes      bytes  Size.
+--   is_sync    count  1 if a bio has the flag S, so that somebody waits for it.
+--   run        text   Name of the run, if the input holds several.
+WITH
+  bio AS (
+    SELECT
+      run,
+      dev,
+      tid,
+      comm,
+      sync_id,
+      ts_ns,
+      ts_ns + queue_ns AS issue_ns,
+      ts_ns + dur_ns AS end_ns,
+      bytes,
+      CASE
+        WHEN rwbs LIKE '%S%'
+        OR sync_id IS NOT NULL THEN 1
+        ELSE 0
+      END AS is_sync
+    FROM syncline_bio
+    WHERE
+      dev IS NOT NULL
+      AND queue_ns IS NOT NULL
+      AND dur_ns IS NOT NULL
+  )
+SELECT
+  dev,
+  MIN(tid) AS tid,
+  MIN(comm) AS comm,
+  MIN(sync_id) AS sync_id,
+  MIN(ts_ns) AS submit_ns,
+  issue_ns,
+  MAX(end_ns) AS end_ns,
+  CAST(SUM(bytes) AS BIGINT) AS bytes,
+  MAX(is_sync) AS is_sync,
+  run
+FROM bio
+GROUP BY
+  run,
+  dev,
+  issue_ns
+ORDER BY
+  submit_ns,
+  issue_ns,
+  dev;

@@ -1,0 +1,40 @@
+-- Unfit: what a replay cannot use, by reason.
+--
+-- Columns:
+--   reason  text   lost: events are lost. unissued: bios of syncs whose device
+--                  or issue is not known. unfinished: bios of syncs without a
+--                  completion. runs: runs of the input, if there are several.
+--   detail  text   What it concerns: a reason of losses, or a device.
+--   number  count  How many.
+SELECT
+  'lost' AS reason,
+  reason AS detail,
+  CAST(SUM(count) AS BIGINT) AS number
+FROM syncline_loss
+WHERE
+  severity = 'loss'
+GROUP BY
+  reason
+UNION ALL
+SELECT
+  CASE WHEN dur_ns IS NULL THEN 'unfinished' ELSE 'unissued' END,
+  COALESCE(dev, 'unknown'),
+  COUNT(*)
+FROM syncline_bio
+WHERE
+  sync_id IS NOT NULL
+  AND (dur_ns IS NULL OR queue_ns IS NULL OR dev IS NULL)
+GROUP BY
+  1,
+  2
+UNION ALL
+SELECT
+  'runs',
+  '',
+  COUNT(DISTINCT run)
+FROM syncline_sync
+HAVING
+  COUNT(DISTINCT run) > 1
+ORDER BY
+  1,
+  2;

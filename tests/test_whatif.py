@@ -1,0 +1,264 @@
+"""`syncline whatif`: replays against arithmetic, against the device that made a recording, and against recordings at other depths."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from syncline.model import device
+from syncline.model.policy import Fixed, Paper
+from syncline.model.recording import Commit, Recording, Request, Sync, Wait
+from syncline.model.replay import Result, measured, prepare, replay
+from syncline.model.whatif import whatif
+from syncline.render import whatif as rendered
+
+from tests import known_truth
+from tests.coretools import ROOT
+from tests.test_commands import fails, ok
+
+MS = 1_000_000
+DATA = ROOT / "tests" / "data" / "queue-depth" / "depth.tar.xz"
+
+
+def request(
+    tid: int, submit_ns: int, end_ns: int, *, sync: int | None = None, waited: bool = True
+) -> Request:
+    return Request(tid, f"t{tid}", sync, submit_ns, submit_ns, end_ns, 4096, waited)
+
+
+def alone(count: int, *, path: str | None = "/f") -> Recording:
+    """One thread: a sync of 10 ms every 15 ms, and a request takes the middle 8 ms of it."""
+    syncs, requests = [], []
+    for number in range(count):
+        start = 15 * number
+        syncs.append(Sync(number + 1, 1, "app", path, start * MS, (start + 10) * MS, ()))
+        requests.append(request(1, (start + 1) * MS, (start + 9) * MS, sync=number))
+    return Recording("8,0", requests, syncs, [])
+
+
+def crowd(
+    writers: int, rounds: int, service: int, parallelism: int, seed: int = 0, spread: int = 0
+) -> Recording:
+    """Writers that submit again at once, at a device that serves `parallelism` requests at once, in order.
+
+    Writer 0 calls a sync for each of its requests. `service` is in ms, and up to `spread` ms more. No two times are equal.
+    """
+    rng = random.Random(seed)
+    requests, syncs = [], []
+    servers = [0] * parallelism
+    waiting = [(writer, writer) for writer in range(writers)]
+    left = [rounds] * writers
+    while waiting:
+        waiting.sort()
+        at, writer = waiting.pop(0)
+        begin = max(at, min(servers))
+        servers.remove(min(servers))
+        end = begin + service * MS + rng.randint(0, spread * MS) + rng.randrange(1000)
+        servers.append(end)
+        number = len(syncs) if writer == 0 else None
+        requests.append(request(writer + 1, at, end, sync=number, waited=writer == 0))
+        if writer == 0:
+            syncs.append(Sync(number + 1, 1, "app", "/a.db", at, end, ()))
+        left[writer] -= 1
+        if left[writer]:
+            waiting.append((end, writer))
+    return Recording("8,0", sorted(requests, key=lambda one: one.submit_ns), syncs, [])
+
+
+@pytest.mark.parametrize("discipline", device.DISCIPLINES)
+@pytest.mark.parametrize("depth", [1, 2, 32])
+def test_a_thread_alone_takes_as_long_at_each_depth(discipline: str, depth: int) -> None:
+    recording = alone(7)
+    result = replay(prepare(recording), Fixed(depth), discipline)
+    assert result.latencies_ns == [10 * MS] * 7
+    assert result.end_ns == recording.end_ns
+    assert (result.background_bytes, result.background_end_ns) == (0, None)
+
+
+@pytest.mark.parametrize(("writers", "parallelism"), [(2, 1), (6, 1), (8, 4), (6, 6)])
+def test_a_replay_at_the_recorded_depth_is_the_recording(writers: int, parallelism: int) -> None:
+    model = prepare(crowd(writers, 20, 10, parallelism), parallelism)
+    assert model.depth == writers
+    again, real = replay(model, Fixed(writers), "fifo"), measured(model)
+    assert again.latencies_ns == real.latencies_ns
+    assert again.background_end_ns == real.background_end_ns
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+def test_a_parallel_device_with_fewer_places_makes_the_others_wait(depth: int) -> None:
+    # 6 writers keep the device busy, so each request takes 6 / depth times its service, as for any closed queue.
+    model = prepare(crowd(6, 60, 10, 6))
+    assert model.parallelism == 6
+    assert all(0 <= service - 10 * MS < 1000 for service in model.service_ns)
+    result = replay(model, Fixed(depth), "fifo")
+    assert statistics.mean(result.latencies_ns) == pytest.approx(60 * MS / depth, rel=0.03)
+    written = result.background_bytes / result.end_ns
+    assert written == pytest.approx(4096 * depth / (10 * MS) * 5 / 6, rel=0.05)
+
+
+def test_a_serial_device_gives_the_sync_the_wait_of_the_queue_depth() -> None:
+    # Requests of the sync go first, so they wait for those at the device: the effect of the paper.
+    model = prepare(crowd(12, 60, 10, 1))
+    assert model.parallelism == 1
+    averages = {
+        depth: statistics.mean(replay(model, Fixed(depth), "sync-first").latencies_ns) / MS
+        for depth in (1, 2, 4, 12)
+    }
+    for depth, average in averages.items():
+        # Those at the device, without the one that just ended, and the request itself.
+        assert average == pytest.approx(10 * min(depth + 1, 12), rel=0.1), averages
+    bandwidths = [
+        result.background_bytes / result.end_ns
+        for result in (replay(model, Fixed(depth), "sync-first") for depth in (1, 12))
+    ]
+    assert bandwidths[0] == pytest.approx(bandwidths[1], rel=0.5)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 9))
+def test_parallelism_is_found(parallelism: int, more: int, spread: int) -> None:
+    recording = crowd(parallelism + more, 30, 40, parallelism, seed=more, spread=spread)
+    assert device.estimate_parallelism(recording.requests) == parallelism
+    assert device.most_at_once(recording.requests) == parallelism + more
+
+
+def with_commits(syncs: int) -> Recording:
+    """Syncs of 4 threads that share a commit each time: data 5 ms, commit 20 ms with a request of 15 ms."""
+    found, requests, commits = [], [], []
+    for turn in range(syncs):
+        at = 100 * turn
+        for tid in range(1, 5):
+            wait = Wait(turn, (at + 6) * MS, (at + 26) * MS)
+            requests.append(request(tid, at * MS, (at + 5) * MS, sync=len(found)))
+            found.append(Sync(len(found) + 1, tid, "app", "/f", at * MS, (at + 27) * MS, (wait,)))
+        commits.append(Commit(9, (at + 6) * MS, (at + 26) * MS))
+        requests.append(request(9, (at + 8) * MS, (at + 23) * MS))
+    return Recording("8,0", requests, found, commits)
+
+
+def test_threads_that_wait_for_one_commit_share_it_or_come_too_late() -> None:
+    model = prepare(with_commits(5), 4)
+    assert replay(model, Fixed(4), "fifo").latencies_ns == [27 * MS] * 20
+    # One at a time: the data of the first takes 5 ms, of the last 20 ms. The first asks for a commit, whose request queues
+    # behind the data of the third; the others ask after its start, and share the next one.
+    first = sorted(replay(model, Fixed(1), "fifo").latencies_ns[:4])
+    assert first[0] == 39 * MS
+    assert len(set(first[1:])) == 1
+    assert first[1] > first[0]
+
+
+def test_the_policy_of_the_paper_lowers_and_restores_the_depth() -> None:
+    changes: list[tuple[int, int]] = []
+
+    class Control:
+        def __init__(self) -> None:
+            self.due: list = []
+
+        def set_depth(self, depth: int, now: int) -> None:
+            changes.append((now, depth))
+
+        def schedule(self, at: int, action) -> None:
+            self.due.append((at, action))
+
+    control = Control()
+    policy = Paper(31, 2, hold_ns=100)
+    policy.begin(control)
+    policy.opened("/home/notes.txt", 5)
+    policy.opened("/home/mail.db", 10)
+    policy.synced("/home/mail.db-wal", 60)
+    for at, action in sorted(control.due, key=lambda one: one[0]):
+        action(at)
+    assert changes == [(0, 31), (10, 2), (160, 31)]
+
+
+def test_the_policy_helps_where_the_paper_says() -> None:
+    model = prepare(crowd(12, 60, 10, 1))
+    normal = replay(model, Fixed(12), "sync-first")
+    paper = replay(model, Paper(12, 1), "sync-first")
+    assert statistics.mean(paper.latencies_ns) < 0.3 * statistics.mean(normal.latencies_ns)
+    other = replay(model, Paper(12, 1, patterns=["*.doc"]), "sync-first")
+    assert other == normal
+
+
+@pytest.fixture(scope="module")
+def depths(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    folder = tmp_path_factory.mktemp("depths")
+    with tarfile.open(DATA) as tar:
+        tar.extractall(folder, filter="data")
+    return {depth: folder / f"depth-{depth}" for depth in (4, 31)}
+
+
+def of_run(path: Path, *more: str) -> dict[str, dict]:
+    found = json.loads(ok("whatif", path, "--format", "json", "--parallelism", "31", *more))
+    return {f"{one['kind']} {one['setting']}": one for one in found["settings"]}
+
+
+def test_one_depth_tells_the_other(depths: dict[int, Path]) -> None:
+    few = of_run(depths[4], "--queue-depth", "31")
+    many = of_run(depths[31], "--queue-depth", "4")
+    real = {4: few["measured depth 4"], 31: many["measured depth 31"]}
+    told = {4: many["what if depth 4"], 31: few["what if depth 31"]}
+    for depth, figures in real.items():
+        truth = json.loads((depths[depth] / "truth.json").read_text())
+        calls = [row for row in truth["calls"] if row["op"] == "fsync"]
+        lengths = sorted(row["end_ns"] - row["start_ns"] for row in calls)
+        assert figures["syncs"] == len(calls) == 40
+        assert figures["p50_ns"] == pytest.approx(statistics.median(lengths), rel=0.02)
+    # docs/reference/whatif.md has the errors, and why they are what they are.
+    for depth, allowed in ((4, 0.2), (31, 0.35)):
+        error = told[depth]["p50_ns"] / real[depth]["p50_ns"] - 1
+        assert abs(error) < allowed, (depth, error)
+        check = (few, many)[depth == 31][f"check depth {depth}"]
+        assert abs(check["p50_ns"] / real[depth]["p50_ns"] - 1) < 0.25
+        assert abs(check["p99_ns"] / real[depth]["p99_ns"] - 1) < 0.25
+    assert abs(told[4]["p99_ns"] / real[4]["p99_ns"] - 1) < 0.25
+    assert real[4]["p50_ns"] > 5 * real[31]["p50_ns"]
+
+
+def test_both_engines_and_all_formats(depths: dict[int, Path], tmp_path: Path) -> None:
+    ok("convert", depths[4], "-o", tmp_path / "run.pftrace")
+    options = ("--queue-depth", "8", "--format", "json")
+    texts = [
+        ok("whatif", tmp_path / "run.pftrace", "--engine", engine, *options)
+        for engine in ("duckdb", "embedded")
+    ]
+    assert texts[0] == texts[1]
+    chart = tmp_path / "chart.svg"
+    table = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "1", "-o", chart)
+    assert "Check: the replay at the recorded depth 4 differs" in table
+    assert "assumed: the device serves 4 requests at once, which fits the recording best" in table
+    assert "what if: depth 1" in chart.read_text()
+    deeper = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "5")
+    assert "so it may serve more at once" in deeper
+    csv = ok("whatif", tmp_path / "run.pftrace", "--queue-depth", "1", "--format", "csv")
+    assert [line.split(",")[:2] for line in csv.splitlines()] == [
+        ["kind", "setting"],
+        ["measured", "depth 4"],
+        ["check", "depth 4"],
+        ["what if", "depth 1"],
+    ]
+
+
+def test_what_cannot_be_modelled_is_refused(tmp_path: Path) -> None:
+    stacked = known_truth.unpacked("delay-ext4", tmp_path)
+    assert "stacked on another device" in fails(3, "whatif", stacked)
+    calls = ROOT / "tests" / "data" / "strace" / "small4.log"
+    assert "no issue of a request" in fails(3, "whatif", calls)
+    empty = ROOT / "tests" / "data" / "blktrace" / "small4.blkparse.txt.gz"
+    assert "no sync in the recording" in fails(3, "whatif", empty)
+    fails(2, "whatif", calls, "--queue-depth", "4,0")
+    fails(2, "whatif", calls, "--parallelism", "0")
+
+
+def test_latencies_of_zero_have_a_chart() -> None:
+    recording = alone(3)
+    outcome = whatif(prepare(recording), [Fixed(1)], "fifo", is_known=False)
+    assert isinstance(outcome.settings[0].percentile_ns(50), float)
+    assert rendered.as_svg(outcome).startswith("<svg")
+    assert Result([5], 5, 0, None).latencies_ns == [5]
