@@ -121,7 +121,7 @@ def test_a_serial_device_gives_the_sync_the_wait_of_the_queue_depth() -> None:
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 9))
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 40))
 def test_parallelism_is_found(parallelism: int, more: int, spread: int) -> None:
     recording = crowd(parallelism + more, 30, 40, parallelism, seed=more, spread=spread)
     assert device.estimate_parallelism(recording.requests) == parallelism

@@ -33,6 +33,8 @@ DISCIPLINES = ("tags", "fifo", "sync-first")
 # The estimate of parallelism tries each number up to this one, then powers of two, on this many requests.
 _ALL_TO = 32
 _SAMPLE = 20_000
+# A parallelism is refuted if this share of requests completes before its turn.
+_EARLY = 0.02
 
 
 def most_at_once(requests: Sequence[Request]) -> int:
@@ -49,7 +51,10 @@ def most_at_once(requests: Sequence[Request]) -> int:
 
 
 def services(requests: Sequence[Request], parallelism: int) -> list[int]:
-    """Returns the service time of each request in ns, if the device serves `parallelism` requests at once."""
+    """Returns the service time of each request in ns, if the device serves `parallelism` requests at once.
+
+    It serves them in the order of their issue. A request that completed before its turn has a negative time.
+    """
     found = [0] * len(requests)
     ends: list[int] = []
     for index in sorted(range(len(requests)), key=lambda index: requests[index].issue_ns):
@@ -57,8 +62,7 @@ def services(requests: Sequence[Request], parallelism: int) -> list[int]:
         begin = request.issue_ns
         if len(ends) == parallelism:
             begin = max(begin, heapq.heappop(ends))
-        # A device that completes in another order has served it earlier. Its time is then the shortest possible.
-        found[index] = max(request.end_ns - begin, 0)
+        found[index] = request.end_ns - begin
         heapq.heappush(ends, request.end_ns)
     return found
 
@@ -121,24 +125,29 @@ def _uncensored(seen: list[tuple[int, bool]]) -> list[int]:
 
 
 def estimate_parallelism(requests: Sequence[Request]) -> int:
-    """Returns the parallelism with which service times vary least for requests of one size.
+    """Returns the parallelism for which the service times of requests of one size are nearest to each other.
 
-    Service times that are right do not depend on how many requests were at the device.
+    With a parallelism that is too small, requests complete before their turn. With one that is too large, the service times
+    contain waits. The right one makes the recorded completions most likely.
     """
     most = most_at_once(requests)
     candidates = {*range(1, min(most, _ALL_TO) + 1), *(2**n for n in range(most.bit_length())), most}  # fmt: skip
     sample = requests[:_SAMPLE]
-    return min(sorted(candidates), key=lambda number: _variation(sample, number))
+    spreads = {number: _spread(sample, number) for number in sorted(candidates)}
+    # All at once contradicts nothing.
+    return min(spreads, key=lambda number: (spreads[number] is None, spreads[number] or 0.0))
 
 
-def _variation(requests: Sequence[Request], parallelism: int) -> float:
-    """Returns how much the service times of requests of one size vary: their standard deviation over their mean."""
+def _spread(requests: Sequence[Request], parallelism: int) -> float | None:
+    """Returns the standard deviation in ns of the service times of one size; None if requests complete before their turn."""
     by_size: dict[int, list[int]] = {}
+    early = 0
     for request, service in zip(requests, services(requests, parallelism), strict=True):
         by_size.setdefault(request.size_bytes.bit_length(), []).append(service)
-    spread = sum(statistics.pstdev(times) * len(times) for times in by_size.values())
-    whole = sum(map(sum, by_size.values()))
-    return spread / whole if whole else 0.0
+        early += service < 0
+    if early > _EARLY * len(requests):
+        return None
+    return sum(statistics.pstdev(times) * len(times) for times in by_size.values()) / len(requests)
 
 
 class Device:

@@ -74,7 +74,7 @@ def prepare(recording: Recording, parallelism: int | None = None) -> Model:
         commit_programs(recording),
         depth,
         parallelism,
-        device.services(requests, parallelism),
+        [max(service, 0) for service in device.services(requests, parallelism)],
         device.overheads(requests, depth),
         device.wake_times(requests, depth),
     )

@@ -95,7 +95,7 @@ def _assumptions(
 ) -> list[str]:
     found = list(model.recording.notes)
     found.append(
-        f"the device serves {model.parallelism} requests at once, "
+        f"the device serves {model.parallelism} request{'s' * (model.parallelism != 1)} at once, "
         + ("as given" if is_known else "which fits the recording best")
     )
     deeper = [one for one in policies if one.largest_depth > model.depth]
