@@ -35,8 +35,8 @@ class _Depths(click.ParamType):
 @click.command(
     "whatif",
     epilog=example(
-        "syncline whatif RUN --queue-depth 1,4,8,31",
-        "syncline whatif RUN --policy paper --pattern '*/pg_wal/*' -o latencies.svg",
+        "syncline whatif tests/data/dynamic-events/ext4.dat.gz --queue-depth 1,4",
+        "syncline whatif tests/data/tracecmd/small4.dat --policy paper --pattern '*/small-*' -o latencies.svg",
     ),
 )
 @click.argument("input_", required=True, metavar="INPUT")
