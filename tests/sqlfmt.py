@@ -17,7 +17,10 @@ SQL = Path(__file__).parents[1] / "sql"
 WIDTH = 80
 
 # Folders whose files consist of a head comment and one SELECT.
-_SELECTS = ("advice", "answer", "diff", "evidence", "flamegraph", "inspect", "page", "reports")
+_SELECTS = (
+    *("advice", "answer", "diff", "evidence", "flamegraph"),
+    *("inspect", "page", "plugin", "reports", "timeline"),
+)
 # A SELECT: a report without its head comment, or the body of a CREATE ... AS.
 _REPORT = re.compile(r"\A(?P<head>(?:--[^\n]*\n)+)(?P<body>.*)\Z", re.S)
 _BODY = re.compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import http.client
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from syncline.engine import find_web_dist
 
@@ -59,14 +61,36 @@ def opened(*arguments: str | Path) -> Iterator[str]:
             process.terminate()
 
 
+def target(page: str) -> str:
+    """Returns the address to which a browser is redirected from the one that `syncline open` prints."""
+    address = urlsplit(page)
+    connection = http.client.HTTPConnection(address.netloc, timeout=10)
+    connection.request("GET", address.path)
+    answer = connection.getresponse()
+    connection.close()
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    return answer.headers["Location"]
+
+
+def tracks_only(page: str) -> str:
+    """Returns the address that loads the same trace and only expands its tracks."""
+    ui, _, rest = target(page).partition("#!/?")
+    arguments = parse_qs(rest, strict_parsing=True)
+    commands = json.loads(arguments["startupCommands"][0])[:1]
+    return f"{ui}#!/?" + urlencode(
+        {"url": arguments["url"][0], "startupCommands": json.dumps(commands)}, quote_via=quote
+    )
+
+
 def drive(
     page: str,
     views: list[dict[str, Any]],
     queries: dict[str, str] | None = None,
     size: tuple[int, int] = SIZE,
+    **more: Any,
 ) -> dict[str, Any]:
     """Opens a page of the Perfetto UI and returns the results. See drive.mjs."""
-    job = {"page": page, "chromium": chromium(), "views": views, "queries": queries or {}}
+    job = {"page": page, "chromium": chromium(), "views": views, "queries": queries or {}} | more
     return _run("drive.mjs", job, size)
 
 

@@ -1,8 +1,10 @@
 // Opens a page of the Perfetto UI in Chromium and prints its contents.
 //
-// Standard input: {page, chromium, width, height, queries: {name: sql}, views: [{name, span, select, shot, clip}]}.
-// `span` is SQL for a start and an end, `select` is SQL for the id of a slice, `shot` is the file of the screenshot.
-// Standard output: {console, dialogs, modals, failed, tracks, queries, views}.
+// Standard input: {page, chromium, width, height, shot, packages, queries: {name: sql}, macros, views: [{name, span, select, shot, clip}]}.
+// `shot` is the file of a screenshot; that at the top is of the page as it is when it has loaded. `packages` are SQL packages to register
+// before the trace is loaded. `macros` are lists of commands, {id, args}, which are run one after another.
+// `span` is SQL for a start and an end, `select` is SQL for the id of a slice.
+// Standard output: {console, warnings, dialogs, modals, failed, start, tracks, queries, macros, views}.
 
 import {readFileSync} from 'node:fs';
 import {chromium} from 'playwright-core';
@@ -23,9 +25,10 @@ try {
 
 async function look(job) {
   const page = await browser.newPage({viewport: {width: job.width, height: job.height}});
-  const found = {console: [], dialogs: [], queries: {}, views: []};
+  const found = {console: [], warnings: [], dialogs: [], queries: {}, macros: [], views: []};
   page.on('console', (message) => {
     if (message.type() === 'error') found.console.push(message.text());
+    if (message.type() === 'warning') found.warnings.push(message.text());
   });
   page.on('pageerror', (error) => found.console.push(`uncaught: ${error}`));
   page.on('dialog', (dialog) => {
@@ -33,16 +36,63 @@ async function look(job) {
     return dialog.dismiss();
   });
 
+  if (job.packages) await page.addInitScript(register, job.packages);
   await page.goto(job.page);
   await page.waitForFunction(() => window.app?.trace && window.waitForPerfettoIdle, null, {timeout: LOADED_WITHIN_MS});
   await page.evaluate(() => window.waitForPerfettoIdle());
 
+  await settle(page);
+  found.start = await page.evaluate(state);
+  if (job.shot) await page.screenshot({path: job.shot});
   found.tracks = await page.evaluate(() => window.app.trace.workspace.flatTracks.map((track) => track.name));
   for (const [name, sql] of Object.entries(job.queries)) found.queries[name] = await query(page, sql);
+  for (const macro of job.macros ?? []) found.macros.push(await run(page, macro));
   for (const view of job.views) found.views.push(await show(page, view));
   found.modals = await page.locator('.pf-modal-dialog').allInnerTexts();
   found.failed = await page.locator('.pf-track__canvas--error').count();
   return found;
+}
+
+// Runs in the page: registers SQL packages as soon as the UI has begun to run.
+function register(packages) {
+  let app;
+  Object.defineProperty(window, 'app', {
+    configurable: true,
+    get: () => app,
+    set: (value) => {
+      app = value;
+      app.extraSqlPackages.push(...packages);
+    },
+  });
+}
+
+// Runs in the page: what the UI shows.
+function state() {
+  const {trace} = window.app;
+  const {start, end} = trace.timeline.visibleWindow.toTimeSpan();
+  const {kind, trackUri, ts, dur} = trace.selection.selection;
+  return {
+    pinned: trace.workspace.pinnedTracks.map((track) => track.name),
+    window: [start, end].map(String),
+    selection: {kind, trackUri, ts: ts?.toString(), dur: dur?.toString()},
+    sidebar: window.app.sidebar.visible,
+    tabs: [...document.querySelectorAll('.pf-tab-handle, .pf-tab')].map((tab) => tab.innerText),
+    drawer: document.querySelector('.pf-drawer-panel__drawer-content, .pf-split-panel__drawer')?.innerText ?? '',
+  };
+}
+
+// Runs the commands of a macro. Returns the error of the first one that fails, else null.
+async function run(page, commands) {
+  const error = await page.evaluate(async (commands) => {
+    try {
+      for (const {id, args} of commands) await window.app.trace.commands.runCommand(id, ...args);
+      return null;
+    } catch (error) {
+      return String(error);
+    }
+  }, commands);
+  await settle(page);
+  return {error, ...(await page.evaluate(state))};
 }
 
 async function show(page, view) {

@@ -46,7 +46,7 @@ def main() -> None:
         browser.visit(page, steps, size=PAGE_SIZE)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     with browser.opened("--offline", LOG) as page:
-        browser.drive(f"{page}&hideSidebar=true", [VIEW], size=(1280, 1200))
+        browser.drive(f"{browser.tracks_only(page)}&hideSidebar=true", [VIEW], size=(1280, 1200))
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def seen(
         for name, view in VIEWS.items()
     ]
     with browser.opened("--offline", DATA / LOGS[log]) as page:
-        found = browser.drive(page, views, QUERIES)
+        found = browser.drive(browser.tracks_only(page), views, QUERIES)
     found["views"] = {view["name"]: view for view in found["views"]}
     return log, found
 
@@ -197,14 +197,15 @@ class TestOnline:
             yield server
 
     def test_the_page_names_the_trace(self, server: OnlineServer) -> None:
-        page = urlsplit(server.page)
+        assert re.fullmatch(rf"http://127\.0\.0\.1:{server.server_port}/[\w-]{{22}}/", server.page)
+        assert Visitor(server.server_port).ask("GET", server.start_path, origin=None)[0] == 302
+        page = urlsplit(browser.target(server.page))
         assert (page.scheme, page.netloc, page.path) == ("https", "ui.perfetto.dev", "/")
         arguments = parse_qs(page.fragment.removeprefix("!/?"), strict_parsing=True)
-        address = rf"http://127\.0\.0\.1:{server.server_port}/[\w-]{{22}}/a%20trace\.pftrace"
-        assert re.fullmatch(address, arguments["url"][0])
-        (command,) = json.loads(arguments["startupCommands"][0])
-        assert command["id"] == "dev.perfetto.ExpandTracksByRegex"
-        (pattern,) = command["args"]
+        assert re.fullmatch(re.escape(server.page) + r"a%20trace\.pftrace", arguments["url"][0])
+        commands = json.loads(arguments["startupCommands"][0])
+        assert commands[0]["id"] == "dev.perfetto.ExpandTracksByRegex"
+        (pattern,) = commands[0]["args"]
         for group in ("Syncs and writeback", "Threads", "Block I/O (device unknown)", "wl 637"):
             assert re.match(pattern, group)
         assert not re.match(pattern, "System")
@@ -218,6 +219,10 @@ class TestOnline:
         # Any user of this machine can send the Origin of the UI.
         name = "/a%20trace.pftrace"
         guesses = ("/", name, f"/{'A' * 22}{name}", path.partition(name)[0], path[:-1])
+        start = server.start_path
+        for other in ("/", f"/{'A' * 22}/", start[:-1], start + "?", start + "x"):
+            assert ask("GET", other, origin=None)[0] == 403
+        assert ask("GET", start, origin=None, Host="evil.example:9001")[0] == 403
         for other in (*guesses, path + "?", path + "/", f"/..{name}", "/%e4"):
             assert ask("GET", other)[0] == 404
         assert ask("POST", "/status")[0] == 404
@@ -356,7 +361,9 @@ class TestCommand:
             if probe.connect_ex(("127.0.0.1", 9001)) == 0:
                 pytest.skip("port 9001 is taken: stop the program that uses it")
         with browser.opened(self.LOG) as page:
-            (address,) = parse_qs(urlsplit(page).fragment.removeprefix("!/?"))["url"]
+            (address,) = parse_qs(urlsplit(browser.target(page)).fragment.removeprefix("!/?"))[
+                "url"
+            ]
             assert re.fullmatch(r"http://127\.0\.0\.1:9001/[\w-]+/parallel4\.pftrace", address)
             path = urlsplit(address).path
             status, _, body = Visitor(9001).ask("GET", path)
@@ -398,3 +405,28 @@ class TestCommand:
         assert done.returncode == code
         assert words in done.stderr
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("connection", "expected"),
+    [
+        ("192.0.2.7 50000 198.51.100.9 22", r"ssh -N -L (\d+):127\.0\.0\.1:\1 \S+@198\.51\.100\.9"),
+        ("::1 50000 2001:db8::9 2222", r"ssh -N -L (\d+):127\.0\.0\.1:\1 -p 2222 \S+@2001:db8::9"),
+        ("", r"\A(?!.*ssh)"),
+    ],
+)
+def test_over_ssh_it_prints_the_tunnel(connection: str, expected: str) -> None:
+    env = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}
+    env |= {"SSH_CONNECTION": connection} if connection else {}
+    command = [*browser.SYNCLINE, "open", "--offline", "--no-browser", str(DATA / "empty.log")]
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline()
+        process.terminate()
+        _, said = process.communicate(timeout=30)
+    found = re.search(expected, said, re.S)
+    assert found, said
+    if connection:
+        assert f":{found[1]}/" in address

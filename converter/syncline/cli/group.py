@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-# Commands, each with the module of the same name. A module is imported only when it is used, so
+# Commands, each with the module of the same name (`_` for `-`). A module is imported only when it is used, so
 # that `--help` is fast.
 COMMANDS = (
     "record",
@@ -21,6 +21,7 @@ COMMANDS = (
     "baseline",
     "whatif",
     "open",
+    "extension-server",
     "doctor",
 )
 
@@ -38,7 +39,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        return importlib.import_module(f"syncline.cli.{name}").command
+        module = name.replace("-", "_")
+        return importlib.import_module(f"syncline.cli.{module}").command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import os
 import sys
 import time
@@ -10,17 +11,21 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
-from syncline import losses, scratch
+from syncline import _core, losses, scratch
 from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading, refuse_for_converted
 from syncline.cli.output import show
 from syncline.cli.progress import bar
+from syncline.engine import EngineError
 from syncline.errors import InputError
+from syncline.inputs import opened
 from syncline.kinds import kind_of
 from syncline.reading import Reading
+from syncline.ui import view
 from syncline.ui.serve import ONLINE_PORT, ONLINE_UI, OfflineServer, OnlineServer, PortTaken
 
 # Endings of logs, which are not part of the name of a trace.
@@ -56,7 +61,8 @@ def command(
     """Shows a trace, or a log as a trace, in the Perfetto UI.
 
     The page is that of ui.perfetto.dev. It fetches the trace from this machine and keeps it in the
-    browser: nothing is uploaded. With --offline the page comes from this machine too.
+    browser: nothing is uploaded. With --offline the page comes from this machine too. It begins with
+    the slowest sync.
     """
     if not offline and port not in (None, ONLINE_PORT):
         raise Failure(
@@ -64,11 +70,12 @@ def command(
             "leave out --port, or open the trace with --offline",
         )
     with _trace_of(input, reading) as (trace, name):
+        shown = _slowest_of(trace)
         try:
             if offline:
-                server = OfflineServer(trace, name, _web_dist(), port or 0)
+                server = OfflineServer(trace, name, _web_dist(), port or 0, shown)
             else:
-                server = OnlineServer(trace, name)
+                server = OnlineServer(trace, name, shown=shown)
         except PortTaken as taken:
             raise _port_error(taken.args[0]) from None
         except OSError as error:
@@ -120,6 +127,18 @@ def _trace_of(path: str, reading: Reading) -> Iterator[tuple[Path, str]]:
         yield trace, _trace_name(path)
 
 
+def _slowest_of(trace: Path) -> view.Slowest | None:
+    """Returns the sync that the UI shows first; None if the trace is not one of Syncline, or has no such sync."""
+    if _holds_traces(trace):
+        return None
+    try:
+        with opened(str(trace), Reading(), "duckdb", statements=[view.SLOWEST_SYNC]) as engine:
+            return view.slowest(engine.query(view.SLOWEST_SYNC).rows)
+    except (_core.CoreError, EngineError):
+        # The UI says what is wrong with a trace.
+        return None
+
+
 def _holds_traces(path: Path) -> bool:
     """Returns whether a file is a zip or tar of traces, which Perfetto shows as one."""
     if not path.is_file():
@@ -158,12 +177,36 @@ def _port_error(port: int) -> Failure:
 def _show(page: str, no_browser: bool) -> None:
     """Opens the page in a browser. Without one, prints its address to stdout."""
     if no_browser:
+        _say_tunnel(page)
         show(page + "\n")
-    elif _has_display() and _open_quietly(page):
+    elif not _has_display():
+        if not _say_tunnel(page):
+            say(
+                "no display (DISPLAY, WAYLAND_DISPLAY): open this address in a browser on this machine:"
+            )
+        show(page + "\n")
+    elif _open_quietly(page):
         say(f"opened {page}")
     else:
         say("no browser found; open this address in one on this machine:")
         show(page + "\n")
+
+
+def _say_tunnel(page: str) -> bool:
+    """Says over ssh how the user's own machine gets to the page. Returns whether the command runs over ssh."""
+    # The addresses and ports of client and server.
+    ends = os.environ.get("SSH_CONNECTION", "").split()
+    if len(ends) != 4:
+        return False
+    _, _, host, ssh_port = ends
+    port = urlsplit(page).port
+    option = "" if ssh_port == "22" else f" -p {ssh_port}"
+    say(
+        "over ssh: type this on your own machine, with the name that you use for this one, and open the address in a"
+        " browser there:",
+        f"ssh -N -L {port}:127.0.0.1:{port}{option} {getpass.getuser()}@{host}",
+    )
+    return True
 
 
 def _has_display() -> bool:

@@ -13,7 +13,7 @@ from syncline.engine.columns import DERIVED, ColumnsEngine, words
 
 from . import catalogue
 
-__all__ = ["NAMESPACE", "SqlEngine", "include", "modules", "named"]
+__all__ = ["NAMESPACE", "SqlEngine", "include", "modules", "named", "wanted"]
 
 # Namespace of the PerfettoSQL package, with which an engine on a trace must be opened.
 NAMESPACE = "dev.syncline"
@@ -62,6 +62,11 @@ def include(engine: SqlEngine, sql: str) -> None:
     """
     if engine.name == ColumnsEngine.name:
         return
-    wanted = sorted({*modules()} & {name.lower() for name in _TABLE.findall(sql)})
-    if wanted:
-        engine.query("".join(f"INCLUDE PERFETTO MODULE {NAMESPACE}.{name};\n" for name in wanted))
+    tables = wanted(sql)
+    if tables:
+        engine.query("".join(f"INCLUDE PERFETTO MODULE {NAMESPACE}.{name};\n" for name in tables))
+
+
+def wanted(sql: str) -> list[str]:
+    """Returns the tables that the SQL names, without `syncline_`."""
+    return sorted({*modules()} & {name.lower() for name in _TABLE.findall(sql)})

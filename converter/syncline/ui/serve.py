@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hmac
-import json
 import secrets
 import shutil
 import threading
@@ -19,7 +18,9 @@ from urllib.parse import quote, unquote, urlsplit
 from syncline.ui.peer import user_of
 from syncline.users import is_trusted
 
-__all__ = ["ONLINE_PORT", "ONLINE_UI", "OfflineServer", "OnlineServer", "PortTaken", "ui_address"]
+from . import view
+
+__all__ = ["ONLINE_PORT", "ONLINE_UI", "OfflineServer", "OnlineServer", "PortTaken"]
 
 HOST = "127.0.0.1"
 ONLINE_UI = "https://ui.perfetto.dev"
@@ -33,24 +34,15 @@ _REQUEST_WITHIN_S = 30
 # The UI may be busy with the first part of a large trace while the next one waits.
 _SENT_WITHIN_S = 600
 
-# Track groups that are expanded when the page opens (docs/reference/trace-layout.md). The group of a process
-# is called NAME PID.
-_EXPANDED = r"^(Syncs and writeback|Threads|Block I/O .*|.* \d+)$"
-_STARTUP = [{"id": "dev.perfetto.ExpandTracksByRegex", "args": [_EXPANDED]}]
-
 
 class PortTaken(Exception):
     """Another program listens on the port. The argument is its number."""
 
 
-def ui_address(ui: str, trace: str) -> str:
-    """Returns the address of the UI at `ui` that loads the trace at `trace` and expands its tracks."""
-    commands = quote(json.dumps(_STARTUP, separators=(",", ":")), safe="")
-    return f"{ui}/#!/?url={quote(trace, safe=':/')}&startupCommands={commands}"
-
-
 class _Server(ThreadingHTTPServer):
-    """Serves one trace inside a `with` block.
+    """Serves one trace inside a `with` block, and a redirection to the page of the UI that loads it.
+
+    The address of that page holds the commands that the UI runs first, so it is too long to copy or to be an argument.
 
     Every user of this machine can connect to the port. The path of the trace has a random part, so
     that only those who know it get the trace. The arguments of a process are public, and with them
@@ -61,11 +53,13 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     # The prefix of the path of the trace.
     folder = "/"
-    page: str
+    # The address of the UI's page that loads the trace.
+    ui_page: str
 
     def __init__(self, trace: Path, name: str, port: int, handler: type[_Handler]) -> None:
         self.trace = trace
-        self.trace_path = f"{self.folder}{secrets.token_urlsafe(16)}/{name}"
+        self.start_path = f"{self.folder}{secrets.token_urlsafe(16)}/"
+        self.trace_path = f"{self.start_path}{name}"
         self._fetched = threading.Event()
         # Called once with the id of each user whose connections are closed.
         self.on_refusal: Callable[[int], None] = lambda uid: None
@@ -84,6 +78,11 @@ class _Server(ThreadingHTTPServer):
     def trace_url(self) -> str:
         """The address of the trace."""
         return self.origin + quote(self.trace_path)
+
+    @property
+    def page(self) -> str:
+        """The address to open in a browser."""
+        return self.origin + self.start_path
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -147,9 +146,20 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def asks_for_trace(self) -> bool:
         """Returns whether the request is for exactly the path of the trace, without a query."""
-        asked, path = unquote(self.path).encode(), self.server.trace_path.encode()
+        return self._asks_for(self.server.trace_path)
+
+    def _asks_for(self, path: str) -> bool:
         # In a time that does not depend on how much of it is right.
-        return hmac.compare_digest(asked, path)
+        return hmac.compare_digest(unquote(self.path).encode(), path.encode())
+
+    def is_redirected(self) -> bool:
+        """Redirects a request for the address that `syncline open` prints. Returns whether it was one."""
+        if not self.is_for_this_server() or not self._asks_for(self.server.start_path):
+            return False
+        # Without a referrer: the UI need not know where it was opened from.
+        headers = (("Location", self.server.ui_page), ("Referrer-Policy", "no-referrer"))
+        self.reply(HTTPStatus.FOUND, headers)
+        return True
 
     def reply(self, status: HTTPStatus, headers: Iterable[tuple[str, str]] = ()) -> None:
         """Sends a reply without a body."""
@@ -182,9 +192,15 @@ class _Handler(SimpleHTTPRequestHandler):
 class OnlineServer(_Server):
     """Serves one trace, and only to the pages of ui.perfetto.dev."""
 
-    def __init__(self, trace: Path, name: str, port: int = ONLINE_PORT) -> None:
+    def __init__(
+        self,
+        trace: Path,
+        name: str,
+        port: int = ONLINE_PORT,
+        shown: view.Slowest | None = None,
+    ) -> None:
         super().__init__(trace, name, port, _OnlineHandler)
-        self.page = ui_address(ONLINE_UI, self.trace_url)
+        self.ui_page = view.address(ONLINE_UI, self.trace_url, shown)
 
 
 class _OnlineHandler(_Handler):
@@ -207,7 +223,7 @@ class _OnlineHandler(_Handler):
         return True
 
     def do_GET(self) -> None:
-        if not self._refuse():
+        if not self.is_redirected() and not self._refuse():
             self.send_trace(self._CORS)
 
     do_HEAD = do_GET
@@ -226,10 +242,17 @@ class OfflineServer(_Server):
 
     folder = "/trace/"
 
-    def __init__(self, trace: Path, name: str, web_dist: Path, port: int = 0) -> None:
+    def __init__(
+        self,
+        trace: Path,
+        name: str,
+        web_dist: Path,
+        port: int = 0,
+        shown: view.Slowest | None = None,
+    ) -> None:
         self.web_dist = web_dist
         super().__init__(trace, name, port, _OfflineHandler)
-        self.page = ui_address(self.origin, self.trace_url)
+        self.ui_page = view.address(self.origin, self.trace_url, shown)
 
 
 class _OfflineHandler(_Handler):
@@ -252,6 +275,8 @@ class _OfflineHandler(_Handler):
     def _handle(self) -> bool:
         if not self.is_for_this_server():
             self.reply(HTTPStatus.FORBIDDEN)
+        elif self.is_redirected():
+            pass
         elif self.asks_for_trace():
             self.send_trace()
         elif urlsplit(self.path).path == "/live_reload":

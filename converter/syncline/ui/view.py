@@ -1,0 +1,70 @@
+"""What the Perfetto UI shows first when it has loaded a trace: the address of its page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from . import timeline
+from .macros import SLOWEST, Command, command
+
+__all__ = ["SLOWEST_SYNC", "Slowest", "address", "first_commands", "slowest"]
+
+# Track groups that are expanded (docs/reference/trace-layout.md). The group of a process is called NAME PID.
+_EXPANDED = r"^(Syncs and writeback|Threads|Block I/O .*|.* \d+)$"
+_PINNED = r"^(Syncs|bios) in flight"
+
+
+@dataclass(frozen=True)
+class Slowest:
+    """The sync that waited longest. All times are on the clock of the trace.
+
+    `start_ns`, `length_ns`: its call. `slice_ns`, `slice_length_ns`: its slice in the timeline. `first_ns`, `last_ns`:
+    the start of the first sync of the trace and the end of the last one.
+    """
+
+    start_ns: int
+    length_ns: int
+    slice_ns: int
+    slice_length_ns: int
+    first_ns: int
+    last_ns: int
+
+    def parameters(self) -> dict[str, str]:
+        """Returns the parameters of the address that show this sync and select its slice."""
+        margin = self.length_ns // 4
+        return {
+            "ts": str(self.slice_ns),
+            "dur": str(self.slice_length_ns),
+            # The UI ignores a span that is not within the trace.
+            "visStart": str(max(self.start_ns - margin, self.first_ns)),
+            "visEnd": str(min(self.start_ns + self.length_ns + margin, self.last_ns)),
+        }
+
+
+SLOWEST_SYNC = timeline.select("first-view")
+
+
+def slowest(rows: Iterable[tuple[Any, ...]]) -> Slowest | None:
+    """Returns the sync in the result of SLOWEST_SYNC; None if no sync has a known length."""
+    return next((Slowest(*map(int, row)) for row in rows), None)
+
+
+def first_commands(shown: Slowest | None) -> list[Command]:
+    """Returns the commands that run when the trace is loaded."""
+    found = [command("ExpandTracksByRegex", _EXPANDED), command("PinTracksByRegex", _PINNED)]
+    return found + (SLOWEST.commands(timeline.inlined) if shown else [])
+
+
+def address(ui: str, trace: str, shown: Slowest | None = None) -> str:
+    """Returns the address of the UI at `ui` that loads the trace at `trace`.
+
+    It expands the tracks of Syncline. With `shown`, it begins with the view of that sync.
+    """
+    parameters = {"hideSidebar": "true"} | (shown.parameters() if shown else {})
+    parameters["startupCommands"] = json.dumps(first_commands(shown), separators=(",", ":"))
+    rest = "".join(f"&{name}={quote(value, safe='')}" for name, value in parameters.items())
+    return f"{ui}/#!/?url={quote(trace, safe=':/')}{rest}"

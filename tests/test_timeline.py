@@ -1,0 +1,339 @@
+"""What the Perfetto UI is given of sql/: the SELECTs of its macros, its first view, and the extension server."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from syncline.engine import Engine, find_web_dist, open_trace
+from syncline.inputs import Reading, opened
+from syncline.report.catalogue import sql_root
+from syncline.ui import timeline, view
+from syncline.ui.macros import MACROS
+
+from tests.coretools import DATA, ROOT, Rows, tables
+from tests.test_commands import fails, ok
+
+# A log with bios and losses; one with phases, waits and journal; one with calls only; one with bios only.
+LOGS = {
+    "parallel4": DATA / "parallel4.log",
+    "ext4": ROOT / "tests/data/dynamic-events/ext4.dat.gz",
+    "strace": ROOT / "tests/data/strace/small4.log",
+    "blktrace": ROOT / "tests/data/blktrace/small4.blkparse.txt.gz",
+    "empty": DATA / "empty.log",
+}
+PREFIX = "dev.syncline."
+
+
+@pytest.fixture(scope="module", params=LOGS)
+def seen(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Engine, dict[str, Rows]]]:
+    """A trace processor without Syncline's modules that has loaded a log, and the rows of the log."""
+    folder = tmp_path_factory.mktemp("timeline")
+    log = LOGS[request.param]
+    reading = Reading()
+    reading.convert([str(log)], f"{folder}/tables/")
+    trace = folder / "log.pftrace"
+    reading.convert([str(log)], str(trace))
+    with open_trace(trace, engine="embedded") as engine:
+        yield engine, tables(folder / "tables")
+
+
+def rows(engine: Engine, name: str) -> Rows:
+    """The rows of a SELECT of sql/timeline/, on tables that were built as in a UI without the modules."""
+    sql = timeline.select(name)
+    engine.query(timeline.inlined([sql]))
+    result = engine.query(sql)
+    return [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+
+
+def known(found: dict[str, Rows]) -> Rows:
+    """The syncs whose length is known, the longest first."""
+    syncs = [row for row in found["sync"] if row["dur_ns"] is not None]
+    return sorted(syncs, key=lambda row: (-row["dur_ns"], row["sync_id"]))
+
+
+Seen = tuple[Engine, dict[str, Rows]]
+
+
+def test_the_slowest_syncs(seen: Seen) -> None:
+    engine, found = seen
+    slices = rows(engine, "slowest")
+    expected = known(found)[:20]
+    assert [(row["ts"], row["dur"]) for row in slices] == [
+        (row["ts_ns"], row["dur_ns"]) for row in expected
+    ]
+    for shown, sync in zip(slices, expected, strict=True):
+        latency, unit, name = shown["name"].split(" ", 2)
+        assert unit == "ms"
+        assert float(latency) == pytest.approx(sync["dur_ns"] / 1e6, rel=0.006)
+        assert name == (Path(sync["path"]).name if sync["path"] else sync["op"] or "sync")
+
+
+def test_their_phases(seen: Seen) -> None:
+    engine, found = seen
+    lengths: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for row in found["phase"]:
+        lengths[row["sync_id"]][row["phase"]] += row["dur_ns"]
+    table = rows(engine, "slowest-phases")
+    assert [row["sync_id"] for row in table] == [row["sync_id"] for row in known(found)[:20]]
+    for row in table:
+        phases = {
+            name: ns
+            for name, ns in lengths[row["sync_id"]].items()
+            if ns > 0 and ns * 100 >= row["dur"]
+        }
+        if not phases:
+            assert row["phases"] is None
+            continue
+        parts = [part.split(" ms ") for part in row["phases"].split(", ")]
+        names = [name.replace("not explained", "residue") for _, name in parts]
+        assert sorted(names) == sorted(phases)
+        assert [phases[name] for name in names] == sorted(phases.values(), reverse=True)
+        for (text, _), name in zip(parts, names, strict=True):
+            assert float(text) == pytest.approx(phases[name] / 1e6, abs=0.051)
+
+
+def test_the_latency_is_that_of_the_last_sync_that_began(seen: Seen) -> None:
+    engine, found = seen
+    syncs = sorted(known(found), key=lambda row: (row["ts_ns"], row["sync_id"]))
+    values = {row["ts"]: row["value"] for row in rows(engine, "latency")}
+    assert values.keys() >= {row["ts_ns"] for row in syncs}
+    begins = {row["ts_ns"]: row["dur_ns"] / 1e6 for row in syncs}
+    for time, value in values.items():
+        in_flight = any(row["ts_ns"] <= time < row["ts_ns"] + row["dur_ns"] for row in syncs)
+        assert value == (pytest.approx(begins[time]) if in_flight else 0)
+    # It ends at 0, and is 0 after each time at which no sync is in flight.
+    if syncs:
+        assert values[max(row["ts_ns"] + row["dur_ns"] for row in syncs)] == 0
+
+
+def test_empty_syncs(seen: Seen) -> None:
+    engine, found = seen
+    empty = [row for row in known(found) if row["bios"] == 0]
+    assert sorted((row["ts"], row["dur"]) for row in rows(engine, "empty")) == sorted(
+        (row["ts_ns"], row["dur_ns"]) for row in empty
+    )
+    by_file = rows(engine, "empty-files")
+    assert sum(row["empty_syncs"] for row in by_file) == sum(
+        row["bios"] == 0 for row in found["sync"]
+    )
+    assert sum(row["empty_time_ns"] or 0 for row in by_file) == sum(row["dur_ns"] for row in empty)
+
+
+def test_whose_data(seen: Seen) -> None:
+    engine, found = seen
+    complete = [row for row in found["bio"] if row["dur_ns"] is not None]
+    slices = rows(engine, "whose-data")
+    assert sorted((row["ts"], row["dur"]) for row in slices) == sorted(
+        (row["ts_ns"], row["dur_ns"]) for row in complete
+    )
+    # A track is made for each value, and null is not one.
+    assert all(row["owner"] for row in slices)
+    syncs = {row["sync_id"]: row for row in found["sync"]}
+    for sync_id, sync in syncs.items():
+        names = {sync["process"] or sync["comm"]}
+        times = {row["ts_ns"] for row in complete if row["sync_id"] == sync_id}
+        assert {row["owner"] for row in slices if row["ts"] in times} >= (names if times else set())
+    table = rows(engine, "whose-data-table")
+    assert sum(row["bios"] for row in table) == len(found["bio"])
+    if all(row["bytes"] is not None for row in found["bio"]):
+        assert sum(row["bytes"] for row in table) == sum(row["bytes"] for row in found["bio"])
+
+
+def test_the_queue_returns_to_0(seen: Seen) -> None:
+    engine, found = seen
+    spans = [(row["ts_ns"], row["ts_ns"] + row["dur_ns"]) for row in found["bio"] if row["dur_ns"]]
+    values = {row["ts"]: row["value"] for row in rows(engine, "queue")}
+    assert values.keys() == {time for span in spans for time in span}
+    for time, value in values.items():
+        assert value == sum(start <= time < end for start, end in spans)
+
+
+def test_latency_by_queue(seen: Seen) -> None:
+    engine, found = seen
+    spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in found["bio"]:
+        if row["dur_ns"]:
+            spans[row["dev"] or ""].append((row["ts_ns"], row["ts_ns"] + row["dur_ns"]))
+    expected: dict[int, list[int]] = defaultdict(list)
+    for sync in known(found):
+        queue = sum(start < sync["ts_ns"] < end for start, end in spans[sync["dev"] or ""])
+        expected[min(64, 1 << queue.bit_length() - 1) if queue else 0].append(sync["dur_ns"])
+    table = {row["bios_from"]: row for row in rows(engine, "queue-latency")}
+    assert {key: row["syncs"] for key, row in table.items()} == {
+        key: len(lengths) for key, lengths in expected.items()
+    }
+    assert {key: row["max_ns"] for key, row in table.items()} == {
+        key: max(lengths) for key, lengths in expected.items()
+    }
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "embedded"])
+@pytest.mark.parametrize("log", LOGS)
+def test_the_first_view_is_the_slowest_sync(log: str, engine: str, tmp_path: Path) -> None:
+    """Of a trace, both engines find a slice that is in it."""
+    trace = str(tmp_path / "log.pftrace")
+    Reading().convert([str(LOGS[log])], trace)
+    Reading().convert([str(LOGS[log])], f"{tmp_path}/tables/")
+    syncs = known(tables(tmp_path / "tables"))
+    with opened(trace, Reading(), engine, statements=[view.SLOWEST_SYNC]) as open_engine:
+        if engine == "embedded":
+            open_engine.query(timeline.inlined([view.SLOWEST_SYNC]))
+        shown = view.slowest(open_engine.query(view.SLOWEST_SYNC).rows)
+    if not syncs:
+        assert shown is None
+        return
+    assert shown is not None
+    assert (shown.start_ns, shown.length_ns) == (syncs[0]["ts_ns"], syncs[0]["dur_ns"])
+    parameters = {name: int(value) for name, value in shown.parameters().items()}
+    with open_trace(trace, engine="embedded") as trace_engine:
+        ((first, last),) = trace_engine.query("SELECT start_ts, end_ts FROM trace_bounds").rows
+        # The UI ignores a view that is not within the trace.
+        assert first <= parameters["visStart"] <= shown.start_ns
+        assert shown.start_ns + shown.length_ns <= parameters["visEnd"] <= last
+        slices = trace_engine.query(
+            "SELECT extract_arg(arg_set_id, 'debug.sync_id') FROM slice"
+            f" WHERE ts = {parameters['ts']} AND dur = {parameters['dur']}"
+        ).rows
+    assert (syncs[0]["sync_id"],) in slices
+
+
+def test_the_address_says_what_to_show_first() -> None:
+    shown = view.Slowest(1000, 400, 1100, 250, 950, 2000)
+    address = urlsplit(view.address("https://ui.example", "http://127.0.0.1:9001/x y", shown))
+    assert (address.scheme, address.netloc, address.path) == ("https", "ui.example", "/")
+    found = parse_qs(address.fragment.removeprefix("!/?"), strict_parsing=True)
+    assert {name: found[name] for name in ("url", "hideSidebar", "ts", "dur")} == {
+        "url": ["http://127.0.0.1:9001/x y"],
+        "hideSidebar": ["true"],
+        "ts": ["1100"],
+        "dur": ["250"],
+    }
+    assert (found["visStart"], found["visEnd"]) == (["950"], ["1500"])
+    names = [one["id"].rpartition(".")[2] for one in json.loads(found["startupCommands"][0])]
+    assert names == [
+        *("ExpandTracksByRegex", "PinTracksByRegex", "RunQuery"),
+        *("AddDebugSliceTrack", "AddDebugCounterTrack", "RunQueryAndShowTab"),
+    ]
+    # Without such a sync, there is nothing to build tables for.
+    address = urlsplit(view.address("https://ui.example", "http://127.0.0.1:9001/x"))
+    found = parse_qs(address.fragment.removeprefix("!/?"), strict_parsing=True)
+    assert found.keys() == {"url", "hideSidebar", "startupCommands"}
+    assert len(json.loads(found["startupCommands"][0])) == 2
+
+
+def test_every_select_is_used() -> None:
+    files = {file.stem for file in (sql_root() / "timeline").glob("*.sql")}
+    steps = {step[1] for macro in MACROS for step in macro.steps}
+    assert steps | {"first-view"} == files
+
+
+def test_inlined_modules_are_the_modules(tmp_path: Path) -> None:
+    """Without comments and INCLUDE, the tables have the same rows."""
+    trace = tmp_path / "log.pftrace"
+    Reading().convert([str(LOGS["ext4"])], str(trace))
+    names = [f"syncline_{name.rpartition('.')[2]}" for name in timeline.modules()]
+    # These two modules are parts of others.
+    names = [name for name in names if name not in ("syncline_known", "syncline_related")]
+    with (
+        open_trace(trace, engine="embedded") as bare,
+        opened(str(trace), Reading(), "embedded") as packed,
+    ):
+        bare.query(timeline.inlined(names))
+        packed.query(timeline.included(names))
+        for name in names:
+            sql = f"SELECT * FROM {name}"
+            assert bare.query(sql).rows == packed.query(sql).rows, name
+    assert "INCLUDE" not in timeline.inlined(names)
+    assert "--" not in timeline.inlined(names)
+
+
+# The extension server
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> dict[str, Any]:
+    """The files that the command writes, by their path."""
+    out = tmp_path / "out"
+    ok("extension-server", "--out", out)
+    return {
+        str(file.relative_to(out)): json.loads(file.read_text())
+        for file in out.rglob("*")
+        if file.is_file()
+    }
+
+
+def allowed() -> set[str]:
+    """The commands that the UI on this machine runs at startup."""
+    web_dist = find_web_dist()
+    assert web_dist is not None
+    text = (web_dist / "frontend_bundle.js").read_text(encoding="utf-8")
+    (found,) = re.findall(r"=\[((?:\"dev\.perfetto\.\w+\",?)+)\]", text)
+    return set(re.findall(r"\"([\w.]+)\"", found))
+
+
+def test_every_name_begins_with_the_namespace(served: dict[str, Any]) -> None:
+    assert sorted(served) == ["manifest", "modules/default/macros", "modules/default/sql_modules"]
+    manifest = served["manifest"]
+    assert f"{manifest['namespace']}." == PREFIX
+    assert {feature["name"] for feature in manifest["features"]} == {"macros", "sql_modules"}
+    assert [module["id"] for module in manifest["modules"]] == ["default"]
+    macros = served["modules/default/macros"]["macros"]
+    sql = served["modules/default/sql_modules"]["sql_modules"]
+    ids = [macro["id"] for macro in macros]
+    assert len(set(ids)) == len(ids) == 4
+    assert all(re.fullmatch(re.escape(PREFIX) + r"\w+", name) for name in ids)
+    names = {module["name"] for module in sql}
+    assert all(name.startswith(PREFIX) and name.count(".") == 2 for name in names)
+    # What a module or a macro includes is served.
+    texts = [module["sql"] for module in sql]
+    texts += [text for macro in macros for step in macro["run"] for text in step["args"]]
+    included = {name for text in texts for name in re.findall(r"PERFETTO MODULE ([\w.]+)", text)}
+    assert included
+    assert included <= names
+
+
+def test_only_commands_that_are_stable(served: dict[str, Any]) -> None:
+    stable = allowed()
+    assert len(stable) >= 13
+    runs = [macro["run"] for macro in served["modules/default/macros"]["macros"]]
+    for run in [*runs, view.first_commands(view.Slowest(0, 1, 0, 1, 0, 1))]:
+        for step in run:
+            assert step["id"] in stable
+            assert step["args"]
+            assert all(isinstance(argument, str) for argument in step["args"])
+
+
+def test_the_macros_run_on_the_modules_that_are_served(
+    served: dict[str, Any], tmp_path: Path
+) -> None:
+    trace = tmp_path / "log.pftrace"
+    Reading().convert([str(LOGS["ext4"])], str(trace))
+    modules = served["modules/default/sql_modules"]["sql_modules"]
+    package = tmp_path / "package"
+    for module in modules:
+        file = package / f"{module['name'].removeprefix(PREFIX)}.sql"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(module["sql"])
+    for macro in served["modules/default/macros"]["macros"]:
+        with open_trace(
+            trace, engine="embedded", packages=[(PREFIX.rstrip("."), package)]
+        ) as engine:
+            counts = [len(engine.query(step["args"][0]).rows) for step in macro["run"]]
+        # The first one builds tables. ext4 has no empty sync.
+        assert all(counts[1:]) or macro["id"].endswith("EmptySyncs"), (macro["id"], counts)
+
+
+def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    message = fails(2, "extension-server", "--out", tmp_path / "file" / "x")
+    assert "file" in message
+    fails(2, "extension-server")

@@ -1,0 +1,110 @@
+"""What the Perfetto UI shows first, and the macros of the extension server, in a real browser.
+
+SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline.inputs import Reading, opened
+from syncline.ui import extension_server
+from syncline.ui.macros import MACROS
+
+from tests.ui import browser
+from tests.ui.test_ui import HARMLESS
+
+DATA = Path(__file__).parents[1] / "data"
+# Bios and the time around them; phases, waits and a journal; calls only; bios only.
+LOGS = {
+    "parallel4": DATA / "thesis/parallel4.log",
+    "ext4": DATA / "dynamic-events/ext4.dat.gz",
+    "strace": DATA / "strace/small4.log",
+    "blktrace": DATA / "blktrace/small4.blkparse.txt.gz",
+}
+
+
+def served(name: str) -> Any:
+    return json.loads(extension_server.files()[name])
+
+
+def result(log: Path, sql: str) -> list[tuple[Any, ...]]:
+    with opened(str(log), Reading()) as engine:
+        return engine.query(sql).rows
+
+
+@pytest.fixture(scope="module", params=LOGS)
+def seen(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, Any]]:
+    """Opens a log in the UI, and runs each macro of the extension server with the modules that it serves."""
+    shots = Path(os.environ.get("SYNCLINE_UI_SHOTS") or tmp_path_factory.mktemp("shots"))
+    shots.mkdir(parents=True, exist_ok=True)
+    modules = served("modules/default/sql_modules")["sql_modules"]
+    # v52 takes only the first part of the namespace.
+    package = {"name": served("manifest")["namespace"].partition(".")[0], "modules": modules}
+    log = LOGS[request.param]
+    with browser.opened("--offline", log) as page:
+        found = browser.drive(
+            page,
+            [],
+            shot=str(shots / f"{request.param}-first.png"),
+            packages=[package],
+            macros=[macro["run"] for macro in served("modules/default/macros")["macros"]],
+        )
+    return log, found
+
+
+@pytest.mark.ui
+class TestFirstView:
+    def test_every_command_runs(self, seen: tuple[Path, dict[str, Any]]) -> None:
+        _, found = seen
+        assert [text for text in found["warnings"] if "ommand" in text] == []
+        assert found["dialogs"] == found["modals"] == []
+        assert [text for text in found["console"] if not HARMLESS.search(text)] == []
+
+    def test_the_slowest_sync_is_selected(self, seen: tuple[Path, dict[str, Any]]) -> None:
+        log, found = seen
+        start = found["start"]
+        assert start["sidebar"] is False
+        slowest = result(
+            log,
+            "SELECT ts_ns, dur_ns, COALESCE(start_ns, ts_ns) FROM syncline_sync"
+            " WHERE dur_ns IS NOT NULL ORDER BY dur_ns DESC, sync_id LIMIT 1",
+        )
+        if not slowest:
+            assert start["selection"]["kind"] == "empty"
+            assert "20 slowest syncs" not in start["pinned"]
+            return
+        ((ts, dur, slice_ts),) = slowest
+        assert start["selection"]["kind"] == "track_event"
+        assert start["selection"]["ts"] == str(slice_ts)
+        assert start["selection"]["dur"] == str(ts + dur - slice_ts)
+        first, last = map(int, start["window"])
+        assert first <= slice_ts < ts + dur <= last
+        assert (ts + dur - slice_ts) / (last - first) > 0.15
+        assert {"20 slowest syncs", "Sync latency (ms)"} <= set(start["pinned"])
+        assert f"{dur / 1e6:.3f}" in start["drawer"]
+
+    def test_what_is_in_flight_is_pinned(self, seen: tuple[Path, dict[str, Any]]) -> None:
+        _, found = seen
+        expected = {name for name in found["tracks"] if name.endswith(" in flight")}
+        assert expected
+        assert expected - {"bytes in flight"} <= set(found["start"]["pinned"])
+
+
+@pytest.mark.ui
+def test_every_macro_runs(seen: tuple[Path, dict[str, Any]]) -> None:
+    _, found = seen
+    assert [macro["error"] for macro in found["macros"]] == [None] * len(MACROS)
+    for macro, after in zip(MACROS, found["macros"], strict=True):
+        tracks = [step[-1] for step in macro.steps if step[0].startswith("AddDebug")]
+        for track in tracks:
+            # With a pivot, there is a track for each value, and none without a row.
+            shown = [name for name in after["pinned"] if name.startswith(track)]
+            assert shown or track == "Bios of"
+        assert "Query result" in after["drawer"]
