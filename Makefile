@@ -7,9 +7,11 @@ STAMP := $(VENV)/.installed
 CORE_SOURCES := $(shell find converter/core converter/binding -name '*.rs' -o -name Cargo.toml) converter/Cargo.toml converter/Cargo.lock
 PAGE := converter/syncline/report/page/page.html
 PAGE_SOURCES := $(shell find converter/page -name node_modules -prune -o -type f -print)
+PLUGIN := converter/syncline/ui/plugin/plugin.js
+PLUGIN_SOURCES := $(shell find perfetto-ui-plugin sql/perfetto sql/plugin sql/reports \( -name node_modules -o -name generated -o -name build \) -prune -o -type f -print)
 DEMO_LOG := tests/data/thesis/small4-slowdisk.log
 
-.PHONY: demo test test-quick page lint format bench wheel sdist constraints notices kernel-test record-fixtures clean help
+.PHONY: demo test test-quick page plugin plugin-types lint format bench wheel sdist constraints notices kernel-test record-fixtures clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 17
@@ -31,6 +33,11 @@ test-quick: $(STAMP) ## some tests of each part, in less than a minute once they
 	tests/run.sh --quick
 
 page: $(PAGE) ## build the page of `syncline report --html`
+
+plugin: $(PLUGIN) ## build the plugin for the Perfetto UI of `syncline open --offline`
+
+plugin-types: ## check the plugin against the sources of named Perfetto releases, which it fetches
+	cd perfetto-ui-plugin && npm ci --no-audit --no-fund --loglevel=error && npm run --silent sql && node check/check.mjs
 
 lint: $(STAMP) ## run formatters and linters; check the direction of imports and the wording
 	tests/lint.sh
@@ -64,7 +71,11 @@ $(PAGE): $(PAGE_SOURCES)
 	@command -v npm >/dev/null || { echo "Node.js 20 or later with npm is needed to build the page of HTML reports (npm was not found): apt-get install nodejs npm"; exit 2; }
 	cd converter/page && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
-$(STAMP): $(BIN)/python pyproject.toml setup.py constraints.txt $(CORE_SOURCES) $(PAGE)
+$(PLUGIN): $(PLUGIN_SOURCES)
+	@command -v npm >/dev/null || { echo "Node.js 20 or later with npm is needed to build the plugin for the Perfetto UI (npm was not found): apt-get install nodejs npm"; exit 2; }
+	cd perfetto-ui-plugin && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
+
+$(STAMP): $(BIN)/python pyproject.toml setup.py constraints.txt $(CORE_SOURCES) $(PAGE) $(PLUGIN)
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
@@ -75,4 +86,4 @@ record-fixtures: ## record workloads in the guest into build/recordings
 	tests/kernel/record.sh
 
 clean: ## remove what was built here
-	rm -rf $(VENV) build dist demo converter/target converter/page/node_modules $(dir $(PAGE)) *.egg-info
+	rm -rf $(VENV) build dist demo converter/target converter/page/node_modules $(dir $(PAGE)) perfetto-ui-plugin/node_modules perfetto-ui-plugin/src/generated $(dir $(PLUGIN)) *.egg-info

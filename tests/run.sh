@@ -66,9 +66,16 @@ pytest() {
 
 parallel=(-n "${PYTEST_WORKERS:-$(nproc)}" --dist worksteal)
 
+# Installs what its lock file names, unless the build of the plugin has.
+plugin_tests() {
+  [ -d perfetto-ui-plugin/node_modules/vitest ] || (cd perfetto-ui-plugin && npm ci --no-audit --no-fund --loglevel=error) || return
+  (cd perfetto-ui-plugin && NO_COLOR=1 npm test --silent)
+}
+
 cargo_lane() {
   count lint '^lint: [0-9]+ passed' tests/lint.sh
   count cargo '^test result:' cargo test -q --release --manifest-path converter/Cargo.toml --workspace
+  count plugin '^ *Tests ' plugin_tests
   count fuzz '^fuzz: [0-9]+ passed' tests/fuzz.sh "${SYNCLINE_FUZZ_SECONDS:-same}"
   count browser ' in [0-9.]+s' pytest -m ui tests/ui
 }

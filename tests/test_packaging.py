@@ -18,6 +18,7 @@ from tests.coretools import DATA, ROOT
 
 BIN = Path(sys.executable).parent
 PAGE = "syncline/report/page/page.html"
+PLUGIN = "syncline/ui/plugin/plugin.js"
 
 # Runs cargo in ROOT, whose target folder is up to date, instead of in the copy.
 CARGO = """\
@@ -111,9 +112,11 @@ def test_the_wheel_contains_the_program_and_nothing_else(wheel: Path) -> None:
         f"syncline/sql/{file.relative_to(ROOT / 'sql')}"
         for ending in ("sql", "textproto")
         for file in (ROOT / "sql").rglob(f"*.{ending}")
+        # The plugin contains these.
+        if "plugin" not in file.parts
     } <= set(names)
     assert all(name.startswith(("syncline/", "syncline-")) for name in names)
-    assert PAGE in names
+    assert {PAGE, PLUGIN} <= set(names)
     assert "syncline/record/probes.toml" in names
     assert [name for name in names if name.endswith(".so")] == ["syncline/_core.abi3.so"]
     licences = {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
@@ -134,7 +137,7 @@ def test_the_sdist_contains_everything_that_a_build_needs(sdist: Path) -> None:
     files = {"pyproject.toml", "setup.py", "NOTICE", "LICENSE", "converter/Cargo.lock"}
     files |= {"converter/Cargo.toml", "converter/.cargo/config.toml"}
     assert files | {name for name in sources() if name.startswith(needed)} <= names
-    assert f"converter/{PAGE}" in names
+    assert {f"converter/{PAGE}", f"converter/{PLUGIN}"} <= names
     assert not [name for name in names if "node_modules" in name or name.startswith("tests/")]
 
 
@@ -146,7 +149,8 @@ def test_a_wheel_from_the_sdist_needs_no_node(sdist: Path, wheel: Path, tmp_path
     assert done.returncode == 0, done.stdout + done.stderr
     made = zipfile.ZipFile(next((tmp_path / "out").glob("*.whl")))
     assert sorted(made.namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
-    assert made.read(PAGE) == zipfile.ZipFile(wheel).read(PAGE)
+    for built in (PAGE, PLUGIN):
+        assert made.read(built) == zipfile.ZipFile(wheel).read(built)
 
 
 def test_a_build_without_node_names_what_is_missing(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 // Standard input: {page, chromium, width, height, shot, packages, queries: {name: sql}, macros, views: [{name, span, select, shot, clip}]}.
 // `shot` is the file of a screenshot; that at the top is of the page as it is when it has loaded. `packages` are SQL packages to register
 // before the trace is loaded. `macros` are lists of commands, {id, args}, which are run one after another.
-// `span` is SQL for a start and an end, `select` is SQL for the id of a slice.
+// `span` is SQL for a start and an end, `select` is SQL for the id of a slice, `area` selects the span on tracks whose names match.
+// `choose` is the value to choose of a list in the part of the page that Syncline's plugin draws.
 // Standard output: {console, warnings, dialogs, modals, failed, start, tracks, queries, macros, views}.
 
 import {readFileSync} from 'node:fs';
@@ -102,9 +103,22 @@ async function show(page, view) {
     const [[id]] = await query(page, view.select);
     await page.evaluate((id) => window.app.trace.selection.selectSqlEvent('slice', Number(id)), id);
   }
+  if (view.area) {
+    await page.evaluate(([from, to, area]) => {
+      const tracks = window.app.trace.workspace.flatTracks.filter((track) => track.uri && new RegExp(area).test(track.name));
+      const trackUris = tracks.map((track) => track.uri);
+      window.app.trace.selection.selectArea({start: BigInt(from), end: BigInt(to), trackUris});
+    }, [from, to, view.area]);
+  }
   await settle(page);
+  if (view.choose) {
+    await page.locator('.syncline select').selectOption(view.choose);
+    await settle(page);
+  }
   const seen = {
     name: view.name,
+    plugin: await page.locator('.syncline').allInnerTexts(),
+    boxes: await page.locator('.syncline .syncline-box').evaluateAll((boxes) => boxes.map((box) => [box.title, box.getBoundingClientRect().width])),
     painted: await painted(page),
     details: await page.locator('.pf-details-shell').allInnerTexts(),
     flows: await page.evaluate(() => window.app.trace.flows.connectedFlows.length),

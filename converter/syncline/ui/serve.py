@@ -27,6 +27,10 @@ ONLINE_UI = "https://ui.perfetto.dev"
 # The only local port from which the UI's content security policy allows a fetch.
 ONLINE_PORT = 9001
 
+# The plugin, which perfetto-ui-plugin/ builds. Without it, the UI works as usual.
+_PLUGIN = Path(__file__).parent / "plugin" / "plugin.js"
+_PLUGIN_PATH = "/syncline/plugin.js"
+
 # Of one browser: it opens at most six to one host, and some in advance.
 _MAX_CONNECTIONS = 16
 # A browser that has opened a connection in advance may never use it.
@@ -238,7 +242,7 @@ class _OnlineHandler(_Handler):
 
 
 class OfflineServer(_Server):
-    """Serves the UI in `web_dist` and one trace. The page connects to no other server."""
+    """Serves the UI in `web_dist`, with Syncline's plugin, and one trace. The page connects to no other server."""
 
     folder = "/trace/"
 
@@ -252,7 +256,7 @@ class OfflineServer(_Server):
     ) -> None:
         self.web_dist = web_dist
         super().__init__(trace, name, port, _OfflineHandler)
-        self.ui_page = view.address(self.origin, self.trace_url, shown)
+        self.ui_page = view.address(self.origin, self.trace_url, shown, plugin=_PLUGIN.is_file())
 
 
 class _OfflineHandler(_Handler):
@@ -279,6 +283,13 @@ class _OfflineHandler(_Handler):
             pass
         elif self.asks_for_trace():
             self.send_trace()
+        elif urlsplit(self.path).path in ("/", "/index.html") and _PLUGIN.is_file():
+            # The script of the plugin must run before that of the UI.
+            page = (self.server.web_dist / "index.html").read_bytes()
+            script = f'<script src="{_PLUGIN_PATH}"></script>'.encode()
+            self._send(page.replace(b"<head>", b"<head>" + script, 1), "text/html")
+        elif urlsplit(self.path).path == _PLUGIN_PATH and _PLUGIN.is_file():
+            self._send(_PLUGIN.read_bytes(), "text/javascript")
         elif urlsplit(self.path).path == "/live_reload":
             # A UI that is served from localhost assumes that it runs on a development server.
             self.reply(HTTPStatus.NO_CONTENT)
@@ -289,6 +300,14 @@ class _OfflineHandler(_Handler):
     def end_headers(self) -> None:
         self.send_header("Content-Security-Policy", self._POLICY)
         super().end_headers()
+
+    def _send(self, body: bytes, kind: str) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
 
     def list_directory(self, path: Any) -> None:
         """Replies 404 instead of listing a folder."""

@@ -11,10 +11,12 @@ from urllib.parse import quote
 from . import timeline
 from .macros import SLOWEST, Command, command
 
-__all__ = ["SLOWEST_SYNC", "Slowest", "address", "first_commands", "slowest"]
+__all__ = ["PLUGIN", "SLOWEST_SYNC", "Slowest", "address", "first_commands", "slowest"]
 
 # Track groups that are expanded (docs/reference/trace-layout.md). The group of a process is called NAME PID.
 _EXPANDED = r"^(Syncs and writeback|Threads|Block I/O .*|.* \d+)$"
+# The id of the plugin (perfetto-ui-plugin/src/plugin.ts).
+PLUGIN = "dev.syncline.Sync"
 _PINNED = r"^(Syncs|bios) in flight"
 
 
@@ -59,12 +61,15 @@ def first_commands(shown: Slowest | None) -> list[Command]:
     return found + (SLOWEST.commands(timeline.inlined) if shown else [])
 
 
-def address(ui: str, trace: str, shown: Slowest | None = None) -> str:
+def address(ui: str, trace: str, shown: Slowest | None = None, *, plugin: bool = False) -> str:
     """Returns the address of the UI at `ui` that loads the trace at `trace`.
 
-    It expands the tracks of Syncline. With `shown`, it begins with the view of that sync.
+    It expands the tracks of Syncline. With `shown`, it begins with the view of that sync. With `plugin`, it enables
+    Syncline's plugin, which the UI must have.
     """
     parameters = {"hideSidebar": "true"} | (shown.parameters() if shown else {})
+    if plugin:
+        parameters["enablePlugins"] = PLUGIN
     parameters["startupCommands"] = json.dumps(first_commands(shown), separators=(",", ":"))
     rest = "".join(f"&{name}={quote(value, safe='')}" for name, value in parameters.items())
     return f"{ui}/#!/?url={quote(trace, safe=':/')}{rest}"

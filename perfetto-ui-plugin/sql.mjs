@@ -1,0 +1,26 @@
+// Writes src/generated/sql.ts: the SQL of the tables, of the plugin and of the reports. A checkout of Perfetto has none of these files.
+
+import {mkdirSync, readFileSync, readdirSync, writeFileSync} from 'node:fs';
+
+const SQL = new URL('../sql/', import.meta.url);
+const OUT = new URL('src/generated/', import.meta.url);
+
+const parts = {
+  // Modules of tables, by the name of the table without `syncline_`.
+  TABLES: files('perfetto'),
+  // Statements that build what only the plugin uses.
+  OWN_TABLES: files('plugin/tables'),
+  QUERIES: files('plugin'),
+  REPORTS: files('reports'),
+};
+mkdirSync(OUT, {recursive: true});
+const constants = Object.entries(parts).map(
+  ([name, texts]) => `export const ${name}: Readonly<Record<string, string>> = ${JSON.stringify(texts, null, 1)};`,
+);
+writeFileSync(new URL('sql.ts', OUT), `// Written by sql.mjs.\n\n${constants.join('\n\n')}\n`);
+
+function files(folder) {
+  const here = new URL(`${folder}/`, SQL);
+  const names = readdirSync(here).filter((name) => name.endsWith('.sql')).sort();
+  return Object.fromEntries(names.map((name) => [name.slice(0, -4), readFileSync(new URL(name, here), 'utf8')]));
+}

@@ -1,0 +1,39 @@
+// Figures for people.
+
+const UNITS: ReadonlyArray<readonly [string, number]> = [['s', 1e9], ['ms', 1e6], ['µs', 1e3]];
+const SIZES: ReadonlyArray<readonly [string, number]> = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]];
+
+/** A duration with three digits: `104 ms`. A dash if it is not known. */
+export function duration(ns: number | null): string {
+  if (ns === null) return '–';
+  return scaled(ns, UNITS, 'ns');
+}
+
+/** A size: `20.8 MiB`. A dash if it is not known. */
+export function bytes(size: number | null): string {
+  return size === null ? '–' : scaled(size, SIZES, 'B');
+}
+
+/** A share of 1: `35 %`, `0.4 %`. */
+export function percent(share: number): string {
+  const value = share * 100;
+  return `${value !== 0 && Math.abs(value) < 9.95 ? value.toFixed(1) : Math.round(value)} %`;
+}
+
+/** A count with its noun: `1 bio`, `158 bios`. */
+export function count(number: number, noun: string): string {
+  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+/** The last part of a path. */
+export function baseName(path: string | null): string | null {
+  return path === null ? null : path.slice(path.lastIndexOf('/') + 1) || path;
+}
+
+function scaled(value: number, units: ReadonlyArray<readonly [string, number]>, least: string): string {
+  const sized = Math.abs(value);
+  const [unit, factor] = units.find(([, factor]) => sized >= factor * 0.9995) ?? [least, 1];
+  const shown = value / factor;
+  const digits = factor === 1 || Math.abs(shown) >= 99.95 ? 0 : Math.abs(shown) >= 9.995 ? 1 : 2;
+  return `${shown.toFixed(digits)} ${unit}`;
+}

@@ -1,0 +1,91 @@
+// The parts of Perfetto's UI that the plugin uses. check/ compares them with the sources of releases.
+//
+// Functions are properties, so that the compiler compares their parameters strictly.
+
+import type m from 'mithril';
+
+// Perfetto marks a time with a type of its own.
+export type Time = bigint & {__type: 'time'};
+
+export type Value = string | number | bigint | Uint8Array | null;
+
+export interface QueryResult {
+  readonly columns: () => string[];
+  readonly iter: (spec: {}) => {valid: () => boolean; next: () => void; get: (column: string) => Value};
+}
+
+export interface Engine {
+  readonly query: (sql: string) => Promise<QueryResult>;
+}
+
+export interface TrackEventSelection {
+  readonly kind: 'track_event';
+  readonly trackUri: string;
+  readonly eventId: number;
+  readonly ts: Time;
+}
+
+export interface AreaSelection {
+  readonly kind: 'area';
+  readonly start: Time;
+  readonly end: Time;
+  readonly tracks: ReadonlyArray<{readonly uri: string; readonly tags?: TrackTags}>;
+}
+
+export interface TrackTags {
+  readonly trackIds?: ReadonlyArray<number>;
+}
+
+export interface DetailsPanel {
+  load?(selection: TrackEventSelection): Promise<void>;
+  render(): m.Children;
+}
+
+export interface Track {
+  readonly uri: string;
+  readonly tags?: TrackTags;
+  readonly renderer: {
+    detailsPanel?: (selection: TrackEventSelection) => DetailsPanel | undefined;
+  };
+}
+
+export interface AreaTab {
+  readonly id: string;
+  readonly name: string;
+  readonly priority?: number;
+  render(selection: AreaSelection): {readonly isLoading: boolean; readonly content: m.Children} | undefined;
+}
+
+export interface Command {
+  id: string;
+  name: string;
+  callback: () => unknown;
+  defaultHotkey?: 'Alt+N' | 'Alt+P';
+}
+
+export interface Trace {
+  readonly engine: Engine;
+  readonly commands: {readonly registerCommand: (command: Command) => unknown};
+  readonly raf: {readonly scheduleFullRedraw: () => void};
+  readonly tracks: {
+    readonly getAllTracks: () => Track[];
+  };
+  readonly selection: {
+    readonly selection: {readonly kind: string};
+    readonly selectSqlEvent: (table: string, id: number, options?: {scrollToSelection?: boolean}) => void;
+    readonly registerAreaSelectionTab: (tab: AreaTab) => void;
+  };
+  readonly pages: {
+    readonly registerPage: (page: {route: string; render: (subpage: string | undefined) => m.Children}) => unknown;
+  };
+  readonly sidebar: {
+    readonly addMenuItem: (item: {
+      section: 'current_trace';
+      text: string;
+      href: string;
+      icon: string;
+      sortOrder: number;
+    }) => unknown;
+  };
+  readonly onTraceReady: {readonly addListener: (listener: () => Promise<void>) => unknown};
+}

@@ -1,0 +1,12 @@
+-- Threads: those with requests, by the time that they waited, most first.
+SELECT tid, comm, COUNT(*) AS syncs, SUM(dur_ns) AS time_ns
+FROM syncline_sync
+WHERE
+  dur_ns IS NOT NULL
+GROUP BY
+  tid,
+  comm
+ORDER BY
+  time_ns DESC,
+  tid,
+  comm;

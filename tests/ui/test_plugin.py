@@ -1,0 +1,223 @@
+"""Syncline's plugin in the Perfetto UI of `syncline open --offline`: what it shows is what the tables hold.
+
+SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from perfetto.trace_builder.proto_builder import TraceProtoBuilder
+from syncline.inputs import Reading
+from syncline.ui import serve
+
+from tests.coretools import Rows, tables
+from tests.ui import browser
+from tests.ui.test_ui import HARMLESS
+from tests.ui.test_view import LOGS
+
+SLOWEST = "SELECT {} FROM slice WHERE category = 'syncline.{}' ORDER BY dur DESC, id LIMIT 1"
+WHOLE = "SELECT start_ts, end_ts FROM trace_bounds"
+# Around the middle of the run, so that some syncs are outside.
+PART = "SELECT start_ts + (end_ts - start_ts) * 6 / 10, start_ts + (end_ts - start_ts) * 8 / 10 FROM trace_bounds"
+VIEWS = [
+    {"name": "sync", "span": WHOLE, "select": SLOWEST.format("id", "sync")},
+    {"name": "phase", "span": WHOLE, "select": SLOWEST.format("id", "phase")},
+    {"name": "bio", "span": WHOLE, "select": SLOWEST.format("id", "bio")},
+    {"name": "area", "span": PART, "area": "^(bios of syncs|wl .*|python3 .*)$"},
+    {"name": "syncs", "span": PART, "area": "^(wl .*|python3 .*)$", "choose": "syncs"},
+    {"name": "empty", "span": "SELECT start_ts, start_ts + 1 FROM trace_bounds", "area": "Run"},
+]
+QUERIES = {
+    "sync": SLOWEST.format("extract_arg(arg_set_id, 'debug.sync_id')", "sync"),
+    "bio": SLOWEST.format("extract_arg(arg_set_id, 'debug.sync_id')", "bio"),
+    "part": PART,
+}
+
+
+@pytest.fixture(scope="module", params=["parallel4", "ext4"])
+def seen(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], dict[str, Rows]]:
+    """Opens a log, selects slices and areas, and returns what was seen and the rows of the log."""
+    folder = tmp_path_factory.mktemp("plugin")
+    shots = Path(os.environ.get("SYNCLINE_UI_SHOTS") or folder)
+    log = LOGS[request.param]
+    Reading().convert([str(log)], f"{folder}/tables/")
+    views = [
+        view | {"shot": f"{shots}/{request.param}-plugin-{view['name']}.png"} for view in VIEWS
+    ]
+    with browser.opened("--offline", log) as page:
+        found = browser.drive(page, views, QUERIES)
+    found["views"] = {view["name"]: view for view in found["views"]}
+    return found, tables(folder / "tables")
+
+
+def shown(ns: int) -> str:
+    """A duration as the plugin shows it."""
+    for unit, factor in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if ns >= factor * 0.9995:
+            value = ns / factor
+            digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
+            return f"{value:.{digits}f} {unit}"
+    return f"{ns} ns"
+
+
+def sums(rows: Rows, of: set[int]) -> Counter[str]:
+    """The time of each phase of some syncs."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        if row["sync_id"] in of and row["dur_ns"] > 0:
+            name = row["phase"].replace("residue", "not explained")
+            found[name] += row["dur_ns"]
+    return found
+
+
+@pytest.mark.ui
+class TestDetails:
+    def test_no_error(self, seen: tuple[dict[str, Any], Any]) -> None:
+        found, _ = seen
+        assert found["dialogs"] == found["modals"] == []
+        assert [text for text in found["console"] if not HARMLESS.search(text)] == []
+
+    def test_a_sync_shows_its_row_and_its_phases(
+        self, seen: tuple[dict[str, Any], dict[str, Rows]]
+    ) -> None:
+        found, rows = seen
+        (text,) = found["views"]["sync"]["plugin"]
+        sync_id = int(found["queries"]["sync"][0][0])
+        (sync,) = [row for row in rows["sync"] if row["sync_id"] == sync_id]
+        assert text.startswith(f"{sync['op']} {sync['path']}: {shown(sync['dur_ns'])}")
+        assert f"{sync['comm']} {sync['tid']}" in text
+        for name, ns in sums(rows["phase"], {sync_id}).items():
+            assert f"{name} {shown(ns)} (" in text
+        # The bar is to scale.
+        boxes = found["views"]["sync"]["boxes"]
+        phases = [row for row in rows["phase"] if row["sync_id"] == sync_id and row["dur_ns"] > 0]
+        placed = [row for row in phases if row["ts_ns"] is not None]
+        assert len(boxes) == len(placed)
+        widest = max(placed, key=lambda row: row["dur_ns"])
+        full = max(width for _, width in boxes) * sync["dur_ns"] / widest["dur_ns"]
+        for (title, width), row in zip(sorted(boxes), sorted(boxes_of(placed)), strict=True):
+            assert title == row[0]
+            assert width == pytest.approx(max(row[1] / sync["dur_ns"] * full, 1), abs=1)
+
+    def test_its_bios_waits_and_others(self, seen: tuple[dict[str, Any], dict[str, Rows]]) -> None:
+        found, rows = seen
+        (text,) = found["views"]["sync"]["plugin"]
+        sync_id = int(found["queries"]["sync"][0][0])
+        (sync,) = [row for row in rows["sync"] if row["sync_id"] == sync_id]
+        bios = [row for row in rows["bio"] if row["sync_id"] == sync_id]
+        assert f"Bios: {len(bios)}" in text
+        for bio in bios:
+            assert f"bio {bio['bio_id']}\t{shown(bio['ts_ns'] - sync['ts_ns'])}\t" in text
+        end = sync["ts_ns"] + sync["dur_ns"]
+        others = [
+            row
+            for row in rows["sync"]
+            if row["sync_id"] != sync_id
+            and row["dur_ns"] is not None
+            and row["ts_ns"] < end
+            and row["ts_ns"] + row["dur_ns"] > sync["ts_ns"]
+        ]
+        assert others
+        assert f"Syncs in flight at the same time: {len(others)}" in text
+        for wait in (row for row in rows["wait"] if row["sync_id"] == sync_id):
+            assert f"{wait['wait']}\t{shown(wait['dur_ns'])}\t" in text
+            if wait["transaction_id"] is not None:
+                assert f"transaction {wait['transaction_id']}" in text
+
+    def test_slices_inside_a_sync_and_its_bios_show_it_too(
+        self, seen: tuple[dict[str, Any], dict[str, Rows]]
+    ) -> None:
+        found, rows = seen
+        (phase,) = found["views"]["phase"]["plugin"]
+        assert re.match(r"\w+ \S+: [\d.]+ .?s\n", phase)
+        owner = found["queries"]["bio"][0][0]
+        texts = found["views"]["bio"]["plugin"]
+        if owner is None:
+            assert texts == []
+        else:
+            (sync,) = [row for row in rows["sync"] if row["sync_id"] == int(owner)]
+            assert str(sync["path"]) in texts[0]
+        # The usual panel is still there.
+        assert any("Start time" in text for text in found["views"]["sync"]["details"])
+
+
+def boxes_of(phases: Rows) -> list[tuple[str, int]]:
+    return [
+        (
+            f"{row['phase'].replace('residue', 'not explained')}: {shown(row['dur_ns'])}",
+            row["dur_ns"],
+        )
+        for row in phases
+    ]
+
+
+@pytest.mark.ui
+def test_an_area_counts_each_sync_once(seen: tuple[dict[str, Any], dict[str, Rows]]) -> None:
+    found, rows = seen
+    start, end = map(int, found["queries"]["part"][0])
+    inside = [
+        row
+        for row in rows["sync"]
+        if row["ts_ns"] < end and row["ts_ns"] + (row["dur_ns"] or 0) >= start
+    ]
+    assert 0 < len(inside) < len(rows["sync"])
+    for view in ("area", "syncs"):
+        (text,) = found["views"][view]["plugin"]
+        assert f"syncs\t{len(inside):,} sync" in text
+        time = sum(row["dur_ns"] or 0 for row in inside)
+        assert f"time waited, added up\t{shown(time)}" in text
+        assert f"longest\t{shown(max(row['dur_ns'] or 0 for row in inside))}" in text
+        assert f"Files: {len({row['path'] for row in inside})}\n" in text
+        assert f"Threads: {len({(row['comm'], row['tid']) for row in inside})}\n" in text
+        for name, ns in sums(rows["phase"], {row["sync_id"] for row in inside}).items():
+            assert f"{name} {shown(ns)} (" in text
+    titles = [title for title, _ in found["views"]["syncs"]["boxes"]]
+    stacks = Counter((row["stack"] or "no stack is recorded").split(";")[0] for row in inside)
+    for frame, count in stacks.items():
+        assert any(title.startswith(f"{frame}: {count} sync") for title in titles), (frame, titles)
+    assert found["views"]["empty"]["plugin"] == ["No sync is in flight in this area."]
+
+
+@pytest.mark.ui
+def test_it_is_silent_on_other_traces(tmp_path: Path) -> None:
+    """On a trace that Syncline did not write, the plugin shows nothing and the UI has no errors."""
+    builder = TraceProtoBuilder()
+    for at, kind in ((10, 1), (2_000_000, 2)):
+        packet = builder.add_packet()
+        packet.timestamp = at
+        packet.trusted_packet_sequence_id = 1
+        packet.track_event.type = kind
+        packet.track_event.name = "sync.example"
+    trace = tmp_path / "other.pftrace"
+    trace.write_bytes(builder.serialize())
+    view = {"name": "one", "span": WHOLE, "select": "SELECT id FROM slice LIMIT 1"}
+    with browser.opened("--offline", trace) as page:
+        assert "20 slowest" not in browser.target(page)
+        found = browser.drive(page, [view, {"name": "area", "span": WHOLE, "area": ".*"}])
+    assert [view["plugin"] for view in found["views"]] == [[], []]
+    assert [text for text in found["console"] if not HARMLESS.search(text)] == []
+    assert not {name for name in found["tracks"] if "yncline" in name}
+
+
+def test_without_a_built_plugin_the_ui_is_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "index.html").write_text("<html><head></head></html>")
+    trace = tmp_path / "t.pftrace"
+    trace.write_bytes(b"\n")
+    monkeypatch.setattr(serve, "_PLUGIN", tmp_path / "none.js")
+    with serve.OfflineServer(trace, trace.name, tmp_path) as server:
+        assert "enablePlugins" not in server.ui_page
+        from tests.ui.test_ui import Visitor
+
+        ask = Visitor(server.server_port).ask
+        assert ask("GET", "/", origin=None)[2] == (tmp_path / "index.html").read_bytes()
+        assert ask("GET", "/syncline/plugin.js", origin=None)[0] == 404
