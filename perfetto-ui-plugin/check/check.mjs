@@ -50,7 +50,7 @@ function check(release, source) {
     compilerOptions: {
       noUnusedLocals: false,
       lib: ['ES2022', 'ESNext.Disposable', 'DOM', 'DOM.Iterable'],
-  // Their own files need packages and generated files that are not here.
+      // Their sources import mithril too. What else they import is not here.
       paths: {'perfetto/*': [`${source}/*`], 'mithril': ['../node_modules/@types/mithril']},
     },
     include: ['../check/conformance.ts'],

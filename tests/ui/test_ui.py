@@ -430,3 +430,38 @@ def test_over_ssh_it_prints_the_tunnel(connection: str, expected: str) -> None:
     assert found, said
     if connection:
         assert f":{found[1]}/" in address
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("small4.log", (), "add an option that selects syncs: --min-latency"),
+        ("small4.log", ("--min-latency", "1ms"), "a larger --min-latency"),
+        ("small4.pftrace", (), "open the log: syncline open --min-latency"),
+    ],
+)
+def test_a_large_trace_is_named_with_what_shows_less(
+    name: str,
+    options: tuple[str, ...],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from syncline.cli import open as command
+    from syncline.reading import Reading
+    from syncline.recordings import Filter
+
+    monkeypatch.setattr(command, "_LARGE_BYTES", 1000)
+    log, trace = DATA / "small4.log", tmp_path / "small4.pftrace"
+    reading = Reading(filter=Filter(min_latency_ns=1_000_000 if options else None))
+    reading.convert([str(log)], str(trace))
+    command._say_if_large(str(trace if name == trace.name else log), trace, reading)
+    said = capsys.readouterr().err
+    number, unit = re.search(r"has ([\d.,]+) (\w+):", said).groups()
+    factor = {"KiB": 1024, "kB": 1000}[unit]
+    assert float(number.replace(",", "")) * factor == pytest.approx(trace.stat().st_size, rel=0.05)
+    assert words in said
+    monkeypatch.undo()
+    command._say_if_large(str(trace), trace, reading)
+    assert capsys.readouterr().err == ""

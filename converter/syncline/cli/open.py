@@ -25,8 +25,12 @@ from syncline.errors import InputError
 from syncline.inputs import opened
 from syncline.kinds import kind_of
 from syncline.reading import Reading
+from syncline.render import human
 from syncline.ui import view
 from syncline.ui.serve import ONLINE_PORT, ONLINE_UI, OfflineServer, OnlineServer, PortTaken
+
+# The UI takes tens of seconds to load a larger trace, and needs gigabytes of memory.
+_LARGE_BYTES = 100_000_000
 
 # Endings of logs, which are not part of the name of a trace.
 _LOG_ENDINGS = (".gz", ".zst", ".log", ".txt", ".events.jsonl", ".jsonl")
@@ -70,6 +74,7 @@ def command(
             "leave out --port, or open the trace with --offline",
         )
     with _trace_of(input, reading) as (trace, name):
+        _say_if_large(input, trace, reading)
         shown = _slowest_of(trace)
         try:
             if offline:
@@ -125,6 +130,23 @@ def _trace_of(path: str, reading: Reading) -> Iterator[tuple[Path, str]]:
         for line in losses.of_conversion(summary):
             say(f"warning: {line}")
         yield trace, _trace_name(path)
+
+
+def _say_if_large(input: str, trace: Path, reading: Reading) -> None:
+    """Warns of a trace that the UI loads slowly, and says how to show less of it."""
+    size = trace.stat().st_size
+    if size < _LARGE_BYTES:
+        return
+    if trace == Path(input):
+        hint = "to show less, open the log: syncline open --min-latency 10ms LOG"
+    elif reading.filter.min_latency_ns is None:
+        hint = "to show less, stop it and add an option that selects syncs: --min-latency 10ms, --comm, --path, --pid"
+    else:
+        hint = "to show less, stop it and give a larger --min-latency, or --comm, --path, --pid"
+    say(
+        f"warning: the trace has {human.text(size, 'bytes')}: the UI may take a minute to load it",
+        hint,
+    )
 
 
 def _slowest_of(trace: Path) -> view.Slowest | None:
