@@ -6,12 +6,15 @@
 import {SynclinePlugin} from './plugin';
 
 let app: unknown;
+// Another script may wait for the core in the same way.
+const before = Object.getOwnPropertyDescriptor(window, 'app');
 Object.defineProperty(window, 'app', {
   configurable: true,
   enumerable: true,
   get: () => app,
   set: (value: {plugins: {registerPlugin: (plugin: unknown) => void}}) => {
     app = value;
+    before?.set?.call(window, value);
     try {
       value.plugins.registerPlugin(SynclinePlugin);
     } catch (error) {

@@ -60,15 +60,47 @@ export interface Command {
   id: string;
   name: string;
   callback: () => unknown;
-  defaultHotkey?: 'Alt+N' | 'Alt+P';
+  defaultHotkey?: 'J' | 'K';
+}
+
+export interface TimeScale {
+  readonly pxToHpTime: (px: number) => {readonly integral: bigint; readonly fractional: number};
+}
+
+export interface RenderContext {
+  readonly ctx: CanvasRenderingContext2D;
+  readonly size: {readonly width: number; readonly height: number};
+  readonly timescale: TimeScale;
+}
+
+export interface Renderer {
+  readonly render: (context: RenderContext) => void;
+  readonly getHeight: () => number;
+  readonly onMouseMove?: (event: {x: number; timescale: TimeScale}) => void;
+  readonly onMouseOut?: () => void;
+  readonly onMouseClick?: (event: {x: number; timescale: TimeScale}) => boolean;
+  readonly renderTooltip?: () => m.Children;
+}
+
+export interface TrackNode {
+  readonly addChildLast: (child: never) => unknown;
+}
+
+export interface Workspace {
+  readonly flatTracks: readonly TrackNode[];
+  readonly addChildFirst: (child: never) => unknown;
 }
 
 export interface Trace {
+  // The workspace has the first name up to v55, and the second one since.
+  readonly workspace?: Workspace;
+  readonly currentWorkspace?: Workspace;
   readonly engine: Engine;
   readonly commands: {readonly registerCommand: (command: Command) => unknown};
   readonly raf: {readonly scheduleFullRedraw: () => void};
   readonly tracks: {
     readonly getAllTracks: () => Track[];
+    readonly registerTrack: (track: {uri: string; renderer: Renderer}) => unknown;
   };
   readonly selection: {
     readonly selection: {readonly kind: string};

@@ -2,6 +2,9 @@
 
 import {SyncAreaTab} from './glue/area';
 import {SyncPanel} from './glue/details';
+import {addKeys} from './glue/keys';
+import {addLanes} from './glue/lanes';
+import {addPage} from './glue/page';
 import {addStyle} from './glue/parts';
 import {Database} from './logic/database';
 import {num} from './logic/rows';
@@ -18,7 +21,12 @@ export class SynclinePlugin {
     const ownTracks = new Set((await db.query('tracks')).map((row) => num(row['track_id'])!));
     trace.selection.registerAreaSelectionTab(new SyncAreaTab(trace, db, ownTracks));
     // The plugins that make the tracks may run after this one.
-    trace.onTraceReady.addListener(async () => addPanels(trace, db, ownTracks));
+    trace.onTraceReady.addListener(async () => {
+      addPanels(trace, db, ownTracks);
+      await addLanes(trace, db);
+    });
+    addKeys(trace, db);
+    addPage(trace, db);
   }
 }
 

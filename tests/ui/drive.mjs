@@ -4,7 +4,7 @@
 // `shot` is the file of a screenshot; that at the top is of the page as it is when it has loaded. `packages` are SQL packages to register
 // before the trace is loaded. `macros` are lists of commands, {id, args}, which are run one after another.
 // `span` is SQL for a start and an end, `select` is SQL for the id of a slice, `area` selects the span on tracks whose names match.
-// `choose` is the value to choose of a list in the part of the page that Syncline's plugin draws.
+// `page` is the route of another page, and `click` a link on it. `choose` is the value to choose of a list in the part of the page that Syncline's plugin draws.
 // Standard output: {console, warnings, dialogs, modals, failed, start, tracks, queries, macros, views}.
 
 import {readFileSync} from 'node:fs';
@@ -97,6 +97,7 @@ async function run(page, commands) {
 }
 
 async function show(page, view) {
+  if (view.page) return visit(page, view);
   const [[from, to]] = await query(page, view.span);
   await page.evaluate(([from, to]) => window.app.trace.timeline.setViewportTime(BigInt(from), BigInt(to)), [from, to]);
   if (view.select) {
@@ -117,14 +118,31 @@ async function show(page, view) {
   }
   const seen = {
     name: view.name,
-    plugin: await page.locator('.syncline').allInnerTexts(),
-    boxes: await page.locator('.syncline .syncline-box').evaluateAll((boxes) => boxes.map((box) => [box.title, box.getBoundingClientRect().width])),
+    plugin: await page.locator('.syncline:not(.syncline-page)').allInnerTexts(),
+    boxes: await page.locator('.syncline:not(.syncline-page) .syncline-box').evaluateAll((boxes) => boxes.map((box) => [box.title, box.getBoundingClientRect().width])),
     painted: await painted(page),
     details: await page.locator('.pf-details-shell').allInnerTexts(),
     flows: await page.evaluate(() => window.app.trace.flows.connectedFlows.length),
   };
   if (view.shot) await page.screenshot({path: view.shot, clip: view.clip});
   return seen;
+}
+
+// Opens another page of the UI, and returns what the plugin draws there.
+async function visit(page, view) {
+  await page.evaluate((route) => { window.location.hash = `#!${route}`; }, view.page);
+  // While the timeline is hidden, the UI may not become idle.
+  const drawn = () => page.locator('.syncline-page .syncline-table').waitFor({timeout: 30_000});
+  await drawn();
+  if (view.click) {
+    await page.locator('.syncline-page a', {hasText: new RegExp(`^${view.click}$`)}).click();
+    await page.locator('.syncline-page b', {hasText: new RegExp(`^${view.click}$`)}).waitFor();
+    await drawn();
+  }
+  if (view.shot) await page.screenshot({path: view.shot});
+  const tables = await page.locator('.syncline-page .syncline-table').evaluateAll((found) => found.map((table) =>
+    [...table.rows].map((row) => [...row.cells].map((cell) => cell.innerText))));
+  return {name: view.name, plugin: await page.locator('.syncline-page').allInnerTexts(), tables};
 }
 
 async function settle(page) {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,18 @@ VIEWS = [
     {"name": "syncs", "span": PART, "area": "^(wl .*|python3 .*)$", "choose": "syncs"},
     {"name": "empty", "span": "SELECT start_ts, start_ts + 1 FROM trace_bounds", "area": "Run"},
 ]
+PAGES = [
+    {"name": "page", "page": "/syncline"},
+    {"name": "threads", "page": "/syncline", "click": "threads"},
+]
+NEXT, PREVIOUS = "dev.syncline.Sync#NextSlow", "dev.syncline.Sync#PreviousSlow"
+MACROS = [
+    [{"id": name, "args": []}]
+    for name in (
+        *(NEXT, NEXT, PREVIOUS),
+        *(f"dev.syncline.Sync#ColourBy_{colour}" for colour in ("file", "latency", "phase")),
+    )
+]
 QUERIES = {
     "sync": SLOWEST.format("extract_arg(arg_set_id, 'debug.sync_id')", "sync"),
     "bio": SLOWEST.format("extract_arg(arg_set_id, 'debug.sync_id')", "bio"),
@@ -50,10 +62,12 @@ def seen(
     log = LOGS[request.param]
     Reading().convert([str(log)], f"{folder}/tables/")
     views = [
-        view | {"shot": f"{shots}/{request.param}-plugin-{view['name']}.png"} for view in VIEWS
+        view | {"shot": f"{shots}/{request.param}-plugin-{view['name']}.png"}
+        for view in VIEWS + PAGES
     ]
     with browser.opened("--offline", log) as page:
-        found = browser.drive(page, views, QUERIES)
+        found = browser.drive(page, views[: -len(PAGES)], QUERIES, macros=MACROS)
+        found["views"] += browser.drive(page, views[-len(PAGES) :])["views"]
     found["views"] = {view["name"]: view for view in found["views"]}
     return found, tables(folder / "tables")
 
@@ -184,6 +198,63 @@ def test_an_area_counts_each_sync_once(seen: tuple[dict[str, Any], dict[str, Row
     for frame, count in stacks.items():
         assert any(title.startswith(f"{frame}: {count} sync") for title in titles), (frame, titles)
     assert found["views"]["empty"]["plugin"] == ["No sync is in flight in this area."]
+
+
+@pytest.mark.ui
+def test_the_lanes_are_ordered_by_waiting(seen: tuple[dict[str, Any], dict[str, Rows]]) -> None:
+    found, rows = seen
+    waits: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for row in rows["sync"]:
+        if row["dur_ns"] is not None:
+            waits[row["comm"], row["tid"]].append(row["dur_ns"])
+    ordered = sorted(waits.items(), key=lambda one: (-sum(one[1]), one[0][1]))
+    expected = [
+        f"{comm} {tid}: {shown(sum(lengths))} in {len(lengths)} syncs"
+        for (comm, tid), lengths in ordered
+    ]
+    lanes = [name for name in found["tracks"] if re.search(r" in \d+ syncs?$", name)]
+    assert lanes == expected
+    every = [length for lengths in waits.values() for length in lengths]
+    assert f"Latency, {shown(min(every))} to {shown(max(every))}" in found["tracks"]
+    painted = found["views"]["sync"]["painted"]
+    for name in expected[:2]:
+        assert max(n for path, n in painted.items() if path.endswith(name)) > 500, painted
+
+
+@pytest.mark.ui
+def test_keys_go_through_the_slowest_syncs(
+    seen: tuple[dict[str, Any], dict[str, Rows]],
+) -> None:
+    found, rows = seen
+    known = [row for row in rows["sync"] if row["dur_ns"] is not None]
+    assert len(known) < 2000  # So that the slow ones are 20.
+    slowest = sorted(known, key=lambda row: (-row["dur_ns"], row["sync_id"]))[:20]
+    starts = [
+        row["start_ns"] or row["ts_ns"]
+        for row in sorted(slowest, key=lambda row: (row["ts_ns"], row["sync_id"]))
+    ]
+    assert [macro["error"] for macro in found["macros"]] == [None] * len(MACROS)
+    # At first, the slowest one is selected.
+    at = starts.index(int(found["start"]["selection"]["ts"]))
+    visited = [int(macro["selection"]["ts"]) for macro in found["macros"][:3]]
+    assert visited == [starts[(at + step) % 20] for step in (1, 2, 1)]
+
+
+@pytest.mark.ui
+def test_the_page_has_the_reports(seen: tuple[dict[str, Any], dict[str, Rows]]) -> None:
+    found, rows = seen
+    (text,) = found["views"]["page"]["plugin"]
+    assert text.startswith("Where the time of all syncs went")
+    for name, ns in sums(rows["phase"], {row["sync_id"] for row in rows["sync"]}).items():
+        assert f"{name} {shown(ns)} (" in text
+    (table,) = found["views"]["threads"]["tables"]
+    columns = table[0]
+    shown_syncs = Counter()
+    for row in table[1:]:
+        cells = dict(zip(columns, row, strict=True))
+        if cells["tid"].isdigit():
+            shown_syncs[cells["tid"]] += int(cells["syncs"].replace(",", ""))
+    assert shown_syncs == Counter(str(row["tid"]) for row in rows["sync"])
 
 
 @pytest.mark.ui
