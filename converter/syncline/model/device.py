@@ -10,6 +10,7 @@ import bisect
 import heapq
 import random
 import statistics
+from collections import deque
 from collections.abc import Sequence
 
 from .clock import Action, Clock
@@ -181,7 +182,9 @@ class Device:
         self._wake_ns = wake_ns
         self._random = random.Random(seed)
         # Number of the request, and what to do at its issue and at its completion.
-        self._queue: list[tuple[int, Action, Action]] = []
+        self._queue: deque[tuple[int, Action, Action]] = deque()
+        # With sync-first, those that nobody waits for.
+        self._others: deque[tuple[int, Action, Action]] = deque()
         self._at_device = 0
         # When each of the last `parallelism` requests is done.
         self._ends: list[int] = []
@@ -200,14 +203,15 @@ class Device:
         if self._discipline == "tags" and self._at_device < self._depth:
             self._issue(entry, now)
             return
-        self._queue.append(entry)
+        is_other = self._discipline == "sync-first" and not self._requests[entry[0]].is_sync
+        (self._others if is_other else self._queue).append(entry)
         if self._discipline != "tags":
             self._fill(now)
 
     def _fill(self, now: int) -> None:
         """Issues as many of those that wait as there is room for."""
-        while self._queue and self._at_device < self._depth:
-            self._issue(self._queue.pop(self._choice()), now)
+        while (queue := self._queue or self._others) and self._at_device < self._depth:
+            self._issue(queue.popleft(), now)
 
     def _issue(self, entry: tuple[int, Action, Action], now: int) -> None:
         number, on_issue, on_end = entry
@@ -225,16 +229,8 @@ class Device:
         if self._discipline != "tags":
             self._fill(now)
         elif self._queue:
-            woken = self._queue.pop(0)
+            woken = self._queue.popleft()
             wake_ns = self._random.choice(self._wake_ns) if self._wake_ns else 0
             # It may find that another one was faster. It then waits behind all others.
             self._clock.schedule(now + wake_ns, lambda at: self._enter(woken, at))
         on_end(now)
-
-    def _choice(self) -> int:
-        """Returns the place in the queue of the next request."""
-        if self._discipline == "sync-first":
-            for place, (number, _, _) in enumerate(self._queue):
-                if self._requests[number].is_sync:
-                    return place
-        return 0

@@ -66,7 +66,7 @@ class Program:
     goes_on: bool = False
     is_commit: bool = False
 
-    @property
+    @cached_property
     def has_sync(self) -> bool:
         """Returns whether the thread syncs."""
         return any(step.kind is Kind.SYNC_START for step in self.steps)
@@ -126,10 +126,11 @@ def thread_programs(recording: Recording) -> list[Program]:
         comms.setdefault(tid, request.comm)
         events[tid].append(_submit(request, number))
     programs = []
+    start, end = recording.start_ns, recording.end_ns
+    limit = end - _LAST_PART * (end - start)
     for tid, own in events.items():
-        steps = _steps(sorted(own, key=lambda event: event[:2]), recording, recording.start_ns)
+        steps = _steps(sorted(own, key=lambda event: event[:2]), recording, start)
         last = max((recording.requests[e[3]].end_ns for e in own if e[2] is Kind.SUBMIT), default=0)
-        limit = recording.end_ns - _LAST_PART * (recording.end_ns - recording.start_ns)
         has_sync = any(event[2] is Kind.SYNC_START for event in own)
         programs.append(Program(tid, comms[tid], steps, not has_sync and last >= limit))
     return programs
