@@ -175,7 +175,9 @@ def open_columns(
             }
         )
         interruptible.call(lambda: attach_runs(db, path, runs, sql), cancel=db.interrupt)
-        absent = frozenset() if named is None else _checked(db) - named
+        absent: frozenset[str] = frozenset()
+        if named is not None:
+            absent = interruptible.call(lambda: _checked(db)) - named
         if not allow_files:
             interruptible.call(lambda: _confine(db, runs))
     except BaseException as error:
