@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.known_truth import Case
 from tests.reference import advice as reference
 from tests.reference import bystanders
 from tests.test_commands import fails, ok
-from tests.test_sql import RUNS, Both
+from tests.test_sql import RUNS, Both, opened_runs
 
 Row = dict[str, Any]
 DATA = ROOT / "tests" / "data"
@@ -306,19 +306,9 @@ def test_both_engines_give_equal_advice(case: str, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("runs")
-    made: dict[str, Both] = {}
-
-    def get(name: str) -> Both:
-        if name not in made:
-            made[name] = Both(name, folder)
-        return made[name]
-
-    yield get
-    for one in made.values():
-        one.trace.close()
-        one.columns.close()
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Both]]:
+    with opened_runs(tmp_path_factory.mktemp("runs")) as get:
+        yield get
 
 
 @pytest.mark.parametrize("run", RUNS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from syncline.report.html import Limits
 
 from tests.coretools import DATA
 from tests.sqltools import Row, Run, write_parquet
-from tests.test_sql import RUNS, Both, T, one_run
+from tests.test_sql import RUNS, Both, T, one_run, opened_runs
 
 # Small limits force the counts by bin, which these tests compute independently.
 FEW = Limits(
@@ -31,19 +31,9 @@ ROOM = Limits(requests=5, cells=10**6, points=20, longest=3, stacks=4, ladder=((
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
-    folder = tmp_path_factory.mktemp("runs")
-    made: dict[str, Both] = {}
-
-    def get(name: str) -> Both:
-        if name not in made:
-            made[name] = Both(name, folder)
-        return made[name]
-
-    yield get
-    for one in made.values():
-        one.trace.close()
-        one.columns.close()
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Both]]:
+    with opened_runs(tmp_path_factory.mktemp("runs")) as get:
+        yield get
 
 
 def rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:

@@ -13,7 +13,8 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -303,9 +304,9 @@ class Both:
         return {(row["metric"], row["scope"]): (row["known"], row["syncs"]) for row in rows}
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
-    folder = tmp_path_factory.mktemp("runs")
+@contextmanager
+def opened_runs(folder: Path) -> Iterator[Callable[[str], Both]]:
+    """Yields a function that returns a run of RUNS in both engines, and opens it at its first use."""
     opened: dict[str, Both] = {}
 
     def get(name: str) -> Both:
@@ -313,10 +314,18 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
             opened[name] = Both(name, folder)
         return opened[name]
 
-    yield get
-    for one in opened.values():
-        one.trace.close()
-        one.columns.close()
+    try:
+        yield get
+    finally:
+        for one in opened.values():
+            one.trace.close()
+            one.columns.close()
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Both]]:
+    with opened_runs(tmp_path_factory.mktemp("runs")) as get:
+        yield get
 
 
 # Both engines agree.

@@ -25,6 +25,7 @@ RUST = [
         "event",
         "errno",
         "file_table",
+        "json_table",
         "writer_table",
         "by_device",
         "error",

@@ -4,9 +4,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
-
 use crate::event::Dev;
+use crate::json_table::{Row, each_row};
 
 /// What a path that does not begin at the root begins with.
 const REST: &[u8] = b"...";
@@ -47,30 +46,22 @@ pub struct FileTable {
 impl FileTable {
     /// Adds the lines of a table. Fails with the number of the first line that is not one of a file or a mount, and the reason.
     pub fn add(&mut self, text: &[u8]) -> Result<(), (usize, String)> {
-        for (number, line) in text.split(|&b| b == b'\n').enumerate() {
-            if !line.trim_ascii().is_empty() {
-                self.add_line(line).map_err(|why| (number + 1, why))?;
-            }
-        }
-        Ok(())
+        each_row(text, |row| self.add_row(row))
     }
 
-    fn add_line(&mut self, line: &[u8]) -> Result<(), String> {
-        let object: Map<String, Value> = serde_json::from_slice(line).map_err(|why| why.to_string())?;
-        let number = |key: &str| object.get(key).and_then(Value::as_u64).ok_or(format!("it has no number `{key}`"));
-        let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
-        let dev = Dev(u32::try_from(number("dev")?).map_err(|_| "`dev` is out of range")?);
-        if let Some(at) = text("mount") {
-            let root = text("root").ok_or("it has no text `root`")?;
+    fn add_row(&mut self, row: &Row) -> Result<(), String> {
+        let dev = Dev(row.number_32("dev")?);
+        if let Some(at) = row.text("mount") {
+            let root = row.text("root").ok_or("it has no text `root`")?;
             self.mounts.entry(dev).or_default().push(Mount { root, at });
             return Ok(());
         }
-        let (ino, generation) = (number("ino")?, number("generation")? as u32);
+        let (ino, generation) = (row.number("ino")?, row.number("generation")? as u32);
         // The recorder did not find the path of every file.
-        let Some(path) = text("path") else { return Ok(()) };
+        let Some(path) = row.text("path") else { return Ok(()) };
         let files = self.files.entry((dev, ino)).or_default();
         files.retain(|other| other.generation != generation);
-        files.push(File { generation, path, container_path: text("container_path") });
+        files.push(File { generation, path, container_path: row.text("container_path") });
         Ok(())
     }
 

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
-
 use crate::event::Dev;
+use crate::json_table::{Row, each_row};
 use crate::thread_table::ThreadTable;
 
 /// How many names a text has at most.
@@ -26,23 +25,15 @@ pub struct WriterTable {
 impl WriterTable {
     /// Adds the lines of a table. Fails with the number of the first line that is not one of a file and a thread, and the reason.
     pub fn add(&mut self, text: &[u8]) -> Result<(), (usize, String)> {
-        for (number, line) in text.split(|&b| b == b'\n').enumerate() {
-            if !line.trim_ascii().is_empty() {
-                self.add_line(line).map_err(|why| (number + 1, why))?;
-            }
-        }
-        Ok(())
+        each_row(text, |row| self.add_row(row))
     }
 
-    fn add_line(&mut self, line: &[u8]) -> Result<(), String> {
-        let object: Map<String, Value> = serde_json::from_slice(line).map_err(|why| why.to_string())?;
-        let number = |key: &str| object.get(key).and_then(Value::as_u64).ok_or(format!("it has no number `{key}`"));
-        let number_32 = |key: &str| u32::try_from(number(key)?).map_err(|_| format!("`{key}` is out of range"));
-        let comm = object.get("comm").and_then(Value::as_str).ok_or("it has no text `comm`")?.to_owned();
-        let (ino, tid, folios) = (number("ino")?, number_32("tid")?, number("folios")?);
+    fn add_row(&mut self, row: &Row) -> Result<(), String> {
+        let comm = row.text("comm").ok_or("it has no text `comm`")?;
+        let (ino, tid, folios) = (row.number("ino")?, row.number_32("tid")?, row.number("folios")?);
         // The recorder does not know the file system of every file.
-        if object.contains_key("dev") {
-            let dev = Dev(number_32("dev")?);
+        if row.has("dev") {
+            let dev = Dev(row.number_32("dev")?);
             self.by_file.entry((dev, ino)).or_default().push(Writer { tid, comm, folios });
         }
         Ok(())

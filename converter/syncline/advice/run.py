@@ -88,7 +88,11 @@ def evidence(engine: SqlEngine, finding: Finding) -> Table:
 
 def can_check(engine: SqlEngine, finding: Finding) -> bool:
     """Returns whether an input holds what a finding needs."""
-    return finding.report is not None and set(finding.needs) <= _held(engine, finding.needs)
+    return _is_checkable(finding, _held(engine, finding.needs))
+
+
+def _is_checkable(finding: Finding, held: set[str]) -> bool:
+    return finding.report is not None and held.issuperset(finding.needs)
 
 
 def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
@@ -107,25 +111,25 @@ def _held(engine: SqlEngine, needs: Iterable[str]) -> set[str]:
 
 
 def _one(engine: SqlEngine, finding: Finding, held: set[str]) -> Advice:
-    if finding.report is None or not set(finding.needs) <= held:
+    if not _is_checkable(finding, held):
         return Advice(finding, "not checked")
-    totals = _run(engine, finding, "totals")
-    ((syncs, of_syncs, cost_ns, sum_ns, wall_ns),) = totals.rows
-    if not syncs:
-        return Advice(finding, "none", 0, int(of_syncs or 0))
-    places = _run(engine, finding, "where").rows
+    (total,) = _run(engine, finding, "totals").as_dicts()
+    if not total["syncs"]:
+        return Advice(finding, "none", 0, total["of_syncs"])
+    cost_ns, wall_ns = total["cost_ns"], total["wall_ns"]
+    places = _run(engine, finding, "where").as_dicts()
     first = run_query(engine, f"{_select(finding)}\nLIMIT {_SHOWN};")
     return Advice(
         finding,
         "found",
-        int(syncs or 0),
-        int(of_syncs or 0),
-        None if cost_ns is None else int(cost_ns),
-        None if sum_ns is None else int(sum_ns),
-        int(cost_ns) / int(wall_ns) if cost_ns is not None and wall_ns else None,
-        tuple(Place(comm, path, int(number)) for comm, path, number, _ in places),
-        int(places[0][3]) - len(places),
-        tuple(dict(zip(first.columns, row, strict=True)) for row in first.rows),
+        total["syncs"],
+        total["of_syncs"],
+        cost_ns,
+        total["sum_ns"],
+        cost_ns / wall_ns if cost_ns is not None and wall_ns else None,
+        tuple(Place(place["comm"], place["place"], place["syncs"]) for place in places),
+        places[0]["places"] - len(places),
+        tuple(first.as_dicts()),
     )
 
 
@@ -135,7 +139,7 @@ def _select(finding: Finding) -> str:
 
 
 def _run(engine: SqlEngine, finding: Finding, name: str) -> Table:
-    sql = (catalogue.sql_root() / "evidence" / f"{name}.sql").read_text(encoding="utf-8")
+    sql = catalogue.read_sql("evidence", name)
     return run_query(engine, sql.replace("SELECT :evidence", _select(finding)))
 
 

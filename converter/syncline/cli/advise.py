@@ -15,13 +15,10 @@ from syncline.inputs import opened
 from syncline.reading import Reading
 
 
-def _list_findings(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
+def _findings() -> list[str]:
     from syncline.advice import load, names
 
-    if is_given:
-        for name in names():
-            show(f"{name:13} {load(name).title}\n")
-        ctx.exit()
+    return [f"{name:13} {load(name).title}" for name in names()]
 
 
 @click.command(
@@ -33,14 +30,7 @@ def _list_findings(ctx: click.Context, _param: click.Parameter, is_given: bool) 
     ),
 )
 @click.argument("inputs_", nargs=-1, required=True, metavar="INPUT...")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "csv", "json", "md"]),
-    default="table",
-    show_default=True,
-    help="Output format: table is text for people. csv and json give times in ns.",
-)
+@options.table_format("csv and json give times in ns.")
 @click.option(
     "--evidence",
     "name",
@@ -48,14 +38,7 @@ def _list_findings(ctx: click.Context, _param: click.Parameter, is_given: bool) 
     help="List all requests that are evidence of one finding, of one INPUT.",
 )
 @options.engine
-@click.option(
-    "--list",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list_findings,
-    help="List the findings and exit.",
-)
+@options.listing("findings", _findings)
 @reading
 def command(
     inputs_: tuple[str, ...], form: str, name: str | None, engine: str, reading: Reading

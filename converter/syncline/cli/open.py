@@ -87,14 +87,13 @@ def command(
             raise Failure(f"cannot serve on 127.0.0.1: {error.strerror}") from None
         server.on_refusal = _say_refused
         with server:
-            _show(server.page, no_browser)
             if offline:
-                say("serving until Ctrl-C")
-                _until_interrupted()
-            else:
-                say(f"waiting for the browser to fetch {name}; Ctrl-C stops")
-                server.wait()
-                say("the browser has the trace; to load it again, type the command again")
+                _serve_until_interrupted(server.page, no_browser)
+                return
+            _show(server.page, no_browser)
+            say(f"waiting for the browser to fetch {name}; Ctrl-C stops")
+            server.wait()
+            say("the browser has the trace; to load it again, type the command again")
 
 
 def _say_refused(uid: int) -> None:
@@ -248,7 +247,10 @@ def _open_quietly(page: str) -> bool:
         return False
 
 
-def _until_interrupted() -> None:
+def _serve_until_interrupted(page: str, no_browser: bool) -> None:
+    # Once the address is out, the user may interrupt at any time, and that is no failure.
     with contextlib.suppress(KeyboardInterrupt):
+        _show(page, no_browser)
+        say("serving until Ctrl-C")
         while True:
             time.sleep(3600)

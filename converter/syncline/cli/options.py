@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from syncline import _core
 from syncline.cli.errors import Failure, say
+from syncline.cli.output import show
 from syncline.cli.types import DEVICE, DURATION, OFFSET
 from syncline.kinds import kind_of
 from syncline.reading import Reading
@@ -41,6 +42,38 @@ def flag(name: str) -> str:
 
 
 FILTERS = tuple(map(flag, _FILTER))
+
+
+def table_format(note: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns `--format` of a command that prints tables. `note` ends its help."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["table", "csv", "json", "md"]),
+        default="table",
+        show_default=True,
+        help=f"Output format. {note}".rstrip(),
+    )
+
+
+def listing(
+    what: str, lines: Callable[[], Iterable[str]]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns `--list`, which prints lines and ends the command."""
+
+    def show_list(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
+        if is_given:
+            show("".join(f"{line}\n" for line in lines()))
+            ctx.exit()
+
+    return click.option(
+        "--list",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show_list,
+        help=f"List the {what} and exit.",
+    )
 
 
 def filters(

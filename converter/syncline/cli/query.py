@@ -22,14 +22,7 @@ from syncline.reading import Reading
 )
 @click.argument("input", metavar="INPUT")
 @click.argument("sql", metavar="SQL")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "csv", "json", "md"]),
-    default="table",
-    show_default=True,
-    help="Output format.",
-)
+@options.table_format()
 @click.option(
     "--allow-files",
     is_flag=True,

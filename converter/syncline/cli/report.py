@@ -19,13 +19,10 @@ from syncline.reading import Reading
 from syncline.render import human
 
 
-def _list_reports(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
+def _reports() -> list[str]:
     from syncline.report import catalogue
 
-    if is_given:
-        for name in catalogue.names():
-            show(f"{name:10} {catalogue.load(name).title}\n")
-        ctx.exit()
+    return [f"{name:10} {catalogue.load(name).title}" for name in catalogue.names()]
 
 
 @click.command(
@@ -40,14 +37,7 @@ def _list_reports(ctx: click.Context, _param: click.Parameter, is_given: bool) -
 )
 @click.argument("input", metavar="INPUT")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "csv", "json", "md"]),
-    default="table",
-    show_default=True,
-    help="Output format. csv and json give times in ns and sizes in bytes.",
-)
+@options.table_format("csv and json give times in ns and sizes in bytes.")
 @click.option(
     "--html",
     type=click.Path(dir_okay=False),
@@ -61,14 +51,7 @@ def _list_reports(ctx: click.Context, _param: click.Parameter, is_given: bool) -
     help="With --html: another input, which the page compares with INPUT.",
 )
 @options.engine
-@click.option(
-    "--list",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list_reports,
-    help="List the reports and exit.",
-)
+@options.listing("reports", _reports)
 @reading
 def command(
     input: str,

@@ -64,14 +64,7 @@ class _Depths(click.ParamType):
     help="Which request is issued next. tags: as the scheduler `none`; fifo: in order; sync-first: syncs"
     " before all others.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "csv", "json", "md"]),
-    default="table",
-    show_default=True,
-    help="Output format: table is text for people. json has the latency of each sync.",
-)
+@options.table_format("json has the latency of each sync.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Also draw the distributions of the latency.")  # fmt: skip
 @options.engine
 @reading

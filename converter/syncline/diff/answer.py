@@ -64,7 +64,7 @@ def _figure(side: Side, metric: str) -> float | None:
 def _phases(side: Side) -> dict[str, float] | None:
     """Returns the mean time by phase over the runs, the longest first, then what no phase covers."""
     runs = side.runs
-    if not all(run.phases for run in runs if _has_syncs(run)):
+    if not all(run.phases for run in runs if _may_have_syncs(run)):
         return None
     names = {name for run in runs for name in run.phases}
     means = {name: sum(run.phases.get(name, 0) for run in runs) / len(runs) for name in names}
@@ -72,6 +72,6 @@ def _phases(side: Side) -> dict[str, float] | None:
     return with_unknown(longest, _figure(side, "sync_time_sum"))
 
 
-def _has_syncs(run: Run) -> bool:
+def _may_have_syncs(run: Run) -> bool:
     figure = run.figures.get(("syncs", "all"))
     return figure is None or figure.value != 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from syncline.frames import comparable_stacks, has_nameless
 from syncline.report import run_query
-from syncline.report.catalogue import sql_root
+from syncline.report.catalogue import read_sql
 
 from .names import first_names
 from .run import Figure, Run, Side
@@ -69,10 +69,9 @@ def glance(engine: Any, name: str, summary: Iterable[tuple[Any, ...]]) -> Side:
     run = Run(name)
     for metric, scope, value, unit, known, syncs in summary:
         run.figures[metric, scope] = Figure(value, unit, known, syncs)
-    sql = (sql_root() / "diff" / "facts.sql").read_text(encoding="utf-8")
-    for fact, value in run_query(engine, sql).rows:
+    for fact, value in run_query(engine, read_sql("diff", "facts")).rows:
         run.facts.setdefault(str(fact), []).append("" if value is None else str(value))
-    stacks = run_query(engine, (sql_root() / "page" / "stack.sql").read_text(encoding="utf-8")).rows
+    stacks = run_query(engine, read_sql("page", "stack")).rows
     names = comparable_stacks(str(stack) for stack, *_ in stacks)
     nameless = sum(int(syncs) for stack, syncs, _ in stacks if has_nameless(names[str(stack)]))
     run.facts["nameless.stack"] = [str(nameless)]

@@ -7,7 +7,7 @@ from functools import cache
 
 from syncline.engine import EngineError
 from syncline.frames import comparable_stacks, has_nameless
-from syncline.report import caveats, run_query, run_report, sql_root
+from syncline.report import caveats, read_sql, run_query, run_report
 from syncline.report.answer import phases
 from syncline.report.run import SqlEngine
 
@@ -77,7 +77,7 @@ def add_blocks(run: Run, engine: SqlEngine) -> None:
 
 @cache
 def _sql(name: str) -> str:
-    return (sql_root() / "diff" / f"{name}.sql").read_text(encoding="utf-8")
+    return read_sql("diff", name)
 
 
 def _add(groups: dict[str, Group], name: str, sums: Group) -> None:

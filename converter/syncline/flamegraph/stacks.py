@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncline.frames import NO_CALL, NO_STACK, UNKNOWN_FILE, comparable, is_nameless, readable
-from syncline.report.catalogue import sql_root
+from syncline.report.catalogue import read_sql
 from syncline.report.run import Table, check_trace, run_query
 from syncline.report.tables import SqlEngine
 
@@ -144,7 +144,7 @@ def read(engine: SqlEngine, by: str, *, compared: bool = False) -> Stacks:
 
 def query(by: str) -> str:
     """Returns the SQL of a flame graph."""
-    sql = (sql_root() / "flamegraph" / "by.sql").read_text(encoding="utf-8")
+    sql = read_sql("flamegraph", "by")
     return sql.replace("  :keys", "  " + ", ".join(BY[by].keys))
 
 

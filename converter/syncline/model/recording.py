@@ -133,9 +133,7 @@ def read(engine: SqlEngine, dev: str | None = None, *, lost_is_ok: bool = False)
 
 
 def _rows(engine: SqlEngine, name: str) -> list[dict[str, Any]]:
-    sql = (catalogue.sql_root() / "model" / f"{name}.sql").read_text(encoding="utf-8")
-    table = run_query(engine, sql)
-    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    return run_query(engine, catalogue.read_sql("model", name)).as_dicts()
 
 
 def _device(

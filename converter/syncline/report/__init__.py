@@ -1,6 +1,6 @@
 """Reports: one SQL file each, run on any engine."""
 
-from .catalogue import Column, Report, UnknownReport, load, names, sql_root
+from .catalogue import Column, Report, UnknownReport, load, names, read_sql, sql_root
 from .run import Table, caveats, include, run_query, run_report
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "include",
     "load",
     "names",
+    "read_sql",
     "run_query",
     "run_report",
     "sql_root",

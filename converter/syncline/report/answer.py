@@ -92,9 +92,8 @@ def with_unknown(phases: Mapping[str, Any], time_ns: Any) -> dict[str, Any]:
 
 
 def _sql(name: str) -> str:
-    return (catalogue.sql_root() / "answer" / f"{name}.sql").read_text(encoding="utf-8")
+    return catalogue.read_sql("answer", name)
 
 
 def _rows(engine: SqlEngine, sql: str) -> list[dict[str, Any]]:
-    table = run_query(engine, sql)
-    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    return run_query(engine, sql).as_dicts()

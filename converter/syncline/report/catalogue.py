@@ -23,7 +23,7 @@ from pathlib import Path
 
 from syncline.folders import folder
 
-__all__ = ["UNITS", "Column", "Report", "UnknownReport", "load", "names", "sql_root"]
+__all__ = ["UNITS", "Column", "Report", "UnknownReport", "load", "names", "read_sql", "sql_root"]
 
 # Unit of a column -> description. It decides how a value is formatted for people; programs get the plain value.
 UNITS = {
@@ -78,6 +78,11 @@ def sql_root() -> Path:
     return folder("sql", "reports")
 
 
+def read_sql(folder: str, name: str) -> str:
+    """Returns the content of a file of SQL."""
+    return (sql_root() / folder / f"{name}.sql").read_text(encoding="utf-8")
+
+
 def names() -> list[str]:
     """Returns the names of all reports: the summary first, the others in alphabetical order."""
     found = sorted(file.stem for file in (sql_root() / "reports").glob("*.sql"))
@@ -96,7 +101,7 @@ def load(name: str) -> Report:
         close = difflib.get_close_matches(name, known, 1)
         hint = f"Did you mean {close[0]}? " if close else ""
         raise UnknownReport(f"no report '{name}'. {hint}The reports are: {', '.join(known)}.")
-    return parse(name, (sql_root() / "reports" / f"{name}.sql").read_text(encoding="utf-8"))
+    return parse(name, read_sql("reports", name))
 
 
 def parse(name: str, sql: str) -> Report:

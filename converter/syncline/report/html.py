@@ -236,8 +236,7 @@ def _first(engine: SqlEngine, report: str, count: int) -> Table:
 
 def _sql(name: str, **parameters: int | str) -> str:
     """Returns the SQL of a file in sql/page/ with its parameters filled in: numbers, pairs of numbers, or a column."""
-    text = (catalogue.sql_root() / "page" / f"{name}.sql").read_text(encoding="utf-8")
-    body = re.sub(r"^--[^\n]*\n", "", text, flags=re.M)
+    body = re.sub(r"^--[^\n]*\n", "", catalogue.read_sql("page", name), flags=re.M)
     return _PARAMETER.sub(lambda match: str(parameters[match[1]]), body)
 
 

@@ -146,9 +146,7 @@ def inspect(
 
 
 def _records(engine: SqlEngine, name: str) -> list[dict[str, Any]]:
-    sql = (catalogue.sql_root() / "inspect" / f"{name}.sql").read_text(encoding="utf-8")
-    table = run_query(engine, sql)
-    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    return run_query(engine, catalogue.read_sql("inspect", name)).as_dicts()
 
 
 # Column -> (number of requests with a value, number of requests to which it applies).

@@ -47,6 +47,10 @@ class Table:
     columns: list[str]
     rows: list[tuple[Value, ...]]
 
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """Returns the rows, keyed by column."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
 
 def run_query(engine: SqlEngine, sql: str) -> Table:
     """Runs any SQL. Syncline's tables that it names are built first.
@@ -96,7 +100,7 @@ def read_failures(engine: SqlEngine) -> list[dict[str, Any]]:
 
 
 def _failures() -> str:
-    return (catalogue.sql_root() / "inspect" / "failures.sql").read_text(encoding="utf-8")
+    return catalogue.read_sql("inspect", "failures")
 
 
 def _values_of(key: str) -> str:

@@ -46,10 +46,7 @@ def named(statements: Iterable[str]) -> frozenset[str]:
         new = words(sql) - found
         found |= new
         views = {name.removeprefix("syncline_") for name in new & DERIVED}
-        waiting += [
-            (catalogue.sql_root() / "duckdb" / f"{view}.sql").read_text(encoding="utf-8")
-            for view in sorted(views)
-        ]
+        waiting += [catalogue.read_sql("duckdb", view) for view in sorted(views)]
     # A table of requests must have these.
     return found | set(REQUIRED)
 

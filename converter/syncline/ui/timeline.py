@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from syncline.engine.package import read_package
-from syncline.report.catalogue import sql_root
+from syncline.report.catalogue import read_sql, sql_root
 from syncline.report.tables import NAMESPACE, wanted
 
 __all__ = ["NAMESPACE", "included", "inlined", "modules", "select"]
@@ -17,8 +17,7 @@ _COMMENT = re.compile(r"^ *--.*\n", re.M)
 
 def select(name: str) -> str:
     """Returns the SELECT of a file of sql/timeline/, without comments and without a semicolon."""
-    text = (sql_root() / "timeline" / f"{name}.sql").read_text(encoding="utf-8")
-    return _packed(text).rstrip().removesuffix(";")
+    return _packed(read_sql("timeline", name)).rstrip().removesuffix(";")
 
 
 def modules() -> dict[str, str]:
