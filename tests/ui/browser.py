@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import http.client
 import json
@@ -9,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,7 @@ HERE = Path(__file__).parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 SYNCLINE = [sys.executable, "-c", "from syncline.cli import main; main()"]
 SIZE = (1600, 900)
+JOB_SECONDS = 300
 
 
 @functools.cache
@@ -90,8 +93,8 @@ def drive(
     **more: Any,
 ) -> dict[str, Any]:
     """Opens a page of the Perfetto UI and returns the results. See drive.mjs."""
-    job = {"page": page, "chromium": chromium(), "views": views, "queries": queries or {}} | more
-    return _run("drive.mjs", job, size)
+    job = {"page": page, "views": views, "queries": queries or {}} | more
+    return run("drive", job, size)
 
 
 def visit(
@@ -101,19 +104,45 @@ def visit(
     scheme: str = "light",
 ) -> dict[str, Any]:
     """Opens a page on disk and returns the results of the steps. See page.mjs."""
-    job = {"file": str(page), "chromium": chromium(), "steps": steps, "scheme": scheme}
-    return _run("page.mjs", job, size)
+    job = {"file": str(page), "steps": steps, "scheme": scheme}
+    return run("page", job, size)
 
 
-def _run(script: str, job: dict[str, Any], size: tuple[int, int]) -> dict[str, Any]:
-    job |= {"width": size[0], "height": size[1]}
-    done = subprocess.run(
-        ["node", str(HERE / script)],
-        input=json.dumps(job),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+def run(script: str, job: dict[str, Any], size: tuple[int, int]) -> dict[str, Any]:
+    """Runs a job of a script (drive, flamegraph or page) and returns its result. All jobs share one browser: see server.mjs."""
+    line = json.dumps(job | {"script": script, "width": size[0], "height": size[1]})
+    server = _server()
+    assert server.stdin is not None
+    assert server.stdout is not None
+    # A job that hangs ends with its server, and the next job starts another one.
+    watch = threading.Timer(JOB_SECONDS, server.kill)
+    watch.start()
+    try:
+        server.stdin.write(f"{line}\n")
+        server.stdin.flush()
+        answer = server.stdout.readline()
+    finally:
+        watch.cancel()
+    if not answer:
+        _server.cache_clear()
+        raise AssertionError(f"the browser ended, or took more than {JOB_SECONDS} s")
+    found = json.loads(answer)
+    assert "error" not in found, found["error"]
+    return found["result"]
+
+
+@functools.cache
+def _server() -> subprocess.Popen[str]:
+    command = ["node", str(HERE / "server.mjs"), str(chromium())]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(_close, server)
+    return server
+
+
+def _close(server: subprocess.Popen[str]) -> None:
+    assert server.stdin is not None
+    server.stdin.close()
+    try:
+        server.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        server.kill()

@@ -1,31 +1,17 @@
-// Opens a page of the Perfetto UI in Chromium and prints its contents.
+// Opens a page of the Perfetto UI in Chromium and returns its contents. server.mjs calls it.
 //
-// Standard input: {page, chromium, width, height, shot, packages, queries: {name: sql}, macros, views: [{name, span, select, shot, clip}]}.
+// A job: {page, width, height, shot, packages, queries: {name: sql}, macros, views: [{name, span, select, shot, clip}]}.
 // `shot` is the file of a screenshot; that at the top is of the page as it is when it has loaded. `packages` are SQL packages to register
 // before the trace is loaded. `macros` are lists of commands, {id, args}, which are run one after another.
 // `span` is SQL for a start and an end, `select` is SQL for the id of a slice, `area` selects the span on tracks whose names match.
 // `page` is the route of another page, and `click` a link on it. `choose` is the value to choose of a list in the part of the page that Syncline's plugin draws.
-// Standard output: {console, warnings, dialogs, modals, failed, start, tracks, queries, macros, views}.
-
-import {readFileSync} from 'node:fs';
-import {chromium} from 'playwright-core';
+// The result: {console, warnings, dialogs, modals, failed, start, tracks, queries, macros, views}.
 
 const LOADED_WITHIN_MS = 120_000;
-const FLAGS = [
-  '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
-  '--disable-background-networking', '--disable-component-update', '--disable-sync',
-];
 
-const job = JSON.parse(readFileSync(0, 'utf8'));
-const browser = await chromium.launch({executablePath: job.chromium, args: FLAGS});
-try {
-  console.log(JSON.stringify(await look(job)));
-} finally {
-  await browser.close();
-}
-
-async function look(job) {
-  const page = await browser.newPage({viewport: {width: job.width, height: job.height}});
+export async function look(newContext, job) {
+  const context = await newContext({viewport: {width: job.width, height: job.height}});
+  const page = await context.newPage();
   const found = {console: [], warnings: [], dialogs: [], queries: {}, macros: [], views: []};
   page.on('console', (message) => {
     if (message.type() === 'error') found.console.push(message.text());

@@ -1,27 +1,15 @@
-// Opens a flame graph from disk in Chromium, runs the steps with mouse and keyboard, and prints the results.
+// Opens a flame graph from disk in Chromium, runs the steps with mouse and keyboard, and returns the results. server.mjs calls it.
 //
-// Standard input: {page, chromium, width, height, dark, steps: [{name, hover, click, search, unzoom, shot}]}.
+// A job: {page, width, height, dark, steps: [{name, hover, click, search, unzoom, shot}]}.
 // `hover` and `click` name a frame by its text before the parenthesis. `search` is typed into the prompt.
-// Standard output: {console, steps: [{name, title, subtitle, details, matched, frames: [{text, title, fill, x, width}], overflow}]}.
+// The result: {console, steps: [{name, title, subtitle, details, matched, frames: [{text, title, fill, x, width}], overflow}]}.
 
-import {readFileSync} from 'node:fs';
-import {chromium} from 'playwright-core';
-
-const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'];
-
-const job = JSON.parse(readFileSync(0, 'utf8'));
-const browser = await chromium.launch({executablePath: job.chromium, args: FLAGS});
-try {
-  console.log(JSON.stringify(await look(job)));
-} finally {
-  await browser.close();
-}
-
-async function look(job) {
-  const page = await browser.newPage({
+export async function look(newContext, job) {
+  const context = await newContext({
     viewport: {width: job.width, height: job.height},
     colorScheme: job.dark ? 'dark' : 'light',
   });
+  const page = await context.newPage();
   const found = {console: [], steps: []};
   page.on('console', (message) => {
     if (message.type() === 'error') found.console.push(message.text());

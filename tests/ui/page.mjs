@@ -1,27 +1,16 @@
-// Opens a page of `syncline report --html` from disk in Chromium, runs the steps, and prints the results.
+// Opens a page of `syncline report --html` from disk in Chromium, runs the steps, and returns the results. server.mjs calls it.
 //
-// Standard input: {file, chromium, width, height, scheme, steps: [STEP]}. A STEP is one of {click: SELECTOR}, {press: KEY},
+// A job: {file, width, height, scheme, steps: [STEP]}. A STEP is one of {click: SELECTOR}, {press: KEY},
 // {focus: SELECTOR}, {choose: [SELECTOR, VALUE]}, {fill: [SELECTOR, TEXT]}, {drag: [SELECTOR, FROM, TO]} (fractions of its width),
 // {scheme: light|dark}, {size: [WIDTH, HEIGHT]}, {shot: FILE, of: SELECTOR} (by default the whole page; of: window is the visible part), {name: NAME, get: JAVASCRIPT}.
-// Standard output: {console, requests, opened_ms, found: {NAME: VALUE}}.
+// The result: {console, requests, opened_ms, found: {NAME: VALUE}}.
 
-import {readFileSync} from 'node:fs';
 import {pathToFileURL} from 'node:url';
-import {chromium} from 'playwright-core';
 
-const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 const TIMEOUT_MS = 30_000;
 
-const job = JSON.parse(readFileSync(0, 'utf8'));
-const browser = await chromium.launch({executablePath: job.chromium, args: FLAGS});
-try {
-  console.log(JSON.stringify(await look(job)));
-} finally {
-  await browser.close();
-}
-
-async function look({file, width, height, scheme, steps}) {
-  const context = await browser.newContext({viewport: {width, height}, colorScheme: scheme, reducedMotion: 'reduce'});
+export async function look(newContext, {file, width, height, scheme, steps}) {
+  const context = await newContext({viewport: {width, height}, colorScheme: scheme, reducedMotion: 'reduce'});
   const page = await context.newPage();
   page.setDefaultTimeout(TIMEOUT_MS);
   const seen = {console: [], requests: [], found: {}};

@@ -5,10 +5,8 @@ SYNCLINE_UI_SHOTS=FOLDER keeps the screenshots.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +41,8 @@ def drive(
     svg: Path, steps: list[dict[str, str]], size: tuple[int, int] = SIZES[0], *, dark: bool = False
 ) -> list[dict[str, Any]]:
     """Returns the results of the steps (see flamegraph.mjs). No step may print an error or overflow."""
-    job = {"page": svg.as_uri(), "chromium": browser.chromium(), "steps": steps, "dark": dark}
-    job |= {"width": size[0], "height": size[1]}
-    done = subprocess.run(
-        ["node", str(HERE / "flamegraph.mjs")],
-        input=json.dumps(job),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    job = {"page": svg.as_uri(), "steps": steps, "dark": dark}
+    found = browser.run("flamegraph", job, size)
     assert found["console"] == []
     for step in found["steps"]:
         assert step["overflow"] == [], step["name"]
