@@ -41,7 +41,7 @@ RUST = [
     # lib.rs lists the modules, which is no import, and defines constants.
     ["lib", "low_level_log", "max_loss"],
     ["rows", "background_ids", "block_queue"],
-    ["input/file"],
+    ["input_file"],
     ["source"],
     # A sink is given rows, and events as the source read them. Pairing writes to the `Sink` trait.
     ["sink"],

@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use syncline_core::dedup::Provenance;
 use syncline_core::error::{Error, Result};
 use syncline_core::event::Event;
-use syncline_core::input::{Chunk, Input};
+use syncline_core::input_file::{Chunk, Input};
 use syncline_core::location::{Location, Locations};
 use syncline_core::losses::Losses;
 use syncline_core::merge::reorder::{DEFAULT_WINDOW_NS, MAX_WAITING, Reorder};

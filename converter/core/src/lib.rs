@@ -16,6 +16,7 @@ pub mod error;
 pub mod event;
 pub mod file_table;
 pub mod input;
+pub mod input_file;
 pub mod json_table;
 pub mod location;
 pub mod losses;

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::event::Kind;
-use crate::input::Input;
 use crate::input::grouping::{are_several, assign_logs, assign_recordings};
 use crate::input::open::{OpenInput, check_pid_is, open_inputs};
 use crate::input::order::arrange;
 use crate::input::tally::{InputLosses, InputTally, find_disjoint, find_missing_events};
+use crate::input_file::Input;
 use crate::merge::{Merge, MergeOptions, MergeStep, MergedBatch};
 use crate::names::Names;
 use crate::options::{Options, OutputFormat, Progress};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use syncline_core::error::Result;
 use syncline_core::event::Dev;
-use syncline_core::input::Input;
+use syncline_core::input_file::Input;
 use syncline_core::losses::Losses;
 use syncline_core::names::Names;
 use syncline_core::options::Options;

@@ -6,7 +6,7 @@ use std::fs;
 
 use syncline_core::error::Error;
 use syncline_core::event::{Dev, Event, Kind, Op, UNKNOWN_TASK};
-use syncline_core::input::Input;
+use syncline_core::input_file::Input;
 use syncline_core::losses::Reason;
 use syncline_core::names::NameId;
 use syncline_core::options::Options;

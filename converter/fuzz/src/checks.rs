@@ -7,7 +7,7 @@ use syncline_core::error::Result;
 use syncline_core::event::probe::{BioRole, Probe};
 use syncline_core::event::{Event, Kind, NO_ID, UNKNOWN_TASK};
 use syncline_core::input::open::OpenInput;
-use syncline_core::input::{Chunk, Input};
+use syncline_core::input_file::{Chunk, Input};
 use syncline_core::losses::{Losses, Reason};
 use syncline_core::merge::clock::InputHints;
 use syncline_core::names::Names;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::event::{Event, Kind};
-use crate::input::{Chunk, Input};
+use crate::input_file::{Chunk, Input};
 use crate::source::{Batch, Source, SourceOptions};
 
 /// Clocks whose times do not show which of two pieces comes first.

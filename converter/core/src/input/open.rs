@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Refused, Result};
 use crate::input::grouping::assign_lanes;
 pub use crate::input::open_input::OpenInput;
-use crate::input::{Input, canonical_path};
+use crate::input_file::{Input, canonical_path};
 use crate::source::{self, Problem, Source};
 
 /// A file that is read together with an input and is not an input of its own.

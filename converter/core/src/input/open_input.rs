@@ -1,8 +1,8 @@
 //! One input, opened, with its format.
 
 use crate::error::{Error, Result};
-use crate::input::Input;
 use crate::input::head::HeadEvents;
+use crate::input_file::Input;
 use crate::source::{self, InputTraits, Source};
 
 /// An input with its format, before anything but its head has been read.

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::input::Chunk;
+use crate::input_file::Chunk;
 use crate::source::{Batch, Chunks, OtherEvents, Parse, Reader, StatefulPass};
 
 /// Maximum time that `Stream::take` waits for a batch.

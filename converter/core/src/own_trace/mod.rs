@@ -16,7 +16,7 @@ use self::interned::{Interned, Tracks};
 use self::slices::{Event, Open};
 use self::wire::{Fields, Wire, end_of_whole};
 use crate::error::{Error, Refused, Result};
-use crate::input::{Chunk, ChunkReader, Input};
+use crate::input_file::{Chunk, ChunkReader, Input};
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
 use crate::rows::Value;

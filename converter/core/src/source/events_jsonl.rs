@@ -21,7 +21,7 @@ use crate::error::{Error, Refused, Result};
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::Probe;
 use crate::event::{Dev, Event, Kind, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK};
-use crate::input::Input;
+use crate::input_file::Input;
 use crate::low_level_log::SEVERAL_RECORDINGS;
 use crate::names::{NameId, Names};
 

@@ -31,7 +31,7 @@ pub use self::text_lines::Lines;
 use self::text_lines::{last_newline, lines};
 use self::tracepoints::Machine;
 use crate::error::{Error, Result};
-use crate::input::{Chunk, Input};
+use crate::input_file::{Chunk, Input};
 
 /// The formats that Syncline reads, in the order in which detection asks them.
 pub static SOURCES: &[&dyn Source] = &[

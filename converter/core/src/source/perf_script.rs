@@ -23,7 +23,7 @@ use super::tracepoints::Machine;
 use super::{Batch, Extra, InputTraits, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
 use crate::event::{Kind, UNKNOWN_TASK};
-use crate::input::Input;
+use crate::input_file::Input;
 
 pub const NAME: &str = "perf";
 /// Maximum length of a comm with its padding; longer than any real one.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Batch, Chunks, Parse, Reader, SourceOptions};
 use crate::error::Result;
-use crate::input::{Chunk, ChunkReader, Input};
+use crate::input_file::{Chunk, ChunkReader, Input};
 
 /// A format whose records are lines. Implement it and call `Reader::of_lines` in `Source::open`.
 pub trait Lines: Sync {

@@ -6,7 +6,7 @@ use crate::checks::{Checker, CollectedRows, Ledger, source_options};
 use syncline_core::error::Error;
 use syncline_core::event::{Event, Kind};
 use syncline_core::input::open::OpenInput;
-use syncline_core::input::{Chunk, Input};
+use syncline_core::input_file::{Chunk, Input};
 use syncline_core::options::{Options, OutputFormat};
 use syncline_core::run;
 use syncline_core::sink::Sink;

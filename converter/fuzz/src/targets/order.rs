@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use syncline_core::error::{Error, Result};
 use syncline_core::event::{Event, Kind, UNKNOWN_TASK};
-use syncline_core::input::Chunk;
 use syncline_core::input::open::OpenInput;
+use syncline_core::input_file::Chunk;
 use syncline_core::losses::Losses;
 use syncline_core::names::{NameId, Names};
 use syncline_core::options::Options;

@@ -1,6 +1,6 @@
 //! Any bytes as a trace that Syncline wrote. What is read is consistent, however damaged the trace is.
 
-use syncline_core::input::Input;
+use syncline_core::input_file::Input;
 use syncline_core::names::Names;
 use syncline_core::own_trace;
 

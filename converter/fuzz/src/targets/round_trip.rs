@@ -3,7 +3,7 @@
 use crate::checks::source_options;
 use syncline_core::event::probe::Probe;
 use syncline_core::event::{Event, Kind};
-use syncline_core::input::{Chunk, Input};
+use syncline_core::input_file::{Chunk, Input};
 use syncline_core::names::Names;
 use syncline_core::sink::events_jsonl::EventsJsonl;
 use syncline_core::source::{Batch, SOURCES, Source, SourceOptions};

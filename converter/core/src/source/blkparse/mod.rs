@@ -23,7 +23,7 @@ use super::{Batch, Explanation, Lines, NoteKind, Problem, Reader, Source, Source
 use crate::error::Result;
 use crate::event::bio_flags::BioFlags;
 use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
-use crate::input::Input;
+use crate::input_file::Input;
 use crate::names::NameId;
 
 const SECTOR_BYTES: u64 = 512;

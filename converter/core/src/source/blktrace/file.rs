@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::record::Shape;
 use crate::error::{Error, Refused, Result};
-use crate::input::{Input, Store};
+use crate::input_file::{Input, Store};
 
 /// Size of the longest possible record, plus the magic of the next one.
 const MAX_RECORD_BYTES: usize = 64 + u16::MAX as usize + 4;

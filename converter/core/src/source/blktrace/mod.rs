@@ -27,7 +27,7 @@ use self::thread_names::Names;
 use super::{Batch, Chunks, Explanation, Extra, InputTraits, NoteKind, Parse, Problem, Reader, Source, SourceOptions};
 use crate::error::{Error, Result};
 use crate::event::{Dev, Event, Kind, UNKNOWN_TASK};
-use crate::input::{Chunk, Input};
+use crate::input_file::{Chunk, Input};
 use crate::names::NameId;
 
 const CHUNK_BYTES: usize = 1 << 18;

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::event::{Kind, UNKNOWN_TASK};
-use crate::input::Input;
+use crate::input_file::Input;
 
 pub const NAME: &str = "bpftrace-json";
 

@@ -34,7 +34,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::event::{Event, Kind, UNKNOWN_TASK};
-use crate::input::Input;
+use crate::input_file::Input;
 use crate::names::NameId;
 
 /// `TASK_COMM_LEN` without its NUL.

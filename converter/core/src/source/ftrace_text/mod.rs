@@ -23,7 +23,7 @@ use super::tracepoint_text::{Grammar, NameCache, Task, TextDecoder, TextRecord, 
 use super::tracepoints::Machine;
 use super::{Batch, Extra, InputTraits, Lines, NoteKind, Reader, Source, SourceOptions, last_newline, lines};
 use crate::error::{Error, Refused, Result};
-use crate::input::Input;
+use crate::input_file::Input;
 
 /// Starts of a stack frame; trace-cmd omits the space.
 const FRAMES: [&[u8]; 2] = [b" => ", b"=> "];

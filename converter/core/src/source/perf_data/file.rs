@@ -6,7 +6,7 @@ use super::attr::Attr;
 use super::metadata::{Metadata, feature};
 use super::records::{Record, Records, kind};
 use crate::error::Refused;
-use crate::input::Store;
+use crate::input_file::Store;
 use crate::source::binary::{ByteOrder, CUT_OFF, Cursor, bad};
 
 /// What a file begins with, in both byte orders.

@@ -30,7 +30,7 @@ use super::tracepoints::Machine;
 use super::{Batch, Chunks, Explanation, InputTraits, NoteKind, Parse, Problem, Reader, Source, SourceOptions};
 use crate::error::{Error, Result};
 use crate::event::{Event, Kind, UNKNOWN_TASK};
-use crate::input::{Chunk, Input};
+use crate::input_file::{Chunk, Input};
 use crate::names::NameId;
 
 const CHUNK_BYTES: usize = 1 << 18;

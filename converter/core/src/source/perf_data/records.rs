@@ -4,7 +4,7 @@ use std::io;
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use crate::input::Store;
+use crate::input_file::Store;
 use crate::source::binary::{ByteOrder, bad};
 
 /// Types of records. Those from 64 on are written by perf, the others by the kernel.

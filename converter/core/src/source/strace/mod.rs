@@ -35,7 +35,7 @@ use self::state::StraceState;
 use self::syscall::Known;
 use super::{Explanation, InputTraits, Problem, Reader, Source, SourceOptions, last_newline};
 use crate::error::{Error, Refused, Result};
-use crate::input::Input;
+use crate::input_file::Input;
 
 pub const NAME: &str = "strace";
 /// Number of lines that format detection reads.

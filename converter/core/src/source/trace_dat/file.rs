@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::page::Shape;
 use crate::error::Refused;
-use crate::input::Store;
+use crate::input_file::Store;
 use crate::source::binary::format::{FTRACE, Format, parse_formats};
 use crate::source::binary::{ByteOrder, CUT_OFF, Cursor, Functions, bad};
 use crate::source::dynamic_events::end_functions;

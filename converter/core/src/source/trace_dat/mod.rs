@@ -18,7 +18,7 @@ use super::tracepoints::Machine;
 use super::{Batch, Chunks, Explanation, InputTraits, NoteKind, Parse, Problem, Reader, Source, SourceOptions};
 use crate::error::{Error, Refused, Result};
 use crate::event::UNKNOWN_TASK;
-use crate::input::{Chunk, Input, Store};
+use crate::input_file::{Chunk, Input, Store};
 use crate::names::NameId;
 
 /// Approximate size of a chunk of pages.
