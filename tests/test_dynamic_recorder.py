@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import struct
 from dataclasses import replace
@@ -14,7 +16,7 @@ import pytest
 from syncline import _core
 from syncline.record import (
     dynamic_events,
-    dynamic_recorder,
+    effects,
     file_paths,
     kernel_facts,
     mounts,
@@ -22,6 +24,7 @@ from syncline.record import (
     probes,
     ring_pages,
     routes,
+    seen_events,
     tracefs,
     user_stacks,
 )
@@ -96,6 +99,28 @@ class TestProbes:
         assert "n1=filp->f_path.dentry->d_parent->d_name.name:string" in words
         assert "n3=+0(+40(+24(+24(+24(+72($arg1)))))):string" in words
         assert all(len(word.partition("=")[2]) <= 63 for word in words[2:])
+
+    def test_no_register_and_no_offset_of_one_machine(
+        self, by_event: dict[str, probes.Probe]
+    ) -> None:
+        """The same probes must be right on each architecture: fields are parameters, members of them, and $retval."""
+        functions = dict.fromkeys(
+            (name for probe in by_event.values() for _, name in probe.functions), ""
+        )
+        for readme in (README_6_1, README_6_12):
+            kernel = replace(a_kernel(readme), functions=functions)
+            texts = []
+            for probe in by_event.values():
+                for _, function in probe.functions:
+                    with contextlib.suppress(probes.Unavailable):
+                        texts += probes.define(probe, function, kernel).texts
+            assert len(texts) > 10
+            for line in texts:
+                # No register (%di), no address of memory (@), no stack ($stack), no place in a function (f+4).
+                for word in line.split()[2:]:
+                    expression = word.partition("=")[2]
+                    assert not re.search(r"%|^@|\(@|\$(?!arg\d|retval)", expression), line
+                assert re.fullmatch(r"\w+(%return)?", line.split()[1]), line
 
     def test_a_return_probe_has_room_for_many_threads(
         self, by_event: dict[str, probes.Probe]
@@ -207,6 +232,24 @@ class TestGroup:
         assert group.remove() == []
         removed = (folder / "dynamic_events").read_text()[len(written) :].split()
         assert sorted(removed) == sorted(f"-:{event}" for event in events)
+
+    def test_another_function_is_probed_if_one_has_no_effect(self, folder: Path) -> None:
+        more = ["wait_on_page_writeback", "folio_wait_writeback"]
+        (folder / "available_filter_functions").write_text("\n".join([*FUNCTIONS, *more]))
+        kernel_facts._functions.cache_clear()
+        group = probe_group.ProbeGroup(folder)
+        group.define({"ext4"})
+        before = (folder / "dynamic_events").read_text()
+        assert group.define_others("fsync_enter") == ["vfs_fsync_range"]
+        # The return of it too.
+        new = (folder / "dynamic_events").read_text()[len(before) :].splitlines()
+        assert [line.split()[:2] for line in new] == [
+            [f"p:{group.name}/fsync_enter", "vfs_fsync_range"],
+            [f"r1024:{group.name}/fsync_exit", "vfs_fsync_range"],
+        ]
+        assert group.define_others("fsync_enter") == [], "there is no other"
+        assert group.define_others("bio") == [], "nor here"
+        assert group.functions_of("bio") == ["submit_bio"]
 
     def test_what_is_only_counted_is_not_recorded(self, folder: Path) -> None:
         group = probe_group.ProbeGroup(folder)
@@ -596,33 +639,63 @@ class TestUserStacks:
         assert call["stack"] == "0x7f02;0x7f01"
 
 
+def a_call(tid: int, *inside: int, ret: int = 0) -> list[bytes]:
+    """Returns the events of an fsync (1 and 2), with those of these numbers in it, as they are in a page."""
+    events = [(1, b""), *((number, b"") for number in inside), (2, struct.pack("=iiq", 74, 0, ret))]
+    return [struct.pack("=HHi", number, 0, tid) + rest for number, rest in events]
+
+
+NAMES = {1: "sys_enter_fsync", 2: "sys_exit_fsync", 3: "fsync_enter", 4: "wb_start", 5: "wb_end"}
+
+
+def seen_in(*events: bytes) -> seen_events.Seen:
+    return seen_events.seen_in(enumerate(events), NAMES)
+
+
+def test_what_happened_in_a_call_that_returned_is_known() -> None:
+    first, second = a_call(7, 3), a_call(8, 4)
+    # The calls of two threads overlap.
+    mixed = [event for pair in zip(first, second, strict=True) for event in pair]
+    seen = seen_in(*mixed, *a_call(9, 99))
+    assert seen.names == {"sys_enter_fsync", "sys_exit_fsync", "fsync_enter", "wb_start"}
+    assert seen.in_calls == {"fsync_enter", "wb_start"}
+    assert seen.calls == {"fsync"}
+    # A call that fails may have entered nothing, and one that has not returned has not waited yet.
+    assert seen_in(*a_call(7, 4, ret=-22)).in_calls == set()
+    assert seen_in(*a_call(7, 4, ret=-22)).calls == set()
+    assert seen_in(*a_call(7, 4)[:2]).in_calls == set()
+
+
 @pytest.mark.parametrize(
-    ("seen", "hits", "expected"),
+    ("names", "in_calls", "calls", "hits", "expected"),
     [
-        ({"fsync_enter", "fsync_exit", "sys_exit_fsync"}, {}, {}),
-        # Kprobes are counted, fprobes are not.
-        ({"fsync_exit", "sys_exit_fsync"}, {"fsync_exit": 60}, {"fsync_enter": 60}),
-        ({"fsync_exit"}, {}, {"fsync_enter": 1}),
-        ({"sys_exit_fdatasync"}, {}, {"fsync_enter": 1}),
-        ({"sys_exit_sync_file_range"}, {}, {"range_enter": 1}),
-        ({"sys_exit_syncfs"}, {}, {"syncfs_enter": 1}),
-        ({"sys_exit_syncfs", "syncfs_enter", "syncfs_exit"}, {}, {}),
-        ({"sys_exit_sync"}, {}, {"sync_inodes": 1}),
-        ({"sys_exit_sync", "sync_inodes", "sync_inodes_end"}, {}, {}),
+        ("fsync_enter fsync_exit", "fsync_enter fsync_exit", "fsync", {}, {}),
+        # A return without an entry. Kprobes are counted, fprobes are not.
+        ("fsync_exit", "fsync_exit", "fsync", {"fsync_exit": 60}, {"fsync_enter": 60}),
+        ("fsync_exit", "", "", {}, {"fsync_enter": 1}),
+        # An entry in a call that has returned, without a return.
+        ("fsync_enter", "fsync_enter", "fsync", {"fsync_enter": 20}, {"fsync_exit": 20}),
+        ("bio wb_start bio_end", "bio wb_start", "", {}, {"wb_end": 1}),
+        # In no call, or in a call that has not returned: it may be under way.
+        ("bio wb_start", "", "", {}, {}),
+        # Neither, but calls that enter the function.
+        ("", "", "fdatasync", {}, {"fsync_enter": 1}),
+        ("", "", "sync_file_range", {}, {"range_enter": 1}),
+        ("", "", "syncfs", {}, {"syncfs_enter": 1}),
+        ("", "", "sync", {}, {"sync_inodes": 1}),
+        ("syncfs_enter syncfs_exit", "", "syncfs", {}, {}),
         # A probe may be hit by events that its filter leaves out.
-        ({"fsync_exit"}, {"fsync_enter": 1, "fsync_exit": 1}, {}),
-        (set(), {}, {}),
+        ("fsync_exit", "", "", {"fsync_enter": 1, "fsync_exit": 1}, {}),
+        # What has no probe is not without effect: the kernel has no such function.
+        ("flush_end", "", "", {}, {}),
+        ("", "", "", {}, {}),
     ],
 )
-def test_events_that_never_occur_although_others_imply_them_are_counted(
-    seen: set[str], hits: dict[str, int], expected: dict[str, int], monkeypatch: pytest.MonkeyPatch
+def test_probes_without_effect_are_found(
+    names: str, in_calls: str, calls: str, hits: dict[str, int], expected: dict[str, int]
 ) -> None:
-    monkeypatch.setattr(dynamic_recorder.seen_events, "names", lambda _: set(seen))
+    all_probes = probes.load()[0]
+    probed = [probe.event for probe in all_probes if probe.event != "flush"]
+    seen = seen_events.Seen(set(names.split()), set(in_calls.split()), set(calls.split()))
     profile = {name: dynamic_events.Hits(number) for name, number in hits.items()}
-    recorder = SimpleNamespace(
-        ring=None, profile=lambda: profile, group=SimpleNamespace(probes=probes.load()[0])
-    )
-    found = dynamic_recorder.never_seen(recorder)  # type: ignore[arg-type]
-    assert {name: found.get(name) for name in expected} == expected
-    entered = {"fsync_enter", "range_enter", "syncfs_enter", "sync_inodes"}
-    assert found.keys() & entered == expected.keys() & entered
+    assert effects.without_effect(all_probes, probed, seen, profile) == expected

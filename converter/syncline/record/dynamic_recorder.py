@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from syncline.record import dynamic_events, ring_buffer, seen_events
+from syncline.record import dynamic_events, effects, ring_buffer, seen_events
 from syncline.record.errors import RecordError
 from syncline.record.file_paths import FILE, FilePaths
 from syncline.record.kernel_facts import completion_symbols
@@ -28,13 +28,12 @@ _THREADS = "threads"
 _WITH_FILE = ("fsync_enter", "range_enter")
 # The event of each file that is written back.
 _WRITTEN_BACK = "writepages"
-# The functions that these calls enter: by the events of their entry and their return.
-_ENTERED = {
-    ("fsync_enter", "fsync_exit"): {"sys_exit_fsync", "sys_exit_fdatasync"},
-    ("range_enter", "range_exit"): {"sys_exit_sync_file_range"},
-    ("syncfs_enter", "syncfs_exit"): {"sys_exit_syncfs"},
-    ("sync_inodes", "sync_inodes_end"): {"sys_exit_sync"},
-}
+# How many events are looked at for probes without effect: at the end, and while recording.
+_LOOK_AT = 200_000
+_LOOK_AT_MEANWHILE = 20_000
+# After the start, how long until the first look, and by what each later interval is longer.
+_FIRST_LOOK_S = 1.0
+_LATER = 2
 
 
 class DynamicRecorder:
@@ -53,8 +52,13 @@ class DynamicRecorder:
         self._paths: FilePaths | None = None
         self._writers: Writers | None = None
         self._threads: Buffer | None = None
-        # By event that never occurred, although others imply it: how many are missing at least.
+        # By event without effect: how many are missing at least.
         self.never_seen: dict[str, int] = {}
+        # Those before another function was probed.
+        self._missing_before: dict[str, int] = {}
+        self._check_at, self._check_after = 0.0, _FIRST_LOOK_S
+        # All events before this time have been copied.
+        self._copied_until_ns = 0
         self._followed: set[int] = set()
         self._stop = threading.Event()
         self._look = threading.Thread(target=self._look_often, name="syncline-files", daemon=True)
@@ -78,6 +82,7 @@ class DynamicRecorder:
     def start(self) -> None:
         """Starts recording events."""
         self.ring.start()
+        self._check_at = time.monotonic() + self._check_after
         self._look.start()
 
     def follow(self, pid: int) -> None:
@@ -131,7 +136,9 @@ class DynamicRecorder:
 
     def _count_more_missed(self) -> int:
         """Returns how many events are missing because a probe has no effect, or a histogram had no room."""
-        self.never_seen = never_seen(self)
+        self.never_seen = self._without_effect(_LOOK_AT)
+        for event, count in self._missing_before.items():
+            self.never_seen[event] = max(count, self.never_seen.get(event, 0))
         return sum(self.never_seen.values()) + self.uncounted
 
     def close(self) -> None:
@@ -207,6 +214,7 @@ class DynamicRecorder:
                 if self._writers is not None:
                     self._writers.poll()
                 self._define_new()
+                self._replace_dead()
             except (OSError, ValueError, LookupError) as error:
                 self.problems.append(
                     f"paths and new file systems were no longer looked for: {error}"
@@ -231,19 +239,26 @@ class DynamicRecorder:
                 " calls them was mounted before"
             )
 
+    def _without_effect(self, look_at: int, until_ns: int | None = None) -> dict[str, int]:
+        seen = seen_events.look(self.ring, look_at, until_ns)
+        probed = self.group.report.probed
+        return effects.without_effect(self.group.probes, probed, seen, self.profile())
 
-def never_seen(recorder: DynamicRecorder) -> dict[str, int]:
-    """Returns the events that did not occur, although an event that implies them did, and how many of each are missing at least."""
-    seen = seen_events.names(recorder.ring)
-    hits = {name: event.hits for name, event in recorder.profile().items() if event.hits}
-    seen |= hits.keys()
-    missing = {
-        probe.expects: hits.get(probe.event, 1)
-        for probe in recorder.group.probes
-        if probe.expects and probe.event in seen and probe.expects not in seen
-    }
-    # Without the return probe too, only the calls show that the sync function was entered.
-    for events, calls in _ENTERED.items():
-        if seen & calls and not seen & {*events}:
-            missing[events[0]] = 1
-    return missing
+    def _replace_dead(self) -> None:
+        """Probes other functions where those that are probed have no effect. Looks ever more rarely."""
+        if time.monotonic() < self._check_at:
+            return
+        self._check_after *= _LATER
+        self._check_at = time.monotonic() + self._check_after
+        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        # Another CPU may still have the event that seems to be missing. What was in no buffer a while ago is in a file now.
+        until_ns, oldest_ns = self._copied_until_ns, self.ring.instance.oldest_ns()
+        self._copied_until_ns = oldest_ns or now_ns
+        missing = self._without_effect(_LOOK_AT_MEANWHILE, until_ns)
+        for event in missing.keys() - self._missing_before.keys():
+            self._missing_before[event] = missing[event]
+            before = self.group.functions_of(event)
+            if new := self.group.define_others(event):
+                self.problems.append(
+                    f"{event}: no effect by {', '.join(before)}; by {', '.join(new)} from {now_ns / 1e9:.3f} s on"
+                )

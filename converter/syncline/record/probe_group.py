@@ -77,11 +77,8 @@ class ProbeGroup:
             RecordError: the kernel has no probes, or lacks what the route needs.
         """
         before = set(self.report.probed)
-
-        def write(text: str) -> None:
-            dynamic_events.define(self.tracefs, text.format(group=self.name))
-
-        self._define_all(kernel_facts.read_kernel(self.tracefs, self._functions), mounted, write)
+        kernel = kernel_facts.read_kernel(self.tracefs, self._functions)
+        self._define_all(kernel, mounted, self._write)
         return [f"{self.name}/{event}" for event in self.report.probed if event not in before]
 
     def plan(self, mounted: set[str], root: Path = Path("/")) -> Report:
@@ -93,6 +90,9 @@ class ProbeGroup:
         kernel = kernel_facts.read_kernel(self.tracefs, self._functions, root)
         self._define_all(kernel, mounted, lambda _text: None)
         return self.report
+
+    def _write(self, text: str) -> None:
+        dynamic_events.define(self.tracefs, text.format(group=self.name))
 
     def _define_all(self, kernel: Kernel, mounted: set[str], write: Define) -> None:
         self.has_symbol_text = kernel.features.symbol_text
@@ -117,16 +117,8 @@ class ProbeGroup:
                 break
             if (event, function) in self._done:
                 continue
-            try:
-                definition = probes.define(probe, function, kernel)
-                kind = _write_best(definition, write)
-            except (Unavailable, RecordError) as error:
-                reasons[function] = str(error.message if isinstance(error, RecordError) else error)
-                continue
-            self._done.add((event, function))
-            report.probed.setdefault(event, []).append((function, kind))
-            if definition.missing:
-                report.missing_fields[event] = dict(definition.missing)
+            if why := self._define_one(probe, function, kernel, write):
+                reasons[function] = why
         if event in report.probed:
             report.unavailable.pop(event, None)
             if reasons:
@@ -135,6 +127,40 @@ class ProbeGroup:
             report.unavailable[event] = "; ".join(f"{name}: {why}" for name, why in reasons.items())
         else:
             report.unavailable[event] = _absent(probe, kernel)
+
+    def _define_one(self, probe: Probe, function: str, kernel: Kernel, write: Define) -> str:
+        """Defines a probe on a function. Returns why it cannot be; empty if it is defined."""
+        try:
+            definition = probes.define(probe, function, kernel)
+            kind = _write_best(definition, write)
+        except (Unavailable, RecordError) as error:
+            return str(error.message if isinstance(error, RecordError) else error)
+        self._done.add((probe.event, function))
+        self.report.probed.setdefault(probe.event, []).append((function, kind))
+        if definition.missing:
+            self.report.missing_fields[probe.event] = dict(definition.missing)
+        return ""
+
+    def functions_of(self, event: str) -> list[str]:
+        """Returns the functions that are probed for an event."""
+        return [function for function, _ in self.report.probed.get(event, [])]
+
+    def define_others(self, event: str) -> list[str]:
+        """Probes the next function that an event may use, since those that are probed have no effect.
+
+        Its other events, such as that of the return, are probed there too. Returns the new functions; none if there is no other.
+        """
+        (functions,) = {probe.functions for probe in self.probes if probe.event == event}
+        kernel = kernel_facts.read_kernel(self.tracefs, self._functions)
+        before = set(self.functions_of(event))
+        for probe in self.probes:
+            if probe.functions == functions and probe.event in self.report.probed:
+                done = set(self.functions_of(probe.event))
+                for function in probes.others(probe, kernel):
+                    if function in done or self._define_one(probe, function, kernel, self._write):
+                        continue
+                    break
+        return [function for function in self.functions_of(event) if function not in before]
 
     def remove(self) -> list[str]:
         """Removes the probes. They must be off. Returns the events that are in use elsewhere."""

@@ -183,6 +183,12 @@ def candidates(probe: Probe, kernel: Kernel, mounted: set[str]) -> list[str]:
     return list(dict.fromkeys(name for _, name in used))
 
 
+def others(probe: Probe, kernel: Kernel) -> list[str]:
+    """Returns the functions that a probe may use whatever is mounted, best first, if those that it uses have no effect."""
+    owners = (_ELSE,) if probe.is_each else ("",)
+    return [name for owner, name in probe.functions if owner in owners and name in kernel.functions]
+
+
 def define(probe: Probe, function: str, kernel: Kernel) -> Definition:
     """Returns the texts that define a probe on a function.
 

@@ -150,9 +150,9 @@ class Recorders:
         facts["without_effect"] = sorted(dynamic.never_seen)
         if facts["without_effect"]:
             say(
-                f"warning: no {', '.join(facts['without_effect'])} was recorded although there were syncs:"
+                f"warning: the probes of {', '.join(facts['without_effect'])} had no effect although there were syncs:"
                 " the compiler has inlined the probed functions, or the file system has no sync function;"
-                " they count as lost"
+                " what they did not record counts as lost"
             )
         return facts
 

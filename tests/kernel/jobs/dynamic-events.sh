@@ -130,6 +130,51 @@ echo '-:theirs/bio' >>$tracing/dynamic_events
 echo '-:syncline_notours/bio' >>$tracing/dynamic_events
 check '... and nothing else is left' nothing_left
 
+# A function that the kernel lets be probed and that is never called: another one is probed instead, or it is a loss. The syncs last
+# until the recorder has looked.
+table=$PROJECT/converter/syncline/record/probes.toml
+instead() { # FUNCTION BY: BY takes the place of the function in probes.toml
+  sed "s/\"$1\"/\"$2\"/" "$table" >/tmp/probes.toml
+  mount --bind /tmp/probes.toml "$table"
+}
+cat >/tmp/slow.py <<'END'
+import ctypes, os, sys, time
+call = getattr(ctypes.CDLL(None, use_errno=True), sys.argv[2])
+until = time.monotonic() + float(sys.argv[3])
+fd = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+arguments = (ctypes.c_long(0), ctypes.c_long(0), 2) if sys.argv[2] == "sync_file_range" else ()
+while time.monotonic() < until:
+    os.pwrite(fd, b"x" * 9000, 0)
+    assert call(fd, *arguments) == 0
+    time.sleep(0.05)
+END
+instead 'ext4: ext4_sync_file' 'ext4: generic_file_fsync'
+record -o /tmp/dead -- python3 /tmp/slow.py "$DATA/dead" fsync 20 &>"$SAID"
+check 'a dead sync function: another one is probed' says 'fsync_enter: no effect by .*generic_file_fsync.*; by vfs_fsync_range from'
+check '... what it did not record is lost' holds /tmp/dead 'probes["without_effect"] == ["fsync_enter"] and entry["lost"] >= 1'
+check '... from then on, syncs are recorded' holds /tmp/dead '0 < n["fsync_enter"] == n["fsync_exit"] < n["sys_exit_fsync"]'
+syncline convert /tmp/dead -o /tmp/dead.csv &>"$SAID"
+check '... as requests' grep -q "$DATA/dead" /tmp/dead.csv
+umount "$table"
+never=folio_end_private_2
+if grep -qx $never $tracing/available_filter_functions; then
+  instead folio_end_writeback_no_dropbehind $never
+  record -o /tmp/dead -- python3 /tmp/slow.py "$DATA/dead" fsync 20 &>"$SAID"
+  check 'a dead end of writeback: another one is probed' says "wb_end: no effect by $never; by folio_end_writeback from"
+  check '... what it did not record is lost' holds /tmp/dead '"wb_end" in probes["without_effect"] and entry["lost"] >= 1'
+  check '... from then on, it is recorded' holds /tmp/dead '0 < n["wb_end"] < n["wb_start"]'
+  umount "$table"
+fi
+instead sync_file_range vfs_fallocate
+record -o /tmp/dead -- python3 /tmp/slow.py "$DATA/dead" sync_file_range 2 &>"$SAID"
+check 'a dead function without another: it is reported' says 'the probes of range_enter had no effect'
+check '... and counts as lost' holds /tmp/dead 'probes["without_effect"] == ["range_enter"] and entry["lost"] >= 1'
+syncline convert /tmp/dead -o /tmp/dead.csv &>"$SAID"
+check '... also for the converter' says lost_by_tracer
+umount "$table"
+record -o /tmp/dead -- python3 /tmp/slow.py "$DATA/dead" sync_file_range 2 &>"$SAID"
+check 'sync_file_range: its probes have effects' holds /tmp/dead 'probes["without_effect"] == [] and n["range_enter"] == n["sys_exit_sync_file_range"] > 0'
+
 # Its module is loaded by the mount.
 umount "$DATA"
 rmmod xfs 2>/dev/null
