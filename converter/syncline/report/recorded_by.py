@@ -67,7 +67,7 @@ GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str, str], ...] = (
     (
         ("folios", "ranges"),
         ("ring-buffer", "dynamic-events", "bpftrace"),
-        "folios that are added to a bio: on a patched kernel, by dynamic events, or with bpftrace on a kernel with BTF",
+        "folios that are added to a bio: by dynamic events, on a patched kernel, or with bpftrace on a kernel with BTF",
         "an event of the other requests is missing (see what was lost), or they have no folios in the log",
         "",
     ),
@@ -88,9 +88,9 @@ GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str, str], ...] = (
     (
         ("journal_ns", "flush_ns", "residue_ns"),
         ("ring-buffer", "dynamic-events"),
-        "waits for journal and flush: on a patched kernel, but not for btrfs, or by dynamic events; not for sync and syncfs on xfs",
+        "waits for journal and flush: by dynamic events, or on a patched kernel, there not for btrfs; not for sync and syncfs on xfs",
         "the file system of the other requests does not record waits, or one end of a wait or a bio is missing",
-        "on a patched kernel, and not for btrfs",
+        "but not for sync and syncfs on xfs",
     ),
 )
 
