@@ -30,7 +30,7 @@ _WITH_FILE = ("fsync_enter", "range_enter")
 _WRITTEN_BACK = "writepages"
 # How many events are looked at for probes without effect: at the end, and while recording.
 _LOOK_AT = 200_000
-_LOOK_AT_MEANWHILE = 20_000
+_LOOK_AT_MEANWHILE = 5_000
 # After the start, how long until the first look, and by what each later interval is longer.
 _FIRST_LOOK_S = 1.0
 _LATER = 2
@@ -214,14 +214,14 @@ class DynamicRecorder:
                 if self._writers is not None:
                     self._writers.poll()
                 self._define_new()
+                # It takes a tenth of one CPU at most, however many files there are.
+                wait = max(_LOOK_EVERY_S, 9 * (time.monotonic() - began))
                 self._replace_dead()
             except (OSError, ValueError, LookupError) as error:
                 self.problems.append(
                     f"paths and new file systems were no longer looked for: {error}"
                 )
                 return
-            # It takes a tenth of one CPU at most, however many files there are.
-            wait = max(_LOOK_EVERY_S, 9 * (time.monotonic() - began))
 
     def _define_new(self) -> None:
         """Defines the probes of file systems that have been mounted since."""
@@ -254,6 +254,8 @@ class DynamicRecorder:
         # Another CPU may still have the event that seems to be missing. What was in no buffer a while ago is in a file now.
         until_ns, oldest_ns = self._copied_until_ns, self.ring.instance.oldest_ns()
         self._copied_until_ns = oldest_ns or now_ns
+        if until_ns == 0:
+            return
         missing = self._without_effect(_LOOK_AT_MEANWHILE, until_ns)
         for event in missing.keys() - self._missing_before.keys():
             self._missing_before[event] = missing[event]

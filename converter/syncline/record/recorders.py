@@ -102,7 +102,7 @@ class Recorders:
             if missed := counts.missed - explained:
                 say(
                     f"warning: probes missed {missed:,} events, which came in an interrupt while"
-                    " another probe ran; kernels from 6.5 on have probes that do not"
+                    " another probe ran; fprobes, which newer kernels have, do not miss them"
                 )
             if overrun := counts.lost - counts.missed:
                 say(
