@@ -28,6 +28,8 @@ SETUP='' DEVICE='' MKFS_OPTS='' MOUNT_OPTS='' JOB_ARGS='' SHELL_WANTED=''
 # shellcheck source-path=SCRIPTDIR source=guest-lib.sh
 # shellcheck disable=SC1091
 . /project/tests/kernel/guest-lib.sh
+# The core of the checkout is for the architecture of the host.
+if [ -e /out/.guest/_core.abi3.so ]; then mount --bind /out/.guest/_core.abi3.so /project/converter/syncline/_core.abi3.so; fi
 export PROJECT=/project OUT=/out DISK=/dev/vdb SPARE=/dev/vdc DATA=/mnt/data KERNEL_TESTS
 
 # The output of the job goes to the share, because it would be lost with the guest.
@@ -51,7 +53,9 @@ job() {
 }
 
 if [ -n "$SHELL_WANTED" ]; then
-  (job) </dev/ttyS0 >/dev/ttyS0 2>&1
+  terminal=/dev/$(sed 's/.*console=\([^ ]*\).*/\1/' /proc/cmdline)
+  # shellcheck disable=SC2094  # it is a terminal
+  (job) <"$terminal" >"$terminal" 2>&1
 else
   (job) </dev/null >/out/job.log 2>&1
   echo $? >/out/.guest/exit

@@ -36,6 +36,13 @@ SERIES = "6.12"
 OTHER_BPFTRACE = {"bpftrace-0.17": "bookworm", "bpftrace-0.27": "sid"}
 # Kernels of other suites of Debian, on which recorders are tested: the newest of each.
 OTHER_KERNELS = {"debian-12": "bookworm", "debian-sid": "sid"}
+# Debian's kernel for arm64, with a root of its own.
+ARM64 = "debian-arm64"
+ARM64_TARGET = "aarch64-unknown-linux-gnu"
+ARM64_PACKAGES = [
+    "btrfs-progs", "busybox-static", "e2fsprogs", "f2fs-tools", "iproute2", "kmod", "procps", "python3", "strace",
+    "trace-cmd", "xfsprogs",
+]  # fmt: skip
 # Increment this when `prepare` changes in a way that the package list does not show.
 RECIPE = 1
 ROOT_SIZE = "6G"
@@ -49,8 +56,10 @@ TOOLS = {
     "dpkg-deb": "dpkg",
     "depmod": "kmod",
     "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-system-aarch64": "qemu-system-arm",
+    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
 }
-BOOT_TOOLS = ["qemu-system-x86_64"]
+PREPARE_TOOLS = ["debootstrap", "mke2fs", "dpkg-deb", "depmod"]
 
 # A change here needs a new image, so it is small. guest-init.sh, which is read from the checkout, does the rest.
 STUB_INIT = """#!/bin/sh
@@ -209,12 +218,23 @@ def make_root(root: Path, work: Path) -> str:
     (deb,) = (root / "tmp").glob("linux-image-*.deb")
     say(f"unpacking {deb.name}")
     version = unpack_kernel([deb], work, root)
+    add_init(root)
+    return version
+
+
+def add_init(root: Path) -> None:
+    """Adds what the root needs to boot without an init system."""
     stub = root / "sbin/syncline-init"
     stub.write_text(STUB_INIT)
     stub.chmod(0o755)
     (root / "etc/hostname").write_text("guest\n")
     (root / "etc/hosts").write_text("127.0.0.1 localhost guest\n")
-    return version
+
+
+def make_image(folder: Path, image: Path, size: str) -> None:
+    """Creates an ext4 image with the content of a folder."""
+    mke2fs = find("mke2fs") or "mke2fs"
+    run([mke2fs, "-q", "-t", "ext4", "-d", str(folder), str(image), size])
 
 
 def make_other_bpftrace(root: Path, name: str, suite: str, work: Path) -> None:
@@ -329,7 +349,7 @@ def prepare(again: bool = False) -> Path:
             raise Missing(
                 "there is no guest image, and only root can create it: sudo tests/kernel/guest.py prepare"
             )
-        need_tools(list(TOOLS))
+        need_tools(PREPARE_TOOLS)
         begun = time.monotonic()
         CACHE.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix="making-", dir=CACHE))
@@ -342,18 +362,7 @@ def prepare(again: bool = False) -> Path:
             (work / "initramfs").write_bytes(make_initramfs(root, version, busybox))
             (work / "version").write_text(version + "\n")
             say("creating the root image")
-            run(
-                [
-                    find("mke2fs") or "mke2fs",
-                    "-q",
-                    "-t",
-                    "ext4",
-                    "-d",
-                    str(root),
-                    str(work / "root.img"),
-                    ROOT_SIZE,
-                ]
-            )
+            make_image(root, work / "root.img", ROOT_SIZE)
             shutil.rmtree(root)
             if ready.exists():
                 shutil.rmtree(ready)
@@ -381,9 +390,7 @@ def other_kernel(name: str) -> Path:
             (work / "initramfs").write_bytes(
                 make_initramfs(work / "modules", version, guest_busybox(), with_modules=True)
             )
-            mke2fs = [find("mke2fs") or "mke2fs", "-q", "-t", "ext4", "-d"]
-            lib = work / "modules/usr/lib/modules"
-            run([*mke2fs, str(lib), str(work / "modules.img"), "1G"])
+            make_image(work / "modules/usr/lib/modules", work / "modules.img", "1G")
             (work / "version").write_text(version + "\n")
             shutil.rmtree(work / "modules")
             shutil.rmtree(folder, ignore_errors=True)
@@ -394,7 +401,61 @@ def other_kernel(name: str) -> Path:
     return folder
 
 
-def download_kernel(suite: str, work: Path) -> list[Path]:
+def arm64() -> Path:
+    """Returns the folder with root image, kernel and initramfs of Debian for arm64.
+
+    Its programs do not run here, so the packages are unpacked and not configured.
+    """
+    folder = CACHE / ARM64
+    with locked(f"{ARM64}.lock"):
+        if (folder / "version").exists():
+            return folder
+        need_tools(PREPARE_TOOLS)
+        work = Path(tempfile.mkdtemp(prefix="making-", dir=CACHE))
+        root = work / "root"
+        try:
+            say(f"debootstrap {SUITE} for arm64")
+            include = f"--include={','.join(ARM64_PACKAGES)}"
+            debootstrap(SUITE, work / "debs", "--arch=arm64", include, "--download-only")
+            # base-files has the links of the folders, such as /bin.
+            debs = sorted((work / "debs/var/cache/apt/archives").glob("*.deb"))
+            for deb in sorted(debs, key=lambda deb: not deb.name.startswith("base-files_")):
+                run(["dpkg-deb", "-x", str(deb), str(root)])
+            shutil.rmtree(work / "debs")
+            (root / "usr/bin/awk").symlink_to("mawk")
+            for name in ("passwd", "group"):
+                shutil.copy(root / f"usr/share/base-passwd/{name}.master", root / "etc" / name)
+            version = unpack_kernel(download_kernel(SUITE, work, "arm64"), work, root)
+            add_init(root)
+            busybox = (root / "usr/bin/busybox").read_bytes()
+            (work / "initramfs").write_bytes(make_initramfs(root, version, busybox))
+            (work / "version").write_text(version + "\n")
+            make_image(root, work / "root.img", "2G")
+            shutil.rmtree(root)
+            shutil.rmtree(folder, ignore_errors=True)
+            work.chmod(0o755)
+            work.rename(folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    return folder
+
+
+def arm64_core() -> Path:
+    """Returns the core for arm64, which the guest uses instead of that in the checkout: SYNCLINE_ARM64_CORE, or a new build."""
+    if named := os.environ.get("SYNCLINE_ARM64_CORE"):
+        return Path(named)
+    need_tools(["aarch64-linux-gnu-gcc"])
+    environment = {"CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER": "aarch64-linux-gnu-gcc"}
+    libraries = Path(run(["rustc", "--print", "target-libdir", "--target", ARM64_TARGET]).strip())
+    if not libraries.is_dir():
+        raise Missing(f"no Rust for arm64; get it with: rustup target add {ARM64_TARGET}")
+    say("building the core for arm64")
+    command = ["cargo", "build", "--release", "-p", "syncline-binding", "--target", ARM64_TARGET]
+    run(command, cwd=PROJECT / "converter", env=os.environ | environment)
+    return PROJECT / f"converter/target/{ARM64_TARGET}/release/lib_core.so"
+
+
+def download_kernel(suite: str, work: Path, architecture: str = "amd64") -> list[Path]:
     """Downloads the kernel packages of a suite with an apt that knows only this suite."""
     site = mirror()
     if site is None:
@@ -408,6 +469,8 @@ def download_kernel(suite: str, work: Path) -> list[Path]:
     # The keys of Debian are those of the system that runs this.
     (work / "apt/sources").write_text(f"deb {site} {suite} main\n")
     options = {
+        "APT::Architecture": architecture,
+        "APT::Architectures": architecture,
         "Dir::State": work / "apt",
         "Dir::State::status": work / "apt/status",
         "Dir::Cache": work / "apt/cache",
@@ -417,7 +480,7 @@ def download_kernel(suite: str, work: Path) -> list[Path]:
     }
     apt = [f"-o={key}={value}" for key, value in options.items()]
     run(["apt-get", *apt, "-qq", "update"])
-    depends = run(["apt-cache", *apt, "depends", "linux-image-amd64"])
+    depends = run(["apt-cache", *apt, "depends", f"linux-image-{architecture}"])
     package = re.search(r"Depends: (linux-image-\S+)", depends)
     if package is None:
         raise RuntimeError(f"{suite} has no kernel: {depends}")
@@ -489,11 +552,20 @@ def sparse(path: Path, size: str) -> Path:
     return path
 
 
+def emulator(kernel: str) -> str:
+    return "qemu-system-aarch64" if kernel == ARM64 else "qemu-system-x86_64"
+
+
 def qemu(guest: Path, args: argparse.Namespace, out: Path, disks: Path) -> list[str]:
+    is_arm64 = args.kernel == ARM64
+    # A CPU without pointer authentication, which is slow to emulate.
+    machine, cpu, console = (
+        ("virt", "cortex-a72", "ttyAMA0") if is_arm64 else ("q35", "max", "ttyS0")
+    )
     command = [
-        "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        emulator(args.kernel), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         # With thread=multi and two CPUs the guest panics while fentry probes are attached.
-        "-machine", "q35", "-accel", args.accel, "-cpu", "max", "-smp", str(args.cpus), "-m", args.memory,
+        "-machine", machine, "-accel", args.accel, "-cpu", cpu, "-smp", str(args.cpus), "-m", args.memory,
         "-drive", f"file={guest / 'root.img'},format=raw,if=none,id=root,snapshot=on,cache=unsafe",
         "-device", "virtio-blk-pci,drive=root",
     ]  # fmt: skip
@@ -510,7 +582,7 @@ def qemu(guest: Path, args: argparse.Namespace, out: Path, disks: Path) -> list[
             f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap{flags}",
         ]
     # no_timer_check: on a busy host the timer check at boot fails, and the kernel panics.
-    append = "console=ttyS0 root=/dev/vda rw init=/sbin/syncline-init panic=-1 no_timer_check net.ifnames=0"
+    append = f"console={console} root=/dev/vda rw init=/sbin/syncline-init panic=-1 no_timer_check net.ifnames=0"
     append += f" {args.append}"
     if args.kernel in OTHER_KERNELS:
         other = other_kernel(args.kernel)
@@ -519,7 +591,7 @@ def qemu(guest: Path, args: argparse.Namespace, out: Path, disks: Path) -> list[
         command += ["-drive", f"file={modules},format=raw,if=none,id=modules,readonly=on"]
         command += ["-device", "virtio-blk-pci,drive=modules"]
         command += ["-initrd", str(other / "initramfs")]
-    elif args.kernel == "stock":
+    elif args.kernel in ("stock", ARM64):
         kernel = guest / "vmlinuz"
         command += ["-initrd", str(guest / "initramfs")]
     else:
@@ -559,14 +631,16 @@ def boot(args: argparse.Namespace) -> int:
                 f"no patched kernel; build it with kernel-patch/build.sh --series {series}, or name one in SYNCLINE_BZIMAGE"
             )
         args.kernel = str(kernel)
-    if args.kernel not in ("stock", *OTHER_KERNELS) and not Path(args.kernel).is_file():
+    if args.kernel not in ("stock", ARM64, *OTHER_KERNELS) and not Path(args.kernel).is_file():
         raise Missing(f"no kernel {args.kernel}")
-    need_tools(BOOT_TOOLS)
-    guest = prepare()
+    need_tools([emulator(args.kernel)])
+    guest = arm64() if args.kernel == ARM64 else prepare()
     out = Path(args.out).resolve()
     control = out / ".guest"
     shutil.rmtree(control, ignore_errors=True)
     control.mkdir(parents=True)
+    if args.kernel == ARM64:
+        shutil.copy(arm64_core(), control / "_core.abi3.so")
     job_log = out / "job.log"
     job_log.unlink(missing_ok=True)
     if args.job:
@@ -644,7 +718,7 @@ def arguments() -> argparse.Namespace:
         one.add_argument(
             "--kernel",
             default="stock",
-            help=f"stock; {', '.join(OTHER_KERNELS)}; patched ({SERIES}) or patched-SERIES; or a bzImage with everything built in",
+            help=f"stock; {', '.join([*OTHER_KERNELS, ARM64])}; patched ({SERIES}) or patched-SERIES; or a bzImage with everything built in",
         )
         one.add_argument(
             "--fs", default="ext4", help="a row of filesystems.tsv, or none (default: ext4)"

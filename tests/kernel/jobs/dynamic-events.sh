@@ -88,7 +88,7 @@ check '... whose functions are resolved' grep -q 'libc\.so\|python3' /tmp/stacks
 mkdir -p "$DATA/volume" /tmp/inside
 record -o /tmp/container -- unshare -m sh -c \
   "mount --bind $DATA/volume /tmp/inside && python3 -c 'import os, time
-fd = os.open(\"/tmp/inside/file\", os.O_CREAT | os.O_WRONLY); os.write(fd, b\"x\"); os.fsync(fd); time.sleep(8)'" &>"$SAID"
+fd = os.open(\"/tmp/inside/file\", os.O_CREAT | os.O_WRONLY); os.write(fd, b\"x\"); os.fsync(fd); time.sleep(15)'" &>"$SAID"
 check 'a container: both paths' holds /tmp/container \
   '[(r.get("path"), r.get("container_path")) for r in files if "container" in r or "container_path" in r] == [("/mnt/data/volume/file", "/tmp/inside/file")]'
 
