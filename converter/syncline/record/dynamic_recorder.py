@@ -57,8 +57,6 @@ class DynamicRecorder:
         # Those before another function was probed.
         self._missing_before: dict[str, int] = {}
         self._check_at, self._check_after = 0.0, _FIRST_LOOK_S
-        # All events before this time have been copied.
-        self._copied_until_ns = 0
         self._followed: set[int] = set()
         self._stop = threading.Event()
         self._look = threading.Thread(target=self._look_often, name="syncline-files", daemon=True)
@@ -251,12 +249,10 @@ class DynamicRecorder:
         self._check_after *= _LATER
         self._check_at = time.monotonic() + self._check_after
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        # Another CPU may still have the event that seems to be missing. What was in no buffer a while ago is in a file now.
-        until_ns, oldest_ns = self._copied_until_ns, self.ring.instance.oldest_ns()
-        self._copied_until_ns = oldest_ns or now_ns
-        if until_ns == 0:
+        # Otherwise another CPU might still have the event that seems to be missing.
+        if not self.ring.flush():
             return
-        missing = self._without_effect(_LOOK_AT_MEANWHILE, until_ns)
+        missing = self._without_effect(_LOOK_AT_MEANWHILE, now_ns)
         for event in missing.keys() - self._missing_before.keys():
             self._missing_before[event] = missing[event]
             before = self.group.functions_of(event)

@@ -37,7 +37,7 @@ def without_effect(
         if not start:
             continue
         ends[start] = end
-        if end in occurred and start not in occurred:
+        if end in seen.names and start not in occurred:
             missing[start] = hits.get(end, 1)
         # A call that has returned has waited for the end.
         if start in seen.in_calls and end not in occurred:

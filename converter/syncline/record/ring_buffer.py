@@ -39,6 +39,7 @@ _KERNEL_EVENTS = [
 ]
 # Interval at which full pages are copied. A page that is not full is copied at the end.
 _EVERY_S = 0.02
+_FLUSH_WITHIN_S = 2.0
 # Interval at which thread names are recorded.
 _NAMES_EVERY_S = 0.25
 _SPLICE_BYTES = 1 << 18
@@ -105,6 +106,11 @@ class Buffer:
         for reader in self._readers:
             reader.fetch()
 
+    def flush(self) -> None:
+        """Copies all events that are there now."""
+        for reader in self._readers:
+            reader.flush()
+
     def drain(self) -> None:
         """Copies the remaining pages, after tracing has stopped."""
         for reader in self._readers:
@@ -147,6 +153,8 @@ class RingBuffer:
             self.instance.write("options/record-tgid", "1")
         self.comms: dict[int, str] = {}
         self._stop = threading.Event()
+        self._flush_wanted = threading.Event()
+        self._flushed = threading.Event()
         self._failed: OSError | None = None
         self._thread = threading.Thread(target=self._copy, name="syncline-pages", daemon=True)
 
@@ -165,6 +173,12 @@ class RingBuffer:
         for buffer in self.buffers:
             buffer.instance.write("tracing_on", "1")
         self._thread.start()
+
+    def flush(self) -> bool:
+        """Waits until all events of the main buffer that are there now are in its files. Returns whether they are."""
+        self._flushed.clear()
+        self._flush_wanted.set()
+        return self._flushed.wait(_FLUSH_WITHIN_S)
 
     @property
     def page_bytes(self) -> int:
@@ -228,6 +242,10 @@ class RingBuffer:
             while not self._stop.wait(_EVERY_S):
                 for buffer in self.buffers:
                     buffer.fetch()
+                if self._flush_wanted.is_set():
+                    self._flush_wanted.clear()
+                    self.main.flush()
+                    self._flushed.set()
                 waited += _EVERY_S
                 if waited >= _NAMES_EVERY_S:
                     waited = 0.0
@@ -292,6 +310,12 @@ class _Reader:
                 return
             while taken:
                 taken -= os.splice(self._pipe[0], self._out, taken)
+
+    def flush(self) -> None:
+        """Copies the full pages and what is in the one that is being filled."""
+        self.fetch()
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._out, os.read(self._source, 1 << 16))
 
     def drain(self) -> None:
         """Copies the remaining pages, full or not, after tracing has stopped."""

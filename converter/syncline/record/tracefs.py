@@ -12,7 +12,6 @@ from syncline.record.errors import RecordError
 
 FOLDERS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _PREFIX = "syncline-"
-_OLDEST = re.compile(r"^oldest event ts: +(\d+)\.(\d{6})$", re.MULTILINE)
 _DROPPED = re.compile(r"^\s+Dropped: (\d+)", re.MULTILINE)
 
 
@@ -187,14 +186,6 @@ class Instance:
             numbers = re.findall(r"^([a-z ]+): (\d+)$", file.read_text(), re.MULTILINE)
             found[int(file.parent.name[3:])] = {key: int(value) for key, value in numbers}
         return found
-
-    def oldest_ns(self) -> int | None:
-        """Returns the time of the oldest event that nobody has read yet; None without one."""
-        found = []
-        for file in self.folder.glob("per_cpu/cpu*/stats"):
-            if oldest := _OLDEST.search(file.read_text()):
-                found.append(int(oldest[1]) * 10**9 + int(oldest[2]) * 1000)
-        return min(filter(None, found), default=None)
 
     def remove(self) -> None:
         """Stops tracing and removes the instance."""

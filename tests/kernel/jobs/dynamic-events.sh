@@ -50,6 +50,19 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()
 END
 
+# Syncs one file for some seconds: PATH CALL SECONDS.
+cat >/tmp/slow.py <<'END'
+import ctypes, os, sys, time
+call = getattr(ctypes.CDLL(None, use_errno=True), sys.argv[2])
+until = time.monotonic() + float(sys.argv[3])
+fd = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+arguments = (ctypes.c_long(0), ctypes.c_long(0), 2) if sys.argv[2] == "sync_file_range" else ()
+while time.monotonic() < until:
+    os.pwrite(fd, b"x" * 9000, 0)
+    assert call(fd, *arguments) == 0
+    time.sleep(0.05)
+END
+
 uname -r
 [ $# -gt 0 ] || set -- ext4 xfs btrfs f2fs
 for fs in "$@"; do
@@ -77,7 +90,7 @@ for fs in "$@"; do
 done
 
 mount_case ext4 plain
-record -o /tmp/stacks -- python3 /tmp/workload.py "$DATA/stacks" 5 &>"$SAID"
+record -o /tmp/stacks -- python3 /tmp/slow.py "$DATA/stacks" fsync 10 &>"$SAID"
 cp -r /tmp/stacks "$OUT/"
 check 'each call has a user stack' holds /tmp/stacks \
   'next(i for i in manifest["inputs"] if i["file"] == "stacks.log")["stacks"] >= 15'
@@ -137,17 +150,6 @@ instead() { # FUNCTION BY: BY takes the place of the function in probes.toml
   sed "s/\"$1\"/\"$2\"/" "$table" >/tmp/probes.toml
   mount --bind /tmp/probes.toml "$table"
 }
-cat >/tmp/slow.py <<'END'
-import ctypes, os, sys, time
-call = getattr(ctypes.CDLL(None, use_errno=True), sys.argv[2])
-until = time.monotonic() + float(sys.argv[3])
-fd = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
-arguments = (ctypes.c_long(0), ctypes.c_long(0), 2) if sys.argv[2] == "sync_file_range" else ()
-while time.monotonic() < until:
-    os.pwrite(fd, b"x" * 9000, 0)
-    assert call(fd, *arguments) == 0
-    time.sleep(0.05)
-END
 instead 'ext4: ext4_sync_file' 'ext4: generic_file_fsync'
 record -o /tmp/dead -- python3 /tmp/slow.py "$DATA/dead" fsync 20 &>"$SAID"
 check 'a dead sync function: another one is probed' says 'fsync_enter: no effect by .*generic_file_fsync.*; by vfs_fsync_range from'
