@@ -7,8 +7,10 @@
 # SECONDS: libFuzzer searches for this time on each target. The inputs that it finds are kept in converter/fuzz/corpus, from which the
 # next search starts. SYNCLINE_FUZZ_SEED=N seeds the search. It depends on the tested code, on addresses and on the clock, so it differs
 # on each run. An input that takes two seconds is a failure.
-# xN, such as x100000000: rounds of the search, five minutes a target, until the executions of all rounds add up to N. The counts are
-# kept in converter/fuzz/corpus/executions.tsv, so a run that was stopped continues where it was. Remove the file to count from 0.
+# xN, such as x100000000: rounds of the search, a minute a target, each followed by five minutes of mutants of what it has found, until the
+# executions add up to N. Mutants run without counters of branches, which take most of the time of a search, and most are small: so there
+# are many times as many. More than 2 s of CPU time for one is a failure. The counts are kept in converter/fuzz/corpus/executions.tsv
+# (target, executions, seed, kind), so a run that was stopped continues where it was. Remove the file to count from 0.
 #
 # Stable Rust is enough (converter/fuzz/rustc.sh says why); libFuzzer itself needs a C++ compiler. An input that crashes a target is kept
 # in converter/fuzz/artifacts, and the command that repeats the crash is printed.
@@ -19,8 +21,9 @@ BIN=${BIN:-$PWD/.venv/bin}
 mode=${1:-same}
 shift || true
 targets="pair source_thesis source_events_jsonl source_ftrace source_perf source_perf_data source_trace_dat source_strace source_bpftrace_json source_blktrace source_blkparse own_trace convert join"
-# The search has two more targets, the runs on the same inputs have one.
-if [ "$mode" = same ]; then targets="$targets growth"; else targets="$targets round_trip order"; fi
+targets="$targets round_trip order"
+# Only the runs on the same inputs have it.
+if [ "$mode" = same ]; then targets="$targets growth"; fi
 targets=${*:-$targets}
 work=$(mktemp -d) || exit
 trap 'rm -rf "$work"' EXIT
@@ -36,7 +39,9 @@ if [ "$mode" = same ]; then
   # The core that counts steps has another number of codegen units, so that cargo keeps both.
   SYNCLINE_COUNT_STEPS=1 build --features count --config 'profile.release.package.syncline-core.codegen-units=2'
 elif command -v "${CXX:-c++}" >/dev/null; then
-  build --features search
+  build --features search --bin search && {
+    [[ $mode != x* ]] || SYNCLINE_FUZZ_PLAIN=1 build --bin mutants --config 'profile.release.package.syncline-core.codegen-units=3'
+  }
 else
   echo "fuzz: skipped: $targets (libFuzzer needs a C++ compiler: apt-get install g++)"
   echo "fuzz: 0 passed, 0 failed"
@@ -110,6 +115,19 @@ search() {
   echo "  again: SYNCLINE_FUZZ_TARGET=$target $bin_folder/search ${crash:-$artifacts/...}"
 }
 
+# Runs SECONDS of mutants of what searches for a target have found. Their number is then in `runs`.
+mutants() {
+  local target=$1 seconds=$2 seed=$3 artifact=$artifacts/$1-mutant-$3/input
+  mkdir -p "${artifact%/*}"
+  if counted "$target: mutants" "$bin_folder/mutants" "$target" "$seconds" "$seed" "$artifact" "converter/fuzz/corpus/$target" \
+    "$work/seeds/$target"; then
+    rmdir "${artifact%/*}"
+  else
+    echo "  again: SYNCLINE_FUZZ_TARGET=$target $bin_folder/search $artifact"
+  fi
+  runs=$(sed -n 's/^executions: //p' <<<"$output")
+}
+
 executed() {
   [ -f "$counts" ] && awk '{s += $2} END {printf "%d", s}' "$counts" || echo 0
 }
@@ -127,8 +145,10 @@ x*)
   while [ "$(executed)" -lt "${mode#x}" ] && [ "$failed" = 0 ]; do
     for target in $targets; do
       [ "$target" = growth ] && continue
-      search "$target" "${SYNCLINE_FUZZ_ROUND:-300}" "$seed"
-      printf '%s\t%s\t%s\n' "$target" "${runs:-0}" "$seed" >>"$counts"
+      search "$target" "$((${SYNCLINE_FUZZ_ROUND:-300} / 5))" "$seed"
+      printf '%s\t%s\t%s\tsearch\n' "$target" "${runs:-0}" "$seed" >>"$counts"
+      mutants "$target" "${SYNCLINE_FUZZ_ROUND:-300}" "$seed"
+      printf '%s\t%s\t%s\tmutants\n' "$target" "${runs:-0}" "$seed" >>"$counts"
       seed=$((seed + 1))
     done
     echo "fuzz: $(executed) of ${mode#x} executions"

@@ -18,6 +18,8 @@ const MAX_HEAD_BYTES: usize = 8 << 20;
 
 /// Some editors write it before UTF-8 text. No format begins with it.
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
+/// How many bytes of a log one byte of its gzip or zstd file holds.
+const USUAL_COMPRESSION: u64 = 8;
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
@@ -30,6 +32,8 @@ pub struct Input {
     pub total_bytes: Option<u64>,
     /// Bytes of a chunk of text, unless one line is longer.
     pub chunk_bytes: usize,
+    /// The head is the whole input.
+    pub is_whole_in_head: bool,
     reader: Box<dyn Read + Send>,
     head: Vec<u8>,
     head_taken: usize,
@@ -168,18 +172,18 @@ impl Input {
             Box::new(whole)
         };
         let mut head = Vec::with_capacity(HEAD_BYTES);
-        loop {
+        let is_whole_in_head = loop {
             let before = head.len();
             (&mut reader).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(fail)?;
             // If the first line fills the head, the next lines are needed to detect the format.
             let ended = head.len() - before < HEAD_BYTES;
             if ended || head.len() >= MAX_HEAD_BYTES || memchr::memchr(b'\n', &head[..before]).is_some() {
-                break;
+                break ended;
             }
             if before == 0 && memchr::memchr(b'\n', &head).is_some() {
-                break;
+                break false;
             }
-        }
+        };
         if head.starts_with(BYTE_ORDER_MARK) {
             head.drain(..BYTE_ORDER_MARK.len());
         }
@@ -188,6 +192,7 @@ impl Input {
             requested_path: path.to_owned(),
             total_bytes,
             chunk_bytes: CHUNK_BYTES,
+            is_whole_in_head,
             reader,
             head,
             head_taken: 0,
@@ -212,6 +217,16 @@ impl Input {
         self.head == other.head
             && (same_size && (self.total_bytes >= Some(conclusive_bytes) || same_file())
                 || is_text_of_unknown_size && self.head.len() as u64 >= conclusive_bytes)
+    }
+
+    /// Number of decompressed bytes, estimated if the input is compressed; `u64::MAX` if nothing is known of it.
+    pub fn estimated_bytes(&self) -> u64 {
+        match self.total_bytes {
+            _ if self.is_whole_in_head => self.head.len() as u64,
+            Some(bytes) if self.is_compressed => bytes.saturating_mul(USUAL_COMPRESSION),
+            Some(bytes) => bytes,
+            None => u64::MAX,
+        }
     }
 
     /// The first bytes, by which the format is detected. Reading the input returns them again.
@@ -300,6 +315,10 @@ impl ChunkReader {
     /// Fills `chunk` with whole records. Returns false at the end of the input. `cut` is as in `Lines`.
     pub fn next(&mut self, chunk: &mut Chunk, cut: impl Fn(&[u8]) -> Option<usize>) -> Result<bool> {
         let mut want = self.input.chunk_bytes.max(self.carry.len() * 2);
+        if self.input.is_whole_in_head {
+            // One byte more shows that the input ends.
+            want = want.min(self.carry.len() + self.input.head.len() - self.input.head_taken + 1);
+        }
         if chunk.buffer.len() < want {
             chunk.buffer.resize(want, 0);
         }

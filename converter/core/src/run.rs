@@ -54,12 +54,7 @@ pub fn convert(
     let inputs = open(options)?;
     check_pid_is(&inputs, options.source_options.pid_is_process)?;
     if format == OutputFormat::EventsJsonl {
-        let mut log = EventsJsonl::create(&path)?;
-        if are_several(&assign_recordings(&inputs)) {
-            log.of_several();
-        }
-        let count = inputs.len();
-        return run(options, inputs, &mut LowLevelPipeline::new(&mut log, count), progress);
+        return convert_into_log(options, inputs, &mut EventsJsonl::create(&path)?, progress);
     }
     let sink = Threaded::new(create_sink(options, &path, format)?)?;
     if options.filter.is_empty() {
@@ -141,6 +136,20 @@ pub fn convert_into(
 ) -> Result<Summary> {
     let mut pipeline = PairingPipeline::new(options, &inputs, sink)?;
     run(options, inputs, &mut pipeline, progress)
+}
+
+/// Like `convert`, but writes opened inputs into a low-level log.
+pub fn convert_into_log(
+    options: &Options,
+    inputs: Vec<OpenInput>,
+    log: &mut EventsJsonl,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Summary> {
+    if are_several(&assign_recordings(&inputs)) {
+        log.of_several();
+    }
+    let count = inputs.len();
+    run(options, inputs, &mut LowLevelPipeline::new(log, count), progress)
 }
 
 /// Opens the inputs of `options`, in the order in which they are used.

@@ -50,6 +50,9 @@ def render(
     if rows is None and width is not None:
         rows = _ROWS
     columns, body = human.cells(table, report)
+    if not columns:
+        # Of a statement that selects nothing, such as CREATE TABLE.
+        return "No rows.\n"
     shown = body if rows is None else body[:rows]
     fields = [
         _Field(human.header(name, unit), unit, [row[index] for row in shown])

@@ -1,8 +1,9 @@
 //! The order in which the inputs of a command are used. It depends on what they hold, not on the order in which the user names them.
 //!
-//! A piece follows the piece that began before it. Logs are sorted by their formats, then by their times, then by their bytes.
+//! A piece follows the piece that began before it. Logs are sorted by their formats, then by their times, then by their sizes and
+//! their bytes.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 use crate::input::head::read_head;
 use crate::input::open_input::OpenInput;
@@ -92,9 +93,10 @@ pub fn arrange(inputs: Vec<OpenInput>, sources: &[&'static dyn Source], options:
 fn compare_logs(a: &Log, b: &Log) -> Ordering {
     let (first, second) = (&a.inputs[0], &b.inputs[0]);
     // A log that is not standalone continues the lane of the one before it, so it must not follow one with a header.
+    // An excerpt of a log may begin with the same event. It comes after the log, which then counts for what only the log holds.
     let key = |open: &OpenInput| {
         let start = open.head_events.start;
-        (open.traits.is_standalone, start.is_none(), start)
+        (open.traits.is_standalone, start.is_none(), start, Reverse(open.input.estimated_bytes()))
     };
     key(first).cmp(&key(second)).then_with(|| compare_bytes(first, second))
 }

@@ -132,6 +132,8 @@ struct ReadyInput {
     path: String,
     /// Its place among the inputs of the command.
     given: usize,
+    /// All of it has been read.
+    is_small: bool,
     reader: Reader,
     clock: Clock,
     /// The shift that the caller's hints ask for.
@@ -232,8 +234,8 @@ impl Merge {
     }
 
     /// Returns a batch to the input that it came from, so that its memory is reused.
-    pub fn recycle(&self, merged: MergedBatch) {
-        if let Some(current) = &self.lanes[merged.lane].current {
+    pub fn recycle(&mut self, merged: MergedBatch) {
+        if let Some(current) = &mut self.lanes[merged.lane].current {
             current.stream.recycle(*merged.batch);
         }
     }
@@ -308,13 +310,14 @@ impl Merge {
         let OpenInput { input, source, traits, given, .. } = open;
         let hints = self.options.hints.get(&input.requested_path).cloned().unwrap_or_default();
         let path = input.path.clone();
+        let is_small = input.is_whole_in_head && source.parts(&path).is_empty();
         let mut reader = source.open(input, &options)?;
         let (clock, shift) = resolve_clock(&mut reader, traits.default_clock, hints);
-        Ok(ReadyInput { index, path, given, reader, clock, shift })
+        Ok(ReadyInput { index, path, given, is_small, reader, clock, shift })
     }
 
     fn start(&mut self, at: usize, ready: ReadyInput) -> Result<()> {
-        let ReadyInput { index, path, mut reader, clock, mut shift, .. } = ready;
+        let ReadyInput { index, path, is_small, mut reader, clock, mut shift, .. } = ready;
         let offset = self.known_clocks.offset_of(&path, &clock)?;
         if offset != 0 {
             remove_clock_facts(&mut reader);
@@ -333,7 +336,7 @@ impl Merge {
         {
             reader.stateful_pass = Some(pass);
         }
-        let stream = Stream::start(reader, self.options.workers, self.options.count_other_events);
+        let stream = Stream::start(reader, self.options.workers, self.options.count_other_events, is_small);
         lane.current = Some(CurrentInput { index, path, stream, lines: 0, shift });
         self.lanes[at].next_start = self.start_of_next(at);
         Ok(())

@@ -1,6 +1,7 @@
-//! Parses one input on several threads and returns its batches in the order of the input.
+//! Parses one input on several threads and returns its batches in the order of the input. A small input is parsed on the calling thread.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -55,8 +56,28 @@ impl Workers {
     }
 }
 
-/// One input that is being read. Dropping it does not wait for its threads: one of them may be blocked on a slow pipe.
+/// One input that is being read.
 pub struct Stream {
+    batches: Batches,
+    stateful_pass: Option<Box<dyn StatefulPass>>,
+}
+
+enum Batches {
+    Here(Box<Here>),
+    OfThreads(OfThreads),
+}
+
+/// Batches that the calling thread parses. To start a thread would take longer than a small input.
+struct Here {
+    chunks: Box<dyn Chunks>,
+    parse: Arc<dyn Parse>,
+    chunk: Chunk,
+    /// An empty batch whose memory is reused.
+    free: Batch,
+}
+
+/// Batches that worker threads parse. Dropping it does not wait for them: one of them may be blocked on a slow pipe.
+struct OfThreads {
     parsed: Receiver<Parsed>,
     free_batches: Sender<Batch>,
     threads: Vec<JoinHandle<()>>,
@@ -64,7 +85,6 @@ pub struct Stream {
     waiting: BTreeMap<u64, Result<(Batch, u64)>>,
     /// Number of the next chunk to return.
     next: u64,
-    stateful_pass: Option<Box<dyn StatefulPass>>,
 }
 
 pub enum Next {
@@ -76,16 +96,75 @@ pub enum Next {
 }
 
 impl Stream {
-    /// Starts the worker threads, as many as there are cores if `workers` is 0.
-    pub fn start(reader: Reader, workers: usize, count_other_events: bool) -> Self {
+    /// Starts the worker threads, as many as there are cores if `workers` is 0; none if the input `is_small`.
+    pub fn start(reader: Reader, workers: usize, count_other_events: bool, is_small: bool) -> Self {
+        let empty_batch =
+            || Batch { other_events: count_other_events.then(OtherEvents::default), ..Batch::default() };
+        let Reader { chunks, parse, stateful_pass, .. } = reader;
+        let batches = if is_small {
+            Batches::Here(Box::new(Here { chunks, parse, chunk: Chunk::default(), free: empty_batch() }))
+        } else {
+            Batches::OfThreads(OfThreads::start(chunks, parse, workers, empty_batch))
+        };
+        Self { batches, stateful_pass }
+    }
+
+    /// Returns the next batch in the order of the input.
+    pub fn take(&mut self) -> Result<Next> {
+        let mut next = match &mut self.batches {
+            Batches::Here(here) => here.take(),
+            Batches::OfThreads(threads) => threads.take(),
+        };
+        if let (Ok(Next::Batch(batch, _)), Some(pass)) = (&mut next, &mut self.stateful_pass) {
+            pass.apply(batch);
+        }
+        next
+    }
+
+    /// Returns the state at the end of the input, for a piece that continues it.
+    pub fn into_stateful_pass(self) -> Option<Box<dyn StatefulPass>> {
+        self.stateful_pass
+    }
+
+    /// Reuses the memory of a batch.
+    pub fn recycle(&mut self, batch: Batch) {
+        match &mut self.batches {
+            Batches::Here(here) => here.free = batch,
+            Batches::OfThreads(threads) => {
+                let _ = threads.free_batches.send(batch);
+            }
+        }
+    }
+}
+
+impl Here {
+    fn take(&mut self) -> Result<Next> {
+        if !self.chunks.next(&mut self.chunk)? {
+            return Ok(Next::End);
+        }
+        let mut batch = std::mem::take(&mut self.free);
+        batch.clear();
+        batch.watermark = self.chunk.watermark;
+        // As on a thread, a fault of a source is an error of the input. Fuzzing shows it.
+        let parse = AssertUnwindSafe(|| self.parse.parse(self.chunk.bytes(), &mut batch));
+        catch_unwind(parse).map_err(|_| Error::Reader)?;
+        Ok(Next::Batch(Box::new(batch), self.chunks.consumed_bytes()))
+    }
+}
+
+impl OfThreads {
+    fn start(
+        chunks: Box<dyn Chunks>,
+        parse: Arc<dyn Parse>,
+        workers: usize,
+        empty_batch: impl Fn() -> Batch,
+    ) -> Self {
         let workers = if workers == 0 { thread::available_parallelism().map_or(1, usize::from) } else { workers };
         let (done, parsed): (SyncSender<Parsed>, Receiver<Parsed>) = sync_channel(workers);
         let (free_batches, batches): (Sender<Batch>, Receiver<Batch>) = channel();
         for _ in 0..=workers * 2 {
-            let other_events = count_other_events.then(OtherEvents::default);
-            let _ = free_batches.send(Batch { other_events, ..Batch::default() });
+            let _ = free_batches.send(empty_batch());
         }
-        let Reader { chunks, parse, stateful_pass, .. } = reader;
         let shared = Arc::new(Workers { chunks: Mutex::new((chunks, 0)), free_batches: Mutex::new(batches), parse });
         let threads = (0..workers)
             .map(|_| {
@@ -93,18 +172,14 @@ impl Stream {
                 thread::spawn(move || shared.work(&done))
             })
             .collect();
-        Self { parsed, free_batches, threads, waiting: BTreeMap::new(), next: 0, stateful_pass }
+        Self { parsed, free_batches, threads, waiting: BTreeMap::new(), next: 0 }
     }
 
-    /// Returns the next batch in the order of the input.
-    pub fn take(&mut self) -> Result<Next> {
+    fn take(&mut self) -> Result<Next> {
         loop {
             if let Some(result) = self.waiting.remove(&self.next) {
                 self.next += 1;
-                let (mut batch, consumed) = result?;
-                if let Some(pass) = &mut self.stateful_pass {
-                    pass.apply(&mut batch);
-                }
+                let (batch, consumed) = result?;
                 return Ok(Next::Batch(Box::new(batch), consumed));
             }
             match self.parsed.recv_timeout(PATIENCE) {
@@ -118,15 +193,5 @@ impl Stream {
                 }
             }
         }
-    }
-
-    /// Returns the state at the end of the input, for a piece that continues it.
-    pub fn into_stateful_pass(self) -> Option<Box<dyn StatefulPass>> {
-        self.stateful_pass
-    }
-
-    /// Reuses the memory of a batch.
-    pub fn recycle(&self, batch: Batch) {
-        let _ = self.free_batches.send(batch);
     }
 }

@@ -3,20 +3,22 @@
 use std::path::Path;
 
 use crate::checks::{Checker, CollectedRows, Ledger, source_options};
-use syncline_core::error::Error;
+use syncline_core::error::{Error, Result};
 use syncline_core::event::{Event, Kind};
 use syncline_core::input::open::OpenInput;
 use syncline_core::input_file::{Chunk, Input};
-use syncline_core::options::{Options, OutputFormat};
+use syncline_core::options::Options;
 use syncline_core::run;
 use syncline_core::sink::Sink;
 use syncline_core::sink::csv::Csv;
+use syncline_core::sink::events_jsonl::EventsJsonl;
 use syncline_core::sink::folded::Folded;
 use syncline_core::sink::jsonl::Jsonl;
 use syncline_core::sink::perf_script::PerfScript;
 use syncline_core::sink::perfetto::PerfettoTrace;
 use syncline_core::sink::samples::{By, Weight};
-use syncline_core::source::{Batch, SOURCES};
+use syncline_core::source::{Batch, SOURCES, SourceOptions};
+use syncline_core::summary::Summary;
 
 pub(super) fn run(data: &[u8]) {
     let [text @ .., how, what] = data else { return };
@@ -58,7 +60,7 @@ fn tables(options: &Options, text: &[u8], what: u8) {
     let out = Path::new("-");
     let weight = Weight::NAMES[usize::from(what >> 3 & 3)].1;
     let by = By::NAMES[usize::from(what >> 5 & 1)].1;
-    let sink: syncline_core::error::Result<Box<dyn Sink>> = match what & 7 {
+    let sink: Result<Box<dyn Sink>> = match what & 7 {
         0..=2 => PerfettoTrace::create(out, false, &[], options.max_idle_name_bytes).map(|s| Box::new(s) as _),
         3 => Csv::create(out).map(|s| Box::new(s) as _),
         4 => Jsonl::create(out).map(|s| Box::new(s) as _),
@@ -126,46 +128,43 @@ fn may_be_late(events: &[Event], window_ns: i64) -> bool {
 
 /// The low-level log gives the same events and the same rows, and is written again byte for byte.
 fn round_trip(options: &Options, text: &[u8]) {
-    let folder = tempfile::tempdir().expect("a folder for temporary files");
-    let path = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
-    let (first, log, again) = (path("in"), path("a.events.jsonl"), path("b.events.jsonl"));
-    std::fs::write(&first, text).expect("room for a small file");
-    let of = |input: &str, source: Option<&str>| Options {
-        inputs: vec![input.to_owned()],
+    let of = |source: Option<&str>, source_options| Options {
         source: source.map(str::to_owned),
-        source_options: options.source_options,
+        source_options,
         workers: 1,
         ..Options::default()
     };
-    let convert =
-        |options: &Options, to: &str| run::convert(options, to, Some(OutputFormat::EventsJsonl), &mut |_| true);
-    let Ok(before) = convert(&of(&first, options.source.as_deref()), &log) else { return };
-    assert!(SOURCES.iter().any(|s| s.name() == before.source));
-    let mut back = of(&log, Some("events-jsonl"));
+    let direct = of(options.source.as_deref(), options.source_options);
     // The low-level log records what its ids are.
-    (back.source_options.time_unit_ns, back.source_options.pid_is_process) = (1, false);
-    let after = convert(&back, &again).expect("a low-level log can be read again");
+    let low_level =
+        of(Some("events-jsonl"), SourceOptions { time_unit_ns: 1, pid_is_process: false, ..options.source_options });
+    let Some(Ok((before, log))) = low_level_log(&direct, text) else { return };
+    assert!(SOURCES.iter().any(|s| s.name() == before.source));
+    let (after, again) = low_level_log(&low_level, &log)
+        .and_then(Result::ok)
+        .expect("a low-level log can be read again");
     assert_eq!(before.events, after.events);
     assert_eq!(before.losses.total(), after.losses.total());
-    same_rows(&of(&first, options.source.as_deref()), &back);
-    if before.source == "events-jsonl" {
-        return;
+    assert_eq!(rows(&direct, text), rows(&low_level, &log), "rows of the log itself, and of its low-level log");
+    if before.source != "events-jsonl" {
+        assert!(same_but_source(&log, &again), "the second low-level log differs from the first");
     }
-    assert!(
-        same_but_source(&std::fs::read(&log).unwrap_or_default(), &std::fs::read(&again).unwrap_or_default()),
-        "the second low-level log differs from the first"
-    );
 }
 
-/// Compares the rows and the losses of a log with those of its low-level log.
-fn same_rows(direct: &Options, low_level: &Options) {
-    let rows = |options: &Options| {
-        let mut rows = CollectedRows::default();
-        let summary = run::convert_into(options, run::open(options).ok()?, &mut rows, &mut |_| true).ok()?;
-        let losses: Vec<_> = summary.losses.iter().map(|(reason, loss)| (reason.name(), loss.count)).collect();
-        Some((losses, rows.0))
-    };
-    assert_eq!(rows(direct), rows(low_level), "rows of the log itself, and of its low-level log");
+/// `None` if the input cannot be opened.
+fn low_level_log(options: &Options, text: &[u8]) -> Option<Result<(Summary, Vec<u8>)>> {
+    let input = open(options, Input::from_bytes("fuzz", text.to_vec()).ok()?)?;
+    let mut log = EventsJsonl::in_memory();
+    let summary = run::convert_into_log(options, vec![input], &mut log, &mut |_| true);
+    Some(summary.map(|summary| (summary, log.into_bytes())))
+}
+
+/// The rows and the losses of an input. `None` if it cannot be converted.
+fn rows(options: &Options, text: &[u8]) -> Option<(Vec<(&'static str, u64)>, Vec<String>)> {
+    let input = open(options, Input::from_bytes("fuzz", text.to_vec()).ok()?)?;
+    let mut rows = CollectedRows::default();
+    let summary = run::convert_into(options, vec![input], &mut rows, &mut |_| true).ok()?;
+    Some((summary.losses.iter().map(|(reason, loss)| (reason.name(), loss.count)).collect(), rows.0))
 }
 
 /// The second log names the first as its source.

@@ -56,11 +56,13 @@ fn renamed(log: &[u8], source: &str) -> String {
 /// An event with its names written out, without its place in the input.
 fn plain(event: &Event, names: &Names) -> String {
     let text = |id| String::from_utf8_lossy(names.get(id)).into_owned();
+    // How far its frames are indented says nothing.
+    let frames = |id| text(id).lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect::<Vec<_>>();
     let kind = match event.kind {
         Kind::CallEnter { op, stack, path, call_only } => {
-            format!("{op:?} {:?} {:?} {call_only}", text(stack), text(path))
+            format!("{op:?} {:?} {:?} {call_only}", frames(stack), text(path))
         }
-        Kind::CallExit { op, ret, stack, untimed } => format!("{op:?} {ret:?} {:?} {untimed}", text(stack)),
+        Kind::CallExit { op, ret, stack, untimed } => format!("{op:?} {ret:?} {:?} {untimed}", frames(stack)),
         Kind::SyncStart { id, start, end, path, fs, ino, dev, datasync, by_thread } => {
             format!("{id} {start} {end} {:?} {:?} {ino} {dev} {datasync} {by_thread}", text(path), text(fs))
         }
