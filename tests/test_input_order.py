@@ -233,6 +233,28 @@ def test_a_log_with_an_excerpt_of_itself_counts_each_event_once(
             assert_same_rows(found, whole)
 
 
+def test_a_log_with_some_of_its_lines_gives_the_tables_of_the_log(tmp_path: Path) -> None:
+    """Both begin with the same event, and every second line of one thread is in both."""
+    text = gzip.decompress((FTRACE / "small4.trace.txt.gz").read_bytes()).splitlines(keepends=True)
+    head = [line for line in text if line.startswith(b"#")]
+    events = [line for line in text if not line.startswith(b"#")]
+    whole, some = tmp_path / "whole.txt", tmp_path / "some.txt"
+    whole.write_bytes(b"".join(text))
+    some.write_bytes(b"".join([b"# tracer: nop\n", events[0], *events[2::2]]))
+    expected = convert(tmp_path, whole)
+    for some_of in (some, compressed(some)):
+        found = assert_order_is_free(tmp_path, whole, some_of)
+        assert rows(found) == rows(expected)
+        assert losses(found).keys() - losses(expected).keys() <= {"duplicate"}
+    assert len(head) > 1
+
+
+def compressed(log: Path) -> Path:
+    path = log.with_name(f"{log.name}.gz")
+    path.write_bytes(gzip.compress(log.read_bytes()))
+    return path
+
+
 def test_pieces_that_overlap_give_the_tables_of_the_whole(tmp_path: Path) -> None:
     for name in ("small1.log", "sqlite_rj_full.log"):
         head, events = event_lines(name)
@@ -337,6 +359,27 @@ def test_a_damaged_id_leaves_its_request_whole(name: str, tmp_path: Path) -> Non
             found = convert(tmp_path, write(tmp_path, head, changed))
             assert losses(found) == losses(whole) | {"damaged_id": 1}, line
             assert_same_figures(found, whole, "inferred")
+
+
+def test_a_submit_that_was_held_back_is_of_no_bio_that_was_begun_after_it(tmp_path: Path) -> None:
+    log = tmp_path / "in.log"
+    log.write_text(
+        "TIME PID COMM EVENT DATA\n"
+        "1000 3 a start id 1 start 0 end 9 datasync 0 path /a\n"
+        "2000 3 a bio_submit id 2 bio 0x0\n"
+        "3000 4 b start id 2 start 0 end 9 datasync 0 path /b\n"
+        "4000 4 b bio_add_folio id 2 bio 0x0 start 0 len 4096\n"
+        "5000 4 b exit id 2 ret 0\n"
+    )
+    result = convert(tmp_path, log)
+    bios = {row["bio_id"]: (row["sync_id"], row["ts_ns"], row["bytes"]) for row in result["bio"]}
+    requests = {row["sync_id"]: (row["path"], row["start_ns"]) for row in result["sync"]}
+    # The submit has opened a request of its own.
+    assert sorted(requests.values(), key=str) == [("/a", 1000), ("/b", 3000), (None, None)]
+    assert sorted((*requests[sync], *bio) for sync, *bio in bios.values() if requests[sync][0]) == [
+        ("/b", 3000, 4000, 4096)
+    ]
+    assert losses(result)["never_submitted"] == losses(result)["never_completed"] == 1
 
 
 def write(folder: Path, head: list[bytes], events: list[list[bytes]]) -> Path:

@@ -705,7 +705,8 @@ class Pairing:
         A bio at that address that is filled for another request was never submitted: give it up.
         """
         for bio in self.filling:
-            if bio.address != event.fields["bio"]:
+            # An event that was held back is not of a bio that was begun after it.
+            if bio.address != event.fields["bio"] or bio.first_event().ts > event.ts:
                 continue
             # A completion without a submit ended the bio: a folio begins the next one.
             has_ended = bio.early_complete is not None and event.kind == "folio"

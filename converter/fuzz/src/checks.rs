@@ -296,7 +296,9 @@ impl<'a> Checker<'a> {
         let some_without_id = used_starts != starts;
         assert!(
             used_ends == ends
-                || ledger.probe_ends > 0 && used_ends <= ends + ledger.probe_ends
+                || ledger.probe_starts + ledger.probe_ends > 0
+                    && used_ends <= ends + ledger.probe_ends
+                    && used_ends + duplicate >= ends
                 || some_without_id
                 || !self.ordered && used_ends < ends,
             "{used_ends} of {ends} ends"

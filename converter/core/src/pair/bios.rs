@@ -423,7 +423,13 @@ impl Pairer {
         (bytes, flags): (u64, Option<BioFlags>),
         out: &mut Out<'_>,
     ) -> Result<()> {
-        let slot = match self.bios.filling.remove(&address) {
+        // A submit that was held back is of no bio that was begun after it.
+        let had_begun = |&slot: &Slot| !self.is_replaying || self.bios[slot].row.first_event <= e.ts;
+        let filling = self.bios.filling.get(&address).copied().filter(had_begun);
+        if filling.is_some() {
+            self.bios.filling.remove(&address);
+        }
+        let slot = match filling {
             Some(slot) if self.is_filled_by(slot, self.tasks.id_of(e), id) => slot,
             other => {
                 if self.hold_back(e, id, address) {

@@ -436,6 +436,10 @@ fn is_place(data: &[u8]) -> bool {
 /// Parses `(FUNCTION+0x4/0x90) key=value key="text"`, and `(CALLER+0x4/0x90 <- FUNCTION) ...` of a return. A text may contain anything.
 fn parse_probe<'a>(data: &'a [u8], emit: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
     let (place, rest) = split_once(&data[1..], b")")?;
+    // A torn line may hold anything. The names of the kernel's functions are ASCII.
+    if !place.is_ascii() {
+        return None;
+    }
     emit(b"probe", place);
     let mut rest = rest.trim_ascii_start();
     while !rest.is_empty() {

@@ -6,6 +6,8 @@ use crate::checks::{check_file, source_options};
 
 pub(super) fn run(data: &[u8]) {
     let [file @ .., options] = data else { return };
+    // A byte order mark is skipped.
+    let file = file.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(file);
     let mut records = 0;
     let consumed = check_file(&Blktrace, &source_options(*options), file, |_, batch| {
         records += batch.events.len() as u64 + batch.dropped_events;
