@@ -15,6 +15,7 @@ import os
 import pty
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -372,6 +373,18 @@ def test_a_full_disk_leaves_the_old_output(command: str, tmp_path: Path) -> None
     assert os.strerror(errno.EFBIG).lower() in errors.lower()
     assert running.left() == old
     assert all((running.out / name).read_text() == "old" for name in old)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_a_full_disk_is_named_by_record_and_keeps_the_log(tmp_path: Path) -> None:
+    arguments = ["record", "-o", "run", "--route", "strace", "--", "sync"]
+    running = Command(tmp_path, *arguments, before=limit_files)
+    code, errors = running.end()
+    assert code == 2, errors
+    error, hint = message(errors)[-2:]
+    assert error == f"error: cannot write to run: {os.strerror(errno.EFBIG).lower()}"
+    assert "on another disk" in hint
+    assert not (running.out / "run" / "manifest.json").exists()
 
 
 # --- SQL of someone else -------------------------------------------------------------------------

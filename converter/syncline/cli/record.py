@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from syncline.cli.errors import Failure, say
+from syncline.cli.errors import BAD_INPUT, OUTPUT_ERROR, Failure, say
 from syncline.cli.options import example, filters
 from syncline.cli.types import DURATION, SIZE
 from syncline.record import routes
-from syncline.record.errors import RecordError
+from syncline.record.errors import OutputError, RecordError
 from syncline.recordings import Filter
 
 
@@ -120,7 +120,8 @@ def command(
             else:
                 say(f"hint: syncline report {folder}")
     except RecordError as error:
-        raise Failure(error.message, error.hint or None, code=3) from None
+        code = OUTPUT_ERROR if isinstance(error, OutputError) else BAD_INPUT
+        raise Failure(error.message, error.hint or None, code=code) from None
 
 
 def _report_end(folder: Path, manifest: dict[str, Any]) -> None:

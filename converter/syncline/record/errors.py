@@ -14,3 +14,7 @@ class RecordError(Exception):
 
 class RouteError(RecordError):
     """The recorders of a route do not start. Another route may."""
+
+
+class OutputError(RecordError):
+    """The folder of the recording cannot be written."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import json
 import os
 import shlex
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from syncline.record import dynamic_events, machine, routes, symbols, tracefs
-from syncline.record.errors import RecordError, RouteError
+from syncline.record.errors import OutputError, RecordError, RouteError
 from syncline.record.processes import all_processes, cgroup
 from syncline.record.recorders import Recorders, Say
 from syncline.record.routes import Route
@@ -32,6 +33,8 @@ from syncline.recordings import MANIFEST, SYMBOLS, TASKS, Filter, is_in_cgroup
 SCHEMA_VERSION = 1
 _LITTLE_SPACE_BYTES = 256 << 20
 _SUSPENDED_NS = 10**8
+# A disk, a quota or a limit on the size of files.
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,18 @@ def _record_into(folder: RunFolder, request: Request, route: Route, say: Say) ->
         folder.remove_unless_data()
         if isinstance(error, RecordError):
             raise RecordError(folder.shown(error.message), folder.shown(error.hint)) from None
+        if isinstance(error, OSError) and error.errno in _FULL:
+            raise _full(folder, error) from None
         raise
     return manifest
+
+
+def _full(folder: RunFolder, error: OSError) -> OutputError:
+    """What to say if the files of a recording do not fit on the disk."""
+    hint = "free some space, or name a folder on another disk with -o"
+    if folder.path.exists():
+        hint += f"; {folder.name} has no manifest, but its logs hold what was recorded until then"
+    return OutputError(f"cannot write to {folder.name}: {(error.strerror or '').lower()}", hint)
 
 
 def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> dict[str, Any]:

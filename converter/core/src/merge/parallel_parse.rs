@@ -98,8 +98,7 @@ pub enum Next {
 impl Stream {
     /// Starts the worker threads, as many as there are cores if `workers` is 0; none if the input `is_small`.
     pub fn start(reader: Reader, workers: usize, count_other_events: bool, is_small: bool) -> Self {
-        let empty_batch =
-            || Batch { other_events: count_other_events.then(OtherEvents::default), ..Batch::default() };
+        let empty_batch = || Batch { other_events: count_other_events.then(OtherEvents::default), ..Batch::default() };
         let Reader { chunks, parse, stateful_pass, .. } = reader;
         let batches = if is_small {
             Batches::Here(Box::new(Here { chunks, parse, chunk: Chunk::default(), free: empty_batch() }))
@@ -153,12 +152,7 @@ impl Here {
 }
 
 impl OfThreads {
-    fn start(
-        chunks: Box<dyn Chunks>,
-        parse: Arc<dyn Parse>,
-        workers: usize,
-        empty_batch: impl Fn() -> Batch,
-    ) -> Self {
+    fn start(chunks: Box<dyn Chunks>, parse: Arc<dyn Parse>, workers: usize, empty_batch: impl Fn() -> Batch) -> Self {
         let workers = if workers == 0 { thread::available_parallelism().map_or(1, usize::from) } else { workers };
         let (done, parsed): (SyncSender<Parsed>, Receiver<Parsed>) = sync_channel(workers);
         let (free_batches, batches): (Sender<Batch>, Receiver<Batch>) = channel();

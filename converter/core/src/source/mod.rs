@@ -17,6 +17,7 @@ pub mod ftrace_text;
 mod markers;
 pub mod perf_data;
 pub mod perf_script;
+mod reserved_names;
 pub mod strace;
 mod text_lines;
 

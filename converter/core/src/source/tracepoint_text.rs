@@ -11,6 +11,7 @@ use crate::source::cursor::{Cursor, find, whole, word_len};
 use crate::source::dynamic_events::{self, DynamicEvent, ProbeFields};
 use crate::source::event_names::{EventName, MARKER, extra_key, is_background};
 use crate::source::markers;
+use crate::source::reserved_names::other_event_name;
 use crate::source::tracepoints::{Field, Fields, Tracepoint, printed_switch};
 use crate::source::{Batch, Extra, SourceOptions};
 
@@ -98,9 +99,12 @@ impl<'a> TextDecoder<'a> {
     fn extras(&mut self, record: &TextRecord<'_>, tracepoint: Option<Tracepoint>, kind: Kind) {
         let Batch { names, extras, events, event_names, .. } = &mut *self.batch;
         let name = record.full_name();
-        event_names.push(
-            names.intern(&tracepoint.map_or_else(|| name.clone(), |tracepoint| tracepoint.log_name(&name, kind))),
-        );
+        let name = match tracepoint {
+            Some(tracepoint) => tracepoint.log_name(&name, kind),
+            None if record.grammar == Grammar::Probe => name,
+            None => other_event_name("event", &name),
+        };
+        event_names.push(names.intern(&name));
         let event = events.len() as u32;
         let stored = tracepoint.map_or(&[][..], |tracepoint| tracepoint.fields(kind));
         let before = extras.len();

@@ -140,9 +140,8 @@ fn round_trip(options: &Options, text: &[u8]) {
         of(Some("events-jsonl"), SourceOptions { time_unit_ns: 1, pid_is_process: false, ..options.source_options });
     let Some(Ok((before, log))) = low_level_log(&direct, text) else { return };
     assert!(SOURCES.iter().any(|s| s.name() == before.source));
-    let (after, again) = low_level_log(&low_level, &log)
-        .and_then(Result::ok)
-        .expect("a low-level log can be read again");
+    let (after, again) =
+        low_level_log(&low_level, &log).and_then(Result::ok).expect("a low-level log can be read again");
     assert_eq!(before.events, after.events);
     assert_eq!(before.losses.total(), after.losses.total());
     assert_eq!(rows(&direct, text), rows(&low_level, &log), "rows of the log itself, and of its low-level log");

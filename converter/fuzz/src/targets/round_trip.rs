@@ -57,7 +57,8 @@ fn renamed(log: &[u8], source: &str) -> String {
 fn plain(event: &Event, names: &Names) -> String {
     let text = |id| String::from_utf8_lossy(names.get(id)).into_owned();
     // How far its frames are indented says nothing.
-    let frames = |id| text(id).lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    let frames =
+        |id| text(id).lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect::<Vec<_>>();
     let kind = match event.kind {
         Kind::CallEnter { op, stack, path, call_only } => {
             format!("{op:?} {:?} {:?} {call_only}", frames(stack), text(path))

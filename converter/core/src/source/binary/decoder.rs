@@ -9,6 +9,7 @@ use crate::event::{Dev, Kind};
 use crate::names::Names;
 use crate::source::dynamic_events::{DynamicEvent, PROBE_FIELDS, ProbeFields};
 use crate::source::event_names::{EventName, is_background};
+use crate::source::reserved_names::other_event_name;
 use crate::source::tracepoints::{self, Machine, Tracepoint};
 
 const MARK: Tracepoint = Tracepoint::Named(EventName::Mark);
@@ -152,7 +153,8 @@ impl RecordDecoder {
 
     /// Returns the event name in the low-level log.
     pub(super) fn log_name<'a>(&self, name: &'a str, kind: Kind) -> Cow<'a, [u8]> {
-        self.tracepoint.map_or_else(|| name.as_bytes().into(), |tracepoint| tracepoint.log_name(name.as_bytes(), kind))
+        let name = name.as_bytes();
+        self.tracepoint.map_or_else(|| other_event_name("event", name), |tracepoint| tracepoint.log_name(name, kind))
     }
 
     pub(super) fn is_other(&self) -> bool {

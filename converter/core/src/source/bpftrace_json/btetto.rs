@@ -11,8 +11,9 @@ use crate::event::{Dev, Event, Kind, Op, UNKNOWN_TASK};
 use crate::names::NameId;
 use crate::source::bpftrace_text::device;
 use crate::source::event_names::{EventName, extra_key, is_background};
+use crate::source::reserved_names::other_event_name;
 use crate::source::tracepoints::{Field, Fields, Tracepoint};
-use crate::source::{Batch, Extra, SourceOptions, strace};
+use crate::source::{Batch, Extra, SourceOptions};
 
 /// More pairs than fit bpftrace's stack. It bounds the work on a hostile line.
 const MAX_PAIRS: usize = 64;
@@ -99,7 +100,9 @@ pub(super) fn event(options: &SourceOptions, value: &Value<'_>, batch: &mut Batc
         return Ok(());
     }
     if options.keep_extras {
-        let name = meaning.as_ref().map_or_else(|| other_event_name(name), |meaning| meaning.name.as_ref().into());
+        let name = meaning
+            .as_ref()
+            .map_or_else(|| other_event_name("track_event", name), |meaning| meaning.name.as_ref().into());
         let name = batch.names.intern(&name);
         batch.event_names.push(name);
         extras(&tuple, meaning.as_ref(), kind, batch);
@@ -308,14 +311,6 @@ fn missing_field(event: EventName) -> &'static str {
         }
         _ => "it has the name of a tracepoint of the patch, and a field of that is missing or out of range",
     }
-}
-
-/// Returns the name of an unknown event in the low-level log, changed where it would be read as a known event.
-fn other_event_name(name: &[u8]) -> Cow<'_, [u8]> {
-    let is_reserved = EventName::parse_any(name).is_some()
-        || strace::is_io_uring(name, b"")
-        || matches!(name, b"lost_events" | b"unparsed_line");
-    if is_reserved { [b"track_event ", name].concat().into() } else { name.into() }
 }
 
 /// Stores every pair that the event has no field for.

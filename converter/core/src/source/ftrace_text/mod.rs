@@ -617,6 +617,10 @@ mod tests {
             ("tracing_mark_write: C|1|heap|4", "tracing_mark_write", "text=C|1|heap|4"),
             ("print: do_fsync: a", "print", "text=do_fsync: a"),
             ("do_fsync+0x10/0x20: a b", "do_fsync", "text=do_fsync+0x10/0x20: a b"),
+            // A name that another recorder has for an event, or the log for a loss.
+            ("sync_start.009327: a", "event sync_start", "text=sync_start.009327: a"),
+            ("fsync: fd=3", "event fsync", "fd=3"),
+            ("lost_events: count=3", "event lost_events", "count=3"),
             ("raw_data: # 2a 72", "raw_data", "text=# 2a 72"),
             ("vfs_fsync_range <-do_fsync", "function", "text=vfs_fsync_range <-do_fsync"),
             ("f.isra.0 <-g", "function", "text=f.isra.0 <-g"),
