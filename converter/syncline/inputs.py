@@ -54,6 +54,11 @@ def opened(
         InputError, CoreError, EngineError.
     """
     kind = kind_of(path, reading.source)
+    if reading.where is not None and kind != "dataset":
+        raise InputError(
+            f"--where selects runs of a dataset, and {path} is not one",
+            f"make one: syncline ingest {shlex.quote(path)} --into DATASET",
+        )
     if kind == "folder":
         raise _no_runs(path)
     named = None if statements is None else _named(statements)
@@ -74,7 +79,11 @@ def opened(
             opened_engine.path = Path(path)
             yield opened_engine
             return
-        if kind == "trace":
+        if kind == "dataset":
+            opened_engine = stack.enter_context(
+                _open_dataset(path, reading.where, engine, allow_files)
+            )
+        elif kind == "trace":
             tables = None
             if engine == "duckdb" or (engine == "auto" and not perfetto):
                 tables = f"{stack.enter_context(scratch.folder())}/tables/"
@@ -168,6 +177,14 @@ def _open_trace(path: str, engine: str) -> Any:
     from syncline.report.run import NAMESPACE
 
     return open_trace(path, engine=engine, packages=[(NAMESPACE, sql_root() / "perfetto")])
+
+
+def _open_dataset(path: str, where: str | None, engine: str, allow_files: bool) -> Any:
+    from syncline.dataset.tables import open_dataset
+
+    if engine not in ("auto", "duckdb"):
+        raise EngineError(f"{path} is not a trace", "Leave out --engine: DuckDB reads datasets.")
+    return open_dataset(path, where, allow_files=allow_files)
 
 
 def _open_columns(path: str, allow_files: bool, named: frozenset[str] | None = None) -> Any:

@@ -13,12 +13,14 @@ from syncline.errors import InputError
 
 __all__ = [
     "BASELINE",
+    "DATASET",
     "MANIFEST",
     "TABLE_ENDINGS",
     "Kind",
     "format_of",
     "holds_tables",
     "is_columns",
+    "is_dataset",
     "is_low_level_log",
     "is_recording",
     "kind_of",
@@ -26,14 +28,18 @@ __all__ = [
     "table_ending",
 ]
 
-# trace: Perfetto. tables: a folder of Parquet tables, or of several runs. rows: a high-level log.
+# trace: Perfetto. dataset: an index of runs, and their tables. tables: a folder of Parquet tables, or of several runs. rows: a high-level log.
 # log: a log or a run directory. folder: any other folder.
-Kind = Literal["trace", "tables", "rows", "log", "folder"]
+Kind = Literal["trace", "dataset", "tables", "rows", "log", "folder"]
 
 # The first bytes of a stored baseline.
 BASELINE = b'{"syncline_baseline":'
 # The file that marks a run directory.
 MANIFEST = "manifest.json"
+# The file that marks a dataset.
+DATASET = "syncline_dataset.json"
+# How the URL of a dataset in an object store begins.
+_OBJECT_STORE = "s3://"
 
 _ENDINGS = {name: tuple(endings) for name, endings in _core.FORMATS}
 
@@ -63,6 +69,8 @@ def kind_of(path: str, source: str | None = None) -> Kind:
     """
     if path == "-":
         return "log"
+    if is_dataset(path):
+        return "dataset"
     file = Path(path)
     if not file.exists():
         raise InputError(
@@ -97,6 +105,11 @@ def kind_of(path: str, source: str | None = None) -> Kind:
 def is_recording(path: str | Path) -> bool:
     """Returns whether the path is a run directory of `syncline record`."""
     return Path(path, MANIFEST).is_file()
+
+
+def is_dataset(path: str) -> bool:
+    """Returns whether the path is a dataset. An object store is not asked: it can hold nothing else."""
+    return path.startswith(_OBJECT_STORE) or Path(path, DATASET).is_file()
 
 
 def is_columns(path: Path | str) -> bool:

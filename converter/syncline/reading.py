@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from syncline import _core, interruptible
+from syncline.errors import InputError
 from syncline.marks import Mark, complaint, read_marks
 from syncline.recordings import (
     Filter,
@@ -43,6 +44,8 @@ class Reading:
     window_ns: int | None = None
     max_loss: str | None = None
     marks: str | None = None
+    # Which runs of a dataset are read: SQL on the columns of syncline_run.
+    where: str | None = None
     filter: Filter = field(default_factory=Filter)
     # (input, ns to add to its times)
     offsets: tuple[tuple[str, int], ...] = ()
@@ -67,6 +70,10 @@ class Reading:
         Raises:
             InputError, CoreError.
         """
+        if self.where is not None:
+            raise InputError(
+                "--where selects runs of a dataset, and a log is one run", "leave --where out"
+            )
         marks = self.mark_rows()
         recordings = [read_recording(path) for path in inputs]
         recording = join_recordings(recordings)

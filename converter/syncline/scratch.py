@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["create", "folder", "remove", "remove_all"]
+__all__ = ["create", "folder", "remove", "remove_all", "remove_dead"]
 
 _PREFIX = "syncline-tmp-"
 # Locked as long as the folder is used.
@@ -25,14 +25,14 @@ _LOCK = ".lock"
 _live: dict[Path, int | None] = {}
 
 
-def create() -> Path:
-    """Creates a folder that only this user can open, in TMPDIR, /tmp or /var/tmp.
+def create(parent: Path | None = None) -> Path:
+    """Creates a folder that only this user can open, in `parent`, or else in TMPDIR, /tmp or /var/tmp.
 
     Raises:
         OSError: it cannot be created.
     """
-    parent = _parent()
-    _remove_dead(parent)
+    parent = parent or _parent()
+    remove_dead(parent)
     while True:
         path = parent / (_PREFIX + secrets.token_hex(8))
         # Noted first: a signal may arrive as soon as the folder exists.
@@ -75,9 +75,9 @@ def remove(path: Path) -> None:
 
 
 @contextmanager
-def folder() -> Iterator[Path]:
-    """Yields a new temporary folder, and removes it afterwards."""
-    path = create()
+def folder(parent: Path | None = None) -> Iterator[Path]:
+    """Yields a new temporary folder, and removes it afterwards. The argument is that of `create`."""
+    path = create(parent)
     try:
         yield path
     finally:
@@ -90,7 +90,8 @@ def remove_all() -> None:
         remove(path)
 
 
-def _remove_dead(parent: Path) -> None:
+def remove_dead(parent: Path) -> None:
+    """Removes the folders of killed runs from a folder."""
     with contextlib.suppress(OSError):
         for path in parent.glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError):

@@ -35,12 +35,15 @@ _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
         "syncline diff tests/data/diff/base tests/data/diff/slower || test $? = 1   (a regression)",
         "syncline diff tests/data/diff/base tests/data/diff/same --by none -o diff.md || test $? = 5   (can't tell)",
         "syncline diff tests/data/thesis/small4.log tests/data/thesis/small4-slowdisk.log || test $? = 1",
+        "syncline diff history --base-where \"day < '2026-11-01'\" --new-where \"day >= '2026-11-01'\"",
     ),
 )
 @click.argument("base", required=False)
 @click.argument("new", required=False)
 @click.option("--base", "more_base", multiple=True, metavar="INPUT", help="A run of the base side. May be given several times.")  # fmt: skip
 @click.option("--new", "more_new", multiple=True, metavar="INPUT", help="A run of the new side. May be given several times.")  # fmt: skip
+@click.option("--base-where", metavar="SQL", help="The runs of a dataset that are the base side, as --where selects them.")  # fmt: skip
+@click.option("--new-where", metavar="SQL", help="The runs of a dataset that are the new side.")
 @click.option(
     "--policy",
     type=click.Path(dir_okay=False),
@@ -93,6 +96,8 @@ def command(
     new: str | None,
     more_base: tuple[str, ...],
     more_new: tuple[str, ...],
+    base_where: str | None,
+    new_where: str | None,
     policy: str | None,
     by: str,
     form: str,
@@ -106,7 +111,7 @@ def command(
     """Compares two sides, BASE and NEW, and reports what got worse.
 
     A side is a log, a trace, Parquet, a run directory, a stored baseline, a folder of several of these
-    (each is a run), a quoted pattern, or `-`. With more runs the verdict is more certain. Five runs on
+    (each is a run), a quoted pattern, a dataset, or `-`. With more runs the verdict is more certain. Five runs on
     each side find most regressions (docs/reference/diff.md).
 
     Exit codes: 0 no regression, 1 a regression, 5 can't tell (too few runs, or too much noise), and
@@ -121,6 +126,9 @@ def command(
     if base and not new and more_base and not more_new:
         # `diff --base A NEW`: the argument is the new side.
         sides = [[*more_base], [base]]
+    if base_where is not None and new_where is not None and not sides[1]:
+        # `diff DATASET --base-where A --new-where B`: both sides are of one dataset.
+        sides[1] = [*sides[0]]
     if sum(side.count("-") for side in sides) > 1:
         raise Failure("standard input can be only one run", "name the others by their files")
     if not all(sides):
@@ -142,8 +150,10 @@ def command(
     for path in outputs:
         refuse_overwriting(path, sides[0] + sides[1], reading, rules.path, *queries)
     base_side, new_side = (
-        read_side(name, inputs, reading, engine, parsed_queries)
-        for name, inputs in zip(("base", "new"), sides, strict=True)
+        read_side(name, inputs, reading, engine, parsed_queries, where=where)
+        for name, inputs, where in zip(
+            ("base", "new"), sides, (base_where, new_where), strict=True
+        )
     )
     if not base_side.runs or not new_side.runs:
         raise Failure("a side has no runs", "see docs/reference/diff.md on what a side may be")

@@ -14,6 +14,7 @@ from syncline.cli import options
 from syncline.cli.errors import Failure, say
 from syncline.cli.output import refuse_inputs
 from syncline.cli.progress import bar
+from syncline.kinds import is_dataset
 from syncline.reading import Reading
 
 if TYPE_CHECKING:
@@ -70,12 +71,19 @@ def read_side(
     queries: list[Query],
     *,
     blocks: bool | None = None,
+    where: str | None = None,
 ) -> Side:
-    """Reads the runs of a side."""
+    """Reads the runs of a side. `where` is added to the condition of `--where`."""
     from syncline.diff.sides import collect
 
     # A limit of losses applies to the verdict, not to the conversion.
-    reading = dataclasses.replace(reading, max_loss=None, given=reading.given - {"max_loss"})
+    conditions = [condition for condition in (reading.where, where) if condition is not None]
+    reading = dataclasses.replace(
+        reading,
+        max_loss=None,
+        given=reading.given - {"max_loss"},
+        where=" AND ".join(f"({condition})" for condition in conditions) or None,
+    )
     with bar(f"reading {name}") as progress:
         return collect(
             name,
@@ -100,5 +108,8 @@ def refuse_overwriting(
     """
     from syncline.diff.sides import runs_of
 
-    runs = [run for path in inputs for run in runs_of(path, reading.source)]
+    # A dataset has an index, which an output does not become.
+    runs = [
+        run for path in inputs if not is_dataset(path) for run in runs_of(path, reading.source)
+    ]
     refuse_inputs(output, [*runs, reading.marks, *(str(one) for one in others if one)])

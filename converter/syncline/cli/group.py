@@ -20,6 +20,8 @@ COMMANDS = (
     "diff",
     "baseline",
     "whatif",
+    "ingest",
+    "trend",
     "open",
     "extension-server",
     "doctor",

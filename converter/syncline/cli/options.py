@@ -195,6 +195,12 @@ def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., 
             " in it.",
         ),
         *filters(),
+        click.option(
+            "--where",
+            metavar="SQL",
+            help="Only runs of a dataset that pass this condition on the columns of syncline_run, such as"
+            " \"host = 'db1' AND day >= '2026-11-01'\".",
+        ),
     ]
 
     def wrapped(
@@ -211,6 +217,7 @@ def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., 
         device: int | None,
         min_latency: int | None,
         cgroup: str | None,
+        where: str | None,
         **rest: Any,
     ) -> Any:
         chosen = Reading(
@@ -220,6 +227,7 @@ def _reading(function: Callable[..., Any], max_loss_help: str) -> Callable[..., 
             window_ns=window,
             max_loss=max_loss,
             marks=marks,
+            where=where,
             filter=Filter(pid, comm, path, device, min_latency, cgroup),
             given=_given(*_READING),
             warn=lambda message, hint: say(f"warning: {message}", hint),

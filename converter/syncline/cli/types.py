@@ -5,15 +5,24 @@ from __future__ import annotations
 import os
 import re
 import stat
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import click
 
-__all__ = ["DEVICE", "DURATION", "OFFSET", "PERCENT", "SIZE"]
+__all__ = ["DEVICE", "DURATION", "FACT", "OFFSET", "PERCENT", "SIZE", "TIME"]
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+# Columns of sql/dataset/run.sql.
+_TAKEN = frozenset(
+    (
+        *("run", "name", "host", "day", "started_ns", "duration_ns", "source", "recorder"),
+        *("kernel", "request_filter", "requests", "events", "lost", "bytes"),
+        *("schema_version", "syncline_version"),
+    )
+)
 # Larger times do not fit the 64-bit ns of the core.
 _MAX_NS = 2**62
 
@@ -96,6 +105,41 @@ class _Size(click.ParamType):
         return int(text[:-1]) * unit
 
 
+class _Time(click.ParamType):
+    """A time in ISO 8601, as ns since 1970; UTC without an offset."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            time = datetime.fromisoformat(str(value).strip())
+        except ValueError:
+            self.fail(f"'{value}' is not a time; write 2026-11-24T08:30:00Z", param, ctx)
+        time = time if time.tzinfo else time.replace(tzinfo=UTC)
+        since = time - datetime(1970, 1, 1, tzinfo=UTC)
+        return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+
+
+class _Fact(click.ParamType):
+    """A fact: (key, value). The key is a name of SQL that needs no quotes."""
+
+    name = "KEY=VALUE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        key, equals, text = str(value).partition("=")
+        if not equals or not re.fullmatch(r"[a-z_][a-z0-9_]{0,39}", key):
+            self.fail(
+                f"'{value}' is not a fact; write branch=main, with a key of a-z, 0-9 and _",
+                param,
+                ctx,
+            )
+        if key in _TAKEN:
+            self.fail(f"'{key}' is a column of every run; choose another key", param, ctx)
+        return key, text
+
+
 class _Percent(click.ParamType):
     """A share below 100 %, as a number; the sign is optional."""
 
@@ -115,3 +159,5 @@ OFFSET = _Offset()
 DEVICE = _Device()
 SIZE = _Size()
 PERCENT = _Percent()
+TIME = _Time()
+FACT = _Fact()

@@ -9,7 +9,7 @@ from pathlib import Path
 from syncline import _core
 from syncline.errors import InputError
 from syncline.inputs import kind_of
-from syncline.kinds import holds_tables
+from syncline.kinds import holds_tables, is_dataset
 from syncline.recordings import is_recording
 
 from . import baseline
@@ -22,17 +22,33 @@ _COMPRESSED = (".gz", ".zst")
 
 
 def runs_of(
-    path: str, source: str | None = None, say: Callable[[str], None] = lambda _: None
+    path: str,
+    source: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+    where: str | None = None,
 ) -> list[str]:
     """Returns the paths of the runs of an INPUT.
 
     Args:
         source: the format given for all logs.
-        say: called with a note on each file that is skipped.
+        say: called with a note on each file that is skipped, and each reason why runs are left out.
+        where: which runs of a dataset are read.
 
     Raises:
         InputError: there is no run.
     """
+    if is_dataset(path):
+        from syncline.dataset import index
+
+        runs, left_out = index.runs_of(path, where)
+        for reason in left_out:
+            say(f"warning: {reason}")
+        return runs
+    if where is not None:
+        raise InputError(
+            f"a condition selects runs of a dataset, and {path} is not one",
+            f"make one: syncline ingest {path} --into DATASET",
+        )
     if path == "-":
         return [path]
     if not Path(path).exists():

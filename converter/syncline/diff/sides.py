@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from statistics import median
 from syncline import scratch
 from syncline.errors import InputError
 from syncline.inputs import Progress, Reading, opened
+from syncline.kinds import is_dataset
 
 from . import baseline
 from .find_runs import runs_of
@@ -48,7 +50,9 @@ def collect(
     Raises:
         InputError, CoreError, EngineError.
     """
-    paths = [run for path in inputs for run in runs_of(path, reading.source, say)]
+    paths = [run for path in inputs for run in runs_of(path, reading.source, say, reading.where)]
+    # It has chosen the runs.
+    reading = dataclasses.replace(reading, where=None)
     repeated = sorted({path for path in paths if paths.count(path) > 1})
     if repeated:
         raise InputError(
@@ -89,6 +93,8 @@ def collect(
 
 def _rereadable(path: str, folder: Path) -> str:
     """Returns the path, or that of a copy of standard input or a pipe: the format is detected by reading."""
+    if is_dataset(path):
+        return path
     if path != "-" and (not Path(path).exists() or Path(path).is_file() or Path(path).is_dir()):
         return path
     copy = folder / ("standard input" if path == "-" else path.replace("/", "_"))

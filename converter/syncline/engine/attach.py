@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 # Files of sql/duckdb/ that run before and after the files of the runs are attached.
 _SQL_BEFORE = ("macros", "columns")
-_SQL_AFTER = (*TABLES, "stack", "parallel")
+SQL_AFTER = (*TABLES, "stack", "parallel")
+
+# What runs lack: columns of requests, and tables.
+FACTS = {"_syncline_lacks": ("run", "columns"), "_syncline_log": ("run", "path", "tables")}
 
 # Columns that a table of requests must have. Any other column may be missing.
 REQUIRED = ("sync_id", "ts_ns", "bytes", "bios")
@@ -36,14 +39,32 @@ def attach_runs(db: duckdb.DuckDBPyConnection, path: Path, runs: list[RunFiles],
         EngineError: a file does not hold requests.
         duckdb.Error: a file cannot be read.
     """
+
+    def create_files() -> None:
+        _check_checksums(db, runs)
+        for table in TABLES:
+            _attach(db, path, table, runs)
+        _attach_logs(db, runs)
+
+    create_tables(db, sql, create_files)
+
+
+def create_tables(
+    db: duckdb.DuckDBPyConnection, sql: Path, create_files: Callable[[], None]
+) -> None:
+    """Creates the tables of docs/reference/tables.md.
+
+    Args:
+        db: an empty database.
+        sql: the folder `sql/duckdb`.
+        create_files: creates `_syncline_file_TABLE` of each table. It may fill `_syncline_lacks` and `_syncline_log`.
+    """
     for name in _SQL_BEFORE:
         _execute(db, sql / f"{name}.sql")
-    _check_checksums(db, runs)
-    db.execute("CREATE TABLE _syncline_lacks(run VARCHAR, columns VARCHAR)")
-    for table in TABLES:
-        _attach(db, path, table, runs)
-    _attach_logs(db, runs)
-    for name in _SQL_AFTER:
+    for table, columns in FACTS.items():
+        db.execute(f"CREATE TABLE {table}({', '.join(f'{name} VARCHAR' for name in columns)})")
+    create_files()
+    for name in SQL_AFTER:
         _execute(db, sql / f"{name}.sql")
 
 
@@ -182,7 +203,6 @@ def _check_requests(db: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _attach_logs(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> None:
-    db.execute("CREATE TABLE _syncline_log(run VARCHAR, path VARCHAR, tables VARCHAR)")
     parts = [
         [
             run.name,

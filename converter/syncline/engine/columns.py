@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -21,14 +22,26 @@ from syncline.kinds import is_columns
 from .attach import as_pattern, attach_runs
 from .errors import EngineError, SqlError
 from .result import Result, Value
-from .run_files import CONVERT, RunFiles, find_runs
+from .run_files import CONVERT, find_runs
 from .statements import NO_FILES, refuse_file_access
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["DERIVED", "ColumnsEngine", "is_columns", "open_columns", "words"]
+__all__ = [
+    "DERIVED",
+    "MEMORY_VARIABLE",
+    "ColumnsEngine",
+    "import_duckdb",
+    "is_columns",
+    "open_attached",
+    "open_columns",
+    "words",
+]
 
+# The memory that DuckDB may use, such as 2G.
+MEMORY_VARIABLE = "SYNCLINE_MEMORY"
+_SIZE = re.compile(r"(\d{1,12})([KMG]?)I?B?")
 # In bytes.
 _MEMORY_LIMIT = 4 << 30
 _WORD = re.compile(r"\w+")
@@ -51,13 +64,18 @@ class ColumnsEngine:
         *,
         allow_files: bool = False,
         absent: frozenset[str] = frozenset(),
+        left_out: tuple[str, ...] = (),
+        explain: Callable[[str], EngineError] | None = None,
     ) -> None:
         self.path = path
-        self.version = f"v{_duckdb().__version__}"
+        # A sentence for each reason why runs are left out.
+        self.left_out = left_out
+        self.version = f"v{import_duckdb().__version__}"
         self._db = db
         self._temporary = temporary
         self._allow_files = allow_files
         self._absent = absent
+        self._explain = explain
         self._lock = threading.Lock()
         self._closed = False
         # Whether DuckDB is running a query: an interrupted one may not have ended yet.
@@ -85,10 +103,13 @@ class ColumnsEngine:
                 columns, rows = interruptible.call(
                     lambda: self._run(sql), cancel=self._db.interrupt
                 )
-            except _duckdb().Error as error:
-                if isinstance(error, _duckdb().PermissionException):
+            except import_duckdb().Error as error:
+                if isinstance(error, import_duckdb().PermissionException):
                     raise SqlError(_first_line(str(error)), NO_FILES) from error
-                if isinstance(error, _duckdb().ProgrammingError | _duckdb().DataError):
+                is_of_files = isinstance(error, _of_files())
+                if self._explain and (is_of_files or "AWS Error" in str(error)):
+                    raise self._explain(str(error)) from None
+                if isinstance(error, import_duckdb().ProgrammingError | import_duckdb().DataError):
                     raise SqlError(_sql_reason(str(error))) from error
                 raise EngineError(f"{self.path}: {error}") from error
         return Result(columns, [tuple(map(_plain, row)) for row in rows])
@@ -159,7 +180,44 @@ def open_columns(
     """
     path = Path(path)
     runs = find_runs(path)
-    duckdb = _duckdb()
+    return open_attached(
+        path,
+        lambda db: attach_runs(db, path, runs, sql),
+        files=[file for run in runs for file in run.tables.values()],
+        memory_limit=memory_limit,
+        allow_files=allow_files,
+        named=named,
+    )
+
+
+def open_attached(
+    path: Path,
+    attach: Callable[[duckdb.DuckDBPyConnection], None],
+    *,
+    files: Iterable[Path] = (),
+    folders: Iterable[str] = (),
+    memory_limit: int | None = None,
+    allow_files: bool = False,
+    named: frozenset[str] | None = None,
+    left_out: tuple[str, ...] = (),
+    explain: Callable[[str], EngineError] | None = None,
+) -> ColumnsEngine:
+    """Opens a database to which `attach` adds the tables.
+
+    Args:
+        path: the INPUT, for messages.
+        attach: called with an empty database.
+        files: what SQL may read.
+        folders: what SQL may read, with all that is in them; each ends in `/`.
+        left_out: a sentence for each reason why runs are left out.
+        explain: returns what is wrong with the files, when a query cannot read them.
+
+    The other arguments are those of `open_columns`.
+
+    Raises:
+        EngineError: the files cannot be read.
+    """
+    duckdb = import_duckdb()
     temporary = scratch.create()
     db = None
     try:
@@ -174,24 +232,34 @@ def open_columns(
                 "python_enable_replacements": False,
             }
         )
-        interruptible.call(lambda: attach_runs(db, path, runs, sql), cancel=db.interrupt)
+        interruptible.call(lambda: attach(db), cancel=db.interrupt)
         absent: frozenset[str] = frozenset()
         if named is not None:
             absent = interruptible.call(lambda: _checked(db)) - named
         if not allow_files:
-            interruptible.call(lambda: _confine(db, runs))
+            interruptible.call(lambda: _confine(db, files, folders))
     except BaseException as error:
         if db is not None and not interruptible.was_abandoned():
             db.close()
         scratch.remove(temporary)
         if isinstance(error, duckdb.Error):
+            if explain is not None:
+                raise explain(_first_line(str(error))) from None
             # The other lines are our SQL and DuckDB's advice to its author.
             reason = _first_line(str(error)).rstrip(".")
             if isinstance(error, duckdb.InvalidInputException):
                 reason += ": is the file cut off, or do its rows differ in the number of columns?"
             raise EngineError(f"{path}: cannot read the columns: {reason}", CONVERT) from error
         raise
-    return ColumnsEngine(db, path, temporary, allow_files=allow_files, absent=absent)
+    return ColumnsEngine(
+        db,
+        path,
+        temporary,
+        allow_files=allow_files,
+        absent=absent,
+        left_out=left_out,
+        explain=explain,
+    )
 
 
 def _checked(db: duckdb.DuckDBPyConnection) -> frozenset[str]:
@@ -203,20 +271,27 @@ def _checked(db: duckdb.DuckDBPyConnection) -> frozenset[str]:
     return DERIVED | {column for (column,) in columns}
 
 
-def _confine(db: duckdb.DuckDBPyConnection, runs: list[RunFiles]) -> None:
+def _confine(
+    db: duckdb.DuckDBPyConnection, files: Iterable[Path], folders: Iterable[str]
+) -> None:
     """Lets SQL read the files of the runs, and no other file. It cannot be undone.
 
     DuckDB has one list for reading and writing, so `refuse_file_access` refuses statements that write.
     """
-    files = [file for run in runs for file in run.tables.values()]
     # The views name files by patterns, and DuckDB checks both.
     names = sorted({name for file in files for name in (str(file), as_pattern(file))})
     db.execute("SET allowed_paths = $names", {"names": names})
+    db.execute("SET allowed_directories = $names", {"names": [*folders]})
     for setting in ("enable_external_access = false", "lock_configuration = true"):
         db.execute(f"SET {setting}")
 
 
-def _duckdb() -> Any:
+def import_duckdb() -> Any:
+    """Returns the module duckdb.
+
+    Raises:
+        EngineError: it is missing.
+    """
     # The import takes a tenth of a second, so it is done only when it is needed.
     # A signal in the middle of the import would abort the process: DuckDB's C++ code calls Python then.
     try:
@@ -229,7 +304,18 @@ def _duckdb() -> Any:
         ) from error
 
 
+def _of_files() -> Any:
+    """Returns the errors of DuckDB that a damaged file can be the reason of."""
+    duckdb = import_duckdb()
+    return duckdb.IOException | duckdb.InvalidInputException | duckdb.InternalException
+
+
 def _default_memory() -> int:
+    if given := os.environ.get(MEMORY_VARIABLE):
+        found = _SIZE.fullmatch(given.strip().upper())
+        if not found or not int(found[1]):
+            raise EngineError(f"{MEMORY_VARIABLE}={given} is not a size", f"{MEMORY_VARIABLE}=2G")
+        return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2]]
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):

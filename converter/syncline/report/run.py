@@ -120,7 +120,7 @@ def statements(reports: Iterable[str]) -> list[str]:
 
 def caveats(engine: SqlEngine) -> list[str]:
     """Returns a sentence for each reason why data is missing, and for failures, to show above any report."""
-    found = []
+    found = [*getattr(engine, "left_out", ())]
     for name, severity, count in engine.stats():
         kind = "data loss" if severity == "data_loss" else severity
         found.append(f"Perfetto could not import all of the trace: {name} ({kind}) {count:,} times")

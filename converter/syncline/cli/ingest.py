@@ -1,0 +1,140 @@
+"""`syncline ingest`: adds runs to a dataset."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+
+from syncline.cli.errors import OK, Failure, code_of, say
+from syncline.cli.options import example, reading
+from syncline.cli.output import show
+from syncline.cli.progress import bar
+from syncline.cli.types import FACT, TIME
+from syncline.reading import Reading
+from syncline.render import human
+
+
+@click.command(
+    "ingest",
+    epilog=example(
+        "syncline ingest tests/data/thesis/small4.log --into history --host db1 --started 2026-11-24",
+        'syncline report history --where "host = \'db1\'" latency',
+        "syncline ingest tests/data/thesis/parallel4.log --into history --fact branch=main",
+    ),
+)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "--into",
+    "dataset",
+    required=True,
+    metavar="DATASET",
+    help="Folder of the dataset, or s3://BUCKET/FOLDER. It is made if it does not exist.",
+)
+@click.option(
+    "--host", metavar="NAME", help="Host of the runs. By default the one that the recording names."
+)
+@click.option(
+    "--started",
+    type=TIME,
+    help="When the run began, in ISO 8601: 2026-11-24, or 2026-11-24T08:30:00Z. By default what the"
+    " recording says; a log whose clock has no date says nothing.",
+)
+@click.option(
+    "--fact",
+    "facts",
+    type=FACT,
+    multiple=True,
+    help="A fact of the runs, such as branch=main. It becomes a column of syncline_run, for --where."
+    " A fact `url` is what the page of `trend` links to. May be given several times.",
+)
+@click.option("--replace", is_flag=True, help="Replace runs that are in the dataset and differ.")
+@click.option(
+    "--spark",
+    metavar="MASTER",
+    help="Convert the runs as tasks of this Spark master: local[2], or spark://HOST:PORT. All workers must"
+    " reach RUN and DATASET under the same names.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")
+@reading
+def command(
+    runs: tuple[str, ...],
+    dataset: str,
+    host: str | None,
+    started: int | None,
+    facts: tuple[tuple[str, str], ...],
+    replace: bool,
+    spark: str | None,
+    quiet: bool,
+    reading: Reading,
+) -> int:
+    """Adds runs to a dataset: the tables of each run, in a partition of its host and day.
+
+    RUN is a log, a run directory, a trace or a folder of tables. A run that is in the dataset stays as it
+    is, in whichever form it comes. RUNs that cannot be read are skipped; the exit code is then that of the first one.
+    """
+    from syncline.dataset import ingest
+    from syncline.dataset.store import open_store
+
+    if started is not None and len(runs) > 1:
+        raise Failure("--started is the time of one run", "ingest the runs one by one")
+    described = ingest.Described(host, started, dict(facts), replace)
+    store = open_store(dataset)
+    ingest.create(store)
+    ingest.remove_dead(store)
+    code = OK
+    paths: list[str] = []
+    for run in runs:
+        try:
+            paths += ingest.find_inputs([run])
+        except Exception as error:
+            code = code or _reported(error)
+    counts = {"added": 0, "replaced": 0, "present": 0}
+    requests = bytes_ = 0
+
+    def done(path: str, outcome: ingest.Outcome) -> None:
+        nonlocal requests, bytes_
+        counts[outcome.status] += 1
+        entry = outcome.entry
+        if outcome.status != "present":
+            requests += entry.requests
+            bytes_ += entry.bytes
+        if not quiet:
+            said = {"present": "is in the dataset", "replaced": "replaces"}.get(outcome.status)
+            note = f" ({said} as {entry.run})" if outcome.status == "present" else ""
+            size = f"{entry.requests:,} requests, {human.text(entry.bytes, 'bytes')}"
+            show(f"{path} -> {entry.partition}: {size}{note}\n")
+
+    if spark is not None:
+        from syncline.dataset import spark_ingest
+
+        for path, outcome in spark_ingest.ingest(paths, dataset, reading, described, spark):
+            if isinstance(outcome, ingest.Outcome):
+                done(path, outcome)
+            else:
+                message, hint, failed = outcome
+                say(f"error: {message}", hint)
+                code = code or failed
+    else:
+        for path in paths:
+            try:
+                with bar(f"reading {path}") as progress:
+                    done(path, ingest.ingest(path, store, reading, described, progress))
+            except Exception as error:
+                code = code or _reported(error)
+    if not quiet:
+        unknown = f"{counts['added']:,} added"
+        unknown += f", {counts['replaced']:,} replaced" if counts["replaced"] else ""
+        unknown += f", {counts['present']:,} already there" if counts["present"] else ""
+        show(f"{unknown}: {requests:,} requests, {human.text(bytes_, 'bytes')} -> {dataset}\n")
+        if requests or counts["present"]:
+            show(f"syncline report {shlex.quote(dataset)}\n")
+    return code
+
+
+def _reported(error: Exception) -> int:
+    """Prints an error, and returns its exit code."""
+    code = code_of(error)
+    if code is None:
+        raise error
+    return code

@@ -1,0 +1,1 @@
+"""A dataset: the tables of many runs in one folder or object store, with an index of the runs."""

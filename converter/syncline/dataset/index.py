@@ -1,0 +1,285 @@
+"""Reads the index of a dataset: chooses runs by `--where`, and checks that their files are there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from syncline import _core, interruptible
+from syncline.engine import SqlError
+from syncline.engine.columns import import_duckdb
+from syncline.engine.statements import refuse_file_access
+from syncline.errors import InputError
+from syncline.report.catalogue import read_sql
+
+from . import layout
+from .layout import Entry
+from .store import Store, is_url, open_store
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = [
+    "Selection",
+    "check_dataset",
+    "create_runs",
+    "read_entries",
+    "runs_of",
+    "select",
+    "split",
+]
+
+# Requests to an object store at the same time.
+_THREADS = 16
+# Runs that a message names.
+_NAMED = 3
+_COLUMN = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The runs of a dataset that a command reads."""
+
+    entries: list[Entry]
+    # Of the dataset.
+    total: int
+    # A sentence for each reason why runs are left out.
+    left_out: list[str] = field(default_factory=list)
+
+
+def check_dataset(store: Store) -> None:
+    """Checks that this version can read the dataset.
+
+    Raises:
+        InputError: it is not a dataset, or has another version.
+    """
+    try:
+        version = layout.check_marker(store.read(layout.MARKER))
+    except FileNotFoundError:
+        raise InputError(
+            f"{store.url} is not a dataset: it holds no {layout.MARKER}",
+            f"make one: syncline ingest RUN... --into {shlex.quote(store.url)}",
+        ) from None
+    except ValueError as error:
+        raise InputError(
+            f"{store.url}/{layout.MARKER} is damaged: {error}",
+            f'write it again: {{"syncline_dataset": {layout.VERSION}}}',
+        ) from None
+    if version != layout.VERSION:
+        raise InputError(
+            f"{store.url} is a dataset of version {version}, and this Syncline reads version {layout.VERSION}",
+            "use the Syncline that wrote it, or a newer one",
+        )
+
+
+def read_entries(store: Store) -> tuple[list[Entry], list[str]]:
+    """Returns the runs of a dataset in the order of their starts, and a sentence for each entry that cannot be read.
+
+    Raises:
+        InputError: it is not a dataset, or the store does not answer.
+    """
+    check_dataset(store)
+    names = sorted(name for name in store.sizes(layout.ENTRIES) if name.endswith(".json"))
+    found: dict[str, Entry] = {}
+    problems = []
+    for name, entry in zip(names, _each(store, lambda one: _entry(store, one), names), strict=True):
+        if isinstance(entry, Entry):
+            found[name] = entry
+        else:
+            problems.append(f"{store.url}/{layout.ENTRIES}/{name} is damaged: {entry}")
+    replaced = {name for entry in found.values() for name in entry.replaces if name != entry.file}
+    entries = [entry for name, entry in found.items() if name not in replaced]
+    return sorted(entries, key=_order), problems
+
+
+def _order(entry: Entry) -> tuple[bool, int, str]:
+    """Runs whose start is not known come last."""
+    return (entry.started_ns is None, entry.started_ns or 0, entry.run)
+
+
+def _each(store: Store, work: Any, values: Sequence[Any]) -> list[Any]:
+    """Applies a function to values, several at a time if each waits for a network."""
+    if not is_url(store.root):
+        return [work(value) for value in values]
+
+    def all_of_them() -> list[Any]:
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return list(pool.map(work, values))
+
+    return interruptible.call(all_of_them)
+
+
+def _entry(store: Store, name: str) -> Entry | str:
+    """Returns an entry, or what is wrong with it."""
+    try:
+        entry = layout.parse(store.read(f"{layout.ENTRIES}/{name}"))
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return entry if entry.file == name else f"it is the entry {entry.file}"
+
+
+def select(store: Store, where: str | None = None, runs: Iterable[str] | None = None) -> Selection:
+    """Chooses runs, and leaves out those that cannot be read.
+
+    Args:
+        where: SQL on the columns of `syncline_run`; None for all runs.
+        runs: only these.
+
+    Raises:
+        InputError: no run is left, or the store does not answer.
+        SqlError: `where` is not a condition on the columns.
+    """
+    entries, problems = read_entries(store)
+    total = len(entries)
+    if not entries:
+        raise InputError(
+            problems[0] if problems else f"{store.url} is a dataset without runs",
+            f"syncline ingest RUN... --into {shlex.quote(store.url)}",
+        )
+    if runs is not None:
+        wanted = set(runs)
+        entries = [entry for entry in entries if entry.run in wanted]
+    if where is not None:
+        chosen = _chosen(entries, where)
+        entries = [entry for entry in entries if entry.run in chosen]
+        if not entries:
+            raise InputError(f"no run of {store.url} passes --where {where}", _what_there_is(store))
+    left_out = [*problems]
+    if problems:
+        left_out = [f"{len(problems)} runs are left out: {_first(problems)}"]
+    readable = []
+    reasons: dict[str, list[str]] = {}
+    for entry, reason in zip(
+        entries, _each(store, lambda one: _problem(store, one), entries), strict=True
+    ):
+        if reason is None:
+            readable.append(entry)
+        else:
+            reasons.setdefault(reason, []).append(entry.partition)
+    for reason, partitions in reasons.items():
+        count = f"{len(partitions):,} run{'s are' if len(partitions) > 1 else ' is'}"
+        left_out.append(f"{count} left out: {reason}: {_first(partitions)}")
+    if not readable:
+        raise InputError(
+            f"{store.url}: no run can be read: {'; '.join(left_out) or 'it holds none of these runs'}",
+            f"ingest the runs again: syncline ingest --replace RUN... --into {shlex.quote(store.url)}",
+        )
+    return Selection(readable, total, left_out)
+
+
+def split(path: str) -> tuple[str, str | None]:
+    """Returns the dataset and the run that a path names: it may be the path of a partition."""
+    root, host, rest = path.partition("/host=")
+    _, _, run = rest.rstrip("/").partition("/run=")
+    return (root, run) if host and run and "/" not in run else (path, None)
+
+
+def runs_of(path: str, where: str | None) -> tuple[list[str], list[str]]:
+    """Returns the partitions of the runs of a dataset that pass `where`, and why others are left out.
+
+    Raises:
+        InputError: it is not a dataset, no run passes, or the store does not answer.
+    """
+    root, run = split(path)
+    store = open_store(root)
+    selection = select(store, where, [run] if run else None)
+    found = [f"{store.url}/{entry.partition}" for entry in selection.entries]
+    return found, selection.left_out
+
+
+def _first(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _problem(store: Store, entry: Entry) -> str | None:
+    """Returns why the partition of a run cannot be read; None if all its files have their sizes."""
+    if entry.schema_version > _core.SCHEMA_VERSION:
+        return (
+            f"of schema version {entry.schema_version}, and this Syncline reads"
+            f" {_core.SCHEMA_VERSION} (written by syncline {entry.syncline_version})"
+        )
+    sizes = store.sizes(entry.partition)
+    files = {layout.table_name(name): table for name, table in entry.tables.items()}
+    missing = [name for name in files if name not in sizes]
+    if len(missing) == len(files):
+        return "the partition was deleted"
+    if missing:
+        return f"{', '.join(missing)} was deleted"
+    changed = [name for name, table in files.items() if sizes[name] != table.bytes]
+    if changed:
+        return f"{', '.join(changed)} is damaged: it has another size than at ingest"
+    return None
+
+
+def _chosen(entries: list[Entry], where: str) -> set[str]:
+    """Returns the runs that pass a condition.
+
+    Raises:
+        SqlError: it is not a condition on the columns.
+    """
+    duckdb = import_duckdb()
+    with duckdb.connect(
+        config={
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "python_enable_replacements": False,
+        }
+    ) as db:
+        create_runs(db, entries)
+        db.execute("SET enable_external_access = false")
+        db.execute("SET lock_configuration = true")
+        sql = f"SELECT run FROM syncline_run WHERE (\n{where}\n)"
+        columns = [name for name, *_ in db.execute("DESCRIBE syncline_run").fetchall()]
+        hint = f"a condition on a run, such as \"host = 'db1' AND day >= '2026-11-01'\"; the columns are: {', '.join(columns)}"
+        try:
+            if len(db.extract_statements(sql)) != 1:
+                raise SqlError("--where is one condition, not several statements", hint)
+            refuse_file_access(db, sql)
+            found = interruptible.call(lambda: db.execute(sql).fetchall(), cancel=db.interrupt)
+        except duckdb.Error as error:
+            reason = str(error).partition("\n")[0]
+            raise SqlError(f"--where {where}: {reason}", hint) from None
+    return {str(run) for (run,) in found}
+
+
+def create_runs(db: duckdb.DuckDBPyConnection, entries: list[Entry]) -> None:
+    """Creates the table `syncline_run`."""
+    db.execute(read_sql("dataset", "run"))
+    own = [name for name, *_ in db.execute("DESCRIBE syncline_run").fetchall()]
+    facts = sorted({key for entry in entries for key in entry.facts} - {*own})
+    for fact in facts:
+        db.execute(f'ALTER TABLE syncline_run ADD COLUMN "{fact.replace(chr(34), chr(34) * 2)}" VARCHAR')  # fmt: skip
+    rows = [row_of(entry, own, facts) for entry in entries]
+    if rows:
+        marks = ", ".join("?" * (len(own) + len(facts)))
+        db.executemany(f"INSERT INTO syncline_run VALUES ({marks})", rows)
+
+
+def row_of(entry: Entry, columns: list[str], facts: list[str]) -> list[Any]:
+    """Returns the row of a run in `syncline_run`."""
+    values: list[Any] = []
+    for name in columns:
+        recorded = entry.recorded.get(name)
+        values.append(getattr(entry, name) if hasattr(entry, name) else recorded)
+    return values + [entry.facts.get(fact) for fact in facts]
+
+
+def _what_there_is(store: Store) -> str:
+    entries, _ = read_entries(store)
+    hosts = sorted({entry.host for entry in entries if entry.host})
+    days = sorted({entry.day for entry in entries if entry.day})
+    return (
+        f"it has {len(entries):,} runs: hosts {_first(hosts) or 'not known'}; days"
+        + (f" {days[0]} to {days[-1]}" if days else " not known")
+        + f'; list them: syncline query {shlex.quote(store.url)} "FROM syncline_run"'
+    )
+
+
+def is_fact_name(name: str) -> bool:
+    """Returns whether a name can be that of a fact: a column that needs no quotes."""
+    return bool(_COLUMN.fullmatch(name)) and len(name) <= 40

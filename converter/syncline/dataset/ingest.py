@@ -1,0 +1,405 @@
+"""Adds runs to a dataset: converts each, describes it, and publishes its partition and then its entry."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from syncline import interruptible, scratch
+from syncline.engine.columns import import_duckdb
+from syncline.engine.run_files import TABLES
+from syncline.errors import InputError
+from syncline.inputs import Progress, Reading, kind_of, opened
+from syncline.kinds import is_recording, is_table_folder, runs_in
+from syncline.reading import convert_trace
+from syncline.recordings import manifest_facts
+from syncline.report import run_query, run_report
+from syncline.report.metadata import clock, count_runs, read_meta, time_span, value
+from syncline.report.run import SqlEngine
+
+from . import index, layout
+from .layout import Entry, TableFile
+from .store import FolderStore, Store
+
+__all__ = ["Described", "Outcome", "create", "find_inputs", "ingest", "remove_dead"]
+
+_CHUNK = 1 << 22
+_DAY_NS = 86_400 * 10**9
+# Keys of syncline_meta that an entry keeps.
+_RECORDED = ("source", "recorder", "kernel", "request_filter")
+
+
+@dataclass(frozen=True)
+class Described:
+    """What the user says of the runs."""
+
+    host: str | None = None
+    # ns since 1970.
+    started_ns: int | None = None
+    facts: dict[str, str] = field(default_factory=dict)
+    # Replace a run that is in the dataset and differs.
+    replace: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an input: `added`, `replaced` or `present`."""
+
+    status: str
+    entry: Entry
+
+
+def create(store: Store) -> None:
+    """Makes a dataset of a folder that does not exist or is empty, or of a part of a bucket.
+
+    Raises:
+        InputError: the folder holds something else, or the dataset has another version.
+    """
+    try:
+        store.read(layout.MARKER)
+    except FileNotFoundError:
+        if isinstance(store, FolderStore):
+            folder = Path(store.root)
+            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+                raise InputError(
+                    f"{store.url} is not a dataset, and holds other files",
+                    "name a folder that does not exist yet",
+                ) from None
+        store.write(layout.MARKER, layout.marker())
+    except NotADirectoryError:
+        raise InputError(f"{store.url} is not a folder", "name a folder") from None
+    index.check_dataset(store)
+
+
+def find_inputs(paths: Iterable[str]) -> list[str]:
+    """Returns the runs that inputs name. A folder of folders of tables is several runs.
+
+    Raises:
+        InputError: an input is not a run.
+    """
+    found = []
+    for path in paths:
+        if path == "-":
+            raise InputError(
+                "standard input has no name and cannot be read twice",
+                "convert it first: syncline convert - -o RUN/; then ingest RUN/",
+            )
+        kind = kind_of(path)
+        if kind == "dataset":
+            raise InputError(
+                f"{path} is a dataset",
+                f"name its partitions: syncline ingest {shlex.quote(path.rstrip('/'))}/host=*/day=*/run=* --into OTHER",
+            )
+        if kind == "folder":
+            raise InputError(
+                f"{path} is a folder and not a run", f"name its files: {shlex.quote(path)}/*"
+            )
+        if kind == "rows":
+            raise _only_requests(path)
+        if kind == "tables" and not is_table_folder(Path(path)):
+            runs = runs_in(Path(path))
+            files = [run for run in runs if run.is_file()]
+            if files:
+                raise _only_requests(str(files[0]))
+            found += [str(run) for run in runs]
+        else:
+            found.append(path)
+    return found
+
+
+def _only_requests(path: str) -> InputError:
+    return InputError(
+        f"{path} holds only the requests of a run, without bios, calls, waits and losses",
+        "ingest the log or the trace that it was made from",
+    )
+
+
+def remove_dead(store: Store) -> None:
+    """Removes what killed commands have left in the folder for partitions that are being written."""
+    if isinstance(store, FolderStore):
+        staging = Path(store.root, layout.STAGING)
+        scratch.remove_dead(staging)
+        for folder in staging.glob("removed-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def ingest(
+    path: str,
+    store: Store,
+    reading: Reading,
+    described: Described,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Adds one run to a dataset, unless it is there.
+
+    Raises:
+        InputError: the input is not a run, or is in the dataset and differs.
+        CoreError, EngineError.
+    """
+    input_id = _input_id(path)
+    # On the disk of the dataset, so that a rename publishes the partition.
+    parent = Path(store.root, layout.STAGING) if isinstance(store, FolderStore) else None
+    if parent is not None:
+        parent.mkdir(exist_ok=True)
+    with scratch.folder(parent) as folder:
+        tables = folder / "tables"
+        _convert(path, f"{tables}/", reading, progress)
+        entry = _entry(path, tables, input_id, described)
+        return _publish(store, tables, entry, described)
+
+
+def _publish(store: Store, tables: Path, entry: Entry, described: Described) -> Outcome:
+    """Publishes a partition and its entry, in this order."""
+    present = [_read(store, name) for name in _same_run(store, entry)]
+    same = [one for one in present if _is_same(one, entry, described)]
+    if same:
+        return Outcome("present", same[0])
+    if present and not described.replace:
+        changes = "; ".join(_changes(present[0], entry, described))
+        raise InputError(
+            f"{entry.name} is in the dataset as {present[0].run}, and differs: {changes}",
+            "to replace it, use the same command with --replace",
+        )
+    entry = _with_kept(entry, present, described)
+    entry = replace(entry, replaces=sorted(one.file for one in present if one.file != entry.file))
+    data = layout.serialized(entry)
+    (tables / layout.ENTRY).write_bytes(data)
+    moved = [one.partition for one in present if one.partition != entry.partition]
+    if any(one.partition == entry.partition for one in present):
+        # The files are those of the same rows. Readers see the old entry or the new one, each with its files' sizes.
+        store.remove(f"{layout.ENTRIES}/{present[0].file}")
+    store.publish(tables, entry.partition)
+    store.write(f"{layout.ENTRIES}/{entry.file}", data)
+    for one in present:
+        if one.file != entry.file:
+            store.remove(f"{layout.ENTRIES}/{one.file}")
+    for partition in moved:
+        store.remove(partition)
+    return Outcome("replaced" if present else "added", entry)
+
+
+def _with_kept(entry: Entry, present: list[Entry], described: Described) -> Entry:
+    """Returns the entry with what the user said of the run that it replaces, and does not say now."""
+    if not present:
+        return entry
+    old = present[0]
+    kept: dict[str, Any] = {"facts": old.facts | entry.facts}
+    if described.host is None:
+        kept["host"] = old.host
+    if described.started_ns is None:
+        kept |= {"started_ns": old.started_ns, "day": old.day}
+    return replace(entry, **kept)
+
+
+def _same_run(store: Store, entry: Entry) -> list[str]:
+    """Returns the names of the entries with the same rows, or of the same input."""
+    rows = entry.rows_id[:12]
+    wanted = entry.file.split(".")[1]
+    found = []
+    for name in store.sizes(layout.ENTRIES):
+        parts = name.split(".")
+        if len(parts) == 3 and (parts[0].endswith(f"-{rows}") or parts[1] == wanted):
+            found.append(name)
+    return sorted(found)
+
+
+def _read(store: Store, name: str) -> Entry:
+    try:
+        return layout.parse(store.read(f"{layout.ENTRIES}/{name}"))
+    except ValueError as error:
+        raise InputError(
+            f"{store.url}/{layout.ENTRIES}/{name} is damaged: {error}", "remove it, and ingest again"
+        ) from None
+
+
+def _is_same(old: Entry, new: Entry, described: Described) -> bool:
+    """Returns whether an ingest would change nothing. The name and the form of the input do not count.
+
+    What the user does not say now stays as it is.
+    """
+    return not _changes(old, new, described)
+
+
+def _changes(old: Entry, new: Entry, described: Described) -> list[str]:
+    changes = []
+    if described.host is not None and old.host != new.host:
+        changes.append(f"the host is {shown(old.host)} there instead of {new.host}")
+    if described.started_ns is not None and old.started_ns != new.started_ns:
+        changes.append(f"the day is {shown(old.day)} there instead of {new.day}, or the time differs")
+    for key, told in described.facts.items():
+        if old.facts.get(key) != told:
+            changes.append(f"{key} is {shown(old.facts.get(key))} there instead of {told}")
+    if old.rows_id != new.rows_id:
+        changes.append(
+            "its rows there were made with other options, or by another version of Syncline"
+        )
+    return changes
+
+
+def shown(fact: str | None) -> str:
+    """Returns a fact for a message."""
+    return "unknown" if fact is None else fact
+
+
+def _convert(path: str, output: str, reading: Reading, progress: Progress | None) -> None:
+    kind = kind_of(path, reading.source)
+    if kind == "log":
+        reading.convert([path], output, progress=progress)
+    elif kind == "trace":
+        convert_trace(path, output, progress=progress)
+    elif kind == "tables":
+        Path(output).mkdir()
+        for table in TABLES:
+            file = Path(path, layout.table_name(table))
+            if file.is_file():
+                interruptible.call(lambda file=file: shutil.copy(file, output))
+    else:
+        raise _only_requests(path)
+
+
+def _input_id(path: str) -> str:
+    """Identifies the bytes of an input: a file, or the files of a folder with their names."""
+    sums = hashlib.sha256()
+    files = [Path(path)]
+    if Path(path).is_dir():
+        names = ("*",) if is_recording(path) else ("syncline_*.parquet",)
+        files = sorted(file for name in names for file in Path(path).glob(name) if file.is_file())
+    for file in files:
+        if len(files) > 1:
+            sums.update(f"{file.name} {file.stat().st_size}\n".encode())
+        interruptible.call(lambda file=file: _add(sums.update, file))
+    return sums.hexdigest()
+
+
+def _add(update: Callable[[bytes], Any], file: Path) -> None:
+    with file.open("rb") as stream:
+        while data := stream.read(_CHUNK):
+            update(data)
+
+
+def _sha256(file: Path) -> str:
+    sums = hashlib.sha256()
+    _add(sums.update, file)
+    return sums.hexdigest()
+
+
+def _entry(path: str, tables: Path, input_id: str, described: Described) -> Entry:
+    """Describes the converted tables of a run."""
+    checksums, files = _table_files(tables)
+    rows = {table: one.rows for table, one in files.items()}
+    rows_id = layout.identity(checksums, TABLES, rows)
+    # A partition of another dataset brings what the user said there.
+    before = _carried(Path(path, layout.ENTRY))
+    with opened(str(tables), Reading()) as engine:
+        meta = read_meta(engine)
+        figures = [list(row) for row in run_report(engine, "summary").rows]
+        manifest = manifest_facts(path) if is_recording(path) else {}
+        span = time_span(engine, meta, manifest, count_runs(engine))
+        lost = _lost(engine) if "loss" in files else None
+    recorded = {key: found for key in _RECORDED if (found := value(meta, key))}
+    for key in ("kernel", "route"):
+        if key not in recorded and manifest.get(key):
+            recorded[key] = str(manifest[key])
+    started = described.started_ns
+    if started is None:
+        started = before.started_ns if before else span["first_realtime_ns"]
+    host = described.host or (before.host if before else None)
+    host = host or value(meta, "host") or manifest.get("host")
+    if host is not None:
+        try:
+            layout.check_host(host)
+        except ValueError as error:
+            raise InputError(f"{path}: {error}: {host}", "name it: --host NAME") from None
+    name = before.name if before else Path(path).resolve().name
+    events = value(meta, "events")
+    return Entry(
+        run=layout.run_id(_stem(name), rows_id),
+        name=name,
+        host=host,
+        started_ns=started,
+        day=_day(started),
+        duration_ns=span["duration_ns"],
+        schema_version=int(value(meta, "schema_version") or 0),
+        syncline_version=metadata.version("syncline"),
+        recorded=recorded,
+        facts=(before.facts if before else {}) | described.facts,
+        events=int(events) if events and events.isdigit() else None,
+        lost=lost,
+        rows_id=rows_id,
+        input_id=before.input_id if before else input_id,
+        tables=files,
+        figures=figures,
+    )
+
+
+def _stem(name: str) -> str:
+    """Returns the name of an input without its endings."""
+    stem, _, _ = name.partition(".")
+    return stem or name
+
+
+def _carried(file: Path) -> Entry | None:
+    """Returns the entry in a partition, if the input is one."""
+    try:
+        return layout.parse(file.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _day(started_ns: int | None) -> str | None:
+    if started_ns is None:
+        return None
+    try:
+        return datetime.fromtimestamp(started_ns // 10**9, UTC).strftime("%Y-%m-%d")
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _lost(engine: SqlEngine) -> int:
+    sql = "SELECT COALESCE(SUM(count), 0) FROM syncline_loss WHERE severity = 'loss'"
+    return int(run_query(engine, sql).rows[0][0] or 0)
+
+
+def _table_files(folder: Path) -> tuple[str, dict[str, TableFile]]:
+    """Returns the checksums of the rows, as the tables hold them, and the files.
+
+    Raises:
+        InputError: the tables hold no checksums, or a file cannot be read.
+    """
+    duckdb = import_duckdb()
+    found: dict[str, TableFile] = {}
+    with duckdb.connect() as db:
+        try:
+            for table in TABLES:
+                file = folder / layout.table_name(table)
+                if not file.is_file():
+                    continue
+                name = str(file)
+                (rows,) = db.execute(
+                    "SELECT num_rows FROM parquet_file_metadata(?)", [name]
+                ).fetchone()
+                columns = db.execute("DESCRIBE SELECT * FROM read_parquet(?)", [name]).fetchall()
+                types = {column: kind for column, kind, *_ in columns}
+                found[table] = TableFile(file.stat().st_size, rows, _sha256(file), types)
+            checksums = db.execute(
+                "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = 'syncline.checksums'",
+                [str(folder / layout.table_name("sync"))],
+            ).fetchone()
+        except duckdb.Error as error:
+            reason = str(error).partition("\n")[0]
+            raise InputError(
+                f"the tables of the run cannot be read: {reason}", "convert the log again"
+            ) from None
+    if not checksums:
+        raise InputError(
+            "the tables of the run hold no checksums: an earlier Syncline wrote them",
+            "ingest the log or the trace that they were made from",
+        )
+    return str(checksums[0]), found

@@ -1,0 +1,262 @@
+"""Where the files of a dataset are: a folder, or an object store that speaks S3."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from syncline import interruptible
+from syncline.errors import InputError
+
+from . import layout
+
+__all__ = ["FolderStore", "ObjectStore", "Store", "is_url", "open_store"]
+
+_Result = TypeVar("_Result")
+
+_SCHEME = "s3://"
+# How long a store may take for one answer, in seconds. It is asked up to three times.
+TIMEOUT_VARIABLE = "SYNCLINE_STORE_TIMEOUT"
+_TIMEOUT_S = 20.0
+_ATTEMPTS = 3
+_CHUNK = 1 << 22
+
+
+class Store(Protocol):
+    """The files of one dataset. Paths are relative to it, and separated by `/`."""
+
+    # As the user names it.
+    url: str
+    # As DuckDB and Spark name it.
+    root: str
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Returns the files of a folder with their sizes in bytes; none if the folder does not exist."""
+
+    def read(self, path: str) -> bytes: ...
+
+    def stream(self, path: str) -> Iterator[bytes]: ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Writes a file, whole or not at all."""
+
+    def publish(self, folder: Path, partition: str) -> None:
+        """Makes the files of a local folder those of a partition."""
+
+    def remove(self, path: str) -> None:
+        """Removes a file, or a folder with its files."""
+
+
+def is_url(path: str) -> bool:
+    """Returns whether a path names an object store."""
+    return path.startswith(_SCHEME)
+
+
+def open_store(path: str) -> Store:
+    """Returns the store of a dataset.
+
+    Raises:
+        InputError: the package for object stores is missing, or the URL has no bucket.
+    """
+    return ObjectStore(path) if is_url(path) else FolderStore(path)
+
+
+class FolderStore:
+    """A folder. A partition appears as a whole, by a rename."""
+
+    def __init__(self, path: str) -> None:
+        self.url = path.rstrip("/") or "/"
+        self.root = str(Path(path).absolute())
+        self._folder = Path(path).absolute()
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        try:
+            with os.scandir(self._folder / folder) as found:
+                return {one.name: one.stat().st_size for one in found if one.is_file()}
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+
+    def read(self, path: str) -> bytes:
+        return (self._folder / path).read_bytes()
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        with (self._folder / path).open("rb") as file:
+            while data := file.read(_CHUNK):
+                yield data
+
+    def write(self, path: str, data: bytes) -> None:
+        file = self._folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        interruptible.write(str(file), data)
+        _flush(file)
+        _flush(file.parent)
+
+    def publish(self, folder: Path, partition: str) -> None:
+        target = self._folder / partition
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # After a loss of power the partition must not have files without content.
+        for file in folder.iterdir():
+            _flush(file)
+        _flush(folder)
+        try:
+            folder.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+            # What a killed command has left: a partition without an entry.
+            target.rename(folder.with_name("old"))
+            folder.rename(target)
+        _flush(target.parent)
+
+    def remove(self, path: str) -> None:
+        target = self._folder / path
+        if target.is_dir():
+            # Renamed first, so that a kill leaves no half partition.
+            dead = self._folder / layout.STAGING / f"removed-{target.name}-{os.getpid()}"
+            dead.parent.mkdir(exist_ok=True)
+            target.rename(dead)
+            shutil.rmtree(dead, ignore_errors=True)
+            for parent in target.relative_to(self._folder).parents:
+                try:
+                    (self._folder / parent).rmdir()
+                except OSError:
+                    break
+        else:
+            target.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Waits until a file or a folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class ObjectStore:
+    """A bucket that speaks S3. Each object appears as a whole, and the entry of a run comes last."""
+
+    def __init__(self, url: str) -> None:
+        self.url = self.root = url.rstrip("/")
+        parts = urlsplit(self.url)
+        if not parts.netloc:
+            raise InputError(f"{url} names no bucket", "write s3://BUCKET/FOLDER")
+        self._prefix = f"{parts.netloc}{parts.path}"
+        self.filesystem = _connect()
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        def listed() -> dict[str, int]:
+            selector = _arrow().FileSelector(f"{self._prefix}/{folder}", allow_not_found=True)
+            found = self.filesystem.get_file_info(selector)
+            return {one.base_name: one.size for one in found if one.is_file}
+
+        return self._asked(listed, folder)
+
+    def read(self, path: str) -> bytes:
+        return b"".join(self.stream(path))
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        with self._named(path), self.filesystem.open_input_file(f"{self._prefix}/{path}") as file:
+            while data := file.read(_CHUNK):
+                yield data
+
+    def write(self, path: str, data: bytes) -> None:
+        def put() -> None:
+            with self.filesystem.open_output_stream(f"{self._prefix}/{path}") as file:
+                file.write(data)
+
+        self._asked(put, path)
+
+    def publish(self, folder: Path, partition: str) -> None:
+        # The table of requests last: without it the tables are not those of a run.
+        files = sorted(folder.iterdir(), key=lambda file: file.name == layout.table_name("sync"))
+        for file in files:
+            self._asked(lambda file=file: self._upload(file, partition), partition)
+
+    def _upload(self, file: Path, partition: str) -> None:
+        target = f"{self._prefix}/{partition}/{file.name}"
+        with file.open("rb") as source, self.filesystem.open_output_stream(target) as out:
+            shutil.copyfileobj(source, out, _CHUNK)
+
+    def remove(self, path: str) -> None:
+        for name in self.sizes(path):
+            self._asked(lambda name=name: self._delete(f"{path}/{name}"), path)
+        self._asked(lambda: self._delete(path), path)
+
+    def _delete(self, path: str) -> None:
+        info = self.filesystem.get_file_info(f"{self._prefix}/{path}")
+        if info.is_file:
+            self.filesystem.delete_file(f"{self._prefix}/{path}")
+
+    def _asked(self, work: Callable[[], _Result], path: str) -> _Result:
+        with self._named(path):
+            return interruptible.call(work)
+
+    @contextmanager
+    def _named(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise InputError(
+                f"{self.url}/{path}: the object store does not answer: {store_reason(error)}",
+                "check the network and the variables AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID,"
+                " AWS_SECRET_ACCESS_KEY and AWS_REGION; then repeat the command, which may be done at any time",
+            ) from None
+
+
+def store_reason(error: object) -> str:
+    """Returns what a client of a store says went wrong, in one line, without a traceback."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if line.startswith(("OSError:", "PermissionError:"))]
+    return (named or lines or [""])[-1].partition(": ")[2] if named else " ".join(lines)
+
+
+def timeout_s() -> float:
+    """Returns how long a store may take for an answer."""
+    given = os.environ.get(TIMEOUT_VARIABLE, "")
+    try:
+        return float(given) if given else _TIMEOUT_S
+    except ValueError:
+        raise InputError(
+            f"{TIMEOUT_VARIABLE}={given} is not a number of seconds", f"{TIMEOUT_VARIABLE}=20"
+        ) from None
+
+
+def _arrow() -> Any:
+    try:
+        return importlib.import_module("pyarrow.fs")
+    except ImportError:
+        raise InputError(
+            "an object store needs the Python packages pyarrow and fsspec",
+            "pip install 'syncline[s3]'",
+        ) from None
+
+
+def _connect() -> Any:
+    fs = _arrow()
+    # Arrow asks a machine of EC2 for credentials otherwise, which takes seconds elsewhere.
+    if "AWS_ACCESS_KEY_ID" in os.environ:
+        os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    options: dict[str, Any] = {}
+    if endpoint:
+        parts = urlsplit(endpoint if "://" in endpoint else f"https://{endpoint}")
+        options = {"endpoint_override": parts.netloc, "scheme": parts.scheme}
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return fs.S3FileSystem(
+        **options,
+        region=region or "us-east-1",
+        connect_timeout=min(5.0, timeout_s()),
+        request_timeout=timeout_s(),
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+        background_writes=False,
+    )

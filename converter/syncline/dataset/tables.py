@@ -1,0 +1,171 @@
+"""Opens a dataset as the tables of docs/reference/tables.md. DuckDB reads only the partitions of the chosen runs."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from syncline.engine import EngineError
+from syncline.engine.attach import as_pattern, create_tables
+from syncline.engine.columns import ColumnsEngine, open_attached
+from syncline.engine.run_files import TABLES
+from syncline.report.catalogue import sql_root
+
+from . import index, layout
+from .index import Selection
+from .layout import Entry
+from .store import ObjectStore, Store, open_store, store_reason
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["by_columns", "facts_of_tables", "files_of", "open_dataset"]
+
+
+def open_dataset(
+    url: str,
+    where: str | None = None,
+    *,
+    allow_files: bool = False,
+) -> ColumnsEngine:
+    """Opens the runs of a dataset that pass `where`, or one of its partitions.
+
+    Raises:
+        InputError: it is not a dataset, no run passes, or the store does not answer.
+        EngineError: the files cannot be read.
+    """
+    url, run = index.split(url)
+    store = open_store(url)
+    selection = index.select(store, where, [run] if run else None)
+
+    def attach(db: duckdb.DuckDBPyConnection) -> None:
+        if isinstance(store, ObjectStore):
+            db.register_filesystem(_filesystem(store))
+        _attach(db, store, selection)
+
+    return open_attached(
+        # Only messages use it.
+        store.url,  # type: ignore[arg-type]
+        attach,
+        folders=[store.root + "/"],
+        allow_files=allow_files,
+        left_out=tuple(selection.left_out),
+        explain=lambda reason: _explained(store, selection, reason),
+    )
+
+
+def _filesystem(store: ObjectStore) -> Any:
+    """Returns the store as the kind of file system that DuckDB takes."""
+    try:
+        arrow = importlib.import_module("fsspec.implementations.arrow")
+    except ImportError:
+        raise EngineError(
+            "an object store needs the Python package fsspec", "pip install 'syncline[s3]'"
+        ) from None
+
+    class S3(arrow.ArrowFSWrapper):  # type: ignore[misc, name-defined]
+        protocol = ("s3",)
+
+    return S3(store.filesystem)
+
+
+def by_columns(entries: list[Entry], table: str) -> list[tuple[dict[str, str], list[Entry]]]:
+    """Groups the runs by the columns that their files of a table have.
+
+    A group is read without opening its files to compare them.
+    """
+    groups: dict[tuple[tuple[str, str], ...], list[Entry]] = {}
+    for entry in entries:
+        if table in entry.tables:
+            groups.setdefault(tuple(entry.tables[table].columns.items()), []).append(entry)
+    return [(dict(columns), found) for columns, found in groups.items()]
+
+
+def files_of(store: Store, entries: list[Entry], table: str) -> list[str]:
+    """Returns the files of a table, as DuckDB and Spark name them."""
+    return [f"{store.root}/{one.partition}/{layout.table_name(table)}" for one in entries]
+
+
+def _attach(db: duckdb.DuckDBPyConnection, store: Store, selection: Selection) -> None:
+    create_tables(db, sql_root() / "duckdb", lambda: _create_files(db, store, selection.entries))
+    index.create_runs(db, selection.entries)
+
+
+def _create_files(db: duckdb.DuckDBPyConnection, store: Store, entries: list[Entry]) -> None:
+    for table in TABLES:
+        described = db.execute(f"DESCRIBE _syncline_columns_{table}").fetchall()
+        types = {name: kind for name, kind, *_ in described}
+        parts = [
+            _select(types, columns, files_of(store, found, table))
+            for columns, found in by_columns(entries, table)
+        ]
+        parts = parts or [f"SELECT *, '' AS run FROM _syncline_columns_{table}"]
+        db.execute(f"CREATE VIEW _syncline_file_{table} AS " + " UNION ALL ".join(parts))
+    lacks, logs = facts_of_tables(
+        entries,
+        [name for name, *_ in db.execute("DESCRIBE _syncline_columns_sync").fetchall()],
+    )
+    if lacks:
+        db.executemany("INSERT INTO _syncline_lacks VALUES (?, ?)", lacks)
+    if logs:
+        db.executemany("INSERT INTO _syncline_log VALUES (?, NULL, ?)", logs)
+
+
+def _select(types: dict[str, str], columns: dict[str, str], files: list[str]) -> str:
+    """Returns a SELECT of exactly the columns in `types`, and `run`, which is in the path."""
+    parts = [
+        f'"{name}"'
+        if columns.get(name) == kind
+        else f'CAST({f"{chr(34)}{name}{chr(34)}" if name in columns else "NULL"} AS {kind}) AS "{name}"'
+        for name, kind in types.items()
+    ]
+    names = ", ".join("'" + as_pattern(Path(file)).replace("'", "''") + "'" if "://" not in file else "'" + file.replace("'", "''") + "'" for file in files)  # fmt: skip
+    return (
+        f"SELECT {', '.join(parts)}, run FROM read_parquet([{names}], hive_partitioning = true,"
+        " hive_types_autocast = false)"
+    )
+
+
+def facts_of_tables(
+    entries: list[Entry], columns: list[str]
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Returns what runs lack: (run, columns of requests) and (run, the tables that it has)."""
+    lacks, logs = [], []
+    for entry in entries:
+        missing = [name for name in columns if name not in entry.tables["sync"].columns]
+        if missing:
+            lacks.append([entry.run, ", ".join(missing)])
+        has = [f"syncline_{table}" for table in TABLES if table in entry.tables]
+        if len(has) < len(TABLES):
+            logs.append([entry.run, ", ".join(has)])
+    return lacks, logs
+
+
+def _explained(store: Store, selection: Selection, reason: str) -> EngineError:
+    """Finds the file that made a query fail, by the checksums of the files."""
+    if isinstance(store, ObjectStore) and "AWS Error" in reason:
+        return EngineError(
+            f"{store.url}: the object store does not answer: {store_reason(reason)}",
+            "check the network and AWS_ENDPOINT_URL, then repeat the command",
+        )
+    for entry in selection.entries:
+        for table, known in entry.tables.items():
+            path = f"{entry.partition}/{layout.table_name(table)}"
+            sums = hashlib.sha256()
+            try:
+                for data in store.stream(path):
+                    sums.update(data)
+            except OSError as error:
+                return EngineError(
+                    f"{store.url}/{path}: {(error.strerror or str(error)).lower()}",
+                    "repeat the command: it leaves out what was deleted meanwhile",
+                )
+            if sums.hexdigest() != known.sha256:
+                return EngineError(
+                    f"{store.url}/{path} is corrupt: it is not what was written at ingest ({reason.strip()})",
+                    f"leave it out: --where \"run != '{entry.run}'\"; or ingest the run again:"
+                    f" syncline ingest --replace RUN --into {store.url}",
+                )
+    return EngineError(f"{store.url}: {reason}")
