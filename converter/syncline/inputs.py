@@ -59,6 +59,11 @@ def opened(
             f"--where selects runs of a dataset, and {path} is not one",
             f"make one: syncline ingest {shlex.quote(path)} --into DATASET",
         )
+    if kind != "dataset" and engine.startswith(("local[", "spark://")):
+        raise EngineError(
+            f"Spark reads datasets, and {path} is not one",
+            f"make one: syncline ingest {shlex.quote(path)} --into DATASET",
+        )
     if kind == "folder":
         raise _no_runs(path)
     named = None if statements is None else _named(statements)
@@ -182,8 +187,15 @@ def _open_trace(path: str, engine: str) -> Any:
 def _open_dataset(path: str, where: str | None, engine: str, allow_files: bool) -> Any:
     from syncline.dataset.tables import open_dataset
 
+    from syncline.dataset.spark import is_master, open_spark
+
+    if is_master(engine):
+        return open_spark(path, where, engine)
     if engine not in ("auto", "duckdb"):
-        raise EngineError(f"{path} is not a trace", "Leave out --engine: DuckDB reads datasets.")
+        raise EngineError(
+            f"{path} is not a trace",
+            "Leave out --engine: DuckDB reads datasets. Or name a Spark master: --engine spark://HOST:PORT",
+        )
     return open_dataset(path, where, allow_files=allow_files)
 
 

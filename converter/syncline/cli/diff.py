@@ -18,12 +18,12 @@ from syncline.cli.diff_input import (
 from syncline.cli.errors import BAD_INPUT, CANNOT_TELL, OK, REGRESSION, TOO_MUCH_LOST, Failure, say
 from syncline.cli.options import example, reading_with
 from syncline.cli.output import show
+from syncline.cli.policy import read_policy
 from syncline.reading import Reading
 from syncline.recordings import Filter
 
 if TYPE_CHECKING:
     from syncline.diff.compare import Comparison
-    from syncline.diff.policy import Policy
     from syncline.diff.sides import Side
 
 _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
@@ -141,10 +141,7 @@ def command(
     if unknown:
         raise Failure(f"--by: no kind '{unknown[0]}'", f"the kinds are: {', '.join(KINDS)}")
     targets = [(path, _format_of(path)) for path in outputs]
-    try:
-        rules = _read_policy(policy)
-    except PolicyError as error:
-        raise Failure(error.message, error.hint) from None
+    rules = read_policy(policy)
     max_loss = checked_limit(reading)
     parsed_queries = read_queries(queries)
     for path in outputs:
@@ -219,16 +216,3 @@ def _format_of(path: str) -> str:
     raise Failure(
         f"{path} has no ending that chooses a format", f"use one of: {' '.join(_ENDINGS)}"
     )
-
-
-def _read_policy(path: str | None) -> Policy:
-    """Returns the policy in the file `path`, or else in the current folder, or else the default."""
-    from syncline.diff import policy
-
-    if path is not None:
-        return policy.read(Path(path))
-    here = Path(policy.FILE)
-    if not here.is_file():
-        return policy.Policy()
-    say(f"policy: {here}")
-    return policy.read(here)

@@ -269,7 +269,7 @@ def refuse_for_converted(path: str, reading: Reading) -> None:
 
 
 def _checked_engine(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    if value in _ENGINES:
+    if value in _ENGINES or value.startswith(("local[", "spark://")):
         return value
     # Loaded here, because most commands need no engine.
     from syncline.engine import is_program
@@ -287,6 +287,7 @@ engine = click.option(
     default="auto",
     metavar="NAME",
     callback=_checked_engine,
-    help="Engine that runs the SQL: duckdb, embedded, native, or the path of a trace_processor_shell."
+    help="Engine that runs the SQL: duckdb, embedded, native, or the path of a trace_processor_shell; for a"
+    " dataset also a Spark master, spark://HOST:PORT or local[N]."
     " By default, duckdb for logs and tables; for a trace a native one if there is one, else embedded.",
 )

@@ -27,6 +27,7 @@ __all__ = [
     "Selection",
     "check_dataset",
     "create_runs",
+    "filtered",
     "read_entries",
     "runs_of",
     "select",
@@ -144,10 +145,7 @@ def select(store: Store, where: str | None = None, runs: Iterable[str] | None = 
         wanted = set(runs)
         entries = [entry for entry in entries if entry.run in wanted]
     if where is not None:
-        chosen = _chosen(entries, where)
-        entries = [entry for entry in entries if entry.run in chosen]
-        if not entries:
-            raise InputError(f"no run of {store.url} passes --where {where}", _what_there_is(store))
+        entries = filtered(store, entries, where)
     left_out = [*problems]
     if problems:
         left_out = [f"{len(problems)} runs are left out: {_first(problems)}"]
@@ -169,6 +167,20 @@ def select(store: Store, where: str | None = None, runs: Iterable[str] | None = 
             f"ingest the runs again: syncline ingest --replace RUN... --into {shlex.quote(store.url)}",
         )
     return Selection(readable, total, left_out)
+
+
+def filtered(store: Store, entries: list[Entry], where: str) -> list[Entry]:
+    """Returns the runs that pass a condition.
+
+    Raises:
+        InputError: none does.
+        SqlError: it is not a condition on the columns.
+    """
+    chosen = _chosen(entries, where)
+    found = [entry for entry in entries if entry.run in chosen]
+    if not found:
+        raise InputError(f"no run of {store.url} passes --where {where}", _what_there_is(store))
+    return found
 
 
 def split(path: str) -> tuple[str, str | None]:

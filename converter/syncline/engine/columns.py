@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DERIVED",
     "MEMORY_VARIABLE",
+    "WITH_TABLES",
     "ColumnsEngine",
     "import_duckdb",
     "is_columns",
@@ -48,6 +49,8 @@ _WORD = re.compile(r"\w+")
 # Tables whose files may lack the values of columns, and the views that are derived from them.
 _ROWS = ("sync", "bio", "call", "wait", "phase", "journal")
 DERIVED = frozenset({"syncline_stack", "syncline_parallel"})
+# Engines that have the tables from the start. The others build each table from a trace when it is first used.
+WITH_TABLES = ("duckdb", "spark")
 _GUESSES = ("Did you mean ", "Candidate bindings: ", "Candidate tables: ", "Candidate functions:")
 
 

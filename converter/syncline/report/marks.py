@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncline.engine.columns import ColumnsEngine
+from syncline.engine.columns import WITH_TABLES
 
 from .run import run_query
 from .tables import SqlEngine
@@ -50,7 +50,7 @@ def replace_marks(engine: SqlEngine, marks: list[tuple[int, str, int | None]]) -
         for number, ((ts, name, dur), until) in enumerate(zip(marks, ends, strict=True), 1)
     )
     columns = "column1 AS mark_id, column2 AS ts_ns, column3 AS dur_ns, column4 AS name"
-    if engine.name == ColumnsEngine.name:
+    if engine.name in WITH_TABLES:
         engine.query(
             f"CREATE OR REPLACE VIEW syncline_mark AS SELECT {columns}, run"
             f" FROM (VALUES {values}) AS marks(column1, column2, column3, column4)"

@@ -8,7 +8,7 @@ from typing import Any
 
 from syncline import losses
 from syncline.engine import EngineError, SqlError, Value
-from syncline.engine.columns import ColumnsEngine
+from syncline.engine.columns import WITH_TABLES
 
 from . import catalogue, failures
 from .sql_hints import hint
@@ -85,7 +85,7 @@ def check_trace(engine: SqlEngine) -> None:
     Raises:
         EngineError: the trace was not written by Syncline.
     """
-    if engine.name == ColumnsEngine.name:
+    if engine.name in WITH_TABLES:
         return
     if not run_query(engine, "SELECT 1 FROM syncline_meta LIMIT 1").rows:
         raise EngineError(

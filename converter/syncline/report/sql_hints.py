@@ -7,7 +7,7 @@ import difflib
 import re
 
 from syncline.engine import EngineError
-from syncline.engine.columns import ColumnsEngine
+from syncline.engine.columns import WITH_TABLES
 
 from .tables import SqlEngine, include, modules
 
@@ -28,7 +28,7 @@ def hint(engine: SqlEngine, sql: str, reason: str) -> str:
         known |= {name.removeprefix("syncline_"): name for name in ours}
         if close := _close(_name(match), list(known)):
             return f"Did you mean {known[close]}? {tables}"
-        if engine.name == ColumnsEngine.name:
+        if engine.name in WITH_TABLES:
             return f"{tables} Perfetto's own tables (slice, thread, ...) exist only on a trace."
         return tables
     if match := _COLUMN.search(reason):
@@ -56,7 +56,7 @@ def _close(name: str, known: list[str]) -> str | None:
 
 def _perfetto_tables(engine: SqlEngine) -> list[str]:
     """Returns Perfetto's tables that need no INCLUDE."""
-    if engine.name == ColumnsEngine.name:
+    if engine.name in WITH_TABLES:
         return []
     with contextlib.suppress(EngineError):
         rows = engine.query("SELECT name FROM sqlite_master").rows

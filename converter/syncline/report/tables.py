@@ -9,7 +9,7 @@ from typing import Protocol
 
 from syncline.engine import Result
 from syncline.engine.attach import REQUIRED
-from syncline.engine.columns import DERIVED, ColumnsEngine, words
+from syncline.engine.columns import DERIVED, WITH_TABLES, words
 
 from . import catalogue
 
@@ -57,7 +57,7 @@ def include(engine: SqlEngine, sql: str) -> None:
     Raises:
         EngineError: the engine was opened without Syncline's package.
     """
-    if engine.name == ColumnsEngine.name:
+    if engine.name in WITH_TABLES:
         return
     tables = wanted(sql)
     if tables:

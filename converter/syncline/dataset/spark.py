@@ -1,0 +1,321 @@
+"""Apache Spark as an engine: the same SQL as DuckDB's, translated by sqlglot when it is run."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from syncline import interruptible, scratch
+from syncline.engine import EngineError, Result, SqlError
+from syncline.engine.attach import FACTS, SQL_AFTER
+from syncline.engine.run_files import TABLES
+from syncline.errors import InputError
+from syncline.report.catalogue import read_sql, sql_root
+
+from . import index
+from .index import Selection
+from .store import Store, is_url, open_store
+from .tables import by_columns, facts_of_tables, files_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from sqlglot import exp
+
+__all__ = ["SparkEngine", "is_master", "open_spark", "session", "translate"]
+
+_MASTER = re.compile(r"local\[.+\]|spark://.+")
+_LOCAL = ("127.0.0.1", "localhost")
+# Lines of a message of Spark that are of its plan or its Java stack.
+_DETAILS = ("JVM stacktrace", "org.apache.", "java.", "== SQL", "\tat ", "'")
+
+
+def is_master(name: str) -> bool:
+    """Returns whether a name is that of a Spark master."""
+    return _MASTER.fullmatch(name) is not None
+
+
+def _import(name: str, what: str = "Spark") -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise EngineError(
+            f"{what} needs the Python packages pyspark and sqlglot", "pip install 'syncline[spark]'"
+        ) from None
+
+
+@contextmanager
+def session(master: str) -> Iterator[SparkSession]:
+    """Yields a Spark session, and stops it afterwards.
+
+    Raises:
+        EngineError: pyspark or Java is missing, or the master does not answer.
+    """
+    sql = _import("pyspark.sql")
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        raise EngineError("Spark needs Java 17 or later, and no java is on PATH", "set JAVA_HOME")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        # `run=0012` stays a text.
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        # A sum that is too large is an error, not another number.
+        "spark.sql.ansi.enabled": "true",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": "-Dlog4j2.level=error",
+        # A master that does not answer.
+        "spark.network.timeout": "120s",
+    }
+    host = master.removeprefix("spark://").partition(":")[0]
+    if master.startswith("local") or host in _LOCAL:
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = sql.SparkSession.builder.master(master).appName("syncline")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    # PySpark logs each error of SQL with its Java stack.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    with scratch.folder() as folder:
+        noise = folder / "stderr"
+        try:
+            with _stderr_to(noise):
+                spark = interruptible.call(builder.getOrCreate)
+        except Exception as error:
+            said = [line for line in noise.read_text(errors="replace").splitlines() if line.strip()]
+            raise EngineError(
+                f"Spark at {master} cannot be used: {_reason(error)}"
+                + (f" ({said[-1].strip()})" if said else ""),
+                "check that the master runs and that this machine reaches it",
+            ) from None
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def _stderr_to(file: Path) -> Iterator[None]:
+    """Gives programs that are started meanwhile another stderr: the one of Spark is for its developers."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    target = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        os.dup2(target, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(target)
+        os.close(kept)
+
+
+@contextmanager
+def open_spark(url: str, where: str | None, master: str) -> Iterator[SparkEngine]:
+    """Opens the runs of a dataset that pass `where`, with Spark.
+
+    Raises:
+        InputError: it is not a dataset, or no run passes.
+        EngineError: Spark cannot be used.
+    """
+    root, run = index.split(url)
+    if is_url(root):
+        raise InputError(
+            f"{url}: Spark reads datasets of a file system that all its workers mount",
+            "leave out --engine: DuckDB reads object stores",
+        )
+    store = open_store(root)
+    selection = index.select(store, where, [run] if run else None)
+    _import("sqlglot")
+    with session(master) as spark:
+        engine = SparkEngine(spark, store.url, tuple(selection.left_out))
+        engine.attach(store, selection)
+        yield engine
+
+
+class SparkEngine:
+    """Spark with the tables of a dataset."""
+
+    name = "spark"
+
+    def __init__(self, spark: SparkSession, path: str, left_out: tuple[str, ...] = ()) -> None:
+        self.path: Any = path
+        self.left_out = left_out
+        self.version = f"v{spark.version}"
+        self._spark = spark
+
+    def attach(self, store: Store, selection: Selection) -> None:
+        """Creates the tables as temporary views."""
+        types = self._types()
+        entries = selection.entries
+        for table in TABLES:
+            self._view(f"_syncline_file_{table}", self._files(store, selection, table, types[table]))
+        lacks, logs = facts_of_tables(entries, list(types["sync"]))
+        rows = {"_syncline_lacks": lacks, "_syncline_log": [[run, None, has] for run, has in logs]}
+        for name, columns in FACTS.items():
+            schema = ", ".join(f"{column} STRING" for column in columns)
+            self._view(name, self._spark.createDataFrame(rows[name], schema))
+        for name in SQL_AFTER:
+            if (sql_root() / "spark" / f"{name}.sql").is_file():
+                interruptible.call(lambda name=name: self._run(read_sql("spark", name)))
+            else:
+                self.query(read_sql("duckdb", name))
+        self._create_runs(selection)
+
+    def _types(self) -> dict[str, dict[str, str]]:
+        """Returns the columns of the files and their types in Spark, by table."""
+        glot = _import("sqlglot")
+        found: dict[str, dict[str, str]] = {}
+        for statement in glot.parse(read_sql("duckdb", "columns"), read="duckdb"):
+            if statement is None:
+                continue
+            name = statement.this.this.name.removeprefix("_syncline_columns_")
+            found[name] = {
+                column.name: _type(column) for column in statement.this.expressions
+            }
+        return found
+
+    def _files(
+        self, store: Store, selection: Selection, table: str, types: dict[str, str]
+    ) -> DataFrame:
+        parts = []
+        for columns, entries in by_columns(selection.entries, table):
+            reader = self._spark.read.option("basePath", store.root)
+            frame = reader.parquet(*files_of(store, entries, table))
+            parts.append(
+                frame.selectExpr(
+                    *(
+                        f"CAST({f'`{name}`' if name in columns else 'NULL'} AS {kind}) AS `{name}`"
+                        for name, kind in types.items()
+                    ),
+                    "run",
+                )
+            )
+        if not parts:
+            schema = ", ".join(f"`{name}` {kind}" for name, kind in types.items())
+            return self._spark.createDataFrame([], f"{schema}, run STRING")
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole.unionByName(part)
+        return whole
+
+    def _create_runs(self, selection: Selection) -> None:
+        glot = _import("sqlglot")
+        (statement,) = (one for one in glot.parse(read_sql("dataset", "run"), read="duckdb") if one)
+        columns = {column.name: _type(column) for column in statement.this.expressions}
+        facts = sorted({key for entry in selection.entries for key in entry.facts} - {*columns})
+        rows = [index.row_of(entry, list(columns), facts) for entry in selection.entries]
+        texts = [*columns, *facts]
+        schema = ", ".join(
+            f"`{name}` {'STRING' if columns.get(name, 'STRING') == 'DATE' else columns.get(name, 'STRING')}"
+            for name in texts
+        )
+        frame = self._spark.createDataFrame(rows, schema)
+        casts = [
+            f"CAST(`{name}` AS DATE) AS `{name}`" if columns.get(name) == "DATE" else f"`{name}`"
+            for name in texts
+        ]
+        self._view("syncline_run", frame.selectExpr(*casts))
+
+    def _view(self, name: str, frame: DataFrame) -> None:
+        frame.createOrReplaceTempView(name)
+
+    def query(self, sql: str) -> Result:
+        """Runs one or more statements of DuckDB's SQL, and returns the rows of the last one.
+
+        Raises:
+            SqlError: the SQL is wrong, or has no translation.
+            EngineError: Spark cannot run it.
+        """
+        result = Result([], [])
+        for statement in translate(sql):
+            try:
+                result = interruptible.call(
+                    lambda statement=statement: self._run(statement),
+                    cancel=self._spark.sparkContext.cancelAllJobs,
+                )
+            except Exception as error:
+                kind = type(error).__name__
+                if kind in ("AnalysisException", "ParseException"):
+                    raise SqlError(_reason(error)) from None
+                raise EngineError(f"{self.path}: Spark: {_reason(error)}") from error
+        return result
+
+    def _run(self, statement: str) -> Result:
+        frame = self._spark.sql(statement)
+        columns = list(frame.columns)
+        return Result(columns, [tuple(map(_plain, row)) for row in frame.collect()])
+
+    def stats(self) -> list[tuple[str, str, int]]:
+        """Returns what the engine could not import: nothing, because a table is read as a whole."""
+        return []
+
+
+def _type(column: Any) -> str:
+    """Returns the type of a column in Spark, which has no unsigned integers."""
+    kind = str(column.kind.sql("spark"))
+    return "DECIMAL(20, 0)" if kind == "UBIGINT" else kind
+
+
+def translate(sql: str) -> list[str]:
+    """Translates DuckDB's SQL to Spark's.
+
+    Raises:
+        SqlError: the SQL cannot be parsed, or is no query and no view.
+    """
+    glot = _import("sqlglot")
+    try:
+        parsed = glot.parse(sql, read="duckdb")
+    except glot.errors.ParseError as error:
+        raise SqlError(str(error).partition("\n")[0]) from None
+    return [_adapted(glot.exp, one).sql("spark") for one in parsed if one is not None]
+
+
+def _adapted(exp: Any, statement: exp.Expression) -> exp.Expression:
+    """Changes what sqlglot leaves as it is, although it means another thing in Spark."""
+    if isinstance(statement, exp.Create):
+        if statement.kind != "VIEW":
+            raise SqlError(f"CREATE {statement.kind} is not allowed", "Spark only reads a dataset")
+        properties = exp.Properties(expressions=[exp.TemporaryProperty()])
+        statement.set("properties", properties)
+    elif not isinstance(statement, exp.Query):
+        raise SqlError(f"{statement.key.upper()} is not allowed", "Spark only reads a dataset")
+    for node in [*statement.find_all(exp.DataType)]:
+        if node.this == exp.DataType.Type.INT128:
+            node.replace(exp.DataType.build("DECIMAL(38, 0)"))
+    for node in [*statement.find_all(exp.Window)]:
+        if isinstance(node.parent, exp.Sub):
+            # `OVER w - x` is one name to Spark.
+            node.replace(exp.paren(node.copy()))
+    for node in [*statement.find_all(exp.Literal)]:
+        if not node.is_string and "." in node.this:
+            # Spark reads 0.5 as a decimal, whose quotients have few digits.
+            node.replace(exp.cast(node.copy(), "double"))
+    for node in [*statement.find_all(exp.Anonymous)]:
+        if node.name.lower() == "percentile":
+            # The macro of sql/duckdb/macros.sql. Spark's function takes a share.
+            share = node.expressions[1]
+            share.replace(exp.Div(this=exp.cast(share.copy(), "double"), expression=exp.Literal.number(100)))  # fmt: skip
+    return statement
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if value is None or isinstance(value, int | float | str | bytes):
+        return value
+    return str(value)
+
+
+def _reason(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    kept = [line for line in lines if not line.startswith(_DETAILS)]
+    return " ".join((kept or lines or [type(error).__name__])[:2])[:500]
