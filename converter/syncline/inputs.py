@@ -185,9 +185,8 @@ def _open_trace(path: str, engine: str) -> Any:
 
 
 def _open_dataset(path: str, where: str | None, engine: str, allow_files: bool) -> Any:
-    from syncline.dataset.tables import open_dataset
-
     from syncline.dataset.spark import is_master, open_spark
+    from syncline.dataset.tables import open_dataset
 
     if is_master(engine):
         return open_spark(path, where, engine)

@@ -51,7 +51,10 @@ WITH
   -- One row for each edge during a request. Spark has no window frame whose
   -- length differs between rows.
   during AS (
-    SELECT run, sync_id, EXPLODE(SEQUENCE(position, position + seen)) AS position
+    SELECT
+      run,
+      sync_id,
+      EXPLODE(SEQUENCE(position, position + seen)) AS position
     FROM area
     WHERE
       seen >= 0

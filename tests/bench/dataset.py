@@ -26,7 +26,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
-
 from syncline.dataset import index, ingest, layout
 from syncline.dataset.layout import TableFile
 from syncline.dataset.store import open_store
@@ -118,9 +117,7 @@ def generate(source: Path, target: Path, table: str, number: int, copies: int) -
                 value = f"COALESCE({scaled(f'ts_ns + dur_ns - {first}')} - {scaled(f'ts_ns - {first}')}, {scaled('dur_ns')})"
             elif name.endswith("_ns"):
                 value = scaled(value)
-            elif name in KEYS:
-                value = f"{value} + copy * 1000"
-            elif name == "id":
+            elif name in KEYS or name == "id":
                 value = f"{value} + copy * 1000"
             elif name == "path":
                 value = f"{value} || '.' || (copy % 100)"
@@ -179,7 +176,7 @@ def watch_size(folder: str, done: threading.Event, peak: list[int]) -> None:
         for parent, _, files in os.walk(folder):
             for name in files:
                 try:
-                    size += os.stat(os.path.join(parent, name)).st_blocks * 512
+                    size += Path(parent, name).stat().st_blocks * 512
                 except OSError:
                     continue
         peak[0] = max(peak[0], size)

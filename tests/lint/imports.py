@@ -78,11 +78,15 @@ PYTHON = [
     ["engine"],
     ["report"],
     ["advice", "model"],
+    # Reads datasets, which `inputs` opens. What writes them and what compares their runs is above.
+    ["dataset"],
     # Opens an input as tables, for which it asks `report` where the SQL is.
     ["inputs"],
+    ["dataset/ingest", "dataset/spark_ingest"],
     ["render"],
     ["flamegraph"],
     ["diff"],
+    ["trend"],
     ["record"],
     ["ui"],
     ["doctor"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -148,9 +147,7 @@ def command(
         refuse_overwriting(path, sides[0] + sides[1], reading, rules.path, *queries)
     base_side, new_side = (
         read_side(name, inputs, reading, engine, parsed_queries, where=where)
-        for name, inputs, where in zip(
-            ("base", "new"), sides, (base_where, new_where), strict=True
-        )
+        for name, inputs, where in zip(("base", "new"), sides, (base_where, new_where), strict=True)
     )
     if not base_side.runs or not new_side.runs:
         raise Failure("a side has no runs", "see docs/reference/diff.md on what a side may be")

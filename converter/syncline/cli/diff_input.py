@@ -109,7 +109,5 @@ def refuse_overwriting(
     from syncline.diff.sides import runs_of
 
     # A dataset has an index, which an output does not become.
-    runs = [
-        run for path in inputs if not is_dataset(path) for run in runs_of(path, reading.source)
-    ]
+    runs = [run for path in inputs if not is_dataset(path) for run in runs_of(path, reading.source)]
     refuse_inputs(output, [*runs, reading.marks, *(str(one) for one in others if one)])

@@ -19,7 +19,7 @@ from syncline.render import human
     "ingest",
     epilog=example(
         "syncline ingest tests/data/thesis/small4.log --into history --host db1 --started 2026-11-24",
-        'syncline report history --where "host = \'db1\'" latency',
+        "syncline report history --where \"host = 'db1'\" latency",
         "syncline ingest tests/data/thesis/parallel4.log --into history --fact branch=main",
     ),
 )
@@ -108,13 +108,13 @@ def command(
     if spark is not None:
         from syncline.dataset import spark_ingest
 
-        for path, outcome in spark_ingest.ingest(paths, dataset, reading, described, spark):
-            if isinstance(outcome, ingest.Outcome):
-                done(path, outcome)
+        for one in spark_ingest.ingest_all(paths, dataset, reading, described, spark):
+            for message, hint in one.warnings:
+                say(f"warning: {message}", hint)
+            if one.outcome is not None:
+                done(one.path, one.outcome)
             else:
-                message, hint, failed = outcome
-                say(f"error: {message}", hint)
-                code = code or failed
+                code = code or _reported(one.error())
     else:
         for path in paths:
             try:

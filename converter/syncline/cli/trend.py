@@ -72,10 +72,10 @@ def command(
     from syncline import render
     from syncline.cli.policy import read_policy
     from syncline.dataset import index
-    from syncline.dataset.history import history
     from syncline.dataset.store import is_url, open_store
     from syncline.kinds import is_dataset
-    from syncline.render import trend, trend_page
+    from syncline.trend import page, text
+    from syncline.trend.history import history
 
     if not is_dataset(dataset):
         raise Failure(
@@ -92,13 +92,13 @@ def command(
         refuse_inputs(html, [])
         root = None if is_url(store.root) else store.root
         with written(Path(html)) as file:
-            file.write(trend_page.render(found, left_out, dataset, Path(html), root).encode())
+            file.write(page.render(found, left_out, dataset, Path(html), root).encode())
     if form == "table":
-        show(trend.render(found, left_out))
+        show(text.render(found, left_out))
     else:
         preface, errors = render.preface(form, left_out)
         sys.stderr.write(errors)
-        show(preface + render.exporter(form)(trend.as_table(found), trend.REPORT))
+        show(preface + render.exporter(form)(text.as_table(found), text.REPORT))
     if html is not None:
         say(f"{html}: open it in a browser")
     if recent is not None and any(

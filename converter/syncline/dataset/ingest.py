@@ -21,7 +21,7 @@ from syncline.kinds import is_recording, is_table_folder, runs_in
 from syncline.reading import convert_trace
 from syncline.recordings import manifest_facts
 from syncline.report import run_query, run_report
-from syncline.report.metadata import clock, count_runs, read_meta, time_span, value
+from syncline.report.metadata import count_runs, read_meta, time_span, value
 from syncline.report.run import SqlEngine
 
 from . import index, layout
@@ -215,7 +215,8 @@ def _read(store: Store, name: str) -> Entry:
         return layout.parse(store.read(f"{layout.ENTRIES}/{name}"))
     except ValueError as error:
         raise InputError(
-            f"{store.url}/{layout.ENTRIES}/{name} is damaged: {error}", "remove it, and ingest again"
+            f"{store.url}/{layout.ENTRIES}/{name} is damaged: {error}",
+            "remove it, and ingest again",
         ) from None
 
 
@@ -232,7 +233,9 @@ def _changes(old: Entry, new: Entry, described: Described) -> list[str]:
     if described.host is not None and old.host != new.host:
         changes.append(f"the host is {shown(old.host)} there instead of {new.host}")
     if described.started_ns is not None and old.started_ns != new.started_ns:
-        changes.append(f"the day is {shown(old.day)} there instead of {new.day}, or the time differs")
+        changes.append(
+            f"the day is {shown(old.day)} there instead of {new.day}, or the time differs"
+        )
     for key, told in described.facts.items():
         if old.facts.get(key) != told:
             changes.append(f"{key} is {shown(old.facts.get(key))} there instead of {told}")

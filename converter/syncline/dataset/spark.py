@@ -8,11 +8,12 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from syncline import interruptible, scratch
 from syncline.engine import EngineError, Result, SqlError
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlglot import exp
 
-__all__ = ["SparkEngine", "is_master", "open_spark", "session", "translate"]
+__all__ = ["Session", "SparkEngine", "is_master", "open_spark", "session", "translate"]
+
+_Result = TypeVar("_Result")
 
 _MASTER = re.compile(r"local\[.+\]|spark://.+")
 _LOCAL = ("127.0.0.1", "localhost")
@@ -52,9 +55,35 @@ def _import(name: str, what: str = "Spark") -> Any:
         ) from None
 
 
+@dataclass(frozen=True)
+class Session:
+    """A running session."""
+
+    spark: SparkSession
+    master: str
+
+    def map(self, task: Callable[[str], _Result], values: list[str]) -> list[_Result]:
+        """Returns the result of a task for each value. Spark repeats the tasks of a worker that died.
+
+        Raises:
+            EngineError: a task failed several times.
+        """
+        context = self.spark.sparkContext
+        try:
+            return interruptible.call(
+                lambda: context.parallelize(values, len(values)).map(task).collect(),
+                cancel=context.cancelAllJobs,
+            )
+        except Exception as error:
+            raise EngineError(
+                f"Spark at {self.master}: {_reason(error)}",
+                "check that all workers have this version of syncline, and repeat the command",
+            ) from None
+
+
 @contextmanager
-def session(master: str) -> Iterator[SparkSession]:
-    """Yields a Spark session, and stops it afterwards.
+def session(master: str) -> Iterator[Session]:
+    """Yields a session of Spark, and stops it afterwards.
 
     Raises:
         EngineError: pyspark or Java is missing, or the master does not answer.
@@ -98,7 +127,7 @@ def session(master: str) -> Iterator[SparkSession]:
             ) from None
     spark.sparkContext.setLogLevel("ERROR")
     try:
-        yield spark
+        yield Session(spark, master)
     finally:
         spark.stop()
 
@@ -135,8 +164,8 @@ def open_spark(url: str, where: str | None, master: str) -> Iterator[SparkEngine
     store = open_store(root)
     selection = index.select(store, where, [run] if run else None)
     _import("sqlglot")
-    with session(master) as spark:
-        engine = SparkEngine(spark, store.url, tuple(selection.left_out))
+    with session(master) as running:
+        engine = SparkEngine(running.spark, store.url, tuple(selection.left_out))
         engine.attach(store, selection)
         yield engine
 
@@ -157,7 +186,9 @@ class SparkEngine:
         types = self._types()
         entries = selection.entries
         for table in TABLES:
-            self._view(f"_syncline_file_{table}", self._files(store, selection, table, types[table]))
+            self._view(
+                f"_syncline_file_{table}", self._files(store, selection, table, types[table])
+            )
         lacks, logs = facts_of_tables(entries, list(types["sync"]))
         rows = {"_syncline_lacks": lacks, "_syncline_log": [[run, None, has] for run, has in logs]}
         for name, columns in FACTS.items():
@@ -178,9 +209,7 @@ class SparkEngine:
             if statement is None:
                 continue
             name = statement.this.this.name.removeprefix("_syncline_columns_")
-            found[name] = {
-                column.name: _type(column) for column in statement.this.expressions
-            }
+            found[name] = {column.name: _type(column) for column in statement.this.expressions}
         return found
 
     def _files(
@@ -291,6 +320,9 @@ def _adapted(exp: Any, statement: exp.Expression) -> exp.Expression:
     for node in [*statement.find_all(exp.DataType)]:
         if node.this == exp.DataType.Type.INT128:
             node.replace(exp.DataType.build("DECIMAL(38, 0)"))
+    for node in statement.find_all(exp.CTE):
+        # How an engine runs it, not what it means.
+        node.set("materialized", None)
     for node in [*statement.find_all(exp.Window)]:
         if isinstance(node.parent, exp.Sub):
             # `OVER w - x` is one name to Spark.

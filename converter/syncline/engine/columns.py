@@ -274,9 +274,7 @@ def _checked(db: duckdb.DuckDBPyConnection) -> frozenset[str]:
     return DERIVED | {column for (column,) in columns}
 
 
-def _confine(
-    db: duckdb.DuckDBPyConnection, files: Iterable[Path], folders: Iterable[str]
-) -> None:
+def _confine(db: duckdb.DuckDBPyConnection, files: Iterable[Path], folders: Iterable[str]) -> None:
     """Lets SQL read the files of the runs, and no other file. It cannot be undone.
 
     DuckDB has one list for reading and writing, so `refuse_file_access` refuses statements that write.

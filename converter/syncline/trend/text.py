@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
-from syncline.dataset.history import Change, Series
 from syncline.printable import printable
+from syncline.render.human import text
 from syncline.report import Column, Report, Table
 
-from .human import text
+from .history import Change, Series
 
 __all__ = ["REPORT", "as_table", "change_text", "render", "title"]
 
@@ -105,7 +106,7 @@ def _bars(values: Sequence[float]) -> str:
     """Draws the values as bars, from the lowest to the highest. A long series is shown as means of equal parts."""
     if len(values) > _WIDTH:
         cuts = [round(number * len(values) / _WIDTH) for number in range(_WIDTH + 1)]
-        parts = [values[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+        parts = [values[a:b] for a, b in pairwise(cuts)]
         values = [sum(part) / len(part) for part in parts]
     low, high = min(values), max(values)
     if low == high:

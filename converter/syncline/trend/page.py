@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from syncline.dataset.history import Series
 from syncline.dataset.layout import Entry
 from syncline.printable import printable
+from syncline.render.human import text
 
-from .human import text
-from .trend import change_text, title
+from .history import Series
+from .text import change_text, title
 
 __all__ = ["render"]
 
@@ -110,9 +110,7 @@ def _chart(series: Series, links: list[str | None]) -> str:
     for index, anchor in ((0, "start"), (count - 1, "end")):
         day = series.entries[index].day or ""
         at = _LEFT if anchor == "start" else _WIDTH - _RIGHT
-        parts.append(
-            f'<text x="{at}" y="{_HEIGHT - 10}" text-anchor={anchor}>{_safe(day)}</text>'
-        )
+        parts.append(f'<text x="{at}" y="{_HEIGHT - 10}" text-anchor={anchor}>{_safe(day)}</text>')
     points = " ".join(f"{x(index):.1f},{y(value):.1f}" for index, value in enumerate(values))
     parts.append(f'<polyline class=line points="{points}"/>')
     starts = [0, *(change.at for change in series.changes)]

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncline.dataset.layout import Entry
 from syncline.diff.comparison import Row
 from syncline.diff.policy import Policy
 from syncline.diff.verdicts import judge_all
 from syncline.engine import EngineError
 from syncline.errors import InputError
-
-from .layout import Entry
 
 __all__ = ["Change", "Series", "changes_in", "history"]
 
