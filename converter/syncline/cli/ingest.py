@@ -73,11 +73,16 @@ def command(
     RUN is a log, a run directory, a trace or a folder of tables. A run that is in the dataset stays as it
     is, in whichever form it comes. RUNs that cannot be read are skipped; the exit code is then that of the first one.
     """
-    from syncline.dataset import ingest
+    from syncline.dataset import ingest, layout
     from syncline.dataset.store import open_store
 
     if started is not None and len(runs) > 1:
         raise Failure("--started is the time of one run", "ingest the runs one by one")
+    if host is not None:
+        try:
+            layout.check_host(host)
+        except ValueError as error:
+            raise Failure(f"--host: {error}", "name the machine that was recorded") from None
     described = ingest.Described(host, started, dict(facts), replace)
     store = open_store(dataset)
     ingest.create(store)
@@ -88,7 +93,7 @@ def command(
         try:
             paths += ingest.find_inputs([run])
         except Exception as error:
-            code = code or _reported(error)
+            code = _reported(error, code)
     counts = {"added": 0, "replaced": 0, "present": 0}
     requests = bytes_ = 0
 
@@ -114,14 +119,14 @@ def command(
             if one.outcome is not None:
                 done(one.path, one.outcome)
             else:
-                code = code or _reported(one.error())
+                code = _reported(one.error(), code)
     else:
         for path in paths:
             try:
                 with bar(f"reading {path}") as progress:
                     done(path, ingest.ingest(path, store, reading, described, progress))
             except Exception as error:
-                code = code or _reported(error)
+                code = _reported(error, code)
     if not quiet:
         unknown = f"{counts['added']:,} added"
         unknown += f", {counts['replaced']:,} replaced" if counts["replaced"] else ""
@@ -132,9 +137,9 @@ def command(
     return code
 
 
-def _reported(error: Exception) -> int:
-    """Prints an error, and returns its exit code."""
+def _reported(error: Exception, before: int) -> int:
+    """Prints an error, and returns the exit code of the first one."""
     code = code_of(error)
     if code is None:
         raise error
-    return code
+    return before or code

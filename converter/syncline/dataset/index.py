@@ -256,7 +256,10 @@ def _chosen(entries: list[Entry], where: str) -> set[str]:
         except duckdb.Error as error:
             reason = str(error).partition("\n")[0]
             raise SqlError(f"--where {where}: {reason}", hint) from None
-    return {str(run) for (run,) in found}
+    chosen = {str(run) for (run,) in found}
+    if not chosen <= {entry.run for entry in entries}:
+        raise SqlError(f"--where {where} is not a condition", hint)
+    return chosen
 
 
 def create_runs(db: duckdb.DuckDBPyConnection, entries: list[Entry]) -> None:

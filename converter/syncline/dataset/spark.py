@@ -100,6 +100,8 @@ def session(master: str) -> Iterator[Session]:
         # A sum that is too large is an error, not another number.
         "spark.sql.ansi.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
+        # Spark 4.3 fails with it on a table that is used twice. `--where` has chosen the partitions.
+        "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
         "spark.driver.extraJavaOptions": "-Dlog4j2.level=error",
         # A master that does not answer.
         "spark.network.timeout": "120s",
@@ -265,10 +267,10 @@ class SparkEngine:
             EngineError: Spark cannot run it.
         """
         result = Result([], [])
-        for statement in translate(sql):
+        for statement in _parsed(sql):
             try:
                 result = interruptible.call(
-                    lambda statement=statement: self._run(statement),
+                    lambda statement=statement: self._run(self._unrolled(statement).sql("spark")),
                     cancel=self._spark.sparkContext.cancelAllJobs,
                 )
             except Exception as error:
@@ -277,6 +279,51 @@ class SparkEngine:
                     raise SqlError(_reason(error)) from None
                 raise EngineError(f"{self.path}: Spark: {_reason(error)}") from error
         return result
+
+    def _unrolled(self, statement: exp.Expression) -> exp.Expression:
+        """Computes a recursive table that keeps each row once, which Spark's SQL cannot, step by step.
+
+        Each step has the rows that the rows of the step before lead to, without those that are known.
+        """
+        exp = _import("sqlglot").exp
+        with_ = statement.args.get("with_") or statement.args.get("with")
+        for number, cte in enumerate(with_.expressions if with_ and with_.recursive else ()):
+            body, name = cte.this, cte.alias
+            if not (isinstance(body, exp.Union) and body.args.get("distinct")):
+                continue
+            before = with_.expressions[:number]
+            columns = [column.name for column in cte.args["alias"].columns]
+
+            def frame(
+                query: Any, before: list[Any] = before, columns: list[str] = columns
+            ) -> DataFrame:
+                text = ", ".join(one.sql("spark") for one in before)
+                text = f"WITH {text} {query.sql('spark')}" if text else query.sql("spark")
+                found = self._spark.sql(text)
+                return found.toDF(*columns) if columns else found
+
+            step = body.expression.copy()
+            for table in step.find_all(exp.Table):
+                if table.name == name:
+                    table.set("alias", exp.TableAlias(this=exp.to_identifier(table.alias_or_name)))
+                    table.set("this", exp.to_identifier(f"_{name}_last"))
+            # Read by each step, and small.
+            for table in {one.name for one in step.find_all(exp.Table)} & {one.alias for one in before}:  # fmt: skip
+                query = exp.select("*").from_(table)
+                self._view(f"_{name}_{table}", frame(query, columns=[]).localCheckpoint())
+                for one in step.find_all(exp.Table):
+                    if one.name == table:
+                        one.set("alias", exp.TableAlias(this=exp.to_identifier(table)))
+                        one.set("this", exp.to_identifier(f"_{name}_{table}"))
+            known = frame(body.this).distinct().localCheckpoint()
+            last = known
+            while not last.isEmpty():
+                self._view(f"_{name}_last", last)
+                last = frame(step, []).distinct().subtract(known).localCheckpoint()
+                known = known.union(last).localCheckpoint()
+            self._view(f"_{name}_all", known)
+            cte.set("this", exp.select("*").from_(f"_{name}_all"))
+        return statement
 
     def _run(self, statement: str) -> Result:
         frame = self._spark.sql(statement)
@@ -300,12 +347,16 @@ def translate(sql: str) -> list[str]:
     Raises:
         SqlError: the SQL cannot be parsed, or is no query and no view.
     """
+    return [statement.sql("spark") for statement in _parsed(sql)]
+
+
+def _parsed(sql: str) -> list[exp.Expression]:
     glot = _import("sqlglot")
     try:
         parsed = glot.parse(sql, read="duckdb")
     except glot.errors.ParseError as error:
         raise SqlError(str(error).partition("\n")[0]) from None
-    return [_adapted(glot.exp, one).sql("spark") for one in parsed if one is not None]
+    return [_adapted(glot.exp, one) for one in parsed if one is not None]
 
 
 def _adapted(exp: Any, statement: exp.Expression) -> exp.Expression:

@@ -67,6 +67,19 @@ def _filesystem(store: ObjectStore) -> Any:
 
     class S3(arrow.ArrowFSWrapper):  # type: ignore[misc, name-defined]
         protocol = ("s3",)
+        # Each would otherwise be a request for each read.
+        _known: dict[str, Any] = {}
+
+        def info(self, path: str, **options: Any) -> Any:
+            if path not in self._known:
+                self._known[path] = super().info(path, **options)
+            return self._known[path]
+
+        def exists(self, path: str, **options: Any) -> bool:
+            return bool(path in self._known or super().exists(path, **options))
+
+        def modified(self, path: str) -> Any:
+            return self.info(path)["mtime"]
 
     return S3(store.filesystem)
 

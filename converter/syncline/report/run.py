@@ -38,6 +38,11 @@ _LOST = (
     f" WHERE (severity = 'loss' OR reason IN ({_REPORTED})) AND count > 0"
     " GROUP BY reason ORDER BY SUM(count) DESC, reason"
 )
+# Columns that files lack, the number of runs that lack them, and of all runs.
+_LACKING = (
+    "SELECT value, COUNT(DISTINCT run), (SELECT COUNT(DISTINCT run) FROM syncline_meta)"
+    " FROM syncline_meta WHERE key = 'missing_columns' GROUP BY value ORDER BY value"
+)
 
 
 @dataclass(frozen=True)
@@ -113,8 +118,8 @@ def statements(reports: Iterable[str]) -> list[str]:
     Raises:
         UnknownReport: there is no report of one of the names.
     """
-    facts = ("request_filter", "missing_columns", "tables")
-    said = [_NUMBERS, _LOST, _failures(), *map(_values_of, facts)]
+    facts = ("request_filter", "tables")
+    said = [_NUMBERS, _LOST, _LACKING, _failures(), *map(_values_of, facts)]
     return said + [catalogue.load(name).sql for name in reports]
 
 
@@ -137,9 +142,11 @@ def caveats(engine: SqlEngine) -> list[str]:
     filters = run_query(engine, _values_of("request_filter")).rows
     if filters:
         found.append(losses.filtered(" or ".join(str(wanted) for (wanted,) in filters), whole))
-    lacking = run_query(engine, _values_of("missing_columns")).rows
-    for (columns,) in lacking:
+    lacking = run_query(engine, _LACKING).rows
+    for columns, lack, runs in lacking:
         text = f"columns are missing and treated as unknown: {columns}"
+        if int(runs or 1) > 1:
+            text += f" (in {lack:,} of {runs:,} runs)"
         # In this column, null means complete.
         if "incomplete" in str(columns).split(", "):
             text += "; incomplete requests cannot be distinguished from complete ones"

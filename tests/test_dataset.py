@@ -1,0 +1,469 @@
+"""Datasets: ingest, `--where`, reports and diff on many runs, object stores, and what is wrong with a dataset."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from syncline import _core
+from syncline.dataset import index, layout
+from syncline.dataset.store import open_store
+from syncline.dataset.tables import open_dataset
+from syncline.engine import EngineError, SqlError
+from syncline.engine.columns import open_columns
+from syncline.errors import InputError
+from syncline.report import caveats, names, run_report, sql_root
+
+from tests.coretools import DATA
+from tests.sqltools import same
+from tests.test_commands import run
+
+RECORDINGS = DATA.parent
+# host -> (day, recordings): text, binary, strace, perf and a run directory.
+HOSTS = {
+    "db1": ("2026-11-01", ["thesis/small4.log", "thesis/parallel4.log", "strace/small4.log"]),
+    "db2": ("2026-11-02", ["thesis/small1.log", "tracecmd/small4.dat", "thesis/empty.log"]),
+}
+RUNS = sum(len(files) for _, files in HOSTS.values())
+
+
+def ok(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def fails(code: int, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    done = run(*arguments)
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a dataset of two hosts and two days. Tests that change it copy it."""
+    folder = tmp_path_factory.mktemp("dataset") / "history"
+    for host, (day, files) in HOSTS.items():
+        for file in files:
+            options = ["--host", host, "--started", day, "--fact", f"format={Path(file).parent}"]
+            ok("ingest", RECORDINGS / file, "--into", folder, *options)
+    return folder
+
+
+@pytest.fixture
+def changed(dataset: Path, tmp_path: Path) -> Path:
+    """Returns a copy of the dataset that a test may damage."""
+    shutil.copytree(dataset, tmp_path / "history")
+    return tmp_path / "history"
+
+
+def partitions(folder: Path) -> list[Path]:
+    return sorted(folder.glob("host=*/day=*/run=*"))
+
+
+def partition(folder: Path, name: str) -> Path:
+    """Returns the partition of a recording."""
+    return next(one for one in partitions(folder) if one.name.startswith(f"run={name}-"))
+
+
+def rows(folder: Path, report: str, *options: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(ok("report", folder, report, "--format", "csv", *options).stdout)))  # fmt: skip
+
+
+def test_every_report_equals_that_of_the_same_tables_in_a_folder(
+    dataset: Path, tmp_path: Path
+) -> None:
+    for one in partitions(dataset):
+        shutil.copytree(one, tmp_path / one.name.removeprefix("run="))
+    with (
+        open_dataset(str(dataset)) as of_dataset,
+        open_columns(tmp_path, sql=sql_root() / "duckdb") as of_folder,
+    ):
+        for name in names():
+            found, expected = run_report(of_dataset, name), run_report(of_folder, name)
+            assert same(found.rows, expected.rows), name
+            assert found.columns == expected.columns
+        assert caveats(of_dataset) == caveats(of_folder)
+
+
+def test_a_partition_holds_its_run_and_is_a_folder_of_tables(dataset: Path) -> None:
+    assert len(partitions(dataset)) == RUNS
+    one = partition(dataset, "parallel4")
+    assert one.parent == dataset / "host=db1" / "day=2026-11-01"
+    entry = json.loads((one / "_run.json").read_bytes())
+    assert (entry["host"], entry["day"], entry["schema_version"]) == ("db1", "2026-11-01", _core.SCHEMA_VERSION)  # fmt: skip
+    assert entry["facts"] == {"format": "thesis"}
+    assert entry["tables"]["sync"]["rows"] == 80
+    copies = [path.read_bytes() for path in (dataset / "_runs").glob(f"{entry['run']}.*")]
+    assert copies == [(one / "_run.json").read_bytes()]
+    log = ok("report", DATA / "parallel4.log", "summary", "--format", "csv").stdout
+    assert ok("report", one, "summary", "--format", "csv").stdout == log
+    # Other readers of Hive partitions see the runs too.
+    with duckdb.connect() as db:
+        found = db.execute(
+            "SELECT host, day, COUNT(*) FROM read_parquet(?, hive_partitioning = true) GROUP BY ALL ORDER BY 1",
+            [f"{dataset}/*/*/*/syncline_sync.parquet"],
+        ).fetchall()
+    # 100 + 80 + 100 requests, and 50 + 100 + 51: tests/data/README.md.
+    assert [(host, str(day)) for host, day, _ in found] == [("db1", "2026-11-01"), ("db2", "2026-11-02")]  # fmt: skip
+
+
+def test_where_chooses_runs_and_reads_no_other_partition(changed: Path) -> None:
+    only_log = ok("report", DATA / "parallel4.log", "threads", "--format", "csv").stdout
+    # A partition that is not chosen may even be damaged.
+    for one in partitions(changed):
+        if "parallel4" not in one.name:
+            (one / "syncline_sync.parquet").write_bytes(b"PAR1 is not all that it takes PAR1")
+    chosen = ("--where", "name = 'parallel4.log' AND day < '2026-11-02' AND format = 'thesis'")
+    done = ok("report", changed, "threads", "--format", "csv", *chosen)
+    assert [line.rpartition(",")[0] for line in done.stdout.splitlines()[1:]] or only_log
+    assert "left out" not in done.stderr
+    sql = "SELECT COUNT(*) AS n FROM syncline_sync"
+    assert ok("query", changed, sql, "--format", "csv", *chosen).stdout.split() == ["n", "80"]
+
+
+def test_where_is_a_condition_on_a_run_and_nothing_else(dataset: Path) -> None:
+    for where, message in (
+        ("comm = 'wl'", 'column "comm" not found'),
+        ("true) UNION ALL (SELECT 'x'", "is not a condition"),
+        ("true); DROP TABLE syncline_run; --", "syntax"),
+        ("run IN (SELECT content FROM read_text('/etc/passwd'))", "disabled"),
+        ("day >", "syntax"),
+    ):
+        done = fails(2, "report", dataset, "--where", where)
+        assert message in done.stderr, where
+        assert "Traceback" not in done.stderr
+    done = fails(3, "report", dataset, "--where", "host = 'db9'")
+    assert "no run of" in done.stderr
+    assert f"it has {RUNS} runs: hosts db1, db2; days 2026-11-01 to 2026-11-02" in done.stderr
+    done = fails(3, "report", DATA / "small1.log", "--where", "host = 'db1'")
+    assert "--where selects runs of a dataset" in done.stderr
+
+
+def test_sql_on_a_dataset_reads_the_dataset_only(dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    done = fails(2, "query", dataset, f"SELECT * FROM read_csv('{tmp_path}/secret.csv')")
+    assert "disabled" in done.stderr
+    runs = ok("query", dataset, "SELECT host, COUNT(*) n FROM syncline_run GROUP BY ALL ORDER BY 1", "--format", "csv")  # fmt: skip
+    assert runs.stdout.split() == ["host,n", "db1,3", "db2,3"]
+
+
+def test_a_run_that_is_there_stays_as_it_is_in_any_form(changed: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in changed.rglob("*") if path.is_file()}
+    log, other_name = DATA / "small1.log", tmp_path / "again.log"
+    shutil.copy(log, other_name)
+    ok("convert", log, "-o", tmp_path / "small1.pftrace", "-q")
+    ok("convert", log, "-o", tmp_path / "tables", "--to", "tables", "-q")
+    forms = [log, other_name, tmp_path / "small1.pftrace", tmp_path / "tables", partition(changed, "small1")]  # fmt: skip
+    done = ok("ingest", *forms, "--into", changed)
+    assert done.stdout.count("is in the dataset as small1-") == len(forms)
+    assert f"0 added, {len(forms)} already there" in done.stdout
+    assert {path: path.read_bytes() for path in changed.rglob("*") if path.is_file()} == before
+
+
+def test_a_run_that_differs_is_refused_or_replaced(changed: Path) -> None:
+    log = DATA / "small1.log"
+    done = fails(3, "ingest", log, "--into", changed, "--host", "db7")
+    assert "the host is db2 there instead of db7" in done.stderr
+    assert "--replace" in done.stderr
+    # With other options the rows are others.
+    done = fails(3, "ingest", log, "--into", changed, "--min-latency", "12ms")
+    assert "other options" in done.stderr
+    assert len(partitions(changed)) == RUNS
+    ok("ingest", log, "--into", changed, "--host", "db7", "--fact", "branch=x", "--replace")
+    assert len(partitions(changed)) == RUNS
+    moved = partition(changed, "small1")
+    # What is not said again stays.
+    assert moved.parent == changed / "host=db7" / "day=2026-11-02"
+    sql = "SELECT format, branch FROM syncline_run WHERE host = 'db7'"
+    assert ok("query", changed, sql, "--format", "csv").stdout.split()[1] == "thesis,x"
+    ok("ingest", log, "--into", changed, "--min-latency", "12ms", "--replace")
+    assert len(partitions(changed)) == RUNS
+    assert len(list((changed / "_runs").iterdir())) == RUNS
+    assert int(rows(changed, "summary", "--where", "host = 'db7'")[0]["value"].split(".")[0]) == 1
+
+
+def test_what_is_not_a_run_is_named_and_the_others_are_added(tmp_path: Path) -> None:
+    ok("convert", DATA / "small1.log", "-o", tmp_path / "a.csv", "-q")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad.log").write_text("no log at all\n")
+    done = run("ingest", tmp_path / "a.csv", tmp_path / "none", tmp_path / "empty", tmp_path / "bad.log", "-", DATA / "small1.log", "--into", tmp_path / "d")  # fmt: skip
+    assert done.returncode == 3
+    for text in ("a.csv holds only the requests", "none: no such file", "is a folder and not a run", "bad.log", "standard input has no name"):  # fmt: skip
+        assert text in done.stderr
+    assert "1 added" in done.stdout
+    done = fails(3, "ingest", DATA / "small1.log", "--into", tmp_path)
+    assert "is not a dataset, and holds other files" in done.stderr
+    for options in (["--started", "yesterday"], ["--fact", "host=x"], ["--fact", "Branch=x"], ["--fact", "x"], ["--host", ""]):  # fmt: skip
+        assert run("ingest", DATA / "empty.log", "--into", tmp_path / "d", *options).returncode == 2  # fmt: skip
+    assert not list((tmp_path / "d" / "_staging").iterdir())
+
+
+def test_the_name_of_a_host_stays_below_the_dataset(tmp_path: Path) -> None:
+    hosts = ["../../up", "a/b", "ä b", "x=y", "%2e"]
+    for host, name in zip(hosts, ("small1", "small4", "empty", "append", "rename"), strict=True):
+        ok("ingest", DATA / f"{name}.log", "--into", tmp_path / "d", "--host", host)
+    assert len(list((tmp_path / "d").glob("host=*/day=__HIVE_DEFAULT_PARTITION__/run=*"))) == 5
+    found = ok("query", tmp_path / "d", "SELECT host FROM syncline_run WHERE day IS NULL", "--format", "json")  # fmt: skip
+    assert all(json.dumps(host, ensure_ascii=False) in found.stdout for host in hosts)
+    assert not (tmp_path / "up").exists()
+    fails(2, "ingest", DATA / "sync.log", "--into", tmp_path / "d", "--host", "x" * 300)
+
+
+def test_a_kill_leaves_no_half_run(tmp_path: Path) -> None:
+    """Kills an ingest at many times. Each time the dataset is what it was, or has the run."""
+    target = tmp_path / "d"
+    ok("ingest", DATA / "small1.log", "--into", target)
+    command = [sys.executable, "-c", "from syncline.cli import main; main()", "ingest", str(DATA / "bg.log.gz"), "--into", str(target)]  # fmt: skip
+    begun = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True)
+    whole_s = time.monotonic() - begun
+    shutil.rmtree(partition(target, "bg"))
+    next((target / "_runs").glob("bg-*")).unlink()
+    for step in range(4):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(whole_s * (step + 1) / 4.5)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert ok("report", target, "summary", "--format", "csv").stdout.splitlines()[1][:12] in ("runs,all,1.0", "runs,all,2.0")  # fmt: skip
+    ok("ingest", DATA / "bg.log.gz", "--into", target)
+    assert len(list((target / "_runs").iterdir())) == 2
+    assert not list((target / "_staging").iterdir())
+
+
+def test_a_partition_without_an_entry_is_not_read_and_is_replaced(changed: Path) -> None:
+    """What a kill between the rename and the entry leaves."""
+    one = partition(changed, "small1")
+    next((changed / "_runs").glob("small1-*")).unlink()
+    (one / "syncline_bio.parquet").write_bytes(b"half")
+    assert rows(changed, "summary")[0]["value"] == f"{RUNS - 1}.0"
+    ok("ingest", DATA / "small1.log", "--into", changed, "--host", "db2", "--started", "2026-11-02")
+    assert rows(changed, "summary")[0]["value"] == f"{RUNS}.0"
+
+
+def test_partitions_that_cannot_be_read_are_named_and_left_out(changed: Path) -> None:
+    shutil.rmtree(partition(changed, "small1"))
+    (partition(changed, "empty") / "syncline_wait.parquet").unlink()
+    cut = partition(changed, "parallel4") / "syncline_bio.parquet"
+    cut.write_bytes(cut.read_bytes()[:-10])
+    newer = next((changed / "_runs").glob("small4-*"))
+    entry = json.loads(newer.read_bytes())
+    newer.write_bytes(json.dumps(entry | {"schema_version": 999}).encode())
+    done = ok("report", changed, "summary", "--format", "csv")
+    assert done.stdout.splitlines()[1].startswith(f"runs,all,{RUNS - 4}.0")
+    for text in (
+        "1 run is left out: the partition was deleted: host=db2/day=2026-11-02/run=small1-",
+        "1 run is left out: syncline_wait.parquet was deleted: ",
+        "1 run is left out: syncline_bio.parquet is damaged: it has another size than at ingest: ",
+        f"1 run is left out: of schema version 999, and this Syncline reads {_core.SCHEMA_VERSION}",
+    ):
+        assert text in done.stderr
+    done = fails(3, "report", changed, "--where", "name = 'small1.log'")
+    assert "no run can be read: 1 run is left out: the partition was deleted" in done.stderr
+
+
+def test_a_corrupt_file_refuses_the_query_and_is_named(changed: Path) -> None:
+    file = partition(changed, "parallel4") / "syncline_sync.parquet"
+    data = bytearray(file.read_bytes())
+    # The same size: pages and footer are overwritten.
+    data[4:-8] = bytes(len(data) - 12)
+    file.write_bytes(data)
+    done = fails(3, "report", changed, "summary")
+    assert "run=parallel4-" in done.stderr
+    assert "is corrupt: it is not what was written at ingest" in done.stderr
+    assert "Traceback" not in done.stderr
+    hint = next(part for part in done.stderr.split('"') if part.startswith("run != "))
+    assert rows(changed, "summary", "--where", hint)[0]["value"] == f"{RUNS - 1}.0"
+
+
+def test_a_column_that_older_runs_lack_is_null_and_named(changed: Path) -> None:
+    """Two schema versions in one dataset: one run lacks two columns of requests, and the table of phases."""
+    one = partition(changed, "parallel4")
+    entry_file = next((changed / "_runs").glob("parallel4-*"))
+    entry = json.loads(entry_file.read_bytes())
+    with duckdb.connect() as db:
+        db.execute(f"COPY (SELECT * EXCLUDE (fs, residue_ns) FROM '{one}/syncline_sync.parquet') TO '{changed}/new.parquet'")  # fmt: skip
+    (changed / "new.parquet").rename(one / "syncline_sync.parquet")
+    (one / "syncline_phase.parquet").unlink()
+    del entry["tables"]["phase"], entry["tables"]["sync"]["columns"]["fs"], entry["tables"]["sync"]["columns"]["residue_ns"]  # fmt: skip
+    entry["tables"]["sync"]["bytes"] = (one / "syncline_sync.parquet").stat().st_size
+    entry["schema_version"] = 1
+    entry_file.write_bytes(json.dumps(entry).encode())
+    done = ok("report", changed, "summary", "--format", "csv")
+    assert f"columns are missing and treated as unknown: fs, residue_ns (in 1 of {RUNS} runs)" in done.stderr  # fmt: skip
+    assert "tables of a run are missing" in done.stderr
+    assert done.stdout.splitlines()[1].startswith(f"runs,all,{RUNS}.0")
+    sql = "SELECT COUNT(fs) n, COUNT(*) - COUNT(residue_ns) lacks FROM syncline_sync WHERE run LIKE 'parallel4-%'"
+    assert ok("query", changed, sql, "--format", "csv").stdout.split()[1] == "0,80"
+
+
+def test_damaged_markers_and_entries_are_named(changed: Path) -> None:
+    entry = next((changed / "_runs").glob("empty-*"))
+    good = entry.read_bytes()
+    for bad in (b"", b"{", b"[]", good.replace(b'"run":"empty-', b'"run":"../../empty-'), good.replace(b"VARCHAR", b"x)--")):  # fmt: skip
+        entry.write_bytes(bad)
+        done = ok("report", changed, "summary", "--format", "csv")
+        assert f"_runs/{entry.name} is damaged" in done.stderr
+        assert done.stdout.splitlines()[1].startswith(f"runs,all,{RUNS - 1}.0")
+    entry.write_bytes(good)
+    marker = changed / "syncline_dataset.json"
+    for bad, text in ((b"{}", "is damaged"), (b'{"syncline_dataset":2}', "version 2, and this Syncline reads version 1")):  # fmt: skip
+        marker.write_bytes(bad)
+        assert text in fails(3, "report", changed).stderr
+        assert text in fails(3, "ingest", DATA / "sync.log", "--into", changed).stderr
+
+
+def test_diff_takes_both_sides_from_a_dataset(tmp_path: Path) -> None:
+    sides = RECORDINGS / "diff"
+    for day, side in (("2026-11-01", "base"), ("2026-11-08", "slower")):
+        for number, file in enumerate(sorted((sides / side).iterdir())):
+            ok("ingest", "-q", file, "--into", tmp_path / "d", "--started", f"{day}T{number:02}:00")
+    conditions = ("--base-where", "day = '2026-11-01'", "--new-where", "day = '2026-11-08'")
+    of_dataset = fails(1, "diff", tmp_path / "d", *conditions, "--by", "none", "--format", "json")
+    of_files = fails(1, "diff", sides / "base", sides / "slower", "--by", "none", "--format", "json")  # fmt: skip
+    found, expected = (json.loads(done.stdout)["rows"] for done in (of_dataset, of_files))
+    assert [row["verdict"] for row in found] == [row["verdict"] for row in expected]
+    assert [row["new"] for row in found] == pytest.approx([row["new"] for row in expected])
+    done = fails(3, "diff", DATA / "small1.log", DATA / "small4.log", "--where", "host = 'x'")
+    assert "is not one" in done.stderr
+
+
+# Object stores
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """Runs an S3 server, and yields the URL of a bucket in it."""
+    server = pytest.importorskip("moto.server")
+    fs = pytest.importorskip("pyarrow.fs")
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    _, port = running.get_host_and_port()
+    kept = dict(os.environ)
+    os.environ |= {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "SYNCLINE_STORE_TIMEOUT": "5",
+    }
+    fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True).create_dir("runs")  # fmt: skip
+    yield "s3://runs"
+    running.stop()
+    os.environ.clear()
+    os.environ |= kept
+
+
+def test_an_object_store_gives_what_a_folder_gives(bucket: str, dataset: Path) -> None:
+    url = f"{bucket}/history"
+    some = [partition(dataset, name) for name in ("small1", "parallel4", "empty")]
+    assert "3 added" in ok("ingest", *some, "--into", url).stdout
+    # Facts, host and day come along.
+    condition = "host = 'db1' AND format = 'thesis' AND day = '2026-11-01' AND name != 'small4.log'"
+    for name in ("summary", "threads"):
+        found = rows(url, name, "--where", condition)  # type: ignore[arg-type]
+        assert found == rows(dataset, name, "--where", condition)
+    assert "1 already there" in ok("ingest", some[0], "--into", url).stdout
+    done = run("diff", url, "--base-where", "name = 'small1.log'", "--new-where", "name = 'parallel4.log'", "--by", "none")  # fmt: skip
+    assert done.returncode in (1, 5), done.stderr
+    assert "base  s3://runs/history" in done.stdout
+    store = open_store(url)
+    entry = next(one for one in index.read_entries(store)[0] if one.name == "empty.log")
+    store.remove(f"{entry.partition}/{layout.table_name('bio')}")
+    assert "syncline_bio.parquet was deleted" in ok("report", url, "summary").stdout
+    assert "holds no syncline_dataset.json" in fails(3, "report", f"{bucket}/other").stderr
+    assert "names no bucket" in fails(3, "report", "s3:///x").stderr
+    denied = fails(2, "query", url, "SELECT * FROM read_text('s3://runs/other/x')")
+    assert "disabled" in denied.stderr
+
+
+def test_an_object_store_that_does_not_answer_is_named(
+    monkeypatch: pytest.MonkeyPatch, bucket: str
+) -> None:
+    """One that refuses connections, and one that accepts them and is silent."""
+    import socket
+
+    monkeypatch.setenv("SYNCLINE_STORE_TIMEOUT", "1")
+    with socket.socket() as silent, socket.socket() as closed:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(16)
+        closed.bind(("127.0.0.1", 0))
+        for one in (closed, silent):
+            monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{one.getsockname()[1]}")
+            done = fails(3, "report", f"{bucket}/history", "summary")
+            assert "the object store does not answer" in done.stderr
+            assert "AWS_ENDPOINT_URL" in done.stderr
+            assert "Traceback" not in done.stderr
+            assert not done.stdout
+
+
+def test_a_store_that_stops_during_a_query_is_named(bucket: str, dataset: Path) -> None:
+    """The entries are read, and then the server refuses to give the tables."""
+    ok("ingest", "-q", partition(dataset, "small1"), "--into", f"{bucket}/stops")
+    with open_dataset(f"{bucket}/stops") as engine:
+        assert run_report(engine, "summary").rows
+        store = open_store(f"{bucket}/stops")
+        (entry,) = index.read_entries(store)[0]
+        store.remove(entry.partition)
+        with pytest.raises((EngineError, InputError)) as failed:
+            engine.query("SELECT SUM(bytes), MAX(path) FROM syncline_sync")
+    assert "run=small1-" in str(failed.value)
+
+
+def test_the_memory_of_duckdb_can_be_set(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = "SELECT current_setting('memory_limit') AS m"
+    monkeypatch.setenv("SYNCLINE_MEMORY", "512M")
+    assert ok("query", dataset, sql, "--format", "csv").stdout.split()[1:] == ["512.0", "MiB"]
+    for bad in ("much", "0", "1T", "-1"):
+        monkeypatch.setenv("SYNCLINE_MEMORY", bad)
+        assert "SYNCLINE_MEMORY" in fails(3, "query", dataset, sql).stderr
+
+
+def test_two_ingests_at_once_add_all_runs(tmp_path: Path) -> None:
+    groups = [["small1", "empty", "append"], ["small1", "rename", "append"]]
+    results: list[int] = []
+
+    def add(group: list[str]) -> None:
+        command = [sys.executable, "-c", "from syncline.cli import main; main()", "ingest", "-q"]
+        files = [str(DATA / f"{name}.log") for name in group]
+        results.append(subprocess.run([*command, *files, "--into", str(tmp_path / "d")], check=False).returncode)  # fmt: skip
+
+    threads = [threading.Thread(target=add, args=(group,)) for group in groups]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [0, 0]
+    selection = index.select(open_store(str(tmp_path / "d")))
+    assert sorted(entry.name for entry in selection.entries) == ["append.log", "empty.log", "rename.log", "small1.log"]  # fmt: skip
+    assert not selection.left_out
+
+
+def test_entries_are_parsed_strictly(dataset: Path) -> None:
+    entry, _ = index.read_entries(open_store(str(dataset)))
+    data = layout.serialized(entry[0])
+    assert layout.serialized(layout.parse(data)) == data
+    whole = json.loads(data)
+    for key, bad in (
+        *(("run", "a/b"), ("run", ""), ("day", "2026-11"), ("day", "../.."), ("host", "")),
+        *(("tables", {}), ("tables", None), ("started_ns", "1"), ("figures", [[1]])),
+        *(("figures", [["a", "all", "1", "ns", 1, 1]]), ("facts", {"a": 1}), ("syncline_run", 2)),
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            layout.parse(json.dumps(whole | {key: bad}).encode())
+    with pytest.raises(SqlError):
+        index.select(open_store(str(dataset)), "1 +")
