@@ -11,7 +11,7 @@ PLUGIN := converter/syncline/ui/plugin/plugin.js
 PLUGIN_SOURCES := $(shell find perfetto-ui-plugin sql/perfetto sql/plugin sql/reports \( -name node_modules -o -name generated -o -name build \) -prune -o -type f -print)
 DEMO_LOG := tests/data/thesis/small4-slowdisk.log
 
-.PHONY: demo test test-quick page plugin plugin-types lint format bench wheel sdist constraints notices kernel-test record-fixtures clean help
+.PHONY: demo test test-quick page plugin plugin-types lint format bench wheel sdist constraints notices kernel-test spark-test record-fixtures clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 17
@@ -81,6 +81,10 @@ $(STAMP): $(BIN)/python pyproject.toml setup.py constraints.txt $(CORE_SOURCES) 
 
 kernel-test: $(STAMP) ## test workloads and recorders in a QEMU guest (minutes; the first time, as root, five more)
 	tests/kernel/test.sh
+
+spark-test: $(STAMP) ## compare Spark with DuckDB on a cluster of three workers (minutes; 500 MB of packages; needs Java 17)
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
+	SYNCLINE_SPARK=1 $(BIN)/python -m pytest -q tests/spark
 
 record-fixtures: ## record workloads in the guest into build/recordings
 	tests/kernel/record.sh

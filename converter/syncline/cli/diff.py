@@ -34,7 +34,6 @@ _ENDINGS = {".json": "json", ".md": "md", ".xml": "junit", ".txt": "table"}
         "syncline diff tests/data/diff/base tests/data/diff/slower || test $? = 1   (a regression)",
         "syncline diff tests/data/diff/base tests/data/diff/same --by none -o diff.md || test $? = 5   (can't tell)",
         "syncline diff tests/data/thesis/small4.log tests/data/thesis/small4-slowdisk.log || test $? = 1",
-        "syncline diff history --base-where \"day < '2026-11-01'\" --new-where \"day >= '2026-11-01'\"",
     ),
 )
 @click.argument("base", required=False)

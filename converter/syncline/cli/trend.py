@@ -16,6 +16,7 @@ from syncline.cli.output import refuse_inputs, show, written
 @click.command(
     "trend",
     epilog=example(
+        "syncline ingest -q tests/data/thesis/small4.log --into history --started 2026-11-24 --fact branch=main",
         "syncline trend history syscall_latency_p99",
         "syncline trend history syncs syscall_latency_avg --where \"branch = 'main'\" --html trend.html",
         "syncline trend history syscall_latency_p99 --recent 5     (exit code 1 if it got worse)",

@@ -310,20 +310,24 @@ class SparkEngine:
             # Read by each step, and small.
             for table in {one.name for one in step.find_all(exp.Table)} & {one.alias for one in before}:  # fmt: skip
                 query = exp.select("*").from_(table)
-                self._view(f"_{name}_{table}", frame(query, columns=[]).localCheckpoint())
+                self._view(f"_{name}_{table}", self._computed(frame(query, columns=[])))
                 for one in step.find_all(exp.Table):
                     if one.name == table:
                         one.set("alias", exp.TableAlias(this=exp.to_identifier(table)))
                         one.set("this", exp.to_identifier(f"_{name}_{table}"))
-            known = frame(body.this).distinct().localCheckpoint()
+            known = self._computed(frame(body.this).distinct())
             last = known
             while not last.isEmpty():
                 self._view(f"_{name}_last", last)
-                last = frame(step, []).distinct().subtract(known).localCheckpoint()
-                known = known.union(last).localCheckpoint()
+                last = self._computed(frame(step, []).distinct().subtract(known))
+                known = self._computed(known.union(last))
             self._view(f"_{name}_all", known)
             cte.set("this", exp.select("*").from_(f"_{name}_all"))
         return statement
+
+    def _computed(self, frame: DataFrame) -> DataFrame:
+        """Computes a small table, so that what reads it does not compute it again."""
+        return self._spark.createDataFrame(frame.collect(), frame.schema)
 
     def _run(self, statement: str) -> Result:
         frame = self._spark.sql(statement)
