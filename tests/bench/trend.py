@@ -9,7 +9,7 @@ import random
 
 from syncline.trend.history import changes_in
 
-SERIES = 400
+SERIES = 200
 BEFORE = 20
 
 

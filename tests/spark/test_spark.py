@@ -1,4 +1,4 @@
-"""Datasets on a standalone cluster of Spark: three worker processes on 127.0.0.1, one of which is killed during an ingest.
+"""Datasets on a standalone cluster of Spark: three worker processes on 127.0.0.1. One is killed during an ingest.
 
 `make spark-test` runs it. It takes minutes, so `make test` skips it.
 """

@@ -223,7 +223,7 @@ def _read(store: Store, name: str) -> Entry:
 def _is_same(old: Entry, new: Entry, described: Described) -> bool:
     """Returns whether an ingest would change nothing. The name and the form of the input do not count.
 
-    What the user does not say now stays as it is.
+    What the user does not say now is kept.
     """
     return not _changes(old, new, described)
 

@@ -364,7 +364,7 @@ def _parsed(sql: str) -> list[exp.Expression]:
 
 
 def _adapted(exp: Any, statement: exp.Expression) -> exp.Expression:
-    """Changes what sqlglot leaves as it is, although it means another thing in Spark."""
+    """Changes SQL that means something else in Spark, and that sqlglot leaves unchanged."""
     if isinstance(statement, exp.Create):
         if statement.kind != "VIEW":
             raise SqlError(f"CREATE {statement.kind} is not allowed", "Spark only reads a dataset")
