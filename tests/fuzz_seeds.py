@@ -14,8 +14,10 @@ import random
 import struct
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 from syncline import _core
 
 from tests.reference import (
@@ -339,6 +341,10 @@ def own_traces() -> dict[str, bytes]:
                 continue
             seeds[name] = out.read_bytes()
             out.unlink()
+    # Only large traces have compressed packets. Here one holds a whole trace.
+    name, data = max(seeds.items(), key=lambda seed: len(seed[1]))
+    packets = {"compressed_packets": zlib.compress(data)}
+    seeds[f"compressed-{name}"] = Trace(packet=[packets]).SerializeToString()
     for file in sorted((DATA.parent / "own-trace").glob("*.pftrace.gz")):
         seeds[file.name] = gzip.decompress(file.read_bytes())
     return seeds

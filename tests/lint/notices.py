@@ -20,14 +20,17 @@ NOTICES = ROOT / "converter" / "NOTICES.md"
 PLATFORMS = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin"]
 CHOICE = ["Apache-2.0", "MIT", "BSD-3-Clause", "Zlib", "CDDL-1.0"]
 # C sources that a crate compiles, and their licence.
-BUNDLED = {"zstd-sys": ("zstd, the C library", "zstd/LICENSE", "BSD-3-Clause")}
+BUNDLED = {
+    "libdeflate-sys": ("libdeflate, the C library", "libdeflate/COPYING", "MIT"),
+    "zstd-sys": ("zstd, the C library", "zstd/LICENSE", "BSD-3-Clause"),
+}
 
 HEAD = """\
 # Third-party notices
 
-The wheel's extension module, `syncline/_core.abi3.so`, contains these crates, the C library zstd, and parts of the
-Rust standard library (MIT OR Apache-2.0, https://github.com/rust-lang/rust). Each licence is followed by the crates
-that are used under it. The sources of each crate, those under the CDDL among them, are at the address next to its
+The wheel's extension module, `syncline/_core.abi3.so`, contains these crates, the C libraries libdeflate and zstd, and
+parts of the Rust standard library (MIT OR Apache-2.0, https://github.com/rust-lang/rust). Each licence is followed by
+the crates that are used under it. The sources of each crate, those under the CDDL among them, are at the address next to its
 name; none is changed. The page of HTML reports contains JavaScript packages, and their licences are in the page.
 
 `python -m tests.lint.notices --write` writes this file.

@@ -12,9 +12,15 @@ use crate::output_path::{folder, resolve};
 use crate::part::{self, Access, Part};
 use crate::terminal::escape;
 
-const BUFFER_BYTES: usize = 1 << 19;
+pub(crate) const BUFFER_BYTES: usize = 1 << 19;
 /// Capacity of the channel to the writing thread, in buffers.
 const BUFFERS: usize = 4;
+
+/// Changes what is written, in the writing thread.
+pub trait Pack: Send {
+    /// Returns the bytes to write in place of a buffer, which holds whole records. All buffers but the last one are full.
+    fn pack<'a>(&'a mut self, buffer: &'a [u8]) -> &'a [u8];
+}
 
 enum Target {
     /// Standard output, a device or a pipe, which no file can replace.
@@ -63,12 +69,12 @@ struct Writer {
 }
 
 impl Writer {
-    fn start(mut target: Target) -> io::Result<Self> {
+    fn start(mut target: Target, mut pack: Option<Box<dyn Pack>>) -> io::Result<Self> {
         let (full, buffers) = sync_channel::<Vec<u8>>(BUFFERS);
         let (recycle, empty): (Sender<Vec<u8>>, _) = channel();
         let thread = thread::Builder::new().name("syncline-write".into()).spawn(move || {
             for mut buffer in buffers {
-                target.write(&buffer)?;
+                target.write(pack.as_mut().map_or(&buffer[..], |pack| pack.pack(&buffer)))?;
                 buffer.clear();
                 let _ = recycle.send(buffer);
             }
@@ -95,15 +101,20 @@ pub struct Output {
 impl Output {
     /// Creates the file under a temporary name in the same folder, so that the rename stays in one file system. `-` is standard output.
     pub fn create(path: &Path, gzip: bool) -> Result<Self> {
-        Self::create_with(path, gzip, Access::Usual)
+        Self::create_with(path, gzip, Access::Usual, None)
     }
 
     /// Like `create`, but only the user can read the file.
     pub fn create_private(path: &Path) -> Result<Self> {
-        Self::create_with(path, false, Access::Private)
+        Self::create_with(path, false, Access::Private, None)
     }
 
-    fn create_with(path: &Path, gzip: bool, access: Access) -> Result<Self> {
+    /// Like `create`, but writes what `pack` makes of each buffer.
+    pub fn create_packed(path: &Path, pack: Box<dyn Pack>) -> Result<Self> {
+        Self::create_with(path, false, Access::Usual, Some(pack))
+    }
+
+    fn create_with(path: &Path, gzip: bool, access: Access, pack: Option<Box<dyn Pack>>) -> Result<Self> {
         let fail = |source| Error::Write { path: path.to_owned(), source };
         let path = &resolve(path)?;
         if path.is_dir() {
@@ -127,7 +138,7 @@ impl Output {
                 Target::File(file)
             }
         };
-        let writer = Writer::start(target).map_err(fail)?;
+        let writer = Writer::start(target, pack).map_err(fail)?;
         Ok(Self {
             path: path.to_owned(),
             writer: Some(writer),

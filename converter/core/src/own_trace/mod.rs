@@ -22,6 +22,7 @@ use crate::names::Names;
 use crate::rows::Value;
 use crate::rows::derived::{BioSums, Known, KnownCall};
 use crate::sink::perfetto::SEQUENCE_ID;
+use crate::sink::perfetto::compressed::{Decompress, is_compressed};
 use crate::sink::perfetto::proto::{annotation, clock, event, packet, trace};
 use crate::sink::{Mark, RunFacts, Sink};
 
@@ -71,26 +72,30 @@ pub fn read(
     let mut reader = Reader::new(sink, names);
     let mut chunks = ChunkReader::new(input);
     let mut chunk = Chunk::default();
-    let mut crc = flate2::Crc::new();
+    let mut decompress = Decompress::default();
     while chunks.next(&mut chunk, end_of_whole).map_err(|_| Stop::DAMAGED)? {
         let mut packets = Fields(chunk.bytes());
-        let mut begin = packets.0;
-        while let Some(field) = packets.next() {
-            let (trace::PACKET, Wire::Bytes(data)) = field? else { return Err(Stop::FOREIGN) };
-            if reader.checksum.is_some() {
-                // It is in the last packet.
-                return Err(Stop::FOREIGN);
+        let mut plain = chunk.bytes();
+        loop {
+            let before = packets.0.len();
+            match packets.next() {
+                Some(Ok((trace::PACKET, Wire::Bytes(data)))) if !is_compressed(data) => {}
+                Some(Ok((trace::PACKET, Wire::Bytes(data)))) => {
+                    reader.packets(&plain[..plain.len() - before], chunks.input())?;
+                    plain = packets.0;
+                    let mut fields = Fields(data);
+                    let Some(Ok((_, Wire::Bytes(data)))) = fields.next() else { return Err(Stop::DAMAGED) };
+                    if !fields.0.is_empty() {
+                        return Err(Stop::FOREIGN);
+                    }
+                    reader.packets(decompress.packets(data).ok_or(Stop::DAMAGED)?, chunks.input())?;
+                }
+                Some(Ok(_)) => return Err(Stop::FOREIGN),
+                Some(Err(error)) => return Err(error.into()),
+                None => break,
             }
-            reader.packet(data)?;
-            if let Some(checksum) = reader.checksum {
-                crc.update(&chunk.bytes()[..chunk.bytes().len() - begin.len()]);
-                check(crc.sum(), checksum, chunks.input())?;
-            }
-            begin = packets.0;
         }
-        if reader.checksum.is_none() {
-            crc.update(chunk.bytes());
-        }
+        reader.packets(plain, chunks.input())?;
         if !progress(chunks.input().consumed_bytes()) {
             return Err(Error::Interrupted.into());
         }
@@ -126,7 +131,9 @@ struct Reader<'a> {
     marks: Vec<(i64, Mark)>,
     /// Time and track of the instant with the facts of the run.
     facts_at: Option<(i64, u64)>,
-    /// CRC-32 of all packets before.
+    /// Of the packets that were read.
+    crc: flate2::Crc,
+    /// What the trace says that `crc` is, in its last packet.
     checksum: Option<u32>,
 }
 
@@ -145,8 +152,32 @@ impl<'a> Reader<'a> {
             run: RunRead::default(),
             marks: Vec::new(),
             facts_at: None,
+            crc: flate2::Crc::new(),
             checksum: None,
         }
+    }
+
+    /// Takes packets that are not compressed.
+    fn packets(&mut self, bytes: &[u8], input: &Input) -> Result<(), Stop> {
+        let mut packets = Fields(bytes);
+        let mut begin = bytes;
+        while let Some(field) = packets.next() {
+            let (trace::PACKET, Wire::Bytes(data)) = field? else { return Err(Stop::FOREIGN) };
+            if self.checksum.is_some() {
+                // It is in the last packet.
+                return Err(Stop::FOREIGN);
+            }
+            self.packet(data)?;
+            if let Some(checksum) = self.checksum {
+                self.crc.update(&bytes[..bytes.len() - begin.len()]);
+                check(self.crc.sum(), checksum, input)?;
+            }
+            begin = packets.0;
+        }
+        if self.checksum.is_none() {
+            self.crc.update(bytes);
+        }
+        Ok(())
     }
 
     fn packet(&mut self, data: &[u8]) -> Result<(), Stop> {

@@ -3,6 +3,7 @@
 //! This file writes the packets and the head of the trace: clock snapshot, categories, root track.
 
 mod bios;
+pub(crate) mod compressed;
 mod facts;
 pub(crate) mod fields;
 mod intern;
@@ -16,6 +17,7 @@ use std::path::Path;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use self::compressed::Compress;
 use self::fields::{AnnotationNames, CATEGORIES, counters};
 use self::intern::Interner;
 use self::proto::{bytes, clock, defaults, descriptor, event, nested, nested_long, packet, trace, uint};
@@ -85,7 +87,8 @@ impl PerfettoTrace {
     /// `device_names` are the names of block devices, such as `sda`, as far as they are known.
     /// When interned strings need more than `max_interned_bytes`, they are forgotten. Those that are used again are interned again.
     pub fn create(path: &Path, gzip: bool, device_names: &[(Dev, String)], max_interned_bytes: usize) -> Result<Self> {
-        let mut out = Output::create(path, gzip)?;
+        let mut out =
+            if gzip { Output::create(path, true) } else { Output::create_packed(path, Box::new(Compress::default())) }?;
         out.sum();
         Ok(Self {
             out,

@@ -190,6 +190,7 @@ pub(crate) mod packet {
     pub(crate) const TRACK_EVENT: u32 = 11;
     pub(crate) const INTERNED_DATA: u32 = 12;
     pub(crate) const SEQUENCE_FLAGS: u32 = 13;
+    pub(crate) const COMPRESSED_PACKETS: u32 = 50;
     pub(crate) const TRACE_PACKET_DEFAULTS: u32 = 59;
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
     pub(crate) const SEQ_INCREMENTAL_STATE_CLEARED: u64 = 1;
