@@ -4,25 +4,28 @@
 //! write ends the reading: another program's packets, a second trace behind the first, a row that cannot be rebuilt. Such a trace is for the
 //! trace processor.
 
+mod blocks;
 mod interned;
 mod rebuild;
 mod slices;
 mod wire;
 
+use std::thread;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use self::blocks::Blocks;
 use self::interned::{Interned, Tracks};
 use self::slices::{Event, Open};
-use self::wire::{Fields, Wire, end_of_whole};
+use self::wire::{Fields, Wire};
 use crate::error::{Error, Refused, Result};
-use crate::input_file::{Chunk, ChunkReader, Input};
+use crate::input_file::Input;
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
 use crate::rows::Value;
 use crate::rows::derived::{BioSums, Known, KnownCall};
 use crate::sink::perfetto::SEQUENCE_ID;
-use crate::sink::perfetto::compressed::{Decompress, is_compressed};
 use crate::sink::perfetto::proto::{annotation, clock, event, packet, trace};
 use crate::sink::{Mark, RunFacts, Sink};
 
@@ -69,48 +72,29 @@ pub fn read(
     names: &mut Names,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<RunRead, Stop> {
+    let path = input.path.clone();
     let mut reader = Reader::new(sink, names);
-    let mut chunks = ChunkReader::new(input);
-    let mut chunk = Chunk::default();
-    let mut decompress = Decompress::default();
-    while chunks.next(&mut chunk, end_of_whole).map_err(|_| Stop::DAMAGED)? {
-        let mut packets = Fields(chunk.bytes());
-        let mut plain = chunk.bytes();
-        loop {
-            let before = packets.0.len();
-            match packets.next() {
-                Some(Ok((trace::PACKET, Wire::Bytes(data)))) if !is_compressed(data) => {}
-                Some(Ok((trace::PACKET, Wire::Bytes(data)))) => {
-                    reader.packets(&plain[..plain.len() - before], chunks.input())?;
-                    plain = packets.0;
-                    let mut fields = Fields(data);
-                    let Some(Ok((_, Wire::Bytes(data)))) = fields.next() else { return Err(Stop::DAMAGED) };
-                    if !fields.0.is_empty() {
-                        return Err(Stop::FOREIGN);
-                    }
-                    reader.packets(decompress.packets(data).ok_or(Stop::DAMAGED)?, chunks.input())?;
-                }
-                Some(Ok(_)) => return Err(Stop::FOREIGN),
-                Some(Err(error)) => return Err(error.into()),
-                None => break,
+    thread::scope(|scope| {
+        let blocks = Blocks::start(scope, input)?;
+        while let Some(block) = blocks.next()? {
+            reader.packets(&block.packets, &path)?;
+            if !progress(block.consumed_bytes) {
+                return Err(Error::Interrupted.into());
             }
+            blocks.recycle(block);
         }
-        reader.packets(plain, chunks.input())?;
-        if !progress(chunks.input().consumed_bytes()) {
-            return Err(Error::Interrupted.into());
-        }
-    }
-    reader.finish()
+        reader.finish()
+    })
 }
 
 /// Compares the checksum of a trace with the one that it holds.
-fn check(have: u32, want: u32, input: &Input) -> Result<(), Error> {
+fn check(have: u32, want: u32, path: &str) -> Result<(), Error> {
     if have == want {
         return Ok(());
     }
     let message = "the trace is damaged: it is not what was written, by its checksum";
     let source = Refused::error(message, "copy it again, or convert the log again");
-    Err(Error::Read { path: input.path.clone(), source })
+    Err(Error::Read { path: path.to_owned(), source })
 }
 
 struct Reader<'a> {
@@ -158,7 +142,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes packets that are not compressed.
-    fn packets(&mut self, bytes: &[u8], input: &Input) -> Result<(), Stop> {
+    fn packets(&mut self, bytes: &[u8], path: &str) -> Result<(), Stop> {
         let mut packets = Fields(bytes);
         let mut begin = bytes;
         while let Some(field) = packets.next() {
@@ -170,7 +154,7 @@ impl<'a> Reader<'a> {
             self.packet(data)?;
             if let Some(checksum) = self.checksum {
                 self.crc.update(&bytes[..bytes.len() - begin.len()]);
-                check(self.crc.sum(), checksum, input)?;
+                check(self.crc.sum(), checksum, path)?;
             }
             begin = packets.0;
         }
