@@ -18,6 +18,7 @@ _MAX_EXPRESSION = 63
 _MAX_ACTIVE = 1024
 _ELSE, _ALWAYS = "else", "always"
 _EXPRESSION = re.compile(r"(\$?\w+)((?:(?:->|\.)\w+)*)(?::(\w+))?")
+_VARIABLE = re.compile(r"@\w+:\w+")
 _STEP = re.compile(r"(->|\.)(\w+)")
 
 
@@ -206,6 +207,16 @@ def define(probe: Probe, function: str, kernel: Kernel) -> Definition:
             if name not in probe.optional:
                 raise
             missing.append((name, str(error)))
+    texts = _texts(probe, function, arguments, kernel)
+    # A kernel that does not name its variables refuses the whole probe.
+    without = [argument for argument in arguments if "=@" not in argument]
+    if len(without) < len(arguments):
+        texts += _texts(probe, function, without, kernel)
+    return Definition(probe.event, function, tuple(texts), tuple(missing))
+
+
+def _texts(probe: Probe, function: str, arguments: list[str], kernel: Kernel) -> list[str]:
+    """Returns the texts that define a probe with these fields, best first."""
     fields = "".join(f" {argument}" for argument in arguments)
     name = f":{{group}}/{probe.event} {function}"
     if probe.on == "entry":
@@ -217,8 +228,7 @@ def define(probe: Probe, function: str, kernel: Kernel) -> Definition:
     fprobes = fprobes if kernel.features.fprobes else []
     kprobes = kprobes if kernel.features.kprobes else []
     first_fprobes = probe.in_interrupts or not kernel.has_fast_kprobes
-    texts = fprobes + kprobes if first_fprobes else kprobes + fprobes
-    return Definition(probe.event, function, tuple(texts), tuple(missing))
+    return fprobes + kprobes if first_fprobes else kprobes + fprobes
 
 
 def _argument(
@@ -237,6 +247,8 @@ def _expression(
     probe: Probe, function: str, expression: str, btf: Btf | None, features: Features
 ) -> str:
     """Returns an expression by the names of members if the kernel takes it, else by their offsets."""
+    if _VARIABLE.fullmatch(expression):
+        return expression
     found = _EXPRESSION.fullmatch(expression)
     if found is None:
         raise ValueError(f"{expression!r} is no expression")
