@@ -57,6 +57,13 @@ make_device() {
       dmsetup mknodes "$name" >&2
       echo "/dev/mapper/$name"
       ;;
+    busy)
+      # Its driver does not take every nth command (SDEBUG_OPT_HOST_BUSY), so the block layer issues it again.
+      modprobe scsi_debug dev_size_mb=256 delay=0 every_nth="${numbers[0]}" opts=0x8000 >&2
+      wait_until 20 compgen -G '/sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block/*' >/dev/null
+      columns=(/sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block/*)
+      echo "/dev/${columns[0]##*/}"
+      ;;
     null)
       modprobe -q null_blk nr_devices=0 || true
       mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
@@ -91,6 +98,7 @@ drop_device() {
     echo 0 >"/sys/kernel/config/nullb/$name/power"
     rmdir "/sys/kernel/config/nullb/$name"
   fi
+  if [[ $name == busy* ]]; then modprobe -r scsi_debug; fi
 }
 
 # mount_case SETUP DEVICE: mounts an empty file system at $DATA. A second call with the same arguments keeps it.

@@ -207,6 +207,78 @@ def prepare_forced(run: Run) -> None:
     os.close(run.make_file(run.dir / "other", PAGE))
 
 
+def aged(run: Run, timed: Timed) -> None:
+    """Syncs a file; then creates a file without a sync, and waits until the timer of the journal commits it. Several times."""
+    path = files(run)[0]
+    fd = run.open(path, os.O_WRONLY)
+    for n in range(run.number("rounds")):
+        run.write(fd, pattern(PAGE, seed=n), n * PAGE)
+        timed.sync(fd, path, PAGE)
+        with timed.call("create", path=str(run.dir / f"aged-{n}")):
+            os.close(run.open(run.dir / f"aged-{n}"))
+        time.sleep(3)
+    os.close(fd)
+
+
+def full(run: Run, timed: Timed) -> None:
+    """Creates folders, whose blocks are metadata, until the journal has been full several times. One fsync before and after."""
+    path = files(run)[0]
+    fd = run.open(path, os.O_WRONLY)
+    run.write(fd, pattern(PAGE), 0)
+    timed.sync(fd, path, PAGE)
+    for n in range(run.number("files")):
+        with timed.call("mkdir", path=str(run.dir / f"folder-{n}")):
+            (run.dir / f"folder-{n}").mkdir()
+    run.write(fd, pattern(PAGE, seed=1), PAGE)
+    timed.sync(fd, path, PAGE)
+    os.close(fd)
+
+
+def fast(run: Run, timed: Timed) -> None:
+    """Overwrites and syncs a file. Before two of three syncs, it does what a fast commit cannot hold."""
+    path = files(run)[0]
+    fd = run.open(path, os.O_WRONLY)
+    folders = [run.dir / name for name in ("one", "two")]
+    for n in range(run.number("syncs")):
+        cause = (None, "xattr", "rename dir")[n % 3]
+        if cause == "xattr":
+            os.setxattr(path, "user.n", str(n).encode())
+        elif cause == "rename dir":
+            (folders[0] / "moved").rename(folders[1] / "moved")
+            folders.reverse()
+        run.write(fd, pattern(PAGE, seed=n), n * PAGE)
+        with timed.call("fsync", path=str(path), dirty=PAGE, ineligible=cause):
+            run.sync(fd, "fsync")
+    os.close(fd)
+
+
+def prepare_fast(run: Run) -> None:
+    prepare_files(run)
+    for name in ("one", "two", "one/moved"):
+        (run.dir / name).mkdir()
+    os.setxattr(files(run)[0], "user.n", b"-")
+
+
+def others(run: Run, timed: Timed) -> None:
+    """Appends to another file without a sync, then appends to a file and syncs it. Blocks are allocated at each write, so the commit
+    has to write the data of the other file first."""
+    path, other = files(run)[0], run.dir / "other"
+    fd, other_fd = run.open(path, os.O_WRONLY), run.open(other, os.O_WRONLY)
+    size, block = run.number("size"), run.number("block")
+    at = run.number("syncs") * size
+    for n in range(run.number("syncs")):
+        timed.write(other_fd, other, pattern(block, seed=n), n * block)
+        run.write(fd, pattern(size, seed=n), at + n * size)
+        timed.sync(fd, path, size)
+    os.close(fd)
+    os.close(other_fd)
+
+
+def prepare_others(run: Run) -> None:
+    prepare_files(run)
+    os.close(run.make_file(run.dir / "other", 0))
+
+
 # --- pages ---------------------------------------------------------------------------------------
 
 
@@ -406,6 +478,10 @@ CASES: dict[str, Case] = {
     "syncs": (prepare_syncs, syncs),
     "group": (prepare_files, group),
     "forced": (prepare_forced, forced),
+    "aged": (prepare_files, aged),
+    "full": (prepare_files, full),
+    "fast": (prepare_fast, fast),
+    "others": (prepare_others, others),
     "cold": (prepare_files, cold),
     "blocked": (prepare_blocked, blocked),
     "error": (prepare_files, error),
@@ -442,6 +518,8 @@ main(
     size=PAGE,
     sync=("fsync", "fdatasync"),
     gap_ms=0,
+    rounds=2,
+    files=800,
     by=("syncfs", "sync", "freeze", "fsync"),
     forces=3,
     then=("file", "folder", "nothing"),
