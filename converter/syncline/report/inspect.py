@@ -48,6 +48,7 @@ _NO_TABLE = "an input that was converted to requests only does not have it: sync
 _NO_MARKS = "it has no marks: --marks FILE"
 _NO_DEVICE = "no bio has a known device and completion: the routes dynamic-events, ring-buffer and bpftrace record them"
 _NO_FLAGS = "no bio of a sync has known flags: the routes dynamic-events, ring-buffer and bpftrace record them"
+_NO_BIO = "no bio of a sync is recorded: the routes dynamic-events, ring-buffer and bpftrace record them"
 _NO_COMMIT = "it records no commit: the routes dynamic-events and ring-buffer do"
 
 # Report -> groups of columns. A report needs one column of each group. If another column is unknown, it is partial.
@@ -64,6 +65,7 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "scatter": (("bytes",),),
     "stacks": (("stack",),),
     "threads": (("tid", "pid"),),
+    "whose-data": (("bios",),),
 }
 
 # (report, column) -> the column that the report uses instead of an unknown one.
@@ -171,6 +173,8 @@ def _refused(engine: SqlEngine) -> dict[str, str]:
         "syncline_wait WHERE wait = 'flush'",
     ):
         refused["durability"] = _NO_FLAGS
+    if lacks("syncline_bio WHERE sync_id IS NOT NULL"):
+        refused["whose-data"] = _NO_BIO
     if lacks("syncline_journal", "syncline_wait WHERE wait <> 'flush'"):
         refused["journal"] = _NO_COMMIT
     return refused
