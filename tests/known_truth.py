@@ -24,6 +24,7 @@ ARCHIVES = {
     "delay": ("delay-*", "null-*", "four-*"),
     "queue": ("queue-*", "neighbour-*"),
     "commit": ("forced-*", "group-*"),
+    "start": ("commit-*", "fast-commit", "busy"),
     "cache": ("cache*", "no-*", "fua-*", "flush-*", "direct-*"),
     "advice": ("empty*", "*-in-place", "small-*", "rebuildable", "rename-*"),
     "write": ("cold-*", "blocked-*", "error"),

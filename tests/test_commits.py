@@ -176,7 +176,7 @@ def test_perf_data_and_trace_dat_have_the_same_commits(tmp_path: Path) -> None:
         assert (row["comm"], row["dev"], row["transaction_id"]) == ("jbd2/vda-8", "254,16", 9)
 
 
-def test_a_trace_has_them_on_the_track_of_their_thread(tmp_path: Path) -> None:
+def test_a_trace_has_them_on_the_track_of_their_journal(tmp_path: Path) -> None:
     text = gzip.decompress((DATA / "ftrace" / "small1.trace.txt.gz").read_bytes())
     trace = convert(tmp_path, text, "x.pftrace")
     tables = core(tmp_path, text)
@@ -186,7 +186,7 @@ def test_a_trace_has_them_on_the_track_of_their_thread(tmp_path: Path) -> None:
             "SELECT track.name, count(*) AS n FROM slice JOIN track ON track.id = slice.track_id"
             " WHERE category = 'syncline.commit' GROUP BY 1",
         ).rows
-        assert tracks == [("jbd2/vdb-8 74", 50)]
+        assert tracks == [("Journal (254,16)", 50)]
         rows = run_query(engine, "SELECT * FROM syncline_journal").rows
     assert rows == [(*row.values(), "") for row in tables["journal"]]
 

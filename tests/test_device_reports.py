@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from syncline import _core
 from syncline.inputs import Reading, opened
+from syncline.reading import convert_trace
 from syncline.report.run import run_report
 
 from tests import known_truth, sqltools
-from tests.coretools import ROOT, Rows
+from tests.coretools import ROOT, Rows, tables
 from tests.known_truth import Case
 
 DATA = ROOT / "tests" / "data"
@@ -260,3 +261,75 @@ def test_other_recordings_give_equal_rows(name: str, tmp_path: Path) -> None:
     assert found["device"]
     # None of these loses data.
     assert verdicts(found).keys() <= {"flush", "fua", "flush only", "no data", "unknown"}
+
+
+REQUESTS = """\
+# tracer: nop
+    db-7   [000] .....  1.000100: block_bio_queue: 254,16 WS 800 + 8 [db]
+    db-7   [000] .....  1.000110: block_bio_queue: 254,16 WS 1600 + 16 [db]
+    db-7   [000] .....  1.000120: block_bio_queue: 254,16 W 2400 + 8 [db]
+    db-7   [000] .....  1.000200: block_rq_issue: 254,16 WS 4096 () 800 + 8 [db]
+    db-7   [000] .....  1.000300: block_rq_issue: 254,16 WS 4096 () 800 + 8 [db]
+    db-7   [000] .....  1.000450: block_rq_issue: 254,16 WS 4096 () 800 + 8 [db]
+    db-7   [000] .....  1.000500: block_rq_issue: 254,16 WS 4096 () 1600 + 8 [db]
+    db-7   [000] .....  1.000510: block_rq_issue: 254,16 WS 4096 () 1608 + 8 [db]
+    db-7   [000] .....  1.000530: block_rq_issue: 254,16 WS 4096 () 1608 + 8 [db]
+    db-7   [000] .....  1.000600: block_rq_issue: 254,16 W 4096 () 2400 + 8 [db]
+    db-7   [000] .....  1.000700: block_rq_complete: 254,16 WS () 800 + 8 [0]
+    db-7   [000] .....  1.000800: block_rq_complete: 254,16 WS () 1600 + 8 [0]
+    db-7   [000] .....  1.000810: block_rq_complete: 254,16 WS () 1608 + 8 [0]
+    db-7   [000] .....  1.000900: block_rq_complete: 254,16 W () 2400 + 8 [0]
+"""
+
+
+def test_requests_that_the_driver_returns_and_bios_that_are_split(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text(REQUESTS)
+    for output in ("tables/", "out.pftrace"):
+        _core.convert([str(tmp_path / "x.txt")], f"{tmp_path}/{output}")
+    convert_trace(f"{tmp_path}/out.pftrace", f"{tmp_path}/again/")
+    keys = ("sector", "queue_ns", "requeues", "requeue_ns", "parts")
+    for folder in ("tables", "again"):
+        rows = tables(tmp_path / folder)["bio"]
+        assert [tuple(row[key] for key in keys) for row in rows] == [
+            # Two times not taken, from the first issue to the third one.
+            (800, 350_000, 2, 250_000, None),
+            # The second half was not taken once. The bio is issued with its first half.
+            (1600, 390_000, 1, 0, 2),
+            (2400, 480_000, None, None, None),
+        ]
+    found = reports(tmp_path / "tables", "duckdb")
+    assert reports(tmp_path / "out.pftrace", "embedded") == found
+    figures = {
+        (row["part"], row["splits"], row["requeues"], row["requeue_ns"]) for row in found["device"]
+    }
+    assert figures == {
+        ("all", 1, 3, 250_000),
+        ("sync", 1, 3, 250_000),
+        ("async", 0, 0, 0),
+        ("thread", 1, 3, 250_000),
+    }
+
+
+def test_a_flush_before_a_write_takes_the_time_of_a_request(recorded: Any) -> None:
+    """The device has a cache and needs 5 ms for each request, so a flush needs 5 ms too."""
+    one, found = recorded("cache")
+    (row,) = [row for row in found["device"] if row["part"] == "all" and row["flushes"]]
+    request_ns = one.truth["device"]["request_us"] * 1000
+    assert request_ns <= row["flush_ns"] <= row["max_flush_ns"]
+    lengths = [
+        bio["queue_ns"] for bio in one.tables["bio"] if bio["rwbs"] and bio["rwbs"].startswith("F")
+    ]
+    assert len(lengths) >= 6
+    assert row["max_flush_ns"] == max(lengths)
+
+
+def test_a_driver_that_returns_every_seventh_command(recorded: Any) -> None:
+    """The driver counts all commands; each that it returns is issued again."""
+    one, found = recorded("busy")
+    dev = one.truth["device"]["dev"]
+    events = [e for e in one.events if e.get("dev") == dev]
+    again = [e for e in events if e["event"] == "block_rq_requeue" and e.get("rwbs", "")[0] == "W"]
+    (row,) = [row for row in found["device"] if (row["dev"], row["part"]) == (dev, "all")]
+    assert row["requeues"] == len(again) >= 3
+    assert row["requeue_ns"] > 0
+    assert row["errors"] == 0

@@ -254,9 +254,15 @@ def test_the_answer_for_a_report_matches_its_output(file: Path) -> None:
                 if name == "device":
                     # Bios may have no issue and no flags.
                     allowed |= {"queue_ns", "device_ns", "flushes", "fua"}
+                    allowed |= {"flush_ns", "max_flush_ns", "splits", "requeues", "requeue_ns"}
                 if name == "journal":
                     # Only jbd2 has steps, and a thread.
                     allowed |= {"comm", "locking_ns", "flushing_ns", "logging_ns"}
+                    # Bios may have no flags, and only fast commits have a status.
+                    allowed |= {"data_bytes", "log_bytes", "status", "reason"}
+                if name == "whose-data":
+                    # Commits may not be recorded, and only other files are named.
+                    allowed |= {"commits", "path", "writers"}
                 # One group differs from nothing, and a commit may not be in the recording.
                 allowed |= {"differs", "commit_share"} if name == "groups" else set()
                 # Threads by name have no process id.

@@ -43,7 +43,8 @@ WITH
       ts_ns AS begin_ns
     FROM syncline_journal
     WHERE
-      dur_ns IS NOT NULL
+      kind = 'commit'
+      AND dur_ns IS NOT NULL
     UNION ALL
     SELECT
       phase.run,
@@ -120,6 +121,7 @@ JOIN syncline_journal AS journal
   ON journal.run = assigned.run
   AND journal.dev IS NOT DISTINCT FROM assigned.dev
   AND journal.ts_ns = assigned.begin_ns
+  AND journal.kind = 'commit'
 LEFT JOIN first
   ON first.run = sync.run
   AND first.dev IS NOT DISTINCT FROM sync.dev

@@ -71,7 +71,11 @@ WITH
       AND bio.comm NOT GLOB 'md[0-9]*'
       AND bio.comm NOT IN ('kswapd0', 'kthreadd', '<idle>')
       AND bio.tid NOT IN (
-        SELECT tid FROM syncline_journal WHERE tid IS NOT NULL
+        SELECT tid
+        FROM syncline_journal
+        WHERE
+          kind = 'commit'
+          AND tid IS NOT NULL
       )
   ),
   unsynced AS (

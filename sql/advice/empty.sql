@@ -88,7 +88,11 @@ WITH
       bio.sync_id IS NULL
       AND (bio.folios > 0 OR with_folios = 0)
       AND bio.tid NOT IN (
-        SELECT tid FROM syncline_journal WHERE tid IS NOT NULL
+        SELECT tid
+        FROM syncline_journal
+        WHERE
+          kind = 'commit'
+          AND tid IS NOT NULL
       )
   ),
   moment AS (

@@ -40,7 +40,8 @@ WITH
     SELECT run, tid, ts_ns, 0 AS bios, ts_ns AS begin_ns
     FROM syncline_journal
     WHERE
-      tid IS NOT NULL
+      kind = 'commit'
+      AND tid IS NOT NULL
       AND dur_ns IS NOT NULL
     UNION ALL
     SELECT run, tid, ts_ns, 1, CAST(NULL AS BIGINT)
@@ -48,7 +49,7 @@ WITH
     WHERE
       sync_id IS NULL
       AND folios IS NULL
-      AND tid IN (SELECT tid FROM syncline_journal)
+      AND tid IN (SELECT tid FROM syncline_journal WHERE kind = 'commit')
   ),
   assigned AS (
     SELECT
@@ -71,7 +72,8 @@ WITH
       AND assigned.tid = journal.tid
       AND assigned.begin_ns = journal.ts_ns
     WHERE
-      assigned.ts_ns <= journal.ts_ns + journal.dur_ns
+      journal.kind = 'commit'
+      AND assigned.ts_ns <= journal.ts_ns + journal.dur_ns
     GROUP BY
       journal.run,
       journal.dev,

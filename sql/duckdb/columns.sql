@@ -50,6 +50,9 @@ CREATE OR REPLACE TABLE _syncline_columns_bio(
   dur_ns BIGINT,
   queue_ns BIGINT,
   device_ns BIGINT,
+  requeues BIGINT,
+  requeue_ns BIGINT,
+  parts BIGINT,
   error BIGINT,
   bio VARCHAR,
   dev VARCHAR,
@@ -91,7 +94,8 @@ CREATE OR REPLACE TABLE _syncline_columns_wait(
   wait VARCHAR,
   ts_ns BIGINT,
   dur_ns BIGINT,
-  transaction_id BIGINT
+  transaction_id BIGINT,
+  commit_id BIGINT
 );
 
 CREATE OR REPLACE TABLE _syncline_columns_phase(
@@ -104,6 +108,7 @@ CREATE OR REPLACE TABLE _syncline_columns_phase(
 
 CREATE OR REPLACE TABLE _syncline_columns_journal(
   commit_id BIGINT,
+  kind VARCHAR,
   ts_ns BIGINT,
   dur_ns BIGINT,
   tid BIGINT,
@@ -111,6 +116,11 @@ CREATE OR REPLACE TABLE _syncline_columns_journal(
   comm VARCHAR,
   dev VARCHAR,
   transaction_id BIGINT,
+  started_by VARCHAR,
+  sync_id BIGINT,
+  syncs BIGINT,
+  status VARCHAR,
+  reason VARCHAR,
   locking_ns BIGINT,
   flushing_ns BIGINT,
   logging_ns BIGINT,

@@ -4,6 +4,7 @@
 CREATE OR REPLACE VIEW syncline_journal AS
 SELECT
   commit_id,
+  kind,
   ts_ns,
   dur_ns,
   tid,
@@ -11,6 +12,11 @@ SELECT
   comm,
   dev,
   transaction_id,
+  started_by,
+  sync_id,
+  syncs,
+  status,
+  reason,
   locking_ns,
   flushing_ns,
   logging_ns,

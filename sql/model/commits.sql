@@ -18,7 +18,8 @@ SELECT
   run
 FROM syncline_journal
 WHERE
-  dur_ns IS NOT NULL
+  kind = 'commit'
+  AND dur_ns IS NOT NULL
   AND incomplete IS NULL
 ORDER BY
   start_ns,

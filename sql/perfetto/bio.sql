@@ -27,6 +27,15 @@ CREATE OR REPLACE PERFETTO TABLE syncline_bio (
   -- write with FUA is part of it. Null if the completion is missing or the
   -- issue is not recorded.
   device_ns DURATION,
+  -- How often the driver returned the bio, or a part of it, to the queue. Null
+  -- if it did not, and if the issue is not recorded.
+  requeues LONG,
+  -- From the first issue of the bio to the last one. It is a part of queue_ns.
+  -- Null if the driver returned nothing, and if the issue is not recorded.
+  requeue_ns DURATION,
+  -- Number of requests into which the block layer split the bio. Null if it did
+  -- not, and if the issue is not recorded.
+  parts LONG,
   -- 0, or the negative errno with which it completed. Null if the completion is
   -- missing or does not record it.
   error LONG,
@@ -149,6 +158,9 @@ SELECT
     extract_arg(arg_set_id, 'debug.device_ns'),
     iif(derives, whole_dur - extract_arg(arg_set_id, 'debug.queue_ns'), NULL)
   ) AS device_ns,
+  extract_arg(arg_set_id, 'debug.requeues') AS requeues,
+  extract_arg(arg_set_id, 'debug.requeue_ns') AS requeue_ns,
+  extract_arg(arg_set_id, 'debug.parts') AS parts,
   COALESCE(
     extract_arg(arg_set_id, 'debug.error'),
     iif(

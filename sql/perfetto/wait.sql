@@ -20,6 +20,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_wait (
   -- committed item list, or the checkpoint version of f2fs. Null if it is not
   -- recorded.
   transaction_id LONG,
+  -- The commit that it waits for, of `syncline_journal`. Null for other waits,
+  -- and if the commit is not recorded.
+  commit_id LONG,
   -- Always '' here, because a trace holds one run. Joins over several runs need
   -- it.
   run STRING
@@ -31,6 +34,7 @@ SELECT
   COALESCE(extract_arg(arg_set_id, 'debug.ts_ns'), ts) AS ts_ns,
   COALESCE(extract_arg(arg_set_id, 'debug.dur_ns'), dur) AS dur_ns,
   extract_arg(arg_set_id, 'debug.transaction_id') AS transaction_id,
+  extract_arg(arg_set_id, 'debug.commit_id') AS commit_id,
   '' AS run
 FROM slice
 WHERE

@@ -20,9 +20,7 @@ SELECT
   ) AS others
 FROM syncline_wait AS own
 JOIN syncline_sync AS sync ON sync.sync_id = own.sync_id
-LEFT JOIN syncline_journal AS journal
-  ON journal.transaction_id = own.transaction_id
-  AND (journal.dev = sync.dev OR journal.dev IS NULL)
+LEFT JOIN syncline_journal AS journal ON journal.commit_id = own.commit_id
 WHERE
   own.sync_id = $sync_id
 ORDER BY

@@ -112,7 +112,8 @@ WITH
       AND journal.transaction_id = wait.transaction_id
       AND (journal.dev = slow.dev OR journal.dev IS NULL)
     WHERE
-      journal.dur_ns IS NOT NULL
+      journal.kind = 'commit'
+      AND journal.dur_ns IS NOT NULL
     GROUP BY
       slow.run,
       slow.sync_id,
@@ -197,6 +198,7 @@ WITH
           FROM syncline_journal AS journal
           WHERE
             journal.run = bio.run
+            AND journal.kind = 'commit'
         ) THEN 'journal'
         ELSE 'background'
       END AS kind,

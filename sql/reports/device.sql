@@ -19,6 +19,15 @@
 --                      The other bios were merged into these.
 --   flushes     count  Number of bios that asked for a flush before them.
 --   fua         count  Number of bios that asked for FUA.
+--   flush_ns    ns     Average length of a flush: the wait of a thread in a
+--                      sync for one, or the time in the queue of a bio that
+--                      asked for one before it. Only for the whole device.
+--   max_flush_ns  ns   The longest one.
+--   splits      count  Number of requests by which bios were split into more
+--                      than one.
+--   requeues    count  How often the driver returned a bio to the queue.
+--   requeue_ns  ns     Sum of the times from the first issue of these bios to
+--                      the last one.
 --   errors      count  Number of bios that failed.
 --   busy_ns     ns     Time in which at least one of them was at the device.
 --   busy        share  Part of the time from the first submit to the last
@@ -43,6 +52,9 @@ WITH
       rwbs,
       queue_ns,
       device_ns,
+      requeues,
+      requeue_ns,
+      parts,
       dur_ns,
       ts_ns,
       ts_ns + COALESCE(queue_ns, 0) AS issue_ns,
@@ -99,6 +111,10 @@ WITH
       SUM(CASE WHEN rwbs LIKE 'F%' THEN 1 ELSE 0 END) AS flushes,
       SUM(CASE WHEN rwbs LIKE '%WF%' THEN 1 ELSE 0 END) AS fua,
       COUNT(rwbs) AS with_flags,
+      SUM(COALESCE(parts, 1) - 1) AS splits,
+      SUM(COALESCE(requeues, 0)) AS requeues,
+      SUM(COALESCE(requeue_ns, 0)) AS requeue_ns,
+      COUNT(queue_ns) AS with_issue,
       SUM(CASE WHEN error < 0 THEN 1 ELSE 0 END) AS errors,
       CAST(ROUND(AVG(queue_ns)) AS BIGINT) AS queue_ns,
       CAST(ROUND(AVG(device_ns)) AS BIGINT) AS device_ns,
@@ -110,6 +126,33 @@ WITH
       dev,
       part,
       of_comm
+  ),
+  -- The flushes of each device, and that of a file system, with their lengths.
+  flush AS (
+    SELECT run, dev, queue_ns AS length_ns
+    FROM bio
+    WHERE
+      rwbs LIKE 'F%'
+      AND queue_ns IS NOT NULL
+    UNION ALL
+    SELECT wait.run, sync.dev, wait.dur_ns
+    FROM syncline_wait AS wait
+    JOIN syncline_sync AS sync
+      ON sync.run = wait.run
+      AND sync.sync_id = wait.sync_id
+    WHERE
+      wait.wait = 'flush'
+  ),
+  flushed AS (
+    SELECT
+      run,
+      dev,
+      CAST(ROUND(AVG(length_ns)) AS BIGINT) AS flush_ns,
+      MAX(length_ns) AS max_flush_ns
+    FROM flush
+    GROUP BY
+      run,
+      dev
   ),
   request AS MATERIALIZED (
     SELECT run, dev, part, of_comm, issue_ns, MAX(end_ns) AS end_ns
@@ -200,6 +243,11 @@ SELECT
   busy.requests AS requests,
   CASE WHEN amount.with_flags > 0 THEN amount.flushes END AS flushes,
   CASE WHEN amount.with_flags > 0 THEN amount.fua END AS fua,
+  flushed.flush_ns AS flush_ns,
+  flushed.max_flush_ns AS max_flush_ns,
+  CASE WHEN amount.with_issue > 0 THEN amount.splits END AS splits,
+  CASE WHEN amount.with_issue > 0 THEN amount.requeues END AS requeues,
+  CASE WHEN amount.with_issue > 0 THEN amount.requeue_ns END AS requeue_ns,
   amount.errors AS errors,
   busy.busy_ns AS busy_ns,
   CAST(busy.busy_ns AS DOUBLE) / NULLIF(whole.time_ns, 0) AS busy,
@@ -222,6 +270,10 @@ JOIN deepest
   AND deepest.dev = amount.dev
   AND deepest.part = amount.part
   AND deepest.of_comm IS NOT DISTINCT FROM amount.of_comm
+LEFT JOIN flushed
+  ON flushed.run = amount.run
+  AND flushed.dev = amount.dev
+  AND amount.part = 'all'
 ORDER BY
   amount.run,
   amount.dev,

@@ -172,7 +172,8 @@ WITH RECURSIVE
     SELECT run, ts_ns, 0, NULL, ts_ns + dur_ns, NULL
     FROM syncline_journal
     WHERE
-      dur_ns IS NOT NULL
+      kind = 'commit'
+      AND dur_ns IS NOT NULL
     UNION ALL
     SELECT run, ts_ns, 0, NULL, NULL, ts_ns + dur_ns
     FROM syncline_bio
@@ -200,7 +201,12 @@ WITH RECURSIVE
   recorded AS (
     SELECT request.run AS run, MAX(commits) AS commits, MAX(bios) AS bios
     FROM (SELECT DISTINCT run FROM request) AS request
-    LEFT JOIN (SELECT DISTINCT run, 1 AS commits FROM syncline_journal) AS made
+    LEFT JOIN (
+      SELECT DISTINCT run, 1 AS commits
+      FROM syncline_journal
+      WHERE
+        kind = 'commit'
+    ) AS made
       ON made.run = request.run
     LEFT JOIN (SELECT DISTINCT run, 1 AS bios FROM syncline_bio) AS bio
       ON bio.run = request.run

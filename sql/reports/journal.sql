@@ -1,9 +1,10 @@
 -- Journal: the commits of each journal, and the syncs that shared them.
 --
--- A commit is started by a sync if a sync waited for it before it began. The
--- recording does not say what started the others: the timer of the journal,
--- lack of room in it, or a caller that is not recorded. A sync that waits later
--- shares a commit and did not start it.
+-- A recording of `dynamic-events` says what started a commit. In another one a
+-- commit is started by a sync if a sync waited for it before it began, and the
+-- rest is unknown. A sync that waits later shares a commit and did not start
+-- it. A fast commit that was not eligible, or failed, was replaced by a full
+-- commit, and its length includes that one.
 --
 -- Columns:
 --   kind         text   commit: by the thread of the journal. own commit, fast
@@ -11,8 +12,14 @@
 --                       are recorded, and not the commit itself.
 --   comm         text   Name of the thread of the journal. Null for the others.
 --   dev          text   Device of the file system.
---   started_by   text   sync, or not a sync. Null if waits are not recorded, as
---                       all figures of syncs.
+--   started_by   text   sync; timer: the transaction was old enough; space: a
+--                       thread needed room in the journal; other: another
+--                       thread; unknown. Null if waits are not recorded, as all
+--                       figures of syncs.
+--   status       text   How fast commits ended: ok, skipped (another commit had
+--                       made the same durable), ineligible or failed. Null if
+--                       that is not recorded.
+--   reason       text   Why they were not eligible, if that is recorded.
 --   commits      count  Number of commits. A fast commit and a commit by the
 --                       thread of a sync count once for each.
 --   syncs        count  Number of syncs that waited for them.
@@ -26,6 +33,9 @@
 --                       handles.
 --   flushing_ns  ns     Average time in which it writes data of files.
 --   logging_ns   ns     Average time in which it writes to the journal.
+--   data_bytes   bytes  Data of files that the thread of the journal wrote in
+--                       its commits. Null if flags of bios are not recorded.
+--   log_bytes    bytes  What it wrote to the journal.
 --   run          text   Name of the run, if the input holds several.
 WITH
   waiting AS MATERIALIZED (
@@ -44,21 +54,76 @@ WITH
     WHERE
       wait.wait <> 'flush'
   ),
-  -- The syncs that waited for each commit of a journal's thread.
+  -- The syncs that waited for each commit of a journal's thread, and the device
+  -- of their files.
   waited AS (
+    SELECT
+      wait.run AS run,
+      wait.commit_id AS commit_id,
+      COUNT(DISTINCT wait.sync_id) AS syncs,
+      MIN(sync.dev) AS dev
+    FROM syncline_wait AS wait
+    JOIN syncline_sync AS sync
+      ON sync.run = wait.run
+      AND sync.sync_id = wait.sync_id
+    WHERE
+      wait.commit_id IS NOT NULL
+    GROUP BY
+      wait.run,
+      wait.commit_id
+  ),
+  -- Starts of commits and bios of their threads, in order.
+  moment AS (
+    SELECT
+      run,
+      tid,
+      ts_ns,
+      ts_ns AS begin_ns,
+      CAST(NULL AS BIGINT) AS data_bytes,
+      CAST(NULL AS BIGINT) AS log_bytes
+    FROM syncline_journal
+    WHERE
+      kind = 'commit'
+      AND tid IS NOT NULL
+      AND dur_ns IS NOT NULL
+    UNION ALL
+    SELECT
+      run,
+      tid,
+      ts_ns,
+      NULL,
+      CASE WHEN rwbs LIKE '%M%' THEN 0 ELSE bytes END,
+      CASE WHEN rwbs LIKE '%M%' THEN bytes ELSE 0 END
+    FROM syncline_bio
+    WHERE
+      sync_id IS NULL
+      AND rwbs IS NOT NULL
+      AND tid IN (SELECT tid FROM syncline_journal WHERE kind = 'commit')
+  ),
+  assigned AS (
+    SELECT
+      run,
+      tid,
+      ts_ns,
+      data_bytes,
+      log_bytes,
+      MAX(begin_ns) OVER (PARTITION BY run, tid ORDER BY ts_ns) AS begin_ns
+    FROM moment
+  ),
+  wrote AS (
     SELECT
       journal.run AS run,
       journal.commit_id AS commit_id,
-      COUNT(DISTINCT waiting.sync_id) AS syncs,
-      MIN(waiting.begin_ns) AS first_ns,
-      MIN(waiting.dev) AS dev
+      SUM(assigned.data_bytes) AS data_bytes,
+      SUM(assigned.log_bytes) AS log_bytes
     FROM syncline_journal AS journal
-    JOIN waiting
-      ON waiting.run = journal.run
-      AND waiting.transaction_id = journal.transaction_id
-      AND (journal.dev IS NULL OR waiting.dev = journal.dev)
+    JOIN assigned
+      ON assigned.run = journal.run
+      AND assigned.tid = journal.tid
+      AND assigned.begin_ns = journal.ts_ns
     WHERE
-      waiting.kind IN ('commit wait', 'fast commit wait')
+      journal.kind = 'commit'
+      AND assigned.ts_ns <= journal.ts_ns + journal.dur_ns
     GROUP BY
       journal.run,
       journal.commit_id
@@ -75,25 +140,55 @@ WITH
       'commit' AS kind,
       journal.comm AS comm,
       COALESCE(journal.dev, waited.dev) AS dev,
-      CASE
-        WHEN waited.first_ns <= journal.ts_ns THEN 'sync'
-        WHEN seen.run IS NOT NULL THEN 'not a sync'
-      END AS started_by,
+      COALESCE(
+        journal.started_by,
+        CASE WHEN seen.run IS NOT NULL THEN 'unknown' END
+      ) AS started_by,
+      CAST(NULL AS TEXT) AS status,
+      CAST(NULL AS TEXT) AS reason,
       COALESCE(waited.syncs, seen.none) AS syncs,
       journal.ts_ns AS at_ns,
       journal.dur_ns AS dur_ns,
       journal.locking_ns AS locking_ns,
       journal.flushing_ns AS flushing_ns,
       journal.logging_ns AS logging_ns,
+      wrote.data_bytes AS data_bytes,
+      wrote.log_bytes AS log_bytes,
       journal.run AS run
     FROM syncline_journal AS journal
     LEFT JOIN waited
       ON waited.run = journal.run
       AND waited.commit_id = journal.commit_id
+    LEFT JOIN wrote
+      ON wrote.run = journal.run
+      AND wrote.commit_id = journal.commit_id
     LEFT JOIN seen ON seen.run = journal.run
     WHERE
+      journal.kind = 'commit'
       -- Of the others it is not known when they began.
-      journal.incomplete IS DISTINCT FROM 'start'
+      AND journal.incomplete IS DISTINCT FROM 'start'
+  ),
+  by_fast AS (
+    SELECT
+      'fast commit' AS kind,
+      NULL AS comm,
+      dev,
+      started_by,
+      status,
+      reason,
+      CASE WHEN sync_id IS NULL THEN 0 ELSE 1 END AS syncs,
+      ts_ns AS at_ns,
+      dur_ns,
+      NULL AS locking_ns,
+      NULL AS flushing_ns,
+      NULL AS logging_ns,
+      NULL AS data_bytes,
+      NULL AS log_bytes,
+      run
+    FROM syncline_journal
+    WHERE
+      kind = 'fast commit'
+      AND incomplete IS DISTINCT FROM 'start'
   ),
   by_sync AS (
     SELECT
@@ -101,16 +196,21 @@ WITH
       NULL AS comm,
       dev,
       'sync' AS started_by,
+      NULL AS status,
+      NULL AS reason,
       1 AS syncs,
       begin_ns AS at_ns,
       end_ns - begin_ns AS dur_ns,
       NULL AS locking_ns,
       NULL AS flushing_ns,
       NULL AS logging_ns,
+      NULL AS data_bytes,
+      NULL AS log_bytes,
       run
     FROM waiting
     WHERE
-      kind IN ('commit', 'fast commit')
+      kind = 'commit'
+      OR (kind = 'fast commit' AND run NOT IN (SELECT run FROM by_fast))
   ),
   by_wait AS (
     SELECT
@@ -118,12 +218,16 @@ WITH
       NULL AS comm,
       dev,
       'sync' AS started_by,
+      NULL AS status,
+      NULL AS reason,
       COUNT(DISTINCT sync_id) AS syncs,
       MIN(begin_ns) AS at_ns,
       MAX(end_ns) - MIN(begin_ns) AS dur_ns,
       NULL AS locking_ns,
       NULL AS flushing_ns,
       NULL AS logging_ns,
+      NULL AS data_bytes,
+      NULL AS log_bytes,
       run
     FROM waiting
     WHERE
@@ -134,6 +238,7 @@ WITH
         FROM syncline_journal AS journal
         WHERE
           journal.run = waiting.run
+          AND journal.kind = 'commit'
           AND (journal.dev IS NULL OR journal.dev = waiting.dev)
       )
     GROUP BY
@@ -143,6 +248,8 @@ WITH
   ),
   made AS (
     SELECT * FROM by_journal
+    UNION ALL
+    SELECT * FROM by_fast
     UNION ALL
     SELECT * FROM by_sync
     UNION ALL
@@ -157,7 +264,9 @@ WITH
           kind,
           comm,
           dev,
-          started_by
+          started_by,
+          status,
+          reason
         ORDER BY dur_ns DESC NULLS LAST, at_ns
       ) AS place
     FROM made
@@ -167,6 +276,8 @@ SELECT
   comm,
   dev,
   started_by,
+  status,
+  reason,
   COUNT(*) AS commits,
   SUM(syncs) AS syncs,
   SUM(CASE WHEN syncs > 1 THEN 1 WHEN syncs >= 0 THEN 0 END) AS shared,
@@ -177,6 +288,8 @@ SELECT
   CAST(ROUND(AVG(locking_ns)) AS BIGINT) AS locking_ns,
   CAST(ROUND(AVG(flushing_ns)) AS BIGINT) AS flushing_ns,
   CAST(ROUND(AVG(logging_ns)) AS BIGINT) AS logging_ns,
+  SUM(data_bytes) AS data_bytes,
+  SUM(log_bytes) AS log_bytes,
   run
 FROM ranked
 GROUP BY
@@ -184,11 +297,15 @@ GROUP BY
   kind,
   comm,
   dev,
-  started_by
+  started_by,
+  status,
+  reason
 ORDER BY
   run,
   COUNT(*) DESC,
   kind,
   comm NULLS LAST,
   dev NULLS LAST,
-  started_by DESC NULLS LAST;
+  started_by DESC NULLS LAST,
+  status NULLS LAST,
+  reason NULLS LAST;

@@ -18,6 +18,11 @@ Part = tuple[int | None, int | None, int | None]
 PATTERNS = Path(__file__).parents[2] / "sql" / "advice" / "rebuildable.tsv"
 
 
+def _commits(tables: Tables) -> list[Row]:
+    """Those of the threads of journals."""
+    return [row for row in tables["journal"] if row["kind"] == "commit"]
+
+
 def end(row: Row) -> int | None:
     return None if row["dur_ns"] is None else row["ts_ns"] + row["dur_ns"]
 
@@ -55,7 +60,7 @@ def length_of(tables: Tables, sync: Row, phase: str) -> int:
 
 
 def empty(tables: Tables) -> list[Part]:
-    journals = {row["tid"] for row in tables["journal"]}
+    journals = {row["tid"] for row in _commits(tables)}
     with_folios = any(row["folios"] is not None for row in tables["bio"])
     written = [
         row["ts_ns"]
@@ -101,7 +106,7 @@ def fdatasync(tables: Tables) -> list[Part]:
         if bio["sync_id"] is None and bio["folios"] is None:
             bios[bio["tid"]].append(bio["ts_ns"])
     single = set()
-    for commit in tables["journal"]:
+    for commit in _commits(tables):
         if commit["dur_ns"] is not None and commit["tid"] is not None:
             last = commit["ts_ns"] + commit["dur_ns"]
             if sum(commit["ts_ns"] <= at <= last for at in bios[commit["tid"]]) == 3:
@@ -202,7 +207,7 @@ def direct_writes(tables: Tables) -> dict[int, tuple[int, int]]:
     """Returns, by process, the number and the bytes of the direct writes that no sync of it follows."""
     if not any(bio["folios"] is not None for bio in tables["bio"]):
         return {}
-    journals = {row["tid"] for row in tables["journal"]}
+    journals = {row["tid"] for row in _commits(tables)}
     ends: dict[int, float] = {}
     for row in tables["sync"]:
         process = row["tid"] if row["pid"] is None else row["pid"]

@@ -31,7 +31,7 @@ def _length(row: Row) -> int:
 def delays(tables: dict[str, list[Row]]) -> dict[int, dict[Key, int]]:
     """Returns, by `sync_id` of the slowest requests, the ns in which each bystander was ahead."""
     bios = [row for row in tables["bio"] if None not in (row["dev"], row["dur_ns"])]
-    journals = {row["tid"] for row in tables["journal"]}
+    journals = {row["tid"] for row in tables["journal"] if row["kind"] == "commit"}
     paths = {row["sync_id"]: row["path"] for row in tables["sync"]}
     found = {}
     for sync in slowest(tables["sync"]) if bios else []:
@@ -86,6 +86,8 @@ def _commit(
     waiting: list[Waiting] = []
     waits = [wait for wait in tables["wait"] if wait["sync_id"] == sync["sync_id"]]
     for journal in tables["journal"]:
+        if journal["kind"] != "commit":
+            continue
         its = [wait for wait in waits if wait["transaction_id"] == journal["transaction_id"]]
         if (
             not its

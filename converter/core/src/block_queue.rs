@@ -29,18 +29,36 @@ struct QueuedBio<T> {
 }
 
 /// When a bio, or the first part of it, was handed to the driver.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Issue {
     pub(crate) ts: i64,
+    /// When it was handed over for the first time. The driver may return it.
+    pub(crate) first_ts: i64,
+    /// How often it was handed over again, with all of its parts.
+    pub(crate) requeues: u32,
+    /// The number of requests that it was split into.
+    pub(crate) parts: u32,
     /// First sector of the request. If it is issued again, the driver has not taken it the first time.
     sector: i64,
+    /// The same of the last part.
+    last_sector: i64,
 }
 
 impl Issue {
     /// Takes note that a request with a part of the bio is issued.
     pub(crate) fn update(issue: &mut Option<Self>, ts: i64, sector: i64) {
-        if issue.is_none_or(|issue| issue.sector == sector) {
-            *issue = Some(Self { ts, sector });
+        let Some(issue) = issue else {
+            *issue = Some(Self { ts, first_ts: ts, requeues: 0, parts: 1, sector, last_sector: sector });
+            return;
+        };
+        if sector == issue.last_sector || sector == issue.sector {
+            issue.requeues += 1;
+        } else {
+            issue.parts += 1;
+            issue.last_sector = sector;
+        }
+        if sector == issue.sector {
+            issue.ts = ts;
         }
     }
 }
@@ -49,7 +67,7 @@ impl Issue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Completed<T> {
     pub(crate) bio: T,
-    pub(crate) issue_ts: Option<i64>,
+    pub(crate) issue: Option<Issue>,
     /// The first error of its parts.
     pub(crate) error: Option<i32>,
 }
@@ -66,7 +84,7 @@ impl<T: Copy> QueuedBio<T> {
     }
 
     fn completed(&self) -> Completed<T> {
-        Completed { bio: self.bio, issue_ts: self.issue.map(|issue| issue.ts), error: self.error }
+        Completed { bio: self.bio, issue: self.issue, error: self.error }
     }
 }
 
@@ -421,7 +439,7 @@ mod tests {
         queue.queue((DISK, 8), 4096, NONE, 26, 3);
         assert_eq!(bios(queue.complete(&at(8, 4096, 27))), Some(vec![3]));
         let failed = Completion { error: Some(-5), ..at(8, 0, 30) };
-        assert_eq!(queue.complete_flush(&failed), Some(Completed { bio: 1, issue_ts: None, error: Some(-5) }));
+        assert_eq!(queue.complete_flush(&failed), Some(Completed { bio: 1, issue: None, error: Some(-5) }));
         assert_eq!(queue.find(DISK, 8, 0, |_| true), None);
     }
 
@@ -445,9 +463,11 @@ mod tests {
         queue.issue(DISK, 0, 8192, 20);
         queue.issue(DISK, 16, 4096, 25);
         let failed = Completion { error: Some(-28), ..at(0, 8192, 30) };
-        assert_eq!(queue.complete(&failed), Some(vec![Completed { bio: 1, issue_ts: Some(20), error: Some(-28) }]));
+        let issue = Issue { ts: 20, first_ts: 15, requeues: 1, parts: 1, sector: 0, last_sector: 0 };
+        assert_eq!(queue.complete(&failed), Some(vec![Completed { bio: 1, issue: Some(issue), error: Some(-28) }]));
         let second = Completion { error: Some(0), ..at(16, 4096, 40) };
-        assert_eq!(queue.complete(&second), Some(vec![Completed { bio: 2, issue_ts: Some(20), error: Some(-28) }]));
+        let issue = Issue { parts: 2, last_sector: 16, ..issue };
+        assert_eq!(queue.complete(&second), Some(vec![Completed { bio: 2, issue: Some(issue), error: Some(-28) }]));
     }
 
     #[test]

@@ -110,6 +110,78 @@ impl CommitStep {
     pub const COUNT: usize = 3;
 }
 
+/// How a fast commit of ext4 ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FastCommitStatus {
+    Ok,
+    /// Something was done that a fast commit cannot hold. A full commit took its place.
+    Ineligible,
+    /// Another commit had made the same durable.
+    Skipped,
+    /// It could not be begun or written. A full commit took its place.
+    Failed,
+}
+
+impl FastCommitStatus {
+    /// In the order of the kernel's numbers.
+    pub const ALL: [Self; 4] = [Self::Ok, Self::Ineligible, Self::Skipped, Self::Failed];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Ineligible => "ineligible",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What a fast commit of ext4 cannot hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FastCommitReason {
+    Xattr,
+    CrossRename,
+    JournalFlagChange,
+    NoMemory,
+    SwapBoot,
+    Resize,
+    RenameDir,
+    FallocRange,
+    InodeJournalData,
+    EncryptedFilename,
+}
+
+impl FastCommitReason {
+    /// In the order of the kernel's numbers.
+    pub const ALL: [Self; 10] = [
+        Self::Xattr,
+        Self::CrossRename,
+        Self::JournalFlagChange,
+        Self::NoMemory,
+        Self::SwapBoot,
+        Self::Resize,
+        Self::RenameDir,
+        Self::FallocRange,
+        Self::InodeJournalData,
+        Self::EncryptedFilename,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Xattr => "xattr",
+            Self::CrossRename => "cross rename",
+            Self::JournalFlagChange => "journal flag change",
+            Self::NoMemory => "no memory",
+            Self::SwapBoot => "swap boot",
+            Self::Resize => "resize",
+            Self::RenameDir => "rename dir",
+            Self::FallocRange => "falloc range",
+            Self::InodeJournalData => "inode journal data",
+            Self::EncryptedFilename => "encrypted filename",
+        }
+    }
+}
+
 /// What the scheduler, or a lock, reports of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ThreadEvent {

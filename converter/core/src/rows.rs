@@ -4,7 +4,7 @@ pub mod columns;
 pub mod derived;
 
 use crate::event::bio_flags::BioFlags;
-use crate::event::{CommitStep, Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
+use crate::event::{CommitStep, Dev, FastCommitReason, FastCommitStatus, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 
 /// Confidence in a relation. The order is from the surest to the least sure.
@@ -209,6 +209,8 @@ pub struct WaitInterval {
     pub end: i64,
     /// Transaction of the journal; 0 if it is not recorded.
     pub transaction: u64,
+    /// The commit that it waits for, if that is recorded.
+    pub commit_id: Option<u64>,
 }
 
 /// What the time of a request went to.
@@ -601,6 +603,7 @@ impl Row for WaitInterval {
         f("dur_ns", Value::Int(self.end - self.start));
         let is_known = self.transaction != 0;
         f("transaction_id", if is_known { Value::Int(self.transaction as i64) } else { Value::Null });
+        f("commit_id", Value::int(self.commit_id.map(|id| id as i64)));
     }
 }
 
@@ -617,7 +620,52 @@ impl Row for Phase {
     }
 }
 
-/// A commit of the journal by a thread that works for no request of its own.
+/// Who makes a commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommitKind {
+    /// The thread of the journal, which works for no request of its own.
+    #[default]
+    Full,
+    /// The thread of a sync, of the inodes that changed only. It may give up.
+    Fast,
+}
+
+impl CommitKind {
+    pub const ALL: [Self; 2] = [Self::Full, Self::Fast];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "commit",
+            Self::Fast => "fast commit",
+        }
+    }
+}
+
+/// What a commit was started for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartedBy {
+    Sync,
+    /// Its transaction had reached the age at which the journal commits it.
+    Timer,
+    /// A thread needed room in the journal.
+    Space,
+    Other,
+}
+
+impl StartedBy {
+    pub const ALL: [Self; 4] = [Self::Sync, Self::Timer, Self::Space, Self::Other];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Timer => "timer",
+            Self::Space => "space",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A commit of a journal.
 #[derive(Clone, Debug)]
 pub struct Commit {
     pub commit_id: u64,
@@ -627,6 +675,17 @@ pub struct Commit {
     pub dev: Dev,
     /// 0 if it is not recorded.
     pub transaction: u64,
+    pub kind: CommitKind,
+    /// `None` if it is not known.
+    pub started_by: Option<StartedBy>,
+    /// The request that started it.
+    pub sync_id: Option<u64>,
+    /// The requests that waited for it, sorted; `None` if waits are not recorded.
+    pub waiters: Option<Vec<u64>>,
+    /// Of a fast commit, if it is recorded.
+    pub status: Option<FastCommitStatus>,
+    /// Why it was not eligible.
+    pub reason: Option<FastCommitReason>,
     /// The end if the start is missing.
     pub start: i64,
     /// `None` if the start or the end is missing.
@@ -638,11 +697,16 @@ pub struct Commit {
 
 impl Commit {
     /// From the begin of a step to the begin of the next one, or to the end of the commit.
-    fn step(&self, step: CommitStep) -> Option<i64> {
+    pub fn step(&self, step: CommitStep) -> Option<(i64, i64)> {
+        let is_full = self.kind == CommitKind::Full;
         let step = step as usize;
         let begin = if step == 0 { Some(self.start) } else { self.steps[step] };
         let end = self.steps.get(step + 1).copied().unwrap_or(self.end);
-        Some(end? - begin?).filter(|&ns| ns >= 0)
+        begin.zip(end).filter(|(begin, end)| is_full && end >= begin)
+    }
+
+    fn step_ns(&self, step: CommitStep) -> Value {
+        Value::int(self.step(step).map(|(begin, end)| end - begin))
     }
 }
 
@@ -652,6 +716,7 @@ impl Row for Commit {
 
     fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
         f("commit_id", Value::Int(self.commit_id as i64));
+        f("kind", Value::Word(self.kind.name()));
         f("ts_ns", Value::Int(self.start));
         f("dur_ns", Value::int(self.end.map(|end| end - self.start)));
         f("tid", Value::task(self.tid));
@@ -660,9 +725,14 @@ impl Row for Commit {
         f("dev", Value::dev(self.dev));
         let is_known = self.transaction != 0;
         f("transaction_id", if is_known { Value::Int(self.transaction as i64) } else { Value::Null });
-        f("locking_ns", Value::int(self.step(CommitStep::Locking)));
-        f("flushing_ns", Value::int(self.step(CommitStep::Flushing)));
-        f("logging_ns", Value::int(self.step(CommitStep::Logging)));
+        f("started_by", self.started_by.map_or(Value::Null, |by| Value::Word(by.name())));
+        f("sync_id", Value::int(self.sync_id.map(|id| id as i64)));
+        f("syncs", Value::int(self.waiters.as_ref().map(|waiters| waiters.len() as i64)));
+        f("status", self.status.map_or(Value::Null, |status| Value::Word(status.name())));
+        f("reason", self.reason.map_or(Value::Null, |reason| Value::Word(reason.name())));
+        f("locking_ns", self.step_ns(CommitStep::Locking));
+        f("flushing_ns", self.step_ns(CommitStep::Flushing));
+        f("logging_ns", self.step_ns(CommitStep::Logging));
         f("incomplete", self.missing.map_or(Value::Null, |missing| Value::Word(missing.name())));
     }
 }
@@ -688,6 +758,11 @@ pub struct Bio {
     pub submit: Option<i64>,
     /// When the block layer handed it, or the first part of it, to the driver.
     pub issue: Option<i64>,
+    /// From the first time to that, if the driver did not take it at once.
+    pub requeue_ns: i64,
+    pub requeues: u32,
+    /// The number of requests that it was split into; 0 if that is not recorded.
+    pub parts: u32,
     pub complete: Option<i64>,
     /// 0 or a negative errno; `None` if it is not recorded.
     pub error: Option<i32>,
@@ -764,6 +839,10 @@ impl Row for Bio {
         f("dur_ns", Value::int(self.dur()));
         f("queue_ns", Value::int(self.queue()));
         f("device_ns", Value::int(self.device()));
+        let is_again = self.requeues > 0;
+        f("requeues", if is_again { Value::Int(i64::from(self.requeues)) } else { Value::Null });
+        f("requeue_ns", if is_again { Value::Int(self.requeue_ns) } else { Value::Null });
+        f("parts", if self.parts > 1 { Value::Int(i64::from(self.parts)) } else { Value::Null });
         f("error", Value::int(self.error.map(i64::from)));
         f("bio", if self.address == 0 { Value::Null } else { Value::Address(self.address) });
         f("dev", Value::dev(self.dev));

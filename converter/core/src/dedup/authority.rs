@@ -266,7 +266,17 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         // A tracepoint reports the work of a flusher thread too, without any request. The thread of a completion means nothing.
         // `completable` decides which completions are used, `marks` which marks. Pairing recognizes a commit that several logs have, and a
         // state of a thread that does not change.
-        Kind::Probe(Probe::WorkStart { .. } | Probe::WorkEnd)
+        Kind::Probe(
+            Probe::WorkStart { .. }
+            | Probe::WorkEnd
+            | Probe::CommitRequest { .. }
+            | Probe::CommitTimer
+            | Probe::RoomWait
+            | Probe::RoomWaitEnd
+            | Probe::FastCommitIneligible { .. }
+            | Probe::FastCommitStart { .. }
+            | Probe::FastCommitStop { .. },
+        )
         | Kind::BlockIssue { .. }
         | Kind::BlockComplete { .. }
         | Kind::WbStart { .. }

@@ -2,7 +2,7 @@
 //! address of the bio and by the inode of the folio.
 
 use super::bio_flags::BioFlags;
-use super::{Dev, WaitKind};
+use super::{Dev, FastCommitReason, FastCommitStatus, WaitKind};
 use crate::names::NameId;
 
 /// A folio whose place in its file is not recorded.
@@ -132,4 +132,32 @@ pub enum Probe {
         for_sync: bool,
     },
     WorkEnd,
+    /// A thread asks the journal's thread to commit a transaction. `is_due`: the transaction has reached the age at which the journal commits
+    /// it; `None` if that is not recorded.
+    CommitRequest {
+        dev: Dev,
+        transaction: u64,
+        is_due: Option<bool>,
+    },
+    /// The timer of a journal expires: a transaction has reached its age.
+    CommitTimer,
+    /// A thread waits for room in a journal. Such waits may be nested.
+    RoomWait,
+    RoomWaitEnd,
+    /// ext4 does something that a fast commit cannot hold.
+    FastCommitIneligible {
+        dev: Dev,
+        reason: Option<FastCommitReason>,
+    },
+    /// A thread begins a fast commit of ext4. `transaction` is 0 where it is not recorded.
+    FastCommitStart {
+        dev: Dev,
+        transaction: u64,
+    },
+    /// It has ended, or given up.
+    FastCommitStop {
+        dev: Dev,
+        transaction: u64,
+        status: Option<FastCommitStatus>,
+    },
 }

@@ -165,7 +165,15 @@ fn rank(kind: &Kind) -> u8 {
         | Kind::CommitStart { .. }
         | Kind::CommitStep { .. }
         | Kind::Thread(ThreadEvent::LockWait)
-        | Kind::Probe(Probe::WaitStart { .. } | Probe::FolioWait) => 3,
+        | Kind::Probe(
+            Probe::WaitStart { .. }
+            | Probe::FolioWait
+            | Probe::RoomWait
+            | Probe::CommitRequest { .. }
+            | Probe::CommitTimer
+            | Probe::FastCommitIneligible { .. }
+            | Probe::FastCommitStart { .. },
+        ) => 3,
         Kind::BioAddFolio { .. } | Kind::Probe(Probe::AddFolio { .. }) => 4,
         Kind::BioSubmit { .. } | Kind::Probe(Probe::Submit { .. }) => 5,
         Kind::BlockSubmit { .. } => 6,
@@ -174,7 +182,9 @@ fn rank(kind: &Kind) -> u8 {
         Kind::WaitEnd { .. }
         | Kind::CommitEnd { .. }
         | Kind::Thread(_)
-        | Kind::Probe(Probe::WaitEnd { .. } | Probe::FolioWaitEnd) => 9,
+        | Kind::Probe(
+            Probe::WaitEnd { .. } | Probe::FolioWaitEnd | Probe::RoomWaitEnd | Probe::FastCommitStop { .. },
+        ) => 9,
         Kind::SyncEnd { .. } | Kind::WbEnd { .. } | Kind::Probe(Probe::SyncExit { .. } | Probe::WorkEnd) => 10,
         Kind::CallExit { .. } => 11,
         Kind::Mark { .. } | Kind::Other => 12,

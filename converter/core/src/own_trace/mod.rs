@@ -26,6 +26,7 @@ use crate::names::Names;
 use crate::rows::Value;
 use crate::rows::derived::{BioSums, Known, KnownCall};
 use crate::sink::perfetto::SEQUENCE_ID;
+use crate::sink::perfetto::fields::Category;
 use crate::sink::perfetto::proto::{annotation, clock, event, packet, trace};
 use crate::sink::{Mark, RunFacts, Sink};
 
@@ -226,6 +227,7 @@ impl<'a> Reader<'a> {
         let (mut kind, mut track, mut category, mut name) = (0, 0, 0, 0);
         let mut fields = Fields(data);
         let mut arguments: &[u8] = &[];
+        let mut flows = Vec::new();
         loop {
             let rest = fields.0;
             let Some(field) = fields.next() else { break };
@@ -236,10 +238,11 @@ impl<'a> Reader<'a> {
                 event::TRACK_UUID => track = value.int()?,
                 event::CATEGORY_IIDS => category = value.int()?,
                 event::NAME_IID => name = value.int()?,
+                event::FLOW_IDS if category == Category::Commit as u64 => flows.push(value.int()?),
                 event::DEBUG_ANNOTATIONS
+                | event::FLOW_IDS
                 | event::EXTRA_COUNTER_VALUES
                 | event::EXTRA_COUNTER_TRACK_UUIDS
-                | event::FLOW_IDS
                 | event::TERMINATING_FLOW_IDS
                 | event::CORRELATION_ID
                 | event::CORRELATION_ID_STR => {}
@@ -257,7 +260,7 @@ impl<'a> Reader<'a> {
             return Err(Stop::FOREIGN);
         }
         let category = self.interned.category(category)?;
-        self.begin_slice(&Event { ts, track, category, name, is_instant, data: arguments })
+        self.begin_slice(&Event { ts, track, category, name, is_instant, flows, data: arguments })
     }
 
     /// Takes the instant with the facts of the run, that with the checksum, or one with the number of losses of a reason. `at` is its time and

@@ -3,11 +3,12 @@
 //! A row that does not give the same values again is refused: nothing is read wrongly without notice.
 
 use crate::event::bio_flags::BioFlags;
-use crate::event::{Dev, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
+use crate::event::{Dev, FastCommitReason, FastCommitStatus, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 use crate::rows::derived::column;
+use crate::sink::perfetto::journal::sync_of_flow;
 use crate::rows::{
-    Bio, Call, CallOf, Commit, Confidence, Extent, Missing, PhaseSpan, Request, Row, Value, WaitInterval, values,
+    Bio, Call, CallOf, Commit, CommitKind, Confidence, Extent, Missing, PhaseSpan, Request, Row, StartedBy, Value, WaitInterval, values,
 };
 
 /// The position of a column in the table of a row.
@@ -24,7 +25,12 @@ pub(super) fn word(text: &str) -> Option<&'static str> {
     let waits = WaitKind::ALL.iter().map(|wait| wait.name());
     let confidences = Confidence::ALL.iter().map(|confidence| confidence.name());
     let missing = Missing::ALL.iter().map(|missing| missing.name());
-    let words = ops.chain(waits).chain(confidences).chain(missing).find(|word| *word == text);
+    let kinds = CommitKind::ALL.iter().map(|kind| kind.name());
+    let starts = StartedBy::ALL.iter().map(|by| by.name());
+    let statuses = FastCommitStatus::ALL.iter().map(|status| status.name());
+    let reasons = FastCommitReason::ALL.iter().map(|reason| reason.name());
+    let of_commits = kinds.chain(starts).chain(statuses).chain(reasons);
+    let words = ops.chain(waits).chain(confidences).chain(missing).chain(of_commits).find(|word| *word == text);
     words.or_else(|| BioFlags::of_word(text).map(BioFlags::rwbs))
 }
 
@@ -200,6 +206,9 @@ pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_unsubmitted: bool)
         first_event: ts,
         submit,
         issue,
+        requeue_ns: int(v[at!(Bio, "requeue_ns")]).unwrap_or_default(),
+        requeues: int(v[at!(Bio, "requeues")]).and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
+        parts: int(v[at!(Bio, "parts")]).and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
         complete,
         error: int(v[at!(Bio, "error")]).and_then(|error| i32::try_from(error).ok()),
         extent: extent(
@@ -255,11 +264,12 @@ pub(super) fn wait<const N: usize>(v: &[Value; N]) -> Option<WaitInterval> {
         start,
         end: start.checked_add(int(v[at!(WaitInterval, "dur_ns")])?)?,
         transaction: int(v[at!(WaitInterval, "transaction_id")]).unwrap_or_default() as u64,
+        commit_id: int(v[at!(WaitInterval, "commit_id")]).map(|id| id as u64),
     };
     checked(row, v)
 }
 
-pub(super) fn commit<const N: usize>(v: &[Value; N], start: i64) -> Option<Commit> {
+pub(super) fn commit<const N: usize>(v: &[Value; N], start: i64, flows: &[u64]) -> Option<Commit> {
     let end = int(v[at!(Commit, "dur_ns")]).and_then(|ns| start.checked_add(ns));
     let [locking, flushing, logging] =
         [at!(Commit, "locking_ns"), at!(Commit, "flushing_ns"), at!(Commit, "logging_ns")].map(|at| int(v[at]));
@@ -273,6 +283,12 @@ pub(super) fn commit<const N: usize>(v: &[Value; N], start: i64) -> Option<Commi
         comm: name(v[at!(Commit, "comm")]),
         dev: device(v[at!(Commit, "dev")]),
         transaction: int(v[at!(Commit, "transaction_id")]).unwrap_or_default() as u64,
+        kind: named(v[at!(Commit, "kind")], &CommitKind::ALL, CommitKind::name)?,
+        started_by: named(v[at!(Commit, "started_by")], &StartedBy::ALL, StartedBy::name),
+        sync_id: int(v[at!(Commit, "sync_id")]).map(|id| id as u64),
+        waiters: int(v[at!(Commit, "syncs")]).map(|_| flows.iter().map(|&flow| sync_of_flow(flow)).collect()),
+        status: named(v[at!(Commit, "status")], &FastCommitStatus::ALL, FastCommitStatus::name),
+        reason: named(v[at!(Commit, "reason")], &FastCommitReason::ALL, FastCommitReason::name),
         start,
         end,
         steps: [None, flushing_begin, logging_begin],

@@ -22,6 +22,8 @@ pub(super) struct Event<'a> {
     pub(super) category: Category,
     pub(super) name: u64,
     pub(super) is_instant: bool,
+    /// Of a commit.
+    pub(super) flows: Vec<u64>,
     /// The `TrackEvent` from its first argument on.
     pub(super) data: &'a [u8],
 }
@@ -42,7 +44,9 @@ pub(super) enum Open {
     Request(Box<OpenRequest>),
     Wait(Box<OpenWait>),
     Bio(Box<OpenBio>),
-    Commit { values: Box<[Value; columns::JOURNAL.len()]>, ts: i64 },
+    Commit { values: Box<[Value; columns::JOURNAL.len()]>, ts: i64, flows: Vec<u64> },
+    /// What it says is in the columns of its commit.
+    CommitStep,
     Mark { mark_id: i64, mark: Mark },
     Phase { phase: PhaseKind, ts: i64 },
 }
@@ -104,14 +108,14 @@ impl Open {
                 }
             }
             Self::Commit { values, .. } => visit_names(&**values, f),
-            Self::Mark { .. } | Self::Phase { .. } => {}
+            Self::Mark { .. } | Self::Phase { .. } | Self::CommitStep => {}
         }
     }
 }
 
 impl Reader<'_> {
     pub(super) fn begin_slice(&mut self, begin: &Event<'_>) -> Result<(), Stop> {
-        let &Event { ts, track, category, name, is_instant, data } = begin;
+        let &Event { ts, track, category, name, is_instant, data, .. } = begin;
         let open = match category {
             Category::Call => {
                 let values = [Value::Null; columns::CALL.len()];
@@ -149,7 +153,11 @@ impl Reader<'_> {
                 bio.singles = self.arguments_into::<Bio>(data, &mut bio.values)?;
                 Open::Bio(bio)
             }
-            Category::Commit => Open::Commit { values: Box::new(self.arguments::<Commit, _>(data)?.0), ts },
+            Category::Commit => {
+                let flows = begin.flows.clone();
+                Open::Commit { values: Box::new(self.arguments::<Commit, _>(data)?.0), ts, flows }
+            }
+            Category::CommitStep => Open::CommitStep,
             Category::Mark => {
                 let mark_id = self.arguments::<Call, { columns::CALL.len() }>(data)?.1.mark_id.ok_or(Stop::DAMAGED)?;
                 let name = self.interned.event_name(name)?.to_owned();
@@ -188,12 +196,13 @@ impl Reader<'_> {
             Open::Request(request) => self.end_request(request, end, track),
             Open::Wait(wait) => self.end_wait(&wait, end, track),
             Open::Bio(mut bio) => self.end_bio(&mut bio, end, track),
-            Open::Commit { mut values, ts } => {
+            Open::CommitStep => Ok(()),
+            Open::Commit { mut values, ts, flows } => {
                 values[at!(Commit, "ts_ns")] = Value::Int(ts);
                 if values[at!(Commit, "incomplete")] == Value::Null {
                     values[at!(Commit, "dur_ns")] = Value::Int(duration(ts, end)?);
                 }
-                let commit = rebuild::commit(&values, ts).ok_or(NOT_REBUILT)?;
+                let commit = rebuild::commit(&values, ts, &flows).ok_or(NOT_REBUILT)?;
                 Ok(self.sink.commit(&commit, self.names)?)
             }
             Open::Mark { mark_id, mut mark } => {

@@ -395,6 +395,9 @@ impl Pairer {
             first_event: e.ts,
             submit: None,
             issue: None,
+            requeue_ns: 0,
+            requeues: 0,
+            parts: 0,
             complete: None,
             error: None,
             extent: Extent::default(),
@@ -535,7 +538,7 @@ impl Pairer {
             let bio = &mut self.bios[slot];
             bio.row.complete = Some(e.ts);
             bio.row.error = error;
-            bio.row.issue = bio.issue.map(|issue| issue.ts);
+            set_issue(&mut bio.row, bio.issue);
             if self.phases_seen.states {
                 let (file, sync_id, request) = (bio.file, bio.row.sync_id, bio.request);
                 let of_request = || {
@@ -640,3 +643,11 @@ impl Pairer {
         Ok(())
     }
 }
+/// Says of a bio when it was handed to the driver, and how often.
+pub(super) fn set_issue(row: &mut Bio, issue: Option<Issue>) {
+    row.issue = issue.map(|issue| issue.ts);
+    if let Some(issue) = issue {
+        (row.requeue_ns, row.requeues, row.parts) = (issue.ts - issue.first_ts, issue.requeues, issue.parts);
+    }
+}
+

@@ -1,5 +1,6 @@
 //! The block layer's own events: a bio is queued, issued, remapped and completed by device and sector.
 
+use super::bios::set_issue;
 use super::{NO_SLOT, Out, Pairer};
 use crate::block_queue::{Arrival, Completed, Completion, sectors};
 use crate::error::Result;
@@ -85,10 +86,11 @@ impl Pairer {
             }
             return self.complete_unsubmitted(completion, out);
         };
-        for Completed { bio: slot, issue_ts, error } in done.into_iter().filter(|done| done.bio != NO_SLOT) {
+        for Completed { bio: slot, issue, error } in done.into_iter().filter(|done| done.bio != NO_SLOT) {
             self.bios.remove_load(slot);
             let row = &mut self.bios[slot].row;
-            (row.complete, row.issue, row.error) = (Some(ts), issue_ts, error);
+            (row.complete, row.error) = (Some(ts), error);
+            set_issue(row, issue);
             self.close_bio(slot, out)?;
         }
         Ok(())

@@ -1,27 +1,153 @@
-//! Commits of a journal by its own thread. They are in no request, even if one waits for them.
+//! Commits of journals: by the thread of the journal, and fast commits by the thread of a sync. What started each, and who waited for it.
 
-use super::{Map, Out, Pairer};
+use super::{Map, Out, Pairer, Slot};
 use crate::error::Result;
-use crate::event::{CommitStep, Dev, Event};
+use crate::event::{CommitStep, Dev, Event, FastCommitReason, FastCommitStatus};
 use crate::losses::Reason;
-use crate::rows::{Commit, Missing};
+use crate::rows::{Commit, CommitKind, Missing, StartedBy};
+
+/// How long after its timer expired the thread of a journal may take until it begins to commit.
+const TIMER_NS: i64 = 1_000_000_000;
+/// Journals that are kept.
+const MAX_JOURNALS: usize = 4096;
+/// How many transactions that requests wait for are kept before those without a waiting request are removed.
+const MIN_SWEEP: usize = 64;
 
 /// The commits of each thread.
 #[derive(Default)]
 pub(super) struct Commits {
     open: Map<u32, Commit>,
+    open_fast: Map<u32, Commit>,
     /// The transaction that each thread committed last.
     last: Map<u32, (Dev, u64)>,
     count: u64,
+    journals: Map<Dev, Journal>,
+    /// Requests for commits are recorded.
+    sees_requests: bool,
+    /// When the timer of some journal expired last.
+    timer: Option<i64>,
+    /// By thread: how many waits for room in a journal it is in.
+    room: Map<u32, u32>,
+    /// The requests that wait for each transaction, in the order in which they began to.
+    waiters: Map<u64, Vec<Waiter>>,
+    /// The size of `waiters` at which it is swept.
+    sweep_at: usize,
+}
+
+/// What is known of the journal of a device.
+#[derive(Debug, Default)]
+struct Journal {
+    /// A commit has begun, so all requests for the next one are recorded.
+    has_begun: bool,
+    requested: Option<Requested>,
+    /// When ext4 last did something that a fast commit cannot hold, and what, unless a full commit has made it durable.
+    ineligible: Option<(i64, Option<FastCommitReason>)>,
+}
+
+/// The first request for the commit of a transaction.
+#[derive(Clone, Copy, Debug)]
+struct Requested {
+    transaction: u64,
+    by: StartedBy,
+    sync_id: Option<u64>,
+}
+
+/// A request that waits for a commit, and the index of the wait in its row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiter {
+    pub(super) slot: Slot,
+    pub(super) sync_id: u64,
+    pub(super) at: usize,
 }
 
 /// Whether two events are of the same commit of a thread. A value that is not recorded fits any.
 fn is_same(a: (Dev, u64), b: (Dev, u64)) -> bool {
-    let devs_fit = a.0 == b.0 || !a.0.is_known() || !b.0.is_known();
-    devs_fit && (a.1 == b.1 || a.1 == 0 || b.1 == 0)
+    fits(a.0, b.0) && (a.1 == b.1 || a.1 == 0 || b.1 == 0)
+}
+
+fn fits(a: Dev, b: Dev) -> bool {
+    a == b || !a.is_known() || !b.is_known()
+}
+
+impl Commits {
+    /// The timer of a journal expires. It is not recorded which one.
+    pub(super) fn timer_expired(&mut self, ts: i64) {
+        self.timer = Some(ts);
+    }
+
+    pub(super) fn wait_for_room(&mut self, task: u32) {
+        *self.room.entry(task).or_default() += 1;
+    }
+
+    pub(super) fn has_room(&mut self, task: u32) {
+        if let Some(waits) = self.room.get_mut(&task) {
+            *waits -= 1;
+            if *waits == 0 {
+                self.room.remove(&task);
+            }
+        }
+    }
+
+    /// A file system has done something that no fast commit can hold, until the next full commit.
+    pub(super) fn ineligible(&mut self, dev: Dev, ts: i64, reason: Option<FastCommitReason>) {
+        self.journal(dev).ineligible = Some((ts, reason));
+    }
+
+    fn journal(&mut self, dev: Dev) -> &mut Journal {
+        if self.journals.len() >= MAX_JOURNALS && !self.journals.contains_key(&dev) {
+            self.journals.clear();
+        }
+        self.journals.entry(dev).or_default()
+    }
+
+    /// The wait of a request for a transaction ends. Returns the commit, if that is still open. Else it has been noted at its end.
+    pub(super) fn waited(&mut self, transaction: u64, dev: Dev, waiter: (Slot, usize), sync_id: u64) -> Option<u64> {
+        let waiters = self.waiters.get_mut(&transaction)?;
+        let at = waiters.iter().position(|one| (one.slot, one.at) == waiter && one.sync_id == sync_id)?;
+        waiters.remove(at);
+        if waiters.is_empty() {
+            self.waiters.remove(&transaction);
+        }
+        let is_own = |commit: &&mut Commit| commit.transaction == transaction && fits(commit.dev, dev);
+        let commit = self.open.values_mut().find(is_own)?;
+        commit.waiters.get_or_insert_default().push(sync_id);
+        Some(commit.commit_id)
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
 }
 
 impl Pairer {
+    /// A request begins to wait for a transaction.
+    pub(super) fn add_waiter(&mut self, transaction: u64, waiter: Waiter) {
+        let Self { commits, requests, .. } = self;
+        if commits.waiters.len() >= commits.sweep_at.max(MIN_SWEEP) {
+            commits.waiters.retain(|_, waiters| waiters.iter().any(|one| requests.is_open(one.slot, one.sync_id)));
+            commits.sweep_at = 2 * commits.waiters.len();
+        }
+        commits.waiters.entry(transaction).or_default().push(waiter);
+    }
+
+    /// A thread asks for the commit of a transaction. The first one starts it.
+    pub(super) fn commit_request(&mut self, e: &Event, dev: Dev, transaction: u64, is_due: Option<bool>) {
+        let task = self.tasks.id_of(e);
+        self.commits.sees_requests = true;
+        let sync_id = self.tasks.open_request(task).map(|slot| self.requests[slot].row.sync_id);
+        let by = match sync_id {
+            Some(_) => StartedBy::Sync,
+            None if self.commits.room.contains_key(&task) => StartedBy::Space,
+            None if is_due == Some(true) => StartedBy::Timer,
+            None => StartedBy::Other,
+        };
+        let requested = &mut self.commits.journal(dev).requested;
+        if requested.is_none_or(|before| before.transaction != transaction) {
+            *requested = Some(Requested { transaction, by, sync_id });
+        }
+    }
+
     pub(super) fn commit_start(&mut self, e: &Event, dev: Dev, transaction: u64, out: &mut Out<'_>) -> Result<()> {
         let task = self.tasks.id_of(e);
         if let Some(open) = self.commits.open.get_mut(&task) {
@@ -33,11 +159,41 @@ impl Pairer {
                 return Ok(());
             }
             if let Some(open) = self.commits.open.remove(&task) {
-                self.close_commit(task, &Commit { missing: Some(Missing::End), ..open }, out)?;
+                self.close_commit(task, Commit { missing: Some(Missing::End), ..open }, out)?;
             }
         }
-        self.commits.open.insert(task, commit(e, dev, transaction));
+        let (started_by, sync_id) = self.starter(dev, transaction, e.ts);
+        let commit_id = self.commits.next_id();
+        self.commits.open.insert(task, Commit { commit_id, started_by, sync_id, ..commit(e, dev, transaction) });
         Ok(())
+    }
+
+    /// What started the commit of a transaction that begins now, and which request.
+    fn starter(&mut self, dev: Dev, transaction: u64, ts: i64) -> (Option<StartedBy>, Option<u64>) {
+        let sees_requests = self.commits.sees_requests;
+        let timer = self.commits.timer;
+        if dev.is_known() {
+            let journal = self.commits.journal(dev);
+            let has_begun = std::mem::replace(&mut journal.has_begun, true);
+            if let Some(requested) = journal.requested.take_if(|requested| requested.transaction == transaction) {
+                return (Some(requested.by), requested.sync_id);
+            }
+            // Nobody asked for it. The thread of the journal does so itself when the transaction is old enough.
+            let has_expired = timer.is_some_and(|expired| ts - expired < TIMER_NS);
+            if sees_requests && has_begun && has_expired {
+                return (Some(StartedBy::Timer), None);
+            }
+        }
+        let first = self.waiters_of(dev, transaction).next().filter(|_| !sees_requests);
+        (first.map(|_| StartedBy::Sync), first.map(|waiter| waiter.sync_id))
+    }
+
+    /// The requests that wait for a transaction now.
+    fn waiters_of(&self, dev: Dev, transaction: u64) -> impl Iterator<Item = Waiter> {
+        let waiters = self.commits.waiters.get(&transaction).map_or(&[][..], Vec::as_slice);
+        waiters.iter().copied().filter(move |waiter| {
+            self.requests.is_open(waiter.slot, waiter.sync_id) && fits(self.requests[waiter.slot].row.dev, dev)
+        })
     }
 
     pub(super) fn commit_end(&mut self, e: &Event, dev: Dev, transaction: u64, out: &mut Out<'_>) -> Result<()> {
@@ -48,14 +204,16 @@ impl Pairer {
                 let dev = if open.dev.is_known() { open.dev } else { dev };
                 let transaction = open.transaction.max(transaction);
                 let end = Some(e.ts.max(open.start));
-                return self.close_commit(task, &Commit { dev, transaction, end, ..open }, out);
+                return self.close_commit(task, Commit { dev, transaction, end, ..open }, out);
             }
-            self.close_commit(task, &Commit { missing: Some(Missing::End), ..open }, out)?;
+            self.close_commit(task, Commit { missing: Some(Missing::End), ..open }, out)?;
         } else if self.commits.last.get(&task).is_some_and(|last| is_same(*last, (dev, transaction))) {
             self.count(Reason::Duplicate, e.ts, self.location(), || format!("end of commit {transaction}"));
             return Ok(());
         }
-        self.close_commit(task, &Commit { missing: Some(Missing::Start), ..commit(e, dev, transaction) }, out)
+        let commit_id = self.commits.next_id();
+        let missing = Some(Missing::Start);
+        self.close_commit(task, Commit { commit_id, missing, ..commit(e, dev, transaction) }, out)
     }
 
     /// The next step of the commit of a thread begins.
@@ -69,26 +227,119 @@ impl Pairer {
         }
     }
 
+    /// The thread of a sync begins a fast commit.
+    pub(super) fn fast_commit_start(&mut self, e: &Event, dev: Dev, transaction: u64, out: &mut Out<'_>) -> Result<()> {
+        let task = self.tasks.id_of(e);
+        if let Some(open) = self.commits.open_fast.get(&task) {
+            if is_same((open.dev, open.transaction), (dev, transaction)) && open.start == e.ts {
+                self.count(Reason::Duplicate, e.ts, self.location(), || "start of a fast commit".to_owned());
+                return Ok(());
+            }
+            if let Some(open) = self.commits.open_fast.remove(&task) {
+                self.write_commit(Commit { missing: Some(Missing::End), ..open }, out)?;
+            }
+        }
+        let row = self.fast_commit(e, dev, transaction);
+        self.commits.open_fast.insert(task, row);
+        Ok(())
+    }
+
+    pub(super) fn fast_commit_stop(
+        &mut self,
+        e: &Event,
+        dev: Dev,
+        transaction: u64,
+        status: Option<FastCommitStatus>,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        let task = self.tasks.id_of(e);
+        let row = match self.commits.open_fast.remove(&task) {
+            Some(open) if is_same((open.dev, open.transaction), (dev, transaction)) => {
+                Commit { end: Some(e.ts.max(open.start)), transaction: open.transaction.max(transaction), ..open }
+            }
+            open => {
+                if let Some(open) = open {
+                    self.write_commit(Commit { missing: Some(Missing::End), ..open }, out)?;
+                }
+                Commit { missing: Some(Missing::Start), ..self.fast_commit(e, dev, transaction) }
+            }
+        };
+        // The full commit that took its place has ended before.
+        let reason = row.reason.or(self.commits.journal(dev).ineligible.and_then(|(_, reason)| reason));
+        let reason = reason.filter(|_| status == Some(FastCommitStatus::Ineligible));
+        self.write_commit(Commit { status, reason, ..row }, out)
+    }
+
+    /// A fast commit by one of its events. The request of its thread starts it.
+    fn fast_commit(&mut self, e: &Event, dev: Dev, transaction: u64) -> Commit {
+        let request = self.tasks.open_request(self.tasks.id_of(e)).map(|slot| self.requests[slot].row.sync_id);
+        let reason = self.commits.journal(dev).ineligible.and_then(|(_, reason)| reason);
+        let commit_id = self.commits.next_id();
+        let started_by = request.map(|_| StartedBy::Sync);
+        let kind = CommitKind::Fast;
+        Commit { commit_id, kind, started_by, sync_id: request, reason, ..commit(e, dev, transaction) }
+    }
+
     /// Writes the commits that have not ended.
     pub(super) fn finish_commits(&mut self, out: &mut Out<'_>) -> Result<()> {
-        let mut open: Vec<(u32, Commit)> = self.commits.open.drain().collect();
-        open.sort_unstable_by_key(|(task, commit)| (commit.start, *task));
+        let fast = std::mem::take(&mut self.commits.open_fast);
+        let mut open: Vec<(u32, Commit)> = self.commits.open.drain().chain(fast).collect();
+        open.sort_unstable_by_key(|(task, commit)| (commit.start, *task, commit.commit_id));
         for (task, commit) in open {
-            self.close_commit(task, &Commit { missing: Some(Missing::End), ..commit }, out)?;
+            let commit = Commit { missing: Some(Missing::End), ..commit };
+            match commit.kind {
+                CommitKind::Full => self.close_commit(task, commit, out)?,
+                CommitKind::Fast => self.write_commit(commit, out)?,
+            }
         }
         Ok(())
     }
 
-    fn close_commit(&mut self, task: u32, commit: &Commit, out: &mut Out<'_>) -> Result<()> {
-        self.commits.count += 1;
+    fn close_commit(&mut self, task: u32, mut commit: Commit, out: &mut Out<'_>) -> Result<()> {
         self.commits.last.insert(task, (commit.dev, commit.transaction));
-        out.sink.commit(&Commit { commit_id: self.commits.count, ..commit.clone() }, out.names)
+        if commit.dev.is_known() {
+            // What a fast commit cannot hold is in this one.
+            self.commits.journal(commit.dev).ineligible.take_if(|(ts, _)| *ts < commit.start);
+        }
+        let waiting: Vec<Waiter> = self.waiters_of(commit.dev, commit.transaction).collect();
+        for waiter in waiting {
+            if let Some(wait) = self.requests[waiter.slot].row.waits.get_mut(waiter.at) {
+                wait.commit_id.get_or_insert(commit.commit_id);
+            }
+            commit.waiters.get_or_insert_default().push(waiter.sync_id);
+        }
+        self.write_commit(commit, out)
+    }
+
+    fn write_commit(&mut self, mut commit: Commit, out: &mut Out<'_>) -> Result<()> {
+        if self.has_waits && commit.kind == CommitKind::Full {
+            let waiters = commit.waiters.get_or_insert_default();
+            waiters.sort_unstable();
+            waiters.dedup();
+        }
+        out.sink.commit(&commit, out.names)
     }
 }
 
 /// A commit by one of its events.
 fn commit(e: &Event, dev: Dev, transaction: u64) -> Commit {
     let (tid, pid, comm) = (e.tid, e.pid, e.comm);
-    let steps = [None; CommitStep::COUNT];
-    Commit { commit_id: 0, tid, pid, comm, dev, transaction, start: e.ts, end: None, steps, missing: None }
+    Commit {
+        commit_id: 0,
+        tid,
+        pid,
+        comm,
+        dev,
+        transaction,
+        kind: CommitKind::Full,
+        started_by: None,
+        sync_id: None,
+        waiters: None,
+        status: None,
+        reason: None,
+        start: e.ts,
+        end: None,
+        steps: [None; CommitStep::COUNT],
+        missing: None,
+    }
 }

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use self::bios::Bios;
+use self::bios::{Bios, set_issue};
 use self::commits::Commits;
 use self::damaged::HeldEvent;
 pub use self::files::Files;
@@ -299,7 +299,8 @@ impl Pairer {
         queued
             .map(|queued| {
                 let row = &mut self.bios[queued.bio].row;
-                (row.issue, row.error) = (queued.issue_ts, queued.error);
+                row.error = queued.error;
+                set_issue(row, queued.issue);
                 queued.bio
             })
             .collect()

@@ -76,6 +76,15 @@ impl Pairer {
             Probe::WorkStart { dev, for_sync } => _ = self.probes.work.insert(self.tasks.id_of(e), (dev, for_sync)),
             Probe::FolioWait => self.folio_wait(e),
             Probe::FolioWaitEnd => self.folio_wait_end(e),
+            Probe::CommitRequest { dev, transaction, is_due } => self.commit_request(e, dev, transaction, is_due),
+            Probe::CommitTimer => self.commits.timer_expired(e.ts),
+            Probe::RoomWait => self.commits.wait_for_room(self.tasks.id_of(e)),
+            Probe::RoomWaitEnd => self.commits.has_room(self.tasks.id_of(e)),
+            Probe::FastCommitIneligible { dev, reason } => self.commits.ineligible(dev, e.ts, reason),
+            Probe::FastCommitStart { dev, transaction } => return self.fast_commit_start(e, dev, transaction, out),
+            Probe::FastCommitStop { dev, transaction, status } => {
+                return self.fast_commit_stop(e, dev, transaction, status, out);
+            }
             Probe::WorkEnd => _ = self.probes.work.remove(&self.tasks.id_of(e)),
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Waits of requests: for a commit of the journal, and in a cache flush.
 
+use super::commits::Waiter;
 use super::{Out, Pairer, Slot, of_request};
 use crate::error::Result;
 use crate::event::{Dev, Event, WaitKind};
@@ -82,6 +83,7 @@ impl Pairer {
         let open = &mut self.requests[slot];
         open.extend_to(e.ts);
         open.open_waits.push(wait, e.ts, open.row.waits.len());
+        let (at, sync_id) = (open.row.waits.len(), open.row.sync_id);
         open.row.waits.push(WaitInterval {
             sync_id: open.row.sync_id,
             number: 0,
@@ -89,7 +91,11 @@ impl Pairer {
             start: e.ts,
             end: e.ts,
             transaction,
+            commit_id: None,
         });
+        if wait == WaitKind::CommitWait && transaction != 0 {
+            self.add_waiter(transaction, Waiter { slot, sync_id, at });
+        }
     }
 
     /// The last open wait of a kind ends. Returns its index in the row's waits; `None` if none is open.
@@ -101,11 +107,16 @@ impl Pairer {
             return None;
         };
         let interval = &mut open.row.waits[at];
+        let transaction_at_start = interval.transaction;
         interval.end = e.ts;
         if transaction != 0 {
             interval.transaction = transaction;
         }
         if wait == WaitKind::CommitWait {
+            if transaction_at_start != 0 {
+                let commit = self.commits.waited(transaction_at_start, open.row.dev, (slot, at), open.row.sync_id);
+                interval.commit_id = interval.commit_id.or(commit);
+            }
             self.journals.parts(open.row.dev, interval, &mut open.evidence.commit_parts);
         }
         Some(at)

@@ -46,6 +46,9 @@ pub const BIO: &[(&str, Type)] = &[
     ("dur_ns", Type::Int),
     ("queue_ns", Type::Int),
     ("device_ns", Type::Int),
+    ("requeues", Type::Int),
+    ("requeue_ns", Type::Int),
+    ("parts", Type::Int),
     ("error", Type::Int),
     ("bio", Type::Text),
     ("dev", Type::Text),
@@ -88,6 +91,7 @@ pub const WAIT: &[(&str, Type)] = &[
     ("ts_ns", Type::Int),
     ("dur_ns", Type::Int),
     ("transaction_id", Type::Int),
+    ("commit_id", Type::Int),
 ];
 
 pub const PHASE: &[(&str, Type)] = &[
@@ -100,6 +104,7 @@ pub const PHASE: &[(&str, Type)] = &[
 
 pub const JOURNAL: &[(&str, Type)] = &[
     ("commit_id", Type::Int),
+    ("kind", Type::Text),
     ("ts_ns", Type::Int),
     ("dur_ns", Type::Int),
     ("tid", Type::Int),
@@ -107,6 +112,11 @@ pub const JOURNAL: &[(&str, Type)] = &[
     ("comm", Type::Text),
     ("dev", Type::Text),
     ("transaction_id", Type::Int),
+    ("started_by", Type::Text),
+    ("sync_id", Type::Int),
+    ("syncs", Type::Int),
+    ("status", Type::Text),
+    ("reason", Type::Text),
     ("locking_ns", Type::Int),
     ("flushing_ns", Type::Int),
     ("logging_ns", Type::Int),

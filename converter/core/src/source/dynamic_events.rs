@@ -7,7 +7,7 @@ use super::bpftrace_text::sane_range;
 use super::event_names::errno_of_status;
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite};
-use crate::event::{Dev, Kind, NO_SECTOR};
+use crate::event::{Dev, FastCommitReason, Kind, NO_SECTOR};
 use crate::names::{NameId, Names};
 
 /// Page size where an offset is counted in pages. All kernels that the recorder supports have it, apart from some of arm64.
@@ -47,6 +47,11 @@ pub(super) enum DynamicEvent {
     WorkEnd,
     FolioWait,
     FolioWaitEnd,
+    CommitRequest,
+    CommitTimer,
+    RoomWait,
+    RoomWaitEnd,
+    FastCommitIneligible,
 }
 
 /// What a request is for.
@@ -86,6 +91,11 @@ impl DynamicEvent {
             b"writeback_work_end" => Self::WorkEnd,
             b"filemap_wait" | b"folio_wait" => Self::FolioWait,
             b"filemap_wait_end" | b"folio_wait_end" => Self::FolioWaitEnd,
+            b"commit_request" => Self::CommitRequest,
+            b"commit_timer" => Self::CommitTimer,
+            b"journal_room" => Self::RoomWait,
+            b"journal_room_end" => Self::RoomWaitEnd,
+            b"fc_ineligible" => Self::FastCommitIneligible,
             _ => match name.strip_suffix(b"_end") {
                 Some(start) => Self::WaitEnd(wait_site(start)?),
                 None => Self::WaitStart(wait_site(name)?),
@@ -101,12 +111,17 @@ impl DynamicEvent {
             Self::AddFolio { .. } => &["bio", "len"],
             Self::Submit => &["bio", "dev", "bytes"],
             Self::End => &["bio"],
+            Self::CommitRequest => &["dev", "tid"],
+            Self::FastCommitIneligible => &["dev"],
             Self::SyncExit { .. }
             | Self::WaitStart(_)
             | Self::WaitEnd(_)
             | Self::WorkEnd
             | Self::FolioWait
-            | Self::FolioWaitEnd => &[],
+            | Self::FolioWaitEnd
+            | Self::CommitTimer
+            | Self::RoomWait
+            | Self::RoomWaitEnd => &[],
         }
     }
 
@@ -194,6 +209,19 @@ impl DynamicEvent {
             Self::WorkEnd => Probe::WorkEnd,
             Self::FolioWait => Probe::FolioWait,
             Self::FolioWaitEnd => Probe::FolioWaitEnd,
+            Self::CommitRequest => Probe::CommitRequest {
+                dev: Dev(number("dev")? as u32),
+                transaction: u64::from(number("tid")? as u32),
+                // Both count ticks, and may wrap.
+                is_due: number("now").zip(number("expires")).map(|(now, expires)| now.wrapping_sub(expires) as i64 >= 0),
+            },
+            Self::CommitTimer => Probe::CommitTimer,
+            Self::RoomWait => Probe::RoomWait,
+            Self::RoomWaitEnd => Probe::RoomWaitEnd,
+            Self::FastCommitIneligible => Probe::FastCommitIneligible {
+                dev: Dev(number("dev")? as u32),
+                reason: number("reason").and_then(|n| FastCommitReason::ALL.get(usize::try_from(n).ok()?).copied()),
+            },
         }))
     }
 }

@@ -102,6 +102,9 @@ pub(super) enum EventName {
     /// A piece of work of a flusher thread.
     WorkStart,
     WorkEnd,
+    /// A fast commit of ext4, by the thread of a sync.
+    FastCommitStart,
+    FastCommitStop,
     BlockSubmit,
     BlockIssue,
     BlockComplete,
@@ -140,6 +143,8 @@ impl EventName {
             b"jbd2_commit_locking" => Some(Self::CommitStep(CommitStep::Locking)),
             b"jbd2_commit_flushing" => Some(Self::CommitStep(CommitStep::Flushing)),
             b"jbd2_commit_logging" => Some(Self::CommitStep(CommitStep::Logging)),
+            b"ext4_fc_commit_start" => Some(Self::FastCommitStart),
+            b"ext4_fc_commit_stop" => Some(Self::FastCommitStop),
             b"sched_switch" => Some(Self::Switch),
             b"sched_waking" => Some(Self::Wake),
             b"contention_begin" => Some(Self::LockWait),
@@ -176,7 +181,7 @@ impl EventName {
             Self::CommitStart => 16,
             Self::CommitEnd => 17,
             Self::BlockIssue => 18,
-            Self::WorkStart | Self::WorkEnd => 19,
+            Self::WorkStart | Self::WorkEnd | Self::FastCommitStart | Self::FastCommitStop => 19,
             Self::CommitStep(_) => 20,
             Self::Switch | Self::Wake | Self::LockWait | Self::LockWaitEnd => 21,
         }
@@ -203,6 +208,8 @@ impl EventName {
             Self::Mark
             | Self::WorkStart
             | Self::WorkEnd
+            | Self::FastCommitStart
+            | Self::FastCommitStop
             | Self::Switch
             | Self::Wake
             | Self::LockWait

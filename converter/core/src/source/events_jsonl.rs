@@ -12,7 +12,7 @@ use super::bpftrace_text::{device, sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
 use super::dynamic_events::{self, DynamicEvent, PROBE_FIELDS, ProbeFields};
 use super::event_names::{EventName, bio_flags, bio_size, errno, errno_of_status, extra_key, is_background, is_write};
-use super::tracepoints::{printed_switch, thread_event};
+use super::tracepoints::{fast_commit, printed_fast_commit, printed_switch, thread_event};
 use super::{
     Batch, Explanation, Extra, InputTraits, Lines, MAX_NOTE_BYTES, Note, NoteKind, Problem, Reader, Source,
     SourceOptions, bpftrace_json, markers, strace,
@@ -376,6 +376,17 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
             dynamic_events::work_start(dev, unsigned(object, "reason"), word.map(str::as_bytes))
         }
         EventName::WorkEnd => Kind::Probe(Probe::WorkEnd),
+        EventName::FastCommitStart | EventName::FastCommitStop => {
+            if let Some(text) = object.get("text").filter(|_| event == EventName::FastCommitStop) {
+                return printed_fast_commit(text_of(text).as_bytes());
+            }
+            let dev = match object.get("dev")? {
+                Value::Number(number) => Dev(u32::try_from(number.as_u64()?).ok()?),
+                text => device(text.as_str()?.as_bytes())?,
+            };
+            let transaction = unsigned(object, "data_tid").or_else(|| unsigned(object, "transaction"));
+            fast_commit(event, dev, transaction, unsigned(object, "reason"))
+        }
         EventName::CommitStep(step) => Kind::CommitStep { dev, transaction, step },
         EventName::Switch | EventName::Wake | EventName::LockWait | EventName::LockWaitEnd => {
             if let Some(text) = object.get("text").filter(|_| event == EventName::Switch) {

@@ -12,7 +12,7 @@ use crate::source::dynamic_events::{self, DynamicEvent, ProbeFields};
 use crate::source::event_names::{EventName, MARKER, extra_key, is_background};
 use crate::source::markers;
 use crate::source::reserved_names::other_event_name;
-use crate::source::tracepoints::{Field, Fields, Tracepoint, printed_switch};
+use crate::source::tracepoints::{Field, Fields, Tracepoint, printed_fast_commit, printed_switch};
 use crate::source::{Batch, Extra, SourceOptions};
 
 /// The kernel prints the tracepoints `sys_enter_CALL` and `sys_exit_CALL` as `sys_CALL`.
@@ -89,7 +89,11 @@ impl<'a> TextDecoder<'a> {
         } else if !tracepoint.required_fields().is_empty() {
             let parsed = for_each_field(record, &mut |key, value| slots.put(key, value));
             if parsed.is_none() {
-                return (tracepoint == Tracepoint::Named(EventName::Switch)).then(|| printed_switch(record.data));
+                return match tracepoint {
+                    Tracepoint::Named(EventName::Switch) => Some(printed_switch(record.data)),
+                    Tracepoint::Named(EventName::FastCommitStop) => printed_fast_commit(record.data),
+                    _ => None,
+                };
             }
         }
         tracepoint.kind(record.name, self.options.machine, &slots, &mut self.batch.names)
@@ -175,6 +179,7 @@ fn bad_data(tracepoint: Tracepoint) -> &'static str {
             }
             EventName::WorkStart => "its data has no `sb_dev MAJOR:MINOR` or no `reason=WORD`",
             EventName::WorkEnd => "its data is not that of writeback_written",
+            EventName::FastCommitStart | EventName::FastCommitStop => "its data has no `dev MAJOR,MINOR`",
             EventName::Switch => "its data has no `prev_pid=N prev_state=STATE next_pid=N`",
             EventName::Wake => "its data has no `pid=N`",
             EventName::LockWait | EventName::LockWaitEnd => "its data is not that of a lock",

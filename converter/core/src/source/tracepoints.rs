@@ -9,7 +9,7 @@ use super::event_names::{EventName, MARKER, errno, errno_of_status, is_write};
 use super::{escape, markers};
 use crate::event::bio_flags::BioFlags;
 use crate::event::probe::Probe;
-use crate::event::{Dev, Kind, NO_ID, NO_SECTOR, Op, ThreadEvent};
+use crate::event::{Dev, FastCommitStatus, Kind, NO_ID, NO_SECTOR, Op, ThreadEvent};
 use crate::names::{NameId, Names};
 
 const SECTOR_BYTES: u64 = 512;
@@ -199,6 +199,7 @@ impl Tracepoint {
             Self::Named(EventName::Mark) => b"ftrace",
             Self::Named(EventName::CommitStart | EventName::CommitEnd | EventName::CommitStep(_)) => b"jbd2",
             Self::Named(EventName::WorkStart | EventName::WorkEnd) => b"writeback",
+            Self::Named(EventName::FastCommitStart | EventName::FastCommitStop) => b"ext4",
             Self::Named(EventName::Switch | EventName::Wake) => b"sched",
             Self::Named(EventName::LockWait | EventName::LockWaitEnd) => b"lock",
             Self::Named(_) => b"wb_tracer",
@@ -233,6 +234,7 @@ impl Tracepoint {
                 EventName::Switch => &[FromThread, FromState, ToThread],
                 EventName::Wake => &[Thread],
                 EventName::WorkStart => &[SbDev, Reason],
+                EventName::FastCommitStart | EventName::FastCommitStop => &[Dev],
                 EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete => {
                     &[Dev, Sector, Sectors, Rwbs]
                 }
@@ -351,6 +353,9 @@ impl Tracepoint {
                 work_start(fields.dev(Field::SbDev)?, number(Field::Reason), fields.text(Field::Reason))
             }
             EventName::WorkEnd => Kind::Probe(Probe::WorkEnd),
+            EventName::FastCommitStart | EventName::FastCommitStop => {
+                fast_commit(event, fields.dev(Field::Dev)?, number(Field::Transaction), number(Field::Reason))
+            }
             EventName::CommitStep(step) => {
                 Kind::CommitStep { dev: fields.dev(Field::Dev)?, transaction: number(Field::Transaction)?, step }
             }
@@ -414,6 +419,28 @@ pub(super) fn thread_event(event: EventName, ids: [Option<u64>; 3], state: (Opti
         }),
     };
     thread_event.map_or(Kind::Other, Kind::Thread)
+}
+
+/// Makes the start or the end of a fast commit. `status` is how it ended.
+pub(super) fn fast_commit(event: EventName, dev: Dev, transaction: Option<u64>, status: Option<u64>) -> Kind {
+    let transaction = transaction.unwrap_or(0);
+    if event == EventName::FastCommitStart {
+        return Kind::Probe(Probe::FastCommitStart { dev, transaction });
+    }
+    let status = status.and_then(|n| FastCommitStatus::ALL.get(usize::try_from(n).ok()?).copied());
+    Kind::Probe(Probe::FastCommitStop { dev, transaction, status })
+}
+
+/// Makes the end of a fast commit as the kernel prints it: `dev 254,16 nblks 0, reason 1, fc = 3, ..., tid 9`.
+pub(super) fn printed_fast_commit(text: &[u8]) -> Option<Kind> {
+    let after = |name: &[u8]| {
+        let at = memchr::memmem::find(text, name)? + name.len();
+        text[at..].split(|b| *b == b' ').next()
+    };
+    let number = |name: &[u8]| whole(after(name)?.strip_suffix(b",").or(after(name))?, Cursor::decimal);
+    let (major, minor) = after(b"dev ")?.split_at_checked(memchr::memchr(b',', after(b"dev ")?)?)?;
+    let dev = Dev::new(whole(major, Cursor::decimal)? as u32, whole(&minor[1..], Cursor::decimal)? as u32);
+    Some(fast_commit(EventName::FastCommitStop, dev, number(b", tid "), number(b", reason ")))
 }
 
 /// Makes the event of a switch as `trace-cmd report` prints it: `COMM:PID [PRIO] STATE ==> COMM:PID [PRIO]`.

@@ -22,9 +22,10 @@ pub(crate) enum Category {
     Common,
     Thread,
     Process,
+    CommitStep,
 }
 
-pub(crate) const CATEGORIES: [(Category, &str); 12] = [
+pub(crate) const CATEGORIES: [(Category, &str); 13] = [
     (Category::Call, "syncline.call"),
     (Category::Sync, "syncline.sync"),
     (Category::Phase, "syncline.phase"),
@@ -37,6 +38,7 @@ pub(crate) const CATEGORIES: [(Category, &str); 12] = [
     (Category::Common, "syncline.common"),
     (Category::Thread, "syncline.thread"),
     (Category::Process, "syncline.process"),
+    (Category::CommitStep, "syncline.commit_step"),
 ];
 
 /// Columns that have no annotation: they are the time, duration, track or presence of the slice, or follow from another column.

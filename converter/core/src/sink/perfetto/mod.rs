@@ -7,6 +7,7 @@ pub(crate) mod compressed;
 mod facts;
 pub(crate) mod fields;
 mod intern;
+pub(crate) mod journal;
 mod known;
 pub(crate) mod proto;
 mod slices;
@@ -76,6 +77,8 @@ pub struct PerfettoTrace {
     default_counters: Option<[u64; 2]>,
     device_names: HashMap<Dev, String, FixedState>,
     syncs_in_flight: u64,
+    /// The tracks of each journal, by its device, or by its thread where that is not known.
+    journals: HashMap<(Dev, u32), Lanes, FixedState>,
     losses_track: Option<u64>,
     run_track: Option<u64>,
     /// Number of losses of each reason that have a time.
@@ -108,6 +111,7 @@ impl PerfettoTrace {
             default_counters: None,
             device_names: device_names.iter().cloned().collect(),
             syncs_in_flight: 0,
+            journals: HashMap::default(),
             losses_track: None,
             run_track: None,
             loss_instants: vec![0; Reason::ALL.len()],

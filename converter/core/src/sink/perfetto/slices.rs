@@ -2,12 +2,13 @@
 
 use super::PerfettoTrace;
 use super::fields::{Category, colour, counters, failed, flows, head, row, row_values, value};
-use super::proto::event;
+use super::journal::flow_of_commit;
+use super::proto::{event, fixed64};
 use crate::error::Result;
 use crate::event::{NO_ID, Op, WaitKind};
 use crate::names::Names;
 use crate::rows::derived::{KnownCall, RequestPlace, Written, column, derive_call, derive_request, tid_of_track};
-use crate::rows::{Call, Commit, Missing, PhaseKind, PhaseSpan, Request, Value, WaitInterval, columns, values};
+use crate::rows::{Call, Missing, PhaseKind, PhaseSpan, Request, Value, WaitInterval, columns, values};
 use crate::sink::{Group, GroupRequest};
 
 /// One bit for each column that the slice of a whole wait says.
@@ -224,6 +225,9 @@ impl PerfettoTrace {
             let left_out = if (start, end) == (wait.start, wait.end) { WAIT_TIMES } else { 0 };
             self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
                 head(b, Category::Wait, interner.static_event_name(wait.wait.name()));
+                if let Some(commit_id) = wait.commit_id {
+                    fixed64(b, event::FLOW_IDS, flow_of_commit(commit_id, wait.sync_id));
+                }
                 row(b, wait, ids.wait.without(left_out), interner, names);
             })?;
             waits.open.push((end, wait.wait));
@@ -238,17 +242,6 @@ impl PerfettoTrace {
             waits.shown_until = i64::MIN;
         }
         Ok(())
-    }
-
-    /// Writes a commit of a journal on the track of its thread. One whose start or end is missing has duration 0.
-    pub(super) fn commit_slice(&mut self, commit: &Commit, names: &Names) -> Result<()> {
-        let end = commit.end.unwrap_or(commit.start);
-        let track = self.task_lane((commit.tid, commit.pid, commit.comm), commit.start, end, names)?;
-        self.event(commit.start, track, event::SLICE_BEGIN, |b, interner, ids| {
-            head(b, Category::Commit, interner.static_event_name("commit"));
-            row(b, commit, ids.commit, interner, names);
-        })?;
-        self.end(end, track, &[])
     }
 
     fn request_name(&mut self, request: &Request, names: &Names) -> u64 {

@@ -13,9 +13,10 @@ pub(super) mod rank {
     pub(in super::super) const MARKS: i64 = 0;
     pub(in super::super) const THREADS: i64 = 1;
     pub(in super::super) const DEVICE: i64 = 2;
-    pub(in super::super) const SYNCS_IN_FLIGHT: i64 = 3;
-    pub(in super::super) const LOSSES: i64 = 4;
-    pub(in super::super) const RUN: i64 = 5;
+    pub(in super::super) const JOURNAL: i64 = 3;
+    pub(in super::super) const SYNCS_IN_FLIGHT: i64 = 4;
+    pub(in super::super) const LOSSES: i64 = 5;
+    pub(in super::super) const RUN: i64 = 6;
 
     pub(in super::super) const SYNC_BIOS: i64 = 0;
     pub(in super::super) const INCOMPLETE_BIOS: i64 = 1;

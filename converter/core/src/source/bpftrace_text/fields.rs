@@ -121,6 +121,8 @@ fn bad_data(event: EventName) -> &'static str {
         | EventName::LockWaitEnd
         | EventName::WorkStart
         | EventName::WorkEnd
+        | EventName::FastCommitStart
+        | EventName::FastCommitStop
         | EventName::BlockSubmit
         | EventName::BlockIssue
         | EventName::BlockComplete

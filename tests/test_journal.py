@@ -1,0 +1,223 @@
+"""What started each commit, who waited for it, and why a fast commit gave up: as the set-up of a recording forces it, and as the
+reference implementation finds it in the events; in the tables, in a trace and in the report.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline.inputs import Reading, opened
+from syncline.reading import convert_trace
+from syncline.report import run_query
+from syncline.report.run import run_report
+
+from tests import known_truth
+from tests.coretools import convert as convert_bytes
+from tests.coretools import core, tables
+from tests.known_truth import Case
+from tests.reference.journal import Journal, whose_data
+
+FORCED = ("commit-timer", "commit-space", "fast-commit")
+CASES = (*FORCED, "commit-others", "group-4", "group-staggered", "forced-freeze")
+
+Recorded = Callable[[str], tuple[Case, Path]]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """A case, and the folder with its tables and its run directory. Each is converted once."""
+    folder = tmp_path_factory.mktemp("journal")
+    done: dict[str, Case] = {}
+
+    def one(case: str) -> tuple[Case, Path]:
+        if case not in done:
+            done[case] = known_truth.converted(case, folder)
+        return done[case], folder
+
+    return one
+
+
+def commits(case: Case, kind: str = "commit") -> list[dict[str, Any]]:
+    """Those of the journal under test."""
+    dev = case.truth["device"]["dev"]
+    return [row for row in case.tables["journal"] if row["dev"] == dev and row["kind"] == kind]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_reference_finds_the_same(case: str, recorded: Recorded) -> None:
+    one, _ = recorded(case)
+    reference = Journal(one.events, one.tables["sync"], one.tables["wait"])
+    found = {}
+    for row in one.tables["journal"]:
+        if row["kind"] == "commit":
+            waited = {
+                w["sync_id"] for w in one.tables["wait"] if w["commit_id"] == row["commit_id"]
+            }
+            assert len(waited) == row["syncs"]
+            key = (row["dev"], row["transaction_id"])
+            found[key] = (row["started_by"], row["sync_id"], sorted(waited))
+    assert found == reference.commits()
+    fast = [
+        (row["ts_ns"], row["ts_ns"] + row["dur_ns"], row["sync_id"], row["status"], row["reason"])
+        for row in one.tables["journal"]
+        if row["kind"] == "fast commit"
+    ]
+    assert sorted(fast) == reference.fast_commits()
+
+
+def test_the_timer_commits_what_nobody_syncs(recorded: Recorded) -> None:
+    """A file is created and not synced. The transaction is a second old before its commit begins, and nobody waits for that."""
+    one, _ = recorded("commit-timer")
+    found = commits(one)
+    for call in one.truth["calls"]:
+        if call["op"] == "create":
+            after = [row for row in found if row["ts_ns"] > call["end_ns"]]
+            assert after[0]["started_by"] == "timer"
+            assert (after[0]["sync_id"], after[0]["syncs"]) == (None, 0)
+            # The timer has whole seconds.
+            assert 0.9e9 <= after[0]["ts_ns"] - call["start_ns"] <= 2.5e9
+        else:
+            during = [row for row in found if call["start_ns"] <= row["ts_ns"] <= call["end_ns"]]
+            assert [row["started_by"] for row in during] == ["sync"]
+            assert during[0]["syncs"] == 1
+
+
+def test_a_full_journal_commits_for_room(recorded: Recorded) -> None:
+    """Folders are created and not synced, in a journal that holds fewer of them; its timer would need an hour."""
+    one, _ = recorded("commit-space")
+    made = [call for call in one.truth["calls"] if call["op"] == "mkdir"]
+    during = [
+        row for row in commits(one) if made[0]["start_ns"] <= row["ts_ns"] <= made[-1]["end_ns"]
+    ]
+    assert len(during) >= 2
+    assert {row["started_by"] for row in during} == {"space"}
+    # Each began while a mkdir waited.
+    for row in during:
+        assert any(call["start_ns"] <= row["ts_ns"] <= call["end_ns"] for call in made)
+
+
+def test_a_fast_commit_says_why_it_gave_up(recorded: Recorded) -> None:
+    one, _ = recorded("fast-commit")
+    syncs = {row["sync_id"]: row for row in one.tables["sync"]}
+    fast = sorted(commits(one, "fast commit"), key=lambda row: row["ts_ns"])
+    calls = [call for call in one.truth["calls"] if call["op"] == "fsync"]
+    assert len(fast) == len(calls) == 9
+    full = commits(one)
+    for row, call in zip(fast, calls, strict=True):
+        assert call["start_ns"] <= row["ts_ns"] <= row["ts_ns"] + row["dur_ns"] <= call["end_ns"]
+        assert syncs[row["sync_id"]]["path"] == call["path"]
+        assert row["reason"] == call["ineligible"]
+        assert row["status"] == ("ineligible" if call["ineligible"] else "ok")
+        # A full commit took its place, which the same request asked for.
+        inside = [r for r in full if row["ts_ns"] <= r["ts_ns"] <= row["ts_ns"] + row["dur_ns"]]
+        assert [r["sync_id"] for r in inside] == ([row["sync_id"]] if call["ineligible"] else [])
+
+
+def test_a_commit_writes_the_data_of_another_file(recorded: Recorded) -> None:
+    """Each commit that a sync waits for writes what the other file got since the one before: so many bytes."""
+    one, folder = recorded("commit-others")
+    block, syncs = (one.truth["options"][key] for key in ("block", "syncs"))
+    with opened(str(folder / "commit-others.tables"), Reading(), "duckdb") as engine:
+        table = run_report(engine, "whose-data")
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    (other,) = [row for row in rows if row["kind"] == "other file"]
+    assert other["path"] == f"{one.truth['dir']}/other"
+    assert (other["bytes"], other["syncs"], other["commits"]) == (syncs * block, syncs, syncs)
+    (itself,) = [row for row in rows if row["kind"] == "itself"]
+    assert itself["bytes"] == syncs * 4096
+
+
+@pytest.mark.parametrize("case", ["commit-others", "commit-space", "group-4"])
+def test_whose_data_is_that_of_the_reference(case: str, recorded: Recorded) -> None:
+    one, folder = recorded(case)
+    with opened(str(folder / f"{case}.tables"), Reading(), "duckdb") as engine:
+        table = run_report(engine, "whose-data")
+    found = {
+        (row["kind"], row["path"], row["writers"]): (
+            row["bios"],
+            row["bytes"],
+            row["commits"],
+            row["syncs"],
+        )
+        for row in (dict(zip(table.columns, values, strict=True)) for values in table.rows)
+    }
+    assert found == whose_data(one.tables)
+
+
+@pytest.mark.parametrize("case", ["fast-commit", "group-staggered"])
+def test_a_trace_has_a_track_for_each_journal(
+    case: str, recorded: Recorded, tmp_path: Path
+) -> None:
+    one, folder = recorded(case)
+    trace = tmp_path / "x.pftrace"
+    Reading().convert([str(folder / case)], str(trace))
+    with opened(str(trace), Reading(), "embedded") as engine:
+        rows = run_query(engine, "SELECT * FROM syncline_journal ORDER BY commit_id").rows
+        waits = run_query(engine, "SELECT sync_id, commit_id FROM syncline_wait").rows
+        steps = run_query(
+            engine,
+            "SELECT parent.name, slice.name, slice.dur FROM slice JOIN slice AS parent"
+            " ON parent.id = slice.parent_id WHERE slice.category = 'syncline.commit_step'",
+        ).rows
+        # Arrows between the waits of requests and their commits, in either direction.
+        flows = run_query(
+            engine,
+            "SELECT EXTRACT_ARG(wait.arg_set_id, 'debug.sync_id'), EXTRACT_ARG(made.arg_set_id, 'debug.commit_id')"
+            " FROM flow JOIN slice AS wait ON wait.id IN (slice_out, slice_in) AND wait.category = 'syncline.wait'"
+            " JOIN slice AS made ON made.id IN (slice_out, slice_in) AND made.category = 'syncline.commit'",
+        ).rows
+        tracks = run_query(
+            engine,
+            "SELECT DISTINCT track.name FROM slice JOIN track ON track.id = track_id"
+            " WHERE category = 'syncline.commit'",
+        ).rows
+        names = ("journal", "whose-data")
+        reports = [run_report(engine, name).rows for name in names]
+    assert sorted(rows) == sorted((*row.values(), "") for row in one.tables["journal"])
+    assert Counter(waits) == Counter((w["sync_id"], w["commit_id"]) for w in one.tables["wait"])
+    assert Counter(flows) == Counter(pair for pair in waits if pair[1] is not None)
+    assert {dev for (name,) in tracks for dev in [name.split("(")[1].rstrip(")")]} == {
+        row["dev"] for row in one.tables["journal"]
+    }
+    lengths = [
+        (name, row[f"{name}_ns"])
+        for row in one.tables["journal"]
+        for name in ("locking", "flushing", "logging")
+        if row[f"{name}_ns"] is not None
+    ]
+    assert Counter((name, dur) for _, name, dur in steps) == Counter(lengths)
+    # The trace is read back, and DuckDB reports the same.
+    convert_trace(str(trace), f"{tmp_path}/again.tables/")
+    assert tables(tmp_path / "again.tables")["journal"] == one.tables["journal"]
+    assert tables(tmp_path / "again.tables")["wait"] == one.tables["wait"]
+    with opened(str(folder / f"{case}.tables"), Reading(), "duckdb") as engine:
+        assert [run_report(engine, name).rows for name in names] == reports
+
+
+TEXT = """\
+# tracer: nop
+     sync-7       [000] .....   1.000100: ext4_fc_commit_start: dev 254,16 tid 9
+     sync-7       [000] .....   1.000300: ext4_fc_commit_stop: dev 254,16 nblks 0, reason 1, fc = 3, ineligible = 1, agg_nblks 5, tid 9
+     sync-7       [000] .....   1.000400: ext4_fc_commit_start: dev 254,16 tid 10
+     sync-7       [000] .....   1.000900: ext4_fc_commit_stop: dev 254,16 nblks 1, reason 0, fc = 4, ineligible = 1, agg_nblks 6, tid 10
+     sync-8       [000] .....   1.000950: ext4_fc_commit_stop: dev 254,16 nblks 1, reason 2, fc = 4, ineligible = 1, agg_nblks 6, tid 10
+     sync-8       [000] .....   1.000960: ext4_fc_commit_start: dev 254,16 tid 11
+"""
+
+
+def test_fast_commits_of_a_text_and_of_its_low_level_log(tmp_path: Path) -> None:
+    rows = core(tmp_path, TEXT.encode())["journal"]
+    keys = ("ts_ns", "dur_ns", "tid", "transaction_id", "status", "reason", "incomplete")
+    assert [tuple(row[key] for key in keys) for row in rows] == [
+        (1_000_100_000, 200_000, 7, 9, "ineligible", None, None),
+        (1_000_400_000, 500_000, 7, 10, "ok", None, None),
+        (1_000_950_000, None, 8, 10, "skipped", None, "start"),
+        (1_000_960_000, None, 8, 11, None, None, "end"),
+    ]
+    assert {row["dev"] for row in rows} == {"254,16"}
+    log = convert_bytes(tmp_path, TEXT.encode(), "out.events.jsonl").read_bytes()
+    assert core(tmp_path, log)["journal"] == rows
