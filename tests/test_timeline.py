@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -113,6 +114,36 @@ def test_the_latency_is_that_of_the_last_sync_that_began(seen: Seen) -> None:
     # It ends at 0, and is 0 after each time at which no sync is in flight.
     if syncs:
         assert values[max(row["ts_ns"] + row["dur_ns"] for row in syncs)] == 0
+
+
+def test_the_queue_is_split_by_flag_and_by_process(seen: Seen) -> None:
+    engine, found = seen
+    at_device = [
+        (row, row["ts_ns"] + (row["queue_ns"] or 0), row["ts_ns"] + row["dur_ns"])
+        for row in found["bio"]
+        if row["dur_ns"] is not None and row["dur_ns"] > (row["queue_ns"] or 0)
+    ]
+    values: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in rows(engine, "queue-parts"):
+        values[row["part"]].append((row["ts"], row["value"]))
+    flags: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for bio, start, end in at_device:
+        flag = "flags unknown" if bio["rwbs"] is None else "async"
+        flag = "sync" if "S" in (bio["rwbs"] or "") else flag
+        flags[f"{bio['dev'] or 'device unknown'} {flag}"].append((start, end))
+    by_flag = {part: of for part, of in values.items() if " of " not in part}
+    assert by_flag.keys() == flags.keys()
+    for part, spans in flags.items():
+        for ts, value in by_flag[part]:
+            assert value == sum(start <= ts < end for start, end in spans), (part, ts)
+    # Processes share all bios among them.
+    for parts in (by_flag, {part: of for part, of in values.items() if " of " in part}):
+        steps = {
+            part: [b - a for (_, a), (_, b) in pairwise([(0, 0), *of])]
+            for part, of in parts.items()
+        }
+        assert sum(step for of in steps.values() for step in of) == 0
+        assert all(of[-1][1] == 0 for of in parts.values())
 
 
 def test_empty_syncs(seen: Seen) -> None:
@@ -289,7 +320,7 @@ def test_every_name_begins_with_the_namespace(served: dict[str, Any]) -> None:
     macros = served["modules/default/macros"]["macros"]
     sql = served["modules/default/sql_modules"]["sql_modules"]
     ids = [macro["id"] for macro in macros]
-    assert len(set(ids)) == len(ids) == 4
+    assert len(set(ids)) == len(ids) == 5
     assert all(re.fullmatch(re.escape(PREFIX) + r"\w+", name) for name in ids)
     names = {module["name"] for module in sql}
     assert all(name.startswith(PREFIX) and name.count(".") == 2 for name in names)

@@ -48,7 +48,9 @@ _NO_TABLE = "an input that was converted to requests only does not have it: sync
 _NO_MARKS = "it has no marks: --marks FILE"
 _NO_DEVICE = "no bio has a known device and completion: the routes dynamic-events, ring-buffer and bpftrace record them"
 _NO_FLAGS = "no bio of a sync has known flags: the routes dynamic-events, ring-buffer and bpftrace record them"
-_NO_BIO = "no bio of a sync is recorded: the routes dynamic-events, ring-buffer and bpftrace record them"
+_NO_BIO = (
+    "no bio of a sync is recorded: the routes dynamic-events, ring-buffer and bpftrace record them"
+)
 _NO_COMMIT = "it records no commit: the routes dynamic-events and ring-buffer do"
 
 # Report -> groups of columns. A report needs one column of each group. If another column is unknown, it is partial.

@@ -84,4 +84,9 @@ MACROS = (
             ("RunQueryAndShowTab", "queue-latency", "Queue against latency"),
         ),
     ),
+    Macro(
+        "QueueParts",
+        "Syncline: queue by sync, async and process",
+        (("AddDebugCounterTrackWithPivot", "queue-parts", "part", "Bios at"),),
+    ),
 )

@@ -72,7 +72,10 @@ fn position<R: Row>(name: &str) -> Option<(u8, Content)> {
     let at = R::COLUMNS.iter().position(|(column, _)| *column == name)?;
     let content = match (R::COLUMNS[at].1, name) {
         (Type::Text, "dev") => Content::Device,
-        (Type::Text, "op" | "wait" | "rwbs" | "confidence" | "incomplete" | "kind" | "started_by" | "status" | "reason") => Content::Word,
+        (
+            Type::Text,
+            "op" | "wait" | "rwbs" | "confidence" | "incomplete" | "kind" | "started_by" | "status" | "reason",
+        ) => Content::Word,
         (Type::Text, _) => Content::Text,
         _ => Content::Number,
     };

@@ -6,10 +6,11 @@ use crate::event::bio_flags::BioFlags;
 use crate::event::{Dev, FastCommitReason, FastCommitStatus, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 use crate::rows::derived::column;
-use crate::sink::perfetto::journal::sync_of_flow;
 use crate::rows::{
-    Bio, Call, CallOf, Commit, CommitKind, Confidence, Extent, Missing, PhaseSpan, Request, Row, StartedBy, Value, WaitInterval, values,
+    Bio, Call, CallOf, Commit, CommitKind, Confidence, Extent, Missing, PhaseSpan, Request, Row, StartedBy, Value,
+    WaitInterval, values,
 };
+use crate::sink::perfetto::journal::sync_of_flow;
 
 /// The position of a column in the table of a row.
 macro_rules! at {

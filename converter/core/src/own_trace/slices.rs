@@ -44,11 +44,21 @@ pub(super) enum Open {
     Request(Box<OpenRequest>),
     Wait(Box<OpenWait>),
     Bio(Box<OpenBio>),
-    Commit { values: Box<[Value; columns::JOURNAL.len()]>, ts: i64, flows: Vec<u64> },
+    Commit {
+        values: Box<[Value; columns::JOURNAL.len()]>,
+        ts: i64,
+        flows: Vec<u64>,
+    },
     /// What it says is in the columns of its commit.
     CommitStep,
-    Mark { mark_id: i64, mark: Mark },
-    Phase { phase: PhaseKind, ts: i64 },
+    Mark {
+        mark_id: i64,
+        mark: Mark,
+    },
+    Phase {
+        phase: PhaseKind,
+        ts: i64,
+    },
 }
 
 pub(super) struct OpenCall {

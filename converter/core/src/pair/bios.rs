@@ -650,4 +650,3 @@ pub(super) fn set_issue(row: &mut Bio, issue: Option<Issue>) {
         (row.requeue_ns, row.requeues, row.parts) = (issue.ts - issue.first_ts, issue.requeues, issue.parts);
     }
 }
-

@@ -213,7 +213,9 @@ impl DynamicEvent {
                 dev: Dev(number("dev")? as u32),
                 transaction: u64::from(number("tid")? as u32),
                 // Both count ticks, and may wrap.
-                is_due: number("now").zip(number("expires")).map(|(now, expires)| now.wrapping_sub(expires) as i64 >= 0),
+                is_due: number("now")
+                    .zip(number("expires"))
+                    .map(|(now, expires)| now.wrapping_sub(expires) as i64 >= 0),
             },
             Self::CommitTimer => Probe::CommitTimer,
             Self::RoomWait => Probe::RoomWait,

@@ -66,7 +66,8 @@ impl PerfettoTrace {
         } else {
             format!("({})", commit.dev)
         };
-        let description = "Commits of the journal, and in each its steps. An arrow connects it with each request that waits for it.";
+        let description =
+            "Commits of the journal, and in each its steps. An arrow connects it with each request that waits for it.";
         let (name, merge_key) = (format!("Journal {name}"), format!("journal {name}"));
         let uuid = self.merged_track(self.root, rank::JOURNAL, &name, &merge_key, description)?;
         self.journals.entry(key).or_insert_with(Lanes::default).add(uuid, end);
