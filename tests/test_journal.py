@@ -221,3 +221,157 @@ def test_fast_commits_of_a_text_and_of_its_low_level_log(tmp_path: Path) -> None
     assert {row["dev"] for row in rows} == {"254,16"}
     log = convert_bytes(tmp_path, TEXT.encode(), "out.events.jsonl").read_bytes()
     assert core(tmp_path, log)["journal"] == rows
+
+
+DEV = 254 << 20 | 16
+OTHER_DEV = 254 << 20 | 32
+
+
+def log_of(*lines: tuple[float, str, str]) -> bytes:
+    """A text of the ring buffer: (ms, thread, event)."""
+    return "".join(
+        f"{thread:>16}   [000] .....  {ms / 1000:.6f}: {event}\n" for ms, thread, event in lines
+    ).encode()
+
+
+def request(transaction: int, expires: int, now: int, dev: int = DEV) -> str:
+    """A thread asks for a commit. The transaction is due at the tick `expires`."""
+    place = "(__jbd2_log_start_commit+0x4/0xb0)"
+    return f"commit_request: {place} dev={dev} tid={transaction} expires={expires} now={now}"
+
+
+def commit(transaction: int, begin: float, end: float, dev: str = "254,16") -> list[Any]:
+    text = f"dev {dev} transaction {transaction} sync 0"
+    return [
+        (begin, "jbd2-9", f"jbd2_start_commit: {text}"),
+        (end, "jbd2-9", f"jbd2_end_commit: {text} head 3"),
+    ]
+
+
+ENTER = f"fsync_enter: (ext4_sync_file+0x4/0x90) dev={DEV} ino=5 gen=1 datasync=0"
+EXIT = "fsync_exit: (do_fsync+0x3b/0x80 <- ext4_sync_file) ret=0"
+WAIT_END = "wait_commit_end: (ext4_sync_file+0x7c/0x90 <- jbd2_log_wait_commit) ret=0"
+TIMER = "commit_timer: (commit_timeout+0x4/0x20)"
+ROOM = "journal_room: (wait_transaction_locked+0x4/0xd0)"
+ROOM_END = "journal_room_end: (add_transaction_credits+0xd1/0x290 <- wait_transaction_locked)"
+
+
+def wait(transaction: int) -> str:
+    return f"wait_commit: (jbd2_log_wait_commit+0x4/0x17f) tid={transaction}"
+
+
+def test_who_asks_first_starts_a_commit(tmp_path: Path) -> None:
+    log = log_of(
+        # A sync, which another one joins.
+        *((100, "db-7", ENTER), (101, "db-7", request(5, 9000, 100)), (101.1, "db-7", wait(5))),
+        *commit(5, 102, 110)[:1],
+        *((103, "db-8", ENTER), (103.5, "db-8", wait(5)), *commit(5, 102, 110)[1:]),
+        *((111, "db-7", WAIT_END), (111.2, "db-8", WAIT_END)),
+        *((112, "db-7", EXIT), (112.5, "db-8", EXIT)),
+        # A thread needs room, and a sync waits for the same commit. The old age does not matter.
+        *((200, "cp-20", ROOM), (201, "cp-20", request(6, 100, 900))),
+        *((202, "db-7", ENTER), (202.1, "db-7", request(6, 100, 901)), (202.2, "db-7", wait(6))),
+        *commit(6, 203, 210),
+        *((211, "cp-20", ROOM_END), (212, "db-7", WAIT_END), (213, "db-7", EXIT)),
+        # The thread of a write finds that the transaction is due, and another that it is not.
+        *((300, "cp-20", request(7, 2500, 2500)), *commit(7, 301, 310)),
+        *((400, "freeze-30", request(8, 2501, 2500)), *commit(8, 401, 410)),
+        # The counter of ticks wraps.
+        *((450, "cp-20", request(9, 2**64 - 5, 3)), *commit(9, 451, 460)),
+        # Nobody asks: the timer has expired, or has not for seconds.
+        *((500, "<idle>-0", TIMER), *commit(10, 501, 510)),
+        *commit(11, 3500, 3510),
+        # The first commit of another journal may have been asked for before.
+        *((4000, "<idle>-0", TIMER), *commit(4, 4001, 4010, "254,32")),
+        *((4100, "<idle>-0", TIMER), *commit(5, 4101, 4110, "254,32")),
+        # A request for another journal is none for this one.
+        *((4200, "db-7", request(12, 9000, 100, OTHER_DEV)), *commit(12, 4201, 4210)),
+    )
+    found = core(tmp_path, log)
+    keys = ("dev", "transaction_id", "started_by", "sync_id", "syncs")
+    assert [tuple(row[key] for key in keys) for row in found["journal"]] == [
+        ("254,16", 5, "sync", 1, 2),
+        ("254,16", 6, "space", None, 1),
+        ("254,16", 7, "timer", None, 0),
+        ("254,16", 8, "other", None, 0),
+        ("254,16", 9, "timer", None, 0),
+        ("254,16", 10, "timer", None, 0),
+        ("254,16", 11, None, None, 0),
+        ("254,32", 4, None, None, 0),
+        ("254,32", 5, "timer", None, 0),
+        ("254,16", 12, "timer", None, 0),
+    ]
+    ids = {row["transaction_id"]: row["commit_id"] for row in found["journal"][:2]}
+    assert [(row["sync_id"], row["commit_id"]) for row in found["wait"]] == [
+        (1, ids[5]),
+        (2, ids[5]),
+        (3, ids[6]),
+    ]
+
+
+def test_without_requests_for_commits_the_first_that_waits_starts_it(tmp_path: Path) -> None:
+    log = log_of(
+        *((100, "db-8", ENTER), (100.5, "db-7", ENTER), (101, "db-7", wait(5))),
+        *((101.5, "db-8", wait(5)), *commit(5, 102, 110), (111, "db-8", WAIT_END)),
+        *((111.5, "db-7", WAIT_END), (112, "db-8", EXIT), (112.5, "db-7", EXIT)),
+        # It waits for a commit that has begun.
+        *(commit(6, 201, 210)[0], (202, "db-7", ENTER), (203, "db-7", wait(6))),
+        *(commit(6, 201, 210)[1], (211, "db-7", WAIT_END), (212, "db-7", EXIT)),
+    )
+    rows = core(tmp_path, log)["journal"]
+    assert [(row["started_by"], row["sync_id"], row["syncs"]) for row in rows] == [
+        ("sync", 2, 2),
+        (None, None, 1),
+    ]
+
+
+def test_a_wait_that_ends_before_its_commit_belongs_to_it(tmp_path: Path) -> None:
+    """The journal counts a commit as done before it reports the end."""
+    log = log_of(
+        *((100, "db-7", ENTER), (101, "db-7", wait(5)), commit(5, 102, 110)[0]),
+        *((109, "db-7", WAIT_END), commit(5, 102, 110)[1], (112, "db-7", EXIT)),
+        # This one waits for a transaction that is not committed in the recording.
+        *(
+            (200, "db-7", ENTER),
+            (201, "db-7", wait(9)),
+            (209, "db-7", WAIT_END),
+            (212, "db-7", EXIT),
+        ),
+    )
+    found = core(tmp_path, log)
+    assert [row["commit_id"] for row in found["wait"]] == [1, None]
+    assert found["journal"][0]["syncs"] == 1
+
+
+def test_the_reason_of_a_fast_commit_ends_with_the_next_full_one(tmp_path: Path) -> None:
+    def fast(ms: float, transaction: int, status: int) -> list[tuple[float, str, str]]:
+        of = f"dev 254,16 nblks 0, reason {status}, fc = 1, ineligible = 1, agg_nblks 5"
+        return [
+            (ms, "db-7", f"ext4_fc_commit_start: dev 254,16 tid {transaction}"),
+            (ms + 50, "db-7", f"ext4_fc_commit_stop: {of}, tid {transaction}"),
+        ]
+
+    def ineligible(ms: float, reason: int, dev: int = DEV) -> tuple[float, str, str]:
+        place = "(ext4_fc_mark_ineligible+0x4/0x60)"
+        return ms, "mv-20", f"fc_ineligible: {place} dev={dev} reason={reason}"
+
+    log = log_of(
+        *(ineligible(100, 0), ineligible(101, 6), ineligible(102, 7, OTHER_DEV)),
+        # The full commit in its place ends before it does.
+        *(fast(110, 5, 1)[0], *commit(5, 120, 150), fast(110, 5, 1)[1]),
+        # Nothing is left of that reason, so it is not known.
+        *fast(200, 6, 1),
+        # What is done during a commit is for the next one.
+        *(commit(6, 300, 310)[0], ineligible(305, 3), commit(6, 300, 310)[1], *fast(400, 7, 1)),
+        # Another status has no reason.
+        *(*fast(500, 8, 2), *fast(600, 9, 3), ineligible(690, 77), *fast(700, 10, 1)),
+    )
+    rows = [row for row in core(tmp_path, log)["journal"] if row["kind"] == "fast commit"]
+    assert [(row["transaction_id"], row["status"], row["reason"]) for row in rows] == [
+        (5, "ineligible", "rename dir"),
+        (6, "ineligible", None),
+        (7, "ineligible", "no memory"),
+        (8, "skipped", None),
+        (9, "failed", None),
+        (10, "ineligible", None),
+    ]
