@@ -458,12 +458,21 @@ def test_frames_of_a_difference_are_named_with_their_change(
             ("-81% c", 250),
             ("-50% x", 250),
             ("+new d", 750),
+            # Below, the base with its own widths: `e` is gone.
+            ("all", 2800),
+            ("+25% db", 2800),
+            ("+25% main", 2800),
+            ("+100% a", 1000),
+            ("= b", 500),
+            ("-81% c", 1300),
+            ("-50% x", 500),
+            ("-100% e", 800),
         ]
     )
     assert "note: 800 ns of " in done.stderr
     assert "belongs to 1 stack that" in done.stderr
-    # The command in the note shows it.
-    typed = done.stderr.partition("to see it: syncline ")[2].splitlines()[0]
+    # The command in the note shows it as new.
+    typed = done.stderr.partition("the two exchanged: syncline ")[2].splitlines()[0]
     ok(*shlex.split(typed), "--weight", "syscall", "-o", out)
     assert ("+new e", 800) in [(name, width) for name, _, _, width in drawn(out.read_bytes())]
     text = out.read_text()

@@ -271,7 +271,8 @@ def _print_notes(picture: Any) -> None:
             stacks = "1 stack" if len(gone) == 1 else f"{_count(len(gone))} stacks"
             say(
                 f"note: {human.text(sum(gone), picture.what.unit)} of {picture.base.path} belongs to {stacks}"
-                f" that {picture.new.path} does not have, so it has no width; to see it: syncline flamegraph"
+                f" that {picture.new.path} does not have; the lower graph of an SVG shows it; the two exchanged:"
+                f" syncline flamegraph"
                 f" {shlex.quote(picture.base.path)} --diff {shlex.quote(picture.new.path)}"
             )
     for remark in picture.remarks:

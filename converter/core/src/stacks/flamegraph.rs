@@ -60,9 +60,14 @@ const EXTRA_STYLE: &str = "<style type=\"text/css\">
   :root { color-scheme:dark; background:#1b1b1b; }
   svg > rect { fill:#1b1b1b; }
   #title, #subtitle, #details, #matched, #search, #unzoom { fill:#e0e0e0; }
-  #frames > g > rect { stroke:#1b1b1b; }
+  #frames > g > rect, #base > g > rect { stroke:#1b1b1b; }
+  #base-title { fill:#e0e0e0; }
 }
 </style>";
+
+/// Of the graph of the base. The title of the first graph leaves this room above the frames.
+const BASE_TITLE: &str = "The base, with its own widths: what it has and the input has not is -100%";
+const BASE_TITLE_Y: usize = 40;
 
 /// Weights of a frame, including all frames that it called.
 #[derive(Clone, Copy, Default)]
@@ -71,7 +76,8 @@ struct Total {
     base: f64,
 }
 
-/// Draws stacks as a flame graph; if any has a base, as a differential flame graph. Widths are the weights, not the base.
+/// Draws stacks as a flame graph; if any has a base, as a differential flame graph. Widths are the weights, not the base. If frames of the
+/// base have no weight any more, a second graph below shows the base with its own widths.
 ///
 /// inferno's own differential mode is not used: it colours only by the innermost frames, in which the stacks of syncs do not differ.
 /// Here each frame has the colour of its own change, and its name states the change, so that the graph is readable without colours. If
@@ -108,11 +114,45 @@ pub fn draw(mut stacks: Vec<Stack>, style: &Style<'_>) -> Result<Drawing, String
         name
     };
     label(&[], tree.totals[0]);
+    let lines = folded(&stacks, &tree, |stack| stack.weight, is_narrow, &mut label);
+    let is_gone = tree.totals.iter().any(|total| total.weight == 0 && total.base > 0.0);
+    let base_lines = if is_differential && is_gone {
+        let min_base = style.hide_under / 100.0 * tree.totals[0].base;
+        folded(&stacks, &tree, base_weight, |total| total.base < min_base, &mut label)
+    } else {
+        Vec::new()
+    };
+    let mut svg = render(&lines, style, &mut colours, true)?;
+    if !base_lines.is_empty() {
+        let below = render(&base_lines, style, &mut colours, false)?;
+        svg = with_base(&svg, &below).ok_or("the graph of the base has another form than expected")?;
+    }
+    if let Some(end) = svg.rfind("</svg>") {
+        svg.insert_str(end, EXTRA_STYLE);
+    }
+    let svg = svg.into_bytes();
+    Ok(Drawing { svg, hidden })
+}
+
+/// Returns the weight of a stack in the base, for a graph whose widths are those of the base.
+fn base_weight(stack: &Stack) -> u64 {
+    stack.base.unwrap_or_default().round_ties_even() as u64
+}
+
+/// Returns folded lines of labelled frames, with the number that `weight` returns. Stacks without a weight are left out.
+fn folded(
+    stacks: &[Stack],
+    tree: &Tree,
+    weight: impl Fn(&Stack) -> u64,
+    is_narrow: impl Fn(&Total) -> bool,
+    label: &mut impl FnMut(&[String], Total) -> String,
+) -> Vec<String> {
     let mut lines: Vec<(String, u64)> = Vec::new();
     let mut path = vec![0];
     for (stack, nodes) in stacks.iter().zip(&tree.nodes) {
         nodes.advance(&mut path, stack.frames.len());
-        if stack.weight == 0 {
+        let weight = weight(stack);
+        if weight == 0 {
             continue;
         }
         // Frames that are too narrow are cut off here: their caller keeps the width, and inferno has less to parse. The outermost
@@ -124,12 +164,15 @@ pub fn draw(mut stacks: Vec<Stack>, style: &Style<'_>) -> Result<Drawing, String
             .collect();
         let folded = shown.join(";");
         match lines.last_mut() {
-            Some((last, weight)) if *last == folded => *weight += stack.weight,
-            _ => lines.push((folded, stack.weight)),
+            Some((last, sum)) if *last == folded => *sum += weight,
+            _ => lines.push((folded, weight)),
         }
     }
-    let lines: Vec<String> = lines.into_iter().map(|(folded, weight)| format!("{folded} {weight}")).collect();
+    lines.into_iter().map(|(folded, weight)| format!("{folded} {weight}")).collect()
+}
 
+/// Runs inferno. Without a script, it shortens names to the width of their frames.
+fn render(lines: &[String], style: &Style<'_>, colours: &mut PaletteMap, has_script: bool) -> Result<String, String> {
     let mut options = Options::default();
     options.title = one_line(style.title);
     options.subtitle = Some(one_line(style.subtitle));
@@ -145,15 +188,43 @@ pub fn draw(mut stacks: Vec<Stack>, style: &Style<'_>) -> Result<Drawing, String
     if let Ok(colour) = "#ff87ff".parse() {
         options.search_color = colour;
     }
-    options.palette_map = Some(&mut colours);
+    options.palette_map = Some(colours);
     // Reads the lines from last to first and does not sort them.
     options.flame_chart = true;
+    options.no_javascript = !has_script;
     let mut svg = Vec::new();
     from_lines(&mut options, lines.iter().rev().map(String::as_str), &mut svg).map_err(|e| e.to_string())?;
-    if let Some(end) = svg.windows(6).rposition(|tag| tag == b"</svg>") {
-        svg.splice(end..end, EXTRA_STYLE.bytes());
-    }
-    Ok(Drawing { svg, hidden })
+    String::from_utf8(svg).map_err(|e| e.to_string())
+}
+
+/// Adds the frames of `base` below those of `svg`. They have tooltips, and no zoom. `None` if the texts are not as inferno writes them.
+fn with_base(svg: &str, base: &str) -> Option<String> {
+    let height = height_of(svg)?;
+    let whole = height + height_of(base)?;
+    let frames = base.get(base.find("<svg id=\"frames\"")?..)?;
+    let frames = frames.get(frames.find('>')? + 1..frames.find("</svg>")?)?;
+    let svg = svg
+        .replacen(&format!("height=\"{height}\""), &format!("height=\"{whole}\""), 1)
+        .replacen(&format!("viewBox=\"0 0 1200 {height}\""), &format!("viewBox=\"0 0 1200 {whole}\""), 1)
+        .replacen(
+            &format!("height=\"{height}\" fill=\"url(#background)\""),
+            &format!("height=\"{whole}\" fill=\"url(#background)\""),
+            1,
+        );
+    let end = svg.rfind("</svg>")?;
+    let title = height + BASE_TITLE_Y;
+    Some(format!(
+        "{}<text id=\"base-title\" x=\"50%\" y=\"{title}\" text-anchor=\"middle\">{BASE_TITLE}</text>\
+         <svg id=\"base\" x=\"10\" y=\"{height}\" width=\"1180\" style=\"width:calc(100% - 20px)\">{frames}</svg>{}",
+        svg.get(..end)?,
+        svg.get(end..)?
+    ))
+}
+
+/// Returns the height of a picture, the first attribute of that name.
+fn height_of(svg: &str) -> Option<usize> {
+    let rest = svg.split_once(" height=\"")?.1;
+    rest.split_once('"')?.0.parse().ok()
 }
 
 /// Formats text for an XML comment, which must not contain two dashes or end in one.
@@ -433,8 +504,34 @@ mod tests {
             "-7.6% wl (67 requests, 100.00%)",
             "= b (10 requests, 14.93%)",
             "all (67 requests, 100%)",
+            // The base below, with its own widths.
+            "+200% x (10 requests, 13.89%)",
+            "+50% a (20 requests, 27.78%)",
+            "+x10 d (2 requests, 2.78%)",
+            "-100% gone (40 requests, 55.56%)",
+            "-100% y (10 requests, 13.89%)",
+            "-7.6% wl (72 requests, 100.00%)",
+            "= b (10 requests, 13.89%)",
+            "all (72 requests, 100%)",
         ];
+        let mut want = want;
+        want.sort_unstable();
         assert_eq!(titles(stacks, &style()), want);
+    }
+
+    #[test]
+    fn the_base_is_drawn_below_if_something_is_gone() {
+        let height = |stacks: Vec<Stack>| {
+            let svg = String::from_utf8(draw(stacks, &style()).unwrap().svg).unwrap();
+            assert_eq!(svg.matches("<svg").count(), svg.matches("</svg>").count());
+            assert!(svg.contains(&format!("viewBox=\"0 0 1200 {}\"", height_of(&svg).unwrap())));
+            assert!(svg.contains(&format!("height=\"{}\" fill=\"url(#background)\"", height_of(&svg).unwrap())));
+            (height_of(&svg).unwrap(), svg.contains("id=\"base\""))
+        };
+        let (one, has_base) = height(vec![stack("wl;a", 3, Some(2.0)), stack("wl;b", 1, Some(9.0))]);
+        assert!(!has_base);
+        let (two, has_base) = height(vec![stack("wl;a", 3, Some(2.0)), stack("wl;b", 0, Some(9.0))]);
+        assert!(has_base && two > one);
     }
 
     #[test]
