@@ -432,6 +432,22 @@ def test_over_ssh_it_prints_the_tunnel(connection: str, expected: str) -> None:
         assert f":{found[1]}/" in address
 
 
+def test_a_forwarded_display_without_a_browser_needs_the_tunnel(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from syncline.cli import open as command
+
+    monkeypatch.setenv("DISPLAY", "localhost:10.0")
+    monkeypatch.setattr(command.webbrowser, "open", lambda _: False)
+    for connection, words in (("::1 1 ::2 22", "ssh -N -L 9001:"), ("", "no browser found")):
+        monkeypatch.setenv("SSH_CONNECTION", connection)
+        command._show("http://127.0.0.1:9001/x", False)
+        said = capsys.readouterr()
+        assert words in said.err
+        assert ("no browser found" in said.err) == (not connection)
+        assert said.out == "http://127.0.0.1:9001/x\n"
+
+
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [

@@ -209,7 +209,9 @@ def _show(page: str, no_browser: bool) -> None:
     elif _open_quietly(page):
         say(f"opened {page}")
     else:
-        say("no browser found; open this address in one on this machine:")
+        # A display that ssh forwards does not bring a browser.
+        if not _say_tunnel(page):
+            say("no browser found; open this address in one on this machine:")
         show(page + "\n")
 
 
