@@ -104,8 +104,4 @@ def test_what_a_baseline_left_out_did_not_change() -> None:
     kept = Run("kept", groups={"file": {"a": sums, "b": sums}}, truncated_kinds=("file",))
     new = Run("new", groups={"file": {"a": {**sums, "time_ns": 9.0}, "c": sums}})
     sides = [Side(one.name, (), [one]) for one in (kept, new)]
-
-    class Sides:
-        base, new = sides
-
-    assert list(changed_most(Sides, "file", "time_ns", "both")) == [("b", 5.0, 0.0), ("a", 5.0, 9.0)]  # fmt: skip
+    assert list(changed_most(*sides, "file", "time_ns", "both")) == [("b", 5.0, 0.0), ("a", 5.0, 9.0)]  # fmt: skip

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from syncline.report.answer import with_unknown
 
 from . import statistics
-from .comparison import Comparison
 from .contributors import changed_most
 from .run import Run, Side
 
@@ -41,9 +40,8 @@ class Answer:
     groups: list[tuple[str, str, Change]]
 
 
-def answer(comparison: Comparison) -> Answer:
+def answer(base: Side, new: Side) -> Answer:
     """Collects the figures."""
-    base, new = comparison.base, comparison.new
     return Answer(
         syncs=Change(_figure(base, "syncs"), _figure(new, "syncs")),
         time=Change(_figure(base, "sync_time_sum"), _figure(new, "sync_time_sum")),
@@ -51,7 +49,7 @@ def answer(comparison: Comparison) -> Answer:
         groups=[
             (kind, name, Change(of_base, of_new))
             for kind in _KINDS
-            for name, of_base, of_new in changed_most(comparison, kind, "time_ns", "both")
+            for name, of_base, of_new in changed_most(base, new, kind, "time_ns", "both")
         ],
     )
 

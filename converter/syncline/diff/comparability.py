@@ -9,8 +9,10 @@ from typing import Any
 
 from syncline.frames import comparable_stacks, has_nameless
 from syncline.report import run_query
+from syncline.report.answer import phases
 from syncline.report.catalogue import read_sql
 
+from .measure import read_groups
 from .names import first_names
 from .run import Figure, Run, Side
 
@@ -61,7 +63,7 @@ def differences(base: Side, new: Side) -> list[str]:
 
 
 def glance(engine: Any, name: str, summary: Iterable[tuple[Any, ...]]) -> Side:
-    """Reads only what `differences` needs from an input.
+    """Reads only what `differences` and the answer of a diff need from an input.
 
     Args:
         summary: the rows of the report `summary`.
@@ -75,6 +77,8 @@ def glance(engine: Any, name: str, summary: Iterable[tuple[Any, ...]]) -> Side:
     names = comparable_stacks(str(stack) for stack, *_ in stacks)
     nameless = sum(int(syncs) for stack, syncs, _ in stacks if has_nameless(names[str(stack)]))
     run.facts["nameless.stack"] = [str(nameless)]
+    run.phases = phases(engine)
+    run.groups = read_groups(engine)
     for fact in ("first_ts_ns", "last_ts_ns"):
         # If the input holds several runs, the first and the last time cannot be assigned to one of them.
         if len(run.facts.get(fact, ())) > 1:

@@ -10,7 +10,7 @@ from syncline.frames import PossibleMatches
 from . import statistics
 from .comparison import Comparison, Contributors
 from .metrics import measure_of, summed
-from .run import Run
+from .run import Run, Side
 
 __all__ = ["changed_most", "contributors"]
 
@@ -41,12 +41,12 @@ def _groups(
     comparison: Comparison, column: str, worse: str
 ) -> Iterator[tuple[str, str, float, float]]:
     for kind in ("stack", "file", "thread"):
-        for name, base, new in changed_most(comparison, kind, column, worse):
+        for name, base, new in changed_most(comparison.base, comparison.new, kind, column, worse):
             yield kind, name, base, new
 
 
 def changed_most(
-    comparison: Comparison, kind: str, column: str, worse: str
+    base_side: Side, new_side: Side, kind: str, column: str, worse: str
 ) -> Iterator[tuple[str, float, float]]:
     """Yields up to three groups of a kind, the one that got worse by most first.
 
@@ -55,7 +55,7 @@ def changed_most(
     Args:
         worse: `higher` or `lower`; anything else ranks changes in both directions.
     """
-    sides = [comparison.base.runs, comparison.new.runs]
+    sides = [base_side.runs, new_side.runs]
     names = {name for runs in sides for run in runs for name in run.groups.get(kind, {})}
     sums: dict[str, tuple[float, float]] = {}
     for name in names:

@@ -14,7 +14,7 @@ from syncline.report.run import SqlEngine
 from .metrics import Group, total
 from .run import Figure, Query, Run
 
-__all__ = ["add_blocks", "measure"]
+__all__ = ["add_blocks", "measure", "read_groups"]
 
 
 def measure(path: str, engine: SqlEngine, queries: Sequence[Query], *, blocks: bool) -> Run:
@@ -32,15 +32,7 @@ def measure(path: str, engine: SqlEngine, queries: Sequence[Query], *, blocks: b
     for metric, scope, value, unit, known, syncs in run_report(engine, "summary").rows:
         run.figures[metric, scope] = Figure(value, unit, known, syncs)
     run.phases = phases(engine)
-    table = run_query(engine, _sql("groups"))
-    # Several stacks of the run may become one when addresses are removed.
-    stacks = comparable_stacks(group for kind, group, *_ in table.rows if kind == "stack")
-    for kind, group, *sums in table.rows:
-        _add(
-            run.groups.setdefault(kind, {}),
-            stacks[group] if kind == "stack" else group,
-            dict(zip(table.columns[2:], sums, strict=True)),
-        )
+    run.groups = read_groups(engine)
     for fact, value in run_query(engine, _sql("facts")).rows:
         run.facts.setdefault(fact, []).append("" if value is None else value)
     run.caveats = caveats(engine)
@@ -56,6 +48,25 @@ def measure(path: str, engine: SqlEngine, queries: Sequence[Query], *, blocks: b
     if blocks:
         add_blocks(run, engine)
     return run
+
+
+def read_groups(engine: SqlEngine) -> dict[str, dict[str, Group]]:
+    """Returns the sums of each file, thread, stack ... by kind and name.
+
+    Raises:
+        EngineError: the query failed.
+    """
+    groups: dict[str, dict[str, Group]] = {}
+    table = run_query(engine, _sql("groups"))
+    # Several stacks of the run may become one when addresses are removed.
+    stacks = comparable_stacks(group for kind, group, *_ in table.rows if kind == "stack")
+    for kind, group, *sums in table.rows:
+        _add(
+            groups.setdefault(kind, {}),
+            stacks[group] if kind == "stack" else group,
+            dict(zip(table.columns[2:], sums, strict=True)),
+        )
+    return groups
 
 
 def add_blocks(run: Run, engine: SqlEngine) -> None:

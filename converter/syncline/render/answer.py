@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from syncline.report.answer import LAST, RESIDUE, UNKNOWN, Answer, Row
 
 from .human import text
 
-__all__ = ["bar", "phase_name", "render"]
+__all__ = ["bar", "phase_name", "render", "sentences"]
 
 # Width of the bar if standard output is not a terminal, and at most.
 _WIDTH = 100
@@ -32,30 +33,67 @@ def render(answer: Answer, more: Sequence[str]) -> str:
     return "\n".join([*_lines(answer), last]) + "\n"
 
 
-def _lines(answer: Answer) -> Iterator[str]:
+def sentences(answer: Answer) -> dict[str, Any]:
+    """Returns the sentences by their content. One without figures is absent.
+
+    `total`, `devices`, `phases`, `slowest` and `bystander` are text, `worst` is a list below the title `worst_title`.
+    """
     total = answer.total
     if not total["syncs"]:
-        yield "The input has no sync request."
-        return
-    yield _total(total)
+        devices = [_device(row, answer.devices) for row in answer.devices if row["part"] == "all"]
+        said: dict[str, Any] = {"total": "The input has no sync request."}
+        return said | ({"devices": " ".join(devices)} if devices else {})
     if not total["known"]:
+        return {"total": _total(total)}
+    by = "folder" if any((row["path"] or "").endswith("/") for row in answer.worst) else "file"
+    return {
+        "total": _total(total),
+        "phases": _phases(answer.phases),
+        "worst_title": f"Those that waited longest, by {by} and name of the thread:",
+        "worst": [_worst(row, total["time_ns"]) for row in answer.worst],
+        **({"slowest": f"Slowest: {_slowest(answer.slowest)}"} if answer.slowest else {}),
+        "bystander": _bystander(answer),
+    }
+
+
+def _lines(answer: Answer) -> Iterator[str]:
+    said = sentences(answer)
+    yield said["total"]
+    if "devices" in said:
+        yield said["devices"]
+    if "phases" not in said:
         return
     yield ""
-    yield _phases(answer.phases)
+    yield said["phases"]
     if answer.phases:
         yield bar(
             answer.phases,
             min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH,
         )
     yield ""
-    by = "folder" if any((row["path"] or "").endswith("/") for row in answer.worst) else "file"
-    yield f"Those that waited longest, by {by} and name of the thread:"
-    for place, row in enumerate(answer.worst, 1):
-        yield f"  {place}. {_worst(row, total['time_ns'])}"
+    yield said["worst_title"]
+    for place, row in enumerate(said["worst"], 1):
+        yield f"  {place}. {row}"
     yield ""
-    if answer.slowest:
-        yield f"Slowest: {_slowest(answer.slowest)}"
-    yield _bystander(answer)
+    if "slowest" in said:
+        yield said["slowest"]
+    yield said["bystander"]
+
+
+def _device(device: Row, rows: Sequence[Row]) -> str:
+    """Says what one device was busy with. `busy` is a part of the time from its first to its last bio."""
+    threads = [
+        row
+        for row in rows
+        if row["part"] == "thread" and (row["run"], row["dev"]) == (device["run"], device["dev"])
+    ]
+    most = max(threads, key=lambda row: row["busy_ns"], default=None)
+    by = f"; longest for {_comm(most)} ({text(most['busy_ns'], 'ns')})" if most else ""
+    size = f", {text(device['bytes'], 'bytes')}" if device["bytes"] is not None else ""
+    return (
+        f"Device {text(device['dev'], 'text')} was busy for {text(device['busy_ns'], 'ns')}"
+        f" ({text(device['busy'], 'share')} of the time) with {_count(device['bios'], 'bio')}{size}{by}."
+    )
 
 
 def _total(total: Row) -> str:
@@ -140,8 +178,10 @@ def _bystander(answer: Answer) -> str:
         )
         return f"Others at the device: {known}"
     path = f", for {text(row['path'], 'text')}," if row["path"] else ""
+    # A flusher thread writes what a process made dirty.
+    writers = f", with data of {text(row['writers'], 'text')}," if row["writers"] else ""
     return (
-        f"Others at the device: {_comm(row)}{path} was ahead of {row['syncs']:,} of the"
+        f"Others at the device: {_comm(row)}{writers or path} was ahead of {row['syncs']:,} of the"
         f" {row['of_syncs']:,} slowest syncs, for {text(row['ahead_ns'], 'ns')}"
         f" ({text(row['share'], 'share')} of their time)."
     )

@@ -20,7 +20,7 @@ UNKNOWN = "unknown"
 # Parts that come after all phases, in this order.
 LAST = (RESIDUE, UNKNOWN)
 _FILES = ("total", "worst", "slowest")
-_REPORTS = ("phases", "bystanders")
+_REPORTS = ("phases", "bystanders", "device")
 # Kinds of bystanders that are not somebody else.
 _OWN = ("itself", "commit")
 
@@ -36,6 +36,7 @@ class Answer:
     `slowest`: None without a sync whose length is known.
     `bystander`: who cost the slowest syncs most at the device. None if nobody did, or if that is not known.
     `is_device_seen`: whether it is known who was at the device.
+    `devices`: of an input without syncs, the rows of the report `device` for whole devices and for threads.
     """
 
     total: Row
@@ -44,6 +45,7 @@ class Answer:
     slowest: Row | None
     bystander: Row | None
     is_device_seen: bool
+    devices: list[Row]
 
 
 def statements() -> list[str]:
@@ -51,8 +53,11 @@ def statements() -> list[str]:
     return [_sql(name) for name in _FILES] + [catalogue.load(name).sql for name in _REPORTS]
 
 
-def read(engine: SqlEngine) -> Answer:
+def read(engine: SqlEngine, bystanders: list[dict[str, Any]] | None = None) -> Answer:
     """Reads the figures.
+
+    Args:
+        bystanders: the rows of that report, if the caller has them.
 
     Raises:
         EngineError: a query failed, or the trace was not written by Syncline.
@@ -60,7 +65,8 @@ def read(engine: SqlEngine) -> Answer:
     check_trace(engine)
     total = _rows(engine, _sql("total"))[0]
     slowest = _rows(engine, _sql("slowest"))
-    bystanders = _rows(engine, catalogue.load("bystanders").sql)
+    if bystanders is None:
+        bystanders = _rows(engine, catalogue.load("bystanders").sql)
     others = [row for row in bystanders if row["kind"] not in _OWN]
     return Answer(
         total=total,
@@ -69,7 +75,13 @@ def read(engine: SqlEngine) -> Answer:
         slowest=slowest[0] if slowest else None,
         bystander=max(others, key=lambda row: row["ahead_ns"], default=None),
         is_device_seen=bool(bystanders),
+        devices=[] if total["syncs"] else _devices(engine),
     )
+
+
+def _devices(engine: SqlEngine) -> list[dict[str, Any]]:
+    rows = _rows(engine, catalogue.load("device").sql)
+    return [row for row in rows if row["part"] in ("all", "thread")]
 
 
 def phases(engine: SqlEngine) -> dict[str, int]:

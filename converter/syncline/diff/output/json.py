@@ -41,7 +41,7 @@ def render(comparison: Comparison, *, everything: bool = True) -> str:
         },
         "warnings": comparison.warnings,
         "notes": comparison.notes,
-        "answer": _answer(answer(comparison)),
+        "answer": _answer(answer(comparison.base, comparison.new)),
         "contributors": [
             {
                 "metric": one.row.metric,

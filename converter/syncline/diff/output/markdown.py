@@ -15,7 +15,7 @@ __all__ = ["render"]
 def render(comparison: Comparison, *, everything: bool = False) -> str:
     """Renders Markdown as GitHub shows it."""
     lines = [f"## Writeback: {comparison.verdict}", "", escaped(wording.headline(comparison)), ""]
-    found = find_answer(comparison)
+    found = find_answer(comparison.base, comparison.new)
     for sentence in answer.sentences(found):
         lines += [escaped(sentence), ""]
     if drawn := list(answer.bars(found)):

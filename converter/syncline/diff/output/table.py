@@ -17,7 +17,7 @@ def render(comparison: Comparison, *, everything: bool = False, terminal: bool =
     head = [f"base  {wording.side(comparison.base)}", f"new   {wording.side(comparison.new)}"]
     head += [f"warning: {warning}" for warning in comparison.warnings]
     lines = [*map(printable, head), "", printable(wording.headline(comparison)), ""]
-    found = find_answer(comparison)
+    found = find_answer(comparison.base, comparison.new)
     told = [*answer.sentences(found), *answer.bars(found)]
     lines += [*map(printable, told), ""] if told else []
     rows = row_table.rows_to_show(comparison, everything=everything)
