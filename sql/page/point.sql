@@ -3,6 +3,7 @@
 WITH
   numbered AS (
     SELECT
+      sync_id,
       since_ns,
       dur_ns,
       file,
@@ -21,6 +22,7 @@ WITH
       by_length AS (ORDER BY COALESCE(dur_ns, -1) DESC, run, sync_id)
   )
 SELECT
+  sync_id,
   since_ns,
   dur_ns,
   CASE WHEN file < :files THEN file ELSE :files END AS file,
@@ -31,6 +33,7 @@ SELECT
   bytes,
   ranges,
   CASE WHEN place % :every = 0 THEN 1 ELSE 0 END AS sampled,
+  CASE WHEN longest < :longest THEN 1 ELSE 0 END AS is_long,
   CASE incomplete
     WHEN 'start' THEN 1
     WHEN 'end' THEN 2

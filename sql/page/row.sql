@@ -1,5 +1,6 @@
 -- Rows: all requests, for a page that can hold them.
 SELECT
+  sync_id,
   since_ns,
   dur_ns,
   file,

@@ -1,7 +1,8 @@
 // Opens a page of `syncline report --html` from disk in Chromium, runs the steps, and returns the results. server.mjs calls it.
 //
 // A job: {file, width, height, scheme, steps: [STEP]}. A STEP is one of {click: SELECTOR}, {press: KEY},
-// {focus: SELECTOR}, {choose: [SELECTOR, VALUE]}, {fill: [SELECTOR, TEXT]}, {drag: [SELECTOR, FROM, TO]} (fractions of its width),
+// {focus: SELECTOR}, {choose: [SELECTOR, VALUE]}, {fill: [SELECTOR, TEXT]}, {drag: [SELECTOR, FROM, TO, FROM_Y, TO_Y]} (fractions of its
+// width and height; by default in the middle), {reload: true}, {back: true}, {paper: true} (as it is printed),
 // {scheme: light|dark}, {size: [WIDTH, HEIGHT]}, {shot: FILE, of: SELECTOR} (by default the whole page; of: window is the visible part), {name: NAME, get: JAVASCRIPT}.
 // The result: {console, requests, opened_ms, found: {NAME: VALUE}}.
 
@@ -41,7 +42,14 @@ async function take(page, step, seen) {
   else if (step.choose) await page.locator(step.choose[0]).first().selectOption(step.choose[1]);
   else if (step.fill) await page.locator(step.fill[0]).first().fill(step.fill[1]);
   else if (step.drag) await drag(page, ...step.drag);
-  else if (step.scheme) await page.emulateMedia({colorScheme: step.scheme});
+  else if (step.reload) {
+    await page.reload();
+    await page.waitForFunction(() => document.documentElement.dataset.ready);
+  } else if (step.back) await page.goBack();
+  else if (step.paper) {
+    await page.emulateMedia({media: 'print'});
+    await page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
+  } else if (step.scheme) await page.emulateMedia({colorScheme: step.scheme});
   else if (step.size) {
     await page.setViewportSize({width: step.size[0], height: step.size[1]});
     // The page redraws after the end of a resize.
@@ -55,14 +63,14 @@ async function shoot(page, {shot, of}) {
   else await page.screenshot({path: shot, fullPage: of !== 'window'});
 }
 
-async function drag(page, selector, from, to) {
+async function drag(page, selector, from, to, fromY = 0.5, toY = fromY) {
   const target = page.locator(selector).first();
   await target.scrollIntoViewIfNeeded();
   const box = await target.boundingBox();
-  const y = box.y + box.height / 2;
-  await page.mouse.move(box.x + box.width * from, y);
+  const move = (x, y) => page.mouse.move(box.x + box.width * x, box.y + box.height * y, {steps: 3});
+  await move(from, fromY);
   await page.mouse.down();
-  await page.mouse.move(box.x + box.width * (from + to) / 2, y, {steps: 3});
-  await page.mouse.move(box.x + box.width * to, y, {steps: 3});
+  await move((from + to) / 2, (fromY + toY) / 2);
+  await move(to, toY);
   await page.mouse.up();
 }

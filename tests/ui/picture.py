@@ -3,16 +3,18 @@
     python -m tests.ui.picture
 
 timeline.png: four threads save small files on a slow disk. One bio is selected, to show the arrow
-from its request. html-report.png: four threads sync one file. One thread is selected.
+from its request. html-report.png: PostgreSQL next to another process that writes to its disk.
 """
 
 from __future__ import annotations
 
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
 from syncline.inputs import Reading, opened
+from syncline.render.answer import sentences
 from syncline.report import html
 
 from tests.ui import browser
@@ -20,9 +22,10 @@ from tests.ui import browser
 ROOT = Path(__file__).parents[2]
 LOG = ROOT / "tests/data/thesis/small4-slowdisk.log"
 PICTURE = ROOT / "docs/images/timeline.png"
-PAGE_LOG = ROOT / "tests/data/thesis/parallel4.log"
+PAGE_RUNS = ROOT / "tests/data/known-truth/postgres.tar.xz"
+PAGE_RUN = "postgres-neighbour"
 PAGE_PICTURE = ROOT / "docs/images/html-report.png"
-PAGE_SIZE = (1200, 1170)
+PAGE_SIZE = (1200, 1420)
 VIEW = {
     "name": "timeline",
     "span": "SELECT start_ts + 630000000, start_ts + 1130000000 FROM trace_bounds",
@@ -40,10 +43,11 @@ def main() -> None:
         sys.exit(reason)
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "page.html")
-        with opened(str(PAGE_LOG), Reading()) as engine:
-            page.write_bytes(html.page([html.describe(engine, PAGE_LOG.name)]))
-        steps = [{"click": "#lanes .lane >> nth=1"}, {"shot": str(PAGE_PICTURE), "of": "window"}]
-        browser.visit(page, steps, size=PAGE_SIZE)
+        with tarfile.open(PAGE_RUNS) as runs:
+            runs.extractall(folder, filter="data")
+        with opened(str(Path(folder, PAGE_RUN)), Reading()) as engine:
+            page.write_bytes(html.page([html.describe(engine, PAGE_RUN, sentences=sentences)]))
+        browser.visit(page, [{"shot": str(PAGE_PICTURE), "of": "window"}], size=PAGE_SIZE)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     with browser.opened("--offline", LOG) as page:
         browser.drive(f"{browser.tracks_only(page)}&hideSidebar=true", [VIEW], size=(1280, 1200))

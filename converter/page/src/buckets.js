@@ -22,3 +22,23 @@ const amountLower = (bucket) => (bucket === 0 ? 0 : 2 ** (bucket - 1));
 
 export const LATENCY = {of: latencyBucket, lower: latencyLower, upper: (bucket) => latencyLower(bucket + 1)};
 export const AMOUNT = {of: amountBucket, lower: amountLower, upper: (bucket) => amountLower(bucket + 1)};
+
+// Ten buckets for each power of ten: finer than those of the report, for a page that has every latency.
+const fineLower = (bucket) => (bucket === 0 ? 0 : Math.round(10 ** ((bucket - 1) / 10)));
+
+export function fineBucket(value) {
+  if (value < 1) return 0;
+  let bucket = Math.floor(Math.log10(value) * 10) + 1;
+  while (bucket > 1 && fineLower(bucket) > value) bucket--;
+  while (fineLower(bucket + 1) <= value) bucket++;
+  return bucket;
+}
+
+export const FINE = {of: fineBucket, lower: fineLower, upper: (bucket) => fineLower(bucket + 1)};
+
+// Returns the place of a value of at least 1 on an axis on which each bucket is 1 wide. Within a bucket the axis is logarithmic.
+export function position(buckets, value) {
+  const bucket = buckets.of(value);
+  const [low, high] = [buckets.lower(bucket), buckets.upper(bucket)];
+  return high > low ? bucket + Math.log(value / low) / Math.log(high / low) : bucket;
+}

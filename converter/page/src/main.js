@@ -1,19 +1,24 @@
 // The page: reads its data, holds the selection, and redraws the views when the selection changes.
 
+import {decode, encode} from './address.js';
 import * as format from './format.js';
-import {h, replace} from './dom.js';
-import {OTHERS, Side, commonWidth, filtered} from './model.js';
+import {choice, h, replace} from './dom.js';
+import {NOTHING_SELECTED, OTHERS, Side, commonWidth, filtered} from './model.js';
+import {answerView} from './views/answer.js';
+import {BIO_VIEWS} from './views/bios.js';
 import {bystandersView} from './views/bystanders.js';
 import {flameView} from './views/flame.js';
-import {amountView, latencyView} from './views/histogram.js';
+import {heatView} from './views/heat.js';
+import {amountView, kindsOf, latencyView} from './views/histogram.js';
 import {lanesView} from './views/lanes.js';
 import {phasesView} from './views/phases.js';
 import {scatterView} from './views/scatter.js';
+import {slowestView} from './views/slowest.js';
 import {caveats, differing, tiles, wholeSummary} from './views/summary.js';
 import {filesView, threadsView} from './views/tables.js';
-import {timeView} from './views/time.js';
+import {measures, timeView} from './views/time.js';
 
-const VIEWS = [phasesView, bystandersView, timeView, lanesView, latencyView, amountView, scatterView, flameView, filesView, threadsView];
+const SYNC_VIEWS = [bystandersView, slowestView, phasesView, heatView, timeView, lanesView, latencyView, amountView, scatterView, flameView, filesView, threadsView];
 const HALF = new Set(['latency', 'amount']);
 const THEMES = [['auto', 'system'], ['light', 'light'], ['dark', 'dark']];
 
@@ -21,18 +26,30 @@ const data = JSON.parse(document.getElementById('data').textContent);
 const comparing = data.sides.length > 1;
 const sides = data.sides.map((raw, index) => Object.assign(new Side(raw, index, comparing), {total: data.sides.length}));
 const now = sides.at(-1);
-const width = commonWidth(sides);
-for (const side of sides) side.binAs(width);
+const hasSyncs = sides.some((side) => side.raw.requests);
+// The views for which the input holds something, and why others are missing.
+const ofInput = hasSyncs ? SYNC_VIEWS : sides.some((side) => side.raw.bios) ? BIO_VIEWS : [];
+const VIEWS = ofInput.filter((view) => !view.missing?.(sides));
+const MISSING = ofInput.flatMap((view) => (view.missing?.(sides) ? [[view.title, view.missing(sides)]] : []));
+for (const [index, name] of shortNames(sides.map(({name}) => name)).entries()) sides[index].short = format.printable(name);
+// Ratio of the lengths of two sides, above which each has a time axis of its own: one would be a sliver.
+const MAX_RATIO = 3;
+const native = sides.map((side) => side.width);
 
+const initial = {
+  ...NOTHING_SELECTED,
+  measure: measures(sides)[0], latency: kindsOf(sides)[0]?.[0] ?? 'syscall', height: comparing ? 'share' : 'count', shape: sides.some((side) => side.counted) ? 'histogram' : 'fine',
+  times: comparing && Math.max(...sides.map(({length}) => length)) > MAX_RATIO * Math.min(...sides.map(({length}) => length)) ? 'each' : 'same', bioMeasure: 'bytes',
+  by: 'ranges', weight: 'syncs', phasesBy: 'file', flame: sides.some((side) => side.raw.stack_names.length) ? 'stack' : 'file', zoom: null, opened: null,
+};
+const OPTIONS = ['measure', 'latency', 'height', 'shape', 'times', 'bioMeasure', 'by', 'weight', 'phasesBy', 'flame'];
 let state = {
-  file: null, thread: null, time: null,
-  measure: 'bytes', latency: sides.some((side) => side.metric('syscall_latency_avg')?.known) ? 'syscall' : 'writeback', height: comparing ? 'share' : 'count',
-  by: 'ranges', weight: 'syncs', phasesBy: 'file', flame: sides.some((side) => side.raw.stack_names.length) ? 'stack' : 'file', zoom: null,
+  ...initial,
   search: {files: '', threads: ''}, rows: {files: 50, threads: 50},
   sort: {files: {key: 'sum', down: true, changed: false}, threads: {key: 'sum', down: true, changed: false}},
 };
 // Views that depend on an option. A change of another option or of the selection redraws all views.
-const VIEWS_OF_OPTION = {measure: ['time'], latency: ['latency', 'scatter'], height: ['latency', 'amount'], by: ['scatter'], weight: ['flame'], flame: ['flame'], zoom: ['flame'], phasesBy: ['phases']};
+const VIEWS_OF_OPTION = {measure: ['time'], bioMeasure: ['bio-time'], opened: ['slowest'], latency: ['heat', 'latency', 'scatter'], shape: ['latency'], height: ['latency', 'amount'], by: ['scatter'], weight: ['flame'], flame: ['flame'], zoom: ['flame'], phasesBy: ['phases']};
 
 const hosts = new Map();
 const top = h('div');
@@ -40,12 +57,55 @@ const bar = h('div.filters', {role: 'region', 'aria-label': 'Selection'});
 
 function set(change, ids) {
   state = {...state, ...change};
+  if (change.times) bin();
+  write(Object.keys(change).some((name) => name in NOTHING_SELECTED));
   const affected = ids ?? (Object.keys(change).every((name) => name in VIEWS_OF_OPTION) ? Object.keys(change).flatMap((name) => VIEWS_OF_OPTION[name]) : null);
   draw(affected);
 }
 
+// Bins of both sides have the same width, unless each side has a time axis of its own.
+function bin() {
+  const width = commonWidth(sides);
+  sides.forEach((side, place) => side.binAs(state.times === 'each' ? native[place] : width));
+}
+
+// The address of the page has the selection in its hash. A new selection is a step to go back from, an option is not.
+function write(isSelection) {
+  const hash = encode(state, initial, OPTIONS);
+  if (hash === location.hash.slice(1)) return;
+  history[isSelection ? 'pushState' : 'replaceState'](null, '', `#${hash}`);
+}
+
+function read() {
+  const hash = location.hash.slice(1);
+  // A link within the page.
+  if (hash && !hash.includes('=')) return false;
+  state = {...state, ...Object.fromEntries([...OPTIONS, ...Object.keys(NOTHING_SELECTED)].map((name) => [name, initial[name]])), ...decode(hash, OPTIONS, isKnown)};
+  if (sides.some((side) => side.counted) && state.waited && state.wrote) state.wrote = null;
+  return true;
+}
+
+const VALUES = {
+  measure: measures(sides), latency: kindsOf(sides).map(([kind]) => kind), height: ['count', 'share'], shape: sides.some((side) => side.counted) ? ['histogram', 'ecdf'] : ['fine', 'histogram', 'ecdf'], times: ['each', 'same'],
+  bioMeasure: ['bytes', 'bios', 'queue', 'device', 'max'], by: ['ranges', 'file', 'op'], weight: ['syncs', 'syscall', 'writeback', 'journal', 'flush', 'bytes'], phasesBy: ['file', 'thread', 'time'], flame: ['stack', 'file', 'thread'],
+};
+
+function isKnown(name, value) {
+  if (name === 'file' || name === 'thread') return sides.some((side) => side.numbers[name].has(value));
+  return VALUES[name].includes(value);
+}
+
+// Returns names without the leading folders that they share.
+function shortNames(names) {
+  if (names.length < 2) return names;
+  const parts = names.map((name) => name.split('/'));
+  let same = 0;
+  while (parts.every((one) => same < one.length - 1 && one[same] === parts[0][same])) same++;
+  return parts.map((one) => one.slice(same).join('/'));
+}
+
 function draw(ids = null) {
-  if (!ids) {
+  if (!ids && hasSyncs) {
     replace(top, tiles(sides, state));
     drawFilters();
   }
@@ -57,18 +117,17 @@ function drawView(view) {
   const controls = view.controls?.(state, set, sides) ?? [];
   // A focused text field is not replaced, so that the user can continue typing.
   if (!(host.controls.contains(document.activeElement) && document.activeElement.matches('input'))) replace(host.controls, controls);
+  const room = host.body.clientWidth;
   if (view.merged) {
-    replace(host.body, view.draw(sides, state, {set}));
+    replace(host.body, view.draw(sides, state, {set, width: Math.max(260, room)}));
     return;
   }
   const scale = view.scale(sides, state);
-  const room = host.body.clientWidth;
   const isSideBySide = comparing && room >= 760;
   const width = Math.max(260, Math.floor(isSideBySide ? (room - 24) / 2 : room));
-  const panes = sides.map((side, place) => h(`div.pane${comparing && !place ? '.base' : ''}`, {'data-side': side.index}, comparing ? h('h3', {}, h('span.role', {}, place ? 'new' : 'base'), ` ${format.printable(side.name)}`) : null,
+  const panes = sides.map((side, place) => h(`div.pane${comparing && !place ? '.base' : ''}`, {'data-side': side.index}, comparing ? h('h3', {}, h('span.role', {}, place ? 'new' : 'base'), ` ${side.short}`) : null,
     view.draw(side, state, {width, scale, place, set, compared: comparing})));
-  const difference = comparing && view.difference ? h('div.pane.difference', {}, h('h3', {}, 'difference: new minus base'), view.difference(sides, state, {width: Math.max(260, isSideBySide ? Math.min(room, 900) : room), scale})) : null;
-  replace(host.body, h(`div.panes${isSideBySide ? '.columns' : ''}`, {}, panes), difference);
+  replace(host.body, h(`div.panes${isSideBySide ? '.columns' : ''}`, {}, panes));
 }
 
 function drawFilters() {
@@ -84,6 +143,8 @@ function drawFilters() {
     state.file != null && chip('file', label('file'), {file: null}),
     state.thread != null && chip('thread', label('thread'), {thread: null}),
     state.time && chip('time', format.range(...state.time), {time: null}),
+    state.waited && chip(`${state.waited.kind} latency`, between(state.waited, 'ns'), {waited: null}),
+    state.wrote && chip('amount', between(state.wrote, 'bytes'), {wrote: null}),
   ].filter(Boolean);
   const counts = sides.map((side) => {
     const {total, inexact} = side.select(state);
@@ -92,12 +153,14 @@ function drawFilters() {
   replace(bar,
     h('strong', {}, chips.length ? 'Selected: ' : 'Everything: '), chips.length ? chips : null,
     h('span', {role: 'status', id: 'selected'}, counts.join('; ')),
-    chips.length ? h('button', {'data-key': 'clear-all', onclick: clearAll, 'aria-keyshortcuts': 'Escape'}, 'Clear all (Esc)') : h('span.hint', {}, 'Click a file or thread in a table, or drag across a time chart, to select.'),
+    chips.length ? h('button', {'data-key': 'clear-all', onclick: clearAll, 'aria-keyshortcuts': 'Escape'}, 'Clear all (Esc)') : h('span.hint', {}, 'To select, click a file or a thread, click a bar of a histogram, or drag across a chart.'),
+    comparing ? choice('Time axes', [['each', 'each side has its own'], ['same', 'the same for both']], state.times, (times) => set({times}, null)) : null,
     chips.length ? selectionSql() : null);
   bar.classList.toggle('on', chips.length > 0);
 }
 
-const clearAll = () => set({file: null, thread: null, time: null});
+const clearAll = () => set(NOTHING_SELECTED);
+const between = ({from, to}, unit) => (to <= 1 ? format.text(0, unit) : `${format.text(from, unit)} to less than ${format.text(to, unit)}`);
 
 // Returns the selection as SQL, for figures that the page does not have.
 function selectionSql() {
@@ -121,19 +184,22 @@ function selectionSql() {
     if (run.length === 1) conditions.push(`ts_ns >= ${BigInt(first_ns[0]) + BigInt(from)}`, `ts_ns < ${BigInt(first_ns[0]) + BigInt(to)}`);
     else conditions.push(`ts_ns - (SELECT MIN(ts_ns) FROM syncline_sync AS s WHERE s.run = syncline_sync.run) BETWEEN ${from} AND ${to - 1}`);
   }
+  if (state.waited) conditions.push(`${state.waited.kind}_ns >= ${state.waited.from}`, `${state.waited.kind}_ns < ${state.waited.to}`);
+  // As the page counts amounts: those of syncs that lack their start or end are not known.
+  if (state.wrote) conditions.push(`bytes >= ${state.wrote.from}`, `bytes < ${state.wrote.to}`, "(incomplete IS NULL OR incomplete = 'bio')");
   return h('details.sql', {}, h('summary', {}, 'in SQL'), h('code', {}, `SELECT COUNT(*), SUM(bytes), percentile(syscall_ns, 99) FROM syncline_sync WHERE ${conditions.join(' AND ')}`));
 }
 
 function head() {
-  const names = comparing ? `${format.printable(now.name)} compared with ${format.printable(sides[0].name)}` : format.printable(now.name);
+  const names = comparing ? `${now.short} compared with ${sides[0].short}` : format.printable(now.name);
   document.title = `${names} – Syncline`;
   const theme = h('select', {'aria-label': 'Colours', id: 'theme', onchange: () => { document.documentElement.dataset.theme = theme.value; draw(); }}, THEMES.map(([key, text]) => h('option', {value: key}, text)));
   const facts = sides.map((side) => {
     const {source, events, clock} = side.raw.facts;
     return h('p.facts', {}, comparing ? h('span.role', {}, side.index ? 'new' : 'base') : null, [
-      comparing ? format.printable(side.name) : null, `${format.count(side.raw.requests)} syncs in ${format.ns(side.length)}`, source ? `format ${format.printable(source)}` : null,
+      comparing ? format.printable(side.name) : null, side.raw.requests ? `${format.count(side.raw.requests)} syncs in ${format.ns(side.length)}` : side.raw.bios ? `${format.count(side.raw.bios.bios)} bios in ${format.ns(side.raw.bios.end_ns)}, no sync` : 'no sync', source ? `format ${format.printable(source)}` : null,
       events ? `${format.count(Number(events))} events` : null, clock ? `clock ${format.printable(clock)}` : null,
-      side.counted ? `syncs counted in bins of ${format.ns(side.raw.width_ns * side.step)}, by ${format.count(side.raw.files_table.path.length)} files and ${format.count(side.raw.threads_table.tid.length)} threads` : 'all syncs are on this page',
+      !side.raw.requests ? null : side.counted ? `syncs counted in bins of ${format.ns(side.raw.width_ns * side.step)}, by ${format.count(side.raw.files_table.path.length)} files and ${format.count(side.raw.threads_table.tid.length)} threads` : 'all syncs are on this page',
     ].filter(Boolean).join(' · '));
   });
   return h('header', {}, h('div', {}, h('h1', {}, names), facts), h('label.choice', {}, 'Colours ', theme));
@@ -143,15 +209,14 @@ function start() {
   document.documentElement.dataset.theme = 'auto';
   const main = h('main', {});
   const page = document.getElementById('page');
-  page.replaceChildren(h('a.skip', {href: '#files'}, 'Skip to the tables'), head(), main, h('footer', {}, `Syncline ${data.syncline}. The figures are those of `, h('code', {}, 'syncline report'), '. This page fetches nothing.'));
+  page.replaceChildren(h('a.skip', {href: hasSyncs ? '#files' : '#device'}, 'Skip to the tables'), head(), main, h('footer', {}, `Syncline ${data.syncline}. The figures are those of `, h('code', {}, 'syncline report'), '. This page fetches nothing.'));
+  const answer = answerView(sides, comparing ? data.answer : null, {set});
+  if (answer) main.append(answer);
   if (data.warnings.length) main.append(differing(data.warnings));
-  main.append(...sides.map((side) => caveats(side, comparing)), h('section', {'aria-label': 'Summary'}, top, wholeSummary(sides)), bar);
-  if (comparing) main.append(h('p.note.verdict', {}, 'Both sides have the same scales. A difference may be due to chance: this page does not test for that, `syncline diff` does.'));
-  if (!sides.some((side) => side.raw.requests)) {
-    main.append(h('p', {}, 'There is no sync request in this input, so there is nothing to draw.'));
-    replace(top, tiles(sides, state));
-    return;
-  }
+  main.append(...sides.map((side) => caveats(side, comparing)));
+  if (hasSyncs) main.append(h('section', {'aria-label': 'Summary'}, top, wholeSummary(sides)), bar);
+  if (comparing) main.append(h('p.note.verdict', {}, 'A difference may be due to chance: this page does not test for that, `syncline diff` does.'));
+  if (!VIEWS.length) main.append(h('p', {}, 'There is no sync request in this input, so there is nothing to draw.'));
   const grid = h('div.grid');
   for (const view of VIEWS) {
     const host = {controls: h('div.controls'), body: h('div.body')};
@@ -159,7 +224,22 @@ function start() {
     grid.append(h(`section.view${HALF.has(view.id) && !comparing ? '.half' : ''}`, {id: view.id, 'aria-labelledby': `${view.id}-title`}, h('div.title', {}, h('h2', {id: `${view.id}-title`}, view.title), host.controls), h('p.help', {}, view.help), host.body));
   }
   main.append(grid);
+  if (MISSING.length) main.append(h('section', {id: 'missing', 'aria-labelledby': 'missing-title'}, h('h2', {id: 'missing-title'}, 'What this input does not hold'), h('ul', {}, MISSING.map(([title, why]) => h('li', {}, `${title}: ${why}.`)))));
+  read();
+  bin();
   draw();
+  window.addEventListener('popstate', () => {
+    if (!read()) return;
+    bin();
+    draw();
+  });
+  // On paper the page is as wide as the paper, and charts are drawn for that width.
+  const print = (isPrint) => {
+    page.classList.toggle('paper', isPrint);
+    draw();
+  };
+  window.addEventListener('beforeprint', () => print(true));
+  window.addEventListener('afterprint', () => print(false));
   document.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape' || event.defaultPrevented || event.target.matches('input, select')) return;
     if (filtered(state)) clearAll();

@@ -11,11 +11,15 @@ const FAMILIES = [
   ['thread', ['lock wait', 'cpu wait']],
   ['after completion', ['after completion']],
   ['not explained', ['residue']],
+  // Time in syncs that has no phase.
+  ['not recorded', ['unknown']],
 ];
 
 export const PHASES = FAMILIES.flatMap(([, phases]) => phases);
 
 const FAMILY = new Map(FAMILIES.flatMap(([, phases], family) => phases.map((phase, place) => [phase, {family, place, of: phases.length}])));
+
+export const phaseName = (phase) => ({residue: 'not explained', unknown: 'no recorded phase'}[phase] ?? phase);
 
 // Returns the classes of an element that shows a phase. A phase of a later version has the look of the residue.
 export function phaseClass(phase) {

@@ -121,7 +121,10 @@ def _write_page(
     reading: Reading,
 ) -> None:
     """Writes one HTML page of one input or of two."""
+    from syncline.diff.answer import answer as changes
     from syncline.diff.comparability import differences, glance
+    from syncline.diff.output import answer as words_of_changes
+    from syncline.render.answer import sentences
     from syncline.report import html
 
     if names:
@@ -149,7 +152,11 @@ def _write_page(
                 bar(f"reading {path}") as progress,
                 opened(path, reading, engine, progress) as open_engine,
             ):
-                sides.append(html.describe(open_engine, _name(path), compared=base is not None))
+                sides.append(
+                    html.describe(
+                        open_engine, _name(path), compared=base is not None, sentences=sentences
+                    )
+                )
                 if base is not None:
                     summary = zip(*sides[-1]["summary"].values(), strict=True)
                     glances.append(glance(open_engine, _name(path), summary))
@@ -157,7 +164,12 @@ def _write_page(
             of = f"{_name(path)}: " if base is not None else ""
             for caveat in side["caveats"]:
                 say(f"warning: {of}{caveat}")
-        page = html.page(sides, differences(*glances) if glances else ())
+        if glances:
+            change = changes(*glances)
+            answer = {"sentences": [*words_of_changes.sentences(change)], "phases": change.phases}
+            page = html.page(sides, differences(*glances), answer)
+        else:
+            page = html.page(sides)
         file.write(page)
     if str(out) != "-":
         say(f"{human.text(len(page), 'bytes')} -> {out}: open it in a browser")

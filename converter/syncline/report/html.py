@@ -12,8 +12,8 @@ import importlib.metadata
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ from syncline.engine import Value
 from syncline.engine.columns import ColumnsEngine
 from syncline.frames import comparable_stacks, is_nameless, readable_stacks
 
+from . import answer as answers
 from . import catalogue
+from .answer import Answer
 from .run import Table, caveats, run_query, run_report
 from .tables import SqlEngine
 
@@ -76,15 +78,20 @@ def template() -> bytes:
     return found
 
 
-def page(sides: list[dict[str, Any]], warnings: Sequence[str] = ()) -> bytes:
+def page(
+    sides: list[dict[str, Any]],
+    warnings: Sequence[str] = (),
+    answer: Mapping[str, Any] | None = None,
+) -> bytes:
     """Returns the whole page.
 
     Args:
         sides: one run, or the base and the run that is compared with it.
         warnings: other differences between the sides.
+        answer: of a comparison, its `sentences`, and the `phases` of both sides.
     """
     data = {"schema": SCHEMA, "syncline": importlib.metadata.version("syncline")}
-    data |= {"warnings": [*warnings], "sides": sides}
+    data |= {"warnings": [*warnings], "answer": answer, "sides": sides}
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     # Text of a log may contain anything. Escaping these characters keeps it from ending the script element.
     for char in "<>&":
@@ -93,12 +100,18 @@ def page(sides: list[dict[str, Any]], warnings: Sequence[str] = ()) -> bytes:
 
 
 def describe(
-    engine: SqlEngine, name: str, limits: Limits | None = None, *, compared: bool = False
+    engine: SqlEngine,
+    name: str,
+    limits: Limits | None = None,
+    *,
+    compared: bool = False,
+    sentences: Callable[[Answer], Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Collects the data of one input.
 
     Args:
         compared: the page compares the input with another one, so stacks are made comparable between processes.
+        sentences: says the answer in words. Without it, the page has the answer's figures only.
 
     Raises:
         EngineError: the input cannot be read, or the trace was not written by Syncline.
@@ -107,7 +120,10 @@ def describe(
     side: dict[str, Any] = {"name": name, "summary": _table(run_report(engine, "summary"))}
     side["caveats"] = caveats(engine)
     side["losses"] = _table(run_report(engine, "losses"))
-    side["bystanders"] = _table(_first(engine, "bystanders", _BYSTANDERS))
+    bystanders = run_report(engine, "bystanders")
+    side["bystanders"] = _table(Table(bystanders.columns, bystanders.rows[:_BYSTANDERS]))
+    answer = answers.read(engine, bystanders.as_dicts())
+    side["answer"] = asdict(answer) | {"sentences": sentences(answer) if sentences else None}
     facts = run_query(engine, "SELECT key, value FROM syncline_meta ORDER BY run, key").rows
     # Of several runs, the facts of the last one.
     side["facts"] = {str(key): value for key, value in facts if key in _FACTS}
@@ -121,6 +137,7 @@ def describe(
     _materialise(engine, "_page_phase", "phase-name")
     names = run_query(engine, "SELECT phase FROM _page_phase ORDER BY place")
     side["phase_names"] = [name for (name,) in names.rows]
+    side["bios"] = None if side["requests"] else _bios(engine)
     waits = {"journal": int(side["journals"] or 0), "flush": int(side["flushes"] or 0)}
     unknown = tuple(name for name, known in waits.items() if not known)
     if int(side["requests"] or 0) <= limits.requests:
@@ -136,7 +153,22 @@ def describe(
     return side
 
 
+def _bios(engine: SqlEngine) -> dict[str, Any] | None:
+    """Returns the bios of an input without requests over time and by device, and the slowest ones; None without bios."""
+    shape = _run(engine, "bio-shape")
+    whole = dict(zip(shape.columns, shape.rows[0], strict=True))
+    if not whole["bios"]:
+        return None
+    return {
+        **whole,
+        "devices": _table(run_report(engine, "device")),
+        "slots": _table(_run(engine, "bio-slot", width=whole["width_ns"])),
+        "slowest": _table(_run(engine, "bio-slowest", bios=_SLOWEST_BIOS)),
+    }
+
+
 _BYSTANDERS = 40
+_SLOWEST_BIOS = 20
 _FACTS = ("source", "input", "pid_is", "clock", "first_ts_ns", "last_ts_ns", "lines", "events")
 
 
@@ -176,6 +208,8 @@ def _counted(
         "limits": chosen | {"stacks": limits.stacks, "every": every, "longest": limits.longest},
         "cubes": cubes,
         "points": _table(points),
+        "phases": _table(_run(engine, "point-phase", longest=limits.longest)),
+        "names": _table(_run(engine, "point-name", longest=limits.longest, **chosen)),
     }
 
 

@@ -4,12 +4,15 @@ import * as format from '../format.js';
 import {h} from '../dom.js';
 
 const ROWS = 8;
+// Characters of a path next to a bar.
+const PATH = 24;
 const KINDS = {itself: 'the syncs themselves', commit: 'the commits that they waited for', sync: 'other syncs', journal: 'other commits', background: 'background and direct I/O'};
 
 export const bystandersView = {
   id: 'bystanders',
   title: 'Who else was at the device',
   help: 'The slowest percent of the syncs, at least 10. A bar is the time in which they waited for the device while a bio of the bystander, issued before, was there. On a device that works on one bio at a time, this is what the bystander cost; on others, the most that it may have cost. A selection does not change this view.',
+  missing: (sides) => (sides.some((side) => rows(side).length) ? null : 'no bio with a known device and completion belongs to a sync'),
   scale(sides) {
     return {max: Math.max(1, ...sides.flatMap((side) => rows(side).map(({ns}) => ns)))};
   },
@@ -23,7 +26,7 @@ export const bystandersView = {
     return [
       h('p.answer', {}, answer),
       h('div.shares', {}, shown.flatMap((row) => [
-        h('span.lane.middle', {title: `${name(row)}: ${KINDS[row.kind]}`}, h('bdi', {}, name(row))),
+        h('span.lane.start', {title: `${name(row)}: ${KINDS[row.kind]}`}, h('bdi', {}, shortName(row))),
         h('div.room', {}, h('div.stack', {role: 'img', 'aria-label': `${name(row)}: ${format.ns(row.ns)}`, style: {width: `${(100 * row.ns) / scale.max}%`}}, h('span', {class: `by ${row.kind}`, 'data-kind': row.kind, 'data-comm': row.comm ?? '', 'data-value': row.ns, title: `${KINDS[row.kind]}\n${format.count(row.bios)} bios, ${format.bytes(row.bytes)}`, style: {flexGrow: 1}}))),
         h('span.sum', {}, `${format.ns(row.ns)}, ${format.count(row.bios)} bios, ${format.bytes(row.bytes)}`),
       ])),
@@ -43,4 +46,11 @@ function name({kind, comm, writers, path}) {
   const thread = format.printable(comm ?? '[no name]');
   if (writers) return `${thread} for ${format.printable(writers)}`;
   return path ? `${thread}: ${format.printable(path)}` : thread;
+}
+
+// A name that fits next to a bar: of a path, its end.
+function shortName(row) {
+  const {path, writers, kind} = row;
+  if (!path || writers || kind === 'itself' || kind === 'commit' || path.length <= PATH) return name(row);
+  return name({...row, path: `…${[...path].slice(1 - PATH).join('')}`});
 }

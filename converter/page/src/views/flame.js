@@ -45,6 +45,7 @@ export const flameView = {
     const status = h('p.note.status', {'aria-live': 'polite'});
     const found = side.select(state);
     const notes = notesOf(side, state, found);
+    if (found.byBucket && (state.flame === 'stack' || (state.weight !== 'syncs' && state.weight !== 'bytes'))) return [h('p.note', {}, 'Not known for a selection by latency or amount: this page holds only counts. The number of syncs and their bytes are known by file and by thread.')];
     if (!root || !root.value) return [h('p.note', {}, `Nothing to draw: ${whyEmpty(found.total, state.weight, scale.path.length)}.`), ...notes];
     const host = h('div.flame', {role: 'tree', 'aria-label': `Flame graph by ${BY.find(([key]) => key === state.flame)[1]}, width is ${label}, ${side.name}`, style: {height: `${(scale.depth + scale.path.length) * ROW}px`}});
     let narrow = 0;

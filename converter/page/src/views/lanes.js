@@ -9,6 +9,9 @@ const LANE = 18;
 const STRIP = 64;
 const AXIS = 40;
 const MAX_LANES = 48;
+// Average room for a bar, in pixels, below which lanes are drawn by density, and the width of a cell.
+const BAR_WIDTH = 4;
+const CELL = 4;
 // Number of ops that have a colour and a pattern of their own.
 const OPS = 5;
 
@@ -17,15 +20,20 @@ export const lanesView = {
   title: 'Threads side by side',
   help: 'One lane per thread, longest time in sync first. The strip above shows the number of syncs in flight. Syncs that overlap in time waited in parallel. Click a name to select the thread; drag across the lanes to select a time range.',
   scale(sides, state) {
-    const end = Math.max(1, ...sides.map((side) => side.length));
-    const [from, to] = state.time ?? [0, end];
+    const longest = Math.max(1, ...sides.map((side) => side.length));
+    const spans = sides.map((side) => {
+      const end = state.times === 'each' ? Math.max(1, side.length) : longest;
+      const [from, to] = state.time ?? [0, end];
+      return {from, to: Math.min(to, end) > from ? Math.min(to, end) : to};
+    });
     // An op has the same colour and pattern on both sides.
     const ops = [...new Set(sides.flatMap((side) => side.raw.operations))];
-    const all = sides.map((side) => (side.counted ? binned(side, state, from, to) : single(side, state, from, to, ops)));
-    return {ops, from, to: Math.min(to, end) > from ? Math.min(to, end) : to, all, max: Math.max(...all.map(({strip}) => Math.max(0, ...strip.map(({value}) => value)))) || 1, share: Math.max(...all.map(({lanes}) => Math.max(0, ...lanes.flatMap(({bars}) => bars.map(({share}) => share ?? 0))))) || 1};
+    const all = sides.map((side, place) => (side.counted ? binned(side, state, spans[place].from, spans[place].to) : single(side, state, spans[place].from, spans[place].to, ops)));
+    return {ops, spans, all, max: Math.max(...all.map(({strip}) => Math.max(0, ...strip.map(({value}) => value)))) || 1, share: Math.max(...all.map(({lanes}) => Math.max(0, ...lanes.flatMap(({bars}) => bars.map(({share}) => share ?? 0))))) || 1};
   },
   draw(side, state, {width, scale, place, set}) {
     const {lanes, strip, more} = scale.all[place];
+    const {from, to} = scale.spans[place];
     const left = Math.min(150, Math.round(width * 0.3));
     const canvas = h('canvas', {role: 'img', 'aria-label': `${lanes.length} threads and the times in which their syncs were in flight, ${side.name}; at most ${format.level(Math.max(0, ...strip.map(({value}) => value)))} in flight${side.counted ? ', averaged over a bin' : ''}`});
     const height = STRIP + lanes.length * LANE + AXIS;
@@ -38,14 +46,20 @@ export const lanesView = {
     const caption = h('div.strip', {style: {height: `${STRIP}px`}}, h('span', {}, 'syncs in flight'), h('span.top', {}, format.level(max)), h('span.zero', {}, '0'));
     const tip = h('div.tip', {hidden: true});
     const host = h('div.lanes', {style: {gridTemplateColumns: `${left}px 1fr`, height: `${height}px`}}, h('div', {}, caption, names), h('div.canvas', {}, canvas, tip));
-    paint(canvas, side, state, {inner, height, lanes, strip, max, share: scale.share, from: scale.from, to: scale.to});
-    drag(canvas, tip, side, {inner, lanes, strip, from: scale.from, to: scale.to, set});
+    // So many syncs that their bars would merge: each lane shows the part of the time in which the thread had one in flight.
+    const isDense = !side.counted && lanes.reduce((sum, {bars}) => sum + bars.length, 0) > (lanes.length * inner) / BAR_WIDTH;
+    if (isDense) for (const lane of lanes) lane.dense = density(lane.bars, from, to, Math.max(1, Math.floor(inner / CELL)));
+    const darkest = isDense ? Math.max(...lanes.map(({dense}) => dense.reduce((a, b) => Math.max(a, b), 0))) || 1 : scale.share;
+    paint(canvas, side, state, {inner, height, lanes, strip, max, share: darkest, from, to});
+    drag(canvas, tip, side, {inner, lanes, strip, from, to, set});
     const notes = [];
     const runs = side.raw.begun.run.length;
     if (runs > 1) notes.push(`These are ${format.count(runs)} runs, aligned at the first sync of each. Only syncs of the same run were in parallel; the strip adds up all runs.`);
     if (more) notes.push(`${format.count(more)} more threads are in the table below.`);
-    notes.push(side.counted ? `Each cell is ${format.ns(side.width)} wide. The darker it is, the larger the part of that time in which the thread had a sync in flight. A request counts in every bin that it overlaps.` : 'A filled bar is a sync that caused bios, a hollow bar is an empty sync.');
-    return [side.counted ? ramp(scale.share) : legend(scale.ops), host, h('p.note', {}, notes.join(' '))];
+    if (side.counted && (state.waited || state.wrote)) notes.push('A selection by latency or amount does not change this view: the page holds only counts.');
+    if (isDense) notes.push(`${format.count(lanes.reduce((sum, {bars}) => sum + bars.length, 0))} syncs are too many for a bar each. The darker a cell is, the larger the part of its time in which the thread had a sync in flight. Drag to see single syncs.`);
+    else notes.push(side.counted ? `Each cell is ${format.ns(side.width)} wide. The darker it is, the larger the part of that time in which the thread had a sync in flight. A request counts in every bin that it overlaps.` : 'A filled bar is a sync that caused bios, a hollow bar is an empty sync.');
+    return [side.counted || isDense ? ramp(darkest) : legend(scale.ops), host, h('p.note', {}, notes.join(' '))];
   },
 };
 
@@ -54,6 +68,7 @@ function single(side, state, from, to, ops) {
   const number = side.raw.operations.map((op) => ops.indexOf(op));
   const files = state.file == null ? null : (side.numbers.file.get(state.file) ?? new Set());
   const chosen = state.thread == null ? null : (side.numbers.thread.get(state.thread) ?? new Set());
+  const isRanged = state.waited != null || state.wrote != null;
   const byThread = new Map();
   const edges = [];
   for (let row = 0; row < rows.since_ns.length; row++) {
@@ -61,6 +76,7 @@ function single(side, state, from, to, ops) {
     const length = rows.dur_ns[row];
     const end = begin + (length ?? 0);
     if (begin >= to || end < from || (files && !files.has(rows.file[row]))) continue;
+    if (isRanged && !side.inRanges(state, row)) continue;
     const thread = rows.thread[row];
     if (!byThread.has(thread)) byThread.set(thread, {thread: side.threads[thread], bars: [], sum: 0});
     const lane = byThread.get(thread);
@@ -83,7 +99,23 @@ function single(side, state, from, to, ops) {
   return {lanes, more, strip};
 }
 
+// Returns the part of each of `count` cells in which the thread had a sync in flight. Its syncs do not overlap.
+function density(bars, from, to, count) {
+  const cells = new Array(count).fill(0);
+  const width = (to - from) / count;
+  for (const {begin, end} of bars) {
+    const last = Math.min(count - 1, Math.floor((Math.min(end, to) - from) / width));
+    for (let cell = Math.max(0, Math.floor((begin - from) / width)); cell <= last; cell++) {
+      const left = from + cell * width;
+      cells[cell] += Math.max(0, Math.min(end, left + width) - Math.max(begin, left)) / width;
+    }
+  }
+  return cells.map((part) => Math.min(1, part));
+}
+
 function binned(side, state, from, to) {
+  // The time in flight is not known by latency or amount.
+  if (state.waited || state.wrote) state = {...state, waited: null, wrote: null};
   const chosen = state.thread == null ? null : (side.numbers.thread.get(state.thread) ?? new Set());
   const found = side.busy(state);
   const lanes = [];
@@ -144,8 +176,19 @@ function paint(canvas, side, state, {inner, height, lanes, strip, max, share, fr
   context.fillStyle = line;
   context.fillRect(0, base, inner, 1);
 
-  lanes.forEach(({bars, faint}, index) => {
+  lanes.forEach(({bars, faint, dense}, index) => {
     const top = STRIP + index * LANE + 3;
+    if (dense) {
+      const wide = inner / dense.length;
+      context.fillStyle = muted;
+      dense.forEach((part, cell) => {
+        if (!part) return;
+        context.globalAlpha = (faint ? 0.25 : 1) * shade(part / share);
+        context.fillRect(cell * wide, top, wide + 0.3, LANE - 6);
+      });
+      context.globalAlpha = 1;
+      return;
+    }
     for (const one of bars) {
       const begin = x(one.begin);
       const wide = Math.max(1, x(one.end) - begin);
@@ -241,6 +284,11 @@ function drag(canvas, tip, side, {inner, lanes, strip, from, to, set}) {
       return at ? `${format.level(at.value)} in flight${side.counted ? ', on average' : ''}\n${format.range(at.from, at.to)}` : '';
     }
     const lane = lanes[Math.floor((y - STRIP) / LANE)];
+    if (lane?.dense) {
+      const cell = Math.min(lane.dense.length - 1, Math.floor(((now - from) / (to - from)) * lane.dense.length));
+      const width = (to - from) / lane.dense.length;
+      return `${format.printable(lane.thread.label)}\n${format.range(from + cell * width, from + (cell + 1) * width)}: in flight ${format.share(lane.dense[cell])} of the time`;
+    }
     const slack = ((to - from) / inner) * 2;
     const one = lane?.bars.find((bar) => now >= bar.begin - slack && now <= bar.end + slack);
     if (!one) return '';

@@ -3,7 +3,7 @@
 import * as format from '../format.js';
 import {choice, h} from '../dom.js';
 import {OTHERS} from '../model.js';
-import {inOrder, phaseClass} from '../phases.js';
+import {inOrder, phaseClass, phaseName} from '../phases.js';
 import {table} from './numbers.js';
 
 const ROWS = 8;
@@ -11,17 +11,24 @@ const GROUPS = [['file', 'file'], ['thread', 'thread'], ['time', 'time']];
 
 export const phasesView = {
   id: 'phases',
-  title: 'Where the time went',
+  title: 'Where the time went, by file, thread and time',
   help: 'Each instant of a sync, from the start of the file system\'s sync function to its end, is in one phase. Of what ran in parallel, the part that ended last counts. The first bar has all selected syncs. Below it, the length of a bar is the summed time.',
+  missing: (sides) => (sides.some((side) => side.phaseNames.length) ? null : 'the input holds no phases: they need the start and the end of each sync, as `syncline record` and kernel traces have them'),
   controls: (state, set, sides) => (sides.some((side) => side.phaseNames.length) ? [choice('Below by', GROUPS, state.phasesBy, (phasesBy) => set({phasesBy}))] : []),
   scale(sides, state) {
-    const all = sides.map((side) => side.phases(state, state.phasesBy));
+    // Groups that share one row would make the bars of the others too short to read. The note has their sum.
+    const all = sides.map((side) => {
+      const found = side.phases(state, state.phasesBy);
+      const isOthers = ({key}) => ({file: side.files, thread: side.threads}[state.phasesBy]?.[key].key === OTHERS);
+      return {...found, groups: found.groups.filter((group) => !isOthers(group)), others: found.groups.find(isOthers)};
+    });
     const shown = inOrder(new Set(all.flatMap(({total}) => [...total.keys()])));
     return {all, shown, max: Math.max(1, ...all.flatMap(({groups}) => groups.map(({sum}) => sum)))};
   },
   draw(side, state, {scale, place, set}) {
-    const {total, groups, sum} = scale.all[place];
+    const {total, groups, others, sum} = scale.all[place];
     if (!side.phaseNames.length) return [h('p.note', {}, 'This input holds no phases. They need the start and the end of each sync, as `syncline record` and kernel traces have them.')];
+    if (side.select(state).byBucket) return [h('p.note', {}, 'Not known for a selection by latency or amount: this page holds only counts. The SQL of the selection gives the syncs.')];
     if (!sum) return [h('p.note', {}, 'No selected sync has a known start and end.')];
     const largest = [...total].filter(([phase]) => phase !== 'residue').sort((a, b) => b[1] - a[1]).slice(0, 3);
     const answer = `${format.ns(sum)} in sync: ${largest.map(([phase, ns]) => `${format.share(ns / sum)} ${phase}`).join(', ')}${total.get('residue') ? `, ${format.share(total.get('residue') / sum)} not explained` : ''}.`;
@@ -31,9 +38,8 @@ export const phasesView = {
       const entry = label?.(key);
       const name = entry ? format.printable(entry.label) : format.range(key * side.width, (key + 1) * side.width);
       const selection = entry ? {[state.phasesBy]: state[state.phasesBy] === entry.key ? null : entry.key} : {time: [key * side.width, (key + 1) * side.width]};
-      const isOthers = entry?.key === OTHERS;
       return [
-        h('button.lane.middle', {'data-key': `phases-${side.index}-${state.phasesBy}-${key}`, title: name, disabled: isOthers, onclick: () => set(selection)}, h('bdi', {}, name)),
+        h('button.lane.middle', {'data-key': `phases-${side.index}-${state.phasesBy}-${key}`, title: name, onclick: () => set(selection)}, h('bdi', {}, name)),
         bar(phases, sum, scale, sum / scale.max, `${name}: ${format.ns(sum)}`), h('span.sum', {}, format.ns(sum)),
       ];
     });
@@ -42,6 +48,7 @@ export const phasesView = {
       h('p.answer', {'data-value': sum}, answer),
       h('div.shares', {}, h('span.lane', {}, 'all selected'), bar(total, sum, scale, 1, `All selected syncs: ${format.ns(sum)}`), h('span.sum', {}, format.ns(sum)), bars),
       legend(scale.shown),
+      others ? h('p.note', {}, `${label(others.key).label}, together: ${format.ns(others.sum)}.`) : null,
       more > 0 ? h('p.note', {}, `${format.count(more)} more ${state.phasesBy === 'time' ? 'bins of time' : `${state.phasesBy}s`} have less time each.`) : null,
       table('Phases as a table', ['phase', 'time', 'share'], () => inOrder(total.keys()).map((phase) => [phase, format.ns(total.get(phase)), format.share(total.get(phase) / sum)])),
     ];
@@ -58,5 +65,5 @@ function bar(phases, sum, {shown}, length, name) {
 }
 
 function legend(phases) {
-  return h('ul.legend', {}, phases.map((phase) => h('li', {}, h('span', {class: `swatch ${phaseClass(phase)}`}), phase === 'residue' ? 'residue (not explained)' : phase)));
+  return h('ul.legend', {}, phases.map((phase) => h('li', {}, h('span', {class: `swatch ${phaseClass(phase)}`}), phaseName(phase))));
 }

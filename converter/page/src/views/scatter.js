@@ -2,10 +2,12 @@
 
 import * as Plot from '@observablehq/plot';
 import {symbol as d3symbol, symbolsFill} from 'd3';
+import {LATENCY} from '../buckets.js';
 import * as format from '../format.js';
 import {choice, h} from '../dom.js';
-import {KINDS} from './histogram.js';
+import {KINDS, kindsOf} from './histogram.js';
 import {plot} from './plot.js';
+import {rectangle} from './rectangle.js';
 
 const MAX_POINTS = 4000;
 const COLOURS = 6;
@@ -21,9 +23,10 @@ const REST = 'all others';
 export const scatterView = {
   id: 'scatter',
   title: 'Latency against amount',
-  help: 'One point per sync that was recorded from start to end. Both axes are logarithmic; a value of 0 is left of or below the dashed line. The number of ranges (separate runs of file offsets) often explains the groups.',
-  controls: (state, set) => [
-    choice('Show', KINDS, state.latency, (latency) => set({latency})),
+  help: 'One point per sync that was recorded from start to end. Both axes are logarithmic; a value of 0 is left of or below the dashed line. The number of ranges (separate runs of file offsets) often explains the groups. Drag a rectangle to select.',
+  missing: (sides) => (!sides.some((side) => side.knows('amount')) ? 'no sync has a known amount' : kindsOf(sides).length ? null : 'no latency is known'),
+  controls: (state, set, sides) => [
+    choice('Show', kindsOf(sides), state.latency, (latency) => set({latency})),
     choice('colour and shape by', Object.entries(BY).map(([key, {label}]) => [key, label]), state.by, (by) => set({by})),
   ],
   scale(sides, state) {
@@ -42,7 +45,7 @@ export const scatterView = {
     if (state.by === 'ranges') groups = groups.filter((name) => all.some((point) => by.of(point) === name));
     return {drawn, x: span((point) => point.bytes), y: span((point) => point.value), groups: rest ? [...groups, REST] : groups, named, start: state.by === 'ranges' ? RANGES.findIndex(([, name]) => name === groups[0]) : 0};
   },
-  draw(side, state, {width, scale, place}) {
+  draw(side, state, {width, scale, place, set}) {
     const {points, all, of, longest} = scale.drawn[place];
     const {x, y, groups} = scale;
     const by = BY[state.by];
@@ -72,24 +75,52 @@ export const scatterView = {
         x.zero ? [Plot.axisX([Math.log10(zeroX)], {tickFormat: () => '0 B', label: null}), Plot.ruleX([Math.log10(x.low)], {stroke: 'var(--line)', strokeDasharray: '2 3'})] : null,
         y.zero ? [Plot.axisY([Math.log10(zeroY)], {tickFormat: () => '0 ns', label: null}), Plot.ruleY([Math.log10(y.low)], {stroke: 'var(--line)', strokeDasharray: '2 3'})] : null,
         Plot.dot(points, {
-          x: (point) => Math.log10(point.bytes || zeroX), y: (point) => Math.log10(point.value || zeroY), fill: groupOf, symbol: groupOf, r: points.length > 800 ? 2.5 : 3.5, fillOpacity: points.length > 800 ? 0.6 : 0.8,
+          x: (point) => Math.log10(point.bytes || zeroX), y: (point) => Math.log10(point.value || zeroY), fill: groupOf, symbol: groupOf, r: points.length > 800 ? 2.5 : 3.5, fillOpacity: (point) => (point.isOut ? 0.15 : points.length > 800 ? 0.6 : 0.8),
           title: (point) => `${format.ns(point.value)}, ${format.bytes(point.bytes)} in ${format.count(point.ranges)} ${point.ranges === 1 ? 'range' : 'ranges'}\n${format.printable(point.file.label)}\n${format.printable(point.op)} of ${format.printable(point.thread.label)}\nat ${format.ns(point.since)}`,
           tip: {fill: 'var(--card)', stroke: 'var(--line)', lineWidth: 40},
         }),
       ],
     });
     const drawn = points.length === all ? '' : `${format.count(points.length)} points drawn`;
-    let note = `${format.count(of)} selected syncs`;
+    let note = `${format.count(of)} selected syncs${state.waited || state.wrote ? ' (those outside the selected ranges are faint)' : ''}`;
     if (side.counted) note += `. Drawn is a sample: one of every ${format.count(side.raw.limits.every)}, and ${format.count(longest)} of the longest. The histograms count all of them.`;
     else if (drawn) note += `; ${drawn}, one of every ${format.count(Math.ceil(all / points.length))}, so that points do not hide each other.`;
     else note += `; ${format.count(points.length)} of them, recorded from start to end, are drawn.`;
-    return [legend(groups, colours, symbols), chart, h('p.note', {}, note)];
+    if (side.counted) note += ' A rectangle selects by latency only: the page has no counts by latency and amount together.';
+    const [sx, sy] = [chart.scale('x'), chart.scale('y')];
+    const host = rectangle(chart, {
+      x: sx, y: sy, selected: outline(state, sx, sy, x, y),
+      select(drawn) {
+        if (!drawn) return set({waited: null, wrote: null});
+        // Left of, or below, the dashed line is 0.
+        const value = (log, {low, zero}, up) => (zero && log < Math.log10(low) ? (up ? 1 : 0) : up ? Math.ceil(10 ** log) : Math.floor(10 ** log));
+        const [from, to] = [value(sy.invert(drawn[3]), y, false), value(sy.invert(drawn[2]), y, true)];
+        if (side.counted) {
+          const bucket = (of) => LATENCY.of(Math.max(1, of));
+          return set({waited: {kind: state.latency, from: from < 1 ? 0 : LATENCY.lower(bucket(from)), to: to <= 1 ? 1 : LATENCY.upper(bucket(to))}, wrote: null});
+        }
+        set({waited: {kind: state.latency, from, to}, wrote: {from: value(sx.invert(drawn[0]), x, false), to: value(sx.invert(drawn[1]), x, true)}});
+      },
+    });
+    return [legend(groups, colours, symbols), host, h('p.note', {}, note)];
   },
 };
 
+// The selected ranges of latency and amount, as pixels.
+function outline(state, sx, sy, x, y) {
+  const waited = state.waited?.kind === state.latency ? state.waited : null;
+  if (!waited && !state.wrote) return null;
+  const place = (scale, {low}, value, end) => {
+    const [least, greatest] = [Math.min(...scale.domain), Math.max(...scale.domain)];
+    return scale.apply(value == null ? (end ? greatest : least) : value < low ? (end && value > 0 ? Math.log10(low) : least) : Math.min(greatest, Math.log10(value)));
+  };
+  return [place(sx, x, state.wrote?.from, false), place(sx, x, state.wrote?.to, true), place(sy, y, waited?.to, true), place(sy, y, waited?.from, false)];
+}
+
 function pointsOf(side, state) {
   const found = side.select(state);
-  let points = found.points.map((row) => side.point(row)).map((point) => ({...point, value: point[state.latency]})).filter((point) => point.whole && point.value != null && point.bytes != null);
+  const isRanged = state.waited || state.wrote;
+  let points = found.points.map((row) => ({...side.point(row), isOut: Boolean(isRanged) && !side.inRanges(state, row)})).map((point) => ({...point, value: point[state.latency]})).filter((point) => point.whole && point.value != null && point.bytes != null);
   const all = points.length;
   const every = Math.ceil(all / MAX_POINTS) || 1;
   if (!side.counted && every > 1) points = points.filter((_, place) => place % every === 0);

@@ -41,6 +41,7 @@ function distinct(found, field, side, others) {
 }
 
 export function tiles(sides, state) {
+  if (!sides.some((side) => side.raw.requests)) return [];
   const journal = sides.some(({recorded}) => recorded.journal);
   const all = sides.map((side) => figures(side, state, journal));
   const now = all.at(-1);
@@ -95,11 +96,13 @@ export function caveats(side, titled) {
   const exact = side.metric('attribution_share', 'exact');
   const confidence = exact?.value == null ? 'The confidence of the relations between bios, calls and requests is not known.' : `Confidence of the relations between bios, calls and requests: ${format.share(exact.value)} exact, ${format.share(side.metric('attribution_share', 'inferred')?.value)} inferred, ${format.share(side.metric('attribution_share', 'unknown')?.value)} unknown.`;
   const lost = side.metric('losses')?.value;
-  const head = caveats.length ? 'Missing from these figures' : lost == null ? 'Losses are not known' : 'No losses recorded';
+  // Without syncs, nothing can be said about what belongs to them.
+  const isEmpty = !side.raw.requests;
+  const head = caveats.length ? 'Missing from these figures' : lost == null ? 'Losses are not known' : isEmpty ? 'What is missing is not known' : 'No losses recorded';
   return h(`section.caveats${caveats.length ? '.some' : ''}`, {'aria-label': `Caveats${titled ? ` of ${side.name}` : ''}`},
-    h('p', {}, h('strong', {}, `${caveats.length ? '▲ ' : lost == null ? '? ' : '✓ '}${head}${titled ? `: ${format.printable(side.name)}` : ''}`)),
+    h('p', {}, h('strong', {}, `${caveats.length ? '▲ ' : lost == null || isEmpty ? '? ' : '✓ '}${head}${titled ? `: ${format.printable(side.short)}` : ''}`)),
     caveats.length ? h('ul', {}, caveats.map((text) => h('li', {}, format.printable(text)))) : null,
-    h('p', {}, confidence),
+    h('p', {}, isEmpty ? 'No gap was found in the input. Without a sync request it is not known which threads waited for which files, nor whether the recorder missed their syncs.' : confidence),
     losses.reason.length ? h('details', {}, h('summary', {}, losses.reason.length === 1 ? 'The reason, with an example' : `${losses.reason.length} reasons, with an example each`), h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'Losses'}, h('table.data', {},
       h('thead', {}, h('tr', {}, ['reason', 'severity', 'count', 'meaning', 'example'].map((name) => h('th', {scope: 'col'}, name)))),
       h('tbody', {}, losses.reason.map((reason, row) => h('tr', {}, h('th', {scope: 'row'}, reason), h('td.left', {}, losses.severity[row]), h('td', {}, format.count(losses.count[row])), h('td.left.prose', {}, format.text(losses.meaning[row], 'text')), h('td.left.prose', {}, format.text(losses.example[row], 'text')))))))) : null);

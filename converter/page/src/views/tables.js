@@ -78,11 +78,12 @@ function tableView({id, title, one, heading, field, help, columns: all, exact}) 
           h('span.mark', {'aria-hidden': 'true'}, entry.key === picked ? '● ' : ''), h('bdi', {}, format.printable(entry.label)))),
         shownColumns.map((column) => cell(column, entry, comparing))));
       const foot = [];
+      if (matching.length > rows.length) foot.push(h('p.printed', {}, `${format.count(matching.length - rows.length)} more rows are not printed.`));
       if (matching.length > rows.length) foot.push(h('button', {'data-key': `more-${id}`, onclick: () => set({rows: {...state.rows, [id]: state.rows[id] * 4}}, [id])}, `Show more: ${format.count(matching.length - rows.length)} are not shown`));
       const notes = [`${format.count(matching.length)}${searched ? ` of ${format.count(entries.length)}` : ''} ${matching.length === 1 ? 'row' : 'rows'}.`];
       for (const side of sides) {
         const others = field === 'file' ? side.otherFiles : side.otherThreads;
-        if (others) notes.push(`${comparing ? `${side.name}: the` : 'The'} ${format.count(others)} ${one}s with the least time in sync share one row; the report \`${id}\` lists them.`);
+        if (others) notes.push(`${comparing ? `${side.short}: the` : 'The'} ${format.count(others)} ${one}s with the least time in sync share one row; the report \`${id}\` lists them.`);
       }
       if (sides.some((side) => side.counted)) notes.push('A percentile is given as two bounds where this page holds only counts by bucket.');
       const waits = columns.filter(({key}) => WAITS.includes(key));
@@ -131,7 +132,7 @@ function merge(sides, state, field, exact, columns) {
   const rows = new Map();
   sides.forEach((side, place) => {
     const found = side.select(state);
-    const others = {file: ['thread', 'time'], thread: ['file', 'time']}[field];
+    const others = ['file', 'thread', 'time', 'waited', 'wrote'].filter((name) => name !== field);
     const free = others.every((name) => state[name] == null);
     const names = field === 'file' ? side.files : side.threads;
     for (const [number, sums] of field === 'file' ? found.files : found.threads) {

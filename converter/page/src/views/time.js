@@ -4,6 +4,7 @@ import * as Plot from '@observablehq/plot';
 import * as format from '../format.js';
 import {choice, h} from '../dom.js';
 import {availableOptions} from '../model.js';
+import {brush} from './brush.js';
 import {table} from './numbers.js';
 import {HEIGHT, niceTicks, plot, timeAxis} from './plot.js';
 
@@ -18,17 +19,26 @@ const MEASURES = {
   flush: {label: 'average time in cache flushes', unit: 'ns', of: (sums) => sums.average('flush')},
 };
 
+// Returns the measures that a side has.
+export function measures(sides) {
+  const needs = {bytes: 'amount', empty: 'amount', syscall: 'syscall', syscallMax: 'syscall', writeback: 'writeback'};
+  return availableOptions(sides, Object.keys(MEASURES).map((key) => [key])).flat().filter((key) => !needs[key] || sides.some((side) => side.knows(needs[key])));
+}
+
 export const timeView = {
   id: 'time',
   title: 'Over time',
   help: 'A sync counts in the bin in which it begins. Drag across the chart, or move the two handles with the arrow keys, to select a time range. The selection applies to all views.',
-  controls: (state, set, sides) => [choice('Show', availableOptions(sides, Object.entries(MEASURES)).map(([key, {label}]) => [key, label]), state.measure, (measure) => set({measure}))],
+  controls: (state, set, sides) => [choice('Show', measures(sides).map((key) => [key, MEASURES[key].label]), state.measure, (measure) => set({measure}))],
   scale(sides, state) {
     const {of} = MEASURES[state.measure];
-    const max = Math.max(0, ...sides.flatMap((side) => side.select(state).time.map((sums) => of(sums) ?? 0)));
-    return {max, end: Math.max(1, ...sides.map((side) => Math.max(side.length, side.bins * side.width)))};
+    const max = sides.map((side) => Math.max(0, ...side.select(state).time.map((sums) => of(sums) ?? 0)));
+    const end = sides.map((side) => Math.max(1, side.length, side.bins * side.width));
+    const both = (list) => list.map(() => Math.max(...list));
+    return state.times === 'each' ? {max, end} : {max: both(max), end: both(end)};
   },
-  draw(side, state, {width, scale, set}) {
+  draw(side, state, {width, scale: scales, place, set}) {
+    const scale = {max: scales.max[place], end: scales.end[place]};
     const measure = MEASURES[state.measure];
     const bins = side.select(state).time.map((sums, bin) => ({from: bin * side.width, to: (bin + 1) * side.width, value: measure.of(sums)}));
     const axis = timeAxis(0, scale.end, width);
@@ -53,7 +63,15 @@ export const timeView = {
       const bin = bins[Math.floor(time / side.width)];
       return bin ? `${format.range(bin.from, bin.to)}\n${measure.label}: ${format.text(bin.value, measure.unit)}` : '';
     };
-    const host = h('div.brushed', {}, chart, brush(side, state, chart.scale('x'), scale.end, describe, set));
+    const step = side.counted ? side.width : Math.max(1, Math.round(scale.end / 1000));
+    const snap = (time) => Math.round(time / step) * step;
+    const layer = brush({
+      scale: chart.scale('x'), height: HEIGHT - 44, domain: [0, Math.ceil(scale.end / step) * step], range: state.time, key: side.index, what: 'time range', text: format.ns, describe, snap,
+      // A key press moves the end by a visible distance.
+      move: (time, by) => time + by * Math.max(step, snap(scale.end / 100)),
+      select: (time) => set({time}),
+    });
+    const host = h('div.brushed', {}, chart, layer);
     const unknown = bins.filter(({value}) => value == null).length;
     return [
       host,
@@ -62,73 +80,3 @@ export const timeView = {
     ];
   },
 };
-
-// The selected range: drawn by dragging, its two ends moved with keys. The layer covers the chart, so it also shows the tooltip.
-function brush(side, state, x, end, describe, set) {
-  const step = side.counted ? side.width : Math.max(1, Math.round(end / 1000));
-  const snap = (time) => Math.min(Math.max(0, Math.round(time / step) * step), Math.ceil(end / step) * step);
-  const [left, right] = x.range;
-  const layer = h('div.brush', {style: {left: `${left}px`, width: `${right - left}px`, height: `${HEIGHT - 44}px`}});
-  const span = right - left;
-  const time = (clientX) => x.invert(left + Math.min(Math.max(0, clientX - layer.getBoundingClientRect().left), span));
-  const place = (time) => Math.min(Math.max(0, x.apply(time) - left), span);
-  const window = h('div.window');
-  const tip = h('div.tip', {hidden: true});
-  const range = state.time ?? [0, Math.ceil(end / step) * step];
-  let shown = range;
-  const show = ([from, to]) => {
-    shown = [from, to];
-    Object.assign(window.style, {left: `${place(from)}px`, width: `${place(to) - place(from)}px`});
-    window.classList.toggle('all', state.time == null && from === range[0] && to === range[1]);
-  };
-  const select = (from, to) => set({time: from <= 0 && to >= end ? null : [from, to]});
-  const handle = (name, index) => {
-    const element = h('div.handle', {
-      role: 'slider', tabindex: 0, 'aria-label': `${name} of the time range`, 'aria-orientation': 'horizontal', 'data-key': `${name}-${side.index}`,
-      'aria-valuemin': 0, 'aria-valuemax': end, 'aria-valuenow': range[index], 'aria-valuetext': format.ns(range[index]),
-      onkeydown(event) {
-        const by = {ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -Infinity, End: Infinity}[event.key];
-        if (by === undefined) return;
-        event.preventDefault();
-        // A key press moves the end by a visible distance.
-        const distance = Math.max(step, snap(end / 100));
-        const moved = [...range];
-        moved[index] = by === -Infinity ? 0 : by === Infinity ? Math.ceil(end / step) * step : snap(range[index] + by * distance * (event.shiftKey ? 10 : 1));
-        if (moved[0] < moved[1]) select(...moved);
-      },
-    });
-    element.style.left = `${place(range[index])}px`;
-    return element;
-  };
-  let dragStart = null;
-  layer.addEventListener('pointerdown', (event) => {
-    if (event.button !== 0 || event.target.classList.contains('handle')) return;
-    dragStart = time(event.clientX);
-    layer.setPointerCapture(event.pointerId);
-  });
-  layer.addEventListener('pointermove', (event) => {
-    const now = time(event.clientX);
-    if (dragStart === null) {
-      tip.textContent = describe(now);
-      tip.hidden = !tip.textContent;
-      const at = place(now);
-      Object.assign(tip.style, {top: '30%', left: at < span / 2 ? `${at + 12}px` : 'auto', right: at < span / 2 ? 'auto' : `${span - at + 12}px`});
-      return;
-    }
-    tip.hidden = true;
-    show([snap(Math.min(dragStart, now)), snap(Math.max(dragStart, now))]);
-  });
-  layer.addEventListener('pointerleave', () => { tip.hidden = true; });
-  layer.addEventListener('pointerup', (event) => {
-    if (dragStart === null) return;
-    const moved = Math.abs(x.apply(dragStart) - x.apply(time(event.clientX)));
-    dragStart = null;
-    // A click without dragging removes the range.
-    if (moved < 3) set({time: null});
-    else if (shown[0] < shown[1]) select(...shown);
-    else show(range);
-  });
-  show(range);
-  layer.append(window, handle('begin', 0), handle('end', 1), tip);
-  return layer;
-}

@@ -1,0 +1,97 @@
+// The slowest of the selected syncs, with their phases, and the commands that lead to each.
+
+import * as format from '../format.js';
+import {h} from '../dom.js';
+import {inOrder, phaseClass, phaseName} from '../phases.js';
+
+const COUNT = 20;
+const LEFT = new Set(['phases, to scale', 'to scale', 'file', 'thread']);
+
+export const slowestView = {
+  id: 'slowest',
+  title: 'Slowest syncs',
+  help: 'The 20 selected syncs that took longest, each with its phases to scale. Open a row for the commands that lead to it, or to select its thread and its time.',
+  missing: (sides) => (sides.some((side) => side.metric('sync_time_sum')?.value != null) ? null : 'the length of no sync is known'),
+  scale(sides, state) {
+    const all = sides.map((side) => side.slowest(state, COUNT));
+    const longest = all.map(({rows}, place) => (rows.length ? sides[place].point(rows[0]).length : 0));
+    const shown = new Set(all.flatMap(({rows}, place) => rows.flatMap((row) => [...sides[place].phasesOf(row).keys(), ...(lacking(sides[place], row) ? ['unknown'] : [])])));
+    return {all, max: Math.max(1, ...longest), hasPhases: sides.map((side) => side.phaseNames.length > 0), shown: sides.some((side) => side.phaseNames.length) ? inOrder(shown) : []};
+  },
+  draw(side, state, {scale, place, set, compared}) {
+    const {rows, isCertain} = scale.all[place];
+    if (!rows.length) return [h('p.note', {}, side.counted && side.select(state).total.syncs ? `None of the ${format.count(side.raw.limits.longest)} longest syncs, which this page holds, is selected.` : 'No selected sync has a known start and end.')];
+    const hasAmounts = side.knows('amount');
+    const columns = ['#', 'took', scale.hasPhases[place] ? 'phases, to scale' : 'to scale', 'file', 'thread', 'at', ...(hasAmounts ? ['written back'] : []), ''];
+    const body = rows.flatMap((row, index) => {
+      const point = side.point(row);
+      const key = `${side.index} ${point.run} ${point.id}`;
+      const isOpen = state.opened === key;
+      const toggle = () => set({opened: isOpen ? null : key});
+      const line = h(`tr${isOpen ? '.picked' : ''}`, {'data-sync': point.id, 'data-length': point.length},
+        h('th', {scope: 'row'}, `${index + 1}`), h('td', {}, format.ns(point.length)), h('td.bar', {}, bar(side, row, point, scale)),
+        h('td.left.path', {title: format.printable(point.file.label)}, h('bdi', {}, format.printable(point.file.label))), h('td.left.name', {}, format.printable(point.thread.label)), h('td', {}, format.ns(point.since)),
+        hasAmounts ? h('td', {}, `${format.bytes(point.bytes)}${point.bios == null ? '' : ` in ${format.count(point.bios)} ${point.bios === 1 ? 'bio' : 'bios'}`}`) : null,
+        h('td', {}, h('button.small', {'data-key': `open-${key}`, 'aria-expanded': String(isOpen), 'aria-label': `${isOpen ? 'Close' : 'Open'} sync ${point.id}`, onclick: toggle}, isOpen ? '▾' : '▸')));
+      return isOpen ? [line, h('tr.opened', {}, h('td.left', {colspan: columns.length}, opened(side, row, point, state, set)))] : [line];
+    });
+    const note = isCertain ? `${format.count(rows.length)} of ${format.count(side.select(state).total.syncs)} selected syncs.` : `${format.count(rows.length)} syncs: this page holds the ${format.count(side.raw.limits.longest)} longest of the whole run, and other selected syncs may be as slow as some that are listed.`;
+    return [
+      scale.shown.length ? h('ul.legend', {}, scale.shown.map((phase) => h('li', {}, h('span', {class: `swatch ${phaseClass(phase)}`}), phaseName(phase)))) : null,
+      h('div.scroll.tall', {tabindex: 0, role: 'region', 'aria-label': 'Slowest syncs'}, h('table.data.slow', {}, h('thead', {}, h('tr', {}, columns.map((name) => h(`th${LEFT.has(name) ? '.left' : ''}`, {scope: 'col'}, name)))), h('tbody', {}, body))),
+      h('p.note', {}, note, scale.hasPhases[place] ? '' : ' This input holds no phases.', compared ? ' The bars of both sides have the same scale.' : ''),
+    ];
+  },
+};
+
+// The part of a sync that has no phase: the call outside the sync function, for example. 0 for an input without phases.
+function lacking(side, row) {
+  const known = [...side.phasesOf(row).values()].reduce((sum, ns) => sum + ns, 0);
+  return side.phaseNames.length ? Math.max(0, side.point(row).length - known) : 0;
+}
+
+function bar(side, row, {length}, {max, shown}) {
+  const style = {width: `${Math.max(0.5, (100 * length) / max)}%`};
+  if (!side.phaseNames.length) return h('div.stack', {style}, h('span.plain', {style: {flexGrow: 1}}));
+  const phases = new Map([...side.phasesOf(row), ['unknown', lacking(side, row)]]);
+  const parts = shown.filter((phase) => phases.get(phase) > 0);
+  return h('div.stack', {role: 'img', 'aria-label': parts.map((phase) => `${phaseName(phase)} ${format.ns(phases.get(phase))}`).join(', '), style},
+    parts.map((phase) => h('span', {class: phaseClass(phase), 'data-phase': phase, 'data-value': phases.get(phase), title: `${phaseName(phase)}: ${format.ns(phases.get(phase))} (${format.share(phases.get(phase) / length)})`, style: {flexGrow: phases.get(phase) / length}})));
+}
+
+function opened(side, row, point, state, set) {
+  const moment = side.moment(point);
+  const run = point.run ? ` AND run = ${text(point.run)}` : '';
+  const phases = inOrder(side.phasesOf(row).keys()).map((phase) => `${phaseName(phase)} ${format.ns(side.phasesOf(row).get(phase))}`);
+  const from = Math.max(0, Math.floor(point.since - point.length * 0.2));
+  const to = Math.ceil(point.since + point.length * 1.2);
+  const step = side.counted ? side.width : 1;
+  return [
+    h('p', {}, `${format.printable(point.op)} by ${format.printable(point.thread.label)}${point.run ? ` in ${format.printable(point.run)}` : ''}${moment == null ? '' : `, at ${seconds(moment)} s on the clock of the log`} (sync_id ${point.id}). `,
+      h('button.small', {'data-key': `there-${point.id}`, onclick: () => set({thread: point.thread.key, time: [Math.floor(from / step) * step, Math.ceil(to / step) * step], waited: null, wrote: null})}, 'Select its thread and time')),
+    phases.length ? h('p', {}, `${phases.join(', ')}.`) : null,
+    command('In SQL', `syncline query ${quoted(side.name)} "SELECT * FROM syncline_sync WHERE sync_id = ${point.id}${run}"`),
+    side.phaseNames.length ? command('Its phases', `syncline query ${quoted(side.name)} "SELECT phase, ts_ns, dur_ns FROM syncline_phase WHERE sync_id = ${point.id}${run} ORDER BY ts_ns"`) : null,
+    command('On the timeline', `syncline open ${quoted(side.name)}`),
+    h('p.note', {}, `The timeline begins with the slowest sync and lists the 20 slowest. This one is on the track of ${format.printable(point.thread.label)}${moment == null ? '' : `, at ${moment} ns`}.`),
+  ];
+}
+
+const text = (value) => `'${value.replaceAll("'", "''")}'`;
+const quoted = (name) => (name === 'standard input' ? 'INPUT' : /^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
+const seconds = (ns) => `${ns / 1000000000n}.${String(ns % 1000000000n).padStart(9, '0')}`;
+
+// A command that can be copied. Where the page may not use the clipboard, the text is selected instead.
+function command(label, line) {
+  const code = h('code', {}, line);
+  const button = h('button.small', {'aria-label': `Copy: ${label}`, onclick: async () => {
+    getSelection().selectAllChildren(code);
+    try {
+      await navigator.clipboard.writeText(line);
+      button.textContent = 'copied';
+    } catch {
+      button.textContent = 'selected';
+    }
+  }}, 'copy');
+  return h('p.command', {}, h('span', {}, `${label}: `), code, ' ', button);
+}

@@ -1,0 +1,342 @@
+"""The page of `report --html`: the answer, the slowest syncs, selections by latency and amount, the address, inputs without syncs, print.
+
+As tests/ui/test_page.py, it compares what a browser shows with SQL. Each page is opened once, for many assertions.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline.diff.answer import answer as changes
+from syncline.diff.comparability import glance
+from syncline.diff.output import answer as words_of_changes
+from syncline.inputs import Reading, opened
+from syncline.render import human
+from syncline.render.answer import sentences
+from syncline.report import answer, html, run_query, run_report
+
+from tests.ui.test_page import (
+    DATA,
+    FIGURES,
+    IN_SQL,
+    NARROW,
+    SELECTED,
+    WIDE,
+    Inputs,
+    Phased,
+    check_figures,
+    get,
+    visit,
+)
+
+pytestmark = pytest.mark.ui
+
+HASH = "decodeURIComponent(location.hash)"
+ROWS = """[...document.querySelectorAll('#slowest tbody tr[data-sync]')].map((row) => [Number(row.dataset.sync), Number(row.dataset.length),
+  row.querySelector('.path').textContent, Object.fromEntries([...row.querySelectorAll('[data-phase]')].map((part) => [part.dataset.phase, Number(part.dataset.value)]))])"""
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inputs]:
+    made = Inputs(tmp_path_factory.mktemp("pages"))
+    yield made
+    made.engine.close()
+
+
+@pytest.fixture(scope="module")
+def phased(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phased]:
+    made = Phased(tmp_path_factory.mktemp("phased"))
+    yield made
+    made.engine.close()
+
+
+def page_of(path: Path, out: Path) -> dict[str, Any]:
+    """Writes a page as the command does. Returns the sentences of the answer."""
+    with opened(str(path), Reading()) as engine:
+        side = html.describe(engine, path.name, sentences=sentences)
+    out.write_bytes(html.page([side]))
+    return side["answer"]["sentences"]
+
+
+def where_of(sql: str) -> str:
+    return sql.partition("WHERE ")[2]
+
+
+def test_latency_and_amount_select(inputs: Inputs) -> None:
+    """On a page with every request, all figures follow; the address keeps the selection."""
+    first = "document.querySelectorAll('.chip').length"
+    steps = [
+        {"drag": ["#latency .brush", 0.4, 0.8]},
+        get("latency", FIGURES),
+        get("latency sql", IN_SQL),
+        {"drag": ["#amount .brush", 0.0, 0.7]},
+        get("both", FIGURES),
+        get("both sql", IN_SQL),
+        get("hash", HASH),
+        {"reload": True},
+        get("reloaded", FIGURES),
+        {"back": True},
+        get("back", FIGURES),
+        {"press": "Escape"},
+        {"drag": ["#scatter .two-axes", 0.4, 0.9, 0.2, 0.6]},
+        get("scatter", FIGURES),
+        get("scatter sql", IN_SQL),
+        {"press": "Escape"},
+        {"drag": ["#heat .two-axes", 0.3, 0.7, 0.15, 0.5]},
+        get("heat", FIGURES),
+        get("heat sql", IN_SQL),
+        {"press": "Escape"},
+        # A click on a bar selects it, and a second one removes the selection.
+        {"click": "#latency .brush"},
+        get("bar sql", IN_SQL),
+        get("bar", FIGURES),
+        {"click": "#latency .brush"},
+        get("chips", first),
+        get("cleared", FIGURES),
+        {"focus": "#latency .handle[aria-label^=begin]"},
+        *[{"press": "ArrowRight"}] * 8,
+        get("keys", FIGURES),
+        get("keys sql", IN_SQL),
+    ]
+    found = visit(inputs.pages["all"], steps)
+    for name in ("latency", "both", "scatter", "heat", "bar", "keys"):
+        where = where_of(found[f"{name} sql"])
+        assert "syscall_ns >= " in where, name
+        check_figures(inputs, found[name], where, counted=False)
+        assert 0 < float(found[name]["syncs"]) < float(found["cleared"]["syncs"]), name
+    assert "bytes < " in where_of(found["both sql"])
+    assert "ts_ns >= " in where_of(found["heat sql"])
+    assert "waited=syscall.." in found["hash"]
+    assert "wrote=" in found["hash"]
+    assert found["reloaded"] == found["both"]
+    assert found["back"] == found["latency"]
+    assert found["chips"] == 0
+
+
+def test_a_page_of_counts_selects_by_one_of_them(inputs: Inputs) -> None:
+    """Counts and sums are exact; what the counts do not hold is not shown, and never 0."""
+    steps = [
+        {"drag": ["#latency .brush", 0.4, 0.8]},
+        get("latency", FIGURES),
+        get("latency sql", IN_SQL),
+        {"click": "#threads tbody tr:not([data-name=others]) .pick"},
+        get("thread", FIGURES),
+        get("thread sql", IN_SQL),
+        get("phases", "document.querySelector('#phases .body').textContent"),
+        get("flame", "document.querySelector('#flame .body').textContent"),
+        get("files", "[...document.querySelectorAll('#files [data-column=syncs]')].map((one) => Number(one.dataset.value))"),
+        {"press": "Escape"},
+        {"drag": ["#amount .brush", 0.2, 0.8]},
+        get("amount", FIGURES),
+        get("amount sql", IN_SQL),
+        {"press": "Escape"},
+        {"drag": ["#heat .two-axes", 0.3, 0.7, 0.15, 0.5]},
+        get("heat", FIGURES),
+        get("heat sql", IN_SQL),
+    ]  # fmt: skip
+    found = visit(inputs.pages["counted"], steps)
+    for name in ("latency", "thread", "amount", "heat"):
+        figures, where = found[name], where_of(found[f"{name} sql"])
+        syncs, amount, time = inputs.one("COUNT(*), SUM(bytes), SUM(dur_ns)", where)
+        assert 0 < syncs < 700
+        shown = [figures[key] for key in ("syncs", "amount", "time")]
+        assert [float(one or 0) for one in shown] == [syncs, amount or 0, time or 0], name
+        unknown = ("syscall max", "writeback", "empty", "empty incomplete", "exact", "time wall time")  # fmt: skip
+        assert [figures[key] for key in unknown] == [None] * len(unknown), name
+    (median,) = inputs.one("percentile(syscall_ns, 50)", where_of(found["latency sql"]))
+    low, high = map(float, found["latency"]["syscall"].split(".."))
+    assert low <= median <= high
+    assert sum(found["files"]) == float(found["thread"]["syncs"])
+    for view in ("phases", "flame"):
+        assert "Not known for a selection by latency or amount" in found[view]
+
+
+@pytest.mark.parametrize("page", ["all", "counted"])
+def test_the_slowest_syncs_are_those_of_sql(inputs: Inputs, phased: Phased, page: str) -> None:
+    steps = [
+        get("rows", ROWS),
+        {"click": "#slowest tbody tr:nth-child(2) button"},
+        get("commands", "[...document.querySelectorAll('.command code')].map((one) => one.textContent)"),
+        {"click": "#slowest .opened button"},
+        get("selected", IN_SQL),
+        get("same", "document.querySelector('#slowest tbody tr').dataset.sync"),
+    ]  # fmt: skip
+    for run in (inputs, phased):
+        found = visit(run.pages[page], steps)
+        expected = run_query(
+            run.engine,
+            "SELECT sync_id, dur_ns, path FROM syncline_sync WHERE dur_ns IS NOT NULL"
+            " ORDER BY dur_ns DESC, sync_id LIMIT 20",
+        ).rows
+        assert [tuple(row[:3]) for row in found["rows"]] == expected
+        phases: dict[int, dict[str, int]] = {}
+        for sync_id, phase, ns in run_query(
+            run.engine,
+            "SELECT sync_id, phase, SUM(dur_ns) FROM syncline_phase GROUP BY 1, 2 HAVING SUM(dur_ns) > 0",
+        ).rows:
+            phases.setdefault(sync_id, {})[phase] = ns
+        for sync_id, length, _, shown in found["rows"]:
+            known = phases.get(sync_id, {})
+            unknown = length - sum(known.values())
+            assert shown == known | ({"unknown": unknown} if unknown > 0 else {})
+        in_sql, its_phases, timeline = map(shlex.split, found["commands"])
+        assert [one[:2] for one in (in_sql, its_phases, timeline)] == [["syncline", "query"], ["syncline", "query"], ["syncline", "open"]]  # fmt: skip
+        (row,) = run_query(run.engine, in_sql[3]).as_dicts()
+        assert (row["sync_id"], row["dur_ns"]) == tuple(found["rows"][1][:2])
+        listed = run_query(run.engine, its_phases[3]).rows
+        assert sum(ns for _, _, ns in listed) == sum(phases[row["sync_id"]].values())
+        # The button selects the thread, and the time in which the sync was.
+        (count,) = run_query(run.engine, f"SELECT COUNT(*) FROM syncline_sync WHERE {where_of(found['selected'])} AND sync_id = {row['sync_id']}").rows[0]  # fmt: skip
+        assert count == 1
+
+
+def test_the_answer_is_that_of_the_report(tmp_path: Path) -> None:
+    out = tmp_path / "x.html"
+    recording = DATA.parent / "dynamic-events" / "run"
+    said = page_of(recording, out)
+    steps = [
+        get("text", "document.getElementById('answer').textContent"),
+        get("first", "document.querySelector('main section').id"),
+        get("bar", "Object.fromEntries([...document.querySelectorAll('#answer [data-phase]')].map((one) => [one.dataset.phase, [Number(one.dataset.value), one.offsetWidth]]))"),
+        {"click": "#answer .worst button"},
+        get("sql", IN_SQL),
+        get("selected", SELECTED),
+    ]  # fmt: skip
+    found = visit(out, steps)
+    assert found["first"] == "answer"
+    for sentence in (said["total"], said["phases"], said["slowest"], said["bystander"], *said["worst"]):  # fmt: skip
+        assert sentence in found["text"]
+    with opened(str(recording), Reading()) as engine:
+        figures = answer.read(engine)
+        (count,) = run_query(engine, found["sql"]).rows[0][:1]
+    assert {name: ns for name, (ns, _) in found["bar"].items()} == figures.phases
+    assert sum(figures.phases.values()) == figures.total["time_ns"]
+    width = sum(pixels for _, pixels in found["bar"].values())
+    for ns, pixels in found["bar"].values():
+        assert pixels == pytest.approx(width * ns / figures.total["time_ns"], abs=1.5)
+    assert count == figures.worst[0]["syncs"]
+    # The neighbour is named next to the answer, with what it cost.
+    assert figures.bystander is not None
+    assert human.text(figures.bystander["ahead_ns"], "ns") in said["bystander"]
+
+
+def test_the_answer_of_two_sides_is_that_of_diff(tmp_path: Path) -> None:
+    out = tmp_path / "x.html"
+    sides, glances = [], []
+    for name in ("small4.log", "small4-slowdisk.log"):
+        with opened(str(DATA / name), Reading()) as engine:
+            sides.append(
+                html.describe(engine, f"long/folder/{name}", compared=True, sentences=sentences)
+            )
+            glances.append(glance(engine, name, run_report(engine, "summary").rows))
+    change = changes(*glances)
+    said = [*words_of_changes.sentences(change)]
+    out.write_bytes(html.page(sides, (), {"sentences": said, "phases": change.phases}))
+    curves = "[...document.querySelectorAll('#latency svg [aria-label=line] path')].length"
+    steps = [
+        get("text", "document.getElementById('answer').textContent"),
+        get("bars", "[...document.querySelectorAll('#answer .stack')].map((one) => one.offsetWidth)"),
+        get("names", "[...document.querySelectorAll('.pane h3')].map((one) => one.textContent)"),
+        get("charts", "document.querySelectorAll('#latency svg[role=img]').length"),
+        {"choose": ["#latency select >> nth=1", "ecdf"]},
+        get("curves", curves),
+        get("lanes", "[...document.querySelectorAll('#lanes canvas')].map((one) => one.offsetWidth)"),
+    ]  # fmt: skip
+    found = visit(out, steps)
+    for sentence in said:
+        assert sentence in found["text"]
+    sums = [sum(phases.values()) for phases in change.phases]
+    assert found["bars"][0] == pytest.approx(found["bars"][1] * sums[0] / sums[1], abs=2)
+    # Full paths are said once.
+    assert not any("long/folder" in name for name in found["names"])
+    # Both sides are in one chart, and the difference is another one.
+    assert (found["charts"], found["curves"]) == (2, 2)
+
+
+def test_a_log_of_calls_has_no_empty_chart(tmp_path: Path) -> None:
+    out = tmp_path / "x.html"
+    said = page_of(DATA.parent / "strace" / "small4.log", out)
+    steps = [
+        get("views", "[...document.querySelectorAll('.view')].map((one) => one.id)"),
+        get("bars", "[...document.querySelectorAll('#time svg [aria-label=rect] rect')].filter((one) => Number(one.getAttribute('height')) > 0).length"),
+        get("missing", "document.getElementById('missing').textContent"),
+        get("options", "[...document.querySelectorAll('#time select option')].map((one) => one.value)"),
+        get("text", "document.body.textContent"),
+    ]  # fmt: skip
+    found = visit(out, steps)
+    assert found["bars"] > 10
+    assert not {"phases", "bystanders", "amount", "scatter"} & {*found["views"]}
+    assert {"slowest", "heat", "latency", "lanes", "files"} <= {*found["views"]}
+    for title in ("Where the time went", "Who else was at the device", "Amount", "Latency against"):
+        assert title in found["missing"]
+    assert found["options"] == ["syncs", "syscall", "syscallMax"]
+    assert said["phases"] in found["text"]
+
+
+def test_an_input_of_bios_shows_what_it_holds(tmp_path: Path) -> None:
+    out = tmp_path / "x.html"
+    path = DATA.parent / "blktrace" / "small4.blktrace.0"
+    said = page_of(path, out)
+    table = "[...document.querySelectorAll('#device tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
+    bars = "(document.querySelector('#bio-time .numbers').open = true, new Promise((done) => setTimeout(() => done([...document.querySelectorAll('#bio-time .numbers tbody tr')].map((row) => row.cells[2].textContent)), 100)))"
+    steps = [
+        get("text", "document.body.innerText"),
+        get("devices", table),
+        get("slowest", "[...document.querySelectorAll('#slow-bios tbody tr')].map((row) => Number(row.dataset.bio))"),
+        {"choose": ["#bio-time select", "bios"]},
+        get("bins", bars),
+        {"choose": ["#bio-time select", "queue"]},
+        get("queue", "document.querySelectorAll('#bio-time svg [aria-label=rect] rect').length"),
+    ]  # fmt: skip
+    found = visit(out, steps)
+    assert said["devices"] in found["text"]
+    for wrong in ("0 syncs", "in 0 ns", "No losses recorded", "✓"):
+        assert wrong not in found["text"]
+    with opened(str(path), Reading()) as engine:
+        devices = run_report(engine, "device").as_dicts()
+        bios, slowest = run_query(engine, "SELECT COUNT(*) FROM syncline_bio").rows[0][0], run_query(engine, "SELECT bio_id FROM syncline_bio WHERE dur_ns IS NOT NULL ORDER BY dur_ns DESC, bio_id LIMIT 20").rows  # fmt: skip
+    assert [(row[0], row[2]) for row in found["devices"]] == [
+        (row["dev"], human.text(row["bios"], "count")) for row in devices
+    ]
+    assert [(number,) for number in found["slowest"]] == slowest
+    assert sum(int(one.replace(",", "")) for one in found["bins"]) == bios
+    assert found["queue"] > 10
+
+
+def test_many_syncs_are_drawn_by_density(inputs: Inputs) -> None:
+    note = get("note", "document.querySelector('#lanes .note').textContent")
+    assert "too many for a bar each" in visit(inputs.pages["all"], [note], NARROW)["note"]
+    assert "too many for a bar each" not in visit(inputs.pages["all"], [note], WIDE)["note"]
+
+
+def test_on_paper_nothing_is_cut_off(inputs: Inputs, tmp_path: Path) -> None:
+    steps = [
+        {"paper": True},
+        get("controls", "[...document.querySelectorAll('select, input, .handle, button.small')].filter((one) => one.getBoundingClientRect().width > 0).length"),
+        get("wide", "[...document.querySelectorAll('table.data')].filter((one) => one.offsetParent && one.getBoundingClientRect().right > document.getElementById('page').getBoundingClientRect().right + 1).map((one) => one.closest('section').id)"),
+        get("scrolled", "[...document.querySelectorAll('.scroll')].filter((one) => one.offsetParent && one.scrollHeight > one.clientHeight + 1).length"),
+        get("page", "document.getElementById('page').offsetWidth"),
+        get("drawn", "[...document.querySelectorAll('canvas, .view svg')].map((one) => one.getBoundingClientRect().right - document.getElementById('page').getBoundingClientRect().right).filter((over) => over > 0).length"),
+    ]  # fmt: skip
+    for name in ("all", "compared"):
+        found = visit(inputs.pages[name], steps)
+        assert (found["controls"], found["wide"], found["scrolled"], found["drawn"]) == (0, [], 0, 0), name  # fmt: skip
+        assert found["page"] <= 718
+
+
+def test_an_address_cannot_harm(inputs: Inputs) -> None:
+    """What is not valid in the hash is ignored."""
+    steps = []
+    hashes = ("time=5..1&wrote=a..b&file=nope&measure=evil", "waited=x..1..2&%E0%A4%A=1")
+    for number, wrong in enumerate(hashes):
+        steps += [
+            get(f"set {number}", f"(location.hash = {wrong!r}, 0)"),
+            {"reload": True},
+            get(f"chips {number}", "document.querySelectorAll('.chip').length"),
+        ]
+    found = visit(inputs.pages["all"], steps)
+    assert [found[f"chips {number}"] for number in range(2)] == [0, 0]
