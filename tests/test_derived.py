@@ -68,7 +68,8 @@ def test_a_trace_says_each_fact_once(tmp_path: Path) -> None:
     # What a person looks for; everything else of a usual request is on its track, in its call and its bios.
     usual = {key for key, count in found["syncline.sync"].items() if count > 20}
     assert requests.rows[0][0] > 20
-    names = ("path", "bytes", "bios", "syscall_ns", "stack", "confidence")
+    names = ("amount", "time", "path", "bytes", "bios", "syscall_ns", "stack")
     shown = {f"debug.{name}" for name in names}
     assert shown <= usual <= shown | {"debug.sync_id", "debug.id"}
-    assert "syncline.phase" not in found
+    # Of a phase, only that its colour is not that of its name.
+    assert found["syncline.phase"].keys() == {"correlation_id"}

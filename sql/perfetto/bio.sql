@@ -102,7 +102,6 @@ WITH
     SELECT
       slice.ts,
       slice.dur,
-      slice.name,
       slice.track_id,
       slice.arg_set_id,
       known.bio_error,
@@ -110,6 +109,8 @@ WITH
       AND extract_arg(arg_set_id, 'debug.full') IS NULL AS derives,
       extract_arg(arg_set_id, 'debug.sync_id') AS owner,
       extract_arg(arg_set_id, 'debug.bytes') AS size,
+      extract_arg(arg_set_id, 'debug.tid') AS tid,
+      extract_arg(arg_set_id, 'debug.bio') AS address,
       COALESCE(
         extract_arg(arg_set_id, 'debug.id'),
         iif(
@@ -170,12 +171,20 @@ SELECT
       NULL
     )
   ) AS error,
-  -- A pointer argument, which SQL shows as a number.
-  iif(
-    extract_arg(arg_set_id, 'debug.bio') IS NULL,
-    NULL,
-    printf('0x%x', extract_arg(arg_set_id, 'debug.bio'))
-  ) AS bio,
+  -- A pointer argument, which SQL shows as a number: a kernel address without
+  -- its leading ffff or ff. An address that could be mistaken is a text.
+  CASE
+    WHEN typeof(address) = 'text' THEN address
+    WHEN address BETWEEN 1 << 47 AND (1 << 48) - 1 THEN printf(
+      '0x%x',
+      address - (1 << 48)
+    )
+    WHEN address BETWEEN 1 << 48 AND (1 << 56) - 1 THEN printf(
+      '0x%x',
+      address - (1 << 56)
+    )
+    WHEN address IS NOT NULL THEN printf('0x%x', address)
+  END AS bio,
   COALESCE(extract_arg(arg_set_id, 'debug.dev'), track.dev) AS dev,
   extract_arg(arg_set_id, 'debug.sector') AS sector,
   extract_arg(arg_set_id, 'debug.bytes') AS bytes,
@@ -198,7 +207,7 @@ SELECT
   extract_arg(arg_set_id, 'debug.rwbs') AS rwbs,
   extract_arg(arg_set_id, 'debug.ino') AS ino,
   extract_arg(arg_set_id, 'debug.path') AS path,
-  COALESCE(extract_arg(arg_set_id, 'debug.tid'), thread.tid) AS tid,
+  counted.tid AS tid,
   COALESCE(extract_arg(arg_set_id, 'debug.pid'), thread.pid) AS pid,
   COALESCE(extract_arg(arg_set_id, 'debug.comm'), thread.comm) AS comm,
   extract_arg(arg_set_id, 'debug.writers') AS writers,
@@ -220,7 +229,7 @@ LEFT JOIN _syncline_track AS track
   AND track.track_id = counted.track_id
 LEFT JOIN _syncline_thread AS thread
   ON counted.derives
-  AND thread.bio_name = counted.name
+  AND thread.tid = counted.tid
 ORDER BY
   ts_ns,
   bio_id;

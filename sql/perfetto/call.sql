@@ -38,16 +38,23 @@ WITH
     SELECT
       slice.ts,
       slice.dur,
-      slice.name,
+      iif(
+        category = 'syncline.call',
+        slice.name,
+        extract_arg(arg_set_id, 'debug.op')
+      ) AS name,
       slice.track_id,
       slice.arg_set_id,
-      known.call_ret,
+      iif(category = 'syncline.call', known.call_ret, known.ret) AS call_ret,
       known.derives = 1
       AND extract_arg(arg_set_id, 'debug.full') IS NULL AS derives
     FROM slice
     CROSS JOIN _syncline_known AS known
     WHERE
       category = 'syncline.call'
+      -- The slice of a call-only request stands for its call too.
+      OR (category = 'syncline.sync'
+      AND extract_arg(arg_set_id, 'debug.call_id') IS NOT NULL)
   ),
   placed AS MATERIALIZED (
     SELECT

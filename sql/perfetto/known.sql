@@ -35,21 +35,17 @@ SELECT
   MAX(id) AS id_offset
 FROM common;
 
--- Threads by number. The slices of their bios have the name bio_name.
+-- Threads by number.
 CREATE OR REPLACE PERFETTO TABLE _syncline_thread AS
 SELECT
   extract_arg(arg_set_id, 'debug.tid') AS tid,
   extract_arg(arg_set_id, 'debug.pid') AS pid,
-  extract_arg(arg_set_id, 'debug.comm') AS comm,
-  name AS bio_name
+  extract_arg(arg_set_id, 'debug.comm') AS comm
 FROM slice
 WHERE
   category = 'syncline.thread'
 ORDER BY
   tid;
-
-CREATE OR REPLACE PERFETTO INDEX _syncline_thread_bio_name
-ON _syncline_thread(bio_name);
 
 -- Processes by number.
 CREATE OR REPLACE PERFETTO TABLE _syncline_process AS
@@ -64,21 +60,24 @@ ORDER BY
 
 -- The thread or the device of each track that has one.
 CREATE OR REPLACE PERFETTO TABLE _syncline_track AS
+WITH
+  announced AS MATERIALIZED (
+    SELECT name, MAX(extract_arg(arg_set_id, 'debug.tid')) AS tid
+    FROM slice
+    WHERE
+      category = 'syncline.track'
+    GROUP BY
+      name
+  )
 SELECT thread_track.id AS track_id, thread.tid AS tid, NULL AS dev
 FROM thread_track
 JOIN thread USING (utid)
 UNION ALL
 SELECT
   track.id AS track_id,
-  -- The rank of a thread without a known process is its number.
-  iif(
-    parent.name = 'Threads',
-    NULLIF(
-      extract_arg(track.source_arg_set_id, 'sibling_order_rank'),
-      2147483647
-    ),
-    NULL
-  ) AS tid,
+  -- An instant with the name of the track says the number of a thread without a
+  -- known process.
+  iif(parent.name = 'Threads', announced.tid, NULL) AS tid,
   -- What is between the last parentheses: rtrim() removes what follows `(`.
   iif(
     parent.name GLOB 'Block I/O *',
@@ -93,6 +92,7 @@ SELECT
   ) AS dev
 FROM track
 JOIN track AS parent ON parent.id = track.parent_id
+LEFT JOIN announced ON announced.name = track.name
 WHERE
   parent.name = 'Threads'
   OR parent.name GLOB 'Block I/O *'

@@ -138,7 +138,11 @@ WITH
       AND incomplete IS NOT 'start' AS may_start,
       request.derives
       AND incomplete IS NOT 'end' AS may_end,
-      COALESCE(extract_arg(arg_set_id, 'debug.call_ts_ns'), call.ts) AS call_ts,
+      COALESCE(
+        extract_arg(arg_set_id, 'debug.call_ts_ns'),
+        iif(extract_arg(arg_set_id, 'debug.call_id') IS NULL, NULL, request.ts),
+        call.ts
+      ) AS call_ts,
       call.dur AS call_dur,
       COALESCE(extract_arg(arg_set_id, 'debug.op'), call.op) AS op,
       COALESCE(extract_arg(arg_set_id, 'debug.stack'), call.stack) AS stack,

@@ -59,9 +59,11 @@ QUERIES = {
     f" (SELECT {SYNC_ID} FROM slice WHERE id = (SELECT parent_id FROM ({ONE})))",
     "stack_of_one": "SELECT extract_arg(arg_set_id, 'debug.stack') FROM slice"
     f" WHERE id = (SELECT parent_id FROM ({ONE}))",
-    # Only what failed has a colour of its own; nothing failed here.
-    "odd_colours": "SELECT COUNT(*) FROM slice"
-    " WHERE extract_arg(arg_set_id, 'correlation_id') IS NOT NULL",
+    # Only what failed has a colour that its name does not give, and some phases; nothing failed here.
+    "odd_colours": "SELECT COUNT(*) FROM slice WHERE category != 'syncline.phase'"
+    " AND extract_arg(arg_set_id, 'correlation_id') IS NOT NULL",
+    "waited": "SELECT track.name, SUM(dur) FROM slice JOIN track ON track_id = track.id"
+    " WHERE category = 'syncline.call' GROUP BY 1 ORDER BY 2 DESC",
     "stats": "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0",
 }
 
@@ -111,11 +113,13 @@ class TestTimeline:
 
     def test_tracks_are_in_order(self, seen: tuple[str, dict[str, Any]]) -> None:
         log, found = seen
-        threads = sorted(starts(log), key=lambda name: int(name.split()[-1]))
+        # Those that waited longest come first.
+        threads = [name for name, _ in found["queries"]["waited"]]
+        assert sorted(threads) == sorted(starts(log))
         block = "Block I/O (device unknown)"
-        expected = ["Syncs and writeback", "Threads", *threads, block, "bios of syncs"]
-        expected += ["bios not fully recorded", "bios in flight", "bytes in flight"]
-        expected += ["Syncs in flight", "Losses", "Run"]
+        expected = ["Syncs and writeback", "Syncs in flight", "Threads", *threads, block]
+        expected += ["bios of syncs", "bios not fully recorded", "bios in flight"]
+        expected += ["bytes in flight", "bios with no recorded completion", "Losses", "Run"]
         names = found["tracks"]
         assert sorted(expected) == sorted(set(names) - {"System", "Clock Snapshots"})
         shown = [path.rsplit("/", 1)[-1] for path in found["views"]["run"]["painted"]]
@@ -148,8 +152,13 @@ class TestTimeline:
     def test_a_click_shows_the_details(self, seen: tuple[str, dict[str, Any]]) -> None:
         _, found = seen
         (text,) = found["views"]["file"]["details"]
-        for name in ("path", "bytes", "bios", "syscall_ns", "stack", "confidence", "sync_id"):
-            assert name in text
+        names = ("amount", "time", "path", "syscall_ns", "bytes", "bios", "stack", "sync_id")
+        at = [re.search(rf"^\s*{name}(arrow|\s|$)", text, re.MULTILINE) for name in names]
+        assert all(at), text
+        # What is for people comes first.
+        assert [found.start() for found in at if found][:2] == sorted(f.start() for f in at if f)[
+            :2
+        ]
         # The innermost frame is last. The page may cut a long value in the middle.
         ((stack,),) = found["queries"]["stack_of_one"]
         assert stack.split(";")[-1] in text
@@ -158,7 +167,9 @@ class TestTimeline:
         _, found = seen
         bios = int(found["queries"]["bios_of_one"][0][0])
         assert bios > 0
-        assert found["views"]["sync"]["flows"] == bios
+        # One more leads from the request to the phase.
+        assert found["views"]["sync"]["flows"] == min(bios, 3 if bios > 8 else 8) + 1
+        assert found["views"]["file"]["flows"] == found["views"]["sync"]["flows"]
         assert found["queries"]["odd_colours"] == [["0"]]
 
 

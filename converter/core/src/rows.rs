@@ -358,6 +358,8 @@ pub struct Request {
     pub waits_known: (bool, bool),
     /// Number of requests in flight right after this one's start and end.
     pub in_flight: (u32, u32),
+    /// The device of its bios, and (bios, bytes) in flight on it right after its end, if bios were in flight until then.
+    pub device_at_end: Option<(Dev, u32, u64)>,
 }
 
 impl Request {
@@ -395,6 +397,7 @@ impl Request {
             phases: Vec::new(),
             waits_known: (false, false),
             in_flight: (0, 0),
+            device_at_end: None,
         }
     }
 
@@ -772,6 +775,8 @@ pub struct Bio {
     /// Of a bio that belongs to no request: the file whose page cache it writes. 0 for several, and if it is not known.
     pub ino: u64,
     pub path: NameId,
+    /// Path and inode of the file of its request, as far as they are known when it ends. They are no columns of it.
+    pub request_file: (NameId, u64),
     pub confidence: Confidence,
     /// (bios, bytes) in flight on its device right after its submit.
     pub in_flight_at_submit: (u32, u64),

@@ -26,6 +26,10 @@ pub(super) enum Single {
     MarkId,
     Unsubmitted,
     Full,
+    /// The call that the slice of a request stands for too.
+    CallId,
+    /// The uuid of a track.
+    Track,
     /// It says nothing that a row holds.
     Unused,
 }
@@ -65,6 +69,8 @@ pub(super) enum Content {
     Word,
     /// `major,minor`.
     Device,
+    /// `0x` and digits.
+    Address,
     Number,
 }
 
@@ -72,6 +78,7 @@ fn position<R: Row>(name: &str) -> Option<(u8, Content)> {
     let at = R::COLUMNS.iter().position(|(column, _)| *column == name)?;
     let content = match (R::COLUMNS[at].1, name) {
         (Type::Text, "dev") => Content::Device,
+        (Type::Text, "bio") => Content::Address,
         (
             Type::Text,
             "op" | "wait" | "rwbs" | "confidence" | "incomplete" | "kind" | "started_by" | "status" | "reason",
@@ -90,7 +97,9 @@ impl AnnotationName {
             "mark_id" => Some(Single::MarkId),
             "unsubmitted" => Some(Single::Unsubmitted),
             "full" => Some(Single::Full),
-            "device" | "text" => Some(Single::Unused),
+            "call_id" => Some(Single::CallId),
+            "track" => Some(Single::Track),
+            "device" | "text" | "amount" | "time" => Some(Single::Unused),
             _ => None,
         };
         let columns = [
@@ -148,6 +157,8 @@ impl Interned {
                         return Err(Stop::DAMAGED);
                     }
                 }
+                // Colours.
+                interned::CORRELATION_ID_STR => {}
                 _ => return Err(Stop::FOREIGN),
             }
         }
@@ -179,6 +190,10 @@ impl Interned {
             Content::Device => rebuild::dev(&names.text(name)).map(Value::Dev).ok_or(Stop::FOREIGN),
             Content::Word => word.map(Value::Word).ok_or(Stop::FOREIGN),
             Content::Text => Ok(Value::Name(name)),
+            Content::Address => {
+                let number = names.text(name).strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
+                number.map(Value::Address).ok_or(Stop::FOREIGN)
+            }
             Content::Number => Err(Stop::DAMAGED),
         }
     }
@@ -198,6 +213,8 @@ fn get<T>(entries: &[T], iid: u64) -> Result<&T, Damaged> {
 /// A track with what it says of the slices on it, and its open slices.
 pub(super) struct Track<S> {
     is_threads: bool,
+    /// Its descriptor follows.
+    is_announced: bool,
     /// Its name if it is the group of a device.
     device: Option<Value>,
     pub(super) tid: Value,
@@ -217,19 +234,19 @@ impl<S> Default for Tracks<S> {
 impl<S> Tracks<S> {
     /// Adds the track of a `TrackDescriptor`.
     pub(super) fn add(&mut self, data: &[u8]) -> Result<(), Stop> {
-        let (mut uuid, mut name, mut parent, mut rank, mut tid) = (0, "", 0, None, Value::Null);
+        let (mut uuid, mut name, mut parent, mut tid) = (0, "", 0, Value::Null);
         for field in Fields(data) {
             match field? {
                 (descriptor::UUID, value) => uuid = value.int()?,
                 (descriptor::NAME, value) => name = value.text()?,
                 (descriptor::PARENT_UUID, value) => parent = value.int()?,
-                (descriptor::SIBLING_ORDER_RANK, value) => rank = u32::try_from(value.int()?).ok(),
                 (descriptor::THREAD, value) => tid = thread_of(value)?,
                 (
                     descriptor::PROCESS
                     | descriptor::COUNTER
                     | descriptor::CHILD_ORDERING
                     | descriptor::DESCRIPTION
+                    | descriptor::SIBLING_ORDER_RANK
                     | descriptor::SIBLING_MERGE_BEHAVIOR
                     | descriptor::SIBLING_MERGE_KEY,
                     _,
@@ -237,17 +254,29 @@ impl<S> Tracks<S> {
                 _ => return Err(Stop::FOREIGN),
             }
         }
+        if uuid <= self.0.len() as u64 && parent != 0 && self.get(parent)?.is_threads {
+            // The thread of the track is known already.
+            let is_announced = &mut self.get(uuid)?.is_announced;
+            return if std::mem::take(is_announced) { Ok(()) } else { Err(Stop::DAMAGED) };
+        }
         if uuid != self.0.len() as u64 + 1 {
             return Err(Stop::DAMAGED);
         }
         let above = if parent == 0 { None } else { Some(self.get(parent)?) };
-        if above.as_ref().is_some_and(|above| above.is_threads) {
-            // The rank of a thread without a known process is its number.
-            tid = rank.map_or(Value::Null, tid_of_track);
-        }
         let dev = above.and_then(|above| above.device).unwrap_or(Value::Null);
         let device = name.strip_prefix("Block I/O ").map(device_of);
-        self.0.push(Track { is_threads: name == "Threads", device, tid, dev, open: Vec::new() });
+        let is_threads = name == "Threads";
+        self.0.push(Track { is_threads, is_announced: false, device, tid, dev, open: Vec::new() });
+        Ok(())
+    }
+
+    /// Adds the track of a thread whose descriptor follows.
+    pub(super) fn add_thread(&mut self, uuid: u64, tid: Value) -> Result<(), Stop> {
+        if uuid != self.0.len() as u64 + 1 {
+            return Err(Stop::DAMAGED);
+        }
+        let (device, dev) = (None, Value::Null);
+        self.0.push(Track { is_threads: false, is_announced: true, device, tid, dev, open: Vec::new() });
         Ok(())
     }
 

@@ -244,8 +244,10 @@ impl<'a> Reader<'a> {
                 | event::EXTRA_COUNTER_VALUES
                 | event::EXTRA_COUNTER_TRACK_UUIDS
                 | event::TERMINATING_FLOW_IDS
+                | event::COUNTER_VALUE
                 | event::CORRELATION_ID
-                | event::CORRELATION_ID_STR => {}
+                | event::CORRELATION_ID_STR
+                | event::CORRELATION_ID_STR_IID => {}
                 _ => return Err(Stop::FOREIGN),
             }
         }
@@ -254,6 +256,9 @@ impl<'a> Reader<'a> {
         }
         if flags & packet::SEQ_NEEDS_INCREMENTAL_STATE == 0 {
             return Err(Stop::FOREIGN);
+        }
+        if kind == event::COUNTER {
+            return Ok(());
         }
         let is_instant = kind == event::INSTANT;
         if !is_instant && kind != event::SLICE_BEGIN {

@@ -229,6 +229,7 @@ pub(super) fn bio<const N: usize>(v: &[Value; N], ts: i64, is_unsubmitted: bool)
         ino: int(v[at!(Bio, "ino")]).unwrap_or_default() as u64,
         path: name(v[at!(Bio, "path")]),
         confidence: named(v[at!(Bio, "confidence")], &Confidence::ALL, Confidence::name).unwrap_or_default(),
+        request_file: (NameId::NONE, 0),
         in_flight_at_submit: (0, 0),
         in_flight_at_complete: (0, 0),
     };

@@ -10,8 +10,8 @@ use crate::rows::derived::{
     Common, CommonRequest, KnownCall, ReadRow, RequestPlace, Thread, column, derive_bio, derive_call, derive_request,
     visit_names,
 };
-use crate::rows::{Bio, Call, Commit, Confidence, PhaseKind, PhaseSpan, Request, Value, WaitInterval, columns};
-use crate::sink::perfetto::fields::Category;
+use crate::rows::{Bio, Call, CallOf, Commit, Confidence, PhaseKind, PhaseSpan, Request, Value, WaitInterval, columns};
+use crate::sink::perfetto::fields::{Category, whole_address};
 use crate::sink::perfetto::proto::{annotation, event};
 use crate::sink::{Group, GroupRequest, Mark};
 
@@ -36,6 +36,8 @@ pub(super) struct Singles {
     is_open: bool,
     is_full: bool,
     is_unsubmitted: bool,
+    call_id: Option<i64>,
+    track: Option<i64>,
 }
 
 /// A slice that has not ended.
@@ -80,8 +82,8 @@ pub(super) struct OpenWait {
 pub(super) struct OpenBio {
     values: [Value; columns::BIO.len()],
     ts: i64,
-    /// The thread whose bios have the name of the slice.
-    thread: Option<(u32, Thread)>,
+    /// What its name says of the file of its request.
+    file: NameId,
     singles: Singles,
 }
 
@@ -113,9 +115,7 @@ impl Open {
             Self::Wait(wait) => visit_names(&wait.values, f),
             Self::Bio(bio) => {
                 visit_names(&bio.values, f);
-                if let Some((_, thread)) = &bio.thread {
-                    visit_names([&thread.pid, &thread.comm], f);
-                }
+                f(bio.file);
             }
             Self::Commit { values, .. } => visit_names(&**values, f),
             Self::Mark { .. } | Self::Phase { .. } | Self::CommitStep => {}
@@ -158,9 +158,13 @@ impl Reader<'_> {
             }
             Category::Bio => {
                 let values = [Value::Null; columns::BIO.len()];
-                let thread = self.known.bio_thread(self.interned.event_name(name)?);
-                let mut bio = Box::new(OpenBio { values, ts, thread, singles: Singles::default() });
+                let mut bio = Box::new(OpenBio { values, ts, file: NameId::NONE, singles: Singles::default() });
                 bio.singles = self.arguments_into::<Bio>(data, &mut bio.values)?;
+                if bio.values[at!(Bio, "sync_id")] != Value::Null {
+                    let has_size = bio.values[at!(Bio, "bytes")] != Value::Null;
+                    let name = self.interned.event_name(name)?;
+                    bio.file = self.names.intern_passing(file_of_bio(name, has_size).as_bytes());
+                }
                 Open::Bio(bio)
             }
             Category::Commit => {
@@ -178,10 +182,11 @@ impl Reader<'_> {
                 self.tracks.get(track)?.end_phase_of_wait(ts, self.derives)?;
                 Open::Phase { phase, ts }
             }
+            Category::Track if is_instant => return self.thread_track(data),
             Category::Loss if is_instant => return Ok(()),
             Category::Meta if is_instant => return self.meta((ts, track), name, data),
             Category::Common if is_instant => return self.common(name, data),
-            Category::Thread if is_instant => return self.thread(name, data),
+            Category::Thread if is_instant => return self.thread(data),
             Category::Process if is_instant => return self.process(data),
             _ => return Err(Stop::FOREIGN),
         };
@@ -272,11 +277,17 @@ impl Reader<'_> {
             let place = RequestPlace { slice: (ts, end), tid, call, bios };
             derive_request(&mut ReadRow(values), &self.known, &place);
         }
-        let call_ts = singles.call_ts.or(call.filter(|_| derives).map(|call| call.ts));
+        let own_ts = singles.call_id.map(|_| ts);
+        let call_ts = singles.call_ts.or(own_ts).or(call.filter(|_| derives).map(|call| call.ts));
         set_times(values, (ts, end), call_ts)?;
         waits.sort_by_key(|wait| wait.number);
         let phases = if *is_of_other_layout { Vec::new() } else { phases };
         let request = rebuild::request(values, (ts, end), call_ts, (waits, phases)).ok_or(NOT_REBUILT)?;
+        if let Some(call_id) = singles.call_id {
+            let of = request.call.ok_or(Stop::DAMAGED)?;
+            let call = Call { call_id: call_id as u64, ..call_of(&request, &of) };
+            self.sink.group(&Group { call: Some(&call), requests: &[] }, self.names)?;
+        }
         self.run.requests += 1;
         let requests = [GroupRequest { request: &request, bio_ids: &[] }];
         Ok(self.sink.group(&Group { call: None, requests: &requests }, self.names)?)
@@ -309,14 +320,14 @@ impl Reader<'_> {
     }
 
     fn end_bio(&mut self, open: &mut OpenBio, end: i64, track: u64) -> Result<(), Stop> {
-        let &mut OpenBio { ref mut values, ts, thread, singles } = open;
+        let &mut OpenBio { ref mut values, ts, file, singles } = open;
         let dev = self.tracks.get(track)?.dev;
         values[at!(Bio, "ts_ns")] = Value::Int(ts);
         if values[at!(Bio, "incomplete")] == Value::Null {
             values[at!(Bio, "dur_ns")] = Value::Int(duration(ts, end)?);
         }
         if self.derives && !singles.is_full {
-            derive_bio(&mut ReadRow(values), &self.known, dev, thread);
+            derive_bio(&mut ReadRow(values), &self.known, dev);
         } else if values[at!(Bio, "dev")] == Value::Null {
             values[at!(Bio, "dev")] = dev;
         }
@@ -330,7 +341,8 @@ impl Reader<'_> {
             false if singles.is_unsubmitted => Value::Null,
             false => Value::Word("background"),
         };
-        let bio = rebuild::bio(values, ts, singles.is_unsubmitted).ok_or(NOT_REBUILT)?;
+        let mut bio = rebuild::bio(values, ts, singles.is_unsubmitted).ok_or(NOT_REBUILT)?;
+        bio.request_file.0 = file;
         if let Some(sync_id) = bio.sync_id {
             self.bio_sums.entry(sync_id).or_default().add(values);
         }
@@ -366,12 +378,19 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn thread(&mut self, name: u64, data: &[u8]) -> Result<(), Stop> {
+    fn thread(&mut self, data: &[u8]) -> Result<(), Stop> {
         let (values, _) = self.arguments::<Bio, { columns::BIO.len() }>(data)?;
         let tid = u32::try_from(int(values[at!(Bio, "tid")])?).map_err(|_| Stop::DAMAGED)?;
         let thread = Thread { pid: values[at!(Bio, "pid")], comm: values[at!(Bio, "comm")] };
-        let is_new = self.known.add_thread(tid, thread, self.interned.event_name(name)?);
+        let is_new = self.known.add_thread(tid, thread);
         if is_new { Ok(()) } else { Err(Stop::DAMAGED) }
+    }
+
+    /// Takes the thread of a track whose descriptor is at the end of the trace.
+    fn thread_track(&mut self, data: &[u8]) -> Result<(), Stop> {
+        let (values, singles) = self.arguments::<Bio, { columns::BIO.len() }>(data)?;
+        let uuid = singles.track.and_then(|uuid| u64::try_from(uuid).ok()).ok_or(Stop::DAMAGED)?;
+        self.tracks.add_thread(uuid, values[at!(Bio, "tid")])
     }
 
     fn process(&mut self, data: &[u8]) -> Result<(), Stop> {
@@ -401,7 +420,9 @@ impl Reader<'_> {
                     annotation::BOOL_VALUE => found = Some(Value::Bool(value.int()? != 0)),
                     annotation::UINT_VALUE => found = Some(Value::UInt(value.int()?)),
                     annotation::INT_VALUE => found = Some(Value::Int(value.int()? as i64)),
-                    annotation::POINTER_VALUE => found = Some(Value::Address(value.int()?)),
+                    annotation::POINTER_VALUE => found = Some(Value::Address(whole_address(value.int()?))),
+                    // For people.
+                    annotation::STRING_VALUE => found = Some(Value::Null),
                     annotation::STRING_VALUE_IID => text = Some(value.int()?),
                     _ => return Err(Stop::FOREIGN),
                 }
@@ -472,10 +493,40 @@ impl Singles {
             Single::Open => self.is_open = int(value)? == 1,
             Single::Full => self.is_full = int(value)? == 1,
             Single::Unsubmitted => self.is_unsubmitted = int(value)? == 1,
+            Single::CallId => self.call_id = Some(int(value)?),
+            Single::Track => self.track = Some(int(value)?),
             Single::Unused => {}
         }
         Ok(())
     }
+}
+
+/// The call that the slice of a call-only request stands for.
+fn call_of(request: &Request, of: &CallOf) -> Call {
+    Call {
+        call_id: of.call_id,
+        op: of.op,
+        tid: request.tid,
+        pid: request.pid,
+        comm: request.comm,
+        process: request.process,
+        stack: of.stack,
+        path: NameId::NONE,
+        call_only: true,
+        enter: of.enter,
+        exit: of.exit,
+        untimed: false,
+        ret: request.ret,
+        sync_id: Some(request.sync_id),
+        request_end: request.end,
+    }
+}
+
+/// What the name of a bio says of the file of its request, behind the size.
+fn file_of_bio(name: &str, has_size: bool) -> &str {
+    let file = if has_size { name.splitn(3, ' ').nth(2).unwrap_or_default() } else { name };
+    let notes = [", submit not recorded", ", completion not recorded", ", failed: "];
+    notes.iter().filter_map(|note| file.find(note)).min().map_or(file, |at| &file[..at])
 }
 
 fn int(value: Value) -> Result<i64, Stop> {

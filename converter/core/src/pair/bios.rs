@@ -1,5 +1,6 @@
 //! Bios: folios fill them, a submit sends them to the block layer, a completion ends them.
 
+use std::collections::VecDeque;
 use std::ops::{Index, IndexMut, Range};
 
 use super::files::PagesOf;
@@ -39,6 +40,8 @@ pub(super) struct OpenBio {
     pub(super) pages: PagesOf,
     /// How often it will still complete in part, as far as is known.
     pub(super) parts_left: u32,
+    /// It counts as in flight on its device.
+    is_counted: bool,
     /// The same bio as that of another request, which has other folios in it, and its `bio_id`.
     pub(super) other_share: Option<(Slot, u64)>,
 }
@@ -73,12 +76,26 @@ struct AtSector {
     newest: Slot,
 }
 
-/// What is in flight on a device.
-#[derive(Clone, Copy, Default)]
+/// What is in flight on a device, as far as is known.
+#[derive(Default)]
 struct Load {
     bios: u32,
     bytes: u64,
+    /// Number of completions so far.
+    completions: u64,
+    /// The bios that count, in the order of their submits, and some that have completed since.
+    submits: VecDeque<Submit>,
 }
+
+struct Submit {
+    slot: Slot,
+    bio_id: u64,
+    /// After so many completions, its own one is taken for lost.
+    lost_after: u64,
+}
+
+/// How many completions may overtake a bio, in addition to those of the bios in flight at its submit, until its own one is taken for lost.
+const MAX_OVERTAKEN: u64 = 16;
 
 /// The bios that are being filled or in flight.
 pub(super) struct Bios {
@@ -138,6 +155,7 @@ impl Bios {
             bio.early_complete = None;
             bio.issue = None;
             (bio.by_probe, bio.file, bio.parts_left, bio.other_share) = (false, None, 0, None);
+            bio.is_counted = false;
             bio.pages = PagesOf::Nothing;
             return slot;
         }
@@ -155,6 +173,7 @@ impl Bios {
             file: None,
             pages: PagesOf::Nothing,
             parts_left: 0,
+            is_counted: false,
             other_share: None,
         });
         (self.slab.len() - 1) as Slot
@@ -263,20 +282,45 @@ impl Bios {
 
     /// Adds a bio to the load of its device, at its submit.
     pub(super) fn add_load(&mut self, slot: Slot) {
-        let Bio { dev, extent, .. } = self[slot].row;
+        let Bio { dev, extent, bio_id, .. } = self[slot].row;
         let load = self.loads.get_or_default(dev);
         load.bios += 1;
         load.bytes += extent.bytes;
+        let lost_after = load.completions + u64::from(load.bios) + MAX_OVERTAKEN;
+        load.submits.push_back(Submit { slot, bio_id, lost_after });
         self[slot].row.in_flight_at_submit = (load.bios, load.bytes);
+        self[slot].is_counted = true;
     }
 
-    /// Removes a bio from the load of its device, at its completion.
+    /// Removes a bio from the load of its device: at its completion, or when that is taken for lost.
     pub(super) fn remove_load(&mut self, slot: Slot) {
         let Bio { dev, extent, .. } = self[slot].row;
+        let is_counted = std::mem::take(&mut self[slot].is_counted);
         let load = self.loads.get_or_default(dev);
-        load.bios -= 1;
-        load.bytes -= extent.bytes;
+        if is_counted {
+            load.bios -= 1;
+            load.bytes -= extent.bytes;
+        }
         self[slot].row.in_flight_at_complete = (load.bios, load.bytes);
+    }
+
+    /// Removes the bios that too many completions have overtaken from the load of a device, at a completion.
+    pub(super) fn remove_overtaken(&mut self, dev: Dev) {
+        let Self { loads, slab, .. } = self;
+        let load = loads.get_or_default(dev);
+        load.completions += 1;
+        while let Some(oldest) = load.submits.front() {
+            let bio = &mut slab[oldest.slot as usize];
+            if bio.is_counted && bio.row.bio_id == oldest.bio_id {
+                if load.completions < oldest.lost_after {
+                    return;
+                }
+                bio.is_counted = false;
+                load.bios -= 1;
+                load.bytes -= bio.row.extent.bytes;
+            }
+            load.submits.pop_front();
+        }
     }
 }
 
@@ -405,6 +449,7 @@ impl Pairer {
             ino: 0,
             path: NameId::NONE,
             confidence,
+            request_file: (NameId::NONE, 0),
             in_flight_at_submit: (0, 0),
             in_flight_at_complete: (0, 0),
         };
@@ -533,6 +578,7 @@ impl Pairer {
         let mut share = Some(slot);
         while let Some(slot) = share {
             self.bios.unlink(slot);
+            self.bios.remove_overtaken(self.bios[slot].row.dev);
             self.bios.remove_load(slot);
             share = self.bios.take_other_share(slot);
             let bio = &mut self.bios[slot];
@@ -602,6 +648,10 @@ impl Pairer {
             if bio.row.sync_id.is_none() {
                 (bio.row.ino, bio.row.path) = (ino, self.files.path(dev, ino));
             }
+        }
+        if bio.request != NO_SLOT {
+            let of = &self.requests[bio.request].row;
+            bio.row.request_file = (of.path, of.ino);
         }
         out.sink.bio(&bio.row, out.names)?;
         let (submit, complete, request, address) = (bio.row.submit, bio.row.complete, bio.request, bio.row.address);

@@ -87,6 +87,7 @@ impl Pairer {
             return self.complete_unsubmitted(completion, out);
         };
         for Completed { bio: slot, issue, error } in done.into_iter().filter(|done| done.bio != NO_SLOT) {
+            self.bios.remove_overtaken(dev);
             self.bios.remove_load(slot);
             let row = &mut self.bios[slot].row;
             (row.complete, row.error) = (Some(ts), error);

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::event::{Event, Kind, NO_ID, WaitKind};
 use crate::location::Location;
 use crate::losses::Reason;
-use crate::rows::{Call, CallOf, Confidence, Ranges, Request};
+use crate::rows::{Bio, Call, CallOf, Confidence, Ranges, Request};
 
 /// Ends that are remembered, to distinguish a line that is there twice from a lost start.
 const MAX_ENDED_IDS: usize = 4096;
@@ -404,6 +404,15 @@ impl Pairer {
             task.open_request = None;
         }
         if has_open_bios {
+            // It has waited for them, so their completions are lost.
+            for &bio in &self.requests[slot].open_bios {
+                self.bios.remove_load(bio);
+            }
+            let after = self.requests[slot].open_bios.last().map(|&bio| {
+                let Bio { dev, in_flight_at_complete: (bios, bytes), .. } = self.bios[bio].row;
+                (dev, bios, bytes)
+            });
+            self.requests[slot].row.device_at_end = after;
             self.requests.linger(e.ts, slot);
             return Ok(());
         }

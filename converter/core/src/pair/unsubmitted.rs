@@ -149,6 +149,7 @@ impl Pairer {
                 ino: 0,
                 path: NameId::NONE,
                 confidence: Confidence::Unknown,
+                request_file: (NameId::NONE, 0),
                 in_flight_at_submit: (0, 0),
                 in_flight_at_complete: (0, 0),
             };

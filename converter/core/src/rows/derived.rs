@@ -222,24 +222,21 @@ pub struct Known {
     /// What the id of a request is more than its `sync_id`.
     pub id_offset: Common<i64>,
     threads: HashMap<u32, Thread, FixedState>,
-    /// The thread of the bios whose slice has this name.
-    bio_threads: HashMap<Box<str>, u32, FixedState>,
     processes: HashMap<u32, Value, FixedState>,
 }
 
 impl Known {
-    /// Whether a thread can be described: neither its number nor the name of its bios is taken.
+    /// Whether a thread can be described: it is not yet.
     pub fn has_room_for_thread(&self, tid: u32) -> bool {
         self.threads.len() < MAX_DESCRIBED && !self.threads.contains_key(&tid)
     }
 
     /// Describes a thread. Returns whether it was new.
-    pub fn add_thread(&mut self, tid: u32, thread: Thread, bio_name: &str) -> bool {
-        if !self.has_room_for_thread(tid) || self.bio_threads.contains_key(bio_name) {
+    pub fn add_thread(&mut self, tid: u32, thread: Thread) -> bool {
+        if !self.has_room_for_thread(tid) {
             return false;
         }
         self.threads.insert(tid, thread);
-        self.bio_threads.insert(bio_name.into(), tid);
         true
     }
 
@@ -259,12 +256,6 @@ impl Known {
         if let Common::Is(request) = &self.request {
             visit_names([&request.fs], f);
         }
-    }
-
-    /// Returns the thread whose bios have this name.
-    pub fn bio_thread(&self, bio_name: &str) -> Option<(u32, Thread)> {
-        let tid = *self.bio_threads.get(bio_name)?;
-        self.threads.get(&tid).map(|thread| (tid, *thread))
     }
 }
 
@@ -311,8 +302,8 @@ pub fn derive_call(row: &mut impl Derive, known: &Known, tid: Value) {
     known.call.derive(row, [RET], |ret| [Value::Int(ret)]);
 }
 
-/// Derives the columns of a bio. `dev` is the device of its track, `thread` the thread whose bios have the name of its slice.
-pub fn derive_bio(row: &mut impl Derive, known: &Known, dev: Value, thread: Option<(u32, Thread)>) {
+/// Derives the columns of a bio. `dev` is the device of its track.
+pub fn derive_bio(row: &mut impl Derive, known: &Known, dev: Value) {
     const SYNC_ID: usize = column::<Bio>("sync_id");
     const ID: usize = column::<Bio>("id");
     const ERROR: usize = column::<Bio>("error");
@@ -338,15 +329,7 @@ pub fn derive_bio(row: &mut impl Derive, known: &Known, dev: Value, thread: Opti
         row.derive(const { column::<Bio>("ranges") }, Value::Int(i64::from(bytes.is_some_and(|bytes| bytes > 0))));
     }
     row.derive(const { column::<Bio>("last_offset") }, Value::int(add(row.int(FIRST), bytes)));
-    if let Some((tid, thread)) = thread {
-        row.derive(TID, Value::Int(i64::from(tid)));
-        row.derive(PID, thread.pid);
-        row.derive(COMM, thread.comm);
-    } else {
-        for column in [TID, PID, COMM] {
-            row.may_derive(column);
-        }
-    }
+    derive_thread(row, known, [TID, PID, COMM]);
     if sync_id.is_some() {
         row.derive(const { column::<Bio>("confidence") }, Value::Word(Confidence::Exact.name()));
     }

@@ -1,13 +1,49 @@
 //! Slices of bios on the tracks of their device, with the counters of bios and bytes in flight.
 
 use super::fields::{Category, colour, counters, failed, head, row_values, string_value, value};
+use super::human;
 use super::proto::{event, fixed64};
-use super::{BioName, PerfettoTrace};
+use super::{Arrows, PerfettoTrace};
 use crate::error::Result;
-use crate::event::UNKNOWN_TASK;
-use crate::names::Names;
+use crate::event::bio_flags::BioFlags;
+use crate::event::{NO_ID, UNKNOWN_TASK};
+use crate::names::{NameId, Names};
 use crate::rows::derived::{Written, column, derive_bio};
 use crate::rows::{Bio, Missing, Value, columns, values};
+
+/// Number of lost completions whose times a counter shows.
+const MAX_INCOMPLETE: usize = 100_000;
+
+/// The threads that write the journal of a file system, by the begin of their names.
+const JOURNALS: [&[u8]; 4] = [b"jbd2/", b"btrfs-transacti", b"f2fs_ckpt", b"xfs-cil/"];
+
+/// Why a bio was written, as far as is known: each has a track of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    Sync,
+    Journal,
+    Unknown,
+    Background,
+}
+
+impl Cause {
+    pub(super) const COUNT: usize = 4;
+
+    fn of(bio: &Bio, names: &Names) -> Self {
+        if bio.sync_id.is_some() {
+            return Self::Sync;
+        }
+        let comm = names.get(bio.comm);
+        if JOURNALS.iter().any(|journal| comm.starts_with(journal)) {
+            Self::Journal
+        } else if bio.is_unsubmitted || bio.id == NO_ID && bio.ino == 0 {
+            // Nothing says which sync it is of, nor that it is of none.
+            Self::Unknown
+        } else {
+            Self::Background
+        }
+    }
+}
 
 impl PerfettoTrace {
     /// Writes a slice from submit to completion, or from the issue in a log without submits; an instant where one of the two is missing.
@@ -16,26 +52,34 @@ impl PerfettoTrace {
         let device = self.device(bio.dev)?;
         let tracks = &self.devices[device];
         let (bios_track, bytes_track, name_iid) = (tracks.bios_in_flight, tracks.bytes_in_flight, tracks.name_iid);
-        let (name, thread) = self.bio_name(bio, names);
+        let name = self.bio_name(bio, names);
         let values: [Value; columns::BIO.len()] = values(bio);
         let mut written = Written::new(&values);
-        derive_bio(&mut written, &self.known, Value::dev(bio.dev), thread);
+        derive_bio(&mut written, &self.known, Value::dev(bio.dev));
         if name_iid.is_some() {
             // The name of a device and its number belong together.
             written.keep(const { column::<Bio>("dev") });
         }
         let left_out = written.left_out();
         if let Some(sync_id) = bio.sync_id {
-            self.bio_sums.entry(sync_id).or_default().add(&values);
+            let (sums, arrows) = self.bio_sums.entry(sync_id).or_default();
+            sums.add(&values);
+            arrows.add(bio);
         }
         let begin = if bio.is_unsubmitted { bio.issue } else { bio.submit };
         let (track, end) = match (begin, bio.complete) {
             (Some(begin), Some(complete)) => {
                 let end = complete.max(begin);
-                (self.bio_lane(device, bio, begin, end)?, Some(end))
+                (self.bio_lane(device, Cause::of(bio, names), begin, end)?, Some(end))
             }
             _ => (self.incomplete_track(device)?, None),
         };
+        if let (Some(submit), None) = (bio.submit, bio.complete) {
+            let lost = &mut self.devices[device].never_completed;
+            if lost.len() < MAX_INCOMPLETE {
+                lost.push(submit);
+            }
+        }
         let kind = if end.is_some() { event::SLICE_BEGIN } else { event::INSTANT };
         self.event(bio.ts(), track, kind, |b, interner, ids| {
             head(b, Category::Bio, name);
@@ -61,29 +105,104 @@ impl PerfettoTrace {
         self.end(end, track, if bio.submit.is_some() { &in_flight } else { &[] })
     }
 
-    /// Returns the iid of the slice's name, and what the trace says of the thread whose bios have it.
-    fn bio_name(&mut self, bio: &Bio, names: &Names) -> BioName {
-        let owner = if bio.tid == UNKNOWN_TASK { bio.pid } else { bio.tid };
+    /// Returns the iid of the slice's name.
+    fn bio_name(&mut self, bio: &Bio, names: &Names) -> u64 {
         let missing = bio.missing();
-        let Self { event_names, interner, known, .. } = self;
-        let key = (bio.comm, owner, missing.map(|m| m as u8), bio.failure());
+        let path = if bio.sync_id.is_some() { bio.request_file.0 } else { bio.path };
+        let ino = match (path.is_some(), bio.sync_id) {
+            (true, _) => 0,
+            (false, Some(_)) => bio.request_file.1,
+            (false, None) => bio.ino,
+        };
+        let owner = if bio.tid == UNKNOWN_TASK { bio.pid } else { bio.tid };
+        let file = if path.is_some() || ino != 0 { File::Of(path, ino) } else { File::None(bio.comm, owner) };
+        let size = (bio.extent.folios > 0 || bio.extent.bytes > 0).then_some(bio.extent.bytes);
+        let flush = size.is_none() && bio.flags.is_some_and(|flags| flags.contains(BioFlags::PREFLUSH));
+        let key = (size, flush, file, missing.map(|m| m as u8), bio.failure());
+        let Self { event_names, interner, .. } = self;
         *event_names.bios.entry(key).or_insert_with(|| {
-            let missing = match missing {
+            let mut name = match size {
+                Some(bytes) => human::size(bytes) + " ",
+                None if flush => "flush ".to_owned(),
+                None => String::new(),
+            };
+            match file {
+                File::Of(path, _) if path.is_some() => name += file_of(&names.text(path)),
+                File::Of(_, ino) => name += &format!("inode {ino}"),
+                File::None(comm, owner) => name += &thread_name(owner, &names.text(comm)),
+            }
+            name += match missing {
                 Some(Missing::Start) => ", submit not recorded",
                 Some(_) => ", completion not recorded",
                 None => "",
             };
-            let name = thread_name(owner, &names.text(bio.comm)) + missing + &failed(bio.failure());
-            (interner.event_name(&name), known.bio_thread(&name))
+            interner.event_name(&(name + &failed(bio.failure())))
         })
+    }
+
+    /// Writes how many bios have no recorded completion: a value at the submit of each of them.
+    pub(super) fn never_completed(&mut self, last_ts: i64) -> Result<()> {
+        for device in 0..self.devices.len() {
+            let mut lost = std::mem::take(&mut self.devices[device].never_completed);
+            if lost.is_empty() {
+                continue;
+            }
+            lost.sort_unstable();
+            let track = self.never_completed_track(device)?;
+            self.counter(lost[0], track, 0)?;
+            for (before, &ts) in lost.iter().enumerate() {
+                // Of several at one time, the last value is that of all.
+                if lost.get(before + 1) != Some(&ts) {
+                    self.counter(ts, track, before as u64 + 1)?;
+                }
+            }
+            let in_flight = self.devices[device].counter_tracks;
+            for track in in_flight {
+                self.counter(last_ts.max(lost[lost.len() - 1]), track, 0)?;
+            }
+        }
+        Ok(())
     }
 }
 
-/// The name of a thread's bios.
+/// What the name of a bio says besides its size.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum File {
+    /// Path or else inode of the file.
+    Of(NameId, u64),
+    /// Name and number of the thread that submitted it.
+    None(NameId, u32),
+}
+
+/// The last part of a path.
+pub(super) fn file_of(path: &str) -> &str {
+    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
+}
+
+/// The name of a thread.
 pub(super) fn thread_name(tid: u32, comm: &str) -> String {
     match tid {
         UNKNOWN_TASK if comm.is_empty() => "bio".to_owned(),
         UNKNOWN_TASK => comm.to_owned(),
         _ => format!("{comm} {tid}"),
+    }
+}
+
+impl Arrows {
+    /// Each of them once.
+    pub(super) fn bio_ids(self) -> impl Iterator<Item = u64> {
+        let [first, last, slowest] = [self.first, self.last, self.slowest].map(|bio| bio.map(|(_, bio_id)| bio_id));
+        let is_new = slowest != first && slowest != last;
+        first.into_iter().chain(last.filter(|_| last != first)).chain(slowest.filter(|_| is_new))
+    }
+
+    fn add(&mut self, bio: &Bio) {
+        let begin = (bio.ts(), bio.bio_id);
+        self.first = self.first.map_or(Some(begin), |first| Some(first.min(begin)));
+        self.last = self.last.max(Some(begin));
+        let dur = bio.dur().map(|dur| (dur, bio.bio_id));
+        if dur.map(|(ns, _)| ns) > self.slowest.map(|(ns, _)| ns) {
+            self.slowest = dur;
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Losses as they occur, and the last packets of the trace: application marks, facts about the run, and the count of each loss.
 
 use super::PerfettoTrace;
-use super::fields::{Category, head, value, wire};
-use super::proto::{annotation, bytes, event, nested, tagged, uint};
+use super::fields::{Category, head, text_value, value, wire};
+use super::proto::{annotation, bytes, event, nested, tagged};
 use super::tracks::{Lanes, rank};
 use crate::error::Result;
 use crate::losses::{LossCount, Losses, Reason};
@@ -32,10 +32,7 @@ impl PerfettoTrace {
         };
         self.event(ts, track, event::INSTANT, |b, interner, ids| {
             head(b, Category::Loss, interner.event_name(reason.name()));
-            nested(b, event::DEBUG_ANNOTATIONS, |b| {
-                uint(b, annotation::NAME_IID, ids.text);
-                bytes(b, annotation::STRING_VALUE, text.as_bytes());
-            });
+            text_value(b, ids.text, text.as_bytes());
         })
     }
 

@@ -1,7 +1,7 @@
 //! The fields of a track event: category and name, flows, extra counter values, and debug annotations.
 
 use super::intern::Interner;
-use super::proto::{Tag, annotation, bytes, event, fixed64, int, small_pair, uint};
+use super::proto::{Tag, annotation, bytes, event, fixed64, int, nested, small_pair, uint};
 use crate::errno;
 use crate::names::Names;
 use crate::rows::derived::column;
@@ -23,9 +23,11 @@ pub(crate) enum Category {
     Thread,
     Process,
     CommitStep,
+    /// The thread of a track.
+    Track,
 }
 
-pub(crate) const CATEGORIES: [(Category, &str); 13] = [
+pub(crate) const CATEGORIES: [(Category, &str); 14] = [
     (Category::Call, "syncline.call"),
     (Category::Sync, "syncline.sync"),
     (Category::Phase, "syncline.phase"),
@@ -39,6 +41,7 @@ pub(crate) const CATEGORIES: [(Category, &str); 13] = [
     (Category::Thread, "syncline.thread"),
     (Category::Process, "syncline.process"),
     (Category::CommitStep, "syncline.commit_step"),
+    (Category::Track, "syncline.track"),
 ];
 
 /// Columns that have no annotation: they are the time, duration, track or presence of the slice, or follow from another column.
@@ -60,6 +63,11 @@ pub(super) struct AnnotationNames {
     pub(super) unsubmitted: u64,
     /// Of a row that holds all its values.
     pub(super) full: u64,
+    /// For people: what was written, and where the time went.
+    pub(super) amount: u64,
+    pub(super) time: u64,
+    /// The uuid of a track.
+    pub(super) track: u64,
     /// Interned when the first device with a name appears; 0 before.
     pub(super) device: u64,
 }
@@ -74,7 +82,17 @@ impl AnnotationNames {
         let wait = Columns { skipped: 0, ..Columns::of::<WaitInterval>(interner, &[]) };
         let wait = wait.without(1 << column::<WaitInterval>("wait"));
         let commit = Columns::of::<Commit>(interner, &[]);
-        let single = interner.annotation_names(["call_ts_ns", "open", "mark_id", "text", "unsubmitted", "full"]);
+        let single = interner.annotation_names([
+            "call_ts_ns",
+            "open",
+            "mark_id",
+            "text",
+            "unsubmitted",
+            "full",
+            "amount",
+            "time",
+            "track",
+        ]);
         Self {
             sync,
             bio,
@@ -87,6 +105,9 @@ impl AnnotationNames {
             text: single + 3,
             unsubmitted: single + 4,
             full: single + 5,
+            amount: single + 6,
+            time: single + 7,
+            track: single + 8,
             device: 0,
         }
     }
@@ -97,11 +118,46 @@ pub(super) fn failed(error: Option<i64>) -> String {
     error.map_or_else(String::new, |error| format!(", failed: {}", errno::name(error)))
 }
 
+/// Phases and waits with a colour that the UI would not give their name: it hashes the name, and some of the hashes look alike.
+/// With these colours, no two are alike, also for those who do not see red, green or blue (tests/test_colours.py).
+pub(super) const COLOURS: [(&str, &str); 13] = [
+    ("after completion", "after completion nz"),
+    ("queue", "queue vc"),
+    ("device", "device bq"),
+    ("flush", "flush no"),
+    ("cpu wait", "cpu wait co"),
+    ("earlier writeback", "earlier writeback mv"),
+    ("commit locking", "commit locking pg"),
+    ("commit flushing", "commit flushing z"),
+    ("commit", "commit dj"),
+    ("fast commit", "fast commit on"),
+    ("commit start", "commit start kd"),
+    ("earlier commit", "earlier commit tb"),
+    ("submit", "submit kg"),
+];
+
 /// Gives all requests and bios that failed one colour. The UI colours the others by name.
 pub(super) fn colour(b: &mut Vec<u8>, has_failed: bool) {
     if has_failed {
         bytes(b, event::CORRELATION_ID_STR, b"failed");
     }
+}
+
+/// The head of a phase or of a wait.
+pub(super) fn coloured_head(b: &mut Vec<u8>, category: Category, name: &'static str, interner: &mut Interner) {
+    let (name, colour) = interner.coloured_event_name(name, &COLOURS);
+    head(b, category, name);
+    if colour != 0 {
+        uint(b, event::CORRELATION_ID_STR_IID, colour);
+    }
+}
+
+/// Adds an annotation with a text that is not interned.
+pub(super) fn text_value(b: &mut Vec<u8>, name_iid: u64, text: &[u8]) {
+    nested(b, event::DEBUG_ANNOTATIONS, |b| {
+        uint(b, annotation::NAME_IID, name_iid);
+        bytes(b, annotation::STRING_VALUE, text);
+    });
 }
 
 pub(super) fn head(b: &mut Vec<u8>, category: Category, name_iid: u64) {
@@ -218,6 +274,23 @@ fn wire_value(b: &mut Vec<u8>, name_iid: u64, tag: Tag, value: u64) {
     small_pair(b, OUTER, [NAME_IID, name_iid as u8], tag, value);
 }
 
+/// Returns an address as a trace holds it: without the leading ones of a kernel address (`ffff`, or `ff` with five levels of page tables),
+/// because the UI takes numbers from 2^63 on for negative ones. `None` if the number then means another address.
+fn short_address(address: u64) -> Option<u64> {
+    let short = [address, address & ((1 << 48) - 1), address & ((1 << 56) - 1)];
+    short.into_iter().find(|&short| short >> 63 == 0 && whole_address(short) == address)
+}
+
+/// Returns the address that a trace holds as `short`.
+pub(crate) fn whole_address(short: u64) -> u64 {
+    match short {
+        ..0x8000_0000_0000 => short,
+        ..0x1_0000_0000_0000 => short | 0xffff << 48,
+        ..0x100_0000_0000_0000 => short | 0xff << 56,
+        _ => short,
+    }
+}
+
 /// Returns the field and the wire value of an annotation; `None` for null.
 #[inline]
 pub(super) fn wire(value: Value, interner: &mut Interner, names: &Names) -> Option<(Tag, u64)> {
@@ -228,7 +301,36 @@ pub(super) fn wire(value: Value, interner: &mut Interner, names: &Names) -> Opti
         Value::Bool(v) => (const { Tag::of(annotation::BOOL_VALUE) }, u64::from(v)),
         Value::Name(v) => (const { Tag::of(annotation::STRING_VALUE_IID) }, interner.string(v, names)),
         Value::Word(v) => (const { Tag::of(annotation::STRING_VALUE_IID) }, interner.keyword(v)),
-        Value::Address(v) => (const { Tag::of(annotation::POINTER_VALUE) }, v),
+        Value::Address(v) => match short_address(v) {
+            Some(short) => (const { Tag::of(annotation::POINTER_VALUE) }, short),
+            None => (const { Tag::of(annotation::STRING_VALUE_IID) }, interner.text(&format!("0x{v:x}"))),
+        },
         Value::Dev(v) => (const { Tag::of(annotation::STRING_VALUE_IID) }, interner.dev(v)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_address_is_never_negative_and_means_one_address() {
+        let addresses =
+            [0, 1, 0xffff_8881_2345_6780, 0xff11_0000_1234_5678, 0x8881_2345_6780, 1 << 47, 1 << 48, 1 << 63];
+        for bits in 0..64 {
+            for address in addresses.map(|address: u64| address ^ 1 << bits) {
+                if let Some(short) = short_address(address) {
+                    assert!(short < 1 << 63);
+                    assert_eq!(whole_address(short), address);
+                }
+            }
+        }
+        assert_eq!(short_address(0xffff_8881_2345_6780), Some(0x8881_2345_6780));
+        assert_eq!(short_address(0x7fff_ffff_ffff), Some(0x7fff_ffff_ffff));
+        assert_eq!(short_address(0xff11_0000_1234_5678), Some(0x11_0000_1234_5678));
+        // These are written as texts: they would mean other addresses, or look negative.
+        for address in [0x8881_2345_6780, 0x11_0000_1234_5678, 0x8011_0000_1234_5678] {
+            assert_eq!(short_address(address), None);
+        }
+    }
 }

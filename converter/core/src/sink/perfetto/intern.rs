@@ -30,10 +30,13 @@ pub(super) struct Interner {
     /// Of the last event: most events have the same device as the one before.
     last_dev: Option<(Dev, u64)>,
     event_names: HashMap<String, u64, FixedState>,
-    /// Event names that are constants of this program, compared by address.
-    static_event_names: Vec<(&'static str, u64)>,
+    /// Event names that are constants of this program, compared by address, each with the iid of its colour, or 0.
+    static_event_names: Vec<(&'static str, u64, u64)>,
+    colours: u64,
     annotation_names: u64,
     strings: HashMap<NameId, u64, FixedState>,
+    /// Number of strings without a `NameId`.
+    texts: u64,
 }
 
 impl Interner {
@@ -71,11 +74,33 @@ impl Interner {
 
     /// Does what `event_name` does, faster, for the few constants that are the names of most slices.
     pub(super) fn static_event_name(&mut self, name: &'static str) -> u64 {
-        if let Some(&(_, iid)) = self.static_event_names.iter().find(|(n, _)| std::ptr::eq(*n, name)) {
-            return iid;
+        self.coloured_event_name(name, &[]).0
+    }
+
+    /// The same for a name that may be among `colours`, pairs of a name and what its colour is made from. Returns the iids of both; 0 without
+    /// a colour.
+    pub(super) fn coloured_event_name(&mut self, name: &'static str, colours: &[(&str, &str)]) -> (u64, u64) {
+        if let Some(&(_, iid, colour)) = self.static_event_names.iter().find(|(n, ..)| std::ptr::eq(*n, name)) {
+            return (iid, colour);
         }
         let iid = self.event_name(name);
-        self.static_event_names.push((name, iid));
+        let colour = colours.iter().find(|(of, _)| *of == name).map_or(0, |(_, colour)| self.colour(colour));
+        self.static_event_names.push((name, iid, colour));
+        (iid, colour)
+    }
+
+    /// Interns a text that the UI makes a colour of. Call it once for each.
+    pub(super) fn colour(&mut self, text: &str) -> u64 {
+        self.colours += 1;
+        self.entry(interned::CORRELATION_ID_STR, self.colours, text.as_bytes());
+        self.colours
+    }
+
+    /// Interns a text as a string value, without a `NameId`. The caller keeps the iid.
+    pub(super) fn text(&mut self, text: &str) -> u64 {
+        let iid = self.next_string();
+        self.texts += 1;
+        self.entry(interned::DEBUG_ANNOTATION_STRING_VALUES, iid, text.as_bytes());
         iid
     }
 
@@ -84,10 +109,14 @@ impl Interner {
         if let Some(&iid) = self.strings.get(&id) {
             return iid;
         }
-        let iid = NAME_BASE + self.strings.len() as u64;
+        let iid = self.next_string();
         self.strings.insert(id, iid);
         self.entry(interned::DEBUG_ANNOTATION_STRING_VALUES, iid, names.text(id).as_bytes());
         iid
+    }
+
+    fn next_string(&self) -> u64 {
+        NAME_BASE + self.strings.len() as u64 + self.texts
     }
 
     /// Interns a constant of this program as a string value.

@@ -72,23 +72,20 @@ impl PerfettoTrace {
         self.common_instant(ts, "id", &[offset], &Names::default())
     }
 
-    /// Describes a thread the first time. The name of the instant is that of the slices of its bios.
+    /// Describes a thread the first time.
     fn note_thread(&mut self, ts: i64, (tid, pid, comm): (u32, u32, NameId), names: &Names) -> Result<()> {
         if tid == UNKNOWN_TASK || !self.known.has_room_for_thread(tid) {
             return Ok(());
         }
         let thread = Thread { pid: Value::task(pid), comm: Value::name(comm) };
-        let name = thread_name(tid, &names.text(comm));
-        if !self.known.add_thread(tid, thread, &name) {
-            return Ok(());
-        }
+        self.known.add_thread(tid, thread);
         let columns = self.names.bio;
         let values = [
             (columns.iid(const { column::<Bio>("tid") }), Value::Int(i64::from(tid))),
             (columns.iid(const { column::<Bio>("pid") }), thread.pid),
             (columns.iid(const { column::<Bio>("comm") }), thread.comm),
         ];
-        let name = self.interner.event_name(&name);
+        let name = self.interner.event_name(&thread_name(tid, &names.text(comm)));
         self.known_instant(ts, Category::Thread, name, &values, names)
     }
 
@@ -97,7 +94,7 @@ impl PerfettoTrace {
         self.known_instant(ts, Category::Common, name, values, names)
     }
 
-    fn known_instant(
+    pub(super) fn known_instant(
         &mut self,
         ts: i64,
         category: Category,

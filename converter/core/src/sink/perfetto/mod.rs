@@ -6,6 +6,7 @@ mod bios;
 pub(crate) mod compressed;
 mod facts;
 pub(crate) mod fields;
+mod human;
 mod intern;
 pub(crate) mod journal;
 mod known;
@@ -18,11 +19,12 @@ use std::path::Path;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use self::bios::File;
 use self::compressed::Compress;
 use self::fields::{AnnotationNames, CATEGORIES, counters};
 use self::intern::Interner;
 use self::proto::{bytes, clock, defaults, descriptor, event, nested, nested_long, packet, trace, uint};
-use self::tracks::{DeviceTracks, Lanes, rank};
+use self::tracks::{DeviceTracks, Lanes, Unowned, rank};
 use super::{Group, RunFacts, Sink};
 use crate::by_device::ByDevice;
 use crate::error::Result;
@@ -30,7 +32,7 @@ use crate::event::{Dev, Op};
 use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::output::Output;
-use crate::rows::derived::{BioSums, Known, Thread};
+use crate::rows::derived::{BioSums, Known};
 use crate::rows::{Bio, Commit};
 
 /// One sequence is enough: one thread writes all packets.
@@ -39,16 +41,25 @@ pub(crate) const SEQUENCE_ID: u64 = 1;
 /// What the name of a request is made from: file system or else the op of its call, path or else inode, what is missing,
 /// its error.
 type RequestKey = (NameId, Option<Op>, NameId, u64, Option<u8>, Option<i64>);
-/// What the name of a bio is made from: name and id of its thread, what is missing, its error.
-type BioKey = (NameId, u32, Option<u8>, Option<i64>);
-/// The iid of a name, and the thread whose bios have it.
-type BioName = (u64, Option<(u32, Thread)>);
+/// What the name of a bio is made from: its size, whether it is a flush, its file or else its thread, what is missing, its error.
+type BioKey = (Option<u64>, bool, File, Option<u8>, Option<i64>);
+
+/// The bios of a request that arrows lead to if it has many: (time of the begin or duration, `bio_id`).
+#[derive(Clone, Copy, Default)]
+struct Arrows {
+    first: Option<(i64, u64)>,
+    last: Option<(i64, u64)>,
+    slowest: Option<(i64, u64)>,
+}
 
 /// Iids of the event names of requests and bios, by what the names are made from. Formatting a name each time is slow.
 #[derive(Default)]
 struct EventNames {
-    requests: HashMap<RequestKey, u64, FixedState>,
-    bios: HashMap<BioKey, BioName, FixedState>,
+    /// Each with the iid of its colour, or 0.
+    requests: HashMap<RequestKey, (u64, u64), FixedState>,
+    bios: HashMap<BioKey, u64, FixedState>,
+    /// By bytes and number of bios.
+    amounts: HashMap<(u64, u64), u64, FixedState>,
 }
 
 pub struct PerfettoTrace {
@@ -62,14 +73,16 @@ pub struct PerfettoTrace {
     /// What the trace has said once for all rows.
     known: Known,
     /// Of the bios that were written, by the `sync_id` of the request, until that is written.
-    bio_sums: HashMap<u64, BioSums, FixedState>,
+    bio_sums: HashMap<u64, (BioSums, Arrows), FixedState>,
+    /// Number of requests that were written, and the sum of their known lengths.
+    written: (u64, i64),
     next_uuid: u64,
     /// The group of all tracks except those of known processes.
     root: u64,
-    /// The group of the threads whose process is not known.
-    threads_group: Option<u64>,
     /// The tracks of each thread, by (tid, pid): more than one where its slices overlap.
     threads: HashMap<(u32, u32), Lanes, FixedState>,
+    /// Threads whose process is not known, in the order of their first slices.
+    unowned: Unowned,
     /// The track of each known process, and its lanes for events without a tid.
     processes: HashMap<u32, (u64, Lanes), FixedState>,
     devices: ByDevice<DeviceTracks>,
@@ -102,10 +115,11 @@ impl PerfettoTrace {
             event_names: EventNames::default(),
             known: Known::default(),
             bio_sums: HashMap::default(),
+            written: (0, 0),
             next_uuid: 1,
             root: 0,
-            threads_group: None,
             threads: HashMap::default(),
+            unowned: Unowned::default(),
             processes: HashMap::default(),
             devices: ByDevice::default(),
             default_counters: None,
@@ -152,6 +166,11 @@ impl PerfettoTrace {
                 write(b, interner, names);
             });
         })
+    }
+
+    /// Writes one value of a counter.
+    fn counter(&mut self, ts: i64, track: u64, value: u64) -> Result<()> {
+        self.event(ts, track, event::COUNTER, |b, _, _| uint(b, event::COUNTER_VALUE, value))
     }
 
     /// Ends the innermost open slice of a track. `values` are those of counter tracks, by uuid.
@@ -206,10 +225,19 @@ impl PerfettoTrace {
         self.forget_at_bytes = 2 * self.interner.bytes + self.max_interned_bytes;
     }
 
+    fn take_uuid(&mut self) -> u64 {
+        self.next_uuid += 1;
+        self.next_uuid - 1
+    }
+
     /// Writes a track descriptor and returns the uuid of the track.
     fn descriptor(&mut self, ts: Option<i64>, write: impl FnOnce(&mut Vec<u8>)) -> Result<u64> {
-        let uuid = self.next_uuid;
-        self.next_uuid += 1;
+        let uuid = self.take_uuid();
+        self.descriptor_of(uuid, ts, write)?;
+        Ok(uuid)
+    }
+
+    fn descriptor_of(&mut self, uuid: u64, ts: Option<i64>, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         self.packet(packet::SEQ_NEEDS_INCREMENTAL_STATE, |b, _, _| {
             if let Some(ts) = ts {
                 uint(b, packet::TIMESTAMP, ts as u64);
@@ -218,8 +246,7 @@ impl PerfettoTrace {
                 uint(b, descriptor::UUID, uuid);
                 write(b);
             });
-        })?;
-        Ok(uuid)
+        })
     }
 }
 
@@ -287,6 +314,8 @@ impl Sink for PerfettoTrace {
 
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
         self.mark_slices(&facts.marks)?;
+        self.never_completed(facts.last_ts.unwrap_or(self.first_ts))?;
+        self.thread_descriptors()?;
         self.run_instants(facts, losses)?;
         self.out.commit()
     }

@@ -235,14 +235,17 @@ pub(crate) mod event {
     pub(crate) const TRACK_UUID: u32 = 11;
     pub(crate) const EXTRA_COUNTER_VALUES: u32 = 12;
     pub(crate) const EXTRA_COUNTER_TRACK_UUIDS: u32 = 31;
+    pub(crate) const COUNTER_VALUE: u32 = 30;
     pub(crate) const FLOW_IDS: u32 = 47;
     pub(crate) const TERMINATING_FLOW_IDS: u32 = 48;
     /// In traces that hold all values of all rows.
     pub(crate) const CORRELATION_ID: u32 = 52;
     pub(crate) const CORRELATION_ID_STR: u32 = 53;
+    pub(crate) const CORRELATION_ID_STR_IID: u32 = 54;
     pub(crate) const SLICE_BEGIN: u64 = 1;
     pub(crate) const SLICE_END: u64 = 2;
     pub(crate) const INSTANT: u64 = 3;
+    pub(crate) const COUNTER: u64 = 4;
 }
 
 pub(crate) mod defaults {
@@ -266,6 +269,7 @@ pub(crate) mod interned {
     pub(crate) const EVENT_NAMES: u32 = 2;
     pub(crate) const DEBUG_ANNOTATION_NAMES: u32 = 3;
     pub(crate) const DEBUG_ANNOTATION_STRING_VALUES: u32 = 29;
+    pub(crate) const CORRELATION_ID_STR: u32 = 43;
     pub(crate) const IID: u32 = 1;
     pub(crate) const NAME: u32 = 2;
 }

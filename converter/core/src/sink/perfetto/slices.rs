@@ -1,12 +1,15 @@
 //! Slices of sync calls, of their requests, of the phases and waits of a request, and of commits.
 
-use super::PerfettoTrace;
-use super::fields::{Category, colour, counters, failed, flows, head, row, row_values, value};
+use super::bios::file_of;
+use super::fields::{
+    Category, colour, coloured_head, counters, failed, flows, head, row, row_values, string_value, text_value, value,
+};
 use super::journal::flow_of_commit;
-use super::proto::{event, fixed64};
+use super::proto::{event, fixed64, uint};
+use super::{PerfettoTrace, human};
 use crate::error::Result;
 use crate::event::{NO_ID, Op, WaitKind};
-use crate::names::Names;
+use crate::names::{NameId, Names};
 use crate::rows::derived::{KnownCall, RequestPlace, Written, column, derive_call, derive_request, tid_of_track};
 use crate::rows::{Call, Missing, PhaseKind, PhaseSpan, Request, Value, WaitInterval, columns, values};
 use crate::sink::{Group, GroupRequest};
@@ -14,13 +17,18 @@ use crate::sink::{Group, GroupRequest};
 /// One bit for each column that the slice of a whole wait says.
 const WAIT_TIMES: u64 = 1 << column::<WaitInterval>("ts_ns") | 1 << column::<WaitInterval>("dur_ns");
 
-/// Columns of a request that are always written.
-const SHOWN: [usize; 5] = [
+/// A request has arrows to so many bios. If it has more, they lead to the first, the last and the slowest.
+const MAX_ARROWS: usize = 8;
+/// The first requests say more than the trace needs, for people, and later those that take at least twice the average so far: in all
+/// requests, that would be a fifth of a trace.
+const ALWAYS_SHOWN: u64 = 1000;
+
+/// Columns of such a request that are written although they can be derived.
+const SHOWN: [usize; 4] = [
     column::<Request>("bytes"),
     column::<Request>("bios"),
     column::<Request>("syscall_ns"),
     column::<Request>("stack"),
-    column::<Request>("confidence"),
 ];
 
 impl PerfettoTrace {
@@ -47,6 +55,7 @@ impl PerfettoTrace {
             (c, end.max(c.enter))
         });
         let spans = group.requests.iter().map(|r| extent(r.request));
+        let waited = call.map_or_else(|| spans.clone().map(|(start, end)| end - start).sum(), |(c, end)| end - c.enter);
         let fits_call =
             |start, end| call.is_none_or(|(c, call_end)| start >= c.enter && (end <= call_end || start >= call_end));
         let mut reached = i64::MIN;
@@ -55,27 +64,50 @@ impl PerfettoTrace {
             reached = end;
             follows && fits_call(start, end)
         });
+        let result = self.group_on_tracks(group, task, call, paired.is_some(), nests, names);
+        // Its track is known now.
+        self.add_waited((task.0, task.1), waited);
+        result
+    }
+
+    /// `call`: with the end of its slice.
+    fn group_on_tracks(
+        &mut self,
+        group: &Group<'_>,
+        task: (u32, u32, NameId),
+        call: Option<(&Call, i64)>,
+        is_paired: bool,
+        nests: bool,
+        names: &Names,
+    ) -> Result<()> {
+        let spans = group.requests.iter().map(|r| extent(r.request));
         if !nests {
             // The times run backwards, or the call may not belong to these requests: each slice goes on a free track.
             let mut known_call = None;
             if let Some((call, end)) = call {
                 let track = self.task_lane(task, call.enter, end, names)?;
-                known_call = self.begin_call(call, track, task.0, paired.is_some(), names)?;
+                known_call = self.begin_call(call, track, task.0, is_paired, names)?;
                 self.end(end, track, &[])?;
             }
             for r in group.requests {
                 let (start, end) = extent(r.request);
                 let track = self.task_lane(task, start, end, names)?;
-                self.request_slice(r, track, task.0, known_call, names)?;
+                self.request_slice(r, track, task.0, known_call, None, names)?;
             }
             return Ok(());
+        }
+        if let (Some((call, end)), [r]) = (call, group.requests)
+            && is_call_alone(call, r.request, end)
+        {
+            let track = self.task_lane(task, call.enter, end, names)?;
+            return self.request_slice(r, track, task.0, None, Some(call), names);
         }
         let start = call.map(|(c, _)| c.enter).into_iter().chain(spans.clone().map(|(start, _)| start)).min();
         let end = call.map(|(_, end)| end).into_iter().chain(spans.map(|(_, end)| end)).max();
         let track = self.task_lane(task, start.unwrap_or_default(), end.unwrap_or_default(), names)?;
         let (mut open_call, mut known_call) = (None, None);
         if let Some((call, end)) = call {
-            known_call = self.begin_call(call, track, task.0, paired.is_some(), names)?;
+            known_call = self.begin_call(call, track, task.0, is_paired, names)?;
             open_call = Some(end);
         }
         for r in group.requests {
@@ -87,7 +119,7 @@ impl PerfettoTrace {
                 self.end(end, track, &[])?;
                 open_call = None;
             }
-            self.request_slice(r, track, task.0, known_call, names)?;
+            self.request_slice(r, track, task.0, known_call, None, names)?;
         }
         match open_call {
             Some(end) => self.end(end, track, &[]),
@@ -130,30 +162,34 @@ impl PerfettoTrace {
         }))
     }
 
+    /// Writes the slice of a request. `alone` is its call if the slice stands for that too.
     fn request_slice(
         &mut self,
         r: &GroupRequest<'_>,
         track: u64,
         tid: u32,
         known_call: Option<KnownCall>,
+        alone: Option<&Call>,
         names: &Names,
     ) -> Result<()> {
         let request = r.request;
         let (start, end) = extent(request);
         let counter = self.syncs_in_flight;
-        let name = self.request_name(request, names);
-        // The arrows to its bios begin where the first one is submitted.
+        let (name, file_colour) = self.request_name(request, names);
+        // The UI draws an arrow from the end of a slice. So the arrows to its bios begin at the end of this phase, and the request has one to
+        // the phase: a click on either shows them all.
         let first_submit =
             |span: &PhaseSpan| span.phase == PhaseKind::BeforeSubmit && Some(span.end) == request.first_submit;
         let before_submit = request.phases.iter().position(first_submit);
         let values: [Value; columns::SYNC.len()] = values(request);
         let known_call = known_call.filter(|call| call.sync_id == request.sync_id);
-        let bios = self.bio_sums.remove(&request.sync_id);
+        let (bios, arrows) = self.bio_sums.remove(&request.sync_id).unzip();
         let place = RequestPlace { slice: (start, end), tid: tid_of_track(tid), call: known_call, bios };
         let mut written = Written::new(&values);
         derive_request(&mut written, &self.known, &place);
         // A person who clicks on the slice sees its arguments only.
-        for column in SHOWN {
+        let is_shown = self.is_shown(request);
+        for column in SHOWN.into_iter().filter(|_| is_shown) {
             written.keep(column);
         }
         let call_ts = request.call.map(|call| call.enter);
@@ -165,46 +201,95 @@ impl PerfettoTrace {
         // A request without an id and a file system is taken for a call-only one.
         let says_start = request.id == NO_ID && !request.fs.is_some() && request.start.is_some();
         let is_counted = request.start.is_some() || request.call_only;
+        let arrows = arrows.filter(|_| r.bio_ids.len() > MAX_ARROWS).map(|arrows| arrows.bio_ids().collect::<Vec<_>>());
+        let arrows = arrows.as_deref().unwrap_or(r.bio_ids);
+        let amount = if is_shown { self.amount(request) } else { None };
+        let time = if is_shown { time_in_words(request) } else { None };
         self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
             head(b, Category::Sync, name);
-            colour(b, request.failure().is_some());
-            if before_submit.is_none() {
-                flows(b, r.bio_ids);
+            if request.failure().is_some() {
+                colour(b, true);
+            } else if file_colour != 0 {
+                uint(b, event::CORRELATION_ID_STR_IID, file_colour);
             }
+            flows(b, &arrows[..if before_submit.is_some() { arrows.len().min(1) } else { arrows.len() }]);
             if is_counted {
                 counters(b, &[(counter, u64::from(request.in_flight.0))]);
             }
+            if let Some(amount) = amount {
+                string_value(b, ids.amount, amount);
+            }
+            if let Some(time) = time {
+                text_value(b, ids.time, &time);
+            }
             let columns = if says_start { ids.sync.with(const { column::<Request>("start_ns") }) } else { ids.sync };
             row_values(b, &values, left_out, columns, (interner, ids, names));
-            if let Some(ts) = call_ts.filter(|_| left_out.is_none() || known_call.is_none()) {
+            if let Some(call) = alone {
+                value(
+                    b,
+                    ids.call.iid(const { column::<Call>("call_id") }),
+                    Value::Int(call.call_id as i64),
+                    interner,
+                    names,
+                );
+            } else if let Some(ts) = call_ts.filter(|_| left_out.is_none() || known_call.is_none()) {
                 value(b, ids.call_ts, Value::Int(ts), interner, names);
             }
         })?;
-        self.phase_slices(r, before_submit, (start, end), track, names)?;
-        let in_flight = [(counter, u64::from(request.in_flight.1))];
-        self.end(end, track, if is_counted { &in_flight } else { &[] })
+        self.phase_slices(request, before_submit, arrows, (start, end), track, names)?;
+        let mut in_flight = [(counter, u64::from(request.in_flight.1)), (0, 0), (0, 0)];
+        let device = request.device_at_end.and_then(|(dev, ..)| self.devices.place_of(dev));
+        let Some((device, (_, bios, bytes))) = device.zip(request.device_at_end).filter(|_| is_counted) else {
+            return self.end(end, track, if is_counted { &in_flight[..1] } else { &[] });
+        };
+        let [bios_track, bytes_track] = self.devices[device].counter_tracks;
+        (in_flight[1], in_flight[2]) = ((bios_track, u64::from(bios)), (bytes_track, bytes));
+        self.end(end, track, &in_flight)
+    }
+
+    /// Returns the iid of what a request wrote, for people: `20.8 MiB in 158 bios`.
+    fn amount(&mut self, request: &Request) -> Option<u64> {
+        let bytes = request.bytes()?;
+        let Self { event_names, interner, .. } = self;
+        Some(*event_names.amounts.entry((bytes, request.bios)).or_insert_with(|| {
+            interner.text(&match request.bios {
+                0 => "no bio".to_owned(),
+                1 => format!("{} in 1 bio", human::size(bytes)),
+                bios => format!("{} in {bios} bios", human::size(bytes)),
+            })
+        }))
+    }
+
+    /// Whether a request says more than the trace needs.
+    fn is_shown(&mut self, request: &Request) -> bool {
+        let dur = request.dur().unwrap_or_default();
+        let (count, sum) = &mut self.written;
+        let is_shown = *count < ALWAYS_SHOWN || i128::from(dur) * i128::from(*count) >= 2 * i128::from(*sum);
+        (*count, *sum) = (*count + 1, sum.saturating_add(dur));
+        is_shown
     }
 
     /// Writes the phases and the waits of a request. A wait is the slice around its phases; where it is the phase itself, nothing is inside.
-    /// The residue is what neither covers. The slice of the phase `before_submit` has the arrows to the bios.
+    /// The residue is what neither covers. The slice of the phase `before_submit` has arrows to bios.
     fn phase_slices(
         &mut self,
-        r: &GroupRequest<'_>,
+        request: &Request,
         before_submit: Option<usize>,
+        arrows: &[u64],
         extent: (i64, i64),
         track: u64,
         names: &Names,
     ) -> Result<()> {
-        let mut waits = Waits { later: &r.request.waits, open: Vec::new(), extent, shown_until: i64::MIN };
-        for (index, span) in r.request.phases.iter().enumerate() {
+        let mut waits = Waits { later: &request.waits, open: Vec::new(), extent, shown_until: i64::MIN };
+        for (index, span) in request.phases.iter().enumerate() {
             self.begin_waits(&mut waits, span.start, track, names)?;
             if waits.show(span) {
                 continue;
             }
             self.event(span.start, track, event::SLICE_BEGIN, |b, interner, _| {
-                head(b, Category::Phase, interner.static_event_name(span.phase.name()));
+                coloured_head(b, Category::Phase, span.phase.name(), interner);
                 if before_submit == Some(index) {
-                    flows(b, r.bio_ids);
+                    flows(b, arrows);
                 }
             })?;
             self.end(span.end, track, &[])?;
@@ -224,7 +309,7 @@ impl PerfettoTrace {
             // The slice says the times of a wait that it draws as a whole.
             let left_out = if (start, end) == (wait.start, wait.end) { WAIT_TIMES } else { 0 };
             self.event(start, track, event::SLICE_BEGIN, |b, interner, ids| {
-                head(b, Category::Wait, interner.static_event_name(wait.wait.name()));
+                coloured_head(b, Category::Wait, wait.wait.name(), interner);
                 if let Some(commit_id) = wait.commit_id {
                     fixed64(b, event::FLOW_IDS, flow_of_commit(commit_id, wait.sync_id));
                 }
@@ -244,15 +329,20 @@ impl PerfettoTrace {
         Ok(())
     }
 
-    fn request_name(&mut self, request: &Request, names: &Names) -> u64 {
+    /// Returns the iids of its name and of its colour; 0 if the UI makes a colour of the name.
+    fn request_name(&mut self, request: &Request, names: &Names) -> (u64, u64) {
         let missing = request.missing().filter(|m| *m != Missing::Bio);
         let ino = if request.path.is_some() { 0 } else { request.ino };
         let key = (request.fs, call_only(request), request.path, ino, missing.map(|m| m as u8), request.failure());
         let Self { event_names, interner, .. } = self;
-        *event_names
-            .requests
-            .entry(key)
-            .or_insert_with(|| interner.event_name(&format_request_name(request, missing, names)))
+        *event_names.requests.entry(key).or_insert_with(|| {
+            let name = interner.event_name(&format_request_name(request, missing, names));
+            let path = names.text(request.path);
+            let file = file_of(&path);
+            // The UI leaves digits out, so files that have no letters would look alike.
+            let is_number = !file.is_empty() && !file.contains(char::is_alphabetic);
+            (name, if is_number { interner.colour(file) } else { 0 })
+        })
     }
 }
 
@@ -284,6 +374,30 @@ fn extent(request: &Request) -> (i64, i64) {
     (start, request.end.unwrap_or(request.last_event).max(start))
 }
 
+/// Returns where the time of a request went, for people: `1.0 ms before, 97.0 ms data, 22.2 ms after`.
+fn time_in_words(request: &Request) -> Option<Vec<u8>> {
+    let (before, after) = request.before_submit().zip(request.after_complete())?;
+    let data = request.writeback()?;
+    let mut text = Vec::with_capacity(64);
+    for (ns, of) in [(before, " before, "), (data, " data, "), (after, " after")] {
+        human::push_ms(&mut text, ns);
+        text.extend_from_slice(of.as_bytes());
+    }
+    Some(text)
+}
+
+/// Whether the slice of a request says all of its call, which was all that was recorded. `end` is that of the call's slice.
+fn is_call_alone(call: &Call, request: &Request, end: i64) -> bool {
+    let Some(of) = request.call.filter(|_| request.call_only) else { return false };
+    call.sync_id == Some(request.sync_id)
+        && extent(request) == (call.enter, end)
+        && call.dur().is_some()
+        && call.dur() == request.syscall()
+        && (call.op, call.enter, call.stack) == (of.op, of.enter, of.stack)
+        && (call.tid, call.pid, call.comm, call.ret) == (request.tid, request.pid, request.comm, request.ret)
+        && request.missing().is_none()
+}
+
 /// Returns the op of a call-only request.
 fn call_only(request: &Request) -> Option<Op> {
     request.call.filter(|_| request.call_only).map(|call| call.op)
@@ -299,8 +413,7 @@ fn format_request_name(request: &Request, missing: Option<Missing>, names: &Name
     };
     let name = if request.path.is_some() {
         let path = names.text(request.path);
-        let file = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
-        format!("{file} ({function})")
+        format!("{} ({function})", file_of(&path))
     } else if request.ino != 0 {
         format!("inode {} ({function})", request.ino)
     } else {

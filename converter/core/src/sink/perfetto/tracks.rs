@@ -1,29 +1,39 @@
 //! Track descriptors: tracks of threads, processes and devices, and the groups that hold them. Also selects the track of a slice.
 
-use super::PerfettoTrace;
-use super::fields::DEFAULT_TRACK;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::bios::Cause;
+use super::fields::{Category, DEFAULT_TRACK};
 use super::proto::{bytes, descriptor, int, nested, uint};
+use super::{PerfettoTrace, human};
 use crate::error::Result;
 use crate::event::{Dev, UNKNOWN_TASK};
 use crate::names::{NameId, Names};
-use crate::rows::Bio;
+use crate::rows::derived::{column, tid_of_track};
+use crate::rows::{Bio, Value};
 
 /// Sibling order ranks below the root, and below a device.
 pub(super) mod rank {
     pub(in super::super) const MARKS: i64 = 0;
-    pub(in super::super) const THREADS: i64 = 1;
-    pub(in super::super) const DEVICE: i64 = 2;
-    pub(in super::super) const JOURNAL: i64 = 3;
-    pub(in super::super) const SYNCS_IN_FLIGHT: i64 = 4;
-    pub(in super::super) const LOSSES: i64 = 5;
-    pub(in super::super) const RUN: i64 = 6;
+    pub(in super::super) const SYNCS_IN_FLIGHT: i64 = 1;
+    pub(in super::super) const THREADS: i64 = 2;
+    pub(in super::super) const DEVICE: i64 = 3;
+    pub(in super::super) const JOURNAL: i64 = 4;
+    /// More than a window shows.
+    pub(in super::super) const MANY_THREADS: i64 = 5;
+    pub(in super::super) const LOSSES: i64 = 6;
+    pub(in super::super) const RUN: i64 = 7;
 
-    pub(in super::super) const SYNC_BIOS: i64 = 0;
-    pub(in super::super) const INCOMPLETE_BIOS: i64 = 1;
-    pub(in super::super) const BACKGROUND_BIOS: i64 = 2;
-    pub(in super::super) const BIOS_IN_FLIGHT: i64 = 3;
-    pub(in super::super) const BYTES_IN_FLIGHT: i64 = 4;
+    // Those of the causes of bios come before.
+    pub(in super::super) const INCOMPLETE_BIOS: i64 = super::Cause::COUNT as i64;
+    pub(in super::super) const BIOS_IN_FLIGHT: i64 = INCOMPLETE_BIOS + 1;
+    pub(in super::super) const BYTES_IN_FLIGHT: i64 = INCOMPLETE_BIOS + 2;
+    pub(in super::super) const NEVER_COMPLETED: i64 = INCOMPLETE_BIOS + 3;
 }
+
+/// So many threads are above the devices, more are below, so that nobody has to look for either.
+const FEW_THREADS: usize = 12;
 
 /// Tracks on which slices do not overlap: as many tracks as slices are open at the same time.
 #[derive(Default)]
@@ -73,6 +83,44 @@ impl Lanes {
     }
 }
 
+/// Threads whose process is not known.
+#[derive(Default)]
+pub(super) struct Unowned {
+    threads: Vec<UnownedThread>,
+    /// By (tid, pid).
+    places: HashMap<(u32, u32), usize, FixedState>,
+    /// The thread of each name.
+    names: HashMap<String, u32, FixedState>,
+}
+
+struct UnownedThread {
+    /// tid, pid
+    id: (u32, u32),
+    name: String,
+    tracks: Vec<u64>,
+    waited_ns: i64,
+}
+
+impl Unowned {
+    /// Adds a thread and returns its place.
+    fn add(&mut self, id: (u32, u32), comm: &str) -> usize {
+        let tid = id.0;
+        let mut name = match (comm, tid) {
+            ("", UNKNOWN_TASK) => "thread of unknown number".to_owned(),
+            ("", _) => format!("thread {tid}"),
+            (_, UNKNOWN_TASK) => comm.to_owned(),
+            _ => format!("{comm} {tid}"),
+        };
+        // The name of a track says its thread.
+        while *self.names.entry(name.clone()).or_insert(tid) != tid {
+            name.push('\'');
+        }
+        self.places.insert(id, self.threads.len());
+        self.threads.push(UnownedThread { id, name, tracks: Vec::new(), waited_ns: 0 });
+        self.threads.len() - 1
+    }
+}
+
 pub(super) struct DeviceTracks {
     /// Iid of the device's name as a string value, where the name is known.
     pub(super) name_iid: Option<u64>,
@@ -80,10 +128,13 @@ pub(super) struct DeviceTracks {
     /// Counter tracks, as `counters` takes them.
     pub(super) bios_in_flight: u64,
     pub(super) bytes_in_flight: u64,
-    /// Bios of syncs.
-    sync_lanes: Lanes,
-    background_lanes: Lanes,
+    /// The same, by their uuids.
+    pub(super) counter_tracks: [u64; 2],
+    /// By their cause.
+    lanes: [Lanes; Cause::COUNT],
     incomplete: Option<u64>,
+    /// The submits of bios whose completion is not recorded.
+    pub(super) never_completed: Vec<i64>,
 }
 
 impl PerfettoTrace {
@@ -149,7 +200,7 @@ impl PerfettoTrace {
         let comm = names.text(comm);
         let uuid = if pid == UNKNOWN_TASK || !is_first {
             // A thread track cannot have several lanes.
-            self.unowned_thread_track((tid, pid), &comm)?
+            self.unowned_thread_track((tid, pid), &comm, start)?
         } else {
             self.descriptor(Some(self.first_ts), |b| {
                 nested(b, descriptor::THREAD, |b| {
@@ -163,36 +214,62 @@ impl PerfettoTrace {
         Ok(uuid)
     }
 
-    /// Writes a plain track, named as the thread is, for a thread whose process is not known.
+    /// Returns a new plain track, named as the thread is, for a thread whose process is not known. Its descriptor follows at the end, when it
+    /// is known how long each thread waited.
     ///
     /// A Perfetto thread track needs a pid. Next to a system trace a made-up pid would show a second thread with the same tid.
-    fn unowned_thread_track(&mut self, (tid, pid): (u32, u32), comm: &str) -> Result<u64> {
-        let group = if let Some(group) = self.threads_group {
-            group
-        } else {
-            let description = "One track per thread: its sync calls, in each the request with its file, in that the phases: \
-                 before the first bio submit, until the last bio completion (writeback), and after it. \
-                 The log does not record the processes of the threads.";
-            let group = self.group_track(Some(self.root), rank::THREADS, "Threads", description)?;
-            self.threads_group = Some(group);
-            group
+    fn unowned_thread_track(&mut self, (tid, pid): (u32, u32), comm: &str, start: i64) -> Result<u64> {
+        let thread = match self.unowned.places.get(&(tid, pid)) {
+            Some(&at) => at,
+            None => self.unowned.add((tid, pid), comm),
         };
-        let rank = i64::from(tid.min(i32::MAX as u32));
-        let name = match (comm, tid) {
-            ("", UNKNOWN_TASK) => "thread of unknown number".to_owned(),
-            ("", _) => format!("thread {tid}"),
-            (_, UNKNOWN_TASK) => comm.to_owned(),
-            _ => format!("{comm} {tid}"),
-        };
-        // Tracks of the same name may be of several threads, so the UI does not merge them by name.
-        let merge_key = format!("{tid} {pid}");
-        self.descriptor(None, |b| {
-            bytes(b, descriptor::NAME, name.as_bytes());
-            uint(b, descriptor::PARENT_UUID, group);
-            int(b, descriptor::SIBLING_ORDER_RANK, rank);
-            uint(b, descriptor::SIBLING_MERGE_BEHAVIOR, descriptor::BY_SIBLING_MERGE_KEY);
-            bytes(b, descriptor::SIBLING_MERGE_KEY, merge_key.as_bytes());
-        })
+        let uuid = self.take_uuid();
+        self.unowned.threads[thread].tracks.push(uuid);
+        let name = self.interner.event_name(&self.unowned.threads[thread].name);
+        let tid = (self.names.bio.iid(const { column::<Bio>("tid") }), tid_of_track(tid));
+        let values = [tid, (self.names.track, Value::Int(uuid as i64))];
+        // The engine drops the arguments of more than 512 instants of one time.
+        self.known_instant(start, Category::Track, name, &values, &Names::default())?;
+        Ok(uuid)
+    }
+
+    /// Notes that a thread was in a sync for a time.
+    pub(super) fn add_waited(&mut self, (tid, pid): (u32, u32), ns: i64) {
+        if let Some(&at) = self.unowned.places.get(&(tid, pid)) {
+            let waited = &mut self.unowned.threads[at].waited_ns;
+            *waited = waited.saturating_add(ns);
+        }
+    }
+
+    /// Writes the descriptors of the tracks of threads whose process is not known, those that waited longest first.
+    pub(super) fn thread_descriptors(&mut self) -> Result<()> {
+        let mut threads = std::mem::take(&mut self.unowned.threads);
+        if threads.is_empty() {
+            return Ok(());
+        }
+        let description = "One track per thread: its sync calls, in each the request with its file, in that the phases: \
+             before the first bio submit, until the last bio completion (writeback), and after it. \
+             Those that waited longest come first. The log does not record the processes of the threads.";
+        let rank = if threads.len() > FEW_THREADS { rank::MANY_THREADS } else { rank::THREADS };
+        let group = self.group_track(Some(self.root), rank, "Threads", description)?;
+        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.waited_ns), thread.id));
+        for (rank, thread) in threads.iter().enumerate() {
+            // Tracks of the same name may be of several threads, so the UI does not merge them by name.
+            let merge_key = format!("{} {}", thread.id.0, thread.id.1);
+            let mut description = b"It was in syncs for ".to_vec();
+            human::push_ms(&mut description, thread.waited_ns);
+            for &uuid in &thread.tracks {
+                self.descriptor_of(uuid, None, |b| {
+                    bytes(b, descriptor::NAME, thread.name.as_bytes());
+                    bytes(b, descriptor::DESCRIPTION, &description);
+                    uint(b, descriptor::PARENT_UUID, group);
+                    int(b, descriptor::SIBLING_ORDER_RANK, rank as i64);
+                    uint(b, descriptor::SIBLING_MERGE_BEHAVIOR, descriptor::BY_SIBLING_MERGE_KEY);
+                    bytes(b, descriptor::SIBLING_MERGE_KEY, merge_key.as_bytes());
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the track of facts about the run; writes it the first time.
@@ -249,7 +326,8 @@ impl PerfettoTrace {
         let known_name = known_name.cloned();
         let description = "Bios from submit to completion. Bios in different rows are in flight at the same time.";
         let group = self.group_track(Some(self.root), rank::DEVICE, &name, description)?;
-        let in_flight = "A bio whose completion is missing counts until its address is used again.";
+        let in_flight = "Bios between submit and completion. A bio whose completion is not recorded counts until its request ends, \
+             its address is used again, or many later bios have completed.";
         let bios_in_flight = self.counter_track(group, rank::BIOS_IN_FLIGHT, "bios in flight", "bios", in_flight)?;
         let bytes_in_flight =
             self.counter_track(group, rank::BYTES_IN_FLIGHT, "bytes in flight", "bytes", in_flight)?;
@@ -263,9 +341,10 @@ impl PerfettoTrace {
             group,
             bios_in_flight: if is_first { DEFAULT_TRACK } else { bios_in_flight },
             bytes_in_flight: if is_first { DEFAULT_TRACK } else { bytes_in_flight },
-            sync_lanes: Lanes::default(),
-            background_lanes: Lanes::default(),
+            counter_tracks: [bios_in_flight, bytes_in_flight],
+            lanes: Default::default(),
             incomplete: None,
+            never_completed: Vec::new(),
         };
         Ok(self.devices.add(dev, tracks))
     }
@@ -288,27 +367,38 @@ impl PerfettoTrace {
     }
 
     /// Returns a track of a device that is free for a bio from `start` to `end`.
-    pub(super) fn bio_lane(&mut self, device: usize, bio: &Bio, start: i64, end: i64) -> Result<u64> {
-        let is_background = bio.sync_id.is_none();
-        if let Some(uuid) = self.bio_lanes(device, is_background).find_free(start, end) {
+    pub(super) fn bio_lane(&mut self, device: usize, cause: Cause, start: i64, end: i64) -> Result<u64> {
+        if let Some(uuid) = self.devices[device].lanes[cause as usize].find_free(start, end) {
             return Ok(uuid);
         }
-        let group = self.devices[device].group;
-        let uuid = if is_background {
-            let description = "Bios that no sync request caused, or whose owner is not known. Each slice is named after the thread that submitted it.";
-            self.merged_track(group, rank::BACKGROUND_BIOS, "background writeback", "background", description)?
-        } else {
-            let description = "One slice per bio of a sync request, named after the thread that submitted it. \
-                 A flow arrow leads from the request to it.";
-            self.merged_track(group, rank::SYNC_BIOS, "bios of syncs", "sync", description)?
+        let (name, merge_key, description) = match cause {
+            Cause::Sync => (
+                "bios of syncs",
+                "sync",
+                "One slice per bio of a sync request, named by its size and file. Flow arrows lead from the request to its bios, or to the \
+                 first, the last and the slowest of many.",
+            ),
+            Cause::Journal => {
+                ("bios of the journal", "journal", "Bios that a journal thread submitted: syncs may wait for them.")
+            }
+            Cause::Unknown => (
+                "bios of no known sync",
+                "unknown",
+                "The recording says neither that a sync caused them, nor that none did.",
+            ),
+            Cause::Background => ("background writeback", "background", "Bios that no sync request caused."),
         };
-        self.bio_lanes(device, is_background).add(uuid, end);
+        let group = self.devices[device].group;
+        let uuid = self.merged_track(group, cause as i64, name, merge_key, description)?;
+        self.devices[device].lanes[cause as usize].add(uuid, end);
         Ok(uuid)
     }
 
-    fn bio_lanes(&mut self, device: usize, is_background: bool) -> &mut Lanes {
-        let tracks = &mut self.devices[device];
-        if is_background { &mut tracks.background_lanes } else { &mut tracks.sync_lanes }
+    /// Writes the counter track of a device for bios without a recorded completion.
+    pub(super) fn never_completed_track(&mut self, device: usize) -> Result<u64> {
+        let description = "Number of bios that were submitted until then and have no completion in the recording.";
+        let group = self.devices[device].group;
+        self.counter_track(group, rank::NEVER_COMPLETED, "bios with no recorded completion", "bios", description)
     }
 
     /// Returns the track of a device for bios whose submit or completion is missing.

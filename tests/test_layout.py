@@ -1,0 +1,211 @@
+"""What a trace shows to people: names, order, counters and arrows, against the rows of the log."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syncline.engine import open_trace
+from syncline.inputs import Reading
+
+from tests.coretools import DATA, ROOT, Rows, tables
+
+LOGS = {
+    # Lost completions and syncs with many bios.
+    "bg": DATA / "bg.log.gz",
+    # Journal, background writeback.
+    "ext4": ROOT / "tests/data/dynamic-events/ext4.dat.gz",
+    "strace": ROOT / "tests/data/strace/small4.log",
+    "blktrace": ROOT / "tests/data/blktrace/small4.blkparse.txt.gz",
+}
+SLICES = (
+    "SELECT slice.*, track.name AS track, extract_arg(arg_set_id, 'debug.sync_id') AS sync_id,"
+    " extract_arg(arg_set_id, 'debug.bio_id') AS bio_id,"
+    " extract_arg(arg_set_id, 'debug.amount') AS amount,"
+    " extract_arg(arg_set_id, 'debug.time') AS time,"
+    " extract_arg(arg_set_id, 'debug.bio') AS address"
+    " FROM slice JOIN track ON track.id = track_id"
+)
+
+
+class Seen:
+    """A trace and the rows of its log."""
+
+    def __init__(self, log: Path, folder: Path) -> None:
+        Reading().convert([str(log)], f"{folder}/tables/")
+        self.rows: dict[str, Rows] = tables(folder / "tables")
+        trace = folder / "log.pftrace"
+        Reading().convert([str(log)], str(trace))
+        with open_trace(trace, engine="embedded") as engine:
+
+            def rows(sql: str) -> Rows:
+                result = engine.query(sql)
+                return [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+
+            self.slices: dict[str, Rows] = defaultdict(list)
+            for row in rows(SLICES):
+                self.slices[row["category"]].append(row)
+            self.flows = rows("SELECT slice_out, slice_in FROM flow")
+            self.threads = rows(
+                "SELECT track.name, extract_arg(track.source_arg_set_id, 'sibling_order_rank')"
+                " AS rank FROM track JOIN track AS parent ON parent.id = track.parent_id"
+                " WHERE parent.name = 'Threads'"
+            )
+            self.counters = rows(
+                "SELECT t.name, c.ts, CAST(c.value AS INT) AS value FROM counter AS c"
+                " JOIN track AS t ON t.id = c.track_id ORDER BY c.ts, c.id"
+            )
+
+    def by_id(self, table: str) -> dict[int, dict[str, Any]]:
+        return {row[f"{table}_id"]: row for row in self.rows[table]}
+
+
+@pytest.fixture(scope="module", params=LOGS)
+def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    found = Seen(LOGS[request.param], tmp_path_factory.mktemp("layout"))
+    found.log = request.param  # type: ignore[attr-defined]
+    return found
+
+
+def size(count: int) -> str:
+    """As `ls -h` would, with one decimal place if it is not a whole number below 100."""
+    value, units = float(count), iter(("KiB", "MiB", "GiB"))
+    if value < 1024:
+        return f"{count} B"
+    while round(value, 1) >= 1024:
+        value, unit = value / 1024, next(units)
+    return (
+        f"{value:.0f} {unit}"
+        if value >= 100 or f"{value:.1f}"[-1] == "0"
+        else f"{value:.1f} {unit}"
+    )
+
+
+def file_of(row: dict[str, Any]) -> str | None:
+    if row["path"]:
+        return row["path"].rsplit("/", 1)[-1]
+    return f"inode {row['ino']}" if row["ino"] else None
+
+
+def test_a_bio_is_named_by_its_size_and_file(seen: Seen) -> None:
+    syncs, bios = seen.by_id("sync"), seen.by_id("bio")
+    named = Counter()
+    for drawn in seen.slices["syncline.bio"]:
+        bio = bios[drawn["bio_id"]]
+        file = file_of(syncs[bio["sync_id"]] if bio["sync_id"] else bio)
+        thread = f"{bio['comm'] or ''} {bio['tid']}"
+        name = drawn["name"].split(", ")[0]
+        if bio["bytes"] is not None:
+            assert name.startswith(size(bio["bytes"]) + " ")
+        assert name.endswith(file or thread), (drawn["name"], file, thread)
+        named[file is not None] += 1
+    if seen.log in ("bg", "ext4"):
+        assert named[True] > 10
+
+
+def test_bios_are_on_the_track_of_their_cause(seen: Seen) -> None:
+    bios = seen.by_id("bio")
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for drawn in seen.slices["syncline.bio"]:
+        bio = bios[drawn["bio_id"]]
+        cause = "sync" if bio["sync_id"] else (bio["comm"] or "").split("/")[0]
+        found[drawn["track"]][cause] += 1
+        # The UI shows larger ones as negative numbers.
+        assert not isinstance(drawn["address"], int) or 0 <= drawn["address"] < 1 << 63
+    assert set(found.pop("bios of syncs", {"sync"})) == {"sync"}
+    assert set(found.pop("bios of the journal", {"jbd2"})) == {"jbd2"}
+    found.pop("bios not fully recorded", None)
+    for causes in found.values():
+        assert not {"sync", "jbd2"} & set(causes)
+    if seen.log == "blktrace":
+        assert "background writeback" not in found
+
+
+def test_threads_are_ordered_by_the_time_that_they_waited(seen: Seen) -> None:
+    waited: Counter[str] = Counter()
+    for row in seen.rows["call"]:
+        waited[f"{row['comm'] or 'thread'} {row['tid']}"] += row["dur_ns"] or 0
+    order = [row["name"] for row in sorted(seen.threads, key=lambda row: row["rank"])]
+    times = [waited[name] for name in order]
+    assert times == sorted(times, reverse=True)
+    assert set(order) >= set(waited)
+
+
+def test_counters_count_what_is_known(seen: Seen) -> None:
+    spans = [
+        (row["ts_ns"], row["ts_ns"] + row["dur_ns"]) for row in seen.rows["bio"] if row["dur_ns"]
+    ]
+    lost = [row for row in seen.rows["bio"] if row["incomplete"] == "end"]
+    most = max((sum(a <= start < b for a, b in spans) for start, _ in spans), default=0)
+    found = [row for row in seen.counters if row["name"] == "bios in flight"]
+    if found:
+        assert found[-1]["value"] == 0
+        # A completion is known to be lost when others have overtaken it.
+        assert max(row["value"] for row in found) <= most + (16 if lost else 0)
+    never = [row for row in seen.counters if row["name"] == "bios with no recorded completion"]
+    assert (never[-1]["value"] if never else 0) == len(lost)
+    for row in never:
+        assert row["value"] == sum(bio["ts_ns"] <= row["ts"] for bio in lost if row["value"])
+
+
+def test_arrows_lead_from_a_request_to_its_bios(seen: Seen) -> None:
+    drawn = {row["id"]: row for rows in seen.slices.values() for row in rows}
+    bios = {row["id"]: row for row in seen.slices["syncline.bio"]}
+    reached: dict[int, set[int]] = defaultdict(set)
+    for flow in seen.flows:
+        begin, end = drawn[flow["slice_out"]], flow["slice_in"]
+        if begin["category"] == "syncline.phase":
+            assert (begin["name"], end in bios) == ("before submit", True)
+            # The request has an arrow to the phase.
+            assert {"slice_out": begin["parent_id"], "slice_in": begin["id"]} in seen.flows
+            begin = drawn[begin["parent_id"]]
+        assert begin["category"] == "syncline.sync"
+        if end in bios:
+            assert bios[end]["sync_id"] == begin["sync_id"]
+            reached[begin["sync_id"]].add(bios[end]["bio_id"])
+    for sync in seen.rows["sync"]:
+        own = [row for row in seen.rows["bio"] if row["sync_id"] == sync["sync_id"]]
+        expected = {row["bio_id"] for row in own}
+        if len(own) > 8:
+            first = min(own, key=lambda row: (row["ts_ns"], row["bio_id"]))
+            last = max(own, key=lambda row: (row["ts_ns"], row["bio_id"]))
+            slowest = max(row["dur_ns"] or 0 for row in own)
+            assert {first["bio_id"], last["bio_id"]} <= reached[sync["sync_id"]]
+            assert len(reached[sync["sync_id"]]) <= 3
+            lengths = {row["bio_id"]: row["dur_ns"] for row in own}
+            assert slowest in {lengths[bio] for bio in reached[sync["sync_id"]]}
+        else:
+            assert reached[sync["sync_id"]] == expected
+
+
+def test_a_request_says_in_words_what_its_columns_say(seen: Seen) -> None:
+    syncs = seen.by_id("sync")
+    for drawn in seen.slices["syncline.sync"]:
+        sync = syncs[drawn["sync_id"]]
+        if sync["bytes"] is None:
+            assert drawn["amount"] is None
+        elif sync["bios"] == 0:
+            assert drawn["amount"] == "no bio"
+        else:
+            number, _, noun = drawn["amount"].partition(" in ")[2].partition(" ")
+            assert drawn["amount"].startswith(size(sync["bytes"]))
+            assert (int(number), noun) == (sync["bios"], "bio" if sync["bios"] == 1 else "bios")
+        parts = ("before_submit_ns", "writeback_ns", "after_complete_ns")
+        if any(sync[part] is None for part in parts):
+            assert drawn["time"] is None
+            continue
+        words = [part.split(" ms ") for part in drawn["time"].split(", ")]
+        assert [word for _, word in words] == ["before", "data", "after"]
+        for (text, _), part in zip(words, parts, strict=True):
+            close = 0.051 if abs(sync[part]) >= 1e6 else 0.00051
+            assert float(text) == pytest.approx(sync[part] / 1e6, abs=close)
+
+
+def test_a_call_of_which_nothing_else_is_known_has_one_row(seen: Seen) -> None:
+    if seen.log != "strace":
+        return
+    assert len(seen.slices["syncline.sync"]) == len(seen.rows["sync"]) > 0
+    paired = sum(row["sync_id"] is not None for row in seen.rows["call"])
+    assert len(seen.slices["syncline.call"]) == len(seen.rows["call"]) - paired
