@@ -1,0 +1,80 @@
+"""No two phases have colours in the Perfetto UI that look alike, also to the colour-blind."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+
+import pytest
+from syncline.engine import open_trace
+from syncline.inputs import Reading
+
+from tests.coretools import DATA, ROOT
+from tests.reference import uicolours
+
+# Recordings that have each phase of docs/reference/phases.md between them.
+LOGS = (DATA / "parallel4.log", *sorted((ROOT / "tests/data/dynamic-events").glob("*.gz")))
+# What most of the time of most recordings goes to. A difference of 2.3 can just be noticed.
+FREQUENT = {"before submit", "writeback", "after completion", "queue", "device", "flush"}
+FREQUENT |= {"commit wait", "commit logging", "cpu wait", "lock wait", "earlier writeback"}
+LEAST_FREQUENT, LEAST = 10, 8
+# No small recording has these: the colour of each, if it is not that of its name.
+UNSEEN = {"lock wait": None, "earlier writeback": "earlier writeback mv"}
+
+
+@pytest.fixture(scope="module")
+def colours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, uicolours.Colour]:
+    """The colour of each phase and wait, as the UI makes it of the trace."""
+    found: dict[str, set[str | None]] = defaultdict(set)
+    for log in LOGS:
+        trace = tmp_path_factory.mktemp("colours") / "log.pftrace"
+        Reading().convert([str(log)], str(trace))
+        with open_trace(trace, engine="embedded") as engine:
+            for name, hint in engine.query(
+                "SELECT DISTINCT name, extract_arg(arg_set_id, 'correlation_id') FROM slice"
+                " WHERE category IN ('syncline.phase', 'syncline.wait')"
+            ).rows:
+                found[name].add(hint)
+    for name, hint in UNSEEN.items():
+        found[name].add(hint)
+    # A phase has the same colour everywhere.
+    assert all(len(hints) == 1 for hints in found.values()), found
+    return {
+        name: uicolours.of_slice(hint or name, keeps_digits=hint is not None)
+        for name, (hint,) in found.items()
+    }
+
+
+def test_every_frequent_phase_was_seen(colours: dict[str, uicolours.Colour]) -> None:
+    assert colours.keys() >= FREQUENT
+
+
+@pytest.mark.parametrize("sight", [None, *uicolours.BLINDNESS])
+def test_no_two_phases_look_alike(sight: str | None, colours: dict[str, uicolours.Colour]) -> None:
+    seen = {
+        name: uicolours.seen_with(sight, colour) if sight else colour
+        for name, colour in colours.items()
+    }
+    for one, other in itertools.combinations(seen, 2):
+        least = LEAST_FREQUENT if {one, other} <= FREQUENT else LEAST
+        assert uicolours.distance(seen[one], seen[other]) >= least, (one, other)
+
+
+def test_the_colours_of_the_reference_are_those_of_the_ui() -> None:
+    """Measured in screenshots of the UI of v52."""
+    measured = {
+        uicolours.of_slice("fsync"): (240, 145, 208),
+        uicolours.of_slice("after completion"): (48, 128, 73),
+        uicolours.of_slice("after completion nz", keeps_digits=True): (226, 130, 68),
+    }
+    for colour, pixel in measured.items():
+        pairs = zip(uicolours.rgb(colour), pixel, strict=True)
+        assert all(abs(one - other) <= 1 for one, other in pairs)
+
+
+def test_a_simulation_confuses_what_the_colour_blind_confuse() -> None:
+    """Red and green of one lightness differ less for who lacks the red or the green cones, blue and yellow do not."""
+    red, green = uicolours.of_hsluv(12, 80, 55), uicolours.of_hsluv(110, 80, 55)
+    for sight in ("protanopia", "deuteranopia"):
+        pair = (uicolours.seen_with(sight, red), uicolours.seen_with(sight, green))
+        assert uicolours.distance(*pair) < uicolours.distance(red, green) / 2
