@@ -11,7 +11,7 @@ PLUGIN := converter/syncline/ui/plugin/plugin.js
 PLUGIN_SOURCES := $(shell find perfetto-ui-plugin sql/perfetto sql/plugin sql/reports \( -name node_modules -o -name generated -o -name build \) -prune -o -type f -print)
 DEMO_LOG := tests/data/thesis/small4-slowdisk.log
 
-.PHONY: demo test test-quick page plugin plugin-types lint format bench wheel sdist constraints notices kernel-test spark-test record-fixtures clean help
+.PHONY: demo test test-quick page plugin plugin-types pictures lint format bench wheel sdist constraints notices kernel-test spark-test record-fixtures clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 17
@@ -38,6 +38,10 @@ plugin: $(PLUGIN) ## build the plugin for the Perfetto UI of `syncline open --of
 
 plugin-types: ## check the plugin against the sources of named Perfetto releases, which it fetches
 	cd perfetto-ui-plugin && npm ci --no-audit --no-fund --loglevel=error && npm run --silent sql && node check/check.mjs
+
+pictures: $(STAMP) ## take the pictures of the documentation, and ten views of the timeline into build/views
+	$(BIN)/python -m tests.ui.picture
+	$(BIN)/python -m tests.ui.views
 
 lint: $(STAMP) ## run formatters and linters; check the direction of imports and the wording
 	tests/lint.sh

@@ -2,8 +2,10 @@
 
     python -m tests.ui.picture
 
-timeline.png: four threads save small files on a slow disk. One bio is selected, to show the arrow
-from its request. html-report.png: PostgreSQL next to another process that writes to its disk.
+timeline.png: four threads save small files on a slow disk. One sync is selected, to show the arrow
+to its bio and what a click shows. timeline-journal.png: three threads sync files of ext4 on a stock kernel, with
+the phases of each sync and the bios of the journal. html-report.png: PostgreSQL next to another process that
+writes to its disk.
 """
 
 from __future__ import annotations
@@ -26,14 +28,24 @@ PAGE_RUNS = ROOT / "tests/data/known-truth/postgres.tar.xz"
 PAGE_RUN = "postgres-neighbour"
 PAGE_PICTURE = ROOT / "docs/images/html-report.png"
 PAGE_SIZE = (1200, 1420)
+JOURNAL_LOG = ROOT / "tests/data/dynamic-events/ext4.dat.gz"
+JOURNAL_PICTURE = ROOT / "docs/images/timeline-journal.png"
+# Only the tracks and the details, without the bars around them.
+CLIP = {"x": 0, "y": 114, "width": 1280}
 VIEW = {
     "name": "timeline",
     "span": "SELECT start_ts + 630000000, start_ts + 1130000000 FROM trace_bounds",
-    "select": "SELECT id FROM slice WHERE category = 'syncline.bio' AND name = 'wl 178'"
-    " AND ts > (SELECT start_ts + 900000000 FROM trace_bounds) ORDER BY ts LIMIT 1",
+    "select": "SELECT id FROM slice WHERE category = 'syncline.sync'"
+    " AND name GLOB 'small-2-0004*' LIMIT 1",
     "shot": str(PICTURE),
-    # Only the tracks, without the bars around them.
-    "clip": {"x": 0, "y": 114, "width": 1280, "height": 487},
+    "clip": CLIP | {"height": 570},
+}
+SLOWEST = "(SELECT * FROM slice WHERE category = 'syncline.sync' ORDER BY dur DESC LIMIT 1)"
+JOURNAL_VIEW = {
+    "name": "journal",
+    "span": f"SELECT ts - dur / 2, ts + dur * 3 / 2 FROM {SLOWEST}",
+    "shot": str(JOURNAL_PICTURE),
+    "clip": CLIP | {"height": 620},
 }
 
 
@@ -49,8 +61,10 @@ def main() -> None:
             page.write_bytes(html.page([html.describe(engine, PAGE_RUN, sentences=sentences)]))
         browser.visit(page, [{"shot": str(PAGE_PICTURE), "of": "window"}], size=PAGE_SIZE)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    with browser.opened("--offline", LOG) as page:
-        browser.drive(f"{browser.tracks_only(page)}&hideSidebar=true", [VIEW], size=(1280, 1200))
+    for log, view in ((LOG, VIEW), (JOURNAL_LOG, JOURNAL_VIEW)):
+        with browser.opened("--offline", log) as page:
+            address = f"{browser.tracks_only(page)}&hideSidebar=true"
+            browser.drive(address, [view], size=(1280, 1200))
 
 
 if __name__ == "__main__":
