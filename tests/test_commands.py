@@ -172,6 +172,14 @@ def test_a_query_works_in_both_engines() -> None:
     assert "syncline_sync" in message
 
 
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_sql_that_selects_nothing_prints_nothing_of_it(form: str, tmp_path: Path) -> None:
+    trace = tmp_path / "a.pftrace"
+    ok("convert", "-q", SMALL1, "-o", trace)
+    printed = ok("query", trace, "CREATE TABLE t AS SELECT 1", "--format", form)
+    assert printed.strip() == {"table": "No rows.", "json": "[]"}.get(form, "")
+
+
 def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     assert ".pftrace" in fails(2, "convert", SMALL1, "-o", tmp_path / "out.foo")
     assert "--to" in fails(2, "convert", SMALL1, "-o", "-")

@@ -199,6 +199,11 @@ impl Bios {
         self.in_flight_by_sector.contains_key(&target)
     }
 
+    /// Of the bios in flight that were submitted to this device and sector, the one that was submitted first.
+    pub(super) fn oldest_in_flight_at(&self, target: (Dev, i64)) -> Option<Slot> {
+        self.in_flight_by_sector.get(&target).map(|at| at.oldest)
+    }
+
     /// Notes the flags of the bio that was submitted last to a device and sector, if its own event has none.
     pub(super) fn note_flags(&mut self, target: (Dev, i64), flags: BioFlags) {
         if let Some(at) = self.in_flight_by_sector.get(&target) {
@@ -544,7 +549,7 @@ impl Pairer {
         out: &mut Out<'_>,
     ) -> Result<()> {
         let slot = if address == 0 {
-            self.bios.in_flight_by_sector.get(&(dev, sector)).map(|at| at.oldest)
+            self.bios.oldest_in_flight_at((dev, sector))
         } else {
             self.bios.in_flight.get(&address).copied()
         };

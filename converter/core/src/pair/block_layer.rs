@@ -61,7 +61,9 @@ impl Pairer {
 
     /// Whether the log of the current event says what becomes of the bios in a range of sectors.
     fn is_authoritative_at(&self, dev: Dev, sector: i64, bytes: u64) -> bool {
-        match self.block_queue.find(dev, sector, bytes, |slot| slot != NO_SLOT) {
+        let queued = self.block_queue.find(dev, sector, bytes, |slot| slot != NO_SLOT);
+        // The file system's own event may have reported the bio.
+        match queued.or_else(|| self.bios.oldest_in_flight_at((dev, sector))) {
             Some(slot) => self.provenance.completable.contains(self.bios[slot].log),
             None => self.provenance.must_complete,
         }
