@@ -254,6 +254,7 @@ class TestGroup:
         assert group.define_others("fsync_enter") == [], "there is no other"
         assert group.define_others("bio") == [], "nor here"
         assert group.functions_of("bio") == ["submit_bio"]
+        assert group.added_to == set(), "kprobes have an effect at once"
 
     def test_what_is_only_counted_is_not_recorded(self, folder: Path) -> None:
         group = probe_group.ProbeGroup(folder)

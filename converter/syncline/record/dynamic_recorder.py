@@ -156,7 +156,13 @@ class DynamicRecorder:
         recorded = [event for event in events if not self.group.is_counted(event)]
         for event in recorded:
             self._filter(event, self.group.filter_of(event))
+        enabled = set(buffer.events)
         buffer.enable(recorded)
+        # On newer kernels (seen on 7.2), an fprobe that is added to an event has no effect until the event is enabled the next time.
+        for event in self.group.added_to & enabled:
+            buffer.instance.write(f"events/{event}/enable", "0")
+            buffer.instance.write(f"events/{event}/enable", "1")
+        self.group.added_to.clear()
 
     def _filter(self, event: str, condition: str) -> None:
         """Without its filter, an event is recorded more often than needed."""
@@ -257,6 +263,7 @@ class DynamicRecorder:
             self._missing_before[event] = missing[event]
             before = self.group.functions_of(event)
             if new := self.group.define_others(event):
+                self._enable(self.ring.main, [])
                 self.problems.append(
                     f"{event}: no effect by {', '.join(before)}; by {', '.join(new)} from {now_ns / 1e9:.3f} s on"
                 )

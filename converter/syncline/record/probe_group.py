@@ -60,6 +60,8 @@ class ProbeGroup:
         self.has_symbol_text = True
         self._functions = {name for probe in self.probes for _, name in probe.functions}
         self._done: set[tuple[str, str]] = set()
+        # Events that existed when an fprobe was added to them.
+        self.added_to: set[str] = set()
 
     def summary(self) -> str:
         """Returns one line: how many events are recorded, and which facts are not."""
@@ -136,6 +138,8 @@ class ProbeGroup:
         except (Unavailable, RecordError) as error:
             return str(error.message if isinstance(error, RecordError) else error)
         self._done.add((probe.event, function))
+        if kind == "fprobe" and probe.event in self.report.probed:
+            self.added_to.add(f"{self.name}/{probe.event}")
         self.report.probed.setdefault(probe.event, []).append((function, kind))
         if definition.missing:
             self.report.missing_fields[probe.event] = dict(definition.missing)
