@@ -208,24 +208,27 @@ class DynamicRecorder:
                 self._threads.instance.set_threads(new)
 
     def _look_often(self) -> None:
-        wait = _LOOK_EVERY_S
-        while not self._stop.wait(wait):
-            began = time.monotonic()
+        files_at = 0.0
+        while not self._stop.wait(_LOOK_EVERY_S):
             try:
-                if self._paths is not None:
-                    self._paths.poll()
-                    self._follow(self._paths.tids)
-                if self._writers is not None:
-                    self._writers.poll()
                 self._define_new()
-                # It takes a tenth of one CPU at most, however many files there are.
-                wait = max(_LOOK_EVERY_S, 9 * (time.monotonic() - began))
+                if (began := time.monotonic()) >= files_at:
+                    self._look_at_files()
+                    # It takes a tenth of one CPU at most, however many files there are.
+                    files_at = began + 10 * (time.monotonic() - began)
                 self._replace_dead()
             except (OSError, ValueError, LookupError) as error:
                 self.problems.append(
                     f"paths and new file systems were no longer looked for: {error}"
                 )
                 return
+
+    def _look_at_files(self) -> None:
+        if self._paths is not None:
+            self._paths.poll()
+            self._follow(self._paths.tids)
+        if self._writers is not None:
+            self._writers.poll()
 
     def _define_new(self) -> None:
         """Defines the probes of file systems that have been mounted since."""
