@@ -164,7 +164,7 @@ def changes_in(values: Sequence[float], alpha: float, seed: int = 1) -> list[int
     """Returns the indices at which the level of a series changes; None if it is too short.
 
     PELT (Killick et al., 2012) on the ranks of the values, by ruptures. Its penalty is what the best single change
-    of the same values gains in 1 - alpha of all random orders. So a series without a change has one with about the chance alpha.
+    of the same values gains in 1 - alpha of all random orders. So a series without a change has one with the chance alpha at most.
     """
     numpy, ruptures = _import("numpy"), _import("ruptures")
     if len(values) < _least_runs(alpha):
@@ -172,13 +172,14 @@ def changes_in(values: Sequence[float], alpha: float, seed: int = 1) -> list[int
     ranks = _ranks(numpy, values)
     gains = _random_gains(numpy, ranks, seed)
     penalty = float(numpy.quantile(gains, 1 - alpha, method="higher"))
-    if penalty <= 0:
+    # Two changes together may exceed the penalty where neither does. Without this test, such pairs are false alarms.
+    if _gains(numpy, ranks[None, :]).max() <= penalty * (1 + 1e-9):
         return []
     found = ruptures.KernelCPD(kernel="linear", min_size=_LEAST, jump=1)
     # A tie with what chance gives is no change.
     places = [int(at) for at in found.fit(ranks.reshape(-1, 1)).predict(pen=penalty * (1 + 1e-9))]
     places = places[:-1]
-    # Two changes together may exceed the penalty where neither does. The least sure one is dropped first.
+    # The least sure one is dropped first.
     while places:
         p, worst = max((_p(*_around(values, places, at), seed), at) for at in places)
         if p <= alpha:
