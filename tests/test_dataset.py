@@ -274,6 +274,10 @@ def test_partitions_that_cannot_be_read_are_named_and_left_out(changed: Path) ->
         assert text in done.stderr
     done = fails(3, "report", changed, "--where", "name = 'small1.log'")
     assert "no run can be read: 1 run is left out: the partition was deleted" in done.stderr
+    # An ingest of what the runs were made from repairs them.
+    logs = [DATA / f"{name}.log" for name in ("small1", "empty", "parallel4")]
+    assert "0 added, 3 replaced" in ok("ingest", *logs, "--into", changed).stdout
+    assert rows(changed, "summary")[0]["value"] == f"{RUNS - 1}.0"
 
 
 def test_a_corrupt_file_refuses_the_query_and_is_named(changed: Path) -> None:
@@ -288,6 +292,8 @@ def test_a_corrupt_file_refuses_the_query_and_is_named(changed: Path) -> None:
     assert "Traceback" not in done.stderr
     hint = next(part for part in done.stderr.split('"') if part.startswith("run != "))
     assert rows(changed, "summary", "--where", hint)[0]["value"] == f"{RUNS - 1}.0"
+    ok("ingest", "--replace", DATA / "parallel4.log", "--into", changed)
+    assert rows(changed, "summary")[0]["value"] == f"{RUNS}.0"
 
 
 def test_a_column_that_older_runs_lack_is_null_and_named(changed: Path) -> None:
@@ -422,6 +428,16 @@ def test_a_store_that_stops_during_a_query_is_named(bucket: str, dataset: Path) 
         with pytest.raises((EngineError, InputError)) as failed:
             engine.query("SELECT SUM(bytes), MAX(path) FROM syncline_sync")
     assert "run=small1-" in str(failed.value)
+
+
+def test_other_commands_take_a_dataset_or_refuse_it(dataset: Path, tmp_path: Path) -> None:
+    only = ("--where", "name = 'parallel4.log'")
+    assert "a dataset, of" in ok("inspect", dataset, *only).stdout
+    assert "80 requests" in ok("flamegraph", dataset, "-o", tmp_path / "f.svg", *only).stdout
+    assert "the UI shows traces" in fails(3, "open", dataset).stderr
+    assert "is already converted" in fails(2, "convert", dataset, "-o", tmp_path / "o.csv").stderr
+    for command in (("convert", DATA / "small1.log", "-o", tmp_path / "o.csv"), ("ingest", DATA / "small1.log", "--into", dataset)):  # fmt: skip
+        assert "--where selects runs of a dataset" in fails(2, *command, *only).stderr
 
 
 def test_the_memory_of_duckdb_can_be_set(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:

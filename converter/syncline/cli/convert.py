@@ -9,7 +9,15 @@ import click
 
 from syncline import _core, losses
 from syncline.cli.errors import Failure, say
-from syncline.cli.options import FILTERS, example, flag, offsets, reading, with_offsets
+from syncline.cli.options import (
+    FILTERS,
+    example,
+    flag,
+    offsets,
+    reading,
+    refuse_where,
+    with_offsets,
+)
 from syncline.cli.output import refuse_inputs, refuse_terminal
 from syncline.cli.progress import bar
 from syncline.errors import InputError
@@ -94,6 +102,7 @@ def command(
             "standard output has no ending that chooses a format",
             f"name the format with --to: {', '.join(FORMATS)}",
         )
+    refuse_where(reading)
     _refuse_unused(output, to, reading, weight=weight, by=by)
     refuse_inputs(output, [*inputs, reading.marks])
     refuse_terminal(output, to or "")

@@ -7,7 +7,7 @@ import shlex
 import click
 
 from syncline.cli.errors import OK, Failure, code_of, say
-from syncline.cli.options import example, reading
+from syncline.cli.options import example, reading, refuse_where
 from syncline.cli.output import show
 from syncline.cli.progress import bar
 from syncline.cli.types import FACT, TIME
@@ -76,6 +76,7 @@ def command(
     from syncline.dataset import ingest, layout
     from syncline.dataset.store import open_store
 
+    refuse_where(reading)
     if started is not None and len(runs) > 1:
         raise Failure("--started is the time of one run", "ingest the runs one by one")
     if host is not None:

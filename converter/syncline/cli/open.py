@@ -109,7 +109,7 @@ def _trace_of(path: str, reading: Reading) -> Iterator[tuple[Path, str]]:
     kind = kind_of(path, reading.source)
     if kind == "folder":
         raise InputError(f"{path} is a folder, and the UI shows one trace", "name a log or a trace")
-    if kind in ("tables", "rows"):
+    if kind in ("tables", "rows", "dataset"):
         raise InputError(
             f"{path} holds tables, and the UI shows traces", "open the log, or a trace made from it"
         )

@@ -250,6 +250,18 @@ def _given(*names: str) -> frozenset[str]:
     )
 
 
+def refuse_where(reading: Reading) -> None:
+    """Refuses `--where` for a command that does not read a dataset.
+
+    Raises:
+        Failure: it was given.
+    """
+    if reading.where is not None:
+        raise Failure(
+            "--where selects runs of a dataset, and a log is one run", "leave --where out"
+        )
+
+
 def refuse_for_converted(path: str, reading: Reading) -> None:
     """Refuses options of how a log is read if the input is not a log.
 

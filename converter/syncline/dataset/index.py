@@ -28,6 +28,7 @@ __all__ = [
     "check_dataset",
     "create_runs",
     "filtered",
+    "problem",
     "read_entries",
     "runs_of",
     "select",
@@ -152,7 +153,7 @@ def select(store: Store, where: str | None = None, runs: Iterable[str] | None = 
     readable = []
     reasons: dict[str, list[str]] = {}
     for entry, reason in zip(
-        entries, _each(store, lambda one: _problem(store, one), entries), strict=True
+        entries, _each(store, lambda one: problem(store, one), entries), strict=True
     ):
         if reason is None:
             readable.append(entry)
@@ -208,7 +209,7 @@ def _first(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _problem(store: Store, entry: Entry) -> str | None:
+def problem(store: Store, entry: Entry) -> str | None:
     """Returns why the partition of a run cannot be read; None if all its files have their sizes."""
     if entry.schema_version > _core.SCHEMA_VERSION:
         return (

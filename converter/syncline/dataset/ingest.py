@@ -159,9 +159,10 @@ def _publish(store: Store, tables: Path, entry: Entry, described: Described) -> 
     """Publishes a partition and its entry, in this order."""
     present = [_read(store, name) for name in _same_run(store, entry)]
     same = [one for one in present if _is_same(one, entry, described)]
-    if same:
+    if same and not described.replace and index.problem(store, same[0]) is None:
         return Outcome("present", same[0])
-    if present and not described.replace:
+    # A partition that was deleted or damaged is written again.
+    if present and not same and not described.replace:
         changes = "; ".join(_changes(present[0], entry, described))
         raise InputError(
             f"{entry.name} is in the dataset as {present[0].run}, and differs: {changes}",
@@ -172,9 +173,7 @@ def _publish(store: Store, tables: Path, entry: Entry, described: Described) -> 
     data = layout.serialized(entry)
     (tables / layout.ENTRY).write_bytes(data)
     moved = [one.partition for one in present if one.partition != entry.partition]
-    if any(one.partition == entry.partition for one in present):
-        # The files are those of the same rows. Readers see the old entry or the new one, each with its files' sizes.
-        store.remove(f"{layout.ENTRIES}/{present[0].file}")
+    # A kill between these two leaves the old entry with files of other sizes, which readers leave out and name.
     store.publish(tables, entry.partition)
     store.write(f"{layout.ENTRIES}/{entry.file}", data)
     for one in present:

@@ -19,6 +19,7 @@ _FORMATS = {
     "log": "{}",
     "trace": "a trace, of {}",
     "tables": "columns, of {}",
+    "dataset": "a dataset, of {}",
     "rows": "{}",
 }
 _KINDS = {"request": "requests", "bio": "bios of requests"}
