@@ -433,7 +433,7 @@ def test_a_store_that_stops_during_a_query_is_named(bucket: str, dataset: Path) 
 def test_other_commands_take_a_dataset_or_refuse_it(dataset: Path, tmp_path: Path) -> None:
     only = ("--where", "name = 'parallel4.log'")
     assert "a dataset, of" in ok("inspect", dataset, *only).stdout
-    assert "80 requests" in ok("flamegraph", dataset, "-o", tmp_path / "f.svg", *only).stdout
+    assert "80 requests" in ok("flamegraph", dataset, "-o", tmp_path / "f.svg", *only).stderr
     assert "the UI shows traces" in fails(3, "open", dataset).stderr
     assert "is already converted" in fails(2, "convert", dataset, "-o", tmp_path / "o.csv").stderr
     for command in (("convert", DATA / "small1.log", "-o", tmp_path / "o.csv"), ("ingest", DATA / "small1.log", "--into", dataset)):  # fmt: skip
