@@ -321,15 +321,3 @@ def test_a_flush_before_a_write_takes_the_time_of_a_request(recorded: Any) -> No
     ]
     assert len(lengths) >= 6
     assert row["max_flush_ns"] == max(lengths)
-
-
-def test_a_driver_that_returns_every_seventh_command(recorded: Any) -> None:
-    """The driver counts all commands; each that it returns is issued again."""
-    one, found = recorded("busy")
-    dev = one.truth["device"]["dev"]
-    events = [e for e in one.events if e.get("dev") == dev]
-    again = [e for e in events if e["event"] == "block_rq_requeue" and e.get("rwbs", "")[0] == "W"]
-    (row,) = [row for row in found["device"] if (row["dev"], row["part"]) == (dev, "all")]
-    assert row["requeues"] == len(again) >= 3
-    assert row["requeue_ns"] > 0
-    assert row["errors"] == 0

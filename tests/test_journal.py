@@ -21,8 +21,7 @@ from tests.coretools import core, tables
 from tests.known_truth import Case
 from tests.reference.journal import Journal, whose_data
 
-FORCED = ("commit-timer", "commit-space", "fast-commit")
-CASES = (*FORCED, "commit-others", "group-4", "group-staggered", "forced-freeze")
+CASES = ("group-4", "group-staggered", "forced-freeze")
 
 Recorded = Callable[[str], tuple[Case, Path]]
 
@@ -39,12 +38,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
         return done[case], folder
 
     return one
-
-
-def commits(case: Case, kind: str = "commit") -> list[dict[str, Any]]:
-    """Those of the journal under test."""
-    dev = case.truth["device"]["dev"]
-    return [row for row in case.tables["journal"] if row["dev"] == dev and row["kind"] == kind]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -69,69 +62,7 @@ def test_the_reference_finds_the_same(case: str, recorded: Recorded) -> None:
     assert sorted(fast) == reference.fast_commits()
 
 
-def test_the_timer_commits_what_nobody_syncs(recorded: Recorded) -> None:
-    """A file is created and not synced. The transaction is a second old before its commit begins, and nobody waits for that."""
-    one, _ = recorded("commit-timer")
-    found = commits(one)
-    for call in one.truth["calls"]:
-        if call["op"] == "create":
-            after = [row for row in found if row["ts_ns"] > call["end_ns"]]
-            assert after[0]["started_by"] == "timer"
-            assert (after[0]["sync_id"], after[0]["syncs"]) == (None, 0)
-            # The timer has whole seconds.
-            assert 0.9e9 <= after[0]["ts_ns"] - call["start_ns"] <= 2.5e9
-        else:
-            during = [row for row in found if call["start_ns"] <= row["ts_ns"] <= call["end_ns"]]
-            assert [row["started_by"] for row in during] == ["sync"]
-            assert during[0]["syncs"] == 1
-
-
-def test_a_full_journal_commits_for_room(recorded: Recorded) -> None:
-    """Folders are created and not synced, in a journal that holds fewer of them; its timer would need an hour."""
-    one, _ = recorded("commit-space")
-    made = [call for call in one.truth["calls"] if call["op"] == "mkdir"]
-    during = [
-        row for row in commits(one) if made[0]["start_ns"] <= row["ts_ns"] <= made[-1]["end_ns"]
-    ]
-    assert len(during) >= 2
-    assert {row["started_by"] for row in during} == {"space"}
-    # Each began while a mkdir waited.
-    for row in during:
-        assert any(call["start_ns"] <= row["ts_ns"] <= call["end_ns"] for call in made)
-
-
-def test_a_fast_commit_says_why_it_gave_up(recorded: Recorded) -> None:
-    one, _ = recorded("fast-commit")
-    syncs = {row["sync_id"]: row for row in one.tables["sync"]}
-    fast = sorted(commits(one, "fast commit"), key=lambda row: row["ts_ns"])
-    calls = [call for call in one.truth["calls"] if call["op"] == "fsync"]
-    assert len(fast) == len(calls) == 9
-    full = commits(one)
-    for row, call in zip(fast, calls, strict=True):
-        assert call["start_ns"] <= row["ts_ns"] <= row["ts_ns"] + row["dur_ns"] <= call["end_ns"]
-        assert syncs[row["sync_id"]]["path"] == call["path"]
-        assert row["reason"] == call["ineligible"]
-        assert row["status"] == ("ineligible" if call["ineligible"] else "ok")
-        # A full commit took its place, which the same request asked for.
-        inside = [r for r in full if row["ts_ns"] <= r["ts_ns"] <= row["ts_ns"] + row["dur_ns"]]
-        assert [r["sync_id"] for r in inside] == ([row["sync_id"]] if call["ineligible"] else [])
-
-
-def test_a_commit_writes_the_data_of_another_file(recorded: Recorded) -> None:
-    """Each commit that a sync waits for writes what the other file got since the one before: so many bytes."""
-    one, folder = recorded("commit-others")
-    block, syncs = (one.truth["options"][key] for key in ("block", "syncs"))
-    with opened(str(folder / "commit-others.tables"), Reading(), "duckdb") as engine:
-        table = run_report(engine, "whose-data")
-    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    (other,) = [row for row in rows if row["kind"] == "other file"]
-    assert other["path"] == f"{one.truth['dir']}/other"
-    assert (other["bytes"], other["syncs"], other["commits"]) == (syncs * block, syncs, syncs)
-    (itself,) = [row for row in rows if row["kind"] == "itself"]
-    assert itself["bytes"] == syncs * 4096
-
-
-@pytest.mark.parametrize("case", ["commit-others", "commit-space", "group-4"])
+@pytest.mark.parametrize("case", ["group-4", "group-staggered"])
 def test_whose_data_is_that_of_the_reference(case: str, recorded: Recorded) -> None:
     one, folder = recorded(case)
     with opened(str(folder / f"{case}.tables"), Reading(), "duckdb") as engine:
@@ -148,7 +79,7 @@ def test_whose_data_is_that_of_the_reference(case: str, recorded: Recorded) -> N
     assert found == whose_data(one.tables)
 
 
-@pytest.mark.parametrize("case", ["fast-commit", "group-staggered"])
+@pytest.mark.parametrize("case", ["group-4", "group-staggered"])
 def test_a_trace_has_a_track_for_each_journal(
     case: str, recorded: Recorded, tmp_path: Path
 ) -> None:
@@ -209,8 +140,18 @@ TEXT = """\
 """
 
 
+def assert_read_back(tmp_path: Path, log: bytes, rows: dict[str, Any]) -> None:
+    """A trace holds the commits and the waits."""
+    trace = convert_bytes(tmp_path, log, "back.pftrace")
+    convert_trace(str(trace), f"{tmp_path}/back/")
+    found = tables(tmp_path / "back")
+    assert (found["journal"], found["wait"]) == (rows["journal"], rows["wait"])
+
+
 def test_fast_commits_of_a_text_and_of_its_low_level_log(tmp_path: Path) -> None:
-    rows = core(tmp_path, TEXT.encode())["journal"]
+    converted = core(tmp_path, TEXT.encode())
+    assert_read_back(tmp_path, TEXT.encode(), converted)
+    rows = converted["journal"]
     keys = ("ts_ns", "dur_ns", "tid", "transaction_id", "status", "reason", "incomplete")
     assert [tuple(row[key] for key in keys) for row in rows] == [
         (1_000_100_000, 200_000, 7, 9, "ineligible", None, None),
@@ -288,6 +229,7 @@ def test_who_asks_first_starts_a_commit(tmp_path: Path) -> None:
         *((4200, "db-7", request(12, 9000, 100, OTHER_DEV)), *commit(12, 4201, 4210)),
     )
     found = core(tmp_path, log)
+    assert_read_back(tmp_path, log, found)
     keys = ("dev", "transaction_id", "started_by", "sync_id", "syncs")
     assert [tuple(row[key] for key in keys) for row in found["journal"]] == [
         ("254,16", 5, "sync", 1, 2),
@@ -366,7 +308,9 @@ def test_the_reason_of_a_fast_commit_ends_with_the_next_full_one(tmp_path: Path)
         # Another status has no reason.
         *(*fast(500, 8, 2), *fast(600, 9, 3), ineligible(690, 77), *fast(700, 10, 1)),
     )
-    rows = [row for row in core(tmp_path, log)["journal"] if row["kind"] == "fast commit"]
+    found = core(tmp_path, log)
+    assert_read_back(tmp_path, log, found)
+    rows = [row for row in found["journal"] if row["kind"] == "fast commit"]
     assert [(row["transaction_id"], row["status"], row["reason"]) for row in rows] == [
         (5, "ineligible", "rename dir"),
         (6, "ineligible", None),
