@@ -36,6 +36,7 @@ VIEWS = {
     "wait": "Waits of sync requests",
     "phase": "Phases of sync requests",
     "journal": "Commits of journals",
+    "write_wait": "Waits of writes",
     "loss": "Losses",
     "mark": "Marks",
 }

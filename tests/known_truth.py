@@ -28,6 +28,7 @@ ARCHIVES = {
     "cache": ("cache*", "no-*", "fua-*", "flush-*", "direct-*"),
     "advice": ("empty*", "*-in-place", "small-*", "rebuildable", "rename-*"),
     "write": ("cold-*", "blocked-*", "error"),
+    "slow-write": ("write-*",),
     "postgres": ("postgres*",),
 }
 # What no conversion reads.

@@ -127,6 +127,24 @@ CREATE OR REPLACE TABLE _syncline_columns_journal(
   incomplete VARCHAR
 );
 
+CREATE OR REPLACE TABLE _syncline_columns_write_wait(
+  wait_id BIGINT,
+  ts_ns BIGINT,
+  dur_ns BIGINT,
+  tid BIGINT,
+  pid BIGINT,
+  comm VARCHAR,
+  wait VARCHAR,
+  dev VARCHAR,
+  ino BIGINT,
+  path VARCHAR,
+  bytes BIGINT,
+  transaction_id BIGINT,
+  holder_tid BIGINT,
+  holder_comm VARCHAR,
+  confidence VARCHAR
+);
+
 CREATE OR REPLACE TABLE _syncline_columns_loss(
   reason VARCHAR,
   severity VARCHAR,

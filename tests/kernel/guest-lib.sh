@@ -48,6 +48,8 @@ make_device() {
       dmsetup create --noudevsync "$name" --table \
         "0 $size delay $disk 0 ${numbers[0]} $disk 0 ${numbers[1]} $disk 0 ${numbers[2]}" >&2
       dmsetup mknodes "$name" >&2
+      # Before the mount, which takes it over.
+      if [ -n "${numbers[3]:-}" ]; then echo "${numbers[3]}" >"/sys/dev/block/$(stat -L -c '%Hr:%Lr' "/dev/mapper/$name")/queue/stable_writes"; fi
       echo "/dev/mapper/$name"
       ;;
     flakey)

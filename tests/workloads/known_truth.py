@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import slow_writes
 from device_mapper import dmsetup, load, mapping, refusing
 from neighbour import Neighbour
 from postgres_cluster import Cluster
@@ -492,6 +493,11 @@ CASES: dict[str, Case] = {
     "direct": (prepare_direct, direct),
     "durable": (prepare_files, durable),
     "postgres": (prepare_postgres, postgres),
+    "inode-lock": (slow_writes.prepare_shared, slow_writes.inode_lock),
+    "journal-buffer": (slow_writes.prepare_shared, slow_writes.journal_buffer),
+    "journal-handle": (slow_writes.prepare_journal_handle, slow_writes.journal_handle),
+    "journal-space": (slow_writes.prepare_shared, slow_writes.journal_space),
+    "page-writeback": (slow_writes.prepare_shared, slow_writes.page_writeback),
 }
 
 

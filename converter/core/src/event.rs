@@ -362,6 +362,7 @@ impl Kind {
     /// Visits every name of the event, so that it can be replaced.
     fn names_mut(&mut self, f: &mut impl FnMut(&mut NameId)) {
         match self {
+            Self::Probe(Probe::WriteWaitStart { waited_for, .. }) => f(&mut waited_for.holder_comm),
             Self::Probe(Probe::SyncEnter { function, path, container_path, fs, .. }) => {
                 f(function);
                 f(path);

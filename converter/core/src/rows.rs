@@ -4,6 +4,7 @@ pub mod columns;
 pub mod derived;
 
 use crate::event::bio_flags::BioFlags;
+use crate::event::probe::{WaitedFor, WriteWaitKind};
 use crate::event::{CommitStep, Dev, FastCommitReason, FastCommitStatus, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 
@@ -737,6 +738,60 @@ impl Row for Commit {
         f("flushing_ns", self.step_ns(CommitStep::Flushing));
         f("logging_ns", self.step_ns(CommitStep::Logging));
         f("incomplete", self.missing.map_or(Value::Null, |missing| Value::Word(missing.name())));
+    }
+}
+
+/// A wait of a thread that writes to a file and is in no sync.
+#[derive(Clone, Debug)]
+pub struct WriteWait {
+    pub wait_id: u64,
+    pub tid: u32,
+    pub pid: u32,
+    pub comm: NameId,
+    pub kind: WriteWaitKind,
+    pub waited_for: WaitedFor,
+    pub path: NameId,
+    pub start: i64,
+    pub end: i64,
+    /// Inferred: the end is that of the pause which the kernel chose.
+    pub confidence: Confidence,
+}
+
+impl WriteWait {
+    pub fn slice_name(&self) -> &'static str {
+        match self.kind {
+            WriteWaitKind::Throttling => "write waits: throttling",
+            WriteWaitKind::InodeLock => "write waits: inode lock",
+            WriteWaitKind::JournalHandle => "write waits: journal handle",
+            WriteWaitKind::JournalSpace => "write waits: journal space",
+            WriteWaitKind::JournalBuffer => "write waits: journal buffer",
+            WriteWaitKind::PageWriteback => "write waits: page writeback",
+        }
+    }
+}
+
+impl Row for WriteWait {
+    const TABLE: &'static str = "syncline_write_wait";
+    const COLUMNS: &'static [(&'static str, Type)] = columns::WRITE_WAIT;
+
+    fn visit(&self, f: &mut impl FnMut(&'static str, Value)) {
+        let WaitedFor { dev, ino, transaction, holder, holder_comm, bytes } = self.waited_for;
+        let known = |number: u64| if number == 0 { Value::Null } else { Value::Int(number as i64) };
+        f("wait_id", Value::Int(self.wait_id as i64));
+        f("ts_ns", Value::Int(self.start));
+        f("dur_ns", Value::Int(self.end - self.start));
+        f("tid", Value::task(self.tid));
+        f("pid", Value::task(self.pid));
+        f("comm", Value::name(self.comm));
+        f("wait", Value::Word(self.kind.name()));
+        f("dev", Value::dev(dev));
+        f("ino", known(ino));
+        f("path", Value::name(self.path));
+        f("bytes", known(bytes));
+        f("transaction_id", known(transaction));
+        f("holder_tid", known(u64::from(holder)));
+        f("holder_comm", Value::name(holder_comm));
+        f("confidence", Value::Word(self.confidence.name()));
     }
 }
 

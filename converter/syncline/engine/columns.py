@@ -47,7 +47,7 @@ _SIZE = re.compile(r"(\d{1,12})([KMG]?)I?B?")
 _MEMORY_LIMIT = 4 << 30
 _WORD = re.compile(r"\w+")
 # Tables whose files may lack the values of columns, and the views that are derived from them.
-_ROWS = ("sync", "bio", "call", "wait", "phase", "journal")
+_ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait")
 DERIVED = frozenset({"syncline_stack", "syncline_parallel"})
 # Engines that have the tables from the start. The others build each table from a trace when it is first used.
 WITH_TABLES = ("duckdb", "spark")

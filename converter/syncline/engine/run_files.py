@@ -11,7 +11,7 @@ from syncline.kinds import is_low_level_log, is_table_file, is_table_folder, run
 from .errors import EngineError
 
 # The tables that files hold. The engine derives the others.
-TABLES = ("sync", "bio", "call", "wait", "phase", "journal", "loss", "mark", "meta")
+TABLES = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait", "loss", "mark", "meta")
 
 # The hint for an input that is not a result of `syncline convert`.
 CONVERT = "Convert the log to a folder of tables: syncline convert LOG -o DIR/"

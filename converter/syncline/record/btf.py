@@ -116,6 +116,30 @@ class Btf:
         pairs = btf._words[at + 3 : at + 3 + 2 * count]
         return [(self._name(pairs[2 * i]), pairs[2 * i + 1]) for i in range(count)]
 
+    def struct(self, name: str) -> int | None:
+        """Returns the type of a struct; None if it is not described."""
+        return self._named(name, _STRUCT)
+
+    def enumerator(self, enum: str, name: str) -> int | None:
+        """Returns the value of a name in an enum; None if it is not described."""
+        number = self._named(enum, _ENUM)
+        if number is None:
+            return None
+        btf, at = self._at(number)
+        for i in range(btf._words[at + 1] & 0xFFFF):
+            if btf._name(btf._words[at + 3 + 2 * i]) == name:
+                return btf._words[at + 4 + 2 * i]
+        return None
+
+    def _named(self, name: str, kind: int) -> int | None:
+        """Returns the type of this name and kind, of the module or else of the kernel."""
+        offset = self._find_name(name)
+        if offset is not None:
+            for i, at in enumerate(self._places):
+                if self._words[at] == offset and self._kind(at) == kind:
+                    return self._first_type + i
+        return self._base._named(name, kind) if self._base else None
+
     def pointed_to(self, type_id: int) -> int | None:
         """Returns the type that a pointer points to; None if the type is no pointer."""
         btf, at = self._resolved(type_id)

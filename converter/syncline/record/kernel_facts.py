@@ -75,7 +75,10 @@ def read_kernel(tracefs: Path, wanted: Iterable[str], root: Path = Path("/")) ->
         raise RecordError(
             f"the kernel does not describe its types (CONFIG_DEBUG_INFO_BTF): {types.problems['']}"
         )
-    functions, ambiguous = _functions(tracefs, root, frozenset(wanted), _modules(root))
+    wanted = frozenset(wanted)
+    functions, ambiguous = _functions(tracefs, root, wanted, _modules(root))
+    tracepoints = {name for name in wanted if "/" in name and (tracefs / "events" / name).is_dir()}
+    functions = functions | dict.fromkeys(tracepoints, "")
     fast = platform.machine() in _FAST_KPROBES
     return Kernel(features, functions, types, release(), fast, ambiguous)
 

@@ -62,6 +62,8 @@ class ProbeGroup:
         self._done: set[tuple[str, str]] = set()
         # Events that existed when an fprobe was added to them.
         self.added_to: set[str] = set()
+        # By event, a condition on its fields.
+        self._filters: dict[str, str] = {}
 
     def summary(self) -> str:
         """Returns one line: how many events are recorded, and which facts are not."""
@@ -140,6 +142,7 @@ class ProbeGroup:
         self._done.add((probe.event, function))
         if kind == "fprobe" and probe.event in self.report.probed:
             self.added_to.add(f"{self.name}/{probe.event}")
+        self._filters[probe.event] = definition.filter
         self.report.probed.setdefault(probe.event, []).append((function, kind))
         if definition.missing:
             self.report.missing_fields[probe.event] = dict(definition.missing)
@@ -177,11 +180,7 @@ class ProbeGroup:
 
     def filter_of(self, event: str) -> str:
         """Returns the filter of an event of this group on this kernel; empty without one."""
-        name = event.rpartition("/")[2]
-        for probe in self.probes:
-            if probe.event == name and kernel_facts.release() >= probe.filter_from:
-                return probe.filter
-        return ""
+        return self._filters.get(event.rpartition("/")[2], "")
 
 
 def _write_best(definition: Definition, write: Define) -> str:
@@ -193,7 +192,7 @@ def _write_best(definition: Definition, write: Define) -> str:
         except RecordError as error:
             first = first or error
         else:
-            return "fprobe" if text.startswith("f") else "kprobe"
+            return {"f": "fprobe", "e": "eprobe"}.get(text[0], "kprobe")
     raise first or RecordError("the kernel has no probe of this kind")
 
 

@@ -17,9 +17,12 @@ _MAX_EXPRESSION = 63
 # Syncs sleep, so many threads can be in a function at once. The kernel's default is a few for each CPU.
 _MAX_ACTIVE = 1024
 _ELSE, _ALWAYS = "else", "always"
-_EXPRESSION = re.compile(r"(\$?\w+)((?:(?:->|\.)\w+)*)(?::(\w+))?")
+_PATH = r"(?:(?:->|\.)\w+)*"
+_EXPRESSION = re.compile(rf"(\$?\w+)({_PATH})(?:(?: - (\d+))? as (\w+)({_PATH}))?(?::(\w+))?")
 _VARIABLE = re.compile(r"@\w+:\w+")
 _STEP = re.compile(r"(->|\.)(\w+)")
+_NAMED = re.compile(r"<(\w+)>")
+_CONSTANT = re.compile(r"\{(\w+)\.(\w+)\}")
 
 
 class Unavailable(Exception):
@@ -36,6 +39,8 @@ class Features:
     names: bool
     # The type `symstr`: the text of a symbol. `symbol` is only its address.
     symbol_text: bool
+    # Events with fields that are reached from those of a tracepoint, and conditions on its fields.
+    eprobes: bool = False
 
     @classmethod
     def of(cls, readme: str) -> Features:
@@ -45,6 +50,7 @@ class Features:
             kprobes="place: [<module>:]<symbol>" in readme,
             names="<argname>" in readme,
             symbol_text="symstr" in readme,
+            eprobes="<attached-group>.<attached-event> [<args>] [if <filter>]" in readme,
         )
 
 
@@ -53,7 +59,7 @@ class Probe:
     """One event of probes.toml. Its head describes the fields."""
 
     event: str
-    on: Literal["entry", "return"]
+    on: Literal["entry", "return", "tracepoint"]
     # (file system or "", function)
     functions: tuple[tuple[str, str], ...]
     parameters: tuple[str, ...]
@@ -69,6 +75,8 @@ class Probe:
     required: bool = False
     expects: str = ""
     counted: bool = False
+    inside: str = ""
+    condition: str = ""
 
     @property
     def is_each(self) -> bool:
@@ -93,6 +101,8 @@ class Definition:
     # Best first: fprobe, then kprobe. {group} is to be replaced.
     texts: tuple[str, ...]
     missing: tuple[tuple[str, str], ...] = ()
+    # A condition on the fields, for the kernel.
+    filter: str = ""
 
 
 @dataclass
@@ -100,7 +110,7 @@ class Kernel:
     """What a kernel has, as far as probes need it."""
 
     features: Features
-    # The functions that can be probed, and their modules ("" for the kernel itself).
+    # The functions that can be probed, and their modules ("" for the kernel itself). A tracepoint is `SYSTEM/EVENT`.
     functions: Mapping[str, str]
     # By module.
     types: Mapping[str, Btf | None]
@@ -119,8 +129,10 @@ def load(text: bytes | None = None) -> tuple[list[Probe], Tracepoints]:
     """
     data = parse_toml(_FILE.read_bytes() if text is None else text)
     probes: dict[str, Probe] = {}
+    conditions = data.get("conditions", {})
     for one in data["probe"]:
-        probe = _probe(one, probes)
+        condition = _NAMED.sub(lambda found: conditions[found[1]], one.get("filter", ""))
+        probe = _probe(one | {"filter": condition}, probes)
         if probe.event in probes:
             raise ValueError(f"the event {probe.event} is there twice")
         probes[probe.event] = probe
@@ -146,7 +158,7 @@ def _probe(one: dict[str, Any], before: dict[str, Probe]) -> Probe:
         for name, text in one.get("arguments", {}).items()
     }
     optional = frozenset(one.get("optional", ()))
-    if one["on"] not in ("entry", "return") or not optional <= set(arguments):
+    if one["on"] not in ("entry", "return", "tracepoint") or not optional <= set(arguments):
         raise ValueError(f"the event {one['event']} is damaged")
     return Probe(
         one["event"],
@@ -164,6 +176,8 @@ def _probe(one: dict[str, Any], before: dict[str, Probe]) -> Probe:
         one.get("required", False),
         one.get("expects", ""),
         one.get("counted", False),
+        one.get("inside", ""),
+        one.get("condition", ""),
     )
 
 
@@ -212,12 +226,20 @@ def define(probe: Probe, function: str, kernel: Kernel) -> Definition:
     without = [argument for argument in arguments if "=@" not in argument]
     if len(without) < len(arguments):
         texts += _texts(probe, function, without, kernel)
-    return Definition(probe.event, function, tuple(texts), tuple(missing))
+    return Definition(
+        probe.event, function, tuple(texts), tuple(missing), _filter(probe, kernel)
+    )
 
 
 def _texts(probe: Probe, function: str, arguments: list[str], kernel: Kernel) -> list[str]:
     """Returns the texts that define a probe with these fields, best first."""
     fields = "".join(f" {argument}" for argument in arguments)
+    if probe.on == "tracepoint":
+        if not kernel.features.eprobes:
+            raise Unavailable("the kernel has no events on tracepoints with a condition")
+        place = function.replace("/", ".")
+        only_if = f" if {probe.condition}" if probe.condition else ""
+        return [f"e:{{group}}/{probe.event} {place}{fields}{only_if}"]
     name = f":{{group}}/{probe.event} {function}"
     if probe.on == "entry":
         fprobes, kprobes = [f"f{name}{fields}"], [f"p{name}{fields}"]
@@ -229,6 +251,21 @@ def _texts(probe: Probe, function: str, arguments: list[str], kernel: Kernel) ->
     kprobes = kprobes if kernel.features.kprobes else []
     first_fprobes = probe.in_interrupts or not kernel.has_fast_kprobes
     return fprobes + kprobes if first_fprobes else kprobes + fprobes
+
+
+def _filter(probe: Probe, kernel: Kernel) -> str:
+    """Returns the filter of a probe on this kernel, with the values of its constants; empty without one."""
+    if kernel.release < probe.filter_from:
+        return ""
+
+    def value(found: re.Match[str]) -> str:
+        btf = kernel.types.get(probe.module) or kernel.types.get("")
+        number = btf.enumerator(found[1], found[2]) if btf is not None else None
+        if number is None:
+            raise Unavailable(f"BTF does not describe {found[2]}")
+        return str(number)
+
+    return _CONSTANT.sub(value, probe.filter)
 
 
 def _argument(
@@ -252,11 +289,13 @@ def _expression(
     found = _EXPRESSION.fullmatch(expression)
     if found is None:
         raise ValueError(f"{expression!r} is no expression")
-    root, path, kind = found[1], found[2], found[3]
+    root, path, mark, other, other_path, kind = found.groups()
     if root == "$retval":
         return expression
     if btf is None:
         raise Unavailable(f"there is no BTF for {function}")
+    if probe.on == "tracepoint":
+        return _inside(probe, (root, path), (mark, other, other_path), kind, btf)
     parameters = btf.parameters(function)
     position = probe.parameters.index(root)
     if parameters is None or position >= len(parameters):
@@ -274,12 +313,50 @@ def _expression(
     return raw
 
 
-def _raw(text: str, type_id: int, path: str, kind: str | None, btf: Btf) -> str:
-    offset: int | None = None
+def _inside(
+    probe: Probe,
+    of_struct: tuple[str, str],
+    more: tuple[str | None, str | None, str | None],
+    kind: str | None,
+    btf: Btf,
+) -> str:
+    """Returns an expression that begins at the struct whose member has the address in a field of a tracepoint."""
+    (root, path), (mark, other, other_path) = of_struct, more
+    field_text = f"${probe.parameters[0]}"
+    if root == probe.parameters[0]:
+        return f"{field_text}:{kind or 'x64'}"
+    struct_name, _, member_name = probe.inside.partition(".")
+    struct = btf.struct(struct_name)
+    member = btf.member(struct, member_name) if struct is not None else None
+    if struct is None or member is None:
+        raise Unavailable(f"BTF does not describe {probe.inside}")
+    at = member.bit_offset // 8
+    if root == "offset":
+        return f"\\{at}:{kind or 'u32'}"
+    if root != struct_name:
+        raise ValueError(f"{root} is neither {struct_name} nor a field")
+    if other is None or other_path is None:
+        return _raw(field_text, struct, path, kind, btf, -at)
+    # A number that is an address, with marks in its lowest bits.
+    address = _raw(field_text, struct, path, "x64", btf, -at).removesuffix(":x64")
+    pointed = btf.struct(other)
+    if pointed is None:
+        raise Unavailable(f"BTF does not describe {other}")
+    return _raw(address, pointed, other_path, kind, btf, -int(mark or 0))
+
+
+def _raw(
+    text: str, type_id: int, path: str, kind: str | None, btf: Btf, start: int | None = None
+) -> str:
+    """Returns an expression by the offsets of members. With `start`, `text` is the address of a struct of this type, less `start` bytes."""
+    offset = None if start is None else start * 8
     bits = 0
     for arrow, name in _STEP.findall(path):
+        if start is not None:
+            # The first member is one of the struct itself.
+            start, arrow = None, "."
         if arrow == "->":
-            text = text if offset is None else f"+{offset // 8}({text})"
+            text = text if offset is None else f"{offset // 8:+d}({text})"
             target = btf.pointed_to(type_id)
             if target is None:
                 raise Unavailable(f"what is before ->{name} is no pointer")
@@ -291,7 +368,7 @@ def _raw(text: str, type_id: int, path: str, kind: str | None, btf: Btf) -> str:
         offset += member.bit_offset
     if offset is not None:
         container = 32 if bits else 8
-        text = f"+{offset // container * container // 8}({text})"
+        text = f"{offset // container * container // 8:+d}({text})"
         if bits:
             if offset % container + bits > container:
                 raise Unavailable(f"the bit field {path} is not in one word")

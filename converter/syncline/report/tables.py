@@ -18,7 +18,7 @@ __all__ = ["NAMESPACE", "SqlEngine", "include", "modules", "named", "wanted"]
 # Namespace of the PerfettoSQL package, with which an engine on a trace must be opened.
 NAMESPACE = "dev.syncline"
 
-_TABLE = re.compile(r"\bsyncline_([a-z]+)\b", re.I)
+_TABLE = re.compile(r"\bsyncline_([a-z_]+)\b", re.I)
 
 
 class SqlEngine(Protocol):

@@ -17,7 +17,7 @@ export function modulesOf(sql: string): string[] {
     for (const [, needed] of text.matchAll(INCLUDE)) add(needed!);
     if (!found.includes(name)) found.push(name);
   };
-  for (const [, name] of sql.matchAll(/\bsyncline_([a-z]+)\b/g)) add(name!);
+  for (const [, name] of sql.matchAll(/\bsyncline_([a-z_]+)\b/g)) add(name!);
   return found;
 }
 

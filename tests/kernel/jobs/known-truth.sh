@@ -20,7 +20,7 @@ truth() {
 import json, os, sys
 case, setup, device, row, cache, fua, scheduler = sys.argv[1:]
 kind, *numbers = row.split("\n")
-names = {"delay": ["read_ms", "write_ms", "flush_ms"], "null": ["request_us", "cache_mib", "queue_depth", "has_fua", "request_kib", "size_mib"], "busy": ["every_nth"]}.get(kind, [])
+names = {"delay": ["read_ms", "write_ms", "flush_ms", "stable_writes"], "null": ["request_us", "cache_mib", "queue_depth", "has_fua", "request_kib", "size_mib"], "busy": ["every_nth"]}.get(kind, [])
 values = [int(number) for number in " ".join(numbers).split()]
 number = os.stat(os.environ["DATA"]).st_dev
 of_device = {"name": device, "kind": kind, "dev": f"{os.major(number)},{os.minor(number)}"} | dict(zip(names, values))

@@ -264,8 +264,8 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
         Kind::Probe(Probe::End { .. }) => Some((Subject::BiosByAddress, 1)),
         Kind::BioComplete { .. } => Some((Subject::BiosByAddress, 0)),
         // A tracepoint reports the work of a flusher thread too, without any request. The thread of a completion means nothing.
-        // `completable` decides which completions are used, `marks` which marks. Pairing recognizes a commit that several logs have, and a
-        // state of a thread that does not change.
+        // `completable` decides which completions are used, `marks` which marks. Pairing recognizes a commit, or a wait of a write, that
+        // several logs have, and a state of a thread that does not change.
         Kind::Probe(
             Probe::WorkStart { .. }
             | Probe::WorkEnd
@@ -275,7 +275,10 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
             | Probe::RoomWaitEnd
             | Probe::FastCommitIneligible { .. }
             | Probe::FastCommitStart { .. }
-            | Probe::FastCommitStop { .. },
+            | Probe::FastCommitStop { .. }
+            | Probe::WriteWaitStart { .. }
+            | Probe::WriteWaitEnd { .. }
+            | Probe::Throttle { .. },
         )
         | Kind::BlockIssue { .. }
         | Kind::BlockComplete { .. }

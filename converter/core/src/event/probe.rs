@@ -64,6 +64,62 @@ impl WaitSite {
     }
 }
 
+/// Why a thread that writes to a file waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WriteWaitKind {
+    /// The kernel makes it pause, because too much page cache is dirty.
+    Throttling,
+    /// Another thread holds the lock of the file.
+    InodeLock,
+    /// A commit has begun, and waits until the open handles of its transaction are closed. The thread needs a handle of the next one.
+    JournalHandle,
+    /// The journal has no room for another transaction.
+    JournalSpace,
+    /// A commit writes a block of metadata that the thread needs to change.
+    JournalBuffer,
+    /// Page cache that it needs is under writeback.
+    PageWriteback,
+}
+
+impl WriteWaitKind {
+    pub const COUNT: usize = 6;
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Throttling,
+        Self::InodeLock,
+        Self::JournalHandle,
+        Self::JournalSpace,
+        Self::JournalBuffer,
+        Self::PageWriteback,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Throttling => "throttling",
+            Self::InodeLock => "inode lock",
+            Self::JournalHandle => "journal handle",
+            Self::JournalSpace => "journal space",
+            Self::JournalBuffer => "journal buffer",
+            Self::PageWriteback => "page writeback",
+        }
+    }
+}
+
+/// What a thread waits for, as far as the event records it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct WaitedFor {
+    /// Of the file, or of the file system. While a thread is throttled, the disk.
+    pub dev: Dev,
+    /// 0 if it is not recorded.
+    pub ino: u64,
+    /// 0 if it is not recorded.
+    pub transaction: u64,
+    /// The thread that holds the lock, and its name. 0 if it is not recorded.
+    pub holder: u32,
+    pub holder_comm: NameId,
+    /// What the thread made dirty since it last paused. 0 if it is not recorded.
+    pub bytes: u64,
+}
+
 /// What a probe reports. Lengths and offsets are in bytes, sectors in units of 512 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Probe {
@@ -123,8 +179,12 @@ pub enum Probe {
     WaitEnd {
         site: WaitSite,
     },
-    /// A thread waits until folios are no longer under writeback. Such waits may be nested.
-    FolioWait,
+    /// A thread waits until folios are no longer under writeback. Such waits may be nested. `ino` is 0 and `dev` unknown where they are not
+    /// recorded.
+    FolioWait {
+        dev: Dev,
+        ino: u64,
+    },
     FolioWaitEnd,
     /// A flusher thread begins a piece of work on a file system. `for_sync`: sync() or syncfs() asked for it.
     WorkStart {
@@ -159,5 +219,18 @@ pub enum Probe {
         dev: Dev,
         transaction: u64,
         status: Option<FastCommitStatus>,
+    },
+    /// A thread begins to wait in a function that is called in writes, or waits no longer. The end may occur without a start.
+    WriteWaitStart {
+        kind: WriteWaitKind,
+        waited_for: WaitedFor,
+    },
+    WriteWaitEnd {
+        kind: WriteWaitKind,
+    },
+    /// A thread that writes is about to pause for this time, because too much page cache is dirty.
+    Throttle {
+        pause_ns: i64,
+        waited_for: WaitedFor,
     },
 }

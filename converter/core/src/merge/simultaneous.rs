@@ -167,12 +167,14 @@ fn rank(kind: &Kind) -> u8 {
         | Kind::Thread(ThreadEvent::LockWait)
         | Kind::Probe(
             Probe::WaitStart { .. }
-            | Probe::FolioWait
+            | Probe::FolioWait { .. }
             | Probe::RoomWait
             | Probe::CommitRequest { .. }
             | Probe::CommitTimer
             | Probe::FastCommitIneligible { .. }
-            | Probe::FastCommitStart { .. },
+            | Probe::FastCommitStart { .. }
+            | Probe::WriteWaitStart { .. }
+            | Probe::Throttle { .. },
         ) => 3,
         Kind::BioAddFolio { .. } | Kind::Probe(Probe::AddFolio { .. }) => 4,
         Kind::BioSubmit { .. } | Kind::Probe(Probe::Submit { .. }) => 5,
@@ -183,7 +185,11 @@ fn rank(kind: &Kind) -> u8 {
         | Kind::CommitEnd { .. }
         | Kind::Thread(_)
         | Kind::Probe(
-            Probe::WaitEnd { .. } | Probe::FolioWaitEnd | Probe::RoomWaitEnd | Probe::FastCommitStop { .. },
+            Probe::WaitEnd { .. }
+            | Probe::FolioWaitEnd
+            | Probe::RoomWaitEnd
+            | Probe::FastCommitStop { .. }
+            | Probe::WriteWaitEnd { .. },
         ) => 9,
         Kind::SyncEnd { .. } | Kind::WbEnd { .. } | Kind::Probe(Probe::SyncExit { .. } | Probe::WorkEnd) => 10,
         Kind::CallExit { .. } => 11,

@@ -7,7 +7,7 @@ use super::wire::{Damaged, Fields, Wire};
 use super::{Stop, rebuild};
 use crate::names::{NameId, Names};
 use crate::rows::derived::tid_of_track;
-use crate::rows::{Bio, Call, Commit, Request, Row, Type, Value, WaitInterval};
+use crate::rows::{Bio, Call, Commit, Request, Row, Type, Value, WaitInterval, WriteWait};
 use crate::sink::perfetto::fields::{CATEGORIES, Category};
 use crate::sink::perfetto::proto::{descriptor, interned};
 
@@ -34,7 +34,7 @@ pub(super) enum Single {
     Unused,
 }
 
-const TABLES: usize = 5;
+const TABLES: usize = 6;
 
 /// A table whose rows are slices.
 pub(super) trait Table: Row {
@@ -59,6 +59,10 @@ impl Table for WaitInterval {
 
 impl Table for Commit {
     const NUMBER: usize = 4;
+}
+
+impl Table for WriteWait {
+    const NUMBER: usize = 5;
 }
 
 /// What a column holds.
@@ -108,6 +112,7 @@ impl AnnotationName {
             position::<Call>(name),
             position::<WaitInterval>(name),
             position::<Commit>(name),
+            position::<WriteWait>(name),
         ];
         Self { columns, single }
     }

@@ -3,12 +3,13 @@
 //! A row that does not give the same values again is refused: nothing is read wrongly without notice.
 
 use crate::event::bio_flags::BioFlags;
+use crate::event::probe::{WaitedFor, WriteWaitKind};
 use crate::event::{Dev, FastCommitReason, FastCommitStatus, NO_ID, NO_SECTOR, Op, UNKNOWN_TASK, WaitKind};
 use crate::names::NameId;
 use crate::rows::derived::column;
 use crate::rows::{
     Bio, Call, CallOf, Commit, CommitKind, Confidence, Extent, Missing, PhaseSpan, Request, Row, StartedBy, Value,
-    WaitInterval, values,
+    WaitInterval, WriteWait, values,
 };
 use crate::sink::perfetto::journal::sync_of_flow;
 
@@ -295,6 +296,30 @@ pub(super) fn commit<const N: usize>(v: &[Value; N], start: i64, flows: &[u64]) 
         end,
         steps: [None, flushing_begin, logging_begin],
         missing: named(v[at!(Commit, "incomplete")], &Missing::ALL, Missing::name),
+    };
+    checked(row, v)
+}
+
+pub(super) fn write_wait<const N: usize>(v: &[Value; N], (start, end): (i64, i64)) -> Option<WriteWait> {
+    let number = |at: usize| int(v[at]).unwrap_or_default() as u64;
+    let row = WriteWait {
+        wait_id: int(v[at!(WriteWait, "wait_id")])? as u64,
+        tid: task(v[at!(WriteWait, "tid")]),
+        pid: task(v[at!(WriteWait, "pid")]),
+        comm: name(v[at!(WriteWait, "comm")]),
+        kind: named(v[at!(WriteWait, "wait")], &WriteWaitKind::ALL, WriteWaitKind::name)?,
+        waited_for: WaitedFor {
+            dev: device(v[at!(WriteWait, "dev")]),
+            ino: number(at!(WriteWait, "ino")),
+            transaction: number(at!(WriteWait, "transaction_id")),
+            holder: int(v[at!(WriteWait, "holder_tid")]).map_or(0, |tid| tid as u32),
+            holder_comm: name(v[at!(WriteWait, "holder_comm")]),
+            bytes: number(at!(WriteWait, "bytes")),
+        },
+        path: name(v[at!(WriteWait, "path")]),
+        start,
+        end,
+        confidence: named(v[at!(WriteWait, "confidence")], &Confidence::ALL, Confidence::name)?,
     };
     checked(row, v)
 }

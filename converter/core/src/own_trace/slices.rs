@@ -10,7 +10,9 @@ use crate::rows::derived::{
     Common, CommonRequest, KnownCall, ReadRow, RequestPlace, Thread, column, derive_bio, derive_call, derive_request,
     visit_names,
 };
-use crate::rows::{Bio, Call, CallOf, Commit, Confidence, PhaseKind, PhaseSpan, Request, Value, WaitInterval, columns};
+use crate::rows::{
+    Bio, Call, CallOf, Commit, Confidence, PhaseKind, PhaseSpan, Request, Value, WaitInterval, WriteWait, columns,
+};
 use crate::sink::perfetto::fields::{Category, whole_address};
 use crate::sink::perfetto::proto::{annotation, event};
 use crate::sink::{Group, GroupRequest, Mark};
@@ -53,6 +55,10 @@ pub(super) enum Open {
     },
     /// What it says is in the columns of its commit.
     CommitStep,
+    WriteWait {
+        values: Box<[Value; columns::WRITE_WAIT.len()]>,
+        ts: i64,
+    },
     Mark {
         mark_id: i64,
         mark: Mark,
@@ -118,6 +124,7 @@ impl Open {
                 f(bio.file);
             }
             Self::Commit { values, .. } => visit_names(&**values, f),
+            Self::WriteWait { values, .. } => visit_names(&**values, f),
             Self::Mark { .. } | Self::Phase { .. } | Self::CommitStep => {}
         }
     }
@@ -172,6 +179,7 @@ impl Reader<'_> {
                 Open::Commit { values: Box::new(self.arguments::<Commit, _>(data)?.0), ts, flows }
             }
             Category::CommitStep => Open::CommitStep,
+            Category::WriteWait => Open::WriteWait { values: Box::new(self.arguments::<WriteWait, _>(data)?.0), ts },
             Category::Mark => {
                 let mark_id = self.arguments::<Call, { columns::CALL.len() }>(data)?.1.mark_id.ok_or(Stop::DAMAGED)?;
                 let name = self.interned.event_name(name)?.to_owned();
@@ -219,6 +227,12 @@ impl Reader<'_> {
                 }
                 let commit = rebuild::commit(&values, ts, &flows).ok_or(NOT_REBUILT)?;
                 Ok(self.sink.commit(&commit, self.names)?)
+            }
+            Open::WriteWait { mut values, ts } => {
+                values[at!(WriteWait, "ts_ns")] = Value::Int(ts);
+                values[at!(WriteWait, "dur_ns")] = Value::Int(duration(ts, end)?);
+                let wait = rebuild::write_wait(&values, (ts, end)).ok_or(NOT_REBUILT)?;
+                Ok(self.sink.write_wait(&wait, self.names)?)
             }
             Open::Mark { mark_id, mut mark } => {
                 mark.dur = Some(duration(mark.ts, end)?);

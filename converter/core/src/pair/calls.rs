@@ -14,6 +14,7 @@ impl Pairer {
         let Kind::CallEnter { op, stack, path, call_only } = e.kind else { return Ok(()) };
         let task_id = self.tasks.id_of(e);
         self.leave_request(task_id, out)?;
+        self.leave_write_waits(task_id, e.ts);
         let call = Call {
             call_id: self.next_call_id,
             op,
@@ -134,13 +135,18 @@ impl Pairer {
         self.sync_end(e, NO_ID, ret, out)
     }
 
-    /// Passes on the groups of a task that are final, in their order.
+    /// Passes on the groups of a task that are final, and its waits in writes, in their order.
     pub(super) fn flush(&mut self, task_id: u32, out: &mut Out<'_>) -> Result<()> {
+        if self.flush_groups(task_id, out)? { self.emit_write_waits(task_id, i64::MAX, out) } else { Ok(()) }
+    }
+
+    /// Passes on the groups of a task that are final. Returns whether none is left.
+    fn flush_groups(&mut self, task_id: u32, out: &mut Out<'_>) -> Result<bool> {
         let may_overlap = self.tasks.may_overlap(task_id);
         let mut at = 0;
         loop {
-            let Some(task) = self.tasks.get_mut(task_id) else { return Ok(()) };
-            let Some(group) = task.groups.get(at) else { return Ok(()) };
+            let Some(task) = self.tasks.get_mut(task_id) else { return Ok(true) };
+            let Some(group) = task.groups.get(at) else { return Ok(at == 0) };
             let is_final = !group.call_open && group.requests.iter().all(|&slot| self.requests[slot].settled);
             if !is_final {
                 if may_overlap {
@@ -148,9 +154,10 @@ impl Pairer {
                     at += 1;
                     continue;
                 }
-                return Ok(());
+                return Ok(false);
             }
-            let Some(mut group) = task.groups.remove(at) else { return Ok(()) };
+            let Some(mut group) = task.groups.remove(at) else { return Ok(false) };
+            self.emit_write_waits(task_id, group.since, out)?;
             self.emit(&mut group, out)?;
         }
     }

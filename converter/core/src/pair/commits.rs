@@ -280,6 +280,11 @@ impl Pairer {
         Commit { commit_id, kind, started_by, sync_id: request, reason, ..commit(e, dev, transaction) }
     }
 
+    /// Whether a thread is in a commit.
+    pub(super) fn is_committing(&self, task: u32) -> bool {
+        self.commits.open.contains_key(&task)
+    }
+
     /// Writes the commits that have not ended.
     pub(super) fn finish_commits(&mut self, out: &mut Out<'_>) -> Result<()> {
         let fast = std::mem::take(&mut self.commits.open_fast);

@@ -19,6 +19,7 @@
 //! - `block_layer`: bios that only the block layer reports, by sector
 //! - `probes`, `probe_bios`, `probe_request`: events of probes, which name no request
 //! - `unsubmitted`: requests of the block layer in logs without submits
+//! - `write_waits`: waits of threads that write to files
 
 mod bios;
 mod block_layer;
@@ -38,6 +39,7 @@ mod tasks;
 mod threads;
 mod unsubmitted;
 mod waits;
+mod write_waits;
 
 use std::sync::Arc;
 
@@ -55,6 +57,7 @@ use self::requests::Requests;
 use self::tasks::Tasks;
 use self::threads::{FileCompletions, PhasesSeen};
 use self::unsubmitted::Unsubmitted;
+use self::write_waits::WriteWaits;
 use crate::background_ids::BackgroundIds;
 use crate::block_queue::{BlockQueue, Completion};
 use crate::dedup::Provenance;
@@ -107,6 +110,7 @@ pub struct Pairer {
     sees_bios: bool,
     unsubmitted: Unsubmitted,
     probes: Probes,
+    write_waits: WriteWaits,
     background: BackgroundIds,
     marks: Marks,
     /// Events that wait for the next event of their threads, at most one of each thread.
@@ -153,6 +157,7 @@ impl Pairer {
             sees_bios: false,
             unsubmitted: Unsubmitted::default(),
             probes: Probes::default(),
+            write_waits: WriteWaits::default(),
             background: BackgroundIds::default(),
             marks: Marks::default(),
             held: Vec::new(),
@@ -274,7 +279,7 @@ impl Pairer {
             }
             self.flush(id, out)?;
         }
-        Ok(())
+        self.finish_write_waits(out)
     }
 
     /// Closes what has waited long enough: ended requests for their bios, bios for their completion, calls of processes for a request.

@@ -6,7 +6,7 @@ use super::probe_request::ProbeRequest;
 use super::requests::OpenRequest;
 use super::{Map, Out, Pairer, Slot};
 use crate::error::Result;
-use crate::event::probe::{Probe, WaitSite};
+use crate::event::probe::{Probe, WaitSite, WaitedFor, WriteWaitKind};
 use crate::event::{Dev, Event, NO_ID, WaitKind};
 use crate::losses::Reason;
 
@@ -74,8 +74,6 @@ impl Pairer {
             Probe::WaitStart { site, transaction } => self.probe_wait_start(e, site, transaction),
             Probe::WaitEnd { site } => return self.probe_wait_end(e, site, out),
             Probe::WorkStart { dev, for_sync } => _ = self.probes.work.insert(self.tasks.id_of(e), (dev, for_sync)),
-            Probe::FolioWait => self.folio_wait(e),
-            Probe::FolioWaitEnd => self.folio_wait_end(e),
             Probe::CommitRequest { dev, transaction, is_due } => self.commit_request(e, dev, transaction, is_due),
             Probe::CommitTimer => self.commits.timer_expired(e.ts),
             Probe::RoomWait => self.commits.wait_for_room(self.tasks.id_of(e)),
@@ -85,6 +83,18 @@ impl Pairer {
             Probe::FastCommitStop { dev, transaction, status } => {
                 return self.fast_commit_stop(e, dev, transaction, status, out);
             }
+            Probe::FolioWait { dev, ino } => {
+                self.folio_wait(e);
+                let waited_for = WaitedFor { dev, ino, ..WaitedFor::default() };
+                self.write_wait_start(e, WriteWaitKind::PageWriteback, waited_for);
+            }
+            Probe::FolioWaitEnd => {
+                self.folio_wait_end(e);
+                return self.write_wait_end(e, WriteWaitKind::PageWriteback, out);
+            }
+            Probe::WriteWaitStart { kind, waited_for } => self.write_wait_start(e, kind, waited_for),
+            Probe::WriteWaitEnd { kind } => return self.write_wait_end(e, kind, out),
+            Probe::Throttle { pause_ns, waited_for } => return self.throttle(e, pause_ns, waited_for, out),
             Probe::WorkEnd => _ = self.probes.work.remove(&self.tasks.id_of(e)),
         }
         Ok(())

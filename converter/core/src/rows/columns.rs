@@ -123,6 +123,24 @@ pub const JOURNAL: &[(&str, Type)] = &[
     ("incomplete", Type::Text),
 ];
 
+pub const WRITE_WAIT: &[(&str, Type)] = &[
+    ("wait_id", Type::Int),
+    ("ts_ns", Type::Int),
+    ("dur_ns", Type::Int),
+    ("tid", Type::Int),
+    ("pid", Type::Int),
+    ("comm", Type::Text),
+    ("wait", Type::Text),
+    ("dev", Type::Text),
+    ("ino", Type::Int),
+    ("path", Type::Text),
+    ("bytes", Type::Int),
+    ("transaction_id", Type::Int),
+    ("holder_tid", Type::Int),
+    ("holder_comm", Type::Text),
+    ("confidence", Type::Text),
+];
+
 pub const LOSS: &[(&str, Type)] = &[
     ("reason", Type::Text),
     ("severity", Type::Text),

@@ -13,7 +13,7 @@ use crate::losses::Losses;
 use crate::names::Names;
 use crate::output_path::{folder, refuse_foreign_links, resolve};
 use crate::part::{self, CreatedFolders, PartFolder};
-use crate::rows::{Bio, Call, Commit, Phase, Request, Row, Value, WaitInterval, columns};
+use crate::rows::{Bio, Call, Commit, Phase, Request, Row, Value, WaitInterval, WriteWait, columns};
 
 fn table<R: Row>(folder: &Path, contents: &Contents) -> Result<Table> {
     Table::create(&table_path(folder, R::TABLE), R::COLUMNS, contents)
@@ -69,6 +69,7 @@ struct Tables {
     wait: Table,
     phase: Table,
     commit: Table,
+    write_wait: Table,
 }
 
 /// Where the tables are written until they are complete.
@@ -131,6 +132,7 @@ impl TablesFolder {
             wait: table::<WaitInterval>(at, contents)?,
             phase: table::<Phase>(at, contents)?,
             commit: table::<Commit>(at, contents)?,
+            write_wait: table::<WriteWait>(at, contents)?,
         };
         Ok(Self { tables: Some(tables), place: Some(place), above })
     }
@@ -201,10 +203,15 @@ impl Sink for TablesFolder {
         tables.commit.push(commit, names)
     }
 
+    fn write_wait(&mut self, wait: &WriteWait, names: &Names) -> Result<()> {
+        let Some(tables) = &mut self.tables else { return Ok(()) };
+        tables.write_wait.push(wait, names)
+    }
+
     fn finish(&mut self, facts: &RunFacts, losses: &Losses, _: &Names) -> Result<()> {
         let (Some(tables), Some(place)) = (self.tables.take(), self.place.take()) else { return Ok(()) };
         let at = place.folder();
-        let Tables { sync, bio, call, wait, phase, commit } = tables;
+        let Tables { sync, bio, call, wait, phase, commit, write_wait } = tables;
         let mut tables = vec![
             sync,
             bio,
@@ -212,6 +219,7 @@ impl Sink for TablesFolder {
             wait,
             phase,
             commit,
+            write_wait,
             loss_table(at, losses)?,
             mark_table(at, &facts.marks)?,
             meta_table(at, &facts.meta)?,

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::event::{Dev, UNKNOWN_TASK};
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
-use crate::rows::{Bio, Call, Commit, Request};
+use crate::rows::{Bio, Call, Commit, Request, WriteWait};
 
 /// Conditions on a request; `None` matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -175,6 +175,10 @@ impl<S: Sink> Sink for Filtered<S> {
 
     fn commit(&mut self, commit: &Commit, names: &Names) -> Result<()> {
         self.sink.commit(commit, names)
+    }
+
+    fn write_wait(&mut self, wait: &WriteWait, names: &Names) -> Result<()> {
+        self.sink.write_wait(wait, names)
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {

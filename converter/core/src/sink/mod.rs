@@ -15,7 +15,7 @@ pub mod threaded;
 use crate::error::Result;
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
-use crate::rows::{Bio, Call, Commit, Request};
+use crate::rows::{Bio, Call, Commit, Request, WriteWait};
 
 /// An application mark: from `--marks`, or from the markers in the log.
 #[derive(Clone, Debug)]
@@ -64,6 +64,11 @@ pub trait Sink {
 
     /// Takes a commit of a journal that belongs to no request.
     fn commit(&mut self, _commit: &Commit, _names: &Names) -> Result<()> {
+        Ok(())
+    }
+
+    /// Takes a wait of a thread that writes. Those of one thread are in the order of time, also relative to its groups.
+    fn write_wait(&mut self, _wait: &WriteWait, _names: &Names) -> Result<()> {
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use super::{Group, GroupRequest, RunFacts, Sink};
 use crate::error::{Error, Result};
 use crate::losses::{Losses, Reason};
 use crate::names::{Copied, Names, Update};
-use crate::rows::{Bio, Call, Commit, Request};
+use crate::rows::{Bio, Call, Commit, Request, WriteWait};
 
 /// Number of calls that are sent to the thread at once.
 const BATCH_CALLS: usize = 1024;
@@ -20,6 +20,7 @@ enum SinkCall {
     Begin(i64),
     Bio,
     Commit(Box<Commit>),
+    WriteWait(Box<WriteWait>),
     Group { call: bool, requests: u32 },
     Loss { reason: Reason, ts: i64, text: String },
     Finish(Box<(RunFacts, Losses)>),
@@ -68,6 +69,7 @@ impl RowBatch {
                     sink.group(&Group { call, requests: &group }, names)?;
                 }
                 SinkCall::Commit(commit) => sink.commit(commit, names)?,
+                SinkCall::WriteWait(wait) => sink.write_wait(wait, names)?,
                 SinkCall::Loss { reason, ts, text } => sink.loss(*reason, *ts, text)?,
                 SinkCall::Finish(facts_and_losses) => {
                     let (facts, losses) = facts_and_losses.as_ref();
@@ -174,6 +176,11 @@ impl Sink for Threaded {
     fn commit(&mut self, commit: &Commit, names: &Names) -> Result<()> {
         self.add_names(names)?;
         self.add_call(SinkCall::Commit(Box::new(commit.clone())))
+    }
+
+    fn write_wait(&mut self, wait: &WriteWait, names: &Names) -> Result<()> {
+        self.add_names(names)?;
+        self.add_call(SinkCall::WriteWait(Box::new(wait.clone())))
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {

@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use super::bpftrace_text::sane_range;
+use super::bpftrace_text::{device, sane_range};
 use super::event_names::errno_of_status;
 use crate::event::bio_flags::BioFlags;
-use crate::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite};
+use crate::event::probe::{BioRole, NO_OFFSET, Probe, WaitSite, WaitedFor, WriteWaitKind};
 use crate::event::{Dev, FastCommitReason, Kind, NO_SECTOR};
 use crate::names::{NameId, Names};
 
@@ -24,7 +24,7 @@ pub(super) const PROBE_FIELDS: [&str; 4] = ["probe", "__probe_ip", "__probe_func
 
 /// Whether a field of a dynamic event is a text: a name, which may look like a number.
 pub(super) fn is_text(key: &[u8]) -> bool {
-    key == b"fs" || key.strip_prefix(b"n").is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
+    matches!(key, b"fs" | b"holder_comm" | b"holder_comm_marked") || key.strip_prefix(b"n").is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
 }
 
 /// The function of `FUNCTION+0x4/0x90`, and of `CALLER+0x4/0x90 <- FUNCTION`.
@@ -45,6 +45,7 @@ pub(super) enum DynamicEvent {
     WaitEnd(WaitSite),
     WorkStart,
     WorkEnd,
+    /// In the function that waits for one folio; else for those of a range.
     FolioWait,
     FolioWaitEnd,
     CommitRequest,
@@ -52,6 +53,8 @@ pub(super) enum DynamicEvent {
     RoomWait,
     RoomWaitEnd,
     FastCommitIneligible,
+    WriteWait(WriteWaitKind),
+    WriteWaitEnd(WriteWaitKind),
 }
 
 /// What a request is for.
@@ -97,8 +100,16 @@ impl DynamicEvent {
             b"journal_room_end" => Self::RoomWaitEnd,
             b"fc_ineligible" => Self::FastCommitIneligible,
             _ => match name.strip_suffix(b"_end") {
-                Some(start) => Self::WaitEnd(wait_site(start)?),
-                None => Self::WaitStart(wait_site(name)?),
+                Some(start) => match write_wait(start) {
+                    Some(kind) => Self::WriteWaitEnd(kind),
+                    None => Self::WaitEnd(wait_site(start)?),
+                },
+                // The tracepoint of the kernel reports the begin of a pause.
+                None => match write_wait(name) {
+                    Some(WriteWaitKind::Throttling) => return None,
+                    Some(kind) => Self::WriteWait(kind),
+                    None => Self::WaitStart(wait_site(name)?),
+                },
             },
         })
     }
@@ -113,6 +124,8 @@ impl DynamicEvent {
             Self::End => &["bio"],
             Self::CommitRequest => &["dev", "tid"],
             Self::FastCommitIneligible => &["dev"],
+            Self::WriteWait(WriteWaitKind::InodeLock) => &["lock", "at", "host", "ino", "mode"],
+            Self::WriteWaitEnd(WriteWaitKind::InodeLock) => &["lock", "at", "host"],
             Self::SyncExit { .. }
             | Self::WaitStart(_)
             | Self::WaitEnd(_)
@@ -121,7 +134,9 @@ impl DynamicEvent {
             | Self::FolioWaitEnd
             | Self::CommitTimer
             | Self::RoomWait
-            | Self::RoomWaitEnd => &[],
+            | Self::RoomWaitEnd
+            | Self::WriteWait(_)
+            | Self::WriteWaitEnd(_) => &[],
         }
     }
 
@@ -207,7 +222,31 @@ impl DynamicEvent {
                 ));
             }
             Self::WorkEnd => Probe::WorkEnd,
-            Self::FolioWait => Probe::FolioWait,
+            Self::FolioWait => Probe::FolioWait { dev: dev("dev"), ino: number("ino").unwrap_or(0) },
+            Self::WriteWait(WriteWaitKind::InodeLock) => {
+                // The lock of something else, or of a folder.
+                if !is_of_inode(fields)? || number("mode")? & FILE_TYPE != REGULAR_FILE {
+                    return Some(Kind::Other);
+                }
+                let (holder, holder_comm) = holder(fields);
+                let waited_for = WaitedFor {
+                    dev: dev("dev"),
+                    ino: number("ino")?,
+                    holder,
+                    holder_comm: holder_comm.map_or(NameId::NONE, |comm| names.intern(&comm)),
+                    ..WaitedFor::default()
+                };
+                Probe::WriteWaitStart { kind: WriteWaitKind::InodeLock, waited_for }
+            }
+            Self::WriteWaitEnd(WriteWaitKind::InodeLock) if !is_of_inode(fields)? => return Some(Kind::Other),
+            Self::WriteWait(kind) => {
+                let transaction = number("tid").unwrap_or(0);
+                Probe::WriteWaitStart {
+                    kind,
+                    waited_for: WaitedFor { dev: dev("dev"), transaction, ..WaitedFor::default() },
+                }
+            }
+            Self::WriteWaitEnd(kind) => Probe::WriteWaitEnd { kind },
             Self::FolioWaitEnd => Probe::FolioWaitEnd,
             Self::CommitRequest => Probe::CommitRequest {
                 dev: Dev(number("dev")? as u32),
@@ -226,6 +265,58 @@ impl DynamicEvent {
             },
         }))
     }
+}
+
+/// The bits of `i_mode` that are the type of a file, and their value for a regular file.
+const FILE_TYPE: u64 = 0o170_000;
+const REGULAR_FILE: u64 = 0o100_000;
+
+/// Whether a lock is that of an inode. The recorder takes any lock for one, at `at` bytes from the begin of its inode: then the address space
+/// of the inode must say that its inode begins there.
+fn is_of_inode(fields: &impl ProbeFields) -> Option<bool> {
+    let inode = fields.number("lock")?.checked_sub(fields.number("at")?);
+    Some(inode == Some(fields.number("host")?))
+}
+
+/// Returns who holds a lock: thread and name. The lowest bits of the owner's address are marks: 1 that readers hold it, of which the kernel
+/// keeps one, which may have left; 2 that nobody may spin on it.
+fn holder<'a>(fields: &'a impl ProbeFields) -> (u32, Option<Cow<'a, [u8]>>) {
+    let (tid, comm) = match fields.number("owner") {
+        None | Some(0..=7) => return (0, None),
+        Some(owner) if owner & 1 != 0 => return (0, None),
+        Some(owner) if owner & 2 != 0 => ("holder_marked", "holder_comm_marked"),
+        Some(_) => ("holder", "holder_comm"),
+    };
+    let tid = fields.number(tid).and_then(|tid| u32::try_from(tid).ok()).filter(|&tid| i32::try_from(tid).is_ok());
+    let Some(tid) = tid.filter(|&tid| tid != 0) else { return (0, None) };
+    (tid, fields.text(comm).filter(|comm| !comm.is_empty()))
+}
+
+/// Makes the event of a pause. `pause` is its length in ms, `dirtied` what the thread made dirty since its last one, in pages.
+pub(super) fn throttle(bdi: Option<&[u8]>, pause: Option<u64>, dirtied: Option<u64>) -> Option<Kind> {
+    let pause = pause? as i64;
+    if pause <= 0 {
+        // Nothing is to be waited for.
+        return Some(Kind::Other);
+    }
+    let waited_for = WaitedFor {
+        // A disk has its numbers as its name; a file system of several disks, or of a network, has another one.
+        dev: bdi.and_then(device).unwrap_or(Dev::UNKNOWN),
+        bytes: dirtied.and_then(|pages| pages.checked_mul(PAGE_BYTES)).unwrap_or(0),
+        ..WaitedFor::default()
+    };
+    Some(Kind::Probe(Probe::Throttle { pause_ns: pause.checked_mul(1_000_000)?, waited_for }))
+}
+
+fn write_wait(name: &[u8]) -> Option<WriteWaitKind> {
+    Some(match name {
+        b"write_pause" => WriteWaitKind::Throttling,
+        b"inode_lock" => WriteWaitKind::InodeLock,
+        b"journal_handle" => WriteWaitKind::JournalHandle,
+        b"journal_space" => WriteWaitKind::JournalSpace,
+        b"journal_buffer" => WriteWaitKind::JournalBuffer,
+        _ => return None,
+    })
 }
 
 /// Makes the start of a flusher thread's work. The ring buffer has the number of its reason, and a text of it the word.

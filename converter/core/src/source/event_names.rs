@@ -105,6 +105,8 @@ pub(super) enum EventName {
     /// A fast commit of ext4, by the thread of a sync.
     FastCommitStart,
     FastCommitStop,
+    /// A thread that writes pauses, because too much page cache is dirty.
+    Throttle,
     BlockSubmit,
     BlockIssue,
     BlockComplete,
@@ -151,6 +153,7 @@ impl EventName {
             b"contention_end" => Some(Self::LockWaitEnd),
             b"writeback_start" => Some(Self::WorkStart),
             b"writeback_written" => Some(Self::WorkEnd),
+            b"balance_dirty_pages" => Some(Self::Throttle),
             b"block_bio_queue" | b"Q" => Some(Self::BlockSubmit),
             b"block_rq_issue" | b"D" => Some(Self::BlockIssue),
             b"block_rq_complete" | b"C" => Some(Self::BlockComplete),
@@ -181,7 +184,7 @@ impl EventName {
             Self::CommitStart => 16,
             Self::CommitEnd => 17,
             Self::BlockIssue => 18,
-            Self::WorkStart | Self::WorkEnd | Self::FastCommitStart | Self::FastCommitStop => 19,
+            Self::WorkStart | Self::WorkEnd | Self::FastCommitStart | Self::FastCommitStop | Self::Throttle => 19,
             Self::CommitStep(_) => 20,
             Self::Switch | Self::Wake | Self::LockWait | Self::LockWaitEnd => 21,
         }
@@ -210,6 +213,7 @@ impl EventName {
             | Self::WorkEnd
             | Self::FastCommitStart
             | Self::FastCommitStop
+            | Self::Throttle
             | Self::Switch
             | Self::Wake
             | Self::LockWait

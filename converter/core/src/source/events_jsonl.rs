@@ -387,6 +387,11 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
             let transaction = unsigned(object, "data_tid").or_else(|| unsigned(object, "transaction"));
             fast_commit(event, dev, transaction, unsigned(object, "reason"))
         }
+        EventName::Throttle => {
+            let number = |key: &str| object.get(key).and_then(Value::as_i64).map(|number| number as u64);
+            let bdi = ["bdi", "name"].into_iter().find_map(|key| object.get(key)?.as_str()).map(str::as_bytes);
+            dynamic_events::throttle(bdi, number("pause"), number("dirtied"))?
+        }
         EventName::CommitStep(step) => Kind::CommitStep { dev, transaction, step },
         EventName::Switch | EventName::Wake | EventName::LockWait | EventName::LockWaitEnd => {
             if let Some(text) = object.get("text").filter(|_| event == EventName::Switch) {

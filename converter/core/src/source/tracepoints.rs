@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::bpftrace_text::{sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
-use super::dynamic_events::{DynamicEvent, work_start};
+use super::dynamic_events::{DynamicEvent, throttle, work_start};
 use super::event_names::{EventName, MARKER, errno, errno_of_status, is_write};
 use super::{escape, markers};
 use crate::event::bio_flags::BioFlags;
@@ -60,6 +60,9 @@ fields! {
     FromState "prev_state"
     ToThread "next_pid"
     Thread "pid"
+    Bdi "bdi"
+    Pause "pause"
+    Dirtied "dirtied"
 }
 
 impl Field {
@@ -94,12 +97,16 @@ impl Field {
             b"prev_state" => Self::FromState,
             b"next_pid" => Self::ToThread,
             b"pid" => Self::Thread,
+            // The text of an event has it as the name of a `bdi`.
+            b"bdi" | b"name" => Self::Bdi,
+            b"pause" => Self::Pause,
+            b"dirtied" => Self::Dirtied,
             _ => return None,
         })
     }
 
     pub(super) fn is_text(self) -> bool {
-        matches!(self, Self::Path | Self::Fs | Self::Rwbs | Self::Buf)
+        matches!(self, Self::Path | Self::Fs | Self::Rwbs | Self::Buf | Self::Bdi)
     }
 }
 
@@ -198,7 +205,7 @@ impl Tracepoint {
             Self::Named(EventName::StartWithoutId | EventName::EndWithoutId) => file_system(name),
             Self::Named(EventName::Mark) => b"ftrace",
             Self::Named(EventName::CommitStart | EventName::CommitEnd | EventName::CommitStep(_)) => b"jbd2",
-            Self::Named(EventName::WorkStart | EventName::WorkEnd) => b"writeback",
+            Self::Named(EventName::WorkStart | EventName::WorkEnd | EventName::Throttle) => b"writeback",
             Self::Named(EventName::FastCommitStart | EventName::FastCommitStop) => b"ext4",
             Self::Named(EventName::Switch | EventName::Wake) => b"sched",
             Self::Named(EventName::LockWait | EventName::LockWaitEnd) => b"lock",
@@ -211,8 +218,8 @@ impl Tracepoint {
     /// Fields without which the event cannot be used.
     pub(super) fn required_fields(self) -> &'static [Field] {
         use Field::{
-            Bio, Buf, Datasync, Dev, End, FromDev, FromSector, FromState, FromThread, Fs, Id, Ino, Len, Path, Reason,
-            Ret, Rwbs, SbDev, Sector, Sectors, Start, Thread, ToThread, Transaction,
+            Bio, Buf, Datasync, Dev, End, FromDev, FromSector, FromState, FromThread, Fs, Id, Ino, Len, Path, Pause,
+            Reason, Ret, Rwbs, SbDev, Sector, Sectors, Start, Thread, ToThread, Transaction,
         };
         match self {
             Self::RawEnter
@@ -235,6 +242,7 @@ impl Tracepoint {
                 EventName::Wake => &[Thread],
                 EventName::WorkStart => &[SbDev, Reason],
                 EventName::FastCommitStart | EventName::FastCommitStop => &[Dev],
+                EventName::Throttle => &[Pause],
                 EventName::BlockSubmit | EventName::BlockIssue | EventName::BlockComplete => {
                     &[Dev, Sector, Sectors, Rwbs]
                 }
@@ -355,6 +363,9 @@ impl Tracepoint {
             EventName::WorkEnd => Kind::Probe(Probe::WorkEnd),
             EventName::FastCommitStart | EventName::FastCommitStop => {
                 fast_commit(event, fields.dev(Field::Dev)?, number(Field::Transaction), number(Field::Reason))
+            }
+            EventName::Throttle => {
+                throttle(fields.text(Field::Bdi), number(Field::Pause), number(Field::Dirtied))?
             }
             EventName::CommitStep(step) => {
                 Kind::CommitStep { dev: fields.dev(Field::Dev)?, transaction: number(Field::Transaction)?, step }

@@ -5,7 +5,7 @@ use super::proto::{Tag, annotation, bytes, event, fixed64, int, nested, small_pa
 use crate::errno;
 use crate::names::Names;
 use crate::rows::derived::column;
-use crate::rows::{Bio, Call, Commit, Request, Row, Value, WaitInterval};
+use crate::rows::{Bio, Call, Commit, Request, Row, Value, WaitInterval, WriteWait};
 
 #[derive(Clone, Copy)]
 #[repr(u64)]
@@ -25,9 +25,10 @@ pub(crate) enum Category {
     CommitStep,
     /// The thread of a track.
     Track,
+    WriteWait,
 }
 
-pub(crate) const CATEGORIES: [(Category, &str); 14] = [
+pub(crate) const CATEGORIES: [(Category, &str); 15] = [
     (Category::Call, "syncline.call"),
     (Category::Sync, "syncline.sync"),
     (Category::Phase, "syncline.phase"),
@@ -42,6 +43,7 @@ pub(crate) const CATEGORIES: [(Category, &str); 14] = [
     (Category::Process, "syncline.process"),
     (Category::CommitStep, "syncline.commit_step"),
     (Category::Track, "syncline.track"),
+    (Category::WriteWait, "syncline.write_wait"),
 ];
 
 /// Columns that have no annotation: they are the time, duration, track or presence of the slice, or follow from another column.
@@ -55,6 +57,7 @@ pub(super) struct AnnotationNames {
     pub(super) call: Columns,
     pub(super) wait: Columns,
     pub(super) commit: Columns,
+    pub(super) write_wait: Columns,
     pub(super) call_ts: u64,
     pub(super) open: u64,
     pub(super) mark_id: u64,
@@ -82,6 +85,7 @@ impl AnnotationNames {
         let wait = Columns { skipped: 0, ..Columns::of::<WaitInterval>(interner, &[]) };
         let wait = wait.without(1 << column::<WaitInterval>("wait"));
         let commit = Columns::of::<Commit>(interner, &[]);
+        let write_wait = Columns::of::<WriteWait>(interner, &[]);
         let single = interner.annotation_names([
             "call_ts_ns",
             "open",
@@ -99,6 +103,7 @@ impl AnnotationNames {
             call,
             wait,
             commit,
+            write_wait,
             call_ts: single,
             open: single + 1,
             mark_id: single + 2,

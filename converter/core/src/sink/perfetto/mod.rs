@@ -33,7 +33,7 @@ use crate::losses::{Losses, Reason};
 use crate::names::{NameId, Names};
 use crate::output::Output;
 use crate::rows::derived::{BioSums, Known};
-use crate::rows::{Bio, Commit};
+use crate::rows::{Bio, Commit, WriteWait};
 
 /// One sequence is enough: one thread writes all packets.
 pub(crate) const SEQUENCE_ID: u64 = 1;
@@ -306,6 +306,11 @@ impl Sink for PerfettoTrace {
     fn commit(&mut self, commit: &Commit, names: &Names) -> Result<()> {
         self.bound_interned()?;
         self.commit_slice(commit, names)
+    }
+
+    fn write_wait(&mut self, wait: &WriteWait, names: &Names) -> Result<()> {
+        self.bound_interned()?;
+        self.write_wait_slice(wait, names)
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {

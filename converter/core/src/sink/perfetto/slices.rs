@@ -1,4 +1,4 @@
-//! Slices of sync calls, of their requests, of the phases and waits of a request, and of commits.
+//! Slices of sync calls, of their requests, of the phases and waits of a request, of commits, and of waits in writes.
 
 use super::bios::file_of;
 use super::fields::{
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::event::{NO_ID, Op, WaitKind};
 use crate::names::{NameId, Names};
 use crate::rows::derived::{KnownCall, RequestPlace, Written, column, derive_call, derive_request, tid_of_track};
-use crate::rows::{Call, Missing, PhaseKind, PhaseSpan, Request, Value, WaitInterval, columns, values};
+use crate::rows::{Call, Missing, PhaseKind, PhaseSpan, Request, Value, WaitInterval, WriteWait, columns, values};
 use crate::sink::{Group, GroupRequest};
 
 /// One bit for each column that the slice of a whole wait says.
@@ -327,6 +327,16 @@ impl PerfettoTrace {
             waits.shown_until = i64::MIN;
         }
         Ok(())
+    }
+
+    /// Writes a wait of a thread that writes, on its track.
+    pub(super) fn write_wait_slice(&mut self, wait: &WriteWait, names: &Names) -> Result<()> {
+        let track = self.task_lane((wait.tid, wait.pid, wait.comm), wait.start, wait.end, names)?;
+        self.event(wait.start, track, event::SLICE_BEGIN, |b, interner, ids| {
+            head(b, Category::WriteWait, interner.static_event_name(wait.slice_name()));
+            row(b, wait, ids.write_wait, interner, names);
+        })?;
+        self.end(wait.end, track, &[])
     }
 
     /// Returns the iids of its name and of its colour; 0 if the UI makes a colour of the name.

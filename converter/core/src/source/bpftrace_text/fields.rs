@@ -123,6 +123,7 @@ fn bad_data(event: EventName) -> &'static str {
         | EventName::WorkEnd
         | EventName::FastCommitStart
         | EventName::FastCommitStop
+        | EventName::Throttle
         | EventName::BlockSubmit
         | EventName::BlockIssue
         | EventName::BlockComplete

@@ -1,0 +1,173 @@
+//! Waits of threads that write to files: for a lock, for the journal, for page cache that is under writeback, or because too much is dirty.
+//! Those of a thread that is in a sync are phases of its request.
+
+use std::collections::VecDeque;
+
+use super::{Map, Out, Pairer};
+use crate::error::Result;
+use crate::event::probe::{WaitedFor, WriteWaitKind};
+use crate::event::{Event, Op};
+use crate::names::NameId;
+use crate::rows::{Confidence, WriteWait};
+
+/// Shorter waits have no row: the functions are called for waits of all lengths, and most are short.
+const MIN_WAIT_NS: i64 = 1_000_000;
+/// The function that waits for the page cache of a file calls the one for a folio.
+const MAX_DEPTH: u32 = 2;
+
+/// A wait that has not ended.
+#[derive(Debug)]
+struct OpenWait {
+    row: WriteWait,
+    /// How long the thread is to pause.
+    pause_ns: Option<i64>,
+    /// How many waits for page cache are open, one in another.
+    depth: u32,
+}
+
+impl OpenWait {
+    fn new(e: &Event, kind: WriteWaitKind, waited_for: WaitedFor) -> Self {
+        let (tid, pid, comm, path) = (e.tid, e.pid, e.comm, NameId::NONE);
+        let (start, end, confidence) = (e.ts, e.ts, Confidence::Exact);
+        let row = WriteWait { wait_id: 0, tid, pid, comm, kind, waited_for, path, start, end, confidence };
+        Self { row, pause_ns: None, depth: 1 }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct WriteWaits {
+    /// By thread. One may wait for page cache while it waits for a handle.
+    open: Map<u32, Vec<OpenWait>>,
+    /// By thread: waits that have ended. They are written after the syncs of the thread that began before them.
+    ended: Map<u32, VecDeque<WriteWait>>,
+    count: u64,
+}
+
+impl WriteWaits {
+    /// Visits the paths of all rows.
+    pub(super) fn visit_names(&self, f: &mut dyn FnMut(NameId)) {
+        self.ended.values().flatten().for_each(|row| f(row.path));
+    }
+}
+
+impl Pairer {
+    pub(super) fn write_wait_start(&mut self, e: &Event, kind: WriteWaitKind, waited_for: WaitedFor) {
+        let task = self.tasks.id_of(e);
+        if !self.is_writer(task) {
+            return;
+        }
+        let open = self.write_waits.open.entry(task).or_default();
+        match open.iter_mut().find(|wait| wait.row.kind == kind) {
+            None => open.push(OpenWait::new(e, kind, waited_for)),
+            Some(wait) if kind == WriteWaitKind::PageWriteback && wait.depth < MAX_DEPTH => wait.depth += 1,
+            // Another log has the event too.
+            Some(wait) if wait.row.start == e.ts => {}
+            // The end of the one before was not recorded.
+            Some(wait) => *wait = OpenWait::new(e, kind, waited_for),
+        }
+    }
+
+    pub(super) fn write_wait_end(&mut self, e: &Event, kind: WriteWaitKind, out: &mut Out<'_>) -> Result<()> {
+        let task = self.tasks.id_of(e);
+        let Some(open) = self.write_waits.open.get_mut(&task) else { return Ok(()) };
+        let Some(at) = open.iter().position(|wait| wait.row.kind == kind) else { return Ok(()) };
+        open[at].depth -= 1;
+        if open[at].depth > 0 {
+            return Ok(());
+        }
+        let wait = open.swap_remove(at);
+        if open.is_empty() {
+            self.write_waits.open.remove(&task);
+        }
+        self.end_write_wait(task, WriteWait { end: e.ts, ..wait.row });
+        self.flush_write_waits(task, out)
+    }
+
+    /// A thread is about to pause. Only a probe reports the end of the pause.
+    pub(super) fn throttle(&mut self, e: &Event, pause_ns: i64, waited_for: WaitedFor, out: &mut Out<'_>) -> Result<()> {
+        let task = self.tasks.id_of(e);
+        if !self.is_writer(task) {
+            return Ok(());
+        }
+        let kind = WriteWaitKind::Throttling;
+        let open = self.write_waits.open.entry(task).or_default();
+        let before = open.iter().position(|wait| wait.row.kind == kind);
+        if before.is_some_and(|at| open[at].row.start == e.ts) {
+            return Ok(());
+        }
+        let before = before.map(|at| open.swap_remove(at));
+        open.push(OpenWait { pause_ns: Some(pause_ns), ..OpenWait::new(e, kind, waited_for) });
+        if let Some(before) = before {
+            self.end_pause(task, before, e.ts);
+        }
+        self.flush_write_waits(task, out)
+    }
+
+    /// A thread begins a sync, so it waits for nothing. A wait whose end is missing must not end with a later one.
+    pub(super) fn leave_write_waits(&mut self, task: u32, ts: i64) {
+        if self.write_waits.open.is_empty() {
+            return;
+        }
+        for wait in self.write_waits.open.remove(&task).unwrap_or_default() {
+            self.end_pause(task, wait, ts);
+        }
+    }
+
+    /// Ends the waits that are open at the end of the inputs.
+    pub(super) fn finish_write_waits(&mut self, out: &mut Out<'_>) -> Result<()> {
+        let mut tasks: Vec<u32> = self.write_waits.open.keys().copied().collect();
+        tasks.sort_unstable();
+        tasks.into_iter().for_each(|task| self.leave_write_waits(task, self.now));
+        let mut tasks: Vec<u32> = self.write_waits.ended.keys().copied().collect();
+        tasks.sort_unstable();
+        tasks.into_iter().try_for_each(|task| self.emit_write_waits(task, i64::MAX, out))
+    }
+
+    /// Writes the waits of a thread, unless a sync before them has not been written.
+    fn flush_write_waits(&mut self, task: u32, out: &mut Out<'_>) -> Result<()> {
+        let is_last = self.tasks.by_id.get(&task).is_none_or(|task| task.groups.is_empty());
+        if is_last { self.emit_write_waits(task, i64::MAX, out) } else { Ok(()) }
+    }
+
+    /// Writes the waits of a thread that began before a time.
+    pub(super) fn emit_write_waits(&mut self, task: u32, before: i64, out: &mut Out<'_>) -> Result<()> {
+        if self.write_waits.ended.is_empty() {
+            return Ok(());
+        }
+        let Some(ended) = self.write_waits.ended.get_mut(&task) else { return Ok(()) };
+        while let Some(row) = ended.pop_front_if(|row| row.start < before) {
+            self.write_waits.count += 1;
+            out.sink.write_wait(&WriteWait { wait_id: self.write_waits.count, ..row }, out.names)?;
+        }
+        if ended.is_empty() {
+            self.write_waits.ended.remove(&task);
+        }
+        Ok(())
+    }
+
+    /// Whether a thread may be one that writes to a file: it is in no sync, is no flusher thread at work, and commits nothing.
+    fn is_writer(&self, task: u32) -> bool {
+        if self.tasks.are_processes || self.probes.work.contains_key(&task) || self.is_committing(task) {
+            return false;
+        }
+        self.tasks.by_id.get(&task).is_none_or(|task| {
+            let call = task.groups.back().filter(|group| group.call_open).and_then(|group| group.call.as_ref());
+            task.open_request.is_none() && call.is_none_or(|call| call.op == Op::Write)
+        })
+    }
+
+    /// Ends a wait whose end is not recorded. How long the thread was to pause is known; how long it waited for something else is not.
+    fn end_pause(&mut self, task: u32, wait: OpenWait, now: i64) {
+        if let Some(pause_ns) = wait.pause_ns {
+            let end = wait.row.start.saturating_add(pause_ns).min(now);
+            self.end_write_wait(task, WriteWait { end, confidence: Confidence::Inferred, ..wait.row });
+        }
+    }
+
+    fn end_write_wait(&mut self, task: u32, mut row: WriteWait) {
+        if row.end.saturating_sub(row.start) >= MIN_WAIT_NS {
+            row.path = self.files.path(row.waited_for.dev, row.waited_for.ino);
+            self.write_waits.ended.entry(task).or_default().push_back(row);
+        }
+    }
+}
