@@ -22,6 +22,7 @@ DATA = Path(__file__).parent / "data" / "known-truth"
 # Recordings of one archive share their descriptions of events, so together they pack to half the size.
 ARCHIVES = {
     "delay": ("delay-*", "null-*", "four-*"),
+    "file-systems": ("syncs-*",),
     "queue": ("queue-*", "neighbour-*"),
     "commit": ("forced-*", "group-*"),
     "start": ("commit-*", "fast-commit", "busy"),

@@ -76,7 +76,9 @@ class TestProbes:
                         continue
                     found = probes._EXPRESSION.fullmatch(expression)
                     assert found, expression
-                    assert found[1] in (*probe.parameters, "$retval")
+                    struct = probe.inside.partition(".")[0]
+                    roots = (*probe.parameters, "$retval", *((struct, "offset") if struct else ()))
+                    assert found[1] in roots
 
     def test_members_are_named_where_the_kernel_takes_names(
         self, by_event: dict[str, probes.Probe]

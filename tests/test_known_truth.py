@@ -13,6 +13,8 @@ import pytest
 from tests import known_truth
 from tests.coretools import Rows
 from tests.known_truth import Case
+from tests.reference import phases
+from tests.test_phases import assert_sums, by_request
 
 PAGE = 4096
 # dm-delay waits in ticks of the kernel (250 a second): up to a tick less than what was set, and less again if the tick at which it
@@ -90,6 +92,38 @@ def test_nothing_was_lost(convert: Convert, case: str) -> None:
     lost = {row["reason"] for row in convert(case).tables["loss"] if row["severity"] == "loss"}
     # There, the flusher thread still writes when the recording ends.
     assert lost == ({"never_completed"} if case == "blocked-write" else set())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_phases_of_each_sync_add_up(convert: Convert, case: str) -> None:
+    one = convert(case)
+    assert_sums(one.tables)
+    assert by_request(one.tables["phase"]) == phases.of_tables(one.tables, one.events)
+
+
+@pytest.mark.parametrize(
+    ("fs", "most"), [("ext4", 0.05), ("xfs", 0.1), ("f2fs", 0.1), ("btrfs", 0.1)]
+)
+def test_little_of_a_sync_is_not_explained(convert: Convert, fs: str, most: float) -> None:
+    """The median of the residue's share, of each recording of a stock kernel with enough syncs, and of all."""
+    shares = []
+    for case in CASES:
+        one = convert(case)
+        lengths = {
+            row["sync_id"]: row["ts_ns"] + row["dur_ns"] - row["start_ns"]
+            for row in one.tables["sync"]
+            if row["fs"] == fs and None not in (row["start_ns"], row["dur_ns"]) and row["bios"]
+        }
+        residues = [
+            row["dur_ns"] / lengths[row["sync_id"]]
+            for row in one.tables["phase"]
+            if row["phase"] == "residue" and lengths.get(row["sync_id"])
+        ]
+        if len(residues) >= 10:
+            assert statistics.median(residues) < most, case
+        shares += residues
+    assert len(shares) >= 20
+    assert statistics.median(shares) < most
 
 
 # pgbench measures transactions, not calls.

@@ -75,6 +75,38 @@ def test_phases_of_recordings_are_those_of_the_reference(name: str, tmp_path: Pa
     assert by_request(of_run["phase"]) == phases.of_tables(of_run, log)
 
 
+def every_recording() -> list[str]:
+    """All other recordings of tests/data. Of blktrace, the first file stands for all of its CPUs. Traces, and recordings of known truth and
+    of queue depths, have tests of their own."""
+    others = {".md", ".py", ".bt", ".json", ".jsonl", ".xz", ""}
+    found = []
+    for path in sorted(path for path in ALL_DATA.rglob("*") if path.is_file()):
+        name = str(path.relative_to(ALL_DATA))
+        is_more = path.suffix in (".1", ".2", ".3") or path.parent.name == "run"
+        is_test = path.suffix in others or path.name in ("mountinfo", "truth.json")
+        if not is_test and not is_more and not name.endswith(".pftrace.gz"):
+            found.append(name)
+    runs = [str(path.parent.relative_to(ALL_DATA)) for path in ALL_DATA.rglob("manifest.json")]
+    of_reference = {str(path.relative_to(ALL_DATA)) for path in INPUTS.values()}
+    return [name for name in (*found, *runs) if name not in of_reference]
+
+
+def test_the_phases_of_every_recording_add_up(tmp_path: Path) -> None:
+    with_phases = 0
+    for number, name in enumerate(every_recording()):
+        folder = f"{tmp_path}/{number}/"
+        try:
+            Reading().convert([str(ALL_DATA / name)], folder)
+        except _core.CoreError as error:
+            # Logs of what is no sync, for tests of formats.
+            assert "none of its" in str(error), name
+            continue
+        of_run = tables(Path(folder))
+        assert_sums(of_run)
+        with_phases += bool(of_run["phase"])
+    assert with_phases >= 20
+
+
 # A log of dynamic events, made up so that what happens at once is more than in any recording.
 
 SECTOR = 4096

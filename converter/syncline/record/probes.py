@@ -303,6 +303,11 @@ def _expression(
     if kind == "symbol" and features.symbol_text:
         kind = "symstr"
     name, type_id = parameters[position]
+    if other is not None:
+        struct = btf.struct(other)
+        if struct is None:
+            raise Unavailable(f"BTF does not describe {other}")
+        return _raw(f"$arg{position + 1}", struct, other_path or "", kind, btf, 0)
     # Also done if the names are used: so a member that does not exist is found before the kernel refuses it.
     raw = _raw(f"$arg{position + 1}", type_id, path, kind, btf)
     by_name = f"{name}{path}" + (f":{kind}" if kind else "")

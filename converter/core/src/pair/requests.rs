@@ -440,6 +440,7 @@ impl Pairer {
     pub(super) fn open_request(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<Slot> {
         let task_id = self.tasks.id_of(e);
         self.leave_request(task_id, out)?;
+        self.leave_write_waits(task_id, e.ts);
         let row = Request {
             tid: e.tid,
             pid: e.pid,

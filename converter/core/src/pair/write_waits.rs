@@ -113,11 +113,11 @@ impl Pairer {
         }
     }
 
-    /// Ends the waits that are open at the end of the inputs.
+    /// Ends the waits that are open at the end of the inputs. A pause may last beyond it.
     pub(super) fn finish_write_waits(&mut self, out: &mut Out<'_>) -> Result<()> {
         let mut tasks: Vec<u32> = self.write_waits.open.keys().copied().collect();
         tasks.sort_unstable();
-        tasks.into_iter().for_each(|task| self.leave_write_waits(task, self.now));
+        tasks.into_iter().for_each(|task| self.leave_write_waits(task, i64::MAX));
         let mut tasks: Vec<u32> = self.write_waits.ended.keys().copied().collect();
         tasks.sort_unstable();
         tasks.into_iter().try_for_each(|task| self.emit_write_waits(task, i64::MAX, out))

@@ -259,6 +259,9 @@ impl Adopter<'_> {
                 let in_container = file_table.container_path_of(*dev, *ino, *generation, parts);
                 *container_path = in_container.map_or(NameId::NONE, |path| names.intern_passing(&path));
             }
+            Kind::Probe(Probe::WriteWaitStart { waited_for, .. }) => {
+                adopted.name(&mut waited_for.holder_comm, batch, names);
+            }
             Kind::CallEnter { stack, path, .. } => {
                 adopted.path(path, batch, names);
                 if stack.is_some() {

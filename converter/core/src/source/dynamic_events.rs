@@ -22,6 +22,11 @@ const REASON_SYNC: u64 = 2;
 /// Fields that only dynamic events have, as the kernel stores and as Syncline prints them.
 pub(super) const PROBE_FIELDS: [&str; 4] = ["probe", "__probe_ip", "__probe_func", "__probe_ret_ip"];
 
+/// Whether this is the name of an event on a tracepoint, which has none of `PROBE_FIELDS`.
+pub(super) fn is_on_tracepoint(name: &[u8]) -> bool {
+    matches!(name, b"inode_lock" | b"inode_lock_end")
+}
+
 /// Whether a field of a dynamic event is a text: a name, which may look like a number.
 pub(super) fn is_text(key: &[u8]) -> bool {
     matches!(key, b"fs" | b"holder_comm" | b"holder_comm_marked") || key.strip_prefix(b"n").is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))

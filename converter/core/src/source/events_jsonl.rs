@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::bpftrace_text::{device, sane_range, whole_fs};
 use super::cursor::{Cursor, whole};
-use super::dynamic_events::{self, DynamicEvent, PROBE_FIELDS, ProbeFields};
+use super::dynamic_events::{self, DynamicEvent, PROBE_FIELDS, ProbeFields, is_on_tracepoint};
 use super::event_names::{EventName, bio_flags, bio_size, errno, errno_of_status, extra_key, is_background, is_write};
 use super::tracepoints::{fast_commit, printed_fast_commit, printed_switch, thread_event};
 use super::{
@@ -133,7 +133,7 @@ fn parse_line(options: &SourceOptions, line: &[u8], batch: &mut Batch) -> Result
     if strace::is_io_uring(&tracer_name, args.as_bytes()) && !object.contains_key("resumed") {
         batch.note(NoteKind::IoUring);
     }
-    let is_probe = PROBE_FIELDS.iter().any(|field| object.contains_key(*field));
+    let is_probe = is_on_tracepoint(&tracer_name) || PROBE_FIELDS.iter().any(|field| object.contains_key(*field));
     if is_probe {
         return parse_probe(options, object, &tracer_name, batch);
     }

@@ -7,7 +7,7 @@ use super::ByteOrder;
 use super::format::{Field, Format, Layout};
 use crate::event::{Dev, Kind};
 use crate::names::Names;
-use crate::source::dynamic_events::{DynamicEvent, PROBE_FIELDS, ProbeFields};
+use crate::source::dynamic_events::{DynamicEvent, PROBE_FIELDS, ProbeFields, is_on_tracepoint};
 use crate::source::event_names::{EventName, is_background};
 use crate::source::reserved_names::other_event_name;
 use crate::source::tracepoints::{self, Machine, Tracepoint};
@@ -78,11 +78,15 @@ enum Slot {
     Text(Field),
 }
 
+/// What the groups of the recorder's dynamic events begin with.
+const RECORDER: &str = "syncline_";
+
 impl RecordDecoder {
     pub(super) fn of(format: &Format, machine: Option<Machine>) -> Self {
         let name = format.name.as_bytes();
         let is_probe = |field: &Field| PROBE_FIELDS.contains(&field.name.as_str());
-        if format.fields.iter().any(is_probe) {
+        let is_on_tracepoint = is_on_tracepoint(name) && format.system.starts_with(RECORDER);
+        if is_on_tracepoint || format.fields.iter().any(is_probe) {
             return Self::of_probe(format);
         }
         // What the text of the ring buffer names after the writer of markers is stored as `print`.
