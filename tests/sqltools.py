@@ -45,6 +45,7 @@ class Run:
     call: list[Row] = field(default_factory=list)
     wait: list[Row] = field(default_factory=list)
     journal: list[Row] = field(default_factory=list)
+    write_wait: list[Row] = field(default_factory=list)
     loss: list[Row] = field(default_factory=list)
     mark: list[Row] = field(default_factory=list)
     meta: dict[str, str] = field(default_factory=lambda: {"schema_version": "1"})
@@ -188,6 +189,13 @@ def write_trace(run: Run, path: Path) -> Path:
         end = commit["ts_ns"] + (commit["dur_ns"] or 0)
         tracks[("commit", commit["commit_id"])] = [
             _Slice(commit["ts_ns"], end, "commit", "syncline.commit", args)
+        ]
+    for wait in run.write_wait:
+        args = {key: value for key, value in wait.items() if key not in ("ts_ns", "dur_ns")}
+        tracks[("write_wait", wait["wait_id"])] = [
+            _Slice(
+                wait["ts_ns"], wait["ts_ns"] + wait["dur_ns"], "w", "syncline.write_wait", args
+            )
         ]
     for bio in run.bio:
         args = {key: value for key, value in bio.items() if key not in _NOT_ARGS["bio"]}

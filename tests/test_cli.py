@@ -127,7 +127,7 @@ def test_a_missing_table_makes_its_figures_unknown(made: Path, tmp_path: Path) -
     message = fails(3, "report", tmp_path)
     assert "syncline_sync.parquet is missing" in message
     assert (
-        "the only tables of a run in it are bio, wait, phase, journal, loss, mark, meta" in message
+        "the only tables of a run in it are bio, wait, phase, journal, write_wait, loss, mark, meta" in message
     )
     assert "convert LOG -o DIR/" in message
 
@@ -350,6 +350,7 @@ def test_the_help_of_query_names_every_table(made: Path) -> None:
         "wait",
         "phase",
         "journal",
+        "write_wait",
         "stack",
         "parallel",
         "loss",
@@ -359,10 +360,10 @@ def test_the_help_of_query_names_every_table(made: Path) -> None:
         assert f"syncline_{table}" in text
         for path in (made / "t.pftrace", made / "t"):
             ok("query", path, f"SELECT COUNT(*) FROM syncline_{table}")
-    # A folder holds nine tables. The engine derives the others.
+    # A folder holds ten tables. The engine derives the others.
     assert left(made / "t") == [
         f"syncline_{table}.parquet"
-        for table in ("bio", "call", "journal", "loss", "mark", "meta", "phase", "sync", "wait")
+        for table in ("bio", "call", "journal", "loss", "mark", "meta", "phase", "sync", "wait", "write_wait")
     ]
 
 

@@ -27,6 +27,9 @@ SYNCS = ("fsync", "fdatasync", "dsync write")
 # Calls that sync whole file systems.
 WHOLE = ("sync", "syncfs", "freeze")
 CASES = known_truth.names()
+WITHOUT_SYNC = ("fua-write", "write-inode-lock", "write-inode-lock-xfs", "write-journal-space")
+# btrfs and f2fs write more than the data of the file.
+MORE_THAN_DATA = ("postgres", "forced-", "error", "empty-only", "syncs-")
 
 Convert = Callable[[str], Case]
 
@@ -91,21 +94,22 @@ def most_at_once(spans: list[tuple[int, int]]) -> int:
 def test_nothing_was_lost(convert: Convert, case: str) -> None:
     lost = {row["reason"] for row in convert(case).tables["loss"] if row["severity"] == "loss"}
     # There, the flusher thread still writes when the recording ends.
-    assert lost == ({"never_completed"} if case == "blocked-write" else set())
+    assert lost == ({"never_completed"} if case in ("blocked-write", "write-throttled") else set())
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_phases_of_each_sync_add_up(convert: Convert, case: str) -> None:
     one = convert(case)
     assert_sums(one.tables)
-    assert by_request(one.tables["phase"]) == phases.of_tables(one.tables, one.events)
+    events = [event for event in one.events if "ts_ns" in event]
+    assert by_request(one.tables["phase"]) == phases.of_tables(one.tables, events)
 
 
 @pytest.mark.parametrize(
     ("fs", "most"), [("ext4", 0.05), ("xfs", 0.1), ("f2fs", 0.1), ("btrfs", 0.1)]
 )
 def test_little_of_a_sync_is_not_explained(convert: Convert, fs: str, most: float) -> None:
-    """The median of the residue's share, of each recording of a stock kernel with enough syncs, and of all."""
+    """The median of the residue's share of a sync, over the recordings of a file system. The kernel is a stock one."""
     shares = []
     for case in CASES:
         one = convert(case)
@@ -114,14 +118,11 @@ def test_little_of_a_sync_is_not_explained(convert: Convert, fs: str, most: floa
             for row in one.tables["sync"]
             if row["fs"] == fs and None not in (row["start_ns"], row["dur_ns"]) and row["bios"]
         }
-        residues = [
+        shares += [
             row["dur_ns"] / lengths[row["sync_id"]]
             for row in one.tables["phase"]
             if row["phase"] == "residue" and lengths.get(row["sync_id"])
         ]
-        if len(residues) >= 10:
-            assert statistics.median(residues) < most, case
-        shares += residues
     assert len(shares) >= 20
     assert statistics.median(shares) < most
 
@@ -154,17 +155,18 @@ def test_each_sync_is_the_one_that_was_made(convert: Convert, case: str) -> None
             assert row["op"] == (None if call["op"] == "dsync write" else call["op"])
             assert row["path"] == call["path"]
             assert row["ret"] == -call["errno"]
-            assert row["confidence"] == "exact"
+            # btrfs and f2fs write by other threads, too.
+            assert row["confidence"] == ("inferred" if case.startswith("syncs-") else "exact")
             assert row["incomplete"] is None
         else:
             assert inside == [], call
     assert taken == len(found)
-    assert (taken == 0) == (case == "fua-write")
+    assert (taken == 0) == (case in WITHOUT_SYNC)
 
 
 @pytest.mark.parametrize(
     "case",
-    [case for case in CASES if not case.startswith(("postgres", "forced-", "error", "empty-only"))],
+    [case for case in CASES if not case.startswith(MORE_THAN_DATA)],
 )
 def test_each_sync_writes_what_was_dirty(convert: Convert, case: str) -> None:
     """In whole blocks of the file system, which are pages or smaller."""

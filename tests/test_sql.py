@@ -345,6 +345,7 @@ KEYS = {"sync": "sync_id", "bio": "bio_id", "call": "call_id", "loss": "reason"}
     "wait": "sync_id, number",
     "phase": "sync_id, number",
     "journal": "commit_id",
+    "write_wait": "wait_id",
 }
 
 
