@@ -193,9 +193,7 @@ def write_trace(run: Run, path: Path) -> Path:
     for wait in run.write_wait:
         args = {key: value for key, value in wait.items() if key not in ("ts_ns", "dur_ns")}
         tracks[("write_wait", wait["wait_id"])] = [
-            _Slice(
-                wait["ts_ns"], wait["ts_ns"] + wait["dur_ns"], "w", "syncline.write_wait", args
-            )
+            _Slice(wait["ts_ns"], wait["ts_ns"] + wait["dur_ns"], "w", "syncline.write_wait", args)
         ]
     for bio in run.bio:
         args = {key: value for key, value in bio.items() if key not in _NOT_ARGS["bio"]}

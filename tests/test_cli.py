@@ -127,7 +127,8 @@ def test_a_missing_table_makes_its_figures_unknown(made: Path, tmp_path: Path) -
     message = fails(3, "report", tmp_path)
     assert "syncline_sync.parquet is missing" in message
     assert (
-        "the only tables of a run in it are bio, wait, phase, journal, write_wait, loss, mark, meta" in message
+        "the only tables of a run in it are bio, wait, phase, journal, write_wait, loss, mark, meta"
+        in message
     )
     assert "convert LOG -o DIR/" in message
 
@@ -363,7 +364,18 @@ def test_the_help_of_query_names_every_table(made: Path) -> None:
     # A folder holds ten tables. The engine derives the others.
     assert left(made / "t") == [
         f"syncline_{table}.parquet"
-        for table in ("bio", "call", "journal", "loss", "mark", "meta", "phase", "sync", "wait", "write_wait")
+        for table in (
+            "bio",
+            "call",
+            "journal",
+            "loss",
+            "mark",
+            "meta",
+            "phase",
+            "sync",
+            "wait",
+            "write_wait",
+        )
     ]
 
 

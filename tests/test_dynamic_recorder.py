@@ -11,6 +11,7 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from syncline import _core
@@ -33,6 +34,7 @@ from syncline.record.errors import RecordError
 from syncline.record.probes import Features, Kernel
 
 from tests import coretools
+from tests.small_btf import ARRAY, ENUM, SmallBtf
 from tests.small_btf import kernel as small_kernel
 
 # The lines of tracefs/README by which a kernel says what it takes.
@@ -706,3 +708,65 @@ def test_probes_without_effect_are_found(
     seen = seen_events.Seen(set(names.split()), set(in_calls.split()), set(calls.split()))
     profile = {name: dynamic_events.Hits(number) for name, number in hits.items()}
     assert effects.without_effect(all_probes, probed, seen, profile) == expected
+
+
+class TestTracepoints:
+    """Events on a tracepoint that has the address of a member of a struct."""
+
+    @pytest.fixture
+    def kernel(self) -> Kernel:
+        btf = SmallBtf()
+        u16, u32, u64 = (btf.int(f"u{8 * size}", size) for size in (2, 4, 8))
+        text = btf.add(ARRAY, "", 0, btf.int("char", 1, signed=True), u32, 16)
+        semaphore = btf.struct("rw_semaphore", ("count", u64, 0), ("owner", u64, 64))
+        block = btf.struct("super_block", ("s_dev", u32, 128), ("s_magic", u64, 768))
+        space = btf.struct("address_space", ("host", btf.pointer(u64), 0))
+        btf.struct(
+            "inode",
+            ("i_mode", u16, 0), ("i_sb", btf.pointer(block), 320), ("i_mapping", btf.pointer(space), 384), ("i_ino", u64, 512),
+            ("i_rwsem", semaphore, 1216),
+        )  # fmt: skip
+        btf.struct("task_struct", ("pid", u32, 800), ("comm", text, 1600))
+        name = btf.name("BH_Shadow")
+        btf.add(ENUM, "jbd_state_bits", 4, name, 24, count=1)
+        functions = {"lock/contention_begin": "", "out_of_line_wait_on_bit": ""}
+        features = Features.of(
+            README_6_12 + "e:[x] <attached-group>.<attached-event> [<args>] [if <filter>]"
+        )
+        return Kernel(features, functions, {"": Btf(btf.data())}, (6, 12))
+
+    def probe(self, **more: Any) -> probes.Probe:
+        arguments = {
+            "lock": "lock_addr", "at": "offset", "host": "inode->i_mapping->host", "ino": "inode->i_ino",
+            "mode": "inode->i_mode", "magic": "inode->i_sb->s_magic:x64",
+            "holder": "inode->i_rwsem.owner as task_struct->pid",
+            "comm": "inode->i_rwsem.owner - 2 as task_struct->comm:string",
+        }  # fmt: skip
+        return probes.Probe(
+            "inode_lock", "tracepoint", (("", "lock/contention_begin"),), ("lock_addr",),
+            tuple((name, (text,)) for name, text in arguments.items()), frozenset(), "x",
+            inside="inode.i_rwsem", condition="flags & 6", **more,
+        )  # fmt: skip
+
+    def test_expressions_begin_at_the_struct(self, kernel: Kernel) -> None:
+        """The member is at 152; a place before it is negative. The pid is at 100, the name at 200 of its struct."""
+        found = probes.define(self.probe(), "lock/contention_begin", kernel)
+        assert found.texts == (
+            "e:{group}/inode_lock lock.contention_begin lock=$lock_addr:x64 at=\\152:u32"
+            " host=+0(-104($lock_addr)):x64 ino=-88($lock_addr):u64 mode=-152($lock_addr):u16"
+            " magic=+96(-112($lock_addr)):x64 holder=+100(+8($lock_addr)):u32"
+            " comm=+198(+8($lock_addr)):string if flags & 6",
+        )
+
+    def test_a_constant_has_the_value_of_this_kernel(self, kernel: Kernel) -> None:
+        probe = self.probe(filter="bit == {jbd_state_bits.BH_Shadow}")
+        assert probes.define(probe, "lock/contention_begin", kernel).filter == "bit == 24"
+        # Without it, the event would be recorded for everything else, too.
+        unknown = self.probe(filter="bit == {jbd_state_bits.BH_Other}")
+        with pytest.raises(probes.Unavailable, match="BH_Other"):
+            probes.define(unknown, "lock/contention_begin", kernel)
+
+    def test_an_older_kernel_has_no_such_event(self, kernel: Kernel) -> None:
+        old = replace(kernel, features=Features.of(README_6_12))
+        with pytest.raises(probes.Unavailable, match="no events on tracepoints"):
+            probes.define(self.probe(), "lock/contention_begin", old)

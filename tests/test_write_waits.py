@@ -27,8 +27,19 @@ SYNC = {"ino": 13, "dev": DEV, "fs": "ext4"}
 def events(*rows: tuple[int, int, str, dict[str, Any]]) -> bytes:
     """A low-level log: (ms, thread, event, fields)."""
     lines = [
-        {"ts_ns": ms * MS, "tid": tid, "pid": tid, "comm": f"t{tid}", "event": event, "source": "trace.dat"}
-        | ({"probe": "f+0x0/0x90"} if event.startswith(("journal_", "folio_", "fsync_", "write_pause")) else {})
+        {
+            "ts_ns": ms * MS,
+            "tid": tid,
+            "pid": tid,
+            "comm": f"t{tid}",
+            "event": event,
+            "source": "trace.dat",
+        }
+        | (
+            {"probe": "f+0x0/0x90"}
+            if event.startswith(("journal_", "folio_", "fsync_", "write_pause"))
+            else {}
+        )
         | fields
         for ms, tid, event, fields in rows
     ]
@@ -37,11 +48,19 @@ def events(*rows: tuple[int, int, str, dict[str, Any]]) -> bytes:
 
 def waits(folder: Path, log: bytes) -> list[tuple[Any, ...]]:
     rows = sorted(core(folder, log)["write_wait"], key=lambda row: row["ts_ns"])
-    return [(row["ts_ns"] // MS, row["dur_ns"] / MS, row["tid"], row["wait"], row["confidence"]) for row in rows]
+    return [
+        (row["ts_ns"] // MS, row["dur_ns"] / MS, row["tid"], row["wait"], row["confidence"])
+        for row in rows
+    ]
 
 
 def lock(owner: int, **more: Any) -> dict[str, Any]:
-    holders = {"holder": 21, "holder_comm": "plain", "holder_marked": 22, "holder_comm_marked": "marked"}
+    holders = {
+        "holder": 21,
+        "holder_comm": "plain",
+        "holder_marked": 22,
+        "holder_comm_marked": "marked",
+    }
     return LOCK | REGULAR | {"owner": owner} | holders | more
 
 
@@ -54,7 +73,12 @@ def test_the_holder_of_a_lock_is_read_by_its_marks(
 ) -> None:
     log = events((10, 7, "inode_lock", lock(owner)), (15, 7, "inode_lock_end", LOCK))
     (row,) = core(tmp_path, log)["write_wait"]
-    assert (row["wait"], row["dur_ns"], row["ino"], row["dev"]) == ("inode lock", 5 * MS, 13, "254,16")
+    assert (row["wait"], row["dur_ns"], row["ino"], row["dev"]) == (
+        "inode lock",
+        5 * MS,
+        13,
+        "254,16",
+    )
     assert (row["holder_tid"], row["holder_comm"]) == holder
 
 
@@ -95,20 +119,28 @@ def test_a_pause_ends_with_its_probe_or_is_as_long_as_was_chosen(tmp_path: Path)
         (40, 7, "write_pause_end", {}),
         (50, 8, "balance_dirty_pages", pause(8)), (60, 7, "write_pause_end", {}),
     )  # fmt: skip
-    assert waits(tmp_path, measured) == [(10, 9, 7, "throttling", "exact"), (50, 8, 8, "throttling", "inferred")]
-    # Nothing says when it ended, but the thread goes on.
+    assert waits(tmp_path, measured) == [
+        (10, 9, 7, "throttling", "exact"),
+        (50, 8, 8, "throttling", "inferred"),
+    ]
+    # Nothing says when it ended, but the thread continues.
     inferred = events(
         (10, 7, "balance_dirty_pages", pause(8)), (16, 7, "balance_dirty_pages", pause(4)),
         (40, 7, "balance_dirty_pages", pause(0)), (50, 7, "balance_dirty_pages", pause(-3)),
     )  # fmt: skip
-    assert waits(tmp_path, inferred) == [(10, 6, 7, "throttling", "inferred"), (16, 4, 7, "throttling", "inferred")]
+    assert waits(tmp_path, inferred) == [
+        (10, 6, 7, "throttling", "inferred"),
+        (16, 4, 7, "throttling", "inferred"),
+    ]
     rows = core(tmp_path, measured)["write_wait"]
     assert {(row["dev"], row["bytes"]) for row in rows} == {("254,16", 32 * 4096)}
 
 
 def test_a_file_system_without_a_disk_has_no_device(tmp_path: Path) -> None:
     for name in ("btrfs-1", "0:70x", ""):
-        (row,) = core(tmp_path, events((10, 7, "balance_dirty_pages", pause(8, bdi=name))))["write_wait"]
+        (row,) = core(tmp_path, events((10, 7, "balance_dirty_pages", pause(8, bdi=name))))[
+            "write_wait"
+        ]
         assert row["dev"] is None
 
 
@@ -139,7 +171,10 @@ def test_of_nested_waits_for_page_cache_the_outer_one_counts(tmp_path: Path) -> 
         # The end of the first one is missing.
         (20, 8, "folio_wait", {}), (21, 8, "folio_wait", SYNC), (22, 8, "folio_wait", SYNC), (25, 8, "folio_wait_end", {}),
     )  # fmt: skip
-    assert waits(tmp_path, log) == [(10, 7, 7, "page writeback", "exact"), (22, 3, 8, "page writeback", "exact")]
+    assert waits(tmp_path, log) == [
+        (10, 7, 7, "page writeback", "exact"),
+        (22, 3, 8, "page writeback", "exact"),
+    ]
 
 
 def test_a_wait_without_an_end_does_not_end_with_a_later_one(tmp_path: Path) -> None:
@@ -152,10 +187,18 @@ def test_a_wait_without_an_end_does_not_end_with_a_later_one(tmp_path: Path) -> 
 
 
 def test_the_same_wait_in_two_logs_is_one(tmp_path: Path) -> None:
-    rows = [(10, 7, "journal_handle", {"data_tid": 5, "dev": DEV}), (15, 7, "journal_handle_end", {})]
+    rows = [
+        (10, 7, "journal_handle", {"data_tid": 5, "dev": DEV}),
+        (15, 7, "journal_handle_end", {}),
+    ]
     twice = events(*(row for row in rows for _ in range(2)))
     (row,) = core(tmp_path, twice)["write_wait"]
-    assert (row["ts_ns"], row["dur_ns"], row["transaction_id"], row["dev"]) == (10 * MS, 5 * MS, 5, "254,16")
+    assert (row["ts_ns"], row["dur_ns"], row["transaction_id"], row["dev"]) == (
+        10 * MS,
+        5 * MS,
+        5,
+        "254,16",
+    )
 
 
 def test_text_and_trace_dat_have_the_throttling(tmp_path: Path) -> None:
@@ -166,7 +209,12 @@ def test_text_and_trace_dat_have_the_throttling(tmp_path: Path) -> None:
         " think=0 cgroup_ino=1\n"
     )
     (row,) = core(tmp_path, b"# tracer: nop\n" + line.encode())["write_wait"]
-    assert (row["ts_ns"], row["dur_ns"], row["bytes"], row["dev"]) == (1000 * MS, 12 * MS, 32 * 4096, "254,16")
+    assert (row["ts_ns"], row["dur_ns"], row["bytes"], row["dev"]) == (
+        1000 * MS,
+        12 * MS,
+        32 * 4096,
+        "254,16",
+    )
     log = convert(tmp_path, b"# tracer: nop\n" + line.encode(), "out.events.jsonl").read_bytes()
     assert core(tmp_path, log)["write_wait"] == [row]
 
@@ -284,14 +332,18 @@ def test_a_change_waits_for_the_changes_of_the_transaction_before(converted: Con
         ]
         assert row["transaction_id"] == commit["transaction_id"]
         assert during(allocations, row["ts_ns"])
-    assert rows == [row for call in made(one, "utime") for row in waits_in(one, "journal handle", call)]
+    assert rows == [
+        row for call in made(one, "utime") for row in waits_in(one, "journal handle", call)
+    ]
 
 
 def test_a_change_waits_for_room_in_a_small_journal(converted: Converted) -> None:
     _, one = converted["write-journal-space"]
     rows = of_kind(one, "journal space")
     assert rows
-    assert rows == [row for call in made(one, "mkdir") for row in waits_in(one, "journal space", call)]
+    assert rows == [
+        row for call in made(one, "mkdir") for row in waits_in(one, "journal space", call)
+    ]
     assert {row["dev"] for row in rows} == {one.truth["device"]["dev"]}
 
 
@@ -301,7 +353,9 @@ def test_a_write_pauses_as_long_as_the_kernel_makes_it(converted: Converted) -> 
     writes = made(one, "write")
     assert rows == [row for call in writes for row in waits_in(one, "throttling", call)]
     assert {row["confidence"] for row in rows} == {"exact"}
-    pauses = {row["ts_ns"]: row["pause"] for row in one.events if row["event"] == "balance_dirty_pages"}
+    pauses = {
+        row["ts_ns"]: row["pause"] for row in one.events if row["event"] == "balance_dirty_pages"
+    }
     long = 0
     for call in writes:
         inside = waits_in(one, "throttling", call)

@@ -38,8 +38,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_write_wait (
   holder_tid LONG,
   -- Name of that thread. Null like holder_tid.
   holder_comm STRING,
-  -- Confidence in the duration: `exact`, or `inferred` if it is how long the
-  -- kernel told the thread to pause.
+  -- Confidence in the duration: `exact`, or `inferred` if it is the length of
+  -- the pause that the kernel chose.
   confidence STRING,
   -- Always '' here, because a trace holds one run. Joins over several runs need
   -- it.

@@ -6,6 +6,7 @@ wait it lists when the waits begin and end, and searches the lists.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 Row = dict[str, Any]
@@ -54,18 +55,27 @@ def _at_other_work(mine: list[Row]) -> list[tuple[int, int]]:
     ):
         starts = [event["ts_ns"] for event in mine if event["event"] == first]
         ends = [event["ts_ns"] for event in mine if event["event"] == last]
-        spans += [(start, min((end for end in ends if end > start), default=1 << 63)) for start in starts]
+        spans += [
+            (start, min((end for end in ends if end > start), default=1 << 63)) for start in starts
+        ]
     return spans
 
 
 def _row(event: Row, kind: str, end: int, confidence: str = "exact", **more: Any) -> Row:
     row = dict.fromkeys(FIELDS)
-    row |= {"ts_ns": event["ts_ns"], "dur_ns": end - event["ts_ns"], "tid": event["tid"], "comm": event.get("comm")}
+    row |= {
+        "ts_ns": event["ts_ns"],
+        "dur_ns": end - event["ts_ns"],
+        "tid": event["tid"],
+        "comm": event.get("comm"),
+    }
     return row | {"wait": kind, "confidence": confidence} | more
 
 
 def _pauses(mine: list[Row], syncs: list[Row], calls: list[Row]) -> list[Row]:
-    pauses = [event for event in mine if event["event"] == "balance_dirty_pages" and event["pause"] > 0]
+    pauses = [
+        event for event in mine if event["event"] == "balance_dirty_pages" and event["pause"] > 0
+    ]
     ends = [event["ts_ns"] for event in mine if event["event"] == "write_pause_end"]
     of_thread = [row["ts_ns"] for row in (*syncs, *calls) if mine and row["tid"] == mine[0]["tid"]]
     rows = []
@@ -93,9 +103,10 @@ def _of_functions(mine: list[Row]) -> list[Row]:
         used = [
             event
             for event in mine
-            if event["event"] in (name, f"{name}_end") and (name != "inode_lock" or _is_of_file(event))
+            if event["event"] in (name, f"{name}_end")
+            and (name != "inode_lock" or _is_of_file(event))
         ]
-        for event, after in zip(used, used[1:], strict=False):
+        for event, after in itertools.pairwise(used):
             if event["event"] == name and after["event"] == f"{name}_end":
                 rows.append(_row(event, kind, after["ts_ns"], **_facts(event)))
     return rows
@@ -111,11 +122,18 @@ def _device(number: int | None) -> str | None:
 
 
 def _facts(event: Row) -> Row:
-    facts = {"dev": _device(event.get("dev")), "ino": event.get("ino"), "transaction_id": event.get("data_tid")}
+    facts = {
+        "dev": _device(event.get("dev")),
+        "ino": event.get("ino"),
+        "transaction_id": event.get("data_tid"),
+    }
     owner = int(str(event.get("owner", 0)), 0)
     if owner > 7 and not owner & 1:
         suffix = "_marked" if owner & 2 else ""
-        facts["holder_tid"], facts["holder_comm"] = event[f"holder{suffix}"], event[f"holder_comm{suffix}"]
+        facts["holder_tid"], facts["holder_comm"] = (
+            event[f"holder{suffix}"],
+            event[f"holder_comm{suffix}"],
+        )
     return facts
 
 

@@ -226,9 +226,7 @@ def define(probe: Probe, function: str, kernel: Kernel) -> Definition:
     without = [argument for argument in arguments if "=@" not in argument]
     if len(without) < len(arguments):
         texts += _texts(probe, function, without, kernel)
-    return Definition(
-        probe.event, function, tuple(texts), tuple(missing), _filter(probe, kernel)
-    )
+    return Definition(probe.event, function, tuple(texts), tuple(missing), _filter(probe, kernel))
 
 
 def _texts(probe: Probe, function: str, arguments: list[str], kernel: Kernel) -> list[str]:

@@ -52,7 +52,9 @@ _NO_BIO = (
     "no bio of a sync is recorded: the routes dynamic-events, ring-buffer and bpftrace record them"
 )
 _NO_COMMIT = "it records no commit: the routes dynamic-events and ring-buffer do"
-_NO_WRITE_WAIT = "no write waited for 1 ms or longer, as far as it records that: the route dynamic-events does"
+_NO_WRITE_WAIT = (
+    "no write waited for 1 ms or longer, as far as it records that: the route dynamic-events does"
+)
 
 # Report -> groups of columns. A report needs one column of each group. If another column is unknown, it is partial.
 NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {

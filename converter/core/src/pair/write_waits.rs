@@ -84,7 +84,13 @@ impl Pairer {
     }
 
     /// A thread is about to pause. Only a probe reports the end of the pause.
-    pub(super) fn throttle(&mut self, e: &Event, pause_ns: i64, waited_for: WaitedFor, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn throttle(
+        &mut self,
+        e: &Event,
+        pause_ns: i64,
+        waited_for: WaitedFor,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
         let task = self.tasks.id_of(e);
         if !self.is_writer(task) {
             return Ok(());

@@ -29,7 +29,8 @@ pub(super) fn is_on_tracepoint(name: &[u8]) -> bool {
 
 /// Whether a field of a dynamic event is a text: a name, which may look like a number.
 pub(super) fn is_text(key: &[u8]) -> bool {
-    matches!(key, b"fs" | b"holder_comm" | b"holder_comm_marked") || key.strip_prefix(b"n").is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
+    matches!(key, b"fs" | b"holder_comm" | b"holder_comm_marked")
+        || key.strip_prefix(b"n").is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
 }
 
 /// The function of `FUNCTION+0x4/0x90`, and of `CALLER+0x4/0x90 <- FUNCTION`.
@@ -43,7 +44,9 @@ pub(super) fn probed_function(place: &[u8]) -> &[u8] {
 pub(super) enum DynamicEvent {
     SyncEnter(Scope),
     SyncExit(Scope),
-    AddFolio { is_page: bool },
+    AddFolio {
+        is_page: bool,
+    },
     Submit,
     End,
     WaitStart(WaitSite),
@@ -283,8 +286,8 @@ fn is_of_inode(fields: &impl ProbeFields) -> Option<bool> {
     Some(inode == Some(fields.number("host")?))
 }
 
-/// Returns who holds a lock: thread and name. The lowest bits of the owner's address are marks: 1 that readers hold it, of which the kernel
-/// keeps one, which may have left; 2 that nobody may spin on it.
+/// Returns who holds a lock: thread and name. The lowest bits of the owner's address are marks. 1: readers hold it; the kernel
+/// keeps the address of one, which may have left. 2: nobody may spin on it.
 fn holder<'a>(fields: &'a impl ProbeFields) -> (u32, Option<Cow<'a, [u8]>>) {
     let (tid, comm) = match fields.number("owner") {
         None | Some(0..=7) => return (0, None),

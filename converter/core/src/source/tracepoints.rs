@@ -364,9 +364,7 @@ impl Tracepoint {
             EventName::FastCommitStart | EventName::FastCommitStop => {
                 fast_commit(event, fields.dev(Field::Dev)?, number(Field::Transaction), number(Field::Reason))
             }
-            EventName::Throttle => {
-                throttle(fields.text(Field::Bdi), number(Field::Pause), number(Field::Dirtied))?
-            }
+            EventName::Throttle => throttle(fields.text(Field::Bdi), number(Field::Pause), number(Field::Dirtied))?,
             EventName::CommitStep(step) => {
                 Kind::CommitStep { dev: fields.dev(Field::Dev)?, transaction: number(Field::Transaction)?, step }
             }

@@ -75,6 +75,16 @@ pub(super) struct AnnotationNames {
     pub(super) device: u64,
 }
 
+/// Their number, with the single ones and `device`. `wire_value` writes the iid of a name in one byte.
+const ANNOTATIONS: usize = Request::COLUMNS.len()
+    + Bio::COLUMNS.len()
+    + Call::COLUMNS.len()
+    + WaitInterval::COLUMNS.len()
+    + Commit::COLUMNS.len()
+    + WriteWait::COLUMNS.len()
+    + 7;
+const _: () = assert!(ANNOTATIONS < 128);
+
 impl AnnotationNames {
     /// Interns all names but `device`.
     pub(super) fn intern(interner: &mut Interner) -> Self {
