@@ -367,7 +367,7 @@ mod tests {
     }
 
     fn wait(wait: WaitKind, start: i64, end: i64) -> WaitInterval {
-        WaitInterval { sync_id: 1, number: 0, wait, start, end, transaction: 0 }
+        WaitInterval { sync_id: 1, number: 0, wait, start, end, transaction: 0, commit_id: None }
     }
 
     fn blocked(from: i64, to: i64) -> Blocked {
