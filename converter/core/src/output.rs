@@ -109,7 +109,7 @@ impl Output {
         Self::create_with(path, false, Access::Private, None)
     }
 
-    /// Like `create`, but writes what `pack` makes of each buffer.
+    /// Like `create`, but `pack` changes each buffer before it is written.
     pub fn create_packed(path: &Path, pack: Box<dyn Pack>) -> Result<Self> {
         Self::create_with(path, false, Access::Usual, Some(pack))
     }

@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 2 * BUFFER_BYTES;
 const TAG: [u8; 2] =
     [(packet::COMPRESSED_PACKETS << 3 | 2) as u8 & 0x7f | 0x80, (packet::COMPRESSED_PACKETS >> 4) as u8];
 
-/// Compresses each full buffer into one packet. The end of a trace stays as it is, and so does a small trace.
+/// Compresses each full buffer into one packet. The end of a trace is not compressed, and neither is a small trace.
 pub(super) struct Compress {
     compressor: Compressor,
     compressed: Vec<u8>,
