@@ -358,6 +358,32 @@ def _probes(n: int, shared: bool) -> list[str | bytes]:
     return ["\n".join(lines) + "\n"]
 
 
+def _commits(n: int, shared: bool) -> list[str | bytes]:
+    """n threads wait for commits: all for the same one, or each for its own. Half of them end without the end of the wait."""
+    lines = ["# tracer: nop"]
+
+    def add(thread: int, event: str) -> None:
+        lines.append(f"{f'wl-{thread}':>24} [000] .....    {100 + len(lines) / 1000:.6f}: {event}")
+
+    def transaction(thread: int) -> int:
+        return 1 if shared else thread
+
+    threads = range(2, n + 2)
+    for i in threads:
+        add(i, f"fsync_enter: (ext4_sync_file+0x4/0x9) dev=1 ino={i} gen=1")
+        add(i, f"commit_request: (__jbd2_log_start_commit+0x4/0x9) dev=1 tid={transaction(i)}")
+        add(i, f"wait_commit: (jbd2_log_wait_commit+0x4/0x9) tid={transaction(i)}")
+    for i in threads:
+        add(i + n, f"jbd2_start_commit: dev 0,1 transaction {transaction(i)} sync 0")
+    for i in threads:
+        if i % 2:
+            add(i, "wait_commit_end: (f+0x4/0x9 <- jbd2_log_wait_commit) ret=0")
+        add(i, "fsync_exit: (f+0x4/0x9 <- ext4_sync_file) ret=0")
+    for i in threads:
+        add(i + n, f"jbd2_end_commit: dev 0,1 transaction {transaction(i)} sync 0 head 3")
+    return ["\n".join(lines) + "\n"]
+
+
 CASES = {
     "requests": Case(_requests),
     "requests to tables": Case(_requests, "tables"),
@@ -401,6 +427,8 @@ CASES = {
     "block layer, overlapping": Case(lambda n: _block(n, overlap=True)),
     "probes": Case(lambda n: _probes(n, shared=False)),
     "probes, one bio": Case(lambda n: _probes(n, shared=True)),
+    "commits": Case(lambda n: _commits(n, shared=False)),
+    "commits, one transaction": Case(lambda n: _commits(n, shared=True)),
     "partitions": Case(_partitions),
     "children that exit": Case(lambda n: _children(n, "exit")),
     "children that exit unreported": Case(lambda n: _children(n, "quiet")),

@@ -42,16 +42,23 @@ pub(crate) struct Issue {
     sector: i64,
     /// The same of the last part.
     last_sector: i64,
+    last_ts: i64,
 }
 
 impl Issue {
     /// Takes note that a request with a part of the bio is issued.
     pub(crate) fn update(issue: &mut Option<Self>, ts: i64, sector: i64) {
         let Some(issue) = issue else {
-            *issue = Some(Self { ts, first_ts: ts, requeues: 0, parts: 1, sector, last_sector: sector });
+            *issue = Some(Self { ts, first_ts: ts, requeues: 0, parts: 1, sector, last_sector: sector, last_ts: ts });
             return;
         };
-        if sector == issue.last_sector || sector == issue.sector {
+        let is_again = sector == issue.last_sector || sector == issue.sector;
+        if is_again && ts == issue.last_ts {
+            // Another input has the same event.
+            return;
+        }
+        issue.last_ts = ts;
+        if is_again {
             issue.requeues += 1;
         } else {
             issue.parts += 1;
@@ -463,10 +470,10 @@ mod tests {
         queue.issue(DISK, 0, 8192, 20);
         queue.issue(DISK, 16, 4096, 25);
         let failed = Completion { error: Some(-28), ..at(0, 8192, 30) };
-        let issue = Issue { ts: 20, first_ts: 15, requeues: 1, parts: 1, sector: 0, last_sector: 0 };
+        let issue = Issue { ts: 20, first_ts: 15, requeues: 1, parts: 1, sector: 0, last_sector: 0, last_ts: 20 };
         assert_eq!(queue.complete(&failed), Some(vec![Completed { bio: 1, issue: Some(issue), error: Some(-28) }]));
         let second = Completion { error: Some(0), ..at(16, 4096, 40) };
-        let issue = Issue { parts: 2, last_sector: 16, ..issue };
+        let issue = Issue { parts: 2, last_sector: 16, last_ts: 25, ..issue };
         assert_eq!(queue.complete(&second), Some(vec![Completed { bio: 2, issue: Some(issue), error: Some(-28) }]));
     }
 

@@ -1,5 +1,7 @@
 //! Commits of journals: by the thread of the journal, and fast commits by the thread of a sync. What started each, and who waited for it.
 
+use std::collections::BTreeMap;
+
 use super::{Map, Out, Pairer, Slot};
 use crate::error::Result;
 use crate::event::{CommitStep, Dev, Event, FastCommitReason, FastCommitStatus};
@@ -10,7 +12,7 @@ use crate::rows::{Commit, CommitKind, Missing, StartedBy};
 const TIMER_NS: i64 = 1_000_000_000;
 /// Journals that are kept.
 const MAX_JOURNALS: usize = 4096;
-/// How many transactions that requests wait for are kept before those without a waiting request are removed.
+/// How many waiters are kept before those that no longer wait are removed.
 const MIN_SWEEP: usize = 64;
 
 /// The commits of each thread.
@@ -28,9 +30,12 @@ pub(super) struct Commits {
     timer: Option<i64>,
     /// By thread: how many waits for room in a journal it is in.
     room: Map<u32, u32>,
+    /// The thread whose open commit is of this device and transaction.
+    by_transaction: Map<(Dev, u64), u32>,
     /// The requests that wait for each transaction, in the order in which they began to.
-    waiters: Map<u64, Vec<Waiter>>,
-    /// The size of `waiters` at which it is swept.
+    waiters: Map<u64, BTreeMap<Waiter, Slot>>,
+    waiter_count: usize,
+    /// The number of waiters at which those that no longer wait are removed.
     sweep_at: usize,
 }
 
@@ -52,11 +57,12 @@ struct Requested {
     sync_id: Option<u64>,
 }
 
-/// A request that waits for a commit, and the index of the wait in its row.
-#[derive(Clone, Copy, Debug)]
+/// A request that waits for a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Waiter {
-    pub(super) slot: Slot,
+    pub(super) start: i64,
     pub(super) sync_id: u64,
+    /// The index of the wait in its row.
     pub(super) at: usize,
 }
 
@@ -101,16 +107,17 @@ impl Commits {
     }
 
     /// The wait of a request for a transaction ends. Returns the commit, if that is still open. Else it has been noted at its end.
-    pub(super) fn waited(&mut self, transaction: u64, dev: Dev, waiter: (Slot, usize), sync_id: u64) -> Option<u64> {
+    pub(super) fn waited(&mut self, transaction: u64, dev: Dev, waiter: Waiter) -> Option<u64> {
         let waiters = self.waiters.get_mut(&transaction)?;
-        let at = waiters.iter().position(|one| (one.slot, one.at) == waiter && one.sync_id == sync_id)?;
-        waiters.remove(at);
+        waiters.remove(&waiter)?;
+        self.waiter_count -= 1;
         if waiters.is_empty() {
             self.waiters.remove(&transaction);
         }
-        let is_own = |commit: &&mut Commit| commit.transaction == transaction && fits(commit.dev, dev);
-        let commit = self.open.values_mut().find(is_own)?;
-        commit.waiters.get_or_insert_default().push(sync_id);
+        let of = |dev| self.by_transaction.get(&(dev, transaction));
+        let task = of(dev).or_else(|| of(Dev::UNKNOWN))?;
+        let commit = self.open.get_mut(task)?;
+        commit.waiters.get_or_insert_default().push(waiter.sync_id);
         Some(commit.commit_id)
     }
 
@@ -122,13 +129,19 @@ impl Commits {
 
 impl Pairer {
     /// A request begins to wait for a transaction.
-    pub(super) fn add_waiter(&mut self, transaction: u64, waiter: Waiter) {
+    pub(super) fn add_waiter(&mut self, transaction: u64, waiter: Waiter, slot: Slot) {
         let Self { commits, requests, .. } = self;
-        if commits.waiters.len() >= commits.sweep_at.max(MIN_SWEEP) {
-            commits.waiters.retain(|_, waiters| waiters.iter().any(|one| requests.is_open(one.slot, one.sync_id)));
-            commits.sweep_at = 2 * commits.waiters.len();
+        if commits.waiter_count >= commits.sweep_at.max(MIN_SWEEP) {
+            commits.waiters.retain(|_, waiters| {
+                waiters.retain(|waiter, slot| requests.is_open(*slot, waiter.sync_id));
+                !waiters.is_empty()
+            });
+            commits.waiter_count = commits.waiters.values().map(BTreeMap::len).sum();
+            commits.sweep_at = 2 * commits.waiter_count;
         }
-        commits.waiters.entry(transaction).or_default().push(waiter);
+        if commits.waiters.entry(transaction).or_default().insert(waiter, slot).is_none() {
+            commits.waiter_count += 1;
+        }
     }
 
     /// A thread asks for the commit of a transaction. The first one starts it.
@@ -164,6 +177,7 @@ impl Pairer {
         }
         let (started_by, sync_id) = self.starter(dev, transaction, e.ts);
         let commit_id = self.commits.next_id();
+        self.commits.by_transaction.insert((dev, transaction), task);
         self.commits.open.insert(task, Commit { commit_id, started_by, sync_id, ..commit(e, dev, transaction) });
         Ok(())
     }
@@ -184,16 +198,38 @@ impl Pairer {
                 return (Some(StartedBy::Timer), None);
             }
         }
-        let first = self.waiters_of(dev, transaction).next().filter(|_| !sees_requests);
-        (first.map(|_| StartedBy::Sync), first.map(|waiter| waiter.sync_id))
+        let first = if sees_requests { None } else { self.first_waiter(dev, transaction) };
+        (first.map(|_| StartedBy::Sync), first)
     }
 
-    /// The requests that wait for a transaction now.
-    fn waiters_of(&self, dev: Dev, transaction: u64) -> impl Iterator<Item = Waiter> {
-        let waiters = self.commits.waiters.get(&transaction).map_or(&[][..], Vec::as_slice);
-        waiters.iter().copied().filter(move |waiter| {
-            self.requests.is_open(waiter.slot, waiter.sync_id) && fits(self.requests[waiter.slot].row.dev, dev)
-        })
+    /// The request that was the first to wait for a transaction, of those that still do.
+    fn first_waiter(&mut self, dev: Dev, transaction: u64) -> Option<u64> {
+        let Self { commits, requests, .. } = self;
+        let waiters = commits.waiters.get_mut(&transaction)?;
+        while let Some(first) = waiters.first_entry() {
+            if requests.is_open(*first.get(), first.key().sync_id) {
+                break;
+            }
+            first.remove();
+            commits.waiter_count -= 1;
+        }
+        let mut open = waiters.iter().filter(|(waiter, slot)| requests.is_open(**slot, waiter.sync_id));
+        open.find(|(_, slot)| fits(requests[**slot].row.dev, dev)).map(|(waiter, _)| waiter.sync_id)
+    }
+
+    /// Removes and returns the requests that wait for a transaction.
+    fn take_waiters(&mut self, dev: Dev, transaction: u64) -> Vec<(Waiter, Slot)> {
+        let Self { commits, requests, .. } = self;
+        let Some(waiters) = commits.waiters.remove(&transaction) else { return Vec::new() };
+        commits.waiter_count -= waiters.len();
+        let is_open = |(waiter, slot): &(Waiter, Slot)| requests.is_open(*slot, waiter.sync_id);
+        let open = waiters.into_iter().filter(is_open);
+        let (taken, others): (Vec<_>, Vec<_>) = open.partition(|(_, slot)| fits(requests[*slot].row.dev, dev));
+        if !others.is_empty() {
+            commits.waiter_count += others.len();
+            commits.waiters.insert(transaction, others.into_iter().collect());
+        }
+        taken
     }
 
     pub(super) fn commit_end(&mut self, e: &Event, dev: Dev, transaction: u64, out: &mut Out<'_>) -> Result<()> {
@@ -306,9 +342,15 @@ impl Pairer {
             // What a fast commit cannot hold is in this one.
             self.commits.journal(commit.dev).ineligible.take_if(|(ts, _)| *ts < commit.start);
         }
-        let waiting: Vec<Waiter> = self.waiters_of(commit.dev, commit.transaction).collect();
-        for waiter in waiting {
-            if let Some(wait) = self.requests[waiter.slot].row.waits.get_mut(waiter.at) {
+        for dev in [commit.dev, Dev::UNKNOWN] {
+            // Another thread may commit a transaction of the same number.
+            let key = (dev, commit.transaction);
+            if self.commits.by_transaction.get(&key) == Some(&task) {
+                self.commits.by_transaction.remove(&key);
+            }
+        }
+        for (waiter, slot) in self.take_waiters(commit.dev, commit.transaction) {
+            if let Some(wait) = self.requests[slot].row.waits.get_mut(waiter.at) {
                 wait.commit_id.get_or_insert(commit.commit_id);
             }
             commit.waiters.get_or_insert_default().push(waiter.sync_id);

@@ -94,7 +94,7 @@ impl Pairer {
             commit_id: None,
         });
         if wait == WaitKind::CommitWait && transaction != 0 {
-            self.add_waiter(transaction, Waiter { slot, sync_id, at });
+            self.add_waiter(transaction, Waiter { start: e.ts, sync_id, at }, slot);
         }
     }
 
@@ -114,7 +114,8 @@ impl Pairer {
         }
         if wait == WaitKind::CommitWait {
             if transaction_at_start != 0 {
-                let commit = self.commits.waited(transaction_at_start, open.row.dev, (slot, at), open.row.sync_id);
+                let waiter = Waiter { start: interval.start, sync_id: open.row.sync_id, at };
+                let commit = self.commits.waited(transaction_at_start, open.row.dev, waiter);
                 interval.commit_id = interval.commit_id.or(commit);
             }
             self.journals.parts(open.row.dev, interval, &mut open.evidence.commit_parts);

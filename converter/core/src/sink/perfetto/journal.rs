@@ -3,7 +3,7 @@
 use super::PerfettoTrace;
 use super::fields::{Category, head, row};
 use super::proto::{event, fixed64};
-use super::tracks::{Lanes, rank};
+use super::tracks::rank;
 use crate::error::Result;
 use crate::event::{CommitStep, Dev, FastCommitStatus, UNKNOWN_TASK};
 use crate::names::Names;
@@ -70,7 +70,7 @@ impl PerfettoTrace {
             "Commits of the journal, and in each its steps. An arrow connects it with each request that waits for it.";
         let (name, merge_key) = (format!("Journal {name}"), format!("journal {name}"));
         let uuid = self.merged_track(self.root, rank::JOURNAL, &name, &merge_key, description)?;
-        self.journals.entry(key).or_insert_with(Lanes::default).add(uuid, end);
+        self.journals.entry(key).or_default().add(uuid, end);
         Ok(uuid)
     }
 }
