@@ -225,7 +225,7 @@ def test_who_asks_first_starts_a_commit(tmp_path: Path) -> None:
         # The first commit of another journal may have been asked for before.
         *((4000, "<idle>-0", TIMER), *commit(4, 4001, 4010, "254,32")),
         *((4100, "<idle>-0", TIMER), *commit(5, 4101, 4110, "254,32")),
-        # A request for another journal is none for this one.
+        # A request for another journal does not count for this one.
         *((4200, "db-7", request(12, 9000, 100, OTHER_DEV)), *commit(12, 4201, 4210)),
     )
     found = core(tmp_path, log)
