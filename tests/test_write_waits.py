@@ -275,13 +275,16 @@ def test_a_write_waits_for_the_thread_that_has_the_lock(converted: Converted, ca
     _, one = converted[case]
     writes, holds = made(one, "write"), made(one, "direct write")
     (holder,) = {row["tid"] for row in holds}
-    assert len(of_kind(one, "inode lock")) == len(writes) == 5
-    for call in writes:
-        (row,) = waits_in(one, "inode lock", call)
+    waiting = [(call, row) for call in writes for row in waits_in(one, "inode lock", call)]
+    # Two writes on xfs got the lock before the other thread.
+    assert len(of_kind(one, "inode lock")) == len(waiting) == (3 if "xfs" in case else 5)
+    for call, row in waiting:
         (hold,) = during(holds, row["ts_ns"])
         # It gets the lock once the other thread has given it back, which is before its call returns.
         assert row["ts_ns"] + row["dur_ns"] <= hold["end_ns"] + (call["end_ns"] - call["start_ns"])
-        assert (row["holder_tid"], row["holder_comm"]) == (holder, row["comm"])
+        found = (row["holder_tid"], row["holder_comm"])
+        # On xfs, direct writes share the lock. The kernel does not name those who do.
+        assert found == (holder, row["comm"]) or ("xfs" in case and found == (None, None))
         assert (row["path"], row["dev"]) == (call["path"], one.truth["device"]["dev"])
 
 
