@@ -100,7 +100,9 @@ impl Sink for Rows {
     fn bio(&mut self, bio: &Bio, names: &Names) -> Result<()> {
         let bio = Bio { bio_id: 0, sync_id: bio.sync_id.map(|_| 0), in_flight_at_submit: (0, 0), ..bio.clone() };
         let comm = names.text(bio.comm).into_owned();
-        let bio = Bio { in_flight_at_complete: (0, 0), comm: NameId::NONE, writers: NameId::NONE, ..bio };
+        let no_file = (NameId::NONE, 0);
+        let bio = Bio { in_flight_at_complete: (0, 0), request_file: no_file, ..bio };
+        let bio = Bio { comm: NameId::NONE, writers: NameId::NONE, ..bio };
         self.0.push(format!("{comm} {bio:?}"));
         Ok(())
     }
