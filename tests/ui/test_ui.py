@@ -150,15 +150,17 @@ class TestTimeline:
         assert sum(n for path, n in painted.items() if path.endswith("bios of syncs")) > 20, painted
 
     def test_a_click_shows_the_details(self, seen: tuple[str, dict[str, Any]]) -> None:
-        _, found = seen
+        log, found = seen
         (text,) = found["views"]["file"]["details"]
-        names = ("amount", "time", "path", "syscall_ns", "bytes", "bios", "stack", "sync_id")
+        names = ("amount", "path", "syscall_ns", "bytes", "bios", "stack", "sync_id")
+        # Of a sync with a lost completion, it is not known where the time went.
+        if log != "bg":
+            names = ("amount", "time", *names[1:])
         at = [re.search(rf"^\s*{name}(arrow|\s|$)", text, re.MULTILINE) for name in names]
         assert all(at), text
         # What is for people comes first.
-        assert [found.start() for found in at if found][:2] == sorted(f.start() for f in at if f)[
-            :2
-        ]
+        places = [match.start() for match in at if match]
+        assert places[:2] == sorted(places)[:2]
         # The innermost frame is last. The page may cut a long value in the middle.
         ((stack,),) = found["queries"]["stack_of_one"]
         assert stack.split(";")[-1] in text
