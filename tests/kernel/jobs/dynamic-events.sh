@@ -152,11 +152,14 @@ instead() { # FUNCTION BY: BY takes the place of the function in probes.toml
 }
 instead 'ext4: ext4_sync_file' 'ext4: generic_file_fsync'
 record -o /tmp/dead -- python3 /tmp/slow.py "$DATA/dead" fsync 20 &>"$SAID"
-check 'a dead sync function: another one is probed' says 'fsync_enter: no effect by .*generic_file_fsync.*; by vfs_fsync_range from'
-check '... what it did not record is lost' holds /tmp/dead 'probes["without_effect"] == ["fsync_enter"] and entry["lost"] >= 1'
-check '... from then on, syncs are recorded' holds /tmp/dead '0 < n["fsync_enter"] == n["fsync_exit"] < n["sys_exit_fsync"]'
-syncline convert /tmp/dead -o /tmp/dead.csv &>"$SAID"
-check '... as requests' grep -q "$DATA/dead" /tmp/dead.csv
+check 'a dead sync function: what it did not record is lost' holds /tmp/dead 'probes["without_effect"] == ["fsync_enter"] and entry["lost"] >= 1'
+# In 7.2 there is no other one: the compiler has inlined vfs_fsync_range.
+if [[ $(uname -r) != 7.* ]]; then
+  check '... another one is probed' says 'fsync_enter: no effect by .*generic_file_fsync.*; by vfs_fsync_range from'
+  check '... from then on, syncs are recorded' holds /tmp/dead '0 < n["fsync_enter"] == n["fsync_exit"] < n["sys_exit_fsync"]'
+  syncline convert /tmp/dead -o /tmp/dead.csv &>"$SAID"
+  check '... as requests' grep -q "$DATA/dead" /tmp/dead.csv
+fi
 umount "$table"
 never=folio_end_private_2
 if grep -qx $never $tracing/available_filter_functions; then
