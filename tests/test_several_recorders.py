@@ -186,6 +186,21 @@ def test_a_request_has_the_fields_of_every_recording(tmp_path: Path) -> None:
     assert len({row["path"] for row in rows}) == SYNCS
 
 
+@pytest.mark.parametrize("recording", ["ring.dat", "perf.txt.gz", "disk.blktrace.0"])
+def test_a_bio_of_bpftrace_has_the_issue_of_another_recorder(
+    recording: str, separate: dict[str, dict[str, Rows]], tmp_path: Path
+) -> None:
+    """bpftrace records no issues here, but its bios are those of the block layer."""
+    assert {row["queue_ns"] for row in separate["run"]["bio"]} == {None}
+
+    def issues(rows: Rows) -> list[tuple[str, int, int]]:
+        return sorted((row["dev"], row["sector"], row["ts_ns"] + row["queue_ns"]) for row in rows)
+
+    joint = convert_together(tmp_path, "run", recording)["bio"]
+    assert issues(joint) == issues(separate[recording]["bio"])
+    assert all(0 < row["device_ns"] < row["dur_ns"] for row in joint)
+
+
 def test_the_report_is_the_same_on_both_engines(tmp_path: Path) -> None:
     files = [DATA / recording for recording in RECORDINGS]
     ok("convert", "-q", *files, "-o", tmp_path / "x.pftrace")
