@@ -100,6 +100,7 @@ if [ "${1:-}" = --quick ]; then
   quick_pytest_lane &
 else
   install_tools
+  echo "== skipped: Spark on a cluster of workers; to run it: make spark-test"
   cargo_lane &
   pytest_lane &
 fi
