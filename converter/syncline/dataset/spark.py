@@ -326,8 +326,20 @@ class SparkEngine:
         return statement
 
     def _computed(self, frame: DataFrame) -> DataFrame:
-        """Computes a small table, so that what reads it does not compute it again."""
-        return self._spark.createDataFrame(frame.collect(), frame.schema)
+        """Computes a small table, so that what reads it does not compute it again.
+
+        Its rows become a part of the SQL. Spark would start a process of Python to take them as objects.
+        """
+        exp = _import("sqlglot").exp
+        rows = [[exp.convert(value).sql("spark") for value in row] for row in frame.collect()]
+        width = len(frame.columns)
+        values = ", ".join(f"({', '.join(row)})" for row in rows or [["NULL"] * width])
+        casts = ", ".join(
+            f"CAST(col{number} AS {field.dataType.simpleString()}) AS `{field.name}`"
+            for number, field in enumerate(frame.schema.fields, 1)
+        )
+        found = self._spark.sql(f"SELECT {casts} FROM VALUES {values}")
+        return found if rows else found.limit(0)
 
     def _run(self, statement: str) -> Result:
         frame = self._spark.sql(statement)
