@@ -307,10 +307,11 @@ def test_a_column_that_older_runs_lack_is_null_and_named(changed: Path) -> None:
     (one / "syncline_phase.parquet").unlink()
     del entry["tables"]["phase"], entry["tables"]["sync"]["columns"]["fs"], entry["tables"]["sync"]["columns"]["residue_ns"]  # fmt: skip
     entry["tables"]["sync"]["bytes"] = (one / "syncline_sync.parquet").stat().st_size
+    del entry["tables"]["journal"]["columns"]["dur_ns"]
     entry["schema_version"] = 1
     entry_file.write_bytes(json.dumps(entry).encode())
     done = ok("report", changed, "summary", "--format", "csv")
-    assert f"columns are missing and treated as unknown: fs, residue_ns (in 1 of {RUNS} runs)" in done.stderr  # fmt: skip
+    assert f"columns are missing and treated as unknown: fs, residue_ns, journal.dur_ns (in 1 of {RUNS} runs)" in done.stderr  # fmt: skip
     assert "tables of a run are missing" in done.stderr
     assert done.stdout.splitlines()[1].startswith(f"runs,all,{RUNS}.0")
     sql = "SELECT COUNT(fs) n, COUNT(*) - COUNT(residue_ns) lacks FROM syncline_sync WHERE run LIKE 'parallel4-%'"

@@ -191,7 +191,7 @@ class SparkEngine:
             self._view(
                 f"_syncline_file_{table}", self._files(store, selection, table, types[table])
             )
-        lacks, logs = facts_of_tables(entries, list(types["sync"]))
+        lacks, logs = facts_of_tables(entries, types)
         rows = {"_syncline_lacks": lacks, "_syncline_log": [[run, None, has] for run, has in logs]}
         for name, columns in FACTS.items():
             schema = ", ".join(f"{column} STRING" for column in columns)

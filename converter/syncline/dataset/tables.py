@@ -107,19 +107,17 @@ def _attach(db: duckdb.DuckDBPyConnection, store: Store, selection: Selection) -
 
 
 def _create_files(db: duckdb.DuckDBPyConnection, store: Store, entries: list[Entry]) -> None:
+    declared = {}
     for table in TABLES:
         described = db.execute(f"DESCRIBE _syncline_columns_{table}").fetchall()
-        types = {name: kind for name, kind, *_ in described}
+        types = declared[table] = {name: kind for name, kind, *_ in described}
         parts = [
             _select(types, columns, files_of(store, found, table))
             for columns, found in by_columns(entries, table)
         ]
         parts = parts or [f"SELECT *, '' AS run FROM _syncline_columns_{table}"]
         db.execute(f"CREATE VIEW _syncline_file_{table} AS " + " UNION ALL ".join(parts))
-    lacks, logs = facts_of_tables(
-        entries,
-        [name for name, *_ in db.execute("DESCRIBE _syncline_columns_sync").fetchall()],
-    )
+    lacks, logs = facts_of_tables(entries, declared)
     if lacks:
         db.executemany("INSERT INTO _syncline_lacks VALUES (?, ?)", lacks)
     if logs:
@@ -142,12 +140,23 @@ def _select(types: dict[str, str], columns: dict[str, str], files: list[str]) ->
 
 
 def facts_of_tables(
-    entries: list[Entry], columns: list[str]
+    entries: list[Entry], declared: dict[str, dict[str, str]]
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """Returns what runs lack: (run, columns of requests) and (run, the tables that it has)."""
+    """Returns what runs lack: (run, columns) and (run, the tables that it has).
+
+    Args:
+        entries: the runs.
+        declared: the columns that each table has in this version.
+    """
     lacks, logs = [], []
     for entry in entries:
-        missing = [name for name in columns if name not in entry.tables["sync"].columns]
+        missing = [
+            name if table == "sync" else f"{table}.{name}"
+            for table in TABLES
+            if table in entry.tables
+            for name in declared[table]
+            if name not in entry.tables[table].columns
+        ]
         if missing:
             lacks.append([entry.run, ", ".join(missing)])
         has = [f"syncline_{table}" for table in TABLES if table in entry.tables]
