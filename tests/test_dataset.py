@@ -445,6 +445,11 @@ def test_the_memory_of_duckdb_can_be_set(dataset: Path, monkeypatch: pytest.Monk
     sql = "SELECT current_setting('memory_limit') AS m"
     monkeypatch.setenv("SYNCLINE_MEMORY", "512M")
     assert ok("query", dataset, sql, "--format", "csv").stdout.split()[1:] == ["512.0", "MiB"]
+    monkeypatch.setenv("SYNCLINE_MEMORY", "20M")
+    # A list of 10^7 numbers does not fit, and cannot be written to a file in parts.
+    done = fails(3, "query", dataset, "SELECT percentile(hash(range), 50) FROM range(10000000)")
+    assert "needs more memory" in done.stderr
+    assert "SYNCLINE_MEMORY=8G" in done.stderr
     for bad in ("much", "0", "1T", "-1"):
         monkeypatch.setenv("SYNCLINE_MEMORY", bad)
         assert "SYNCLINE_MEMORY" in fails(3, "query", dataset, sql).stderr

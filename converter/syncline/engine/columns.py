@@ -109,6 +109,13 @@ class ColumnsEngine:
             except import_duckdb().Error as error:
                 if isinstance(error, import_duckdb().PermissionException):
                     raise SqlError(_first_line(str(error)), NO_FILES) from error
+                if isinstance(error, import_duckdb().OutOfMemoryException):
+                    raise EngineError(
+                        f"{self.path}: the query needs more memory or temporary space than it has:"
+                        f" {_first_line(str(error))}",
+                        f"allow it more memory: {MEMORY_VARIABLE}=8G; check the space in TMPDIR; or read fewer runs"
+                        " of a dataset: --where",
+                    ) from None
                 is_of_files = isinstance(error, _of_files())
                 if self._explain and (is_of_files or "AWS Error" in str(error)):
                     raise self._explain(str(error)) from None
