@@ -436,7 +436,7 @@ def test_other_commands_take_a_dataset_or_refuse_it(dataset: Path, tmp_path: Pat
     assert "a dataset, of" in ok("inspect", dataset, *only).stdout
     assert "80 requests" in ok("flamegraph", dataset, "-o", tmp_path / "f.svg", *only).stderr
     assert "the UI shows traces" in fails(3, "open", dataset).stderr
-    assert "is already converted" in fails(2, "convert", dataset, "-o", tmp_path / "o.csv").stderr
+    assert "is already converted" in fails(3, "convert", dataset, "-o", tmp_path / "o.csv").stderr
     for command in (("convert", DATA / "small1.log", "-o", tmp_path / "o.csv"), ("ingest", DATA / "small1.log", "--into", dataset)):  # fmt: skip
         assert "--where selects runs of a dataset" in fails(2, *command, *only).stderr
 
