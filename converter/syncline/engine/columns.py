@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -109,7 +110,8 @@ class ColumnsEngine:
             except import_duckdb().Error as error:
                 if isinstance(error, import_duckdb().PermissionException):
                     raise SqlError(_first_line(str(error)), NO_FILES) from error
-                if isinstance(error, import_duckdb().OutOfMemoryException):
+                is_full = isinstance(error, import_duckdb().OutOfMemoryException)
+                if is_full or "No space left on device" in str(error):
                     raise EngineError(
                         f"{self.path}: the query needs more memory or temporary space than it has:"
                         f" {_first_line(str(error))}",
@@ -235,6 +237,8 @@ def open_attached(
             config={
                 "memory_limit": f"{memory_limit or _default_memory()}B",
                 "temp_directory": str(temporary),
+                # Other programs use the disk too. By default DuckDB would fill it.
+                "max_temp_directory_size": f"{shutil.disk_usage(temporary).free // 2}B",
                 # No extension is needed, and none may be downloaded.
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
