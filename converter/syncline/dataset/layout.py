@@ -55,7 +55,7 @@ _LONGEST_NAME = 60
 _LONGEST_HOST = 200
 _INT = 2**63
 # Tables whose rows differ between runs, and are the same in all forms of one run.
-_OF_ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "mark")
+_OF_ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait", "mark")
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _parsed(data: dict[str, Any]) -> Entry:
     if host is not None:
         check_host(host)
     for name in tables:
-        if not re.fullmatch(r"[a-z]{1,40}", name):
+        if not re.fullmatch(r"[a-z_]{1,40}", name):
             raise ValueError(f"table {name!r}")
     return Entry(
         run=run,
