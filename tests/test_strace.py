@@ -286,6 +286,24 @@ def test_a_long_log_is_read_in_chunks(tmp_path: Path) -> None:
         assert (row["dur_ns"], row["ret"]) == (89_000, 0)
 
 
+def test_a_chunk_does_not_end_between_a_call_and_a_stack_after_a_message(tmp_path: Path) -> None:
+    """A chunk is 1 MiB. The message is at its end, and the stack in the next one."""
+    call = "7  100.000001 fsync(3</a>) = 0 <0.000010>\n"
+    message = "[ Process PID=7 runs in 32 bit mode. ]\n"
+    stack = " > /lib/libc.so.6(fsync+0x7) [0x1]\n"
+    for after in (30, 40):
+        # `after` bytes of the chunk follow the call.
+        filling = (1 << 20) - len(call) - after
+        short = "7  100.000000 getpid() = 7 <0.000001>\n"
+        pad = short.replace("getpid()", "getpid()" + " " * (filling % len(short)))
+        head = pad + short * (filling // len(short) - 1)
+        assert len(head) == filling
+        data = (head + call + message + stack).encode()
+        result = tables(convert(tmp_path, data))
+        assert "unparsed_line" not in losses(result), after
+        assert "fsync" in result["sync"][0]["stack"]
+
+
 def lines(*texts: str) -> bytes:
     return "".join(text + "\n" for text in texts).encode()
 

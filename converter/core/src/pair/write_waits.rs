@@ -123,7 +123,9 @@ impl Pairer {
     pub(super) fn finish_write_waits(&mut self, out: &mut Out<'_>) -> Result<()> {
         let mut tasks: Vec<u32> = self.write_waits.open.keys().copied().collect();
         tasks.sort_unstable();
-        tasks.into_iter().for_each(|task| self.leave_write_waits(task, i64::MAX));
+        for task in tasks {
+            self.leave_write_waits(task, i64::MAX);
+        }
         let mut tasks: Vec<u32> = self.write_waits.ended.keys().copied().collect();
         tasks.sort_unstable();
         tasks.into_iter().try_for_each(|task| self.emit_write_waits(task, i64::MAX, out))
@@ -141,7 +143,8 @@ impl Pairer {
             return Ok(());
         }
         let Some(ended) = self.write_waits.ended.get_mut(&task) else { return Ok(()) };
-        while let Some(row) = ended.pop_front_if(|row| row.start < before) {
+        while ended.front().is_some_and(|row| row.start < before) {
+            let Some(row) = ended.pop_front() else { break };
             self.write_waits.count += 1;
             out.sink.write_wait(&WriteWait { wait_id: self.write_waits.count, ..row }, out.names)?;
         }
@@ -163,10 +166,10 @@ impl Pairer {
     }
 
     /// Ends a wait whose end is not recorded. How long the thread was to pause is known; how long it waited for something else is not.
-    fn end_pause(&mut self, task: u32, wait: OpenWait, now: i64) {
-        if let Some(pause_ns) = wait.pause_ns {
-            let end = wait.row.start.saturating_add(pause_ns).min(now);
-            self.end_write_wait(task, WriteWait { end, confidence: Confidence::Inferred, ..wait.row });
+    fn end_pause(&mut self, task: u32, OpenWait { row, pause_ns, .. }: OpenWait, now: i64) {
+        if let Some(pause_ns) = pause_ns {
+            let end = row.start.saturating_add(pause_ns).min(now);
+            self.end_write_wait(task, WriteWait { end, confidence: Confidence::Inferred, ..row });
         }
     }
 

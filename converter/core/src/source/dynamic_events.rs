@@ -287,7 +287,7 @@ fn is_of_inode(fields: &impl ProbeFields) -> Option<bool> {
 
 /// Returns who holds a lock: thread and name. The lowest bits of the owner's address are marks. 1: readers hold it; the kernel
 /// keeps the address of one, which may have left. 2: nobody may spin on it.
-fn holder<'a>(fields: &'a impl ProbeFields) -> (u32, Option<Cow<'a, [u8]>>) {
+fn holder(fields: &impl ProbeFields) -> (u32, Option<Cow<'_, [u8]>>) {
     let (tid, comm) = match fields.number("owner") {
         None | Some(0..=7) => return (0, None),
         Some(owner) if owner & 1 != 0 => return (0, None),

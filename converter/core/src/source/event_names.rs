@@ -65,7 +65,8 @@ pub(super) fn errno_of_status(status: i64) -> Option<i32> {
     if status <= 0 {
         return errno(status);
     }
-    let index = usize::try_from(status - 1).ok()?;
+    // The kernel's type has one byte, so a larger number is damaged.
+    let index = usize::from(u8::try_from(status).ok()?) - 1;
     Some(-ERRNOS.get(index).copied().unwrap_or(5))
 }
 

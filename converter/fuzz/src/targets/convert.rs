@@ -158,8 +158,11 @@ fn low_level_log(options: &Options, text: &[u8]) -> Option<Result<(Summary, Vec<
     Some(summary.map(|summary| (summary, log.into_bytes())))
 }
 
-/// The rows and the losses of an input. `None` if it cannot be converted.
-fn rows(options: &Options, text: &[u8]) -> Option<(Vec<(&'static str, u64)>, Vec<String>)> {
+/// The counts of the losses of an input, and its rows.
+type LossesAndRows = (Vec<(&'static str, u64)>, Vec<String>);
+
+/// `None` if the input cannot be converted.
+fn rows(options: &Options, text: &[u8]) -> Option<LossesAndRows> {
     let input = open(options, Input::from_bytes("fuzz", text.to_vec()).ok()?)?;
     let mut rows = CollectedRows::default();
     let summary = run::convert_into(options, vec![input], &mut rows, &mut |_| true).ok()?;

@@ -1,5 +1,7 @@
 //! Slices of bios on the tracks of their device, with the counters of bios and bytes in flight.
 
+use std::fmt::Write as _;
+
 use super::fields::{Category, colour, counters, failed, head, row_values, string_value, value};
 use super::human;
 use super::proto::{event, fixed64};
@@ -128,7 +130,9 @@ impl PerfettoTrace {
             };
             match file {
                 File::Of(path, _) if path.is_some() => name += file_of(&names.text(path)),
-                File::Of(_, ino) => name += &format!("inode {ino}"),
+                File::Of(_, ino) => {
+                    let _ = write!(name, "inode {ino}");
+                }
                 File::None(comm, owner) => name += &thread_name(owner, &names.text(comm)),
             }
             name += match missing {

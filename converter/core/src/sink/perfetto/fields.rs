@@ -299,9 +299,8 @@ fn short_address(address: u64) -> Option<u64> {
 /// Returns the address that a trace holds as `short`.
 pub(crate) fn whole_address(short: u64) -> u64 {
     match short {
-        ..0x8000_0000_0000 => short,
-        ..0x1_0000_0000_0000 => short | 0xffff << 48,
-        ..0x100_0000_0000_0000 => short | 0xff << 56,
+        0x8000_0000_0000..0x1_0000_0000_0000 => short | 0xffff << 48,
+        0x1_0000_0000_0000..0x100_0000_0000_0000 => short | 0xff << 56,
         _ => short,
     }
 }

@@ -164,11 +164,16 @@ pub(super) fn is_io_uring(name: &[u8], args: &[u8]) -> bool {
     }
 }
 
-/// Stack lines belong to the call before them. Text after a message belongs to the line that the message interrupts.
+/// By this many bytes of its line a message is recognized.
+const MIN_MESSAGE_BYTES: usize = 20;
+
+/// Stack lines belong to the call before them, also after a message. Text after a message belongs to the line that the message interrupts.
 pub fn cut(bytes: &[u8]) -> Option<usize> {
     last_newline(bytes, |before, after| {
         let may_continue = before.ends_with(b"tached") || before.ends_with(b"tached\r");
-        // Fewer bytes could be the start of a stack line.
-        after.len() >= 3 && !is_stack(after) && !may_continue
+        let next = after.split(|&b| b == b'\n').next().unwrap_or_default();
+        // Fewer bytes could be the start of a stack line or of a message.
+        let is_known = next.len() < after.len() || after.len() >= MIN_MESSAGE_BYTES;
+        is_known && !is_stack(next) && !is_message(next) && !may_continue
     })
 }
