@@ -71,6 +71,7 @@ fn plain(event: &Event, names: &Names) -> String {
             let texts = [path, fs, function].map(text);
             format!("{texts:?} {whole_fs} {dev} {ino} {generation} {datasync:?}")
         }
+        Kind::Mark { phase, name, key } => format!("{phase:?} {:?} {key}", text(name)),
         other => format!("{other:?}"),
     };
     format!("{} {} {} {:?} {kind}", event.ts, event.tid, event.pid, text(event.comm))
