@@ -32,8 +32,9 @@ pub(super) fn word(text: &str) -> Option<&'static str> {
     let statuses = FastCommitStatus::ALL.iter().map(|status| status.name());
     let reasons = FastCommitReason::ALL.iter().map(|reason| reason.name());
     let of_commits = kinds.chain(starts).chain(statuses).chain(reasons);
-    let words = ops.chain(waits).chain(confidences).chain(missing).chain(of_commits).find(|word| *word == text);
-    words.or_else(|| BioFlags::of_word(text).map(BioFlags::rwbs))
+    let write_waits = WriteWaitKind::ALL.iter().map(|kind| kind.name());
+    let mut words = ops.chain(waits).chain(confidences).chain(missing).chain(of_commits).chain(write_waits);
+    words.find(|word| *word == text).or_else(|| BioFlags::of_word(text).map(BioFlags::rwbs))
 }
 
 /// Returns the device of `major,minor`.
