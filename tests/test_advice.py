@@ -256,6 +256,7 @@ FIRES = {
     "rename-then-file": {"rename-file"},
     "rename-then-nothing": {"rename-folder"},
     "small-files": {"small-files"},
+    "write-journal-handle": {"commit"},
 }
 
 

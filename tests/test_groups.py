@@ -111,7 +111,8 @@ def two_lines(slow: int) -> sqltools.Run:
         )
         if is_slow:
             commit = {"commit_id": len(run.journal) + 1, "ts_ns": at + 150, "dur_ns": 50}
-            run.journal.append(commit | {"tid": 9, "comm": "jbd2/vda-8", "transaction_id": number})
+            of_journal = {"tid": 9, "comm": "jbd2/vda-8", "kind": "commit"}
+            run.journal.append(commit | of_journal | {"transaction_id": number})
         at += 2 * length + 10_000
     return run
 

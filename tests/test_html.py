@@ -230,7 +230,8 @@ def test_both_engines_give_the_same_phases(both, cells: int | None) -> None:
     trace, columns = (html.describe(engine, "x", limits) for engine in both("waits").engines())
     assert trace["phase_names"] == columns["phase_names"]
     assert len(columns["phase_names"]) > 4
-    found = [side.get("phases") or side["cubes"]["phase"] for side in (trace, columns)]
+    # A page of parts has the phases of its slowest syncs too.
+    found = [side.get("cubes", {}).get("phase") or side["phases"] for side in (trace, columns)]
     assert found[0] == found[1]
     parts = {None: ["row", "phase", "dur_ns"], 10**6: ["all"], 3: ["time", "file", "thread"]}
     assert list(found[0]) == parts[cells]

@@ -201,8 +201,8 @@ class TestKilledBetweenTables:
     def test_a_new_folder_appears_whole_or_not_at_all(self, tmp_path: Path) -> None:
         out = tmp_path / "out"
         calls = self.convert(out, None)
-        # Nine tables, and the folder.
-        assert len(calls) == 10
+        # Ten tables, and the folder.
+        assert len(calls) == 11
         shutil.rmtree(out)
         for call in calls:
             self.convert(out, call)
@@ -226,14 +226,14 @@ class TestKilledBetweenTables:
         new = rows(out)
         assert None not in (old, new)
         assert old != new
-        # A removal, eight tables, and the table of requests.
-        assert len(calls) == 10
+        # A removal, nine tables, and the table of requests.
+        assert len(calls) == 11
         found = []
         for call in calls:
             restore()
             self.convert(out, call)
             found.append(rows(out))
-        assert found == [old] + [None] * 9
+        assert found == [old] + [None] * 10
         # Converting again repairs it, and removes what is left of the killed runs.
         restore()
         assert rows(out) == old

@@ -11,7 +11,8 @@ use crate::rows::derived::{
     visit_names,
 };
 use crate::rows::{
-    Bio, Call, CallOf, Commit, Confidence, PhaseKind, PhaseSpan, Request, Value, WaitInterval, WriteWait, columns,
+    Bio, Call, CallOf, Commit, CommitKind, Confidence, PhaseKind, PhaseSpan, Request, Value, WaitInterval, WriteWait,
+    columns,
 };
 use crate::sink::perfetto::fields::{Category, whole_address};
 use crate::sink::perfetto::proto::{annotation, event};
@@ -224,6 +225,11 @@ impl Reader<'_> {
                 values[at!(Commit, "ts_ns")] = Value::Int(ts);
                 if values[at!(Commit, "incomplete")] == Value::Null {
                     values[at!(Commit, "dur_ns")] = Value::Int(duration(ts, end)?);
+                }
+                // Writers that did not name the kind wrote full commits only.
+                let kind = &mut values[at!(Commit, "kind")];
+                if *kind == Value::Null {
+                    *kind = Value::Word(CommitKind::Full.name());
                 }
                 let commit = rebuild::commit(&values, ts, &flows).ok_or(NOT_REBUILT)?;
                 Ok(self.sink.commit(&commit, self.names)?)
