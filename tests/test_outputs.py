@@ -237,7 +237,7 @@ class TestKilledBetweenTables:
         # Converting again repairs it, and removes what is left of the killed runs.
         restore()
         assert rows(out) == old
-        assert len(list(out.iterdir())) == 10
+        assert len(list(out.iterdir())) == 11
         assert (out / "mine").read_text() == "precious"
 
 

@@ -61,7 +61,8 @@ CREATE OR REPLACE PERFETTO TABLE syncline_journal (
 ) AS
 SELECT
   extract_arg(arg_set_id, 'debug.commit_id') AS commit_id,
-  extract_arg(arg_set_id, 'debug.kind') AS kind,
+  -- Writers that did not name the kind wrote full commits only.
+  coalesce(extract_arg(arg_set_id, 'debug.kind'), 'commit') AS kind,
   ts AS ts_ns,
   -- The slice of an incomplete commit has duration 0.
   iif(extract_arg(arg_set_id, 'debug.incomplete') IS NULL, dur, NULL) AS dur_ns,
