@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from syncline.inputs import Reading, opened
+from syncline.reading import convert_trace
 from syncline.report.run import run_query, run_report
 
 from tests import known_truth
-from tests.coretools import Rows, convert, core
+from tests.coretools import Rows, convert, core, tables
 from tests.known_truth import Case
 from tests.reference.write_waits import FIELDS, write_waits
 
@@ -268,6 +269,13 @@ def test_rows_are_those_of_the_reference(converted: Converted, case: str) -> Non
     expected = write_waits(one.events, one.tables["sync"], one.tables["call"])
     assert [{key: row[key] for key in FIELDS} for row in rows] == expected
     assert rows
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_trace_gives_the_rows_again(converted: Converted, case: str, tmp_path: Path) -> None:
+    run, one = converted[case]
+    convert_trace(str(trace_of(run)), f"{tmp_path}/again/")
+    assert tables(tmp_path / "again")["write_wait"] == one.tables["write_wait"]
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.startswith("write-inode-lock")])
