@@ -61,6 +61,8 @@ make_device() {
       ;;
     busy)
       # Its driver does not take every nth command (SDEBUG_OPT_HOST_BUSY), so the block layer issues it again.
+      # Nothing else loads the driver of SCSI disks: the guest has no udev.
+      modprobe sd_mod >&2
       modprobe scsi_debug dev_size_mb=256 delay=0 every_nth="${numbers[0]}" opts=0x8000 >&2
       wait_until 20 compgen -G '/sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block/*' >/dev/null
       columns=(/sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block/*)

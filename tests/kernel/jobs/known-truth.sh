@@ -48,7 +48,7 @@ while IFS=$'\t' read -r name setup device options <&3; do
     [[ $name == $pattern ]] || continue
     read -ra words <<<"$options"
     begun=$SECONDS
-    rm -rf "/tmp/runs/$name" "${OUT:?}/$name"
+    rm -rf "/tmp/runs/$name" "${OUT:?}/$name" /tmp/truth.json
     mkdir -p /tmp/runs
     if mount_case "$setup" "$device" && "$workload" "$DATA/$name" step=prepare "${words[@]}" >/dev/null &&
       syncline record --force --route dynamic-events -o "/tmp/runs/$name" -- "$workload" "$DATA/$name" "${words[@]}" \
@@ -58,7 +58,7 @@ while IFS=$'\t' read -r name setup device options <&3; do
       grep -v '^probes:\|^recorded\|^recording' "$SAID" || true
     else
       echo "$name failed"
-      cat "$SAID" /tmp/truth.json
+      cat "$SAID" /tmp/truth.json || true
       failures=$((failures + 1))
     fi
     rm -rf "/tmp/runs/$name" "${DATA:?}/$name" "$DATA/$name.neighbour"
