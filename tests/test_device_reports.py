@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -321,3 +322,27 @@ def test_a_flush_before_a_write_takes_the_time_of_a_request(recorded: Any) -> No
     ]
     assert len(lengths) >= 6
     assert row["max_flush_ns"] == max(lengths)
+
+
+def test_a_driver_that_returns_every_seventh_command(recorded: Any) -> None:
+    """The driver counts all commands. The layer above it waits before it issues one again, and returns the request itself meanwhile."""
+    one, found = recorded("busy")
+    dev = one.truth["device"]["dev"]
+    issues: dict[int, list[int]] = defaultdict(list)
+    for event in one.events:
+        if event["event"] == "block_rq_issue" and event["dev"] == dev:
+            issues[event["sector"]].append(event["ts_ns"])
+    commands = sum(len(times) for times in issues.values())
+    # Flushes have no place.
+    del issues[0]
+    requests = issues.values()
+    (row,) = [row for row in found["device"] if (row["dev"], row["part"]) == (dev, "all")]
+    assert row["requests"] == len(requests)
+    assert row["requeues"] == sum(len(times) - 1 for times in requests) >= 3
+    # Commands that are not recorded may shift the count by one.
+    assert abs(row["requeues"] - commands // one.truth["device"]["every_nth"]) <= 1
+    assert row["requeue_ns"] == sum(times[-1] - times[0] for times in requests) > 0
+    assert row["bios"] > row["requests"]
+    assert row["errors"] == 0
+    # A flush ends before the request that asked for it is issued, and is not returned itself.
+    assert row["max_flush_ns"] < max(times[-1] - times[0] for times in requests)

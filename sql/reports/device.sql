@@ -20,14 +20,15 @@
 --   flushes     count  Number of bios that asked for a flush before them.
 --   fua         count  Number of bios that asked for FUA.
 --   flush_ns    ns     Average length of a flush: the wait of a thread in a
---                      sync for one, or the time in the queue of a bio that
---                      asked for one before it. Only for the whole device.
+--                      sync for one, or the time from the submit of a bio
+--                      that asked for one before it to the first issue of the
+--                      bio. Only for the whole device.
 --   max_flush_ns  ns   The longest one.
 --   splits      count  Number of requests by which bios were split into more
 --                      than one.
---   requeues    count  How often the driver returned a bio to the queue.
---   requeue_ns  ns     Sum of the times from the first issue of these bios to
---                      the last one.
+--   requeues    count  How often the driver returned a request to the queue.
+--   requeue_ns  ns     Sum of the times from the first issue of these requests
+--                      to the last one.
 --   errors      count  Number of bios that failed.
 --   busy_ns     ns     Time in which at least one of them was at the device.
 --   busy        share  Part of the time from the first submit to the last
@@ -112,8 +113,6 @@ WITH
       SUM(CASE WHEN rwbs LIKE '%WF%' THEN 1 ELSE 0 END) AS fua,
       COUNT(rwbs) AS with_flags,
       SUM(COALESCE(parts, 1) - 1) AS splits,
-      SUM(COALESCE(requeues, 0)) AS requeues,
-      SUM(COALESCE(requeue_ns, 0)) AS requeue_ns,
       COUNT(queue_ns) AS with_issue,
       SUM(CASE WHEN error < 0 THEN 1 ELSE 0 END) AS errors,
       CAST(ROUND(AVG(queue_ns)) AS BIGINT) AS queue_ns,
@@ -129,7 +128,7 @@ WITH
   ),
   -- The flushes of each device, and that of a file system, with their lengths.
   flush AS (
-    SELECT run, dev, queue_ns AS length_ns
+    SELECT run, dev, queue_ns - COALESCE(requeue_ns, 0) AS length_ns
     FROM bio
     WHERE
       rwbs LIKE 'F%'
@@ -155,7 +154,15 @@ WITH
       dev
   ),
   request AS MATERIALIZED (
-    SELECT run, dev, part, of_comm, issue_ns, MAX(end_ns) AS end_ns
+    SELECT
+      run,
+      dev,
+      part,
+      of_comm,
+      issue_ns,
+      MAX(end_ns) AS end_ns,
+      MAX(COALESCE(requeues, 0)) AS requeues,
+      MAX(COALESCE(requeue_ns, 0)) AS requeue_ns
     FROM of_part
     GROUP BY
       run,
@@ -186,6 +193,8 @@ WITH
       part,
       of_comm,
       COUNT(*) AS requests,
+      SUM(requeues) AS requeues,
+      SUM(requeue_ns) AS requeue_ns,
       SUM(end_ns - issue_ns) AS sum_ns,
       SUM(
         CASE
@@ -246,8 +255,8 @@ SELECT
   flushed.flush_ns AS flush_ns,
   flushed.max_flush_ns AS max_flush_ns,
   CASE WHEN amount.with_issue > 0 THEN amount.splits END AS splits,
-  CASE WHEN amount.with_issue > 0 THEN amount.requeues END AS requeues,
-  CASE WHEN amount.with_issue > 0 THEN amount.requeue_ns END AS requeue_ns,
+  CASE WHEN amount.with_issue > 0 THEN busy.requeues END AS requeues,
+  CASE WHEN amount.with_issue > 0 THEN busy.requeue_ns END AS requeue_ns,
   amount.errors AS errors,
   busy.busy_ns AS busy_ns,
   CAST(busy.busy_ns AS DOUBLE) / NULLIF(whole.time_ns, 0) AS busy,
