@@ -59,12 +59,15 @@ class Journal:
         return found[0] if found else None
 
     def waits_for_room(self, event: Row) -> bool:
-        edges = [
-            1 if other["event"] == "journal_room" else -1
-            for other in self.named("journal_room", "journal_room_end")
-            if other["tid"] == event["tid"] and other["ts_ns"] <= event["ts_ns"]
-        ]
-        return sum(edges) > 0
+        for kind in ("journal_handle", "journal_space"):
+            last = [
+                other
+                for other in self.named(kind, f"{kind}_end")
+                if other["tid"] == event["tid"] and other["ts_ns"] <= event["ts_ns"]
+            ][-1:]
+            if last and last[0]["event"] == kind:
+                return True
+        return False
 
     def started(self, start: Row) -> tuple[str | None, int | None]:
         """What started the commit that begins with an event, and which request."""

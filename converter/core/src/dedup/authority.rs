@@ -271,8 +271,6 @@ fn subject_of(event: &Event) -> Option<(Subject, u8)> {
             | Probe::WorkEnd
             | Probe::CommitRequest { .. }
             | Probe::CommitTimer
-            | Probe::RoomWait
-            | Probe::RoomWaitEnd
             | Probe::FastCommitIneligible { .. }
             | Probe::FastCommitStart { .. }
             | Probe::FastCommitStop { .. }

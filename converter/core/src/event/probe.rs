@@ -201,9 +201,6 @@ pub enum Probe {
     },
     /// The timer of a journal expires: a transaction has reached its age.
     CommitTimer,
-    /// A thread waits for room in a journal. Such waits may be nested.
-    RoomWait,
-    RoomWaitEnd,
     /// ext4 does something that a fast commit cannot hold.
     FastCommitIneligible {
         dev: Dev,

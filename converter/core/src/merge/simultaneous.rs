@@ -168,7 +168,6 @@ fn rank(kind: &Kind) -> u8 {
         | Kind::Probe(
             Probe::WaitStart { .. }
             | Probe::FolioWait { .. }
-            | Probe::RoomWait
             | Probe::CommitRequest { .. }
             | Probe::CommitTimer
             | Probe::FastCommitIneligible { .. }
@@ -185,11 +184,7 @@ fn rank(kind: &Kind) -> u8 {
         | Kind::CommitEnd { .. }
         | Kind::Thread(_)
         | Kind::Probe(
-            Probe::WaitEnd { .. }
-            | Probe::FolioWaitEnd
-            | Probe::RoomWaitEnd
-            | Probe::FastCommitStop { .. }
-            | Probe::WriteWaitEnd { .. },
+            Probe::WaitEnd { .. } | Probe::FolioWaitEnd | Probe::FastCommitStop { .. } | Probe::WriteWaitEnd { .. },
         ) => 9,
         Kind::SyncEnd { .. } | Kind::WbEnd { .. } | Kind::Probe(Probe::SyncExit { .. } | Probe::WorkEnd) => 10,
         Kind::CallExit { .. } => 11,

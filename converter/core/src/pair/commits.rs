@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Map, Out, Pairer, Slot};
 use crate::error::Result;
+use crate::event::probe::WriteWaitKind;
 use crate::event::{CommitStep, Dev, Event, FastCommitReason, FastCommitStatus};
 use crate::losses::Reason;
 use crate::rows::{Commit, CommitKind, Missing, StartedBy};
@@ -28,8 +29,8 @@ pub(super) struct Commits {
     sees_requests: bool,
     /// When the timer of some journal expired last.
     timer: Option<i64>,
-    /// By thread: how many waits for room in a journal it is in.
-    room: Map<u32, u32>,
+    /// By thread: the wait for room in a journal that it is in.
+    room: Map<u32, WriteWaitKind>,
     /// The thread whose open commit is of this device and transaction.
     by_transaction: Map<(Dev, u64), u32>,
     /// The requests that wait for each transaction, in the order in which they began to.
@@ -81,16 +82,18 @@ impl Commits {
         self.timer = Some(ts);
     }
 
-    pub(super) fn wait_for_room(&mut self, task: u32) {
-        *self.room.entry(task).or_default() += 1;
+    /// A thread begins to wait. Before it waits for the running transaction, or for space in the journal, it asks for the commit that
+    /// makes room.
+    pub(super) fn wait_for_room(&mut self, task: u32, kind: WriteWaitKind) {
+        if matches!(kind, WriteWaitKind::JournalHandle | WriteWaitKind::JournalSpace) {
+            self.room.insert(task, kind);
+        }
     }
 
-    pub(super) fn has_room(&mut self, task: u32) {
-        if let Some(waits) = self.room.get_mut(&task) {
-            *waits -= 1;
-            if *waits == 0 {
-                self.room.remove(&task);
-            }
+    /// A wait of a thread ends. The end of another kind of wait does not matter: some are within the wait for room.
+    pub(super) fn has_room(&mut self, task: u32, kind: WriteWaitKind) {
+        if self.room.get(&task) == Some(&kind) {
+            self.room.remove(&task);
         }
     }
 

@@ -76,8 +76,6 @@ impl Pairer {
             Probe::WorkStart { dev, for_sync } => _ = self.probes.work.insert(self.tasks.id_of(e), (dev, for_sync)),
             Probe::CommitRequest { dev, transaction, is_due } => self.commit_request(e, dev, transaction, is_due),
             Probe::CommitTimer => self.commits.timer_expired(e.ts),
-            Probe::RoomWait => self.commits.wait_for_room(self.tasks.id_of(e)),
-            Probe::RoomWaitEnd => self.commits.has_room(self.tasks.id_of(e)),
             Probe::FastCommitIneligible { dev, reason } => self.commits.ineligible(dev, e.ts, reason),
             Probe::FastCommitStart { dev, transaction } => return self.fast_commit_start(e, dev, transaction, out),
             Probe::FastCommitStop { dev, transaction, status } => {
@@ -92,8 +90,14 @@ impl Pairer {
                 self.folio_wait_end(e);
                 return self.write_wait_end(e, WriteWaitKind::PageWriteback, out);
             }
-            Probe::WriteWaitStart { kind, waited_for } => self.write_wait_start(e, kind, waited_for),
-            Probe::WriteWaitEnd { kind } => return self.write_wait_end(e, kind, out),
+            Probe::WriteWaitStart { kind, waited_for } => {
+                self.commits.wait_for_room(self.tasks.id_of(e), kind);
+                self.write_wait_start(e, kind, waited_for);
+            }
+            Probe::WriteWaitEnd { kind } => {
+                self.commits.has_room(self.tasks.id_of(e), kind);
+                return self.write_wait_end(e, kind, out);
+            }
             Probe::Throttle { pause_ns, waited_for } => return self.throttle(e, pause_ns, waited_for, out),
             Probe::WorkEnd => _ = self.probes.work.remove(&self.tasks.id_of(e)),
         }

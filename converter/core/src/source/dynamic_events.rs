@@ -58,8 +58,6 @@ pub(super) enum DynamicEvent {
     FolioWaitEnd,
     CommitRequest,
     CommitTimer,
-    RoomWait,
-    RoomWaitEnd,
     FastCommitIneligible,
     WriteWait(WriteWaitKind),
     WriteWaitEnd(WriteWaitKind),
@@ -104,8 +102,6 @@ impl DynamicEvent {
             b"filemap_wait_end" | b"folio_wait_end" => Self::FolioWaitEnd,
             b"commit_request" => Self::CommitRequest,
             b"commit_timer" => Self::CommitTimer,
-            b"journal_room" => Self::RoomWait,
-            b"journal_room_end" => Self::RoomWaitEnd,
             b"fc_ineligible" => Self::FastCommitIneligible,
             _ => match name.strip_suffix(b"_end") {
                 Some(start) => match write_wait(start) {
@@ -140,8 +136,6 @@ impl DynamicEvent {
             | Self::FolioWait
             | Self::FolioWaitEnd
             | Self::CommitTimer
-            | Self::RoomWait
-            | Self::RoomWaitEnd
             | Self::WriteWait(_)
             | Self::WriteWaitEnd(_) => &[],
         }
@@ -264,8 +258,6 @@ impl DynamicEvent {
                     .map(|(now, expires)| now.wrapping_sub(expires) as i64 >= 0),
             },
             Self::CommitTimer => Probe::CommitTimer,
-            Self::RoomWait => Probe::RoomWait,
-            Self::RoomWaitEnd => Probe::RoomWaitEnd,
             Self::FastCommitIneligible => Probe::FastCommitIneligible {
                 dev: Dev(number("dev")? as u32),
                 reason: number("reason").and_then(|n| FastCommitReason::ALL.get(usize::try_from(n).ok()?).copied()),
