@@ -21,7 +21,8 @@ from tests.coretools import core, tables
 from tests.known_truth import Case
 from tests.reference.journal import Journal, whose_data
 
-CASES = ("group-4", "group-staggered", "forced-freeze")
+FORCED = ("commit-timer", "commit-space", "fast-commit")
+CASES = (*FORCED, "commit-others", "group-4", "group-staggered", "forced-freeze")
 
 Recorded = Callable[[str], tuple[Case, Path]]
 
@@ -38,6 +39,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
         return done[case], folder
 
     return one
+
+
+def commits(case: Case, kind: str = "commit") -> list[dict[str, Any]]:
+    """Those of the journal under test."""
+    dev = case.truth["device"]["dev"]
+    return [row for row in case.tables["journal"] if row["dev"] == dev and row["kind"] == kind]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -62,7 +69,70 @@ def test_the_reference_finds_the_same(case: str, recorded: Recorded) -> None:
     assert sorted(fast) == reference.fast_commits()
 
 
-@pytest.mark.parametrize("case", ["group-4", "group-staggered"])
+def test_the_timer_commits_what_nobody_syncs(recorded: Recorded) -> None:
+    """A file is created and not synced. The transaction is a second old before its commit begins, and nobody waits for that."""
+    one, _ = recorded("commit-timer")
+    found = commits(one)
+    for call in one.truth["calls"]:
+        if call["op"] == "create":
+            after = [row for row in found if row["ts_ns"] > call["end_ns"]]
+            assert after[0]["started_by"] == "timer"
+            assert (after[0]["sync_id"], after[0]["syncs"]) == (None, 0)
+            # The timer has whole seconds.
+            assert 0.9e9 <= after[0]["ts_ns"] - call["start_ns"] <= 2.5e9
+        else:
+            during = [row for row in found if call["start_ns"] <= row["ts_ns"] <= call["end_ns"]]
+            assert [row["started_by"] for row in during] == ["sync"]
+            assert during[0]["syncs"] == 1
+
+
+def test_a_full_journal_commits_for_room(recorded: Recorded) -> None:
+    """Folders are created and not synced, in a journal that holds fewer of them; its timer would need an hour."""
+    one, _ = recorded("commit-space")
+    made = [call for call in one.truth["calls"] if call["op"] == "mkdir"]
+    during = [
+        row for row in commits(one) if made[0]["start_ns"] <= row["ts_ns"] <= made[-1]["end_ns"]
+    ]
+    assert len(during) >= 2
+    assert {row["started_by"] for row in during} == {"space"}
+    # Each began while a mkdir waited.
+    for row in during:
+        assert any(call["start_ns"] <= row["ts_ns"] <= call["end_ns"] for call in made)
+
+
+def test_a_fast_commit_says_why_it_gave_up(recorded: Recorded) -> None:
+    one, _ = recorded("fast-commit")
+    syncs = {row["sync_id"]: row for row in one.tables["sync"]}
+    fast = sorted(commits(one, "fast commit"), key=lambda row: row["ts_ns"])
+    calls = [call for call in one.truth["calls"] if call["op"] == "fsync"]
+    assert len(fast) == len(calls) == 9
+    full = commits(one)
+    for row, call in zip(fast, calls, strict=True):
+        assert call["start_ns"] <= row["ts_ns"] <= row["ts_ns"] + row["dur_ns"] <= call["end_ns"]
+        assert syncs[row["sync_id"]]["path"] == call["path"]
+        assert row["reason"] == call["ineligible"]
+        assert row["status"] == ("ineligible" if call["ineligible"] else "ok")
+        # A full commit took its place, which the same request asked for.
+        inside = [r for r in full if row["ts_ns"] <= r["ts_ns"] <= row["ts_ns"] + row["dur_ns"]]
+        assert [r["sync_id"] for r in inside] == ([row["sync_id"]] if call["ineligible"] else [])
+
+
+def test_a_commit_writes_the_data_of_another_file(recorded: Recorded) -> None:
+    """Each commit that a sync waits for writes what the other file got since the one before: so many bytes."""
+    one, folder = recorded("commit-others")
+    block, syncs = (one.truth["options"][key] for key in ("block", "syncs"))
+    with opened(str(folder / "commit-others.tables"), Reading(), "duckdb") as engine:
+        table = run_report(engine, "whose-data")
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    (other,) = [row for row in rows if row["kind"] == "other file"]
+    # Nobody syncs the other file, so no event names it. It is known who wrote to it.
+    assert (other["path"], other["writers"]) == (None, "python3")
+    assert (other["bytes"], other["syncs"], other["commits"]) == (syncs * block, syncs, syncs)
+    (itself,) = [row for row in rows if row["kind"] == "itself"]
+    assert itself["bytes"] == syncs * 4096
+
+
+@pytest.mark.parametrize("case", ["commit-others", "fast-commit", "group-4"])
 def test_whose_data_is_that_of_the_reference(case: str, recorded: Recorded) -> None:
     one, folder = recorded(case)
     with opened(str(folder / f"{case}.tables"), Reading(), "duckdb") as engine:
@@ -79,7 +149,7 @@ def test_whose_data_is_that_of_the_reference(case: str, recorded: Recorded) -> N
     assert found == whose_data(one.tables)
 
 
-@pytest.mark.parametrize("case", ["group-4", "group-staggered"])
+@pytest.mark.parametrize("case", ["fast-commit", "group-staggered"])
 def test_a_trace_has_a_track_for_each_journal(
     case: str, recorded: Recorded, tmp_path: Path
 ) -> None:
@@ -193,8 +263,10 @@ ENTER = f"fsync_enter: (ext4_sync_file+0x4/0x90) dev={DEV} ino=5 gen=1 datasync=
 EXIT = "fsync_exit: (do_fsync+0x3b/0x80 <- ext4_sync_file) ret=0"
 WAIT_END = "wait_commit_end: (ext4_sync_file+0x7c/0x90 <- jbd2_log_wait_commit) ret=0"
 TIMER = "commit_timer: (commit_timeout+0x4/0x20)"
-ROOM = "journal_room: (wait_transaction_locked+0x4/0xd0)"
-ROOM_END = "journal_room_end: (add_transaction_credits+0xd1/0x290 <- wait_transaction_locked)"
+ROOM = f"journal_handle: (wait_transaction_locked+0x4/0xd0) dev={DEV} tid=6"
+ROOM_END = "journal_handle_end: (add_transaction_credits+0xd1/0x290 <- wait_transaction_locked)"
+SPACE = f"journal_space: (__jbd2_log_wait_for_space+0x4/0x1d0) dev={DEV}"
+SPACE_END = "journal_space_end: (start_this_handle+0x2e/0x5b0 <- __jbd2_log_wait_for_space)"
 
 
 def wait(transaction: int) -> str:
@@ -219,6 +291,14 @@ def test_who_asks_first_starts_a_commit(tmp_path: Path) -> None:
         *((400, "freeze-30", request(8, 2501, 2500)), *commit(8, 401, 410)),
         # The counter of ticks wraps.
         *((450, "cp-20", request(9, 2**64 - 5, 3)), *commit(9, 451, 460)),
+        # A thread waits for space, and for a page in this wait. Later it does not wait.
+        *((470, "cp-20", SPACE), (470.1, "cp-20", "folio_wait: (f+0x4/0x9) dev=1 ino=2 index=3")),
+        *(
+            (470.9, "cp-20", "folio_wait_end: (f+0x9/0x9 <- g)"),
+            (471, "cp-20", request(13, 9000, 1)),
+        ),
+        *(*commit(13, 472, 480), (481, "cp-20", SPACE_END)),
+        *((482, "cp-20", request(14, 9000, 2)), *commit(14, 483, 490)),
         # Nobody asks: the timer has expired, or has not for seconds.
         *((500, "<idle>-0", TIMER), *commit(10, 501, 510)),
         *commit(11, 3500, 3510),
@@ -237,6 +317,8 @@ def test_who_asks_first_starts_a_commit(tmp_path: Path) -> None:
         ("254,16", 7, "timer", None, 0),
         ("254,16", 8, "other", None, 0),
         ("254,16", 9, "timer", None, 0),
+        ("254,16", 13, "space", None, 0),
+        ("254,16", 14, "other", None, 0),
         ("254,16", 10, "timer", None, 0),
         ("254,16", 11, None, None, 0),
         ("254,32", 4, None, None, 0),

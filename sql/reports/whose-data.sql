@@ -3,7 +3,8 @@
 -- A sync writes the data of its file. Then it may wait for a commit, and the
 -- thread of the journal writes the whole transaction: data and metadata of
 -- every file that has changed since the last commit. So a sync may wait for
--- what others wrote.
+-- what others wrote. A fast commit of ext4 is written by the thread of the
+-- sync, and counts as a commit that the sync waited for.
 --
 -- Kinds:
 --   itself      Bios of the requests: data of their own files.
@@ -40,6 +41,14 @@ WITH
       AND sync.sync_id = wait.sync_id
     WHERE
       wait.commit_id IS NOT NULL
+    UNION ALL
+    SELECT journal.run, journal.commit_id, journal.sync_id, sync.dev, sync.ino
+    FROM syncline_journal AS journal
+    JOIN syncline_sync AS sync
+      ON sync.run = journal.run
+      AND sync.sync_id = journal.sync_id
+    WHERE
+      journal.kind = 'fast commit'
   ),
   own_file AS (SELECT DISTINCT run, commit_id, dev, ino FROM waiting),
   waited AS (SELECT DISTINCT run, commit_id FROM waiting),
@@ -48,15 +57,14 @@ WITH
     SELECT run, tid, ts_ns, ts_ns AS begin_ns, CAST(NULL AS BIGINT) AS bio_id
     FROM syncline_journal
     WHERE
-      kind = 'commit'
-      AND tid IS NOT NULL
+      tid IS NOT NULL
       AND dur_ns IS NOT NULL
     UNION ALL
     SELECT run, tid, ts_ns, NULL, bio_id
     FROM syncline_bio
     WHERE
       sync_id IS NULL
-      AND tid IN (SELECT tid FROM syncline_journal WHERE kind = 'commit')
+      AND tid IN (SELECT tid FROM syncline_journal)
   ),
   assigned AS (
     SELECT
@@ -85,7 +93,6 @@ WITH
       ON journal.run = assigned.run
       AND journal.tid = assigned.tid
       AND journal.ts_ns = assigned.begin_ns
-      AND journal.kind = 'commit'
     JOIN waited
       ON waited.run = journal.run
       AND waited.commit_id = journal.commit_id

@@ -164,7 +164,9 @@ def whose_data(
         found["itself", None, None] = [(bio, None, {bio["sync_id"]}) for bio in own]
     for commit in tables["journal"]:
         waiting = {w["sync_id"] for w in tables["wait"] if w["commit_id"] == commit["commit_id"]}
-        if commit["kind"] != "commit" or commit["dur_ns"] is None or not waiting:
+        if commit["kind"] == "fast commit" and commit["sync_id"] is not None:
+            waiting = {commit["sync_id"]}
+        if commit["dur_ns"] is None or not waiting:
             continue
         files = {(syncs[sync_id]["dev"], syncs[sync_id]["ino"]) for sync_id in waiting}
         end = commit["ts_ns"] + commit["dur_ns"]
