@@ -106,7 +106,9 @@ def test_damaged_blocks_are_refused(folder: Path, tmp_path: Path) -> None:
         "a block in a block": in_block(in_block(blocks[0])) + last,
         "a block is missing": last,
         "a block is there twice": in_block(blocks[0]) * 2 + last,
-        "a block is larger than any that is written": in_block(blocks[0]) + in_block(blocks[1] * 3) + last,
+        "a block is larger than any that is written": in_block(blocks[0])
+        + in_block(blocks[1] * 3)
+        + last,
         "a block expands to a thousand times its size": in_block(bytes(64 << 20)) + last,
         "a block ends within a packet": in_block(blocks[0][:-1]) + last,
     }
