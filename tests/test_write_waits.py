@@ -411,6 +411,33 @@ def test_the_report_says_for_whose_work_a_write_waited(converted: Converted, cas
     assert row["in_sync"] == (0 if kind == "inode lock" else row["waits"])
 
 
+def test_a_path_of_two_inodes_is_one_row(tmp_path: Path) -> None:
+    """A rotated file: the median and the start of the longest wait are those of all waits for its path."""
+    rotated = {"ino": 14}
+    rows: list[tuple[int, int, str, dict[str, Any]]] = []
+    for ms, fields in ((1, {}), (500, rotated)):
+        rows += [
+            (ms, 9, "fsync_enter", {**SYNC, "path": "/db/wal", **fields}),
+            (ms + 1, 9, "fsync_exit", {"ret": 0}),
+        ]
+    for ms, length, fields in (
+        *((100, 2, {}), (150, 2, {}), (200, 2, {}), (450, 30, {})),
+        (510, 20, rotated),
+    ):
+        rows += [
+            (ms, 7, "inode_lock", {**LOCK, **REGULAR, **fields}),
+            (ms + length, 7, "inode_lock_end", LOCK),
+        ]
+    log, trace = tmp_path / "x.events.jsonl", tmp_path / "x.pftrace"
+    log.write_bytes(events(*sorted(rows, key=lambda row: row[0])))
+    Reading().convert([str(log)], str(trace))
+    for source, engine in ((log, "duckdb"), (trace, "embedded")):
+        with opened(str(source), Reading(), engine) as sql:
+            (row,) = run_report(sql, "slow-writes").as_dicts()
+        assert (row["path"], row["waits"], row["total_ns"]) == (".../db/wal", 5, 56 * MS)
+        assert (row["median_ns"], row["max_ns"], row["at_ns"]) == (2 * MS, 30 * MS, 450 * MS)
+
+
 def trace_of(run: Path) -> Path:
     trace = run.parent / f"{run.name}.pftrace"
     Reading().convert([str(run)], str(trace))

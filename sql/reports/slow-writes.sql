@@ -109,9 +109,12 @@ WITH
       run,
       wait_id
   ),
-  ranked AS (
+  -- The windows below have the columns by which the result is grouped. A path
+  -- may have several inodes: a file that was renamed, or rotated.
+  named AS (
     SELECT
       w.run AS run,
+      w.wait_id AS wait_id,
       w.comm AS comm,
       w.wait AS wait,
       COALESCE(w.path, 'inode ' || CAST(w.ino AS VARCHAR)) AS path,
@@ -120,32 +123,35 @@ WITH
       w.dur_ns AS dur_ns,
       w.bytes AS bytes,
       cause.comm AS of_comm,
-      cause.in_sync AS in_sync,
-      ROW_NUMBER() OVER (
-        PARTITION BY
-          w.run,
-          w.comm,
-          w.wait,
-          w.path,
-          w.ino,
-          w.dev,
-          cause.comm
-        ORDER BY w.dur_ns DESC, w.ts_ns, w.wait_id
-      ) AS place,
-      COUNT(*) OVER (
-        PARTITION BY
-          w.run,
-          w.comm,
-          w.wait,
-          w.path,
-          w.ino,
-          w.dev,
-          cause.comm
-      ) AS number
+      cause.in_sync AS in_sync
     FROM syncline_write_wait AS w
     LEFT JOIN by_wait AS cause
       ON cause.run = w.run
       AND cause.wait_id = w.wait_id
+  ),
+  ranked AS (
+    SELECT
+      *,
+      ROW_NUMBER() OVER (
+        PARTITION BY
+          run,
+          comm,
+          wait,
+          path,
+          dev,
+          of_comm
+        ORDER BY dur_ns DESC, ts_ns, wait_id
+      ) AS place,
+      COUNT(*) OVER (
+        PARTITION BY
+          run,
+          comm,
+          wait,
+          path,
+          dev,
+          of_comm
+      ) AS number
+    FROM named
   )
 SELECT
   comm,
