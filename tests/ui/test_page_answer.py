@@ -6,6 +6,7 @@ As tests/ui/test_page.py, it compares what a browser shows with SQL. Each page i
 from __future__ import annotations
 
 import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -331,7 +332,13 @@ def test_on_paper_nothing_is_cut_off(inputs: Inputs, tmp_path: Path) -> None:
 def test_an_address_cannot_harm(inputs: Inputs) -> None:
     """What is not valid in the hash is ignored."""
     steps = []
-    hashes = ("time=5..1&wrote=a..b&file=nope&measure=evil", "waited=x..1..2&%E0%A4%A=1")
+    hashes = (
+        "time=5..1&wrote=a..b&file=nope&measure=evil",
+        "waited=x..1..2&%E0%A4%A=1",
+        "time=0.5..100000000.5",
+        "time=0..9007199254740993",
+        "time=0..Infinity",
+    )
     for number, wrong in enumerate(hashes):
         steps += [
             get(f"set {number}", f"(location.hash = {wrong!r}, 0)"),
@@ -339,4 +346,36 @@ def test_an_address_cannot_harm(inputs: Inputs) -> None:
             get(f"chips {number}", "document.querySelectorAll('.chip').length"),
         ]
     found = visit(inputs.pages["all"], steps)
-    assert [found[f"chips {number}"] for number in range(2)] == [0, 0]
+    assert [found[f"chips {number}"] for number in range(len(hashes))] == [0] * len(hashes)
+
+
+def test_the_name_of_a_run_cannot_add_to_a_command(tmp_path: Path) -> None:
+    """A copied command is three words for the shell, whatever the name of the run."""
+    run = "$(touch pwned) `id` \"it's\""
+    for name in (run, "other"):
+        Reading().convert([str(DATA / "small4.log")], f"{tmp_path}/runs/{name}/")
+    out = tmp_path / "x.html"
+    steps: list[Any] = []
+    for row in (1, 3):
+        steps += [
+            {"click": f"#slowest tbody tr[data-sync]:nth-child({row}) button"},
+            get(f"commands {row}", "[...document.querySelectorAll('.command code')].map((one) => one.textContent)"),
+            {"click": f"#slowest tbody tr[data-sync]:nth-child({row}) button"},
+        ]  # fmt: skip
+    with opened(str(tmp_path / "runs"), Reading()) as engine:
+        out.write_bytes(html.page([html.describe(engine, "it's runs")]))
+        found = visit(out, steps)
+        lines = [line for row in (1, 3) for line in found[f"commands {row}"]]
+        hostile = [line for line in lines if "touch pwned" in line]
+        assert hostile
+        for line in hostile:
+            # A shell expands nothing between single quotes. `printf` shows the words that it makes of the line.
+            words = subprocess.run(
+                ["sh", "-c", f"printf '%s\\0' {line}"], cwd=tmp_path, capture_output=True, check=True, text=True
+            ).stdout.split("\0")[:-1]  # fmt: skip
+            assert words[:3] == ["syncline", "query", "it's runs"]
+            assert len(words) == 4
+            rows = run_query(engine, words[3]).as_dicts()
+            assert rows
+            assert {one.get("run", run) for one in rows} == {run}
+    assert not (tmp_path / "pwned").exists()

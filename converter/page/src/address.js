@@ -32,14 +32,16 @@ export function decode(hash, options, known) {
       const range = rangeOf(ends);
       if (range && known('latency', kind)) found.waited = {kind, from: range[0], to: range[1]};
     } else if (RANGES.includes(name)) {
-      const range = rangeOf(value.split('..'));
+      // Times are added to those of the clock, which are BigInt: these take only whole numbers.
+      const range = rangeOf(value.split('..'), name === 'time' ? Number.isSafeInteger : Number.isFinite);
       if (range) found[name] = name === 'time' ? range : {from: range[0], to: range[1]};
     }
   }
   return found;
 }
 
-function rangeOf(ends) {
+// `isEnd` returns whether a number may be an end of the range.
+function rangeOf(ends, isEnd = Number.isFinite) {
   const [from, to] = ends.map(Number);
-  return ends.length === 2 && Number.isFinite(from) && Number.isFinite(to) && from >= 0 && from < to ? [from, to] : null;
+  return ends.length === 2 && isEnd(from) && isEnd(to) && from >= 0 && from < to ? [from, to] : null;
 }

@@ -22,7 +22,7 @@ export const slowestView = {
     const {rows, isCertain} = scale.all[place];
     if (!rows.length) return [h('p.note', {}, side.counted && side.select(state).total.syncs ? `None of the ${format.count(side.raw.limits.longest)} longest syncs, which this page holds, is selected.` : 'No selected sync has a known start and end.')];
     const hasAmounts = side.knows('amount');
-    const columns = ['#', 'took', scale.hasPhases[place] ? 'phases, to scale' : 'to scale', 'file', 'thread', 'at', ...(hasAmounts ? ['written back'] : []), ''];
+    const columns = ['#', 'took', scale.hasPhases[place] ? 'phases, to scale' : 'to scale', 'file', 'thread', 'at (since the first sync)', ...(hasAmounts ? ['written back'] : []), ''];
     const body = rows.flatMap((row, index) => {
       const point = side.point(row);
       const key = `${side.index} ${point.run} ${point.id}`;
@@ -70,14 +70,15 @@ function opened(side, row, point, state, set) {
     h('p', {}, `${format.printable(point.op)} by ${format.printable(point.thread.label)}${point.run ? ` in ${format.printable(point.run)}` : ''}${moment == null ? '' : `, at ${seconds(moment)} s on the clock of the log`} (sync_id ${point.id}). `,
       h('button.small', {'data-key': `there-${point.id}`, onclick: () => set({thread: point.thread.key, time: [Math.floor(from / step) * step, Math.ceil(to / step) * step], waited: null, wrote: null})}, 'Select its thread and time')),
     phases.length ? h('p', {}, `${phases.join(', ')}.`) : null,
-    command('In SQL', `syncline query ${quoted(side.name)} "SELECT * FROM syncline_sync WHERE sync_id = ${point.id}${run}"`),
-    side.phaseNames.length ? command('Its phases', `syncline query ${quoted(side.name)} "SELECT phase, ts_ns, dur_ns FROM syncline_phase WHERE sync_id = ${point.id}${run} ORDER BY ts_ns"`) : null,
+    command('In SQL', `syncline query ${quoted(side.name)} ${quoted(`SELECT * FROM syncline_sync WHERE sync_id = ${point.id}${run}`)}`),
+    side.phaseNames.length ? command('Its phases', `syncline query ${quoted(side.name)} ${quoted(`SELECT phase, ts_ns, dur_ns FROM syncline_phase WHERE sync_id = ${point.id}${run} ORDER BY ts_ns`)}`) : null,
     command('On the timeline', `syncline open ${quoted(side.name)}`),
     h('p.note', {}, `The timeline begins with the slowest sync and lists the 20 slowest. This one is on the track of ${format.printable(point.thread.label)}${moment == null ? '' : `, at ${moment} ns`}.`),
   ];
 }
 
 const text = (value) => `'${value.replaceAll("'", "''")}'`;
+// What a shell takes as one word, whatever is in it.
 const quoted = (name) => (name === 'standard input' ? 'INPUT' : /^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 const seconds = (ns) => `${ns / 1000000000n}.${String(ns % 1000000000n).padStart(9, '0')}`;
 
