@@ -5,6 +5,7 @@ As tests/ui/test_page.py, it compares what a browser shows with SQL. Each page i
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -39,6 +40,12 @@ pytestmark = pytest.mark.ui
 HASH = "decodeURIComponent(location.hash)"
 ROWS = """[...document.querySelectorAll('#slowest tbody tr[data-sync]')].map((row) => [Number(row.dataset.sync), Number(row.dataset.length),
   row.querySelector('.path').textContent, Object.fromEntries([...row.querySelectorAll('[data-phase]')].map((part) => [part.dataset.phase, Number(part.dataset.value)]))])"""
+
+# Of each label in a bar: whether it is seen, and whether all of it is inside of its part.
+LABELS_OF_BARS = """[...document.querySelectorAll('#answer .stack b')].map((one) => {
+  const [label, part] = [one.getBoundingClientRect(), one.parentElement.getBoundingClientRect()];
+  return [label.top < part.bottom, label.right <= part.right && one.scrollWidth <= one.clientWidth];
+})"""
 
 
 @pytest.fixture(scope="module")
@@ -203,11 +210,14 @@ def test_the_answer_is_that_of_the_report(tmp_path: Path) -> None:
         get("text", "document.getElementById('answer').textContent"),
         get("first", "document.querySelector('main section').id"),
         get("bar", "Object.fromEntries([...document.querySelectorAll('#answer [data-phase]')].map((one) => [one.dataset.phase, [Number(one.dataset.value), one.offsetWidth]]))"),
+        get("labels", LABELS_OF_BARS),
+        get("known", """document.querySelector('.tile [data-figure="known of"]').textContent"""),
         {"click": "#answer .worst button"},
         get("sql", IN_SQL),
         get("selected", SELECTED),
     ]  # fmt: skip
-    found = visit(out, steps)
+    # Here some labels do not fit into their parts of the bar.
+    found = visit(out, steps, (700, 1000))
     assert found["first"] == "answer"
     for sentence in (said["total"], said["phases"], said["slowest"], said["bystander"], *said["worst"]):  # fmt: skip
         assert sentence in found["text"]
@@ -220,6 +230,10 @@ def test_the_answer_is_that_of_the_report(tmp_path: Path) -> None:
     for ns, pixels in found["bar"].values():
         assert pixels == pytest.approx(width * ns / figures.total["time_ns"], abs=1.5)
     assert count == figures.worst[0]["syncs"]
+    assert {seen for seen, _ in found["labels"]} == {True, False}
+    assert all(fits for seen, fits in found["labels"] if seen)
+    syncs = figures.total["syncs"]
+    assert re.fullmatch(rf"known for \d+ of {syncs} syncs?", found["known"])
     # The neighbour is named next to the answer, with what it cost.
     assert figures.bystander is not None
     assert human.text(figures.bystander["ahead_ns"], "ns") in said["bystander"]

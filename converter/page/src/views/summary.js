@@ -21,9 +21,9 @@ export function figures(side, state, journal = side.recorded.journal) {
   const wall = all ? metric('sync_wall_time') : total.timed ? found.wall : null;
   return {
     syncs: {label: 'Syncs', value: all ? metric('syncs') : total.syncs, unit: 'count', more: [...(all ? [] : [['of', side.raw.requests, 'count']]), ['files', files(side, found, all), 'count'], ['threads', threads(side, found, all), 'count']]},
-    syscall: {label: 'Syscall latency, median', value: quantile('syscall', 50), unit: 'ns', more: [['p99', quantile('syscall', 99), 'ns'], ['max', all ? metric('syscall_latency_max') : total.syscall_max_ns, 'ns'], ['known of', total.syscalls, 'count']]},
-    writeback: {label: 'Writeback latency, median', value: quantile('writeback', 50), unit: 'ns', more: [['p99', quantile('writeback', 99), 'ns'], ['max', all ? metric('writeback_latency_max') : total.writeback_max_ns, 'ns'], ['known of', total.writebacks, 'count']]},
-    ...(journal ? {journal: {label: 'Journal wait, median', value: quantile('journal', 50), unit: 'ns', more: [['p99', quantile('journal', 99), 'ns'], ['sum', side.waited(total, 'journal'), 'ns'], ['share of sync time', total.journal_dur_ns ? total.journal_ns / total.journal_dur_ns : null, 'share'], ['known of', total.journals, 'count']]}} : {}),
+    syscall: {label: 'Syscall latency, median', value: quantile('syscall', 50), unit: 'ns', more: [['p99', quantile('syscall', 99), 'ns'], ['max', all ? metric('syscall_latency_max') : total.syscall_max_ns, 'ns'], ['known of', total.syscalls, 'count', false, total.syncs]]},
+    writeback: {label: 'Writeback latency, median', value: quantile('writeback', 50), unit: 'ns', more: [['p99', quantile('writeback', 99), 'ns'], ['max', all ? metric('writeback_latency_max') : total.writeback_max_ns, 'ns'], ['known of', total.writebacks, 'count', false, total.syncs]]},
+    ...(journal ? {journal: {label: 'Journal wait, median', value: quantile('journal', 50), unit: 'ns', more: [['p99', quantile('journal', 99), 'ns'], ['sum', side.waited(total, 'journal'), 'ns'], ['share of sync time', total.journal_dur_ns ? total.journal_ns / total.journal_dur_ns : null, 'share'], ['known of', total.journals, 'count', false, total.syncs]]}} : {}),
     amount: {label: 'Written back', value: all ? metric('writeback_amount_sum') : total.sum('bytes', 'amounts'), unit: 'bytes', more: [['median', quantile('amount', 50), 'bytes'], ['p99', quantile('amount', 99), 'bytes']]},
     empty: {label: 'Empty syncs', value: all ? metric('empty_share') : total.whole && total.amounts ? total.empty / total.whole : null, unit: 'share', more: [['wrote nothing', total.amounts || !total.syncs ? total.empty : null, 'count'], ['incomplete', total.incomplete, 'count']]},
     time: {label: 'Time in sync', value: sum, unit: 'ns', more: [['wall time', wall, 'ns', side.counted && !all], ['parallelism', wall ? sum / wall : null, 'ratio', side.counted && !all]]},
@@ -51,8 +51,8 @@ export function tiles(sides, state) {
       h('dt', {}, figure.label),
       h('dd.big', {}, shown(figure.value, figure.unit)),
       base ? h('dd.was', {}, `base ${shown(base.value, figure.unit)}  ${format.change(plain(base.value), plain(figure.value), figure.unit)}`) : null,
-      h('dd.more', {}, figure.more.map(([name, value, unit, unknown], index) => h('span', {'data-figure': name, 'data-value': raw(value), title: unknown ? 'Not known for a selection: this page holds only sums by time bin. The SQL of the selection gives it.' : null},
-        `${name} ${shown(value, unit)}${unknown ? ' (not known for a selection)' : ''}${base && !unknown ? ` (base ${shown(base.more[index][1], unit)})` : ''}`))));
+      h('dd.more', {}, figure.more.map(([name, value, unit, unknown, of], index) => h('span', {'data-figure': name, 'data-value': raw(value), title: unknown ? 'Not known for a selection: this page holds only sums by time bin. The SQL of the selection gives it.' : null},
+        `${of == null ? `${name} ${shown(value, unit)}` : `known for ${shown(value, unit)} of ${shown(of, 'count')} ${of === 1 ? 'sync' : 'syncs'}`}${unknown ? ' (not known for a selection)' : ''}${base && !unknown ? ` (base ${shown(base.more[index][1], unit)})` : ''}`))));
   }));
 }
 
