@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syncline import _core
 from syncline.inputs import Reading, opened
+from syncline.recordings import Filter
 from syncline.render import answer as rendered
 from syncline.report import answer
 from syncline.report.answer import LAST, RESIDUE, UNKNOWN, Answer
@@ -187,6 +188,35 @@ def test_the_words(tmp_path: Path) -> None:
     # Programs get the summary, as with its name.
     log = DATA / "thesis" / "parallel4.log"
     assert ok("report", log, "--format", "csv") == ok("report", log, "summary", "--format", "csv")
+
+
+def test_a_filter_hides_others_at_the_device(tmp_path: Path) -> None:
+    """The bios of the syncs that it leaves out are not there, so that nobody was ahead cannot be said."""
+    recording = DATA / "dynamic-events" / "ext4.dat.gz"
+    every = "Others at the device: python3, for .../x/a/b/f0-4, was ahead of 2 of the 10 slowest"
+    assert every in ok("report", recording)
+    _core.convert([str(recording)], f"{tmp_path}/tables/")
+    syncs = tables(tmp_path / "tables")["sync"]
+    slowest = max(row["dur_ns"] for row in syncs if row["dur_ns"] is not None)
+    one = ok("report", recording, "--min-latency", f"{slowest}ns")
+    assert "1 sync of 1 file" in one
+    assert "nobody" not in one
+    assert (
+        "Others at the device: not known for other syncs, because the filter leaves out their bios;"
+        " without it: syncline report INPUT bystanders\n"
+    ) in one
+    # A bystander that is there is named, and is not all.
+    most = ok("report", recording, "--comm", "python3")
+    assert every in most
+    assert " The filter leaves out the bios of other syncs; without it:" in most
+    nothing = ok("report", recording, "--path", "/nope")
+    assert f"No sync passes the filter; the input has {len(syncs)}, calls" in nothing
+    assert "no sync request" not in nothing
+    # A trace that was converted with a filter says the same, in both engines.
+    Reading(filter=Filter(path="/nope")).convert([str(recording)], f"{tmp_path}/x.pftrace")
+    for engine in ("duckdb", "embedded"):
+        found = read(tmp_path / "x.pftrace", engine)
+        assert (found.is_filtered, found.left_out) == (True, len(syncs))
 
 
 def test_a_name_cannot_move_the_cursor() -> None:

@@ -18,6 +18,8 @@ _WIDTH = 100
 # Phases that the sentence names. The bar has all that have room.
 _NAMED = 3
 _EACH = {RESIDUE: "not explained"}
+# Ends what is said of others at the device, under a filter.
+_WITHOUT_FILTER = "without it: syncline report INPUT bystanders"
 
 
 def render(answer: Answer, more: Sequence[str]) -> str:
@@ -41,7 +43,7 @@ def sentences(answer: Answer) -> dict[str, Any]:
     total = answer.total
     if not total["syncs"]:
         devices = [_device(row, answer.devices) for row in answer.devices if row["part"] == "all"]
-        said: dict[str, Any] = {"total": "The input has no sync request."}
+        said: dict[str, Any] = {"total": _nothing(answer)}
         return said | ({"devices": " ".join(devices)} if devices else {})
     if not total["known"]:
         return {"total": _total(total)}
@@ -78,6 +80,15 @@ def _lines(answer: Answer) -> Iterator[str]:
     if "slowest" in said:
         yield said["slowest"]
     yield said["bystander"]
+
+
+def _nothing(answer: Answer) -> str:
+    if answer.left_out:
+        return (
+            f"No sync passes the filter; the input has {answer.left_out:,}, calls without a sync"
+            " request included."
+        )
+    return "The input has no sync request."
 
 
 def _device(device: Row, rows: Sequence[Row]) -> str:
@@ -172,6 +183,11 @@ def _slowest(row: Row) -> str:
 
 def _bystander(answer: Answer) -> str:
     row = answer.bystander
+    if row is None and answer.is_filtered:
+        return (
+            "Others at the device: not known for other syncs, because the filter leaves out their bios;"
+            f" {_WITHOUT_FILTER}"
+        )
     if row is None:
         known = (
             "nobody was ahead of the slowest syncs." if answer.is_device_seen else "not recorded."
@@ -180,10 +196,15 @@ def _bystander(answer: Answer) -> str:
     path = f", for {text(row['path'], 'text')}," if row["path"] else ""
     # A flusher thread writes what a process made dirty.
     writers = f", with data of {text(row['writers'], 'text')}," if row["writers"] else ""
+    unseen = (
+        f" The filter leaves out the bios of other syncs; {_WITHOUT_FILTER}"
+        if answer.is_filtered
+        else ""
+    )
     return (
         f"Others at the device: {_comm(row)}{writers or path} was ahead of {row['syncs']:,} of the"
         f" {row['of_syncs']:,} slowest syncs, for {text(row['ahead_ns'], 'ns')}"
-        f" ({text(row['share'], 'share')} of their time)."
+        f" ({text(row['share'], 'share')} of their time).{unseen}"
     )
 
 
