@@ -12,6 +12,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from perfetto.trace_builder.proto_builder import TraceProtoBuilder
+from syncline import _core
 from syncline.engine import Engine, find_web_dist, open_trace
 from syncline.inputs import Reading, opened
 from syncline.report.catalogue import sql_root
@@ -368,3 +370,27 @@ def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     message = fails(2, "extension-server", "--out", tmp_path / "file" / "x")
     assert "file" in message
     fails(2, "extension-server")
+
+
+def test_a_first_view_that_cannot_be_read_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`syncline open` warns of a damaged trace. Traces of others are no reason to warn."""
+    from syncline.cli import open as command
+
+    whole, cut, others = (tmp_path / f"{name}.pftrace" for name in ("whole", "cut", "others"))
+    _core.convert([str(DATA / "small4.log")], str(whole))
+    cut.write_bytes(whole.read_bytes()[:-7])
+    made = TraceProtoBuilder()
+    packet = made.add_packet()
+    packet.timestamp, packet.trusted_packet_sequence_id = 1, 1
+    packet.track_event.name = "theirs"
+    others.write_bytes(made.serialize())
+    assert command._slowest_of(whole) is not None
+    assert command._slowest_of(others) is None
+    assert capsys.readouterr().err == ""
+    assert command._slowest_of(cut) is None
+    said = capsys.readouterr().err
+    assert "warning: the slowest sync is not shown first: " in said
+    assert f"{cut}: " in said
+    assert "it is damaged or cut off" in said

@@ -32,6 +32,9 @@ from syncline.ui.serve import ONLINE_PORT, ONLINE_UI, OfflineServer, OnlineServe
 # The UI takes tens of seconds to load a larger trace, and needs gigabytes of memory.
 _LARGE_BYTES = 100_000_000
 
+# How the core ends its message about a trace that is not one of Syncline.
+_OF_OTHERS = "it holds what Syncline does not write"
+
 # Endings of logs, which are not part of the name of a trace.
 _LOG_ENDINGS = (".gz", ".zst", ".log", ".txt", ".events.jsonl", ".jsonl")
 
@@ -155,8 +158,13 @@ def _slowest_of(trace: Path) -> view.Slowest | None:
     try:
         with opened(str(trace), Reading(), "duckdb", statements=[view.SLOWEST_SYNC]) as engine:
             return view.slowest(engine.query(view.SLOWEST_SYNC).rows)
-    except (_core.CoreError, EngineError):
-        # The UI says what is wrong with a trace.
+    except (_core.CoreError, EngineError) as error:
+        if isinstance(error, _core.CoreError) and error.args[2] == "interrupted":
+            raise
+        message = str(error.args[0])
+        # The UI shows the traces of others as well.
+        if not message.endswith(_OF_OTHERS):
+            say(f"warning: the slowest sync is not shown first: {message}")
         return None
 
 
