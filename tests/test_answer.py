@@ -191,7 +191,7 @@ def test_the_words(tmp_path: Path) -> None:
 
 
 def test_a_filter_hides_others_at_the_device(tmp_path: Path) -> None:
-    """The bios of the syncs that it leaves out are not there, so that nobody was ahead cannot be said."""
+    """It leaves out the bios of other syncs, so that nobody was ahead cannot be said."""
     recording = DATA / "dynamic-events" / "ext4.dat.gz"
     every = "Others at the device: python3, for .../x/a/b/f0-4, was ahead of 2 of the 10 slowest"
     assert every in ok("report", recording)
@@ -205,7 +205,7 @@ def test_a_filter_hides_others_at_the_device(tmp_path: Path) -> None:
         "Others at the device: not known for other syncs, because the filter leaves out their bios;"
         " without it: syncline report INPUT bystanders\n"
     ) in one
-    # A bystander that is there is named, and is not all.
+    # A bystander among the syncs that pass is named, and may not be all.
     most = ok("report", recording, "--comm", "python3")
     assert every in most
     assert " The filter leaves out the bios of other syncs; without it:" in most

@@ -142,15 +142,7 @@ WITH
           of_comm
         ORDER BY dur_ns DESC, ts_ns, wait_id
       ) AS place,
-      COUNT(*) OVER (
-        PARTITION BY
-          run,
-          comm,
-          wait,
-          path,
-          dev,
-          of_comm
-      ) AS number
+      COUNT(*) OVER (PARTITION BY run, comm, wait, path, dev, of_comm) AS number
     FROM named
   )
 SELECT

@@ -365,7 +365,7 @@ def test_an_address_cannot_harm(inputs: Inputs) -> None:
 
 def test_the_name_of_a_run_cannot_add_to_a_command(tmp_path: Path) -> None:
     """A copied command is three words for the shell, whatever the name of the run."""
-    run = "$(touch pwned) `id` \"it's\""
+    run = '$(touch pwned) `id` "it\'s"'
     for name in (run, "other"):
         Reading().convert([str(DATA / "small4.log")], f"{tmp_path}/runs/{name}/")
     out = tmp_path / "x.html"
@@ -383,7 +383,7 @@ def test_the_name_of_a_run_cannot_add_to_a_command(tmp_path: Path) -> None:
         hostile = [line for line in lines if "touch pwned" in line]
         assert hostile
         for line in hostile:
-            # A shell expands nothing between single quotes. `printf` shows the words that it makes of the line.
+            # A shell expands nothing between single quotes. `printf` shows the words of the line.
             words = subprocess.run(
                 ["sh", "-c", f"printf '%s\\0' {line}"], cwd=tmp_path, capture_output=True, check=True, text=True
             ).stdout.split("\0")[:-1]  # fmt: skip
