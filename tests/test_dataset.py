@@ -489,3 +489,20 @@ def test_entries_are_parsed_strictly(dataset: Path) -> None:
             layout.parse(json.dumps(whole | {key: bad}).encode())
     with pytest.raises(SqlError):
         index.select(open_store(str(dataset)), "1 +")
+
+
+@pytest.mark.parametrize("key", ["input_id", "rows_id"])
+def test_an_identity_that_is_a_path_is_refused(dataset: Path, key: str) -> None:
+    data = json.loads(next((dataset / "_runs").iterdir()).read_text())
+    layout.parse(json.dumps(data).encode())
+    data[key] = "/../../../xy000" + "0" * 49
+    with pytest.raises(ValueError, match="is not a SHA-256"):
+        layout.parse(json.dumps(data).encode())
+
+
+@pytest.mark.parametrize("time", ["0001-01-01", "9999-12-31"])
+def test_a_time_that_no_dataset_holds_is_refused(tmp_path: Path, time: str) -> None:
+    log = RECORDINGS / "thesis/small4.log"
+    done = fails(2, "ingest", log, "--into", tmp_path / "new", "--started", time)
+    assert "1678 to 2262" in done.stderr
+    assert not (tmp_path / "new").exists()

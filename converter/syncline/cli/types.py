@@ -117,7 +117,10 @@ class _Time(click.ParamType):
             self.fail(f"'{value}' is not a time; write 2026-11-24T08:30:00Z", param, ctx)
         time = time if time.tzinfo else time.replace(tzinfo=UTC)
         since = time - datetime(1970, 1, 1, tzinfo=UTC)
-        return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+        ns = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+        if not -(2**63) <= ns < 2**63:
+            self.fail(f"'{value}' is outside the years 1678 to 2262", param, ctx)
+        return ns
 
 
 class _Fact(click.ParamType):

@@ -211,7 +211,10 @@ def _same_run(store: Store, entry: Entry) -> list[str]:
 
 def _read(store: Store, name: str) -> Entry:
     try:
-        return layout.parse(store.read(f"{layout.ENTRIES}/{name}"))
+        entry = layout.parse(store.read(f"{layout.ENTRIES}/{name}"))
+        if entry.file != name:
+            raise ValueError(f"it is the entry {entry.file}")
+        return entry
     except ValueError as error:
         raise InputError(
             f"{store.url}/{layout.ENTRIES}/{name} is damaged: {error}",

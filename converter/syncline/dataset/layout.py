@@ -229,12 +229,20 @@ def _parsed(data: dict[str, Any]) -> Entry:
         facts=_texts(data["facts"]),
         events=_optional(_number, data["events"]),
         lost=_optional(_number, data["lost"]),
-        rows_id=text(data["rows_id"]),
-        input_id=text(data["input_id"]),
+        rows_id=_hash(data["rows_id"]),
+        input_id=_hash(data["input_id"]),
         tables=tables,
         figures=[_figure(row) for row in data["figures"]],
         replaces=[text(name) for name in data["replaces"]],
     )
+
+
+def _hash(value: object) -> str:
+    """Returns a SHA-256. A part of it becomes a part of a file's name."""
+    digits = text(value)
+    if not re.fullmatch(r"[0-9a-f]{64}", digits):
+        raise ValueError(f"{digits!r} is not a SHA-256")
+    return digits
 
 
 def _number(value: object) -> int:
