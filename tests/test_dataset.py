@@ -506,3 +506,11 @@ def test_a_time_that_no_dataset_holds_is_refused(tmp_path: Path, time: str) -> N
     done = fails(2, "ingest", log, "--into", tmp_path / "new", "--started", time)
     assert "1678 to 2262" in done.stderr
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("key", ["HOST", "host", "a b"])
+def test_a_fact_that_cannot_be_a_column_is_refused(dataset: Path, key: str) -> None:
+    data = json.loads(next((dataset / "_runs").iterdir()).read_text())
+    data["facts"] = {key: "x"}
+    with pytest.raises(ValueError, match="fact "):
+        layout.parse(json.dumps(data).encode())

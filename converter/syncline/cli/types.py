@@ -14,15 +14,9 @@ import click
 
 __all__ = ["DEVICE", "DURATION", "FACT", "OFFSET", "PERCENT", "SIZE", "TIME"]
 
+from syncline.dataset import layout
+
 _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
-# Columns of sql/dataset/run.sql.
-_TAKEN = frozenset(
-    (
-        *("run", "name", "host", "day", "started_ns", "duration_ns", "source", "recorder"),
-        *("kernel", "request_filter", "requests", "events", "lost", "bytes"),
-        *("schema_version", "syncline_version"),
-    )
-)
 # Larger times do not fit the 64-bit ns of the core.
 _MAX_NS = 2**62
 
@@ -132,13 +126,13 @@ class _Fact(click.ParamType):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, str]:
         key, equals, text = str(value).partition("=")
-        if not equals or not re.fullmatch(r"[a-z_][a-z0-9_]{0,39}", key):
+        if not equals or not layout.FACT.fullmatch(key):
             self.fail(
                 f"'{value}' is not a fact; write branch=main, with a key of a-z, 0-9 and _",
                 param,
                 ctx,
             )
-        if key in _TAKEN:
+        if key in layout.TAKEN:
             self.fail(f"'{key}' is a column of every run; choose another key", param, ctx)
         return key, text
 

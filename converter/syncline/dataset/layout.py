@@ -25,8 +25,10 @@ from syncline.structured import parse_json, text, whole_number
 __all__ = [
     "ENTRIES",
     "ENTRY",
+    "FACT",
     "MARKER",
     "STAGING",
+    "TAKEN",
     "VERSION",
     "Entry",
     "TableFile",
@@ -56,6 +58,17 @@ _LONGEST_HOST = 200
 _INT = 2**63
 # Tables whose rows differ between runs, and are the same in all forms of one run.
 _OF_ROWS = ("sync", "bio", "call", "wait", "phase", "journal", "write_wait", "mark")
+
+# Columns of sql/dataset/run.sql.
+TAKEN = frozenset(
+    (
+        *("run", "name", "host", "day", "started_ns", "duration_ns", "source", "recorder"),
+        *("kernel", "request_filter", "requests", "events", "lost", "bytes"),
+        *("schema_version", "syncline_version"),
+    )
+)
+# The name of a fact: one of SQL that needs no quotes.
+FACT = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 
 
 @dataclass(frozen=True)
@@ -226,7 +239,7 @@ def _parsed(data: dict[str, Any]) -> Entry:
         schema_version=whole_number(data["schema_version"], 2**31),
         syncline_version=text(data["syncline_version"]),
         recorded=_texts(data["recorded"]),
-        facts=_texts(data["facts"]),
+        facts=_facts(data["facts"]),
         events=_optional(_number, data["events"]),
         lost=_optional(_number, data["lost"]),
         rows_id=_hash(data["rows_id"]),
@@ -255,6 +268,13 @@ def _optional(check: Any, value: object) -> Any:
 
 def _texts(values: dict[str, Any]) -> dict[str, str]:
     return {text(key): text(value) for key, value in values.items()}
+
+
+def _facts(values: dict[str, Any]) -> dict[str, str]:
+    for key in values:
+        if not FACT.fullmatch(key) or key in TAKEN:
+            raise ValueError(f"fact {key!r}")
+    return _texts(values)
 
 
 def _type(value: object) -> str:
