@@ -514,3 +514,22 @@ def test_a_fact_that_cannot_be_a_column_is_refused(dataset: Path, key: str) -> N
     data["facts"] = {key: "x"}
     with pytest.raises(ValueError, match="fact "):
         layout.parse(json.dumps(data).encode())
+
+
+@pytest.mark.parametrize("name", ["_staging", "_runs", "host=elsewhere"])
+def test_an_ingest_follows_no_link_out_of_the_dataset(name: str, tmp_path: Path) -> None:
+    data, out = tmp_path / "data", tmp_path / "out"
+    (out / "removed-precious").mkdir(parents=True)
+    (out / "removed-precious" / "file").write_text("precious")
+    ok("ingest", DATA / "rename.log", "--into", data)
+    if name == "_runs":
+        shutil.rmtree(data / name)
+    elif name == "_staging":
+        shutil.rmtree(data / name, ignore_errors=True)
+    (data / name).symlink_to(out)
+    log = DATA / "small1.log"
+    done = run("ingest", log, "--into", data, "--host", "elsewhere")
+    assert done.returncode == 3
+    assert f"{data / name} is a symbolic link" in done.stderr
+    assert [path.name for path in out.iterdir()] == ["removed-precious"]
+    assert (out / "removed-precious" / "file").read_text() == "precious"

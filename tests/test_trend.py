@@ -90,7 +90,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if host == "db1" and number == 0:
                 continue
             started = START_NS + number * DAY_NS
-            identity = f"{number:02}{host}" + "0" * 58
+            identity = f"{number:02}d{host[-1]}" + "0" * 60
             facts = {"branch": "<b>"} | ({"url": urls[number]} if number in urls and host == "db1" else {})  # fmt: skip
             entry = replace(
                 base,

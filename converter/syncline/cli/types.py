@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-__all__ = ["DEVICE", "DURATION", "FACT", "OFFSET", "PERCENT", "SIZE", "TIME"]
-
 from syncline.dataset import layout
+
+__all__ = ["DEVICE", "DURATION", "FACT", "OFFSET", "PERCENT", "SIZE", "TIME"]
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 # Larger times do not fit the 64-bit ns of the core.

@@ -294,8 +294,3 @@ def _what_there_is(store: Store) -> str:
         + (f" {days[0]} to {days[-1]}" if days else " not known")
         + f'; list them: syncline query {shlex.quote(store.url)} "FROM syncline_run"'
     )
-
-
-def is_fact_name(name: str) -> bool:
-    """Returns whether a name can be that of a fact: a column that needs no quotes."""
-    return bool(_COLUMN.fullmatch(name)) and len(name) <= 40

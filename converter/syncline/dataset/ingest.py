@@ -124,7 +124,7 @@ def _only_requests(path: str) -> InputError:
 def remove_dead(store: Store) -> None:
     """Removes what killed commands have left in the folder for partitions that are being written."""
     if isinstance(store, FolderStore):
-        staging = Path(store.root, layout.STAGING)
+        staging = store.owned(layout.STAGING)
         scratch.remove_dead(staging)
         for folder in staging.glob("removed-*"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -145,7 +145,7 @@ def ingest(
     """
     input_id = _input_id(path)
     # On the disk of the dataset, so that a rename publishes the partition.
-    parent = Path(store.root, layout.STAGING) if isinstance(store, FolderStore) else None
+    parent = store.owned(layout.STAGING) if isinstance(store, FolderStore) else None
     if parent is not None:
         parent.mkdir(exist_ok=True)
     with scratch.folder(parent) as folder:

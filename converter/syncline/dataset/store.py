@@ -92,15 +92,31 @@ class FolderStore:
             while data := file.read(_CHUNK):
                 yield data
 
+    def owned(self, path: str) -> Path:
+        """Returns the path of a part of the dataset, to write or to remove it.
+
+        Raises:
+            InputError: a part of it is a symbolic link, which may lead out of the dataset.
+        """
+        at = self._folder
+        for part in Path(path).parts:
+            at /= part
+            if at.is_symlink():
+                raise InputError(
+                    f"{at} is a symbolic link, and a dataset holds none",
+                    "replace it by what it leads to; a link may lead to the whole dataset",
+                )
+        return at
+
     def write(self, path: str, data: bytes) -> None:
-        file = self._folder / path
+        file = self.owned(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         interruptible.write(str(file), data)
         _flush(file)
         _flush(file.parent)
 
     def publish(self, folder: Path, partition: str) -> None:
-        target = self._folder / partition
+        target = self.owned(partition)
         target.parent.mkdir(parents=True, exist_ok=True)
         # After a loss of power the partition must not have files without content.
         # All at once, so that they share the commits of a journal.
@@ -117,10 +133,10 @@ class FolderStore:
         _flush(target.parent)
 
     def remove(self, path: str) -> None:
-        target = self._folder / path
+        target = self.owned(path)
         if target.is_dir():
             # Renamed first, so that a kill leaves no half partition.
-            dead = self._folder / layout.STAGING / f"removed-{target.name}-{os.getpid()}"
+            dead = self.owned(layout.STAGING) / f"removed-{target.name}-{os.getpid()}"
             dead.parent.mkdir(exist_ok=True)
             target.rename(dead)
             shutil.rmtree(dead, ignore_errors=True)
