@@ -45,7 +45,7 @@ JOURNAL_VIEW = {
     "name": "journal",
     "span": f"SELECT ts - dur / 2, ts + dur * 3 / 2 FROM {SLOWEST}",
     "shot": str(JOURNAL_PICTURE),
-    "clip": CLIP | {"height": 620},
+    "clip": CLIP | {"height": 795},
 }
 
 
