@@ -238,8 +238,10 @@ def test_reads_are_never_checked(known: Callable) -> None:
 
 # What fires in the recordings with a known truth: all of it, and nothing else.
 FIRES = {
+    "commit-timer": {"fdatasync"},
     "empty": {"empty"},
     "error": {"empty"},
+    "fast-commit": {"fdatasync"},
     "forced-syncfs": {"commit"},
     "four-files": {"commit"},
     "fsync-in-place": {"fdatasync"},

@@ -187,7 +187,14 @@ def waits() -> Run:
         plain | {"sync_id": 2, "number": 2, "wait": "flush", "ts_ns": T + 230, "dur_ns": 10},
         plain | {"sync_id": 4, "wait": "flush", "ts_ns": T + 650, "dur_ns": 0},
     ]
-    journal = {"tid": 9, "pid": None, "comm": "jbd2/vda-8", "dev": "254,0", "incomplete": None}
+    journal = {
+        "tid": 9,
+        "kind": "commit",
+        "pid": None,
+        "comm": "jbd2/vda-8",
+        "dev": "254,0",
+        "incomplete": None,
+    }
     run.journal = [
         journal | {"commit_id": 1, "ts_ns": T + 50, "dur_ns": 40, "transaction_id": 7},
         journal
