@@ -172,7 +172,7 @@ def test_the_words(tmp_path: Path) -> None:
     assert lines[0].startswith("80 syncs of 1 file by 4 threads waited 751 ms.")
     assert re.match(
         r"Where 751 ms went: 82\.3 % after completion, .*; 8\.4 % is not explained;"
-        r" 2\.6 % has no recorded phase\.",
+        r" 2\.6 % is unknown\.",
         lines[2],
     )
     assert "  1. /run/mnt/parallel.dat, wl (4 threads): 751 ms (100.0 %) in 80 syncs" in lines[6]

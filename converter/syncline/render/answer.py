@@ -132,7 +132,7 @@ def _phases(phases: dict[str, int]) -> str:
     parts = [", ".join(f"{text(ns / whole, 'share')} {phase}" for phase, ns in known)]
     parts.append(f"{text(phases.get(RESIDUE, 0) / whole, 'share')} is not explained")
     if UNKNOWN in phases:
-        parts.append(f"{text(phases[UNKNOWN] / whole, 'share')} has no recorded phase")
+        parts.append(f"{text(phases[UNKNOWN] / whole, 'share')} is unknown")
     return f"Where {text(whole, 'ns')} went: {'; '.join(part for part in parts if part)}."
 
 
