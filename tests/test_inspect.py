@@ -528,3 +528,34 @@ def test_both_engines_give_the_same_description(engine: str) -> None:
     for file in (THESIS, STRACE, BLKTRACE, TESTS / "bpf" / "patched.log.gz"):
         want, info = inspect_one(file), inspect_one(file, "--engine", engine)
         assert info == want, file
+
+
+def test_a_report_without_rows_says_what_is_not_recorded() -> None:
+    """A report does not claim that there was nothing, if the input could not show it."""
+    for engine in ("duckdb", "embedded"):
+        names = ("bystanders", "phases", "device", "whose-data", "slow-writes", "failures")
+        text = ok("report", STRACE, *names, "--engine", engine)
+        lines = [line for line in text.splitlines() if line.startswith("No rows")]
+        assert (
+            lines[:2]
+            == [
+                "No rows: the column start_ns is not recorded. The routes ring-buffer, dynamic-events and"
+                " bpftrace record it."
+            ]
+            * 2
+        )
+        assert lines[2].startswith("No rows: no bio has a known device and completion. The routes")
+        assert lines[3].startswith("No rows: the column bios is not recorded.")
+        assert lines[4] == (
+            "No rows: waits of writes are not recorded. The route dynamic-events records them."
+        )
+        # Its calls say how they ended, so it could have shown failures.
+        assert lines[5:] == ["No rows."]
+    assert "no bio has a known device" in ok("report", DATA / "parallel4.log", "bystanders")
+    assert "waits of writes are not recorded" in ok("inspect", STRACE)
+    # This one has probes for waits of writes.
+    probed = ok("inspect", TESTS / "dynamic-events" / "run")
+    assert "no write waited for 1 ms or longer, as far as it records that" in probed
+    markdown = ok("report", STRACE, "device", "--format", "md")
+    assert "No rows: no bio has a known device and completion." in markdown
+    assert "No rows" not in ok("report", STRACE, "device", "--format", "json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from syncline.render import human
 def _reports() -> list[str]:
     from syncline.report import catalogue
 
-    return [f"{name:10} {catalogue.load(name).title}" for name in catalogue.names()]
+    names = catalogue.names()
+    width = max(map(len, names))
+    return [f"{name:{width}} {catalogue.load(name).title}" for name in names]
 
 
 @click.command(
@@ -79,6 +82,8 @@ def command(
     from syncline import render
     from syncline.render import answer as rendered
     from syncline.report import answer, catalogue
+    from syncline.report.inspect import statements as statements_of_why
+    from syncline.report.inspect import why_empty
     from syncline.report.run import caveats, run_report, statements
 
     wants_answer = not names and form == "table"
@@ -97,6 +102,9 @@ def command(
     options.refuse_for_converted(input, reading)
     needed = statements(report.name for report in reports)
     needed += answer.statements() if wants_answer else []
+    # For people, a report without rows says why.
+    says_why = form in ("table", "md")
+    needed += statements_of_why() if says_why and reports else []
     with (
         bar("reading") as progress,
         opened(input, reading, engine, progress, statements=needed) as open_engine,
@@ -104,6 +112,16 @@ def command(
         stdout_preface, stderr_preface = render.preface(form, caveats(open_engine))
         first = rendered.render(answer.read(open_engine), catalogue.names()) if wants_answer else ""
         tables = [(run_report(open_engine, report.name), report) for report in reports]
+        if says_why:
+            tables = [
+                (
+                    table
+                    if table.rows
+                    else replace(table, why_empty=why_empty(open_engine, report.name)),
+                    report,
+                )
+                for table, report in tables
+            ]
     sys.stderr.write(stderr_preface)
     export = render.exporter(form)
     # jq reads several JSON objects as a stream.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from syncline.engine import Value
     from syncline.report import Report, Table
 
-__all__ = ["MISSING", "RIGHT", "cells", "header", "text"]
+__all__ = ["MISSING", "RIGHT", "cells", "header", "no_rows", "text"]
 
 # Units whose values are right-aligned and never shortened. A bar is already aligned.
 RIGHT = {"id", "count", "ns", "time", "bytes", "share", "ratio", "unit"}
@@ -42,6 +42,11 @@ def header(name: str, unit: str) -> str:
     if not unit:
         return name
     return (name.removesuffix("_ns") if unit in ("ns", "time") else name).replace("_", " ")
+
+
+def no_rows(table: Table) -> str:
+    """Returns the line that takes the place of the rows, with the reason if it is known."""
+    return f"No rows: {table.why_empty}" if table.why_empty else "No rows."
 
 
 def _cell(value: Value, unit: str, record: dict[str, Value]) -> str:

@@ -27,7 +27,7 @@ def render(table: Table, report: Report | None = None) -> str:
             _line([_cell(cell, unit) for cell, (_, unit) in zip(row, columns, strict=True)])
         )
     if not rows:
-        lines += ["", "No rows."]
+        lines += ["", escaped(human.no_rows(table))]
     return "\n".join(lines) + "\n"
 
 

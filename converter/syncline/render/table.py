@@ -86,7 +86,7 @@ def render(
     for cells in zip(*(field.shown(console) for field in fields), strict=True):
         console.file.writelines(f"{line}\n" for line in _row(fields, cells))
     if not body:
-        console.print("No rows.")
+        console.print(Text(printable(human.no_rows(table))), soft_wrap=True)
     if notes:
         console.print(Text("; ".join(notes) + "."), soft_wrap=True)
     text = console.file.getvalue()

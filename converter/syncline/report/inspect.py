@@ -15,7 +15,16 @@ from . import catalogue, metadata, recorded_by
 from .run import check_trace, read_failures, run_query
 from .tables import SqlEngine
 
-__all__ = ["FILLED_BY", "INSTEAD", "NEEDS", "Filler", "inspect", "uses"]
+__all__ = [
+    "FILLED_BY",
+    "INSTEAD",
+    "NEEDS",
+    "Filler",
+    "inspect",
+    "statements",
+    "uses",
+    "why_empty",
+]
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,7 @@ _NO_COMMIT = "it records no commit: the routes dynamic-events and ring-buffer do
 _NO_WRITE_WAIT = (
     "no write waited for 1 ms or longer, as far as it records that: the route dynamic-events does"
 )
+_WRITE_WAITS_UNSEEN = "waits of writes are not recorded: the route dynamic-events records them"
 
 # Report -> groups of columns. A report needs one column of each group. If another column is unknown, it is partial.
 NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -123,8 +133,6 @@ def inspect(
     missing = metadata.missing_tables(meta)
     known = _records(engine, "known")[0]
     counts = _columns(known)
-    no_request, marks = _no_request(engine, known["syncs"]), _marks(engine)
-    refused = _refused(engine)
     return {
         "format": metadata.value(meta, "source"),
         "facts": metadata.facts(meta, manifest),
@@ -145,11 +153,59 @@ def inspect(
             {"column": column, "known": count, "of": of} for column, (count, of) in counts.items()
         ],
         "unknown_columns": _unknown_columns(counts),
-        "reports": [
-            _report(name, counts, missing, no_request, marks, refused.get(name, ""))
-            for name in catalogue.names()
-        ],
+        "reports": _reports(engine, catalogue.names(), meta, known),
     }
+
+
+def statements() -> list[str]:
+    """Returns the SQL that `why_empty` runs."""
+    rows = [*_DEVICE_ROWS, *_FLAG_ROWS, *_BIO_ROWS, *_COMMIT_ROWS, *_WRITE_WAIT_ROWS]
+    return [
+        catalogue.read_sql("inspect", "known"),
+        _UNMATCHED_CALLS,
+        _MARKS,
+        *(f"SELECT 1 FROM {table}" for table in rows),
+    ]
+
+
+def why_empty(engine: SqlEngine, name: str) -> str:
+    """Returns why the input gives a report no rows, in sentences; an empty string if it could have given some."""
+    (report,) = _reports(engine, [name], metadata.read_meta(engine), _records(engine, "known")[0])
+    reason, columns = report["reason"], report["unknown_columns"]
+    if reason:
+        what, colon, routes = reason.partition(": the route")
+        text = f"{what}. The route{routes}." if colon else f"{reason}."
+        if tables := report["missing_tables"]:
+            text = f"the input lacks {_listed(tables)}: {text}"
+        return text if report["answer"] == "no" else f"the input does not record all: {text}"
+    if report["answer"] != "no" or not columns:
+        return ""
+    one = len(columns) == 1
+    text = f"the column{'s' * (not one)} {_listed(columns)} {'is' if one else 'are'} not recorded."
+    if routes := report["recorded_by"]:
+        many = len(routes) > 1
+        text += (
+            f" The route{'s' * many} {_listed(routes)} record{'s' * (not many)}"
+            f" {'it' if one else 'them'}{''.join(f', {one}' for one in report['conditions'])}."
+        )
+    return text
+
+
+def _listed(words: list[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _reports(
+    engine: SqlEngine, names: list[str], meta: metadata.Meta, known: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Describes which of the reports the input has the data for."""
+    counts, missing = _columns(known), metadata.missing_tables(meta)
+    no_request, marks = _no_request(engine, known["syncs"]), _marks(engine)
+    refused = _refused(engine, meta)
+    return [
+        _report(name, counts, missing, no_request, marks, refused.get(name, "")) for name in names
+    ]
 
 
 def _records(engine: SqlEngine, name: str) -> list[dict[str, Any]]:
@@ -161,29 +217,41 @@ Counts = dict[str, tuple[int, int]]
 
 
 def _marks(engine: SqlEngine) -> int:
-    return int(run_query(engine, "SELECT COUNT(*) FROM syncline_mark").rows[0][0] or 0)
+    return int(run_query(engine, _MARKS).rows[0][0] or 0)
 
 
-def _refused(engine: SqlEngine) -> dict[str, str]:
+_MARKS = "SELECT COUNT(*) FROM syncline_mark"
+_UNMATCHED_CALLS = "SELECT COUNT(*) FROM syncline_call WHERE unmatched"
+# Rows without which a report can say nothing.
+_DEVICE_ROWS = ("syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL",)
+_FLAG_ROWS = (
+    "syncline_bio WHERE sync_id IS NOT NULL AND rwbs IS NOT NULL",
+    "syncline_wait WHERE wait = 'flush'",
+)
+_BIO_ROWS = ("syncline_bio WHERE sync_id IS NOT NULL",)
+_COMMIT_ROWS = ("syncline_journal", "syncline_wait WHERE wait <> 'flush'")
+_WRITE_WAIT_ROWS = ("syncline_write_wait",)
+
+
+def _refused(engine: SqlEngine, meta: metadata.Meta) -> dict[str, str]:
     """Returns why a report can say nothing, by its name: a row that it needs is missing."""
 
     def lacks(*tables: str) -> bool:
         return not any(run_query(engine, f"SELECT 1 FROM {table} LIMIT 1").rows for table in tables)
 
     refused = {}
-    if lacks("syncline_bio WHERE dev IS NOT NULL AND dur_ns IS NOT NULL"):
+    if lacks(*_DEVICE_ROWS):
         refused |= dict.fromkeys(("bystanders", "device"), _NO_DEVICE)
-    if lacks(
-        "syncline_bio WHERE sync_id IS NOT NULL AND rwbs IS NOT NULL",
-        "syncline_wait WHERE wait = 'flush'",
-    ):
+    if lacks(*_FLAG_ROWS):
         refused["durability"] = _NO_FLAGS
-    if lacks("syncline_bio WHERE sync_id IS NOT NULL"):
+    if lacks(*_BIO_ROWS):
         refused["whose-data"] = _NO_BIO
-    if lacks("syncline_journal", "syncline_wait WHERE wait <> 'flush'"):
+    if lacks(*_COMMIT_ROWS):
         refused["journal"] = _NO_COMMIT
-    if lacks("syncline_write_wait"):
-        refused["slow-writes"] = _NO_WRITE_WAIT
+    if lacks(*_WRITE_WAIT_ROWS):
+        # Waits of writes come from probes. An input that does not count them may have had some.
+        probes = metadata.total(meta, "events.probe")
+        refused["slow-writes"] = _WRITE_WAITS_UNSEEN if probes == 0 else _NO_WRITE_WAIT
     return refused
 
 
@@ -281,7 +349,7 @@ def _no_request(engine: SqlEngine, syncs: int) -> str:
     """Returns why the input has no request, or an empty string if it has one."""
     if syncs:
         return ""
-    calls = run_query(engine, "SELECT COUNT(*) FROM syncline_call WHERE unmatched").rows[0][0]
+    calls = run_query(engine, _UNMATCHED_CALLS).rows[0][0]
     return _ONLY_CALLS if calls else _NO_REQUEST
 
 

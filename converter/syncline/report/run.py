@@ -47,10 +47,14 @@ _LACKING = (
 
 @dataclass(frozen=True)
 class Table:
-    """The result of a report or a query."""
+    """The result of a report or a query.
+
+    `why_empty`: why there are no rows, in sentences; empty if it is not known, or if there was nothing to show.
+    """
 
     columns: list[str]
     rows: list[tuple[Value, ...]]
+    why_empty: str = ""
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """Returns the rows, keyed by column."""
