@@ -185,6 +185,8 @@ def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     assert "--to" in fails(2, "convert", SMALL1, "-o", "-")
     assert f"mkdir -p {tmp_path}/no" in fails(2, "convert", SMALL1, "-o", tmp_path / "no" / "x.csv")
     assert "summary" in fails(2, "report", SMALL1, "sumary")
+    assert "No such command 'recrod'. Did you mean record?" in fails(2, "recrod")
+    assert "No such command 'xyzzy'." in fails(2, "xyzzy")
     assert "thesis" in fails(2, "convert", SMALL1, "-o", tmp_path / "x.csv", "--from", "dtrace")
     assert "CSV holds one table" in fails(
         2, "report", SMALL1, "files", "threads", "--format", "csv"
@@ -195,6 +197,18 @@ def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     assert "input" in fails(2, "convert", same, "-o", same, "--to", "csv")
     assert same.read_bytes() == recording("small1.log")
     assert left(tmp_path) == ["same.log"]
+
+
+def test_a_run_directory_without_a_manifest_is_unfinished(tmp_path: Path) -> None:
+    unfinished = shutil.copytree(ROOT / "tests/data/dynamic-events/run", tmp_path / "run")
+    (unfinished / "manifest.json").unlink()
+    message = fails(3, "report", unfinished)
+    assert f"{unfinished} has no manifest.json: its recording was not finished" in message
+    recording = unfinished / "trace.dat.gz"
+    assert f"name the recording itself: syncline report {recording}" in message
+    ok("report", recording)
+    recording.unlink()
+    assert "name the recording itself" not in fails(3, "report", unfinished)
 
 
 def test_unreadable_or_foreign_input_exits_with_3(tmp_path: Path) -> None:

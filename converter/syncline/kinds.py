@@ -36,6 +36,8 @@ Kind = Literal["trace", "dataset", "tables", "rows", "log", "folder"]
 BASELINE = b'{"syncline_baseline":'
 # The file that marks a run directory.
 MANIFEST = "manifest.json"
+# The file that a recording writes first.
+DEVICES = "devices.json"
 # The file that marks a dataset.
 DATASET = "syncline_dataset.json"
 # How the URL of a dataset in an object store begins.
@@ -80,6 +82,8 @@ def kind_of(path: str, source: str | None = None) -> Kind:
     if file.is_dir():
         if is_recording(file):
             return "log"
+        if (file / DEVICES).is_file() and not is_table_folder(file):
+            raise _unfinished(path)
         return "tables" if is_columns(file) else "folder"
     # Reading from a pipe would consume its first bytes.
     if source or not file.is_file():
@@ -105,6 +109,18 @@ def kind_of(path: str, source: str | None = None) -> Kind:
 def is_recording(path: str | Path) -> bool:
     """Returns whether the path is a run directory of `syncline record`."""
     return Path(path, MANIFEST).is_file()
+
+
+def _unfinished(path: str) -> InputError:
+    """What to say of a run directory whose recording was killed."""
+    names = ("trace.dat", "trace.dat.gz")
+    found = next((file for name in names if (file := Path(path, name)).is_file()), None)
+    return InputError(
+        f"{path} has no {MANIFEST}: its recording was not finished",
+        f"name the recording itself: syncline report {shlex.quote(str(found))}"
+        if found
+        else "record again: syncline record -o DIR -- COMMAND",
+    )
 
 
 def is_dataset(path: str) -> bool:

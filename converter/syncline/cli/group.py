@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from syncline.printable import printable
+
 # Commands, each with the module of the same name (`_` for `-`). A module is imported only when it is used, so
 # that `--help` is fast.
 COMMANDS = (
@@ -43,6 +45,18 @@ class Commands(click.Group):
             return None
         module = name.replace("-", "_")
         return importlib.import_module(f"syncline.cli.{module}").command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not ctx.resilient_parsing:
+            # Only a wrong name needs it.
+            import difflib
+
+            if close := difflib.get_close_matches(name, COMMANDS, 1):
+                ctx.fail(f"No such command {printable(name)!r}. Did you mean {close[0]}?")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
