@@ -470,9 +470,11 @@ def test_frames_of_a_difference_are_named_with_their_change(
         ]
     )
     assert "note: 800 ns of " in done.stderr
-    assert "belongs to 1 stack that" in done.stderr
-    # The command in the note shows it as new.
-    typed = done.stderr.partition("the two exchanged: syncline ")[2].splitlines()[0]
+    assert "is in a stack that" in done.stderr
+    assert "The lower graph shows it." in done.stderr
+    # The command in the note of a format without a lower graph shows it as new.
+    done = run("flamegraph", pair[0], "--diff", pair[1], "--weight", "syscall")
+    typed = done.stderr.partition("exchange the two: syncline ")[2].splitlines()[0]
     ok(*shlex.split(typed), "--weight", "syscall", "-o", out)
     assert ("+new e", 800) in [(name, width) for name, _, _, width in drawn(out.read_bytes())]
     text = out.read_text()

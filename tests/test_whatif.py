@@ -250,6 +250,10 @@ def test_what_cannot_be_modelled_is_refused(tmp_path: Path) -> None:
     assert "stacked on another device" in fails(3, "whatif", stacked)
     calls = ROOT / "tests" / "data" / "strace" / "small4.log"
     assert "no issue of a request" in fails(3, "whatif", calls)
+    # It lost events too, but larger buffers would not help.
+    assert "whose issues are not recorded" in fails(
+        3, "whatif", ROOT / "tests/data/thesis/small4.log"
+    )
     empty = ROOT / "tests" / "data" / "blktrace" / "small4.blkparse.txt.gz"
     assert "no sync in the recording" in fails(3, "whatif", empty)
     fails(2, "whatif", calls, "--queue-depth", "4,0")

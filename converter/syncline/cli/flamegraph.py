@@ -63,8 +63,8 @@ _DIFFERENTIAL = ("svg", "folded")
     default="count",
     show_default=True,
     help="What the width of a frame is: the number of requests, their syscall latency, their writeback"
-    " latency, their wait for the journal or for cache flushes (both recorded by the ring buffer of a"
-    " patched kernel), or the bytes that were written back for them.",
+    " latency, their wait for the journal or for cache flushes (both recorded by the route dynamic-events, and"
+    " by the ring buffer of a patched kernel), or the bytes that were written back for them.",
 )
 @click.option(
     "--diff",
@@ -125,7 +125,7 @@ def command(
     if not quiet:
         target = "standard output" if output == "-" else output
         say(f"{picture.title()}: {picture.total_text(picture.new)} -> {target}")
-    _print_notes(picture)
+    _print_notes(picture, form)
 
 
 def _format(output: str, to: str | None) -> str:
@@ -238,7 +238,7 @@ def _check(side: Any, by: str, weight: str, *, may_be_0: bool) -> None:
         )
 
 
-def _print_notes(picture: Any) -> None:
+def _print_notes(picture: Any, form: str) -> None:
     """Prints what the picture does not show to stderr."""
     from syncline.flamegraph.stacks import NO_STACK, UNKNOWN_FILE
 
@@ -268,12 +268,22 @@ def _print_notes(picture: Any) -> None:
     if picture.base:
         gone = [base for _, weight, base in picture.rows() if weight == 0]
         if gone:
-            stacks = "1 stack" if len(gone) == 1 else f"{_count(len(gone))} stacks"
-            say(
-                f"note: {human.text(sum(gone), picture.what.unit)} of {picture.base.path} belongs to {stacks}"
-                f" that {picture.new.path} does not have; the lower graph of an SVG shows it; the two exchanged:"
-                f" syncline flamegraph"
+            one = len(gone) == 1
+            stacks = "a stack" if one else f"{_count(len(gone))} stacks"
+            amount, verb = human.text(sum(gone), picture.what.unit), "is in"
+            # Normalized counts are no numbers of requests.
+            if picture.weight == "count" and not picture.normalize:
+                amount += " request" if sum(gone) == 1 else " requests"
+                verb = "has" if sum(gone) == 1 else "have"
+            where = (
+                f"The lower graph shows {'it' if one else 'them'}."
+                if form == "svg"
+                else f"To see {'it' if one else 'them'}, exchange the two: syncline flamegraph"
                 f" {shlex.quote(picture.base.path)} --diff {shlex.quote(picture.new.path)}"
+            )
+            say(
+                f"note: {amount} of {picture.base.path} {verb} {stacks} that {picture.new.path} does"
+                f" not have. {where}"
             )
     for remark in picture.remarks:
         say(f"note: {remark}")

@@ -100,7 +100,11 @@ def read(engine: SqlEngine, dev: str | None = None, *, lost_is_ok: bool = False)
     """
     check_trace(engine)
     requests, syncs = _rows(engine, "requests"), _rows(engine, "syncs")
-    notes = list(_refuse_unfit(_rows(engine, "unfit"), lost_is_ok=lost_is_ok))
+    # Losses come last: larger buffers do not help a recording that lacks the rest.
+    unfit = _rows(engine, "unfit")
+    _refuse_unfit(unfit)
+    _refuse_unissued(requests, syncs)
+    notes = list(_losses(unfit, lost_is_ok=lost_is_ok))
     dev = _device(requests, syncs, dev, notes)
     of_dev = [row for row in requests if row["dev"] == dev]
     used = {row["sync_id"] for row in of_dev}
@@ -136,10 +140,12 @@ def _rows(engine: SqlEngine, name: str) -> list[dict[str, Any]]:
     return run_query(engine, catalogue.read_sql("model", name)).as_dicts()
 
 
-def _device(
-    requests: list[dict[str, Any]], syncs: list[dict[str, Any]], dev: str | None, notes: list[str]
-) -> str:
-    """Returns the device, and adds notes on the choice."""
+def _refuse_unissued(requests: list[dict[str, Any]], syncs: list[dict[str, Any]]) -> None:
+    """Refuses a recording without what a replay repeats.
+
+    Raises:
+        InputError: says what is not recorded.
+    """
     if not syncs:
         raise InputError(
             "no sync in the recording has a known start, end and thread",
@@ -150,6 +156,12 @@ def _device(
             "the recording has no issue of a request, so its service times are not known",
             "record with the route dynamic-events, which records block_rq_issue",
         )
+
+
+def _device(
+    requests: list[dict[str, Any]], syncs: list[dict[str, Any]], dev: str | None, notes: list[str]
+) -> str:
+    """Returns the device, and adds notes on the choice."""
     by_dev = Counter(row["dev"] for row in requests if row["sync_id"] is not None)
     known = Counter(row["dev"] for row in requests)
     if dev is not None:
@@ -166,21 +178,12 @@ def _device(
     return chosen
 
 
-def _refuse_unfit(rows: list[dict[str, Any]], *, lost_is_ok: bool) -> Iterator[str]:
-    """Yields notes on what is not replayed.
+def _refuse_unfit(rows: list[dict[str, Any]]) -> None:
+    """Refuses what a replay cannot use.
 
     Raises:
-        InputError: the recording has what a replay cannot use.
+        InputError: says what it is.
     """
-    lost = {row["detail"]: row["number"] for row in rows if row["reason"] == "lost" and row["number"]}  # fmt: skip
-    if lost:
-        what = ", ".join(f"{number:,} {reason}" for reason, number in lost.items())
-        if not lost_is_ok:
-            raise InputError(
-                f"the recording lost events ({what}), so requests and their order are not all known",
-                "record again with larger buffers (syncline doctor), or accept the loss: --max-loss N",
-            )
-        yield (f"the recording lost events ({what}): what they were about is not replayed")
     for row in rows:
         if row["reason"] == "runs":
             raise InputError(
@@ -193,6 +196,24 @@ def _refuse_unfit(rows: list[dict[str, Any]], *, lost_is_ok: bool) -> Iterator[s
                 "a replay needs a file system on the device itself; syncline report INPUT device lists"
                 " the devices",
             )
+
+
+def _losses(rows: list[dict[str, Any]], *, lost_is_ok: bool) -> Iterator[str]:
+    """Yields notes on what is not replayed.
+
+    Raises:
+        InputError: events are lost, and that is not accepted.
+    """
+    lost = {row["detail"]: row["number"] for row in rows if row["reason"] == "lost" and row["number"]}  # fmt: skip
+    if lost:
+        what = ", ".join(f"{number:,} {reason}" for reason, number in lost.items())
+        if not lost_is_ok:
+            raise InputError(
+                f"the recording lost events ({what}), so requests and their order are not all known",
+                "record again with larger buffers (syncline doctor), or accept the loss: --max-loss N",
+            )
+        yield (f"the recording lost events ({what}): what they were about is not replayed")
+    for row in rows:
         if row["reason"] == "unfinished":
             yield (f"{row['number']:,} bios of syncs without a completion are not replayed")
 

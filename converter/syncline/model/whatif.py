@@ -101,7 +101,7 @@ def _assumptions(
     deeper = [one for one in policies if one.largest_depth > model.depth]
     if deeper and not is_known and model.parallelism >= model.depth:
         found.append(
-            f"no more than {model.depth} requests were ever at the device, so it may serve more at once:"
+            f"no more than {model.depth} request{'s were' if model.depth != 1 else ' was'} ever at the device, so it may serve more at once:"
             " the figures of larger depths are then too slow; --parallelism N says how many"
         )
     found.append("each request takes as long as it took; the device has one queue; reads are not recorded and take no time")  # fmt: skip
