@@ -109,11 +109,9 @@ WITH
       AND wait.sync_id = slow.sync_id
     JOIN syncline_journal AS journal
       ON journal.run = wait.run
-      AND journal.transaction_id = wait.transaction_id
-      AND (journal.dev = slow.dev OR journal.dev IS NULL)
+      AND journal.commit_id = wait.commit_id
     WHERE
-      journal.kind = 'commit'
-      AND journal.dur_ns IS NOT NULL
+      journal.dur_ns IS NOT NULL
     GROUP BY
       slow.run,
       slow.sync_id,

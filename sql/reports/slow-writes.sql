@@ -46,12 +46,10 @@ WITH
       FROM syncline_journal AS journal
       JOIN syncline_wait AS wait
         ON wait.run = journal.run
-        AND wait.transaction_id = journal.transaction_id
-        AND wait.wait IN ('commit wait', 'fast commit wait')
+        AND wait.commit_id = journal.commit_id
       JOIN syncline_sync AS sync
         ON sync.run = wait.run
         AND sync.sync_id = wait.sync_id
-        AND sync.dev = journal.dev
       WHERE
         journal.dur_ns IS NOT NULL
     ) AS waiting

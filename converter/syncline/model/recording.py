@@ -220,10 +220,10 @@ def _losses(rows: list[dict[str, Any]], *, lost_is_ok: bool) -> Iterator[str]:
 
 def _waits(rows: list[dict[str, Any]], commits: list[dict[str, Any]]) -> dict[int, list[Wait]]:
     """Returns the waits by sync_id, for commits that are known."""
-    numbers = {row["transaction_id"]: index for index, row in enumerate(commits)}
+    numbers = {row["commit_id"]: index for index, row in enumerate(commits)}
     found: dict[int, list[Wait]] = {}
     for row in rows:
-        number = numbers.get(row["transaction_id"])
+        number = numbers.get(row["commit_id"])
         if number is not None:
             wait = Wait(number, row["start_ns"], row["end_ns"])
             found.setdefault(row["sync_id"], []).append(wait)
