@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +38,6 @@ __all__ = [
 _THREADS = 16
 # Runs that a message names.
 _NAMED = 3
-_COLUMN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -98,9 +96,10 @@ def read_entries(store: Store) -> tuple[list[Entry], list[str]]:
     return sorted(entries, key=_order), problems
 
 
-def _order(entry: Entry) -> tuple[bool, int, str]:
-    """Runs whose start is not known come last."""
-    return (entry.started_ns is None, entry.started_ns or 0, entry.run)
+def _order(entry: Entry) -> tuple[float, str]:
+    """Sorts by start. A run whose start is unknown comes last."""
+    start = float("inf") if entry.started_ns is None else entry.started_ns
+    return start, entry.run
 
 
 def _each(store: Store, work: Any, values: Sequence[Any]) -> list[Any]:
@@ -149,7 +148,7 @@ def select(store: Store, where: str | None = None, runs: Iterable[str] | None = 
         entries = filtered(store, entries, where)
     left_out = [*problems]
     if problems:
-        left_out = [f"{len(problems)} runs are left out: {_first(problems)}"]
+        left_out = [f"{_counted(len(problems))} left out: {_first(problems)}"]
     readable = []
     reasons: dict[str, list[str]] = {}
     for entry, reason in zip(
@@ -160,8 +159,7 @@ def select(store: Store, where: str | None = None, runs: Iterable[str] | None = 
         else:
             reasons.setdefault(reason, []).append(entry.partition)
     for reason, partitions in reasons.items():
-        count = f"{len(partitions):,} run{'s are' if len(partitions) > 1 else ' is'}"
-        left_out.append(f"{count} left out: {reason}: {_first(partitions)}")
+        left_out.append(f"{_counted(len(partitions))} left out: {reason}: {_first(partitions)}")
     if not readable:
         raise InputError(
             f"{store.url}: no run can be read: {'; '.join(left_out) or 'it holds none of these runs'}",
@@ -202,6 +200,10 @@ def runs_of(path: str, where: str | None) -> tuple[list[str], list[str]]:
     selection = select(store, where, [run] if run else None)
     found = [f"{store.url}/{entry.partition}" for entry in selection.entries]
     return found, selection.left_out
+
+
+def _counted(runs: int) -> str:
+    return "1 run is" if runs == 1 else f"{runs:,} runs are"
 
 
 def _first(names: list[str]) -> str:
@@ -267,9 +269,10 @@ def create_runs(db: duckdb.DuckDBPyConnection, entries: list[Entry]) -> None:
     """Creates the table `syncline_run`."""
     db.execute(read_sql("dataset", "run"))
     own = [name for name, *_ in db.execute("DESCRIBE syncline_run").fetchall()]
-    facts = sorted({key for entry in entries for key in entry.facts} - {*own})
+    facts = sorted({key for entry in entries for key in entry.facts})
     for fact in facts:
-        db.execute(f'ALTER TABLE syncline_run ADD COLUMN "{fact.replace(chr(34), chr(34) * 2)}" VARCHAR')  # fmt: skip
+        # `layout.FACT` needs no quotes.
+        db.execute(f"ALTER TABLE syncline_run ADD COLUMN {fact} VARCHAR")
     rows = [row_of(entry, own, facts) for entry in entries]
     if rows:
         marks = ", ".join("?" * (len(own) + len(facts)))

@@ -158,11 +158,13 @@ def ingest(
 def _publish(store: Store, tables: Path, entry: Entry, described: Described) -> Outcome:
     """Publishes a partition and its entry, in this order."""
     present = [_read(store, name) for name in _same_run(store, entry)]
-    same = [one for one in present if _is_same(one, entry, described)]
-    if same and not described.replace and index.problem(store, same[0]) is None:
-        return Outcome("present", same[0])
-    # A partition that was deleted or damaged is written again.
-    if present and not same and not described.replace:
+    equal = [one for one in present if not _changes(one, entry, described)]
+    if equal and not described.replace:
+        damage = index.problem(store, equal[0])
+        if not damage:
+            return Outcome("present", equal[0])
+        # The partition was deleted or damaged, so it is written again.
+    if present and not equal and not described.replace:
         changes = "; ".join(_changes(present[0], entry, described))
         raise InputError(
             f"{entry.name} is in the dataset as {present[0].run}, and differs: {changes}",
@@ -199,8 +201,8 @@ def _with_kept(entry: Entry, present: list[Entry], described: Described) -> Entr
 
 def _same_run(store: Store, entry: Entry) -> list[str]:
     """Returns the names of the entries with the same rows, or of the same input."""
-    rows = entry.rows_id[:12]
-    wanted = entry.file.split(".")[1]
+    _, rows = entry.run.rsplit("-", 1)
+    _, wanted, _ = entry.file.split(".")
     found = []
     for name in store.sizes(layout.ENTRIES):
         parts = name.split(".")
@@ -222,15 +224,11 @@ def _read(store: Store, name: str) -> Entry:
         ) from None
 
 
-def _is_same(old: Entry, new: Entry, described: Described) -> bool:
-    """Returns whether an ingest would change nothing. The name and the form of the input do not count.
+def _changes(old: Entry, new: Entry, described: Described) -> list[str]:
+    """Returns what an ingest would change. The name and the form of the input do not count.
 
     What the user does not say now is kept.
     """
-    return not _changes(old, new, described)
-
-
-def _changes(old: Entry, new: Entry, described: Described) -> list[str]:
     changes = []
     if described.host is not None and old.host != new.host:
         changes.append(f"the host is {shown(old.host)} there instead of {new.host}")

@@ -242,7 +242,7 @@ class SparkEngine:
         glot = _import("sqlglot")
         (statement,) = (one for one in glot.parse(read_sql("dataset", "run"), read="duckdb") if one)
         columns = {column.name: _type(column) for column in statement.this.expressions}
-        facts = sorted({key for entry in selection.entries for key in entry.facts} - {*columns})
+        facts = sorted({key for entry in selection.entries for key in entry.facts})
         rows = [index.row_of(entry, list(columns), facts) for entry in selection.entries]
         texts = [*columns, *facts]
         schema = ", ".join(

@@ -16,7 +16,7 @@ from syncline.report.catalogue import sql_root
 from . import index, layout
 from .index import Selection
 from .layout import Entry
-from .store import ObjectStore, Store, open_store, store_reason
+from .store import ObjectStore, Store, is_url, open_store, store_reason
 
 if TYPE_CHECKING:
     import duckdb
@@ -132,7 +132,8 @@ def _select(types: dict[str, str], columns: dict[str, str], files: list[str]) ->
         else f'CAST({f"{chr(34)}{name}{chr(34)}" if name in columns else "NULL"} AS {kind}) AS "{name}"'
         for name, kind in types.items()
     ]
-    names = ", ".join("'" + as_pattern(Path(file)).replace("'", "''") + "'" if "://" not in file else "'" + file.replace("'", "''") + "'" for file in files)  # fmt: skip
+    patterns = [file if is_url(file) else as_pattern(Path(file)) for file in files]
+    names = ", ".join("'" + pattern.replace("'", "''") + "'" for pattern in patterns)
     return (
         f"SELECT {', '.join(parts)}, run FROM read_parquet([{names}], hive_partitioning = true,"
         " hive_types_autocast = false)"

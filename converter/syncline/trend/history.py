@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import comb
 from typing import Any
 
 from syncline.dataset.layout import Entry
@@ -84,9 +85,15 @@ def history(
     left_out = []
     if len(dated) < len(entries):
         names = ", ".join(entry.run for entry in entries if entry.started_ns is None)
+        count = len(entries) - len(dated)
         left_out.append(
-            f"{len(entries) - len(dated):,} runs are left out, because their time is not known"
-            f" (syncline ingest --started): {names[:200]}"
+            (
+                "1 run is left out, because its"
+                if count == 1
+                else f"{count:,} runs are left out, because their"
+            )
+            + f" time is not known: {names[:200]}"
+            " (give it: syncline ingest RUN --into DATASET --started TIME --replace)"
         )
     dated.sort(key=lambda entry: (entry.started_ns or 0, entry.run))
     series = []
@@ -135,9 +142,7 @@ def _with_changes(series: Series, policy: Policy, alpha: float, seed: int) -> Se
     places = changes_in(series.values, alpha, seed)
     if places is None:
         needed = _least_runs(alpha)
-        return Series(
-            **{**series.__dict__, "too_few": f"{len(series.values)} runs; {needed} are needed"}
-        )
+        return replace(series, too_few=f"{len(series.values)} runs; {needed} are needed")
     changes = []
     for number, at in enumerate(places):
         first = places[number - 1] if number else 0
@@ -146,7 +151,7 @@ def _with_changes(series: Series, policy: Policy, alpha: float, seed: int) -> Se
         changes.append(
             Change(at, _judged(series, before, after, policy, seed), _p(before, after, seed))
         )
-    return Series(**{**series.__dict__, "changes": changes})
+    return replace(series, changes=changes)
 
 
 def _judged(
@@ -214,8 +219,6 @@ def _place(numpy: Any, values: Any) -> int:
 
 def _least_runs(alpha: float) -> int:
     """Returns how long a series must be: sorted values are at least as rare as alpha, in both directions."""
-    from math import comb
-
     length = 2 * _LEAST
     while 2 / comb(length, length // 2) > alpha:
         length += 1
