@@ -14,7 +14,7 @@ from syncline import _core
 from syncline.advice import Advice, UnknownFinding, advise, catalogue, evidence, load, names
 from syncline.inputs import Reading, opened
 
-from tests import known_truth
+from tests import alarms, known_truth
 from tests.coretools import ROOT, tables
 from tests.known_truth import Case
 from tests.reference import advice as reference
@@ -241,6 +241,7 @@ FIRES = {
     "commit-timer": {"fdatasync"},
     "empty": {"empty"},
     "error": {"empty"},
+    # A false alarm, as tests/alarms.tsv says.
     "fast-commit": {"fdatasync"},
     "forced-syncfs": {"commit"},
     "four-files": {"commit"},
@@ -388,3 +389,8 @@ def test_a_bad_input_does_not_keep_the_others_from_being_read(tmp_path: Path) ->
     done = run("advise", bad, DATA / "thesis" / "empty.log")
     assert done.returncode == 3
     assert "50 of 51" in done.stdout
+
+
+def test_the_page_says_how_often_the_findings_are_true(tmp_path: Path) -> None:
+    """`python -m tests.alarms` writes the table. A finding in a new recording needs a line in alarms.tsv."""
+    assert alarms.table(tmp_path) in alarms.PAGE.read_text()

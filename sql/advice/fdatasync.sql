@@ -14,11 +14,12 @@
 --
 -- Inferred: that the size did not change is not recorded. fdatasync needs the
 -- commit too if the file grew within its last block, or if its blocks were
--- allocated in advance and not written yet.
+-- allocated in advance and not written yet. A change of an extended attribute
+-- may be in the inode too, and fdatasync does not make it durable.
 --
 -- Instead: call fdatasync where only overwritten data must be durable.
 --
--- Needs: sync.journal_ns journal.tid wait.transaction_id bio.tid
+-- Needs: sync.journal_ns journal.tid wait.commit_id bio.tid
 --
 -- Not checked: it needs the waits for commits and the bios of the journal's
 -- thread, which the routes dynamic-events and ring-buffer (on a patched kernel)
@@ -63,7 +64,7 @@ WITH
   logged AS (
     SELECT
       journal.run AS run,
-      journal.dev AS dev,
+      journal.commit_id AS commit_id,
       journal.transaction_id AS transaction_id,
       SUM(assigned.bios) AS bios
     FROM syncline_journal AS journal
@@ -76,15 +77,16 @@ WITH
       AND assigned.ts_ns <= journal.ts_ns + journal.dur_ns
     GROUP BY
       journal.run,
-      journal.dev,
+      journal.commit_id,
       journal.transaction_id
   ),
   wait AS (
     SELECT
       run,
       sync_id,
-      MIN(transaction_id) AS transaction_id,
-      COUNT(DISTINCT transaction_id) AS transactions,
+      -- A fast commit has none, and says nothing of the full one.
+      MIN(commit_id) AS commit_id,
+      COUNT(DISTINCT commit_id) AS commits,
       MIN(ts_ns) AS from_ns,
       MAX(ts_ns + dur_ns) AS until_ns
     FROM syncline_wait
@@ -124,17 +126,14 @@ SELECT
   'wrote bytes ' || CAST(request.first_offset AS TEXT) || ' to '
   || CAST(request.last_offset AS TEXT)
   || '; transaction '
-  || CAST(wait.transaction_id AS TEXT)
+  || CAST(logged.transaction_id AS TEXT)
   || ' held one block' AS note,
   wait.from_ns AS from_ns,
   wait.until_ns AS until_ns,
   request.run AS run
 FROM request
 JOIN wait ON wait.run = request.run AND wait.sync_id = request.sync_id
-JOIN logged
-  ON logged.run = request.run
-  AND logged.transaction_id = wait.transaction_id
-  AND (logged.dev = request.dev OR logged.dev IS NULL)
+JOIN logged ON logged.run = request.run AND logged.commit_id = wait.commit_id
 LEFT JOIN earlier
   ON earlier.run = request.run
   AND earlier.sync_id = request.sync_id
@@ -144,7 +143,7 @@ WHERE
   AND request.bios > 0
   AND request.incomplete IS NULL
   AND request.ret >= 0
-  AND wait.transactions = 1
+  AND wait.commits = 1
   -- A descriptor, the block, and the block that ends the transaction.
   AND logged.bios = 3
   AND request.known_end IS NOT NULL

@@ -110,7 +110,7 @@ def fdatasync(tables: Tables) -> list[Part]:
         if commit["dur_ns"] is not None and commit["tid"] is not None:
             last = commit["ts_ns"] + commit["dur_ns"]
             if sum(commit["ts_ns"] <= at <= last for at in bios[commit["tid"]]) == 3:
-                single.add((commit["dev"], commit["transaction_id"]))
+                single.add(commit["commit_id"])
     found = []
     for rows in grouped(tables["sync"], "dev", "ino", "path").values():
         known = None
@@ -120,13 +120,13 @@ def fdatasync(tables: Tables) -> list[Part]:
                 for wait in tables["wait"]
                 if wait["sync_id"] == row["sync_id"] and wait["wait"] != "flush"
             ]
-            of = {wait["transaction_id"] for wait in waits} - {None}
+            of = {wait["commit_id"] for wait in waits} - {None}
             if (
                 row["op"] == "fsync"
                 and row["bios"]
                 and is_good(row)
                 and len(of) == 1
-                and {(row["dev"], *of), (None, *of)} & single
+                and of <= single
                 and not length_of(tables, row, "earlier commit")
                 and known is not None
                 and not row["first_offset"] < known <= row["last_offset"]
