@@ -81,7 +81,7 @@ reasons! {
     UnmatchedCall "unmatched_call" Info
         "sync calls without a request: the recorder does not follow this kind of call or file system, or there was no inode to sync"
     CallOnly "call_only" Info
-        "requests whose sync call is all that was recorded; bytes, bios and writeback latency are null; the routes ring-buffer and bpftrace record them"
+        "requests whose sync call is all that was recorded; bytes, bios and writeback latency are null; the routes dynamic-events, ring-buffer and bpftrace record them"
     Duplicate "duplicate" Info
         "records of a call, request or bio that another input or another tracepoint has recorded too; each fact is used once"
     SupersededBio "superseded_bio" Info
