@@ -337,6 +337,24 @@ def test_completions_of_bios_that_are_set_aside_are_no_losses(tmp_path: Path) ->
     )
 
 
+def test_logs_with_headers_are_recordings_of_their_own(tmp_path: Path) -> None:
+    """Of two runs after each other, in the format of the thesis: nothing is joined, and that is reported."""
+    logs = [ROOT / "tests/data/thesis" / name for name in ("small1.log", "small4.log")]
+    summary = _core.convert([str(log) for log in logs], str(tmp_path / "x.events.jsonl"))
+    ((first, second, gap),) = summary["disjoint"]
+    assert (first, second) == (str(logs[0]), str(logs[1]))
+    starts = [int(line.split()[0]) for log in logs for line in log.read_text().splitlines()[2:3]]
+    last = int(logs[0].read_text().splitlines()[-1].split()[0])
+    assert gap == starts[1] - last
+    joined = assert_order_is_free(tmp_path, *logs)
+    each = [convert(tmp_path, log) for log in logs]
+    for table in ("sync", "bio"):
+        assert len(joined[table]) == sum(len(one[table]) for one in each)
+        for column in ("bytes", "dur_ns"):
+            values = [row[column] for one in each for row in one[table]]
+            assert Counter(row[column] for row in joined[table]) == Counter(values)
+
+
 # Ids.
 
 
@@ -351,6 +369,27 @@ def test_a_damaged_id_leaves_its_request_whole(name: str, tmp_path: Path) -> Non
         if b" bio_add_folio " in event[0] or b" bio_submit " in event[0]
     ]
     for at in inside[1 :: max(1, len(inside) // 8)]:
+        for damaged in (rb" id \1", rb" id \1\g<2>7"):
+            line = re.sub(rb" id (\d+)(\d)\b", damaged, events[at][0])
+            if line == events[at][0]:
+                continue
+            changed = [*events[:at], [line], *events[at + 1 :]]
+            found = convert(tmp_path, write(tmp_path, head, changed))
+            assert losses(found) == losses(whole) | {"damaged_id": 1}, line
+            assert_same_figures(found, whole, "inferred")
+
+
+@pytest.mark.parametrize("name", ["small1.log", "small4.log", "sqlite_rj_full.log", "empty.log"])
+def test_a_damaged_id_of_a_start_or_an_end_leaves_its_request_whole(
+    name: str, tmp_path: Path
+) -> None:
+    """A start or an end has lost a digit of its id, or has one too many. The first request of the log has no earlier one to go by."""
+    head, events = event_lines(name)
+    whole = convert(tmp_path, write(tmp_path, head, events))
+    starts = [n for n, event in enumerate(events) if b" start id " in event[0]]
+    ends = [n for n, event in enumerate(events) if b" exit id " in event[0]]
+    after_first_end = [n for n in starts if n > ends[0]]
+    for at in [*after_first_end[:: max(1, len(starts) // 8)], *ends[:: max(1, len(ends) // 8)]]:
         for damaged in (rb" id \1", rb" id \1\g<2>7"):
             line = re.sub(rb" id (\d+)(\d)\b", damaged, events[at][0])
             if line == events[at][0]:

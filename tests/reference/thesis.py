@@ -518,6 +518,46 @@ class Pairing:
         request = self.request_of_thread(event)
         return request is not None and request.id != event.fields["id"]
 
+    def highest_ended(self, before_ns: int | None = None) -> int:
+        """The highest id of a request with a start and an end; 0 without one."""
+        ended = [r for r in self.requests if r.start and r.end]
+        return max((r.id for r in ended if before_ns is None or r.end.ts < before_ns), default=0)
+
+    def repair_start(self, event: Event) -> Request | None:
+        """The request whose start has a damaged id, if the event is of that request.
+
+        The kernel numbers requests in the order of their starts.
+        """
+        request, id_ = self.request_of_thread(event), event.fields["id"]
+        if request is None or event.kind == "start" or not self.has_damaged_start(request, id_):
+            return None
+        assert request.start is not None
+        self.losses.add_event("damaged_id", request.start)
+        request.id, request.damaged = id_, True
+        return request
+
+    def has_damaged_start(self, request: Request, id_: int) -> bool:
+        """Whether a request with a start only is the one with `id_`: its own id is not possible."""
+        before = self.highest_ended(request.start.ts if request.start else None)
+        is_possible = before < request.id < id_
+        return not request.bios and 0 < before < id_ and not is_possible
+
+    def request_with_damaged_end(self, event: Event) -> Request | None:
+        """The request of the event's thread, if the id of the end cannot be that of its next one."""
+        request, id_ = self.request_of_thread(event), event.fields["id"]
+        if request is None or request.id == id_:
+            return None
+        is_held = any((h.event.pid, h.event.fields["id"]) == (event.pid, id_) for h in self.held)
+        was_left = any(
+            (r.pid, r.id) == (event.pid, id_) and r not in self.open and r.end is None
+            for r in self.requests
+        )
+        if is_held or was_left or self.has_damaged_start(request, id_):
+            return None
+        is_too_high = id_ >= 100 and id_ // 4 > max(request.id, self.highest_ended())
+        is_open = any(r.id == id_ for r in self.open)
+        return request if id_ < request.id or is_too_high or is_open else None
+
     def continues_bio(self, event: Event) -> bool:
         """Whether the event is of the bio that is being filled at its address."""
         return any(self.fills(bio, event) for bio in self.filling)
@@ -603,6 +643,8 @@ class Pairing:
                 self.close(request, event)
 
     def open_request(self, event: Event) -> Request:
+        if repaired := self.repair_start(event):
+            return repaired
         self.close_requests_of_thread(event)
         request = Request(event.pid, event.fields["id"], event)
         free = [call for call in self.open_calls(event) if call.request is None]
@@ -663,13 +705,16 @@ class Pairing:
         request.start = event
 
     def end(self, event: Event) -> None:
-        request = self.find_request(event)
+        request = self.request_with_damaged_end(event) or self.find_request(event)
         if request is None:
             key = (event.pid, event.fields["id"])
             if any((r.pid, r.id) == key and r.end is not None for r in self.requests):
                 self.losses.add_event("duplicate_end", event)
                 return
             request = self.open_request(event)
+        if request.id != event.fields["id"]:
+            self.losses.add_event("damaged_id", event)
+            request.damaged = True
         request.end = event
         self.close(request, event)
 

@@ -75,7 +75,7 @@ reasons! {
     UnmatchedWait "unmatched_wait" Loss
         "waits for a commit or a flush with one end only, or outside of their request; journal_ns or flush_ns of the request is null"
     DamagedId "damaged_id" Loss
-        "folios and submits with the id of no request or of another one, between events of the request that their thread is in: the id is damaged; they are used for that request, which is then inferred"
+        "events with an id that cannot be that of their request, which their thread shows: the id is damaged; they are used for that request, which is then inferred"
     UnmatchedExit "unmatched_exit" Loss
         "exits of a sync call whose entry is not in the log, or that fit more than one open call"
     UnmatchedCall "unmatched_call" Info

@@ -1,7 +1,8 @@
-//! Folios and submits with an id that is not that of the request that their thread is in.
+//! Events with an id that is not that of the request that their thread is in.
 //!
 //! A thread is in one sync function at a time. So either the end of its request was lost, and the event is of its next request, or the id is
-//! damaged. What the thread does next decides: the event is held back until then.
+//! damaged. For folios and submits, what the thread does next decides: the event is held back until then. For starts and ends, the ids
+//! themselves decide: the kernel numbers requests in the order of their starts, so an id may be one that the request cannot have.
 
 use super::{NO_SLOT, Out, Pairer, Slot};
 use crate::dedup::Provenance;
@@ -176,6 +177,61 @@ impl Pairer {
             let bio = self.bios.last_at(held.bio).filter(|&slot| self.bios[slot].request == held.request);
             self.infer(held.request, bio);
         }
+        Ok(())
+    }
+
+    /// The request that a thread has open with its start only, if the id of that start is damaged: no request that starts after those that
+    /// have ended, and before the one with `id`, can have it.
+    pub(super) fn request_with_damaged_start(&self, task: u32, id: u64) -> Option<Slot> {
+        let slot = self.tasks.open_request(task)?;
+        let open = &self.requests[slot];
+        let row = &open.row;
+        let has_start_only = row.start.is_some() && open.bio_ids.is_empty() && row.waits.is_empty();
+        let before = open.highest_before;
+        // Without a request that has ended, nothing says which of the two ids is wrong.
+        let is_next = before != 0 && id > before && id != NO_ID;
+        let is_possible = before < row.id && row.id < id;
+        (has_start_only && is_next && !is_possible && row.id != NO_ID && !open.by_thread).then_some(slot)
+    }
+
+    /// Gives a request whose start has a damaged id the id of its other events.
+    pub(super) fn repair_start(&mut self, slot: Slot, id: u64, out: &mut Out<'_>) -> Result<()> {
+        let Some(start) = self.requests[slot].row.start else { return Ok(()) };
+        let (damaged, location) = (self.requests[slot].row.id, self.requests[slot].location);
+        self.lose_at(Reason::DamagedId, start, location, out, || {
+            format!("start id {damaged}, and the next event of its thread is of id {id}")
+        })?;
+        self.requests.unlink(slot);
+        self.requests.set_id(slot, id);
+        self.infer(slot, None);
+        Ok(())
+    }
+
+    /// The request that a thread is in at an end with another id, if that id is damaged: its next request cannot have it.
+    pub(super) fn request_with_damaged_end(&self, task: u32, id: u64, ts: i64) -> Option<Slot> {
+        let slot = self.tasks.open_request(task)?;
+        let open = &self.requests[slot];
+        let own = open.row.id;
+        if open.row.start.is_none_or(|start| start > ts) || own == NO_ID || id == NO_ID || own == id || open.by_thread {
+            return None;
+        }
+        if self.request_with_damaged_start(task, id).is_some() {
+            return None;
+        }
+        let has_other_events = self.held.iter().any(|held| held.task == task && held.id == id);
+        if has_other_events || self.requests.was_left(task, id) {
+            return None;
+        }
+        // The log cannot have lost three quarters of all requests at once.
+        let is_too_high = id >= 100 && id / 4 > own.max(self.requests.highest_ended());
+        (id < own || is_too_high || self.requests.has_id(id)).then_some(slot)
+    }
+
+    /// Counts the damaged id of an end.
+    pub(super) fn repair_end(&mut self, slot: Slot, damaged: u64, ts: i64, out: &mut Out<'_>) -> Result<()> {
+        let id = self.requests[slot].row.id;
+        self.lose(Reason::DamagedId, ts, out, || format!("exit id {damaged} within request id {id}"))?;
+        self.infer(slot, None);
         Ok(())
     }
 

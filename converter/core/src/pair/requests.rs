@@ -20,6 +20,8 @@ use crate::rows::{Bio, Call, CallOf, Confidence, Ranges, Request};
 
 /// Ends that are remembered, to distinguish a line that is there twice from a lost start.
 const MAX_ENDED_IDS: usize = 4096;
+/// Ids of requests that their threads have left without an end.
+const MAX_LEFT_IDS: usize = 4096;
 /// Requests in one open call. `sync()` makes one for each inode. With more the call is closed without its exit.
 const MAX_IN_CALL: usize = 16_384;
 
@@ -31,6 +33,8 @@ pub(super) struct OpenRequest {
     pub(super) ranges: Ranges,
     /// The recorder made its id of thread and time. An event with this id is from the thread, which need not work for the request.
     pub(super) by_thread: bool,
+    /// The highest id of the requests that had ended at its start. 0 without one.
+    pub(super) highest_before: u64,
     pub(super) bio_ids: Vec<u64>,
     /// Its bios that are not complete.
     pub(super) open_bios: Vec<Slot>,
@@ -84,9 +88,12 @@ pub(super) struct Requests {
     by_owner: Map<(u32, u64), Slot>,
     /// Requests that have ended and wait for bios: (end, slot, sync_id).
     lingering: VecDeque<(i64, Slot, u64)>,
-    /// (task, id) of the requests that have ended last.
-    ended: HashSet<(u32, u64), FixedState>,
-    ended_order: VecDeque<(u32, u64)>,
+    /// The requests that have ended last.
+    ended: RecentIds,
+    /// The requests that their threads have left without an end last.
+    left: RecentIds,
+    /// The highest id of a request with a start and an end. 0 without one.
+    highest_ended: u64,
     /// Requests between start and end.
     pub(super) in_flight: u32,
     next_sync_id: u64,
@@ -106,6 +113,35 @@ impl IndexMut<Slot> for Requests {
     }
 }
 
+/// (task, id) of the last requests of some kind.
+struct RecentIds {
+    ids: HashSet<(u32, u64), FixedState>,
+    order: VecDeque<(u32, u64)>,
+    limit: usize,
+}
+
+impl RecentIds {
+    fn new(limit: usize) -> Self {
+        Self { ids: HashSet::default(), order: VecDeque::new(), limit }
+    }
+
+    fn contains(&self, task: u32, id: u64) -> bool {
+        self.ids.contains(&(task, id))
+    }
+
+    fn insert(&mut self, task: u32, id: u64) {
+        if id == NO_ID || !self.ids.insert((task, id)) {
+            return;
+        }
+        self.order.push_back((task, id));
+        if self.order.len() > self.limit
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+}
+
 impl Requests {
     pub(super) fn new() -> Self {
         Self {
@@ -114,8 +150,9 @@ impl Requests {
             by_id: Map::default(),
             by_owner: Map::default(),
             lingering: VecDeque::new(),
-            ended: HashSet::default(),
-            ended_order: VecDeque::new(),
+            ended: RecentIds::new(MAX_ENDED_IDS),
+            left: RecentIds::new(MAX_LEFT_IDS),
+            highest_ended: 0,
             in_flight: 0,
             next_sync_id: 1,
         }
@@ -143,6 +180,7 @@ impl Requests {
             open.task = task;
             open.location = location;
             open.by_thread = false;
+            open.highest_before = 0;
             open.open_waits.clear();
             open.torn_waits = [false; 2];
             open.watch = Watch::default();
@@ -158,6 +196,7 @@ impl Requests {
                 location,
                 ranges: Ranges::default(),
                 by_thread: false,
+                highest_before: 0,
                 bio_ids: Vec::new(),
                 open_bios: Vec::new(),
                 open_waits: OpenWaits::default(),
@@ -221,13 +260,13 @@ impl Requests {
     }
 
     /// Gives a request that was opened without an id the id of a later event.
-    fn set_id(&mut self, slot: Slot, id: u64) {
+    pub(super) fn set_id(&mut self, slot: Slot, id: u64) {
         self[slot].row.id = id;
         self.link(slot);
     }
 
     /// Removes a request from the map of ids.
-    fn unlink(&mut self, slot: Slot) {
+    pub(super) fn unlink(&mut self, slot: Slot) {
         let id = self[slot].row.id;
         let Some(&newest) = self.by_id.get(&id) else { return };
         let open = &mut self[slot];
@@ -254,17 +293,25 @@ impl Requests {
     }
 
     fn has_ended(&self, task: u32, id: u64) -> bool {
-        self.ended.contains(&(task, id))
+        self.ended.contains(task, id)
     }
 
-    fn remember_end(&mut self, task: u32, id: u64) {
-        if id != NO_ID && self.ended.insert((task, id)) {
-            self.ended_order.push_back((task, id));
-            if self.ended_order.len() > MAX_ENDED_IDS
-                && let Some(old) = self.ended_order.pop_front()
-            {
-                self.ended.remove(&old);
-            }
+    /// Whether a thread has left its request with this id, without an end.
+    pub(super) fn was_left(&self, task: u32, id: u64) -> bool {
+        self.left.contains(task, id)
+    }
+
+    /// The highest id of a request with a start and an end. 0 without one.
+    pub(super) fn highest_ended(&self) -> u64 {
+        self.highest_ended
+    }
+
+    fn remember_end(&mut self, slot: Slot) {
+        let open = &self[slot];
+        let (task, id, counts) = (open.task, open.row.id, open.row.start.is_some() && !open.by_thread);
+        self.ended.insert(task, id);
+        if counts && id != NO_ID {
+            self.highest_ended = self.highest_ended.max(id);
         }
     }
 
@@ -318,6 +365,7 @@ impl Pairer {
         }
         let in_flight = self.requests.in_flight;
         self.requests[slot].by_thread = by_thread;
+        self.requests[slot].highest_before = self.requests.highest_ended();
         let row = &mut self.requests[slot].row;
         row.start = Some(e.ts);
         row.path = path;
@@ -367,7 +415,11 @@ impl Pairer {
             self.count(Reason::Duplicate, e.ts, self.location(), || "the file system's end".to_owned());
             return Ok(());
         }
-        let slot = match self.find_request(task, id) {
+        let damaged = self.request_with_damaged_end(task, id, e.ts);
+        if let Some(slot) = damaged {
+            self.repair_end(slot, id, e.ts, out)?;
+        }
+        let slot = match damaged.or_else(|| self.find_request(task, id)) {
             Some(slot) if id == NO_ID && self.requests[slot].probe.is_some() => {
                 self.count(Reason::Duplicate, e.ts, self.location(), || "the file system's end".to_owned());
                 return Ok(());
@@ -384,7 +436,6 @@ impl Pairer {
     /// Ends a request.
     pub(super) fn end_request(&mut self, e: &Event, slot: Slot, ret: Option<i64>, out: &mut Out<'_>) -> Result<()> {
         let open = &mut self.requests[slot];
-        let id = open.row.id;
         if open.row.start.is_some_and(|start| start > e.ts) {
             // It is counted as late. A negative duration would be wrong, so the request has no end.
             return Ok(());
@@ -397,7 +448,7 @@ impl Pairer {
         self.requests.in_flight -= u32::from(has_start);
         self.requests[slot].row.in_flight.1 = self.requests.in_flight;
         self.requests.unlink(slot);
-        self.requests.remember_end(owner, id);
+        self.requests.remember_end(slot);
         if let Some(task) = self.tasks.get_mut(owner)
             && task.open_request == Some(slot)
         {
@@ -475,8 +526,13 @@ impl Pairer {
         Ok(slot)
     }
 
-    /// Opens a request whose start is not in the log, at another event with its id.
+    /// Opens a request whose start is not in the log, at another event with its id. If the start is there with a damaged id, the request is
+    /// the one that it has opened.
     pub(super) fn open_orphan(&mut self, e: &Event, id: u64, out: &mut Out<'_>) -> Result<Slot> {
+        if let Some(slot) = self.request_with_damaged_start(self.tasks.id_of(e), id) {
+            self.repair_start(slot, id, out)?;
+            return Ok(slot);
+        }
         let slot = self.open_request(e, id, out)?;
         let task = self.tasks.id_of(e);
         self.take_call(task, slot);
@@ -499,6 +555,8 @@ impl Pairer {
     fn close_without_end(&mut self, slot: Slot, out: &mut Out<'_>) -> Result<()> {
         // An end that comes after all would make it overlap the next request.
         self.requests.unlink(slot);
+        let (owner, id) = (self.requests[slot].task, self.requests[slot].row.id);
+        self.requests.left.insert(owner, id);
         let open = &mut self.requests[slot];
         open.over = true;
         if open.open_bios.is_empty() {

@@ -61,8 +61,10 @@ impl Source for BpftraceJson {
         let head = input.head();
         let first = head.split(|&b| b == b'\n').find_map(Object::of);
         let text = bpftrace_text::describe(&printed(head));
+        let starts_log = text.starts_log || first.is_some_and(|object| object.name == b"attached_probes");
         InputTraits {
-            starts_log: text.starts_log || first.is_some_and(|object| object.name == b"attached_probes"),
+            is_standalone: starts_log,
+            starts_log,
             ids_are_processes: ids_are_processes(head),
             ..text
         }

@@ -86,9 +86,10 @@ impl Source for BpftraceText {
 pub(super) fn describe(head: &[u8]) -> InputTraits {
     let has_own_header = own_header(head).is_some();
     let first = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty());
+    let starts_log = has_own_header || first.is_some_and(|line| is_header(line) || is_attach(line));
     InputTraits {
-        is_standalone: has_own_header,
-        starts_log: has_own_header || first.is_some_and(|line| is_header(line) || is_attach(line)),
+        is_standalone: starts_log,
+        starts_log,
         records_its_end: has_own_header,
         default_clock: Some(BPFTRACE_CLOCK),
         ..InputTraits::default()
