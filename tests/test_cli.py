@@ -6,12 +6,13 @@ import gzip
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.coretools import DATA, recording
+from tests.coretools import DATA, ROOT, recording
 from tests.test_commands import BIN, SMALL1, fails, left, ok, run
 
 LOSSY = str(DATA / "small4.log")
@@ -98,7 +99,7 @@ def test_a_folder_of_logs_must_be_converted_first(tmp_path: Path) -> None:
     assert "empty folder" in fails(3, "report", raw)
     for name in ("small1.log", "small4.log"):
         (raw / name).write_bytes(recording(name))
-    assert "pieces of one log" in fails(3, "convert", raw, "-o", tmp_path / "x.csv")
+    assert "the logs in it that are of one run" in fails(3, "convert", raw, "-o", tmp_path / "x.csv")
     message = fails(3, "report", raw, cwd=tmp_path)
     assert f"{raw} is a folder without runs" in message
     # The command in the hint works, and its last part is the report.
@@ -109,6 +110,14 @@ def test_a_folder_of_logs_must_be_converted_first(tmp_path: Path) -> None:
     )
     # The two runs have 50 and 100 syncs.
     assert re.search(r"^150 syncs of \d+ files by 5 threads in 2 runs", done.stdout, re.M)
+
+
+def test_the_files_of_all_cpus_are_one_log_in_a_folder(tmp_path: Path) -> None:
+    for name in ("small1.blktrace.0", "small1.blktrace.1", "uring.blktrace.0", "uring.blktrace.1"):
+        shutil.copy(ROOT / "tests/data/blktrace" / name, tmp_path)
+    command = fails(3, "report", tmp_path).partition("Type: ")[2]
+    logs = command.partition(" in ")[2].partition(";")[0].split()
+    assert logs == [f"{tmp_path}/small1.blktrace.0", f"{tmp_path}/uring.blktrace.0"]
 
 
 def test_a_missing_table_makes_its_figures_unknown(made: Path, tmp_path: Path) -> None:

@@ -165,15 +165,23 @@ def _of_temporary(error: _core.CoreError, path: str) -> _core.CoreError:
 def _no_runs(folder: str) -> InputError:
     if not any(Path(folder).iterdir()):
         return InputError(f"{folder} is an empty folder", "name a log, or a folder of runs")
-    quoted = shlex.quote(folder.rstrip("/"))
     return InputError(
         f"{folder} is a folder without runs: it holds neither syncline_sync.parquet"
         " nor .parquet, .csv or .jsonl files nor folders of tables",
         "convert logs first (logs of one run by several recorders together); open traces one at a"
         " time. Type:"
-        f" mkdir runs; for log in {quoted}/*; do"
+        f" mkdir runs; for log in {_logs_in(folder)}; do"
         ' syncline convert "$log" -o "runs/$(basename "$log")/"; done; syncline report runs',
     )
+
+
+def _logs_in(folder: str) -> str:
+    """Returns words of a shell for the logs in a folder, one of the files that are read together."""
+    files = [str(file) for file in sorted(Path(folder).iterdir())]
+    first = [_core.first_part(file) or file for file in files]
+    if first == files:
+        return f"{shlex.quote(folder.rstrip('/'))}/*"
+    return shlex.join(dict.fromkeys(first))
 
 
 def _open_trace(path: str, engine: str) -> Any:

@@ -344,6 +344,12 @@ fn detect_format(py: Python<'_>, path: &str) -> PyResult<Option<&'static str>> {
     Ok(source::detect(SOURCES, path, input.head()).ok().map(Source::name))
 }
 
+/// Returns the first of the files that are read together with a file whose name says that it is one of several; None if it is read alone.
+#[pyfunction]
+fn first_part(path: &str) -> Option<String> {
+    source::first_part(SOURCES, path)
+}
+
 /// Returns the functions at offsets in an ELF file, as `function+offset`; None for an offset without a symbol. Raises OSError.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
@@ -525,6 +531,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_compatible, module)?)?;
     module.add_function(wrap_pyfunction!(unresolved_addresses, module)?)?;
     module.add_function(wrap_pyfunction!(detect_format, module)?)?;
+    module.add_function(wrap_pyfunction!(first_part, module)?)?;
     module.add_function(wrap_pyfunction!(functions_at, module)?)?;
     module.add_function(wrap_pyfunction!(readable, module)?)?;
     module.add_function(wrap_pyfunction!(draw, module)?)?;

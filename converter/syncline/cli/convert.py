@@ -89,7 +89,7 @@ def command(
         if kind == "folder":
             raise InputError(
                 f"{path} is a folder, and `convert` reads logs",
-                "name the logs in it; they are read as pieces of one log, in their order:"
+                "name the logs in it that are of one run:"
                 f" syncline convert {shlex.quote(path.rstrip('/'))}/* -o OUT",
             )
         if kind != "log":

@@ -61,7 +61,7 @@ fn open_or_replacement(
     let by = taken_by(path);
     if by.is_none()
         && input.head().is_empty()
-        && let Some(other) = source::replacement_of_empty(sources, path)
+        && let Some(other) = source::first_part(sources, path)
     {
         let mut replacement = Input::open(&other)?;
         path.clone_into(&mut replacement.requested_path);

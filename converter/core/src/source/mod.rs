@@ -278,8 +278,9 @@ fn names(sources: &[&'static dyn Source]) -> String {
     sources.iter().map(|source| source.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the file to read instead of an empty file whose name says that it is one of several.
-pub fn replacement_of_empty(sources: &[&'static dyn Source], path: &str) -> Option<String> {
+/// Returns the first of the files that are read together with a file whose name says that it is one of several.
+/// It can be read instead of the file.
+pub fn first_part(sources: &[&'static dyn Source], path: &str) -> Option<String> {
     sources.iter().find_map(|source| source.parts(path).into_iter().next())
 }
 
