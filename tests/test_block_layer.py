@@ -106,6 +106,23 @@ def test_bios_end_with_their_flush_on_a_device_without_fua(name: str, tmp_path: 
         assert row["incomplete"] is None
 
 
+def test_a_command_without_sectors_is_no_write_in_the_low_level_log_either(tmp_path: Path) -> None:
+    """The kernel prints the bytes of a command that is no read and no write, such as one of SCSI, and no sectors."""
+    (tmp_path / "x.txt").write_text(
+        "# tracer: nop\n"
+        "    db-7   [000] .....  1.000100: block_bio_queue: 254,16 WS 800 + 8 [db]\n"
+        "    db-7   [000] .....  1.000200: block_rq_issue: 254,16 WS 4096 (2a 00) 800 + 0 [db]\n"
+        "    db-7   [000] .....  1.000300: block_rq_issue: 254,16 WS 4096 () 800 + 8 [db]\n"
+        "    db-7   [000] .....  1.000700: block_rq_complete: 254,16 WS () 800 + 8 [0]\n"
+    )
+    log = tmp_path / "x.events.jsonl"
+    _core.convert([str(tmp_path / "x.txt")], str(log))
+    for source, folder in ((tmp_path / "x.txt", "direct"), (log, "again")):
+        _core.convert([str(source)], f"{tmp_path}/{folder}/")
+        (bio,) = tables(tmp_path / folder)["bio"]
+        assert (bio["queue_ns"], bio["requeues"]) == (200_000, None)
+
+
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_files_text_and_low_level_log_give_the_same_bios(name: str, tmp_path: Path) -> None:
     text = tables(convert(tmp_path, blkparse_text(name).encode(), to="text/"))

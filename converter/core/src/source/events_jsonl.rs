@@ -264,8 +264,10 @@ fn is_call_field(key: &str, value: &Value, event: Option<EventName>) -> bool {
 
 fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Option<Kind> {
     let rwbs = object.get("rwbs").and_then(Value::as_str).unwrap_or_default().as_bytes();
-    let bytes =
-        unsigned(object, "bytes").filter(|&bytes| is_write(rwbs) && (bytes > 0 || event == EventName::BlockComplete));
+    // The kernel's `bytes` of a command that is no read and no write. The log has `nr_sector` of events that did not count as a write only.
+    let has_no_sectors = event != EventName::BlockComplete && unsigned(object, "nr_sector") == Some(0);
+    let bytes = unsigned(object, "bytes")
+        .filter(|&bytes| is_write(rwbs) && !has_no_sectors && (bytes > 0 || event == EventName::BlockComplete));
     // If a block-layer event lacks data, sector or source sector, it did not count as a write when the log was written.
     // A sector that needs all 64 bits is a string in the log, and counts as absent.
     let is_absent = |value: &Value| value.as_i64().is_none_or(|sector| sector < 0);
