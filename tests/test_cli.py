@@ -99,7 +99,9 @@ def test_a_folder_of_logs_must_be_converted_first(tmp_path: Path) -> None:
     assert "empty folder" in fails(3, "report", raw)
     for name in ("small1.log", "small4.log"):
         (raw / name).write_bytes(recording(name))
-    assert "the logs in it that are of one run" in fails(3, "convert", raw, "-o", tmp_path / "x.csv")
+    assert "the logs in it that are of one run" in fails(
+        3, "convert", raw, "-o", tmp_path / "x.csv"
+    )
     message = fails(3, "report", raw, cwd=tmp_path)
     assert f"{raw} is a folder without runs" in message
     # The command in the hint works, and its last part is the report.

@@ -344,7 +344,7 @@ fn detect_format(py: Python<'_>, path: &str) -> PyResult<Option<&'static str>> {
     Ok(source::detect(SOURCES, path, input.head()).ok().map(Source::name))
 }
 
-/// Returns the first of the files that are read together with a file whose name says that it is one of several; None if it is read alone.
+/// Returns the first of the files that are read together with a file whose name says that it is one of several; None if it is read by itself.
 #[pyfunction]
 fn first_part(path: &str) -> Option<String> {
     source::first_part(SOURCES, path)

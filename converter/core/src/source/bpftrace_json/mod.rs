@@ -62,12 +62,7 @@ impl Source for BpftraceJson {
         let first = head.split(|&b| b == b'\n').find_map(Object::of);
         let text = bpftrace_text::describe(&printed(head));
         let starts_log = text.starts_log || first.is_some_and(|object| object.name == b"attached_probes");
-        InputTraits {
-            is_standalone: starts_log,
-            starts_log,
-            ids_are_processes: ids_are_processes(head),
-            ..text
-        }
+        InputTraits { is_standalone: starts_log, starts_log, ids_are_processes: ids_are_processes(head), ..text }
     }
 
     fn open(&'static self, input: Input, options: &SourceOptions) -> Result<Reader> {
