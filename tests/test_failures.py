@@ -111,6 +111,20 @@ def test_every_report_and_inspect_say_that_syncs_failed(tmp_path: Path) -> None:
     assert sentence in run("report", high_level).stdout
 
 
+def test_a_query_of_the_tables_of_perfetto_counts_no_failures(tmp_path: Path) -> None:
+    """It would build the tables of Syncline for the count, which takes as long as loading the trace."""
+    log = tmp_path / "x.log"
+    log.write_bytes(
+        b"1000 7 wl start id 5 start 0 end 9 datasync 0 path /f\n1200 7 wl exit id 5 ret -5\n"
+    )
+    trace = tmp_path / "x.pftrace"
+    run("convert", log, "-o", trace)
+    sentence = "1 of 1 syncs failed (EIO 1)"
+    for sql, counts in (("FROM slice", False), ("FROM syncline_bio", True)):
+        done = run("query", "--engine", "embedded", trace, f"SELECT COUNT(*) {sql}")
+        assert (sentence in done.stderr) == counts
+
+
 def test_more_failed_syncs_are_a_regression(tmp_path: Path) -> None:
     for side, source, every in (("base", "base", 10**6), ("new", "same", 4)):
         (tmp_path / side).mkdir()

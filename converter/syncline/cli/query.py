@@ -52,7 +52,7 @@ def command(
         ) as open_engine,
     ):
         # To stderr in every format, because standard output is data.
-        for caveat in caveats(open_engine):
+        for caveat in caveats(open_engine, sql):
             say(f"warning: {caveat}")
         table = run_query(open_engine, sql)
     show(render.exporter(form)(table, None))

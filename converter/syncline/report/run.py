@@ -12,7 +12,7 @@ from syncline.engine.columns import WITH_TABLES
 
 from . import catalogue, failures
 from .sql_hints import hint
-from .tables import NAMESPACE, SqlEngine, include
+from .tables import NAMESPACE, SqlEngine, include, wanted
 
 __all__ = [
     "NAMESPACE",
@@ -127,8 +127,14 @@ def statements(reports: Iterable[str]) -> list[str]:
     return said + [catalogue.load(name).sql for name in reports]
 
 
-def caveats(engine: SqlEngine) -> list[str]:
-    """Returns a sentence for each reason why data is missing, and for failures, to show above any report."""
+def caveats(engine: SqlEngine, sql: str | None = None) -> list[str]:
+    """Returns a sentence for each reason why data is missing, and for failures, to show above any report.
+
+    Args:
+        sql: the only statement that will run, if it is known. If it names no table of Syncline, the
+            tables of a trace are not built, and failures are not counted.
+    """
+    counts_failures = sql is None or engine.name in WITH_TABLES or bool(wanted(sql))
     found = [*getattr(engine, "left_out", ())]
     for name, severity, count in engine.stats():
         kind = "data loss" if severity == "data_loss" else severity
@@ -140,7 +146,7 @@ def caveats(engine: SqlEngine) -> list[str]:
         found.append(losses.sentence(str(reason), str(meaning or ""), whole, int(runs or 1)))
     found += [
         f"{failures.sentence(kind)}; the report failures lists them"
-        for kind in read_failures(engine)
+        for kind in (read_failures(engine) if counts_failures else [])
         if kind["failed"]
     ]
     filters = run_query(engine, _values_of("request_filter")).rows
