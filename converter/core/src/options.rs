@@ -76,7 +76,7 @@ impl Default for Options {
             one_of_several: false,
             workers: 0,
             table_contents: Contents::default(),
-            max_idle_name_bytes: 4 << 20,
+            max_idle_name_bytes: 2 << 20,
         }
     }
 }
