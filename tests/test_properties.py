@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def damaged(rng: random.Random) -> tuple[bytes, dict[str, str]]:
     for _ in range(rng.choice((1, 5, 30))):
         at, other = rng.randrange(len(lines)), rng.randrange(len(lines))
         line = lines[at]
-        match rng.randrange(8):
+        match rng.randrange(9):
             case 0 if len(lines) > 1:
                 del lines[at]
             case 1:
@@ -105,6 +106,10 @@ def damaged(rng: random.Random) -> tuple[bytes, dict[str, str]]:
                 words = line.split(b" ")
                 words[rng.randrange(len(words))] = rng.choice(lines[other].split(b" "))
                 lines[at] = b" ".join(words)
+            case 7:
+                digit = b"%d" % rng.randrange(10)
+                change = rng.choice((rb" id \1", rb" id \g<1>\g<2>" + digit, rb" id \g<1>" + digit))
+                lines[at] = re.sub(rb" id (\d*)(\d)\b", change, line)
             case _:
                 words, others = line.split(b" "), lines[other].split(b" ")
                 if len(words) > 2 and len(others) > 2:

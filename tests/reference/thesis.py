@@ -116,6 +116,7 @@ class Request:
     bios: list[Bio] = field(default_factory=list)
     closed_ts: int | None = None
     damaged: bool = False  # the id of one of its events was damaged
+    highest_before: int = 0  # the highest id of the requests that had ended at its start
 
 
 @dataclass
@@ -518,10 +519,10 @@ class Pairing:
         request = self.request_of_thread(event)
         return request is not None and request.id != event.fields["id"]
 
-    def highest_ended(self, before_ns: int | None = None) -> int:
-        """The highest id of a request with a start and an end; 0 without one."""
-        ended = [r for r in self.requests if r.start and r.end]
-        return max((r.id for r in ended if before_ns is None or r.end.ts < before_ns), default=0)
+    def highest_ended(self) -> int:
+        """The highest id of a request with a start and an end, and no damaged id; 0 without one."""
+        whole = [r.id for r in self.requests if r.start and r.end and not r.damaged]
+        return max(whole, default=0)
 
     def repair_start(self, event: Event) -> Request | None:
         """The request whose start has a damaged id, if the event is of that request.
@@ -538,7 +539,7 @@ class Pairing:
 
     def has_damaged_start(self, request: Request, id_: int) -> bool:
         """Whether a request with a start only is the one with `id_`: its own id is not possible."""
-        before = self.highest_ended(request.start.ts if request.start else None)
+        before = request.highest_before
         is_possible = before < request.id < id_
         return not request.bios and 0 < before < id_ and not is_possible
 
@@ -703,6 +704,7 @@ class Pairing:
             self.losses.add_event("duplicate_start", event)
             return
         request.start = event
+        request.highest_before = self.highest_ended()
 
     def end(self, event: Event) -> None:
         request = self.request_with_damaged_end(event) or self.find_request(event)

@@ -175,7 +175,7 @@ impl Pairer {
         }
         if verdict == Verdict::Damaged {
             let bio = self.bios.last_at(held.bio).filter(|&slot| self.bios[slot].request == held.request);
-            self.infer(held.request, bio);
+            self.infer_damaged(held.request, bio);
         }
         Ok(())
     }
@@ -203,7 +203,7 @@ impl Pairer {
         })?;
         self.requests.unlink(slot);
         self.requests.set_id(slot, id);
-        self.infer(slot, None);
+        self.infer_damaged(slot, None);
         Ok(())
     }
 
@@ -231,8 +231,14 @@ impl Pairer {
     pub(super) fn repair_end(&mut self, slot: Slot, damaged: u64, ts: i64, out: &mut Out<'_>) -> Result<()> {
         let id = self.requests[slot].row.id;
         self.lose(Reason::DamagedId, ts, out, || format!("exit id {damaged} within request id {id}"))?;
-        self.infer(slot, None);
+        self.infer_damaged(slot, None);
         Ok(())
+    }
+
+    /// Notes that an event of a request had a damaged id. `bio`: the bio that the event is of.
+    fn infer_damaged(&mut self, request: Slot, bio: Option<Slot>) {
+        self.requests[request].has_damaged_id = true;
+        self.infer(request, bio);
     }
 
     /// Notes that only the thread says that a bio is of a request.

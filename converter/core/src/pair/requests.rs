@@ -33,6 +33,8 @@ pub(super) struct OpenRequest {
     pub(super) ranges: Ranges,
     /// The recorder made its id of thread and time. An event with this id is from the thread, which need not work for the request.
     pub(super) by_thread: bool,
+    /// One of its events had a damaged id.
+    pub(super) has_damaged_id: bool,
     /// The highest id of the requests that had ended at its start. 0 without one.
     pub(super) highest_before: u64,
     pub(super) bio_ids: Vec<u64>,
@@ -92,7 +94,7 @@ pub(super) struct Requests {
     ended: RecentIds,
     /// The requests that their threads have left without an end last.
     left: RecentIds,
-    /// The highest id of a request with a start and an end. 0 without one.
+    /// The highest id of a request with a start and an end, and no damaged id. 0 without one.
     highest_ended: u64,
     /// Requests between start and end.
     pub(super) in_flight: u32,
@@ -180,6 +182,7 @@ impl Requests {
             open.task = task;
             open.location = location;
             open.by_thread = false;
+            open.has_damaged_id = false;
             open.highest_before = 0;
             open.open_waits.clear();
             open.torn_waits = [false; 2];
@@ -196,6 +199,7 @@ impl Requests {
                 location,
                 ranges: Ranges::default(),
                 by_thread: false,
+                has_damaged_id: false,
                 highest_before: 0,
                 bio_ids: Vec::new(),
                 open_bios: Vec::new(),
@@ -301,14 +305,15 @@ impl Requests {
         self.left.contains(task, id)
     }
 
-    /// The highest id of a request with a start and an end. 0 without one.
+    /// The highest id of a request with a start and an end, and no damaged id. 0 without one.
     pub(super) fn highest_ended(&self) -> u64 {
         self.highest_ended
     }
 
     fn remember_end(&mut self, slot: Slot) {
         let open = &self[slot];
-        let (task, id, counts) = (open.task, open.row.id, open.row.start.is_some() && !open.by_thread);
+        let (task, id) = (open.task, open.row.id);
+        let counts = open.row.start.is_some() && !open.by_thread && !open.has_damaged_id;
         self.ended.insert(task, id);
         if counts && id != NO_ID {
             self.highest_ended = self.highest_ended.max(id);
