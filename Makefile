@@ -11,7 +11,7 @@ PLUGIN := converter/syncline/ui/plugin/plugin.js
 PLUGIN_SOURCES := $(shell find perfetto-ui-plugin sql/perfetto sql/plugin sql/reports \( -name node_modules -o -name generated -o -name build \) -prune -o -type f -print)
 DEMO_LOG := tests/data/thesis/small4-slowdisk.log
 
-.PHONY: demo test test-quick page plugin plugin-types pictures lint format bench wheel sdist constraints notices kernel-test spark-test record-fixtures clean help
+.PHONY: demo test test-quick page plugin plugin-types extension-server pictures lint format bench wheel sdist constraints notices kernel-test spark-test record-fixtures clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 17
@@ -35,6 +35,9 @@ test-quick: $(STAMP) ## some tests of each part, in less than a minute once they
 page: $(PAGE) ## build the page of `syncline report --html`
 
 plugin: $(PLUGIN) ## build the plugin for the Perfetto UI of `syncline open --offline`
+
+extension-server: $(STAMP) ## write the files of the extension server for the Perfetto UI, after a change of sql/timeline or sql/perfetto
+	$(BIN)/syncline extension-server --out perfetto-ui-plugin/extension-server
 
 plugin-types: ## check the plugin against the sources of named Perfetto releases, which it fetches
 	cd perfetto-ui-plugin && npm ci --no-audit --no-fund --loglevel=error && npm run --silent sql && node check/check.mjs

@@ -32,6 +32,7 @@ LOGS = {
     "empty": DATA / "empty.log",
 }
 PREFIX = "dev.syncline."
+COMMITTED = ROOT / "perfetto-ui-plugin/extension-server"
 
 
 @pytest.fixture(scope="module", params=LOGS)
@@ -302,6 +303,17 @@ def served(tmp_path: Path) -> dict[str, Any]:
         for file in out.rglob("*")
         if file.is_file()
     }
+
+
+def test_the_committed_files_are_those_that_the_command_writes(tmp_path: Path) -> None:
+    ok("extension-server", "--out", tmp_path)
+    written = {file.relative_to(tmp_path): file.read_bytes() for file in files_of(tmp_path)}
+    committed = {file.relative_to(COMMITTED): file.read_bytes() for file in files_of(COMMITTED)}
+    assert committed == written, "type: make extension-server"
+
+
+def files_of(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file()]
 
 
 def allowed() -> set[str]:
