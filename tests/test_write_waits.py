@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from syncline.inputs import Reading, opened
 from syncline.reading import convert_trace
+from syncline.report.catalogue import read_sql
 from syncline.report.run import run_query, run_report
 
 from tests import known_truth
@@ -409,6 +410,21 @@ def test_the_report_says_for_whose_work_a_write_waited(converted: Converted, cas
     assert row["max_ns"] == max(wait["dur_ns"] for wait in rows)
     assert row["median_ns"] == sorted(wait["dur_ns"] for wait in rows)[(len(rows) - 1) // 2]
     assert row["in_sync"] == (0 if kind == "inode lock" else row["waits"])
+    # The plugin lists these syncs.
+    with opened(str(trace_of(run)), Reading(), "embedded") as sql:
+        run_query(sql, read_sql("plugin/tables", "slices"))
+        listed = {
+            wait["wait_id"]: run_query(
+                sql, read_sql("plugin", "write-syncs").replace("$wait_id", str(wait["wait_id"]))
+            ).as_dicts()
+            for wait in one.tables["write_wait"]
+        }
+    assert len([syncs for syncs in listed.values() if syncs]) == sum(
+        row["in_sync"] or 0 for row in found[0]
+    )
+    for syncs in listed.values():
+        assert {sync["comm"] for sync in syncs} <= {comm}
+        assert all(sync["slice_id"] is not None for sync in syncs)
 
 
 def test_a_path_of_two_inodes_is_one_row(tmp_path: Path) -> None:

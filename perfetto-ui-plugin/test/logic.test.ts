@@ -8,6 +8,7 @@ import {baseName, bytes, count, duration, percent} from '../src/logic/format';
 import {addUp, phaseColour} from '../src/logic/phases';
 import type {Row} from '../src/logic/rows';
 import {ofSlice, syncView} from '../src/logic/sync';
+import {writeView} from '../src/logic/write';
 import {OWN_TABLES, QUERIES, TABLES} from '../src/generated/sql';
 import type {Engine, Value} from '../src/perfetto';
 
@@ -84,7 +85,7 @@ describe('database', () => {
 
   it('has a value for each parameter of each query', () => {
     const names = new Set(Object.values({...QUERIES, ...OWN_TABLES}).flatMap((sql) => [...sql.matchAll(/\$([a-z_]+)/g)].map(([, name]) => name)));
-    expect(names).toEqual(new Set(['slice_id', 'sync_id', 'start_ns', 'end_ns', 'all_tracks', 'tracks', 'tid', 'comm']));
+    expect(names).toEqual(new Set(['wait_id', 'slice_id', 'sync_id', 'start_ns', 'end_ns', 'all_tracks', 'tracks', 'tid', 'comm']));
   });
 });
 
@@ -162,6 +163,28 @@ describe('sync', () => {
   });
 });
 
+describe('wait of a write', () => {
+  const none: Row = {wait_id: 1n, slice_id: 8n, ts_ns: START, dur_ns: 20_000_000n, comm: 'dd', tid: 5n, wait: 'page writeback', dev: null, ino: null, path: null,
+    bytes: null, transaction_id: null, holder_tid: null, holder_comm: null, confidence: 'exact', journal: null, commit_dur_ns: null, commit_syncs: null};
+
+  it('says for whose work it waits', () => {
+    const view = writeView({...none, wait: 'journal handle', transaction_id: 7n, journal: 'jbd2/vdb-8', commit_dur_ns: 1000n, commit_syncs: 2n}, [
+      {sync_id: 1n, slice_id: 9n, op: 'fsync', path: '/a', comm: 'db', tid: 6n, dur_ns: 50n, common_ns: 40n, others: 2n},
+    ]);
+    expect(view.title).toBe('Write waits: journal handle: 20.0 ms');
+    expect(Object.fromEntries(view.facts)).toMatchObject({thread: 'dd 5', transaction: '7', commit: 'jbd2/vdb-8 was committing, for 1.00 µs; 2 syncs waited for it'});
+    expect(view.syncs).toEqual([{sliceId: 9, what: 'fsync /a', thread: 'db 6', length: '50 ns', common: '40 ns'}]);
+    expect(view.syncsInAll).toBe(2);
+  });
+
+  it('leaves out what is not known', () => {
+    expect(writeView(none, []).facts.map(([name]) => name)).toEqual(['thread', 'because']);
+    const facts = Object.fromEntries(writeView({...none, wait: 'throttling', ino: 4n, bytes: 0n, confidence: 'inferred', holder_tid: 9n}, []).facts);
+    expect(facts).toMatchObject({'file': 'inode 4', 'made dirty since the last pause': '0 B', 'who held the lock at first': '9'});
+    expect(facts['length']).toMatch(/^inferred/);
+  });
+});
+
 describe('area', () => {
   const total: Row = {syncs: 3n, known: 2n, time_ns: 300n, p50_ns: 100n, p99_ns: 200n, max_ns: 200n, bytes: 4096n, sized: 2n};
 
@@ -172,6 +195,7 @@ describe('area', () => {
       files: [{path: '/a', syncs: 2n, time_ns: 225n, max_ns: 200n, items: 12n}, {path: null, syncs: 1n, time_ns: null, max_ns: null, items: 12n}],
       threads: [{comm: 'wl', tid: 5n, syncs: 3n, time_ns: 300n, max_ns: 200n, items: 1n}],
       stacks: [{stack: 'a;b', syncs: 3n, time_ns: 300n, bytes: 4096n}],
+      writes: [{comm: 'wl', tid: 5n, wait: 'throttling', waits: 2n, time_ns: 30n, max_ns: 20n, bytes: 4096n, all_waits: 12n, all_ns: 90n}],
     });
     const facts = Object.fromEntries(view.facts);
     expect(facts['syncs']).toBe('3 syncs; the length of 1 is not known');
@@ -179,10 +203,12 @@ describe('area', () => {
     expect(view.files.map(({name, share, longest}) => [name, share, longest])).toEqual([['/a', 0.75, '200 ns'], ['file not known', 0, '–']]);
     expect([view.fileCount, view.threadCount]).toEqual([12, 1]);
     expect(view.threads[0]!.name).toBe('wl 5');
+    expect(view.writes).toEqual([{name: 'wl 5', wait: 'throttling', waits: 2, time: '30 ns', longest: '20 ns', amount: '4.00 KiB'}]);
+    expect(view.writesInAll).toBe('12 waits, 90 ns');
   });
 
   it('does not say 0 of what is not recorded', () => {
-    const view = areaView({total: {...total, known: 3n, bytes: null, sized: 0n}, phases: [], files: [], threads: [], stacks: []});
+    const view = areaView({total: {...total, known: 3n, bytes: null, sized: 0n}, phases: [], files: [], threads: [], stacks: [], writes: []});
     expect(Object.fromEntries(view.facts)).toMatchObject({'syncs': '3 syncs', 'written back': 'not recorded'});
   });
 });

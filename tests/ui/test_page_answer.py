@@ -21,6 +21,7 @@ from syncline.render import human
 from syncline.render.answer import sentences
 from syncline.report import answer, html, run_query, run_report
 
+from tests import known_truth
 from tests.ui.test_page import (
     DATA,
     FIGURES,
@@ -290,6 +291,54 @@ def test_a_log_of_calls_has_no_empty_chart(tmp_path: Path) -> None:
         assert title in found["missing"]
     assert found["options"] == ["syncs", "syscall", "syscallMax"]
     assert said["phases"] in found["text"]
+
+
+def test_waits_of_writes_appear_if_there_are_some(tmp_path: Path, inputs: Inputs) -> None:
+    bars = """[...document.querySelectorAll('#writes [data-wait]')].map((bar) => [bar.dataset.wait, Number(bar.dataset.value), bar.offsetWidth])"""
+    table = """(document.querySelector('#writes .numbers').open = true, new Promise((done) => setTimeout(() => done(
+      [...document.querySelectorAll('#writes tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))), 100)))"""
+    views = get("views", "[...document.querySelectorAll('.view')].map((one) => one.id)")
+    steps = [
+        views,
+        get("text", "document.querySelector('#writes .answer').textContent"),
+        get("bars", bars),
+        get("table", table),
+        get("page", "document.body.innerText"),
+    ]
+    # One with syncs, and one without.
+    for case, place in (("write-journal-handle", "phases"), ("write-inode-lock", None)):
+        run = known_truth.unpacked(case, tmp_path)
+        out = tmp_path / f"{case}.html"
+        page_of(run, out)
+        found = visit(out, steps)
+        at = found["views"].index("writes")
+        assert at == (found["views"].index(place) + 1 if place else 0)
+        with opened(str(run), Reading()) as engine:
+            rows = run_report(engine, "slow-writes").as_dicts()
+        assert [bar[:2] for bar in found["bars"]] == [
+            [row["wait"], row["total_ns"]] for row in rows
+        ]
+        widest, longest = (max(bar[at] for bar in found["bars"]) for at in (2, 1))
+        for _, ns, width in found["bars"]:
+            assert width == pytest.approx(widest * ns / longest, abs=1.5)
+        total = human.text(sum(row["total_ns"] for row in rows), "ns")
+        waits = sum(row["waits"] for row in rows)
+        assert f"{waits} waits of writes took {total} in total." in found["text"]
+        (worst,) = sorted(rows, key=lambda row: -row["max_ns"])[:1]
+        where = f" of {worst['path']}" if worst["path"] else f" on {worst['dev']}"
+        whose = f", for the work of {worst['of_comm']}" if worst["of_comm"] else ""
+        said = (
+            f"{human.text(worst['max_ns'], 'ns')}: {worst['comm']}: {worst['wait']}{where}{whose}."
+        )
+        assert said in found["text"]
+        units = ("ns", "ns", "ns", "bytes")
+        names = ("total_ns", "median_ns", "max_ns", "bytes")
+        assert [row[5:9] for row in found["table"]] == [
+            [human.text(row[name], unit) for name, unit in zip(names, units, strict=True)]
+            for row in rows
+        ]
+        assert "nothing to draw" not in found["page"]
+    assert "writes" not in visit(inputs.pages["all"], [views])["views"]
 
 
 def test_an_input_of_bios_shows_what_it_holds(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 from syncline.inputs import Reading
 from syncline.ui import serve
 
+from tests import known_truth
 from tests.coretools import Rows, tables
 from tests.ui import browser
 from tests.ui.test_ui import HARMLESS
@@ -255,6 +256,43 @@ def test_the_page_has_the_reports(seen: tuple[dict[str, Any], dict[str, Rows]]) 
         if cells["tid"].isdigit():
             shown_syncs[cells["tid"]] += int(cells["syncs"].replace(",", ""))
     assert shown_syncs == Counter(str(row["tid"]) for row in rows["sync"])
+
+
+@pytest.mark.ui
+def test_waits_of_writes(tmp_path: Path) -> None:
+    rows = known_truth.converted("write-page", tmp_path).tables
+    run = tmp_path / "write-page"
+    longest = SLOWEST.format("id", "write_wait")
+    views = [
+        {"name": "wait", "span": WHOLE, "select": longest},
+        {"name": "area", "span": WHOLE, "area": "^python3 "},
+        # Bios have no waits of writes.
+        {"name": "bios", "span": WHOLE, "area": "^bios of syncs$"},
+    ]
+    with browser.opened("--offline", run) as page:
+        found = browser.drive(page, views)
+    wait, area, bios = ("".join(view["plugin"]) for view in found["views"])
+    (row,) = sorted(rows["write_wait"], key=lambda row: -row["dur_ns"])[:1]
+    assert wait.startswith(f"Write waits: page writeback: {shown(row['dur_ns'])}\n")
+    assert f"thread\t{row['comm']} {row['tid']}\n" in wait
+    assert f"file\t{row['path']}\n" in wait
+    # The sync of the file that was in flight when the wait began.
+    (sync,) = [
+        sync
+        for sync in rows["sync"]
+        if sync["ino"] == row["ino"]
+        and sync["ts_ns"] <= row["ts_ns"] < sync["ts_ns"] + sync["dur_ns"]
+    ]
+    assert "Syncs for whose work it waits: 1\n" in wait
+    thread = f"{sync['comm']} {sync['tid']}\t{shown(sync['dur_ns'])}\t"
+    assert f"{sync['op']} {sync['path']}\t{thread}" in wait
+    lengths = [row["dur_ns"] for row in rows["write_wait"]]
+    assert f"Waits of writes: {len(lengths)} waits, {shown(sum(lengths))}\n" in area
+    named = f"{row['comm']} {row['tid']}\tpage writeback\t{len(lengths)}\t"
+    assert f"{named}{shown(sum(lengths))}\t{shown(max(lengths))}\t" in area
+    assert "Each sync counted once" in bios
+    assert "Waits of writes" not in bios
+    assert [text for text in found["console"] if not HARMLESS.search(text)] == []
 
 
 @pytest.mark.ui

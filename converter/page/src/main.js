@@ -17,6 +17,7 @@ import {slowestView} from './views/slowest.js';
 import {caveats, differing, tiles, wholeSummary} from './views/summary.js';
 import {filesView, threadsView} from './views/tables.js';
 import {measures, timeView} from './views/time.js';
+import {hasWrites, writesView} from './views/writes.js';
 
 const SYNC_VIEWS = [bystandersView, slowestView, phasesView, heatView, timeView, lanesView, latencyView, amountView, scatterView, flameView, filesView, threadsView];
 const HALF = new Set(['latency', 'amount']);
@@ -30,6 +31,8 @@ const hasSyncs = sides.some((side) => side.raw.requests);
 // The views for which the input holds something, and why others are missing.
 const ofInput = hasSyncs ? SYNC_VIEWS : sides.some((side) => side.raw.bios) ? BIO_VIEWS : [];
 const VIEWS = ofInput.filter((view) => !view.missing?.(sides));
+// That no write waited is usual, so it is not said. Next to what syncs waited for; without syncs it comes first.
+if (hasWrites(sides)) VIEWS.splice(VIEWS.indexOf(phasesView) + 1, 0, writesView);
 const MISSING = ofInput.flatMap((view) => (view.missing?.(sides) ? [[view.title, view.missing(sides)]] : []));
 for (const [index, name] of shortNames(sides.map(({name}) => name)).entries()) sides[index].short = format.printable(name);
 // Ratio of the lengths of two sides, above which each has a time axis of its own: one would be a sliver.

@@ -122,6 +122,7 @@ def describe(
     side["losses"] = _table(run_report(engine, "losses"))
     bystanders = run_report(engine, "bystanders")
     side["bystanders"] = _table(Table(bystanders.columns, bystanders.rows[:_BYSTANDERS]))
+    side["slow_writes"] = _slow_writes(engine)
     answer = answers.read(engine, bystanders.as_dicts())
     side["answer"] = asdict(answer) | {"sentences": sentences(answer) if sentences else None}
     facts = run_query(engine, "SELECT key, value FROM syncline_meta ORDER BY run, key").rows
@@ -167,7 +168,23 @@ def _bios(engine: SqlEngine) -> dict[str, Any] | None:
     }
 
 
+def _slow_writes(engine: SqlEngine) -> dict[str, Any] | None:
+    """Returns the first rows of the report, the row with the longest wait, and sums of all rows; None without rows."""
+    report = run_report(engine, "slow-writes")
+    rows = report.as_dicts()
+    if not rows:
+        return None
+    return {
+        "rows": _table(Table(report.columns, report.rows[:_SLOW_WRITES])),
+        "groups": len(rows),
+        "waits": sum(row["waits"] for row in rows),
+        "total_ns": sum(row["total_ns"] for row in rows),
+        "longest": max(rows, key=lambda row: row["max_ns"]),
+    }
+
+
 _BYSTANDERS = 40
+_SLOW_WRITES = 100
 _SLOWEST_BIOS = 20
 _FACTS = ("source", "input", "pid_is", "clock", "first_ts_ns", "last_ts_ns", "lines", "events")
 

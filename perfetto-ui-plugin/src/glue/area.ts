@@ -44,7 +44,7 @@ export class SyncAreaTab implements AreaTab {
   }
 
   private content(view: AreaView): m.Children {
-    if (view.syncs === 0) return m('.syncline.syncline-area', 'No sync is in flight in this area.');
+    if (view.syncs === 0) return m('.syncline.syncline-area', ['No sync is in flight in this area.', writes(view)]);
     return m('.syncline.syncline-area', [
       view.phases.length > 0 && [m('h2', 'Where the time went'), shareBar(view.phases), legend(view.phases)],
       m('.syncline-columns', [
@@ -52,6 +52,7 @@ export class SyncAreaTab implements AreaTab {
         m('div', m('h2', `Files: ${view.fileCount}`), items('file', view.files)),
         m('div', m('h2', `Threads: ${view.threadCount}`), items('thread', view.threads)),
       ]),
+      writes(view),
       m('h2', 'Where the syncs come from, by ', m('select', {
         value: this.weight,
         onchange: (event: Event) => { this.weight = (event.target as HTMLSelectElement).value as Weight; },
@@ -68,6 +69,16 @@ function isSame(a: AreaSelection, b: AreaSelection | undefined): boolean {
 
 function items(name: string, rows: readonly Item[]): m.Children {
   return table([name, 'syncs', 'time', 'share', 'longest'], rows.map((row) => [row.name, row.syncs, row.time, percent(row.share), row.longest]));
+}
+
+function writes(view: AreaView): m.Children {
+  return view.writesInAll !== null && [
+    m('h2', `Waits of writes: ${view.writesInAll}`),
+    table(
+      ['thread', 'waits for', 'waits', 'time', 'longest', 'made dirty'],
+      view.writes.map((row) => [row.name, row.wait, row.waits, row.time, row.longest, row.amount ?? '–']),
+    ),
+  ];
 }
 
 function flameGraph(view: AreaView, weight: Weight): m.Children {

@@ -1,14 +1,16 @@
-// The details panel of a slice of a sync: what Syncline knows of the sync, above what the UI shows of any slice.
+// The details panel of a slice of a sync or of a wait of a write: what Syncline knows of it, above what the UI shows of any slice.
 
 import m from 'mithril';
 import type {Database} from '../logic/database';
 import {duration} from '../logic/format';
-import {ofSlice, readSync, type SyncView} from '../logic/sync';
+import {ofSlice, type Other, readSync, type SyncView} from '../logic/sync';
+import {ofWrite, readWrite, type WriteView} from '../logic/write';
 import type {DetailsPanel, Trace, TrackEventSelection} from '../perfetto';
 import {bar, facts, legend, link, table} from './parts';
 
 export class SyncPanel implements DetailsPanel {
   private view: SyncView | null = null;
+  private write: WriteView | null = null;
 
   constructor(
     private readonly trace: Trace,
@@ -20,17 +22,38 @@ export class SyncPanel implements DetailsPanel {
     await this.usual?.load?.(selection);
     const found = await ofSlice(this.db, selection.eventId);
     this.view = found && (await readSync(this.db, found.syncId, found.bioId));
+    const waitId = found ? null : await ofWrite(this.db, selection.eventId);
+    this.write = waitId === null ? null : await readWrite(this.db, waitId);
   }
 
   render(): m.Children {
-    return [this.view && syncContent(this.trace, this.view), this.usual?.render()];
+    return [this.view && syncContent(this.trace, this.view), this.write && writeContent(this.trace, this.write), this.usual?.render()];
   }
 }
 
-/** The content of the panel. */
-export function syncContent(trace: Trace, view: SyncView): m.Children {
-  const go = (sliceId: number | null, label: string) =>
-    sliceId === null ? label : link(label, () => trace.selection.selectSqlEvent('slice', sliceId, {scrollToSelection: true}));
+type Go = (sliceId: number | null, label: string) => m.Children;
+
+function goIn(trace: Trace): Go {
+  return (sliceId, label) => sliceId === null ? label : link(label, () => trace.selection.selectSqlEvent('slice', sliceId, {scrollToSelection: true}));
+}
+
+function syncTable(others: readonly Other[], go: Go): m.Children {
+  return table(['sync', 'thread', 'length', 'in common'], others.map((other) => [go(other.sliceId, other.what), other.thread, other.length, other.common]));
+}
+
+function writeContent(trace: Trace, view: WriteView): m.Children {
+  const go = goIn(trace);
+  return m('.syncline.syncline-write', [
+    m('h1', go(view.sliceId, view.title)),
+    m('.syncline-columns', [
+      m('div', m('h2', 'Wait of a write'), facts(view.facts)),
+      view.syncs.length > 0 && m('div', m('h2', `Syncs for whose work it waits: ${view.syncsInAll}`), syncTable(view.syncs, go)),
+    ]),
+  ]);
+}
+
+function syncContent(trace: Trace, view: SyncView): m.Children {
+  const go = goIn(trace);
   const boxes = view.segments.map(({name, ns, left, width, colour}) => ({left, width, colour, label: name, hint: `${name}: ${duration(ns)}`}));
   return m('.syncline.syncline-sync', [
     m('h1', go(view.sliceId, view.title)),
@@ -43,10 +66,7 @@ export function syncContent(trace: Trace, view: SyncView): m.Children {
           view.waits.map((wait) => [wait.what, wait.length, wait.commit, wait.others]),
         )),
       view.others.length > 0 &&
-        m('div', m('h2', `Syncs in flight at the same time: ${view.othersInAll}`), table(
-          ['sync', 'thread', 'length', 'in common'],
-          view.others.map((other) => [go(other.sliceId, other.what), other.thread, other.length, other.common]),
-        )),
+        m('div', m('h2', `Syncs in flight at the same time: ${view.othersInAll}`), syncTable(view.others, go)),
       view.stack.length > 0 && m('div', m('h2', 'Stack, innermost first'), [...view.stack].reverse().map((frame) => m('p', frame))),
     ]),
     view.bios.length > 0 && [

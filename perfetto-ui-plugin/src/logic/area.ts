@@ -6,6 +6,7 @@ import {bytes, count, duration} from './format';
 import type {Stack} from './flame';
 import {addUp, type Part} from './phases';
 import {num, type Row, text} from './rows';
+import {thread} from './thread';
 
 export interface Item {
   readonly name: string;
@@ -14,6 +15,17 @@ export interface Item {
   /** Of the time of all syncs; 0 to 1. */
   readonly share: number;
   readonly longest: string;
+}
+
+/** Waits of the writes of a thread for one thing. */
+export interface WriteItem {
+  readonly name: string;
+  readonly wait: string;
+  readonly waits: number;
+  readonly time: string;
+  readonly longest: string;
+  /** What the thread had made dirty; only of throttling. */
+  readonly amount: string | null;
 }
 
 export interface AreaView {
@@ -25,6 +37,9 @@ export interface AreaView {
   readonly threads: readonly Item[];
   readonly threadCount: number;
   readonly stacks: readonly Stack[];
+  readonly writes: readonly WriteItem[];
+  /** All waits of writes, also those that `writes` leaves out; null if there is none. */
+  readonly writesInAll: string | null;
 }
 
 export interface Tables {
@@ -33,34 +48,32 @@ export interface Tables {
   readonly files: readonly Row[];
   readonly threads: readonly Row[];
   readonly stacks: readonly Row[];
+  readonly writes: readonly Row[];
 }
 
 /** Reads the syncs of an area. `ownTracks` are the tracks that show Syncline's slices. */
 export async function readArea(db: Database, area: AreaSelection, ownTracks: ReadonlySet<number>): Promise<AreaView> {
   const tracks = area.tracks.flatMap((track) => track.tags?.trackIds ?? []).filter((id) => ownTracks.has(id));
-  await db.rebuild('area', {
-    start_ns: area.start,
-    end_ns: area.end,
-    tracks,
-    // An area over counters and other tracks only has all syncs of its time.
-    all_tracks: tracks.length === 0 ? 1 : 0,
-  });
+  // An area over counters and other tracks only has all syncs of its time.
+  const of = {start_ns: area.start, end_ns: area.end, tracks, all_tracks: tracks.length === 0 ? 1 : 0};
+  await db.rebuild('area', of);
   return areaView({
     total: (await db.query('area-total'))[0]!,
     phases: await db.query('area-phases'),
     files: await db.query('area-files'),
     threads: await db.query('area-threads'),
     stacks: await db.query('area-stacks'),
+    writes: await db.query('area-writes', of),
   });
 }
 
 /** Makes the view of rows of sql/plugin/. */
-export function areaView({total, phases, files, threads, stacks}: Tables): AreaView {
+export function areaView({total, phases, files, threads, stacks, writes}: Tables): AreaView {
   const syncs = num(total['syncs']) ?? 0;
   const known = num(total['known']) ?? 0;
   const time = num(total['time_ns']);
   const item = (name: string) => (row: Row): Item => ({
-    name: name === 'path' ? text(row['path']) ?? 'file not known' : threadName(row),
+    name: name === 'path' ? text(row['path']) ?? 'file not known' : thread(row) ?? 'thread not known',
     syncs: num(row['syncs'])!,
     time: duration(num(row['time_ns'])),
     share: time ? (num(row['time_ns']) ?? 0) / time : 0,
@@ -86,9 +99,14 @@ export function areaView({total, phases, files, threads, stacks}: Tables): AreaV
       frames: text(row['stack']),
       weights: {time: num(row['time_ns'])!, syncs: num(row['syncs'])!, bytes: num(row['bytes'])!},
     })),
+    writes: writes.map((row) => ({
+      name: thread(row) ?? 'thread not known',
+      wait: text(row['wait'])!,
+      waits: num(row['waits'])!,
+      time: duration(num(row['time_ns'])),
+      longest: duration(num(row['max_ns'])),
+      amount: num(row['bytes']) === null ? null : bytes(num(row['bytes'])),
+    })),
+    writesInAll: writes.length === 0 ? null : `${count(num(writes[0]!['all_waits'])!, 'wait')}, ${duration(num(writes[0]!['all_ns']))}`,
   };
-}
-
-function threadName(row: Row): string {
-  return [text(row['comm']), text(row['tid'])].filter((part) => part !== null).join(' ') || 'thread not known';
 }

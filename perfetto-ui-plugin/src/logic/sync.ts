@@ -4,6 +4,7 @@ import type {Database} from './database';
 import {bytes, count, duration} from './format';
 import {addUp, type Part, phaseColour, phaseName} from './phases';
 import {num, type Row, text} from './rows';
+import {thread} from './thread';
 
 export interface Segment {
   readonly name: string;
@@ -131,11 +132,6 @@ function facts(row: Row): Array<readonly [string, string]> {
   return found.filter((fact): fact is readonly [string, string] => fact[1] !== null);
 }
 
-function thread(row: Row): string | null {
-  const parts = [text(row['comm']), text(row['tid'])].filter((part) => part !== null);
-  return parts.length ? parts.join(' ') : null;
-}
-
 function result(ret: number | null): string | null {
   if (ret === null) return null;
   return ret < 0 ? `failed with errno ${-ret}` : 'no error';
@@ -204,7 +200,8 @@ function waitView(row: Row): Wait {
   };
 }
 
-function otherView(row: Row): Other {
+/** Makes the view of a sync that was in flight at the same time. */
+export function otherView(row: Row): Other {
   return {
     sliceId: num(row['slice_id']),
     what: [text(row['op']), text(row['path'])].filter((part) => part !== null).join(' ') || 'sync',
