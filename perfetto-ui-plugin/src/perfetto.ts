@@ -119,5 +119,6 @@ export interface Trace {
       sortOrder: number;
     }) => unknown;
   };
+  readonly scrollTo: (to: {track: {uri: string; expandGroup: boolean}}) => void;
   readonly onTraceReady: {readonly addListener: (listener: () => Promise<void>) => unknown};
 }

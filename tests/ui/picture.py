@@ -34,7 +34,7 @@ JOURNAL_PICTURE = ROOT / "docs/images/timeline-journal.png"
 CLIP = {"x": 0, "y": 114, "width": 1280}
 VIEW = {
     "name": "timeline",
-    "span": "SELECT start_ts + 630000000, start_ts + 1130000000 FROM trace_bounds",
+    "span": "SELECT start_ts + 722000000, start_ts + 882000000 FROM trace_bounds",
     "select": "SELECT id FROM slice WHERE category = 'syncline.sync'"
     " AND name GLOB 'small-2-0004*' LIMIT 1",
     "shot": str(PICTURE),

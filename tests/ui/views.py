@@ -42,7 +42,7 @@ VIEWS: dict[str, tuple[str, dict[str, Any] | None]] = {
     ),
     "3-slow-disk": (
         "thesis/small4-slowdisk.log",
-        {"span": part(630, 1130), "select": f"SELECT id FROM {SLOWEST}"},
+        {"span": part(722, 882), "select": "SELECT id FROM slice WHERE name GLOB 'small-2-0004*'"},
     ),
     "4-small-files": ("thesis/small4.log", {"span": RUN}),
     "5-background": ("thesis/bg.log.gz", {"span": RUN}),

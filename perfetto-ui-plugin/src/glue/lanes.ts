@@ -47,12 +47,15 @@ export async function addLanes(trace: Trace, db: Database): Promise<void> {
     trace.tracks.registerTrack({uri, renderer});
     group.addChildLast(makeNode({name, uri}) as never);
   };
-  add(`Latency, ${duration(shared.latency.low)} to ${duration(shared.latency.high)}`, new HeatTrack(shared, points));
+  const latency = `Latency, ${duration(shared.latency.low)} to ${duration(shared.latency.high)}`;
+  add(latency, new HeatTrack(shared, points));
   for (const row of threads.slice(0, MOST_LANES)) {
     const name = [text(row['comm']), text(row['tid'])].filter((part) => part !== null).join(' ') || 'thread not known';
     add(`${name}: ${duration(num(row['time_ns']))} in ${count(num(row['syncs'])!, 'sync')}`, new LaneTrack(shared, row));
   }
   workspace.addChildFirst(group as never);
+  // The UI has scrolled to the selected sync. These tracks have moved that, and they come before it.
+  trace.scrollTo({track: {uri: `${PREFIX}${latency}`, expandGroup: true}});
 
   for (const colour of COLOURS) {
     trace.commands.registerCommand({
