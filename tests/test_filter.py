@@ -15,6 +15,7 @@ from syncline import _core
 from syncline.cli.group import cli
 from syncline.engine.columns import open_columns
 from syncline.inputs import Reading, opened
+from syncline.reading import convert_trace
 from syncline.record import processes
 from syncline.recordings import Filter
 from syncline.report.catalogue import sql_root
@@ -261,3 +262,102 @@ def test_the_control_group_of_a_process(
     (tmp_path / "cgroup").write_text(text)
     monkeypatch.setattr(processes, "Path", lambda _: tmp_path / "cgroup")
     assert processes.cgroup(7) == expected
+
+
+# What the UI shows: slices, arrows, counters and tracks.
+TIMELINE = (
+    "SELECT ts, dur, depth, name, category, extract_arg(arg_set_id, 'debug.bio_id') FROM slice"
+    " WHERE category <> 'syncline.meta' ORDER BY 1, 2, 3, 4, 5, 6",
+    "SELECT a.ts, a.name, b.ts, b.name FROM flow JOIN slice AS a ON a.id = slice_out"
+    " JOIN slice AS b ON b.id = slice_in ORDER BY 1, 2, 3, 4",
+    "SELECT ts, value, track.name FROM counter JOIN track ON track.id = track_id ORDER BY 1, 3, 2",
+    "SELECT DISTINCT track.name FROM slice JOIN track ON track.id = track_id ORDER BY 1",
+)
+# Of a log: the begin and the end of a time that holds some of its syncs, in ns.
+PARTS = {
+    "thesis/small4-slowdisk.log": (1_000_000_000, 2_000_000_000),
+    "thesis/bg.log.gz": (1_000_000_000, 2_000_000_000),
+    "dynamic-events/run": (2_500_000_000, 3_900_000_000),
+    "strace/small4.log": (50_000_000, 100_000_000),
+}
+
+
+@pytest.mark.parametrize("log", PARTS)
+def test_a_time_of_a_log_and_of_its_trace(log: str, tmp_path: Path) -> None:
+    since, until = PARTS[log]
+    path = ROOT / "tests/data" / log
+    selected = Filter(since_ns=since, until_ns=until)
+    Reading().convert([str(path)], f"{tmp_path}/whole.pftrace")
+    Reading().convert([str(path)], f"{tmp_path}/whole/")
+    Reading(filter=selected).convert([str(path)], f"{tmp_path}/log.pftrace")
+    Reading(filter=selected).convert([str(path)], f"{tmp_path}/part/")
+    convert_trace(
+        f"{tmp_path}/whole.pftrace", f"{tmp_path}/trace.pftrace", filter=selected.for_core()
+    )
+    whole, part = coretools.tables(tmp_path / "whole"), coretools.tables(tmp_path / "part")
+    (first,) = [int(row["value"]) for row in whole["meta"] if row["key"] == "first_ts_ns"]
+
+    def is_in(row: Row) -> bool:
+        begin = row["ts_ns"] - first
+        return begin < until and begin + (row["dur_ns"] or 0) >= since
+
+    syncs = [row for row in whole["sync"] if is_in(row)]
+    assert 0 < len(syncs) < len(whole["sync"])
+    by_id = {row["sync_id"]: row for row in syncs}
+    assert {row["sync_id"]: row for row in part["sync"]} == by_id
+    bios = [
+        row
+        for row in whole["bio"]
+        if (is_in(row) if row["sync_id"] is None else row["sync_id"] in by_id)
+    ]
+    assert sorted(row["bio_id"] for row in part["bio"]) == sorted(row["bio_id"] for row in bios)
+    for name in ("journal", "write_wait"):
+        assert part[name] == [row for row in whole[name] if is_in(row)]
+    losses = {row["reason"]: row["count"] for row in part["loss"]}
+    unmatched = [row for row in whole["call"] if row["unmatched"] and not is_in(row)]
+    assert losses["filtered_out"] == len(whole["sync"]) - len(syncs) + len(unmatched)
+
+    # The part of the trace is the trace of the part.
+    tables = ("sync", "bio", "call", "wait", "journal", "phase", "loss", "mark")
+    found = []
+    for name in ("log", "trace"):
+        with opened(f"{tmp_path}/{name}.pftrace", Reading(), "embedded") as engine:
+            rows = [engine.query(sql).rows for sql in TIMELINE]
+            rows += [
+                run_query(engine, f"SELECT * FROM syncline_{table} ORDER BY 1, 2, 3").rows
+                for table in tables
+            ]
+            found.append(rows)
+    for one, other in zip(*found, strict=True):
+        assert one == other
+    # Such a trace can be read again, and a part of it can be taken.
+    again = Filter(comm="nobody")
+    convert_trace(f"{tmp_path}/trace.pftrace", f"{tmp_path}/again.pftrace", filter=again.for_core())
+    with opened(f"{tmp_path}/again.pftrace", Reading(), "duckdb") as engine:
+        facts = dict(run_query(engine, "SELECT key, value FROM syncline_meta").rows)
+        assert run_query(engine, "SELECT COUNT(*) FROM syncline_sync").rows == [(0,)]
+    assert facts["request_filter"].endswith("after the first event, comm nobody")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--since", "2s", "--until", "2s"), "--until is not after --since"),
+        (("--cgroup", "x"), "already converted: --cgroup"),
+        (("--window", "1s", "--since", "1s"), "already converted: --window"),
+    ],
+)
+def test_a_part_that_cannot_be_shown_is_refused(
+    arguments: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    Reading().convert([str(DATA / "small4.log")], f"{tmp_path}/x.pftrace")
+    run = CliRunner().invoke(cli, ["open", "--no-browser", *arguments, f"{tmp_path}/x.pftrace"])
+    assert run.exit_code == 2
+    assert words in run.output
+
+
+def test_a_trace_without_a_filter_is_not_written_again(tmp_path: Path) -> None:
+    Reading().convert([str(DATA / "small4.log")], f"{tmp_path}/x.pftrace")
+    with pytest.raises(_core.CoreError, match="the input is a trace"):
+        convert_trace(f"{tmp_path}/x.pftrace", f"{tmp_path}/y.pftrace")
+    assert not Path(f"{tmp_path}/y.pftrace").exists()

@@ -12,6 +12,7 @@ from syncline import _core
 from syncline.engine import EngineError, Value
 from syncline.inputs import opened
 from syncline.reading import Reading, convert_trace
+from syncline.recordings import Filter
 from syncline.report.run import run_query
 
 from tests.coretools import DATA, ROOT, Rows, tables
@@ -90,7 +91,7 @@ def test_the_rows_of_a_random_log(seed: int, tmp_path: Path) -> None:
 def test_the_rows_of_a_filtered_trace_with_marks(tmp_path: Path) -> None:
     (tmp_path / "marks.csv").write_text("ts_ns,name,dur_ns\n1,a,\n5,b,7\n")
     options = {
-        "filter": (None, "sqlite3", None, None, None, None),
+        "filter": Filter(comm="sqlite3").for_core(),
         "marks": [(1, "a", None), (5, "b", 7)],
     }
     for output in ("t.pftrace", "log/"):

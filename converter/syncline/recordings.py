@@ -52,6 +52,9 @@ class Filter:
     min_latency_ns: int | None = None
     # A control group with the groups below it, or a part of their names.
     cgroup: str | None = None
+    # The begin and the end of a time, since the first event.
+    since_ns: int | None = None
+    until_ns: int | None = None
 
     def over(self, other: Filter) -> Filter:
         """Returns this filter, with the conditions of `other` where this one has none."""
@@ -66,7 +69,10 @@ class Filter:
         if self.cgroup is not None:
             known = (cgroups or {}).items()
             cgroup = (self.cgroup, {pid: is_in_cgroup(name, self.cgroup) for pid, name in known})
-        return (self.pid, self.comm, self.path, self.device, self.min_latency_ns, cgroup)
+        return (
+            *(self.pid, self.comm, self.path, self.device, self.min_latency_ns, cgroup),
+            *(self.since_ns, self.until_ns),
+        )
 
 
 def is_in_cgroup(name: str, wanted: str) -> bool:
@@ -213,7 +219,8 @@ def _file_name(value: object) -> str:
 
 
 def _filter(values: dict[str, Any]) -> Filter:
-    limits = {"pid": 2**32, "device": 2**32, "min_latency_ns": 2**63}
+    limits = {"pid": 2**32, "device": 2**32}
+    limits |= dict.fromkeys(("min_latency_ns", "since_ns", "until_ns"), 2**63)
     return Filter(
         **{
             name: value

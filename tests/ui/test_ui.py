@@ -462,16 +462,11 @@ def test_a_forwarded_display_without_a_browser_needs_the_tunnel(
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "words"),
-    [
-        ("small4.log", (), "add an option that selects syncs: --min-latency"),
-        ("small4.log", ("--min-latency", "1ms"), "a larger --min-latency"),
-        ("small4.pftrace", (), "open the log: syncline open --min-latency"),
-    ],
+    ("kept", "words"),
+    [(None, "--since 10s --until 20s, --min-latency 10ms"), (1_000_000, "a larger --min-latency")],
 )
 def test_a_large_trace_is_named_with_what_shows_less(
-    name: str,
-    options: tuple[str, ...],
+    kept: int | None,
     words: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -482,15 +477,15 @@ def test_a_large_trace_is_named_with_what_shows_less(
     from syncline.recordings import Filter
 
     monkeypatch.setattr(command, "_LARGE_BYTES", 1000)
-    log, trace = DATA / "small4.log", tmp_path / "small4.pftrace"
-    reading = Reading(filter=Filter(min_latency_ns=1_000_000 if options else None))
-    reading.convert([str(log)], str(trace))
-    command._say_if_large(str(trace if name == trace.name else log), trace, reading)
+    trace = tmp_path / "small4.pftrace"
+    reading = Reading(filter=Filter(min_latency_ns=kept))
+    reading.convert([str(DATA / "small4.log")], str(trace))
+    command._say_if_large(trace, reading)
     said = capsys.readouterr().err
     number, unit = re.search(r"has ([\d.,]+) (\w+):", said).groups()
     factor = {"KiB": 1024, "kB": 1000}[unit]
     assert float(number.replace(",", "")) * factor == pytest.approx(trace.stat().st_size, rel=0.05)
     assert words in said
     monkeypatch.undo()
-    command._say_if_large(str(trace), trace, reading)
+    command._say_if_large(trace, reading)
     assert capsys.readouterr().err == ""

@@ -43,8 +43,23 @@ create_exception!(
     "args: message, hint or None, class (usage, input, foreign, output, closed, loss, interrupted)"
 );
 
-/// pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns, cgroup; each None for any.
-type FilterOf = (Option<u32>, Option<String>, Option<String>, Option<u32>, Option<i64>, Option<CgroupOf>);
+/// pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns, cgroup, begin and end of a time in ns since the first event;
+/// each None for any.
+type FilterOf =
+    (Option<u32>, Option<String>, Option<String>, Option<u32>, Option<i64>, Option<CgroupOf>, Option<i64>, Option<i64>);
+
+fn filter_of((pid, comm, path, dev, min_latency_ns, cgroup, since_ns, until_ns): FilterOf) -> Filter {
+    Filter {
+        pid,
+        comm,
+        path,
+        dev: dev.map(Dev),
+        cgroup: cgroup.map(|(name, has_process)| Cgroup { name, has_process }),
+        min_latency_ns,
+        since_ns,
+        until_ns,
+    }
+}
 
 /// What the user selected, and by process whether it is in it. Processes whose cgroup is not known are left out.
 type CgroupOf = (String, BTreeMap<u32, bool>);
@@ -115,8 +130,7 @@ fn hints_of((clocks, boot_id, to_realtime, offset_ns): HintsOf) -> InputHints {
 
 /// Converts `inputs` (paths, `-` is standard input) to `output`, whole or not at all.
 ///
-/// `filter` is (pid, comm, path prefix, device as major << 20 | minor, minimum latency in ns, cgroup); see `FilterOf`. `processes` are pairs of
-/// a thread and its process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
+/// For `filter` see `FilterOf`. `processes` are pairs of a thread and its process, `frames` are (process, address, symbol). `hints` is keyed by the path of the input; see `HintsOf`.
 /// `file_tables` are paths of files with the paths of files by inode, as `syncline record` writes them.
 /// `writer_tables` are paths of files with the threads that made files dirty.
 /// `device_names` maps major << 20 | minor to a name such as `sda`. `max_idle_name_bytes` limits the stacks and paths that are kept although
@@ -177,14 +191,7 @@ fn convert<'py>(
         device_names: device_names.into_iter().map(|(dev, name)| (Dev(dev), name)).collect(),
         count_other_events,
         one_of_several,
-        filter: filter.map_or_else(Filter::default, |(pid, comm, path, dev, min_latency_ns, cgroup)| Filter {
-            pid,
-            comm,
-            path,
-            dev: dev.map(Dev),
-            cgroup: cgroup.map(|(name, has_process)| Cgroup { name, has_process }),
-            min_latency_ns,
-        }),
+        filter: filter.map_or_else(Filter::default, filter_of),
         thread_table: ThreadTable::new(processes, process_names),
         file_table,
         writer_table,
@@ -229,12 +236,13 @@ fn with_progress<T: Send>(
     raised.map_or(Ok(result), Err)
 }
 
-/// Converts `input`, a trace that Syncline wrote, to `output`, whole or not at all. The other arguments are as for `convert`.
+/// Converts `input`, a trace that Syncline wrote, to `output`, whole or not at all. With a `filter`, the output may be a trace, too. The other
+/// arguments are as for `convert`.
 ///
 /// Returns a dict of what the conversion that wrote the trace has read and lost. Raises CoreError; its class is `foreign` if the trace is not a
 /// whole trace of this version of Syncline.
 #[pyfunction]
-#[pyo3(signature = (input, output, *, to=None, max_loss=None, weight="count", by="stack", is_temporary=false, needed_columns=None, progress=None))]
+#[pyo3(signature = (input, output, *, to=None, max_loss=None, weight="count", by="stack", filter=None, is_temporary=false, needed_columns=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments as Python hands them over")]
 fn convert_trace<'py>(
     py: Python<'py>,
@@ -244,6 +252,7 @@ fn convert_trace<'py>(
     max_loss: Option<&str>,
     weight: &str,
     by: &str,
+    filter: Option<FilterOf>,
     is_temporary: bool,
     needed_columns: Option<HashSet<String>>,
     progress: Option<Py<PyAny>>,
@@ -251,6 +260,7 @@ fn convert_trace<'py>(
     let format = output_format(to)?;
     let options = Options {
         inputs: vec![input],
+        filter: filter.map_or_else(Filter::default, filter_of),
         max_loss: max_loss.map(parse_max_loss).transpose()?,
         weight: choose("weight", weight, Weight::NAMES)?,
         by: choose("by", by, By::NAMES)?,

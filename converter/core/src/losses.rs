@@ -134,6 +134,17 @@ impl Losses {
         loss
     }
 
+    /// Adds the losses of another stage.
+    pub fn merge(&mut self, others: &Self) {
+        for (reason, from) in others.iter() {
+            let loss = self.add(reason, from.count, from.first_ts);
+            loss.last_ts = loss.last_ts.max(from.last_ts);
+            if loss.example.is_none() {
+                loss.example.clone_from(&from.example);
+            }
+        }
+    }
+
     pub fn get(&self, reason: Reason) -> &LossCount {
         &self.counts[reason as usize]
     }

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::event::Kind;
+use crate::event::{Dev, Kind};
 use crate::input::grouping::{are_several, assign_logs, assign_recordings};
 use crate::input::open::{OpenInput, check_pid_is, open_inputs};
 use crate::input::order::arrange;
 use crate::input::tally::{InputLosses, InputTally, find_disjoint, find_missing_events};
 use crate::input_file::Input;
+use crate::losses::Losses;
 use crate::merge::{Merge, MergeOptions, MergeStep, MergedBatch};
 use crate::names::Names;
 use crate::options::{Options, OutputFormat, Progress};
@@ -20,7 +21,6 @@ use crate::own_trace::{self, RunRead, Stop};
 use crate::pipeline::low_level::LowLevelPipeline;
 use crate::pipeline::pairing::PairingPipeline;
 use crate::pipeline::{FinishedInputs, Pipeline};
-use crate::sink::Sink;
 use crate::sink::columns::{RequestsParquet, TablesFolder};
 use crate::sink::csv::Csv;
 use crate::sink::events_jsonl::EventsJsonl;
@@ -30,6 +30,7 @@ use crate::sink::jsonl::Jsonl;
 use crate::sink::perf_script::PerfScript;
 use crate::sink::perfetto::PerfettoTrace;
 use crate::sink::threaded::Threaded;
+use crate::sink::{Group, RunFacts, Sink};
 use crate::summary::{InputRead, Summary};
 
 /// Minimum interval between two reports of progress after a batch.
@@ -56,7 +57,7 @@ pub fn convert(
     if format == OutputFormat::EventsJsonl {
         return convert_into_log(options, inputs, &mut EventsJsonl::create(&path)?, progress);
     }
-    let sink = Threaded::new(create_sink(options, &path, format)?)?;
+    let sink = Threaded::new(create_sink(options, &options.device_names, &path, format)?)?;
     if options.filter.is_empty() {
         let mut sink = sink;
         convert_into(options, inputs, &mut sink, progress)
@@ -67,7 +68,8 @@ pub fn convert(
 
 /// Converts a trace that Syncline wrote, the one input of `options`, to the file or folder `output`, which appears complete or not at all.
 ///
-/// `format` and `progress` are as for `convert`; of `options` only those of the output count.
+/// `format` and `progress` are as for `convert`; of `options` only the filter and those of the output count. A trace without a filter would be
+/// the same trace, so that is refused.
 pub fn convert_trace(
     options: &Options,
     output: &str,
@@ -78,7 +80,8 @@ pub fn convert_trace(
     let format = format
         .or_else(|| OutputFormat::of_path(output))
         .ok_or_else(|| Error::UnknownSink { path: path.clone(), endings: OutputFormat::file_endings() })?;
-    if let OutputFormat::Perfetto | OutputFormat::PerfettoGzip | OutputFormat::EventsJsonl = format {
+    let is_trace = matches!(format, OutputFormat::Perfetto | OutputFormat::PerfettoGzip);
+    if format == OutputFormat::EventsJsonl || (is_trace && options.filter.is_empty()) {
         let hint = "convert the log instead; a trace becomes DIR/, .parquet, .csv, .jsonl, .perf or .folded".into();
         return Err(Stop::Failed(Error::NotHere {
             path,
@@ -87,18 +90,38 @@ pub fn convert_trace(
         }));
     }
     check_output(options, &path, format)?;
-    let input = Input::open(options.inputs.first().map_or("-", String::as_str))?;
+    let input = options.inputs.first().map_or("-", String::as_str);
+    // Tracks have the names of devices, which are at the end of a trace.
+    let device_names = if is_trace {
+        own_trace::read(Input::open(input)?, &mut Nowhere, &mut Names::default(), &mut |_| true)?.device_names()
+    } else {
+        Vec::new()
+    };
+    let input = Input::open(input)?;
     let total_bytes = input.total_bytes;
-    let mut sink = Threaded::new(create_sink(options, &path, format)?)?;
+    let mut output = Threaded::new(create_sink(options, &device_names, &path, format)?)?;
+    let mut filtered;
+    let sink: &mut dyn Sink = if options.filter.is_empty() {
+        &mut output
+    } else {
+        filtered = Filtered::new(output, options.filter.clone());
+        &mut filtered
+    };
     let mut names = Names::default();
     let mut last_progress = Instant::now();
-    let run = own_trace::read(input, &mut sink, &mut names, &mut |read_bytes| {
+    let mut run = own_trace::read(input, sink, &mut names, &mut |read_bytes| {
         if last_progress.elapsed() < PROGRESS_INTERVAL {
             return true;
         }
         last_progress = Instant::now();
         progress(Progress { read_bytes, total_bytes, events: 0 })
     })?;
+    if !options.filter.is_empty() {
+        run.add_filter(&options.filter.describe());
+        if let Some(losses) = sink.losses() {
+            run.losses.merge(losses);
+        }
+    }
     let mut summary = summary_of_trace(&run);
     if let Some(max_loss) = options.max_loss {
         max_loss.check(&summary.losses, summary.event_count())?;
@@ -106,6 +129,19 @@ pub fn convert_trace(
     sink.finish(&run.facts, &run.losses, &names)?;
     summary.left_out = sink.unweighted_requests();
     Ok(summary)
+}
+
+/// Takes rows for a reader who wants the facts of the run only.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn group(&mut self, _: &Group<'_>, _: &Names) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &RunFacts, _: &Losses, _: &Names) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// What the trace says of the conversion that wrote it.
@@ -175,12 +211,17 @@ fn check_output(options: &Options, path: &Path, format: OutputFormat) -> Result<
     Ok(())
 }
 
-fn create_sink(options: &Options, path: &Path, format: OutputFormat) -> Result<Box<dyn Sink + Send>> {
+fn create_sink(
+    options: &Options,
+    device_names: &[(Dev, String)],
+    path: &Path,
+    format: OutputFormat,
+) -> Result<Box<dyn Sink + Send>> {
     Ok(match format {
         OutputFormat::Perfetto | OutputFormat::PerfettoGzip => Box::new(PerfettoTrace::create(
             path,
             format == OutputFormat::PerfettoGzip,
-            &options.device_names,
+            device_names,
             options.max_idle_name_bytes,
         )?),
         OutputFormat::Parquet => Box::new(RequestsParquet::create(path)?),

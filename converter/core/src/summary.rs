@@ -59,12 +59,6 @@ impl Summary {
     }
 
     pub(crate) fn add_losses(&mut self, losses: &Losses) {
-        for (reason, from) in losses.iter() {
-            let loss = self.losses.add(reason, from.count, from.first_ts);
-            loss.last_ts = loss.last_ts.max(from.last_ts);
-            if loss.example.is_none() {
-                loss.example.clone_from(&from.example);
-            }
-        }
+        self.losses.merge(losses);
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import getpass
 import os
 import sys
@@ -20,11 +21,13 @@ from syncline.cli.errors import Failure, say
 from syncline.cli.options import example, reading, refuse_for_converted
 from syncline.cli.output import show
 from syncline.cli.progress import bar
+from syncline.cli.types import DURATION
 from syncline.engine import EngineError
 from syncline.errors import InputError
 from syncline.inputs import opened
 from syncline.kinds import kind_of
-from syncline.reading import Reading
+from syncline.reading import Reading, convert_trace
+from syncline.recordings import Filter
 from syncline.render import human
 from syncline.ui import view
 from syncline.ui.serve import ONLINE_PORT, ONLINE_UI, OfflineServer, OnlineServer, PortTaken
@@ -44,6 +47,7 @@ _LOG_ENDINGS = (".gz", ".zst", ".log", ".txt", ".events.jsonl", ".jsonl")
     epilog=example(
         "syncline open tests/data/thesis/small4-slowdisk.log",
         "syncline open --offline tests/data/thesis/small4-slowdisk.log",
+        "syncline open --since 1s --until 2s tests/data/thesis/small4-slowdisk.log",
     ),
 )
 @click.argument("input", metavar="INPUT")
@@ -61,23 +65,40 @@ _LOG_ENDINGS = (".gz", ".zst", ".log", ".txt", ".events.jsonl", ".jsonl")
 @click.option(
     "--no-browser", is_flag=True, help="Print the address of the page and open no browser."
 )
+@click.option(
+    "--since",
+    type=DURATION,
+    help="Only what was under way at this time or later. Times are those of the timeline: 0 is the first event.",
+)
+@click.option("--until", type=DURATION, help="Only what began before this time.")
 @reading
 def command(
-    input: str, offline: bool, port: int | None, no_browser: bool, reading: Reading
+    input: str,
+    offline: bool,
+    port: int | None,
+    no_browser: bool,
+    since: int | None,
+    until: int | None,
+    reading: Reading,
 ) -> None:
     """Shows a trace, or a log as a trace, in the Perfetto UI.
 
     The page is that of ui.perfetto.dev. It fetches the trace from this machine and keeps it in the
     browser: nothing is uploaded. With --offline the page comes from this machine too. It begins with
-    the slowest sync.
+    the slowest sync. Of a large input, --since and --until show a part of the time, and the other filters some syncs.
     """
     if not offline and port not in (None, ONLINE_PORT):
         raise Failure(
             f"{ONLINE_UI} fetches traces only from port {ONLINE_PORT}",
             "leave out --port, or open the trace with --offline",
         )
+    if since is not None and until is not None and until <= since:
+        raise Failure("--until is not after --since", "exchange them, or leave one out")
+    reading = dataclasses.replace(
+        reading, filter=dataclasses.replace(reading.filter, since_ns=since, until_ns=until)
+    )
     with _trace_of(input, reading) as (trace, name):
-        _say_if_large(input, trace, reading)
+        _say_if_large(trace, reading)
         shown = _slowest_of(trace)
         try:
             if offline:
@@ -122,8 +143,12 @@ def _trace_of(path: str, reading: Reading) -> Iterator[tuple[Path, str]]:
                 f"{path} is already a trace, and marks are added when a log is converted",
                 "convert the log with marks: syncline convert LOG --marks FILE -o OUT.pftrace",
             )
-        refuse_for_converted(path, reading)
-        yield Path(path), Path(path).name
+        refuse_for_converted(path, reading, has_filters=True)
+        if reading.filter == Filter():
+            yield Path(path), Path(path).name
+            return
+        with _part_of(path, reading.filter) as part:
+            yield part, Path(path).name
         return
     with scratch.folder() as folder:
         trace = folder / "trace.pftrace"
@@ -134,17 +159,30 @@ def _trace_of(path: str, reading: Reading) -> Iterator[tuple[Path, str]]:
         yield trace, _trace_name(path)
 
 
-def _say_if_large(input: str, trace: Path, reading: Reading) -> None:
+@contextmanager
+def _part_of(path: str, filter: Filter) -> Iterator[Path]:
+    """Yields a trace with the part of another one that passes the filter."""
+    if _holds_traces(Path(path)):
+        raise Failure(
+            f"{path} holds several traces, and only one of Syncline can be filtered",
+            "extract it, or leave the filter out",
+        )
+    with scratch.folder() as folder:
+        part = folder / "part.pftrace"
+        with bar("filtering") as progress:
+            convert_trace(path, str(part), filter=filter.for_core(), progress=progress)
+        yield part
+
+
+def _say_if_large(trace: Path, reading: Reading) -> None:
     """Warns of a trace that the UI loads slowly, and says how to show less of it."""
     size = trace.stat().st_size
     if size < _LARGE_BYTES:
         return
-    if trace == Path(input):
-        hint = "to show less, open the log: syncline open --min-latency 10ms LOG"
-    elif reading.filter.min_latency_ns is None:
-        hint = "to show less, stop it and add an option that selects syncs: --min-latency 10ms, --comm, --path, --pid"
+    if reading.filter == Filter():
+        hint = "to show less, stop it and select a time or slow syncs: --since 10s --until 20s, --min-latency 10ms"
     else:
-        hint = "to show less, stop it and give a larger --min-latency, or --comm, --path, --pid"
+        hint = "to show less, stop it and select less: a shorter time, a larger --min-latency, or --comm, --path, --pid"
     say(
         f"warning: the trace has {human.text(size, 'bytes')}: the UI may take a minute to load it",
         hint,

@@ -262,8 +262,11 @@ def refuse_where(reading: Reading) -> None:
         )
 
 
-def refuse_for_converted(path: str, reading: Reading) -> None:
+def refuse_for_converted(path: str, reading: Reading, *, has_filters: bool = False) -> None:
     """Refuses options of how a log is read if the input is not a log.
+
+    Args:
+        has_filters: the command can filter a trace. It does not hold the processes of control groups.
 
     Raises:
         Failure: an option would have no effect.
@@ -272,6 +275,8 @@ def refuse_for_converted(path: str, reading: Reading) -> None:
         return
     # `--time-unit` is the unit of the marks, too.
     without_effect = {*_READING} - {"marks"} - ({"time_unit"} if reading.marks else set())
+    if has_filters:
+        without_effect -= {*_FILTER} - {"cgroup"}
     names = sorted(flag(name) for name in reading.given & without_effect)
     if names:
         raise Failure(

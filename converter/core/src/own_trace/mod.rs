@@ -17,9 +17,10 @@ use hashbrown::HashMap;
 
 use self::blocks::Blocks;
 use self::interned::{Interned, Tracks};
-use self::slices::{Event, Open};
+use self::slices::{Counters, Event, Open};
 use self::wire::{Fields, Wire};
 use crate::error::{Error, Refused, Result};
+use crate::event::Dev;
 use crate::input_file::Input;
 use crate::losses::{Losses, Reason};
 use crate::names::Names;
@@ -62,6 +63,21 @@ impl RunRead {
     /// Returns the value of a key of `syncline_meta`.
     pub fn fact(&self, key: &str) -> Option<&str> {
         self.facts.meta.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the names of devices, such as `sda`.
+    pub fn device_names(&self) -> Vec<(Dev, String)> {
+        let named = self.facts.meta.iter().filter_map(|(key, name)| Some((key.strip_prefix("device_name.")?, name)));
+        named.filter_map(|(dev, name)| Some((rebuild::dev(dev)?, name.clone()))).collect()
+    }
+
+    /// Adds conditions to those that the trace was written with.
+    pub fn add_filter(&mut self, conditions: &str) {
+        const KEY: &str = "request_filter";
+        match self.facts.meta.iter_mut().find(|(known, _)| known == KEY) {
+            Some((_, all)) => *all = format!("{all}, {conditions}"),
+            None => self.facts.meta.push((KEY.to_owned(), conditions.to_owned())),
+        }
     }
 }
 
@@ -109,6 +125,8 @@ struct Reader<'a> {
     /// The trace leaves out what can be derived.
     derives: bool,
     bio_sums: HashMap<u64, BioSums, FixedState>,
+    /// The `bio_id` of each bio of a request that has not ended, and the device of the last one, by `sync_id`.
+    bio_ids: HashMap<u64, (Vec<u64>, Dev), FixedState>,
     /// The last call, unless it was written in full.
     last_call: Option<KnownCall>,
     run: RunRead,
@@ -133,6 +151,7 @@ impl<'a> Reader<'a> {
             known: Known::default(),
             derives: false,
             bio_sums: HashMap::default(),
+            bio_ids: HashMap::default(),
             last_call: None,
             run: RunRead::default(),
             marks: Vec::new(),
@@ -228,6 +247,7 @@ impl<'a> Reader<'a> {
         let mut fields = Fields(data);
         let mut arguments: &[u8] = &[];
         let mut flows = Vec::new();
+        let (mut counters, mut counter) = (Counters::default(), 0);
         loop {
             let rest = fields.0;
             let Some(field) = fields.next() else { break };
@@ -239,9 +259,12 @@ impl<'a> Reader<'a> {
                 event::CATEGORY_IIDS => category = value.int()?,
                 event::NAME_IID => name = value.int()?,
                 event::FLOW_IDS if category == Category::Commit as u64 => flows.push(value.int()?),
+                event::EXTRA_COUNTER_VALUES => {
+                    *counters.get_mut(counter).ok_or(Stop::FOREIGN)? = Some(value.int()?);
+                    counter += 1;
+                }
                 event::DEBUG_ANNOTATIONS
                 | event::FLOW_IDS
-                | event::EXTRA_COUNTER_VALUES
                 | event::EXTRA_COUNTER_TRACK_UUIDS
                 | event::TERMINATING_FLOW_IDS
                 | event::COUNTER_VALUE
@@ -252,7 +275,7 @@ impl<'a> Reader<'a> {
             }
         }
         if kind == event::SLICE_END {
-            return self.end_slice(ts, track);
+            return self.end_slice(ts, track, &counters);
         }
         if flags & packet::SEQ_NEEDS_INCREMENTAL_STATE == 0 {
             return Err(Stop::FOREIGN);
@@ -265,7 +288,7 @@ impl<'a> Reader<'a> {
             return Err(Stop::FOREIGN);
         }
         let category = self.interned.category(category)?;
-        self.begin_slice(&Event { ts, track, category, name, is_instant, flows, data: arguments })
+        self.begin_slice(&Event { ts, track, category, name, is_instant, flows, counters, data: arguments })
     }
 
     /// Takes the instant with the facts of the run, that with the checksum, or one with the number of losses of a reason. `at` is its time and

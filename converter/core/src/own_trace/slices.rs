@@ -5,6 +5,7 @@ use super::rebuild::at;
 use super::wire::Fields;
 use super::{Reader, Stop, rebuild};
 use crate::event::WaitKind;
+use crate::losses::Reason;
 use crate::names::NameId;
 use crate::rows::derived::{
     Common, CommonRequest, KnownCall, ReadRow, RequestPlace, Thread, column, derive_bio, derive_call, derive_request,
@@ -18,6 +19,10 @@ use crate::sink::perfetto::fields::{Category, whole_address};
 use crate::sink::perfetto::proto::{annotation, event};
 use crate::sink::{Group, GroupRequest, Mark};
 
+/// Values of counters right after an event: of a bio, the bios and the bytes in flight on its device; of a request, the requests in flight, and
+/// those of its device if bios were in flight until its end.
+pub(super) type Counters = [Option<u64>; 3];
+
 /// The begin of a slice, or an instant.
 pub(super) struct Event<'a> {
     pub(super) ts: i64,
@@ -27,6 +32,7 @@ pub(super) struct Event<'a> {
     pub(super) is_instant: bool,
     /// Of a commit.
     pub(super) flows: Vec<u64>,
+    pub(super) counters: Counters,
     /// The `TrackEvent` from its first argument on.
     pub(super) data: &'a [u8],
 }
@@ -92,6 +98,7 @@ pub(super) struct OpenBio {
     /// What its name says of the file of its request.
     file: NameId,
     singles: Singles,
+    at_submit: Counters,
 }
 
 pub(super) struct OpenRequest {
@@ -102,11 +109,13 @@ pub(super) struct OpenRequest {
     phases: Vec<PhaseSpan>,
     /// A wait is inside of a phase, as in some traces that hold all values.
     is_of_other_layout: bool,
+    at_start: Counters,
 }
 
 struct EndedRequest {
     request: Box<OpenRequest>,
     end: i64,
+    at_end: Counters,
     tid: Value,
 }
 
@@ -131,6 +140,18 @@ impl Open {
     }
 }
 
+/// Returns a number of bios or of requests.
+fn number(counter: Option<u64>) -> u32 {
+    counter.map_or(0, |value| u32::try_from(value).unwrap_or(u32::MAX))
+}
+
+/// A request, with its call if both are one slice.
+struct RequestRead {
+    call: Option<Call>,
+    request: Request,
+    bio_ids: Vec<u64>,
+}
+
 impl Reader<'_> {
     pub(super) fn begin_slice(&mut self, begin: &Event<'_>) -> Result<(), Stop> {
         let &Event { ts, track, category, name, is_instant, data, .. } = begin;
@@ -152,6 +173,7 @@ impl Reader<'_> {
                     waits: Vec::new(),
                     phases: Vec::new(),
                     is_of_other_layout: false,
+                    at_start: begin.counters,
                 });
                 request.singles = self.arguments_into::<Request>(data, &mut request.values)?;
                 Open::Request(request)
@@ -166,7 +188,8 @@ impl Reader<'_> {
             }
             Category::Bio => {
                 let values = [Value::Null; columns::BIO.len()];
-                let mut bio = Box::new(OpenBio { values, ts, file: NameId::NONE, singles: Singles::default() });
+                let (file, singles, at_submit) = (NameId::NONE, Singles::default(), begin.counters);
+                let mut bio = Box::new(OpenBio { values, ts, file, singles, at_submit });
                 bio.singles = self.arguments_into::<Bio>(data, &mut bio.values)?;
                 if bio.values[at!(Bio, "sync_id")] != Value::Null {
                     let has_size = bio.values[at!(Bio, "bytes")] != Value::Null;
@@ -192,7 +215,7 @@ impl Reader<'_> {
                 Open::Phase { phase, ts }
             }
             Category::Track if is_instant => return self.thread_track(data),
-            Category::Loss if is_instant => return Ok(()),
+            Category::Loss if is_instant => return self.loss(ts, name, data),
             Category::Meta if is_instant => return self.meta((ts, track), name, data),
             Category::Common if is_instant => return self.common(name, data),
             Category::Thread if is_instant => return self.thread(data),
@@ -200,7 +223,7 @@ impl Reader<'_> {
             _ => return Err(Stop::FOREIGN),
         };
         match open {
-            Open::Bio(_) if is_instant => self.end(open, ts, track),
+            Open::Bio(_) if is_instant => self.end(open, ts, track, &Counters::default()),
             _ if is_instant => Err(Stop::FOREIGN),
             open => {
                 self.tracks.get(track)?.open.push(open);
@@ -209,17 +232,32 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn end_slice(&mut self, ts: i64, track: u64) -> Result<(), Stop> {
-        let open = self.tracks.get(track)?.open.pop().ok_or(Stop::DAMAGED)?;
-        self.end(open, ts, track)
+    fn loss(&mut self, ts: i64, name: u64, data: &[u8]) -> Result<(), Stop> {
+        let name = self.interned.event_name(name)?;
+        let reason = Reason::ALL.iter().copied().find(|reason| reason.name() == name).ok_or(Stop::FOREIGN)?;
+        let mut text = "";
+        for field in Fields(data) {
+            let (event::DEBUG_ANNOTATIONS, value) = field? else { continue };
+            for part in Fields(value.bytes()?) {
+                if let (annotation::STRING_VALUE, value) = part? {
+                    text = value.text()?;
+                }
+            }
+        }
+        Ok(self.sink.loss(reason, ts, text)?)
     }
 
-    fn end(&mut self, open: Open, end: i64, track: u64) -> Result<(), Stop> {
+    pub(super) fn end_slice(&mut self, ts: i64, track: u64, counters: &Counters) -> Result<(), Stop> {
+        let open = self.tracks.get(track)?.open.pop().ok_or(Stop::DAMAGED)?;
+        self.end(open, ts, track, counters)
+    }
+
+    fn end(&mut self, open: Open, end: i64, track: u64, counters: &Counters) -> Result<(), Stop> {
         match open {
             Open::Call(call) => self.end_call(call, end, track),
-            Open::Request(request) => self.end_request(request, end, track),
+            Open::Request(request) => self.end_request(request, end, track, counters),
             Open::Wait(wait) => self.end_wait(&wait, end, track),
-            Open::Bio(mut bio) => self.end_bio(&mut bio, end, track),
+            Open::Bio(mut bio) => self.end_bio(&mut bio, end, track, counters),
             Open::CommitStep => Ok(()),
             Open::Commit { mut values, ts, flows } => {
                 values[at!(Commit, "ts_ns")] = Value::Int(ts);
@@ -268,26 +306,45 @@ impl Reader<'_> {
         let stack = values[at!(Call, "stack")];
         self.last_call =
             call.sync_id.filter(|_| derives).map(|sync_id| KnownCall { sync_id, op: call.op.name(), ts, dur, stack });
-        self.sink.group(&Group { call: Some(&call), requests: &[] }, self.names)?;
-        std::mem::take(requests).into_iter().try_for_each(|ended| self.request(ended))
+        let requests: Vec<_> =
+            std::mem::take(requests).into_iter().map(|ended| self.request(ended)).collect::<Result<_, _>>()?;
+        // A request that is its own call has a group of its own.
+        let (own_calls, requests): (Vec<_>, Vec<_>) = requests.into_iter().partition(|ended| ended.call.is_some());
+        self.group(Some(&call), &requests)?;
+        own_calls.iter().try_for_each(|one| self.group(one.call.as_ref(), std::slice::from_ref(one)))
     }
 
-    fn end_request(&mut self, request: Box<OpenRequest>, end: i64, track: u64) -> Result<(), Stop> {
+    fn group(&mut self, call: Option<&Call>, requests: &[RequestRead]) -> Result<(), Stop> {
+        let requests: Vec<_> =
+            requests.iter().map(|read| GroupRequest { request: &read.request, bio_ids: &read.bio_ids }).collect();
+        Ok(self.sink.group(&Group { call, requests: &requests }, self.names)?)
+    }
+
+    fn end_request(
+        &mut self,
+        request: Box<OpenRequest>,
+        end: i64,
+        track: u64,
+        counters: &Counters,
+    ) -> Result<(), Stop> {
         let track = self.tracks.get(track)?;
-        let ended = EndedRequest { request, end, tid: track.tid };
+        let ended = EndedRequest { request, end, at_end: *counters, tid: track.tid };
         match track.open.last_mut() {
             Some(Open::Call(call)) => {
                 call.requests.push(ended);
                 Ok(())
             }
             Some(_) => Err(Stop::FOREIGN),
-            None => self.request(ended),
+            None => {
+                let read = self.request(ended)?;
+                self.group(read.call.as_ref(), std::slice::from_ref(&read))
+            }
         }
     }
 
-    fn request(&mut self, ended: EndedRequest) -> Result<(), Stop> {
-        let EndedRequest { mut request, end, tid } = ended;
-        let OpenRequest { values, ts, singles, waits, phases, is_of_other_layout } = &mut *request;
+    fn request(&mut self, ended: EndedRequest) -> Result<RequestRead, Stop> {
+        let EndedRequest { mut request, end, at_end, tid } = ended;
+        let OpenRequest { values, ts, singles, waits, phases, is_of_other_layout, at_start } = &mut *request;
         let (ts, mut waits, phases) = (*ts, std::mem::take(waits), std::mem::take(phases));
         let Value::Int(sync_id) = values[at!(Request, "sync_id")] else { return Err(Stop::DAMAGED) };
         let bios = self.bio_sums.remove(&(sync_id as u64));
@@ -302,15 +359,22 @@ impl Reader<'_> {
         set_times(values, (ts, end), call_ts)?;
         waits.sort_by_key(|wait| wait.number);
         let phases = if *is_of_other_layout { Vec::new() } else { phases };
-        let request = rebuild::request(values, (ts, end), call_ts, (waits, phases)).ok_or(NOT_REBUILT)?;
-        if let Some(call_id) = singles.call_id {
-            let of = request.call.ok_or(Stop::DAMAGED)?;
-            let call = Call { call_id: call_id as u64, ..call_of(&request, &of) };
-            self.sink.group(&Group { call: Some(&call), requests: &[] }, self.names)?;
-        }
+        let mut request = rebuild::request(values, (ts, end), call_ts, (waits, phases)).ok_or(NOT_REBUILT)?;
+        let call = match singles.call_id {
+            Some(call_id) => {
+                let of = request.call.ok_or(Stop::DAMAGED)?;
+                Some(Call { call_id: call_id as u64, ..call_of(&request, &of) })
+            }
+            None => None,
+        };
         self.run.requests += 1;
-        let requests = [GroupRequest { request: &request, bio_ids: &[] }];
-        Ok(self.sink.group(&Group { call: None, requests: &requests }, self.names)?)
+        let (bio_ids, dev) = self.bio_ids.remove(&(sync_id as u64)).unzip();
+        let mut bio_ids: Vec<u64> = bio_ids.unwrap_or_default();
+        bio_ids.sort_unstable();
+        request.in_flight = (number(at_start[0]), number(at_end[0]));
+        request.device_at_end =
+            dev.zip(at_end[1]).zip(at_end[2]).map(|((dev, bios), bytes)| (dev, number(Some(bios)), bytes));
+        Ok(RequestRead { call, request, bio_ids })
     }
 
     /// Adds a wait to its request. A wait may have several slices.
@@ -339,8 +403,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn end_bio(&mut self, open: &mut OpenBio, end: i64, track: u64) -> Result<(), Stop> {
-        let &mut OpenBio { ref mut values, ts, file, singles } = open;
+    fn end_bio(&mut self, open: &mut OpenBio, end: i64, track: u64, counters: &Counters) -> Result<(), Stop> {
+        let &mut OpenBio { ref mut values, ts, file, singles, at_submit } = open;
         let dev = self.tracks.get(track)?.dev;
         values[at!(Bio, "ts_ns")] = Value::Int(ts);
         if values[at!(Bio, "incomplete")] == Value::Null {
@@ -363,8 +427,13 @@ impl Reader<'_> {
         };
         let mut bio = rebuild::bio(values, ts, singles.is_unsubmitted).ok_or(NOT_REBUILT)?;
         bio.request_file.0 = file;
+        bio.in_flight_at_submit = (number(at_submit[0]), at_submit[1].unwrap_or_default());
+        bio.in_flight_at_complete = (number(counters[0]), counters[1].unwrap_or_default());
         if let Some(sync_id) = bio.sync_id {
             self.bio_sums.entry(sync_id).or_default().add(values);
+            let (ids, dev) = self.bio_ids.entry(sync_id).or_insert((Vec::new(), bio.dev));
+            ids.push(bio.bio_id);
+            *dev = bio.dev;
         }
         Ok(self.sink.bio(&bio, self.names)?)
     }

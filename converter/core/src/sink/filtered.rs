@@ -1,4 +1,5 @@
-//! Passes only the requests that the user selected, with their bios, to another sink. Rows that belong to no request pass too.
+//! Passes only the requests that the user selected, with their bios, to another sink. Rows that belong to no request pass too, if they are in the
+//! selected time.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,10 @@ pub struct Filter {
     pub dev: Option<Dev>,
     /// Minimum duration, from the entry of its call.
     pub min_latency_ns: Option<i64>,
+    /// Begin of the selected time, since the first event. What ended before it fails.
+    pub since_ns: Option<i64>,
+    /// End of the selected time, since the first event. What begins at it or later fails.
+    pub until_ns: Option<i64>,
 }
 
 /// The processes of control groups.
@@ -67,7 +72,14 @@ impl Filter {
         conditions.extend(self.path.as_ref().map(|path| format!("path {path}")));
         conditions.extend(self.dev.map(|dev| format!("device {dev}")));
         conditions.extend(self.min_latency_ns.map(|ns| format!("{} or longer", duration(ns))));
+        conditions.extend(self.since_ns.map(|ns| format!("from {} after the first event", duration(ns))));
+        conditions.extend(self.until_ns.map(|ns| format!("before {} after the first event", duration(ns))));
         conditions.join(", ")
+    }
+
+    /// Returns whether a row is in the selected time. `start` and `end` are since the first event.
+    fn has_time(&self, start: i64, end: i64) -> bool {
+        self.since_ns.is_none_or(|since| end >= since) && self.until_ns.is_none_or(|until| start < until)
     }
 
     fn check_task(&self, pid: u32, comm: &[u8]) -> Verdict {
@@ -108,11 +120,19 @@ pub struct Filtered<S> {
     /// Bios of requests that have not ended, by `sync_id`.
     held: HashMap<u64, Vec<Bio>, FixedState>,
     losses: Losses,
+    /// Time of the first event.
+    first_ts: i64,
 }
 
 impl<S: Sink> Filtered<S> {
     pub fn new(sink: S, filter: Filter) -> Self {
-        Self { sink, filter, held: HashMap::default(), losses: Losses::default() }
+        Self { sink, filter, held: HashMap::default(), losses: Losses::default(), first_ts: 0 }
+    }
+
+    /// Checks the time of a row that has begun at `start`; one whose length is not known is an instant.
+    fn check_time(&self, start: i64, dur: Option<i64>) -> Verdict {
+        let start = start - self.first_ts;
+        if self.filter.has_time(start, start + dur.unwrap_or(0)) { Verdict::Passes } else { Verdict::Fails }
     }
 
     /// Returns whether the verdict is to pass; counts a loss if not.
@@ -129,6 +149,7 @@ impl<S: Sink> Filtered<S> {
 
 impl<S: Sink> Sink for Filtered<S> {
     fn begin(&mut self, first_ts: i64) -> Result<()> {
+        self.first_ts = first_ts;
         self.sink.begin(first_ts)
     }
 
@@ -138,14 +159,16 @@ impl<S: Sink> Sink for Filtered<S> {
                 self.held.entry(sync_id).or_default().push(bio.clone());
                 Ok(())
             }
-            None => self.sink.bio(bio, names),
+            None if self.check_time(bio.ts(), bio.dur()) == Verdict::Passes => self.sink.bio(bio, names),
+            None => Ok(()),
         }
     }
 
     fn group(&mut self, group: &Group<'_>, names: &Names) -> Result<()> {
         let mut passing = Vec::new();
         for r in group.requests {
-            let verdict = self.filter.check_request(r.request, names);
+            let in_time = self.check_time(r.request.ts(), r.request.dur());
+            let verdict = self.filter.check_request(r.request, names).min(in_time);
             let bios = self.held.remove(&r.request.sync_id).unwrap_or_default();
             if self.passes(verdict, r.request.ts()) {
                 for bio in &bios {
@@ -158,7 +181,8 @@ impl<S: Sink> Sink for Filtered<S> {
         if let Some(call) = &mut call {
             let own_request_passes = passing.iter().any(|r| Some(r.request.sync_id) == call.sync_id);
             if group.requests.is_empty() {
-                let verdict = self.filter.check_call(call, names);
+                let in_time = self.check_time(call.enter, call.dur());
+                let verdict = self.filter.check_call(call, names).min(in_time);
                 if !self.passes(verdict, call.enter) {
                     return Ok(());
                 }
@@ -174,11 +198,17 @@ impl<S: Sink> Sink for Filtered<S> {
     }
 
     fn commit(&mut self, commit: &Commit, names: &Names) -> Result<()> {
-        self.sink.commit(commit, names)
+        match self.check_time(commit.start, commit.end.map(|end| end - commit.start)) {
+            Verdict::Passes => self.sink.commit(commit, names),
+            _ => Ok(()),
+        }
     }
 
     fn write_wait(&mut self, wait: &WriteWait, names: &Names) -> Result<()> {
-        self.sink.write_wait(wait, names)
+        match self.check_time(wait.start, Some(wait.end - wait.start)) {
+            Verdict::Passes => self.sink.write_wait(wait, names),
+            _ => Ok(()),
+        }
     }
 
     fn loss(&mut self, reason: Reason, ts: i64, text: &str) -> Result<()> {
