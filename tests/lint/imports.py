@@ -74,10 +74,13 @@ PYTHON = [
         "interruptible",
         "printable",
         "structured",
+        "student",
     ],
     ["engine"],
     ["report"],
     ["advice", "model"],
+    # What a write should cost. Its events are rows that `inputs` opened for the command.
+    ["write_model"],
     # Reads datasets, which `inputs` opens. What writes them and what compares their runs is above.
     ["dataset"],
     # Opens an input as tables, for which it asks `report` where the SQL is.

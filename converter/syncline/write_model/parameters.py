@@ -1,0 +1,132 @@
+"""The parameters of a machine: a file in TOML, and what is read from it.
+
+All times are in ns, sizes in bytes, and bandwidths in bytes per second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from syncline.errors import InputError
+from syncline.structured import parse_toml
+
+__all__ = ["Interval", "Parameters", "as_toml", "read"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The bounds between which a measured value is, with a confidence of 95 %."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the model knows of a machine.
+
+    `intervals` has the measured values. The others were read from the kernel or set by hand.
+    """
+
+    memory_bytes_per_s: float
+    # Copying to new page cache, while nothing is written back.
+    page_cache_bytes_per_s: float
+    # The same while the flusher thread writes back.
+    reduced_bytes_per_s: float
+    device_write_bytes_per_s: float
+    device_read_bytes_per_s: float
+    # What a call costs besides its data. `sync_` is for calls that return when the device has the data.
+    write_call_ns: float
+    sync_write_call_ns: float
+    # What a synchronized write at another place costs more than one that continues.
+    seek_ns: float
+    block_size_bytes: int
+    library_buffer_bytes: int
+    # Dirty page cache at which the flusher thread begins, and that no writer exceeds.
+    background_limit_bytes: int
+    hard_limit_bytes: int
+    dirty_expire_ns: int
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    # How and where it was measured; for people.
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in NAMES:
+            value = getattr(self, name)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or not math.isfinite(value):
+                raise ValueError(f"{name}: {value!r} is not a number")
+            if value < 0 or (value == 0 and not name.endswith("_ns")):
+                raise ValueError(f"{name}: {value!r} must be above 0")
+        if self.background_limit_bytes >= self.hard_limit_bytes:
+            raise ValueError(
+                "background_limit_bytes must be below hard_limit_bytes, as in the kernel"
+            )
+        for name, one in self.intervals.items():
+            if not one.low <= getattr(self, name) <= one.high:
+                raise ValueError(f"{name}: the value is not between low and high")
+
+
+NAMES = tuple(one.name for one in fields(Parameters) if one.name not in ("intervals", "notes"))
+
+
+def as_toml(parameters: Parameters) -> str:
+    """Returns the text of the file."""
+    lines = ["# Parameters of `syncline model predict`. low and high: 95 % confidence."]
+    lines += [f"# {one}" for note in parameters.notes for one in note.splitlines()]
+    lines += [f"format = {_FORMAT}", ""]
+    for name in NAMES:
+        value = _number(getattr(parameters, name))
+        if (one := parameters.intervals.get(name)) is not None:
+            value = f"{{ value = {value}, low = {_number(one.low)}, high = {_number(one.high)} }}"
+        lines.append(f"{name} = {value}")
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    """Returns a number of TOML with four digits behind those that count."""
+    return (
+        str(round(value)) if isinstance(value, int) or abs(value) >= 1e6 else repr(round(value, 4))
+    )
+
+
+def read(path: str) -> Parameters:
+    """Reads a file.
+
+    Raises:
+        InputError: it cannot be read, or a value is missing or not valid.
+    """
+    hint = "syncline model measure --dir DIR -o FILE writes such a file"
+    try:
+        data = parse_toml(Path(path).read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}", hint) from None  # fmt: skip
+    except ValueError as error:
+        raise InputError(f"{path} is not valid TOML: {error}", hint) from None
+    if data.pop("format", None) != _FORMAT:
+        raise InputError(f"{path}: no `format = {_FORMAT}`: it is not a file of parameters", hint)
+    if unknown := sorted(set(data) - set(NAMES)):
+        raise InputError(f"{path}: unknown key '{unknown[0]}'", f"the keys are: {', '.join(NAMES)}")
+    if missing := [name for name in NAMES if name not in data]:
+        raise InputError(f"{path}: {missing[0]} is missing", hint)
+    values: dict[str, Any] = {}
+    intervals: dict[str, Interval] = {}
+    for name, value in data.items():
+        values[name] = value
+        if isinstance(value, dict):
+            if set(value) != {"value", "low", "high"}:
+                raise InputError(f"{path}: {name}: {value!r}", "write a number, or { value = 1, low = 1, high = 1 }")  # fmt: skip
+            if not all(type(one) in (int, float) for one in value.values()):
+                raise InputError(f"{path}: {name}: {value!r} has another value than numbers", hint)
+            values[name] = value["value"]
+            intervals[name] = Interval(value["low"], value["high"])
+    try:
+        return Parameters(**values, intervals=intervals)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}", hint) from None
