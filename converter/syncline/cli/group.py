@@ -22,6 +22,7 @@ COMMANDS = (
     "diff",
     "baseline",
     "whatif",
+    "model",
     "ingest",
     "trend",
     "open",

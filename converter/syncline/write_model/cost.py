@@ -180,14 +180,21 @@ class PageCache:
         rate = known.page_cache_bytes_per_s if is_free else known.reduced_bytes_per_s
         cost = (end - start) / rate * _SECOND_NS
         if self.state == "throttle run":
-            ratio = min(2.0, max(0.0, pos_ratio(self._setpoint, known.hard_limit_bytes, self.dirty_bytes)))  # fmt: skip
             # The kernel's base rate of one writer becomes the bandwidth of the device.
-            limited = known.device_write_bytes_per_s * ratio
+            limited = known.device_write_bytes_per_s * self._kernel_ratio()
             wanted_ns = new / limited * _SECOND_NS if limited else _MAX_PAUSE_NS
             cost = max(cost, min(wanted_ns, cost + _MAX_PAUSE_NS))
         self._cache.put(file, first, pages, self.time_ns + cost)
         self.pass_time(cost)
         return pause_ns + cost
+
+    def _kernel_ratio(self) -> float:
+        """Returns `pos_ratio` as the kernel computes it for one device: the cubic factor, times a line for the device."""
+        known, dirty = self.parameters, self.dirty_bytes
+        ratio = min(2.0, max(0.0, pos_ratio(self._setpoint, known.hard_limit_bytes, dirty)))
+        # What the device writes in 8 s above the set point, the line is 0; a quarter before, it ends.
+        span = 8 * known.device_write_bytes_per_s
+        return ratio * max(0.25, 1 + (self._setpoint - dirty) / span)
 
     def _has_expired(self) -> bool:
         oldest = self._cache.oldest_ns()

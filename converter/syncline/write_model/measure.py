@@ -1,0 +1,316 @@
+"""Measures the parameters of a machine and of the device below a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import mmap
+import os
+import platform
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from syncline import scratch
+from syncline.errors import InputError
+
+from . import estimate
+from .estimate import Estimate
+from .parameters import Parameters
+
+__all__ = ["measure"]
+
+_KIB, _MIB = 1024, 1024 * 1024
+_SECOND_NS = 1e9
+_SMALL = tuple(kib * _KIB for kib in (4, 8, 16, 32, 64))
+_LARGE = tuple(mib * _MIB for mib in (1, 4, 16))
+_REPEATS = 8
+# Sizes are repeated until half an interval is this share of the value, or for so long.
+_ENOUGH = 0.1
+_PATIENCE_NS = 10e9
+_SEEKS = 40
+_PIECE = _MIB
+# What direct writes need: the file that they overwrite, which seeks cross too.
+_DIRECT_FILE = 64 * _MIB
+# Of the free space, and of memory: measuring must not make the machine unusable.
+_RESERVE = 0.05
+# In memory: no device, so nothing to measure.
+_IN_MEMORY = {"tmpfs", "ramfs", "hugetlbfs", "rootfs"}
+_IN_MEMORY_HINT = "name a folder on the device that the program writes to"
+
+
+def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Parameters:
+    """Measures, with files in `folder` that are removed afterwards, also after a signal.
+
+    Args:
+        most_bytes: the most that one file may have.
+        say: is called with the name of each step.
+
+    Raises:
+        InputError: the folder or the machine does not allow it. Nothing is guessed instead.
+    """
+    where = Path(folder)
+    _check_folder(where)
+    background, hard, expire_ns = _limits()
+    room = os.statvfs(where)
+    free = room.f_bavail * room.f_frsize
+    buffered = min(most_bytes, background // 2)
+    # Beyond the background limit, up to where throttling begins.
+    reduced = background + (hard - background) // 4
+    reduced = reduced if reduced <= most_bytes else 0
+    needed = max(_DIRECT_FILE, buffered, reduced)
+    if free - needed < _RESERVE * room.f_blocks * room.f_frsize:
+        raise InputError(
+            f"{folder} has {free / _MIB:,.0f} MiB free; measuring needs {needed / _MIB:,.0f} MiB and leaves 5 % free",
+            "free some space, name a folder on a larger file system, or lower --max-size",
+        )
+    found: dict[str, Estimate] = {}
+    notes = [
+        f"measured in {where.resolve()} by syncline model measure",
+        f"Linux {platform.release()} {platform.machine()}, {_type(where)}",
+    ]
+    with _failures(folder), scratch.folder(where) as work:
+        say("memory")
+        found["memory_bytes_per_s"] = _memory()
+        say("direct writes and reads")
+        found |= _direct(work)
+        say("page cache")
+        found["page_cache_bytes_per_s"], call = _page_cache(work, buffered)
+        found["write_call_ns"] = call
+        if reduced:
+            say("page cache during writeback")
+            speed = _reduced(work, background, reduced)
+            found["reduced_bytes_per_s"] = speed
+        else:
+            found["reduced_bytes_per_s"] = found["page_cache_bytes_per_s"]
+            notes.append(
+                f"reduced_bytes_per_s was not measured, it is page_cache_bytes_per_s: writeback begins at {background / _MIB:,.0f} MiB,"
+                f" above --max-size ({most_bytes / _MIB:,.0f} MiB)"
+            )
+        buffer = _library_buffer(work)
+    known = Parameters(
+        **{name: one.value for name, one in found.items()},
+        block_size_bytes=room.f_bsize,
+        library_buffer_bytes=buffer,
+        background_limit_bytes=background,
+        hard_limit_bytes=hard,
+        dirty_expire_ns=expire_ns,
+        intervals={
+            name: one.interval
+            for name, one in found.items()
+            if name != "reduced_bytes_per_s" or reduced
+        },
+        notes=tuple(notes),
+    )
+    return known
+
+
+@contextlib.contextmanager
+def _failures(folder: str) -> Iterator[None]:
+    """Names the folder in what the machine reports."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        hint = "free some space, or lower --max-size" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "name another folder"  # fmt: skip
+        raise InputError(f"cannot measure in {folder}: {reason}; its files are removed", hint) from None  # fmt: skip
+
+
+def _check_folder(where: Path) -> None:
+    if not where.is_dir():
+        raise InputError(f"{where} is not a folder", "name an existing folder: --dir DIR")
+    if not os.access(where, os.W_OK | os.X_OK):
+        raise InputError(f"{where} cannot be written", "name another folder, or change its mode")
+    kind = _type(where)
+    if kind in _IN_MEMORY:
+        raise InputError(f"{where} is in memory ({kind}), so no device is written", _IN_MEMORY_HINT)
+
+
+def _type(where: Path) -> str:
+    """Returns the type of the file system."""
+    device = where.stat().st_dev
+    name = f"{os.major(device)}:{os.minor(device)}"
+    kind = "unknown file system"
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        columns = line.split()
+        if columns[2] == name:
+            kind = columns[columns.index("-") + 1]
+    return kind
+
+
+def _limits() -> tuple[int, int, int]:
+    """Returns the background limit and the hard limit in bytes, and the time to expiry in ns."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    try:
+        counters = dict(
+            line.split()[:2] for line in Path("/proc/vmstat").read_text().splitlines() if line
+        )
+        background = int(counters["nr_dirty_background_threshold"]) * page
+        hard = int(counters["nr_dirty_threshold"]) * page
+        expire = int(Path("/proc/sys/vm/dirty_expire_centisecs").read_text())
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(
+            f"the kernel does not report the limits of dirty page cache: {error}",
+            "measure where /proc/vmstat and /proc/sys/vm are complete, outside this container",
+        ) from None
+    return background, hard, expire * 10_000_000
+
+
+def _memory() -> Estimate:
+    """Copies memory to memory."""
+    size = 32 * _MIB
+    source, target = memoryview(bytearray(b"x") * size), memoryview(bytearray(size))
+    times = []
+    for _ in range(_REPEATS + 1):
+        start = time.perf_counter_ns()
+        target[:] = source
+        times.append((time.perf_counter_ns() - start) / size)
+    # The first copy also makes the pages.
+    return estimate.mean(times[1:]).inverse(_SECOND_NS)
+
+
+def _aligned(size: int) -> mmap.mmap:
+    """Returns memory that direct I/O accepts."""
+    memory = mmap.mmap(-1, size)
+    memory.write(random.Random(1).randbytes(64 * _KIB) * (size // (64 * _KIB)))
+    return memory
+
+
+def _timed(work: Callable[[], int], size: int) -> int:
+    """Returns how long a read or a write of `size` bytes takes, in ns."""
+    start = time.perf_counter_ns()
+    done = work()
+    took = time.perf_counter_ns() - start
+    if done != size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return took
+
+
+def _direct(work: Path) -> dict[str, Estimate]:
+    path = work / "direct"
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT | os.O_DSYNC, 0o600)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise InputError(f"{work.parent} does not accept O_DIRECT, so the device cannot be measured", _IN_MEMORY_HINT) from None  # fmt: skip
+        raise
+    memory = _aligned(_LARGE[-1])
+    view = memoryview(memory)
+    try:
+        # Blocks that exist: a first write would also measure their allocation.
+        for place in range(0, _DIRECT_FILE, _LARGE[-1]):
+            _timed(lambda place=place: os.pwrite(file, view, place), _LARGE[-1])
+        draw = random.Random(2)
+
+        def write(size: int) -> int:
+            place = draw.randrange(_DIRECT_FILE // size) * size
+            return _timed(lambda: os.pwrite(file, view[:size], place), size)
+
+        def read(size: int) -> int:
+            place = draw.randrange(_DIRECT_FILE // size) * size
+            return _timed(lambda: os.preadv(file, [view[:size]], place), size)
+
+        place = 0
+        small = []
+        for size in _SMALL * _REPEATS:
+            small.append((size, _timed(lambda: os.pwrite(file, view[:size], place), size)))  # noqa: B023
+            place += size
+        write_speed, read_speed = _bandwidth("writes", write), _bandwidth("reads", read)
+        size = _SMALL[0]
+        follow = [_timed(lambda at=at: os.pwrite(file, view[:size], at * size), size) for at in range(_SEEKS)]  # fmt: skip
+        jump = [write(size) for _ in range(_SEEKS)]
+    finally:
+        view.release()
+        memory.close()
+        os.close(file)
+        path.unlink()
+    call, _ = estimate.line(small)
+    seek = estimate.mean([there - here for there, here in zip(jump, follow, strict=True)])
+    return {
+        "sync_write_call_ns": call.at_least(0),
+        "device_write_bytes_per_s": write_speed,
+        "device_read_bytes_per_s": read_speed,
+        "seek_ns": seek.at_least(0),
+    }
+
+
+def _bandwidth(what: str, transfer: Callable[[int], int]) -> Estimate:
+    """Returns a bandwidth: the slope of a line through transfers of different sizes, in turn, which take that many ns."""
+    points: list[tuple[int, int]] = []
+    until = time.perf_counter_ns() + _PATIENCE_NS
+    while True:
+        points += [(size, transfer(size)) for size in _LARGE for _ in range(2)]
+        _, slope = estimate.line(points)
+        low, high = slope.interval.low, slope.interval.high
+        if len(points) >= _REPEATS * len(_LARGE) and high - low <= 2 * _ENOUGH * slope.value:
+            return slope.inverse(_SECOND_NS)
+        if time.perf_counter_ns() > until:
+            break
+    try:
+        return slope.inverse(_SECOND_NS)
+    except ValueError as error:
+        raise InputError(
+            f"direct {what}: {error}, so the bandwidth is not known",
+            "stop what else uses the device, and measure again",
+        ) from None
+
+
+def _page_cache(work: Path, size: int) -> tuple[Estimate, Estimate]:
+    """Returns the bandwidth of new page cache, and the cost of a call."""
+    piece = min(_PIECE, max(_SMALL[0], size // 16))
+    data = bytes(piece)
+    path = work / "cached"
+    os.sync()
+    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        times = [_timed(lambda: os.write(file, data), piece) / piece for _ in range(max(2, size // piece))]  # fmt: skip
+        # The cost of a call: pages that are dirty already, so only the copy grows with the size.
+        points = []
+        for few in [one for one in range(64, 4096, 512) for _ in range(4 * _REPEATS)]:
+            points.append((few, _timed(lambda: os.pwrite(file, data[:few], 0), few)))  # noqa: B023
+    finally:
+        os.close(file)
+        path.unlink()
+    call, _ = estimate.line(points)
+    return estimate.mean(times).inverse(_SECOND_NS), call.at_least(0)
+
+
+def _reduced(work: Path, background: int, until: int) -> Estimate:
+    """Returns the bandwidth of page cache while the flusher thread writes back."""
+    data = bytes(_PIECE)
+    path = work / "reduced"
+    os.sync()
+    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    times = []
+    try:
+        for written in range(0, until, _PIECE):
+            took = _timed(lambda: os.write(file, data), _PIECE)
+            if written >= background:
+                times.append(took / _PIECE)
+    finally:
+        os.close(file)
+        path.unlink()
+    if len(times) < 2:
+        raise InputError("the limits of dirty page cache are so close that writes during writeback cannot be measured", "raise vm.dirty_ratio or vm.dirty_bytes")  # fmt: skip
+    return estimate.mean(times).inverse(_SECOND_NS)
+
+
+def _library_buffer(work: Path) -> int:
+    """Returns the size of the buffer that the C library gives a file here."""
+    library = ctypes.CDLL(None)
+    library.fopen.restype = ctypes.c_void_p
+    library.fputc.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    library.fclose.argtypes = [ctypes.c_void_p]
+    library.__fbufsize.restype = ctypes.c_size_t
+    library.__fbufsize.argtypes = [ctypes.c_void_p]
+    path = work / "buffer"
+    stream = library.fopen(os.fsencode(path), b"w")
+    if not stream:
+        raise OSError(errno.EIO, "the C library cannot open a file")
+    library.fputc(0, stream)
+    size = int(library.__fbufsize(stream))
+    library.fclose(stream)
+    path.unlink()
+    return size
