@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from syncline import interruptible
+from syncline.cli import options
 from syncline.cli.errors import OK, say
-from syncline.cli.options import example
-from syncline.cli.output import show
+from syncline.cli.options import example, reading
+from syncline.cli.output import refuse_inputs, show
+from syncline.cli.progress import bar
 from syncline.cli.types import SIZE
+from syncline.reading import Reading
+from syncline.write_model.cost import RULES
 
-
-@click.group(
-    "model",
-    epilog=example("syncline model measure --dir /tmp -o machine.toml --max-size 64M"),
+_EXAMPLES = (
+    "syncline model measure --dir /tmp -o machine.toml --max-size 64M",
+    "syncline model predict tests/data/writes/mixed.log --parameters tests/data/writes/machine.toml",
 )
+
+
+@click.group("model", epilog=example(*_EXAMPLES))
 def command() -> None:
     """Predicts what writes should cost, by the rules of the page cache."""
 
 
-@command.command(
-    "measure", epilog=example("syncline model measure --dir /tmp -o machine.toml --max-size 64M")
-)
+@command.command("measure", epilog=example(_EXAMPLES[0]))
 @click.option("--dir", "folder", required=True, metavar="DIR", help="Folder on the device to measure. Its files are removed afterwards.")  # fmt: skip
 @click.option("-o", "--output", default="-", metavar="FILE", show_default=True, help="File of the parameters; `-` is standard output.")  # fmt: skip
 @click.option("--max-size", "max_kb", type=SIZE, default="1G", show_default=True, help="The most that one file may have.")  # fmt: skip
@@ -34,9 +40,81 @@ def measure(folder: str, output: str, max_kb: int, quiet: bool) -> int:
     from syncline.write_model.measure import measure as measured
     from syncline.write_model.parameters import as_toml
 
-    text = as_toml(measured(folder, max_kb * 1024, (lambda _: None) if quiet else lambda step: say(f"measuring: {step}")))  # fmt: skip
+    def step(name: str) -> None:
+        if not quiet:
+            say(f"measuring: {name}")
+
+    _write(output, as_toml(measured(folder, max_kb * 1024, step)))
+    return OK
+
+
+def _write(output: str, text: str) -> None:
     if output == "-":
         show(text)
     else:
         interruptible.write(output, text.encode())
+
+
+_parameters = click.option("--parameters", required=True, metavar="FILE", help="Parameters of the machine, as `syncline model measure` writes them.")  # fmt: skip
+
+
+@command.command("predict", epilog=example(_EXAMPLES[1], _EXAMPLES[1] + " --each --format csv"))
+@click.argument("input_", required=True, metavar="INPUT")
+@_parameters
+@click.option("--rules", type=click.Choice(RULES), default=RULES[0], show_default=True, help="How the kernel throttles: as Linux does it, or as the paper of the model has it.")  # fmt: skip
+@click.option("--each", is_flag=True, help="A row for each write, with the state of page cache and what is dirty.")  # fmt: skip
+@options.table_format("json has the scenarios and each write.")
+@reading
+def predict(
+    input_: str, parameters: str, rules: str, each: bool, form: str, reading: Reading
+) -> int:
+    """Predicts the cost of each write of INPUT, and compares it with what was measured.
+
+    INPUT is a log of strace with write calls and durations (`syncline record --route strace --writes`), or a table of writes in
+    CSV. The naive model next to it divides the size by the bandwidth of the device.
+    """
+    from syncline import render
+    from syncline.render import write_model as rendered
+    from syncline.write_model import parameters as parameter_file
+    from syncline.write_model import predict as model
+    from syncline.write_model import recording
+
+    known = parameter_file.read(parameters)
+    with bar("reading") as progress:
+        recorded = recording.read(input_, reading, progress)
+    outcome = model.predict(known, recorded, rules)
+    if form == "json":
+        show(rendered.as_json(outcome))
+    elif form == "table":
+        show(rendered.render(outcome, is_each=each))
+    else:
+        table, report = (rendered.each(outcome), rendered.EACH) if each else (rendered.summary(outcome), rendered.SUMMARY)  # fmt: skip
+        for one in outcome.assumptions:
+            sys.stderr.write(f"assumed: {one}\n")
+        show(render.exporter(form)(table, report))
+    return OK
+
+
+@command.command("fit", epilog=example(_EXAMPLES[1].replace("predict", "fit") + " -o fitted.toml"))
+@click.argument("input_", required=True, metavar="INPUT")
+@_parameters
+@click.option("-o", "--output", default="-", metavar="FILE", show_default=True, help="File of the new parameters; `-` is standard output.")  # fmt: skip
+@reading
+def fit(input_: str, parameters: str, output: str, reading: Reading) -> int:
+    """Replaces the parameters that the writes of INPUT show, and writes all of them.
+
+    These are the bandwidths of page cache and the device, and the costs of calls. Recorded with strace, the latter include its own cost.
+    """
+    from syncline.write_model import parameters as parameter_file
+    from syncline.write_model import recording
+    from syncline.write_model.fit import fit as fitted
+
+    refuse_inputs(output, [input_])
+    known = parameter_file.read(parameters)
+    with bar("reading") as progress:
+        recorded = recording.read(input_, reading, progress)
+    new, said = fitted(known, recorded)
+    for one in said:
+        say(one)
+    _write(output, parameter_file.as_toml(new))
     return OK

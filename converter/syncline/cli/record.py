@@ -65,6 +65,11 @@ def _absolute(path: str) -> str:
     help="Size of the ring buffer of each CPU (routes ring-buffer and dynamic-events).",
 )
 @_filters
+@click.option(
+    "--writes",
+    is_flag=True,
+    help="Also record each write, for `syncline model predict` (route strace).",
+)
 @click.option("--force", is_flag=True, help="Replace the recording in DIR.")
 @click.option(
     "--and-report",
@@ -85,6 +90,7 @@ def command(
     cgroup: str | None,
     route: routes.Name | None,
     buffer_kb: int,
+    writes: bool,
     force: bool,
     and_report: bool,
     command: tuple[str, ...],
@@ -100,6 +106,10 @@ def command(
         raise Failure("both a command and --pid are given", "leave one of them out")
     if route == "strace" and not command and pid is None:
         raise Failure("strace needs a command or --pid", "syncline record --route strace -- CMD")
+    if writes and route != "strace":
+        raise Failure(
+            "only strace records writes", "syncline record --route strace --writes -- CMD"
+        )
     folder = output or Path(time.strftime("syncline-%Y%m%d-%H%M%S"))
     request = Request(
         folder=folder,
@@ -109,6 +119,7 @@ def command(
         filter=Filter(pid, comm, path and _absolute(path), device, min_latency, cgroup),
         buffer_kb=buffer_kb,
         force=force,
+        has_writes=writes,
     )
     try:
         with recorded(request, say) as (run, manifest):

@@ -50,6 +50,8 @@ class Request:
     filter: Filter = field(default_factory=Filter)
     buffer_kb: int = 16_384
     force: bool = False
+    # Also all writes; route strace only.
+    has_writes: bool = False
 
 
 @contextlib.contextmanager
@@ -247,7 +249,7 @@ def _start_child(
     command = request.command
     if route.name == "strace":
         log = folder / "strace.log"
-        command = strace_command(command, request.filter.pid, log)
+        command = strace_command(command, request.filter.pid, log, has_writes=request.has_writes)
         recorders.inputs.append({"file": log.name, "source": "strace", "program": command})
     if not command:
         return None

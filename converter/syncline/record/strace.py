@@ -17,12 +17,22 @@ _CALLS = (
     "io_uring_setup", "io_uring_enter", "io_submit",
 )  # fmt: skip
 
+# What `syncline model` needs besides: each write, and its place in the file.
+_WRITES = ("write", "pwrite64", "writev", "pwritev", "lseek")
 
-def strace_command(command: list[str], pid: int | None, log: Path) -> list[str]:
-    """Returns the command that traces `command`, or the process `pid` without one, into `log`."""
+
+def strace_command(
+    command: list[str], pid: int | None, log: Path, *, has_writes: bool = False
+) -> list[str]:
+    """Returns the command that traces `command`, or the process `pid` without one, into `log`.
+
+    Args:
+        has_writes: also traces all writes, with little of their data.
+    """
+    calls = (*_CALLS, *_WRITES) if has_writes else _CALLS
     return [
-        which("strace") or "strace", "-I", "2", "-f", "-ttt", "-T", "-yy", "-s", "256",
+        which("strace") or "strace", "-I", "2", "-f", "-ttt", "-T", "-yy", "-s", "16" if has_writes else "256",
         # `?`: skip calls that this machine or this version of strace does not have.
-        "-e", f"trace={','.join(f'?{call}' for call in _CALLS)}", "-o", str(log),
+        "-e", f"trace={','.join(f'?{call}' for call in dict.fromkeys(calls))}", "-o", str(log),
         *(command or ["-p", str(pid)]),
     ]  # fmt: skip

@@ -1,0 +1,90 @@
+"""The result of `syncline model predict`: a row for each scenario, or for each write."""
+
+from __future__ import annotations
+
+from syncline.printable import json_text, printable
+from syncline.report import Column, Report, Table
+from syncline.write_model.predict import Outcome, Predicted, Summary, relative_error
+
+from .table import render as render_table
+
+__all__ = ["EACH", "SUMMARY", "as_json", "each", "render", "summary"]
+
+_SUMMARY = (
+    ("scenario", "text", "Scenario of the table, or else the kind of the write."),
+    ("writes", "count", "Number of writes and syncs."),
+    ("bytes", "bytes", "What they wrote."),
+    ("measured_ns", "ns", "Their costs together."),
+    ("predicted_ns", "ns", "Predicted for that."),
+    ("naive_ns", "ns", "Size over bandwidth of the device."),
+    ("error", "share", "Mean of the relative errors of the writes."),
+    ("naive_error", "share", "The same for the naive model."),
+    ("total_error", "share", "Relative error of the costs together."),
+    ("naive_total_error", "share", "The same for the naive model."),
+    ("improvement", "share", "By which share the error is smaller than the naive model's."),
+)
+_EACH = (
+    ("start_ns", "time", "Start of the call."),
+    ("scenario", "text", "Scenario of the table, or else the kind of the write."),
+    ("kind", "text", "cached, synchronized, direct, library; sync for a sync call."),
+    ("path", "text", "File."),
+    ("offset_bytes", "bytes", "Place in the file."),
+    ("size_bytes", "bytes", "Size."),
+    ("measured_ns", "ns", "What it took."),
+    ("predicted_ns", "ns", "What it should have taken."),
+    ("naive_ns", "ns", "Size over bandwidth of the device."),
+    ("error", "share", "Relative error of the prediction."),
+    ("state", "text", "State of page cache after it: free run, async run, throttle run."),
+    ("predicted_dirty_bytes", "bytes", "What should be dirty after it."),
+    ("dirty_bytes", "bytes", "What was. Null if it was not recorded."),
+)
+SUMMARY = Report("predict", "Predicted writes", "", tuple(Column(*one) for one in _SUMMARY), "SELECT NULL")  # fmt: skip
+EACH = Report("predict", "Predicted writes", "", tuple(Column(*one) for one in _EACH), "SELECT NULL")  # fmt: skip
+
+
+def summary(outcome: Outcome) -> Table:
+    """Returns a row for each scenario."""
+    return Table([name for name, _, _ in _SUMMARY], [_summary(one) for one in outcome.summaries])
+
+
+def _summary(one: Summary) -> tuple[str | int | float | None, ...]:
+    return (
+        *(one.scenario, one.writes, one.size, one.measured_ns),
+        *(round(one.predicted_ns), round(one.naive_ns)),
+        *(one.error, one.naive_error, one.total_error, one.naive_total_error, one.improvement),
+    )
+
+
+def each(outcome: Outcome) -> Table:
+    """Returns a row for each write."""
+    return Table([name for name, _, _ in _EACH], [_each(one) for one in outcome.predicted])
+
+
+def _each(one: Predicted) -> tuple[str | int | float | None, ...]:
+    write = one.write
+    return (
+        *(write.start_ns, write.scenario or write.kind, write.kind, write.path),
+        *(write.offset, write.size, write.duration_ns, round(one.ns), round(one.naive_ns)),
+        relative_error(one.ns, write.duration_ns),
+        *(one.state, round(one.dirty_bytes), write.dirty_bytes),
+    )
+
+
+def render(outcome: Outcome, *, is_each: bool) -> str:
+    """Renders the table, and what the prediction assumes."""
+    table, report = (each(outcome), EACH) if is_each else (summary(outcome), SUMMARY)
+    lines = render_table(table, report).strip("\n").splitlines()[2:]
+    lines.append("")
+    lines += [f"assumed: {printable(one)}" for one in outcome.assumptions]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(outcome: Outcome) -> str:
+    """Renders one object, with all writes."""
+    tables = {"scenarios": summary(outcome), "writes": each(outcome)}
+    head = {"rules": outcome.rules, "assumptions": outcome.assumptions}
+    rows = {
+        name: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+        for name, table in tables.items()
+    }
+    return json_text(head | rows, indent=1) + "\n"

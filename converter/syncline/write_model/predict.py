@@ -1,0 +1,151 @@
+"""Predicted costs of recorded writes, next to what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .cost import Library, PageCache, direct_ns, naive_ns, synchronized_ns
+from .parameters import Parameters
+from .writes import Write, Writes, of_scenario
+
+__all__ = ["Outcome", "Predicted", "Summary", "predict", "relative_error"]
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A write with its predicted costs. `state` is that at its end, `dirty_bytes` what is predicted to be dirty then."""
+
+    write: Write
+    ns: float
+    naive_ns: float
+    state: str
+    dirty_bytes: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The writes of one scenario. Errors are shares; None if nothing was measured."""
+
+    scenario: str
+    writes: int
+    size: int
+    measured_ns: int
+    predicted_ns: float
+    naive_ns: float
+    # Mean relative error of a write, as the paper has it.
+    error: float | None
+    naive_error: float | None
+    # Relative error of the sum.
+    total_error: float | None
+    naive_total_error: float | None
+
+    @property
+    def improvement(self) -> float | None:
+        """Returns by which share the error is less than the naive model's."""
+        if self.error is None or not self.naive_error:
+            return None
+        return 1 - self.error / self.naive_error
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All predictions, and what they assume, in sentences."""
+
+    rules: str
+    predicted: Sequence[Predicted]
+    summaries: Sequence[Summary]
+    assumptions: list[str] = field(default_factory=list)
+
+
+def predict(parameters: Parameters, recorded: Writes, rules: str = "kernel") -> Outcome:
+    """Predicts the cost of each write, from the writes before it and the measured time between them.
+
+    A scenario begins with nothing dirty: what was dirty of the one before is left out.
+    """
+    notes = list(recorded.notes)
+    predicted: list[Predicted] = []
+    for writes in _by_scenario(recorded.writes).values():
+        predicted += _one(parameters, writes, rules)
+    overlaps = sum(_overlaps(writes) for writes in _by_scenario(recorded.writes).values())
+    if overlaps:
+        notes.append(f"{overlaps:,} writes begin before the one before them has ended; the model has one writer, so they follow at once")  # fmt: skip
+    notes.append("one process writes to one device, and nothing is dirty at the start")
+    predicted.sort(key=lambda one: one.write.start_ns)
+    summaries = [_summary(name, ones) for name, ones in _grouped(predicted).items()]
+    return Outcome(rules, predicted, summaries, notes)
+
+
+def _by_scenario(writes: Sequence[Write]) -> dict[str | None, list[Write]]:
+    """Returns the writes by scenario. Kinds share page cache, so without scenarios all are together."""
+    found: dict[str | None, list[Write]] = {}
+    for one in writes:
+        found.setdefault(one.scenario, []).append(one)
+    return found
+
+
+def _grouped(predicted: Sequence[Predicted]) -> dict[str, list[Predicted]]:
+    found: dict[str, list[Predicted]] = {}
+    for one in predicted:
+        found.setdefault(of_scenario(one.write), []).append(one)
+    return found
+
+
+def _overlaps(writes: Sequence[Write]) -> int:
+    count, end = 0, 0
+    for one in writes:
+        count += one.start_ns < end
+        end = max(end, one.end_ns)
+    return count
+
+
+def _one(parameters: Parameters, writes: Sequence[Write], rules: str) -> list[Predicted]:
+    cache = PageCache(parameters, rules)
+    libraries: dict[str, Library] = {}
+    ends: dict[str, int] = {}
+    last_ns = writes[0].start_ns
+    found = []
+    for write in writes:
+        delay = max(0, write.start_ns - last_ns)
+        last_ns = max(last_ns, write.end_ns)
+        is_random = write.offset != ends.get(write.path, write.offset)
+        if write.kind != "sync":
+            ends[write.path] = write.offset + write.size
+        if write.kind == "cached":
+            cost = cache.write(write.path, write.offset, write.size, delay).ns
+        elif write.kind == "library":
+            library = libraries.setdefault(write.path, Library(cache, write.path))
+            cost = library.write(write.offset, write.size, delay).ns
+        else:
+            cache.pass_time(delay)
+            if write.kind == "sync":
+                cost = cache.sync(write.path)
+            else:
+                rule = direct_ns if write.kind == "direct" else synchronized_ns
+                cost = rule(parameters, write.size, is_random=is_random)
+                cache.pass_time(cost)
+        naive = naive_ns(parameters, write.size)
+        found.append(Predicted(write, cost, naive, cache.state, cache.dirty_bytes))
+    return found
+
+
+def relative_error(predicted_ns: float, measured_ns: float) -> float | None:
+    """Returns the absolute error divided by what was measured; None if that is 0."""
+    return abs(predicted_ns - measured_ns) / measured_ns if measured_ns else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [one for one in values if one is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _summary(name: str, ones: Sequence[Predicted]) -> Summary:
+    measured = sum(one.write.duration_ns for one in ones)
+    predicted, naive = sum(one.ns for one in ones), sum(one.naive_ns for one in ones)
+    return Summary(
+        *(name, len(ones), sum(one.write.size for one in ones), measured, predicted, naive),
+        _mean([relative_error(one.ns, one.write.duration_ns) for one in ones]),
+        _mean([relative_error(one.naive_ns, one.write.duration_ns) for one in ones]),
+        relative_error(predicted, measured),
+        relative_error(naive, measured),
+    )

@@ -1,0 +1,143 @@
+"""Writes of a log of strace: finds the place of each write from the calls before it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from syncline.errors import InputError
+
+from .writes import Write, Writes
+
+__all__ = ["from_calls"]
+
+_OPENS = ("open", "openat", "openat2", "creat")
+_WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
+_SYNCS = ("fsync", "fdatasync")
+_CLONES = ("clone", "clone3", "fork", "vfork")
+# Sockets, pipes and character devices, as strace -yy prints them.
+_NO_FILE = re.compile(r"\d+<(?:pipe|socket|anon_inode|TCP|UDP|UNIX|NETLINK)|\d+<[^>]*<char ")
+_DURABLE = ("O_SYNC", "O_DSYNC")
+
+
+@dataclass
+class _Open:
+    path: str
+    flags: frozenset[str]
+    position: int = 0
+
+
+class _Reader:
+    """Follows the descriptors of each process."""
+
+    def __init__(self) -> None:
+        self.writes: list[Write] = []
+        self.unused: Counter[str] = Counter()
+        self._files: dict[tuple[int, int], _Open] = {}
+        # The end of each file, as far as it was written here.
+        self._ends: dict[str, int] = {}
+        # Calls whose return is printed later, by thread.
+        self._begun: dict[int, Mapping[str, Any]] = {}
+
+    def read(self, row: Mapping[str, Any]) -> None:
+        event: str = row["event"]
+        if row["unfinished"] or (row["event"] in (*_SYNCS, *_WRITES) and row["ret"] is None and not row["resumed"]):  # fmt: skip
+            self._begun[row["tid"]] = row
+            return
+        if row["resumed"] or event.endswith("_exit"):
+            begun = self._begun.pop(row["tid"], None)
+            name = event.removesuffix("_exit")
+            if begun is None or begun["event"] != name:
+                self.unused["returns of calls whose start is not in the log"] += 1
+                return
+            duration = begun["dur_ns"] if begun["dur_ns"] is not None else row["dur_ns"]
+            if duration is None:
+                duration = row["ts_ns"] - begun["ts_ns"]
+            row = {**begun, "ret": row["ret"], "dur_ns": duration}
+            event = name
+        self._complete(event, row)
+
+    def _complete(self, event: str, row: Mapping[str, Any]) -> None:
+        process, args, result = row["pid"] or row["tid"], row["args"] or "", row["ret"]
+        if result is None or result < 0:
+            if event in (*_WRITES, *_SYNCS):
+                self.unused["calls that failed"] += 1
+            return
+        found = re.match(r"(\d+)", args)
+        number = int(found[1]) if found else -1
+        if event in _OPENS:
+            flags = frozenset(re.findall(r"O_[A-Z]+", args.rpartition('"')[2]))
+            path = row["path"] or ""
+            if "O_TRUNC" in flags or event == "creat":
+                self._ends[path] = 0
+            self._files[process, result] = _Open(path, flags)
+        elif event in _CLONES:
+            for (owner, each), file in list(self._files.items()):
+                if owner == process:
+                    self._files.setdefault((result, each), file)
+        elif event == "close":
+            self._files.pop((process, number), None)
+        elif event in ("dup", "dup2", "dup3") or (event == "fcntl" and "F_DUPFD" in args):
+            if (file := self._files.get((process, number))) is not None:
+                self._files[process, result] = file
+        elif event == "lseek":
+            if (file := self._files.get((process, number))) is not None:
+                file.position = result
+        elif event in (*_WRITES, *_SYNCS):
+            self._use(event, row, args, self._files.get((process, number)))
+
+    def _use(self, event: str, row: Mapping[str, Any], args: str, file: _Open | None) -> None:
+        if file is None or not file.path or file.path.startswith(("/dev/", "/proc/", "/sys/")):
+            is_no_file = file is not None or _NO_FILE.match(args)
+            reason = "calls on something else than a file" if is_no_file else "calls on a file that was opened before the log begins"  # fmt: skip
+            self.unused[reason] += 1
+            return
+        if row["dur_ns"] is None:
+            self.unused["calls without a duration (strace -T)"] += 1
+            return
+        size, offset = 0, 0
+        if event in _SYNCS:
+            kind = "sync"
+        else:
+            size = row["ret"]
+            offset = self._place(event, args, file)
+            if offset < 0:
+                self.unused["calls whose place is not printed"] += 1
+                return
+            is_durable = any(flag in file.flags for flag in _DURABLE) or "RWF_DSYNC" in args or "RWF_SYNC" in args  # fmt: skip
+            kind = "direct" if "O_DIRECT" in file.flags else "synchronized" if is_durable else "cached"  # fmt: skip
+            self._ends[file.path] = max(self._ends.get(file.path, 0), offset + size)
+            if event in ("write", "writev"):
+                file.position = offset + size
+        self.writes.append(Write(row["ts_ns"], row["dur_ns"], kind, file.path, offset, size))
+
+    def _place(self, event: str, args: str, file: _Open) -> int:
+        """Returns where a write begins; -1 if unknown."""
+        if event in ("write", "writev"):
+            if "O_APPEND" in file.flags:
+                file.position = self._ends.get(file.path, 0)
+            return file.position
+        words = args.rsplit(", ", 2)
+        text = words[-2] if event == "pwritev2" else words[-1]
+        return int(text) if text.isdigit() else -1
+
+
+def from_calls(rows: Iterable[Mapping[str, Any]]) -> Writes:
+    """Returns the writes of calls, which are in the order of the log.
+
+    Raises:
+        InputError: no write to a file is in the log.
+    """
+    reader = _Reader()
+    for row in rows:
+        reader.read(row)
+    notes = [f"not used: {number:,} {reason}" for reason, number in reader.unused.most_common()]
+    if not any(one.kind != "sync" for one in reader.writes):
+        raise InputError(
+            "no write to a file is in the recording" + (f": {'; '.join(notes)}" if notes else ""),
+            "record with: syncline record --route strace --writes -o run -- COMMAND",
+        )
+    return Writes(sorted(reader.writes, key=lambda one: one.start_ns), notes)

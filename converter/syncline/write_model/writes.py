@@ -1,0 +1,95 @@
+"""Writes with their places, sizes and measured costs, as a table in CSV has them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from syncline.errors import InputError
+
+__all__ = ["KINDS", "Write", "Writes", "of_scenario", "read_csv"]
+
+# sync: a sync call, which writes back what is dirty of a file.
+KINDS = ("cached", "synchronized", "direct", "library", "sync")
+_COLUMNS = ("start_ns", "duration_ns", "kind", "path", "offset_bytes", "size_bytes")
+_OPTIONAL = ("dirty_bytes", "scenario")
+_EXAMPLE = f"the columns are {', '.join(_COLUMNS)}, and may be {', '.join(_OPTIONAL)}"
+_MOST = 1 << 62
+
+
+@dataclass(frozen=True)
+class Write:
+    """One call. `dirty_bytes`: what was dirty after it, of the whole machine; None if unknown."""
+
+    start_ns: int
+    duration_ns: int
+    kind: str
+    path: str
+    offset: int
+    size: int
+    dirty_bytes: int | None = None
+    scenario: str | None = None
+
+    @property
+    def end_ns(self) -> int:
+        return self.start_ns + self.duration_ns
+
+
+@dataclass(frozen=True)
+class Writes:
+    """The writes of a recording, in the order of their starts, and what was not used, in sentences."""
+
+    writes: Sequence[Write]
+    notes: list[str] = field(default_factory=list)
+
+
+def read_csv(path: str, text: str) -> Writes:
+    """Reads a table.
+
+    Raises:
+        InputError: names the line.
+    """
+    rows = csv.reader(text.splitlines())
+    header = next(rows, [])
+    columns = [name.strip() for name in header]
+    if missing := [name for name in _COLUMNS if name not in columns]:
+        raise InputError(f"{path}:1: no column {missing[0]}", _EXAMPLE)
+    if unknown := [name for name in columns if name not in (*_COLUMNS, *_OPTIONAL)]:
+        raise InputError(f"{path}:1: unknown column '{unknown[0]}'", _EXAMPLE)
+    found = []
+    for row in rows:
+        if not row:
+            continue
+        where = f"{path}:{rows.line_num}"
+        if len(row) != len(columns):
+            raise InputError(f"{where}: {len(row)} values for {len(columns)} columns", _EXAMPLE)
+        values = dict(zip(columns, (value.strip() for value in row), strict=True))
+        if values["kind"] not in KINDS:
+            raise InputError(f"{where}: kind '{values['kind']}'", f"write one of: {', '.join(KINDS)}")  # fmt: skip
+        start, duration, offset, size = (
+            _number(where, name, values[name])
+            for name in ("start_ns", "duration_ns", "offset_bytes", "size_bytes")
+        )
+        dirty = values.get("dirty_bytes") or None
+        found.append(
+            Write(
+                *(start, duration, values["kind"], values["path"], offset, size),
+                None if dirty is None else _number(where, "dirty_bytes", dirty),
+                values.get("scenario") or None,
+            )
+        )
+    if not found:
+        raise InputError(f"{path} has no write", _EXAMPLE)
+    return Writes(sorted(found, key=lambda one: one.start_ns))
+
+
+def _number(where: str, name: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) >= _MOST:
+        raise InputError(f"{where}: {name} '{text}' is not a whole number", "write ns and bytes without a unit")  # fmt: skip
+    return int(text)
+
+
+def of_scenario(write: Write) -> str:
+    """Returns the name under which a write is summed up: its scenario, or else its kind."""
+    return write.scenario or write.kind

@@ -1,0 +1,217 @@
+"""`syncline model predict` and `fit`: recorded writes against places and costs that are known."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from syncline.write_model import parameters as parameter_file
+from syncline.write_model.fit import fit
+from syncline.write_model.predict import predict
+from syncline.write_model.strace_calls import from_calls
+from syncline.write_model.writes import Write, Writes
+
+from tests.coretools import ROOT
+from tests.test_commands import fails, ok
+
+DATA = ROOT / "tests" / "data" / "writes"
+LOG, MACHINE = DATA / "mixed.log", DATA / "machine.toml"
+HOST = parameter_file.read(str(MACHINE))
+HEAD = "start_ns,duration_ns,kind,path,offset_bytes,size_bytes"
+
+
+@pytest.fixture(scope="module")
+def predicted() -> list[dict[str, str]]:
+    text = ok("model", "predict", LOG, "--parameters", MACHINE, "--each", "--format", "csv")
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_the_place_of_each_recorded_write(predicted: list[dict[str, str]]) -> None:
+    # What tests/data/writes/mixed.py does.
+    expected = [("a", "cached", 65536 * n, 65536) for n in range(6)]
+    expected += [("a", "cached", 4096, 100), ("a", "cached", 16384, 8192)]
+    expected += [("a", "cached", 4196, 30), ("a", "cached", 4226, 70), ("a", "sync", 0, 0)]
+    expected += [("b", "synchronized", 0, 5000), ("b", "synchronized", 8192, 8192)]
+    expected += [("c", "cached", 0, 3000), ("c", "cached", 3000, 1000)]
+    place = 0
+    for size in (4096, 16384, 65536, 262144):
+        for _ in range(3):
+            expected.append(("d", "direct", place, size))
+            place += size
+    expected.append(("c", "cached", 4000, 500))
+    found = [
+        (Path(row["path"]).name, row["kind"], int(row["offset_bytes"]), int(row["size_bytes"]))
+        for row in predicted
+    ]
+    assert found == expected
+
+
+def test_predictions_of_a_recording_by_hand(predicted: list[dict[str, str]]) -> None:
+    costs = [int(row["predicted_ns"]) for row in predicted]
+    # 65,536 bytes at 2 GB/s and a call.
+    assert costs[:6] == [33_768] * 6
+    # The file has 96 pages; at 100 MB/s, and the call.
+    assert costs[10] == 96 * 40_960 + 50_000
+    # A block, and a rest of 904 bytes: one block read and written, the copy, the call.
+    assert costs[11] == 50_000 + 40_960 + 2_500 + 20_480 + 40_960
+    # Elsewhere: a seek of 4 ms.
+    assert costs[12] == 50_000 + 4_000_000 + 81_920 + 4_096
+    assert costs[15] == 50_000 + 40_960
+    # What was measured: -T of the log.
+    assert [int(row["measured_ns"]) for row in predicted[:2]] == [32_000, 20_000]
+    assert float(predicted[0]["error"]) == pytest.approx(1768 / 32_000)
+    assert {row["state"] for row in predicted} == {"free run"}
+    dirty = [int(row["predicted_dirty_bytes"]) for row in predicted]
+    assert dirty[5:11] == [393_216] * 5 + [0]
+    assert dirty[-1] == 8192
+
+
+def test_a_table_in_all_forms(tmp_path: Path) -> None:
+    table = tmp_path / "writes.csv"
+    table.write_text(
+        f"{HEAD},dirty_bytes,scenario\n"
+        "1000000000,600000,cached,f,0,1000000,4096,one\n"
+        "1001000000,501000,cached,f,1000000,1000000,,one\n"
+        "\n"
+        "5000000000,20000000,direct,g,0,1000000,,two\n"
+        "5050000000,20000000,library,h,0,1000,,two\n"
+    )
+    arguments = ("model", "predict", table, "--parameters", MACHINE)
+    found = json.loads(ok(*arguments, "--format", "json"))
+    one, two = found["scenarios"]
+    assert (one["scenario"], one["writes"], one["bytes"], one["measured_ns"]) == ("one", 2, 2_000_000, 1_101_000)  # fmt: skip
+    # 501,000 ns each: a sixth and nothing off. The naive model has 10 ms each.
+    assert one["predicted_ns"] == 1_002_000
+    assert one["error"] == pytest.approx((99 / 600) / 2)
+    assert one["total_error"] == pytest.approx(99 / 1101)
+    assert one["naive_error"] == pytest.approx(((10_000 - 600) / 600 + (10_000 - 501) / 501) / 2)
+    assert one["improvement"] == pytest.approx(1 - one["error"] / one["naive_error"])
+    # 10.05 ms of 20 ms, and 100 ns of 20 ms.
+    assert two["error"] == pytest.approx((9.95 / 20 + 19.9999 / 20) / 2)
+    assert [row["dirty_bytes"] for row in found["writes"]] == [4096, None, None, None]
+    # Scenarios share no page cache.
+    assert found["writes"][2]["predicted_dirty_bytes"] == 0
+    text = ok(*arguments, "--rules", "paper")
+    assert "assumed: one process writes to one device" in text
+    assert "two" in ok(*arguments, "--format", "md")
+    assert "free run" in ok(*arguments, "--each")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("start_ns,kind\n", "writes.csv:1: no column duration_ns"),
+        (f"{HEAD},speed\n", "writes.csv:1: unknown column 'speed'"),
+        (f"{HEAD}\n", "has no write"),
+        (f"{HEAD}\n1,1,cached,f,0,1\n\n1,1,cached,f,0\n", "writes.csv:4: 5 values for 6 columns"),
+        (f"{HEAD}\n1,1,bufferd,f,0,1\n", "writes.csv:2: kind 'bufferd'"),
+        (f"{HEAD}\n1,-1,cached,f,0,1\n", "writes.csv:2: duration_ns '-1' is not a whole number"),
+        (f"{HEAD}\n1,1,cached,f,0,9999999999999999999999\n", "writes.csv:2: size_bytes '9999"),
+    ],
+)
+def test_a_damaged_table_is_refused(tmp_path: Path, text: str, wanted: str) -> None:
+    table = tmp_path / "writes.csv"
+    table.write_text(text)
+    assert wanted in fails(3, "model", "predict", table, "--parameters", MACHINE)
+
+
+def test_inputs_without_writes_are_refused(tmp_path: Path) -> None:
+    def refused(path: Path, code: int = 3) -> str:
+        return fails(code, "model", "predict", path, "--parameters", MACHINE)
+
+    assert "is of thesis" in refused(ROOT / "tests/data/thesis/small1.log")
+    assert "no write to a file" in refused(ROOT / "tests/data/strace/msync.log")
+    assert "cannot read" in refused(tmp_path / "none.csv")
+    assert "cannot read" in fails(3, "model", "predict", LOG, "--parameters", tmp_path / "none")
+    assert "--parameters" in fails(2, "model", "predict", LOG)
+    output = tmp_path / "run"
+    assert "only strace records writes" in fails(2, "record", "--writes", "-o", output, "--", "true")  # fmt: skip
+    assert not output.exists()
+
+
+def row(event: str, args: str | None, ret: int | None, **more: object) -> dict[str, object]:
+    empty = dict.fromkeys(("pid", "path", "dur_ns", "unfinished", "resumed"))
+    return {**empty, "ts_ns": 0, "tid": 1, "event": event, "args": args, "ret": ret, **more}
+
+
+def test_calls_that_are_printed_in_two_parts_and_calls_that_cannot_be_used() -> None:
+    opened = row("openat", 'AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600', 3, path="/f")
+    found = from_calls(
+        [
+            row("write", '3</f>, "a", 1', 1, dur_ns=5),  # opened before the log begins
+            opened,
+            row("write", '3, "x", 100', None, ts_ns=10, unfinished=1),
+            row("write", None, 60, ts_ns=50, dur_ns=33, resumed=1),
+            row("write", '3, "x", 40', -28, dur_ns=1),
+            row("write", '3, "x", 40', 40, ts_ns=60, dur_ns=7),
+            row("write", '3, "x", 40', 40, ts_ns=70),  # no -T
+            row("write", '1<pipe:[7]>, "x", 40', 40, dur_ns=7),
+            row("fsync", "3", None, path="/f", ts_ns=80),
+            row("fsync_exit", None, 0, ts_ns=95),
+            row("fsync_exit", None, 0, ts_ns=99),
+        ]
+    )
+    assert found.writes == [
+        Write(10, 33, "cached", "/f", 0, 60),
+        Write(60, 7, "cached", "/f", 60, 40),
+        Write(80, 15, "sync", "/f", 0, 0),
+    ]
+    assert sorted(found.notes) == [
+        "not used: 1 calls on a file that was opened before the log begins",
+        "not used: 1 calls on something else than a file",
+        "not used: 1 calls that failed",
+        "not used: 1 calls without a duration (strace -T)",
+        "not used: 1 returns of calls whose start is not in the log",
+    ]
+
+
+def test_writes_that_overlap_are_counted() -> None:
+    writes = [Write(0, 100, "cached", "f", 0, 10), Write(50, 100, "cached", "f", 10, 10)]
+    assert "1 writes begin before" in predict(HOST, Writes(writes)).assumptions[0]
+
+
+def test_a_fit_finds_what_made_the_recording(tmp_path: Path) -> None:
+    # A line of 7 us and 4 GB/s in free run, one of 90 us and 250 MB/s for direct writes.
+    writes, now = [], 0
+    for number in range(40):
+        size = 4096 * (1 + number % 5)
+        for kind, duration in (("cached", 7000 + size / 4), ("direct", 90_000 + size * 4)):
+            writes.append(Write(now, round(duration), kind, kind, number * 65536, size))
+            now += round(duration)
+    new, said = fit(HOST, Writes(writes))
+    assert new.write_call_ns == pytest.approx(7000, abs=2)
+    assert new.page_cache_bytes_per_s == pytest.approx(4e9, rel=1e-3)
+    assert new.sync_write_call_ns == pytest.approx(90_000, abs=2)
+    assert new.device_write_bytes_per_s == pytest.approx(250e6, rel=1e-3)
+    assert new.intervals["write_call_ns"].low <= 7000 <= new.intervals["write_call_ns"].high
+    # What the recording does not show stays.
+    assert new.reduced_bytes_per_s == HOST.reduced_bytes_per_s
+    assert any(one.startswith("reduced_bytes_per_s stays: 0 ") for one in said)
+    assert replace(new, intervals={}).seek_ns == HOST.seek_ns
+    # As a user: the file is complete, and can be used.
+    output = tmp_path / "fitted.toml"
+    ok("model", "fit", LOG, "--parameters", MACHINE, "-o", output)
+    before = json.loads(ok("model", "predict", LOG, "--parameters", MACHINE, "--format", "json"))
+    after = json.loads(ok("model", "predict", LOG, "--parameters", output, "--format", "json"))
+    errors = [
+        next(one["total_error"] for one in each["scenarios"] if one["scenario"] == "direct")
+        for each in (before, after)
+    ]
+    assert errors[1] < 0.1 < errors[0]
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_writes_are_recorded(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    program = f"exec 5>{tmp_path}/f; for n in 1 2 3; do printf '%1000s' $n >&5; done"
+    ok("record", "--route", "strace", "--writes", "-o", run, "--", "sh", "-c", program)
+    text = ok("model", "predict", run, "--parameters", MACHINE, "--each", "--format", "csv")
+    rows = [one for one in csv.DictReader(io.StringIO(text)) if one["path"].endswith("/f")]
+    assert [(one["kind"], one["offset_bytes"], one["size_bytes"]) for one in rows] == [
+        ("cached", str(1000 * n), "1000") for n in range(3)
+    ]
