@@ -10,7 +10,7 @@ import os
 import platform
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from syncline import scratch
@@ -29,7 +29,7 @@ _LARGE = tuple(mib * _MIB for mib in (1, 4, 16))
 _REPEATS = 8
 # Sizes are repeated until half an interval is this share of the value, or for so long.
 _ENOUGH = 0.1
-_PATIENCE_NS = 10e9
+_PATIENCE_NS = 5e9
 _SEEKS = 40
 _PIECE = _MIB
 # What direct writes need: the file that they overwrite, which seeks cross too.
@@ -212,28 +212,43 @@ def _direct(work: Path) -> dict[str, Estimate]:
             place = draw.randrange(_DIRECT_FILE // size) * size
             return _timed(lambda: os.preadv(file, [view[:size]], place), size)
 
-        place = 0
-        small = []
-        for size in _SMALL * _REPEATS:
-            small.append((size, _timed(lambda: os.pwrite(file, view[:size], place), size)))  # noqa: B023
+        def follow(size: int) -> int:
+            nonlocal place
+            place = place if place + size <= _DIRECT_FILE else 0
+            took = _timed(lambda: os.pwrite(file, view[:size], place), size)
             place += size
+            return took
+
+        place = 0
+        call = _call(follow, _SMALL)
         write_speed, read_speed = _bandwidth("writes", write), _bandwidth("reads", read)
         size = _SMALL[0]
-        follow = [_timed(lambda at=at: os.pwrite(file, view[:size], at * size), size) for at in range(_SEEKS)]  # fmt: skip
+        here = [follow(size) for _ in range(_SEEKS)]
         jump = [write(size) for _ in range(_SEEKS)]
     finally:
         view.release()
         memory.close()
         os.close(file)
         path.unlink()
-    call, _ = estimate.line(small)
-    seek = estimate.mean([there - here for there, here in zip(jump, follow, strict=True)])
+    seek = estimate.mean([far - near for far, near in zip(jump, here, strict=True)])
     return {
-        "sync_write_call_ns": call.at_least(0),
+        "sync_write_call_ns": call,
         "device_write_bytes_per_s": write_speed,
         "device_read_bytes_per_s": read_speed,
         "seek_ns": seek.at_least(0),
     }
+
+
+def _call(transfer: Callable[[int], int], sizes: Sequence[int]) -> Estimate:
+    """Returns the cost of a call: what a line through transfers of small sizes, in turn, has at size 0."""
+    points: list[tuple[int, int]] = []
+    until = time.perf_counter_ns() + _PATIENCE_NS
+    while True:
+        points += [(size, transfer(size)) for size in sizes for _ in range(_REPEATS)]
+        start, _ = estimate.line(points)
+        half = (start.interval.high - start.interval.low) / 2
+        if half <= _ENOUGH * start.value or time.perf_counter_ns() > until:
+            return start.at_least(0)
 
 
 def _bandwidth(what: str, transfer: Callable[[int], int]) -> Estimate:
@@ -267,14 +282,13 @@ def _page_cache(work: Path, size: int) -> tuple[Estimate, Estimate]:
     try:
         times = [_timed(lambda: os.write(file, data), piece) / piece for _ in range(max(2, size // piece))]  # fmt: skip
         # The cost of a call: pages that are dirty already, so only the copy grows with the size.
-        points = []
-        for few in [one for one in range(64, 4096, 512) for _ in range(4 * _REPEATS)]:
-            points.append((few, _timed(lambda: os.pwrite(file, data[:few], 0), few)))  # noqa: B023
+        call = _call(
+            lambda few: _timed(lambda: os.pwrite(file, data[:few], 0), few), range(64, 4096, 512)
+        )
     finally:
         os.close(file)
         path.unlink()
-    call, _ = estimate.line(points)
-    return estimate.mean(times).inverse(_SECOND_NS), call.at_least(0)
+    return estimate.mean(times).inverse(_SECOND_NS), call
 
 
 def _reduced(work: Path, background: int, until: int) -> Estimate:
