@@ -215,3 +215,69 @@ def test_writes_are_recorded(tmp_path: Path) -> None:
     assert [(one["kind"], one["offset_bytes"], one["size_bytes"]) for one in rows] == [
         ("cached", str(1000 * n), "1000") for n in range(3)
     ]
+
+
+# A recording on a device of known bandwidth: tests/data/write-costs
+
+
+COSTS = ROOT / "tests" / "data" / "write-costs"
+
+
+def predicted_costs(*options: str) -> dict[str, object]:
+    arguments = (COSTS / "costs.csv", "--parameters", COSTS / "machine.toml")
+    return json.loads(ok("model", "predict", *arguments, "--format", "json", *options))
+
+
+@pytest.fixture(scope="module")
+def costs() -> dict[str, dict[str, object]]:
+    return {rules: predicted_costs("--by", "state", "--rules", rules) for rules in ("kernel", "paper")}  # fmt: skip
+
+
+def test_the_device_is_as_fast_as_it_was_made() -> None:
+    # One request of 128 KiB in each of 50 ticks a second.
+    known = parameter_file.read(str(COSTS / "machine.toml"))
+    interval = known.intervals["device_write_bytes_per_s"]
+    assert interval.low <= 50 * 131_072 <= interval.high
+    assert known.background_limit_bytes == 32 << 20
+    assert known.hard_limit_bytes == 128 << 20
+
+
+@pytest.mark.parametrize("scenario", ["cached A", "library sequential"])
+def test_throttled_writes_follow_the_rules_of_the_kernel(
+    costs: dict[str, dict[str, list[dict[str, float]]]], scenario: str
+) -> None:
+    # Not the first scenario: until then the kernel has learnt the bandwidth of the device.
+    kernel, paper = (
+        next(one for one in costs[rules]["scenarios"] if one["scenario"] == f"{scenario}, throttle run")
+        for rules in ("kernel", "paper")
+    )  # fmt: skip
+    assert kernel["writes"] >= 30
+    # The paper's own bound, of the median and of all together.
+    assert kernel["median_error"] < 0.2
+    assert kernel["total_error"] < 0.2
+    assert kernel["total_error"] < paper["total_error"]
+    off = {
+        rules: [
+            abs(one["predicted_dirty_bytes"] / one["dirty_bytes"] - 1)
+            for one in costs[rules]["writes"]
+            if one["scenario"] == scenario and one["state"] == "throttle run" and one["dirty_bytes"]
+        ]
+        for rules in costs
+    }
+    assert sum(off["kernel"]) / len(off["kernel"]) < 0.05 < sum(off["paper"]) / len(off["paper"])
+
+
+def test_cached_writes_are_nearer_than_size_over_bandwidth(
+    costs: dict[str, dict[str, list[dict[str, float]]]],
+) -> None:
+    for one in costs["kernel"]["scenarios"]:
+        if str(one["scenario"]).startswith(("cached", "library")):
+            assert one["improvement"] > 0.2, one
+
+
+def test_large_direct_writes_take_the_time_of_the_device(
+    costs: dict[str, dict[str, list[dict[str, float]]]],
+) -> None:
+    of = {str(one["scenario"]).partition(",")[0]: one for one in costs["kernel"]["scenarios"]}
+    assert of["direct large"]["error"] < 0.03
+    assert of["synchronized large"]["error"] < 0.1

@@ -62,11 +62,12 @@ _parameters = click.option("--parameters", required=True, metavar="FILE", help="
 @click.argument("input_", required=True, metavar="INPUT")
 @_parameters
 @click.option("--rules", type=click.Choice(RULES), default=RULES[0], show_default=True, help="How the kernel throttles: as Linux does it, or as the paper of the model has it.")  # fmt: skip
+@click.option("--by", type=click.Choice(["scenario", "state"]), default="scenario", show_default=True, help="A row for each scenario, or for each state of page cache in a scenario.")  # fmt: skip
 @click.option("--each", is_flag=True, help="A row for each write, with the state of page cache and what is dirty.")  # fmt: skip
 @options.table_format("json has the scenarios and each write.")
 @reading
 def predict(
-    input_: str, parameters: str, rules: str, each: bool, form: str, reading: Reading
+    input_: str, parameters: str, rules: str, by: str, each: bool, form: str, reading: Reading
 ) -> int:
     """Predicts the cost of each write of INPUT, and compares it with what was measured.
 
@@ -82,7 +83,7 @@ def predict(
     known = parameter_file.read(parameters)
     with bar("reading") as progress:
         recorded = recording.read(input_, reading, progress)
-    outcome = model.predict(known, recorded, rules)
+    outcome = model.predict(known, recorded, rules, is_by_state=by == "state")
     if form == "json":
         show(rendered.as_json(outcome))
     elif form == "table":

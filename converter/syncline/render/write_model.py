@@ -19,6 +19,7 @@ _SUMMARY = (
     ("naive_ns", "ns", "Size over bandwidth of the device."),
     ("error", "share", "Mean of the relative errors of the writes."),
     ("naive_error", "share", "The same for the naive model."),
+    ("median_error", "share", "Median of the relative errors of the writes."),
     ("total_error", "share", "Relative error of the costs together."),
     ("naive_total_error", "share", "The same for the naive model."),
     ("improvement", "share", "By which share the error is smaller than the naive model's."),
@@ -51,7 +52,8 @@ def _summary(one: Summary) -> tuple[str | int | float | None, ...]:
     return (
         *(one.scenario, one.writes, one.size, one.measured_ns),
         *(round(one.predicted_ns), round(one.naive_ns)),
-        *(one.error, one.naive_error, one.total_error, one.naive_total_error, one.improvement),
+        *(one.error, one.naive_error, one.median_error),
+        *(one.total_error, one.naive_total_error, one.improvement),
     )
 
 

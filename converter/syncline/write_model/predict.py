@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +37,8 @@ class Summary:
     # Mean relative error of a write, as the paper has it.
     error: float | None
     naive_error: float | None
+    # The median says more where the costs of single writes vary.
+    median_error: float | None
     # Relative error of the sum.
     total_error: float | None
     naive_total_error: float | None
@@ -58,10 +61,15 @@ class Outcome:
     assumptions: list[str] = field(default_factory=list)
 
 
-def predict(parameters: Parameters, recorded: Writes, rules: str = "kernel") -> Outcome:
+def predict(
+    parameters: Parameters, recorded: Writes, rules: str = "kernel", *, is_by_state: bool = False
+) -> Outcome:
     """Predicts the cost of each write, from the writes before it and the measured time between them.
 
     A scenario begins with nothing dirty: what was dirty of the one before is left out.
+
+    Args:
+        is_by_state: sums up each state of page cache in a scenario separately.
     """
     notes = list(recorded.notes)
     predicted: list[Predicted] = []
@@ -72,7 +80,9 @@ def predict(parameters: Parameters, recorded: Writes, rules: str = "kernel") -> 
         notes.append(f"{overlaps:,} writes begin before the one before them has ended; the model has one writer, so they follow at once")  # fmt: skip
     notes.append("one process writes to one device, and nothing is dirty at the start")
     predicted.sort(key=lambda one: one.write.start_ns)
-    summaries = [_summary(name, ones) for name, ones in _grouped(predicted).items()]
+    summaries = [
+        _summary(name, ones) for name, ones in _grouped(predicted, is_by_state=is_by_state).items()
+    ]
     return Outcome(rules, predicted, summaries, notes)
 
 
@@ -84,10 +94,11 @@ def _by_scenario(writes: Sequence[Write]) -> dict[str | None, list[Write]]:
     return found
 
 
-def _grouped(predicted: Sequence[Predicted]) -> dict[str, list[Predicted]]:
+def _grouped(predicted: Sequence[Predicted], *, is_by_state: bool) -> dict[str, list[Predicted]]:
     found: dict[str, list[Predicted]] = {}
     for one in predicted:
-        found.setdefault(of_scenario(one.write), []).append(one)
+        name = of_scenario(one.write)
+        found.setdefault(f"{name}, {one.state}" if is_by_state else name, []).append(one)
     return found
 
 
@@ -142,10 +153,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _summary(name: str, ones: Sequence[Predicted]) -> Summary:
     measured = sum(one.write.duration_ns for one in ones)
     predicted, naive = sum(one.ns for one in ones), sum(one.naive_ns for one in ones)
+    errors = [relative_error(one.ns, one.write.duration_ns) for one in ones]
     return Summary(
         *(name, len(ones), sum(one.write.size for one in ones), measured, predicted, naive),
-        _mean([relative_error(one.ns, one.write.duration_ns) for one in ones]),
+        _mean(errors),
         _mean([relative_error(one.naive_ns, one.write.duration_ns) for one in ones]),
+        statistics.median(known) if (known := [one for one in errors if one is not None]) else None,
         relative_error(predicted, measured),
         relative_error(naive, measured),
     )
