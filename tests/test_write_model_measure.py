@@ -84,7 +84,7 @@ def test_a_machine_is_measured(folder: Path, tmp_path: Path) -> None:
     # Memory is faster than a write to page cache, which is faster than 10 MB/s.
     assert found.memory_bytes_per_s > found.page_cache_bytes_per_s > 1e7
     assert set(found.intervals) >= {
-        "memory_bytes_per_s", "page_cache_bytes_per_s", "device_write_bytes_per_s",
+        "memory_bytes_per_s", "page_cache_bytes_per_s", "rewrite_bytes_per_s", "device_write_bytes_per_s",
         "device_read_bytes_per_s", "write_call_ns", "sync_write_call_ns", "seek_ns",
     }  # fmt: skip
     is_measured = "reduced_bytes_per_s" in found.intervals

@@ -178,7 +178,9 @@ class PageCache:
             self.pass_time(pause_ns)
         is_free = self.state == "free run"
         rate = known.page_cache_bytes_per_s if is_free else known.reduced_bytes_per_s
-        cost = (end - start) / rate * _SECOND_NS
+        # Making pages costs more than copying to those that are dirty already.
+        made = min(new, end - start)
+        cost = (made / rate + (end - start - made) / known.rewrite_bytes_per_s) * _SECOND_NS
         if self.state == "throttle run":
             # The kernel's base rate of one writer becomes the bandwidth of the device.
             limited = known.device_write_bytes_per_s * self._kernel_ratio()

@@ -77,8 +77,7 @@ def measure(folder: str, most_bytes: int, say: Callable[[str], None]) -> Paramet
         say("direct writes and reads")
         found |= _direct(work)
         say("page cache")
-        found["page_cache_bytes_per_s"], call = _page_cache(work, buffered)
-        found["write_call_ns"] = call
+        found |= _page_cache(work, buffered)
         if reduced:
             say("page cache during writeback")
             speed = _reduced(work, background, reduced)
@@ -272,15 +271,18 @@ def _bandwidth(what: str, transfer: Callable[[int], int]) -> Estimate:
         ) from None
 
 
-def _page_cache(work: Path, size: int) -> tuple[Estimate, Estimate]:
-    """Returns the bandwidth of new page cache, and the cost of a call."""
+def _page_cache(work: Path, size: int) -> dict[str, Estimate]:
+    """Measures new page cache, page cache that is dirty already, and a call."""
     piece = min(_PIECE, max(_SMALL[0], size // 16))
     data = bytes(piece)
     path = work / "cached"
     os.sync()
     file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        times = [_timed(lambda: os.write(file, data), piece) / piece for _ in range(max(2, size // piece))]  # fmt: skip
+        count = max(2, size // piece)
+        times = [_timed(lambda: os.write(file, data), piece) / piece for _ in range(count)]
+        os.lseek(file, 0, os.SEEK_SET)
+        again = [_timed(lambda: os.write(file, data), piece) / piece for _ in range(count)]
         # The cost of a call: pages that are dirty already, so only the copy grows with the size.
         call = _call(
             lambda few: _timed(lambda: os.pwrite(file, data[:few], 0), few), range(64, 4096, 512)
@@ -288,7 +290,11 @@ def _page_cache(work: Path, size: int) -> tuple[Estimate, Estimate]:
     finally:
         os.close(file)
         path.unlink()
-    return estimate.mean(times).inverse(_SECOND_NS), call
+    return {
+        "page_cache_bytes_per_s": estimate.mean(times).inverse(_SECOND_NS),
+        "rewrite_bytes_per_s": estimate.mean(again).inverse(_SECOND_NS),
+        "write_call_ns": call,
+    }
 
 
 def _reduced(work: Path, background: int, until: int) -> Estimate:

@@ -37,6 +37,8 @@ class Parameters:
     memory_bytes_per_s: float
     # Copying to new page cache, while nothing is written back.
     page_cache_bytes_per_s: float
+    # Copying to page cache that is dirty already. The paper does not have it.
+    rewrite_bytes_per_s: float
     # The same while the flusher thread writes back.
     reduced_bytes_per_s: float
     device_write_bytes_per_s: float
