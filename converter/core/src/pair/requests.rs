@@ -25,6 +25,7 @@ const MAX_LEFT_IDS: usize = 4096;
 /// Requests in one open call. `sync()` makes one for each inode. With more the call is closed without its exit.
 const MAX_IN_CALL: usize = 16_384;
 
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning")]
 pub(super) struct OpenRequest {
     pub(super) row: Request,
     pub(super) task: u32,
