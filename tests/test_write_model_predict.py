@@ -139,6 +139,20 @@ def row(event: str, args: str | None, ret: int | None, **more: object) -> dict[s
     return {**empty, "ts_ns": 0, "tid": 1, "event": event, "args": args, "ret": ret, **more}
 
 
+def test_a_call_that_does_not_return_in_the_log_is_counted() -> None:
+    begun = row("write", '3, "x", 100', None, tid=2, pid=1, unfinished=1)
+    found = from_calls(
+        [
+            row("openat", 'AT_FDCWD, "/f", O_WRONLY', 3, path="/f"),
+            row("write", '3, "x", 40', 40, ts_ns=60, dur_ns=7),
+            begun,  # no return before the next call of its thread
+            begun,  # no return until the end of the log
+        ]
+    )
+    assert found.writes == [Write(60, 7, "cached", "/f", 0, 40)]
+    assert found.notes == ["not used: 2 calls whose return is not in the log"]
+
+
 def test_calls_that_are_printed_in_two_parts_and_calls_that_cannot_be_used() -> None:
     opened = row("openat", 'AT_FDCWD, "/f", O_WRONLY|O_CREAT, 0600', 3, path="/f")
     found = from_calls(

@@ -21,6 +21,7 @@ _CLONES = ("clone", "clone3", "fork", "vfork")
 # Sockets, pipes and character devices, as strace -yy prints them.
 _NO_FILE = re.compile(r"\d+<(?:pipe|socket|anon_inode|TCP|UDP|UNIX|NETLINK)|\d+<[^>]*<char ")
 _DURABLE = ("O_SYNC", "O_DSYNC")
+_WITHOUT_RETURN = "calls whose return is not in the log"
 
 
 @dataclass
@@ -44,21 +45,36 @@ class _Reader:
 
     def read(self, row: Mapping[str, Any]) -> None:
         event: str = row["event"]
-        if row["unfinished"] or (row["event"] in (*_SYNCS, *_WRITES) and row["ret"] is None and not row["resumed"]):  # fmt: skip
-            self._begun[row["tid"]] = row
+        is_return = row["resumed"] or event.endswith("_exit")
+        has_no_result = event in (*_SYNCS, *_WRITES) and row["ret"] is None
+        if row["unfinished"] or (has_no_result and not is_return):
+            self._begin(row)
+        elif is_return:
+            self._return(event.removesuffix("_exit"), row)
+        else:
+            self._complete(event, row)
+
+    def end(self) -> None:
+        """Counts the calls that have not returned at the end of the log."""
+        self.unused[_WITHOUT_RETURN] += len(self._begun)
+        self._begun.clear()
+
+    def _begin(self, row: Mapping[str, Any]) -> None:
+        """Keeps a call until its return. The return of the thread's call before it was not printed."""
+        if row["tid"] in self._begun:
+            self.unused[_WITHOUT_RETURN] += 1
+        self._begun[row["tid"]] = row
+
+    def _return(self, event: str, row: Mapping[str, Any]) -> None:
+        """Joins the return of a call with its entry."""
+        entry = self._begun.pop(row["tid"], None)
+        if entry is None or entry["event"] != event:
+            self.unused["returns of calls whose start is not in the log"] += 1
             return
-        if row["resumed"] or event.endswith("_exit"):
-            begun = self._begun.pop(row["tid"], None)
-            name = event.removesuffix("_exit")
-            if begun is None or begun["event"] != name:
-                self.unused["returns of calls whose start is not in the log"] += 1
-                return
-            duration = begun["dur_ns"] if begun["dur_ns"] is not None else row["dur_ns"]
-            if duration is None:
-                duration = row["ts_ns"] - begun["ts_ns"]
-            row = {**begun, "ret": row["ret"], "dur_ns": duration}
-            event = name
-        self._complete(event, row)
+        # strace prints the duration with the return. Without it, the two times give it.
+        printed = (one["dur_ns"] for one in (entry, row) if one["dur_ns"] is not None)
+        duration = next(printed, row["ts_ns"] - entry["ts_ns"])
+        self._complete(event, {**entry, "ret": row["ret"], "dur_ns": duration})
 
     def _complete(self, event: str, row: Mapping[str, Any]) -> None:
         process, args, result = row["pid"] or row["tid"], row["args"] or "", row["ret"]
@@ -134,7 +150,10 @@ def from_calls(rows: Iterable[Mapping[str, Any]]) -> Writes:
     reader = _Reader()
     for row in rows:
         reader.read(row)
-    notes = [f"not used: {number:,} {reason}" for reason, number in reader.unused.most_common()]
+    reader.end()
+    notes = [
+        f"not used: {number:,} {reason}" for reason, number in reader.unused.most_common() if number
+    ]
     if not any(one.kind != "sync" for one in reader.writes):
         raise InputError(
             "no write to a file is in the recording" + (f": {'; '.join(notes)}" if notes else ""),
