@@ -28,6 +28,7 @@ RUST = [
         "json_table",
         "writer_table",
         "by_device",
+        "recent",
         "error",
         "location",
         "losses",

@@ -31,6 +31,7 @@ pub mod own_trace;
 pub mod pair;
 pub mod part;
 pub(crate) mod pipeline;
+pub(crate) mod recent;
 pub mod rows;
 pub mod run;
 pub mod sink;

@@ -3,9 +3,6 @@
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
-use foldhash::fast::FixedState;
-use hashbrown::HashSet;
-
 use super::phases::{self, Evidence, Frame};
 use super::probe_request::ProbeRequest;
 use super::tasks::{OpenGroup, Tasks};
@@ -16,6 +13,7 @@ use crate::error::Result;
 use crate::event::{Event, Kind, NO_ID, WaitKind};
 use crate::location::Location;
 use crate::losses::Reason;
+use crate::recent::Recent;
 use crate::rows::{Bio, Call, CallOf, Confidence, Ranges, Request};
 
 /// Ends that are remembered, to distinguish a line that is there twice from a lost start.
@@ -92,9 +90,9 @@ pub(super) struct Requests {
     /// Requests that have ended and wait for bios: (end, slot, sync_id).
     lingering: VecDeque<(i64, Slot, u64)>,
     /// The requests that have ended last.
-    ended: RecentIds,
+    ended: Recent<(u32, u64), MAX_ENDED_IDS>,
     /// The requests that their threads have left without an end last.
-    left: RecentIds,
+    left: Recent<(u32, u64), MAX_LEFT_IDS>,
     /// The highest id of a request with a start and an end, and no damaged id. 0 without one.
     highest_ended: u64,
     /// Requests between start and end.
@@ -116,35 +114,6 @@ impl IndexMut<Slot> for Requests {
     }
 }
 
-/// (task, id) of the last requests of some kind.
-struct RecentIds {
-    ids: HashSet<(u32, u64), FixedState>,
-    order: VecDeque<(u32, u64)>,
-    limit: usize,
-}
-
-impl RecentIds {
-    fn new(limit: usize) -> Self {
-        Self { ids: HashSet::default(), order: VecDeque::new(), limit }
-    }
-
-    fn contains(&self, task: u32, id: u64) -> bool {
-        self.ids.contains(&(task, id))
-    }
-
-    fn insert(&mut self, task: u32, id: u64) {
-        if id == NO_ID || !self.ids.insert((task, id)) {
-            return;
-        }
-        self.order.push_back((task, id));
-        if self.order.len() > self.limit
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.ids.remove(&oldest);
-        }
-    }
-}
-
 impl Requests {
     pub(super) fn new() -> Self {
         Self {
@@ -153,8 +122,8 @@ impl Requests {
             by_id: Map::default(),
             by_owner: Map::default(),
             lingering: VecDeque::new(),
-            ended: RecentIds::new(MAX_ENDED_IDS),
-            left: RecentIds::new(MAX_LEFT_IDS),
+            ended: Recent::default(),
+            left: Recent::default(),
             highest_ended: 0,
             in_flight: 0,
             next_sync_id: 1,
@@ -298,12 +267,12 @@ impl Requests {
     }
 
     fn has_ended(&self, task: u32, id: u64) -> bool {
-        self.ended.contains(task, id)
+        self.ended.contains((task, id))
     }
 
     /// Whether a thread has left its request with this id, without an end.
     pub(super) fn was_left(&self, task: u32, id: u64) -> bool {
-        self.left.contains(task, id)
+        self.left.contains((task, id))
     }
 
     /// The highest id of a request with a start and an end, and no damaged id. 0 without one.
@@ -315,8 +284,11 @@ impl Requests {
         let open = &self[slot];
         let (task, id) = (open.task, open.row.id);
         let counts = open.row.start.is_some() && !open.by_thread && !open.has_damaged_id;
-        self.ended.insert(task, id);
-        if counts && id != NO_ID {
+        if id == NO_ID {
+            return;
+        }
+        self.ended.insert((task, id));
+        if counts {
             self.highest_ended = self.highest_ended.max(id);
         }
     }
@@ -562,7 +534,9 @@ impl Pairer {
         // An end that comes after all would make it overlap the next request.
         self.requests.unlink(slot);
         let (owner, id) = (self.requests[slot].task, self.requests[slot].row.id);
-        self.requests.left.insert(owner, id);
+        if id != NO_ID {
+            self.requests.left.insert((owner, id));
+        }
         let open = &mut self.requests[slot];
         open.over = true;
         if open.open_bios.is_empty() {
