@@ -180,8 +180,8 @@ impl Pairer {
         Ok(())
     }
 
-    /// The request that a thread has open with its start only, if the id of that start is damaged: no request that starts after those that
-    /// have ended, and before the one with `id`, can have it.
+    /// Returns the open request of a thread, if it has a start only and the id of that start is damaged. The kernel numbers requests in the
+    /// order of their starts, so the right id is above those that had ended by then, and below `id`, that of the thread's next event.
     pub(super) fn request_with_damaged_start(&self, task: u32, id: u64) -> Option<Slot> {
         let slot = self.tasks.open_request(task)?;
         let open = &self.requests[slot];
@@ -207,7 +207,7 @@ impl Pairer {
         Ok(())
     }
 
-    /// The request that a thread is in at an end with another id, if that id is damaged: its next request cannot have it.
+    /// Returns the open request of a thread whose end has another id, if that id is damaged: the next request of the thread cannot have it.
     pub(super) fn request_with_damaged_end(&self, task: u32, id: u64, ts: i64) -> Option<Slot> {
         let slot = self.tasks.open_request(task)?;
         let open = &self.requests[slot];
