@@ -65,6 +65,17 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     assert all(abs(count / rounds - 0.95) < 0.021 for count in covered.values()), covered
 
 
+def test_times_that_differ_too_much_give_no_bandwidth(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "_memory", lambda: estimate.mean([1, 1000]).inverse())
+    with pytest.raises(InputError, match="too different times") as refused:
+        measure.measure(str(folder), 1 << 20, lambda step: None)
+    assert str(folder) in str(refused.value)
+    assert "measure again" in refused.value.hint
+    assert not list(folder.iterdir())
+
+
 def test_a_machine_is_measured(folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "machine.toml"
     done = subprocess.run(

@@ -115,6 +115,12 @@ def _failures(folder: str) -> Iterator[None]:
         reason = (error.strerror or str(error)).lower()
         hint = "free some space, or lower --max-size" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "name another folder"  # fmt: skip
         raise InputError(f"cannot measure in {folder}: {reason}; its files are removed", hint) from None  # fmt: skip
+    except ValueError:
+        # An interval that reaches 0: no bandwidth follows from such times.
+        raise InputError(
+            f"cannot measure in {folder}: equal transfers take too different times; its files are removed",
+            "stop what else uses the machine, and measure again",
+        ) from None
 
 
 def _check_folder(where: Path) -> None:
