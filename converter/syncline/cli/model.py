@@ -17,7 +17,7 @@ from syncline.reading import Reading
 from syncline.write_model.cost import RULES
 
 _EXAMPLES = (
-    "syncline model measure --dir /tmp -o machine.toml --max-size 64M",
+    "sudo syncline model measure --dir /var/lib/db -o machine.toml",
     "syncline model predict tests/data/writes/mixed.log --parameters tests/data/writes/machine.toml",
 )
 
