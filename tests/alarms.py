@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
 PAGE = ROOT / "docs" / "reference" / "advice.md"
 # Descriptions, programs, and what is read with another file.
-_NO_RECORDING = {".md", ".py", ".sh", ".bt", ".xz", ".json", ".jsonl"}
+_NO_RECORDING = {".md", ".py", ".sh", ".bt", ".xz", ".json", ".jsonl", ".csv", ".toml"}
 
 
 def truths() -> list[tuple[str, str, str, str]]:
