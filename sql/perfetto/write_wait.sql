@@ -27,8 +27,9 @@ CREATE OR REPLACE PERFETTO TABLE syncline_write_wait (
   -- files. Null if it is not known, or if the number may have been that of
   -- several files.
   path STRING,
-  -- Of throttling, what the thread had made dirty since it last paused, in
-  -- whole pages. Null for the other kinds.
+  -- Of throttling, what the thread had made dirty since the kernel last checked
+  -- how much is dirty, in whole pages. Null for the other kinds, and for
+  -- further pauses of one check.
   bytes LONG,
   -- Transaction of jbd2 whose commit the thread waits for: as in
   -- `syncline_wait`. Null if it is not recorded.

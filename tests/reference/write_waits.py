@@ -89,7 +89,9 @@ def _pauses(mine: list[Row], syncs: list[Row], calls: list[Row]) -> list[Row]:
         seen = [end for end in ends if start < end < until]
         disk = event.get("bdi", event.get("name", ""))
         dev = disk.replace(":", ",") if disk.replace(":", "").isdigit() and ":" in disk else None
-        more = {"dev": dev, "bytes": event["dirtied"] * 4096 or None}
+        # In further pauses of one check, nothing was made dirty since: the event repeats the number of the first one.
+        dirtied = event["dirtied"] if event["paused"] == 0 else 0
+        more = {"dev": dev, "bytes": dirtied * 4096 or None}
         if seen:
             rows.append(_row(event, "throttling", seen[0], **more))
         else:

@@ -116,7 +116,7 @@ pub struct WaitedFor {
     /// The thread that holds the lock, and its name. 0 if it is not recorded.
     pub holder: u32,
     pub holder_comm: NameId,
-    /// What the thread made dirty since it last paused. 0 if it is not recorded.
+    /// What the thread made dirty since the kernel last checked. 0 if it is not recorded, and in further pauses.
     pub bytes: u64,
 }
 

@@ -291,8 +291,14 @@ fn holder(fields: &impl ProbeFields) -> (u32, Option<Cow<'_, [u8]>>) {
     (tid, fields.text(comm).filter(|comm| !comm.is_empty()))
 }
 
-/// Makes the event of a pause. `pause` is its length in ms, `dirtied` what the thread made dirty since its last one, in pages.
-pub(super) fn throttle(bdi: Option<&[u8]>, pause: Option<u64>, dirtied: Option<u64>) -> Option<Kind> {
+/// Makes the event of a pause. `pause` is its length in ms, `dirtied` what the thread made dirty before the check that pauses it, in
+/// pages. `paused` is how long, in ms, this check has lasted already: its further pauses repeat `dirtied`.
+pub(super) fn throttle(
+    bdi: Option<&[u8]>,
+    pause: Option<u64>,
+    dirtied: Option<u64>,
+    paused: Option<u64>,
+) -> Option<Kind> {
     let pause = pause? as i64;
     if pause <= 0 {
         // Nothing is to be waited for.
@@ -301,7 +307,10 @@ pub(super) fn throttle(bdi: Option<&[u8]>, pause: Option<u64>, dirtied: Option<u
     let waited_for = WaitedFor {
         // A disk has its numbers as its name; a file system of several disks, or of a network, has another one.
         dev: bdi.and_then(device).unwrap_or(Dev::UNKNOWN),
-        bytes: dirtied.and_then(|pages| pages.checked_mul(PAGE_BYTES)).unwrap_or(0),
+        bytes: dirtied
+            .filter(|_| paused.unwrap_or(0) == 0)
+            .and_then(|pages| pages.checked_mul(PAGE_BYTES))
+            .unwrap_or(0),
         ..WaitedFor::default()
     };
     Some(Kind::Probe(Probe::Throttle { pause_ns: pause.checked_mul(1_000_000)?, waited_for }))

@@ -392,7 +392,7 @@ fn kind(event: EventName, object: &Map<String, Value>, names: &mut Names) -> Opt
         EventName::Throttle => {
             let number = |key: &str| object.get(key).and_then(Value::as_i64).map(|number| number as u64);
             let bdi = ["bdi", "name"].into_iter().find_map(|key| object.get(key)?.as_str()).map(str::as_bytes);
-            dynamic_events::throttle(bdi, number("pause"), number("dirtied"))?
+            dynamic_events::throttle(bdi, number("pause"), number("dirtied"), number("paused"))?
         }
         EventName::CommitStep(step) => Kind::CommitStep { dev, transaction, step },
         EventName::Switch | EventName::Wake | EventName::LockWait | EventName::LockWaitEnd => {

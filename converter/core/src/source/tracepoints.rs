@@ -63,6 +63,7 @@ fields! {
     Bdi "bdi"
     Pause "pause"
     Dirtied "dirtied"
+    Paused "paused"
 }
 
 impl Field {
@@ -101,6 +102,7 @@ impl Field {
             b"bdi" | b"name" => Self::Bdi,
             b"pause" => Self::Pause,
             b"dirtied" => Self::Dirtied,
+            b"paused" => Self::Paused,
             _ => return None,
         })
     }
@@ -364,7 +366,10 @@ impl Tracepoint {
             EventName::FastCommitStart | EventName::FastCommitStop => {
                 fast_commit(event, fields.dev(Field::Dev)?, number(Field::Transaction), number(Field::Reason))
             }
-            EventName::Throttle => throttle(fields.text(Field::Bdi), number(Field::Pause), number(Field::Dirtied))?,
+            EventName::Throttle => {
+                let [pause, dirtied, paused] = [Field::Pause, Field::Dirtied, Field::Paused].map(number);
+                throttle(fields.text(Field::Bdi), pause, dirtied, paused)?
+            }
             EventName::CommitStep(step) => {
                 Kind::CommitStep { dev: fields.dev(Field::Dev)?, transaction: number(Field::Transaction)?, step }
             }
