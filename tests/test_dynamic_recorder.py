@@ -297,6 +297,26 @@ class TestGroup:
         with pytest.raises(RecordError, match="when a bio is complete"):
             group.define({"ext4"})
 
+    def test_instead_of_a_refused_function_all_file_systems_are_probed(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An end without a start would belong to no request, so the return of a refused function is left out, too."""
+        define = dynamic_events.define
+
+        def refuse(at: Path, text: str) -> None:
+            if text[0] in "fp" and " ext4_sync_file " in text:
+                raise RecordError("Failed to register probe event: ext4_sync_file")
+            define(at, text)
+
+        monkeypatch.setattr(dynamic_events, "define", refuse)
+        group = probe_group.ProbeGroup(folder)
+        group.define({"ext4"})
+        assert group.functions_of("fsync_enter") == ["vfs_fsync_range"]
+        assert group.functions_of("fsync_exit") == ["vfs_fsync_range"]
+        (said,) = group.report.gap_texts()
+        assert "ext4_sync_file cannot be probed: Failed to register probe event" in said
+        assert said.endswith("vfs_fsync_range is probed instead")
+
     def test_an_inlined_function_is_named(self, folder: Path) -> None:
         (folder / "available_filter_functions").write_text("ext4_sync_file\nbio_endio\n")
         kernel_facts._functions.cache_clear()
@@ -313,6 +333,21 @@ class TestGroup:
             line for line in (folder / "dynamic_events").read_text().splitlines() if line[0] == "-"
         ]
         assert sorted(removals) == sorted([f"-:{dead[0]}/bio", f"-:{dead[1]}/b"])
+
+    def test_events_of_others_in_a_group_of_that_name_are_kept(self, folder: Path) -> None:
+        taken = dynamic_events.group()
+        with (folder / "dynamic_events").open("a") as file:
+            file.write(f"p:{taken}/bio f\np:{taken}_2/bio f\n")
+        group = probe_group.ProbeGroup(folder)
+        group.define({"ext4"})
+        assert group.name == f"{taken}_3"
+        group.remove()
+        removals = re.findall(r"^-:(\w+)/", (folder / "dynamic_events").read_text(), re.MULTILINE)
+        assert set(removals) == {f"{taken}_3"}
+        # That of a recorder that was killed.
+        with (folder / "dynamic_events").open("a") as file:
+            file.write("p:syncline_1_1_2/bio f\n")
+        assert "syncline_1_1_2" in dynamic_events.remove_dead_groups(folder)
 
     def test_hits_and_misses_of_kprobes_are_counted(self, folder: Path) -> None:
         (folder / "dynamic_events").write_text(
@@ -542,6 +577,18 @@ class TestMounts:
 
     def test_only_file_systems_that_sync_count(self) -> None:
         assert mounts.types(MOUNTINFO) == {"ext4", "btrfs", "fuse"}
+
+    def test_a_file_of_an_overlay_has_its_path_there(self) -> None:
+        """As podman and Docker mount it; a volume of the container is not in the overlay."""
+        layers = "/var/lib/docker/overlay2/"
+        options = f"rw,lowerdir={layers}l/AB:{layers}l/CD,upperdir={layers}my\\040db\\054x/diff,workdir={layers}ab/work"
+        found = mounts.parse(
+            f"40 1 0:41 / / rw - overlay overlay {options}\n41 40 8:1 /v /data rw - ext4 /dev/sda1 rw\n"
+        )
+        assert mounts.place_in_overlay(found, f"{layers}my db,x/diff/a/b") == "/a/b"
+        assert mounts.place_in_overlay(found, "/v/a") is None
+        lower = mounts.parse("40 1 0:41 / / ro - overlay overlay ro,lowerdir=/a:/b\n")
+        assert mounts.place_in_overlay(lower, "/a/x") is None
 
     def test_a_path_is_placed_by_the_closest_mount(self) -> None:
         found = mounts.parse(MOUNTINFO)

@@ -158,6 +158,25 @@ def test_without_a_route_the_message_names_each_reason(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("messages", [None, "", "cannot attach"])
+def test_a_requested_route_that_does_not_start_leaves_only_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: str | None
+) -> None:
+    def start(self: object, route: object, folder: Path, *_: object) -> None:
+        if messages is not None:
+            (folder / "events.log.err").write_text(messages)
+        raise RecordError("cannot set buffer_size_kb", "use a smaller buffer")
+
+    monkeypatch.setattr(session.Recorders, "start", start)
+    monkeypatch.setattr(session.routes, "choose", lambda *_: routes.Route("dynamic-events", "x"))
+    request = session.Request(tmp_path / "run", ["true"], route="dynamic-events")
+    with pytest.raises(RecordError, match="cannot set"), session.recorded(request, lambda _: None):
+        pass
+    left = [path.name for path in tmp_path.glob("run/*")]
+    assert left == (["events.log.err"] if messages else [])
+    assert (tmp_path / "run").exists() == bool(messages)
+
+
 def test_a_similar_control_group_is_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = ["/system.slice/postgresql.service", "/user.slice"]
     monkeypatch.setattr(session, "all_processes", lambda: range(2))

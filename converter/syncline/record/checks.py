@@ -102,9 +102,10 @@ def probes(root: Path) -> Finding:
         for event, pairs in report.probed.items()
     )
     detail = f"{group.summary()} ({functions})"
-    if not report.unavailable and not report.missing_fields:
+    if not report.unavailable and not report.missing_fields and not report.gaps:
         return Finding("ok", detail)
     reasons = {f"{event}: {why}" for event, why in report.unavailable.items()}
+    reasons |= set(report.gap_texts())
     for event, fields in report.missing_fields.items():
         reasons |= {f"{event}.{name}: {why}" for name, why in fields.items()}
     return Finding("warn", detail, "; ".join(sorted(reasons)))

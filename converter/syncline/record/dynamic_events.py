@@ -21,6 +21,15 @@ def group() -> str:
     return f"{_PREFIX}{pid}_{start}"
 
 
+def free_group(tracefs: Path) -> str:
+    """Returns the name of this process's group, with a number if somebody else has events in a group of that name."""
+    taken: set[str] = set()
+    with contextlib.suppress(OSError):
+        taken = {name for name, _ in _defined(tracefs)}
+    names = (group(), *(f"{group()}_{number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)
+
+
 def define(tracefs: Path, text: str) -> None:
     """Defines an event.
 
@@ -53,7 +62,7 @@ def remove_dead_groups(tracefs: Path) -> list[str]:
     removed = []
     with contextlib.suppress(OSError):
         for name in sorted({found for found, _ in _defined(tracefs)}):
-            of = re.fullmatch(rf"{_PREFIX}(\d+)_(\d+)", name)
+            of = re.fullmatch(rf"{_PREFIX}(\d+)_(\d+)(?:_\d+)?", name)
             if of and not is_running(int(of[1]), of[2]):
                 remove_group(tracefs, name)
                 removed.append(name)

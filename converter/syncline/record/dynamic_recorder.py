@@ -234,7 +234,7 @@ class DynamicRecorder:
         """Defines the probes of file systems that have been mounted since."""
         if not self._mounts.changed():
             return
-        before = self.group.functions_probed
+        before, gaps = self.group.functions_probed, self.group.report.gap_texts()
         try:
             self._enable(self.ring.main, self.group.define(self._mounts.types()))
         except RecordError as error:
@@ -245,6 +245,7 @@ class DynamicRecorder:
                 f"{', '.join(new)}: recorded only from {now / 1e9:.3f} s on, because no file system that"
                 " calls them was mounted before"
             )
+        self.problems += [text for text in self.group.report.gap_texts() if text not in gaps]
 
     def _without_effect(self, look_at: int, until_ns: int | None = None) -> dict[str, int]:
         seen = seen_events.look(self.ring, look_at, until_ns)

@@ -169,8 +169,10 @@ class FilePaths:
         if container := _container(tid):
             row["container"] = container
         if "path" in row:
-            path = self._below_root(row["path"], dev)
-            found = mounts.place(inside, dev, path) if path is not None else None
+            # The folder of an overlay is often mounted in the container, too.
+            found = mounts.place_in_overlay(self._namespaces[namespace], row["path"])
+            if found is None and (path := self._below_root(row["path"], dev)) is not None:
+                found = mounts.place(inside, dev, path)
             if found is not None:
                 row["container_path"] = found
             return

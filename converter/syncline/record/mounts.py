@@ -36,6 +36,13 @@ class Mount:
         found = re.search(r"\bsubvolid=(\d+)", self.options)
         return int(found[1]) if found else None
 
+    @property
+    def upper(self) -> str | None:
+        """The folder to which an overlay writes, as whoever mounted it sees it."""
+        # The kernel escapes a comma in a path as it does a space.
+        found = re.search(r"(?:^|,)upperdir=([^,]*)", self.options)
+        return _plain(found[1]) if found and self.kind == "overlay" else None
+
 
 def parse(mountinfo: str) -> list[Mount]:
     """Returns the mounts of a mountinfo text. Lines that are damaged are left out."""
@@ -69,6 +76,15 @@ def place(mounts: list[Mount], dev: int, path: str) -> str | None:
     for mount in sorted(mounts, key=lambda mount: -len(mount.root)):
         if mount.dev == dev and (rest := within(path, mount.root)) is not None:
             return (mount.point.rstrip("/") + rest) or "/"
+    return None
+
+
+def place_in_overlay(mounts: list[Mount], path: str) -> str | None:
+    """Returns where an overlay shows a path that is below the folder to which it writes; None without one."""
+    for mount in mounts:
+        rest = within(path, mount.upper) if mount.upper else None
+        if rest and (found := place(mounts, mount.dev, rest)) is not None:
+            return found
     return None
 
 

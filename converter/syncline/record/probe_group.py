@@ -29,6 +29,8 @@ class Report:
     missing_fields: dict[str, dict[str, str]] = field(default_factory=dict)
     # By event, functions that were refused although another one is used.
     refused: dict[str, dict[str, str]] = field(default_factory=dict)
+    # By function that the kernel refused and that a mounted file system calls: why, and what is probed instead.
+    gaps: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Returns it for the manifest."""
@@ -47,13 +49,17 @@ class Report:
             text += f"; without the fields {', '.join(fields)}"
         return text
 
+    def gap_texts(self) -> list[str]:
+        """Returns a sentence for each function of a mounted file system that is not probed."""
+        return [f"{function} cannot be probed: {why}" for function, why in self.gaps.items()]
+
 
 class ProbeGroup:
     """The probes of one group. `define` may be called again, when a module has been loaded."""
 
     def __init__(self, tracefs: Path) -> None:
         self.tracefs = tracefs
-        self.name = dynamic_events.group()
+        self.name = dynamic_events.free_group(tracefs)
         self.probes, self.tracepoints = probes.load()
         self.report = Report()
         # Whether fields with the address of a function have its name. Known after `define`.
@@ -64,6 +70,8 @@ class ProbeGroup:
         self.added_to: set[str] = set()
         # By event, a condition on its fields.
         self._filters: dict[str, str] = {}
+        # (alternatives, function): functions whose entry the kernel refused. An end without a start is of no use.
+        self._no_entry: set[tuple[tuple[tuple[str, str], ...], str]] = set()
 
     def summary(self) -> str:
         """Returns one line: how many events are recorded, and which facts are not."""
@@ -123,6 +131,8 @@ class ProbeGroup:
                 continue
             if why := self._define_one(probe, function, kernel, write):
                 reasons[function] = why
+        if reasons and probe.is_each:
+            self._fill_gaps(probe, reasons, kernel, write)
         if event in report.probed:
             report.unavailable.pop(event, None)
             if reasons:
@@ -132,12 +142,30 @@ class ProbeGroup:
         else:
             report.unavailable[event] = _absent(probe, kernel)
 
+    def _fill_gaps(
+        self, probe: Probe, reasons: dict[str, str], kernel: Kernel, write: Define
+    ) -> None:
+        """Probes what all file systems call, because the function of one of them is refused."""
+        event, instead = probe.event, ""
+        for function in probes.others(probe, kernel):
+            done = (event, function) in self._done
+            if done or not self._define_one(probe, function, kernel, write):
+                instead = function
+                break
+        for function, why in reasons.items():
+            what = f"{instead} is probed instead" if instead else f"not recorded: {probe.gives}"
+            self.report.gaps.setdefault(function, f"{why}; {what}")
+
     def _define_one(self, probe: Probe, function: str, kernel: Kernel, write: Define) -> str:
         """Defines a probe on a function. Returns why it cannot be; empty if it is defined."""
+        if probe.on == "return" and (probe.functions, function) in self._no_entry:
+            return "its entry cannot be probed"
         try:
             definition = probes.define(probe, function, kernel)
             kind = _write_best(definition, write)
         except (Unavailable, RecordError) as error:
+            if probe.on == "entry":
+                self._no_entry.add((probe.functions, function))
             return str(error.message if isinstance(error, RecordError) else error)
         self._done.add((probe.event, function))
         if kind == "fprobe" and probe.event in self.report.probed:

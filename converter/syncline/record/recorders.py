@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -33,6 +32,8 @@ class Recorders:
     ring: RingBuffer | None = None
     dynamic: DynamicRecorder | None = None
     stacks: UserStacks | None = None
+    # Why there are none although no tracer records them.
+    no_stacks: str = ""
     # (tracer, format of its log)
     tracers: list[tuple[Tracer, str]] = field(default_factory=list)
     _folder: Path | None = None
@@ -61,8 +62,10 @@ class Recorders:
             self._folder = folder
             if route.script is None:
                 # Stacks are worth less than the recording.
-                with contextlib.suppress(RecordError):
+                try:
                     self.stacks = UserStacks(self.ring, max(buffer_kb // _STACKS_SHARE, 64))
+                except RecordError as error:
+                    self.no_stacks = error.message
 
     def begin(self) -> None:
         """Starts recording events. bpftrace has been recording since it was started."""
@@ -122,6 +125,8 @@ class Recorders:
         return [*own, *(tracer.log for tracer, _ in self.tracers)]
 
     def _write_stacks(self, say: Say) -> None:
+        if self.no_stacks:
+            say(f"warning: no user stacks: {self.no_stacks}")
         if self.stacks is None or self._folder is None:
             return
         counts = self.stacks.write(self._folder / STACKS)

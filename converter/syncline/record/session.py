@@ -127,14 +127,16 @@ def _record_by_best(folder: Path, request: Request, route: Route, say: Say) -> d
         try:
             return _record(folder, request, route, say)
         except RouteError as error:
+            is_last = request.route is not None
+            # What has been written until now belongs to no recording. The messages of a tracer may be of use.
+            for file in folder.iterdir():
+                if not is_last or file.suffix != ".err":
+                    file.unlink()
             failed[route.name] = error
-            if request.route is not None:
+            if is_last:
                 raise
             hint = f" ({error.hint})" if error.hint else ""
             say(f"warning: {route.name} does not start: {error.message}{hint}")
-            # What its tracers have written until now belongs to no recording.
-            for file in folder.iterdir():
-                file.unlink()
             route = routes.choose(None, bool(request.command), failed)
 
 
@@ -191,6 +193,8 @@ def _record(folder: Path, request: Request, route: Route, say: Say) -> dict[str,
             raise RouteError(error.message, error.hint) from None
         if recorders.dynamic is not None:
             say(f"probes: {recorders.dynamic.group.summary()}")
+            for text in recorders.dynamic.group.report.gap_texts():
+                say(f"warning: {text}")
         stop = stack.enter_context(stop_signal())
         _check_exists(request.filter.pid)
         recorders.begin()
