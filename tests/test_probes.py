@@ -301,13 +301,13 @@ def end(name: str) -> str:
     return f"{name}_end: (g+0x7c/0x82 <- f) ret=0"
 
 
-def converted(folder: Path, case: Case) -> dict[str, Rows]:
+def converted(folder: Path, case: Case, **more: Any) -> dict[str, Rows]:
     """Converts a case. The first event is at 10 s; `comm` of a thread is `wl`, or the thread is COMM-TID."""
     lines = ["# tracer: nop", "#"]
     for number, (thread, event) in enumerate(case):
         name = thread if isinstance(thread, str) else f"wl-{thread}"
         lines.append(f"{name:>24} [000] .....    10.{number:06}: {event}")
-    return core(folder, ("\n".join(lines) + "\n").encode())
+    return core(folder, ("\n".join(lines) + "\n").encode(), **more)
 
 
 def losses(rows: dict[str, Rows]) -> dict[str, int]:
@@ -567,23 +567,29 @@ def test_what_a_driver_makes_of_a_bio_is_left_out(tmp_path: Path) -> None:
 
 def test_sync_functions_in_one_another_are_one_request(tmp_path: Path) -> None:
     # overlayfs: the program's file is on the overlay, its data are on ext4.
-    rows = converted(
-        tmp_path,
-        [
-            (1, "sys_fsync(fd: 3)"),
-            (1, enter(3, "ovl_fsync", dev=40, more=' fs="overlay" n0="f" n1="/"')),
-            (1, enter(7, more=' n0="g" n1="upper" n2="/"')),
-            (1, folio(0)),
-            (1, submit(4096)),
-            (9, done()),
-            (1, leave()),
-            (1, leave("ovl_fsync")),
-            (1, "sys_fsync -> 0x0"),
-        ],
-    )
+    overlay: Case = [
+        (1, "sys_fsync(fd: 3)"),
+        (1, enter(3, "ovl_fsync", dev=40, more=' fs="overlay" n0="f" n1="/"')),
+        (1, enter(7, more=' n0="f" n1="upper" n2="/"')),
+        (1, folio(0)),
+        (1, submit(4096)),
+        (9, done()),
+        (1, leave()),
+        (1, leave("ovl_fsync")),
+        (1, "sys_fsync -> 0x0"),
+    ]
+    rows = converted(tmp_path, overlay)
     row = only(
         rows["sync"], ino=7, fs="ext4", path=".../f", dev="254,16", bytes=4096, confidence="exact"
     )
+    # Only the table of files knows where the container has the file.
+    files = [
+        {"dev": DEV, "ino": 7, "generation": 1, "path": "/upper/f", "container_path": "/f"},
+        {"dev": 40, "mount": "/merged", "root": "/"},
+    ]
+    (table := tmp_path / "files.jsonl").write_text("\n".join(map(json.dumps, files)) + "\n")
+    in_container = converted(tmp_path, overlay, file_tables=[str(table)])
+    only(in_container["sync"], path="/merged/f", container_path="/f", ino=7)
     assert (row["start_ns"], row["ts_ns"], row["dur_ns"]) == (10_000_001_000, 10_000_000_000, 7000)
     # vfs_fsync_range and the file system's function.
     rows = converted(

@@ -132,6 +132,9 @@ impl Pairer {
                     }
                     if !row.path.is_some() {
                         (row.path, row.container_path) = (path, container_path);
+                    } else if !row.container_path.is_some() {
+                        // A file in an overlay has its path in the container by the inode below.
+                        row.container_path = container_path;
                     }
                     row.datasync = row.datasync.or(datasync);
                     return Ok(());
