@@ -81,7 +81,8 @@ make_device() {
       echo "$((numbers[0] * 1000))" >"$folder/completion_nsec"
       echo "${numbers[1]}" >"$folder/cache_size"
       if [ -n "${numbers[2]:-}" ]; then echo "${numbers[2]}" >"$folder/hw_queue_depth"; fi
-      if [ -n "${numbers[3]:-}" ]; then echo "${numbers[3]}" >"$folder/fua"; fi
+      # Older kernels (6.1) have no such setting.
+      if [ -n "${numbers[3]:-}" ] && [ -e "$folder/fua" ]; then echo "${numbers[3]}" >"$folder/fua"; fi
       if [ "${numbers[6]:-0}" != 0 ]; then echo "${numbers[6]}" >"$folder/mbps"; fi
       echo 1 >"$folder/power"
       local path=/dev/$name
