@@ -18,7 +18,7 @@
 --                     in the middle.
 --   max_ns     ns     The longest one.
 --   at_ns      time   Its start.
---   bytes      bytes  What the threads had made dirty since their last pauses.
+--   bytes      bytes  What the threads had made dirty before they had to pause.
 --                     Only throttling has it.
 --   of_comm    text   Thread whose work it waited for: the holder of the lock,
 --                     or one whose sync was in flight for the page cache or
