@@ -317,6 +317,13 @@ class TestGroup:
         assert "ext4_sync_file cannot be probed: Failed to register probe event" in said
         assert said.endswith("vfs_fsync_range is probed instead")
 
+    def test_a_function_on_the_list_of_the_kernel_is_named(self, tmp_path: Path) -> None:
+        (listed := tmp_path / "sys/kernel/debug/kprobes/blacklist").parent.mkdir(parents=True)
+        listed.write_text("0xffffffff81000000-0xffffffff81000010\tdo_int3\n")
+        assert kernel_facts.is_kept_from_kprobes("do_int3", tmp_path)
+        assert not kernel_facts.is_kept_from_kprobes("do_int", tmp_path)
+        assert not kernel_facts.is_kept_from_kprobes("do_int3", tmp_path / "none")
+
     def test_an_inlined_function_is_named(self, folder: Path) -> None:
         (folder / "available_filter_functions").write_text("ext4_sync_file\nbio_endio\n")
         kernel_facts._functions.cache_clear()

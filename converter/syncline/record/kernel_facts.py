@@ -89,6 +89,14 @@ def release(text: str = "") -> tuple[int, ...]:
     return (int(found[1]), int(found[2])) if found else ()
 
 
+def is_kept_from_kprobes(function: str, root: Path = Path("/")) -> bool:
+    """Returns whether a function is on the kernel's list of those that must not have a kprobe, as far as it can be read."""
+    with contextlib.suppress(OSError):
+        lines = (root / "sys/kernel/debug/kprobes/blacklist").read_text().splitlines()
+        return any(line.split()[1:2] == [function] for line in lines)
+    return False
+
+
 def completion_symbols(root: Path = Path("/")) -> str:
     """Returns the lines of /proc/kallsyms for functions that end a bio, by their names."""
     with contextlib.suppress(OSError), (root / "proc/kallsyms").open() as lines:

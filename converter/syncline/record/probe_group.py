@@ -166,7 +166,10 @@ class ProbeGroup:
         except (Unavailable, RecordError) as error:
             if probe.on == "entry":
                 self._no_entry.add((probe.functions, function))
-            return str(error.message if isinstance(error, RecordError) else error)
+            if not isinstance(error, RecordError):
+                return str(error)
+            is_kept = kernel_facts.is_kept_from_kprobes(function)
+            return "the kernel keeps it from kprobes" if is_kept else error.message
         self._done.add((probe.event, function))
         if kind == "fprobe" and probe.event in self.report.probed:
             self.added_to.add(f"{self.name}/{probe.event}")
