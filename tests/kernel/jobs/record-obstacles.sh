@@ -131,14 +131,15 @@ check '--cgroup with the start of the id: only that container' holds /tmp/cgroup
   'rows and len([r for r in rows if "/db/f" in r["path"]]) == 3 and not any("/other/" in r["path"] for r in rows)'
 umount "$DATA/merged"
 
-# The first step of a suspend: for 5 s, the kernel lets no program run. A whole suspend would be the end of the guest's shares (9p).
+# The first step of a suspend: for up to 5 s, the kernel lets no program run. A whole suspend would be the end of the guest's shares (9p).
 if grep -q freezer /sys/power/pm_test; then
   echo freezer >/sys/power/pm_test
-  dynamic -o /tmp/frozen -- sh -c "python3 /tmp/workload.py $DATA/before 5 0; echo freeze >/sys/power/state; python3 /tmp/workload.py $DATA/after 5 0" &>"$SAID"
-  check 'all programs frozen for 5 s: the syncs before and after it are recorded' holds /tmp/frozen \
+  dynamic -o /tmp/frozen -- sh -c "python3 /tmp/workload.py $DATA/before 5 0; cat /proc/uptime >/tmp/uptime; echo freeze >/sys/power/state; cat /proc/uptime >>/tmp/uptime; python3 /tmp/workload.py $DATA/after 5 0" &>"$SAID"
+  check 'all programs frozen: the syncs before and after it are recorded' holds /tmp/frozen \
     'len([r for r in rows if "/before/" in r["path"] or "/after/" in r["path"]]) == 10 and not any(r["incomplete"] for r in rows)'
-  check '... between them are 5 s' holds /tmp/frozen \
-    'min(int(r["start_ns"]) for r in rows if "/after/" in r["path"]) - max(int(r["start_ns"]) for r in rows if "/before/" in r["path"]) >= 4_900_000_000'
+  # Not each emulated CPU waits as long as the kernel says.
+  check '... as far apart as they were' holds /tmp/frozen \
+    'min(int(r["start_ns"]) for r in rows if "/after/" in r["path"]) - max(int(r["start_ns"]) for r in rows if "/before/" in r["path"]) >= 1e9 * (lambda a, b: b - a)(*(float(line.split()[0]) for line in open("/tmp/uptime")))'
   check '... nothing is lost' holds /tmp/frozen 'manifest["inputs"][0]["lost"] == manifest["inputs"][0]["missed"]'
   check '... and nothing is left' nothing_left
 else
