@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -14,17 +15,20 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 from syncline import _core
-from syncline.dataset import index, layout
-from syncline.dataset.store import open_store
+from syncline.dataset import index, ingest, layout
+from syncline.dataset.store import FolderStore, open_store
 from syncline.dataset.tables import open_dataset
 from syncline.engine import EngineError, SqlError
 from syncline.engine.columns import open_columns
 from syncline.errors import InputError
+from syncline.reading import Reading
 from syncline.report import caveats, names, run_report, sql_root
 
 from tests.coretools import DATA
@@ -473,6 +477,47 @@ def test_two_ingests_at_once_add_all_runs(tmp_path: Path) -> None:
     selection = index.select(open_store(str(tmp_path / "d")))
     assert sorted(entry.name for entry in selection.entries) == ["append.log", "empty.log", "rename.log", "small1.log"]  # fmt: skip
     assert not selection.left_out
+
+
+def test_two_replaces_of_one_run_at_once_leave_one_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ok("ingest", DATA / "small1.log", "--into", tmp_path / "d", "--host", "old")
+    store = open_store(str(tmp_path / "d"))
+    # Both wait here for each other, if both get here.
+    meeting = threading.Barrier(2)
+    publish = FolderStore.publish
+
+    def slow(self: FolderStore, *arguments: Any) -> None:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            meeting.wait(1)
+        publish(self, *arguments)
+
+    monkeypatch.setattr(FolderStore, "publish", slow)
+
+    def replace(host: str) -> str:
+        described = ingest.Described(host=host, replace=True)
+        return ingest.ingest(str(DATA / "small1.log"), store, Reading(), described).status
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(replace, ("one", "two"))) == ["replaced", "replaced"]
+    selection = index.select(store)
+    assert not selection.left_out
+    (entry,) = selection.entries
+    assert entry.host in ("one", "two")
+    assert [str(one.relative_to(tmp_path / "d")) for one in partitions(tmp_path / "d")] == [entry.partition]  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ["run", "host", "file"])
+def test_a_link_in_a_dataset_is_named(changed: Path, tmp_path: Path, what: str) -> None:
+    place = partition(changed, "small1")
+    link = {"run": place, "host": place.parents[1], "file": place / "syncline_bio.parquet"}[what]
+    link.rename(tmp_path / "elsewhere")
+    link.symlink_to(tmp_path / "elsewhere")
+    done = ok("report", changed, "summary", "--format", "csv")
+    left = 3 if what == "host" else 1
+    assert done.stdout.splitlines()[1].startswith(f"runs,all,{RUNS - left}.0")
+    assert f"left out: {link.relative_to(changed)} is a symbolic link, and a dataset holds none" in done.stderr  # fmt: skip
 
 
 def test_entries_are_parsed_strictly(dataset: Path) -> None:

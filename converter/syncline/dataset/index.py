@@ -218,6 +218,10 @@ def problem(store: Store, entry: Entry) -> str | None:
             f"of schema version {entry.schema_version}, and this Syncline reads"
             f" {_core.SCHEMA_VERSION} (written by syncline {entry.syncline_version})"
         )
+    if link := store.link(entry.partition):
+        return (
+            f"{link} is a symbolic link, and a dataset holds none: replace it by what it leads to"
+        )
     sizes = store.sizes(entry.partition)
     files = {layout.table_name(name): table for name, table in entry.tables.items()}
     missing = [name for name in files if name not in sizes]

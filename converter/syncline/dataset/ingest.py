@@ -152,7 +152,9 @@ def ingest(
         tables = folder / "tables"
         _convert(path, f"{tables}/", reading, progress)
         entry = _entry(path, tables, input_id, described)
-        return _publish(store, tables, entry, described)
+        # Two that replace the same run at once would each remove what the other has written.
+        with store.locked():
+            return _publish(store, tables, entry, described)
 
 
 def _publish(store: Store, tables: Path, entry: Entry, described: Described) -> Outcome:

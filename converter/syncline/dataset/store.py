@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import importlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -28,6 +31,7 @@ _TIMEOUT_S = 20.0
 _ATTEMPTS = 3
 _CHUNK = 1 << 22
 _THREADS = 16
+_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class Store(Protocol):
@@ -53,6 +57,12 @@ class Store(Protocol):
 
     def remove(self, path: str) -> None:
         """Removes a file, or a folder with its files."""
+
+    def link(self, folder: str) -> str | None:
+        """Returns the part of the path of a folder, or the file in it, that is a symbolic link; None without one."""
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Lets one command at a time change the index."""
 
 
 def is_url(path: str) -> bool:
@@ -107,6 +117,35 @@ class FolderStore:
                     "replace it by what it leads to; a link may lead to the whole dataset",
                 )
         return at
+
+    def link(self, folder: str) -> str | None:
+        at = Path()
+        for part in Path(folder).parts:
+            at /= part
+            if (self._folder / at).is_symlink():
+                return str(at)
+        with contextlib.suppress(OSError), os.scandir(self._folder / folder) as found:
+            return min((f"{folder}/{one.name}" for one in found if one.is_symlink()), default=None)
+        return None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        # The kernel frees the lock of a command that is killed.
+        # The marker is there from the start and never changes. NFS locks only files that are open for writing.
+        file = self.owned(layout.MARKER)
+        lock = os.open(
+            file, (os.O_RDWR if os.access(file, os.W_OK) else os.O_RDONLY) | os.O_CLOEXEC
+        )
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            except OSError as error:
+                # A file system without locks still takes runs.
+                if error.errno not in _NO_LOCKS:
+                    raise
+            yield
+        finally:
+            os.close(lock)
 
     def write(self, path: str, data: bytes) -> None:
         file = self.owned(path)
@@ -207,6 +246,13 @@ class ObjectStore:
         for name in self.sizes(path):
             self._asked(lambda name=name: self._delete(f"{path}/{name}"), path)
         self._asked(lambda: self._delete(path), path)
+
+    def link(self, folder: str) -> str | None:
+        return None
+
+    def locked(self) -> AbstractContextManager[None]:
+        # S3 has no locks.
+        return contextlib.nullcontext()
 
     def _delete(self, path: str) -> None:
         info = self.filesystem.get_file_info(f"{self._prefix}/{path}")
