@@ -15,6 +15,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -259,6 +260,37 @@ def large() -> Run:
     return run
 
 
+MINUTE = 2**36
+
+
+def minutes() -> Run:
+    """Long requests of two processes and an unknown one in ten minutes, some across several minutes."""
+    run = Run()
+    chosen = random.Random(7)
+    ends: dict[int, int] = {}
+    # Both sides of the limits of minutes too.
+    starts = [MINUTE * n + d for n in range(1, 9) for d in (-1, 0, 1)]
+    starts += [chosen.randrange(1, 10 * MINUTE) for _ in range(150)]
+    for number, ts in enumerate(sorted(starts)):
+        tid = next(tid for tid in itertools.count(1) if ends.get(tid, 0) < ts)
+        length = chosen.choice([50, 70_000, chosen.randrange(MINUTE), 3 * MINUTE])
+        ends[tid] = ts + length
+        pid = (10, 20, None)[tid % 3]
+        row = run.add(
+            ts,
+            None if number == 50 else length,
+            tid=tid,
+            pid=pid,
+            process=pid and f"p{pid}",
+            comm="many" if pid is None else f"t{tid}",
+            path=f"/f{tid % 4}",
+            incomplete="end" if number == 50 else None,
+            call=number % 9 > 0,
+        )
+        row["bytes"] = chosen.choice([0, 4096, chosen.randrange(10**7)])
+    return run
+
+
 RUNS = {
     "empty": Run,
     "one": one_run,
@@ -271,6 +303,7 @@ RUNS = {
     "crowd": crowd,
     "waiting": waiting,
     "large": large,
+    "minutes": minutes,
 }
 
 
@@ -614,6 +647,51 @@ def test_summary_of_processes(both) -> None:
     assert got["sync_time_sum", "comm:t31"] == 200
     # [0, 210), [300, 400), [1000, 1100).
     assert got["sync_wall_time", "all"] == 410
+
+
+def union(rows: list[dict]) -> int:
+    """Returns the time in which at least one request is in flight."""
+    total = reached = 0
+    for row in sorted(rows, key=lambda row: row["ts_ns"]):
+        end = row["ts_ns"] + row["dur_ns"]
+        total += max(0, end - max(reached, row["ts_ns"]))
+        reached = max(reached, end)
+    return total
+
+
+def percentile(values: list[int], share: Fraction) -> float:
+    values = sorted(values)
+    place = (len(values) - 1) * share
+    low = values[int(place)]
+    return float(low + (values[min(int(place) + 1, len(values) - 1)] - low) * (place % 1))
+
+
+def test_summary_of_many_minutes(both) -> None:
+    got = both("minutes").summary()
+    rows = [row for row in both("minutes").run.sync if row["dur_ns"] is not None]
+    assert got["sync_wall_time", "all"] == union(rows)
+    for scope, pid in (("process:p10", 10), ("process:p20", 20), ("comm:many", None)):
+        of_one = [row for row in rows if row["pid"] == pid]
+        assert got["sync_wall_time", scope] == union(of_one)
+        assert got["sync_time_sum", scope] == sum(row["dur_ns"] for row in of_one)
+    shares = {"p50": "0.5", "p90": "0.9", "p99": "0.99", "p999": "0.999"}
+    for measure, column in (("syscall_latency", "syscall_ns"), ("writeback_amount", "bytes")):
+        values = [row[column] for row in rows if row[column] is not None]
+        for name, share in shares.items():
+            if (f"{measure}_{name}", "all") in got:
+                assert got[f"{measure}_{name}", "all"] == percentile(values, Fraction(share)), name
+        assert got[f"{measure}_max", "all"] == max(values)
+
+
+def test_files_of_many_minutes(both) -> None:
+    rows = both("minutes").run.sync
+    for got in both("minutes").report("files"):
+        values = [row["syscall_ns"] for row in rows if row["path"] == got["path"]]
+        known = [value for value in values if value is not None]
+        assert (got["syncs"], got["latency_max_ns"]) == (len(values), max(known))
+        assert got["latency_p99_ns"] == pytest.approx(
+            percentile(known, Fraction("0.99")), rel=1e-12
+        )
 
 
 def test_summary_of_an_empty_run_has_no_figures_and_no_errors(both) -> None:

@@ -144,71 +144,133 @@ WITH
     GROUP BY
       COALESCE(op, 'none')
   ),
-  -- One aggregate per measure, one row each. Grouping the unpivoted requests by
-  -- measure instead makes SQLite sort them all.
-  distribution AS MATERIALIZED (
-    SELECT
-      'syscall_latency' AS measure,
-      COUNT(syscall_ns) AS known,
-      CAST(SUM(syscall_ns) AS DOUBLE) / NULLIF(COUNT(syscall_ns), 0) AS avg,
-      percentile(syscall_ns, 50) AS p50,
-      percentile(syscall_ns, 90) AS p90,
-      percentile(syscall_ns, 99) AS p99,
-      percentile(syscall_ns, 99.9) AS p999,
-      MAX(syscall_ns) AS max,
-      SUM(syscall_ns) AS sum
-    FROM syncline_sync
-    UNION ALL
-    SELECT
-      'writeback_latency',
-      COUNT(writeback_ns),
-      CAST(SUM(writeback_ns) AS DOUBLE) / NULLIF(COUNT(writeback_ns), 0),
-      percentile(writeback_ns, 50),
-      percentile(writeback_ns, 90),
-      percentile(writeback_ns, 99),
-      percentile(writeback_ns, 99.9),
-      MAX(writeback_ns),
-      SUM(writeback_ns)
-    FROM syncline_sync
-    UNION ALL
-    SELECT
-      'journal_wait',
-      COUNT(journal_ns),
-      CAST(SUM(journal_ns) AS DOUBLE) / NULLIF(COUNT(journal_ns), 0),
-      percentile(journal_ns, 50),
-      percentile(journal_ns, 90),
-      percentile(journal_ns, 99),
-      percentile(journal_ns, 99.9),
-      MAX(journal_ns),
-      SUM(journal_ns)
-    FROM syncline_sync
-    UNION ALL
-    SELECT
-      'flush_wait',
-      COUNT(flush_ns),
-      CAST(SUM(flush_ns) AS DOUBLE) / NULLIF(COUNT(flush_ns), 0),
-      percentile(flush_ns, 50),
-      percentile(flush_ns, 90),
-      percentile(flush_ns, 99),
-      percentile(flush_ns, 99.9),
-      MAX(flush_ns),
-      SUM(flush_ns)
-    FROM syncline_sync
-    UNION ALL
-    SELECT
-      'writeback_amount',
-      COUNT(bytes),
-      CAST(SUM(bytes) AS DOUBLE) / NULLIF(COUNT(bytes), 0),
-      percentile(bytes, 50),
-      percentile(bytes, 90),
-      percentile(bytes, 99),
-      percentile(bytes, 99.9),
-      MAX(bytes),
-      SUM(bytes)
+  -- The values that the distributions cover. It is read twice, and must not be
+  -- kept: it has several rows for each request.
+  measured(measure, figure) AS NOT MATERIALIZED (
+    SELECT 'syscall_latency', syscall_ns
     FROM syncline_sync
     WHERE
-      incomplete IS NULL
-      OR incomplete NOT IN ('start', 'end')
+      syscall_ns IS NOT NULL
+    UNION ALL
+    SELECT 'writeback_latency', writeback_ns
+    FROM syncline_sync
+    WHERE
+      writeback_ns IS NOT NULL
+    UNION ALL
+    SELECT 'journal_wait', journal_ns
+    FROM syncline_sync
+    WHERE
+      journal_ns IS NOT NULL
+    UNION ALL
+    SELECT 'flush_wait', flush_ns FROM syncline_sync WHERE flush_ns IS NOT NULL
+    UNION ALL
+    SELECT 'writeback_amount', bytes
+    FROM syncline_sync
+    WHERE
+      bytes IS NOT NULL
+      AND (incomplete IS NULL OR incomplete NOT IN ('start', 'end'))
+  ),
+  -- An engine keeps all values of a percentile in memory. So the values are
+  -- counted in slices first, and then one by one in the few slices that hold a
+  -- percentile.
+  tally AS MATERIALIZED (
+    SELECT
+      measure,
+      figure - figure % 65536 AS slice_start,
+      COUNT(*) AS figures,
+      SUM(figure) AS sum,
+      MAX(figure) AS max
+    FROM measured
+    GROUP BY
+      1,
+      2
+  ),
+  slice AS MATERIALIZED (
+    SELECT
+      measure,
+      slice_start,
+      figures,
+      (SUM(figures) OVER by_start) - figures AS before
+    FROM tally
+    WINDOW
+      by_start AS (PARTITION BY measure ORDER BY slice_start)
+  ),
+  total_of AS MATERIALIZED (
+    SELECT measure, SUM(figures) AS known, SUM(sum) AS sum, MAX(max) AS max
+    FROM tally
+    GROUP BY
+      measure
+  ),
+  -- A percentile lies between the value at `position` (from 0) and the next
+  -- one. Whole numbers make it exact.
+  target AS MATERIALIZED (
+    SELECT
+      measure,
+      statistic,
+      CAST((thousandths - thousandths % 1000) / 1000 AS BIGINT) AS position,
+      thousandths % 1000 AS rest
+    FROM (
+      SELECT measure, statistic, permille * (known - 1) AS thousandths
+      FROM total_of
+      CROSS JOIN (
+        SELECT 'p50' AS statistic, 500 AS permille
+        UNION ALL
+        SELECT 'p90', 900
+        UNION ALL
+        SELECT 'p99', 990
+        UNION ALL
+        SELECT 'p999', 999
+      ) AS share
+    ) AS exact
+  ),
+  wanted AS MATERIALIZED (
+    SELECT slice.measure, slice.slice_start, slice.before
+    FROM slice
+    JOIN target
+      ON target.measure = slice.measure
+      AND slice.before <= target.position + 1
+      AND slice.before + slice.figures > target.position
+    GROUP BY
+      slice.measure,
+      slice.slice_start,
+      slice.before
+  ),
+  counted AS (
+    SELECT wanted.measure, wanted.before, measured.figure, COUNT(*) AS figures
+    FROM measured
+    JOIN wanted
+      ON wanted.measure = measured.measure
+      AND wanted.slice_start = measured.figure - measured.figure % 65536
+    GROUP BY
+      wanted.measure,
+      wanted.before,
+      measured.figure
+  ),
+  ordered AS MATERIALIZED (
+    SELECT
+      measure,
+      figure,
+      figures,
+      before + SUM(figures) OVER (PARTITION BY measure, before ORDER BY figure)
+      - figures AS before
+    FROM counted
+  ),
+  quantile AS (
+    SELECT
+      target.measure,
+      target.statistic,
+      MIN(ordered.figure)
+      + CAST(MAX(ordered.figure) - MIN(ordered.figure) AS DOUBLE)
+      * MIN(target.rest)
+      / 1000 AS figure
+    FROM target
+    JOIN ordered
+      ON ordered.measure = target.measure
+      AND ordered.before <= target.position + 1
+      AND ordered.before + ordered.figures > target.position
+    GROUP BY
+      target.measure,
+      target.statistic
   ),
   -- Threads of one process may have different names.
   owner AS (
@@ -228,19 +290,72 @@ WITH
       pid
   ),
   -- Threads are grouped by name only if their process is unknown.
-  timed AS (
+  timed AS NOT MATERIALIZED (
     SELECT
       run,
       pid,
       CASE WHEN pid IS NULL THEN COALESCE(comm, '') END AS comm,
+      -- 2^36 ns, about a minute.
+      ts_ns - ts_ns % 68719476736 AS minute_ns,
       ts_ns,
       ts_ns + dur_ns AS end_ns
     FROM syncline_sync
+  ),
+  -- An engine keeps the rows of a window in memory. So a window is of a minute,
+  -- and begins with a row that has the latest end in the minutes before.
+  minute AS MATERIALIZED (
+    SELECT run, pid, comm, minute_ns, MAX(end_ns) AS end_ns
+    FROM timed
+    GROUP BY
+      run,
+      pid,
+      comm,
+      minute_ns
+  ),
+  windowed AS (
+    SELECT 1 AS requests, run, pid, comm, minute_ns, ts_ns, end_ns FROM timed
+    UNION ALL
+    SELECT
+      0,
+      run,
+      pid,
+      comm,
+      minute_ns,
+      minute_ns - 1,
+      MAX(end_ns) OVER (
+        PARTITION BY
+          run,
+          pid,
+          comm
+        ORDER BY minute_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      )
+    FROM minute
+    UNION ALL
+    -- Of all processes of the run together.
+    SELECT
+      0,
+      run,
+      NULL,
+      NULL,
+      minute_ns,
+      minute_ns - 1,
+      MAX(MAX(end_ns)) OVER (
+        PARTITION BY
+          run
+        ORDER BY minute_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      )
+    FROM minute
+    GROUP BY
+      run,
+      minute_ns
   ),
   -- The latest end of the earlier requests, by process and by run. Only the
   -- time after it adds to the wall time.
   reach AS (
     SELECT
+      requests,
       run,
       pid,
       comm,
@@ -250,17 +365,19 @@ WITH
         PARTITION BY
           run,
           pid,
-          comm
+          comm,
+          minute_ns
         ORDER BY ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS process_end_ns,
       MAX(end_ns) OVER (
         PARTITION BY
-          run
+          run,
+          minute_ns
         ORDER BY ts_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS run_end_ns
-    FROM timed
+    FROM windowed
   ),
   spent AS (
     SELECT
@@ -287,6 +404,8 @@ WITH
         END
       ) AS run_wall
     FROM reach
+    WHERE
+      requests = 1
     GROUP BY
       run,
       pid,
@@ -462,23 +581,23 @@ WITH
       metric.measure || '_' || metric.statistic,
       'all',
       CASE metric.statistic
-        WHEN 'avg' THEN avg
-        WHEN 'p50' THEN p50
-        WHEN 'p90' THEN p90
-        WHEN 'p99' THEN p99
-        WHEN 'p999' THEN p999
-        WHEN 'max' THEN max
-        WHEN 'sum' THEN sum
+        WHEN 'avg' THEN CAST(total_of.sum AS DOUBLE) / total_of.known
+        WHEN 'max' THEN total_of.max
+        WHEN 'sum' THEN total_of.sum
+        ELSE quantile.figure
       END,
-      distribution.known,
+      COALESCE(total_of.known, 0),
       total.syncs
     FROM metric
     CROSS JOIN total
-    JOIN distribution ON distribution.measure = metric.measure
+    LEFT JOIN total_of ON total_of.measure = metric.measure
+    LEFT JOIN quantile
+      ON quantile.measure = metric.measure
+      AND quantile.statistic = metric.statistic
     WHERE
       metric.statistic IS NOT NULL
       -- Waits are left out where nothing records them.
-      AND (distribution.known > 0
+      AND (total_of.known > 0
       OR metric.measure NOT IN ('journal_wait', 'flush_wait'))
     UNION ALL
     SELECT

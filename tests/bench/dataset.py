@@ -1,11 +1,13 @@
 """Measures reports on large datasets: time, memory, temporary files, bytes for each request.
 
     python tests/bench/dataset.py make FOLDER --runs 100 --requests 1000000
+    python tests/bench/dataset.py link FOLDER --times 10
     python tests/bench/dataset.py measure FOLDER --runs 1 10 100 --memory 2G [--reports summary files]
     python tests/bench/dataset.py fit RESULTS.jsonl
 
 `make` repeats a recording of PostgreSQL, by SQL and not by conversion. Each copy comes later, is slower or faster by
 a factor of its own, and names files of its own. So relations between the tables stay true, and values do not repeat.
+`link` adds each run again under other names, with links to its files: more requests on the same disk.
 """
 
 from __future__ import annotations
@@ -79,6 +81,24 @@ def make(folder: Path, runs: int, requests: int) -> None:
             store.publish(target, entry.partition)
             store.write(f"{layout.ENTRIES}/{entry.file}", layout.serialized(entry))
             print(run, entry.requests, entry.bytes, flush=True)
+
+
+def link(folder: Path, times: int) -> None:
+    """Adds each run of a dataset again, `times` - 1 times."""
+    store = open_store(str(folder))
+    entries, _ = index.read_entries(store)
+    for entry in entries:
+        for number in range(1, times):
+            rows_id = hashlib.sha256(f"{entry.rows_id} {number}".encode()).hexdigest()
+            run = layout.run_id(f"linked{number}", rows_id)
+            again = replace(entry, run=run, rows_id=rows_id, input_id=rows_id)
+            target = folder / again.partition
+            target.mkdir(parents=True)
+            for table in entry.tables:
+                name = layout.table_name(table)
+                os.link(folder / entry.partition / name, target / name)
+            store.write(f"{again.partition}/{layout.ENTRY}", layout.serialized(again))
+            store.write(f"{layout.ENTRIES}/{again.file}", layout.serialized(again))
 
 
 def count(file: Path) -> int:
@@ -204,15 +224,18 @@ def fit(results: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("make", "measure", "fit"))
+    parser.add_argument("what", choices=("make", "link", "measure", "fit"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--runs", type=int, nargs="+", default=[1])
     parser.add_argument("--requests", type=int, default=1_000_000)
+    parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--memory", default="2G")
     parser.add_argument("--reports", nargs="+", default=["summary"])
     chosen = parser.parse_args()
     if chosen.what == "make":
         make(chosen.folder, chosen.runs[0], chosen.requests)
+    elif chosen.what == "link":
+        link(chosen.folder, chosen.times)
     elif chosen.what == "measure":
         measure(chosen.folder, chosen.runs, chosen.memory, chosen.reports)
     else:
