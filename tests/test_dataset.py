@@ -126,6 +126,26 @@ def test_a_partition_holds_its_run_and_is_a_folder_of_tables(dataset: Path) -> N
     assert [(host, str(day)) for host, day, _ in found] == [("db1", "2026-11-01"), ("db2", "2026-11-02")]  # fmt: skip
 
 
+def test_the_answer_names_runs_hosts_and_days(dataset: Path, tmp_path: Path) -> None:
+    runs = "6 runs of 2 hosts on 2 days, 2026-11-01 to 2026-11-02."
+    said = ok("report", dataset).stdout.splitlines()
+    assert runs in said
+    # The 80 requests of parallel4 wait longest: tests/data/README.md.
+    (worst,) = (line for line in said if line.startswith("  1. "))
+    assert worst.endswith(f", in run {partition(dataset, 'parallel4').name.removeprefix('run=')}")
+    with open_dataset(str(dataset)) as engine:
+        ((slowest,),) = engine.query("SELECT run FROM syncline_sync ORDER BY dur_ns DESC NULLS LAST LIMIT 1").rows  # fmt: skip
+    assert next(line for line in said if line.startswith("Slowest: ")).endswith(f", in run {slowest}.")  # fmt: skip
+    one = ok("report", dataset, "--where", "name = 'empty.log'").stdout
+    assert "1 run of host db2 on 2026-11-02." in one.splitlines()
+    assert ", in run" not in one
+    ok("ingest", DATA / "small1.log", "--into", tmp_path / "d")
+    alone = ok("report", tmp_path / "d").stdout.splitlines()
+    assert "1 run. The host of 1 run is not known. The day of 1 run is not known." in alone
+    ok("report", dataset, "--html", tmp_path / "page.html")
+    assert runs in (tmp_path / "page.html").read_text()
+
+
 def test_where_chooses_runs_and_reads_no_other_partition(changed: Path) -> None:
     only_log = ok("report", DATA / "parallel4.log", "threads", "--format", "csv").stdout
     # A partition that is not chosen may even be damaged.

@@ -199,9 +199,11 @@ function head() {
   const theme = h('select', {'aria-label': 'Colours', id: 'theme', onchange: () => { document.documentElement.dataset.theme = theme.value; draw(); }}, THEMES.map(([key, text]) => h('option', {value: key}, text)));
   const facts = sides.map((side) => {
     const {source, events, clock} = side.raw.facts;
+    // The facts of one run do not describe a dataset.
+    const runs = side.raw.answer?.sentences?.runs;
     return h('p.facts', {}, comparing ? h('span.role', {}, side.index ? 'new' : 'base') : null, [
-      comparing ? format.printable(side.name) : null, side.raw.requests ? `${format.count(side.raw.requests)} syncs in ${format.ns(side.length)}` : side.raw.bios ? `${format.count(side.raw.bios.bios)} bios in ${format.ns(side.raw.bios.end_ns)}, no sync` : 'no sync', source ? `format ${format.printable(source)}` : null,
-      events ? `${format.count(Number(events))} events` : null, clock ? `clock ${format.printable(clock)}` : null,
+      comparing ? format.printable(side.name) : null, runs ? format.printable(runs.replace(/\.$/, '')) : null, side.raw.requests ? `${format.count(side.raw.requests)} syncs in ${format.ns(side.length)}` : side.raw.bios ? `${format.count(side.raw.bios.bios)} bios in ${format.ns(side.raw.bios.end_ns)}, no sync` : 'no sync', source && !runs ? `format ${format.printable(source)}` : null,
+      events && !runs ? `${format.count(Number(events))} events` : null, clock && !runs ? `clock ${format.printable(clock)}` : null,
       !side.raw.requests ? null : side.counted ? `syncs counted in bins of ${format.ns(side.raw.width_ns * side.step)}, by ${format.count(side.raw.files_table.path.length)} files and ${format.count(side.raw.threads_table.tid.length)} threads` : 'all syncs are on this page',
     ].filter(Boolean).join(' · '));
   });

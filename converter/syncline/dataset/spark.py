@@ -176,6 +176,7 @@ class SparkEngine:
     """Spark with the tables of a dataset."""
 
     name = "spark"
+    is_dataset = True
 
     def __init__(self, spark: SparkSession, path: str, left_out: tuple[str, ...] = ()) -> None:
         self.path: Any = path

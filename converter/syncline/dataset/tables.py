@@ -52,6 +52,7 @@ def open_dataset(
         folders=[store.root + "/"],
         allow_files=allow_files,
         left_out=tuple(selection.left_out),
+        is_dataset=True,
         explain=lambda reason: _explained(store, selection, reason),
     )
 

@@ -69,9 +69,11 @@ class ColumnsEngine:
         allow_files: bool = False,
         absent: frozenset[str] = frozenset(),
         left_out: tuple[str, ...] = (),
+        is_dataset: bool = False,
         explain: Callable[[str], EngineError] | None = None,
     ) -> None:
         self.path = path
+        self.is_dataset = is_dataset
         # A sentence for each reason why runs are left out.
         self.left_out = left_out
         self.version = f"v{import_duckdb().__version__}"
@@ -212,6 +214,7 @@ def open_attached(
     allow_files: bool = False,
     named: frozenset[str] | None = None,
     left_out: tuple[str, ...] = (),
+    is_dataset: bool = False,
     explain: Callable[[str], EngineError] | None = None,
 ) -> ColumnsEngine:
     """Opens a database to which `attach` adds the tables.
@@ -222,6 +225,7 @@ def open_attached(
         files: what SQL may read.
         folders: what SQL may read, with all that is in them; each ends in `/`.
         left_out: a sentence for each reason why runs are left out.
+        is_dataset: `attach` adds syncline_run too.
         explain: returns what is wrong with the files, when a query cannot read them.
 
     The other arguments are those of `open_columns`.
@@ -274,6 +278,7 @@ def open_attached(
         allow_files=allow_files,
         absent=absent,
         left_out=left_out,
+        is_dataset=is_dataset,
         explain=explain,
     )
 

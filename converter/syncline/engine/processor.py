@@ -23,6 +23,8 @@ class Engine:
     does not have, such as `trace_summary`.
     """
 
+    is_dataset = False
+
     def __init__(
         self, trace_processor: TraceProcessor, backend: Any, *, name: str, version: str, path: Path
     ) -> None:

@@ -38,8 +38,14 @@ def render(answer: Answer, more: Sequence[str]) -> str:
 def sentences(answer: Answer) -> dict[str, Any]:
     """Returns the sentences by their content. One without figures is absent.
 
-    `total`, `devices`, `phases`, `slowest` and `bystander` are text, `worst` is a list below the title `worst_title`.
+    `runs`, `total`, `devices`, `phases`, `slowest` and `bystander` are text, `worst` is a list below the title
+    `worst_title`. `runs` is present only for a dataset.
     """
+    runs = {"runs": _runs(answer.runs)} if answer.runs else {}
+    return runs | _sentences(answer)
+
+
+def _sentences(answer: Answer) -> dict[str, Any]:
     total = answer.total
     if not total["syncs"]:
         devices = [_device(row, answer.devices) for row in answer.devices if row["part"] == "all"]
@@ -52,14 +58,20 @@ def sentences(answer: Answer) -> dict[str, Any]:
         "total": _total(total),
         "phases": _phases(answer.phases),
         "worst_title": f"Those that waited longest, by {by} and name of the thread:",
-        "worst": [_worst(row, total["time_ns"]) for row in answer.worst],
-        **({"slowest": f"Slowest: {_slowest(answer.slowest)}"} if answer.slowest else {}),
+        "worst": [_worst(row, total["time_ns"]) + _run(row, total) for row in answer.worst],
+        **(
+            {"slowest": f"Slowest: {_slowest(answer.slowest)}{_run(answer.slowest, total)}."}
+            if answer.slowest
+            else {}
+        ),
         "bystander": _bystander(answer),
     }
 
 
 def _lines(answer: Answer) -> Iterator[str]:
     said = sentences(answer)
+    if "runs" in said:
+        yield said["runs"]
     yield said["total"]
     if "devices" in said:
         yield said["devices"]
@@ -80,6 +92,27 @@ def _lines(answer: Answer) -> Iterator[str]:
     if "slowest" in said:
         yield said["slowest"]
     yield said["bystander"]
+
+
+def _runs(runs: Row) -> str:
+    """Says which runs of a dataset are read."""
+    of = f" of {_count(runs['hosts'], 'host')}" if runs["hosts"] > 1 else ""
+    if runs["hosts"] == 1:
+        of = f" of host {text(runs['first_host'], 'text')}"
+    on = f" on {_count(runs['days'], 'day')}, {runs['first_day']} to {runs['last_day']}" if runs["days"] > 1 else ""  # fmt: skip
+    if runs["days"] == 1:
+        on = f" on {runs['first_day']}"
+    unknown = "".join(
+        f" The {what} of {_count(runs[f'without_{what}'], 'run')} is not known."
+        for what in ("host", "day")
+        if runs[f"without_{what}"]
+    )
+    return f"{_count(runs['runs'], 'run')}{of}{on}.{unknown}"
+
+
+def _run(row: Row, total: Row) -> str:
+    """Names the run of a row, if there are several."""
+    return f", in run {text(row['run'], 'text')}" if total["runs"] > 1 else ""
 
 
 def _nothing(answer: Answer) -> str:
@@ -177,7 +210,7 @@ def _slowest(row: Row) -> str:
         volume = f", for {text(row['bytes'], 'bytes')} in {_count(row['bios'], 'bio')}"
     return (
         f"{row['op'] or 'a sync'} of {_file(row)} by {_comm(row)}: {text(row['dur_ns'], 'ns')}"
-        f"{mostly}{volume} (sync_id {row['sync_id']}, at {text(row['ts_ns'], 'time')})."
+        f"{mostly}{volume} (sync_id {row['sync_id']}, at {text(row['ts_ns'], 'time')})"
     )
 
 

@@ -39,6 +39,7 @@ class Answer:
     `is_filtered`: whether a filter was applied. The bios of the syncs that it left out are not known.
     `left_out`: how many syncs, and calls without one, the filter left out.
     `devices`: of an input without syncs, the rows of the report `device` for whole devices and for threads.
+    `runs`: of a dataset, how many runs, hosts and days are read; None for other inputs.
     """
 
     total: Row
@@ -50,6 +51,7 @@ class Answer:
     is_filtered: bool
     left_out: int
     devices: list[Row]
+    runs: Row | None = None
 
 
 def statements() -> list[str]:
@@ -83,6 +85,9 @@ def read(engine: SqlEngine, bystanders: list[dict[str, Any]] | None = None) -> A
         is_filtered=filtered["filters"] > 0,
         left_out=filtered["left_out"],
         devices=[] if total["syncs"] else _devices(engine),
+        runs=_rows(engine, catalogue.read_sql("dataset", "extent"))[0]
+        if engine.is_dataset
+        else None,
     )
 
 

@@ -26,6 +26,8 @@ class SqlEngine(Protocol):
 
     name: str
     path: Path
+    # Whether it has the table syncline_run.
+    is_dataset: bool
 
     def query(self, sql: str) -> Result: ...
 
