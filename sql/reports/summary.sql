@@ -237,9 +237,11 @@ WITH
   ),
   counted AS (
     SELECT wanted.measure, wanted.before, measured.figure, COUNT(*) AS figures
+    -- CROSS JOIN makes SQLite look up the few slices of each value.
     FROM measured
-    JOIN wanted
-      ON wanted.measure = measured.measure
+    CROSS JOIN wanted
+    WHERE
+      wanted.measure = measured.measure
       AND wanted.slice_start = measured.figure - measured.figure % 65536
     GROUP BY
       wanted.measure,
