@@ -201,7 +201,7 @@ WITH
     GROUP BY
       measure
   ),
-  -- A percentile lies between the value at `position` (from 0) and the next
+  -- A percentile is between the value at `position` (from 0) and the next
   -- one. Whole numbers make it exact.
   target AS MATERIALIZED (
     SELECT

@@ -3,6 +3,7 @@
     python tests/bench/dataset.py make FOLDER --runs 100 --requests 1000000
     python tests/bench/dataset.py link FOLDER --times 10
     python tests/bench/dataset.py measure FOLDER --runs 1 10 100 --memory 2G [--reports summary files]
+    python tests/bench/dataset.py shuffle FOLDER --runs 1 10 [--reports summary files]
     python tests/bench/dataset.py fit RESULTS.jsonl
 
 `make` repeats a recording of PostgreSQL, by SQL and not by conversion. Each copy comes later, is slower or faster by
@@ -189,6 +190,44 @@ def measure(folder: Path, runs: list[int], memory: str, reports: list[str]) -> N
             )
 
 
+def shuffle(folder: Path, runs: list[int], reports: list[str]) -> None:
+    """Prints what Spark says of the bytes that it reads and shuffles, a line of JSON for each report and number of runs."""
+    entries, _ = index.read_entries(open_store(str(folder)))
+    for number in runs:
+        names = ", ".join(f"'{entry.run}'" for entry in entries[:number])
+        requests = sum(entry.requests for entry in entries[:number])
+        for report in reports:
+            with tempfile.TemporaryDirectory() as temporary:
+                events = Path(temporary, "events")
+                events.mkdir()
+                Path(temporary, "spark-defaults.conf").write_text(
+                    f"spark.eventLog.enabled true\nspark.eventLog.dir {events.as_uri()}\n"
+                    "spark.eventLog.compress false\nspark.driver.memory 2g\n"
+                )
+                env = {**os.environ, "SPARK_CONF_DIR": temporary, "TMPDIR": temporary}
+                command = [str(Path(sys.executable).with_name("syncline"))]
+                command += ["report", str(folder), report, "--where", f"run IN ({names})"]
+                command += ["--engine", "local[2]", "--format", "json"]
+                done = subprocess.run(command, env=env, capture_output=True, check=False)
+                sums = dict.fromkeys(
+                    ("input", "shuffle", "shuffle_records", "spilled", "cpu_ns"), 0
+                )
+                for file in events.rglob("events_*"):
+                    for line in file.open() if file.is_file() else ():
+                        one = json.loads(line)
+                        metrics = one.get("Task Metrics")
+                        if one["Event"] != "SparkListenerTaskEnd" or not metrics:
+                            continue
+                        written = metrics["Shuffle Write Metrics"]
+                        sums["input"] += metrics["Input Metrics"]["Bytes Read"]
+                        sums["shuffle"] += written["Shuffle Bytes Written"]
+                        sums["shuffle_records"] += written["Shuffle Records Written"]
+                        sums["spilled"] += metrics["Disk Bytes Spilled"]
+                        sums["cpu_ns"] += metrics["Executor CPU Time"]
+            told = {"requests": requests, "report": report, "code": done.returncode, **sums}
+            print(json.dumps(told | {"error": done.stderr.decode()[-300:] if done.returncode else ""}), flush=True)  # fmt: skip
+
+
 def watch_size(folder: str, done: threading.Event, peak: list[int]) -> None:
     """Notes the largest size of the files in a folder, in bytes."""
     while not done.wait(0.5):
@@ -224,7 +263,7 @@ def fit(results: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("make", "link", "measure", "fit"))
+    parser.add_argument("what", choices=("make", "link", "measure", "shuffle", "fit"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--runs", type=int, nargs="+", default=[1])
     parser.add_argument("--requests", type=int, default=1_000_000)
@@ -238,6 +277,8 @@ def main() -> None:
         link(chosen.folder, chosen.times)
     elif chosen.what == "measure":
         measure(chosen.folder, chosen.runs, chosen.memory, chosen.reports)
+    elif chosen.what == "shuffle":
+        shuffle(chosen.folder, chosen.runs, chosen.reports)
     else:
         fit(chosen.folder)
 
