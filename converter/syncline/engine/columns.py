@@ -241,7 +241,7 @@ def open_attached(
             config={
                 "memory_limit": f"{memory_limit or _default_memory()}B",
                 "temp_directory": str(temporary),
-                # Other programs use the disk too. By default DuckDB would fill it.
+                # Other programs use the disk too. DuckDB 2.0.0 exceeds this for large percentiles.
                 "max_temp_directory_size": f"{shutil.disk_usage(temporary).free // 2}B",
                 # Freed memory goes back early. It costs no time, and a report takes a twentieth less memory.
                 "allocator_bulk_deallocation_flush_threshold": "1MB",
