@@ -1,4 +1,4 @@
-// Writes src/generated/sql.ts: the SQL of the tables, of the plugin and of the reports. A checkout of Perfetto has none of these files.
+// Writes src/generated/sql.ts: the SQL of the tables, of the plugin and of the reports, and the colours of phases. A checkout of Perfetto has none of these files.
 
 import {mkdirSync, readFileSync, readdirSync, writeFileSync} from 'node:fs';
 
@@ -17,6 +17,8 @@ mkdirSync(OUT, {recursive: true});
 const constants = Object.entries(parts).map(
   ([name, texts]) => `export const ${name}: Readonly<Record<string, string>> = ${JSON.stringify(texts, null, 1)};`,
 );
+const colours = readFileSync(new URL('phase_colours.json', SQL), 'utf8').trim();
+constants.push(`export const PHASE_COLOURS: Readonly<Record<string, string>> = ${colours};`);
 writeFileSync(new URL('sql.ts', OUT), `// Written by sql.mjs.\n\n${constants.join('\n\n')}\n`);
 
 function files(folder) {

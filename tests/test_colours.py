@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections import defaultdict
 
 import pytest
@@ -58,6 +59,17 @@ def test_no_two_phases_look_alike(sight: str | None, colours: dict[str, uicolour
     for one, other in itertools.combinations(seen, 2):
         least = LEAST_FREQUENT if {one, other} <= FREQUENT else LEAST
         assert uicolours.distance(seen[one], seen[other]) >= least, (one, other)
+
+
+def test_the_plugin_and_the_page_have_the_same_colours(
+    colours: dict[str, uicolours.Colour],
+) -> None:
+    written = json.loads((ROOT / "sql/phase_colours.json").read_text())
+    # Parts of a wait are on the tracks only.
+    shown = {name for name in colours if name in written}
+    assert shown >= FREQUENT
+    for name in shown:
+        assert written[name] == "#{:02x}{:02x}{:02x}".format(*uicolours.rgb(colours[name])), name
 
 
 def test_the_colours_of_the_reference_are_those_of_the_ui() -> None:

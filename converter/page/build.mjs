@@ -25,7 +25,10 @@ const {metafile, outputFiles} = await build({
 });
 const script = outputFiles[0].text.trim();
 if (/<\/script|<!--/i.test(script)) throw new Error('the bundle contains </script> or <!--, which would end the script element');
-const style = readFileSync(here('src/style.css'), 'utf8').replace(/\/\*[^]*?\*\//g, '').replace(/\s+/g, ' ');
+// The same colours as in the Perfetto UI.
+const colours = Object.entries(JSON.parse(readFileSync(here('../../sql/phase_colours.json'), 'utf8')));
+const phases = colours.map(([phase, colour]) => `.of-${phase.replaceAll(' ', '-')} { --phase: ${colour}; }`).join('\n');
+const style = `${phases}\n${readFileSync(here('src/style.css'), 'utf8')}`.replace(/\/\*[^]*?\*\//g, '').replace(/\s+/g, ' ');
 // Second line of defence: text that got past every escape could neither run nor fetch anything.
 const hash = createHash('sha256').update(script).digest('base64');
 const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'`;

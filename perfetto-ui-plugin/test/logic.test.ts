@@ -5,7 +5,7 @@ import {areaView} from '../src/logic/area';
 import {Database, modulesOf, withParameters} from '../src/logic/database';
 import {flame} from '../src/logic/flame';
 import {baseName, bytes, count, duration, percent} from '../src/logic/format';
-import {addUp, phaseColour} from '../src/logic/phases';
+import {addUp, phaseColour, textOn} from '../src/logic/phases';
 import type {Row} from '../src/logic/rows';
 import {ofSlice, syncView} from '../src/logic/sync';
 import {writeView} from '../src/logic/write';
@@ -98,7 +98,8 @@ describe('phases', () => {
   });
 
   it('has a colour for each phase, also for one that it does not know', () => {
-    expect(phaseColour('device')).toBe(phaseColour('writeback'));
+    expect(textOn(phaseColour('commit logging'))).toBe('#fff');
+    expect(textOn(phaseColour('before submit'))).toBe('#000');
     expect(phaseColour('device')).not.toBe(phaseColour('queue'));
     expect(phaseColour('a new phase')).toMatch(/^#[0-9a-f]{6}$/);
   });

@@ -1,6 +1,6 @@
 -- Slowest with phases: the 20 syncs that waited longest, with what their time
--- went to, the longest phase first. A phase below a hundredth of it is left
--- out. Phases are null if they are not recorded.
+-- went to, the longest phase first. The phases below a hundredth of it are one,
+-- `other`. Phases are null if they are not recorded.
 WITH
   slowest AS (
     SELECT sync_id, ts_ns, dur_ns, op, path, comm, tid, bytes, bios, ret
@@ -15,22 +15,56 @@ WITH
   part AS (
     SELECT
       slowest.sync_id,
-      iif(phase = 'residue', 'not explained', phase) AS phase,
+      slowest.dur_ns,
+      phase,
       SUM(syncline_phase.dur_ns) AS phase_ns
     FROM slowest
     JOIN syncline_phase USING (sync_id)
     GROUP BY
       slowest.sync_id,
+      slowest.dur_ns,
       phase
     HAVING
-      phase_ns * 100 >= slowest.dur_ns
-      AND phase_ns > 0
+      phase_ns > 0
+  ),
+  named AS (
+    SELECT
+      sync_id,
+      CASE
+        WHEN phase_ns * 100 < dur_ns THEN 'other'
+        WHEN phase = 'residue' THEN 'not explained'
+        ELSE phase
+      END AS phase,
+      SUM(phase_ns) AS phase_ns
+    FROM part
+    GROUP BY
+      1,
+      2
+    UNION ALL
+    SELECT sync_id, 'no recorded phase', dur_ns - SUM(phase_ns) AS rest_ns
+    FROM part
+    GROUP BY
+      sync_id,
+      dur_ns
+    HAVING
+      rest_ns > 0
   ),
   line AS (
     SELECT
       sync_id,
       group_concat(printf('%.1f ms %s', phase_ns / 1e6, phase), ', ') AS phases
-    FROM (SELECT * FROM part ORDER BY sync_id, phase_ns DESC, phase)
+    FROM (
+      SELECT *
+      FROM named
+      -- What would be 0.0 ms.
+      WHERE
+        phase_ns >= 50000
+      ORDER BY
+        sync_id,
+        phase IN ('other', 'no recorded phase'),
+        phase_ns DESC,
+        phase
+    )
     GROUP BY
       sync_id
   )

@@ -5,7 +5,7 @@ import type {Database} from '../logic/database';
 import {baseName, count, duration} from '../logic/format';
 import {heat, range, type Range} from '../logic/heat';
 import {boxes, itemAt, type Item, latencyColour, type Scale} from '../logic/lanes';
-import {hash, phaseColour, phaseName} from '../logic/phases';
+import {hash, phaseColour, phaseName, textOn} from '../logic/phases';
 import {num, type Row, text} from '../logic/rows';
 import type {RenderContext, Renderer, TimeScale, Trace, TrackNode, Workspace} from '../perfetto';
 
@@ -135,7 +135,7 @@ class LaneTrack implements Renderer {
         ctx.beginPath();
         ctx.rect(left, 0, width - 2, size.height);
         ctx.clip();
-        ctx.fillStyle = '#000';
+        ctx.fillStyle = item.colour.startsWith('#') ? textOn(item.colour) : '#000';
         ctx.fillText(item.label, left + 4, size.height / 2);
         ctx.restore();
       }

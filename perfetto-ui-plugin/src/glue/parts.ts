@@ -2,7 +2,7 @@
 
 import m from 'mithril';
 import {duration, percent} from '../logic/format';
-import type {Part} from '../logic/phases';
+import {type Part, textOn} from '../logic/phases';
 
 /** The style sheet of the plugin, which is added to the page once. */
 export function addStyle(): void {
@@ -36,7 +36,7 @@ export function bar(boxes: ReadonlyArray<{left: number; width: number; colour: s
   return m(
     '.syncline-bar',
     boxes.map(({left, width, colour, label, hint}) =>
-      m('.syncline-box', {title: hint, style: {left: `${left * 100}%`, width: `${width * 100}%`, background: colour}}, width > 0.06 ? label : ''),
+      m('.syncline-box', {title: hint, style: {left: `${left * 100}%`, width: `${width * 100}%`, background: colour, color: textOn(colour)}}, width > 0.06 ? label : ''),
     ),
   );
 }

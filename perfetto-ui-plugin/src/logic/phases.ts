@@ -1,5 +1,7 @@
 // The names and colours of phases.
 
+import {PHASE_COLOURS} from '../generated/sql';
+
 export interface Part {
   readonly name: string;
   readonly ns: number;
@@ -8,30 +10,18 @@ export interface Part {
   readonly colour: string;
 }
 
-// Eight colours that people who are colour-blind distinguish (Okabe and Ito, without black), and lighter ones of them.
-const FIXED: Readonly<Record<string, string>> = {
-  'device': '#0072b2',
-  'writeback': '#0072b2',
-  'queue': '#56b4e9',
-  'before submit': '#f0e442',
-  'after completion': '#d55e00',
-  'completion': '#e8a06a',
-  'commit logging': '#cc79a7',
-  'commit wait': '#e2b6cf',
-  'earlier commit': '#b98aa6',
-  'flush': '#009e73',
-  'cpu wait': '#e69f00',
-  'lock wait': '#a87300',
-  'earlier writeback': '#80c8b0',
-  'residue': '#bbbbbb',
-};
-const OTHERS = ['#6a7fbf', '#7fbf6a', '#bf6a7f', '#5f9ea0', '#9a8f5f'];
+// What the phases of a later version look like, and what is not explained.
+const OTHER = '#bbbbbb';
 
-/** The colour of a phase, which is the same everywhere. */
+/** The colour of a phase: that of its slices on the tracks of threads. */
 export function phaseColour(name: string): string {
-  const fixed = FIXED[name];
-  if (fixed !== undefined) return fixed;
-  return OTHERS[hash(name) % OTHERS.length]!;
+  return PHASE_COLOURS[name] ?? OTHER;
+}
+
+/** The colour of a text that can be read on `colour`, of the form #rrggbb. */
+export function textOn(colour: string): string {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return 0.299 * red! + 0.587 * green! + 0.114 * blue! < 140 ? '#fff' : '#000';
 }
 
 /** The name of a phase for people. */

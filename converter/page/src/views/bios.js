@@ -3,6 +3,7 @@
 import * as Plot from '@observablehq/plot';
 import * as format from '../format.js';
 import {choice, h} from '../dom.js';
+import {phaseClass} from '../phases.js';
 import {table} from './numbers.js';
 import {niceTicks, plot, timeAxis} from './plot.js';
 
@@ -92,11 +93,11 @@ export const slowBiosView = {
     if (!rows.length) return [h('p.note', {}, 'No bio has a known submit and completion.')];
     const max = rows[0].dur_ns;
     const bar = ({queue_ns: queue, device_ns: device, dur_ns: whole}) => {
-      const parts = queue == null || device == null ? [['plain', 'from submit to completion', whole]] : [['phase f1 p1', 'queue', queue], ['phase f1 p2', 'device', device]];
+      const parts = queue == null || device == null ? [['plain', 'from submit to completion', whole]] : [[phaseClass('queue'), 'queue', queue], [phaseClass('device'), 'device', device]];
       return h('div.stack', {style: {width: `${Math.max(0.5, (100 * whole) / max)}%`}}, parts.filter(([, , ns]) => ns > 0).map(([of, text, ns]) => h('span', {class: of, title: `${text}: ${format.ns(ns)}`, style: {flexGrow: ns / whole}})));
     };
     return [
-      h('ul.legend', {}, h('li', {}, h('span', {class: 'swatch phase f1 p1'}), 'queue'), h('li', {}, h('span', {class: 'swatch phase f1 p2'}), 'device')),
+      h('ul.legend', {}, h('li', {}, h('span', {class: `swatch ${phaseClass('queue')}`}), 'queue'), h('li', {}, h('span', {class: `swatch ${phaseClass('device')}`}), 'device')),
       h('div.scroll.tall', {tabindex: 0, role: 'region', 'aria-label': 'Slowest bios'}, h('table.data.slow', {}, h('thead', {}, h('tr', {}, ['#', 'took', 'queue and device', 'thread', 'at', 'size', 'flags', 'device', 'bio_id'].map((text) => h(['queue and device', 'thread', 'flags'].includes(text) ? 'th.left' : 'th', {scope: 'col'}, text)))),
         h('tbody', {}, rows.map((row, index) => h('tr', {'data-bio': row.bio_id}, h('th', {scope: 'row'}, `${index + 1}`), h('td', {}, format.ns(row.dur_ns)), h('td.bar', {}, bar(row)), h('td.left', {}, format.printable(`${row.comm ?? '[no name]'} ${row.tid ?? ''}`)), h('td', {}, format.ns(row.since_ns)), h('td', {}, format.bytes(row.bytes)), h('td.left', {}, format.text(row.rwbs, 'text')), h('td', {}, format.text(row.dev, 'text')), h('td', {}, `${row.bio_id}`)))))),
     ];
