@@ -14,8 +14,11 @@ export class SynclinePlugin {
   static readonly id = 'dev.syncline.Sync';
   static readonly description = 'Shows what each sync of a trace that Syncline wrote waits for.';
 
+  /** Whether the UI has the modules of the tables. */
+  static hasModules = false;
+
   async onTraceLoad(trace: Trace): Promise<void> {
-    const db = new Database(trace.engine);
+    const db = new Database(trace.engine, SynclinePlugin.hasModules);
     if ((await db.query('ours')).length === 0) return;
     addStyle();
     const ownTracks = new Set((await db.query('tracks')).map((row) => num(row['track_id'])!));

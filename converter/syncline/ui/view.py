@@ -55,21 +55,25 @@ def slowest(rows: Iterable[tuple[Any, ...]]) -> Slowest | None:
     return next((Slowest(*map(int, row)) for row in rows), None)
 
 
-def first_commands(shown: Slowest | None) -> list[Command]:
-    """Returns the commands that run when the trace is loaded."""
+def first_commands(shown: Slowest | None, *, plugin: bool = False) -> list[Command]:
+    """Returns the commands that run when the trace is loaded. With `plugin`, the UI has the modules of the tables."""
     found = [command("ExpandTracksByRegex", _EXPANDED), command("PinTracksByRegex", _PINNED)]
-    return found + (SLOWEST.commands(timeline.inlined) if shown else [])
+    return found + (
+        SLOWEST.commands(timeline.included if plugin else timeline.inlined) if shown else []
+    )
 
 
 def address(ui: str, trace: str, shown: Slowest | None = None, *, plugin: bool = False) -> str:
     """Returns the address of the UI at `ui` that loads the trace at `trace`.
 
     It expands the tracks of Syncline. With `shown`, it begins with the view of that sync. With `plugin`, it enables
-    Syncline's plugin, which the UI must have.
+    Syncline's plugin, which the UI must have with the modules of the tables.
     """
     parameters = {"hideSidebar": "true"} | (shown.parameters() if shown else {})
     if plugin:
         parameters["enablePlugins"] = PLUGIN
-    parameters["startupCommands"] = json.dumps(first_commands(shown), separators=(",", ":"))
+    parameters["startupCommands"] = json.dumps(
+        first_commands(shown, plugin=plugin), separators=(",", ":")
+    )
     rest = "".join(f"&{name}={quote(value, safe='')}" for name, value in parameters.items())
     return f"{ui}/#!/?url={quote(trace, safe=':/')}{rest}"

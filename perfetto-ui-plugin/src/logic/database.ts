@@ -43,7 +43,11 @@ export class Database {
   // One after another: a query must not run between the statements that build what it reads.
   private last: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly engine: Engine) {}
+  /** `hasModules`: the engine has the modules of the tables; otherwise, this class has their SQL run. */
+  constructor(
+    private readonly engine: Engine,
+    private readonly hasModules = false,
+  ) {}
 
   /** Runs a file of sql/plugin/. */
   query(name: string, parameters: Parameters = {}): Promise<Row[]> {
@@ -66,7 +70,8 @@ export class Database {
 
   private async build(sql: string): Promise<void> {
     for (const name of modulesOf(sql)) {
-      await this.once(name, () => this.engine.query(TABLES[name]!.replace(INCLUDE, '')));
+      const sql = this.hasModules ? `INCLUDE PERFETTO MODULE dev.syncline.${name};` : TABLES[name]!.replace(INCLUDE, '');
+      await this.once(name, () => this.engine.query(sql));
     }
     if (sql.includes('_syncline_plugin_slice')) {
       await this.once('own slices', () => this.engine.query(OWN_TABLES['slices']!));
